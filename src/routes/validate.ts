@@ -8,6 +8,7 @@ import { resultAnswer, problemAnswers } from '../openapi/responses.ts'
 import { isSafeName } from '../core/ground/skill-name.ts'
 import { ValidateQuerySchema, ValidationSchema } from '../schemas/validation.ts'
 import { type FindingSource, judgeInSlices } from '../verdicts/entry.ts'
+import { verdictsOn } from '../verdicts/judge.ts'
 import { ArchiveError, isZip, subjectOfArchive, subjectOfMainFile } from '../verdicts/upload.ts'
 
 const DOCUMENT_TYPES = ['text/markdown', 'text/plain']
@@ -62,7 +63,8 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
     const subject = await (isZip(body) ? subjectOfArchive(body, folder, sources) : subjectOfMainFile(body, folder, sources)).catch((error: unknown) => {
       throw error instanceof ArchiveError ? new HttpProblem('invalid_archive', error.message) : error
     })
-    const { targets: verdicts, findings, tokens } = await judgeInSlices(subject, targets)
+    const { findings: judged, tokens } = await judgeInSlices(subject)
+    const { targets: verdicts, findings } = verdictsOn(judged, targets)
     const { name, valid } = subject.skill
     reply.header('content-type', JSON_MEDIA_TYPE)
     return JSON.stringify({ skill_name: name, revision: null, valid, tokens, targets: verdicts, findings })

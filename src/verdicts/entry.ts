@@ -3,7 +3,7 @@ import type { FileContent } from '../core/files/file-content.ts'
 import { createQueue, createSlicer } from '../core/ground/async.ts'
 import type { CatalogSkill, FileList, Finding } from '../core/ground/skill.ts'
 import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'
-import { type TargetVerdict, type Verdicts, verdictsOf } from './judge.ts'
+import { type JudgedFinding, judgeFindings, type TargetVerdict, verdictsOn } from './judge.ts'
 import type { Subject } from './subject.ts'
 import type { TargetName } from './targets.ts'
 import { estimateTokens, type TokenEstimate } from './tokens.ts'
@@ -26,27 +26,38 @@ export type Judging = (state: EntryState, targets?: readonly TargetName[]) => Pr
 
 /** @param sources clients of doors that verdicts know nothing of; those of the well-known indexes are asked in any case */
 export function createJudge (sources: readonly FindingSource[]): Judging {
-  const known = new WeakMap<FileContent, { readonly state: EntryState, readonly verdicts: EntryVerdicts }>()
+  const known = new WeakMap<FileContent, { readonly state: EntryState, readonly judged: Judgement, readonly verdicts: EntryVerdicts }>()
   const enter = createQueue()
   return async (state, targets) => {
     const before = state.mainFile && known.get(state.mainFile)
-    if (targets === undefined && before !== undefined && isSame(before.state, state)) return before.verdicts
+    if (before !== undefined && isSame(before.state, state)) return targets === undefined ? before.verdicts : entryVerdicts(before.judged, targets)
     // One after the other: a page of the catalog asks for many at the same time.
-    const { tokens, findings, targets: judged } = await enter(async () => await judgeInSlices(await subjectOf(state, sources), targets))
-    if (targets !== undefined) return { tokens, targets: judged, findings }
-    const verdicts = { tokens, findings }
-    if (state.mainFile !== undefined) known.set(state.mainFile, { state, verdicts })
-    return verdicts
+    const judged = await enter(async () => await judgeInSlices(await subjectOf(state, sources)))
+    if (state.mainFile !== undefined) known.set(state.mainFile, { state, judged, verdicts: entryVerdicts(judged) })
+    return entryVerdicts(judged, targets)
   }
 }
 
+function entryVerdicts ({ findings: judged, tokens }: Judgement, chosen?: readonly TargetName[]): EntryVerdicts {
+  const { targets, findings } = verdictsOn(judged, chosen)
+  return { tokens, ...chosen !== undefined && { targets }, findings }
+}
+
+/** What is to be said of one state of a skill, whichever targets are chosen. */
+export interface Judgement {
+  readonly findings: readonly JudgedFinding[]
+  readonly tokens: TokenEstimate
+}
+
 /** A SKILL.md of 1 MiB takes up to 100 ms, in which others are answered as well. */
-export async function judgeInSlices (subject: Subject, targets: readonly TargetName[] | undefined): Promise<Verdicts & Pick<EntryVerdicts, 'tokens'>> {
+export async function judgeInSlices (subject: Subject): Promise<Judgement> {
   const yieldIfNeeded = createSlicer()
   await yieldIfNeeded()
-  const verdicts = verdictsOf(subject, targets)
+  const findings = judgeFindings(subject)
   await yieldIfNeeded()
-  return { tokens: estimateTokens(subject), ...verdicts }
+  const tokens = estimateTokens(subject)
+  await yieldIfNeeded()
+  return { findings, tokens }
 }
 
 /** The values of one state are the same objects as long as nothing changes. */

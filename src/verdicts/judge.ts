@@ -39,23 +39,28 @@ const ECHOES: ReadonlySet<string> = new Set<FindingCode>([
 const MAIN_FILE_LEFT_OUT: ReadonlySet<string> = new Set<FindingCode>(['main_file_not_a_file', 'main_file_permission_denied', 'main_file_unreadable'])
 const LEFT_OUT: ReadonlySet<string> = new Set<FindingCode>(['link_outside', 'link_to_folder', 'file_special', 'file_unreadable'])
 
-interface Judged {
+/** A finding, and what it comes to for each target that minds it. */
+export interface JudgedFinding {
   readonly found: Finding
   readonly outcomes: ReadonlyMap<TargetName, Outcome>
   /** Whether targets decide on its severity: a finding without outcomes concerns whoever reads the skill. */
   readonly isOfTargets: boolean
 }
 
+/** All findings of one state of a skill, for all targets. Pure, never throws. */
+export function judgeFindings (subject: Subject): readonly JudgedFinding[] {
+  const all = [...subject.skill.findings, ...subject.otherFindings, ...targetFindings(subject)]
+    .map((found) => judge(withPosition(withNestedSkills(found, subject), subject), subject))
+  return all.filter((each) => !isEcho(each, all))
+}
+
 /**
- * All findings of one state of a skill, and what each target does with it. Pure, never throws; the same for every door.
+ * What each target does with a skill; the same for every door.
  * @param targets those that the caller has chosen. They decide on severities: `not_loaded` and `refused` are errors, other
  * outcomes warnings, what no chosen target minds is an info. Without a choice each finding has the severity of its code, and
  * the verdict is that of the format.
  */
-export function verdictsOf (subject: Subject, targets?: readonly TargetName[]): Verdicts {
-  const all = [...subject.skill.findings, ...subject.otherFindings, ...targetFindings(subject)]
-    .map((found) => judge(withPosition(withNestedSkills(found, subject), subject), subject))
-  const judged = all.filter((each) => !isEcho(each, all))
+export function verdictsOn (judged: readonly JudgedFinding[], targets?: readonly TargetName[]): Verdicts {
   return {
     targets: (targets ?? DEFAULT_TARGETS).map((target) => verdictOf(target, judged)),
     findings: judged.map(({ found, outcomes, isOfTargets }) => ({
@@ -66,7 +71,12 @@ export function verdictsOf (subject: Subject, targets?: readonly TargetName[]): 
   }
 }
 
-function judge (found: Finding, subject: Subject): Judged {
+/** Both at once. */
+export function verdictsOf (subject: Subject, targets?: readonly TargetName[]): Verdicts {
+  return verdictsOn(judgeFindings(subject), targets)
+}
+
+function judge (found: Finding, subject: Subject): JudgedFinding {
   const possible = OUTCOMES_BY_CODE.get(found.code) ?? []
   const outcomes = new Map<TargetName, Outcome>()
   for (const { target, outcome, when } of possible) {
@@ -86,7 +96,7 @@ function worse (a: Outcome, b: Outcome): Outcome {
   return OUTCOMES.indexOf(a) >= OUTCOMES.indexOf(b) ? a : b
 }
 
-function isEcho ({ found, outcomes }: Judged, all: readonly Judged[]): boolean {
+function isEcho ({ found, outcomes }: JudgedFinding, all: readonly JudgedFinding[]): boolean {
   // YAML refuses them, so that they are named there.
   if (found.code === 'control_characters') return all.some((other) => other.found.code.startsWith('yaml_') && other.found.line === found.line)
   if (LEFT_OUT.has(found.code)) return all.some((other) => MAIN_FILE_LEFT_OUT.has(other.found.code) && isAbout(found, other.found.file))
@@ -100,7 +110,7 @@ function isAbout ({ message }: Finding, file: string | undefined): boolean {
   return file !== undefined && message.endsWith(`: ${quote(file)}`)
 }
 
-function verdictOf (target: TargetName, judged: readonly Judged[]): TargetVerdict {
+function verdictOf (target: TargetName, judged: readonly JudgedFinding[]): TargetVerdict {
   let verdict: Outcome = 'ok'
   const because = new Set<string>()
   for (const { found, outcomes } of judged) {

@@ -44,14 +44,23 @@ const kinds = new Uint8Array(65_536)
 
 /** Token estimates of a skill in one state. */
 export function estimateTokens ({ skill: { metadata, digest }, mainFile, files }: Pick<Subject, 'skill' | 'mainFile' | 'files'>): TokenEstimate {
-  const text = mainFile === undefined || digest === undefined ? undefined : mainFile.toString()
-  const whole = text === undefined ? 0 : countTokens(text)
+  const text = mainFile === undefined || digest === undefined ? undefined : textTokens(mainFile)
   return {
     listed: roundTokens(listedTokens(metadata)),
-    body: mainFile === undefined || text === undefined ? null : roundTokens(countTokens(mainFile.toString('utf8', locateFrontmatter(mainFile).bodyStart))),
-    all_files: files === undefined ? null : roundTokens(whole + tokensOfOthers(files, text === undefined ? undefined : basename(metadata.path))),
+    body: text === undefined ? null : roundTokens(text.body),
+    all_files: files === undefined ? null : roundTokens((text?.whole ?? 0) + tokensOfOthers(files, text === undefined ? undefined : basename(metadata.path))),
     method: TOKEN_METHOD
   }
+}
+
+/** Each part of a main file is read once. */
+function textTokens (mainFile: Buffer): { readonly body: number, readonly whole: number } {
+  const { kind, bodyStart } = locateFrontmatter(mainFile)
+  const text = mainFile.toString('utf8', bodyStart)
+  const body = countTokens(text)
+  // Lines that end at the start of the body continue the line end before it.
+  const shared = kind === 'found' && text.startsWith('\n') ? PER_LINE : 0
+  return { body, whole: countTokens(mainFile.toString('utf8', 0, bodyStart)) + body - shared }
 }
 
 /** What a list of skills costs for one of them, not rounded. */

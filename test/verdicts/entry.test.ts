@@ -3,6 +3,7 @@ import { describeSkill } from '../../src/core/catalog/index-skill.ts'
 import { FileContent } from '../../src/core/files/file-content.ts'
 import { MAX_MAIN_FILE_BYTES } from '../../src/core/ground/limits.ts'
 import { createJudge } from '../../src/verdicts/entry.ts'
+import { TARGET_NAMES } from '../../src/verdicts/targets.ts'
 
 const SKILLS = 16
 
@@ -28,4 +29,6 @@ t.test('K80: many large skills that are judged at the same time leave turns of t
   const before = turns
   await Promise.all(states.map((state) => judge(state)))
   t.equal(turns, before, 'what is known takes none')
+  await Promise.all(states.map((state) => judge(state, TARGET_NAMES)))
+  t.equal(turns, before, 'nor does it for chosen targets')
 })
