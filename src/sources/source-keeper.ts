@@ -65,7 +65,7 @@ export class SourceKeeper implements Keeper {
   readonly #schedule: Schedule
   readonly #closing = new AbortController()
   /** Checks now; a call during a check gets one that begins afterwards. */
-  readonly sync = coalesce(() => this.#sync())
+  readonly sync = coalesce(async () => await (this.#running = this.#sync()))
   #published: PublishedState | undefined
   /** Of what is published; undefined after a start, and after a state that could not be published. */
   #known: KnownState | undefined
@@ -161,7 +161,7 @@ export class SourceKeeper implements Keeper {
     if (this.#closing.signal.aborted) return
     clearTimeout(this.#timer)
     this.#nextAt = new Date(Date.now() + pause)
-    this.#timer = setTimeout(() => { this.#running = this.sync() }, pause).unref()
+    this.#timer = setTimeout(() => { void this.sync() }, pause).unref()
   }
 
   async #sync (): Promise<void> {

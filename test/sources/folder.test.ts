@@ -190,6 +190,21 @@ t.test('K86: a temporary folder that cannot be written or was cleaned costs no s
   t.strictSame(await skills.list(), ['new', 'plain'], 'a package that is gone is not served')
 })
 
+t.test('K86: a search that runs when the service ends leaves no package behind', async (t) => {
+  const path = t.testdir({ root: {}, tmp: {} })
+  write(join(path, 'root'), { 'a.skill': zipOfTexts(Object.entries({ 'SKILL.md': skillText('a') })) })
+  const { TMPDIR: before = tmpdir() } = process.env
+  t.teardown(() => { process.env['TMPDIR'] = before })
+  process.env['TMPDIR'] = join(path, 'tmp')
+  const { sources } = await openFolder(t, { path: join(path, 'root'), layout: 'tree' })
+  rmSync(join(path, 'tmp'), { recursive: true })
+  mkdirSync(join(path, 'tmp'))
+  const search = sources.sync()
+  await sources.close()
+  await search
+  t.strictSame(readdirSync(join(path, 'tmp')), [])
+})
+
 t.test('K86: a package that goes and comes back within minutes is served after the sweep', async (t) => {
   const path = t.testdir()
   const packed = (name: string) => ({ [`${name}.skill`]: zipOfTexts(Object.entries({ 'SKILL.md': skillText(name) })) })

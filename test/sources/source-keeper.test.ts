@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { mock } from 'node:test'
 import { join } from 'node:path'
@@ -237,4 +238,22 @@ t.test('K85: a process whose state folder another one has taken over during a fe
   mock.timers.tick(130_000)
   for (let turn = 0; turn < 500; turn++) await nextTurn()
   t.match(new Set(readdirSync(join(folder, 'skills'))), new Set(before.slice(0, -1)))
+})
+
+t.test('K85: the end of a source waits for the check that somebody asked for', async (t) => {
+  let isOver = false
+  let begin = (): void => {}
+  const begun = new Promise<void>((resolve) => { begin = resolve })
+  const { keeper } = await openKeeper(t, async ({ signal }) => {
+    begin()
+    await once(signal, 'abort')
+    await nextTurn()
+    isOver = true
+    throw new SourceError('unreachable', 'it is over')
+  })
+  const check = keeper.sync()
+  await begun
+  await keeper.close()
+  t.ok(isOver)
+  await check
 })

@@ -5,7 +5,7 @@ import { isIgnored } from '../../core/roots/skill-filter.ts'
 import { errorCode } from '../../core/disk/disk.ts'
 import type { IgnoreRules } from '../../core/disk/ignore-file.ts'
 import { RefusedError } from '../../core/disk/refused.ts'
-import { coalesce } from '../../core/ground/async.ts'
+import { coalesce, createQueue } from '../../core/ground/async.ts'
 import { type CoreLog, SILENT } from '../../core/ground/log.ts'
 import { Signal } from '../../core/ground/signal.ts'
 import { findSkills } from '../../core/layout/find-skills.ts'
@@ -40,9 +40,11 @@ export class FolderKeeper implements Keeper {
   readonly #listing: { folders: Listing['folders'], ignored: ReadonlySet<string>, readonly changed: Signal<void>, readonly isFixed: false } = { folders: undefined, ignored: new Set(), changed: new Signal(), isFixed: false }
   readonly #refresher: Refresher
   readonly #closing = new AbortController()
+  /** The watcher and whoever asks for a search share the tree and the packages. */
+  readonly #inTurn = createQueue()
   readonly #packages: FolderPackages
   /** Searches all of it anew. */
-  readonly sync = coalesce(() => this.#refresh({ everything: true, names: new Set() }))
+  readonly sync = coalesce(() => this.#inTurn(() => this.#refresh({ everything: true, names: new Set() })))
   #tree: DiskTree | undefined
   #report: LayoutReport | undefined
   #failure: { readonly error: SourceError, readonly since: Date } | undefined
@@ -58,7 +60,7 @@ export class FolderKeeper implements Keeper {
       times: TIMES,
       // The catalog's own watcher of this folder says how it is; only failures are news.
       log: { ...SILENT, warn: (details, message) => { log.warn({ ...details, source: folder.name }, message) } },
-      index: { refresh: (hints) => this.#refresh(hints) }
+      index: { refresh: (hints) => this.#inTurn(() => this.#refresh(hints)) }
     })
   }
 
@@ -97,11 +99,12 @@ export class FolderKeeper implements Keeper {
   async close (): Promise<void> {
     this.#closing.abort()
     await this.#refresher.close()
-    await this.#packages.close()
+    await this.#inTurn(() => this.#packages.close())
   }
 
   async #refresh ({ everything, names }: RefreshHints): Promise<void> {
     const { folder: { path }, linkTargets } = this.#options
+    if (this.#closing.signal.aborted) return
     try {
       const isSame = !everything && names.size > 0 && this.#tree !== undefined && await this.#tree.isAt(path)
       if (!isSame) this.#tree = await DiskTree.open(path, linkTargets)
