@@ -6,6 +6,7 @@ import { PAUSE_FACTOR, RACY_WINDOW_MS, RECONCILE_MS, SLICE_MS, TIMESTAMP_STEP_MS
 import type { CoreLog } from '../ground/log.ts'
 import type { SkillService } from '../skill-source.ts'
 import { RevisionSum } from './revision-sum.ts'
+import { ToldRevisions } from './told-revisions.ts'
 
 /** What became of a skill. `revision` is its manifest's; a skill whose folder may not be read has none. */
 export type SkillChange =
@@ -56,8 +57,7 @@ export class SkillTracker {
   readonly #hinted = new Set<string>()
   readonly #pass = new Set<string>()
   readonly #attempts = new Map<string, number>()
-  /** Skills whose last reported revision was handed out, and kept unless others took its room. */
-  readonly #kept = new Set<string>()
+  readonly #told: ToldRevisions
   /** Skills from the beginning that were not inspected yet, and skills with a hint that is not followed up. */
   readonly #unread: Set<string>
   readonly #due = new Set<string>()
@@ -75,6 +75,7 @@ export class SkillTracker {
   constructor (options: SkillTrackerOptions) {
     const { skills } = options
     this.#options = options
+    this.#told = new ToldRevisions(options)
     this.#unread = new Set(skills.namesNow())
     for (const name of this.#unread) this.#lastReported.set(name, UNKNOWN)
     this.#stops = [
@@ -102,6 +103,7 @@ export class SkillTracker {
 
   stop (): void {
     this.#stopped = true
+    this.#told.stop()
     clearTimeout(this.#restTimer)
     clearTimeout(this.#retryTimer)
     for (const stop of this.#stops) stop()
@@ -203,7 +205,7 @@ export class SkillTracker {
     }
     const mayNotLast = state !== undefined && state.revision !== known?.revision && state.fingerprint === undefined
     if (this.#stopped || (mayNotLast && this.#tryAgain(name))) return false
-    if (state?.revision !== known?.revision) this.#kept.delete(name)
+    if (state?.revision !== known?.revision) this.#told.forget(name)
     if (state !== known && !await this.#keepNews(name, state) && this.#tryAgain(name)) return false
     if (this.#stopped) return false
     this.#attempts.delete(name)
@@ -216,41 +218,16 @@ export class SkillTracker {
    * @returns undefined where all are kept
    */
   keepNamed (changes: Iterable<{ readonly type: string, readonly name?: string, readonly revision?: string }>): Promise<void> | undefined {
-    const due = new Map<string, string>()
+    const present = new Map<string, string>()
     for (const { name, revision } of changes) {
-      if (name === undefined || revision === undefined || this.#lastReported.get(name)?.revision !== revision) continue
-      if (!this.#kept.has(name) || !this.#options.skills.keptRevisions(name).includes(revision)) due.set(name, revision)
+      if (name !== undefined && revision !== undefined && this.#lastReported.get(name)?.revision === revision) present.set(name, revision)
     }
-    return due.size === 0 ? undefined : this.#keepAll(due)
-  }
-
-  async #keepAll (revisions: ReadonlyMap<string, string>): Promise<void> {
-    const yieldIfNeeded = createSlicer()
-    for (const [name, revision] of revisions) {
-      if (this.#stopped) return
-      await this.#keep(name, revision)
-      await yieldIfNeeded()
-    }
+    return this.#told.keepAll(present)
   }
 
   async #keepNews (name: string, state: Inspected | undefined): Promise<boolean> {
     if (state?.revision === undefined || !this.#options.isHeard() || !this.#isNews(this.#lastReported.get(name), state)) return true
-    return await this.#keep(name, state.revision)
-  }
-
-  /**
-   * Has the revision of a change kept, as those of manifests are, before anybody is told. It reads the skill a second time: an inspection
-   * gathers no bytes, because those of all skills have no room. False when the skill is in another state already.
-   */
-  async #keep (name: string, revision: string): Promise<boolean> {
-    try {
-      const isPresent = (await this.#options.skills.manifest(name)).revision === revision
-      if (isPresent) this.#kept.add(name)
-      return isPresent
-    } catch (err) {
-      if (!(err instanceof SkillError)) this.#options.log.warn({ err, skill: name }, 'a revision could not be kept')
-      return false
-    }
+    return await this.#told.keep(name, state.revision)
   }
 
   #isNews (before: Inspected | undefined, { revision, fingerprint, changedAt }: Inspected): boolean {
@@ -260,7 +237,8 @@ export class SkillTracker {
 
   #report (name: string, state: Inspected | undefined): void {
     const { onChange, onRevision } = this.#options
-    const [before, lastRevision] = [this.#lastReported.get(name), this.#sum.text]
+    const before = this.#lastReported.get(name)
+    const lastRevision = this.#sum.text
     if (before !== undefined && !isUnreported(before)) this.#sum.remove(name, before.revision)
     if (state === undefined) {
       if (this.#lastReported.delete(name)) onChange({ type: 'removed', name }, this.#reportedRevision)
