@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
@@ -12,6 +13,7 @@ import { createSkillManager, type SkillManagerOptions } from '../../src/core/ski
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import type { Files } from './build.ts'
+import { responseCheckOf } from './openapi.ts'
 import { saveAtomically, until } from './skills.ts'
 
 export interface Secret {
@@ -31,7 +33,7 @@ export interface GuardedService {
   setAccess (text: string): Promise<void>
   /** Writes an access file that cannot be used, and resolves when that has been found. */
   breakAccess (text: string): Promise<void>
-  /** GET with a bearer token. */
+  /** GET with a bearer token; the answer is held against the OpenAPI document. */
   get (path: string, token?: string, init?: RequestInit): Promise<Response>
 }
 
@@ -48,6 +50,10 @@ export interface GuardedOptions extends Pick<SkillManagerOptions, 'watcher'>, Pi
   readonly plugins?: readonly FastifyPluginAsync[]
   readonly sources?: AppOptions['sources']
 }
+
+const DOCUMENT = readFileSync(new URL('../../openapi/openapi.json', import.meta.url), 'utf8')
+/** Other protocols, pages, links, and a route of a test. */
+const NOT_IN_DOCUMENT = /^\/(?:docs|mcp|metrics|ui|t|meter|\.well-known\/o[\w-]+)(?:[/?]|$)/
 
 /** A new token or link, and its line. */
 export function newSecret (name: string, fields = '', kind: SecretKind = 'token'): Secret {
@@ -81,6 +87,15 @@ export async function buildGuarded (t: Test, { roots, access: text, basePath = '
   await skills.start()
   await skills.available()
   const url = await app.listen({ host, port })
+  const check = responseCheckOf(DOCUMENT)
+
+  async function checkAnswer (path: string, method: string, response: Response): Promise<void> {
+    const { status, headers } = response
+    const target = path.slice(basePath.length)
+    // A stream does not end.
+    if (!path.startsWith(basePath) || NOT_IN_DOCUMENT.test(target) || headers.get('content-type') === 'text/event-stream') return
+    check({ method, target, status, headers: Object.fromEntries(headers), body: Buffer.from(await response.clone().arrayBuffer()) })
+  }
 
   async function write (content: string, line: string): Promise<void> {
     const start = log.length
@@ -96,6 +111,10 @@ export async function buildGuarded (t: Test, { roots, access: text, basePath = '
     logText: () => log,
     setAccess: (content) => write(content, 'has changed and is in force'),
     breakAccess: (content) => write(content, 'the last good one stays in force'),
-    get: (path, token, init = {}) => fetch(`${url}${path}`, { ...init, headers: { ...init.headers as Record<string, string>, ...token !== undefined && bearer(token) } })
+    async get (path, token, init = {}) {
+      const response = await fetch(`${url}${path}`, { ...init, headers: { ...init.headers as Record<string, string>, ...token !== undefined && bearer(token) } })
+      await checkAnswer(path, init.method ?? 'GET', response)
+      return response
+    }
   }
 }
