@@ -7,7 +7,11 @@ export const SCOPES = ['skills:read', METRICS_SCOPE] as const
 const Closed = { additionalProperties: false }
 
 const Name = Type.String({ pattern: '^[\\w.@:/+-]{1,200}$', title: 'a name of letters, digits and . _ @ : / + -' })
-const Groups = Type.Array(Name, { title: 'a list of groups' })
+
+/** Directories call groups as people do: `Platform Team (Köln)`. A name with a separator of lists is most often several. */
+export const GROUP = /^(?!\p{Z})[^\p{C},;|]{1,200}(?<!\p{Z})$/u
+const Group = Type.String({ pattern: GROUP.source, title: 'the name of a group: at most 200 characters, no , ; | and no blank at its ends' })
+const Groups = Type.Array(Group, { title: 'a list of groups' })
 const Scopes = Type.Array(Type.String({ pattern: `^(?:${SCOPES.join('|')})$`, title: `one of the scopes ${SCOPES.join(', ')}` }), { title: 'a list of scopes' })
 const Url = Type.String({ pattern: '^https?://[^\\s?#]+$', title: 'a URL such as https://id.example' })
 const Header = Type.String({ pattern: '^[A-Za-z\\d-]{1,100}$', title: 'the name of a header' })
@@ -27,7 +31,7 @@ const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256
 
 /** The access file: who there is, and who sees what. */
 export const AccessFileSchema = Type.Object({
-  anonymous: Type.Optional(Type.Array(Name, { title: 'a list of groups', description: 'Groups of callers without credentials; every other caller is in them too. Absent or empty: no caller without credentials, unless a rule names the group anonymous' })),
+  anonymous: Type.Optional(Type.Array(Group, { title: 'a list of groups', description: 'Groups of callers without credentials; every other caller is in them too. Absent or empty: no caller without credentials, unless a rule names the group anonymous' })),
   tokens: Type.Optional(Type.Array(Type.Object({
     ...Secret,
     scopes: Type.Optional(Type.Unsafe<string[]>({ ...Scopes, description: 'Default: skills:read' }))
@@ -50,7 +54,7 @@ export const AccessFileSchema = Type.Object({
     scopes: Type.Optional(Type.Unsafe<string[]>({ ...Scopes, description: 'Default: skills:read' }))
   }, { ...Closed, title: 'a mapping', description: 'Identity headers of an authenticating proxy, believed from these peers alone' })),
   rules: Type.Optional(Type.Array(Type.Object({
-    groups: Type.Array(Name, { minItems: 1, title: 'a list of groups' }),
+    groups: Type.Array(Group, { minItems: 1, title: 'a list of groups' }),
     roots: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, title: 'a list of roots', description: 'Names of folders of skills. Default: all of them' })),
     skills: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { minItems: 1, title: 'a list of names of skills', description: 'A * stands for any characters. Default: all skills' }))
   }, Closed), { title: 'a list of rules', description: 'Any that fits grants; what no rule grants is hidden' }))

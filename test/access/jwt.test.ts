@@ -28,6 +28,17 @@ t.test('K62: an access token of an issuer is good for its groups', async (t) => 
   t.equal((await get('/skills', await issuer.sign({ scope: 'openid' }))).status, 403)
 })
 
+t.test('K62: groups may have the names that directories give them', async (t) => {
+  const issuer = await startIssuer(t)
+  const { get } = await buildGuarded(t, {
+    roots: { docs: { guide: skill('guide') }, ops: { pager: skill('pager') } },
+    access: `issuers:\n  - { issuer: ${issuer.url}, audiences: [${AUDIENCE}] }\nrules:\n  - { groups: [Platform Team (Köln)], roots: [docs] }\n  - { groups: [/ops & co's], roots: [ops] }\n`
+  })
+  for (const [group, skills] of [['Platform Team (Köln)', ['guide']], ["/ops & co's", ['pager']], ['Platform', []]] as const) {
+    t.strictSame(await (await get('/skills', await issuer.sign({ groups: [group] }))).json(), { skills })
+  }
+})
+
 t.test('K62: every token that is not an access token for this service is refused', async (t) => {
   const issuer = await startIssuer(t)
   const other = await startIssuer(t)

@@ -24,10 +24,10 @@ Prints the secret, which nothing else ever prints, and the line for the access f
     if (name === '' || others.length > 0) throw new CommandError('token takes one argument, the name of its holder')
     const groups = flags.get('group') ?? []
     const scopes = flags.get('scope') ?? []
-    for (const word of [name, ...groups, ...scopes]) {
-      if (!WORD.test(word)) throw new CommandError(`${quote(word)} is no name of letters, digits and . _ @ : / + -`)
-    }
-    const { SCOPES } = await import('../../access/schema.ts')
+    if (!WORD.test(name)) throw new CommandError(`${quote(name)} is no name of letters, digits and . _ @ : / + -`)
+    const { GROUP, SCOPES } = await import('../../access/schema.ts')
+    const unfit = groups.find((group) => !GROUP.test(group))
+    if (unfit !== undefined) throw new CommandError(`${quote(unfit)} is no name of a group: at most 200 characters, no , ; | and no blank at its ends`)
     const unknown = scopes.find((scope) => !SCOPES.some((known) => known === scope))
     if (unknown !== undefined) throw new CommandError(`--scope must be one of ${SCOPES.join(', ')}, not ${quote(unknown)}`)
     const isLink = flags.has('link')
