@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { createMcpHandler, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import { createMcpHandler, isJSONRPCRequest, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
@@ -7,7 +7,7 @@ import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
 import { own } from '../core/ground/json.ts'
 import { notifyOfChanges } from './changes/list-changes.ts'
 import { FollowedFiles } from './changes/followed-files.ts'
-import { refuseParams } from './params.ts'
+import { refuseParams, refuseSubscriptions } from './params.ts'
 import { observeOperation, type Operation } from './operation.ts'
 import { createMcpServer, type McpServerOptions } from './server.ts'
 
@@ -71,9 +71,10 @@ export function createMcpDoor (options: McpOptions): McpDoor {
       const { body } = origin
       const operation = observer && observeOperation(observer, body, origin)
       asked.set(request, { skills: visible, operation })
-      const refusal = refuseParams(body)
+      const uris = subscribedUris(body)
+      const refusal = refuseParams(body) ?? refuseSubscriptions(body, uris)
       if (refusal === undefined && own(body, 'method') === LISTEN) countStream(request.signal)
-      if (refusal === undefined) await files.follow(subscribedUris(body), request.signal)
+      if (refusal === undefined) await files.follow(uris, request.signal)
       const response = refusal ?? await handler.fetch(request, { parsedBody: body })
       operation?.answered(response, refusal === undefined ? undefined : String(ProtocolErrorCode.InvalidParams))
       return response
@@ -88,7 +89,7 @@ export function createMcpDoor (options: McpOptions): McpDoor {
 
 /** The URIs that a stream is to follow: the SDK does not report them. A message that does not fit is refused by the SDK afterwards. */
 function subscribedUris (body: unknown): readonly string[] {
-  if (own(body, 'method') !== LISTEN) return []
+  if (!isJSONRPCRequest(body) || body.method !== LISTEN) return []
   const uris = own(own(own(body, 'params'), 'notifications'), 'resourceSubscriptions')
   return Array.isArray(uris) ? uris.filter((uri) => typeof uri === 'string') : []
 }

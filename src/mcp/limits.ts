@@ -7,3 +7,6 @@ export const MCP_PAGE_FILES = 5_000
 /** Open streams of notifications, of each kind: `subscriptions/listen`, and `GET /mcp`; and the time in which changes make one notification, in milliseconds. */
 export const MAX_MCP_STREAMS = 1_000
 export const MCP_NOTIFY_MS = 50
+
+/** Files that one stream of `subscriptions/listen` follows: each is looked up before the stream begins. */
+export const MAX_FOLLOWED_FILES = 5_000

@@ -1,5 +1,6 @@
 import { isJSONRPCRequest, ProtocolErrorCode, specTypeSchemas, type StandardSchemaV1Sync } from '@modelcontextprotocol/server'
 import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
+import { MAX_FOLLOWED_FILES } from './limits.ts'
 
 /** The requests of the specification that this door answers. Methods of the Skills extension have schemas of their own. */
 const SCHEMAS = new Map(Object.entries({
@@ -38,8 +39,17 @@ export function refuseParams (message: unknown): Response | undefined {
   const { id, method, params = {} } = message
   const issue = (SCHEMAS.get(method)?.['~standard'].validate(message) ?? EXTENSION_SCHEMAS.get(method)?.['~standard'].validate(params))?.issues?.[0]
   if (issue === undefined) return undefined
-  const reason = `Invalid params for ${method}: ${issue.path?.map(String).join('.')}: ${issue.message}`.slice(0, MAX_LOG_LINE_CHARACTERS)
-  return Response.json({ jsonrpc: '2.0', id, error: { code: ProtocolErrorCode.InvalidParams, message: reason } })
+  return invalidParams(id, `Invalid params for ${method}: ${issue.path?.map(String).join('.')}: ${issue.message}`.slice(0, MAX_LOG_LINE_CHARACTERS))
+}
+
+/** The answer to a stream that would follow too many files; undefined for every other message. */
+export function refuseSubscriptions (message: unknown, uris: readonly string[]): Response | undefined {
+  if (uris.length <= MAX_FOLLOWED_FILES || !isJSONRPCRequest(message)) return undefined
+  return invalidParams(message.id, `One stream follows at most ${MAX_FOLLOWED_FILES} resources, not ${uris.length}`)
+}
+
+function invalidParams (id: string | number, message: string): Response {
+  return Response.json({ jsonrpc: '2.0', id, error: { code: ProtocolErrorCode.InvalidParams, message } })
 }
 
 /** What fits both schemas: the members of both, since each drops the others'. */

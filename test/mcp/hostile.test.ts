@@ -241,6 +241,14 @@ t.test('open streams', async (t) => {
     await closed
   })
 
+  t.test('K67: one follows a bounded number of files', async (t) => {
+    const { url } = await buildService(t, { files: FILES })
+    const resourceSubscriptions = Array.from({ length: 5_001 }, (_, index) => `skill://demo/${index}`)
+    t.match(await send(url, modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourceSubscriptions } } })), {
+      body: { error: { code: -32602, message: 'One stream follows at most 5000 resources, not 5001' } }
+    })
+  })
+
   t.test('a client that hangs up is forgotten', async (t) => {
     const { url, root, app, fetch: get } = await buildService(t, { files: FILES })
     const gone = new AbortController()
