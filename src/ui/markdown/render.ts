@@ -36,6 +36,7 @@ interface State extends MarkdownContext {
 /** So that ids of a skill's headings meet neither those of the page nor properties of the document. */
 const ID_PREFIX = 'user-content-'
 const LANGUAGE = /^[\w+#-]{1,32}/
+const LINES = /^L\d{1,9}(?:-L\d{1,9})?$/
 const TASK = /^\[([ xX])\][ \t]/
 const DEEPEST_HEADING = 6
 
@@ -203,6 +204,8 @@ function addressOf (href: string, target: LinkTarget, { skillPage, files }: Stat
 function fileAddress (path: string, fragment: string, skillPage: string, files: ReadonlySet<string> | undefined): string {
   if (files?.has(path) === false) return `${skillPage}#files`
   const page = `${skillPage}/files/${encodePath(path)}`
+  // As hosts of git have them: lines are those of the source, also of Markdown.
+  if (LINES.test(fragment)) return `${page}#${fragment}`
   const anchor = fragment === '' ? '' : `#${encodeURIComponent(ID_PREFIX + fragment)}`
   return /\.mdx?$/i.test(path) ? `${page}?view=rendered${anchor}` : page
 }
