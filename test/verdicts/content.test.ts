@@ -52,7 +52,7 @@ t.test('K79: encoded data and downloads for a shell are shown for review', (t) =
 })
 
 t.test('K79: code in a quotation or a list has no links, and ends where its fence does', async (t) => {
-  for (const code of ['- ```md\n  [x](gone)\n  ```', '> ```\n> [x](gone)\n> ```', '1. > ~~~\n   > [x](gone)\n   > ~~~', '```\n- ```\n[x](gone)\n```', '```\r\n[x](gone)\r\n```\r']) {
+  for (const code of ['- ```md\n  [x](gone)\n  ```', '> ```\n> [x](gone)\n> ```', '1. > ~~~\n   > [x](gone)\n   > ~~~', '```\n- ```\n[x](gone)\n```', '```\r\n[x](gone)\r\n```\r', '> ```\n> [x](gone)\n']) {
     const { findings } = await verdictsFor({ text: `---\nname: demo\ndescription: x\n---\n${code}\n[y](lost)\n` })
     t.equal(findings.find((each) => each.code === 'body_link_missing')?.message, "the body links to files that the skill does not have: 'lost'", code)
   }

@@ -93,13 +93,17 @@ function namesOf (files: readonly ListedFile[]): ReadonlySet<string> {
 function linksOf (body: string, firstLine: number): readonly Link[] {
   const links: Link[] = []
   let fence: string | undefined
+  let isQuoted = false
   let tried = 0
   for (const [index, text] of body.split('\n').entries()) {
+    // A quotation ends where a line has no mark of one, and the code in it too, closed or not.
+    if (fence !== undefined && isQuoted && !QUOTE_MARKS.test(text)) fence = undefined
     // Inside of a fence a mark of a list is text, and that of a quotation stays one.
     const line = text.replace(fence === undefined ? CONTAINERS : QUOTE_MARKS, '')
     const [, mark, info = ''] = FENCE.exec(line) ?? []
     // Behind the mark that closes is nothing; one with backticks behind it is code in the line.
     const isFence = mark !== undefined && (fence === undefined ? mark.startsWith('~') || !info.includes('`') : mark.startsWith(fence) && info.trim() === '')
+    if (isFence) isQuoted = text.slice(0, -line.length).includes('>')
     if (isFence) fence = fence === undefined ? mark : undefined
     if (fence !== undefined || isFence || !text.includes('](')) continue
     const plain = text.replaceAll(/(`+)[^`]*\1/g, (code) => ' '.repeat(code.length))
