@@ -1,5 +1,5 @@
 import { readdir } from 'node:fs/promises'
-import { isAbsolute, join, resolve, sep } from 'node:path'
+import { dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/settings.ts'
@@ -29,10 +29,11 @@ const DISK_ANSWER_MS = 1_000
 /**
  * Checks what was given as a folder of skills. `./path`, an absolute path or a name with a separator is a folder, there
  * or not. A bare word is one only if it is there, since it may as well be a mistyped command.
+ * @param commands what a bare word may be a mistyping of; absent behind the name of a command that was understood
  * @param layout with another than `flat`, the folder may itself be a skill; an empty one is that of an unset variable
  * @throws CommandError for an unknown word, and for a folder that is itself a skill
  */
-export async function checkSkillsFolder (text: string, cwd: string, commands: CommandTable, layout?: string): Promise<void> {
+export async function checkSkillsFolder (text: string, cwd: string, commands: CommandTable | undefined, layout?: string): Promise<void> {
   if (isAddress(text)) return
   await Promise.race([check(text, resolve(cwd, text), commands, layout || 'flat'), sleep(DISK_ANSWER_MS, undefined, { ref: false })])
 }
@@ -41,10 +42,10 @@ export async function checkSkillsFolder (text: string, cwd: string, commands: Co
  * Opens folders and addresses for a command that reads them once: sources are fetched before `use` is called, and closed after it.
  * @throws CommandError for what cannot be read as a folder, and for a source that does not deliver
  */
-export async function withRoots<T> (texts: readonly string[], { flags }: Pick<Arguments, 'flags'>, { commands, env, cwd }: CommandContext, use: (roots: OpenedRoots) => Promise<T>): Promise<T> {
-  const own = new Map([...ROOT_FLAGS, 'config'].flatMap((name) => flags.has(name) ? [[name, flags.get(name) ?? []] as const] : []))
-  const config = withoutDefaultFolder(loadConfig({ positionals: texts, flags: own, env: { STATE_DIR: env['STATE_DIR'], LAYOUT: env['LAYOUT'] }, cwd }), texts, {})
-  for (const text of texts) await checkSkillsFolder(text, cwd, commands, config.layout)
+export async function withRoots<T> (texts: readonly string[], { flags }: Pick<Arguments, 'flags'>, { env, cwd }: CommandContext, use: (roots: OpenedRoots) => Promise<T>): Promise<T> {
+  const own = new Map([...ROOT_FLAGS, 'config', 'allow-links'].flatMap((name) => flags.has(name) ? [[name, flags.get(name) ?? []] as const] : []))
+  const config = withoutDefaultFolder(loadConfig({ positionals: texts, flags: own, env: { STATE_DIR: env['STATE_DIR'], LAYOUT: env['LAYOUT'], LINK_TARGETS: env['LINK_TARGETS'] }, cwd }), texts, {})
+  for (const text of texts) await checkSkillsFolder(text, cwd, undefined, config.layout)
   const [{ openRoots }, { SILENT }] = await Promise.all([import('../config/roots.ts'), import('../core/ground/log.ts')])
   const roots = await openRoots(config, { log: SILENT, env })
   try {
@@ -82,8 +83,9 @@ export function readLinkTargets ({ flags }: Pick<Arguments, 'flags'>, { env, cwd
   return loadConfig({ positionals: [], flags: own, env: { LINK_TARGETS: env['LINK_TARGETS'] }, cwd }).linkTargets
 }
 
-async function check (text: string, path: string, commands: CommandTable, layout: string): Promise<void> {
+async function check (text: string, path: string, commands: CommandTable | undefined, layout: string): Promise<void> {
   if (isBareWord(text) && !await isFolder(path)) {
+    if (commands === undefined) throw new CommandError(`${quote(text)} is no folder in ${dirname(path)}`)
     throw new CommandError(`${quote(text)} is no command, and no folder here${commandHint(text, commands)}. A folder that is not there yet is given as ${quote(`./${text}`)}`)
   }
   if (layout !== 'flat') return

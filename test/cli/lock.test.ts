@@ -44,6 +44,13 @@ t.test('K4, K95: --allow-links locks the links that a service with it serves', a
   const cwd = t.testdir({ real: skills('linked'), skills: { ...skills('one'), linked: t.fixture('symlink', '../real/linked') } })
   t.equal((await run(cwd, 'lock', 'skills', '--allow-links', 'real')).stdout, 'skills.lock: 2 skills\n')
   t.match(fs.readFileSync(join(cwd, 'skills.lock'), 'utf8'), /^"linked": sha256:/m)
+  for (const args of [['--allow-links', 'real'], []]) {
+    fs.rmSync(join(cwd, 'skills.lock'))
+    const { stdout } = await run(cwd, 'lock', 'skills', '--layout', 'tree', ...args)
+    t.equal(stdout, `skills.lock: ${args.length === 0 ? '1 skill' : '2 skills'}\n`, 'in a folder with a layout')
+  }
+  const state = ['--state-dir', 'real/state', 'git+file:///nowhere', '--allow-links', 'real']
+  t.match(await run(cwd, 'lock', ...state), { code: 1, stderr: /"[^"]*real\/state" is inside .* of LINK_TARGETS or --allow-links/ }, 'a state folder among files that links lead to')
 })
 
 t.test('K4: lock, sign, verify and export name what could be a skill and is left out', async (t) => {

@@ -33,9 +33,9 @@ could be exported.
   run: async (args, context) => await namingSkipped(context, async (onSkipped) => await runExport(args, context, onSkipped))
 }
 
-async function runExport ({ positionals: [out, ...folders], flags }: Arguments, { commands, env, cwd, print }: CommandContext, onSkipped: SkillManagerOptions['onSkipped']): Promise<number> {
+async function runExport ({ positionals: [out, ...folders], flags }: Arguments, { env, cwd, print }: CommandContext, onSkipped: SkillManagerOptions['onSkipped']): Promise<number> {
   if (out === undefined || out === '') throw new CommandError('export needs the folder to write to: skillserve export OUT [DIR...]')
-  for (const folder of folders) await checkSkillsFolder(folder, cwd, commands, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
+  for (const folder of folders) await checkSkillsFolder(folder, cwd, undefined, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
   const caller = flags.get('as')?.at(-1)
   const config = withoutDefaultFolder(loadConfig({ positionals: folders, flags, env, cwd }), folders, env)
   if (caller !== undefined && config.accessFile === undefined) throw new CommandError('--as needs an access file: --access FILE')

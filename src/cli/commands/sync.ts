@@ -18,8 +18,8 @@ export const command: Command = {
 Prints a line for each source. Exits with 0 when all of them have delivered, with 1 when one that is not optional has not: what it had
 delivered before stays. A state that is not signed as the trust file asks is not taken.
 `,
-  async run ({ positionals, flags }, { commands, env, cwd, print }) {
-    for (const text of positionals) await checkSkillsFolder(text, cwd, commands, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
+  async run ({ positionals, flags }, { env, cwd, print }) {
+    for (const text of positionals) await checkSkillsFolder(text, cwd, undefined, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
     const config = withoutDefaultFolder(loadConfig({ positionals, flags, env, cwd }), positionals, env)
     const [{ openRoots }, { loadPolicy }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/ground/log.ts')])
     const roots = await openRoots(config, { log: SILENT, env })
