@@ -6,7 +6,6 @@ import type { Config } from '../config/settings.ts'
 import type { OpenedRoots } from '../config/roots.ts'
 import { isMainFile } from '../core/format/main-files.ts'
 import type { SkippedEntry } from '../core/roots/scan-root.ts'
-import { describeSkipped } from '../core/roots/skipped.ts'
 import { isFolder } from '../operator/is-folder.ts'
 import { quote } from '../operator/setting.ts'
 import { isAddress } from '../sources/address/address.ts'
@@ -69,6 +68,8 @@ export function warnSkipped (sentences: ReadonlySet<string>, { warn }: Pick<Comm
  * @param remedy see `describeSkipped`
  */
 export async function namingSkipped<T> (context: Pick<CommandContext, 'warn'>, use: (onSkipped: (entries: readonly SkippedEntry[]) => void) => Promise<T>, remedy?: (target: string) => string): Promise<T> {
+  // Help and errors of the command line would load its tables too.
+  const { describeSkipped } = await import('../core/roots/skipped.ts')
   const sentences = new Set<string>()
   try {
     return await use((entries) => { for (const sentence of entries.flatMap((entry) => describeSkipped(entry, remedy))) sentences.add(sentence) })
