@@ -2,7 +2,7 @@ import { ConfigError, quote } from '../operator/setting.ts'
 import { parseArguments } from './arguments.ts'
 import { type Arguments, type CommandContext, CommandError, type CommandTable, DEFAULT_COMMAND, loadCommand } from './command.ts'
 import { COMMANDS } from './commands.ts'
-import { checkSkillsFolder } from './folders.ts'
+import { checkSkillsFolder } from './folders/check-folder.ts'
 
 /**
  * Runs what the arguments behind the script's name ask for. A failure that the caller can mend is one line.

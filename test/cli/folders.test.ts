@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { CommandError } from '../../src/cli/command.ts'
 import { COMMANDS } from '../../src/cli/commands.ts'
-import { checkSkillsFolder } from '../../src/cli/folders.ts'
+import { checkSkillsFolder } from '../../src/cli/folders/check-folder.ts'
 
 t.test('K82, K3: a path is a folder, there or not, and a bare word is one when it is there', async (t) => {
   const cwd = t.testdir({ skills: { demo: { 'SKILL.md': '' } }, odd: { 'SKILL.md': { 'SKILL.md': '' } }, file: '', link: t.fixture('symlink', 'skills') })

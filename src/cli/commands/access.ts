@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { loadConfig, settingFlags } from '../../config/load.ts'
 import { type Command, CommandError } from '../command.ts'
-import { withoutDefaultFolder } from '../folders.ts'
+import { withoutDefaultFolder } from '../folders/default-folder.ts'
 
 /** Answers an operator's two questions about an access file, without a running service. */
 export const command: Command = {

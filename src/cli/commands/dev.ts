@@ -4,7 +4,7 @@ import type { Finding } from '../../core/ground/skill.ts'
 import type { SkillService } from '../../core/skill-source.ts'
 import type { TokenEstimate } from '../../verdicts/tokens.ts'
 import { type Command, CommandError } from '../command.ts'
-import { checkSkillsFolder } from '../folders.ts'
+import { checkSkillsFolder } from '../folders/check-folder.ts'
 import { openBrowser } from '../open-browser.ts'
 import { readPackageVersion } from '../package-files.ts'
 

@@ -8,7 +8,9 @@ import type { SkillManager, SkillManagerOptions } from '../../core/skill-manager
 import type { SkillService } from '../../core/skill-source.ts'
 import { Closers } from '../../http/connections/shutdown.ts'
 import { type Arguments, type Command, type CommandContext, CommandError } from '../command.ts'
-import { checkSkillsFolder, namingSkipped, withoutDefaultFolder } from '../folders.ts'
+import { checkSkillsFolder } from '../folders/check-folder.ts'
+import { namingSkipped } from '../folders/left-out.ts'
+import { withoutDefaultFolder } from '../folders/default-folder.ts'
 
 /** Flags of `serve` that say which skills there are. */
 const FOLDER_FLAGS = ['personal', 'config', 'state-dir', 'layout', 'allow-links', 'access', 'locked', 'trust']

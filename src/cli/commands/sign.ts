@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { whyUnreadable } from '../../operator/regular-file.ts'
 import { type Command, CommandError } from '../command.ts'
-import { namingSkipped } from '../folders.ts'
+import { namingSkipped } from '../folders/left-out.ts'
 
 /** Signs skills for `--trust`. */
 export const command: Command = {

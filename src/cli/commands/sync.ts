@@ -1,7 +1,8 @@
 import { loadConfig, settingFlags } from '../../config/load.ts'
 import { counted } from '../../core/ground/text.ts'
 import { type Command, CommandError } from '../command.ts'
-import { checkSkillsFolder, withoutDefaultFolder } from '../folders.ts'
+import { checkSkillsFolder } from '../folders/check-folder.ts'
+import { withoutDefaultFolder } from '../folders/default-folder.ts'
 
 const FLAGS = settingFlags().filter((flag) => ['personal', 'config', 'state-dir', 'layout', 'trust'].includes(flag))
 

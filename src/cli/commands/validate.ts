@@ -8,7 +8,8 @@ import type { NamedFolder } from '../../validate/validate.ts'
 import { TARGET_NAMES, type TargetName, parseTargets } from '../../verdicts/targets.ts'
 import { type Arguments, type Command, type CommandContext, CommandError } from '../command.ts'
 import { readPackageVersion } from '../package-files.ts'
-import { readLinkTargets, ROOT_FLAGS, warnSkipped, withRoots } from '../folders.ts'
+import { warnSkipped } from '../folders/left-out.ts'
+import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders/open-folders.ts'
 
 const FORMATS = ['text', 'json', 'sarif', 'github'] as const
 const FAIL_ON = ['error', 'warning', 'info', 'never'] as const

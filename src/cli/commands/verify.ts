@@ -1,7 +1,8 @@
 import { resolve } from 'node:path'
 import { isAddress } from '../../sources/address/address.ts'
 import { type Command, CommandError } from '../command.ts'
-import { namingSkipped, readLinkTargets, ROOT_FLAGS, withRoots } from '../folders.ts'
+import { namingSkipped } from '../folders/left-out.ts'
+import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders/open-folders.ts'
 
 /** Checks skills as a service with the same trust file and `require` does. */
 export const command: Command = {
