@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
-import { pipeline as startPipeline, Readable, Transform } from 'node:stream'
+import { PassThrough, pipeline as startPipeline, Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import zlib from 'node:zlib'
 import { extract } from 'tar-stream'
@@ -31,7 +31,7 @@ export async function unpackArchive (path: string, into: UnpackedFiles, signal: 
     const kind = await kindOf(path)
     if (kind === undefined) throw new SourceError('bad_archive', 'what the host sends is no ZIP, tar, tar.gz or tar.zst archive')
     if (kind === 'zip') await unpackZip(path, into)
-    else await unpackTar(path, decompressorsOf(kind), into, signal)
+    else await unpackTar(path, decompressorOf(kind), into, signal)
   } catch (error) {
     signal.throwIfAborted()
     throw asArchiveError(error)
@@ -47,7 +47,7 @@ export async function isArchive (path: string): Promise<boolean> {
 async function isCompressedTar (path: string, kind: Kind): Promise<boolean> {
   let head = Buffer.alloc(0)
   try {
-    const unpacked = startPipeline([createReadStream(path), ...decompressorsOf(kind)], () => {}) as unknown as AsyncIterable<Buffer>
+    const unpacked: AsyncIterable<Buffer> = startPipeline(createReadStream(path), decompressorOf(kind), () => {})
     for await (const chunk of unpacked) {
       head = Buffer.concat([head, chunk])
       if (head.length >= HEAD_BYTES) break
@@ -76,17 +76,17 @@ function kindOfBytes (head: Buffer): Kind | undefined {
   return head.toString('latin1', USTAR_AT, USTAR_AT + 5) === 'ustar' ? 'tar' : undefined
 }
 
-function decompressorsOf (kind: Kind): readonly Transform[] {
-  if (kind === 'gzip') return [zlib.createGunzip()]
-  if (kind !== 'zstd') return []
+function decompressorOf (kind: Kind): Transform {
+  if (kind === 'gzip') return zlib.createGunzip()
+  if (kind !== 'zstd') return new PassThrough()
   if (zlib.createZstdDecompress === undefined) throw new SourceError('bad_archive', 'the archive is compressed with zstd, which Node 22.15 or later unpacks')
-  return [zlib.createZstdDecompress({ params: { [WINDOW_LOG_MAX]: ZSTD_WINDOW_LOG } })]
+  return zlib.createZstdDecompress({ params: { [WINDOW_LOG_MAX]: ZSTD_WINDOW_LOG } })
 }
 
 /** Files and links inside; nothing else is ever in a skill. */
-async function unpackTar (path: string, decompress: readonly Transform[], into: UnpackedFiles, signal: AbortSignal): Promise<void> {
+async function unpackTar (path: string, decompress: Transform, into: UnpackedFiles, signal: AbortSignal): Promise<void> {
   const tar = extract()
-  const read = pipeline([createReadStream(path), ...decompress, requireEnd(), tar], { signal })
+  const read = pipeline([createReadStream(path), decompress, requireEnd(), tar], { signal })
   read.catch(() => {})
   for await (const entry of tar) {
     const { name, type, linkname } = entry.header

@@ -5,7 +5,7 @@ import { errorCode } from '../../core/disk/disk.ts'
 import type { FoundSkill, LeftOut } from '../../core/layout/layout.ts'
 import type { ListedFolder } from '../../core/roots/listing.ts'
 import { MAX_FILE_BYTES } from '../publish/limits.ts'
-import { folderOfPackage, unpackPackages } from '../publish/packages.ts'
+import { folderOf, folderOfPackage, unpackPackages } from '../publish/packages.ts'
 import { Publisher } from '../publish/publisher.ts'
 import { SourceTree } from '../publish/source-tree.ts'
 import { NO_LOCK } from '../publish/state-folder.ts'
@@ -162,7 +162,7 @@ export class FolderPackages {
 async function neighboursOf (tree: DiskTree, paths: readonly string[]): Promise<{ readonly folders: ReadonlySet<string>, readonly others: ReadonlySet<string> }> {
   const folders = new Set<string>()
   const others = new Set<string>()
-  for (const above of new Set(paths.map((path) => path.slice(0, Math.max(0, path.lastIndexOf('/')))))) {
+  for (const above of new Set(paths.map(folderOf))) {
     for (const { name, kind } of await tree.entries(above)) (kind === 'folder' ? folders : others).add(join(above, name))
   }
   return { folders, others }

@@ -158,7 +158,8 @@ async function remove (path: string): Promise<void> {
   await rm(path, { recursive: true, force: true })
 }
 
-function folderOf (path: string): string {
+/** The folder that a path of a source lies in; empty for one at the top. */
+export function folderOf (path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('/')))
 }
 
