@@ -10,7 +10,9 @@ const Name = Type.String({ pattern: '^[\\w.@:/+-]{1,200}$', title: 'a name of le
 
 /** Directories call groups as people do: `Platform Team (Köln)`. A name with a separator of lists is most often several. */
 export const GROUP = /^(?!\p{Z})[^\p{C},;|]{1,200}(?<!\p{Z})$/u
-const Group = Type.String({ pattern: GROUP.source, title: 'the name of a group: at most 200 characters, no , ; | and no blank at its ends' })
+/** What fits GROUP, for messages. */
+export const GROUP_FORM = 'at most 200 characters, no , ; | and no blank at its ends'
+const Group = Type.String({ pattern: GROUP.source, title: `the name of a group: ${GROUP_FORM}` })
 const Groups = Type.Array(Group, { title: 'a list of groups' })
 const Scopes = Type.Array(Type.String({ pattern: `^(?:${SCOPES.join('|')})$`, title: `one of the scopes ${SCOPES.join(', ')}` }), { title: 'a list of scopes' })
 const Url = Type.String({ pattern: '^https?://[^\\s?#]+$', title: 'a URL such as https://id.example' })

@@ -25,9 +25,9 @@ Prints the secret, which nothing else ever prints, and the line for the access f
     const groups = flags.get('group') ?? []
     const scopes = flags.get('scope') ?? []
     if (!WORD.test(name)) throw new CommandError(`${quote(name)} is no name of letters, digits and . _ @ : / + -`)
-    const { GROUP, SCOPES } = await import('../../access/schema.ts')
+    const { GROUP, GROUP_FORM, SCOPES } = await import('../../access/schema.ts')
     const unfit = groups.find((group) => !GROUP.test(group))
-    if (unfit !== undefined) throw new CommandError(`${quote(unfit)} is no name of a group: at most 200 characters, no , ; | and no blank at its ends`)
+    if (unfit !== undefined) throw new CommandError(`${quote(unfit)} is no name of a group: ${GROUP_FORM}`)
     const unknown = scopes.find((scope) => !SCOPES.some((known) => known === scope))
     if (unknown !== undefined) throw new CommandError(`--scope must be one of ${SCOPES.join(', ')}, not ${quote(unknown)}`)
     const isLink = flags.has('link')
