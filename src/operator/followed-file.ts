@@ -1,5 +1,5 @@
-import { stat } from 'node:fs/promises'
-import { errorCode } from '../core/disk/disk.ts'
+import { createNetworkDisk, type Disk, errorCode } from '../core/disk/disk.ts'
+import { isTrustworthy, stateId } from '../core/disk/signature.ts'
 import { sha256 } from '../core/ground/digest.ts'
 import { Signal } from '../core/ground/signal.ts'
 import { ConfigError } from './setting.ts'
@@ -36,6 +36,7 @@ export class FollowedFile<Value> implements FollowedPolicy {
   readonly failed = new Signal<ConfigError | undefined>()
   readonly path: string
   readonly #parse: ParseFile<Value>
+  readonly #disk: Pick<Disk, 'stat'>
   readonly #timer: NodeJS.Timeout
   #value: Value
   #error: ConfigError | undefined
@@ -44,14 +45,15 @@ export class FollowedFile<Value> implements FollowedPolicy {
   #digest = ''
   /** Paths of other files that the text names. */
   #named: ReadonlySet<string> = new Set()
-  /** The fingerprint of the state that was read, and that of the last comparison. */
+  /** The fingerprint of the state that was read, unless the next edit may leave it as it is; and that of the last comparison. */
   #read: string | undefined
   #last: string | undefined
   #isChecking = false
 
-  private constructor (path: string, parse: ParseFile<Value>, text: string, checkMs: number) {
+  private constructor (path: string, parse: ParseFile<Value>, text: string, checkMs: number, disk: Pick<Disk, 'stat'>) {
     this.path = path
     this.#parse = parse
+    this.#disk = disk
     this.#value = this.#parseText(text)
     this.#timer = setInterval(() => { void this.#check() }, checkMs).unref()
   }
@@ -60,8 +62,8 @@ export class FollowedFile<Value> implements FollowedPolicy {
    * @param parse throws ConfigError for a text that cannot be used
    * @throws ConfigError when the file cannot be used now
    */
-  static async open<Value> (path: string, parse: ParseFile<Value>, checkMs: number = CHECK_MS): Promise<FollowedFile<Value>> {
-    return new FollowedFile(path, parse, await readTextFile(path), checkMs)
+  static async open<Value> (path: string, parse: ParseFile<Value>, checkMs: number = CHECK_MS, disk: Pick<Disk, 'stat'> = createNetworkDisk()): Promise<FollowedFile<Value>> {
+    return new FollowedFile(path, parse, await readTextFile(path), checkMs, disk)
   }
 
   /** The last good one. */
@@ -96,8 +98,8 @@ export class FollowedFile<Value> implements FollowedPolicy {
     if (this.#isChecking) return
     this.#isChecking = true
     try {
-      const named = (await Promise.all([...this.#named].map(fingerprint))).join('\n')
-      const now = `${await fingerprint(this.path)}\n${named}`
+      const files = await Promise.all([this.path, ...this.#named].map((path) => this.#stateOf(path)))
+      const now = files.map(({ id }) => id).join('\n')
       // A file that is being written is read when it has been still from one comparison to the next.
       const isStill = now === this.#last
       this.#last = now
@@ -105,12 +107,24 @@ export class FollowedFile<Value> implements FollowedPolicy {
       // One that is away may come back as it was.
       this.#read = undefined
       const text = await readTextFile(this.path)
-      this.#read = now
+      this.#read = files.every(({ isOld }) => isOld) ? now : undefined
       this.#use(text)
     } catch (error) {
       this.#fail(error instanceof ConfigError ? error : new ConfigError(`${this.path}: ${String(error)}`, { cause: error }))
     } finally {
       this.#isChecking = false
+    }
+  }
+
+  /** `id` stays equal while the file is unchanged. While it is not old, the next edit may leave `id` as it is. */
+  async #stateOf (path: string): Promise<{ readonly id: string, readonly isOld: boolean }> {
+    const now = Date.now()
+    try {
+      const stats = await this.#disk.stat(path)
+      if (stats !== undefined) return { id: stateId(stats), isOld: isTrustworthy(stats, now) }
+      return { id: 'gone', isOld: true }
+    } catch (error) {
+      return { id: `gone ${errorCode(error)}`, isOld: true }
     }
   }
 
@@ -142,15 +156,5 @@ export class FollowedFile<Value> implements FollowedPolicy {
     if (this.#error?.message === error.message) return
     this.#error = error
     this.failed.emit(error)
-  }
-}
-
-/** Stays equal while the file is unchanged; `gone` for a missing file. */
-async function fingerprint (path: string): Promise<string> {
-  try {
-    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true })
-    return [dev, ino, size, mtimeNs, ctimeNs].join()
-  } catch (error) {
-    return `gone ${errorCode(error)}`
   }
 }

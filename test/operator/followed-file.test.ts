@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { FollowedFile } from '../../src/operator/followed-file.ts'
 import { ConfigError } from '../../src/operator/setting.ts'
 import type { Signal } from '../../src/core/ground/signal.ts'
+import { createFaultyDisk } from '../helper/disk.ts'
 
 const CHECK_MS = 5
 
@@ -58,6 +59,27 @@ t.test('a link to a folder that is exchanged, as Kubernetes does it, is followed
   const changed = next(file.changed)
   renameSync(join(folder, 'data-new'), join(folder, 'data'))
   t.equal(await changed, 'second')
+})
+
+t.test('K60: the second of two edits in one second is seen, on a disk whose timestamps have whole seconds only', async (t) => {
+  const folder = t.testdir({ one: 'read 0', key: 'key 0' })
+  const [path, key] = [join(folder, 'one'), join(folder, 'key')]
+  const parseBoth = (text: string, reads: (path: string, text: string) => void): string => {
+    const named = readFileSync(key, 'utf8')
+    reads(key, named)
+    return `${text}, ${named}`
+  }
+  // A clock that stands still for so long gives every edit of this test the same timestamps.
+  const file = await FollowedFile.open(path, parseBoth, CHECK_MS, createFaultyDisk({ stepMs: 2_000 }))
+  t.teardown(() => { file.close() })
+  for (let edit = 1; edit < 5; edit++) {
+    let changed = next(file.changed)
+    writeFileSync(path, `read ${edit}`)
+    t.equal(await changed, `read ${edit}, key ${edit - 1}`)
+    changed = next(file.changed)
+    writeFileSync(key, `key ${edit}`)
+    t.equal(await changed, `read ${edit}, key ${edit}`)
+  }
 })
 
 t.test('K60: while a file is broken or away the last good value stays, and the reason is told once', async (t) => {
