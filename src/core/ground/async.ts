@@ -77,6 +77,8 @@ const waitForTurn = createTurnstile()
 async function nextSlice (): Promise<void> {
   await waitForTurn()
   turnStart = 0
+  // Begun by the next question, the piece before that question would count for nothing.
+  startTurn()
 }
 
 /**

@@ -85,6 +85,16 @@ t.test('long work gives way when its slice is over', async (t) => {
   t.equal(createSlicer(60_000)(), undefined, 'within the slice it goes on at once')
 })
 
+t.test('each piece that takes a slice gives way, the one after a pause too', async (t) => {
+  const yieldIfNeeded = createSlicer(1)
+  for (let piece = 0; piece < 4; piece++) {
+    for (const end = performance.now() + 1; performance.now() <= end;) { /* work */ }
+    const pause = yieldIfNeeded()
+    t.ok(pause, `piece ${piece}`)
+    await pause
+  }
+})
+
 t.test('of two long jobs none gets more than its share', async (t) => {
   const pieces = { first: 0, second: 0 }
   const job = async (name: keyof typeof pieces): Promise<void> => {
