@@ -48,6 +48,9 @@ const OPENING = Buffer.from(': notifications follow\n\n')
 /** The first revision without a handshake, and without a stream that a GET opens. */
 const FIRST_MODERN_REVISION = '2026'
 
+/** The revisions before it, as the SDK knows them. A client that names none speaks one of them. */
+const LEGACY_REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07']
+
 /** The method whose answer is a stream of notifications. */
 const LISTEN = 'subscriptions/listen'
 
@@ -107,6 +110,8 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     onRequest: checkRequestOrigin
   }, async (request, reply) => {
     if (!opensStream(request)) throw new HttpProblem('method_not_allowed', 'MCP takes POST; the stream of notifications of the 2025 revisions has Accept: text/event-stream', { allow: 'POST' })
+    const revision = request.headers['mcp-protocol-version']
+    if (typeof revision === 'string' && !LEGACY_REVISIONS.includes(revision)) throw new HttpProblem('bad_request', `MCP-Protocol-Version is one of ${LEGACY_REVISIONS.join(', ')}`)
     return streams.open(request, reply, (send, isMoved) => {
       send(isMoved ? LIST_CHANGES : OPENING)
       return notifications.of(followedOf(request)).subscribe(send)

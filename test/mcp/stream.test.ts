@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
 import t, { type Test } from 'tap'
 import { createWatcher } from '../../src/core/watch/watcher.ts'
 import type { FeedListener } from '../../src/core/events/change-feed.ts'
@@ -80,6 +81,12 @@ t.test('the stream is opened only by who asks for it', async (t) => {
     const response = await openStream(t, service, headers)
     t.equal(response.status, 405, JSON.stringify(headers))
     t.equal(response.headers.get('allow'), 'POST')
+  }
+  for (const revision of SUPPORTED_PROTOCOL_VERSIONS) t.equal((await openStream(t, service, { 'mcp-protocol-version': revision })).status, 200, revision)
+  for (const revision of ['1999-01-01', '2025-11-26', '2025-06-18, 2025-06-18']) {
+    const response = await openStream(t, service, { 'mcp-protocol-version': revision })
+    t.equal(response.status, 400, revision)
+    if (response.status === 400) t.match(await response.json(), { code: 'bad_request', detail: /^MCP-Protocol-Version is one of 2025-11-25, / })
   }
   t.equal((await openStream(t, service, { origin: 'https://evil.example' })).status, 403)
   const head = await fetch(`${service.url}/mcp`, { method: 'HEAD', ...STREAM })
