@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
@@ -83,8 +84,11 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
   const inProgress = new Set<Promise<Response>>()
   const listening = new ListenStreams({ onDrop: (bytes) => { app.log.info({ bytes }, 'a client that does not read its notifications was dropped') } })
 
+  const stopLeaving = shutdown.endWhileLeaving(() => listening.ends, (end) => { end() })
+
   // An open stream would keep the server from closing. Answers in progress are sent first.
   app.addHook('preClose', async () => {
+    stopLeaving()
     listening.refuse()
     await Promise.allSettled(inProgress)
     await Promise.all((await doors.peek())?.values().map((door) => door.close()) ?? [])
@@ -143,7 +147,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
       const response = await answer
       const isStream = response.headers.get('content-type') === EVENT_STREAM_MEDIA_TYPE
       if (isStream) observer?.onStream?.(request)
-      return await send(reply, response, isStream && isListening ? listening : undefined)
+      return await send(reply, response, isStream && isListening ? (body) => listening.bound(body, own(request.body, 'id')) : undefined)
     } finally {
       inProgress.delete(answer)
     }
@@ -151,12 +155,12 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
 }
 
 /** JSON goes out whole, and so is compressed like every other answer; a stream goes out as it comes. */
-async function send (reply: FastifyReply, response: Response, listening: ListenStreams | undefined): Promise<FastifyReply> {
+async function send (reply: FastifyReply, response: Response, bound: ((body: ReadableStream<Uint8Array>) => Readable) | undefined): Promise<FastifyReply> {
   // Set here, since Fastify would set them after the hooks that decide on caching.
   // Node decides whether the connection stays open: the client may have asked to close it.
   for (const [name, value] of response.headers) if (name !== 'connection') reply.header(name, value)
   reply.code(response.status)
-  if (listening !== undefined && response.body !== null) return reply.send(listening.bound(response.body as ReadableStream<Uint8Array>))
+  if (bound !== undefined && response.body !== null) return reply.send(bound(response.body as ReadableStream<Uint8Array>))
   const isJson = response.headers.get('content-type')?.startsWith('application/json') === true
   return reply.send(isJson ? Buffer.from(await response.arrayBuffer()) : response.body ?? undefined)
 }

@@ -9,6 +9,7 @@ import type { FeedListener } from '../../src/core/events/change-feed.ts'
 import { Notifications } from '../../src/mcp/changes/notifications.ts'
 import { Shutdown } from '../../src/http/connections/shutdown.ts'
 import { buildService, type Service } from '../helper/build.ts'
+import { connectClient } from '../helper/mcp.ts'
 import { jsonRequest, openRaw } from '../helper/raw-http.ts'
 import { skill, until } from '../helper/skills.ts'
 
@@ -104,6 +105,15 @@ t.test('closing ends the streams, and opens no other', async (t) => {
   await shutdown.begin()
   const draining = await startService(t, { shutdown })
   t.equal((await openStream(t, draining)).status, 503)
+})
+
+t.test('K91: while the process leaves, streams of subscriptions end by their result', async (t) => {
+  const shutdown = new Shutdown()
+  const service = await startService(t, { shutdown })
+  const client = await connectClient(t, service.url, 'auto')
+  const subscriptions = [await client.listen({ resourcesListChanged: true }), await client.listen({ resourceSubscriptions: ['skill://demo/SKILL.md'] })]
+  await shutdown.begin(10)
+  t.strictSame(await Promise.all(subscriptions.map(({ closed }) => closed)), ['graceful', 'graceful'])
 })
 
 t.test('a client that resumes, as the SDK does, gets a new stream', async (t) => {

@@ -7,7 +7,7 @@ import { Signal } from '../../core/ground/signal.ts'
  */
 export class Shutdown {
   /** Emits once, with the milliseconds until the draining begins. */
-  readonly left = new Signal<number>()
+  readonly #left = new Signal<number>()
   #phase: 'running' | 'leaving' | 'draining' = 'running'
 
   /** Whether the process is to stop: it answers, and is not ready. */
@@ -19,11 +19,22 @@ export class Shutdown {
     return this.#phase === 'draining'
   }
 
+  /**
+   * While the process leaves, ends what is open one after the other: clients do not come back to the other replicas all at once.
+   * Returns a function that stops it.
+   */
+  endWhileLeaving<T> (open: () => readonly T[], end: (item: T) => void): () => void {
+    return this.#left.subscribe((delayMs) => {
+      const items = open()
+      for (const [index, item] of items.entries()) setTimeout(() => { end(item) }, delayMs * index / items.length).unref()
+    })
+  }
+
   /** Resolves when the draining begins. */
   async begin (delayMs = 0): Promise<void> {
     this.#phase = delayMs > 0 ? 'leaving' : 'draining'
     if (delayMs > 0) {
-      this.left.emit(delayMs)
+      this.#left.emit(delayMs)
       await sleep(delayMs)
     }
     this.#phase = 'draining'

@@ -63,11 +63,7 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
     for (const stream of streams.keys()) send(stream, HEARTBEAT)
   }, heartbeatMs).unref()
 
-  // One after the other, so that clients do not come back to the other replicas all at once.
-  const stopLeaving = shutdown.left.subscribe((delayMs) => {
-    const open = [...streams.keys()]
-    for (const [index, stream] of open.entries()) setTimeout(() => { end(stream) }, delayMs * index / open.length).unref()
-  })
+  const stopLeaving = shutdown.endWhileLeaving(() => [...streams.keys()], end)
 
   // Not `onClose`, which waits for the answers that are under way.
   app.addHook('preClose', async () => {

@@ -20,6 +20,8 @@ export interface ListenStreamsOptions {
 export class ListenStreams {
   readonly #options: Required<ListenStreamsOptions>
   readonly #open = new Set<ServerResponse>()
+  /** Ends the streams that clients follow, by their result. */
+  readonly #ends = new Set<() => void>()
   #isClosing = false
 
   constructor ({ onDrop, maxStreams = MAX_MCP_STREAMS, maxStreamBytes = MAX_EVENT_STREAM_BYTES }: ListenStreamsOptions) {
@@ -47,14 +49,33 @@ export class ListenStreams {
     await cutUnread([...this.#open])
   }
 
-  /** The same bytes, read at once, so that what waits for the client is known. */
-  bound (body: ReadableStream<Uint8Array>): Readable {
+  /** For each stream that clients follow, a function that ends it with its result. */
+  get ends (): readonly (() => void)[] {
+    return [...this.#ends]
+  }
+
+  /**
+   * The same bytes, read at once, so that what waits for the client is known.
+   * @param id of the request
+   */
+  bound (body: ReadableStream<Uint8Array>, id: unknown): Readable {
     const reader = body.getReader()
     const stream = new Readable({
       read () {},
       destroy (error, done) { reader.cancel().then(() => { done(error) }, done) }
     })
-    this.#readAll(() => reader.read(), stream).catch((error: Error) => { stream.destroy(error) })
+    let result: Buffer | undefined
+    const end = (): void => {
+      result ??= resultOf(id)
+      reader.cancel().catch(() => {})
+    }
+    this.#ends.add(end)
+    stream.once('close', () => { this.#ends.delete(end) })
+    this.#readAll(() => reader.read(), stream).then(() => {
+      if (stream.destroyed) return
+      if (result !== undefined) stream.push(result)
+      stream.push(null)
+    }).catch((error: Error) => { stream.destroy(error) })
     return stream
   }
 
@@ -63,6 +84,11 @@ export class ListenStreams {
     for (let { value } = await read(); value !== undefined && !stream.destroyed; { value } = await read()) {
       pushBounded(stream, value, maxStreamBytes, onDrop)
     }
-    if (!stream.destroyed) stream.push(null)
   }
+}
+
+/** What ends a stream as its server wants it: the SDK can end all of its streams only. */
+function resultOf (id: unknown): Buffer {
+  const result = { resultType: 'complete', _meta: { 'io.modelcontextprotocol/subscriptionId': id } }
+  return Buffer.from(`event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`)
 }

@@ -11,8 +11,9 @@ function startStream (maxStreamBytes: number) {
   let controller!: ReadableStreamDefaultController<Uint8Array>
   let isCancelled = false
   const body = new ReadableStream<Uint8Array>({ start (given) { controller = given }, cancel () { isCancelled = true } })
-  const stream = new ListenStreams({ onDrop: (bytes) => { dropped.push(bytes) }, maxStreamBytes }).bound(body)
-  return { stream, dropped, send: (bytes: number) => { controller.enqueue(new Uint8Array(bytes)) }, end: () => { controller.close() }, isCancelled: () => isCancelled }
+  const streams = new ListenStreams({ onDrop: (bytes) => { dropped.push(bytes) }, maxStreamBytes })
+  const stream = streams.bound(body, 'one')
+  return { streams, stream, dropped, send: (bytes: number) => { controller.enqueue(new Uint8Array(bytes)) }, end: () => { controller.close() }, isCancelled: () => isCancelled }
 }
 
 t.test('K67: a client that does not read its notifications is dropped, and nothing more is kept for it', async (t) => {
@@ -44,6 +45,19 @@ t.test('a client that leaves ends the stream of the SDK', async (t) => {
   stream.destroy()
   await until(isCancelled)
   t.pass()
+})
+
+t.test('K91: a stream that the service ends has its result last, and ends that of the SDK', async (t) => {
+  const { streams, stream, send, isCancelled } = startStream(100)
+  let received = ''
+  stream.on('data', (bytes: Buffer) => { received += bytes.toString() })
+  send(1)
+  await until(() => received.length === 1)
+  const closed = once(stream, 'close')
+  for (const end of [...streams.ends, ...streams.ends]) end()
+  await closed
+  t.match(received, /^\0event: message\ndata: .*"id":"one","result":\{"resultType":"complete",.*\}\n\n$/)
+  t.strictSame([isCancelled(), streams.ends.length], [true, 0])
 })
 
 t.test('K67: streams of subscriptions are bounded for the process, whatever view they follow', (t) => {
