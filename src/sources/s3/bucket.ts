@@ -1,31 +1,19 @@
 import { AwsClient } from 'aws4fetch'
-import { XMLParser } from 'fast-xml-parser'
-import { isJsonObject, type JsonObject } from '../../core/ground/json.ts'
-import { decodePercent } from '../../core/ground/text.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { type HttpAnswer, readBody, send, statusError } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
+import { MAX_PAGE_BYTES, parsePage, type StoredObject } from './listing.ts'
 import type { S3Source } from './s3-source.ts'
 
 const MAX_OBJECTS = 200_000
 const MAX_PAGES = 10_000
-
-/** The end of a whole listing: without it, a listing that was cut would say that objects are gone. */
-const END_OF_LISTING = /<(?:\/ListBucketResult\s*|ListBucketResult[^<>]*\/)>\s*$/
 
 /** Statuses of refusals that name their reason, such as a clock that is wrong. */
 const REFUSALS = [400, 401, 403]
 /** Largest refusal that is read, in bytes. */
 const MAX_REFUSAL_BYTES = 16_384
 const REASON = /<Code>([A-Za-z]{1,64})<\/Code>/
-
-export interface StoredObject {
-  readonly key: string
-  /** Says whether an object changed. It is no digest of its bytes. */
-  readonly etag: string
-  readonly size: number
-}
 
 /** A bucket of any service that speaks the protocol of S3, for reading. */
 export class Bucket {
@@ -60,14 +48,13 @@ export class Bucket {
     do {
       const url = new URL(this.#base)
       url.search = new URLSearchParams({ 'list-type': '2', 'encoding-type': 'url', prefix, ...token !== undefined && { 'continuation-token': token } }).toString().replaceAll('+', '%20')
-      const result = parseListing((await readBody(await this.#send(url, {}))).toString())
-      if (!isJsonObject(result)) throw new SourceError('bad_answer', 'the service gives no listing')
-      const isEncoded = result['EncodingType'] === 'url'
-      const page = (Array.isArray(result['Contents']) ? result['Contents'] : []).map((item) => toObject(asObject(item), isEncoded))
-      if (page.some(({ key }) => !key.startsWith(prefix))) throw new SourceError('bad_answer', 'the service lists objects that were not asked for')
-      objects.push(...page)
+      const { objects: page, next } = await parsePage((await readBody(await this.#send(url, {}), MAX_PAGE_BYTES)).toString())
+      for (const object of page) {
+        if (!object.key.startsWith(prefix)) throw new SourceError('bad_answer', 'the service lists objects that were not asked for')
+        objects.push(object)
+      }
       if (objects.length > MAX_OBJECTS) throw new SourceError('too_large', `the bucket has more than ${MAX_OBJECTS} objects below the prefix`)
-      token = tokenAfter(result, page.length)
+      token = next
       // A service that repeats a page would be listed for ever.
       if (token !== undefined && (tokens.has(token) || tokens.size === MAX_PAGES)) throw new SourceError('bad_answer', 'the service does not go on with its listing')
       if (token !== undefined) tokens.add(token)
@@ -122,41 +109,4 @@ export class Bucket {
       return error
     }
   }
-}
-
-function parseListing (text: string): unknown {
-  if (!END_OF_LISTING.test(text)) throw new SourceError('bad_answer', 'the service gives no whole listing')
-  const parser = new XMLParser({ parseTagValue: false, trimValues: false, isArray: (name) => name === 'Contents' })
-  try {
-    return asObject(parser.parse(text))['ListBucketResult']
-  } catch (cause) {
-    throw new SourceError('bad_answer', 'the service gives no listing', { cause })
-  }
-}
-
-/**
- * The token of the page that follows; undefined after the last one.
- * @throws SourceError for a page that contradicts itself: one that ends too early would remove skills
- */
-function tokenAfter ({ IsTruncated: isTruncated, KeyCount: count, NextContinuationToken: next = '', CommonPrefixes: folders }: JsonObject, objects: number): string | undefined {
-  const isLast = String(isTruncated).toLowerCase() === 'false'
-  if (!isLast && String(isTruncated).toLowerCase() !== 'true') throw new SourceError('bad_answer', 'the service does not say whether its listing ends')
-  if (isLast !== (next === '') || typeof next !== 'string') throw new SourceError('bad_answer', 'the service does not go on with its listing')
-  if (folders !== undefined || (count !== undefined && Number(count) !== objects)) throw new SourceError('bad_answer', 'the service lists fewer objects than it says')
-  return isLast ? undefined : next
-}
-
-function toObject ({ Key: key, ETag: etag, Size: size }: JsonObject, isEncoded: boolean): StoredObject {
-  if (typeof key !== 'string' || typeof etag !== 'string' || !/^\d+$/.test(String(size))) throw new SourceError('bad_answer', 'the service lists an object without key, tag or size')
-  return { key: isEncoded ? decode(key) : key, etag: etag.replaceAll('&quot;', '"'), size: Number(size) }
-}
-
-function decode (key: string): string {
-  const decoded = decodePercent(key.replaceAll('+', ' '))
-  if (decoded === undefined) throw new SourceError('bad_answer', 'the service lists a key that cannot be read')
-  return decoded
-}
-
-function asObject (value: unknown): JsonObject {
-  return isJsonObject(value) ? value : {}
 }

@@ -8,7 +8,8 @@ import { MAX_FILE_BYTES, MAX_NAME_BYTES } from '../publish/limits.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import type { S3Source } from './s3-source.ts'
 import type { SourceEntry } from '../publish/source-tree.ts'
-import { Bucket, type StoredObject } from './bucket.ts'
+import { Bucket } from './bucket.ts'
+import type { StoredObject } from './listing.ts'
 
 const INTERVAL_MS = 300_000
 const MAX_DOWNLOADS = 16
