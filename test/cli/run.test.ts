@@ -87,6 +87,7 @@ t.test('K82: what is no command and no folder, or a skill, is one line on stderr
     [['lock', 'other'], /^"other" is no folder in \/[^"]+$/],
     [['export', 'out', 'other'], /^"other" is no folder in \/[^"]+$/],
     [['sync', 'other'], /^"other" is no folder in \/[^"]+$/],
+    [['dev', 'other'], /^"other" is no folder in \/[^"]+$/],
     [['help', 'serv'], /^"serv" is no command, did you mean "serve"\? \(commands: /],
     [['help', 'toString'], /^"toString" is no command/],
     [['help', 'serve', 'version'], /^help takes one command, not "version" as well$/],

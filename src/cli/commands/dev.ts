@@ -26,10 +26,10 @@ findings and token counts of each skill that is saved are printed here.
 
 Exits with 0 after SIGTERM or SIGINT.
 `,
-  async run ({ positionals, flags }, { commands, cwd, env, print, isTerminal = false, endBySignal }) {
+  async run ({ positionals, flags }, { cwd, env, print, isTerminal = false, endBySignal }) {
     endBySignal?.(0)
     if (positionals.length === 0) throw new CommandError('dev needs a folder of skills: skillserve dev ./skills')
-    for (const folder of positionals) await checkSkillsFolder(folder, cwd, commands)
+    for (const folder of positionals) await checkSkillsFolder(folder, cwd, undefined)
     const config = { ...loadConfig({ positionals, flags, env: {}, cwd }), ...OVERRIDES }
     const [{ startServer }, { createChangeFeed }] = await Promise.all([import('../../server.ts'), import('../../core/events/change-feed.ts')])
     await startServer(config, {
