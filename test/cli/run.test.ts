@@ -119,7 +119,7 @@ t.test('K82: a folder that is itself a skill is refused with an empty variable L
 t.test('the health check says why it fails', async (t) => {
   const { code, stderr } = await run(world(t), 'healthcheck', '--port', '1')
   t.equal(code, 1)
-  t.match(stderr, /^skillserve: .*ECONNREFUSED.*\n$/)
+  t.equal(stderr, 'skillserve: GET /readyz has no answer: connect ECONNREFUSED 127.0.0.1:1; --host and --port, or HOST and PORT, are those of the service\n')
 })
 
 t.test('K50: the health check says that port 0 names no service', async (t) => {

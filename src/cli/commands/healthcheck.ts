@@ -80,7 +80,7 @@ async function askReadiness ({ host, port, basePath, allowedHosts }: Config): Pr
         // One that is cut off has its status.
         .on('error', () => {})
         .on('close', answer)
-    }).on('error', (error) => { reject(new CommandError(error.message)) })
+    }).on('error', (error) => { reject(new CommandError(`GET /readyz has no answer: ${error.message}; --host and --port, or HOST and PORT, are those of the service`)) })
   })
 }
 
