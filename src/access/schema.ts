@@ -29,7 +29,7 @@ const Secret = {
   }))
 }
 
-const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'] as const
+const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'] as const
 
 /** The access file: who there is, and who sees what. */
 export const AccessFileSchema = Type.Object({
@@ -43,7 +43,7 @@ export const AccessFileSchema = Type.Object({
     issuer: Url,
     audiences: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, title: 'a list of at least one audience', description: 'Default: the address of /mcp below PUBLIC_URL' })),
     jwks_uri: Type.Optional(Type.String({ pattern: '^https?://[^\\s#]+$', title: 'a URL such as https://id.example/keys', description: 'Default: what the metadata of the issuer name' })),
-    algorithms: Type.Optional(Type.Array(Type.Union(ALGORITHMS.map((name) => Type.Literal(name, { title: `one of ${ALGORITHMS.join(', ')}` }))), { minItems: 1, title: `a list of ${ALGORITHMS.join(', ')}`, description: 'Default: RS256, PS256, ES256, EdDSA' })),
+    algorithms: Type.Optional(Type.Array(Type.Union(ALGORITHMS.map((name) => Type.Literal(name, { title: `one of ${ALGORITHMS.join(', ')}` }))), { minItems: 1, title: `a list of ${ALGORITHMS.join(', ')}`, description: 'Default: RS256, PS256, ES256, EdDSA, Ed25519' })),
     clock_tolerance: Type.Optional(Type.Integer({ minimum: 0, maximum: 60, title: 'a number of seconds from 0 to 60', description: 'Default: 30' })),
     groups_claim: Type.Optional(Type.String({ minLength: 1, title: 'the name of a claim, or names joined by dots', description: 'Default: groups' })),
     groups: Type.Optional(Type.Unsafe<string[]>({ ...Groups, description: 'Groups of every caller of this issuer' })),

@@ -103,3 +103,15 @@ t.test('K62: tokens are in no log line', async (t) => {
   t.notMatch(logText(), token.slice(0, 30))
   t.ok(bearer(token))
 })
+
+for (const alg of ['EdDSA', 'Ed25519']) {
+  t.test(`K62: Ed25519 signatures are taken by the name ${alg}`, async (t) => {
+    const issuer = await startIssuer(t)
+    const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true })
+    const key = { ...await exportJWK(publicKey), kid: 'ed', alg }
+    issuer.answer = (request, response) => { response.end(JSON.stringify(request.url === '/keys' ? { keys: [key] } : { issuer: issuer.url, jwks_uri: `${issuer.url}/keys` })) }
+    const token = await new SignJWT({ iss: issuer.url, aud: AUDIENCE, sub: 'ann', exp: Math.floor(Date.now() / 1_000) + 600, scope: 'skills:read', groups: ['docs'] })
+      .setProtectedHeader({ alg, kid: 'ed', typ: 'at+jwt' }).sign(privateKey)
+    for (const fields of ['', `, algorithms: [${alg}]`]) t.equal((await (await service(t, issuer, fields)).get('/skills', token)).status, 200, fields)
+  })
+}

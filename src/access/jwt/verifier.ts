@@ -4,7 +4,8 @@ import type { CoreLog } from '../../core/ground/log.ts'
 import { type IssuerEntry, type Proof, termsOf } from '../policy.ts'
 import { IssuerAway, IssuerKeys } from './issuer-keys.ts'
 
-const DEFAULT_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA']
+/** RFC 9864 calls EdDSA with the curve Ed25519 by the name of the curve. */
+const DEFAULT_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519']
 const DEFAULT_CLOCK_TOLERANCE_S = 30
 
 /** Verified tokens are remembered: how many, and how long at most, in milliseconds. A check of a signature costs more than most answers. */
