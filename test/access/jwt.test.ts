@@ -104,6 +104,24 @@ t.test('K62: tokens are in no log line', async (t) => {
   t.ok(bearer(token))
 })
 
+t.test('K62: a token without a key id is good with any key of its issuer, and with no other', async (t) => {
+  const [first, second, other] = [await startIssuer(t), await startIssuer(t), await startIssuer(t)]
+  const keysOf = async ({ url }: TestIssuer) => (await (await fetch(`${url}/keys`)).json() as { readonly keys: readonly object[] }).keys
+  const keys = [...await keysOf(first), ...await keysOf(second)]
+  first.answer = (request, response) => { response.end(JSON.stringify(request.url === '/keys' ? { keys } : { issuer: first.url, jwks_uri: `${first.url}/keys` })) }
+  const { get } = await service(t, first)
+  const sign = (issuer: TestIssuer, claims = {}) => issuer.sign({ iss: first.url, ...claims }, { kid: undefined })
+  for (const issuer of [first, second]) t.equal((await get('/skills', await sign(issuer))).status, 200)
+  for (const [token, code] of [
+    [await sign(other), 'invalid_token'],
+    [await sign(second, { aud: 'https://other.example/mcp' }), 'invalid_token'],
+    [await sign(second, { exp: 1 }), 'token_expired']
+  ] as const) {
+    const response = await get('/skills', token)
+    t.match([response.status, await response.json()], [401, { code }])
+  }
+})
+
 for (const alg of ['EdDSA', 'Ed25519']) {
   t.test(`K62: Ed25519 signatures are taken by the name ${alg}`, async (t) => {
     const issuer = await startIssuer(t)

@@ -13,8 +13,8 @@ export interface TestIssuer {
   requests: number
   /** Answers in place of its own. */
   answer: RequestListener | undefined
-  /** Signs claims; `null` takes a claim away. */
-  sign (claims?: Readonly<Record<string, unknown>>, header?: Readonly<Record<string, string>>): Promise<string>
+  /** Signs claims; `null` takes a claim away, and `undefined` a field of the header. */
+  sign (claims?: Readonly<Record<string, unknown>>, header?: Readonly<Record<string, string | undefined>>): Promise<string>
   /** Signs with another key from now on, and no longer names the one before. */
   rotate (kid: string): Promise<void>
   /** Is no longer reached. */

@@ -1,4 +1,4 @@
-import { decodeJwt, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jose'
+import { decodeJwt, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify, type JWTVerifyOptions, type JWTVerifyResult } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { CoreLog } from '../../core/ground/log.ts'
 import { type IssuerEntry, type Proof, termsOf } from '../policy.ts'
@@ -99,13 +99,30 @@ class Issuer {
   async verify (token: string): Promise<JwtOutcome> {
     const { issuer, algorithms = DEFAULT_ALGORITHMS } = this.#entry
     try {
-      const { payload, protectedHeader } = await jwtVerify(token, this.keys.find, { issuer, algorithms: [...algorithms], clockTolerance: this.#clockTolerance, requiredClaims: ['exp', 'aud'] })
+      const { payload, protectedHeader } = await this.#check(token, { issuer, algorithms: [...algorithms], clockTolerance: this.#clockTolerance, requiredClaims: ['exp', 'aud'] })
       if (!isAccessToken(protectedHeader, payload) || this.#isOfFuture(payload)) return INVALID
       if (!this.#isForUs(payload)) return { kind: 'audience' }
       return { kind: 'proof', proof: this.#proofOf(payload) }
     } catch (error) {
       if (error instanceof errors.JWTExpired) return { kind: 'expired' }
       return error instanceof IssuerAway ? { kind: 'unavailable' } : INVALID
+    }
+  }
+
+  /** A token need not name its key: those that fit it are tried one after the other. */
+  async #check (token: string, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
+    try {
+      return await jwtVerify(token, this.keys.find, options)
+    } catch (error) {
+      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+      for await (const key of error) {
+        try {
+          return await jwtVerify(token, key, options)
+        } catch (failure) {
+          if (!(failure instanceof errors.JWSSignatureVerificationFailed)) throw failure
+        }
+      }
+      throw error
     }
   }
 
