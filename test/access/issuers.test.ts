@@ -48,6 +48,22 @@ t.test('K62: an issuer that hangs delays nobody but those whose tokens are of it
   t.ok(issuer.requests <= 2, `${issuer.requests} requests for 20 tokens`)
 })
 
+t.test('K62: an issuer that hangs delays no token of another issuer, in whatever order they are listed', async (t) => {
+  const [hanging, good, last] = [await startIssuer(t), await startIssuer(t), await startIssuer(t)]
+  hanging.answer = last.answer = () => {}
+  const entryOf = ({ url }: TestIssuer) => `  - { issuer: '${url}', audiences: ['${AUDIENCE}'] }\n`
+  const { get } = await buildGuarded(t, {
+    roots: { docs: { guide: skill('guide') } },
+    access: `issuers:\n${[hanging, good, last].map(entryOf).join('')}rules:\n  - { groups: [docs], roots: [docs] }\n`
+  })
+  const waiting = Promise.all([hanging, last].map(async (issuer) => (await get('/skills', await issuer.sign())).status))
+  await until(() => hanging.requests > 0 && last.requests > 0)
+  for (let round = 0; round < 3; round++) t.equal((await get('/skills', await good.sign({ sub: `s${round}` }))).status, 200)
+  hanging.stop()
+  last.stop()
+  t.strictSame(await waiting, [503, 503])
+})
+
 const FAULTS: Readonly<Record<string, RequestListener>> = {
   'an error': (_, response) => { response.writeHead(500).end('{}') },
   'a redirect': (request, response) => { response.writeHead(302, { location: `http://${request.headers.host}/elsewhere` }).end() },
