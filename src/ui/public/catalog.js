@@ -8,9 +8,12 @@
   /** Address of the service without a slash at the end, by the browser's address bar. */
   const base = new URL(notice.dataset.home, location.href).href.replace(/[?#].*$/, '').replace(/\/$/, '')
 
+  /** The service has put into quotes what needs them in a shell: what stands in there afterwards may need none. */
+  const NEEDS_NO_QUOTES = /^[\w@%+=:,./-]+$/
+
   function prepareSnippets () {
     for (const list of document.querySelectorAll('.snippets')) {
-      for (const code of list.querySelectorAll('code')) code.textContent = code.textContent.replaceAll(list.dataset.base, base)
+      for (const code of NEEDS_NO_QUOTES.test(base) ? list.querySelectorAll('code') : []) code.textContent = code.textContent.replaceAll(list.dataset.base, base)
       for (const button of list.querySelectorAll('.copy')) {
         button.hidden = false
         button.addEventListener('click', () => { copy(button) })

@@ -244,6 +244,19 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await tab.evaluate('navigator.clipboard.readText()'), `npx skills add ${url} --skill weather`)
   })
 
+  await t.test('K76: a snippet keeps the address that the service sees when that of the address bar means something to a shell', async (t) => {
+    const tab = await openTab(t, browser)
+    for (const [prefix, address] of [['/behind', `${url}/behind`], ['/$(id)', url], ["/';id;'", url]] as const) {
+      // A proxy that takes any first segment away.
+      await tab.route((asked) => asked.pathname.startsWith(prefix), async (route) => {
+        await route.fulfill({ response: await route.fetch({ url: route.request().url().replace(prefix, '') }) })
+      })
+      await tab.goto(`${url}${prefix}/ui/skills/weather`)
+      await tab.locator('.copy:visible').waitFor()
+      t.equal(await tab.locator('#use-skills ~ .snippet code', { hasText: 'npx skills' }).textContent(), `npx skills add ${address} --skill weather`, prefix)
+    }
+  })
+
   await t.test('K74: the first stop leads past the navigation, a heading has an address, and lines are chosen by a click and a click with shift', async (t) => {
     const tab = await openTab(t, browser, { reducedMotion: 'reduce' })
     await tab.goto(`${url}/ui/skills/weather`)
