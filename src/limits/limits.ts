@@ -144,7 +144,9 @@ export class Limits {
   #chargeForAnswer (request: FastifyRequest, reply: FastifyReply, payload: unknown): HttpProblem | undefined {
     const status = reply.statusCode
     const isAnonymous = request.principal === undefined || request.principal.kind === 'anonymous'
-    if (status === 401 || (status === 404 && this.#options.hasCallers && isAnonymous)) return this.#countFailure(request)
+    // An address of no route guesses nothing: clients of MCP look for an authorization server at several of them.
+    const isMiss = status === 404 && problemCodeOf(request) !== 'route_not_found'
+    if (status === 401 || (isMiss && this.#options.hasCallers && isAnonymous)) return this.#countFailure(request)
     if (status === 403 && problemCodeOf(request) === 'hook_refused') return this.#countFailure(request)
     if (status === 400 || status === 403 || status === 503) return UNCOUNTED.has(problemCodeOf(request)) ? this.#pastUnits(request, this.#callerOf(request), 1) : undefined
     // The answer to a HEAD says how long another one would be.

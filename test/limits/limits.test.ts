@@ -241,6 +241,12 @@ t.test('K67: guesses of one address are refused after a few dozen, and a good to
   t.equal((await service.get('/skills/demo'))[0], 200)
 })
 
+t.test('K67: looking for an authorization server guesses nothing', async (t) => {
+  const service = await buildLimited(t, { principals: true, burst: 5_000 })
+  t.strictSame(new Set(await spend(service, 100, '/.well-known/oauth-authorization-server')), new Set([404]))
+  t.equal((await service.get('/skills/secret'))[0], 404)
+})
+
 t.test('K67: the refusal of a guess on a page is a problem, and says so', async (t) => {
   const service = await buildLimited(t, { principals: true, burst: 5_000 })
   await spend(service, 60, '/skills/secret')
