@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { mainFileError, fileError, folderError } from '../../src/core/ground/errors.ts'
@@ -74,11 +75,19 @@ t.test('no test name begins with an id of a list that is not in the repository',
 t.test('the architecture page draws every room, the highest floor first', async (t) => {
   const [, tree = ''] = /```\nsrc\/\n([^]*?)```/.exec(readFileSync(`${ROOT}docs/architecture.md`, 'utf8')) ?? []
   const rooms: string[] = []
+  // A folder of such a room stands in its line: `kept/`.
+  const inner: string[] = []
   let above = ''
-  for (const [, indent, name = ''] of tree.matchAll(/^( {2}| {4})([\w.-]+\/?)/gm)) {
+  for (const [, indent, name = '', what = ''] of tree.matchAll(/^( {2}| {4})([\w.-]+\/?)(.*)/gm)) {
     if (indent === '  ') above = name
-    rooms.push(indent === '  ' ? name : `${above}${name}`)
+    const room = indent === '  ' ? name : `${above}${name}`
+    rooms.push(room)
+    if (indent === '    ') inner.push(...Array.from(what.matchAll(/\b\w+\//g), ([folder]) => `${room}${folder}`))
   }
+  const folders = readdirSync(`${ROOT}src`, { recursive: true, withFileTypes: true }).filter((entry) => entry.isDirectory())
+    .map(({ parentPath, name }) => `${relative(`${ROOT}src`, join(parentPath, name)).replaceAll('\\', '/')}/`)
+  t.strictSame(folders.filter((folder) => !rooms.includes(folder) && !inner.includes(folder)), [], 'no folder is missing')
+  t.strictSame(inner.filter((folder) => !folders.includes(folder)), [], 'each inner one is there')
   const inFolder = (folder: string) => readdirSync(`${ROOT}src/${folder}`, { withFileTypes: true }).map((entry) => `${folder}${entry.name}${entry.isDirectory() ? '/' : ''}`)
   t.strictSame([...inFolder(''), ...inFolder('core/')].filter((room) => !rooms.includes(room)), [], 'none is missing')
   t.strictSame(rooms.filter((room) => !existsSync(`${ROOT}src/${room}`)), [], 'each is there')
