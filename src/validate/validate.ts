@@ -1,4 +1,5 @@
 import { relative, sep } from 'node:path'
+import { atOnce } from '../core/ground/async.ts'
 import type { SkillFolder } from '../core/roots/scan-root.ts'
 import type { FindingSeverity } from '../core/ground/skill.ts'
 import { estimateTokens, type FindingSource, type TargetName, verdictsOf } from '../verdicts/index.ts'
@@ -46,7 +47,7 @@ export async function validate ({ paths, folders: more = [], targets, reporter, 
       revision,
       verdicts,
       findings: fresh.filter(({ severity }) => reaches(severity, reportFrom)),
-      tokens: () => estimateTokens(subject)
+      tokens: () => atOnce(estimateTokens(subject))
     }
     reporter.skill(report)
   }

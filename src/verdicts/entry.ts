@@ -1,6 +1,6 @@
 import { wellKnownFindings } from '../core/clients/discovery.ts'
 import type { FileContent } from '../core/files/file-content.ts'
-import { createQueue, createSlicer } from '../core/ground/async.ts'
+import { createQueue, inSlices } from '../core/ground/async.ts'
 import type { CatalogSkill, FileList, Finding } from '../core/ground/skill.ts'
 import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'
 import { type JudgedFinding, judgeFindings, type TargetVerdict, verdictsOn } from './judge.ts'
@@ -51,13 +51,7 @@ export interface Judgement {
 
 /** A SKILL.md of 1 MiB takes up to 100 ms, in which others are answered as well. */
 export async function judgeInSlices (subject: Subject): Promise<Judgement> {
-  const yieldIfNeeded = createSlicer()
-  await yieldIfNeeded()
-  const findings = judgeFindings(subject)
-  await yieldIfNeeded()
-  const tokens = estimateTokens(subject)
-  await yieldIfNeeded()
-  return { findings, tokens }
+  return { findings: await inSlices(judgeFindings(subject)), tokens: await inSlices(estimateTokens(subject)) }
 }
 
 /** The values of one state are the same objects as long as nothing changes. */

@@ -2,6 +2,7 @@ import { basename } from 'node:path/posix'
 import { finding, type FindingCode, quote, quoteList } from '../core/format/findings.ts'
 import { locateFrontmatter } from '../core/format/frontmatter.ts'
 import { fieldPositions } from '../core/format/positions.ts'
+import { atOnce } from '../core/ground/async.ts'
 import type { Finding, FindingSeverity } from '../core/ground/skill.ts'
 import { CONDITIONS } from './conditions.ts'
 import { OUTCOMES_BY_CODE } from './outcomes.ts'
@@ -47,9 +48,9 @@ export interface JudgedFinding {
   readonly isOfTargets: boolean
 }
 
-/** All findings of one state of a skill, for all targets. Pure, never throws. */
-export function judgeFindings (subject: Subject): readonly JudgedFinding[] {
-  const all = [...subject.skill.findings, ...subject.otherFindings, ...targetFindings(subject)]
+/** All findings of one state of a skill, for all targets, in pieces of a few milliseconds. Pure, never throws. */
+export function * judgeFindings (subject: Subject): Generator<undefined, readonly JudgedFinding[]> {
+  const all = [...subject.skill.findings, ...subject.otherFindings, ...yield * targetFindings(subject)]
     .map((found) => judge(withPosition(withNestedSkills(found, subject), subject), subject))
   return all.filter((each) => !isEcho(each, all))
 }
@@ -73,7 +74,7 @@ export function verdictsOn (judged: readonly JudgedFinding[], targets?: readonly
 
 /** Both at once. */
 export function verdictsOf (subject: Subject, targets?: readonly TargetName[]): Verdicts {
-  return verdictsOn(judgeFindings(subject), targets)
+  return verdictsOn(atOnce(judgeFindings(subject)), targets)
 }
 
 function judge (found: Finding, subject: Subject): JudgedFinding {

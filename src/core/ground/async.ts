@@ -90,6 +90,25 @@ export function createSlicer (sliceMs = SLICE_MS): () => Promise<void> | undefin
   return () => performance.now() - startTurn() < sliceMs ? undefined : nextSlice()
 }
 
+/** Does sliced work that is written as a generator: it may pause at each `yield`. */
+export async function inSlices<T> (work: Generator<undefined, T>): Promise<T> {
+  const yieldIfNeeded = createSlicer()
+  for (;;) {
+    const pause = yieldIfNeeded()
+    if (pause !== undefined) await pause
+    const { done, value } = work.next()
+    if (done === true) return value
+  }
+}
+
+/** Does the same work without a pause. */
+export function atOnce<T> (work: Generator<undefined, T>): T {
+  for (;;) {
+    const { done, value } = work.next()
+    if (done === true) return value
+  }
+}
+
 /** Lets one job pass in each turn of the event loop, in the order in which they come. */
 export function createTurnstile (): () => Promise<void> {
   const enter = createQueue()

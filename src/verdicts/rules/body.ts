@@ -8,6 +8,10 @@ const MAX_LINKS = 1_000
 const MAX_TRIED = 10_000
 const MAX_LINK_CHARACTERS = 512
 
+/** How much of a line is searched for links, in characters, and lines that are read without a pause. */
+const MAX_LINE_CHARACTERS = 10_000
+const LINES_TOGETHER = 1_000
+
 /** What Claude Code replaces when it loads a skill: arguments, paths, the output of commands. */
 const PLACEHOLDER = /\$ARGUMENTS\b|\$\{CLAUDE_[A-Z_]+\}|(?<=^|\s)!`[^`\n]{1,500}`/m
 const PLACEHOLDER_BEGINNINGS = ['$ARGUMENTS', '${CLAUDE_', '!`']
@@ -36,11 +40,13 @@ interface Link {
  * @param mainFile the main file in UTF-8
  * @param files undefined when nobody knows them: then no link is checked
  */
-export function bodyFindings (mainFile: Buffer, files: readonly ListedFile[] | undefined): readonly Finding[] {
+export function * bodyFindings (mainFile: Buffer, files: readonly ListedFile[] | undefined): Generator<undefined, readonly Finding[]> {
   const { bodyStart } = locateFrontmatter(mainFile)
   const body = mainFile.toString('utf8', bodyStart)
   const firstLine = mainFile.toString('latin1', 0, bodyStart).split('\n').length
-  return [...checkPlaceholders(body, firstLine), ...files === undefined ? [] : checkLinks(body, firstLine, files)]
+  const placeholders = checkPlaceholders(body, firstLine)
+  yield
+  return [...placeholders, ...files === undefined ? [] : yield * checkLinks(body, firstLine, files)]
 }
 
 function checkPlaceholders (body: string, firstLine: number): Finding[] {
@@ -54,12 +60,12 @@ function checkPlaceholders (body: string, firstLine: number): Finding[] {
     'Say in words what belongs there, for readers that do not fill it in', undefined, position)]
 }
 
-function checkLinks (body: string, firstLine: number, files: readonly ListedFile[]): Finding[] {
+function * checkLinks (body: string, firstLine: number, files: readonly ListedFile[]): Generator<undefined, readonly Finding[]> {
   if (!body.includes('](')) return []
   const there = namesOf(files)
   const missing: Link[] = []
   const outside: Link[] = []
-  for (const link of linksOf(body, firstLine)) {
+  for (const link of yield * linksOf(body, firstLine)) {
     const path = resolvePath(link.destination)
     if (path === undefined) outside.push(link)
     else if (path !== '' && !there.has(path)) missing.push(link)
@@ -90,12 +96,13 @@ function namesOf (files: readonly ListedFile[]): ReadonlySet<string> {
 }
 
 /** Inline links and images outside code. One pass: each character is read a bounded number of times. */
-function linksOf (body: string, firstLine: number): readonly Link[] {
+function * linksOf (body: string, firstLine: number): Generator<undefined, readonly Link[]> {
   const links: Link[] = []
   let fence: string | undefined
   let isQuoted = false
   let tried = 0
   for (const [index, text] of body.split('\n').entries()) {
+    if (index % LINES_TOGETHER === 0) yield
     // A quotation ends where a line has no mark of one, and the code in it too, closed or not.
     if (fence !== undefined && isQuoted && !QUOTE_MARKS.test(text)) fence = undefined
     // Inside of a fence a mark of a list is text, and that of a quotation stays one.
@@ -106,7 +113,8 @@ function linksOf (body: string, firstLine: number): readonly Link[] {
     if (isFence) isQuoted = text.slice(0, -line.length).includes('>')
     if (isFence) fence = fence === undefined ? mark : undefined
     if (fence !== undefined || isFence || !text.includes('](')) continue
-    const plain = text.replaceAll(/(`+)[^`]*\1/g, (code) => ' '.repeat(code.length))
+    yield
+    const plain = text.slice(0, MAX_LINE_CHARACTERS).replaceAll(/(`+)[^`]*\1/g, (code) => ' '.repeat(code.length))
     for (let at = plain.indexOf(']('); at !== -1 && tried++ < MAX_TRIED && links.length < MAX_LINKS; at = plain.indexOf('](', at + 2)) {
       const [, destination = ''] = DESTINATION.exec(plain.slice(at + 2, at + 2 + MAX_LINK_CHARACTERS)) ?? []
       if (destination !== '' && !NO_FILE.test(destination)) links.push({ destination, position: { line: firstLine + index, column: at + 3 } })

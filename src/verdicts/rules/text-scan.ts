@@ -19,17 +19,25 @@ const SECRETS: ReadonlyArray<readonly [what: string, form: RegExp]> = [
   ['a key of OpenAI', /\bsk-proj-([A-Za-z0-9_-]{40,200})/]
 ]
 
-/** A download that a shell runs unseen. A line without a bar and a shell is not searched. */
-const PIPED_LINE = /\|[^\n]{0,40}(?:sh|iex|Invoke-Expression)\b/i
-const PIPED = /\b(?:curl|wget|iwr|irm|Invoke-WebRequest|Invoke-RestMethod)\s[^|`]{0,300}\|\s*(?:sudo\s+(?:-\w+\s+)?)?(?:(?:ba|z|da|k)?sh|iex|Invoke-Expression)\b/i
-const MAX_PIPED_LINE_CHARACTERS = 2_000
+/** A download, and a shell that runs unseen what it is handed. */
+const DOWNLOAD = /\b(?:curl|wget|iwr|irm|Invoke-WebRequest|Invoke-RestMethod)\s/i
+const INTO_SHELL = /\|[^\S\n]*(?:sudo[^\S\n]+(?:-\w+[^\S\n]+)?)?(?:(?:ba|z|da|k)?sh|iex|Invoke-Expression)\b/gi
+
+/** Longest download before a shell, in characters, and the shells that are looked before. */
+const MAX_DOWNLOAD_CHARACTERS = 320
+const MAX_SHELLS = 10_000
 
 /**
  * Places of a main file that a person should review before use: form alone, no judgement of what a text is for.
  * @param text the whole file
  */
-export function scanText (text: string): readonly Finding[] {
-  return [...findSecrets(text), ...findBlob(text), ...findPipedDownload(text)]
+export function * scanText (text: string): Generator<undefined, readonly Finding[]> {
+  const all: Finding[] = []
+  for (const find of [findSecrets, findBlob, findPipedDownload]) {
+    yield
+    all.push(...find(text))
+  }
+  return all
 }
 
 /** The secret itself is not repeated. */
@@ -60,15 +68,18 @@ function isBase64 (unit: number): boolean {
   return (unit >= 0x61 && unit <= 0x7a) || (unit >= 0x41 && unit <= 0x5a) || (unit >= 0x2f && unit <= 0x39) || unit === 0x2b || unit === 0x3d
 }
 
+/** One pass: what is before each shell is bounded. */
 function findPipedDownload (text: string): Finding[] {
-  if (!PIPED_LINE.test(text)) return []
-  let start = 0
-  for (const line of text.split('\n')) {
-    const index = PIPED_LINE.test(line) ? line.slice(0, MAX_PIPED_LINE_CHARACTERS).search(PIPED) : -1
-    if (index !== -1) {
-      return [found('download_to_shell', 'a command hands a download to a shell, which runs it unseen', 'Name the program to be installed, or download, check and run it in separate steps', positionAt(text, start + index))]
+  if (!DOWNLOAD.test(text)) return []
+  let tried = 0
+  for (const { index } of text.matchAll(INTO_SHELL)) {
+    if (tried++ === MAX_SHELLS) break
+    const before = text.slice(Math.max(0, index - MAX_DOWNLOAD_CHARACTERS), index)
+    const command = before.slice(Math.max(...['|', '`', '\n'].map((end) => before.lastIndexOf(end))) + 1)
+    const at = command.search(DOWNLOAD)
+    if (at !== -1) {
+      return [found('download_to_shell', 'a command hands a download to a shell, which runs it unseen', 'Name the program to be installed, or download, check and run it in separate steps', positionAt(text, index - command.length + at))]
     }
-    start += line.length + 1
   }
   return []
 }
