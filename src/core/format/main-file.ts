@@ -67,7 +67,7 @@ function firstLineNotUtf8 (bytes: Buffer): number {
 /** The text after the closing fence, verbatim; the whole text without its BOM when there is no frontmatter. */
 export function skillBody (text: string): string {
   const bytes = Buffer.from(text)
-  return bytes.toString('utf8', locateFrontmatter(bytes).bodyStart)
+  return text.slice(bytes.toString('utf8', 0, locateFrontmatter(bytes).bodyStart).length)
 }
 
 /**
