@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto'
-import { renameSync, symlinkSync } from 'node:fs'
+import { once } from 'node:events'
+import { renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fp from 'fastify-plugin'
 import t from 'tap'
 import { sha256 } from '../../src/core/ground/digest.ts'
 import { AuthFailures } from '../../src/observe/audit/auth-failures.ts'
 import { type AuditLine, buildAudited, settle } from '../helper/audited.ts'
+import type { Service } from '../helper/build.ts'
 import { modernRequest } from '../helper/mcp.ts'
-import { skills } from '../helper/skills.ts'
+import { openRaw, request } from '../helper/raw-http.ts'
+import { skill, skills } from '../helper/skills.ts'
 
 t.test('K73: each read through any door leaves one line, with the revision that was read', async (t) => {
   const { fetch, post, next, url } = await buildAudited(t)
@@ -88,6 +91,32 @@ for (const [what, link, target, next] of [['a skill', 'skills/ok', '../v1/ok', '
     }
     t.equal(await read(), null)
     t.match(await read(), /^sha256:/, 'the read after it has it')
+  })
+}
+
+for (const [what, change] of [
+  ['another file of the skill changed', ({ root }) => { writeFileSync(join(root, 'demo/other.txt'), 'new') }],
+  ['the skill became another folder with older files', ({ root, folder }) => {
+    renameSync(join(root, 'demo'), join(folder, 'old'))
+    renameSync(join(folder, 'next'), join(root, 'demo'))
+  }]
+] satisfies ReadonlyArray<readonly [string, (service: Service) => void]>) {
+  t.test(`K73: a download during which ${what} never has the revision after it`, async (t) => {
+    const large = Buffer.alloc(32_000_000)
+    const service = await buildAudited(t, { files: { demo: { ...skill('demo'), 'large.bin': large } }, siblings: { next: skill('demo') } })
+    await settle()
+    const connection = await openRaw(service.url)
+    connection.send(request('GET', '/skills/demo/files/large.bin'))
+    await once(connection.socket, 'data')
+    connection.socket.pause()
+    change(service)
+    await service.fetch('/skills/demo/files')
+    const [of] = await service.next(1)
+    await settle()
+    connection.socket.resume()
+    t.equal((await connection.response()).body.length, large.length)
+    const [line] = await service.next(1)
+    t.match([of, line], [{ event: 'skill.manifest', target: { revision: /^sha256:/ } }, { event: 'skill.file_read', outcome: 'success', target: { bytes: large.length, revision: null } }])
   })
 }
 

@@ -21,7 +21,7 @@ export interface AuditOptions extends JournalOptions, Pick<AuditedReadsOptions, 
 
 /** The audit log: a line for each read, and for what the service and its policies do. */
 export class Audit {
-  /** Refuses reads while `isRefusing`. */
+  /** Notes what is answered, and refuses reads while `isRefusing`. */
   readonly plugin: FastifyPluginAsync
   readonly #journal: Journal
   readonly #lines: LinesOfReads
@@ -41,6 +41,10 @@ export class Audit {
     this.#failures = new AuthFailures((address, count) => { this.#append('auth.failed', 'denied', { count }, { source: { address } }) })
     this.#reads = new AuditedReads({ lines: this.#lines, failures: this.#failures, clientOf, salt })
     this.plugin = fp(async (app) => {
+      app.addHook('onSend', (request, _reply, payload, next) => {
+        this.#reads.onAnswer(request)
+        next(null, payload)
+      })
       if (!isRequired) return
       app.addHook('onRequest', (request, _reply, next) => {
         if (!this.isRefusing || request.routeOptions.config.load === 'probe') next()

@@ -44,6 +44,8 @@ export class AuditedReads implements Observer {
   readonly #opened = new WeakSet<FastifyRequest>()
   /** Requests with the line of a call or of an operation: a refusal by its status is the same. */
   readonly #told = new WeakSet<FastifyRequest>()
+  /** Where the skill was when the answer began: sending may take longer than the skill stays there. */
+  readonly #places = new WeakMap<FastifyRequest, string | undefined>()
   #skillsOf: SkillsOf | undefined
   /** Responses that have not closed: each may leave a line yet. */
   #running = 0
@@ -61,16 +63,23 @@ export class AuditedReads implements Observer {
     this.#running++
   }
 
+  /** The answer is known, and its head goes out. */
+  onAnswer (request: FastifyRequest): void {
+    const skill = readOfRequest(request)?.skill
+    if (skill !== undefined) this.#places.set(request, this.#skillsOf?.(request).placeNow(skill))
+  }
+
   onStream (request: FastifyRequest): void {
     const read = readOfRequest(request)
     if (read === undefined) return
     this.#opened.add(request)
-    this.#report(request, read, 'success')
+    this.#report(request, read, 'success', Date.now())
   }
 
-  onResponse (request: FastifyRequest, reply: FastifyReply, { status, isComplete, bytes }: ResponseEnd): void {
+  onResponse (request: FastifyRequest, reply: FastifyReply, { milliseconds, status, isComplete, bytes }: ResponseEnd): void {
     if (--this.#running === 0) this.#onLastClosed()
     if (this.#opened.has(request)) return
+    const askedAt = Date.now() - milliseconds
     const outcome = outcomeOf(status)
     const hasRead = outcome === 'success' || outcome === 'not_modified'
     const read = readOfRequest(request)
@@ -78,29 +87,31 @@ export class AuditedReads implements Observer {
     const more = { bytes, digest: digestIn(reply, read), ...!hasRead && status !== NEVER_ANSWERED && { code: problemCodeOf(request) }, ...!isComplete && { complete: false } }
     if (status === 401) {
       const { clientOf, failures } = this.#options
-      if (failures.admits(this.#personal(clientOf(request.raw)))) this.#report(request, { ...read, event: 'auth.failed', door: door ?? OTHER_DOOR }, outcome, more)
-    } else if (read !== undefined) this.#report(request, read, outcome, more, revisionIn(request, reply))
+      if (failures.admits(this.#personal(clientOf(request.raw)))) this.#report(request, { ...read, event: 'auth.failed', door: door ?? OTHER_DOOR }, outcome, askedAt, more)
+    } else if (read !== undefined) this.#report(request, read, outcome, askedAt, more, revisionIn(request, reply))
     // Calls of a client that has left are reported one by one, as those of every other.
-    else if (!this.#told.has(request) && (outcome === 'denied' || (door !== undefined && !hasRead && status !== NEVER_ANSWERED))) this.#report(request, { event: 'access.denied', door: door ?? OTHER_DOOR }, outcome, more)
+    else if (!this.#told.has(request) && (outcome === 'denied' || (door !== undefined && !hasRead && status !== NEVER_ANSWERED))) this.#report(request, { event: 'access.denied', door: door ?? OTHER_DOOR }, outcome, askedAt, more)
   }
 
   onCall (call: ObservedCall): ((result: CallResult, outcome: ToolOutcome) => void) | undefined {
     const request = call.origin as FastifyRequest | undefined
+    const askedAt = Date.now()
     return request && ((result, outcome) => {
       const read = readOfCall(call, request, outcome)
       if (read === undefined) return
       this.#told.add(request)
-      if (result === 'ok') this.#report(request, read, 'success', {}, revisionRead(call, read))
-      else this.#report(request, read, result === 'refused' ? 'denied' : outcomeOfError(outcome.errorKind))
+      if (result === 'ok') this.#report(request, read, 'success', askedAt, {}, revisionRead(call, read))
+      else this.#report(request, read, result === 'refused' ? 'denied' : outcomeOfError(outcome.errorKind), askedAt)
     })
   }
 
   onOperation (operation: ObservedOperation): ((end: OperationEnd) => void) | undefined {
     const read = readOfOperation(operation)
     if (read === undefined) return undefined
+    const askedAt = Date.now()
     return ({ error, kind }) => {
       this.#told.add(operation.origin)
-      this.#report(operation.origin, read, error === undefined ? 'success' : outcomeOfError(kind))
+      this.#report(operation.origin, read, error === undefined ? 'success' : outcomeOfError(kind), askedAt)
     }
   }
 
@@ -116,15 +127,16 @@ export class AuditedReads implements Observer {
     })
   }
 
-  #report (request: FastifyRequest, { event, door, skill, path, queryLength }: Read, outcome: Outcome, more: Readonly<Record<string, unknown>> = {}, revision?: string): void {
+  #report (request: FastifyRequest, { event, door, skill, path, queryLength }: Read, outcome: Outcome, askedAt: number, more: Readonly<Record<string, unknown>> = {}, revision?: string): void {
     const hasRead = outcome === 'success' || outcome === 'not_modified'
     const skills = this.#skillsOf?.(request)
     this.#options.lines.add({
       time: Date.now(),
+      askedAt,
       skills: hasRead ? skills : undefined,
       skill,
       revision,
-      place: hasRead && skill !== undefined && revision === undefined ? skills?.placeNow(skill) : undefined,
+      place: hasRead && skill !== undefined && revision === undefined ? this.#places.get(request) ?? skills?.placeNow(skill) : undefined,
       fields: { event, outcome, ...this.#whoAsks(request), door, client: clientName(request), reqId: request.id, trace_id: traceOf(request)?.traceId },
       target: {
         skill,

@@ -3,8 +3,10 @@ import type { Journal } from './journal.ts'
 
 /** A line of the log that is still to be written. */
 export interface LineOfRead {
-  /** Of the answer, in milliseconds since 1970. */
+  /** Of the end of the answer, in milliseconds since 1970. */
   readonly time: number
+  /** When the question came: what has changed since may be another state than the one that was read. */
+  readonly askedAt: number
   readonly fields: object
   readonly target: object
   /** Of which skill the line gets the revision, and where that is looked up; undefined for a line without. */
@@ -112,7 +114,7 @@ export class LinesOfReads {
     if (this.#isLate) this.#giveUp()
     const states = new Map<SkillService, Map<string, Promise<KnownState>>>()
     for (const line of lines) {
-      const { skills, skill, time } = line
+      const { skills, skill, askedAt } = line
       if (line.revision !== undefined) this.#write(line, line.revision)
       else if (skills === undefined || skill === undefined) this.#write(line, undefined)
       else {
@@ -121,7 +123,7 @@ export class LinesOfReads {
         let state = known.get(skill)
         if (state === undefined) known.set(skill, state = this.#isLate ? late : stateOf(skills, skill))
         const { revision, changedAt, place } = await Promise.race([state, late])
-        this.#write(line, revision !== undefined && place === line.place && changedAt < time - CHANGE_STEP_MS ? revision : null)
+        this.#write(line, revision !== undefined && place === line.place && changedAt < askedAt - CHANGE_STEP_MS ? revision : null)
       }
     }
   }
