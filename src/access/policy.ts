@@ -10,6 +10,11 @@ export const READ_SCOPE = 'skills:read'
 export const ANONYMOUS = 'anonymous'
 /** Commands name the members of a group so. */
 export const GROUP_PREFIX = 'group:'
+
+/** Whether a name stands for other callers than the holder of a token or link. */
+export function isReserved (name: string): boolean {
+  return name === ANONYMOUS || name.startsWith(GROUP_PREFIX)
+}
 const AUTHENTICATED = 'authenticated'
 
 /**
@@ -95,7 +100,7 @@ export class Policy {
       const { name, sha256, groups = [], scopes = [READ_SCOPE], expires } = entry
       const digest = sha256.toLowerCase()
       if (names.has(name)) throw file.error([...at, 'name'], 'is the name of another token or link')
-      if (name === ANONYMOUS || name.startsWith(GROUP_PREFIX)) throw file.error([...at, 'name'], `stands for other callers: commands take ${ANONYMOUS} and ${GROUP_PREFIX}G for them`)
+      if (isReserved(name)) throw file.error([...at, 'name'], `stands for other callers: commands take ${ANONYMOUS} and ${GROUP_PREFIX}G for them`)
       if (this.#secrets[kind].has(digest)) throw file.error([...at, 'sha256'], 'is that of another entry')
       const expiresAt = expires === undefined ? undefined : parseExpiry(expires)
       if (expires !== undefined && expiresAt === undefined) throw file.error([...at, 'expires'], 'is no date of the calendar')

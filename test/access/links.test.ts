@@ -137,7 +137,7 @@ t.test('K63: a token that the command prints works with the line that it prints'
   t.match((await run('token', 'ci', '--group', 'Platform Team (Köln)')).out, 'groups: ["Platform Team (Köln)"]')
   t.match((await run('token', 'ci', '--link')).out, /^\/t\/skl_\w{38}\n/)
   for (const when of ['2996-02-29', '2999-12-31T23:30-02:00']) t.match((await run('token', 'ci', '--expires', when)).out, `expires: ${when}`)
-  for (const argv of [['token'], ['token', 'a b'], ['token', 'a', '--expires', 'soon'], ['token', 'a', '--link', '--scope', 'x'], ['token', 'a', '--scope', 'skills:raed'], ['token', 'a', '--group', ' '], ['token', 'a', '--group', 'a\n'],
+  for (const argv of [['token'], ['token', 'a b'], ['token', 'anonymous'], ['token', 'group:docs'], ['token', 'a', '--expires', 'soon'], ['token', 'a', '--link', '--scope', 'x'], ['token', 'a', '--scope', 'skills:raed'], ['token', 'a', '--group', ' '], ['token', 'a', '--group', 'a\n'],
     ...['2999-02-30', '2999-13-01', '2999-02-30T00:00Z', '2020-01-01', '2026-01-01T00:00Z', '2999-01-01T25:00'].map((when) => ['token', 'a', '--expires', when])]) {
     const { code, err } = await run(...argv)
     t.equal(code, 1, argv.join(' '))

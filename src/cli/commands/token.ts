@@ -25,7 +25,8 @@ Prints the secret, which nothing else ever prints, and the line for the access f
     const groups = flags.get('group') ?? []
     const scopes = flags.get('scope') ?? []
     if (!WORD.test(name)) throw new CommandError(`${quote(name)} is no name of letters, digits and . _ @ : / + -`)
-    const { GROUP, GROUP_FORM, SCOPES } = await import('../../access/schema.ts')
+    const [{ isReserved }, { GROUP, GROUP_FORM, SCOPES }] = await Promise.all([import('../../access/policy.ts'), import('../../access/schema.ts')])
+    if (isReserved(name)) throw new CommandError(`${quote(name)} stands for other callers in the access file: give another name`)
     const unfit = groups.find((group) => !GROUP.test(group))
     if (unfit !== undefined) throw new CommandError(`${quote(unfit)} is no name of a group: ${GROUP_FORM}`)
     const unknown = scopes.find((scope) => !SCOPES.some((known) => known === scope))
