@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { existsSync, readdirSync } from 'node:fs'
+import type { ClientRequest } from 'node:http'
 import { join } from 'node:path'
 import { hostname } from 'node:os'
 import zlib, { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { RefusedError } from '../../src/core/disk/refused.ts'
-import { isInsideAddress, send } from '../../src/sources/http/http-client.ts'
+import { isInsideAddress, outsideOf, readBody, send } from '../../src/sources/http/http-client.ts'
 import { unpackPackages } from '../../src/sources/publish/packages.ts'
 import { tarGzOf, tarOf, zipOf, zipOfTexts } from '../helper/archives.ts'
 import { startServer } from '../helper/fault-server.ts'
@@ -277,7 +279,25 @@ t.test('K83: an address that a server has named does not lead into this network,
   }
   t.equal(server.requests.length, 0)
   for (const address of ['192.0.2.1', '8.8.8.8', '2001:db8::1', '172.32.0.1', '100.128.0.1']) t.notOk(isInsideAddress(address), address)
+  t.strictSame(outsideOf([{ address: '10.0.0.1' }, { address: '2001:db8::1' }]), [{ address: '2001:db8::1' }])
   for (const address of ['::ffff:10.0.0.1', 'fe80::1', 'fd00::1', '::', '224.0.0.1', '100.64.0.1', 'ff02::1']) t.ok(isInsideAddress(address), address)
+})
+
+t.test('K83: a host outside of this network does not lead into it by a redirect to itself, although its name resolves to another address by then', async (t) => {
+  const server = await startServer(t, (request, response) => {
+    if (request.url === '/first') response.writeHead(302, { location: '/second' }).end()
+    else response.end('inside')
+  })
+  const request = { url: `${server.url}/first`, signal: AbortSignal.timeout(10_000) }
+  t.equal((await readBody(await send(request))).toString(), 'inside', 'a host in this network may')
+  const showOutside = (message: unknown): void => {
+    const { socket } = (message as { readonly request: ClientRequest }).request
+    if (socket !== null) Object.defineProperty(socket, 'remoteAddress', { value: '192.0.2.1' })
+  }
+  subscribe('http.client.request.start', showOutside)
+  t.teardown(() => unsubscribe('http.client.request.start', showOutside))
+  await t.rejects(send(request), { code: 'redirected', message: 'the host names an address inside of this network' })
+  t.strictSame(server.requests.map(({ url }) => url), ['/first', '/second', '/first'])
 })
 
 t.test('K86: packages in a tree are skills too, and a bad one takes nothing along', async (t) => {

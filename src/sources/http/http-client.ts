@@ -33,7 +33,7 @@ export interface HttpAnswer {
   readonly status: number
   readonly headers: Headers
   readonly body: Readable
-  /** Whether the first host is one of this machine or its network: it may name others. */
+  /** Whether the first host is one of this machine or its network: it may name others. One that is not stays outside, whatever its name resolves to later. */
   readonly isInside: boolean
 }
 
@@ -49,7 +49,7 @@ export async function send ({ url, method = 'GET', headers = {}, credentials = {
   for (let redirects = 0; ; redirects++) {
     const isOwn = current.origin === first.origin
     const response = await request(current, {
-      method, signal, mayBeInside: isOwn ? mayBeInside : isInside === true, headers: { 'accept-encoding': 'identity', ...headers, ...isOwn && credentials }
+      method, signal, mayBeInside: isOwn ? isInside ?? mayBeInside : isInside === true, headers: { 'accept-encoding': 'identity', ...headers, ...isOwn && credentials }
     })
     const { statusCode: status = 0, headers: { location } } = response
     isInside ??= isInsideAddress(response.socket.remoteAddress ?? '')
@@ -100,12 +100,18 @@ async function request (url: URL, { mayBeInside, ...options }: RequestOptions): 
 /** Checks the addresses in the step that connects to one of them: a name may have another address a moment later. */
 const lookupOutside: LookupFunction = (hostname, options, callback) => {
   resolveHost(hostname, { ...options, all: true }, (error, addresses) => {
-    const [address] = addresses ?? []
-    if (error !== null || address === undefined) callback(error ?? new Error('no address'), [])
-    else if (addresses.some(({ address }) => isInsideAddress(address))) callback(insideError(), [])
-    else if (options.all === true) callback(null, addresses)
-    else callback(null, address.address, address.family)
+    const outside = outsideOf(addresses ?? [])
+    const [first] = outside
+    if (error !== null) callback(error, [])
+    else if (first === undefined) callback(insideError(), [])
+    else if (options.all === true) callback(null, outside)
+    else callback(null, first.address, first.family)
   })
+}
+
+/** A host of this network may have an address outside of it too, and is asked there. */
+export function outsideOf<T extends { readonly address: string }> (addresses: readonly T[]): T[] {
+  return addresses.filter(({ address }) => !isInsideAddress(address))
 }
 
 function insideError (): SourceError {
