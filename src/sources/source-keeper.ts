@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RootOptions } from '../core/roots/root-reports.ts'
-import { coalesce } from '../core/ground/async.ts'
+import { coalesce, type Queue } from '../core/ground/async.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import { findSkills } from '../core/layout/find-skills.ts'
 import type { SourceStatus } from '../schemas/health.ts'
@@ -45,7 +45,7 @@ export interface SourceOptions {
   readonly folder: string
   readonly log: CoreLog
   /** Lets few sources fetch at a time. */
-  readonly inTurn: <T>(job: () => Promise<T>) => Promise<T>
+  readonly inTurn: Queue
   readonly approval: Approval
   readonly lock: Pick<StateLock, 'confirm'>
   /** Factor on pauses after failures and before hooks. For tests. */

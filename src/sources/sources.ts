@@ -1,5 +1,5 @@
 import type { Environment } from '../operator/setting.ts'
-import { createQueue } from '../core/ground/async.ts'
+import { createWideQueue } from '../core/ground/async.ts'
 import { type CoreLog, SILENT } from '../core/ground/log.ts'
 import { distinctNames } from '../core/ground/text.ts'
 import type { RootOptions } from '../core/roots/root.ts'
@@ -100,7 +100,7 @@ export async function createSources ({ sources, stateDir, otherNames, env, log =
   const keepers: Keeper[] = []
   const approval: Approval = {}
   try {
-    const queues = Array.from({ length: MAX_FETCHES }, () => createQueue())
+    const inTurn = createWideQueue(MAX_FETCHES)
     const folders = new Set<string>()
     const programs = new Set<string>()
     // Those that came from addresses may be equal.
@@ -121,7 +121,7 @@ export async function createSources ({ sources, stateDir, otherNames, env, log =
       const fetcher = await kind.createFetcher(source, stateDir, env)
       const program = await fetcher.check?.()
       if (program !== undefined) programs.add(program)
-      keepers.push(new SourceKeeper({ source, fetcher, folder, log, inTurn: queues[index % MAX_FETCHES] ?? createQueue(), approval, lock, retryFactor }))
+      keepers.push(new SourceKeeper({ source, fetcher, folder, log, inTurn, approval, lock, retryFactor }))
     }
     for (const program of programs) log.info({ program }, 'sources are fetched by a program of this machine')
     for (const keeper of keepers) await keeper.open()

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { existsSync, readdirSync } from 'node:fs'
-import type { ClientRequest } from 'node:http'
+import type { ClientRequest, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { hostname } from 'node:os'
 import zlib, { gzipSync } from 'node:zlib'
@@ -268,6 +268,22 @@ t.test('K85: a host that sends slowly, or nothing, is left alone after the time 
   const server = await startServer(t, (_, response) => { response.writeHead(200, { 'content-length': '1000' }).write('x') })
   const { status } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`, { timeoutMs: 300 }), sourceAt(`${server.url}/b.tar.gz`, { timeoutMs: 300 })])
   t.match(status(), { state: 'failed', error: { code: 'timeout' } })
+})
+
+t.test('K85: a host that is slow holds back no other source', async (t) => {
+  const body = await tarGzOf(good)
+  const unanswered = new Set(['/1.tgz', '/2.tgz', '/3.tgz', '/4.tgz'])
+  const slow: ServerResponse[] = []
+  const server = await startServer(t, (request, response) => {
+    const { url = '' } = request
+    unanswered.delete(url)
+    if (url === '/slow.tgz') slow.push(response)
+    else response.end(body)
+    if (unanswered.size === 0) for (const each of slow.splice(0)) each.end(body)
+  })
+  const names = ['slow', '1', '2', '3', '4']
+  const { sources } = await openSources(t, names.map((name) => sourceAt(`${server.url}/${name}.tgz`, { name, timeoutMs: 5_000 })))
+  t.strictSame(sources.status.map(({ name, state }) => [name, state]), names.map((name) => [name, 'ok']))
 })
 
 t.test('K83: an address that a server has named does not lead into this network, whatever its name resolves to', async (t) => {

@@ -60,6 +60,23 @@ export function createQueue (): Queue {
   }
 }
 
+/** Makes a queue of which several jobs may run at the same time: one begins when one of them has ended. */
+export function createWideQueue (width: number): Queue {
+  const waiting: Array<() => void> = []
+  let free = width
+  return async (job) => {
+    if (free > 0) free--
+    else await new Promise<void>((resolve) => { waiting.push(resolve) })
+    try {
+      return await job()
+    } finally {
+      const next = waiting.shift()
+      if (next === undefined) free++
+      else next()
+    }
+  }
+}
+
 /** When sliced work began in the present turn of the event loop; 0 before it does. */
 let turnStart = 0
 

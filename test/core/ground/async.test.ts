@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
-import { coalesce, createQueue, createSlicer, Lazy } from '../../../src/core/ground/async.ts'
+import { coalesce, createQueue, createSlicer, createWideQueue, Lazy } from '../../../src/core/ground/async.ts'
 
 function deferred () {
   let resolve = () => {}
@@ -123,6 +123,24 @@ t.test('jobs in a queue begin in order, each when the one before has ended, howe
     { status: 'fulfilled', value: 'a' }, { status: 'rejected', reason: new Error('b') }, { status: 'fulfilled', value: 'c' }
   ])
   t.same(events, ['a', 'b', 'c'].flatMap((name) => [`${name} begins`, `${name} ends`]))
+})
+
+t.test('of a wide queue so many jobs run at the same time, and one that takes long holds back none but itself', async (t) => {
+  const queue = createWideQueue(2)
+  const events: string[] = []
+  let endSlow = (): void => {}
+  const slow = new Promise<void>((resolve) => { endSlow = resolve })
+  const job = (name: string, work?: Promise<void>) => queue(async () => {
+    events.push(`${name} begins`)
+    await (work ?? nextTurn())
+    events.push(`${name} ends`)
+    if (name === 'b') throw new Error(name)
+  })
+  const first = job('a', slow)
+  t.same((await Promise.allSettled([job('b'), job('c'), job('d')])).map(({ status }) => status), ['rejected', 'fulfilled', 'fulfilled'])
+  endSlow()
+  await first
+  t.same(events, ['a begins', 'b begins', 'b ends', 'c begins', 'c ends', 'd begins', 'd ends', 'a ends'])
 })
 
 t.test('what is made when it is first asked for is made once, and again after a failure', async (t) => {
