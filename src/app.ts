@@ -98,11 +98,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
-  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts, observer, clientOf, rewriteUrl: access && ((request) => access.rewriteUrl(request)) }))
   const feeds = new PerSkills((skills) => createChangeFeed({ skills, log: logger }))
-  app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
-  app.decorateRequest('principal', undefined)
-  app.decorateRequest('trace', undefined)
   const { skillsOf, followedOf, whileAllowed } = access ?? { skillsOf: () => skills, followedOf: () => skills, whileAllowed: alwaysAllowed }
   observer?.useSkills?.(skillsOf)
   observer?.useRevision?.(() => feeds.of(access?.everything ?? skills).revision)
@@ -111,6 +107,10 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const translate = (error: unknown, request: FastifyRequest): unknown => access === undefined ? error : access.translate(error, request)
   const readiness = { remarks: () => [access?.remark() ?? [], policy?.remark() ?? []].flat(), isRefusing, shutdown, sources: sources && (() => sources.status) }
   const pages = ui ? catalogPages({ load, skillsOf, judge, version, prefix: basePath, log: logger, isPreview, publicUrl, sources, readiness, translate }) : undefined
+  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts, observer, clientOf, rewriteUrl: access && ((request) => access.rewriteUrl(request)), answerBadUrl: pages?.answerBadUrl }))
+  app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
+  app.decorateRequest('principal', undefined)
+  app.decorateRequest('trace', undefined)
 
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(errors, { basePath, translate })

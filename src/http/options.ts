@@ -30,6 +30,8 @@ export interface HttpServerOptions extends RequestLogOptions {
   readonly timeouts?: Partial<HttpTimeouts>
   /** The target of a request as everything but the connection sees it. */
   readonly rewriteUrl?: ((request: IncomingMessage) => string) | undefined
+  /** Answers what the router refuses, or throws what is a problem for the client. Default: each is one. */
+  readonly answerBadUrl?: ((error: FastifyError, request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) | undefined
 }
 
 /** Longest path parameter, in decoded characters: four times the longest folder name, so that it gets its own answer. */
@@ -39,7 +41,7 @@ const MAX_PARAM_CHARACTERS = 1024
 const REQUEST_ID = /^[\w.-]{1,64}$/
 
 /** Fastify's options for this service; `buildApp` adds the plugins that they rely on. */
-export function httpServerOptions ({ connections, logger, timeouts = {}, rewriteUrl, ...log }: HttpServerOptions): FastifyHttpOptions<Server> {
+export function httpServerOptions ({ connections, logger, timeouts = {}, rewriteUrl, answerBadUrl = throwOn, ...log }: HttpServerOptions): FastifyHttpOptions<Server> {
   return {
     serverFactory: (handler: RequestListener) => createServer(handler, connections, timeouts, logger),
     ...(logger === undefined ? undefined : { loggerInstance: logger }),
@@ -57,7 +59,11 @@ export function httpServerOptions ({ connections, logger, timeouts = {}, rewrite
     onConstructorPoisoning: 'ignore',
     // A request that was sent on an open connection before the drain is answered, by `draining` as its last.
     return503OnClosing: false,
-    frameworkErrors: answerFrameworkError,
+    // What the router refuses (bad percent-encoding, an endless parameter) reaches no hook, and so gets its headers here.
+    frameworkErrors (error, request, reply) {
+      reply.headers(securityHeaders).header('x-request-id', request.id)
+      answerBadUrl(error, request, reply).catch((problem: unknown) => { sendProblem(problem, request, reply) })
+    },
     clientErrorHandler: answerClientErrors(connections)
   }
 }
@@ -80,10 +86,8 @@ function createServer (handler: RequestListener, connections: Connections, timeo
   return server.setTimeout(timeouts.connection ?? 60_000)
 }
 
-/** What the router refuses (bad percent-encoding, an endless parameter) reaches no hook, and so gets its headers here. */
-function answerFrameworkError (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
-  reply.headers(securityHeaders).header('x-request-id', request.id)
-  sendProblem(error, request, reply)
+async function throwOn (error: FastifyError): Promise<never> {
+  throw error
 }
 
 /** Ids that do not repeat after a restart or on another replica. */

@@ -26,6 +26,8 @@ const LIST: RouteReads = { event: 'skill.list', door: 'ui' }
 
 export interface CatalogPages {
   readonly forBrowsers: ForBrowsers
+  /** Answers a browser whose address below `/ui/` the router refuses; throws the error for everybody else. */
+  readonly answerBadUrl: ForBrowsers['errorHandler']
   /** Everything below `/ui/`. */
   readonly routes: FastifyPluginAsync
 }
@@ -79,6 +81,10 @@ export function catalogPages ({ load: busy, ...options }: PagesOptions & { reado
         else await show(request, reply, loadList)
       },
       errorHandler
+    },
+    async answerBadUrl (error, request, reply) {
+      if (!request.url.startsWith(`${options.prefix}/ui/`)) throw error
+      return await errorHandler(error, request, reply)
     },
     async routes (app) {
       const schema = { hide: true }
