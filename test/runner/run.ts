@@ -11,11 +11,12 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { basename, join, relative, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import { type FileRun, renderReport, totalsOf } from './report.ts'
+import { makeScratchFolder } from './scratch-folder.ts'
 import { TapResults } from './tap-results.ts'
 import { transpile } from './transpile.ts'
 
@@ -36,6 +37,8 @@ const STARTS_PROCESSES = /\/helper\/(?:browser|git|process|skills-client|swapper
 const THOROUGH = /^test\/clients\/|\/(?:archive|audit(?:-doors)?|catalog|compression|door|files|hostile|issuers|large-skills|limits|metrics|pages|pipelining|revision|same-service|shared-caches|validate|well-known|yaml-file)\.test\.ts$/
 /** Begins first where no earlier run says how long it takes. */
 const LONGEST = /\/browser\.test\.ts$/
+/** What proves that answers are right while a disk is written uses the disk of the project; all others would only wait for it. */
+const ON_DISK = /\/(?:checkout|consistency|live-reload)\.test\.ts$/
 /** Nothing else runs beside what is timed. */
 const ALONE = /^test\/figures\//
 
@@ -119,13 +122,14 @@ async function runFiles (files: readonly string[], folder: string): Promise<File
   const tap = new TapResults()
   const file = nameOf(files)
   const imports = ['test/runner/uncaught-errors.ts', ...files].map((path) => `await import(${JSON.stringify(pathToFileURL(join(folder, path.replace(/\.ts$/, '.js'))).href)})`)
-  // Fixtures have the name of the script: tests of one title in two processes must not share a folder.
-  const script = join(folder, `${++scripts}.mjs`)
+  const scratch = join(ON_DISK.test(file) ? folder : scratchFolder, String(++scripts))
+  mkdirSync(scratch)
+  const script = join(scratch, 'tests.mjs')
   writeFileSync(script, imports.join('\n'))
   const child = spawn(process.execPath, ['--enable-source-maps', script], {
     cwd: ROOT,
     // tap would remove the folder of a test before its teardown, under a service that still runs in it.
-    env: { ...process.env, TAP: '1', TAP_TIMEOUT: String(PROCESS_SECONDS), TAP_SAVE_FIXTURE: '1' },
+    env: { ...process.env, TAP: '1', TAP_TIMEOUT: String(PROCESS_SECONDS), TAP_SAVE_FIXTURE: '1', TAP_CWD: scratch, TMPDIR: scratchFolder },
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own: what a test has started ends with it.
     detached: true
@@ -140,7 +144,7 @@ async function runFiles (files: readonly string[], folder: string): Promise<File
   const [stderr, [code, signal]] = await Promise.all([text(child.stderr), once(child, 'close')]) as [string, [number | null, string | null]]
   clearTimeout(timer)
   running.delete(file)
-  removeFixtures(`.tap-${basename(folder)}-${basename(script)}`)
+  rmSync(scratch, { recursive: true, force: true })
   const results = tap.results()
   return { file, files: files.length, seconds: (performance.now() - started) / 1_000, results, stderr, broken: brokenBy() }
 
@@ -152,13 +156,6 @@ async function runFiles (files: readonly string[], folder: string): Promise<File
     if (tap.stream.results?.ok !== true) return 'ended before its tests did'
     return undefined
   }
-}
-
-/** Folders that tests have made. */
-function removeFixtures (prefix: string): void {
-  const fixtures = join(ROOT, '.tap/fixtures')
-  if (!existsSync(fixtures)) return
-  for (const name of readdirSync(fixtures)) if (name.startsWith(prefix)) rmSync(join(fixtures, name), { recursive: true, force: true })
 }
 
 function killGroup ({ pid }: ChildProcess): void {
@@ -201,10 +198,10 @@ const groups = group(listFiles(positionals).filter((file) => !values.unit || pos
 
 mkdirSync(join(ROOT, '.tap'), { recursive: true })
 const folder = mkdtempSync(join(ROOT, '.tap/run-'))
+const scratchFolder = makeScratchFolder(ROOT, folder)
 process.on('exit', () => {
   for (const child of running.values()) killGroup(child)
-  rmSync(folder, { recursive: true, force: true })
-  removeFixtures(`.tap-${basename(folder)}-`)
+  for (const each of [folder, scratchFolder]) rmSync(each, { recursive: true, force: true })
 })
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
