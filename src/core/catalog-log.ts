@@ -141,12 +141,13 @@ export class CatalogLog {
 const SKIPPED = {
   outside: 'a link in a skills folder is skipped, since it leads out of it; the setting allows that',
   nothing: 'a link in a skills folder is skipped, since it leads to no folder that may be a skill',
+  unknown: 'a link in a skills folder is skipped, since the disk that it leads to does not answer, or fails; it is followed when the disk answers',
   ignored: 'a folder of a skills folder is skipped, since the .skillignore beside it names it',
   unsafe_name: "an entry of a skills folder is skipped: no skill's name has '\\', '..', control characters, or bytes that are not UTF-8"
 } as const satisfies Readonly<Record<SkippedEntry['reason'], string>>
 
-function skipId ({ name, target = '' }: SkippedEntry): string {
-  return `${name}\0${target}`
+function skipId ({ name, reason, target = '' }: SkippedEntry): string {
+  return `${name}\0${reason}\0${target}`
 }
 
 /** What would allow a link to a folder. */

@@ -3,13 +3,14 @@ import { isVersionControl } from '../disk/hidden.ts'
 import { pathFrom } from '../disk/paths.ts'
 import { isUnknown } from '../disk/refused.ts'
 
-/** What a link in a root leads to: a skill, a file, a folder that may not be served, or no folder at all. */
+/** What a link in a root leads to: a skill, a file, a folder that may not be served, no folder at all, or what no disk has told yet. */
 export type LinkMeaning =
   | { readonly kind: 'skill' | 'outside', readonly realPath: string }
-  | { readonly kind: 'file' | 'nothing' }
+  | { readonly kind: 'file' | 'nothing' | 'unknown' }
 
 const FILE: LinkMeaning = { kind: 'file' }
 const NOTHING: LinkMeaning = { kind: 'nothing' }
+const UNKNOWN: LinkMeaning = { kind: 'unknown' }
 
 /**
  * Real paths of the folders that a link in a root may lead into: the root, and those that its owner allows.
@@ -33,7 +34,7 @@ export async function linkContainers (disk: Disk, rootRealPath: string, allowed:
  * @param containers from `linkContainers`
  * @param known the last known answer, for a disk that fails or does not answer
  */
-export async function resolveLink (disk: Disk, containers: readonly string[], path: string, known: LinkMeaning = NOTHING): Promise<LinkMeaning> {
+export async function resolveLink (disk: Disk, containers: readonly string[], path: string, known: LinkMeaning = UNKNOWN): Promise<LinkMeaning> {
   try {
     const realPath = await disk.realpath(path)
     const stats = await disk.stat(realPath)

@@ -30,9 +30,9 @@ export interface SkillFolder {
 /** An entry of a root that is no file, no hidden name, and no skill. */
 export interface SkippedEntry {
   readonly name: string
-  /** A link that leads out or to nothing, a name that no skill may have, or a folder that the root's ignore file names. */
-  readonly reason: 'outside' | 'nothing' | 'unsafe_name' | 'ignored'
-  /** Real path of the folder that a link outside leads to; the text of a link to nothing. */
+  /** A link that leads out, to nothing or to a disk that fails, a name that no skill may have, or a folder that the root's ignore file names. */
+  readonly reason: 'outside' | 'nothing' | 'unknown' | 'unsafe_name' | 'ignored'
+  /** Real path of the folder that a link outside leads to; the text of a link to nothing, or to a disk that fails. */
   readonly target?: string
 }
 
@@ -119,7 +119,7 @@ export async function scanRoot (disk: Disk, root: RootFolder, before?: GoodScan)
           links.set(name, meaning)
           if (meaning.kind === 'skill') folders.addLink(name, meaning.realPath)
           else if (meaning.kind === 'outside') skipped.push({ name, reason: meaning.kind, target: meaning.realPath })
-          else if (meaning.kind === 'nothing') skipped.push({ name, reason: meaning.kind, ...await linkText(disk, pathBelow(realPath, name)) })
+          else if (meaning.kind !== 'file') skipped.push({ name, reason: meaning.kind, ...await linkText(disk, pathBelow(realPath, name)) })
         }
         const pause = yieldIfNeeded()
         if (pause !== undefined) await pause

@@ -27,7 +27,7 @@ export function areSameNames (a: ReadonlyMap<string, unknown> = new Map(), b: Re
 }
 
 export function areSameSkips (a: readonly SkippedEntry[], b: readonly SkippedEntry[]): boolean {
-  return a.length === b.length && a.every(({ name, target }, index) => name === b[index]?.name && target === b[index].target)
+  return a.length === b.length && a.every(({ name, reason, target }, index) => name === b[index]?.name && reason === b[index].reason && target === b[index].target)
 }
 
 /** Whether one of two scans found no skills, or a skill in the place of a root. */

@@ -167,7 +167,7 @@ export class DiskTree implements LayoutTree {
         else if (entry.isSymbolicLink()) {
           const meaning = await resolveLink(this.#disk, this.#containers, `${realPath}/${name}`)
           if (meaning.kind === 'outside') outside.push(name)
-          else if (meaning.kind !== 'nothing') entries.push({ name, kind: meaning.kind === 'file' ? 'file' : 'folder', linked: true })
+          else if (meaning.kind === 'file' || meaning.kind === 'skill') entries.push({ name, kind: meaning.kind === 'file' ? 'file' : 'folder', linked: true })
           if (meaning.kind === 'skill') targets.set(name, meaning.realPath)
         }
       }

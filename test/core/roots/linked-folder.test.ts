@@ -199,6 +199,25 @@ t.test('a link whose disk does not answer keeps its meaning', async (t) => {
   t.strictSame(await linkContainers(disk, root, [store]), [root, store])
 })
 
+t.test('K4: a link whose disk does not answer at the start is told as one, and followed when the disk answers', async (t) => {
+  const { root, store } = createInstalled(t)
+  fs.rmSync(join(root, 'two'))
+  fs.symlinkSync('../nothing', join(root, 'none'))
+  const { log, lines, skips } = createLog()
+  const disk = createFaultyDisk()
+  disk.intercept = (operation, path) => { if (operation === 'realpath' && path === join(root, 'one')) throw osError('ETIMEDOUT') }
+  const manager = await startManager(t, [root], { disk, linkTargets: [store], log })
+  t.strictSame(await manager.list(), ['own'])
+  t.strictSame(Object.fromEntries(skips().map(({ name, message }) => [name, message])), {
+    none: 'a link in a skills folder is skipped, since it leads to no folder that may be a skill',
+    one: 'a link in a skills folder is skipped, since the disk that it leads to does not answer, or fails; it is followed when the disk answers'
+  })
+  const before = lines.length
+  disk.intercept = () => {}
+  t.strictSame(await manager.list(), ['one', 'own'])
+  t.equal(lines.length, before)
+})
+
 t.test('K53: a skill behind a link whose disk fails stays listed, as one without a link does', async (t) => {
   const { base, root, store } = createInstalled(t)
   const disk = createFaultyDisk({ ageMs: 60_000 })
