@@ -197,9 +197,8 @@ export class Root implements RootFolder {
   async #scanAgain (): Promise<void> {
     const before = this.#lastGood
     const scanBefore = this.#scan
-    // Before the first call: one to a dead mount would hold the whole process.
-    const place = before?.realPath ?? this.path
-    this.#chooseDisk(place)
+    // Before the first call: one to a dead mount would hold the whole process. A link to the root may lead elsewhere now.
+    this.#chooseDisk()
     const scan = await scanRoot(this.#disk, this, before)
     const good = scan.state === 'ok' ? scan : undefined
     const isRelocated = good?.realPath !== before?.realPath || good?.signature.ino !== before?.signature.ino
@@ -220,7 +219,6 @@ export class Root implements RootFolder {
       this.#changeCount++
       this.#parts.phase.forget()
     }
-    if (good !== undefined && good.realPath !== place) this.#chooseDisk(good.realPath)
     if (isRelocated || good?.folders !== before?.folders || !areSameNames(good?.links, before?.links)) {
       const names = good?.changedNames ?? [...before?.folders.keys() ?? []]
       const links = [...good?.links.keys() ?? []].map((name) => `${good?.realPath}/${name}`)
@@ -235,10 +233,10 @@ export class Root implements RootFolder {
     this.states.emit({ ...this.status(), before: before?.state, isSkill: scan.state === 'ok' && scan.isSkill })
   }
 
-  /** A root with a network disk, or a mount of one in it, is asked so that nobody else waits. */
-  #chooseDisk (path: string): void {
+  /** A root on a network disk, one behind links, or one with a mount of such a disk in it, is asked so that nobody else waits. */
+  #chooseDisk (): void {
     const { disk } = this.#parts
-    if (disk !== undefined || [path, ...this.linkTargets].some(readNetworkMounts().touches) === (this.#guarded !== undefined)) return
+    if (disk !== undefined || [this.path, ...this.linkTargets].some(readNetworkMounts().touches) === (this.#guarded !== undefined)) return
     this.#guarded = this.#guarded === undefined ? this.#guard(createNetworkDisk()) : undefined
     this.#disk = this.#guarded ?? createLocalDisk()
   }

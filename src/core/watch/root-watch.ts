@@ -1,8 +1,8 @@
 import { basename, dirname, join } from 'node:path'
 import { type NetworkMounts, readNetworkMounts } from '../disk/network/network-mounts.ts'
+import { tracePath } from '../disk/network/trace-path.ts'
 import { FolderWatcher, type WatchFolder } from './folder-watcher.ts'
 import { InsideWatch } from './inside-watch.ts'
-import { tracePath } from './trace-path.ts'
 
 /** What a root consists of. */
 export interface WatchTargets {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { pathFrom } from '../paths.ts'
+import { tracePath } from './trace-path.ts'
 
 /** File systems that ask another machine, or a process, and may never get an answer; by the names that the kernel has for them. */
 const NETWORK_FILE_SYSTEM = /^(?:nfs4?|cifs|smb\w*|9p|fuse(?:\..*|blk)?|virtiofs|ceph|afs|vboxsf|lustre|glusterfs|beegfs)$/
@@ -9,11 +10,11 @@ interface Mount {
   readonly isNetwork: boolean
 }
 
-/** Which paths lie on network disks, found out without touching any of these disks. Paths are absolute and as real as they can be. */
+/** Which paths lie on network disks, found out without touching any of these disks. Paths are absolute. */
 export interface NetworkMounts {
-  /** The path itself lies on a network disk. */
+  /** The path itself lies on a network disk. It is as real as it can be. */
   has (path: string): boolean
-  /** The path, or a mount below it, lies on a network disk. */
+  /** The path, or a mount below it, lies on a network disk, or links on its way lead to one. */
   touches (path: string): boolean
 }
 
@@ -24,7 +25,12 @@ export function readNetworkMounts (text: string = readMountInfo()): NetworkMount
   // The deepest mount counts, and of several on one folder the last.
   const has = (path: string): boolean => points.length > 0 && mounts.reduce<Mount | undefined>((deepest, mount) =>
     pathFrom(mount.point, path) !== undefined && mount.point.length >= (deepest?.point.length ?? 0) ? mount : deepest, undefined)?.isNetwork === true
-  return { has, touches: (path) => points.some((point) => pathFrom(path, point) !== undefined) || has(path) }
+  const touchesAsWritten = (path: string): boolean => has(path) || points.some((point) => pathFrom(path, point) !== undefined)
+  return {
+    has,
+    // Of the trace, what is no part of the path as it is written: links have led there.
+    touches: (path) => points.length > 0 && (touchesAsWritten(path) || [...tracePath(path, has)].some((entry) => pathFrom(entry, path) === undefined && touchesAsWritten(entry)))
+  }
 }
 
 /** proc_pid_mountinfo(5): the mount point is the fifth field, the type comes after a lone hyphen. */

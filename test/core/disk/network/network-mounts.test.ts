@@ -1,3 +1,5 @@
+import { realpathSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { readNetworkMounts } from '../../../../src/core/disk/network/network-mounts.ts'
 
@@ -34,4 +36,13 @@ t.test('of several mounts on one folder the last one counts for what lies in it'
 t.test('what cannot be told counts as local', async (t) => {
   for (const mounts of ['', 'nonsense\n', '1 2 3 4\n']) t.equal(readNetworkMounts(mounts).touches('/srv'), false)
   t.type(readNetworkMounts().touches('/'), 'boolean')
+})
+
+t.test('a path whose links lead to a network disk, without a call to that disk', async (t) => {
+  const base = realpathSync(t.testdir({
+    far: {}, local: { skills: {} }, link: t.fixture('symlink', 'second'), second: t.fixture('symlink', 'far/skills'), above: t.fixture('symlink', '.'), near: t.fixture('symlink', 'local/skills')
+  }))
+  const mounts = readNetworkMounts(`${MOUNTS}46 22 0:46 / ${join(base, 'far')} rw - nfs4 server:/share rw\n`)
+  for (const path of ['link', 'link/below', 'second', 'above/far/skills']) t.equal(mounts.touches(join(base, path)), true, path)
+  for (const path of ['near', 'local', 'local/skills', 'missing', 'above/local']) t.equal(mounts.touches(join(base, path)), false, path)
 })
