@@ -193,6 +193,24 @@ t.test('K85: a refusal has the code that the service gives as its reason, and no
   t.match(JSON.stringify(log), /RequestTimeTooSkewed/)
 })
 
+t.test('K85: a bucket that is in another region is refused with the name of that region', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  const { sources, status } = await open(t, store)
+  const remedy = '; the bucket is in the region eu-west-1, which the key region or the variable AWS_REGION has to name'
+  for (const [answer, region, body, message] of [
+    [301, 'eu-west-1', '<Error><Code>PermanentRedirect</Code></Error>', `the host refuses the request: PermanentRedirect${remedy}`],
+    [301, 'eu-west-1', '', `the host answers with status 301${remedy}`],
+    [400, 'eu-west-1', '<Error><Code>AuthorizationHeaderMalformed</Code></Error>', `the host refuses the request: AuthorizationHeaderMalformed${remedy}`],
+    [403, 'us-east-1', '<Error><Code>AccessDenied</Code></Error>', 'the host refuses the request: AccessDenied'],
+    [301, 'CANARY https://canary.example', '<Error><Code>PermanentRedirect</Code></Error>', 'the host refuses the request: PermanentRedirect']
+  ] as const) {
+    store.before = (_, response) => Boolean(response.writeHead(answer, { 'x-amz-bucket-region': region }).end(body))
+    await sources.sync()
+    t.equal(status().error?.message, message)
+  }
+})
+
 t.test('K85: keys that no folder holds are left out one by one, and named', async (t) => {
   const store = await startStore(t)
   fill(store)

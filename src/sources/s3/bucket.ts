@@ -9,20 +9,23 @@ import type { S3Source } from './s3-source.ts'
 const MAX_OBJECTS = 200_000
 const MAX_PAGES = 10_000
 
-/** Statuses of refusals that name their reason, such as a clock that is wrong. */
-const REFUSALS = [400, 401, 403]
+/** Statuses of refusals that name their reason, such as a clock that is wrong; 301 without an address is that of a wrong region. */
+const REFUSALS = [301, 400, 401, 403]
 /** Largest refusal that is read, in bytes. */
 const MAX_REFUSAL_BYTES = 16_384
 const REASON = /<Code>([A-Za-z]{1,64})<\/Code>/
+const REGION = /^[a-z\d-]{1,32}$/
 
 /** A bucket of any service that speaks the protocol of S3, for reading. */
 export class Bucket {
   readonly #base: URL
+  readonly #region: string
   readonly #client: AwsClient | undefined
   readonly #signal: AbortSignal
 
-  private constructor (base: URL, client: AwsClient | undefined, signal: AbortSignal) {
+  private constructor (base: URL, region: string, client: AwsClient | undefined, signal: AbortSignal) {
     this.#base = base
+    this.#region = region
     this.#client = client
     this.#signal = signal
   }
@@ -36,8 +39,8 @@ export class Bucket {
     const accessKeyId = secret === undefined ? env['AWS_ACCESS_KEY_ID'] : auth.username
     const secretAccessKey = secret ?? env['AWS_SECRET_ACCESS_KEY']
     const sessionToken = secret === undefined ? env['AWS_SESSION_TOKEN'] : undefined
-    if (!accessKeyId || !secretAccessKey) return new Bucket(base, undefined, signal)
-    return new Bucket(base, new AwsClient({ accessKeyId, secretAccessKey, ...sessionToken && { sessionToken }, service: 's3', region }), signal)
+    if (!accessKeyId || !secretAccessKey) return new Bucket(base, region, undefined, signal)
+    return new Bucket(base, region, new AwsClient({ accessKeyId, secretAccessKey, ...sessionToken && { sessionToken }, service: 's3', region }), signal)
   }
 
   /** All objects below a prefix, sorted by key. */
@@ -98,12 +101,14 @@ export class Bucket {
     return answer
   }
 
-  /** The message is shown to anybody: of the body it has the code only. */
+  /** The message is shown to anybody: of the answer it has the code and the region only. */
   async #refusal (answer: HttpAnswer): Promise<SourceError> {
     const error = statusError(answer.status, answer.headers)
+    const region = answer.headers.get('x-amz-bucket-region') ?? this.#region
+    const remedy = region === this.#region || !REGION.test(region) ? '' : `; the bucket is in the region ${region}, which the key region or the variable AWS_REGION has to name`
     try {
       const [, reason] = REASON.exec((await readBody(answer, MAX_REFUSAL_BYTES)).toString()) ?? []
-      return reason === undefined ? error : new SourceError(error.code, `the host refuses the request: ${reason}`)
+      return new SourceError(error.code, `${reason === undefined ? error.message : `the host refuses the request: ${reason}`}${remedy}`)
     } catch {
       this.#signal.throwIfAborted()
       return error
