@@ -16,7 +16,7 @@ export interface ConfigSources {
 
 /**
  * Flags beat the environment, the environment beats defaults. Of a repeated flag of one value the last counts. An empty
- * variable counts as unset, because compose files pass on `NAME=` for what nobody set; an empty argument is an error.
+ * variable counts as unset, because compose files pass on `NAME=` for what nobody set; an empty argument, and any blank text, is an error.
  * @throws ConfigError for a value that cannot be used
  */
 export function loadConfig ({ defaults = {}, ...sources }: ConfigSources): Config {
@@ -42,7 +42,8 @@ function flagOf ({ argument }: Setting): string | undefined {
 function valueOf (row: Setting, sources: Omit<ConfigSources, 'defaults'>, fallback = row.default): unknown {
   const { from, mustBe, texts } = textsOf(row, sources, fallback)
   const values = texts.map((text) => {
-    const value = row.parse(text, sources.cwd)
+    // The name of a folder may be blank, but nobody means one.
+    const value = text.trim() === '' ? undefined : row.parse(text, sources.cwd)
     if (value === undefined) throw new ConfigError(`${from} must be ${mustBe}${row.isSecret === true ? '' : `, not ${quote(text)}`}`)
     return value
   })

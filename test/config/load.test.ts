@@ -170,6 +170,10 @@ t.test('K2: a bad value is refused in one line that names where it came from and
     [[], { SKILLS_DIR: `a${delimiter}` }, /^SKILLS_DIR must be a folder, or several joined by ".", none of them empty, not ""$/],
     [[], { SKILLS_DIR: delimiter }, /^SKILLS_DIR must be /],
     [[''], {}, /^DIR must be a folder, not ""$/],
+    [[' '], {}, /^DIR must be a folder, not " "$/],
+    ...['SKILLS_DIR', 'SKILLS_PERSONAL_DIR', 'LINK_TARGETS', 'STATE_DIR', 'CONFIG_FILE', 'ACCESS_FILE', 'TRUST_FILE', 'LOCKED', 'AUDIT_LOG', 'HOST', 'PORT', 'BASE_PATH'].map(
+      (variable) => [[], { [variable]: ' \t' }, new RegExp(`^${variable} must be .*, not " \\\\t"$`)] as const),
+    [[], { SKILLS_DIR: `a${delimiter} ` }, /^SKILLS_DIR must be a folder, or several joined by ".", none of them empty, not " "$/],
     ...['a,', ',', '*', 'a b', 'http://a', '[a]', '[1.2.3.4]', 'a:b', '[::1]x'].map(
       (hosts) => [[], { ALLOWED_HOSTS: hosts }, /^ALLOWED_HOSTS must be a host name or an IP address, or several joined by ",", none of them empty, not "/] as const),
     ...['*', 'null', 'app.example', 'https://', 'https://a/', 'https://a/b', 'https://a,', ',', 'https://u@a', 'https://a b', 'https://a:99999', 'https://a?b', 'https://*.example', '*://a'].map(
