@@ -10,7 +10,7 @@ export const TRUST_SETTINGS = {
     alone: 'skills.lock',
     parse: parseFolder,
     mustBe: 'a file',
-    meaning: 'serve only the revisions that this file names, `skillserve lock` writes it; the flag alone means `skills.lock`',
+    meaning: 'serve only the revisions that this file names, `skillserve lock` writes it; the flag alone means `skills.lock`, and `--locked=FILE` another file',
     section: 'trust'
   },
   /** The trust file as an absolute path. */
