@@ -65,6 +65,9 @@ export async function readTextFile (path: string): Promise<string> {
   }
 }
 
+/** One for all: each schema is compiled once, and a file may be read again after each of its changes. */
+const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, validateSchema: false, addUsedSchema: false })
+
 /**
  * The same for a text.
  * @param path names the text in errors
@@ -81,7 +84,7 @@ export function parseYamlFile<Schema extends TSchema> (path: string, text: strin
     lineOf: (at: YamlPath): number => lines.get(keyOf(at)) ?? (at.length === 0 ? 1 : file.lineOf(at.slice(0, -1))),
     error: (at: YamlPath, sentence: string) => fail(file.lineOf(at), at.length === 0 ? sentence : `${nameOf(at)} ${sentence}`)
   }
-  const validate = new Ajv({ allErrors: true, verbose: true, strict: false, validateSchema: false, addUsedSchema: false }).compile<Static<Schema>>(schema)
+  const validate = ajv.compile<Static<Schema>>(schema)
   if (validate(value)) return { ...file, value }
   const complaints = (validate.errors ?? []).map((error) => complaintOf(error, value)).map(({ at, sentence }) => ({ line: file.lineOf(at), error: file.error(at, sentence), isMissing: sentence === MISSING }))
   // The reader begins at the top. A mistyped key explains the one that is missing.
