@@ -52,6 +52,7 @@ t.test('K83: what is refused says why, and repeats no secret', async (t) => {
     ['https://host.example/page', /git\+https/],
     ['git+https://git.example/r.git#--upload-pack=x', /a ref is/],
     ['git+https://git.example/r.git#a..b', /a ref is/],
+    ['git+https://git.example/r.git#path=skills', /a path is given apart from it, as path or #ref:path$/],
     ['git+https://git.example/r.git#main:../x', /inside/],
     ['git+ssh://-oProxyCommand=x/r.git', /"-"|cannot be read/],
     ['oci://registry.example/skills', /no default/],

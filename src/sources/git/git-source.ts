@@ -64,7 +64,7 @@ function parseFragment (fragment: string): RefAndPath {
 /** @throws AddressError for a ref that git would not take, or take as an option */
 function parseRef (ref: string): string {
   if (!REF.test(ref) || ref.includes('..') || ref.includes('//') || ref.includes('@{') || /\.lock(?:\/|$)/.test(ref) || ref.includes('/.')) {
-    throw new AddressError('a ref is a branch, a tag, refs/… or a full commit id')
+    throw new AddressError('a ref is a branch, a tag, refs/… or a full commit id; a path is given apart from it, as path or #ref:path')
   }
   return ref
 }
