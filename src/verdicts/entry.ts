@@ -31,8 +31,9 @@ export function createJudge (sources: readonly FindingSource[]): Judging {
   return async (state, targets) => {
     const before = state.mainFile && known.get(state.mainFile)
     if (before !== undefined && isSame(before.state, state)) return targets === undefined ? before.verdicts : entryVerdicts(before.judged, targets)
+    const subject = await subjectOf(state, sources)
     // One after the other: a page of the catalog asks for many at the same time.
-    const judged = await enter(async () => await judgeInSlices(await subjectOf(state, sources)))
+    const judged = await enter(() => judgeInSlices(subject))
     if (state.mainFile !== undefined) known.set(state.mainFile, { state, judged, verdicts: entryVerdicts(judged) })
     return entryVerdicts(judged, targets)
   }

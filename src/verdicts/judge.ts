@@ -1,6 +1,6 @@
 import { basename } from 'node:path/posix'
 import { finding, type FindingCode, quote, quoteList } from '../core/format/findings.ts'
-import { locateFrontmatter } from '../core/format/frontmatter.ts'
+import { locateFrontmatter } from '../core/format/fences.ts'
 import { fieldPositions } from '../core/format/positions.ts'
 import { atOnce } from '../core/ground/async.ts'
 import type { Finding, FindingSeverity } from '../core/ground/skill.ts'

@@ -1,5 +1,5 @@
 import { basename } from 'node:path/posix'
-import { locateFrontmatter } from '../core/format/frontmatter.ts'
+import { locateFrontmatter } from '../core/format/fences.ts'
 import type { ListedFile, SkillMetadata } from '../core/ground/skill.ts'
 import type { Subject } from './subject.ts'
 

@@ -2,7 +2,7 @@ import { KNOWN_FIELDS, keysWithoutText } from './fields.ts'
 import { isJsonObject, own } from '../ground/json.ts'
 import { MAX_FRONTMATTER_BYTES } from '../ground/limits.ts'
 import type { Position } from './findings.ts'
-import type { FrontmatterLocation } from './frontmatter.ts'
+import type { FrontmatterLocation } from './fences.ts'
 import type { Finding, Frontmatter } from '../ground/skill.ts'
 
 const FIRST: Position = { line: 1, column: 1 }

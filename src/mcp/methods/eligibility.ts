@@ -1,6 +1,7 @@
 import { SkillCatalogError, skillEntry } from '@modelcontextprotocol/server/ext/skills'
 import type { FileContent } from '../../core/files/file-content.ts'
 import { finding, quote } from '../../core/format/findings.ts'
+import { locateFrontmatter } from '../../core/format/fences.ts'
 import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES } from '../../core/ground/limits.ts'
 import type { CatalogSkill, FileList, Finding, Frontmatter } from '../../core/ground/skill.ts'
 import { MAX_LOG_LINE_CHARACTERS } from '../../tools/limits.ts'
@@ -43,9 +44,10 @@ function readOnce (name: string, mainFile: FileContent): Promise<Eligibility> {
   return eligibility
 }
 
+/** The body says nothing to the SDK, which would decode and hash it. */
 async function readAsClient (name: string, { bytes }: FileContent): Promise<Eligibility> {
   try {
-    const { frontmatter } = await skillEntry(name, { 'SKILL.md': bytes })
+    const { frontmatter } = await skillEntry(name, { 'SKILL.md': bytes.subarray(0, locateFrontmatter(bytes).bodyStart) })
     return { frontmatter, findings: [] }
   } catch (error) {
     const reason = error instanceof SkillCatalogError ? error.problems.map(({ message }) => message).join('; ') : 'its SKILL.md cannot be read'

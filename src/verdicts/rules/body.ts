@@ -1,5 +1,5 @@
 import { finding, quoteList, type Position } from '../../core/format/findings.ts'
-import { locateFrontmatter } from '../../core/format/frontmatter.ts'
+import { locateFrontmatter } from '../../core/format/fences.ts'
 import type { Finding, ListedFile } from '../../core/ground/skill.ts'
 import { decodePercent } from '../../core/ground/text.ts'
 

@@ -1,5 +1,5 @@
 import { finding, type FindingCode, quote, quoteList } from '../../core/format/findings.ts'
-import { locateFrontmatter } from '../../core/format/frontmatter.ts'
+import { locateFrontmatter } from '../../core/format/fences.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import { fieldPositions } from '../../core/format/positions.ts'
 import { isJsonObject, own, ownText } from '../../core/ground/json.ts'
