@@ -118,7 +118,11 @@ async function readRoot<T> (root: RootOptions, { policy, linkTargets, onSkipped 
   }
 }
 
-async function holdsMainFile (path: string): Promise<boolean> {
+/**
+ * Whether a folder is a skill.
+ * @throws FolderError
+ */
+export async function holdsMainFile (path: string): Promise<boolean> {
   try {
     if (!(await stat(path)).isDirectory()) throw new FolderError(`${path} is no folder`)
     return (await readdir(path, { withFileTypes: true })).some((entry) => isMainFile(entry.name) && !entry.isDirectory())

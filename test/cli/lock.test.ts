@@ -184,6 +184,19 @@ t.test('K95: with a trust file, a lock has the revisions that a service with bot
   t.match(await run(cwd, 'lock', '--trust', 'none.yaml'), { code: 1, stderr: /--trust: \S*none\.yaml cannot be read/ })
 })
 
+t.test('K95: verify fails for a skill that the lock names and no folder has', async (t) => {
+  const cwd = t.testdir({ common: skills('one', 'two'), team: skills('three') })
+  t.equal((await run(cwd, 'lock', 'common', 'team')).code, 0)
+  const locked = ['--locked', 'skills.lock']
+  t.strictSame(await run(cwd, 'verify', 'common', 'team', ...locked), { code: 0, stderr: '', stdout: 'ok       "one"    -\nok       "two"    -\nok       "three"  -\n' })
+  t.strictSame(await run(cwd, 'verify', 'common/one', ...locked), { code: 0, stderr: '', stdout: 'ok       "one"  -\n' }, 'a single skill stands for itself')
+  fs.rmSync(join(cwd, 'common/two'), { recursive: true })
+  t.strictSame(await run(cwd, 'verify', 'common', 'team', ...locked), {
+    code: 1, stderr: '', stdout: 'ok       "one"    -\nok       "three"  -\nrefused  "two"    -  the lock names this skill, and no folder has it\n'
+  })
+  t.match(JSON.parse((await run(cwd, 'verify', 'common', ...locked, '--json')).stdout), { skills: [{ name: 'one', ok: true }, { name: 'three', ok: false }, { name: 'two', ok: false }] })
+})
+
 t.test('K95: without a lock that can be used, a service with --locked does not start, and names the setting as of any file', async (t) => {
   const cwd = t.testdir({ skills: skills('one'), broken: 'one: latest' })
   t.match(await runProcess(t, { cwd, args: ['--locked', 'skills'] }), { code: 1, stderr: /^skillserve: LOCKED or --locked: \S*skills\.lock cannot be read: ENOENT, there is no such file; `skillserve lock` writes it\n$/ })

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import type { VerifiedSkill } from '../../trust/verify-folder.ts'
 import { isAddress } from '../../sources/address/address.ts'
 import { type Command, CommandError } from '../command.ts'
 import { namingSkipped } from '../folders/left-out.ts'
@@ -7,30 +8,39 @@ import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders/open-folders.
 /** Checks skills as a service with the same trust file and `require` does. */
 export const command: Command = {
   summary: 'checks the signatures of a skill, or of all skills of a folder',
-  positionals: 'DIR',
+  positionals: 'DIR...',
   flags: ['trust', 'locked', 'allow-links', ...ROOT_FLAGS],
   switches: ['json'],
-  details: () => `  DIR                a skill, a folder of skills, or the address of a source (--layout and --state-dir as for serve)
+  details: () => `  DIR                skills, folders of skills, or addresses of sources (--layout and --state-dir as for serve)
   --trust FILE       the trust file
-  --locked FILE      a lock: only revisions that it names pass
+  --locked FILE      a lock: only revisions that it names pass, and each skill that it names has to be there, unless DIR is a skill
   --allow-links DIR  folders that links in a folder of skills may lead into, as for serve
   --json             print JSON instead of lines
 
-Exits with 0 when a service with these files and require would serve every skill, with 1 otherwise.
+Exits with 0 when a service with these files and require would serve every skill of the folders and of the lock, with 1 otherwise.
 `,
-  async run ({ positionals: [folder, unwanted], flags }, context) {
+  async run ({ positionals: folders, flags }, context) {
     const { cwd, print } = context
     const [trustFile, lockFile] = [flags.get('trust')?.at(-1), flags.get('locked')?.at(-1)]
-    if (folder === undefined || unwanted !== undefined) throw new CommandError('verify takes one folder: skillserve verify DIR --trust FILE')
+    if (folders.length === 0) throw new CommandError('verify takes folders: skillserve verify DIR... --trust FILE')
     if (trustFile === undefined && lockFile === undefined) throw new CommandError('verify needs --trust FILE or --locked FILE')
     const { readPolicy } = await import('../../trust/open-policy.ts')
-    const { FolderError, verifyFolder, verifyRoot } = await import('../../trust/verify-folder.ts')
+    const { FolderError, holdsMainFile, verifyFolder, verifyRoot } = await import('../../trust/verify-folder.ts')
     const policy = await readPolicy({ ...trustFile !== undefined && { trustFile: resolve(cwd, trustFile) }, ...lockFile !== undefined && { lockFile: resolve(cwd, lockFile) } })
     const linkTargets = readLinkTargets({ flags }, context)
     try {
-      const verified = await namingSkipped(context, async (onSkipped) => isAddress(folder)
-        ? await withRoots([folder], { flags }, context, async ({ projectRoots }) => (await Promise.all(projectRoots.map((root) => verifyRoot(root, policy, { linkTargets, onSkipped })))).flat())
-        : await verifyFolder(resolve(cwd, folder), policy, { linkTargets, onSkipped }))
+      const verified: VerifiedSkill[] = []
+      let areAll = true
+      await namingSkipped(context, async (onSkipped) => {
+        for (const folder of folders) {
+          const path = resolve(cwd, folder)
+          verified.push(...isAddress(folder)
+            ? await withRoots([folder], { flags }, context, async ({ projectRoots }) => (await Promise.all(projectRoots.map((root) => verifyRoot(root, policy, { linkTargets, onSkipped })))).flat())
+            : await verifyFolder(path, policy, { linkTargets, onSkipped }))
+          areAll &&= isAddress(folder) || !await holdsMainFile(path)
+        }
+      })
+      if (lockFile !== undefined && areAll) verified.push(...await missingOf(resolve(cwd, lockFile), verified))
       const skills = verified.map(({ name, isServed, problem, verdict }) => ({ name, ok: isServed, ...verdict?.report, problem }))
       if (flags.has('json')) print(`${JSON.stringify({ skills }, undefined, 2)}\n`)
       else for (const line of inColumns(skills.map(({ name, ok, problem, ...report }) => [ok ? 'ok     ' : 'refused', JSON.stringify(name), report.signer ?? '-', problem]))) print(`${line}\n`)
@@ -40,6 +50,14 @@ Exits with 0 when a service with these files and require would serve every skill
       throw error
     }
   }
+}
+
+/** The skills of a lock that no folder has. */
+async function missingOf (lockFile: string, verified: readonly VerifiedSkill[]): Promise<VerifiedSkill[]> {
+  const [{ parseLock }, { readTextFile }] = await Promise.all([import('../../trust/lock-file.ts'), import('../../operator/yaml-file.ts')])
+  const names = new Set(verified.map(({ name }) => name))
+  const missing = [...parseLock(lockFile, await readTextFile(lockFile)).keys()].filter((name) => !names.has(name))
+  return missing.map((name) => ({ name, verdict: undefined, isServed: false, problem: 'the lock names this skill, and no folder has it' }))
 }
 
 /** Lines of columns as wide as their longest entry, two spaces apart. */
