@@ -53,7 +53,8 @@ t.test('K73: a line that a full disk has cut off is whole, in the file before a 
   const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: path, AUDIT_REQUIRED: 'true' }, ulimit: "-f 64; trap '' XFSZ" })
   const readiness = async () => await (await fetch(`${service.url}/readyz`)).json() as { readonly status: unknown, readonly detail?: string }
   const isWritten = async () => (await fetch(`${service.url}/skills/demo`)).status === 200
-  t.match(await readiness(), { status: 'ready' })
+  // It listens before all skills have been read.
+  await until(async () => (await readiness()).status === 'ready')
   while (await isWritten()) await new Promise((resolve) => setTimeout(resolve, 5))
   t.match(await readiness(), { status: 503, code: 'not_ready', detail: 'the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can' })
   renameSync(path, rotated)
