@@ -190,7 +190,7 @@ class FolderCollection {
     if (old?.path === path && old.realPath === realPath && old.rootRules?.id === rules?.id) this.#folders.set(name, old)
     else {
       const { prefix = '' } = this.#root
-      this.#put({ name, path, realPath, linked: false, ...prefix !== '' && { ownName: name.slice(prefix.length) }, ...rules && { rootRules: rules } })
+      this.#put({ name, type: this.#root.type, path, realPath, linked: false, ...prefix !== '' && { ownName: name.slice(prefix.length) }, ...rules && { rootRules: rules } })
     }
   }
 
@@ -201,11 +201,11 @@ class FolderCollection {
   }
 
   #add (name: string, realPath: string, linked: boolean): void {
-    this.#put({ name, path: pathBelow(this.#root.path, name), realPath, linked })
+    this.#put({ name, type: this.#root.type, path: pathBelow(this.#root.path, name), realPath, linked, ...this.#rules && { rootRules: this.#rules } })
   }
 
-  #put (folder: Pick<SkillFolder, 'name' | 'path' | 'realPath' | 'linked' | 'ownName' | 'rootRules'>): void {
-    this.#folders.set(folder.name, { ...folder, type: this.#root.type, ...this.#rules && { rootRules: this.#rules } })
+  #put (folder: SkillFolder): void {
+    this.#folders.set(folder.name, folder)
     this.#changed.push(folder.name)
   }
 
