@@ -10,7 +10,7 @@ import { type Approval, type Candidate, SourceKeeper } from './source-keeper.ts'
 import type { LayoutFolder } from './address/source-kind.ts'
 import { AddressError } from './source-error.ts'
 import { kindOf, type Source } from './kinds.ts'
-import { folderOf, lockFolder, NO_LOCK, type StateLock } from './publish/state-folder.ts'
+import { folderOf, lockFolder, NO_LOCK, removeUnused, type StateLock } from './publish/state-folder.ts'
 
 /** Fetches at the same time. */
 const MAX_FETCHES = 2
@@ -125,6 +125,8 @@ export async function createSources ({ sources, stateDir, otherNames, env, log =
     }
     for (const program of programs) log.info({ program }, 'sources are fetched by a program of this machine')
     for (const keeper of keepers) await keeper.open()
+    // What cannot be removed takes room, and nothing else.
+    if (folders.size > 0) await removeUnused(stateDir, folders).catch((error: unknown) => { log.warn({ err: error }, 'folders of sources that nobody names any more cannot be removed') })
     return new Sources(keepers, givenNames, approval, lock)
   } catch (error) {
     for (const keeper of keepers) await keeper.close()

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
-import { open, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { open, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { errorCode } from '../../core/disk/disk.ts'
@@ -10,6 +10,13 @@ import { AddressError, SourceError } from '../source-error.ts'
 /** How often the holder of a lock shows that it lives, and after how long without that it is gone, in milliseconds. */
 const LOCK_RENEW_MS = 15_000
 const LOCK_STALE_MS = 60_000
+
+/** How long a folder of a source is kept that nobody has opened since, in milliseconds. */
+const UNUSED_MS = 30 * 86_400_000
+
+/** Names of folders of sources, and all that is in one. */
+const OWN_NAME = /-[\da-f]{12}$/
+const OWN_ENTRIES: ReadonlySet<string> = new Set(['skills.json', 'skills', 'tmp'])
 
 /** Place of the start in /proc/PID/stat, counted from the field behind the name. */
 const START_FIELD = 19
@@ -21,6 +28,22 @@ const START_FIELD = 19
  */
 export function folderOf (stateDir: string, name: string, identity: unknown): string {
   return join(stateDir, 'sources', `${name.slice(0, 40)}-${hash('sha256', JSON.stringify(identity)).slice(0, 12)}`)
+}
+
+/**
+ * Removes folders of sources that no start has named for a long time. Each start of a source writes into its folder.
+ * @param used those of now
+ */
+export async function removeUnused (stateDir: string, used: ReadonlySet<string>): Promise<void> {
+  const parent = join(stateDir, 'sources')
+  for (const name of await readdir(parent)) {
+    const folder = join(parent, name)
+    if (used.has(folder) || !OWN_NAME.test(name)) continue
+    const { mtimeMs } = await stat(folder)
+    // The state folder may be one with other things in it.
+    const isOwn = (await readdir(folder)).every((entry) => OWN_ENTRIES.has(entry))
+    if (isOwn && Date.now() - mtimeMs > UNUSED_MS) await rm(folder, { recursive: true, force: true })
+  }
 }
 
 /** Writes a file so that nobody ever reads half of it, also after the power went. */
