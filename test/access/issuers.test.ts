@@ -1,5 +1,7 @@
 import type { RequestListener } from 'node:http'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { startTimeout } from '../../src/access/jwt/issuer-keys.ts'
 import { buildGuarded, type GuardedService, newSecret } from '../helper/guarded.ts'
 import { AUDIENCE, startIssuer, type TestIssuer } from '../helper/issuer.ts'
 import { skill, until } from '../helper/skills.ts'
@@ -62,6 +64,17 @@ t.test('K62: an issuer that hangs delays no token of another issuer, in whatever
   hanging.stop()
   last.stop()
   t.strictSame(await waiting, [503, 503])
+})
+
+t.test('K62: the time in which the service itself gets no processor does not count against an issuer', async (t) => {
+  const signal = startTimeout(200)
+  const start = performance.now()
+  // What a busy machine does to the process.
+  while (performance.now() - start < 250);
+  await nextTurn()
+  t.notOk(signal.aborted)
+  await until(() => signal.aborted)
+  t.match(signal.reason, { message: 'no answer within 200 ms' })
 })
 
 const FAULTS: Readonly<Record<string, RequestListener>> = {

@@ -6,6 +6,8 @@ const OAUTH = '/.well-known/oauth-authorization-server'
 
 /** The longest wait for the metadata, and for the keys, in milliseconds. */
 const TIMEOUT_MS = 5_000
+/** In how many parts it is counted. */
+const TIMEOUT_PARTS = 10
 
 /** An unknown key id, or an issuer that does not answer, leads to one request in this time, in milliseconds. */
 const COOLDOWN_MS = 30_000
@@ -79,11 +81,10 @@ export class IssuerKeys {
   async #openOnce (): Promise<KeySet> {
     const uri = this.#options.uri ?? await this.#attempt(() => this.#discover())
     const keys = createRemoteJWKSet(new URL(uri), {
-      timeoutDuration: TIMEOUT_MS,
       cooldownDuration: COOLDOWN_MS,
       // They are read again by a timer: a failure of that leaves them in place.
       cacheMaxAge: Infinity,
-      [customFetch]: async (url, { signal }) => await this.#attempt(() => this.#readKeys(url, signal))
+      [customFetch]: async (url) => await this.#attempt(() => this.#readKeys(url, startTimeout()))
     })
     await keys.reload()
     this.#keys = keys
@@ -109,7 +110,7 @@ export class IssuerKeys {
 
   async #discover (): Promise<string> {
     const { issuer } = this.#options
-    const signal = AbortSignal.timeout(TIMEOUT_MS)
+    const signal = startTimeout()
     let failure: unknown
     for (const address of metadataOf(issuer)) {
       try {
@@ -132,6 +133,18 @@ export class IssuerKeys {
     this.#text = text
     return new Response(text)
   }
+}
+
+/** Counts in parts: while this process gets no processor, one of them passes at most, since the issuer is not the one that is late. */
+export function startTimeout (ms = TIMEOUT_MS): AbortSignal {
+  const timeout = new AbortController()
+  let parts = 0
+  const timer = setInterval(() => {
+    if (++parts < TIMEOUT_PARTS) return
+    clearInterval(timer)
+    timeout.abort(new Error(`no answer within ${ms} ms`))
+  }, ms / TIMEOUT_PARTS).unref()
+  return timeout.signal
 }
 
 /** Addresses of an issuer's metadata: OpenID Connect appends to a path, RFC 8414 §3.1 and §5 put theirs before it. */
