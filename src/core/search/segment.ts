@@ -27,7 +27,8 @@ export class Segment {
   constructor (words: readonly string[], common: Uint8Array, starts: Uint32Array, postings: Uint32Array) {
     this.words = words
     this.common = common
-    this.lengths = Uint8Array.from(words, ({ length }) => Math.min(length, MAX_LENGTH))
+    // With a function of its own, `from` takes four times as long: 50 ms for 250,000 words, in one turn of the event loop.
+    this.lengths = Uint8Array.from(words.map(({ length }) => Math.min(length, MAX_LENGTH)))
     this.#starts = starts
     this.#postings = postings
   }
