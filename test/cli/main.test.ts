@@ -9,6 +9,7 @@ import { freePort } from '../helper/proxies.ts'
 import { skills } from '../helper/skills.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills', import.meta.url))
+const INDEXED = 'the skills are indexed'
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { readonly version: string }
 
 t.test('K82: a command prints to stdout and ends with 0, a mistake prints to stderr and ends with 1', async (t) => {
@@ -83,6 +84,7 @@ t.test('K3: a folder that was named is waited for, not replaced by the examples'
 
 t.test('K50: the health check passes on a ready service, whatever hosts it allows, and fails without one', async (t) => {
   const service = await startProcess(t, { args: [EXAMPLES], env: { HOST: '0.0.0.0', ALLOWED_HOSTS: 'skills.example.org' } })
+  await service.printed(INDEXED)
   t.match(service.log(), [{ level: 40, msg: /^everybody who can reach this address can read every skill/ }])
   const env = { HOST: '0.0.0.0', PORT: String(service.port), ALLOWED_HOSTS: 'skills.example.org' }
   const check = { args: ['healthcheck'], env }
@@ -100,11 +102,13 @@ t.test('K50: the health check finds a service by the flags that it was started w
   }
   const port = await freePort()
   const service = await startProcess(t, { args: [EXAMPLES, '--port', String(port), '--base-path=/team'] })
+  await service.printed(INDEXED)
   const env = { PORT: '1' }
   t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(service.pid)], env }), { code: 0, stderr: '' })
   t.match(await runProcess(t, { args: ['healthcheck'], env }), { code: 1 })
   const cwd = t.testdir({ 'skills.lock': '{}' })
   const locked = await startProcess(t, { cwd, args: [EXAMPLES, '--port', String(await freePort()), '--locked'] })
+  await locked.printed(INDEXED)
   t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(locked.pid)], env }), { code: 0, stderr: '' }, 'a flag that may have a value')
   t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(process.pid), '--port', String(port), '--base-path', '/team'] }), { code: 0 }, 'a process that is no service has nothing to say')
   for (const [pid, problem] of [['abc', '--pid must be the number of a process, not "abc"'], ['999999999', '--pid: there is no process 999999999']] as const) {
