@@ -45,7 +45,7 @@ const ALONE = /^test\/figures\//
 /** Areas with fewer files of a kind share processes with others. */
 const FEW_FILES = 4
 
-/** Two more than there are cores: a third of the time, tests wait for a process, a watcher or a deadline. */
+/** Two more than there are cores: tests wait for a process, a watcher or a deadline. */
 const JOBS = String(availableParallelism() + 2)
 
 /** By the name of their run. */
@@ -94,9 +94,9 @@ function areaOf (file: string): string {
 /** How many files share a process, by what they are; the first kind that fits counts. More would leave one core without work at the end. */
 const KINDS: ReadonlyArray<readonly [fits: (file: string) => boolean, together: number]> = [
   [(file) => ITS_OWN.test(file), 1],
-  [isWholeService, 4],
-  [isUnit, 12],
-  [() => true, 12]
+  [isWholeService, 6],
+  [isUnit, 24],
+  [() => true, 16]
 ]
 
 /** What runs in one process each: files of one kind and area; those of small areas with each other. */
