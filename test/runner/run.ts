@@ -94,9 +94,9 @@ function areaOf (file: string): string {
 /** How many files share a process, by what they are; the first kind that fits counts. More would leave one core without work at the end. */
 const KINDS: ReadonlyArray<readonly [fits: (file: string) => boolean, together: number]> = [
   [(file) => ITS_OWN.test(file), 1],
-  [isWholeService, 6],
-  [isUnit, 24],
-  [() => true, 16]
+  [isWholeService, 4],
+  [isUnit, 12],
+  [() => true, 12]
 ]
 
 /** What runs in one process each: files of one kind and area; those of small areas with each other. */
