@@ -10,11 +10,6 @@ export const READ_SCOPE = 'skills:read'
 export const ANONYMOUS = 'anonymous'
 /** Commands name the members of a group so. */
 export const GROUP_PREFIX = 'group:'
-
-/** Whether a name stands for other callers than the holder of a token or link. */
-export function isReserved (name: string): boolean {
-  return name === ANONYMOUS || name.startsWith(GROUP_PREFIX)
-}
 const AUTHENTICATED = 'authenticated'
 
 /**
@@ -28,6 +23,11 @@ export type Proof =
   | { readonly kind: 'proxy', readonly user: string, readonly groups: readonly string[], readonly terms: string }
 
 export type IssuerEntry = Omit<NonNullable<AccessFile['issuers']>[number], 'audiences'> & { readonly audiences: readonly string[] }
+
+/** Whether a name stands for other callers than the holder of a token or link. */
+export function isReserved (name: string): boolean {
+  return name === ANONYMOUS || name.startsWith(GROUP_PREFIX)
+}
 
 /** What tokens of an issuer are judged by. Groups and scopes that the entry gives its callers are no part of it. */
 export function termsOf ({ groups, scopes, ...checks }: IssuerEntry): string {
