@@ -4,6 +4,8 @@ import { nearestRoute } from '../http/request/nearest-route.ts'
 import { HttpProblem, sendProblem } from '../http/problem.ts'
 import { httpProblems } from '../schemas/problem.ts'
 
+/** Of a route, up to its first parameter. */
+const FIXED_PATH = /^(?:\/[\w.-]+)+/
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
 export interface ErrorsOptions {
@@ -14,13 +16,13 @@ export interface ErrorsOptions {
 }
 
 /** 404, or 405 with `Allow` when the path exists for other methods: Fastify has one answer for both. */
-function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: string, segments: ReadonlySet<string>): HttpProblem {
+function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: string, paths: ReadonlySet<string>): HttpProblem {
   // `cors` takes OPTIONS of any address: that makes none of them exist.
   const methodsOf = (url: string) => (app.supportedMethods as HTTPMethods[]).filter((method) => method !== 'OPTIONS' && app.findRoute({ method, url }) !== null)
   const allowed = methodsOf(request.url)
   // A route that takes the method has asked for this answer itself, with `callNotFound()`.
   if (allowed.length === 0 || allowed.some((method) => method === request.method)) {
-    const near = nearestRoute(request.url, basePath, [...segments], (path) => methodsOf(path).length > 0)
+    const near = nearestRoute(request.url, basePath, [...paths], (path) => methodsOf(path).length > 0)
     const detail = httpProblems.route_not_found.detail.replace('GET /', `GET ${basePath === '' ? '/' : basePath}`)
     return new HttpProblem('route_not_found', near === undefined ? detail : `${detail}; did you mean ${near}?`)
   }
@@ -30,13 +32,13 @@ function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: strin
 
 /** One shape for every error that passes through Fastify; `http/connections/client-errors.ts` has those that do not. */
 export const errors = fp<ErrorsOptions>(function errors (app, { basePath = '', translate = (error) => error }, done) {
-  const segments = new Set<string>()
+  const paths = new Set<string>()
   app.addHook('onRoute', ({ url, schema }) => {
-    const [first] = /^\/[\w-]+/.exec(url.slice(basePath.length)) ?? []
-    if (first !== undefined && schema?.hide !== true) segments.add(first)
+    const [path] = FIXED_PATH.exec(url.slice(basePath.length)) ?? []
+    if (path !== undefined && schema?.hide !== true) paths.add(path)
   })
   app.setErrorHandler((error, request, reply) => { sendProblem(translate(error, request), request, reply) })
-  app.setNotFoundHandler((request) => { throw noRoute(app, request, basePath, segments) })
+  app.setNotFoundHandler((request) => { throw noRoute(app, request, basePath, paths) })
 
   // Node answers an expectation that it does not know by itself, with a bare 417.
   app.server.on('checkExpectation', (request, response) => { app.server.emit('request', request, response) })
@@ -47,7 +49,7 @@ export const errors = fp<ErrorsOptions>(function errors (app, { basePath = '', t
   app.addHook('preParsing', (request, _reply, _payload, next) => {
     const { expect } = request.headers
     if (expect !== undefined && !CONTINUE.test(expect)) next(new HttpProblem('expectation_failed'))
-    else if (request.is404) next(noRoute(app, request, basePath, segments))
+    else if (request.is404) next(noRoute(app, request, basePath, paths))
     else next()
   })
 

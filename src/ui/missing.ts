@@ -4,8 +4,6 @@ import type { SkillSource, SkillService } from '../core/skill-source.ts'
 import type { Addresses } from './addresses.ts'
 import type { Missing } from './pages/problem.ts'
 
-/** Words that differ by more letters are not compared: of thousands of names, most. */
-const MAX_LENGTH_DIFFERENCE = 2
 const MAX_COMPARED_CHARACTERS = 128
 
 /** The skill that somebody may have meant. */
@@ -26,5 +24,5 @@ export async function missingFile (error: unknown, skills: Pick<SkillSource, 'ma
 
 function nearestOf (word: string, words: readonly string[]): string | undefined {
   if (word.length > MAX_COMPARED_CHARACTERS) return undefined
-  return nearest(word, words.filter((each) => each.charAt(0) === word.charAt(0) && Math.abs(each.length - word.length) <= MAX_LENGTH_DIFFERENCE))
+  return nearest(word, words.filter((each) => each.charAt(0) === word.charAt(0)))
 }

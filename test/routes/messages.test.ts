@@ -35,7 +35,12 @@ t.test('K47: an address that does not exist names the one that was meant', async
     ['/skills/demo/', '/skills/demo'],
     ['/skill/demo', '/skills/demo'],
     ['/catalogs', '/catalog'],
-    ['/.wellknown/skills/index.json', '']
+    ['/agent/prompts', '/agent/prompt'],
+    ['/agent/tool', '/agent/tools'],
+    ['/openapi.yml', '/openapi.yaml'],
+    ['/.well-known/agent-skill/index.json', '/.well-known/agent-skills/index.json'],
+    ['/.wellknown/skills/index.json', '/.well-known/skills/index.json'],
+    ['/nowhere/index.json', '']
   ]
   for (const [target, meant] of cases) {
     const problem = (await service.fetch(target)).json() as { readonly detail: string }

@@ -4,7 +4,8 @@ const MAX_DISTANCE = 2
 /** The candidate with the smallest edit distance, if that is small. */
 export function nearest (word: string, words: readonly string[]): string | undefined {
   const limit = Math.min(MAX_DISTANCE, word.length - 2)
-  const ranked = words.map((candidate) => ({ candidate, distance: editDistance(word, candidate) })).sort((a, b) => a.distance - b.distance)
+  const near = words.filter(({ length }) => Math.abs(length - word.length) <= limit)
+  const ranked = near.map((candidate) => ({ candidate, distance: editDistance(word, candidate) })).sort((a, b) => a.distance - b.distance)
   return ranked.find(({ distance }) => distance <= limit)?.candidate
 }
 

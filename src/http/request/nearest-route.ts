@@ -8,23 +8,24 @@ const FIRST_SEGMENT = /^\/[^/]*/
 
 /**
  * The address that a client most likely meant by one that does not exist. It lacks the slash at the end, is the file
- * of the skill, or spells the first segment otherwise.
+ * of the skill, or spells the whole path or its first segment otherwise.
  * @param url the request target as received
  * @param basePath path prefix of the routes, also of the address
- * @param segments first segments of the routes there are, without the prefix: `/skills`
+ * @param paths those of the routes there are, without the prefix, up to their first parameter: `/skills`, `/agent/tool-call`
  * @param exists whether a path has a route
  */
-export function nearestRoute (url: string, basePath: string, segments: readonly string[], exists: (path: string) => boolean): string | undefined {
+export function nearestRoute (url: string, basePath: string, paths: readonly string[], exists: (path: string) => boolean): string | undefined {
   const target = toInstance(url)
   if (!target.startsWith(basePath)) return undefined
   const path = target.slice(basePath.length)
   const closed = withoutEndSlashes(path)
   const first = FIRST_SEGMENT.exec(closed)?.[0] ?? ''
-  const respelt = nearest(first, segments)
+  const respelt = nearest(first, paths)
   const near = [
     closed,
     closed.replace(BELOW_SKILL, '$1/files/$2'),
-    ...respelt === undefined ? [] : [respelt + closed.slice(first.length)]
-  ].find((candidate) => candidate !== '' && candidate !== path && exists(basePath + candidate))
+    nearest(closed, paths),
+    respelt && respelt + closed.slice(first.length)
+  ].find((candidate) => candidate !== undefined && candidate !== '' && candidate !== path && exists(basePath + candidate))
   return near === undefined ? undefined : basePath + near
 }
