@@ -117,7 +117,7 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
     if (target.kind === 'file' && isThere(state, target.path)) {
       return `<img src="${escape(state.bytes + encodePath(target.path))}" alt="${escape(text)}" loading="lazy">${beside([titleOf(token)])}`
     }
-    const label = escapeVisibly(text === '' ? 'image' : text) + beside([`image ${target.kind === 'web' ? `on ${target.host}` : 'that is not in the skill'}`, titleOf(token)])
+    const label = escapeVisibly(text === '' ? 'image' : text) + beside([target.kind === 'web' ? `image on ${target.host}` : `${target.kind === 'file' ? target.path : source} is not in the skill`, titleOf(token)])
     return state.linkEnd !== undefined || target.kind !== 'web' ? label : `<a${addressOf(source, target, state)}>${label}</a>`
   }
 

@@ -32,7 +32,7 @@ export function folderPage ({ name, path, manifest }: { readonly name: string, r
     current: 'skills',
     main: html`<div class="file">
 ${crumbs(name, path, addresses)}
-<h1>${path === '' ? 'Files' : html`<bdi>${visible(path)}/</bdi>`}</h1>
+<h1>${path === '' ? 'Files' : html`<bdi>${visible(path.slice(path.lastIndexOf('/') + 1))}/</bdi>`}</h1>
 <p class="meta"><span>${counted(below.length, 'file')}</span> ${size(sumOf(below))}</p>
 <ul class="files">${items.slice(0, MAX_LISTED)}
 </ul>

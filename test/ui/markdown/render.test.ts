@@ -74,7 +74,7 @@ t.test('K75: an image of the skill is shown, one of another host is a link', (t)
   t.equal(render('![the logo](logo.png)'), '<p><img src="../../skills/demo/files/logo.png" alt="the logo" loading="lazy"></p>')
   t.match(render('![the logo](https://a.example/x.png)'), /<a href="https:\/\/a.example\/x.png" rel="[^"]+">the logo <span class="beside">image on a.example<\/span><\/a>/)
   t.notMatch(render('[![x](https://a.example/x.png)](https://b.example)'), /<a[^>]*>[^]*<a/, 'no link in a link')
-  t.notMatch(render('![x](gone.png)'), /<img/)
+  t.equal(render('![x](images/gone.png "t")'), '<p>x <span class="beside">images/gone.png is not in the skill</span> <span class="beside">t</span></p>')
   t.end()
 })
 

@@ -19,6 +19,7 @@ t.test('K74: a folder of a skill is a page, and each file has a way back', async
   t.match(text, /lib\/<\/bdi><\/a> <span>1 file<\/span>/)
   t.ok(links.includes('../../../../ui/skills/demo/files/scripts/run%20me.py'))
   for (const address of ['/files', '/files/', '/files/scripts/', '/files/scripts/lib']) t.equal((await open(page + address)).status, 200, address)
+  t.match((await open(`${page}/files/scripts/lib`)).text, /<h1><bdi>lib\/<\/bdi><\/h1>/, 'the folders around it are in the way back')
   t.match((await open(`${page}/files`)).text, /scripts\/<[^]*SKILL\.md</)
   const { links: back } = await open(`${page}/files/scripts/lib/a.py`)
   for (const folder of ['scripts', 'scripts/lib']) t.ok(back.includes(`../../../../../../ui/skills/demo/files/${folder}`), folder)
