@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { FollowedFile } from '../operator/followed-file.ts'
 import type { GateChange, TrustPolicy, TrustReport, TrustStatus, TrustSubject, Verdict } from '../core/content/trust/trust-policy.ts'
 import { finding, type FindingCode } from '../core/format/findings.ts'
+import { atMost } from '../core/ground/heap.ts'
 import { Signal } from '../core/ground/signal.ts'
 import type { Finding } from '../core/ground/skill.ts'
 import { SIGNATURE_FILE } from './bundle.ts'
@@ -35,7 +36,7 @@ export class OriginPolicy implements TrustPolicy {
   readonly hiddenNames: ReadonlySet<string>
   readonly #options: OriginPolicyOptions
   /** By revision: the same bytes have the same signature. Expiry and the rules of a root are applied later. */
-  readonly #results = new LRUCache<string, SignatureResult>({ max: MAX_RESULTS })
+  readonly #results = new LRUCache<string, SignatureResult>(atMost(MAX_RESULTS))
 
   constructor (options: OriginPolicyOptions) {
     this.#options = options

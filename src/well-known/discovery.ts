@@ -4,6 +4,7 @@ import { coalesce, createSlicer } from '../core/ground/async.ts'
 import type { SkillArchive } from '../core/content/archive.ts'
 import type { Inspected } from '../core/content/manifest.ts'
 import { SkillError, type SkillErrorCode } from '../core/ground/errors.ts'
+import { atMost } from '../core/ground/heap.ts'
 import { ownText } from '../core/ground/json.ts'
 import type { SkillService, SkillSource } from '../core/skill-source.ts'
 import { DISCOVERY_SCHEMA_ID, type DiscoveryIndexSchema, type LegacyDiscoveryIndexSchema } from '../schemas/well-known.ts'
@@ -45,7 +46,7 @@ export type DiscoverySkills = Pick<SkillService, 'at' | 'inspect' | 'keptRevisio
 export class Discovery {
   readonly #skills: DiscoverySkills
   /** By revision, from which the bytes of an archive follow. */
-  readonly #archiveDigests = new LRUCache<string, Promise<string>>({ max: MAX_CACHED_ARCHIVE_DIGESTS })
+  readonly #archiveDigests = new LRUCache<string, Promise<string>>(atMost(MAX_CACHED_ARCHIVE_DIGESTS))
   readonly #refresh = coalesce(() => this.#refreshOnce())
   readonly #entries = new Map<string, Entries>()
   /** Names of skills that may be different. */

@@ -1,5 +1,6 @@
 import { decodeJwt, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify, type JWTVerifyOptions, type JWTVerifyResult } from 'jose'
 import { LRUCache } from 'lru-cache'
+import { atMost } from '../../core/ground/heap.ts'
 import type { CoreLog } from '../../core/ground/log.ts'
 import { type IssuerEntry, type Proof, termsOf } from '../policy.ts'
 import { IssuerAway, IssuerKeys } from './issuer-keys.ts'
@@ -26,7 +27,7 @@ const INVALID: JwtOutcome = { kind: 'invalid' }
 /** Checks the access tokens of some issuers (RFC 9068). */
 export class JwtVerifier {
   readonly #issuers: ReadonlyMap<string, Issuer>
-  readonly #verified = new LRUCache<string, { readonly proof: JwtProof, readonly keys: IssuerKeys, readonly version: number }>({ max: MAX_REMEMBERED })
+  readonly #verified = new LRUCache<string, { readonly proof: JwtProof, readonly keys: IssuerKeys, readonly version: number }>(atMost(MAX_REMEMBERED))
 
   /** @param before keeps the keys of issuers that are the same, and is of no more use */
   constructor (entries: readonly IssuerEntry[], log: CoreLog, before?: JwtVerifier) {

@@ -8,7 +8,7 @@ import type { PollPhase } from '../disk/poll-phase.ts'
 import { changed, RefusedError } from '../disk/refused.ts'
 import { isSameOrMissing, isTrustworthy, signatureOf, stateId } from '../disk/signature.ts'
 import { overloadError } from '../ground/errors.ts'
-import { fitHeap } from '../ground/heap.ts'
+import { atMost, fitHeap } from '../ground/heap.ts'
 import { BLOCK_CACHE_BYTES, CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CACHED_DIGESTS, MAX_LARGE_READS, MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES } from '../ground/limits.ts'
 import type { Signature } from '../ground/skill.ts'
 import { CheckedFile, digestBlocks } from './checked-file.ts'
@@ -79,7 +79,7 @@ export class FileStore {
   readonly #hasRoom: RoomForFile
   readonly #contents: LRUCache<string, StoredFile>
   /** Of large files, by identity: the same inode in the same state has the same bytes. */
-  readonly #checksums = new LRUCache<string, FileChecksums>({ max: MAX_CACHED_DIGESTS })
+  readonly #checksums = new LRUCache<string, FileChecksums>(atMost(MAX_CACHED_DIGESTS))
   /** Digests of the blocks of large files, by digest. */
   readonly #blocks = new LRUCache<string, Buffer>({ maxSize: BLOCK_CACHE_BYTES, sizeCalculation: ({ length }) => length + 1 })
   /** Checksums that are being computed: whoever needs them meanwhile waits. */

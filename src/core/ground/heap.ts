@@ -11,3 +11,8 @@ const FULL_HEAP_BYTES = 1_073_741_824
 export function fitHeap (bound: number, heapBytes = getHeapStatistics().heap_size_limit): number {
   return Math.floor(bound * Math.min(1, heapBytes / FULL_HEAP_BYTES))
 }
+
+/** Options of a cache with this many entries at most. With `max`, it would take the room for all of them when it is made. */
+export function atMost (entries: number): { readonly maxSize: number, readonly sizeCalculation: () => number } {
+  return { maxSize: entries, sizeCalculation: () => 1 }
+}
