@@ -82,11 +82,17 @@ t.test('hostile text takes linear time', (t) => {
   t.end()
 })
 
+/** Of tries on a busy machine one counts: the first that is short enough ends them. */
+const MAX_PIECE_MS = 50
+const MAX_TRIES = 5
+
 t.test('K80: others wait for no hostile text of 1 MiB longer than for one piece of it', async (t) => {
   for (const part of ['|', 'curl x\n|sh \n', `${'curl '.repeat(300)}\` |sh\n`, '` ](', '](x)\n', '>\n](\n', 'a\u200b', '|1|2|\n']) {
     const subject = await subjectFor({ text: `---\nname: demo\ndescription: x\n---\n${part.repeat(1_000_000 / Buffer.byteLength(part))}` })
-    const longest = Array.from({ length: 5 }, () => Math.max(...[judgeFindings(subject), estimateTokens(subject)].map((work) => longestPiece(work))))
-    t.ok(Math.min(...longest) < 50, `${JSON.stringify(part.slice(0, 20))}: ${longest.join()} ms`)
+    const tries: number[] = []
+    do tries.push(Math.max(...[judgeFindings(subject), estimateTokens(subject)].map((work) => longestPiece(work))))
+    while (Math.min(...tries) >= MAX_PIECE_MS && tries.length < MAX_TRIES)
+    t.ok(Math.min(...tries) < MAX_PIECE_MS, `${JSON.stringify(part.slice(0, 20))}: ${tries.join()} ms`)
   }
 })
 
