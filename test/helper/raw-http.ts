@@ -105,7 +105,9 @@ export class RawConnection {
 
   /** Everything that came and no `response()` has taken. */
   get received (): Buffer {
-    const joined = Buffer.concat(this.#chunks)
+    const [first, ...others] = this.#chunks
+    // One buffer is not copied for each of the answers that it holds.
+    const joined = first !== undefined && others.length === 0 ? first : Buffer.concat(this.#chunks)
     this.#chunks = [joined]
     return joined
   }
