@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from '../../core/ground/json.ts'
+import { isJsonObject, type JsonObject, own } from '../../core/ground/json.ts'
 import type { Dialect, ToolCall } from './dialect.ts'
 import { DIALECTS } from './index.ts'
 
@@ -71,10 +71,10 @@ function listCalls (body: unknown): CallList | undefined {
 function readBatch (dialect: Dialect, { items, owner }: CallList): ToolCall[] {
   const answered = readAnsweredIds(dialect, items)
   return items.flatMap((item): ToolCall | ToolCall[] => {
-    const own = recognise(item, owner)
-    if (own === undefined && isJsonObject(item) && (isContent(dialect, item) || isMessageWithoutCalls(item))) return []
-    const call = (own ?? dialect).readCall(item)
-    if (own !== dialect) return { ...call, problem: 'Not a tool call in the shape of the other calls of this batch: send it in another request' }
+    const shape = recognise(item, owner)
+    if (shape === undefined && isJsonObject(item) && (isContent(dialect, item) || isMessageWithoutCalls(item))) return []
+    const call = (shape ?? dialect).readCall(item)
+    if (shape !== dialect) return { ...call, problem: 'Not a tool call in the shape of the other calls of this batch: send it in another request' }
     return answered.has(call.id) ? [] : call
   })
 }
@@ -107,5 +107,6 @@ function explain (value: unknown): string {
     const reason = dialect.explainMarked?.(value)
     if (reason !== undefined) return reason
   }
-  return 'No tool call was found'
+  const isNamed = typeof own(value, 'name') === 'string' && !['role', 'type', 'description'].some((key) => Object.hasOwn(value, key))
+  return isNamed ? 'A call by its bare name has "arguments" beside it, {} for none' : 'No tool call was found'
 }

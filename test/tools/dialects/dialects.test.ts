@@ -195,6 +195,7 @@ t.test('what is no call is refused, with the accepted shapes', async (t) => {
     [{}, /^No tool call/],
     [{ tool_calls: [] }, /^No tool call/],
     [[[{ function: NAME }]], /^No tool call/],
+    [[{ id: 'a', ...NAME, skill_name: 'x' }], /^A call by its bare name/],
     [{ role: 'assistant', content: [{ type: 'text', text: 'x' }] }, /^No tool call/],
     [{ output: [{ type: 'message' }] }, /^No tool call/],
     [{ parts: [{ text: 'x' }] }, /^No tool call/],
@@ -216,7 +217,7 @@ t.test('what is no call is refused, with the accepted shapes', async (t) => {
     [{ type: 'server_tool_use', id: 'a', ...NAME, input: {} }, /^No tool call/],
     [{ function: { name: 5 } }, /^No tool call/],
     [{ function: 'get_skill' }, /^No tool call/],
-    [{ name: 'get_skill' }, /^No tool call/],
+    [{ name: 'get_skill' }, /^A call by its bare name has "arguments" beside it, \{\} for none\. Send one tool call/],
     [{ name: 'get_skill', description: 'A definition', parameters: {} }, /^No tool call/],
     [JSON.parse('{"__proto__":{"function":{"name":"list_skills"}}}'), /^No tool call/],
     [Object.create({ function: NAME }), /^No tool call/]
