@@ -18,7 +18,9 @@ t.test('K47: an unknown or wrong query parameter is named, with what is allowed 
     ['/skills/demo?revision=latest', "Query parameter 'revision' is 'latest', it must match pattern "],
     ['/skills/demo?revision=current&revision=current', "Query parameter 'revision' is given 2 times, send it once"],
     ['/catalog?limit=501', "Query parameter 'limit' is '501', it must be <= 500"],
-    ['/catalog?limit=many', "Query parameter 'limit' is 'many', it must be integer"]
+    ['/catalog?limit=many', "Query parameter 'limit' is 'many', it must be integer"],
+    ['/catalog?limit=-1', "Query parameter 'limit' is '-1', it must be >= 1"],
+    ['/catalog?valid=yes', "Query parameter 'valid' is 'yes', allowed: true, false"]
   ]
   for (const [target, detail] of cases) {
     const problem = (await service.fetch(target)).json() as { readonly detail: string }

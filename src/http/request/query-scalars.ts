@@ -1,6 +1,6 @@
 import type { preValidationHookHandler } from 'fastify'
 
-const DECIMAL = /^\d{1,9}$/
+const DECIMAL = /^-?\d{1,9}$/
 
 /**
  * A query is text, and validation converts nothing. In the parameters of these names the text of a whole number or of a

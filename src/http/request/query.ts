@@ -33,6 +33,7 @@ function expectation ({ keyword, params, message = 'is not valid' }: ErrorObject
   switch (keyword) {
     case 'enum': return suggestion(value, (params['allowedValues'] as readonly unknown[]).map(String))
     case 'const': return suggestion(value, [String(params['allowedValue'])])
+    case 'type': return params['type'] === 'boolean' ? suggestion(value, ['true', 'false']) : `, it ${message}`
     default: return `, it ${message}`
   }
 }
