@@ -1,3 +1,4 @@
+import type { Queue } from '../core/ground/async.ts'
 import type { LeftOut } from '../core/layout/layout.ts'
 import type { SourceChange, SourceFiles } from './publish/source-tree.ts'
 
@@ -33,21 +34,21 @@ export interface Fetched {
    * @throws SourceError for a source that has another state by now
    */
   readonly confirm?: () => Promise<void>
-  /** Whether it can never change. */
-  readonly isFinal: boolean
 }
 
 /** How one kind of source gets its states. */
 export interface Fetcher {
   /** Default time between two checks, in milliseconds. */
   readonly intervalMs: number
+  /** For fetchers that write into one folder: a whole check is in turn, with what reads the files of a fetch. Absent: nothing is shared. */
+  readonly inTurn?: Queue
   /**
    * What has to be there before anything is fetched. Throws an AddressError with what to install or to set.
    * @returns the program that is used, with its version
    */
   check? (): Promise<string | undefined>
   /**
-   * Undefined while the source has what is published.
+   * Undefined while the source has what is published. Of what can never change, the host is not asked.
    * @throws SourceError
    */
   fetch (options: FetchOptions): Promise<Fetched | undefined>

@@ -72,7 +72,6 @@ export class SourceKeeper implements Keeper {
   #failure: Failure | undefined
   #checkedAt: Date | undefined
   #nextAt: Date | undefined
-  #isFinal = false
   /** Whether a hook has come since the last check began. */
   #isHinted = false
   #timer: NodeJS.Timeout | undefined
@@ -167,9 +166,12 @@ export class SourceKeeper implements Keeper {
   async #sync (): Promise<void> {
     if (this.#closing.signal.aborted) return
     clearTimeout(this.#timer)
+    const { fetcher, inTurn } = this.#options
+    const check = (): Promise<void> => inTurn(() => this.#check())
     let pause: number
     try {
-      await this.#options.inTurn(() => this.#check())
+      // Waiting for those that share a folder takes neither a place among the fetches nor the time of one.
+      await (fetcher.inTurn?.(check) ?? check())
       this.#checkedAt = new Date()
       this.#succeeded()
       pause = this.#schedule.pauseAfterSuccess()
@@ -179,10 +181,7 @@ export class SourceKeeper implements Keeper {
       this.#failed(failure)
       pause = this.#schedule.pauseAfterFailure(failure.retryAfterMs)
     }
-    this.#nextAt = undefined
-    // A final state is only fetched again after a hook.
-    if (this.#isHinted) this.#wakeIn(this.#schedule.pauseBeforeHook(performance.now()))
-    else if (!this.#isFinal) this.#wakeIn(pause)
+    this.#wakeIn(this.#isHinted ? this.#schedule.pauseBeforeHook(performance.now()) : pause)
   }
 
   async #check (): Promise<void> {
@@ -251,7 +250,7 @@ export class SourceKeeper implements Keeper {
   async #publish (fetched: Fetched, settings: string, { tree, found }: KnownState, only?: ReadonlySet<string>): Promise<void> {
     const { log, approval: { approve } } = this.#options
     const { name, prefix = '' } = this.source
-    const { revision, memory, confirm, isFinal } = fetched
+    const { revision, memory, confirm } = fetched
     const where = shortOf(fetched)
     const before = this.#published
     const isSame = before?.revision === revision && before.settings === settings
@@ -266,7 +265,6 @@ export class SourceKeeper implements Keeper {
       approve: approve && ((folders, place) => approve({ source: name, revision: where, place, folders }))
     })
     this.#published = state
-    this.#isFinal = isFinal
     if (isSame) return
     log.info({ source: name, revision, ...before !== undefined && { before: before.revision }, added, changed, removed, layout: found.layout, leftOut: found.leftOut.length }, 'a source is published in a new revision')
   }

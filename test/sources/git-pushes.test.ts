@@ -6,6 +6,8 @@ import t, { type Test } from 'tap'
 import { createChangeFeed } from '../../src/core/events/change-feed.ts'
 import { findSkills } from '../../src/core/layout/find-skills.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
+import { createGitFetcher } from '../../src/sources/git/git-fetcher.ts'
+import type { GitSource } from '../../src/sources/git/git-source.ts'
 import type { Source } from '../../src/sources/kinds.ts'
 import { KnownState } from '../../src/sources/publish/known-state.ts'
 import { type SourceEntry, type SourceFiles, SourceTree } from '../../src/sources/publish/source-tree.ts'
@@ -272,4 +274,11 @@ t.test('K85: a start without network serves the last state to the settings that 
     t.match(status(), expected, JSON.stringify(more))
     await sources.close()
   }
+})
+
+t.test('K84: sources of one repository are fetched one after the other', async (t) => {
+  const queueOf = (address: string) => createGitFetcher(sourceAt(address) as GitSource, t.testdirName, {}).inTurn
+  t.type(queueOf('git+https://git.example/team.git'), 'function')
+  t.equal(queueOf('git+https://git.example/team.git#v1'), queueOf('git+https://git.example/team.git#main:skills'))
+  t.not(queueOf('git+https://git.example/team.git'), queueOf('git+https://git.example/other.git'))
 })

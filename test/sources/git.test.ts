@@ -228,6 +228,23 @@ t.test('K85: a restart without network serves the last state', async (t) => {
   t.notOk(existsSync(join(folder, 'tmp', 'skills-x')))
 })
 
+t.test('K84: what a pinned commit has on the disk is checked like that of any other, and the host is not asked', async (t) => {
+  const repository = createRepository(t, 'team.git')
+  const commit = repository.commit(skillFiles('a'))
+  const host = await startGitHost(t, join(repository.path, '..'))
+  const { skills, sources, status, stateDir } = await openSources(t, [sourceAt(`git+${host.url}/team.git#${commit}`)])
+  const asked = host.requests.length
+  await sources.sync()
+  t.equal(host.requests.length, asked)
+  t.ok(Date.parse(status().next_at ?? '') > Date.now(), 'a check is due')
+  const folder = join(stateDir, 'sources', readdirSync(join(stateDir, 'sources'))[0] ?? '')
+  rmSync(join(folder, 'skills'), { recursive: true })
+  await sources.sync()
+  t.strictSame(await skills.list(), ['a'], 'what somebody removed is back')
+  t.ok(host.requests.length > asked)
+  t.ok(Date.parse(status().next_at ?? '') > Date.now(), 'and another check is due, which mends what fails')
+})
+
 t.test('K84: a pinned commit is not asked for again, after a restart neither', async (t) => {
   const repository = createRepository(t, 'team.git')
   const commit = repository.commit(skillFiles('a'))

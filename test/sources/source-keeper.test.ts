@@ -4,7 +4,8 @@ import { mock } from 'node:test'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import type { FetchOptions, Fetched } from '../../src/sources/fetcher.ts'
+import { createQueue, createWideQueue } from '../../src/core/ground/async.ts'
+import type { Fetched, Fetcher, FetchOptions } from '../../src/sources/fetcher.ts'
 import type { SourceFiles } from '../../src/sources/publish/source-tree.ts'
 import { Schedule } from '../../src/sources/schedule.ts'
 import { SourceError } from '../../src/sources/source-error.ts'
@@ -42,7 +43,6 @@ function stateOf (number: number, write?: SourceFiles['write']): Fetched {
     revision: `main@sha1:${String(number).repeat(40)}`,
     memory: { number: String(number) },
     path: '',
-    isFinal: false,
     files: {
       entries: [{ path: 'skills/a/SKILL.md', kind: 'file', id: String(number), size: text.length }],
       read: async () => Buffer.from(text),
@@ -145,28 +145,42 @@ t.test('K85: a skill that goes and comes back within minutes is still there when
   t.ok(isThere('a'))
 })
 
-t.test('K84: a hook that comes during a check is followed by another one, as soon as hooks may be, after a final state too', async (t) => {
-  for (const isFinal of [false, true]) {
-    await t.test(`final: ${isFinal}`, async (t) => {
-      let asked = 0
-      const { keeper } = await openKeeper(t, async () => {
-        if (++asked > 1) return undefined
-        keeper.hint()
-        return { ...stateOf(1), isFinal }
-      })
-      mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() })
-      t.teardown(() => { mock.timers.reset() })
-      await keeper.sync()
-      const pause = Date.parse(keeper.status.next_at ?? '') - Date.now()
-      if (!t.ok(pause <= 5_000, `a check in ${pause} ms`)) return
-      mock.timers.tick(5_000)
-      const isAskedAgain = (): boolean => asked === 2
-      while (!isAskedAgain()) await nextTurn()
-      await keeper.sync()
-      t.equal(asked, 3)
-      t.notOk(Date.parse(keeper.status.next_at ?? '') - Date.now() <= 5_000, 'and by no more than one')
-    })
+t.test('K84: a hook that comes during a check is followed by another one, as soon as hooks may be', async (t) => {
+  let asked = 0
+  const { keeper } = await openKeeper(t, async () => {
+    if (++asked > 1) return undefined
+    keeper.hint()
+    return stateOf(1)
+  })
+  mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() })
+  t.teardown(() => { mock.timers.reset() })
+  await keeper.sync()
+  const pause = Date.parse(keeper.status.next_at ?? '') - Date.now()
+  if (!t.ok(pause <= 5_000, `a check in ${pause} ms`)) return
+  mock.timers.tick(5_000)
+  const isAskedAgain = (): boolean => asked === 2
+  while (!isAskedAgain()) await nextTurn()
+  await keeper.sync()
+  t.equal(asked, 3)
+  t.notOk(Date.parse(keeper.status.next_at ?? '') - Date.now() <= 5_000, 'and by no more than one')
+})
+
+t.test('K84: sources that share a folder take one place among the fetches, and a fetch that waits for another one is not under way', async (t) => {
+  const [inTurn, shared] = [createWideQueue(2), createQueue()]
+  const begun: string[] = []
+  let endSlow = (): void => {}
+  const slow = new Promise<void>((resolve) => { endSlow = resolve })
+  const open = async (name: string, share: Partial<Fetcher>): Promise<SourceKeeper> => {
+    const fetch = async (): Promise<undefined> => {
+      if (begun.push(name) > 1) endSlow()
+      await slow
+    }
+    return (await openKeeper(t, fetch, { inTurn, fetcher: { intervalMs: 60_000, fetch, ...share }, folder: join(t.testdirName, name) })).keeper
   }
+  t.testdir()
+  const keepers = [await open('slow', { inTurn: shared }), await open('same folder', { inTurn: shared }), await open('other', {})]
+  await Promise.all(keepers.map((keeper) => keeper.sync()))
+  t.equal(begun.at(-1), 'same folder')
 })
 
 t.test('K85: a process that was killed between two files of its state serves what the source has after the next check', async (t) => {

@@ -43,8 +43,7 @@ export function createArchiveFetcher (source: ArchiveSource, env: Environment): 
         revision: found,
         memory: { digest: found, ...etag !== null && { etag }, ...modified !== null && { modified } },
         files: files.files(true),
-        path,
-        isFinal: digest !== undefined
+        path
       }
     }
   }

@@ -46,16 +46,16 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
   const surroundings = { home, env }
   let queue = queues.get(store)
   if (queue === undefined) queues.set(store, queue = createQueue())
-  const inTurn = queue
 
   return {
     intervalMs: INTERVAL_MS,
+    inTurn: queue,
     async check () {
       checkAuth(source)
       await makeHome()
       return `git ${await gitVersion(surroundings)}`
     },
-    fetch: (options) => inTurn(() => fetchOnce(options))
+    fetch: fetchOnce
   }
 
   async function makeHome (): Promise<void> {
@@ -92,7 +92,7 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
       try {
         return await read
       } catch (error) {
-        if (isBrokenStore(error)) await inTurn(removeStore)
+        if (isBrokenStore(error)) await removeStore()
         throw error
       }
     }
@@ -128,8 +128,7 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
       files: watched(files),
       leftOut,
       ...changed && { changes: changed.changes },
-      path: resolved.path,
-      isFinal: COMMIT_ID.test(resolved.label)
+      path: resolved.path
     }
   }
 }

@@ -37,9 +37,9 @@ export function createOciFetcher (source: OciSource, env: Environment): Fetcher 
     intervalMs: INTERVAL_MS,
     async fetch ({ known, signal, tmp }: FetchOptions): Promise<Fetched | undefined> {
       const { reference, path } = source
-      const isFinal = reference.startsWith('sha256:')
+      const isPinned = reference.startsWith('sha256:')
       const registry = new Registry(source, env, signal)
-      const digest = isFinal ? reference : await registry.digestOf(reference)
+      const digest = isPinned ? reference : await registry.digestOf(reference)
       if (known?.['digest'] === digest) return undefined
       const files = await createUnpackedFiles(tmp, signal)
       let bytes = 0
@@ -56,7 +56,7 @@ export function createOciFetcher (source: OciSource, env: Environment): Fetcher 
       const unpacked = files.files(false)
       const whiteOut = unpacked.entries.find(({ path }) => WHITE_OUT.test(path))
       if (whiteOut !== undefined) throw new SourceError('refused_tree', `the artifact is refused: ${quotePath(whiteOut.path)} takes away what another layer has`)
-      return { revision: isFinal ? digest : `${reference}@${digest}`, memory: { digest }, files: unpacked, path, isFinal }
+      return { revision: isPinned ? digest : `${reference}@${digest}`, memory: { digest }, files: unpacked, path }
     }
   }
 }

@@ -40,7 +40,6 @@ export function createS3Fetcher (source: S3Source, env: Environment): Fetcher {
         revision,
         memory: { revision, ...marker !== undefined && { marker } },
         path: '',
-        isFinal: false,
         leftOut,
         // A listing may be half of a state, during an upload, or cut by a service: everything listed must still be there afterwards.
         async confirm () {
