@@ -133,7 +133,7 @@ export class Access implements AccessDoors {
       next(null, payload)
     })
     addMetadata(app, { basePath: this.#options.basePath, publicUrl: this.#options.publicUrl, issuers: () => this.#policy.issuers })
-  }, { name: 'access', fastify: '5.x' })
+  }, { name: 'access' })
 
   /** Without credentials, a hidden skill and an absent one get the same 401: neither can be told from the other. */
   translate (error: unknown, { principal }: FastifyRequest): unknown {

@@ -83,7 +83,7 @@ export class Limits {
     this.#principals = new Buckets({ rate, burst, now })
     this.#networks = new Buckets({ rate, burst, now })
     this.#failures = new Buckets({ ...FAILURES, burst: () => FAILURES.burst, now })
-    this.plugin = fp(async (app) => { this.#addHooks(app) }, { name: 'limits', fastify: '5.x' })
+    this.plugin = fp(async (app) => { this.#addHooks(app) }, { name: 'limits' })
   }
 
   /** Buckets that replicas may share, by a name for each kind. */

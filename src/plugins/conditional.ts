@@ -80,4 +80,4 @@ export const conditional = fp<ConditionalOptions>(function conditional (app, { c
   })
 
   done()
-}, { name: 'conditional', fastify: '5.x' })
+}, { name: 'conditional' })

@@ -39,4 +39,4 @@ export const cors = fp<CorsOptions>(async function cors (app, { allowedOrigins }
     // The plugin's own refusal of an OPTIONS that is no preflight is plain text.
     strictPreflight: false
   })
-}, { name: 'cors', fastify: '5.x' })
+}, { name: 'cors' })

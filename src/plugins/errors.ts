@@ -54,4 +54,4 @@ export const errors = fp<ErrorsOptions>(function errors (app, { basePath = '', t
   })
 
   done()
-}, { name: 'errors', fastify: '5.x' })
+}, { name: 'errors' })

@@ -90,4 +90,4 @@ export const jsonBody = fp(function jsonBody (app, _options, done) {
   })
 
   done()
-}, { name: 'json-body', fastify: '5.x' })
+}, { name: 'json-body' })

@@ -19,4 +19,4 @@ export const pollPhase = fp<PollPhaseOptions>(function pollPhase (app, { skills,
     next()
   })
   done()
-}, { name: 'poll-phase', fastify: '5.x' })
+}, { name: 'poll-phase' })

@@ -51,7 +51,7 @@ export const schemas = fp<SchemasOptions>(function schemas (app, { shared }, don
     return httpPart === 'querystring' ? checkQuery(check, schema as QuerySchema) : check
   })
   done()
-}, { name: 'schemas', fastify: '5.x' })
+}, { name: 'schemas' })
 
 /** The same check, which says of a query what is wrong with it. */
 function checkQuery (check: Check, schema: QuerySchema): Check {

@@ -61,4 +61,4 @@ export const security = fp(async function security (app: FastifyInstance, option
     if (problem === undefined) next()
     else next(problem)
   })
-}, { name: 'security', fastify: '5.x' })
+}, { name: 'security' })

@@ -30,7 +30,7 @@ export const doorsRoute = fp<DoorsOptions>(async function doorsRoute (app, optio
     if (door !== undefined) doors.push(door)
   })
   await app.register(route, { ...options, doors })
-}, { name: 'doors', fastify: '5.x' })
+}, { name: 'doors' })
 
 const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly Door[] }> = async function route (app, { version, forBrowsers, doors }) {
   const more = MORE_DOORS.map(({ path, ...door }) => ({ ...door, path: app.prefix + path }))

@@ -50,4 +50,4 @@ export const draining = fp<DrainingOptions>(function draining (app, { connection
   })
 
   done()
-}, { name: 'draining', fastify: '5.x' })
+}, { name: 'draining' })

@@ -42,4 +42,4 @@ export const stalledResponses = fp<StalledResponsesOptions>(function stalledResp
   })
 
   done()
-}, { name: 'stalled-responses', fastify: '5.x' })
+}, { name: 'stalled-responses' })

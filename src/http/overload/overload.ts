@@ -73,7 +73,7 @@ export const overload = fp<OverloadOptions>(function overload (app, { load, memo
   })
 
   done()
-}, { name: 'overload', fastify: '5.x' })
+}, { name: 'overload' })
 
 function isShed ({ routeOptions: { config } }: FastifyRequest, level: number): boolean {
   return level > 1 ? config.load !== 'probe' : config.load === 'costly'

@@ -50,7 +50,7 @@ export class Audit {
         if (!this.isRefusing || request.routeOptions.config.load === 'probe') next()
         else next(new HttpProblem('audit_unavailable'))
       })
-    }, { name: 'audit', fastify: '5.x' })
+    }, { name: 'audit' })
   }
 
   /** Whether nothing is read, since the log is required and does not work. */
