@@ -14,3 +14,9 @@ export const codePoint = fc.integer({ min: 0, max: 0x10ffff - COUNT }).map(
     return value < SURROGATES ? value : value - COUNT
   }
 )
+
+/** The path of an address, as `webPath` of fast-check, which makes that table too. */
+export const urlPath = fc.array(fc.oneof(
+  fc.constantFrom(...'abyzABYZ0189-._~!$&\'()*+,;=:@', '/', '/', '%25', '%2F', '%2e'),
+  codePoint.map((character) => encodeURIComponent(character))
+), { maxLength: 40 }).map((parts) => `/${parts.join('')}`)

@@ -3,7 +3,7 @@ import t from 'tap'
 import { MIN_PROMPT_CHARACTERS } from '../../../src/core/ground/limits.ts'
 import { type PromptForm, type PromptSkill, renderPrompt } from '../../../src/core/listing/prompt.ts'
 import { foldWhitespace } from '../../../src/core/ground/text.ts'
-import { codePoint } from '../../helper/code-point.ts'
+import { codePoint, urlPath } from '../../helper/code-point.ts'
 
 const render = (skills: readonly PromptSkill[], form: PromptForm, budget?: number) =>
   renderPrompt(skills, { form, budget, locate: ({ location }) => location })
@@ -98,7 +98,7 @@ const text = fc.oneof(
   fc.string({ maxLength: 300 }),
   fc.array(fc.constantFrom('<', '>', '&', '"', "'", '\n', '\r', '\\', '[', ']', '(', ')', '- ', '</skill>', '<skill>\n<name>\n', '&lt;', ' ', '\ud800', 'é', '𝒳', 'a'), { maxLength: 40 }).map((parts) => parts.join(''))
 )
-const skill = fc.record({ name: text, description: text, location: fc.webPath().map((path) => path.replaceAll(/[()\s]/g, '')) })
+const skill = fc.record({ name: text, description: text, location: urlPath.map((path) => path.replaceAll(/[()\s]/g, '')) })
 const skills = fc.array(skill, { maxLength: 30 })
 const form = fc.constantFrom(...FORMS)
 
