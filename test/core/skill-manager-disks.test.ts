@@ -9,7 +9,8 @@ import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { countOpenBelow, createFaultyDisk, osError, outcome, skill, skillText, startManager, textOf, until } from '../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
-const SRC = fileURLToPath(new URL('../../src/core/', import.meta.url))
+/** As the runner has translated it. */
+const SRC = fileURLToPath(import.meta.resolve('../../src/core/'))
 
 /** The same questions to two managers over the same disk. */
 async function answers (manager: SkillManager): Promise<unknown[]> {
@@ -106,7 +107,7 @@ t.test('K14 K16 K18: permissions, for real', { skip: canBecomeNobody ? false : '
   fs.chmodSync(join(root, 'unsearchable/docs'), 0o444)
   fs.chmodSync(join(base, 'locked-root'), 0)
   const script = `
-    import { createSkillManager } from './src/skill-manager.ts'
+    import { createSkillManager } from './src/skill-manager.js'
     const root = process.argv[2]
     const create = async (root) => { const manager = createSkillManager({ projectRoots: [root], watcher: false }); await manager.initialize(); return manager }
     const ask = async (question) => { try { const answer = await question(); return answer.bytes?.toString() ?? answer.files?.map(({ path }) => path) ?? answer } catch (error) { return error.message } }
@@ -127,10 +128,9 @@ t.test('K14 K16 K18: permissions, for real', { skip: canBecomeNobody ? false : '
       locked: await ask(async () => (await create(root + '/locked-root')).list())
     }
     console.log(JSON.stringify(out))`
-  fs.writeFileSync(join(base, 'run.ts'), script)
-  fs.chmodSync(join(base, 'run.ts'), 0o644)
-  const tsx = fileURLToPath(new URL('../../node_modules/tsx/dist/loader.mjs', import.meta.url))
-  const ran = spawnSync('setpriv', [...AS_NOBODY, process.execPath, '--import', tsx, join(base, 'run.ts'), base], { cwd: base })
+  fs.writeFileSync(join(base, 'run.js'), script)
+  fs.chmodSync(join(base, 'run.js'), 0o644)
+  const ran = spawnSync('setpriv', [...AS_NOBODY, process.execPath, join(base, 'run.js'), base], { cwd: base })
   t.equal(ran.status, 0, ran.stderr.toString())
   const traversal = 'Path traversal detected: cannot access files outside skill folder'
   t.strictSame(JSON.parse(ran.stdout.toString() || '{}'), {

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process'
 import fs from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 import type { WatchFolder } from '../../../src/core/watch/folder-watcher.ts'
@@ -10,7 +9,8 @@ import { countKernelWatches } from '../../helper/kernel-watches.ts'
 import { until } from '../../helper/skills.ts'
 import { createFakeKernel, DEADLINE_MS, expectHint, failWith, targetsIn, watchRoot } from '../../helper/watched-roots.ts'
 
-const WATCHER = fileURLToPath(new URL('../../../src/core/watch/watcher.ts', import.meta.url))
+/** As the runner has translated it: a process that does so itself takes more time than its test. */
+const WATCHER = import.meta.resolve('../../../src/core/watch/watcher.js')
 const run = promisify(execFile)
 
 /** Made anew each time: tap takes one object in two places for a cycle. */
@@ -75,7 +75,7 @@ t.test('K54: errors degrade the watcher, are reported once and heal', async (t) 
       }
       const names = Array.from({ length: 50 }, (_, i) => `s${i}`)
       const root = t.testdir(Object.fromEntries(names.map((name) => [name, skill()])))
-      const { stdout } = await run('unshare', ['-Ur', 'sh', '-c', `echo ${value} > ${setLimit} && exec "$0" --import tsx --input-type=module -e "$1"`,
+      const { stdout } = await run('unshare', ['-Ur', 'sh', '-c', `echo ${value} > ${setLimit} && exec "$0" --input-type=module -e "$1"`,
         process.execPath, program(root, `
           fs.writeFileSync('${setLimit}', '1000')
           watcher.restart()
@@ -166,7 +166,7 @@ t.test('closing', async (t) => {
   await t.test('lets the process end, and a process that forgets it ends too', async (t) => {
     for (const [rest, last] of [['watcher.close()', 'off undefined\n'], ['', '']]) {
       const code = program(t.testdir({ a: skill() }), rest ?? '')
-      const { stdout } = await run(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', code], { timeout: DEADLINE_MS })
+      const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code], { timeout: DEADLINE_MS })
       t.equal(stdout, `watching undefined\n${last}`)
     }
   })
