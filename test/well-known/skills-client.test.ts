@@ -9,30 +9,7 @@ import { skill, skillText } from '../helper/skills.ts'
 const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
 const cli = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
 
-t.test('the skills client installs every example skill, byte for byte', async (t) => {
-  const service = await buildService(t)
-  const names = readdirSync(EXAMPLES)
-  cpSync(EXAMPLES, service.root, { recursive: true })
-
-  await t.test('through the index 0.2.0', async (t) => {
-    const { succeeded, output, folder } = await installSkills(service.url, { cli, cwd: t.testdir() })
-    t.ok(succeeded, output)
-    t.notMatch(output, 'OFFLINE')
-    t.same(readdirSync(folder), names)
-    for (const name of names) t.same(differences(join(EXAMPLES, name), join(folder, name)), [], name)
-  })
-
-  await t.test('through the index 0.1.0', async (t) => {
-    const gateway = await serveOnly('/.well-known/skills/', service.url)
-    t.teardown(gateway.close)
-    const { succeeded, output, folder } = await installSkills(gateway.url, { cli, cwd: t.testdir() })
-    t.ok(succeeded, output)
-    t.same(readdirSync(folder), names)
-    for (const name of names) t.same(differences(join(EXAMPLES, name), join(folder, name)), [], name)
-  })
-})
-
-t.test('the client drops nothing that an index lists, however odd', async (t) => {
+t.test('the skills client installs every example skill byte for byte, and drops nothing that an index lists, however odd', async (t) => {
   const service = await buildService(t, {
     files: {
       bom: { 'SKILL.md': `\uFEFF${skillText('bom')}` },
@@ -51,16 +28,21 @@ t.test('the client drops nothing that an index lists, however odd', async (t) =>
       slash: skill('slash', { 'a\\b.md': 'x' })
     }
   })
+  cpSync(EXAMPLES, service.root, { recursive: true })
+  const examples = readdirSync(EXAMPLES)
   const expected = {
     '/.well-known/agent-skills/': ['bom', 'casing', 'closing-fence', 'crlf', 'dots', 'folded', 'plain'],
     '/.well-known/skills/': ['bom', 'casing', 'closing-fence', 'crlf', 'emoji', 'folded', 'many', 'plain']
   }
-  for (const [prefix, names] of Object.entries(expected)) {
+  for (const [prefix, odd] of Object.entries(expected)) {
     await t.test(`through ${prefix}`, async (t) => {
+      const names = [...odd, ...examples].sort()
       t.same(await listedNames(service, prefix), names)
       const gateway = await serveOnly(prefix, service.url)
       t.teardown(gateway.close)
-      const { output, folder } = await installSkills(gateway.url, { cli, cwd: t.testdir() })
+      const { succeeded, output, folder } = await installSkills(gateway.url, { cli, cwd: t.testdir() })
+      t.ok(succeeded, output)
+      t.notMatch(output, 'OFFLINE')
       t.match(output, `Found ${names.length} skills`)
       t.same(readdirSync(folder), names)
       // The client writes decoded text, so that a byte order mark is gone, and gives the main file its usual name.
