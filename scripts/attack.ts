@@ -80,14 +80,14 @@ async function attackHeavily (run: LongRun): Promise<boolean> {
   for (const what of Object.keys(PIPELINES)) {
     for (const clients of PIPELINING_CLIENTS) {
       run.part(`${clients} clients that send many requests and read nothing: ${what}`)
-      const figures = await attackByPipelines(run, what, clients)
+      const figures = await attackByPipelines(run, [what], clients)
       show(`${clients} clients, pipelines for ${what}, ${figures.descriptors} descriptors at most`, figures)
     }
   }
   for (const what of SMALL_HEAP_PIPELINES) {
     const clients = PIPELINING_CLIENTS.at(-1) ?? 0
     run.part(`${clients} clients that send many requests and read nothing, a heap of ${SMALL_HEAP_MB} MB: ${what}`)
-    show(`${clients} clients, a heap of ${SMALL_HEAP_MB} MB, pipelines for ${what}`, await attackByPipelines(run, what, clients, SMALL_HEAP_MB))
+    show(`${clients} clients, a heap of ${SMALL_HEAP_MB} MB, pipelines for ${what}`, await attackByPipelines(run, [what], clients, SMALL_HEAP_MB))
   }
   run.part('a file that grows while it is read')
   show('a file that grows', await attackByGrowth(run, GROWING_ROUNDS))

@@ -31,14 +31,12 @@ t.test('K34: 128 calls for 10 MiB each are answered within the bound, and others
   t.ok(memoryAfter - memoryBefore < 640 * MEBIBYTE, `${Math.round((memoryAfter - memoryBefore) / MEBIBYTE)} MiB`)
 })
 
-for (const what of PIPELINES_TRIED) {
-  t.test(`clients that ask for ${what} a thousand times and read nothing cost a bounded amount, and leave nothing behind`, async (t) => {
-    const { took, memoryAfter, descriptors } = await attackByPipelines(t, what, 4)
-    t.comment(took)
-    t.ok(memoryAfter < 400 * MEBIBYTE, `${Math.round(memoryAfter / MEBIBYTE)} MiB`)
-    t.ok(descriptors < 20, `${descriptors} descriptors`)
-  })
-}
+t.test(`clients that ask for ${PIPELINES_TRIED.join(' and ')} a thousand times and read nothing cost a bounded amount, and leave nothing behind`, async (t) => {
+  const { took, memoryAfter, descriptors } = await attackByPipelines(t, PIPELINES_TRIED, 4)
+  t.comment(took)
+  t.ok(memoryAfter < 400 * MEBIBYTE, `${Math.round(memoryAfter / MEBIBYTE)} MiB`)
+  t.ok(descriptors < 20, `${descriptors} descriptors`)
+})
 
 t.test('K9: a file of terabytes in one skill holds up nobody', async (t) => {
   const { longestTurn, memoryAfter, took } = await attackByExcess(t, { files: 'huge' })

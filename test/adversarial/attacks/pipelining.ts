@@ -2,7 +2,7 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { startAttackTarget } from './attack-target.ts'
+import { type AttackTarget, startAttackTarget } from './attack-target.ts'
 import { type LoadFigures, measure } from './heavy-attacks.ts'
 import type { ProcessOwner } from '../../helper/process.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../../helper/raw-http.ts'
@@ -40,35 +40,41 @@ export interface PipeliningFigures extends LoadFigures {
 
 /**
  * Clients send requests and read no answer. They go when another client has been answered a hundred times.
- * @param what one of PIPELINES
+ * @param attacks of PIPELINES, one after the other against one service
  */
-export async function attackByPipelines (t: ProcessOwner, what: string, clients: number, heapMb?: number): Promise<PipeliningFigures> {
-  const { bytes, descriptors: allowed = 0 } = PIPELINES[what] ?? { bytes: Buffer.alloc(0) }
+export async function attackByPipelines (t: ProcessOwner, attacks: readonly string[], clients: number, heapMb?: number): Promise<PipeliningFigures> {
   const target = await startAttackTarget(t, { prepare: writeLargeTree, heapMb })
   // What the first answers leave in memory is no attack.
   for (const warming of ['/catalog?limit=500', '/skills/demo/files/large.bin']) await rawRequest(target.url, request('GET', warming, { headers: ['Range: bytes=0-9'] }))
   await until(() => target.log().some(({ msg }) => msg === 'watching a skills folder'))
-  let descriptors = 0
+  let most = 0
   const figures = await measure(target, async () => {
-    const before = target.descriptors()
-    const attackers = await Promise.all(Array.from({ length: clients }, () => openRaw(target.url)))
-    for (const attacker of attackers) {
-      attacker.socket.pause()
-      attacker.send(bytes)
-    }
-    const other = await openRaw(target.url)
-    for (let question = 0; question < QUESTIONS; question++) {
-      const { status } = await other.send(request('GET', '/livez')).response({ timeoutMs: 60_000 })
-      if (status !== 200) throw new Error(`/livez: ${status}`)
-      descriptors = Math.max(descriptors, target.descriptors() - before)
-    }
-    other.destroy()
-    for (const attacker of attackers) attacker.destroy()
-    // A few belong to files that are being read.
-    if (descriptors > clients * (1 + allowed) + 5) throw new Error(`${descriptors} descriptors for ${clients} clients`)
-    await until(() => target.descriptors() <= before)
+    for (const what of attacks) most = Math.max(most, await attackBy(PIPELINES[what] ?? { bytes: Buffer.alloc(0) }, target, clients))
   })
-  return { ...figures, descriptors }
+  return { ...figures, descriptors: most }
+}
+
+/** How many descriptors were open more than before, at most. */
+async function attackBy ({ bytes, descriptors: allowed = 0 }: PipeliningAttack, target: AttackTarget, clients: number): Promise<number> {
+  let descriptors = 0
+  const before = target.descriptors()
+  const attackers = await Promise.all(Array.from({ length: clients }, () => openRaw(target.url)))
+  for (const attacker of attackers) {
+    attacker.socket.pause()
+    attacker.send(bytes)
+  }
+  const other = await openRaw(target.url)
+  for (let question = 0; question < QUESTIONS; question++) {
+    const { status } = await other.send(request('GET', '/livez')).response({ timeoutMs: 60_000 })
+    if (status !== 200) throw new Error(`/livez: ${status}`)
+    descriptors = Math.max(descriptors, target.descriptors() - before)
+  }
+  other.destroy()
+  for (const attacker of attackers) attacker.destroy()
+  // A few belong to files that are being read.
+  if (descriptors > clients * (1 + allowed) + 5) throw new Error(`${descriptors} descriptors for ${clients} clients`)
+  await until(() => target.descriptors() <= before)
+  return descriptors
 }
 
 function repeated (count: number, bytes: Buffer): Buffer {
