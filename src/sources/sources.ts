@@ -125,8 +125,7 @@ export async function createSources ({ sources, stateDir, otherNames, env, log =
     }
     for (const program of programs) log.info({ program }, 'sources are fetched by a program of this machine')
     for (const keeper of keepers) await keeper.open()
-    // What cannot be removed takes room, and nothing else.
-    if (folders.size > 0) await removeUnused(stateDir, folders).catch((error: unknown) => { log.warn({ err: error }, 'folders of sources that nobody names any more cannot be removed') })
+    if (folders.size > 0) await removeUnused(stateDir, log)
     return new Sources(keepers, givenNames, approval, lock)
   } catch (error) {
     for (const keeper of keepers) await keeper.close()

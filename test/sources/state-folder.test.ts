@@ -1,8 +1,9 @@
-import { mkdirSync, readdirSync, utimesSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { tarGzOf } from '../helper/archives.ts'
 import { startServer } from '../helper/fault-server.ts'
+import { createRepository, skillFiles } from '../helper/git.ts'
 import { skillText } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 
@@ -28,4 +29,29 @@ t.test('K83: the folder of a source that no start has named for a month is remov
   age(29, 'recent')
   t.strictSame(await open('kept'), ['kept', 'mine', 'own', 'recent'])
   t.strictSame(await open('recent'), ['kept', 'mine', 'own', 'recent'], 'a start with it counts as use')
+})
+
+t.test('K83: what cannot be read among them keeps none of the others, and the copy of a repository goes like the rest', async (t) => {
+  const repository = createRepository(t, 'kept')
+  repository.commit(skillFiles('a'))
+  cpSync(repository.path, join(t.testdirName, 'gone'), { recursive: true })
+  const kept = sourceAt(`git+file://${repository.path}`)
+  const gone = sourceAt(`git+file://${join(t.testdirName, 'gone')}`)
+  const first = await openSources(t, [kept, gone])
+  await first.sources.close()
+  const { stateDir } = first
+  const stores = readdirSync(join(stateDir, 'git'))
+  t.equal(stores.length, 2)
+  const at = new Date(Date.now() - 31 * DAY_MS)
+  // Listed before all others, and no folder.
+  writeFileSync(join(stateDir, 'sources', '-0123456789ab'), '')
+  mkdirSync(join(stateDir, 'git', '0'.repeat(20)))
+  for (const parent of ['sources', 'git']) for (const name of readdirSync(join(stateDir, parent))) utimesSync(join(stateDir, parent, name), at, at)
+  const { sources, log } = await openSources(t, [kept], { stateDir })
+  await sources.close()
+  t.strictSame(readdirSync(join(stateDir, 'sources')).map((name) => name.replace(/-[^-]*$/, '')).sort(), ['', 'kept'])
+  const left = readdirSync(join(stateDir, 'git'))
+  t.equal(left.length, 2)
+  t.equal(left.filter((name) => stores.includes(name)).length, 1, 'one store, and a folder that is none')
+  t.strictSame(log.filter(({ level }) => level === 'warn'), [])
 })

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, rm } from 'node:fs/promises'
+import { mkdir, readdir, rm, utimes } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { Environment } from '../../operator/setting.ts'
@@ -53,6 +53,8 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
     async check () {
       checkAuth(source)
       await makeHome()
+      // The store is in use from now on, whether the host has something new or not.
+      await utimes(store, new Date(), new Date()).catch(() => {})
       return `git ${await gitVersion(surroundings)}`
     },
     fetch: fetchOnce

@@ -4,6 +4,7 @@ import { open, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'no
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { errorCode } from '../../core/disk/disk.ts'
+import type { CoreLog } from '../../core/ground/log.ts'
 import { makeFolder } from '../../operator/make-folder.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 
@@ -14,9 +15,11 @@ const LOCK_STALE_MS = 60_000
 /** How long a folder of a source is kept that nobody has opened since, in milliseconds. */
 const UNUSED_MS = 30 * 86_400_000
 
-/** Names of folders of sources, and all that is in one. */
-const OWN_NAME = /-[\da-f]{12}$/
-const OWN_ENTRIES: ReadonlySet<string> = new Set(['skills.json', 'skills', 'tmp'])
+/** What is kept for sources: where, by which names, and with what in it. The state folder may be one with other things in it. */
+const OWN_FOLDERS = [
+  { parent: 'sources', name: /-[\da-f]{12}$/, isOwn: (entries: readonly string[]) => entries.every((entry) => ['skills.json', 'skills', 'tmp'].includes(entry)) },
+  { parent: 'git', name: /^[\da-f]{20}$/, isOwn: (entries: readonly string[]) => ['HEAD', 'objects', 'refs'].every((entry) => entries.includes(entry)) }
+] as const
 
 /** Place of the start in /proc/PID/stat, counted from the field behind the name. */
 const START_FIELD = 19
@@ -30,19 +33,18 @@ export function folderOf (stateDir: string, name: string, identity: unknown): st
   return join(stateDir, 'sources', `${name.slice(0, 40)}-${hash('sha256', JSON.stringify(identity)).slice(0, 12)}`)
 }
 
-/**
- * Removes folders of sources that no start has named for a long time. Each start of a source writes into its folder.
- * @param used those of now
- */
-export async function removeUnused (stateDir: string, used: ReadonlySet<string>): Promise<void> {
-  const parent = join(stateDir, 'sources')
-  for (const name of await readdir(parent)) {
-    const folder = join(parent, name)
-    if (used.has(folder) || !OWN_NAME.test(name)) continue
-    const { mtimeMs } = await stat(folder)
-    // The state folder may be one with other things in it.
-    const isOwn = (await readdir(folder)).every((entry) => OWN_ENTRIES.has(entry))
-    if (isOwn && Date.now() - mtimeMs > UNUSED_MS) await rm(folder, { recursive: true, force: true })
+/** Removes what is kept for sources that no start has named for a long time. Each start of a source sets the times of its folders. */
+export async function removeUnused (stateDir: string, log: CoreLog): Promise<void> {
+  for (const { parent, name, isOwn } of OWN_FOLDERS) {
+    const entries = await readdir(join(stateDir, parent), { withFileTypes: true }).catch(() => [])
+    for (const folder of entries.filter((entry) => entry.isDirectory() && name.test(entry.name)).map((entry) => join(stateDir, parent, entry.name))) {
+      try {
+        if (Date.now() - (await stat(folder)).mtimeMs > UNUSED_MS && isOwn(await readdir(folder))) await rm(folder, { recursive: true, force: true })
+      } catch (error) {
+        // It takes room, and nothing else.
+        log.warn({ path: folder, problem: errorCode(error) }, 'the folder of a source that nobody names any more cannot be removed')
+      }
+    }
   }
 }
 
