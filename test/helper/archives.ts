@@ -2,6 +2,9 @@ import { buffer } from 'node:stream/consumers'
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib'
 import { type Header, pack } from 'tar-stream'
 
+/** Nobody keeps these archives. */
+const FAST = { level: 1 }
+
 /** A tar archive; a string is a file's text, an object a header. */
 export async function tarOf (entries: ReadonlyArray<readonly [name: string, content: string | Buffer | Partial<Header>]>): Promise<Buffer> {
   const tar = pack()
@@ -14,7 +17,7 @@ export async function tarOf (entries: ReadonlyArray<readonly [name: string, cont
 }
 
 export async function tarGzOf (...entries: Parameters<typeof tarOf>): Promise<Buffer> {
-  return gzipSync(await tarOf(...entries))
+  return gzipSync(await tarOf(...entries), FAST)
 }
 
 export interface ZipEntry {
@@ -32,7 +35,7 @@ export function zipOf (entries: readonly ZipEntry[]): Buffer {
   const central: Buffer[] = []
   let offset = 0
   for (const { name, bytes, claimed = bytes.length, mode = 0o100644, flags = 0x800 } of entries) {
-    const packed = deflateRawSync(bytes)
+    const packed = deflateRawSync(bytes, FAST)
     const nameBytes = Buffer.from(name as string)
     const common = Buffer.alloc(26)
     common.writeUInt16LE(20, 0)

@@ -135,10 +135,13 @@ t.test('K73: refusals say so, and probes and pages about nothing leave no line',
 
 t.test('K73: a thousand reads are a thousand lines with ids of their own, and no content and no header is in them', async (t) => {
   const { fetch, text, url } = await buildAudited(t)
-  const headers = { authorization: 'Bearer CANARY-TOKEN', cookie: 'session=CANARY-COOKIE', 'x-forwarded-for': '203.0.113.7' }
-  for (let i = 0; i < 100; i++) {
-    await Promise.all(Array.from({ length: 10 }, async () => (await globalThis.fetch(`${url}/skills/demo?revision=current`, { headers })).text()))
-  }
+  const read = request('GET', '/skills/demo?revision=current', { headers: ['Authorization: Bearer CANARY-TOKEN', 'Cookie: session=CANARY-COOKIE', 'X-Forwarded-For: 203.0.113.7'] })
+  await Promise.all(Array.from({ length: 10 }, async () => {
+    const connection = await openRaw(url)
+    t.teardown(() => { connection.destroy() })
+    connection.send(Buffer.concat(Array<Buffer>(100).fill(read)))
+    for (let i = 0; i < 100; i++) await connection.response()
+  }))
   await fetch('/catalog?q=CANARY-QUERY')
   while (text().split('\n').length < 1002) await new Promise((resolve) => setTimeout(resolve, 5))
   const lines = text().trim().split('\n').map((line) => JSON.parse(line) as AuditLine)

@@ -31,7 +31,7 @@ const KILL_AFTER_SECONDS = PROCESS_SECONDS + 30
 const ITS_OWN = /^test\/figures\/|\/(?:browser|checkout|consistency|file-edits|freshness|git|git-hostile|git-pushes|heavy-attacks|live-reload|markdown-renderer|open-inside-swaps|real-load|skill-manager-disks|watcher-storms)\.test\.ts$/
 /** What is no unit test besides: some folders, and what uses the helpers that start processes: the service, others' programs, git, a browser. */
 const WHOLE_SERVICE = /^test\/(?:adversarial|project|ui\/pages)\//
-const STARTS_PROCESSES = /\/helper\/(?:browser|git|process|skills-client|swapper)\.ts'/
+const STARTS_PROCESSES = /\/(?:helper\/(?:browser|git|process|skills-client|swapper)|attacks\/stuck-log)\.ts'/
 
 /** No unit tests either, for they take seconds: programs and SDKs of others, whole doors, thousands of requests. They share processes all the same. */
 const THOROUGH = /^test\/clients\/|\/(?:archive|audit(?:-doors)?|catalog|compression|door|files|hostile|issuers|large-skills|limits|metrics|pages|pipelining|revision|same-service|shared-caches|validate|well-known|yaml-file)\.test\.ts$/
