@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, Server } from 'node:http'
 import type { FastifyBaseLogger, FastifyError, FastifyHttpOptions, FastifyReply, FastifyRequest } from 'fastify'
 import { maskSecrets } from '../core/ground/text.ts'
 import { MAX_BODY_BYTES } from './limits.ts'
-import { answerClientErrors, answerConnect } from './connections/client-errors.ts'
+import { answerClientErrors, answerConnect, answerTimeouts } from './connections/client-errors.ts'
 import { type Connections, GracefulServer } from './connections/connections.ts'
 import { sendProblem } from './problem.ts'
 import { RequestLogController, type RequestLogOptions } from './request-log.ts'
@@ -83,7 +83,8 @@ function createServer (handler: RequestListener, connections: Connections, timeo
     requireHostHeader: false
   }, connections, handler)
   server.on('connect', answerConnect(connections, logger))
-  return server.setTimeout(timeouts.connection ?? 60_000)
+  const connectionMs = timeouts.connection ?? 60_000
+  return server.setTimeout(connectionMs, answerTimeouts(connections, connectionMs))
 }
 
 async function throwOn (error: FastifyError): Promise<never> {

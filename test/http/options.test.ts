@@ -166,14 +166,30 @@ t.test('slow clients', async (t) => {
   })
 })
 
-t.test('a connection without traffic is closed, and so is one that waits for its next request', async (t) => {
-  const { url } = await listenWithPlugins(t, (app) => {
+t.test('K48: an answer that is not made while a connection has no traffic is a 503, the last on it; a connection that waits for its next request is closed', async (t) => {
+  const service = await listenWithPlugins(t, (app) => {
     app.get('/ok', () => 'ok')
     app.get('/never', () => new Promise(() => {}))
+    app.get('/begun', (_request, reply) => {
+      const stream = new PassThrough()
+      stream.write('first ')
+      return reply.send(stream)
+    })
   }, { timeouts: { connection: 100, keepAlive: 50 } })
+  const { url } = service
   const stuck = await openRaw(url)
-  await stuck.send(request('GET', '/never')).closed()
-  t.equal(stuck.received.length, 0)
+  const answer = await stuck.send(request('GET', '/never?q=1')).response()
+  checkProblem(t, answer, 503, 'not_ready')
+  t.match(answer.headers, { 'retry-after': '5', 'cache-control': 'no-store' })
+  t.match(answer.json(), { instance: '/never', detail: 'The answer was not made within 0.1 s; try again soon' })
+  await stuck.closed()
+  t.match(await service.logged(({ msg }) => msg === 'request aborted'), { url: '/never?q=1', status: 503, code: 'not_ready' })
+  const head = await openRaw(url)
+  await head.send(request('HEAD', '/never')).closed()
+  t.match(head.received.toString(), /^HTTP\/1\.1 503 [^]*\r\n\r\n$/, 'a HEAD has no body')
+  const begun = await openRaw(url)
+  await begun.send(request('GET', '/begun')).closed()
+  t.match(begun.received.toString(), /^HTTP\/1\.1 200 [^]*first \r\n$/, 'no second head follows a body that has begun')
   const idle = await openRaw(url)
   t.equal((await idle.send(request('GET', '/ok')).response()).status, 200)
   await idle.closed()

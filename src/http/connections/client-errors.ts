@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import type { ConnectionError, FastifyBaseLogger, FastifyInstance } from 'fastify'
 import type { HttpProblemCode } from '../../schemas/problem.ts'
 import { securityHeaders } from '../headers.ts'
-import { HttpProblem, noteRefusal, PROBLEM_MEDIA_TYPE, toProblem } from '../problem.ts'
+import { HttpProblem, noteRefusal, PROBLEM_MEDIA_TYPE, RETRY_AFTER_SECONDS, toProblem } from '../problem.ts'
 import { plainAddress } from '../request/client-address.ts'
 import type { Connections } from './connections.ts'
 
@@ -52,21 +52,38 @@ export function answerConnect (connections: Connections, log: FastifyBaseLogger 
   }
 }
 
+/**
+ * Node's `timeout` of a connection on which nothing moves: without a listener it is cut off. An answer that is still being made is not given
+ * up in silence. What it needs may be there when its client asks again.
+ */
+export function answerTimeouts (connections: Connections, ms: number): (socket: Socket) => void {
+  return function answerTimeout (socket) {
+    const [current] = connections.owedTo(socket)
+    if (current?.req.complete !== true || current.headersSent || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    refuse(new HttpProblem('not_ready', `The answer was not made within ${ms / 1000} s; try again soon`, { 'retry-after': String(RETRY_AFTER_SECONDS) }), current.req.url ?? '/', socket, connections)
+  }
+}
+
 /** Sends a problem as the last answer on a connection, after those to the requests before it. */
 function endWith (problem: HttpProblem, target: string, socket: Socket, connections: Connections): void {
   const before = connections.owedTo(socket).findLast(({ req }) => req.complete)
-  if (before === undefined) refuse()
-  else before.once('finish', refuse)
+  if (before === undefined) refuse(problem, target, socket, connections)
+  else before.once('finish', () => { refuse(problem, target, socket, connections) })
+}
 
-  function refuse (): void {
-    // A head in the middle of the response that is being sent would become part of its body.
-    const [current] = connections.owedTo(socket)
-    if (socket.writable && current?.headersSent !== true) {
-      socket.write(renderProblem(problem, target))
-      if (current !== undefined) noteRefusal(current, problem.code)
-    }
-    socket.destroySoon()
+/** Sends a problem in place of the answer that a connection is owed, and ends it. */
+function refuse (problem: HttpProblem, target: string, socket: Socket, connections: Connections): void {
+  // A head in the middle of the response that is being sent would become part of its body.
+  const [current] = connections.owedTo(socket)
+  if (socket.writable && current?.headersSent !== true) {
+    const { head, body } = renderProblem(problem, target)
+    socket.write(current?.req.method === 'HEAD' ? head : head + body)
+    if (current !== undefined) noteRefusal(current, problem.code)
   }
+  socket.destroySoon()
 }
 
 function problemOf ({ code, rawPacket }: ConnectionError): HttpProblemCode {
@@ -84,10 +101,10 @@ function headOf (packet: unknown): string {
   return Buffer.isBuffer(packet) ? packet.toString('latin1', 0, 2048) : ''
 }
 
-function renderProblem (error: HttpProblem, target: string): string {
+function renderProblem (error: HttpProblem, target: string): { readonly head: string, readonly body: string } {
   const problem = toProblem(error, target)
   const body = JSON.stringify(problem)
-  const head = Object.entries({
+  const headers = Object.entries({
     ...securityHeaders,
     ...error.headers,
     'cache-control': 'no-store',
@@ -96,5 +113,5 @@ function renderProblem (error: HttpProblem, target: string): string {
     'content-length': Buffer.byteLength(body),
     date: new Date().toUTCString()
   }).map(([name, value]) => `${name}: ${value}\r\n`).join('')
-  return `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${head}\r\n${body}`
+  return { head: `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${headers}\r\n`, body }
 }
