@@ -127,9 +127,10 @@ export class Access implements AccessDoors {
       if (this.#links.digestOf(raw) !== undefined) reply.header('referrer-policy', 'no-referrer')
     })
     // The last word on caches, whatever a route has said. An open route gives everybody the same, unless it says `no-store`.
-    app.addHook('onSend', ({ principal, routeOptions: { config } }, reply, payload, next) => {
+    app.addHook('onSend', (request, reply, payload, next) => {
       const control = reply.getHeader('cache-control')
-      if (principal !== undefined && control !== PRIVATE && control !== 'no-store' && config.isOpen !== true) reply.header('cache-control', privately(control))
+      // Fastify makes the options of a route anew for each question.
+      if (control !== PRIVATE && control !== 'no-store' && request.principal !== undefined && request.routeOptions.config.isOpen !== true) reply.header('cache-control', privately(control))
       next(null, payload)
     })
     addMetadata(app, { basePath: this.#options.basePath, publicUrl: this.#options.publicUrl, issuers: () => this.#policy.issuers })

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { lazyCode } from '../core/files/load-code.ts'
 import { Lazy } from '../core/ground/async.ts'
@@ -11,8 +12,8 @@ import { digestOf } from './secret.ts'
 /** Longest Authorization header that is read, in characters. */
 const MAX_HEADER_CHARACTERS = 8_192
 
-/** Every header with a JWT is longer than this, and every header with a token of the access file is shorter. */
-const MIN_JWT_CHARACTERS = 100
+/** Headers with tokens of the access file that are remembered: a holder may write one in many ways. */
+const MAX_KNOWN_HEADERS = 10_000
 
 const BEARER = /^bearer +([\w.~+/-]+=*) *$/i
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
@@ -34,6 +35,8 @@ export class Authenticator {
   /** jose is loaded for the first issuer. */
   readonly #loading: Lazy<JwtVerifier> | undefined
   #verifier: JwtVerifier | undefined
+  /** By the digest of the whole header. */
+  readonly #known = new Map<string, Proof>()
 
   /** @param before that of the policy before: keys of issuers stay */
   constructor (policy: Policy, log: CoreLog, before?: Authenticator) {
@@ -70,18 +73,24 @@ export class Authenticator {
     if (authorization === undefined) return this.#fromProxy(request) ?? ANONYMOUS
     if (hasSeveral(request, 'authorization') || authorization.length > MAX_HEADER_CHARACTERS) return refused('invalid_credentials')
     // The whole header is hashed as it came: hashing a part of it takes three times as long, and so do checks of its form.
-    const proofBefore = authorization.length < MIN_JWT_CHARACTERS ? undefined : this.#verifier?.remembered(digestOf(authorization))
-    if (proofBefore !== undefined) return proofBefore
+    const digest = hash('sha256', authorization, 'base64')
+    const known = this.#known.get(digest) ?? this.#verifier?.remembered(digest)
+    if (known !== undefined) return this.#unlessExpired(known)
     const [, token] = BEARER.exec(authorization) ?? []
     if (token === undefined) return refused(/^bearer\b/i.test(authorization) ? 'invalid_credentials' : 'unauthenticated')
-    const digest = digestOf(token)
-    const proof = this.#policy.proofOfSecret('token', digest)
+    const proof = this.#policy.proofOfSecret('token', digestOf(token))
     if (proof !== undefined) {
-      const { expiresAt = Infinity } = this.#policy.principalOf(proof) ?? {}
-      return expiresAt <= Date.now() ? refused('token_expired') : proof
+      if (this.#known.size === MAX_KNOWN_HEADERS) this.#known.clear()
+      this.#known.set(digest, proof)
+      return this.#unlessExpired(proof)
     }
     if (this.#loading === undefined || !JWT.test(token)) return refused('invalid_token')
-    return this.#verify(this.#loading, token, digestOf(authorization))
+    return this.#verify(this.#loading, token, digest)
+  }
+
+  #unlessExpired (proof: Proof): Authentication {
+    const { expiresAt = Infinity } = this.#policy.principalOf(proof) ?? {}
+    return expiresAt <= Date.now() ? refused('token_expired') : proof
   }
 
   /** @param digest of the whole header */

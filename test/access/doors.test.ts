@@ -93,6 +93,17 @@ t.test('K61: what is wrong with credentials is said as RFC 6750 says it', async 
   }
 })
 
+t.test('K61: a token that was admitted, however it was written, is refused from the moment when it expires', async (t) => {
+  const end = Math.floor(Date.now() / 1_000) * 1_000 + 86_400_000
+  const day = newSecret('day', `groups: [docs], expires: ${new Date(end).toISOString().replace('.000', '')}`)
+  const { url } = await buildGuarded(t, { roots: roots(), access: `tokens: [${day.entry}]\nrules: [{ groups: [docs], roots: [docs] }]\n` })
+  const ask = async () => await Promise.all(['Bearer', 'bearer', 'BEARER '].map(async (scheme) =>
+    (await rawRequest(url, request('GET', '/skills', { headers: [`Authorization: ${scheme} ${day.text}`] }))).status))
+  t.strictSame([await ask(), await ask()], [[200, 200, 200], [200, 200, 200]])
+  t.intercept(Date, 'now', { value: () => end })
+  t.strictSame(await ask(), [401, 401, 401])
+})
+
 t.test('K62: headers of a proxy that came twice are refused, and the answer says what to look for', async (t) => {
   const { url } = await buildGuarded(t, { roots: roots(), access: `proxy: { peers: [127.0.0.1] }\n${ACCESS.trimStart()}` })
   const ask = (...headers: readonly string[]) => rawRequest(url, request('GET', '/skills', { headers }))

@@ -59,7 +59,7 @@ export class RequestMetrics implements Observer {
     this.#active.set(method, (this.#active.get(method) ?? 1) - 1)
     if (streams !== undefined && method === 'GET') this.#openStreams[streams]--
     else if (this.#openSubscriptions > 0 && this.#subscriptions.delete(request)) this.#openSubscriptions--
-    this.#durationsOf(request, series, status).observe(milliseconds / 1000)
+    this.#durationsOf(method, route, series, status).observe(milliseconds / 1000)
     if (bytes !== undefined) series.bytes.value += bytes
     if (status === 503 && problemCodeOf(request) === 'overloaded') this.#shed.of().value++
   }
@@ -87,7 +87,7 @@ export class RequestMetrics implements Observer {
     return series
   }
 
-  #durationsOf ({ method, routeOptions: { url: route } }: FastifyRequest, { durations: known }: RouteSeries, status: number): HistogramSeries {
+  #durationsOf (method: string, route: string | undefined, { durations: known }: RouteSeries, status: number): HistogramSeries {
     const methodIndex = METHODS.indexOf(method as (typeof METHODS)[number])
     const key = methodIndex * 1000 + status
     let series = known.get(key)
