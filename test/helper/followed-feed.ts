@@ -41,7 +41,8 @@ export async function follow (t: Test, root: string, options: Partial<SkillManag
   })
   const isWatching = skills.status.watcher.status === 'watching' && options.polling !== true
   // Once to know the skill, and once more when the folders inside are under watch.
-  await until(() => skills.namesNow().every((name) => (inspections.get(name) ?? 0) >= (isWatching && hasFolder(join(root, name)) ? 2 : 1)), 120_000)
+  const needed = skills.namesNow().map((name) => [name, isWatching && hasFolder(join(root, name)) ? 2 : 1] as const)
+  await until(() => needed.every(([name, count]) => (inspections.get(name) ?? 0) >= count), 120_000)
   return {
     skills,
     feed,
