@@ -48,14 +48,18 @@ interface AxeResults {
   readonly violations: ReadonlyArray<{ readonly id: string, readonly nodes: ReadonlyArray<{ readonly html: string, readonly failureSummary?: string }> }>
 }
 
-/**
- * What axe finds on a page, one line each. Evaluated and not added as a script, which the page's policy refuses.
- * @param rules default: all
- */
-export async function barriers (page: Page, rules?: readonly string[]): Promise<readonly string[]> {
+/** Rules of axe. Default: all. */
+interface Rules {
+  readonly only?: readonly string[]
+  readonly without?: readonly string[]
+}
+
+/** What axe finds on a page, one line each. Evaluated and not added as a script, which the page's policy refuses. */
+export async function barriers (page: Page, { only, without = [] }: Rules = {}): Promise<readonly string[]> {
   // As text: functions would be compiled against the types of this process.
   if (await page.evaluate("!('axe' in globalThis)")) await page.evaluate(axe)
-  const { violations } = await page.evaluate(`axe.run(${JSON.stringify({ ...rules !== undefined && { runOnly: rules }, resultTypes: ['violations'], preload: false })})`) as AxeResults
+  const rules = Object.fromEntries(without.map((rule) => [rule, { enabled: false }]))
+  const { violations } = await page.evaluate(`axe.run(${JSON.stringify({ ...only !== undefined && { runOnly: only }, rules, resultTypes: ['violations'], preload: false })})`) as AxeResults
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary ?? ''}`))
 }
 
