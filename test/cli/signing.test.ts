@@ -108,7 +108,7 @@ t.test('K95: a trust file that cannot be used is one line with its file, line an
     await t.rejects(openPolicy({ trustFile: join(cwd, 'trust/trust.yaml') }, ['skills'], { info () {}, warn () {} }), { message }, text)
   }
   const cwd = t.testdir({ skills: skills('one') })
-  t.match(await runProcess(t, { cwd, args: ['--trust', 'none.yaml'] }), { code: 1, stderr: /none\.yaml cannot be read: ENOENT, there is no such file\n$/ })
+  t.match(await run(cwd, '--trust', 'none.yaml'), { code: 1, stderr: /none\.yaml cannot be read: ENOENT, there is no such file\n$/ })
   const other = createServer().listen(0, '127.0.0.1')
   t.teardown(() => other.close())
   await once(other, 'listening')

@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, r
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createHash, randomBytes } from 'node:crypto'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
 import { exportSkills } from '../../src/export/export-skills.ts'
 import { hasProgram, startNginx } from '../helper/proxies.ts'
@@ -20,8 +20,10 @@ interface Listed {
   readonly files: ReadonlyArray<{ readonly path: string, readonly content_type: string, readonly cache_control: string, readonly sha256: string, readonly size_bytes: number }>
 }
 
-async function exportTo (t: Test, out: string, ...args: readonly string[]) {
-  return await runProcess(t, { args: ['export', out, ...args] })
+async function exportTo (out: string, ...args: readonly string[]) {
+  let [stdout, stderr] = ['', '']
+  const code = await runCommandLine(['export', out, ...args], { env: {}, cwd: process.cwd(), print: (text) => { stdout += text } }, (text) => { stderr += text })
+  return { code, stdout, stderr }
 }
 
 /** The rules for caches that a host with a `_headers` file sends together for a path. */
@@ -45,7 +47,7 @@ function stateOf (folder: string): Record<string, string> {
 
 t.test('K93: an export behind a plain static server installs every example skill with the real client', async (t) => {
   const out = join(t.testdir(), 'out')
-  const { code, stdout, stderr } = await exportTo(t, out, EXAMPLES)
+  const { code, stdout, stderr } = await runProcess(t, { args: ['export', out, EXAMPLES] })
   t.match({ code, stderr }, { code: 0, stderr: '' })
   t.match(stdout, /^6 skills in \d+ files: \d+ changed, 0 removed\n$/)
   const server = await serveFolder(out)
@@ -74,7 +76,7 @@ t.test('K93: the same behind nginx, with the configuration of deploy/nginx', asy
   }
   const folder = t.testdir({ nginx: {}, client: {} })
   const out = join(folder, 'out')
-  t.equal((await exportTo(t, out, EXAMPLES)).code, 0)
+  t.equal((await exportTo(out, EXAMPLES)).code, 0)
   const { url } = await startNginx(t, 'nginx/static.conf', { folder: join(folder, 'nginx'), root: out, isPublic: true })
   const { succeeded, output, folder: installed } = await installSkills(url, { cli, cwd: join(folder, 'client') })
   t.ok(succeeded, output)
@@ -96,7 +98,7 @@ t.test('K93: what one caller sees is for no shared cache and no other web page b
   }
   const folder = t.testdir({ nginx: {}, skills: { a: skill('a', { 'x.md': 'x' }), b: skill('b') }, 'access.yaml': 'rules: [{ groups: [team], roots: [skills] }]\n' })
   const out = join(folder, 'out')
-  t.match(await exportTo(t, out, join(folder, 'skills'), '--access', join(folder, 'access.yaml'), '--as', 'group:team'), { code: 0 })
+  t.match(await exportTo(out, join(folder, 'skills'), '--access', join(folder, 'access.yaml'), '--as', 'group:team'), { code: 0 })
   const { url } = await startNginx(t, 'nginx/static.conf', { folder: join(folder, 'nginx'), root: out })
   const { files } = JSON.parse(readFileSync(join(out, 'manifest.json'), 'utf8')) as Listed
   t.ok(files.length > 4)
@@ -112,7 +114,7 @@ t.test('K93: what one caller sees is for no shared cache and no other web page b
 t.test('K93: the files are the answers of the service', async (t) => {
   const base = t.testdir({ skills: { small: skill('small'), deep: skill('deep', { references: { 'a b.md': 'x' }, 'large.bin': 'x'.repeat(400_000) }), lower: { 'skill.md': skillText('lower') } } })
   const out = join(base, 'out')
-  t.equal((await exportTo(t, out, join(base, 'skills'))).code, 0)
+  t.equal((await exportTo(out, join(base, 'skills'))).code, 0)
   const service = await startProcess(t, { args: [join(base, 'skills')] })
   const { files } = JSON.parse(readFileSync(join(out, 'manifest.json'), 'utf8')) as Listed
   for (const { path, content_type: type } of files) {
@@ -126,28 +128,28 @@ t.test('K93: the files are the answers of the service', async (t) => {
 t.test('K93: a second export changes nothing, whatever the times of the files, and a change only what it has to', async (t) => {
   const base = t.testdir({ skills: { a: skill('a', { 'x.md': 'x' }), b: skill('b'), c: skill('c') } })
   const [root, out] = [join(base, 'skills'), join(base, 'out')]
-  await exportTo(t, out, root)
+  await exportTo(out, root)
   const before = stateOf(out)
   const earlier = JSON.parse(readFileSync(join(out, INDEX), 'utf8')) as { readonly skills: ReadonlyArray<{ readonly url: string }> }
   cpSync(root, join(base, 'copy'), { recursive: true })
   for (const path of readdirSync(join(base, 'copy'), { recursive: true, encoding: 'utf8' })) utimesSync(join(base, 'copy', path), 1, 1)
-  t.match((await exportTo(t, out, join(base, 'copy'))).stdout, /: 0 changed, 0 removed\n$/)
+  t.match((await exportTo(out, join(base, 'copy'))).stdout, /: 0 changed, 0 removed\n$/)
   t.same(stateOf(out), before)
 
   writeFileSync(join(root, 'a/x.md'), 'other')
   rmSync(join(root, 'b'), { recursive: true })
-  t.match((await exportTo(t, out, root)).stdout, /^2 skills in \d+ files: 5 changed, 1 removed\n$/, 'a file, an archive, two indexes and the manifest')
+  t.match((await exportTo(out, root)).stdout, /^2 skills in \d+ files: 5 changed, 1 removed\n$/, 'a file, an archive, two indexes and the manifest')
   for (const { url } of earlier.skills) t.ok(existsSync(join(out, '.well-known/agent-skills', url)), 'what an earlier index lists is still there')
-  t.match((await exportTo(t, out, root, '--prune')).stdout, /: 0 changed, 2 removed\n$/)
+  t.match((await exportTo(out, root, '--prune')).stdout, /: 0 changed, 2 removed\n$/)
   rmSync(join(base, 'fresh'), { recursive: true, force: true })
-  await exportTo(t, join(base, 'fresh'), root)
+  await exportTo(join(base, 'fresh'), root)
   t.same(differences(out, join(base, 'fresh')), [], 'as if there had been no export before')
 })
 
 t.test('K93: an export that was interrupted is finished by the next one, and leaves nothing behind', async (t) => {
   const base = t.testdir({ skills: { a: skill('a'), b: skill('b', { 'x.bin': randomBytes(100_000) }) } })
   const [root, out, fresh] = [join(base, 'skills'), join(base, 'out'), join(base, 'fresh')]
-  await exportTo(t, fresh, root)
+  await exportTo(fresh, root)
   const { code } = await runProcess(t, { args: ['export', out, root], ulimit: '-f 16' })
   t.not(code, 0, 'no file may have more than 16 KiB')
   t.ok(existsSync(join(out, '.well-known')), 'some files were written')
@@ -156,7 +158,7 @@ t.test('K93: an export that was interrupted is finished by the next one, and lea
   mkdirSync(join(out, '.well-known/agent-skills/a', single), { recursive: true })
   // What a process that was killed leaves.
   writeFileSync(join(out, '.well-known/agent-skills/a', single, 'SKILL.md.0123456789ab.part'), '---\n')
-  t.match(await exportTo(t, out, root), { code: 0, stderr: '' })
+  t.match(await exportTo(out, root), { code: 0, stderr: '' })
   t.same(differences(out, fresh), [])
 })
 
@@ -177,7 +179,7 @@ t.test('K93: a file may become a folder, and a folder a file; what a killed expo
 t.test('K93: what cannot be exported is named, and the exit code is 2; links out of a skill are not followed', async (t) => {
   const base = t.testdir({ skills: { good: skill('good'), bad: { 'SKILL.md': '# No frontmatter\n' } }, 'secret.md': 'secret' })
   symlinkSync(join(base, 'secret.md'), join(base, 'skills/good/notes.md'))
-  const { code, stdout } = await exportTo(t, join(base, 'out'), join(base, 'skills'))
+  const { code, stdout } = await exportTo(join(base, 'out'), join(base, 'skills'))
   t.equal(code, 2)
   t.match(stdout, /^left out: bad: \S.*\n1 skill in/)
   t.notMatch(JSON.stringify(stateOf(join(base, 'out'))), Buffer.from('secret').toString('base64'))
@@ -189,14 +191,14 @@ t.test('K93: a folder with something else in it, or in the skills, is refused wi
   for (const [out, reason] of [
     [join(base, 'mine'), /something else/], [join(base, 'site'), /something else/], [join(base, 'app'), /something else/], [join(root, 'out'), /must be apart/], [root, /must be apart/], [base, /must be apart/]
   ] as const) {
-    const { code, stderr } = await exportTo(t, out, root)
+    const { code, stderr } = await exportTo(out, root)
     t.equal(code, 1, out)
     t.match(stderr, reason)
     t.equal(stderr.split('\n').length, 2, stderr)
   }
   t.match(await runProcess(t, { args: ['export'] }), { code: 1, stderr: /export OUT/ })
   renameSync(root, join(base, 'away'))
-  t.match(await exportTo(t, join(base, 'out'), root), { code: 1, stderr: /not found/ })
+  t.match(await exportTo(join(base, 'out'), root), { code: 1, stderr: /not found/ })
   t.notOk(existsSync(join(base, 'out')))
 })
 

@@ -1,8 +1,12 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { runCommandLine } from '../../src/cli/run.ts'
 import { newSecret } from '../helper/guarded.ts'
 import { installSdk } from '../helper/otel.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
+import { freePort } from '../helper/proxies.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n' } }
@@ -45,12 +49,14 @@ t.test('K71: a scrape while no descriptor is free has no sample of what needs on
 })
 
 t.test('a port for metrics that is in use stops the start with a line that names the setting', async (t) => {
-  const service = await startProcess(t, { args: [t.testdir(FILES)] })
-  const { code, stderr } = await runProcess(t, { args: [t.testdir(FILES)], env: { METRICS_PORT: String(service.port) } })
+  const holder = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => holder.close())
+  await once(holder, 'listening')
+  const { port } = holder.address() as AddressInfo
+  const { code, stderr } = await runProcess(t, { args: [t.testdir(FILES)], env: { METRICS_PORT: String(port) } })
   t.equal(code, 1)
-  t.match(stderr, `port ${service.port} of 127.0.0.1 is in use, METRICS_PORT chooses another`)
-  await service.stop()
-  const own = String(service.port)
+  t.match(stderr, `port ${port} of 127.0.0.1 is in use, METRICS_PORT chooses another`)
+  const own = String(await freePort())
   t.match(await runProcess(t, { args: [t.testdir(FILES), '--port', own], env: { METRICS_PORT: own } }), {
     code: 1, stderr: `skillserve: METRICS_PORT is ${own}, the service's own port: PORT or --port, or METRICS_PORT, chooses another\n`
   })
@@ -78,14 +84,14 @@ t.test('K70: the log is for people with LOG_FORMAT=pretty, one line a request', 
 })
 
 t.test('K70: what is no format is refused by its name', async (t) => {
-  const { code, stderr } = await runProcess(t, { env: { LOG_FORMAT: 'xml' } })
+  const { code, stderr } = await refusal({ LOG_FORMAT: 'xml' })
   t.equal(code, 1)
   t.match(stderr, 'LOG_FORMAT must be pretty or json, not "xml"')
 })
 
 t.test('K67 K73: a setting that is a secret is not in the error about it', async (t) => {
   for (const [variable, text] of [['AUDIT_SALT', 'CANARY'], ['LIMITS_STORE', 'rediss//:CANARY@host'], ['LIMITS_STORE', 'redis://:CANARY%zz@host']] as const) {
-    const { code, stderr } = await runProcess(t, { env: { [variable]: text } })
+    const { code, stderr } = await refusal({ [variable]: text })
     t.equal(code, 1)
     t.match(stderr, new RegExp(`^skillserve: ${variable} must be [^\\n]+\\n$`))
     t.notMatch(stderr, 'CANARY')
@@ -160,6 +166,13 @@ t.test('K70 K71 K72 K73: no token, secret link, cookie or file content is in log
     for (const secret of ['CANARY', ci, metrics, link, ci.slice(4), link.slice(4)]) t.notOk(signal.includes(secret), secret)
   }
 })
+
+/** What the command line says of settings that no service starts with; what a process makes of it is in test/server.test.ts. */
+async function refusal (env: Readonly<Record<string, string>>): Promise<{ readonly code: number | undefined, readonly stderr: string }> {
+  let stderr = ''
+  const code = await runCommandLine([], { env, cwd: process.cwd(), print: () => {} }, (text) => { stderr += text })
+  return { code, stderr }
+}
 
 /** A service with callers, all signals, and one skill. */
 async function startGuarded (t: Test, env: Readonly<Record<string, string>> = {}) {
