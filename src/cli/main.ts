@@ -13,9 +13,6 @@ process.on('SIGUSR1', () => {})
 // Node 22 and later keep compiled code from one start to the next, where there is a folder to keep it in.
 if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache === 'function') nodeModule.enableCompileCache()
 
-// Loaded after that, so that its code is kept too.
-const { runCommandLine } = await import('./run.ts')
-
 /** What a shell says of a program that SIGPIPE ended. Node ignores the signal. */
 const EXIT_OF_SIGPIPE = 141
 /** No command has another use for it than `validate`, where it is a fault and no finding. */
@@ -47,11 +44,20 @@ function workingFolder (): string | undefined {
   }
 }
 
-process.exitCode = await runCommandLine(process.argv.slice(2), {
-  env: process.env,
-  cwd: workingFolder(),
-  print,
-  endBySignal: (code) => { codeOfSignal = code === undefined ? undefined : () => code },
-  // Asking `process.stdout` makes its stream, and a stream made this early slows down every `process.nextTick` of the process (V8 11.3).
-  isTerminal: isatty(1)
-}, printError)
+try {
+  // Loaded now, so that its code is kept too.
+  const { runCommandLine } = await import('./run.ts')
+  process.exitCode = await runCommandLine(process.argv.slice(2), {
+    env: process.env,
+    cwd: workingFolder(),
+    print,
+    endBySignal: (code) => { codeOfSignal = code === undefined ? undefined : () => code },
+    // Asking `process.stdout` makes its stream, and a stream made this early slows down every `process.nextTick` of the process (V8 11.3).
+    isTerminal: isatty(1)
+  }, printError)
+} catch (error) {
+  // Loading the program takes dozens of files.
+  if (!(error instanceof Error && 'code' in error && error.code === 'EMFILE')) throw error
+  printError('skillserve: the process may not open enough files: raise its limit (ulimit -n)\n')
+  process.exitCode = 1
+}

@@ -29,11 +29,12 @@ t.test('a reader of the output that leaves ends the command without a word', asy
   t.equal(code, 141)
 })
 
-t.test('output that cannot be written, and a working folder that is gone, are one line each', { skip: process.platform !== 'linux' }, (t) => {
+t.test('output that cannot be written, a working folder that is gone, and too few files that may be open, are one line each', { skip: process.platform !== 'linux' }, (t) => {
   const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
   const shell = (script: string) => spawnSync('sh', ['-c', script, process.execPath, main, t.testdir({ gone: {} })], { encoding: 'utf8' })
   t.match(shell('"$0" "$1" validate --help >/dev/full'), { status: 3, stderr: /^skillserve: standard output cannot be written \(ENOSPC\)\n$/ })
   t.match(shell('cd "$2/gone" && rmdir "$2/gone" && "$0" "$1" version'), { status: 1, stderr: /^skillserve: the working folder is not there any more: change to another one\n$/ })
+  t.match(shell('ulimit -n 30 && "$0" "$1" --port 0 "$2"'), { status: 1, stderr: /^skillserve: the process may not open enough files: raise its limit \(ulimit -n\)\n$/ })
   t.end()
 })
 
