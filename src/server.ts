@@ -2,12 +2,12 @@ import { executionAsyncResource } from 'node:async_hooks'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import { type Logger, pino } from 'pino'
-import { errorCode } from './core/disk/disk.ts'
 import type { AccessDoors } from './http/callers.ts'
 import { buildApp } from './app.ts'
 import { idleSettings } from './config/idle-settings.ts'
 import { openRoots } from './config/roots.ts'
 import { checkAuditLog } from './config/written-places.ts'
+import { whyUnwritable } from './operator/regular-file.ts'
 import { ConfigError, type Environment } from './operator/setting.ts'
 import type { Config } from './config/settings.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from './core/skill-manager.ts'
@@ -276,7 +276,7 @@ async function openObservation (config: Config, { skills, service, access, sourc
       }
     })
   } catch (error) {
-    const code = error instanceof Error && 'syscall' in error && error.syscall === 'open' ? errorCode(error) : undefined
-    throw code === undefined ? error : new ConfigError(`AUDIT_LOG must be a file that can be written, and ${config.auditLog ?? ''} cannot be opened (${code})`, { cause: error })
+    const isOpening = error instanceof Error && 'syscall' in error && error.syscall === 'open'
+    throw isOpening ? new ConfigError(`AUDIT_LOG must be a file that can be written, and ${config.auditLog ?? ''} cannot be opened (${whyUnwritable(error)})`, { cause: error }) : error
   }
 }

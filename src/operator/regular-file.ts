@@ -38,11 +38,33 @@ const REASONS: Readonly<Record<string, string>> = {
   EPERM: 'this user may not read it'
 }
 
+const WRITE_REASONS: Readonly<Record<string, string>> = {
+  EEXIST: 'there is a file of this name',
+  ENOENT: 'there is no such folder',
+  ENOTDIR: 'a part of the path is no folder',
+  EISDIR: 'it is a folder',
+  EACCES: 'this user may not write there',
+  EPERM: 'this user may not write there',
+  EROFS: 'its disk is read-only',
+  ENOSPC: 'its disk is full',
+  EDQUOT: 'the quota of this user is used up',
+  EMFILE: 'the process may not open more files, ulimit -n is the limit'
+}
+
 /** Why a file that an operator has named cannot be read: `ENOENT, there is no such file`. */
 export function whyUnreadable (error: unknown): string {
+  return reasonOf(error, REASONS)
+}
+
+/** The same of a file or folder that cannot be written. */
+export function whyUnwritable (error: unknown): string {
+  return reasonOf(error, WRITE_REASONS)
+}
+
+function reasonOf (error: unknown, reasons: Readonly<Record<string, string>>): string {
   const code = errorCode(error)
   if (code === '') return error instanceof Error ? error.message : String(error)
-  const reason = REASONS[code]
+  const reason = reasons[code]
   return reason === undefined ? code : `${code}, ${reason}`
 }
 

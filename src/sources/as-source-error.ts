@@ -1,4 +1,5 @@
 import { errorCode } from '../core/disk/disk.ts'
+import { whyUnwritable } from '../operator/regular-file.ts'
 import { SourceError } from './source-error.ts'
 
 /** Errors of the operating system that an operator can mend. */
@@ -7,7 +8,6 @@ const DISK_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EACCES', '
 /** What an error of a check is to those who read the status. */
 export function asSourceError (error: unknown): SourceError {
   if (error instanceof SourceError) return error
-  const code = errorCode(error)
-  if (DISK_CODES.has(code)) return new SourceError('disk', `the state folder cannot be written (${code})`, { cause: error })
+  if (DISK_CODES.has(errorCode(error))) return new SourceError('disk', `the state folder cannot be written (${whyUnwritable(error)})`, { cause: error })
   return new SourceError('internal', 'an unexpected error, which the log has', { cause: error })
 }

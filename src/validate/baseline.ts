@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, relative, resolve, sep } from 'node:path'
-import { errorCode } from '../core/disk/disk.ts'
 import { isJsonObject } from '../core/ground/json.ts'
 import { compareCodePoints } from '../core/ground/text.ts'
+import { whyUnwritable } from '../operator/regular-file.ts'
 import { PathError } from './skills.ts'
 
 /** Findings that a repository has accepted: codes by the path of the skill. */
@@ -44,7 +44,7 @@ export function writeBaseline (file: string, found: ReadonlyMap<string, Readonly
   try {
     writeFileSync(file, `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`)
   } catch (error) {
-    throw new PathError(`the baseline ${JSON.stringify(file)} cannot be written (${errorCode(error)})`)
+    throw new PathError(`the baseline ${JSON.stringify(file)} cannot be written (${whyUnwritable(error)})`)
   }
 }
 

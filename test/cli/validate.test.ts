@@ -157,7 +157,7 @@ t.test('K79: a baseline accepts what there is', async (t) => {
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 0, out: '2 skills: no findings, 1 accepted by the baseline; about 8 tokens in each turn\n' })
   t.match(await run(cwd, '--baseline', 'nope.json'), { code: 2, errors: /nope\.json" cannot be read: --write-baseline writes it\n$/ })
   mkdirSync(join(cwd, 'folder'))
-  t.match(await run(cwd, '--baseline', 'folder', '--write-baseline'), { code: 2, out: /^$/, errors: /folder" cannot be written \(EISDIR\)\n$/ }, 'says nothing was accepted')
+  t.match(await run(cwd, '--baseline', 'folder', '--write-baseline'), { code: 2, out: /^$/, errors: /folder" cannot be written \(EISDIR, it is a folder\)\n$/ }, 'says nothing was accepted')
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\n# moved\n\ndescription: x\nname: other\n---\nbody\n')
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 0 }, 'wherever the line is')
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\nname: other\n---\nbody\n')

@@ -347,7 +347,7 @@ t.test('a second process does not write into the same state folder', async (t) =
   const { stateDir } = await openSources(t, [source])
   writeFileSync(join(stateDir, 'lock'), JSON.stringify({ pid: process.ppid, host: (await import('node:os')).hostname() }))
   await t.rejects(openSources(t, [source], { stateDir }), { message: /another process uses the state folder/ })
-  await t.rejects(openSources(t, [source], { stateDir: process.execPath }), { name: 'AddressError', message: /the state folder .* cannot be written \(EEXIST\): --state-dir/ })
+  await t.rejects(openSources(t, [source], { stateDir: process.execPath }), { name: 'AddressError', message: /the state folder .* cannot be written \(EEXIST, there is a file of this name\): --state-dir/ })
   writeFileSync(join(stateDir, 'lock'), JSON.stringify({ pid: 2 ** 30, host: (await import('node:os')).hostname() }))
   await t.resolves(openSources(t, [source], { stateDir }))
   // The id of a process that died is that of another one by now, as it always is in containers.

@@ -116,7 +116,7 @@ t.test('K85: a disk that is full while a state is written leaves the state befor
     throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
   })
   await keeper.sync()
-  t.match(keeper.status, { state: 'stale', skills: 1, revision: /1$/, error: { code: 'disk', message: 'the state folder cannot be written (ENOSPC)' } })
+  t.match(keeper.status, { state: 'stale', skills: 1, revision: /1$/, error: { code: 'disk', message: 'the state folder cannot be written (ENOSPC, its disk is full)' } })
   t.strictSame(readdirSync(join(folder, 'skills')), before)
   t.strictSame(readdirSync(join(folder, 'tmp')), [])
   t.match(log.at(-1), { level: 'warn', message: /what was published before is served/ })

@@ -1,9 +1,9 @@
 import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
-import { errorCode } from '../../core/disk/disk.ts'
 import type { TrustPolicy } from '../../core/content/trust/trust-policy.ts'
 import { counted } from '../../core/ground/text.ts'
 import { realPathOf } from '../../operator/real-path.ts'
+import { whyUnwritable } from '../../operator/regular-file.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
 import type { SkillManagerOptions } from '../../core/skill-manager.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
@@ -60,7 +60,7 @@ async function write (out: string, text: string): Promise<void> {
     await rename(temporary, target)
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {})
-    throw new CommandError(`cannot write the lock: ${out} cannot be written (${errorCode(error)}), --out chooses another file`)
+    throw new CommandError(`cannot write the lock: ${out} cannot be written (${whyUnwritable(error)}), --out chooses another file`)
   }
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { errorCode } from '../../core/disk/disk.ts'
 import type { FoundSkill, LeftOut } from '../../core/layout/layout.ts'
 import type { ListedFolder } from '../../core/roots/listing.ts'
+import { whyUnwritable } from '../../operator/regular-file.ts'
 import { MAX_FILE_BYTES } from '../publish/limits.ts'
 import { folderOf, folderOfPackage, unpackPackages } from '../publish/packages.ts'
 import { Publisher } from '../publish/publisher.ts'
@@ -100,10 +101,9 @@ export class FolderPackages {
     } catch (error) {
       this.#signal.throwIfAborted()
       this.#isSuspect = true
-      const code = errorCode(error)
       if (error instanceof SourceError) this.problem = error
-      else if (code === '') throw error
-      else this.problem = new SourceError('disk', `its packages cannot be unpacked into the folder for temporary files (${code})`, { cause: error })
+      else if (errorCode(error) === '') throw error
+      else this.problem = new SourceError('disk', `its packages cannot be unpacked into the folder for temporary files (${whyUnwritable(error)})`, { cause: error })
     }
   }
 

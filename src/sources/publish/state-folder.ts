@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { errorCode } from '../../core/disk/disk.ts'
 import type { CoreLog } from '../../core/ground/log.ts'
 import { makeFolder } from '../../operator/make-folder.ts'
+import { whyUnwritable } from '../../operator/regular-file.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 
 /** How often the holder of a lock shows that it lives, and after how long without that it is gone, in milliseconds. */
@@ -93,7 +94,7 @@ export const NO_LOCK: StateLock = { async confirm () {}, async release () {} }
  * @throws AddressError while another process holds it
  */
 export async function lockFolder (stateDir: string): Promise<StateLock> {
-  const unusable = (error: unknown) => new AddressError(`the state folder ${stateDir} cannot be written (${errorCode(error)}): --state-dir or STATE_DIR chooses another`)
+  const unusable = (error: unknown) => new AddressError(`the state folder ${stateDir} cannot be written (${whyUnwritable(error)}): --state-dir or STATE_DIR chooses another`)
   await makeFolder(stateDir, 0o700).catch((error: unknown) => { throw unusable(error) })
   const path = join(stateDir, 'lock')
   const own = JSON.stringify({ pid: process.pid, started: await startOf(process.pid), host: hostname(), id: randomBytes(8).toString('hex') })
@@ -130,7 +131,7 @@ export async function lockFolder (stateDir: string): Promise<StateLock> {
         await makeFolder(stateDir, 0o700)
         await writeFile(path, own, { flag: 'wx', mode: 0o600 })
       } catch (error) {
-        throw new SourceError('disk', errorCode(error) === 'EEXIST' ? 'another process uses the state folder' : `the state folder cannot be written (${errorCode(error)})`, { cause: error })
+        throw new SourceError('disk', errorCode(error) === 'EEXIST' ? 'another process uses the state folder' : `the state folder cannot be written (${whyUnwritable(error)})`, { cause: error })
       }
     },
     async release () {
