@@ -1,7 +1,9 @@
 import type { RequestListener } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { jwtVerify } from 'jose'
 import t, { type Test } from 'tap'
-import { startTimeout } from '../../src/access/jwt/issuer-keys.ts'
+import { IssuerKeys, startTimeout } from '../../src/access/jwt/issuer-keys.ts'
+import { SILENT } from '../../src/core/ground/log.ts'
 import { buildGuarded, type GuardedService, newSecret } from '../helper/guarded.ts'
 import { AUDIENCE, startIssuer, type TestIssuer } from '../helper/issuer.ts'
 import { skill, until } from '../helper/skills.ts'
@@ -160,6 +162,21 @@ t.test('K62: an issuer without a path has its metadata at two addresses', async 
   }
   const { get } = await start(t, { ...issuer, url })
   t.equal((await get('/skills', await issuer.sign({ iss: url }))).status, 503)
+  t.strictSame(asked, ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server'])
+})
+
+t.test('K62: an address of metadata that does not answer at all keeps nobody from those behind it for good', async (t) => {
+  const [keys, issuer] = [await startIssuer(t), await startIssuer(t)]
+  const asked: Array<string | undefined> = []
+  issuer.answer = (request, response) => {
+    asked.push(request.url)
+    if (request.url === '/.well-known/oauth-authorization-server') response.end(JSON.stringify({ issuer: issuer.url, jwks_uri: `${keys.url}/keys` }))
+  }
+  const issuerKeys = new IssuerKeys({ issuer: issuer.url, uri: undefined, log: SILENT, timeoutMs: 200, cooldownMs: 0 })
+  t.teardown(() => { issuerKeys.close() })
+  const token = await keys.sign({ iss: issuer.url })
+  await t.rejects(jwtVerify(token, issuerKeys.find))
+  t.match(await jwtVerify(token, issuerKeys.find), { payload: { sub: 'ann' } })
   t.strictSame(asked, ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server'])
 })
 

@@ -28,11 +28,16 @@ export interface IssuerKeysOptions {
   /** Address of the keys. Default: the one in the issuer's metadata. */
   readonly uri: string | undefined
   readonly log: CoreLog
+  /** Defaults: TIMEOUT_MS and COOLDOWN_MS. */
+  readonly timeoutMs?: number
+  readonly cooldownMs?: number
 }
 
 /** The public keys of an issuer. Those that were read once serve while it is away, and while the access file changes. */
 export class IssuerKeys {
-  readonly #options: IssuerKeysOptions
+  readonly #options: Required<IssuerKeysOptions>
+  /** Of the metadata, in the order in which they are tried. */
+  #addresses: readonly string[]
   readonly #reload: NodeJS.Timeout
   #keys: KeySet | undefined
   #opening: Promise<KeySet> | undefined
@@ -42,7 +47,8 @@ export class IssuerKeys {
   #isAway = false
 
   constructor (options: IssuerKeysOptions) {
-    this.#options = options
+    this.#options = { timeoutMs: TIMEOUT_MS, cooldownMs: COOLDOWN_MS, ...options }
+    this.#addresses = metadataOf(options.issuer)
     this.#reload = setInterval(() => { this.preload() }, RELOAD_MS).unref()
   }
 
@@ -81,10 +87,10 @@ export class IssuerKeys {
   async #openOnce (): Promise<KeySet> {
     const uri = this.#options.uri ?? await this.#attempt(() => this.#discover())
     const keys = createRemoteJWKSet(new URL(uri), {
-      cooldownDuration: COOLDOWN_MS,
+      cooldownDuration: this.#options.cooldownMs,
       // They are read again by a timer: a failure of that leaves them in place.
       cacheMaxAge: Infinity,
-      [customFetch]: async (url) => await this.#attempt(() => this.#readKeys(url, startTimeout()))
+      [customFetch]: async (url) => await this.#attempt(() => this.#readKeys(url, startTimeout(this.#options.timeoutMs)))
     })
     await keys.reload()
     this.#keys = keys
@@ -93,8 +99,8 @@ export class IssuerKeys {
 
   /** A failure is logged once, and no other attempt follows at once. */
   async #attempt<T> (ask: () => Promise<T>): Promise<T> {
-    if (performance.now() - this.#failedAt < COOLDOWN_MS) throw new IssuerAway()
-    const { issuer, log } = this.#options
+    const { issuer, log, cooldownMs } = this.#options
+    if (performance.now() - this.#failedAt < cooldownMs) throw new IssuerAway()
     try {
       const value = await ask()
       if (this.#isAway) log.info({ issuer }, 'the keys of an issuer of tokens can be read again')
@@ -109,10 +115,10 @@ export class IssuerKeys {
   }
 
   async #discover (): Promise<string> {
-    const { issuer } = this.#options
-    const signal = startTimeout()
+    const { issuer, timeoutMs } = this.#options
+    const signal = startTimeout(timeoutMs)
     let failure: unknown
-    for (const address of metadataOf(issuer)) {
+    for (const [index, address] of this.#addresses.entries()) {
       try {
         const metadata = JSON.parse(await read(address, signal)) as { readonly issuer?: unknown, readonly jwks_uri?: unknown } | null
         // RFC 8414 §3.3.
@@ -120,6 +126,10 @@ export class IssuerKeys {
         return new URL(metadata.jwks_uri).href
       } catch (error) {
         failure = error
+        if (!signal.aborted) continue
+        // One that does not answer takes the time of those behind it: the next attempt begins with them.
+        this.#addresses = [...this.#addresses.slice(index + 1), ...this.#addresses.slice(0, index + 1)]
+        break
       }
     }
     throw failure
@@ -136,7 +146,7 @@ export class IssuerKeys {
 }
 
 /** Counts in parts: while this process gets no processor, one of them passes at most, since the issuer is not the one that is late. */
-export function startTimeout (ms = TIMEOUT_MS): AbortSignal {
+export function startTimeout (ms: number): AbortSignal {
   const timeout = new AbortController()
   let parts = 0
   const timer = setInterval(() => {
