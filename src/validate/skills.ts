@@ -9,7 +9,8 @@ import { KeptRevisions } from '../core/content/kept/kept-revisions.ts'
 import { RevisionMemory } from '../core/content/kept/revision-memory.ts'
 import { ManifestStore, type SkillPlace } from '../core/content/manifest.ts'
 import type { FileList } from '../core/ground/skill.ts'
-import { createLocalDisk, type Disk, errorCode } from '../core/disk/disk.ts'
+import { type Disk, errorCode } from '../core/disk/disk.ts'
+import { createLocalDiskFor } from '../core/disk/network/avoid-foreign.ts'
 import { PollPhase } from '../core/disk/poll-phase.ts'
 import { RefusedError } from '../core/disk/refused.ts'
 import type { FileContent } from '../core/files/file-content.ts'
@@ -59,7 +60,7 @@ export async function skillsAt (path: string, { cwd, linkTargets = [], onSkipped
     if (!isMainFile(basename(absolute))) throw new PathError(`${quote(path)} is no SKILL.md: give a folder of skills, a skill, or a SKILL.md`)
     return [await folderOf(dirname(absolute))]
   }
-  const scan = await scanRoot(createLocalDisk(), { name: basename(absolute), path: absolute, type: 'project', listed: undefined, linkTargets })
+  const scan = await scanRoot(createLocalDiskFor([absolute, ...linkTargets]), { name: basename(absolute), path: absolute, type: 'project', listed: undefined, linkTargets })
   if (scan.state === 'unreadable') throw new PathError(`${quote(path)} may not be read`)
   if (scan.state !== 'ok') throw new PathError(`${quote(path)} cannot be read`)
   if (scan.isSkill) return [await folderOf(absolute)]
@@ -111,8 +112,8 @@ function isRefusal (error: unknown): boolean {
 const REMEMBERED_FOLDERS = 32
 
 /** The local disk. The index and the list of files read the same folder: listing folders is half of the time of `validate`. */
-function createListingDisk (): Disk {
-  const local = createLocalDisk()
+function createListingDisk (folders: readonly string[]): Disk {
+  const local = createLocalDiskFor(folders)
   const listings = new LRUCache<string, Awaited<ReturnType<Disk['readdir']>>>({ max: REMEMBERED_FOLDERS })
   return {
     ...local,
@@ -128,7 +129,7 @@ function createListingDisk (): Disk {
 
 /** Reads skills with the service's own readers: what it keeps in memory is bounded as there. */
 export class SkillReader {
-  readonly #disk = createListingDisk()
+  readonly #disk: Disk
   readonly #store = new FileStore(new PollPhase())
   readonly #manifests = new ManifestStore({ store: this.#store, kept: new KeptRevisions(new RevisionMemory({ keepMs: 0 })) })
   readonly #sources: readonly FindingSource[]
@@ -137,8 +138,10 @@ export class SkillReader {
   /**
    * @param sources as `createJudge` takes them
    * @param withRevisions whether all files are hashed: only revisions need it
+   * @param folders that hold the skills, by real path
    */
-  constructor (sources: readonly FindingSource[], withRevisions: boolean) {
+  constructor (sources: readonly FindingSource[], withRevisions: boolean, folders: readonly string[]) {
+    this.#disk = createListingDisk(folders)
     this.#sources = sources
     this.#withRevisions = withRevisions
   }

@@ -1,4 +1,4 @@
-import { relative, sep } from 'node:path'
+import { dirname, relative, sep } from 'node:path'
 import { atOnce } from '../core/ground/async.ts'
 import type { SkillFolder } from '../core/roots/scan-root.ts'
 import type { FindingSeverity } from '../core/ground/skill.ts'
@@ -32,7 +32,7 @@ const READ_AT_ONCE = 8
  */
 export async function validate ({ paths, folders: more = [], targets, reporter, sources, reportFrom = 'info', baseline, ...list }: ValidateOptions): Promise<Totals> {
   const folders = [...(await foldersOf(paths, list)).map((folder): NamedFolder => [shownPath(list.cwd, folder.path), folder]), ...more]
-  const reader = new SkillReader(sources, reporter.needsRevisions === true)
+  const reader = new SkillReader(sources, reporter.needsRevisions === true, [...new Set(folders.map(([, { realPath }]) => dirname(realPath)))])
   const totals: Totals = { skills: 0, error: 0, warning: 0, info: 0, accepted: 0 }
   reporter.begin?.()
   for await (const { path, read: { subject, revision } } of readAll(folders, reader)) {

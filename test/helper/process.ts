@@ -22,6 +22,8 @@ export interface ProcessOptions {
   readonly ulimit?: string
   /** The user that the process runs as, for an owner who is root. */
   readonly uid?: number
+  /** A command that the process is run by, such as `nice`; in the end it has to become the process. */
+  readonly runBy?: readonly string[]
 }
 
 /** How a process ended, and what it had written by then. */
@@ -73,8 +75,8 @@ export function runProcess (t: ProcessOwner, options: ProcessOptions = {}): Prom
   return launch(t, options).ended
 }
 
-export function launch (t: ProcessOwner, { args = [], env = {}, cwd, nodeOptions = [], script = 'cli/main.js', ulimit, uid }: ProcessOptions) {
-  const command = [process.execPath, ...nodeOptions, fileURLToPath(new URL(script, DIST)), ...args]
+export function launch (t: ProcessOwner, { args = [], env = {}, cwd, nodeOptions = [], script = 'cli/main.js', ulimit, uid, runBy = [] }: ProcessOptions) {
+  const command = [...runBy, process.execPath, ...nodeOptions, fileURLToPath(new URL(script, DIST)), ...args]
   const [file = '', ...rest] = ulimit === undefined ? command : ['bash', '-c', `ulimit ${ulimit}; exec "$0" "$@"`, ...command]
   const child: ChildProcess = spawn(file, rest, {
     env: { PATH: process.env.PATH, PORT: '0', ...env },

@@ -58,8 +58,8 @@ export async function indexSkill (folder: SkillFolder, { disk, store, sequence, 
     if (!await hasSameNames(disk, folder, { folderSignature, names }, hiddenNames)) throw changed('a main file came or went while the skill was read')
   } catch (error) {
     refused = asRefused(error)
-    // Each name is asked for alone, since any may be missing. An error of the disk does not mean that the folder went away.
-    if (refused.refusal === 'not_found') return undefined
+    // Each name is asked for alone, since any may be missing or a link. An error of the disk does not mean that the folder went away.
+    if (refused.refusal === 'not_found' || refused.refusal === 'outside') return undefined
     if (mainFiles === undefined) filter = createSkillFilter(folder.name, folder.rootRules, await unreadRules(disk, folder), hiddenNames)
   }
   mainFiles ??= []

@@ -1,7 +1,7 @@
 import type { Disk } from '../disk/disk.ts'
 import { isVersionControl } from '../disk/hidden.ts'
 import { pathFrom } from '../disk/paths.ts'
-import { isUnknown } from '../disk/refused.ts'
+import { asRefused, isUnknown } from '../disk/refused.ts'
 
 /** What a link in a root leads to: a skill, a file, a folder that may not be served, no folder at all, or what no disk has told yet. */
 export type LinkMeaning =
@@ -35,15 +35,18 @@ export async function linkContainers (disk: Disk, rootRealPath: string, allowed:
  * @param known the last known answer, for a disk that fails or does not answer
  */
 export async function resolveLink (disk: Disk, containers: readonly string[], path: string, known: LinkMeaning = UNKNOWN): Promise<LinkMeaning> {
+  let realPath = ''
   try {
-    const realPath = await disk.realpath(path)
+    realPath = await disk.realpath(path)
     const stats = await disk.stat(realPath)
     if (stats?.isDirectory() !== true) return stats === undefined ? NOTHING : FILE
     const paths = containers.map((container) => pathFrom(container, realPath)).filter((path) => path !== undefined)
     if (paths.some((path) => path !== '' && !isVersionControl(path.split('/')))) return { kind: 'skill', realPath }
     return paths.every((path) => path === '') && realPath !== containers[0] ? { kind: 'outside', realPath } : NOTHING
   } catch (error) {
-    return isUnknown(error) ? known : NOTHING
+    const { refusal } = asRefused(error)
+    if (refusal === 'outside') return { kind: 'outside', realPath }
+    return refusal === 'io_error' ? known : NOTHING
   }
 }
 

@@ -1,9 +1,11 @@
-import { basename } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { type Awaitable, coalesce } from '../ground/async.ts'
 import { createLocalDisk, createNetworkDisk, type Disk, errorCode } from '../disk/disk.ts'
+import { avoidForeign } from '../disk/network/avoid-foreign.ts'
 import type { DiskGuard } from '../disk/network/guard.ts'
 import { guardDisk, type GuardedDisk } from '../disk/network/guarded-disk.ts'
-import { readNetworkMounts } from '../disk/network/network-mounts.ts'
+import { type ForeignEnd, readNetworkMounts } from '../disk/network/network-mounts.ts'
+import { pathFrom } from '../disk/paths.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import type { PathFilter } from '../disk/hidden.ts'
 import { isSameState } from '../disk/signature.ts'
@@ -55,9 +57,12 @@ export class Root implements RootFolder {
   /** Lists the folder again. */
   readonly rescan = coalesce(() => this.#scanAgain())
   readonly #parts: RootParts
+  readonly #local: Disk
   #disk: Disk
   /** The same, where calls go through the guard: the root, or a mount in it, may lie on a disk that does not answer at once. */
   #guarded: GuardedDisk | undefined
+  /** Tells what leads to a network disk that holds nothing of this root. */
+  #foreignEnd: ForeignEnd | undefined
   #scan: RootScan | undefined
   /** The last scan that succeeded: it is served while scans fail for other reasons than a missing root. */
   #lastGood: GoodScan | undefined
@@ -75,8 +80,9 @@ export class Root implements RootFolder {
     this.prefix = prefix
     this.linkTargets = linkTargets
     this.#parts = parts
+    this.#local = this.#avoidForeign(createLocalDisk())
     this.#guarded = disk && this.#guard(disk)
-    this.#disk = this.#guarded ?? createLocalDisk()
+    this.#disk = this.#guarded ?? this.#local
   }
 
   get disk (): Disk {
@@ -236,12 +242,26 @@ export class Root implements RootFolder {
   /** A root on a network disk, one behind links, or one with a mount of such a disk in it, is asked so that nobody else waits. */
   #chooseDisk (): void {
     const { disk } = this.#parts
-    if (disk !== undefined || [this.path, ...this.linkTargets].some(readNetworkMounts().touches) === (this.#guarded !== undefined)) return
+    if (disk !== undefined) return
+    const mounts = readNetworkMounts()
+    const folders = [this.path, ...this.linkTargets, ...this.#listedOutside()]
+    this.#foreignEnd = mounts.apartFrom(folders)
+    if (folders.some(mounts.touches) === (this.#guarded !== undefined)) return
     this.#guarded = this.#guarded === undefined ? this.#guard(createNetworkDisk()) : undefined
-    this.#disk = this.#guarded ?? createLocalDisk()
+    this.#disk = this.#guarded ?? this.#local
+  }
+
+  /** Folders that hold skills of the listing elsewhere: unpacked packages are in the state folder. */
+  #listedOutside (): readonly string[] {
+    const folders = [...this.listed?.folders?.values() ?? []].filter(({ path }) => pathFrom(this.path, path) === undefined)
+    return [...new Set(folders.map(({ realPath }) => dirname(realPath)))]
   }
 
   #guard (disk: Disk): GuardedDisk {
-    return guardDisk(this.#parts.guard, disk, this.path, this.linkTargets)
+    return this.#avoidForeign(guardDisk(this.#parts.guard, disk, this.path, this.linkTargets))
+  }
+
+  #avoidForeign<D extends Disk> (disk: D): D {
+    return avoidForeign(disk, () => this.#foreignEnd)
   }
 }

@@ -1,8 +1,8 @@
 import type { Disk } from '../disk/disk.ts'
 import type { PathFilter } from '../disk/hidden.ts'
 import { IGNORE_FILE, type IgnoreRules, parseIgnoreFile, unreadableIgnoreFile } from '../disk/ignore-file.ts'
+import { signatureAt } from '../disk/observed.ts'
 import { asRefused } from '../disk/refused.ts'
-import { signatureOf } from '../disk/signature.ts'
 import { openInside } from '../files/open-inside.ts'
 import { finding } from '../format/findings.ts'
 import { sha256 } from '../ground/digest.ts'
@@ -29,8 +29,7 @@ export interface SkillFilter extends PathFilter {
  */
 export async function readIgnoreFile (disk: Disk, folder: string): Promise<IgnoreFile | undefined> {
   const path = `${folder}/${IGNORE_FILE}`
-  const stats = await disk.stat(path)
-  const signature = stats && signatureOf(stats)
+  const signature = await signatureAt(disk, path)
   try {
     const file = await openInside(disk, folder, IGNORE_FILE)
     try {

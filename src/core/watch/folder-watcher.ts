@@ -147,6 +147,6 @@ export class FolderWatcher {
   }
 }
 
-function watchWithNode (folder: string, onEvent: (type: string, entry: string | null) => void): FolderWatch {
+export function watchWithNode (folder: string, onEvent: (type: string, entry: string | null) => void): FolderWatch {
   return watch(folder, { persistent: false }, onEvent)
 }

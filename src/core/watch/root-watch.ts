@@ -1,7 +1,7 @@
 import { basename, dirname, join } from 'node:path'
 import { type NetworkMounts, readNetworkMounts } from '../disk/network/network-mounts.ts'
 import { tracePath } from '../disk/network/trace-path.ts'
-import { FolderWatcher, type WatchFolder } from './folder-watcher.ts'
+import { FolderWatcher, type FolderWatch, type WatchFolder, watchWithNode } from './folder-watcher.ts'
 import { InsideWatch } from './inside-watch.ts'
 
 /** What a root consists of. */
@@ -40,6 +40,13 @@ export class RootWatch {
   readonly #events: RootWatchEvents
   readonly #options: RootWatchOptions
   readonly #watcher: FolderWatcher
+  /** A link may be in the place of a folder by now. A watch follows it, and waits for a disk that hangs. */
+  readonly #watchFolder: WatchFolder = (folder, onEvent): FolderWatch => {
+    const { watchFolder = watchWithNode } = this.#options
+    if (this.#mounts.apartFrom([])?.(folder) !== undefined) throw Object.assign(new Error(`ENOENT: ${folder} is no local folder`), { code: 'ENOENT' })
+    return watchFolder(folder, onEvent)
+  }
+
   #inside: InsideWatch | undefined
   #targets: WatchTargets = { realPath: undefined, folders: new Map() }
   /** Names of the skills by the real path of their folder. Two names can be links to one folder. */
@@ -67,7 +74,7 @@ export class RootWatch {
       onError: events.onError,
       onMissed: events.onMissed,
       onIdle: () => { this.#onIdle() }
-    }, options.watchFolder)
+    }, this.#watchFolder)
     this.#scheduleUpdate()
   }
 
@@ -107,7 +114,7 @@ export class RootWatch {
       onError: this.#events.onError,
       onMissed: this.#events.onMissed,
       onIdle: () => { this.#onInsideIdle() }
-    }, this.#options.watchFolder)
+    }, this.#watchFolder)
     this.#inside.follow(skillFolder, folders.filter((folder) => !this.#mounts.has(folder)))
   }
 

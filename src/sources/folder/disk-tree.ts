@@ -1,8 +1,9 @@
 import { basename, dirname } from 'node:path'
 import { linkContainers, resolveLink } from '../../core/roots/linked-folder.ts'
 import { readIgnoreFile } from '../../core/roots/skill-filter.ts'
-import { createLocalDisk, createNetworkDisk, type Disk, errorCode } from '../../core/disk/disk.ts'
+import { createNetworkDisk, type Disk, errorCode } from '../../core/disk/disk.ts'
 import { IGNORE_FILE, type IgnoreRules } from '../../core/disk/ignore-file.ts'
+import { createLocalDiskFor } from '../../core/disk/network/avoid-foreign.ts'
 import { readNetworkMounts } from '../../core/disk/network/network-mounts.ts'
 import { asRefused } from '../../core/disk/refused.ts'
 import { openInside } from '../../core/files/open-inside.ts'
@@ -182,7 +183,7 @@ export class DiskTree implements LayoutTree {
 }
 
 function diskFor (folders: readonly string[]): Disk {
-  return folders.some(readNetworkMounts().touches) ? createNetworkDisk() : createLocalDisk()
+  return folders.some(readNetworkMounts().touches) ? createNetworkDisk() : createLocalDiskFor(folders)
 }
 
 function isSameFolder (a: KnownFolder, b: KnownFolder): boolean {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { pathFrom } from '../paths.ts'
-import { tracePath } from './trace-path.ts'
+import { followPath, tracePath } from './trace-path.ts'
 
 /** File systems that ask another machine, or a process, and may never get an answer; by the names that the kernel has for them. */
 const NETWORK_FILE_SYSTEM = /^(?:nfs4?|cifs|smb\w*|9p|fuse(?:\..*|blk)?|virtiofs|ceph|afs|vboxsf|lustre|glusterfs|beegfs)$/
@@ -10,26 +11,56 @@ interface Mount {
   readonly isNetwork: boolean
 }
 
+/**
+ * Where a path leads, if that is a network disk apart from some folders.
+ * @param followsLast whether the path itself is followed, if it is a link; default true
+ */
+export type ForeignEnd = (path: string, followsLast?: boolean) => string | undefined
+
 /** Which paths lie on network disks, found out without touching any of these disks. Paths are absolute. */
 export interface NetworkMounts {
   /** The path itself lies on a network disk. It is as real as it can be. */
   has (path: string): boolean
   /** The path, or a mount below it, lies on a network disk, or links on its way lead to one. */
   touches (path: string): boolean
+  /** Tells what leads to a network disk that none of these folders touches; undefined when there is no such disk. */
+  apartFrom (folders: readonly string[]): ForeignEnd | undefined
 }
 
 /** @param text of `/proc/self/mountinfo`; without that file everything counts as local */
 export function readNetworkMounts (text: string = readMountInfo()): NetworkMounts {
   const mounts = text.split('\n').map(parseMount).filter((mount) => mount !== undefined)
   const points = mounts.filter(({ isNetwork }) => isNetwork).map(({ point }) => point)
-  // The deepest mount counts, and of several on one folder the last.
-  const has = (path: string): boolean => points.length > 0 && mounts.reduce<Mount | undefined>((deepest, mount) =>
-    pathFrom(mount.point, path) !== undefined && mount.point.length >= (deepest?.point.length ?? 0) ? mount : deepest, undefined)?.isNetwork === true
-  const touchesAsWritten = (path: string): boolean => has(path) || points.some((point) => pathFrom(path, point) !== undefined)
+
+  /** The network disk that a path lies on. The deepest mount counts, and of several on one folder the last. */
+  function pointOf (path: string): string | undefined {
+    if (!points.some((point) => pathFrom(point, path) !== undefined)) return undefined
+    const mount = mounts.reduce<Mount | undefined>((deepest, mount) =>
+      pathFrom(mount.point, path) !== undefined && mount.point.length >= (deepest?.point.length ?? 0) ? mount : deepest, undefined)
+    return mount?.isNetwork === true ? mount.point : undefined
+  }
+
+  const has = (path: string): boolean => pointOf(path) !== undefined
+
+  function pointsTouchedBy (path: string): readonly string[] {
+    if (points.length === 0) return points
+    // Of the trace, what is no part of the path as it is written: links have led there.
+    const entries = [path, ...[...tracePath(path, has)].filter((entry) => pathFrom(entry, path) === undefined)]
+    return entries.flatMap((entry) => points.filter((point) => pathFrom(entry, point) !== undefined || pointOf(entry) === point))
+  }
+
   return {
     has,
-    // Of the trace, what is no part of the path as it is written: links have led there.
-    touches: (path) => points.length > 0 && (touchesAsWritten(path) || [...tracePath(path, has)].some((entry) => pathFrom(entry, path) === undefined && touchesAsWritten(entry)))
+    touches: (path) => pointsTouchedBy(path).length > 0,
+    apartFrom (folders) {
+      const own = new Set(folders.flatMap(pointsTouchedBy))
+      if (points.every((point) => own.has(point))) return undefined
+      return (path, followsLast) => {
+        const { entry, rest } = followPath(path, has, { followsLast })
+        const point = pointOf(entry)
+        return point === undefined || own.has(point) ? undefined : join(entry, ...rest)
+      }
+    }
   }
 }
 

@@ -4,13 +4,20 @@ import { dirname, isAbsolute, join, parse, sep } from 'node:path'
 /** Links that are followed in one path, as many as Linux follows. */
 const MAX_LINKS = 40
 
+export interface FollowOptions {
+  /** Whether the path itself is followed, if it is a link. Default true. */
+  readonly followsLast?: boolean | undefined
+  /** Receives each link on the way. */
+  readonly onLink?: (link: string) => void
+}
+
 /**
- * The paths that decide which folder `path` is: each link on the way, and the end, or the first entry that is missing. The folders
- * that they are in are real paths.
- * @param isRemote paths that must not be touched: the trace ends there
+ * Follows a path by the texts of its links, one entry after the other.
+ * @param isRemote paths that must not be touched: the path is not followed beyond
+ * @returns the real path of the end, of the first entry that is missing, or of the first that must not be touched; and the names below it
  */
-export function tracePath (path: string, isRemote: (path: string) => boolean): Set<string> {
-  const decisive = new Set<string>()
+export function followPath (path: string, isRemote: (path: string) => boolean, { followsLast = true, onLink }: FollowOptions = {}): { readonly entry: string, readonly rest: readonly string[] } {
+  const followsEnd = followsLast || path.endsWith(sep)
   let { root: folder } = parse(path)
   let rest = namesOf(path)
   let links = 0
@@ -21,34 +28,38 @@ export function tracePath (path: string, isRemote: (path: string) => boolean): S
       continue
     }
     const entry = join(folder, name)
-    if (isRemote(entry)) return decisive.add(entry)
-    const target = linkTarget(entry)
-    if (target !== undefined && ++links <= MAX_LINKS) {
-      decisive.add(entry)
+    if (isRemote(entry)) return { entry, rest }
+    const { isFolder, target } = lookUp(entry)
+    if (target !== undefined && (followsEnd || rest.length > 0) && ++links <= MAX_LINKS) {
+      onLink?.(entry)
       if (isAbsolute(target)) folder = parse(target).root
       rest = [...namesOf(target), ...rest]
-    } else if (rest.length === 0 || !isFolder(entry)) return decisive.add(entry)
+    } else if (rest.length === 0 || !isFolder) return { entry, rest }
     else folder = entry
   }
-  return decisive.add(folder)
+  return { entry: folder, rest }
+}
+
+/**
+ * The paths that decide which folder `path` is: each link on the way, and the end, or the first entry that is missing. The folders
+ * that they are in are real paths.
+ * @param isRemote paths that must not be touched: the trace ends there
+ */
+export function tracePath (path: string, isRemote: (path: string) => boolean): Set<string> {
+  const decisive = new Set<string>()
+  return decisive.add(followPath(path, isRemote, { onLink: (link) => { decisive.add(link) } }).entry)
 }
 
 function namesOf (path: string): string[] {
   return path.slice(parse(path).root.length).split(sep).filter((name) => name !== '' && name !== '.')
 }
 
-function linkTarget (path: string): string | undefined {
+function lookUp (path: string): { readonly isFolder: boolean, readonly target?: string } {
   try {
-    return readlinkSync(path)
+    const stats = lstatSync(path, { throwIfNoEntry: false })
+    if (stats?.isSymbolicLink() === true) return { isFolder: false, target: readlinkSync(path) }
+    return { isFolder: stats?.isDirectory() === true }
   } catch {
-    return undefined
-  }
-}
-
-function isFolder (path: string): boolean {
-  try {
-    return lstatSync(path).isDirectory()
-  } catch {
-    return false
+    return { isFolder: false }
   }
 }

@@ -46,3 +46,21 @@ t.test('a path whose links lead to a network disk, without a call to that disk',
   for (const path of ['link', 'link/below', 'second', 'above/far/skills']) t.equal(mounts.touches(join(base, path)), true, path)
   for (const path of ['near', 'local', 'local/skills', 'missing', 'above/local']) t.equal(mounts.touches(join(base, path)), false, path)
 })
+
+t.test('a path that leads to a network disk apart from some folders, and where', async (t) => {
+  const base = realpathSync(t.testdir({
+    own: {}, dead: {}, local: { 'a.md': '', away: t.fixture('symlink', '../dead/x/../y'), near: t.fixture('symlink', '../own/skills'), file: t.fixture('symlink', 'a.md') }, link: t.fixture('symlink', 'local/away')
+  }))
+  const [own, dead, local] = ['own', 'dead', 'local'].map((name) => join(base, name)) as [string, string, string]
+  const mounts = readNetworkMounts(['own', 'dead'].map((name) => `46 22 0:46 / ${join(base, name)} rw - nfs4 server:/share rw\n`).join(''))
+  const foreignEnd = mounts.apartFrom([local, own])
+  for (const path of ['dead', 'local/away', 'link', 'local/away/']) t.equal(foreignEnd?.(join(base, path)), path === 'dead' ? dead : join(dead, 'y'), path)
+  t.equal(foreignEnd?.(join(base, 'link/below')), join(dead, 'y/below'))
+  for (const path of ['', 'local', 'local/a.md', 'local/near', 'local/file', 'own/a', 'local/missing']) t.equal(foreignEnd?.(join(base, path)), undefined, path)
+  for (const [path, end] of [['link', undefined], ['local/away', undefined], ['link/', join(dead, 'y')], ['link/below', join(dead, 'y/below')], ['dead', dead]] as const) {
+    t.equal(foreignEnd?.(`${base}/${path}`, false), end, `${path}, itself not followed`)
+  }
+  t.equal(mounts.apartFrom([base]), undefined, 'a folder with both')
+  t.equal(mounts.apartFrom([own, join(local, 'away')]), undefined, 'a folder whose path leads there')
+  t.equal(readNetworkMounts('22 1 0:21 / / rw - ext4 /dev/root rw\n').apartFrom([]), undefined)
+})

@@ -1,0 +1,109 @@
+import { mkdirSync, realpathSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { noMounts, runWithMounts } from '../helper/hung-mount.ts'
+import { runProcess, type ServiceProcess, startProcess } from '../helper/process.ts'
+import { skill, skillText, skills, until } from '../helper/skills.ts'
+
+const TRAVERSAL = 'Path traversal detected: cannot access files outside skill folder'
+
+const link = (target: string) => t.fixture('symlink', target)
+
+/** Folders of skills, of which `dead` becomes a disk that does not answer. */
+function createFolders (t: Test, files: Readonly<Record<string, unknown>>): string {
+  return realpathSync(t.testdir({ dead: {}, live: {}, ...files }))
+}
+
+async function ask ({ url }: ServiceProcess, path: string): Promise<{ status: number, body: unknown }> {
+  const response = await fetch(`${url}${path}`)
+  const text = await response.text()
+  return { status: response.status, body: response.headers.get('content-type')?.includes('json') === true ? JSON.parse(text) : text }
+}
+
+function relink (path: string, target: string): void {
+  symlinkSync(target, `${path}.new`)
+  renameSync(`${path}.new`, path)
+}
+
+t.test('K4 K19 K53: links into a disk that hangs are left out as others that lead out, and hold up nothing', { skip: noMounts }, async (t) => {
+  const base = createFolders(t, {
+    root: {
+      ...skills('plain'),
+      away: link('../dead/away'),
+      direct: link('../dead'),
+      demo: skill('demo', { 'a.md': 'a', 'out.md': link('../../dead/out.md'), folder: link('../../dead'), docs: { 'deep.md': link('../out.md') } }),
+      'main-away': { 'SKILL.md': link('../../dead/SKILL.md') },
+      ignoring: skill('ignoring', { '.skillignore': link('../../dead/.skillignore'), 'a.md': 'a' })
+    }
+  })
+  const service = await startProcess(t, { args: ['root'], cwd: base, runBy: runWithMounts(join(base, 'dead'), join(base, 'live')) })
+  t.strictSame(await ask(service, '/skills'), { status: 200, body: { skills: ['demo', 'ignoring', 'main-away', 'plain'] } })
+  t.match(await ask(service, '/skills/demo'), { status: 200, body: { documentation: skillText('demo') } })
+  t.match(await ask(service, '/skills/demo/files'), { status: 200, body: { files: [{ path: 'SKILL.md' }, { path: 'a.md' }] } })
+  t.equal((await ask(service, '/skills/demo/archive.zip')).status, 200)
+  for (const path of ['out.md', 'folder/x', 'folder', 'docs/deep.md']) {
+    t.match(await ask(service, `/skills/demo/files/${path}`), { status: 403, body: { detail: TRAVERSAL } }, path)
+  }
+  t.equal((await ask(service, '/skills/main-away')).status, 404)
+  t.match(await ask(service, '/skills/ignoring/files'), { status: 200, body: { files: [{ path: 'SKILL.md' }] } })
+  await until(() => service.log().some(({ setting, target }) => setting === `--allow-links ${join(base, 'dead')}` && target === join(base, 'dead/away')))
+  t.match((await ask(service, '/readyz')).body, { roots: [{ skills: 4, skipped: 2 }] })
+})
+
+t.test('K51 K53: a skill, a folder inside, and a root that become links into a disk that hangs hold up nothing', { skip: noMounts }, async (t) => {
+  const base = createFolders(t, {
+    first: skills('one'),
+    root: link('first'),
+    other: { ...skills('two', 'gone'), inner: skill('inner', { docs: { 'a.md': 'a' } }) }
+  })
+  const service = await startProcess(t, { args: ['root', 'other'], cwd: base, runBy: runWithMounts(join(base, 'dead'), join(base, 'live')) })
+  t.strictSame((await ask(service, '/skills')).body, { skills: ['gone', 'inner', 'one', 'two'] })
+  t.equal((await ask(service, '/catalog')).status, 200, 'the folders inside are watched')
+
+  rmSync(join(base, 'other/inner/docs'), { recursive: true })
+  symlinkSync('../../dead', join(base, 'other/inner/docs'))
+  rmSync(join(base, 'other/gone'), { recursive: true })
+  symlinkSync('../dead/gone', join(base, 'other/gone'))
+  t.match(await ask(service, '/skills/inner/files/docs/a.md'), { status: 403, body: { detail: TRAVERSAL } })
+  t.match(await ask(service, '/skills/inner/files'), { status: 200, body: { files: [{ path: 'SKILL.md' }] } })
+  t.equal((await ask(service, '/skills/gone')).status, 404)
+  mkdirSync(join(base, 'other/three'))
+  await until(async () => (await ask(service, '/catalog')).body instanceof Object && (await ask(service, '/skills/three')).status === 404)
+
+  relink(join(base, 'root'), 'dead')
+  t.equal((await ask(service, '/livez')).status, 200)
+  t.match(await ask(service, '/skills/two'), { status: 200 })
+  const [late] = await Promise.all([ask(service, '/skills/one'), ask(service, '/livez')])
+  t.equal(late.status, 500, 'the last state of the root stands, and its disk does not answer')
+  relink(join(base, 'root'), 'first')
+  await until(async () => (await ask(service, '/skills/one')).status === 200)
+})
+
+t.test('K4: links to a network disk that answers are followed where --allow-links says so, whatever hangs beside it', { skip: noMounts }, async (t) => {
+  const base = createFolders(t, {
+    live: { ...skills('shared'), private: { 'a.md': 'a' } },
+    root: { ...skills('plain'), shared: link('../live/shared'), away: link('../dead/away'), demo: skill('demo', { 'out.md': link('../../dead/out.md') }) }
+  })
+  const runBy = runWithMounts(join(base, 'dead'), join(base, 'live'))
+  const allowed = await startProcess(t, { args: ['--allow-links', 'live', 'root'], cwd: base, runBy })
+  t.strictSame((await ask(allowed, '/skills')).body, { skills: ['demo', 'plain', 'shared'] })
+  t.match(await ask(allowed, '/skills/shared'), { status: 200, body: { documentation: skillText('shared') } })
+  t.match(await ask(allowed, '/skills/demo/files'), { status: 200, body: { files: [{ path: 'SKILL.md' }] } })
+  t.equal((await ask(allowed, '/skills/demo/files/out.md')).status, 403)
+  const refused = await startProcess(t, { args: ['root'], cwd: base, runBy })
+  t.strictSame((await ask(refused, '/skills')).body, { skills: ['demo', 'plain'] })
+  t.match((await ask(refused, '/readyz')).body, { roots: [{ skills: 2, skipped: 2 }] })
+})
+
+t.test('K37 K86: validate, lock and folders with a layout do not follow links into a disk that hangs', { skip: noMounts }, async (t) => {
+  const base = createFolders(t, {
+    root: { ...skills('plain'), away: link('../dead/away'), demo: skill('demo', { 'out.md': link('../../dead/out.md') }) }
+  })
+  const runBy = runWithMounts(join(base, 'dead'), join(base, 'live'))
+  for (const args of [['validate', 'root'], ['lock', 'root', '--out', 'skills.lock'], ['lock', 'root', '--layout', 'tree']]) {
+    t.match(await runProcess(t, { args, cwd: base, runBy }), { code: 0 }, args.join(' '))
+  }
+  const service = await startProcess(t, { args: ['--layout', 'tree', 'root'], cwd: base, runBy })
+  t.strictSame((await ask(service, '/skills')).body, { skills: ['demo', 'plain'] })
+  t.match((await ask(service, '/readyz')).body, { sources: [{ left_out: { first: [{ path: 'away', reason: 'link_outside' }, { path: 'demo/out.md', reason: 'link_outside' }] } }] })
+})
