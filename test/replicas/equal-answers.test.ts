@@ -82,8 +82,9 @@ async function targetsOf ({ get }: Replica): Promise<string[]> {
   ]
 }
 
+const [one, two] = await startReplicas(t)
+
 t.test('K92: two processes on two copies of one tree answer every GET with the same bytes and headers', async (t) => {
-  const [one, two] = await startReplicas(t)
   const targets = await targetsOf(one)
   t.ok(targets.length > 30, `${targets.length} targets`)
   const forms = [[], ['Accept: text/markdown'], ['Accept: application/json'], ['Accept-Encoding: gzip'], ['Range: bytes=0-99'], ['If-None-Match: *']]
@@ -115,7 +116,6 @@ t.test('K92: two processes on two copies of one tree answer every GET with the s
 })
 
 t.test('K92: an edit of any file is another revision, at both replicas the same, and a stream goes on at the other one', async (t) => {
-  const [one, two] = await startReplicas(t)
   const stream = await openEvents(one.service.url)
   await stream.until('the revision of the catalog', () => stream.lastEventId.length === 64)
   const first = stream.lastEventId
