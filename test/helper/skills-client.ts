@@ -3,9 +3,10 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { createServer, get } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { pipeline } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 
 export interface ClientRun {
@@ -54,14 +55,15 @@ export async function installSkills (url: string, { cli, node = process.execPath
 
 /** A server that passes on what lies below one path, so that a client finds one index only. Close it with `close`. */
 export async function serveOnly (prefix: string, origin: string): Promise<{ readonly url: string, close (): void }> {
-  const server = createServer((request, response) => {
-    const pass = async () => {
-      const target = request.url ?? ''
-      const answer = target.startsWith(prefix) ? await fetch(origin + target) : new Response(null, { status: 404 })
-      response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' })
-      response.end(Buffer.from(await answer.arrayBuffer()))
+  const server = createServer(({ url = '' }, response) => {
+    if (!url.startsWith(prefix)) {
+      response.writeHead(404).end()
+      return
     }
-    pass().catch((error: unknown) => { response.destroy(error as Error) })
+    get(origin + url, (answer) => {
+      response.writeHead(answer.statusCode ?? 0, { 'content-type': answer.headers['content-type'] ?? 'text/plain' })
+      pipeline(answer, response, () => {})
+    }).on('error', (error) => { response.destroy(error) })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
