@@ -4,6 +4,8 @@ import { type Header, pack } from 'tar-stream'
 
 /** Nobody keeps these archives. */
 const FAST = { level: 1 }
+/** Of the thousands of empty files that some archives have. */
+const EMPTY = deflateRawSync('')
 
 /** A tar archive; a string is a file's text, an object a header. */
 export async function tarOf (entries: ReadonlyArray<readonly [name: string, content: string | Buffer | Partial<Header>]>): Promise<Buffer> {
@@ -35,7 +37,7 @@ export function zipOf (entries: readonly ZipEntry[]): Buffer {
   const central: Buffer[] = []
   let offset = 0
   for (const { name, bytes, claimed = bytes.length, mode = 0o100644, flags = 0x800 } of entries) {
-    const packed = deflateRawSync(bytes, FAST)
+    const packed = bytes.length === 0 ? EMPTY : deflateRawSync(bytes, FAST)
     const nameBytes = Buffer.from(name as string)
     const common = Buffer.alloc(26)
     common.writeUInt16LE(20, 0)
