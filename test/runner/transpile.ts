@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { build, type Plugin } from 'esbuild'
 
 /** Packages of hundreds of small files, and where each is one file of the tree. tap leaves out of its stacks what is below `@tapjs`. */
-const BUNDLED: ReadonlyMap<string, string> = new Map([['tap', 'node_modules/@tapjs/tap/index.js'], ['@sinclair/typebox', 'node_modules/@sinclair/typebox/index.js']])
+const BUNDLED: ReadonlyMap<string, string> = new Map([['tap', 'node_modules/@tapjs/tap/index.js'], ['@sinclair/typebox', 'packages/typebox.js']])
 
 /** Whatever a test may import. */
 const FOLDERS = ['src', 'test', 'scripts', 'examples', 'bench']
