@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import { type Logger, pino } from 'pino'
 import type { AccessDoors } from './http/callers.ts'
 import { buildApp } from './app.ts'
-import { idleSettings } from './config/idle-settings.ts'
+import { idleSettings, missingLinkTargets } from './config/idle-settings.ts'
 import { openRoots } from './config/roots.ts'
 import { checkAuditLog } from './config/written-places.ts'
 import { whyUnwritable } from './operator/regular-file.ts'
@@ -133,6 +133,7 @@ interface OpenedParts extends OpenedSkills {
 async function openParts (config: Config, { version, env, isExample = false, preview }: ServerOptions, { output, logger, closers, shutdown }: Ending & { readonly output: LogOutput, readonly logger: Logger }): Promise<OpenedParts> {
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   for (const problem of idleSettings(config)) logger.warn({ problem }, 'a setting has no effect')
+  for (const path of await missingLinkTargets(config)) logger.warn({ path }, 'a folder of LINK_TARGETS or --allow-links is not there: no link leads into it yet')
   const memory = new AnswerMemory()
   const opened = await openSkills(config, { logger, env, memory, closers })
   const { skills, service, access, sources, policy } = opened

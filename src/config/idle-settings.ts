@@ -1,3 +1,5 @@
+import { readNetworkMounts } from '../core/disk/network/network-mounts.ts'
+import { isFolder } from '../operator/is-folder.ts'
 import type { Config } from './settings.ts'
 
 /** Settings that somebody made and that change nothing without another: one sentence for each. */
@@ -10,4 +12,11 @@ export function idleSettings ({ accessFile, auditLog, auditRequired, auditSalt, 
     // Answers depend on their callers, so that no shared cache may keep them.
     ...cacheSeconds > 0 && accessFile !== undefined ? ['CACHE_SECONDS has no effect with an access file'] : []
   ]
+}
+
+/** Folders that links may lead into and that are not there. Network disks are not asked: they may never answer. */
+export async function missingLinkTargets ({ linkTargets = [] }: Config): Promise<string[]> {
+  const local = linkTargets.filter((folder) => !readNetworkMounts().touches(folder))
+  const areThere = await Promise.all(local.map(isFolder))
+  return local.filter((_, index) => areThere[index] === false)
 }
