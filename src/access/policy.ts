@@ -96,6 +96,7 @@ export class Policy {
     this.#anonymous = anonymous
     this.#usedGroups = new Set(rules.flatMap(({ groups }) => groups))
     const names = new Set<string>()
+    const past: string[] = []
     const addSecret = (kind: 'token' | 'link', at: YamlPath, entry: NonNullable<AccessFile['tokens']>[number]): void => {
       const { name, sha256, groups = [], scopes = [READ_SCOPE], expires } = entry
       const digest = sha256.toLowerCase()
@@ -104,6 +105,7 @@ export class Policy {
       if (this.#secrets[kind].has(digest)) throw file.error([...at, 'sha256'], 'is that of another entry')
       const expiresAt = expires === undefined ? undefined : parseExpiry(expires)
       if (expires !== undefined && expiresAt === undefined) throw file.error([...at, 'expires'], 'is no date of the calendar')
+      if (expiresAt !== undefined && expiresAt <= Date.now()) past.push(file.error([...at, 'expires'], `is past: ${quote(name)} opens nothing`).message)
       names.add(name)
       this.#secrets[kind].set(digest, { proof: { kind, digest }, principal: this.#principal({ kind, id: `${kind}:${name}`, name, groups, scopes, expiresAt }) })
     }
@@ -144,6 +146,7 @@ export class Policy {
     const unused = (at: YamlPath, groups: readonly string[] = []): string[] => groups.flatMap((group, index) =>
       this.#usedGroups.has(group) ? [] : [file.error([...at, index], 'is a group that no rule names').message])
     this.warnings = [
+      ...past,
       ...unused(['anonymous'], anonymous),
       ...tokens.flatMap(({ groups }, index) => unused(['tokens', index, 'groups'], groups)),
       ...links.flatMap(({ groups }, index) => unused(['links', index, 'groups'], groups)),

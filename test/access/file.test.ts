@@ -111,6 +111,16 @@ t.test('K60: the start warns of patterns that fit no skill, and of no others', a
   t.match(log().map(({ problem }) => problem).filter((problem) => problem !== undefined), [/"nosuch\*", which fits no skill$/])
 })
 
+t.test('K60: a token or link that has expired is a warning, and opens nothing', (t) => {
+  const { warnings } = Policy.parse('access.yaml', [
+    `tokens: [{ name: old, sha256: ${DIGEST}, expires: 2020-01-01 }, { name: new, sha256: ${DIGEST.replace(/./, '0')}, expires: 2999-01-01 }]`,
+    `links: [{ name: gone, sha256: ${DIGEST}, expires: "2020-01-01T00:00Z" }]`,
+    'rules: [{ groups: [docs] }]'
+  ].join('\n'), { roots: ['docs'], resource: undefined })
+  t.strictSame(warnings, ['access.yaml:1: tokens[0].expires is past: "old" opens nothing', 'access.yaml:2: links[0].expires is past: "gone" opens nothing'])
+  t.end()
+})
+
 t.test('K60: a group that no rule names is a warning, whoever is in it', (t) => {
   const { warnings } = Policy.parse('access.yaml', [
     'anonymous: [typo, docs]',
