@@ -63,12 +63,14 @@ function withGivenNames (trust: Trust, givenNames: ReadonlyMap<string, string>):
  * The policy of files as they are now, which asks of every root what `require` asks.
  * @throws ConfigError when a file cannot be used
  */
-export async function readPolicy ({ lockFile, trustFile }: PolicyFiles): Promise<TrustPolicy> {
-  return new OriginPolicy({
-    lock: lockFile === undefined ? undefined : { value: parseLock(lockFile, await readSetting('--locked', readTextFile(lockFile), LOCK_REMEDY)), changed: new Signal() },
+export async function readPolicy ({ lockFile, trustFile }: PolicyFiles): Promise<TrustPolicy & { readonly lockedNames: readonly string[] | undefined }> {
+  const lock = lockFile === undefined ? undefined : parseLock(lockFile, await readSetting('--locked', readTextFile(lockFile), LOCK_REMEDY))
+  const policy = new OriginPolicy({
+    lock: lock && { value: lock, changed: new Signal() },
     trust: trustFile === undefined ? undefined : { value: parseTrust(trustFile, await readSetting('--trust', readTextFile(trustFile))), changed: new Signal() },
     mode: 'require'
   })
+  return Object.assign(policy, { lockedNames: lock && [...lock.keys()] })
 }
 
 /**

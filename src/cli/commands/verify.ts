@@ -40,7 +40,7 @@ Exits with 0 when a service with these files and require would serve every skill
           areAll &&= isAddress(folder) || !await holdsMainFile(path)
         }
       })
-      if (lockFile !== undefined && areAll) verified.push(...await missingOf(resolve(cwd, lockFile), verified))
+      if (areAll) verified.push(...missingOf(policy.lockedNames ?? [], verified))
       const skills = verified.map(({ name, isServed, problem, verdict }) => ({ name, ok: isServed, ...verdict?.report, problem }))
       if (flags.has('json')) print(`${JSON.stringify({ skills }, undefined, 2)}\n`)
       else for (const line of inColumns(skills.map(({ name, ok, problem, ...report }) => [ok ? 'ok     ' : 'refused', JSON.stringify(name), report.signer ?? '-', problem]))) print(`${line}\n`)
@@ -53,11 +53,9 @@ Exits with 0 when a service with these files and require would serve every skill
 }
 
 /** The skills of a lock that no folder has. */
-async function missingOf (lockFile: string, verified: readonly VerifiedSkill[]): Promise<VerifiedSkill[]> {
-  const [{ parseLock }, { readTextFile }] = await Promise.all([import('../../trust/lock-file.ts'), import('../../operator/yaml-file.ts')])
+function missingOf (locked: readonly string[], verified: readonly VerifiedSkill[]): VerifiedSkill[] {
   const names = new Set(verified.map(({ name }) => name))
-  const missing = [...parseLock(lockFile, await readTextFile(lockFile)).keys()].filter((name) => !names.has(name))
-  return missing.map((name) => ({ name, verdict: undefined, isServed: false, problem: 'the lock names this skill, and no folder has it' }))
+  return locked.filter((name) => !names.has(name)).map((name) => ({ name, verdict: undefined, isServed: false, problem: 'the lock names this skill, and no folder has it' }))
 }
 
 /** Lines of columns as wide as their longest entry, two spaces apart. */
