@@ -10,6 +10,12 @@ export function isAddress (text: string): boolean {
   return SCHEME.test(text) || SCP_LIKE.test(text)
 }
 
+/** The address that a text with one slash behind its colon, as programs that join paths leave it, was; undefined for any other text. */
+export function withBothSlashes (text: string): string | undefined {
+  const [, protocol = ''] = /^([a-z\d+]+:)\/(?!\/)/i.exec(text) ?? []
+  return PROTOCOLS.has(protocol.toLowerCase()) ? text.replace('/', protocol === 'git+file:' ? '///' : '//') : undefined
+}
+
 /**
  * The source that an address names, with the settings of its kind.
  * @throws AddressError for what cannot be used
