@@ -51,7 +51,7 @@ const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed' | 'part
     type: StringEnum(['project', 'personal']),
     state: StringEnum(['ok', 'missing', 'unreadable', 'failed']),
     skills: Type.Integer({ minimum: 0 }),
-    skipped: Type.Integer({ minimum: 0, description: 'Links that lead out of the folder or to no folder, and names that no skill may have; the log has the names' })
+    skipped: Type.Integer({ minimum: 0, description: 'Links that lead out of the folder or to no folder, or whose disk fails or does not answer, and names that no skill may have; the log has the names' })
   })),
   watcher: WatcherSchema,
   failures: Type.Array(Type.String(), { description: 'Codes of errors at the last scan of a root; the last good state is served' }),
