@@ -19,9 +19,12 @@ t.test('a folder that the system refuses to make ends with an error, and names t
   await t.rejects(makeFolder('/proc/none'), { code: 'ENOENT' })
   await t.rejects(makeFolder('/proc/none/below'), { code: 'ENOENT' })
   const cwd = t.testdir({ skills: { a: { 'SKILL.md': '---\nname: a\ndescription: An a\n---\n' } } })
-  for (const argv of [['sync', '--state-dir', '/proc/none', 'git+file:///none'], ['export', '/proc/none', 'skills']]) {
+  for (const [argv, why] of [
+    [['sync', '--state-dir', '/proc/none', 'git+file:///none'], /^skillserve(?: \w+)?: .*\/proc\/none.*\(ENOENT, there is no such folder\).*\n$/],
+    [['export', '/proc/none', 'skills'], /^skillserve(?: \w+)?: .*\/proc\/none.*\(ENOENT\).*\n$/]
+  ] as const) {
     let stderr = ''
     t.equal(await runCommandLine(argv, { env: {}, cwd, print: () => {} }, (text) => { stderr += text }), 1)
-    t.match(stderr, /^skillserve(?: \w+)?: .*\/proc\/none.*\(ENOENT\).*\n$/)
+    t.match(stderr, why)
   }
 })

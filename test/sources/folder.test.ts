@@ -163,7 +163,7 @@ t.test('K86: a temporary folder that cannot be written or was cleaned costs no s
   process.env['TMPDIR'] = join(path, 'nowhere')
   const { skills, sources, status } = await openFolder(t, { path: root, layout: 'tree' })
   t.strictSame(await skills.list(), ['plain'])
-  t.match(status(), { state: 'stale', skills: 1, error: { code: 'disk', message: /temporary files \(ENOENT\)/ } })
+  t.match(status(), { state: 'stale', skills: 1, error: { code: 'disk', message: /temporary files \(ENOENT, there is no such folder\)/ } })
   const tmp = join(path, 'tmp')
   process.env['TMPDIR'] = tmp
   await sources.sync()
