@@ -53,9 +53,6 @@ const MAX_VIOLATIONS = 20
 const MAX_SHOWN_STEPS = 30
 const MAX_SHOWN_CHARACTERS = 300
 
-/** The longest that a reader waits when nothing has changed during its question, in milliseconds. */
-const CALM_PAUSE_MS = 10
-
 const PIPELINED = 6
 const CALLS = 4
 
@@ -118,13 +115,10 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
     let connection = await openRaw(url)
     while (!over.signal.aborted) {
       const exchange = random.oneIn(3) ? callTools(random) : get(random, etags)
-      const { index } = history.last
       if (!await exchange(connection)) {
         connection.destroy()
         connection = await openRaw(url)
       }
-      // Answers to a disk that holds still say little, and take most of the time of a calm.
-      if (history.last.index === index) await sleep(random.below(CALM_PAUSE_MS))
     }
     connection.destroy()
   }
