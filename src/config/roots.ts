@@ -1,6 +1,7 @@
 import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
 import type { RootOptions } from '../core/roots/root.ts'
+import { DiskGuard } from '../core/disk/network/guard.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import { isAddress, parseAddress } from '../sources/address/address.ts'
 import { AddressError } from '../sources/source-error.ts'
@@ -15,6 +16,8 @@ import { checkNotServed } from './written-places.ts'
 export interface OpenedRoots {
   readonly projectRoots: readonly RootOptions[]
   readonly personalRoot?: RootOptions
+  /** The calls to disks that hang, of sources and of the skills in them: all use the threads of one process. */
+  readonly guard: DiskGuard
   /** Undefined when all roots are plain folders. */
   readonly sources: Sources | undefined
 }
@@ -33,14 +36,15 @@ export async function openRoots (config: Pick<Config, 'skillsDirs' | 'personalDi
   const otherNames = all.flatMap((spec, index) => spec.kind === 'folder' && kept[index] === undefined ? [spec.name ?? basename(spec.path)] : [])
   const writesState = all.some(({ kind }) => kind !== 'folder')
   if (writesState) await checkNotServed(config.stateDir ?? defaultStateDir(options.env), 'STATE_DIR or --state-dir', config, { project: project.map(folderOf), personal: personal.map(folderOf)[0] })
-  const sources = await openSources(kept.filter((spec) => spec !== undefined), otherNames, config, options)
+  const guard = new DiskGuard()
+  const sources = await openSources(kept.filter((spec) => spec !== undefined), otherNames, config, { ...options, guard })
   const opened = [...sources?.roots ?? []]
   const roots = all.map((spec, index): RootOptions => {
     if (spec.kind !== 'folder' || kept[index] !== undefined) return opened.shift() ?? { path: '' }
     return { path: spec.path, ...spec.name !== undefined && { name: spec.name } }
   })
   const [personalRoot] = roots.splice(project.length)
-  return { projectRoots: roots, ...personalRoot !== undefined && { personalRoot }, sources }
+  return { projectRoots: roots, ...personalRoot !== undefined && { personalRoot }, guard, sources }
 }
 
 async function openConfigFile (path: string): Promise<readonly RootSpec[]> {
@@ -56,12 +60,12 @@ function withLayout ({ layout = 'flat', name, ...folder }: FolderRoot): LayoutFo
 /** No module is loaded for plain folders. */
 async function openSources (
   specs: ReadonlyArray<Source | LayoutFolder>, otherNames: readonly string[], { stateDir, watchPolling: polling = false, linkTargets }: Partial<Pick<Config, 'stateDir' | 'watchPolling' | 'linkTargets'>>,
-  { log, env }: { readonly log: CoreLog, readonly env: Environment }
+  { log, env, guard }: { readonly log: CoreLog, readonly env: Environment, readonly guard: DiskGuard }
 ): Promise<Sources | undefined> {
   if (specs.length === 0) return undefined
   const { createSources } = await import('../sources/sources.ts')
   try {
-    return await createSources({ sources: specs, otherNames, stateDir: stateDir ?? defaultStateDir(env), env, log, polling, linkTargets })
+    return await createSources({ sources: specs, otherNames, stateDir: stateDir ?? defaultStateDir(env), env, log, polling, linkTargets, guard })
   } catch (error) {
     throw error instanceof AddressError ? new ConfigError(error.message, { cause: error }) : error
   }

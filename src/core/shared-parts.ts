@@ -15,12 +15,13 @@ export interface SharedParts {
 }
 
 export interface SharedPartsOptions {
+  readonly guard?: DiskGuard | undefined
   readonly diskAnswerMs?: number | undefined
   readonly hasRoom?: RoomForFile | undefined
   readonly keep?: Partial<KeptRevisionsOptions> | undefined
 }
 
-export function createSharedParts ({ diskAnswerMs, hasRoom, keep }: SharedPartsOptions): SharedParts {
+export function createSharedParts ({ diskAnswerMs, guard = new DiskGuard(diskAnswerMs), hasRoom, keep }: SharedPartsOptions): SharedParts {
   const phase = new PollPhase()
-  return { phase, guard: new DiskGuard(diskAnswerMs), store: new FileStore(phase, undefined, hasRoom), revisions: new RevisionMemory(keep) }
+  return { phase, guard, store: new FileStore(phase, undefined, hasRoom), revisions: new RevisionMemory(keep) }
 }

@@ -2,6 +2,7 @@ import type { RootOptions } from './roots/root.ts'
 import type { KeptRevisionsOptions } from './content/kept/revision-memory.ts'
 import type { TrustPolicy } from './content/trust/trust-policy.ts'
 import type { Disk } from './disk/disk.ts'
+import type { DiskGuard } from './disk/network/guard.ts'
 import type { RoomForFile } from './files/file-store.ts'
 import type { CoreLog } from './ground/log.ts'
 import type { RefreshTimes } from './refresher.ts'
@@ -25,6 +26,8 @@ export interface SkillManagerOptions {
   /** The file system, for all roots. Default: what fits the kind of disk of each root. */
   readonly disk?: Disk
   readonly times?: SkillManagerTimes
+  /** Shared with whoever else reads these folders. Default: its own. */
+  readonly guard?: DiskGuard
   /** Asked before a large file is read for an answer. Default: there is always room. */
   readonly hasRoom?: RoomForFile
   /** Which revisions stay readable after a change. Default: KEPT_REVISION_MS, KEPT_REVISION_BYTES. */

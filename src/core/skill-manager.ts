@@ -187,8 +187,8 @@ interface Parts {
   readonly ground: ViewGround
 }
 
-function createParts ({ projectRoots, personalRoot, keep, hasRoom, ...options }: SkillManagerOptions): Parts {
-  const shared = createSharedParts({ diskAnswerMs: options.times?.diskAnswer, hasRoom, keep })
+function createParts ({ projectRoots, personalRoot, guard, keep, hasRoom, ...options }: SkillManagerOptions): Parts {
+  const shared = createSharedParts({ guard, diskAnswerMs: options.times?.diskAnswer, hasRoom, keep })
   const roots = [
     ...projectRoots.map((root) => new RootSkills({ ...options, root, type: 'project', shared })),
     ...personalRoot === undefined ? [] : [new RootSkills({ ...options, root: personalRoot, type: 'personal', shared })]

@@ -14,7 +14,7 @@ import type { SharedParts } from './shared-parts.ts'
 import type { SkillManagerOptions } from './skill-manager-options.ts'
 
 /** What the skills of one root are made with. */
-export interface RootSkillsOptions extends Omit<SkillManagerOptions, 'projectRoots' | 'personalRoot' | 'keep' | 'hasRoom'> {
+export interface RootSkillsOptions extends Omit<SkillManagerOptions, 'projectRoots' | 'personalRoot' | 'guard' | 'keep' | 'hasRoom'> {
   readonly root: string | RootOptions
   readonly type: SkillType
   readonly shared: SharedParts

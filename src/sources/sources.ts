@@ -1,4 +1,5 @@
 import type { Environment } from '../operator/setting.ts'
+import { DiskGuard } from '../core/disk/network/guard.ts'
 import { createWideQueue } from '../core/ground/async.ts'
 import { type CoreLog, SILENT } from '../core/ground/log.ts'
 import { distinctNames } from '../core/ground/text.ts'
@@ -29,6 +30,8 @@ export interface SourcesOptions {
   readonly polling?: boolean
   /** For folders: where links in them may lead, as absolute paths. */
   readonly linkTargets?: readonly string[] | undefined
+  /** For folders on disks that may hang. Default: one of its own. */
+  readonly guard?: DiskGuard
 }
 
 /** The sources of a service, each kept in a folder of its own. */
@@ -95,7 +98,7 @@ export class Sources {
  * Opens the state folder, and takes up what was published before. Nothing is fetched yet.
  * @throws AddressError for what an operator has to change
  */
-export async function createSources ({ sources, stateDir, otherNames, env, log = SILENT, retryFactor, polling, linkTargets }: SourcesOptions): Promise<Sources> {
+export async function createSources ({ sources, stateDir, otherNames, env, log = SILENT, retryFactor, polling, linkTargets, guard = new DiskGuard() }: SourcesOptions): Promise<Sources> {
   const lock = sources.every(({ kind }) => kind === 'folder') ? NO_LOCK : await lockFolder(stateDir)
   const keepers: Keeper[] = []
   const approval: Approval = {}
@@ -111,7 +114,7 @@ export async function createSources ({ sources, stateDir, otherNames, env, log =
       if (source.name !== given.name) givenNames.set(source.name, given.name)
       if (source.kind === 'folder') {
         const { FolderKeeper } = await import('./folder/folder-keeper.ts')
-        keepers.push(new FolderKeeper({ folder: source, log, polling, linkTargets }))
+        keepers.push(new FolderKeeper({ folder: source, log, polling, linkTargets, guard }))
         continue
       }
       const kind = kindOf(source)

@@ -1,4 +1,4 @@
-import { mkdirSync, realpathSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdirSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { noMounts, runWithMounts } from '../helper/hung-mount.ts'
@@ -106,4 +106,12 @@ t.test('K37 K86: validate, lock and folders with a layout do not follow links in
   const service = await startProcess(t, { args: ['--layout', 'tree', 'root'], cwd: base, runBy })
   t.strictSame((await ask(service, '/skills')).body, { skills: ['demo', 'plain'] })
   t.match((await ask(service, '/readyz')).body, { sources: [{ left_out: { first: [{ path: 'away', reason: 'link_outside' }, { path: 'demo/out.md', reason: 'link_outside' }] } }] })
+})
+
+t.test('K53 K85: a folder with a layout that hangs from the start keeps no other from being served', { skip: noMounts }, async (t) => {
+  const base = createFolders(t, { other: skills('one') })
+  writeFileSync(join(base, 'skillserve.yaml'), 'sources:\n  - { name: other, folder: ./other }\n  - { name: tree, folder: ./dead/tree, layout: tree }\n')
+  const service = await startProcess(t, { args: ['--config', 'skillserve.yaml'], cwd: base, runBy: runWithMounts(join(base, 'dead'), join(base, 'live')) })
+  t.equal((await ask(service, '/skills/one')).status, 200)
+  t.match((await ask(service, '/readyz')).body, { sources: [{ name: 'tree', state: 'failed', error: { code: 'disk' } }] })
 })

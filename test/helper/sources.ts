@@ -29,7 +29,7 @@ export function sourceAt (address: string, more: Partial<Source> = {}): Source {
 }
 
 /** Opens sources, syncs them once, and starts a manager on what they publish. */
-export async function openSources (t: Test, sources: SourcesOptions['sources'], { guard, ...options }: Partial<SourcesOptions> & { guard?: Parameters<Sources['guardBy']>[0] } = {}): Promise<OpenedSources> {
+export async function openSources (t: Test, sources: SourcesOptions['sources'], { guard, ...options }: Partial<Omit<SourcesOptions, 'guard'>> & { guard?: Parameters<Sources['guardBy']>[0] } = {}): Promise<OpenedSources> {
   const log: LogLine[] = []
   const logger: CoreLog = {
     info: (details, message) => { log.push({ level: 'info', details, message }) },

@@ -4,6 +4,8 @@ import { readIgnoreFile } from '../../core/roots/skill-filter.ts'
 import { createNetworkDisk, type Disk, errorCode } from '../../core/disk/disk.ts'
 import { IGNORE_FILE, type IgnoreRules } from '../../core/disk/ignore-file.ts'
 import { createLocalDiskFor } from '../../core/disk/network/avoid-foreign.ts'
+import { DiskGuard } from '../../core/disk/network/guard.ts'
+import { guardDisk } from '../../core/disk/network/guarded-disk.ts'
 import { readNetworkMounts } from '../../core/disk/network/network-mounts.ts'
 import { asRefused } from '../../core/disk/refused.ts'
 import { openInside } from '../../core/files/open-inside.ts'
@@ -45,7 +47,7 @@ export class DiskTree implements LayoutTree {
    * @param disk default: by the mounts of these folders
    * @throws an operating system error where no folder is
    */
-  static async open (path: string, linkTargets: readonly string[] = [], disk = diskFor([path, ...linkTargets])): Promise<DiskTree> {
+  static async open (path: string, linkTargets: readonly string[] = [], disk = treeDisk(path, linkTargets)): Promise<DiskTree> {
     const root = await disk.realpath(path)
     const tree = new DiskTree(disk, root, await linkContainers(disk, root, linkTargets))
     await tree.#list('', root, true)
@@ -182,8 +184,10 @@ export class DiskTree implements LayoutTree {
   }
 }
 
-function diskFor (folders: readonly string[]): Disk {
-  return folders.some(readNetworkMounts().touches) ? createNetworkDisk() : createLocalDiskFor(folders)
+/** The disk that fits these folders; a network disk is asked through the guard. */
+export function treeDisk (path: string, linkTargets: readonly string[] = [], guard = new DiskGuard()): Disk {
+  const folders = [path, ...linkTargets]
+  return folders.some(readNetworkMounts().touches) ? guardDisk(guard, createNetworkDisk(), path, linkTargets) : createLocalDiskFor(folders)
 }
 
 function isSameFolder (a: KnownFolder, b: KnownFolder): boolean {

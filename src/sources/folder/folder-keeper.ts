@@ -3,6 +3,7 @@ import type { ListedFolder, Listing } from '../../core/roots/listing.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
 import { isIgnored } from '../../core/roots/skill-filter.ts'
 import { errorCode } from '../../core/disk/disk.ts'
+import type { DiskGuard } from '../../core/disk/network/guard.ts'
 import type { IgnoreRules } from '../../core/disk/ignore-file.ts'
 import { RefusedError } from '../../core/disk/refused.ts'
 import { coalesce, createQueue } from '../../core/ground/async.ts'
@@ -17,7 +18,7 @@ import type { LayoutFolder } from '../address/source-kind.ts'
 import { type LayoutReport, summaryOf } from '../publish/report.ts'
 import { SourceError } from '../source-error.ts'
 import type { Keeper } from '../keeper.ts'
-import { DiskTree } from './disk-tree.ts'
+import { DiskTree, treeDisk } from './disk-tree.ts'
 import { FolderPackages } from './folder-packages.ts'
 import { PackageTree } from './package-tree.ts'
 
@@ -29,6 +30,7 @@ export interface FolderKeeperOptions {
   readonly log: CoreLog
   readonly polling?: boolean | undefined
   readonly linkTargets?: readonly string[] | undefined
+  readonly guard: DiskGuard
 }
 
 /**
@@ -103,11 +105,11 @@ export class FolderKeeper implements Keeper {
   }
 
   async #refresh ({ everything, names }: RefreshHints): Promise<void> {
-    const { folder: { path }, linkTargets } = this.#options
+    const { folder: { path }, linkTargets, guard } = this.#options
     if (this.#closing.signal.aborted) return
     try {
       const isSame = !everything && names.size > 0 && this.#tree !== undefined && await this.#tree.isAt(path)
-      if (!isSame) this.#tree = await DiskTree.open(path, linkTargets)
+      if (!isSame) this.#tree = await DiskTree.open(path, linkTargets, treeDisk(path, linkTargets, guard))
       else if (await this.#tree?.update(['', ...names]) === false) return
       if (this.#tree !== undefined) await this.#search(this.#tree, !isSame)
       this.#checkedAt = new Date()
