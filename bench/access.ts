@@ -8,7 +8,8 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { createSecret, digestOf } from '../src/access/secret.ts'
 import type { Bench } from './bench.ts'
 import { makeSkills } from './fixtures.ts'
-import { load, type Request } from './load.ts'
+import { type Costs, measureCosts, microseconds, ratioOf, type Subject } from './costs.ts'
+import type { Request } from './load.ts'
 import { type Server, startSkillserve } from './process.ts'
 import { watching } from './readiness.ts'
 import { median, type Row, spread } from './table.ts'
@@ -18,22 +19,12 @@ const MANY_SKILLS = 10_000
 const VIEWS = 50
 const ROUNDS = 5
 const WARM_UP_REQUESTS = 20_000
-const REQUESTS = 6_000
-
-/** Slices of a round: the members of a group alternate, so that other work on the machine affects all of them. */
-const SLICES = 4
-
 const MOST = 1.15
 
 const READ_DEADLINE_MS = 300_000
 const READ_POLL_MS = 100
 
 const AUDIENCE = 'https://skills.example/mcp'
-
-interface Subject {
-  readonly server: Server
-  readonly requests: readonly [Request, ...Request[]]
-}
 
 /** Measures what callers cost: a token of the access file, and an access token of an issuer. */
 export async function measureAccess ({ run, cores, folder: parent }: Bench): Promise<Row[]> {
@@ -50,7 +41,7 @@ export async function measureAccess ({ run, cores, folder: parent }: Bench): Pro
     'GET /skills': { path: '/skills' },
     'POST tool-call get_skill': { path: '/agent/tool-call', body: JSON.stringify({ id: 'call_1', type: 'function', function: { name: 'get_skill', arguments: JSON.stringify({ skill_name: name }) } }) }
   }
-  const rounds: Readonly<Record<string, number[][]>> = Object.fromEntries(Object.keys(questions).map((what) => [what, []]))
+  const rounds: Readonly<Record<string, Array<Costs<'open' | 'token' | 'jwt'>>>> = Object.fromEntries(Object.keys(questions).map((what) => [what, []]))
   for (let round = 1; round <= ROUNDS; round++) {
     // New processes in each round, because two processes of the same program differ by up to 10 %.
     const open = await startSkillserve(run, [root], { log: join(folder, 'open.log'), wrap: cores.besideLoad })
@@ -59,16 +50,14 @@ export async function measureAccess ({ run, cores, folder: parent }: Bench): Pro
     for (const [what, { path, body }] of Object.entries(questions)) {
       run.part(`callers, round ${round} of ${ROUNDS}: ${what}`)
       const ask = (server: Server, secret?: string): Subject =>
-        ({ server, requests: [{ url: server.url + path, ...body !== undefined && { body }, ...secret !== undefined && { headers: { authorization: `Bearer ${secret}` } } }] })
-      const subjects = [ask(open), ask(guarded, token), ask(guarded, accessToken)]
-      for (const subject of subjects) await costOf(subject, WARM_UP_REQUESTS)
-      rounds[what]?.push(await measureRound(subjects))
+        ({ server, request: { url: server.url + path, ...body !== undefined && { body }, ...secret !== undefined && { headers: { authorization: `Bearer ${secret}` } } }, warmUp: WARM_UP_REQUESTS })
+      rounds[what]?.push(await measureCosts({ open: ask(open), token: ask(guarded, token), jwt: ask(guarded, accessToken) }))
     }
     await open.stop()
     await guarded.stop()
   }
   return Object.entries(rounds).flatMap(([what, costs]) =>
-    [toRow(`${what}, with a token`, 'without callers', costs, 1), toRow(`${what}, with an access token (JWT)`, 'without callers', costs, 2)])
+    [toRow(`${what}, with a token`, 'without callers', costs, 'token', 'open'), toRow(`${what}, with an access token (JWT)`, 'without callers', costs, 'jwt', 'open')])
 }
 
 /** Measures what many views of many skills cost. */
@@ -88,7 +77,7 @@ export async function measureViews ({ run, cores, folder: parent }: Bench): Prom
   const start = (log: string) => startSkillserve(run, ['--access', file, root], { log: join(folder, log), wrap: cores.besideLoad, env: { LIMITS: 'off' } })
   const subject = (server: Server, tokenOf: (view: number) => string): Subject => {
     const request = (view: number): Request => ({ url: `${server.url}/skills/${skillOf(view)}`, headers: { authorization: `Bearer ${tokenOf(view)}` } })
-    return { server, requests: [request(0), ...others.map((_, index) => request(index + 1))] }
+    return { server, request: [request(0), ...others.map((_, index) => request(index + 1))], warmUp: WARM_UP_REQUESTS }
   }
   const [one, many] = [await start('one-view.log'), await start('views.log')]
   await read(one, [first])
@@ -98,11 +87,12 @@ export async function measureViews ({ run, cores, folder: parent }: Bench): Prom
   await read(many, others)
   const megabytes = (many.rss() - before) / 1_048_576
   const seconds = (many.cpu() - cpu) / 1_000
-  const costs = await compare([subject(one, () => first), subject(many, (view) => tokens[view] ?? '')])
+  const rounds: Array<Costs<'one' | 'many'>> = []
+  for (let round = 0; round < ROUNDS; round++) rounds.push(await measureCosts({ one: subject(one, () => first), many: subject(many, (view) => tokens[view] ?? '') }))
   await one.stop()
   await many.stop()
   return [
-    toRow(`GET /skills/:name, ${VIEWS} views by turns, ${MANY_SKILLS} skills`, 'a service that one view is used of', costs, 1),
+    toRow(`GET /skills/:name, ${VIEWS} views by turns, ${MANY_SKILLS} skills`, 'a service that one view is used of', rounds, 'many', 'one'),
     {
       what: `${VIEWS - 1} more views of ${MANY_SKILLS} skills, until each has its lists and its revision`,
       against: '',
@@ -131,35 +121,11 @@ async function read (server: Server, tokens: readonly string[]): Promise<void> {
   }
 }
 
-/** CPU time of a request of each subject, in milliseconds, by rounds. */
-async function compare (subjects: readonly Subject[]): Promise<ReadonlyArray<readonly number[]>> {
-  for (const subject of subjects) await costOf(subject, WARM_UP_REQUESTS)
-  const rounds: number[][] = []
-  for (let round = 0; round < ROUNDS; round++) rounds.push(await measureRound(subjects))
-  return rounds
-}
-
-async function measureRound (subjects: readonly Subject[]): Promise<number[]> {
-  const totals = subjects.map(() => 0)
-  for (let slice = 0; slice < SLICES; slice++) {
-    for (const [index, subject] of [...subjects.entries()].sort(([a], [b]) => slice % 2 === 0 ? a - b : b - a)) {
-      totals[index] = (totals[index] ?? 0) + await costOf(subject, REQUESTS) / REQUESTS / SLICES
-    }
-  }
-  return totals
-}
-
-async function costOf ({ server, requests }: Subject, count: number): Promise<number> {
-  const before = server.cpu()
-  await load(requests, { requests: count })
-  return server.cpu() - before
-}
-
-function toRow (what: string, against: string, rounds: ReadonlyArray<readonly number[]>, subject: number): Row {
-  const ratios = rounds.map((costs) => (costs[subject] ?? 0) / (costs[0] ?? 0))
-  const microseconds = (index: number) => (1_000 * median(rounds.map((costs) => costs[index] ?? 0))).toFixed(1)
+function toRow<Name extends string> (what: string, against: string, rounds: ReadonlyArray<Costs<Name>>, over: Name, under: Name): Row {
+  const ratios = rounds.map((costs) => ratioOf(costs, over, under))
   const ratio = median(ratios)
-  return { what, against, target: `≤ ${MOST}`, measured: `${ratio.toFixed(2)} (${spread(ratios)})`, note: `${microseconds(subject)} µs of CPU time, ${microseconds(0)} µs`, pass: ratio <= MOST }
+  const note = `${microseconds(rounds, over).toFixed(1)} µs of CPU time, ${microseconds(rounds, under).toFixed(1)} µs`
+  return { what, against, target: `≤ ${MOST}`, measured: `${ratio.toFixed(2)} (${spread(ratios)})`, note, pass: ratio <= MOST }
 }
 
 /** An issuer with one key, and an access token of it. */

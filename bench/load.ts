@@ -23,63 +23,105 @@ const HEAD_END = '\r\n\r\n'
 const STATUS = { start: 'HTTP/1.1 '.length, end: 'HTTP/1.1 200'.length } as const
 const CONTENT_LENGTH = /\r\ncontent-length: (\d+)/i
 
-/**
- * Sends a number of requests, or requests for some time. Each connection sends the next request after the answer to the last;
- * of several requests to one server, by turns.
- *
- * The client uses bare sockets. A client slower than the server, as autocannon is, leaves the server with single requests. The
- * CPU time of polling then hides the cost of a request.
- * @throws if a status is neither 200 nor 304, if the server ends a connection, or after DEADLINE_MS
- */
-export async function load (request: Request | readonly [Request, ...Request[]], bound: { readonly requests: number } | { readonly milliseconds: number }): Promise<Measured> {
-  const requests = 'url' in request ? [request] as const : request
-  const { hostname, port } = new URL(requests[0].url)
-  const messages = requests.map(requestBytes)
-  let sentCount = 0
-  const times: number[] = []
-  const end = 'milliseconds' in bound ? performance.now() + bound.milliseconds : Number.POSITIVE_INFINITY
-  let left = 'requests' in bound ? bound.requests : Number.POSITIVE_INFINITY
-  let failure: Error | undefined
+/** A number of requests, or requests for some time. */
+export type Bound = { readonly requests: number } | { readonly milliseconds: number }
 
-  function converse (socket: Socket): void {
-    let received: Buffer | undefined
-    let sent = 0
-    function next (): void {
-      if (left <= 0 || failure !== undefined || performance.now() >= end) {
-        socket.destroy()
-        return
-      }
-      left--
-      sent = performance.now()
-      socket.write(messages[sentCount++ % messages.length] ?? '')
-    }
-    socket.on('data', (chunk) => {
-      received = received === undefined ? chunk : Buffer.concat([received, chunk])
-      const length = answerLength(received)
-      if (length === undefined || received.length < length) return
-      if (received.length > length) failure ??= new Error(`more than one answer from ${requests[0].url}`)
-      const status = received.toString('latin1', STATUS.start, STATUS.end)
-      if (status !== '200' && status !== '304') failure ??= new Error(`${status} from ${requests[0].url} under load`)
-      times.push(performance.now() - sent)
-      received = undefined
-      next()
-    })
-    socket.on('error', (error) => { failure ??= error })
-    socket.on('end', () => { failure ??= new Error(`${requests[0].url} ended a connection under load`) })
-    next()
+/** Opens connections to a server, sends requests, and closes them: see `Clients.send`. */
+export async function load (request: Request | readonly [Request, ...Request[]], bound: Bound): Promise<Measured> {
+  const clients = await Clients.connect(request)
+  try {
+    return await clients.send(bound)
+  } finally {
+    clients.close()
+  }
+}
+
+/**
+ * Clients of one server, which stay connected. They use bare sockets. A client slower than the server, as autocannon is, leaves the server
+ * with single requests. The CPU time of polling then hides the cost of a request.
+ */
+export class Clients {
+  readonly #url: string
+  readonly #messages: readonly Buffer[]
+  readonly #sockets: readonly Socket[]
+  #sent = 0
+  #failure: Error | undefined
+  #onEnd: () => void = () => {}
+
+  /** @param request of several requests to one server, by turns */
+  static async connect (request: Request | readonly [Request, ...Request[]]): Promise<Clients> {
+    const requests = 'url' in request ? [request] as const : request
+    const { hostname, port } = new URL(requests[0].url)
+    const sockets = Array.from({ length: CONNECTIONS }, () => connect({ host: hostname, port: Number(port), noDelay: true }))
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+    return new Clients(requests, sockets)
   }
 
-  const sockets = Array.from({ length: CONNECTIONS }, () => connect({ host: hostname, port: Number(port), noDelay: true }))
-  const closed = sockets.map((socket) => once(socket, 'close'))
-  const deadline = setTimeout(() => {
-    failure ??= new Error(`${requests[0].url} under load takes more than ${DEADLINE_MS} ms`)
-    for (const socket of sockets) socket.destroy()
-  }, DEADLINE_MS)
-  for (const socket of sockets) socket.once('connect', () => { converse(socket) })
-  await Promise.allSettled(closed)
-  clearTimeout(deadline)
-  if (failure !== undefined) throw failure
-  return { requests: times.length, p99: percentile(times, 0.99) }
+  private constructor (requests: readonly [Request, ...Request[]], sockets: readonly Socket[]) {
+    this.#url = requests[0].url
+    this.#messages = requests.map(requestBytes)
+    this.#sockets = sockets
+    for (const socket of sockets) {
+      socket.on('error', (error) => { this.#fail(error) })
+      socket.on('end', () => { this.#fail(new Error(`${this.#url} ended a connection under load`)) })
+    }
+  }
+
+  /**
+   * Each connection sends the next request after the answer to the last.
+   * @throws if a status is neither 200 nor 304, if the server ends a connection, or after DEADLINE_MS
+   */
+  async send (bound: Bound): Promise<Measured> {
+    const times: number[] = []
+    const end = 'milliseconds' in bound ? performance.now() + bound.milliseconds : Number.POSITIVE_INFINITY
+    let left = 'requests' in bound ? bound.requests : Number.POSITIVE_INFINITY
+    const deadline = setTimeout(() => { this.#fail(new Error(`${this.#url} under load takes more than ${DEADLINE_MS} ms`)) }, DEADLINE_MS)
+    const ended = new Promise<void>((resolve) => { this.#onEnd = resolve })
+    const mayGoOn = (): boolean => left-- > 0 && this.#failure === undefined && performance.now() < end
+    await Promise.race([ended, Promise.all(this.#sockets.map((socket) => this.#converse(socket, mayGoOn, times)))])
+    clearTimeout(deadline)
+    if (this.#failure !== undefined) throw this.#failure
+    return { requests: times.length, p99: percentile(times, 0.99) }
+  }
+
+  close (): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  #converse (socket: Socket, mayGoOn: () => boolean, times: number[]): Promise<void> {
+    return new Promise((resolve) => {
+      let received: Buffer | undefined
+      let sent = 0
+      const next = (): void => {
+        if (!mayGoOn()) {
+          socket.off('data', onData)
+          resolve()
+          return
+        }
+        sent = performance.now()
+        socket.write(this.#messages[this.#sent++ % this.#messages.length] ?? '')
+      }
+      const onData = (chunk: Buffer): void => {
+        received = received === undefined ? chunk : Buffer.concat([received, chunk])
+        const length = answerLength(received)
+        if (length === undefined || received.length < length) return
+        if (received.length > length) this.#fail(new Error(`more than one answer from ${this.#url}`))
+        const status = received.toString('latin1', STATUS.start, STATUS.end)
+        if (status !== '200' && status !== '304') this.#fail(new Error(`${status} from ${this.#url} under load`))
+        times.push(performance.now() - sent)
+        received = undefined
+        next()
+      }
+      socket.on('data', onData)
+      next()
+    })
+  }
+
+  #fail (failure: Error): void {
+    this.#failure ??= failure
+    this.close()
+    this.#onEnd()
+  }
 }
 
 function requestBytes ({ url, headers = {}, body }: Request): Buffer {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { openSync, readFileSync } from 'node:fs'
+import { openSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { LongRun } from '../scripts/long-run.ts'
@@ -20,6 +20,8 @@ export interface Server {
   rss (): number
   /** CPU time so far, in milliseconds: a multiple of TICK_MS. */
   cpu (): number
+  /** CPU time so far of the threads that it has, in milliseconds, to the nanosecond. */
+  threadsCpu (): number
   /** The longest turn of its event loop since the last question; for a server that was started with `stalls`. */
   stall (): Promise<Stall>
   stop (): Promise<void>
@@ -78,6 +80,7 @@ export async function startServer (run: LongRun, args: readonly string[], { log,
       const [user, system] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ').slice(11, 13) ?? []
       return (Number(user) + Number(system)) * TICK_MS
     },
+    threadsCpu: () => readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + Number.parseInt(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'), 10), 0) / 1e6,
     stall: async () => {
       child.send('stall')
       const [stall] = await once(child, 'message') as [Stall]

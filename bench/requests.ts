@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Bench } from './bench.ts'
 import { makeSkills, skillText } from './fixtures.ts'
-import { load, type Request } from './load.ts'
+import { type Costs, measureCosts, microseconds, ratioOf, type Subject } from './costs.ts'
+import type { Request } from './load.ts'
 import { startServer, startSkillserve, type Server } from './process.ts'
 import { watching } from './readiness.ts'
 import { median, type Row, spread } from './table.ts'
@@ -14,14 +15,6 @@ const ROUNDS = 5
 
 /** Enough for V8 to compile the hot functions. */
 const WARM_UP_REQUESTS = 30_000
-
-/** A round alternates between the members of a group this often, so that other work on the machine affects all of them. */
-const SLICES = 4
-
-/** CPU time of a slice, in milliseconds. A round thus has 100 times the resolution of the clock. */
-const SLICE_MS = 250
-const MIN_REQUESTS = 500
-const MAX_REQUESTS = 20_000
 
 /** Time until log lines are in the file, in milliseconds. */
 const FLUSH_MS = 500
@@ -38,14 +31,13 @@ const GROUPS = [
   ['list', 'plain list', 'list, 304'],
   ['tool call', 'plain tool call']
 ] as const
-type Subject = typeof GROUPS[number][number]
-type Costs = Readonly<Record<Subject, number>>
+type Name = typeof GROUPS[number][number]
 
 interface Limit {
   readonly what: string
   readonly against: string
-  readonly over: Subject
-  readonly under: Subject
+  readonly over: Name
+  readonly under: Name
   readonly atMost?: number
   readonly atLeast?: number
   /** Tolerance: two measurements of the same request differ by this much. */
@@ -72,14 +64,14 @@ export async function measureRequests (bench: Bench): Promise<Row[]> {
   const root = join(bench.folder, 'requests', 'skills')
   const [name = ''] = await makeSkills(root, SKILLS, 2)
   writeFileSync(join(root, name, 'notes.md'), skillText('notes', 4096))
-  const rounds: Costs[] = []
+  const rounds: Array<Costs<Name>> = []
   for (let round = 0; round < ROUNDS; round++) {
     rounds.push(await measureRound(bench, { root, name }, `round ${round + 1} of ${ROUNDS}`))
   }
   return LIMITS.map((limit) => toRow(limit, rounds))
 }
 
-async function measureRound ({ run, cores, folder: parent }: Bench, { root, name }: { readonly root: string, readonly name: string }, round: string): Promise<Costs> {
+async function measureRound ({ run, cores, folder: parent }: Bench, { root, name }: { readonly root: string, readonly name: string }, round: string): Promise<Costs<Name>> {
   const folder = join(parent, 'requests')
   const log = (server: string) => ({ log: join(folder, `${server}.log`), wrap: cores.besideLoad })
   const ours = await startSkillserve(run, [root], log('skillserve'))
@@ -89,62 +81,36 @@ async function measureRound ({ run, cores, folder: parent }: Bench, { root, name
   const subjects = await subjectsOf({ ours, plain, bare }, name)
   await watching(ours)
 
-  const amounts = new Map<Subject, number>()
-  for (const subject of GROUPS.flat()) {
-    run.part(`CPU time of single requests, ${round}, warming up: ${subject}`)
-    const warmUp = subject === '@fastify/static file' ? WARM_UP_REQUESTS / 4 : WARM_UP_REQUESTS
-    const cost = await costOf(subjects[subject], warmUp) / warmUp
-    amounts.set(subject, Math.min(MAX_REQUESTS, Math.max(MIN_REQUESTS, Math.round(SLICE_MS / cost))))
-  }
-
-  run.part(`CPU time of single requests, ${round}`)
-  const totals: Partial<Record<Subject, number>> = {}
+  const costs: Partial<Costs<Name>> = {}
   for (const group of GROUPS) {
-    for (let slice = 0; slice < SLICES; slice++) {
-      // The order alternates, so that a machine that becomes slower or faster favours no one.
-      for (const subject of slice % 2 === 0 ? group : group.toReversed()) {
-        const amount = amounts.get(subject) ?? MIN_REQUESTS
-        totals[subject] = (totals[subject] ?? 0) + await costOf(subjects[subject], amount) / amount / SLICES
-      }
-    }
+    run.part(`CPU time of single requests, ${round}: ${group.join(', ')}`)
+    Object.assign(costs, await measureCosts(Object.fromEntries(group.map((name) => [name, subjects[name]]))))
   }
   for (const server of [ours, plain, bare]) await server.stop()
-  return totals as Costs
+  return costs as Costs<Name>
 }
 
-/** CPU time of the server for this number of requests, in milliseconds. */
-async function costOf ({ server, request }: Asked, requests: number): Promise<number> {
-  const before = server.cpu()
-  await load(request, { requests })
-  return server.cpu() - before
-}
-
-function toRow ({ what, against, over, under, atMost, atLeast, within = 0 }: Limit, rounds: readonly Costs[]): Row {
-  const ratios = rounds.map((costs) => costs[over] / costs[under])
+function toRow ({ what, against, over, under, atMost, atLeast, within = 0 }: Limit, rounds: ReadonlyArray<Costs<Name>>): Row {
+  const ratios = rounds.map((costs) => ratioOf(costs, over, under))
   const ratio = median(ratios)
-  const microseconds = (subject: Subject) => Math.round(1_000 * median(rounds.map((costs) => costs[subject])))
   return {
     what,
     against,
     target: atMost === undefined ? `≥ ${atLeast}` : `≤ ${atMost}${within === 0 ? '' : `, within ${100 * within} %`}`,
     measured: `${ratio.toFixed(2)} (${spread(ratios)})`,
-    note: `${microseconds(over)} µs of CPU time, ${microseconds(under)} µs`,
+    note: `${microseconds(rounds, over).toFixed(0)} µs of CPU time, ${microseconds(rounds, under).toFixed(0)} µs`,
     pass: atMost === undefined ? ratio >= (atLeast ?? 0) : ratio <= atMost + within
   }
 }
 
-interface Asked {
-  readonly server: Server
-  readonly request: Request
-}
-
-async function subjectsOf ({ ours, plain, bare }: Record<'ours' | 'plain' | 'bare', Server>, name: string): Promise<Record<Subject, Asked>> {
-  const get = (server: Server, path: string) => ({ server, request: { url: server.url + path } })
+async function subjectsOf ({ ours, plain, bare }: Record<'ours' | 'plain' | 'bare', Server>, name: string): Promise<Record<Name, Subject>> {
+  const get = (server: Server, path: string) => ({ server, request: { url: server.url + path } satisfies Request, warmUp: WARM_UP_REQUESTS })
   const again = async (path: string) => {
     const { request, ...asked } = get(ours, path)
     const etag = (await fetch(request.url)).headers.get('etag') ?? ''
     return { ...asked, request: { ...request, headers: { 'if-none-match': etag } } }
   }
+  const call = (server: Server, path: string) => ({ server, request: { url: server.url + path, body: toolCall(name) }, warmUp: WARM_UP_REQUESTS })
   const { document, file, list } = PATHS
   return {
     document: get(ours, document(name)),
@@ -154,12 +120,12 @@ async function subjectsOf ({ ours, plain, bare }: Record<'ours' | 'plain' | 'bar
     file: get(ours, file(name)),
     'plain file': get(plain, '/file/x/notes.md'),
     'file, 304': await again(file(name)),
-    '@fastify/static file': get(plain, '/static/notes.md'),
+    '@fastify/static file': { ...get(plain, '/static/notes.md'), warmUp: WARM_UP_REQUESTS / 4 },
     list: get(ours, list()),
     'plain list': get(plain, '/list'),
     'list, 304': await again(list()),
-    'tool call': { server: ours, request: { url: `${ours.url}/agent/tool-call`, body: toolCall(name) } },
-    'plain tool call': { server: plain, request: { url: `${plain.url}/tool-call`, body: toolCall(name) } }
+    'tool call': call(ours, '/agent/tool-call'),
+    'plain tool call': call(plain, '/tool-call')
   }
 }
 
