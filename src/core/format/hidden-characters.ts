@@ -16,13 +16,13 @@ export const BYTE_ORDER_MARK = 0xfeff
 
 /** The tag characters repeat ASCII from here. */
 export const TAGS_START = 0xe0000
-const TAGS_END = 0xe007f
+export const TAGS_END = 0xe007f
 
 /**
  * Which kind a character is of, undefined for one that a person sees. A byte order mark is one that nobody sees: callers
  * know whether it is the first of a file.
  *
- * @param before the code point before it, which decides on joiners; undefined at the start
+ * @param before the code point before it, where `dependsOnBefore` says so; undefined at the start
  */
 export function hiddenKindOf (codePoint: number, before: number | undefined): HiddenKind | undefined {
   if (codePoint < 0x20) return codePoint === 0x09 || codePoint === 0x0a || codePoint === 0x0c || codePoint === 0x0d ? undefined : 'control_characters'
@@ -37,12 +37,18 @@ export function hiddenKindOf (codePoint: number, before: number | undefined): Hi
       return joins(before) ? undefined : 'zero_width_characters'
   }
   if ((codePoint >= 0x202a && codePoint <= 0x202e) || (codePoint >= 0x2066 && codePoint <= 0x2069)) return 'bidi_control_characters'
-  return codePoint >= TAGS_START && codePoint <= TAGS_END ? 'hidden_tag_characters' : undefined
+  if (codePoint >= TAGS_START && codePoint <= TAGS_END) return 'hidden_tag_characters'
+  // One selects a form of the character before it. A row of them spells bytes.
+  return isVariationSelector(codePoint) && before !== undefined && isVariationSelector(before) ? 'zero_width_characters' : undefined
 }
 
 /** Whether the character before decides what this one is. */
-export function isJoiner (codePoint: number): boolean {
-  return codePoint === ZERO_WIDTH_NON_JOINER || codePoint === ZERO_WIDTH_JOINER
+export function dependsOnBefore (codePoint: number): boolean {
+  return codePoint === ZERO_WIDTH_NON_JOINER || codePoint === ZERO_WIDTH_JOINER || isVariationSelector(codePoint)
+}
+
+function isVariationSelector (codePoint: number): boolean {
+  return (codePoint >= 0xfe00 && codePoint <= 0xfe0f) || (codePoint >= 0xe0100 && codePoint <= 0xe01ef)
 }
 
 /** A joiner belongs to the spelling of some scripts and to emoji. Behind ASCII, another joiner, or what nobody sees, it hides something. */

@@ -1,5 +1,5 @@
 import { finding, type Position } from './findings.ts'
-import { BYTE_ORDER_MARK, HIDDEN_KINDS, type HiddenKind, hiddenKindOf, isJoiner } from './hidden-characters.ts'
+import { BYTE_ORDER_MARK, dependsOnBefore, HIDDEN_KINDS, type HiddenKind, hiddenKindOf } from './hidden-characters.ts'
 import { ADVISED_MAIN_FILE_LINES } from '../ground/limits.ts'
 import type { Finding } from '../ground/skill.ts'
 
@@ -47,7 +47,7 @@ export function checkContent (bytes: Buffer): Finding[] {
 function hiddenKindAt (bytes: Buffer, at: number): HiddenKind | undefined {
   const codePoint = codePointAt(bytes, at)
   if (codePoint === BYTE_ORDER_MARK && at === 0) return undefined
-  return hiddenKindOf(codePoint, isJoiner(codePoint) && at > 0 ? codePointAt(bytes, startBefore(bytes, at)) : undefined)
+  return hiddenKindOf(codePoint, dependsOnBefore(codePoint) && at > 0 ? codePointAt(bytes, startBefore(bytes, at)) : undefined)
 }
 
 /** Where the character before this one begins. */

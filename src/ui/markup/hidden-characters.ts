@@ -1,4 +1,4 @@
-import { hiddenKindOf, isJoiner, TAGS_START } from '../../core/format/hidden-characters.ts'
+import { dependsOnBefore, hiddenKindOf, TAGS_END, TAGS_START } from '../../core/format/hidden-characters.ts'
 
 /**
  * Characters that a model reads and a person does not see, by position. They are the same as those of the findings
@@ -8,7 +8,7 @@ export function isHidden (text: string, index: number): boolean {
   const unit = text.charCodeAt(index)
   if (unit >= 0x20 && unit < 0x7f) return false
   const codePoint = text.codePointAt(index) ?? 0
-  return hiddenKindOf(codePoint, isJoiner(codePoint) ? codePointBefore(text, index) : undefined) !== undefined
+  return hiddenKindOf(codePoint, dependsOnBefore(codePoint) ? codePointBefore(text, index) : undefined) !== undefined
 }
 
 function codePointBefore (text: string, index: number): number | undefined {
@@ -18,7 +18,7 @@ function codePointBefore (text: string, index: number): number | undefined {
 
 /** What kind of hidden character it is, in words; for a tag also the character that it stands for. */
 export function nameOfHidden (codePoint: number): string {
-  if (codePoint >= TAGS_START) {
+  if (codePoint >= TAGS_START && codePoint <= TAGS_END) {
     const ascii = codePoint - TAGS_START
     return ascii > 0x20 && ascii < 0x7f ? `invisible tag character, number ${ascii} of ASCII` : 'invisible tag character'
   }

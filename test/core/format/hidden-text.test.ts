@@ -12,6 +12,8 @@ t.test('K9: hidden text is a warning that names the line', async t => {
     ['a joiner between Latin letters', 'one\nt\u200Dwo\n'],
     ['a joiner at the start of a line', 'one\n\u200Dtwo\n'],
     ['joiners in a row', 'one\né\u200D\u200Cè\n'],
+    ['variation selectors in a row', 'one\n😀\u{E0158}\u{E0159}\n'],
+    ['those of the first block', 'one\n❤\uFE0F\uFE01\n'],
     ['a byte order mark in the middle', 'one\n\uFEFFtwo\n'],
     ['right-to-left override', 'one\n\u202Etwo\n'],
     ['an isolate', 'one\n\u2066two\n'],
@@ -34,7 +36,7 @@ t.test('K9: each kind of hidden text is reported once', async t => {
 })
 
 t.test('ordinary text of any language hides nothing', async t => {
-  const rows = ['', 'plain\ttext\r\n\f', '\uFEFFwith a byte order mark', '“quotes” – dashes … é', '技能 навык', '👩\u200D💻 family', 'می\u200Cخواهم', 'क्\u200Dष', '❤\uFE0F\u200D🔥', 'a\u00A0b', '\u{E0100}', '\u{10FFFF}']
+  const rows = ['', 'plain\ttext\r\n\f', '\uFEFFwith a byte order mark', '“quotes” – dashes … é', '技能 навык', '👩\u200D💻 family', 'می\u200Cخواهم', 'क्\u200Dष', '❤\uFE0F\u200D🔥', 'a\u00A0b', '1\uFE0F\u20E3 葛\u{E0100}飾', '\u{E0100}', '\u{10FFFF}']
   for (const text of rows) t.strictSame(codes(text), [], JSON.stringify(text))
 })
 

@@ -48,6 +48,7 @@ t.test('K74: the source marks what nobody sees wherever it stands: at the start 
     ['\ufeff\ufeff\u200d', 'U+FEFF U+200D'],
     ['é\u200d\u200c\u200d\u200c', 'U+200C U+200D U+200C'],
     ['é\u200b\u200d, \u{e0041}\u200c', 'U+200B U+200D', 'U+E0041 U+200C'],
+    ['👩\ufe0f\ufe0f\u{e0100}', 'U+FE0F U+E0100'],
     ['\u007f\u200d\n\u0085\u200d', 'U+007F U+200D', 'U+0085 U+200D'],
     ['\ufeff👨\u200d👩\u200d👧\nक्\u200dष, می\u200cخواهم, ❤\ufe0f\u200d🔥\r\n']
   ]
