@@ -65,14 +65,14 @@ export class Publisher implements Listing {
   readonly #confirm: () => Promise<void>
   /** No folder is removed while a state that may name it is published. */
   readonly #inTurn = createQueue()
-  readonly #retiredAt = new Map<string, number>()
+  /** Folders that no listing names any more, with the timer that removes them: the machine's clock may be set. */
+  readonly #retired = new Map<string, NodeJS.Timeout>()
   /** Digests by name. */
   #listed: ReadonlyMap<string, string> = new Map()
   /** Bytes of each skill, by name; as far as this process has published them. */
   #sizes: ReadonlyMap<string, number> = new Map()
   #folders: ReadonlyMap<string, ListedFolder> | undefined
   #realFolder = ''
-  #sweep: NodeJS.Timeout | undefined
 
   /** @param confirm throws while another process may write into the folder */
   constructor (folder: string, confirm: () => Promise<void>) {
@@ -145,7 +145,7 @@ export class Publisher implements Listing {
         this.#retire(listed)
         throw error
       }
-      for (const digest of listed.values()) this.#retiredAt.delete(digest)
+      for (const digest of listed.values()) this.#retired.delete(digest)
       this.#sizes = sizes
       this.#list(listed)
       this.#retire(before)
@@ -156,7 +156,7 @@ export class Publisher implements Listing {
   }
 
   close (): void {
-    clearTimeout(this.#sweep)
+    for (const timer of this.#retired.values()) clearTimeout(timer)
   }
 
   get #skillsFolder (): string {
@@ -191,31 +191,26 @@ export class Publisher implements Listing {
 
   /** Has those folders removed later that are not listed. */
   #retire (folders: ReadonlyMap<string, string>): void {
-    const now = Date.now()
+    const timer = setTimeout(() => { void this.#inTurn(() => this.#sweep(timer)) }, RETIRED_MS).unref()
     for (const [name, digest] of folders) {
-      if (this.#listed.get(name) !== digest) this.#retiredAt.set(digest, now)
+      if (this.#listed.get(name) !== digest) this.#retired.set(digest, timer)
     }
-    this.#sweepLater()
   }
 
-  #sweepLater (): void {
-    if (this.#retiredAt.size > 0) this.#sweep ??= setTimeout(() => { void this.#inTurn(() => this.#sweepRetired()) }, RETIRED_MS).unref()
-  }
-
-  async #sweepRetired (): Promise<void> {
-    this.#sweep = undefined
-    const due = [...this.#retiredAt].filter(([, at]) => Date.now() - at >= RETIRED_MS)
+  async #sweep (timer: NodeJS.Timeout): Promise<void> {
+    const due = [...this.#retired].filter(([, own]) => own === timer)
+    if (due.length === 0) return
     try {
       // Another process may have listed them again.
       await this.#confirm()
       for (const [digest] of due) {
         await rm(join(this.#skillsFolder, digest), { recursive: true, force: true })
-        this.#retiredAt.delete(digest)
+        this.#retired.delete(digest)
       }
     } catch {
       // What stays is tried again.
+      timer.refresh()
     }
-    this.#sweepLater()
   }
 
   /** Readers get it from now on. The same state stays the same map, and the same skill the same object. */
