@@ -219,6 +219,18 @@ t.test('K85: keys that no folder holds are left out one by one, and named', asyn
   t.match(status(), { state: 'ok', skills: 3, left_out: { count: 5 } })
 })
 
+t.test('K85: an object that is too large is left out for its size, and not for its name', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  store.before = (_, response, url) => url.searchParams.has('list-type') && Boolean(response.end(`<ListBucketResult><IsTruncated>false</IsTruncated>${[
+    ['team/skills/a/SKILL.md', Buffer.byteLength(skillText('a'))], ['team/skills/a/model.bin', 50 * 1_048_576 + 1], ['team/skills/a/../y', 50 * 1_048_576 + 1]
+  ].map(([key, size]) => `<Contents><Key>${key}</Key><ETag>${etagOf(skillText('a')).replaceAll('"', '&quot;')}</ETag><Size>${size}</Size></Contents>`).join('')}</ListBucketResult>`))
+  const { status } = await open(t, store)
+  t.match(status(), {
+    state: 'ok', skills: 1, left_out: { count: 2, first: [{ path: 'team/skills/a/../y', reason: 'unsafe_name' }, { path: 'team/skills/a/model.bin', reason: 'bound_reached' }] }
+  })
+})
+
 t.test('K83: the region of a bucket is that of the variable, and us-east-1 when it is unset or empty', async (t) => {
   const lookup = t.capture(dns, 'lookup', (_host: string, _options: object, done: (error: Error) => void) => { done(new Error('there is no network')) })
   for (const env of [{}, { AWS_REGION: '' }, { AWS_REGION: 'eu-west-1' }]) {

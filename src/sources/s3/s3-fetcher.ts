@@ -74,7 +74,7 @@ function revisionOf (objects: readonly StoredObject[]): string {
   return `sha256:${hash.digest('hex')}`
 }
 
-/** Keys are any text: those that no file system holds are left out one by one. */
+/** Keys are any text, of any size: those that no file system holds, and objects that are too large, are left out one by one. */
 function toEntries (objects: readonly StoredObject[], prefixLength: number): { entries: SourceEntry[], leftOut: LeftOut[], byPath: Map<string, StoredObject> } {
   const leftOut: LeftOut[] = []
   const byPath = new Map<string, StoredObject>()
@@ -83,10 +83,10 @@ function toEntries (objects: readonly StoredObject[], prefixLength: number): { e
     const path = object.key.slice(prefixLength)
     // A marker for an empty folder.
     if (path === '' || (path.endsWith('/') && object.size === 0)) continue
-    const isUsable = path.isWellFormed() && !path.includes('\0') && Buffer.byteLength(path) <= 1_024 && object.size <= MAX_FILE_BYTES &&
+    const isUsable = path.isWellFormed() && !path.includes('\0') && Buffer.byteLength(path) <= 1_024 &&
       !path.split('/').some((segment) => Buffer.byteLength(segment) > MAX_NAME_BYTES || segment === '' || segment === '.' || segment === '..' || segment.toLowerCase() === '.git')
-    if (!isUsable) {
-      leftOut.push({ path: object.key, reason: 'unsafe_name' })
+    if (!isUsable || object.size > MAX_FILE_BYTES) {
+      leftOut.push({ path: object.key, reason: isUsable ? 'bound_reached' : 'unsafe_name' })
       continue
     }
     byPath.set(path, object)
