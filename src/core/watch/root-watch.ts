@@ -43,7 +43,7 @@ export class RootWatch {
   /** A link may be in the place of a folder by now. A watch follows it, and waits for a disk that hangs. */
   readonly #watchFolder: WatchFolder = (folder, onEvent): FolderWatch => {
     const { watchFolder = watchWithNode } = this.#options
-    if (this.#mounts.apartFrom([])?.(folder) !== undefined) throw Object.assign(new Error(`ENOENT: ${folder} is no local folder`), { code: 'ENOENT' })
+    if (this.#mounts.leadsTo(folder)) throw Object.assign(new Error(`ENOENT: ${folder} is no local folder`), { code: 'ENOENT' })
     return watchFolder(folder, onEvent)
   }
 

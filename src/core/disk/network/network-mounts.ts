@@ -17,10 +17,12 @@ interface Mount {
  */
 export type ForeignEnd = (path: string, followsLast?: boolean) => string | undefined
 
-/** Which paths lie on network disks, found out without touching any of these disks. Paths are absolute. */
+/** Which paths lie on network disks, found out without touching any of these disks, but those that local folders lie below. Paths are absolute. */
 export interface NetworkMounts {
   /** The path itself lies on a network disk. It is as real as it can be. */
   has (path: string): boolean
+  /** The path leads to a network disk as its links are now. */
+  leadsTo (path: string): boolean
   /** The path, or a mount below it, lies on a network disk, or links on its way lead to one. */
   touches (path: string): boolean
   /** Tells what leads to a network disk that none of these folders touches; undefined when there is no such disk. */
@@ -42,23 +44,35 @@ export function readNetworkMounts (text: string = readMountInfo()): NetworkMount
 
   const has = (path: string): boolean => pointOf(path) !== undefined
 
+  /** What is not followed. A local folder below a network disk is reached through that disk in any case. */
+  function stopsFor (folders: readonly string[]): (path: string) => boolean {
+    const local = folders.filter((folder) => !has(folder))
+    return (path) => has(path) && !local.some((folder) => pathFrom(path, folder) !== undefined)
+  }
+
   function pointsTouchedBy (path: string): readonly string[] {
     if (points.length === 0) return points
     // Of the trace, what is no part of the path as it is written: links have led there.
-    const entries = [path, ...[...tracePath(path, has)].filter((entry) => pathFrom(entry, path) === undefined)]
+    const entries = [path, ...[...tracePath(path, stopsFor([path]))].filter((entry) => pathFrom(entry, path) === undefined)]
     return entries.flatMap((entry) => points.filter((point) => pathFrom(entry, point) !== undefined || pointOf(entry) === point))
   }
 
   return {
     has,
+    leadsTo: (path) => points.length > 0 && (has(path) || has(followPath(path, stopsFor([path])).entry)),
     touches: (path) => pointsTouchedBy(path).length > 0,
     apartFrom (folders) {
       const own = new Set(folders.flatMap(pointsTouchedBy))
       if (points.every((point) => own.has(point))) return undefined
+      const passed = new Set([...own, ...points.filter((point) => folders.some((folder) => pathFrom(point, folder) !== undefined))])
+      const stopsAt = stopsFor(folders)
       return (path, followsLast) => {
-        const { entry, rest } = followPath(path, has, { followsLast })
-        const point = pointOf(entry)
-        return point === undefined || own.has(point) ? undefined : join(entry, ...rest)
+        const { entry, rest } = followPath(path, stopsAt, { followsLast })
+        const first = pointOf(entry)
+        if (first === undefined) return undefined
+        const end = join(entry, ...rest)
+        const last = pointOf(end)
+        return passed.has(first) && (last === undefined || own.has(last)) ? undefined : end
       }
     }
   }

@@ -64,3 +64,24 @@ t.test('a path that leads to a network disk apart from some folders, and where',
   t.equal(mounts.apartFrom([own, join(local, 'away')]), undefined, 'a folder whose path leads there')
   t.equal(readNetworkMounts('22 1 0:21 / / rw - ext4 /dev/root rw\n').apartFrom([]), undefined)
 })
+
+t.test('folders in a mount below a network disk are not foreign, and links in them still are', async (t) => {
+  const base = realpathSync(t.testdir({
+    outer: { inner: { skills: { out: t.fixture('symlink', '../../../dead/x'), up: t.fixture('symlink', '../../x'), on: t.fixture('symlink', 'a') } }, other: {}, to: t.fixture('symlink', 'inner/skills') }, dead: {}
+  }))
+  for (const type of ['nfs4', 'ext4']) {
+    const table = ([['outer', 'nfs4'], ['outer/inner', type], ['outer/other', 'nfs4'], ['dead', 'nfs4']] as const).map(([name, type]) => `46 22 0:46 / ${join(base, name)} rw - ${type} server:/share rw\n`)
+    const foreignEnd = readNetworkMounts(table.join('')).apartFrom([join(base, 'outer/inner/skills')])
+    for (const path of ['outer/inner/skills', 'outer/inner/skills/a', 'outer/inner/skills/on']) t.equal(foreignEnd?.(join(base, path)), undefined, `${path} in ${type}`)
+    for (const path of ['dead', 'outer/x', 'outer/other', 'outer/other/x']) t.equal(foreignEnd?.(join(base, path)), join(base, path), `${path} beside ${type}`)
+  }
+  const local = readNetworkMounts([`46 22 0:46 / ${join(base, 'outer')} rw - nfs4 server:/share rw\n`, `46 22 8:1 / ${join(base, 'outer/inner')} rw - ext4 /dev/sda rw\n`, `46 22 0:46 / ${join(base, 'dead')} rw - nfs4 server:/share rw\n`].join(''))
+  const foreignEnd = local.apartFrom([join(base, 'outer/inner/skills')])
+  t.equal(foreignEnd?.(join(base, 'outer/inner/skills/out')), join(base, 'dead/x'))
+  t.equal(foreignEnd?.(join(base, 'outer/inner/skills/up')), join(base, 'outer/x'))
+  for (const [path, leads] of [['outer/inner/skills', false], ['outer/inner/skills/a', false], ['outer/inner/skills/out', true], ['outer/inner/skills/up', true], ['outer/other', true], ['dead', true]] as const) {
+    t.equal(local.leadsTo(join(base, path)), leads, path)
+  }
+  t.equal(local.touches(join(base, 'outer/inner/skills/out')), true)
+  t.equal(local.apartFrom([join(base, 'outer/to')])?.(join(base, 'outer/inner/skills/a')), undefined)
+})
