@@ -143,7 +143,7 @@ export async function runGit ({ args, signal, protocol = '', config = [], sshCom
     }
     const code = await ended
     signal.throwIfAborted()
-    if (code !== 0) throw gitError(redact(stderr(), secrets), code, redact(trace(), secrets))
+    if (code !== 0) throw gitError(redact(stderr(), secrets), code, redact(trace(), secrets), protocol)
     return Buffer.concat(chunks)
   } finally {
     signal.removeEventListener('abort', stop)

@@ -3,6 +3,7 @@ import { SourceError, type SourceErrorCode } from '../source-error.ts'
 
 const NO_REASON = 'git could not fetch'
 const REFUSED_OBJECT = 'git refuses an object of the repository'
+const NO_REPOSITORY_AT_PATH = 'the path has no repository, or one that the service may not read'
 
 /** Messages of git and its helpers, in the order in which they are tried. */
 const REASONS: ReadonlyArray<readonly [pattern: RegExp, code: SourceErrorCode, sentence: string]> = [
@@ -33,15 +34,16 @@ const LOCATION = /<= Recv header: location: *([^?\s]*)/gi
 /**
  * What a failure of git means.
  * @param trace of the requests: git itself says nothing of the headers of an answer
+ * @param protocol of the address: git says the same of a path on this machine as of one on a host
  */
-export function gitError (stderr: string, code: number, trace = ''): SourceError {
+export function gitError (stderr: string, code: number, trace = '', protocol = ''): SourceError {
   const location = lastOf(LOCATION, trace)?.replace(/\/info\/refs$/, '')
   const details = [stderr.trim().split('\n').join(' / ').slice(-800), ...location === undefined ? [] : [`moved to ${location}`]].join(' / ')
   const retryAfterMs = retryAfter(lastOf(RETRY_AFTER, trace))
   if (code === 127) return new SourceError('git_missing', 'git is not installed')
   if (FILE_SIZE_EXCEEDED.has(code) || /signal 25/.test(stderr)) return new SourceError('too_large', 'the repository is larger than 512 MiB', { details })
-  const reason = REASONS.find(([pattern]) => pattern.test(stderr))
-  return reason === undefined ? new SourceError('unreachable', NO_REASON, { details, retryAfterMs }) : new SourceError(reason[1], reason[2], { details, retryAfterMs })
+  const [, reason, sentence] = REASONS.find(([pattern]) => pattern.test(stderr)) ?? [undefined, 'unreachable', NO_REASON]
+  return new SourceError(reason, reason === 'not_found' && protocol === 'file' ? NO_REPOSITORY_AT_PATH : sentence, { details, retryAfterMs })
 }
 
 function lastOf (pattern: RegExp, text: string): string | undefined {
