@@ -3,8 +3,14 @@ import { join } from 'node:path'
 import { pathFrom } from '../paths.ts'
 import { followPath, tracePath } from './trace-path.ts'
 
-/** File systems that ask another machine, or a process, and may never get an answer; by the names that the kernel has for them. */
-const NETWORK_FILE_SYSTEM = /^(?:nfs4?|cifs|smb\w*|9p|fuse(?:\..*|blk)?|virtiofs|ceph|afs|vboxsf|lustre|glusterfs|beegfs)$/
+/**
+ * File systems that ask another machine, or a process, and may never get an answer; by the names that the kernel has for them.
+ * OrangeFS is pvfs2, mounts of Docker Desktop are fakeowner too. A cluster on shared disks waits for its other machines.
+ */
+const NETWORK_FILE_SYSTEM = /^(?:nfs4?|cifs|smb\w*|9p|fuse(?:\..*|blk)?|virtiofs|fakeowner|vboxsf|vmhgfs|prl_fs|autofs|ceph|afs|coda|lustre|glusterfs|beegfs|gpfs|pvfs2|panfs|wekafs|gfs2|ocfs2)$/
+
+/** Where systemd has an automatic mount on each machine. No skill lies there, and following links would cost each call. */
+const PROC = '/proc'
 
 interface Mount {
   readonly point: string
@@ -84,7 +90,7 @@ function parseMount (line: string): Mount | undefined {
   const point = fields[4]
   const type = fields[fields.indexOf('-', 6) + 1]
   if (point === undefined || type === undefined) return undefined
-  return { point: unescapePath(point), isNetwork: NETWORK_FILE_SYSTEM.test(type) }
+  return { point: unescapePath(point), isNetwork: NETWORK_FILE_SYSTEM.test(type) && pathFrom(PROC, point) === undefined }
 }
 
 /** Blanks and backslashes are written as octal numbers of bytes; the rest is left as it is. */

@@ -85,3 +85,20 @@ t.test('folders in a mount below a network disk are not foreign, and links in th
   t.equal(local.touches(join(base, 'outer/inner/skills/out')), true)
   t.equal(local.apartFrom([join(base, 'outer/to')])?.(join(base, 'outer/inner/skills/a')), undefined)
 })
+
+t.test('file systems that wait for another machine or a process, by their names in the kernel', async (t) => {
+  const isNetwork = (type: string, point = '/srv'): boolean => readNetworkMounts(`46 22 0:46 / ${point} rw - ${type} source rw\n`).has(`${point}/skills`)
+  for (const type of ['nfs', 'nfs4', 'cifs', 'smb3', '9p', 'fuse', 'fuse.glusterfs', 'fuse.mfs', 'fuseblk', 'virtiofs', 'fakeowner', 'vboxsf', 'autofs', 'ceph', 'afs', 'coda', 'lustre', 'beegfs', 'gpfs', 'pvfs2', 'gfs2', 'ocfs2']) {
+    t.equal(isNetwork(type), true, type)
+  }
+  for (const type of ['ext4', 'xfs', 'btrfs', 'zfs', 'overlay', 'tmpfs', 'nfsd', 'fusectl']) t.equal(isNetwork(type), false, type)
+  t.equal(isNetwork('autofs', '/proc/sys/fs/binfmt_misc'), false, 'of each machine with systemd')
+})
+
+t.test('a folder that is mounted when it is first asked for', async (t) => {
+  const mounts = readNetworkMounts('46 22 0:46 / /home rw - autofs auto.home rw\n47 46 0:47 / /home/one rw - nfs4 server:/one rw\n')
+  t.equal(mounts.touches('/home/two/skills'), true)
+  const foreignEnd = mounts.apartFrom(['/home/one/skills'])
+  t.equal(foreignEnd?.('/home/one/skills/a'), undefined)
+  t.equal(foreignEnd?.('/home/two/skills'), '/home/two/skills')
+})
