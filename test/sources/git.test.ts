@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { PROMETHEUS } from '../../src/observe/metrics/exposition.ts'
 import { createMetrics } from '../../src/observe/metrics/metrics.ts'
-import { gitError } from '../../src/sources/git/git-errors.ts'
+import { gitError, isBrokenStore } from '../../src/sources/git/git-errors.ts'
 import { createRepository, skillFiles, startGitHost } from '../helper/git.ts'
 import { skillText, textOf, until } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
@@ -203,6 +203,29 @@ t.test('K85: a disk that is full, a host that breaks off and a hostile object ar
     ['auth_failed', 'fatal: detected dubious ownership in repository at \'/srv/team.git\'\nTo add an exception for this directory, call:\n\n\tgit config --global --add safe.directory /srv/team.git\nfatal: Could not read from remote repository.\n'],
     ['unreachable', 'fatal: unable to access \'https://git.example/team.git/\': The requested URL returned error: 503\n']
   ] as const) t.equal(gitError(stderr, 128).code, code, stderr)
+  t.end()
+})
+
+t.test('K85: a file of this machine that git may not read or write is no refusal of credentials, and the store is made anew', (t) => {
+  for (const stderr of [
+    'warning: unable to access \'/state/git/1/config\': Permission denied\nfatal: unable to access \'/state/git/1/config\': Permission denied\n',
+    'fatal: Unable to create temporary file \'/state/git/1/objects/pack/tmp_pack_XXXXXX\': Permission denied\nfatal: fetch-pack: invalid index-pack output\n',
+    'fatal: failed to read object c18917a5a6be580100c2a87e06ace2bfd44e91c7: Permission denied\n',
+    '/state/git/1/refs: Permission denied\n'
+  ]) {
+    const error = gitError(stderr, 128)
+    t.match(error, { code: 'disk', message: /^git may not read or write a file of this machine/ }, stderr)
+    t.ok(isBrokenStore(error), stderr)
+  }
+  for (const stderr of [
+    'git@git.example: Permission denied (publickey).\nfatal: Could not read from remote repository.\n',
+    'Load key "/run/key": Permission denied\ngit@git.example: Permission denied (publickey).\nfatal: Could not read from remote repository.\n',
+    'remote: error: cannot read: Permission denied\nfatal: Could not read from remote repository.\n'
+  ]) {
+    const error = gitError(stderr, 128)
+    t.equal(error.code, 'auth_failed', stderr)
+    t.notOk(isBrokenStore(error), stderr)
+  }
   t.end()
 })
 

@@ -3,6 +3,7 @@ import { SourceError, type SourceErrorCode } from '../source-error.ts'
 
 const NO_REASON = 'git could not fetch'
 const REFUSED_OBJECT = 'git refuses an object of the repository'
+const NOT_PERMITTED = 'git may not read or write a file of this machine, which the log names'
 const NO_REPOSITORY_AT_PATH = 'the path has no repository, or one that the service may not read'
 
 /** Messages of git and its helpers, in the order in which they are tried. */
@@ -13,6 +14,8 @@ const REASONS: ReadonlyArray<readonly [pattern: RegExp, code: SourceErrorCode, s
   [/host key verification failed|host key is known|REMOTE HOST IDENTIFICATION/i, 'host_key', 'the key of the SSH host is not the one in the known hosts'],
   [/couldn't find remote ref|not our ref|remote ref does not exist|unadvertised object/i, 'ref_not_found', 'the host has no such branch, tag or commit'],
   [/returned error: 30\d|redirect/i, 'redirected', 'the address redirects, and credentials do not follow: give the address that it leads to, which the log has'],
+  // Without a reason in parentheses, as ssh gives one, and of no connection: a firewall refuses with the same words.
+  [/^(?:(?:fatal|error): (?!.*connect to)|\/).*: permission denied$/im, 'disk', NOT_PERMITTED],
   [/authentication failed|could not read (?:username|password)|terminal prompts disabled|permission denied|access denied|returned error: 40[13]/i, 'auth_failed', 'the host refuses the credentials, or asks for some'],
   [/returned error: 4(?:04|10)|repository .* not found|does not appear to be a git repository|does not exist|not found/i, 'not_found', 'the host has no such repository, or does not show it'],
   [/transport .* not allowed/i, 'refused_tree', 'the transport is not allowed'],
@@ -65,5 +68,5 @@ export function storeError (error: unknown): unknown {
 /** Whether the local store may be broken, and has to be made anew: a failure without a known reason is none of the host. */
 export function isBrokenStore (error: unknown): boolean {
   if (!(error instanceof SourceError)) return false
-  return error instanceof StoreError || error.message === NO_REASON || /\.lock'?: File exists|Unable to create|not a git repository|is corrupt|bad object|loose object|unable to read|shallow file has changed/i.test(error.details ?? '')
+  return error instanceof StoreError || error.message === NO_REASON || error.message === NOT_PERMITTED || /\.lock'?: File exists|Unable to create|not a git repository|is corrupt|bad object|loose object|unable to read|shallow file has changed/i.test(error.details ?? '')
 }
