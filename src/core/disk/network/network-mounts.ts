@@ -12,6 +12,9 @@ const NETWORK_FILE_SYSTEM = /^(?:nfs4?|cifs|smb\w*|9p|fuse(?:\..*|blk)?|virtiofs
 /** Where systemd has an automatic mount on each machine. No skill lies there, and following links would cost each call. */
 const PROC = '/proc'
 
+/** PATH_MAX of Linux, with the NUL at the end. */
+const MAX_PATH_BYTES = 4096
+
 interface Mount {
   readonly point: string
   readonly isNetwork: boolean
@@ -56,6 +59,9 @@ export function readNetworkMounts (text: string = readMountInfo()): NetworkMount
     return (path) => has(path) && !local.some((folder) => pathFrom(path, folder) !== undefined)
   }
 
+  /** Links may take the kernel to where no path is short enough to ask for: what comes after that is not known. */
+  const leadsAway = (entry: string): boolean => has(entry) || isTooLong(entry)
+
   function pointsTouchedBy (path: string): readonly string[] {
     if (points.length === 0) return points
     // Of the trace, what is no part of the path as it is written: links have led there.
@@ -65,7 +71,7 @@ export function readNetworkMounts (text: string = readMountInfo()): NetworkMount
 
   return {
     has,
-    leadsTo: (path) => points.length > 0 && (has(path) || has(followPath(path, stopsFor([path])).entry)),
+    leadsTo: (path) => points.length > 0 && (has(path) || leadsAway(followPath(path, stopsFor([path])).entry)),
     touches: (path) => pointsTouchedBy(path).length > 0,
     apartFrom (folders) {
       const own = new Set(folders.flatMap(pointsTouchedBy))
@@ -74,14 +80,18 @@ export function readNetworkMounts (text: string = readMountInfo()): NetworkMount
       const stopsAt = stopsFor(folders)
       return (path, followsLast) => {
         const { entry, rest } = followPath(path, stopsAt, { followsLast })
-        const first = pointOf(entry)
-        if (first === undefined) return undefined
+        if (!leadsAway(entry) || isTooLong(path)) return undefined
         const end = join(entry, ...rest)
+        const first = pointOf(entry)
         const last = pointOf(end)
-        return passed.has(first) && (last === undefined || own.has(last)) ? undefined : end
+        return first !== undefined && passed.has(first) && (last === undefined || own.has(last)) ? undefined : end
       }
     }
   }
+}
+
+function isTooLong (path: string): boolean {
+  return Buffer.byteLength(path) >= MAX_PATH_BYTES
 }
 
 /** proc_pid_mountinfo(5): the mount point is the fifth field, the type comes after a lone hyphen. */

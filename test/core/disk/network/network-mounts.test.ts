@@ -1,4 +1,4 @@
-import { realpathSync } from 'node:fs'
+import { mkdirSync, realpathSync, renameSync, rmdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { readNetworkMounts } from '../../../../src/core/disk/network/network-mounts.ts'
@@ -101,4 +101,30 @@ t.test('a folder that is mounted when it is first asked for', async (t) => {
   const foreignEnd = mounts.apartFrom(['/home/one/skills'])
   t.equal(foreignEnd?.('/home/one/skills/a'), undefined)
   t.equal(foreignEnd?.('/home/two/skills'), '/home/two/skills')
+})
+
+t.test('a link that leads through folders whose path is too long to ask for counts as one that leads away', async (t) => {
+  const base = realpathSync(t.testdir({ dead: {}, skill: {} }))
+  const names = Array.from({ length: 16 }, () => 'd'.repeat(250))
+  // From the deepest one upwards: no single path is too long.
+  mkdirSync(join(base, 'deep'))
+  symlinkSync(join(base, 'dead/x'), join(base, 'deep', 'l'.repeat(60)))
+  for (const name of names) {
+    mkdirSync(join(base, 'next'))
+    renameSync(join(base, 'deep'), join(base, 'next', name))
+    renameSync(join(base, 'next'), join(base, 'deep'))
+  }
+  symlinkSync(['..', 'deep', ...names, 'l'.repeat(60)].join('/'), join(base, 'skill/SKILL.md'))
+  t.teardown(() => {
+    for (const name of names) {
+      renameSync(join(base, 'deep', name), join(base, 'next'))
+      rmdirSync(join(base, 'deep'))
+      renameSync(join(base, 'next'), join(base, 'deep'))
+    }
+  })
+  const mounts = readNetworkMounts(`46 22 0:46 / ${join(base, 'dead')} rw - nfs4 server:/share rw\n`)
+  const foreignEnd = mounts.apartFrom([join(base, 'skill')])
+  t.type(foreignEnd?.(join(base, 'skill/SKILL.md')), 'string')
+  t.equal(mounts.leadsTo(join(base, 'skill/SKILL.md')), true)
+  t.equal(foreignEnd?.(join(base, 'skill', ...names, 'x'.repeat(90))), undefined, 'which the kernel refuses')
 })
