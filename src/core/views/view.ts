@@ -1,12 +1,13 @@
 import type { CatalogChange } from '../catalog/catalog.ts'
 import type { MainFilePreference } from '../format/main-files.ts'
 import type { SkillArchive } from '../content/archive.ts'
+import { hidesSome } from '../content/kept/kept-revisions.ts'
 import type { Inspected, Unread } from '../content/manifest.ts'
 import type { SkillState } from '../content/skill-state.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { ServableFile } from '../files/file-store.ts'
-import { fileError, mainFileError, SkillError } from '../ground/errors.ts'
+import { fileError, mainFileError, RevisionChangedError, SkillError } from '../ground/errors.ts'
 import { MAX_ATTEMPTS } from '../ground/limits.ts'
 import type { CatalogSkill, Manifest, SkillMetadata } from '../ground/skill.ts'
 import { hasForbiddenSequence } from '../ground/skill-name.ts'
@@ -252,13 +253,20 @@ export class View implements SkillService, NamedSkills {
   /** A revision that is kept may be one of another root, from when that was the skill's. What the present skill hides, it hides there too. */
   async #readAt<T> (name: string, answer: (state: SkillState) => Promise<T>, revision: string): Promise<T> {
     if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
-    const present = this.#members.length > 1 && await this.find(name) !== undefined ? this.#lists.ownerOf(name)?.skills.findNow(name) : undefined
+    const isThere = this.#members.length > 1 && await this.find(name) !== undefined
+    const owner = this.#lists.ownerOf(name)?.skills
+    const present = isThere ? owner?.findNow(name) : undefined
     try {
       return await this.#first(name, ({ skills }) => skills.read(name, this.#shown(name, answer), revision, present))
     } catch (error) {
-      const keeper = keptBy(this.#members, name).find(({ revisions }) => revisions.has(revision))
-      if (!(error instanceof SkillError) || error.code !== 'revision_changed' || keeper === undefined) throw error
-      return await keeper.skills.read(name, answer, revision, present).catch((second: unknown) => { throw isMissing(second) ? error : second })
+      const keeper = keptBy(this.#members, name).find(({ skills, revisions }) => skills !== owner && revisions.has(revision))
+      if (!(error instanceof RevisionChangedError) || keeper === undefined) throw error
+      // The other root may still have the skill in this revision.
+      const unhidden = async (state: SkillState): Promise<T> => {
+        if (present?.filter !== undefined && await hidesSome(present.filter, { manifest: await state.manifest() })) throw mainFileError.skillNotFound(name)
+        return await answer(state)
+      }
+      return await keeper.skills.read(name, unhidden, revision).catch((second: unknown) => { throw isMissing(second) || second instanceof RevisionChangedError ? error : second })
     }
   }
 

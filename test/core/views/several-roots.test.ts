@@ -78,6 +78,18 @@ t.test('K59: what the present skill hides is not read from a revision that anoth
   t.match(await textOf(() => manager.at(revision).readMainFile('alpha', 'SKILL.md')), /^revision_changed/)
 })
 
+t.test('K59: what the present skill hides is not read from a skill that it hides, and the revision that is named is its own', async (t) => {
+  const dir = t.testdir({ first: {}, second: { alpha: skill('alpha', { 'private.txt': 'secret' }) }, new: { alpha: skill('alpha', { '.skillignore': 'private.txt\n' }) } })
+  const manager = await startManager(t, [join(dir, 'first'), join(dir, 'second')])
+  const { revision } = await manager.manifest('alpha')
+  const read = () => textOf(() => manager.at(revision).readFile('alpha', 'private.txt'))
+  renameSync(join(dir, 'new/alpha'), join(dir, 'first/alpha'))
+  const present = (await manager.manifest('alpha')).revision
+  t.equal(await read(), `revision_changed: The skill has changed: its revision is ${present} now`)
+  writeFileSync(join(dir, 'second/alpha/other.txt'), 'other')
+  t.equal(await read(), `revision_changed: The skill has changed: its revision is ${present} now`)
+})
+
 t.test('K53: a skill that moves to an earlier root while it is asked for is not answered from one behind both', async (t) => {
   const dir = t.testdir({ first: skills('other'), second: { alpha: { 'SKILL.md': skillText('alpha', 'meant') } }, third: { alpha: { 'SKILL.md': skillText('alpha', 'hidden') } } })
   const ask = [
