@@ -33,6 +33,21 @@ t.test('K83: archives of each kind, by their bytes, with the revisions of a fold
   }
 })
 
+t.test('K83: a path may name the folder that holds everything, as it may leave it out', async (t) => {
+  const twice = [['skills/skills/a/SKILL.md', skillText('a')], ['skills/other/b/SKILL.md', skillText('b')]] as const
+  const bodies = [await tarGzOf(good), await tarGzOf(twice)]
+  const server = await startServer(t, (request, response) => { response.end(bodies[Number(/\d/.exec(request.url ?? '')?.[0])]) })
+  for (const [index, [address, names]] of ([
+    ['0.tgz', ['a', 'b']], ['0.tgz#skills', ['a', 'b']], ['0.tgz#repo-abc', ['a', 'b']], ['0.tgz#repo-abc/skills', ['a', 'b']], ['0.tgz#repo-abc/skills/a', ['a']], ['0.tgz#repo', undefined],
+    ['1.tgz#skills', ['a']], ['1.tgz#other', ['b']], ['1.tgz#skills/a', ['a']]
+  ] as const).entries()) {
+    const { skills, status, sources } = await openSources(t, [sourceAt(`${server.url}/${address}`)], { stateDir: join(t.testdirName, `s${index}`) })
+    if (names === undefined) t.match(status(), { state: 'failed', error: { code: 'path_not_found' } }, address)
+    else t.strictSame(await skills.list(), names, `${address} ${JSON.stringify(status().error)}`)
+    await sources.close()
+  }
+})
+
 t.test('K83: a tar archive that is compressed with zstd, if this Node unpacks it', async (t) => {
   const { zstdCompressSync } = zlib as { readonly zstdCompressSync?: (bytes: Buffer, options?: object) => Buffer }
   const tar = await tarOf(good)

@@ -42,7 +42,7 @@ export function createArchiveFetcher (source: ArchiveSource, env: Environment): 
       return {
         revision: found,
         memory: { digest: found, ...etag !== null && { etag }, ...modified !== null && { modified } },
-        files: files.files(true),
+        files: files.files(true, path),
         path
       }
     }

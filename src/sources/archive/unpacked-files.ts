@@ -79,10 +79,15 @@ export class UnpackedFiles {
     this.#entries.push({ path, kind: 'link', id: '', size: Buffer.byteLength(target), target })
   }
 
-  /** What was unpacked. One top folder that holds everything is left out of the paths. */
-  files (strip: boolean): SourceFiles {
+  /**
+   * What was unpacked. One top folder that holds everything is left out of the paths.
+   * @param path the folder that is wanted: one that names the top folder, without another of its name in it, leaves it in
+   */
+  files (strip: boolean, path = ''): SourceFiles {
     const own = withoutMacFiles(this.#entries)
-    const prefix = strip ? commonFolder(own) : ''
+    const common = strip ? commonFolder(own) : ''
+    const isNamed = `${path}/`.startsWith(common) && !own.some((entry) => `${entry.path}/`.startsWith(common + common))
+    const prefix = isNamed ? '' : common
     const entries = own.map((entry) => ({ ...entry, path: entry.path.slice(prefix.length) }))
     return {
       entries,
