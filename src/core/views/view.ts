@@ -259,8 +259,9 @@ export class View implements SkillService, NamedSkills {
     try {
       return await this.#first(name, ({ skills }) => skills.read(name, this.#shown(name, answer), revision, present))
     } catch (error) {
+      // Also of a skill that is too large, or whose disk fails: it has no revision.
       const keeper = keptBy(this.#members, name).find(({ skills, revisions }) => skills !== owner && revisions.has(revision))
-      if (!(error instanceof RevisionChangedError) || keeper === undefined) throw error
+      if (!(error instanceof SkillError) || keeper === undefined) throw error
       // The other root may still have the skill in this revision.
       const unhidden = async (state: SkillState): Promise<T> => {
         if (present?.filter !== undefined && await hidesSome(present.filter, { manifest: await state.manifest() })) throw mainFileError.skillNotFound(name)

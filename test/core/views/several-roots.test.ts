@@ -1,7 +1,8 @@
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { FileContent } from '../../../src/core/files/file-content.ts'
+import { MAX_SKILL_BYTES } from '../../../src/core/ground/limits.ts'
 import { RootSkills } from '../../../src/core/root-skills.ts'
 import { createFaultyDisk, skill, skillText, skills, startManager, textOf } from '../../helper/skills.ts'
 
@@ -76,6 +77,19 @@ t.test('K59: what the present skill hides is not read from a revision that anoth
   await manager.manifest('alpha')
   t.match(await read(), /^revision_changed/)
   t.match(await textOf(() => manager.at(revision).readMainFile('alpha', 'SKILL.md')), /^revision_changed/)
+})
+
+t.test('K59: a revision that a later root keeps is read while the skill that hides it has none', async (t) => {
+  const dir = t.testdir({ first: {}, second: { alpha: skill('alpha', { 'data.txt': 'data' }) }, new: { alpha: skill('alpha') } })
+  const manager = await startManager(t, [join(dir, 'first'), join(dir, 'second')])
+  const { revision } = await manager.manifest('alpha')
+  const read = (path: string, of = revision) => textOf(() => manager.at(of).readFile('alpha', path))
+  writeFileSync(join(dir, 'new/alpha/large.bin'), '')
+  truncateSync(join(dir, 'new/alpha/large.bin'), MAX_SKILL_BYTES + 1)
+  renameSync(join(dir, 'new/alpha'), join(dir, 'first/alpha'))
+  t.equal(await read('data.txt'), 'data')
+  t.match(await read('nosuch.txt'), /^file_not_found/)
+  t.match(await read('data.txt', `sha256:${'0'.repeat(64)}`), /^skill_too_large/)
 })
 
 t.test('K59: what the present skill hides is not read from a skill that it hides, and the revision that is named is its own', async (t) => {
