@@ -60,8 +60,10 @@ export class ViewChanges {
       this.#report(new Set([...this.#known.keys(), ...this.#options.names().owners.keys()]), new Set())
     }
     if (this.#touched.hasListeners) {
-      this.#stopTouches()
+      const stop = this.#stopTouches
       this.#stopTouches = this.#followTouches()
+      // Last: without a follower a root keeps no inspections, and watches nothing inside of skills.
+      stop()
       this.#touched.emit(undefined)
     }
   }

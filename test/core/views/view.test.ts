@@ -34,3 +34,29 @@ t.test('K51: an unknown name of a skill costs one comparison of all skills, and 
   t.match(await read(), /^skill_not_found/)
   t.equal(count, 3)
 })
+
+t.test('K52: a view that becomes another one goes on watching inside of the skills of the roots that stay', async (t) => {
+  const shared = createSharedParts({})
+  const skills = new RootSkills({ root: t.testdir({ alpha: skill('alpha') }), type: 'project', watcher: false, shared })
+  t.teardown(() => skills.close())
+  await skills.start()
+  let followers = 0
+  const counts: number[] = []
+  const observe = skills.observe.bind(skills)
+  skills.observe = (listener) => {
+    const stop = observe(listener)
+    counts.push(++followers)
+    return () => {
+      stop()
+      counts.push(--followers)
+    }
+  }
+  const member = { skills, inspections: new SharedInspections(skills), allows: () => true, isWhole: true }
+  const ground = { phase: shared.phase, search: new RootsSearch([skills]) }
+  const view = new View('before', new MemberLists([member]), ground)
+  const stop = view.observe(() => {})
+  view.become(new View('after', new MemberLists([{ ...member }]), ground))
+  t.ok(Math.min(...counts) > 0, 'the last follower would end it for all skills')
+  stop()
+  t.equal(followers, 0)
+})
