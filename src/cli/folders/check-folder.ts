@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isMainFile } from '../../core/format/main-files.ts'
 import { isFolder } from '../../operator/is-folder.ts'
 import { quote } from '../../operator/setting.ts'
-import { isAddress, withBothSlashes } from '../../sources/address/address.ts'
+import { isAddress, meantAddress } from '../../sources/address/address.ts'
 import { CommandError, commandHint, type CommandTable } from '../command.ts'
 
 /** A disk that has not answered after this many milliseconds does not keep the service from starting. */
@@ -27,7 +27,7 @@ async function check (text: string, path: string, commands: CommandTable | undef
     if (commands === undefined) throw new CommandError(`${quote(text)} is no folder in ${dirname(path)}`)
     throw new CommandError(`${quote(text)} is no command, and no folder here${commandHint(text, commands)}. A folder that is not there yet is given as ${quote(`./${text}`)}`)
   }
-  const address = withBothSlashes(text)
+  const address = meantAddress(text)
   if (address !== undefined && !await isFolder(path)) throw new CommandError(`${quote(text)} is no folder here, and no address of skills: did you mean ${quote(address)}?`)
   if (layout !== 'flat') return
   const mainFile = await findMainFile(path)

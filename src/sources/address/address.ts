@@ -1,4 +1,5 @@
 import { SOURCE_KINDS, type Source } from '../kinds.ts'
+import { HOSTS } from '../git/host-page.ts'
 import { AddressError } from '../source-error.ts'
 import { requireLoopback, requireNoCredentials, SCP_LIKE, splitAddress } from './parts.ts'
 
@@ -10,8 +11,13 @@ export function isAddress (text: string): boolean {
   return SCHEME.test(text) || SCP_LIKE.test(text)
 }
 
-/** The address that a text with one slash behind its colon, as programs that join paths leave it, was; undefined for any other text. */
-export function withBothSlashes (text: string): string | undefined {
+/**
+ * The address that a text was meant to be: one with one slash behind its colon, as programs that join paths leave it, or a
+ * repository of a known host without `https://`. Undefined for any other text.
+ */
+export function meantAddress (text: string): string | undefined {
+  const [, host = ''] = /^([^/]+)\/[^/]+\/[^/]/.exec(text) ?? []
+  if (HOSTS.has(host.toLowerCase())) return `https://${text}`
   const [, protocol = ''] = /^([a-z\d+]+:)\/(?!\/)/i.exec(text) ?? []
   return PROTOCOLS.has(protocol.toLowerCase()) ? text.replace('/', protocol === 'git+file:' ? '///' : '//') : undefined
 }

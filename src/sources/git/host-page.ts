@@ -11,7 +11,7 @@ export interface RefAndPath {
 }
 
 /** Hosts whose `/owner/repository` is a repository. */
-const HOSTS = new Set(['github.com', 'www.github.com', 'gitlab.com', 'bitbucket.org', 'codeberg.org', 'gitea.com'])
+export const HOSTS = new Set(['github.com', 'www.github.com', 'gitlab.com', 'bitbucket.org', 'codeberg.org', 'gitea.com'])
 
 /** How the pages of hosts show a folder at a ref: GitLab; Gitea and Forgejo; Bitbucket; GitHub. */
 const PAGES = [
