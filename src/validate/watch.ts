@@ -1,7 +1,8 @@
 import { readdirSync, realpathSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { isHiddenPath } from '../core/disk/hidden.ts'
-import { FolderWatcher } from '../core/watch/folder-watcher.ts'
+import { readNetworkMounts } from '../core/disk/network/network-mounts.ts'
+import { FolderWatcher, watchWithNode } from '../core/watch/folder-watcher.ts'
 
 /** Editors save in several steps: the events of one save are one run. */
 const QUIET_MS = 100
@@ -21,6 +22,7 @@ export async function runOnChanges (paths: readonly string[], cwd: string, job: 
     timer = setTimeout(() => { wake() }, QUIET_MS)
   }
   let idle = (): void => {}
+  let mounts = readNetworkMounts()
   const watcher = new FolderWatcher({
     onChange (folder, entry) {
       if (entry === '') return
@@ -31,6 +33,10 @@ export async function runOnChanges (paths: readonly string[], cwd: string, job: 
     onError: changed,
     onMissed: changed,
     onIdle: () => { idle() }
+  }, (folder, onEvent) => {
+    // A link may be in the place of a local folder by now. A watch follows it, and waits for a disk that hangs.
+    if (!mounts.has(folder) && mounts.leadsTo(folder)) throw new Error(`${folder} is no local folder`)
+    return watchWithNode(folder, onEvent)
   })
   // Watches alone keep no process running.
   const keepAlive = setInterval(() => {}, LONG_MS)
@@ -39,6 +45,7 @@ export async function runOnChanges (paths: readonly string[], cwd: string, job: 
     while (!signal.aborted) {
       const next = new Promise<void>((resolve) => { wake = resolve })
       // Before the job: what is saved while it runs is not missed.
+      mounts = readNetworkMounts()
       const folders = new Set(paths.flatMap((path) => foldersBelow(resolve(cwd, path))))
       for (const folder of watcher.folders) if (!folders.has(folder)) watcher.remove(folder)
       for (const folder of folders) if (!watcher.has(folder)) watcher.add(folder)

@@ -2,7 +2,7 @@ import { mkdirSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { noMounts, runWithMounts } from '../helper/hung-mount.ts'
-import { runProcess, type ServiceProcess, startProcess } from '../helper/process.ts'
+import { launch, runProcess, type ServiceProcess, startProcess } from '../helper/process.ts'
 import { skill, skillText, skills, until } from '../helper/skills.ts'
 
 const TRAVERSAL = 'Path traversal detected: cannot access files outside skill folder'
@@ -114,4 +114,14 @@ t.test('K53 K85: a folder with a layout that hangs from the start keeps no other
   const service = await startProcess(t, { args: ['--config', 'skillserve.yaml'], cwd: base, runBy: runWithMounts(join(base, 'dead'), join(base, 'live')) })
   t.equal((await ask(service, '/skills/one')).status, 200)
   t.match((await ask(service, '/readyz')).body, { sources: [{ name: 'tree', state: 'failed', error: { code: 'disk' } }] })
+})
+
+t.test('K79: validate --watch does not follow a folder that becomes a link into a disk that hangs', { skip: noMounts }, async (t) => {
+  const base = createFolders(t, { root: skills('one', 'two') })
+  const running = launch(t, { args: ['validate', '--watch', 'root'], cwd: base, runBy: runWithMounts(join(base, 'dead'), join(base, 'live')) })
+  await running.printed(/2 skills: .*\nwaiting for changes\n/)
+  symlinkSync('../dead/gone', join(base, 'gone'))
+  renameSync(join(base, 'root/two'), join(base, 'two'))
+  renameSync(join(base, 'gone'), join(base, 'root/two'))
+  await running.printed(/1 skill: .*\nwaiting for changes\n/)
 })
