@@ -139,9 +139,9 @@ export class SkillTracker {
   async #work (): Promise<void> {
     this.#isWorking = true
     // The first index is read by one reader only, and the watcher begins after it.
-    if (!this.#isIndexed) {
-      await this.#options.skills.available()
-      this.#takeLetIn()
+    if (!this.#isIndexed && !await this.#awaitIndex()) {
+      this.#isWorking = false
+      return
     }
     this.#completeOnce()
     const yieldIfNeeded = createSlicer()
@@ -153,6 +153,18 @@ export class SkillTracker {
       if (nextTurn !== undefined && this.#hinted.size === 0) await sleep(3 * SLICE_MS)
     }
     this.#isWorking = false
+  }
+
+  /** False when there will be none: the skills were closed before their start. */
+  async #awaitIndex (): Promise<boolean> {
+    try {
+      await this.#options.skills.available()
+    } catch (err) {
+      if (!this.#stopped) this.#options.log.warn({ err }, 'the skills could not be followed')
+      return false
+    }
+    this.#takeLetIn()
+    return true
   }
 
   /** Skills that a policy has to check are there from when the first index is complete. */

@@ -99,6 +99,23 @@ t.test('folders inside of skills are watched while somebody listens, and no long
   t.equal(countKernelWatches(), before)
 })
 
+t.test('skills that are closed before their start end no process that follows them', async (t) => {
+  const rejections: unknown[] = []
+  const onRejection = (reason: unknown): void => { rejections.push(reason) }
+  process.on('unhandledRejection', onRejection)
+  t.teardown(() => process.off('unhandledRejection', onRejection))
+  const warnings: object[] = []
+  const skills = createSkillManager({ projectRoots: [t.testdir({ a: skill('a') })] })
+  const feeds = ['closed', 'open'].map(() => createChangeFeed({ skills, log: { info () {}, warn: (details) => { warnings.push(details) } } }))
+  for (const feed of feeds) feed.subscribe(() => {})
+  feeds[0]?.close()
+  await skills.close()
+  await until(() => rejections.length + warnings.length > 0)
+  feeds[1]?.close()
+  t.strictSame(rejections, [])
+  t.match(warnings, [{ err: /closed before the start/ }])
+})
+
 t.test('an error that nobody expects is logged, and the others are reported', async (t) => {
   const warnings: object[] = []
   let onTouch: (names?: Iterable<string>) => void = () => {}
