@@ -31,7 +31,7 @@ function digestOf (bytes: Buffer): string {
 }
 
 /** Uploads blobs and a manifest, as `oras push` does; returns the manifest's digest. */
-async function push (host: string, reference: string, layers: ReadonlyArray<readonly [mediaType: string, bytes: Buffer, title?: string, isFolder?: boolean | undefined]>, artifactType = 'application/vnd.agentskills.skill.v1'): Promise<string> {
+async function push (host: string, reference: string, layers: ReadonlyArray<readonly [mediaType: string, bytes: Buffer, title?: string, isFolder?: boolean | undefined]>, artifactType = 'application/vnd.agentskills.skill.v1', configType = 'application/vnd.agentskills.skill.config.v1+json'): Promise<string> {
   const empty = Buffer.from('{}')
   for (const bytes of [empty, ...layers.map(([, bytes]) => bytes)]) {
     const { headers } = await fetch(`http://${host}/v2/team/skills/blobs/uploads/`, { method: 'POST' })
@@ -43,7 +43,7 @@ async function push (host: string, reference: string, layers: ReadonlyArray<read
     schemaVersion: 2,
     mediaType: 'application/vnd.oci.image.manifest.v1+json',
     artifactType,
-    config: { mediaType: 'application/vnd.agentskills.skill.config.v1+json', digest: digestOf(empty), size: empty.length },
+    config: { mediaType: configType, digest: digestOf(empty), size: empty.length },
     layers: layers.map(([mediaType, bytes, title, isFolder]) => ({ mediaType, digest: digestOf(bytes), size: bytes.length, ...title !== undefined && { annotations: { 'org.opencontainers.image.title': title, ...isFolder === true && { 'io.deis.oras.content.unpack': 'true' } } } }))
   })
 }
@@ -198,4 +198,27 @@ t.test('K85: an artifact without a layer that can be read, or with one that take
     t.match(status(), { state: 'stale', revision: `1@${first}`, error: { code } }, what)
   }
   t.strictSame(await skills.list(), ['a'])
+})
+
+t.test('K83: a later layer of an image replaces a file, and that of an artifact does not', { skip }, async (t) => {
+  const host = await startRegistry(t)
+  const { sources, skills, status } = await openSources(t, [sourceAt(`oci://${host}/team/skills:1`)])
+  const type = 'application/vnd.oci.image.layer.v1.tar+gzip'
+  const image = 'application/vnd.oci.image.config.v1+json'
+  const lower = await tarGzOf([['a/SKILL.md', skillText('a')], ['a/x.txt', 'x']])
+  const upper = await tarGzOf([['a/x.txt', 'replaced']])
+  await push(host, '1', [[type, lower], [type, upper]], undefined, image)
+  await sources.sync()
+  t.match(status(), { state: 'ok', skills: 1 }, JSON.stringify(status().error))
+  t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'replaced')
+  for (const [what, config, layers] of [
+    ['an artifact', undefined, [[type, lower], [type, upper]]],
+    ['layers with titles', image, [[type, lower, 'lower'], [type, upper, 'upper']]],
+    ['another casing', image, [[type, lower], [type, await tarGzOf([['a/X.txt', 'x']])]]],
+    ['twice in one layer', image, [[type, lower], [type, await tarGzOf([['a/x.txt', '1'], ['a/x.txt', '2']])]]]
+  ] satisfies ReadonlyArray<readonly [string, string | undefined, Parameters<typeof push>[2]]>) {
+    await push(host, '1', layers, undefined, config)
+    await sources.sync()
+    t.match(status(), { state: 'stale', error: { code: 'bad_archive', message: /there twice/ } }, what)
+  }
 })

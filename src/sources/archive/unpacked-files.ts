@@ -22,9 +22,10 @@ const MAX_RATIO = 200
 export class UnpackedFiles {
   readonly #folder: string
   readonly #signal: AbortSignal
-  readonly #entries: SourceEntry[] = []
+  /** By names that are equal where a file system tells no casing apart. */
+  readonly #entries = new Map<string, SourceEntry>()
   readonly #stored = new Map<string, string>()
-  readonly #names = new Set<string>()
+  #lower: ReadonlySet<SourceEntry> = new Set()
   #count = 0
   #packedBytes = 0
   #bytes = 0
@@ -40,9 +41,14 @@ export class UnpackedFiles {
     this.#packedBytes += bytes
   }
 
+  /** What follows lies upon what is there, and may replace its files. */
+  beginLayer (): void {
+    this.#lower = new Set(this.#entries.values())
+  }
+
   async addFile (name: string, content: Readable): Promise<void> {
     const path = this.#claim(name)
-    const stored = join(this.#folder, String(this.#entries.length))
+    const stored = join(this.#folder, String(this.#count))
     const hash = createHash('sha256')
     let size = 0
     const meter = new Transform({
@@ -59,7 +65,7 @@ export class UnpackedFiles {
     await pipeline(content, meter, createWriteStream(stored, { flags: 'wx', mode: 0o600 }), { signal: this.#signal })
     const id = hash.digest('hex')
     this.#stored.set(id, stored)
-    this.#entries.push({ path, kind: 'file', id, size })
+    this.#entries.set(keyOf(path), { path, kind: 'file', id, size })
   }
 
   /** Folders are not part of the state, but their names are checked and counted. */
@@ -76,7 +82,7 @@ export class UnpackedFiles {
       else if (segment !== '' && segment !== '.' && segment !== '..') segments.push(segment)
     }
     if (target.startsWith('/') || target.includes('\\') || target.includes('\0') || target === '') throw refused(name, 'leads out of the archive')
-    this.#entries.push({ path, kind: 'link', id: '', size: Buffer.byteLength(target), target })
+    this.#entries.set(keyOf(path), { path, kind: 'link', id: '', size: Buffer.byteLength(target), target })
   }
 
   /**
@@ -84,7 +90,7 @@ export class UnpackedFiles {
    * @param path the folder that is wanted: one that names the top folder, without another of its name in it, leaves it in
    */
   files (strip: boolean, path = ''): SourceFiles {
-    const own = withoutMacFiles(this.#entries)
+    const own = withoutMacFiles([...this.#entries.values()])
     const common = strip ? commonFolder(own) : ''
     const isNamed = `${path}/`.startsWith(common) && !own.some((entry) => `${entry.path}/`.startsWith(common + common))
     const prefix = isNamed ? '' : common
@@ -110,9 +116,8 @@ export class UnpackedFiles {
   /** Bad names are refused, not repaired: the author's files are published unchanged, or not at all. */
   #claim (name: string): string {
     const path = this.#check(name)
-    const key = path.normalize('NFC').toLowerCase()
-    if (this.#names.has(key)) throw refused(name, 'is there twice')
-    this.#names.add(key)
+    const there = this.#entries.get(keyOf(path))
+    if (there !== undefined && !(there.path === path && this.#lower.has(there))) throw refused(name, 'is there twice')
     return path
   }
 
@@ -135,6 +140,10 @@ export async function createUnpackedFiles (tmp: string, signal: AbortSignal): Pr
 
 export function refused (name: string, problem: string): SourceError {
   return new SourceError('bad_archive', `the archive is refused: ${quotePath(name)} ${problem}`)
+}
+
+function keyOf (path: string): string {
+  return path.normalize('NFC').toLowerCase()
 }
 
 /** Macs put the attributes of `X` into `._X` beside it, or into a folder of their own at the top. */

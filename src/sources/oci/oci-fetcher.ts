@@ -20,12 +20,16 @@ const TITLE = 'org.opencontainers.image.title'
 const UNPACK = 'io.deis.oras.content.unpack'
 /** How a layer of an image says that a file of a lower one is gone. */
 const WHITE_OUT = /(?:^|\/)\.wh\./
+/** The configuration of an image for containers. */
+const IMAGE_CONFIG = /^application\/vnd\.(?:oci\.image\.config|docker\.container\.image)\.v1\+json$/
 const TAR_LAYER = /[./+]tar(?:[.+](?:gzip|zstd))?$/
 
 interface Layer extends Descriptor {
   readonly mediaType: string
   readonly title: string | undefined
   readonly isPacked: boolean
+  /** Whether it lies upon the layers before it, as those of an image do. */
+  readonly isUpon: boolean
 }
 
 /**
@@ -50,6 +54,7 @@ export function createOciFetcher (source: OciSource, env: Environment): Fetcher 
         if (bytes > MAX_ARCHIVE_BYTES) throw new SourceError('too_large', `the artifact is larger than ${MAX_ARCHIVE_BYTES} bytes`)
         const blob = join(tmp, `layer-${index}`)
         await registry.saveBlob(layer, blob)
+        if (layer.isUpon) files.beginLayer()
         await unpackLayer(layer, blob, files, signal)
         await rm(blob)
       }
@@ -88,13 +93,15 @@ async function layersOf (registry: Registry, digest: string): Promise<Layer[]> {
   for (const entry of wanted) {
     const manifest = asObject(await registry.manifest(descriptorOf(entry).digest))
     if (manifest['manifests'] !== undefined) throw new SourceError('refused_tree', 'the artifact has an index in an index')
-    layers.push(...manifestLayers(manifest))
+    layers.push(...manifestLayers(manifest, wanted.length === 1))
   }
   return layers
 }
 
-function manifestLayers (manifest: JsonObject): Layer[] {
-  const { schemaVersion, layers } = manifest
+/** @param isAlone whether there is no other manifest, whose files would be replaced */
+function manifestLayers (manifest: JsonObject, isAlone = true): Layer[] {
+  const { schemaVersion, layers, config } = manifest
+  const isImage = isAlone && isJsonObject(config) && typeof config['mediaType'] === 'string' && IMAGE_CONFIG.test(config['mediaType'])
   if (schemaVersion !== 2 || !Array.isArray(layers)) throw new SourceError('bad_answer', 'the registry gives no manifest of schema 2')
   if (layers.length > MAX_LAYERS) throw new SourceError('too_large', `the artifact has more than ${MAX_LAYERS} layers`)
   return layers.map((layer) => {
@@ -102,7 +109,13 @@ function manifestLayers (manifest: JsonObject): Layer[] {
     if (value['urls'] !== undefined) throw new SourceError('refused_tree', 'the artifact has layers at other addresses')
     const { annotations, mediaType } = value
     const { [TITLE]: title, [UNPACK]: unpack } = isJsonObject(annotations) ? annotations : {}
-    return { ...descriptorOf(value), mediaType: typeof mediaType === 'string' ? mediaType : '', title: typeof title === 'string' ? title : undefined, isPacked: unpack === 'true' }
+    return {
+      ...descriptorOf(value),
+      mediaType: typeof mediaType === 'string' ? mediaType : '',
+      title: typeof title === 'string' ? title : undefined,
+      isPacked: unpack === 'true',
+      isUpon: isImage && title === undefined
+    }
   })
 }
 
