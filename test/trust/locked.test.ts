@@ -96,6 +96,31 @@ t.test('K95: a new lock is in force at once, for kept revisions too', async (t) 
   t.strictSame(await manager.list(), [])
 })
 
+t.test('K95: a skill that a new lock names can be read while others are still being checked', async (t) => {
+  const base = t.testdir(skills('demo', 'more'))
+  const pins = { demo: [await revisionOf(t, base, 'demo')], more: [await revisionOf(t, base, 'more')] }
+  const { policy, pin } = lockOf()
+  const events = new EventEmitter()
+  let isHeld = false
+  const disk = createFaultyDisk({
+    intercept: async (_, path) => {
+      if (!isHeld || !path.startsWith(join(base, 'more'))) return
+      events.emit('held')
+      await once(events, 'released')
+    }
+  })
+  const manager = await startManager(t, [base], { policy, disk })
+  t.strictSame(await manager.list(), [])
+  isHeld = true
+  const held = once(events, 'held')
+  pin(pins)
+  await held
+  t.match(await textOf(() => manager.readMainFile('demo', 'SKILL.md')), /Instructions of demo/)
+  isHeld = false
+  events.emit('released')
+  t.strictSame(await manager.list(), ['demo', 'more'])
+})
+
 t.test('K95: a list that is asked for after a change of the lock has no skill that the lock no longer names', async (t) => {
   const base = t.testdir(skills('a', 'b', 'c'))
   const pins = Object.fromEntries(await Promise.all(['a', 'b', 'c'].map(async (name) => [name, [await revisionOf(t, base, name)]] as const)))

@@ -262,10 +262,11 @@ export class LiveCatalog {
     return outcome ?? 'served'
   }
 
-  /** Checks the folder of a name that is not served; undefined when there is none, or it is refused. */
+  /** Checks the folder of a name that is not served yet; undefined when there is none, or it is refused. */
   async #loadWaiting (name: string): Promise<IndexedSkill | undefined> {
     const folder = this.#root.folders.get(name)
-    return folder === undefined || this.#admitted?.has(folder) !== false ? undefined : await this.#load(folder)
+    // One that was admitted a moment ago is put in place together with those after it.
+    return folder === undefined || this.#catalog.folders.get(name) === folder ? undefined : await this.#load(folder)
   }
 
   async #holdsAdmitted (skill: IndexedSkill): Promise<boolean> {
