@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { Links } from '../../src/access/links.ts'
-import { runCommandLine } from '../../src/cli/run.ts'
+import { runHere } from '../helper/command-line.ts'
 import { FILE_SCHEMAS, schemaDocument } from '../../scripts/tables.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
 import { installSkills } from '../helper/skills-client.ts'
@@ -116,9 +116,7 @@ t.test('K66: the official client installs what the link shows, and no more', asy
 const run = (...argv: readonly string[]) => runIn(process.cwd(), ...argv)
 
 async function runIn (cwd: string, ...argv: readonly string[]): Promise<{ readonly code: number | undefined, readonly out: string, readonly err: string }> {
-  let out = ''
-  let err = ''
-  const code = await runCommandLine(argv, { env: {}, cwd, print: (text) => { out += text } }, (text) => { err += text })
+  const { code, stdout: out, stderr: err } = await runHere(argv, { cwd })
   return { code, out, err }
 }
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { COMMANDS } from '../../src/cli/commands.ts'
-import { runCommandLine } from '../../src/cli/run.ts'
+import { runHere } from '../helper/command-line.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 
 interface Outcome {
@@ -18,10 +18,7 @@ interface Outcome {
 const run = (cwd: string, ...argv: readonly string[]): Promise<Outcome> => runWith({}, cwd, ...argv)
 
 async function runWith (env: Readonly<Record<string, string>>, cwd: string, ...argv: readonly string[]): Promise<Outcome> {
-  let stdout = ''
-  let stderr = ''
-  const code = await runCommandLine(argv, { env, cwd, print: (text) => { stdout += text } }, (text) => { stderr += text })
-  return { code, stdout, stderr }
+  return await runHere(argv, { env, cwd })
 }
 
 function world (t: Test): string {

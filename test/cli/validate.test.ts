@@ -5,7 +5,7 @@ import { Ajv } from 'ajv'
 import { applyPatch } from 'diff'
 import formats from 'ajv-formats'
 import fc from 'fast-check'
-import { runCommandLine } from '../../src/cli/run.ts'
+import { runHere } from '../helper/command-line.ts'
 import { parseSkillBytes } from '../../src/core/format/main-file.ts'
 import { diffOf, fixFile, fixText } from '../../src/validate/fix.ts'
 import { runProcess } from '../helper/process.ts'
@@ -13,9 +13,7 @@ import { skill, skills, skillText } from '../helper/skills.ts'
 import { checkTime } from '../helper/timing.ts'
 
 async function run (cwd: string, ...argv: readonly string[]): Promise<{ code: number | undefined, out: string, errors: string }> {
-  let out = ''
-  let errors = ''
-  const code = await runCommandLine(['validate', ...argv], { env: {}, cwd, print: (text) => { out += text } }, (text) => { errors += text })
+  const { code, stdout: out, stderr: errors } = await runHere(['validate', ...argv], { cwd })
   return { code, out, errors }
 }
 

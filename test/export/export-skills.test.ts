@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
+import { runHere } from '../helper/command-line.ts'
 import { exportSkills } from '../../src/export/export-skills.ts'
 import { hasProgram, startNginx } from '../helper/proxies.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
@@ -21,9 +22,7 @@ interface Listed {
 }
 
 async function exportTo (out: string, ...args: readonly string[]) {
-  let [stdout, stderr] = ['', '']
-  const code = await runCommandLine(['export', out, ...args], { env: {}, cwd: process.cwd(), print: (text) => { stdout += text } }, (text) => { stderr += text })
-  return { code, stdout, stderr }
+  return await runHere(['export', out, ...args])
 }
 
 /** The rules for caches that a host with a `_headers` file sends together for a path. */
@@ -211,11 +210,7 @@ t.test('K93: with an access file an export holds what one caller sees, with a tr
   const { privatePem, publicPem } = makeKeyPair()
   writeFileSync(join(cwd, 'acme.pem'), publicPem)
   for (const name of ['open', 'own']) await sign(join(cwd, 'skills', name), { privatePem })
-  const run = async (...args: readonly string[]) => {
-    let [stdout, stderr] = ['', '']
-    const code = await runCommandLine(['export', ...args], { env: {}, cwd, print: (text) => { stdout += text } }, (text) => { stderr += text })
-    return { code, stdout, stderr }
-  }
+  const run = async (...args: readonly string[]) => await runHere(['export', ...args], { cwd })
   const namesIn = (out: string) => readdirSync(join(cwd, out, '.well-known/agent-skills')).sort()
   writeFileSync(join(cwd, 'nobody.yaml'), 'rules: []\n')
   mkdirSync(join(cwd, 'empty'))

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { runCommandLine } from '../../src/cli/run.ts'
+import { runHere } from '../helper/command-line.ts'
 import { newSecret } from '../helper/guarded.ts'
 import { installSdk } from '../helper/otel.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
@@ -168,10 +168,8 @@ t.test('K70 K71 K72 K73: no token, secret link, cookie or file content is in log
 })
 
 /** What the command line says of settings that no service starts with; what a process makes of it is in test/server.test.ts. */
-async function refusal (env: Readonly<Record<string, string>>): Promise<{ readonly code: number | undefined, readonly stderr: string }> {
-  let stderr = ''
-  const code = await runCommandLine([], { env, cwd: process.cwd(), print: () => {} }, (text) => { stderr += text })
-  return { code, stderr }
+async function refusal (env: Readonly<Record<string, string>>) {
+  return await runHere([], { env })
 }
 
 /** A service with callers, all signals, and one skill. */

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { runCommandLine } from '../../src/cli/run.ts'
+import { runHere } from '../helper/command-line.ts'
 import { makeFolder } from '../../src/operator/make-folder.ts'
 
 t.test('a folder is made with those above it, and one that is there is left as it is', async (t) => {
@@ -23,8 +23,8 @@ t.test('a folder that the system refuses to make ends with an error, and names t
     [['sync', '--state-dir', '/proc/none', 'git+file:///none'], /^skillserve(?: \w+)?: .*\/proc\/none.*\(ENOENT, there is no such folder\).*\n$/],
     [['export', '/proc/none', 'skills'], /^skillserve(?: \w+)?: .*\/proc\/none.*\(ENOENT\).*\n$/]
   ] as const) {
-    let stderr = ''
-    t.equal(await runCommandLine(argv, { env: {}, cwd, print: () => {} }, (text) => { stderr += text }), 1)
+    const { code, stderr } = await runHere(argv, { cwd })
+    t.equal(code, 1)
     t.match(stderr, why)
   }
 })
