@@ -16,7 +16,9 @@ export function idleSettings ({ accessFile, auditLog, auditRequired, auditSalt, 
 
 /** Folders that links may lead into and that are not there. Network disks are not asked: they may never answer. */
 export async function missingLinkTargets ({ linkTargets = [] }: Config): Promise<string[]> {
-  const local = linkTargets.filter((folder) => !readNetworkMounts().touches(folder))
+  if (linkTargets.length === 0) return []
+  const mounts = readNetworkMounts()
+  const local = linkTargets.filter((folder) => !mounts.touches(folder))
   const areThere = await Promise.all(local.map(isFolder))
   return local.filter((_, index) => areThere[index] === false)
 }

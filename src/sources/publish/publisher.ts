@@ -191,10 +191,10 @@ export class Publisher implements Listing {
 
   /** Has those folders removed later that are not listed. */
   #retire (folders: ReadonlyMap<string, string>): void {
+    const gone = [...folders].filter(([name, digest]) => this.#listed.get(name) !== digest)
+    if (gone.length === 0) return
     const timer = setTimeout(() => { void this.#inTurn(() => this.#sweep(timer)) }, RETIRED_MS).unref()
-    for (const [name, digest] of folders) {
-      if (this.#listed.get(name) !== digest) this.#retired.set(digest, timer)
-    }
+    for (const [, digest] of gone) this.#retired.set(digest, timer)
   }
 
   async #sweep (timer: NodeJS.Timeout): Promise<void> {
