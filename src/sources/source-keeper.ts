@@ -222,10 +222,10 @@ export class SourceKeeper implements Keeper {
     const { path, leftOut = [] } = fetched
     const where = shortOf(fetched)
     this.#known = undefined
-    checkEntries(fetched.files.entries, where)
+    await checkEntries(fetched.files.entries, where)
     const { files, leftOut: packages } = layout === 'auto' || layout === 'tree' ? await expandPackages(fetched.files, tmp, signal) : { files: fetched.files, leftOut: [] }
-    if (files !== fetched.files) checkEntries(files.entries, where)
-    const tree = new SourceTree(files, path)
+    if (files !== fetched.files) await checkEntries(files.entries, where)
+    const tree = await SourceTree.of(files, path)
     if (path !== '' && !tree.isFolder('')) throw new SourceError('path_not_found', `${where} has no folder ${JSON.stringify(path)}`)
     const found = await findSkills(tree, { layout, name: path === '' ? name : path.split('/').at(-1) ?? name, ...include && { include }, ...exclude && { exclude } })
     const state = new KnownState(tree, { ...found, leftOut: [...leftOut, ...packages, ...found.leftOut] })

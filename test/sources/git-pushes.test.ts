@@ -144,7 +144,7 @@ t.test('K84: whatever a push changes, the state that follows from the changes is
     const before = changed(new Map(), first)
     const after = changed(before, second.map(([path, content]) => [typeof path === 'string' ? path : [...before.keys()].at(path) ?? 'a.txt', content]))
     const open = async (contents: Contents) => {
-      const tree = new SourceTree(filesOf(contents), base)
+      const tree = await SourceTree.of(filesOf(contents), base)
       return new KnownState(tree, await findSkills(tree, { layout, name: 'source' }))
     }
     const known = await open(before)

@@ -135,7 +135,7 @@ export class FolderPackages {
       const { folders, others } = await neighboursOf(tree, paths)
       const packages = paths.filter((path) => !folders.has(folderOfPackage(path))).map((path) => ({ path, read: () => tree.read(path, MAX_FILE_BYTES) }))
       const { files, leftOut } = await unpackPackages(packages, others, tmp, this.#signal)
-      return { room, fingerprint, tree: new SourceTree(files), leftOut, tmp }
+      return { room, fingerprint, tree: await SourceTree.of(files), leftOut, tmp }
     } catch (error) {
       await remove(tmp)
       throw error

@@ -1,3 +1,4 @@
+import { createSlicer } from '../../core/ground/async.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
 import { baseName, foldersAbove, PACKAGE } from '../../core/layout/walk-tree.ts'
@@ -37,7 +38,12 @@ export class KnownState {
   /** Records what clients cannot use, such as submodules: in skills, and beside them where a skill could be. */
   async findBrokenParts (): Promise<void> {
     const entries = new Set(this.tree.unresolved)
-    for (const { path } of this.#found.skills) for (const { entry } of this.tree.below(path)) entries.add(entry)
+    const yieldIfNeeded = createSlicer()
+    for (const { path } of this.#found.skills) {
+      for (const { entry } of this.tree.below(path)) entries.add(entry)
+      const pause = yieldIfNeeded()
+      if (pause !== undefined) await pause
+    }
     this.#leftOut = [...this.#leftOut, ...await brokenParts(this.tree.files, entries)]
   }
 
@@ -54,7 +60,7 @@ export class KnownState {
       for (const name of own) names.add(name)
     }
     const entries = changes.flatMap(({ entry }) => entry ?? [])
-    checkEntries(entries, where)
+    await checkEntries(entries, where)
     this.tree.update(files, changes)
     // A folder that is a skill without a main file ends with its last file.
     if (this.#found.skills.some(({ name, path }) => names.has(name) && !this.tree.isFolder(path))) return undefined

@@ -79,7 +79,7 @@ export async function unpackPackages (packages: readonly PackageFile[], taken: R
     const size = placed.reduce((sum, { size }) => sum + size, 0)
     const by = places.get(place)
     if (unpacked?.entries.some(({ path }) => isMainFile(path)) === false) await remove(folder)
-    else if (unpacked === undefined || taken.has(place) || !isPublishable(placed)) await leaveOut(folder, { path, reason: 'bad_package' })
+    else if (unpacked === undefined || taken.has(place) || !await isPublishable(placed)) await leaveOut(folder, { path, reason: 'bad_package' })
     else if (by !== undefined) await leaveOut(folder, { path, reason: 'shadowed', by })
     else if (bytes + size > MAX_PUBLISHED_BYTES || taken.size + owners.size + placed.length > MAX_ENTRIES) await leaveOut(folder, { path, reason: 'bound_reached' })
     else {
@@ -134,9 +134,9 @@ async function unpackIfGood (bytes: Buffer, folder: string, signal: AbortSignal)
   }
 }
 
-function isPublishable (entries: readonly SourceEntry[]): boolean {
+async function isPublishable (entries: readonly SourceEntry[]): Promise<boolean> {
   try {
-    checkEntries(entries, 'the package')
+    await checkEntries(entries, 'the package')
     return !entries.some((entry) => isUnwritable({ path: entry.path, entry }))
   } catch {
     return false

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FoundSkill } from '../../core/layout/layout.ts'
+import { createSlicer } from '../../core/ground/async.ts'
 import { compareCodePoints } from '../../core/ground/text.ts'
 import { SourceError } from '../source-error.ts'
 import { MAX_FILE_BYTES, MAX_NAME_BYTES, MAX_PUBLISHED_BYTES } from './limits.ts'
@@ -38,7 +39,8 @@ interface PlanOptions {
  * What will be published.
  * @throws SourceError for what no disk can hold, or what is too large
  */
-export function planOf (tree: SourceTree, found: readonly FoundSkill[], before: Known, { only, prefix, where }: PlanOptions): Plan {
+export async function planOf (tree: SourceTree, found: readonly FoundSkill[], before: Known, { only, prefix, where }: PlanOptions): Promise<Plan> {
+  const yieldIfNeeded = createSlicer()
   const listed = only === undefined ? new Map<string, string>() : new Map(before.listed)
   const sizes = only === undefined ? new Map<string, number>() : new Map(before.sizes)
   const skills: SkillToWrite[] = []
@@ -54,6 +56,8 @@ export function planOf (tree: SourceTree, found: readonly FoundSkill[], before: 
     const digest = digestOf(name, files)
     listed.set(name, digest)
     skills.push({ digest, name, files })
+    const pause = yieldIfNeeded()
+    if (pause !== undefined) await pause
   }
   if ([...sizes.values()].reduce((sum, size) => sum + size, 0) > MAX_PUBLISHED_BYTES) throw new SourceError('too_large', `${where} is refused: its skills are larger than ${MAX_PUBLISHED_BYTES} bytes together`)
   return { listed, sizes, skills }

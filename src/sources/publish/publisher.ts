@@ -129,7 +129,7 @@ export class Publisher implements Listing {
     return await this.#inTurn(async () => {
       const { only, state, signal, confirm, approve } = options
       const before = this.#listed
-      const { listed, sizes, skills } = planOf(tree, found, { listed: before, sizes: this.#sizes }, options)
+      const { listed, sizes, skills } = await planOf(tree, found, { listed: before, sizes: this.#sizes }, options)
       const others = [...listed].filter(([name, digest]) => before.get(name) !== digest)
       try {
         await this.#confirm()

@@ -1,4 +1,5 @@
 import { posix } from 'node:path'
+import { createSlicer } from '../../core/ground/async.ts'
 import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
 import type { SourceEntry, SourceFiles } from './source-tree.ts'
@@ -22,11 +23,14 @@ export function summaryOf ({ layout, places, leftOut }: FoundSkills): LayoutRepo
 /** Submodules, links out of the source, and files that are kept elsewhere: a client would read something else, or nothing. */
 export async function brokenParts (files: SourceFiles, entries: Iterable<SourceEntry>): Promise<LeftOut[]> {
   const found: LeftOut[] = []
+  const yieldIfNeeded = createSlicer()
   for (const entry of entries) {
     if (entry.kind === 'submodule') found.push({ path: entry.path, reason: 'submodule' })
     else if (entry.kind === 'link' && leadsOut(entry)) found.push({ path: entry.path, reason: 'link_outside' })
     else if (entry.kind === 'file' && entry.size > 100 && entry.size < 200 && /\.(?:png|jpe?g|gif|pdf|zip|bin|mp4|ttf|otf|pptx|docx|xlsx|onnx|safetensors|psd|webp)$/i.test(entry.path) &&
       (await files.read(entry)).subarray(0, LFS_POINTER.length).toString() === LFS_POINTER) found.push({ path: entry.path, reason: 'lfs_pointer' })
+    const pause = yieldIfNeeded()
+    if (pause !== undefined) await pause
   }
   return found
 }

@@ -1,5 +1,6 @@
 import { posix } from 'node:path'
 import type { LayoutTree, TreeEntry } from '../../core/layout/layout.ts'
+import { createSlicer } from '../../core/ground/async.ts'
 import { compareCodePoints } from '../../core/ground/text.ts'
 import { foldersAbove } from '../../core/layout/walk-tree.ts'
 import { SourceError } from '../source-error.ts'
@@ -47,18 +48,23 @@ type Folder = Map<string, Node>
  * @param where names the state in the sentence
  * @throws SourceError
  */
-export function checkEntries (entries: readonly SourceEntry[], where: string): void {
+export async function checkEntries (entries: readonly SourceEntry[], where: string): Promise<void> {
   if (entries.length > MAX_ENTRIES) throw new SourceError('too_large', `${where} has more than ${MAX_ENTRIES} files`)
   const names = new Set<string>()
+  const yieldIfNeeded = createSlicer()
   for (const { path } of entries) {
     const problem = problemOf(path)
     if (problem !== undefined) throw new SourceError('refused_tree', `${where} is refused: ${quotePath(path)} ${problem}`)
     if (names.has(path)) throw new SourceError('refused_tree', `${where} is refused: ${quotePath(path)} is there twice`)
     names.add(path)
+    const pause = yieldIfNeeded()
+    if (pause !== undefined) await pause
   }
   for (const { path } of entries) {
     const both = foldersAbove(path).find((folder) => names.has(folder))
     if (both !== undefined) throw new SourceError('refused_tree', `${where} is refused: ${quotePath(both)} is a file and a folder`)
+    const pause = yieldIfNeeded()
+    if (pause !== undefined) await pause
   }
 }
 
@@ -85,11 +91,21 @@ export class SourceTree implements LayoutTree {
   readonly #unresolved = new Set<SourceEntry>()
   readonly #readPaths = new Set<string>()
 
-  /** @param base the folder that is the top; '' for all */
-  constructor (files: SourceFiles, base = '') {
+  private constructor (files: SourceFiles, base: string) {
     this.#files = files
     this.#base = base
-    for (const entry of files.entries) this.#put(entry)
+  }
+
+  /** @param base the folder that is the top; '' for all */
+  static async of (files: SourceFiles, base = ''): Promise<SourceTree> {
+    const tree = new SourceTree(files, base)
+    const yieldIfNeeded = createSlicer()
+    for (const entry of files.entries) {
+      tree.#put(entry)
+      const pause = yieldIfNeeded()
+      if (pause !== undefined) await pause
+    }
+    return tree
   }
 
   get files (): SourceFiles {

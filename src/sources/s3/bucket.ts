@@ -62,8 +62,9 @@ export class Bucket {
       if (token !== undefined && (tokens.has(token) || tokens.size === MAX_PAGES)) throw new SourceError('bad_answer', 'the service does not go on with its listing')
       if (token !== undefined) tokens.add(token)
     } while (token !== undefined)
-    if (new Set(objects.map(({ key }) => key)).size < objects.length) throw new SourceError('bad_answer', 'the service lists an object twice')
-    return objects.sort((a, b) => a.key < b.key ? -1 : a.key > b.key ? 1 : 0)
+    objects.sort((a, b) => a.key < b.key ? -1 : a.key > b.key ? 1 : 0)
+    if (objects.some(({ key }, index) => key === objects[index + 1]?.key)) throw new SourceError('bad_answer', 'the service lists an object twice')
+    return objects
   }
 
   /** The bytes of an object in the state that was listed. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import type { Environment } from '../../operator/setting.ts'
 import type { LeftOut } from '../../core/layout/layout.ts'
+import { createSlicer } from '../../core/ground/async.ts'
 import { foldersAbove } from '../../core/layout/walk-tree.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { MAX_FILE_BYTES, MAX_NAME_BYTES } from '../publish/limits.ts'
@@ -33,9 +34,9 @@ export function createS3Fetcher (source: S3Source, env: Environment): Fetcher {
       const marker = markerKey === undefined ? undefined : await bucket.changedTag(markerKey, known?.['marker'])
       if (markerKey !== undefined && marker === undefined) return undefined
       const objects = (await bucket.list(prefix)).filter(({ key }) => key !== markerKey)
-      const revision = revisionOf(objects)
+      const revision = await revisionOf(objects)
       if (known?.['revision'] === revision && known['marker'] === marker) return undefined
-      const { entries, leftOut, byPath } = toEntries(objects, prefix.length)
+      const { entries, leftOut, byPath } = await toEntries(objects, prefix.length)
       return {
         revision,
         memory: { revision, ...marker !== undefined && { marker } },
@@ -43,7 +44,7 @@ export function createS3Fetcher (source: S3Source, env: Environment): Fetcher {
         leftOut,
         // A listing may be half of a state, during an upload, or cut by a service: everything listed must still be there afterwards.
         async confirm () {
-          const isStill = markerKey === undefined ? revisionOf(await bucket.list(prefix)) === revision : await bucket.changedTag(markerKey, marker) === undefined
+          const isStill = markerKey === undefined ? await revisionOf(await bucket.list(prefix)) === revision : await bucket.changedTag(markerKey, marker) === undefined
           if (!isStill) throw new SourceError('changing', 'the bucket changed while it was read')
         },
         files: {
@@ -68,18 +69,26 @@ function objectOf (byPath: ReadonlyMap<string, StoredObject>, { path }: SourceEn
 }
 
 /** The same for the same listing, on each replica. */
-function revisionOf (objects: readonly StoredObject[]): string {
+async function revisionOf (objects: readonly StoredObject[]): Promise<string> {
+  const yieldIfNeeded = createSlicer()
   const hash = createHash('sha256')
-  for (const { key, etag, size } of objects) hash.update(`${key}\0${etag}\0${size}\0`)
+  for (const { key, etag, size } of objects) {
+    hash.update(`${key}\0${etag}\0${size}\0`)
+    const pause = yieldIfNeeded()
+    if (pause !== undefined) await pause
+  }
   return `sha256:${hash.digest('hex')}`
 }
 
 /** Keys are any text, of any size: those that no file system holds, and objects that are too large, are left out one by one. */
-function toEntries (objects: readonly StoredObject[], prefixLength: number): { entries: SourceEntry[], leftOut: LeftOut[], byPath: Map<string, StoredObject> } {
+async function toEntries (objects: readonly StoredObject[], prefixLength: number): Promise<{ entries: SourceEntry[], leftOut: LeftOut[], byPath: Map<string, StoredObject> }> {
+  const yieldIfNeeded = createSlicer()
   const leftOut: LeftOut[] = []
   const byPath = new Map<string, StoredObject>()
   const folders = new Set<string>()
   for (const object of objects) {
+    const pause = yieldIfNeeded()
+    if (pause !== undefined) await pause
     const path = object.key.slice(prefixLength)
     // A marker for an empty folder.
     if (path === '' || (path.endsWith('/') && object.size === 0)) continue
@@ -92,12 +101,14 @@ function toEntries (objects: readonly StoredObject[], prefixLength: number): { e
     byPath.set(path, object)
     for (const folder of foldersAbove(path)) folders.add(folder)
   }
-  for (const path of byPath.keys()) {
-    if (!folders.has(path)) continue
-    byPath.delete(path)
-    leftOut.push({ path, reason: 'unsafe_name' })
+  const entries: SourceEntry[] = []
+  for (const [path, { etag, size }] of byPath) {
+    if (folders.has(path)) leftOut.push({ path, reason: 'unsafe_name' })
+    else entries.push({ path, kind: 'file', id: `${etag}-${size}`, size })
+    const pause = yieldIfNeeded()
+    if (pause !== undefined) await pause
   }
-  return { leftOut, byPath, entries: [...byPath].map(([path, { etag, size }]) => ({ path, kind: 'file', id: `${etag}-${size}`, size })) }
+  return { entries, leftOut, byPath }
 }
 
 async function forEachLimited<T> (items: Iterable<T>, use: (item: T) => Promise<void>): Promise<void> {

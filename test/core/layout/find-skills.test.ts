@@ -5,14 +5,14 @@ import { type SourceEntry, SourceTree } from '../../../src/sources/publish/sourc
 import { skillText } from '../../helper/skills.ts'
 
 /** A tree of files by path; a text that begins with `->` is a link. */
-function treeOf (files: Readonly<Record<string, string>>): SourceTree {
+async function treeOf (files: Readonly<Record<string, string>>): Promise<SourceTree> {
   const entries = Object.entries(files).map(([path, text]): SourceEntry =>
     text.startsWith('->') ? { path, kind: 'link', id: '', size: 1, target: text.slice(2) } : { path, kind: 'file', id: path, size: text.length })
-  return new SourceTree({ entries, write: async () => {}, read: async ({ path }) => Buffer.from(files[path] ?? '') })
+  return await SourceTree.of({ entries, write: async () => {}, read: async ({ path }) => Buffer.from(files[path] ?? '') })
 }
 
 async function find (files: Readonly<Record<string, string>>, options: Partial<LayoutOptions> = {}): Promise<FoundSkills> {
-  return await findSkills(treeOf(files), { layout: 'auto', name: 'repo', ...options })
+  return await findSkills(await treeOf(files), { layout: 'auto', name: 'repo', ...options })
 }
 
 function skillsAt (...paths: readonly string[]): Record<string, string> {
