@@ -1,6 +1,6 @@
 import type { Environment } from '../operator/setting.ts'
 import { DiskGuard } from '../core/disk/network/guard.ts'
-import { createWideQueue } from '../core/ground/async.ts'
+import { createQueue } from '../core/ground/async.ts'
 import { type CoreLog, SILENT } from '../core/ground/log.ts'
 import { distinctNames } from '../core/ground/text.ts'
 import type { RootOptions } from '../core/roots/root.ts'
@@ -103,7 +103,7 @@ export async function createSources ({ sources, stateDir, otherNames, env, log =
   const keepers: Keeper[] = []
   const approval: Approval = {}
   try {
-    const inTurn = createWideQueue(MAX_FETCHES)
+    const inTurn = createQueue(MAX_FETCHES)
     const folders = new Set<string>()
     const programs = new Set<string>()
     // Those that came from addresses may be equal.

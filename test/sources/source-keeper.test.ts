@@ -4,7 +4,7 @@ import { mock } from 'node:test'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { createQueue, createWideQueue } from '../../src/core/ground/async.ts'
+import { createQueue } from '../../src/core/ground/async.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../../src/sources/fetcher.ts'
 import type { SourceFiles } from '../../src/sources/publish/source-tree.ts'
 import { Schedule } from '../../src/sources/schedule.ts'
@@ -166,7 +166,7 @@ t.test('K84: a hook that comes during a check is followed by another one, as soo
 })
 
 t.test('K84: sources that share a folder take one place among the fetches, and a fetch that waits for another one is not under way', async (t) => {
-  const [inTurn, shared] = [createWideQueue(2), createQueue()]
+  const [inTurn, shared] = [createQueue(2), createQueue()]
   const begun: string[] = []
   let endSlow = (): void => {}
   const slow = new Promise<void>((resolve) => { endSlow = resolve })

@@ -50,18 +50,11 @@ export class Lazy<T> {
 
 export type Queue = <T>(job: () => Promise<T>) => Promise<T>
 
-/** Makes a queue: a job that is put into it begins when all before it have ended, one way or the other. */
-export function createQueue (): Queue {
-  let last: Promise<unknown> = Promise.resolve()
-  return (job) => {
-    const result = last.then(job)
-    last = result.catch(() => {})
-    return result
-  }
-}
-
-/** Makes a queue of which several jobs may run at the same time: one begins when one of them has ended. */
-export function createWideQueue (width: number): Queue {
+/**
+ * Makes a queue: jobs begin in the order in which they come, each when one before it has ended, one way or the other.
+ * @param width how many jobs may run at the same time
+ */
+export function createQueue (width = 1): Queue {
   const waiting: Array<() => void> = []
   let free = width
   return async (job) => {

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
-import { coalesce, createQueue, createSlicer, createWideQueue, Lazy } from '../../../src/core/ground/async.ts'
+import { coalesce, createQueue, createSlicer, Lazy } from '../../../src/core/ground/async.ts'
 
 function deferred () {
   let resolve = () => {}
@@ -126,7 +126,7 @@ t.test('jobs in a queue begin in order, each when the one before has ended, howe
 })
 
 t.test('of a wide queue so many jobs run at the same time, and one that takes long holds back none but itself', async (t) => {
-  const queue = createWideQueue(2)
+  const queue = createQueue(2)
   const events: string[] = []
   let endSlow = (): void => {}
   const slow = new Promise<void>((resolve) => { endSlow = resolve })
