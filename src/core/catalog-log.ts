@@ -103,11 +103,7 @@ export class CatalogLog {
     if (skill === undefined || skill.valid === !this.#invalid.has(name)) return
     if (skill.valid) this.#invalid.delete(name)
     else this.#invalid.add(name)
-    if (this.#lines++ >= MAX_SKILL_LINES) {
-      this.#unlogged[skill.valid ? 'valid' : 'invalid']++
-      return
-    }
-    this.#timer ??= setTimeout(() => { this.#endLines() }, LINES_MS).unref()
+    if (!this.#takeLine(skill.valid ? 'valid' : 'invalid')) return
     const { skillPath: path } = skill.metadata
     if (skill.valid) {
       this.#log.info({ skill: name, path }, 'a skill is valid again')
@@ -118,14 +114,18 @@ export class CatalogLog {
   }
 
   #onVerdict ({ folder: { name, path }, root, verdict: { isServed, report: { signer }, findings: [reason] } }: GateChange): void {
-    if (this.#lines++ >= MAX_SKILL_LINES) {
-      this.#unlogged[isServed ? 'served' : 'quarantined']++
-      return
-    }
-    this.#timer ??= setTimeout(() => { this.#endLines() }, LINES_MS).unref()
+    if (!this.#takeLine(isServed ? 'served' : 'quarantined')) return
     const fields = { skill: name, path, root, ...signer !== null && { signer } }
     if (isServed) this.#log.info(fields, 'a skill is served: it has passed its check')
     else this.#log.warn({ ...fields, code: reason?.code, problem: reason?.message }, 'a skill is quarantined: it is not served')
+  }
+
+  /** Whether there is a line for one more skill. Otherwise it is counted. */
+  #takeLine (kind: keyof typeof NONE): boolean {
+    this.#timer ??= setTimeout(() => { this.#endLines() }, LINES_MS).unref()
+    if (this.#lines++ < MAX_SKILL_LINES) return true
+    this.#unlogged[kind]++
+    return false
   }
 
   #endLines (): void {

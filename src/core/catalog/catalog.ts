@@ -115,7 +115,7 @@ export class Catalog {
     const added = differing.filter((name) => !this.folders.has(name))
     const removed = new Set(differing.filter((name) => !folders.has(name)))
     if (added.length + removed.size === 0) return new Catalog({ generation: this.generation + 1, folders, names: this.#names, skills: this.#skills })
-    const list = withNames(this.names, added, removed)
+    const list = this.names.filter((name) => !removed.has(name)).concat(added).sort(compareCodePoints)
     const names = { list, positions: new Map(list.map((name, position) => [name, position])) }
     return new Catalog({ generation: this.generation + 1, folders, names, skills: list.map((name) => this.get(name)) })
   }
@@ -126,7 +126,11 @@ export class Catalog {
    */
   withSkills (read: readonly IndexedSkill[], isVisible: boolean): Catalog {
     const { folders } = this
-    const skills = this.#with(read.map((skill) => [skill.name, skill]))
+    const skills = [...this.#skills]
+    for (const skill of read) {
+      const position = this.#names.positions.get(skill.name)
+      if (position !== undefined) skills[position] = skill
+    }
     const next = new Catalog({ generation: this.generation + (isVisible ? 1 : 0), folders, names: this.#names, skills })
     next.#available = isVisible ? this.#available && withRead(this.#available, read) : this.#available
     return next
@@ -156,15 +160,6 @@ export class Catalog {
   #indexed (): IndexedSkill[] {
     return this.#skills.filter((skill) => skill !== undefined)
   }
-
-  #with (entries: ReadonlyArray<readonly [name: string, skill: IndexedSkill | undefined]>): ReadonlyArray<IndexedSkill | undefined> {
-    const skills = [...this.#skills]
-    for (const [name, skill] of entries) {
-      const position = this.#names.positions.get(name)
-      if (position !== undefined) skills[position] = skill
-    }
-    return skills
-  }
 }
 
 /** A change of one skill does not go through the memory of 10,000 others. */
@@ -178,23 +173,6 @@ function withRead (before: Available, read: readonly IndexedSkill[]): Available 
     metadata.splice(position, replaced, ...skill.valid ? [skill.metadata] : [])
   }
   return { skills, metadata }
-}
-
-/** Sorted names, with some more and without others. */
-function withNames (names: readonly string[], added: readonly string[], removed: ReadonlySet<string>): readonly string[] {
-  if (added.length === 0 && removed.size === 0) return names
-  const kept = names.filter((name) => !removed.has(name))
-  const more = added.toSorted(compareCodePoints)
-  const merged: string[] = []
-  let next = 0
-  for (const name of kept) {
-    for (let other = more[next]; other !== undefined && compareCodePoints(other, name) < 0; other = more[next]) {
-      merged.push(other)
-      next++
-    }
-    merged.push(name)
-  }
-  return [...merged, ...more.slice(next)]
 }
 
 export function isSameOnDisk (a: IndexedSkill, b: IndexedSkill): boolean {

@@ -95,7 +95,7 @@ export class SkillArchive {
       offset = next
     }
 
-    const directory = { offset, size: 0 }
+    const directory = offset
     let local = 0
     for (const file of this.#files) {
       yield within(centralHeader(file, local), offset)
@@ -103,8 +103,7 @@ export class SkillArchive {
       local += localSize(file)
       await yieldIfNeeded()
     }
-    directory.size = offset - directory.offset
-    yield within(endOfArchive(this.#files.length, directory), offset)
+    yield within(endOfArchive(this.#files.length, { offset: directory, size: offset - directory }), offset)
   }
 
   async * #content (file: ArchivedFile, first: number, last: number): AsyncGenerator<Buffer> {
