@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { createQueue, createTurnstile, type Queue } from '../ground/async.ts'
+import { createQueues, createTurnstile, type Queue } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import type { PathFilter } from '../disk/hidden.ts'
 import { holds } from '../disk/observed.ts'
@@ -84,8 +84,9 @@ export class FileStore {
   readonly #blocks = new LRUCache<string, Buffer>({ maxSize: BLOCK_CACHE_BYTES, sizeCalculation: ({ length }) => length + 1 })
   /** Checksums that are being computed: whoever needs them meanwhile waits. */
   readonly #hashing = new Map<string, Promise<FileChecksums>>()
-  /** Large files are read one after the other: many at a time would fill the memory. */
-  readonly #queues = new WeakMap<Disk, Queue>()
+  /** Large files are read one after the other: many at a time would fill the memory. Main files do not wait for larger ones. */
+  readonly #queueOf = createQueues<Disk>()
+  readonly #largeQueueOf = createQueues<Disk>()
   /** One piece of one large file in each turn of the event loop, in the order of their asking: none holds up another. */
   readonly #pause = createTurnstile()
   #readCount = 0
@@ -216,14 +217,16 @@ export class FileStore {
 
   async #readNow (place: FilePlace, limit: number, isKept: boolean): Promise<ReadFile> {
     const opening = await this.#open(place)
-    if (opening.file.stats.size <= MAX_BUFFERED_FILE_BYTES) return await this.#take(place, opening, limit, isKept)
+    const { size } = opening.file.stats
+    if (size <= MAX_BUFFERED_FILE_BYTES) return await this.#take(place, opening, limit, isKept)
     // Closed while it waits: a thousand others may wait with it.
     await opening.file.close()
-    const size = Number(opening.file.stats.size)
-    const enter = this.#queueOf(place.disk)
+    if (size > limit) throw new RefusedError('too_large', undefined, size)
     const read = async () => await this.#take(place, await this.#open(place), limit, isKept)
-    // What is read for the index or for a check is no answer.
-    return await (isKept && size > MAX_MAIN_FILE_BYTES && size <= limit ? this.#readForAnswer(size, enter, read) : enter(read))
+    if (size <= MAX_MAIN_FILE_BYTES) return await this.#queueOf(place.disk)(read)
+    const enter = this.#largeQueueOf(place.disk)
+    // What is read for a check is no answer.
+    return await (isKept ? this.#readForAnswer(Number(size), enter, read) : enter(read))
   }
 
   /** Refuses what would wait behind many others, or find no room for its answer. */
@@ -278,12 +281,6 @@ export class FileStore {
     } finally {
       await file.close()
     }
-  }
-
-  #queueOf (disk: Disk): Queue {
-    let queue = this.#queues.get(disk)
-    if (queue === undefined) this.#queues.set(disk, queue = createQueue())
-    return queue
   }
 }
 

@@ -70,6 +70,16 @@ export function createQueue (width = 1): Queue {
   }
 }
 
+/** A queue for each key, made when it is first asked for. */
+export function createQueues<Key extends object> (): (key: Key) => Queue {
+  const queues = new WeakMap<Key, Queue>()
+  return (key) => {
+    let queue = queues.get(key)
+    if (queue === undefined) queues.set(key, queue = createQueue())
+    return queue
+  }
+}
+
 /** When sliced work began in the present turn of the event loop; 0 before it does. */
 let turnStart = 0
 

@@ -182,3 +182,24 @@ t.test('K56: answers with large files that would wait behind many others are ref
   t.strictSame(new Set(await Promise.all(first)), new Set([MAX_MAIN_FILE_BYTES + 1]))
   t.equal(await read(), MAX_MAIN_FILE_BYTES + 1, 'those that have ended count no more')
 })
+
+t.test('K21: a file that is too large is refused at once, however many large ones are being read', async (t) => {
+  let makeRoom = (_hasRoom: boolean) => {}
+  const room = new Promise<boolean>((resolve) => { makeRoom = resolve })
+  const { store, place } = await createStore(t, { 'large.txt': 'x'.repeat(MAX_MAIN_FILE_BYTES + 1), 'larger.txt': 'x'.repeat(MAX_MAIN_FILE_BYTES + 2) }, HOUR_MS, undefined, () => room)
+  const first = store.read(place('large.txt'), MAX_MAIN_FILE_BYTES + 1)
+  const refused = await store.read(place('larger.txt'), MAX_MAIN_FILE_BYTES + 1).catch((error: unknown) => error)
+  t.match(refused, { refusal: 'too_large', size: BigInt(MAX_MAIN_FILE_BYTES + 2) })
+  makeRoom(true)
+  t.equal((await first).content.bytes.length, MAX_MAIN_FILE_BYTES + 1)
+})
+
+t.test('K16: a main file of 1 MiB does not wait for larger files that are being read', async (t) => {
+  let makeRoom = (_hasRoom: boolean) => {}
+  const room = new Promise<boolean>((resolve) => { makeRoom = resolve })
+  const { store, place } = await createStore(t, { 'large.txt': 'x'.repeat(MAX_MAIN_FILE_BYTES + 1), 'main.md': 'x'.repeat(MAX_MAIN_FILE_BYTES) }, HOUR_MS, undefined, () => room)
+  const first = store.read(place('large.txt'), 2 * MAX_MAIN_FILE_BYTES)
+  t.equal((await store.read(place('main.md'), MAX_MAIN_FILE_BYTES)).content.bytes.length, MAX_MAIN_FILE_BYTES)
+  makeRoom(true)
+  t.equal((await first).content.bytes.length, MAX_MAIN_FILE_BYTES + 1)
+})
