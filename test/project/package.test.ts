@@ -17,10 +17,11 @@ const LINK = /\]\(([^)\s#]+)[^)\s]*\)/g
 
 interface Package {
   readonly bin: { readonly skillserve: string }
+  readonly exports: { readonly '.': { readonly types: string, readonly default: string } }
   scripts: Record<string, string>
 }
 
-/** A copy of the project before its first build. Its build takes the code from here, which was built before. */
+/** A copy of the project before its first build. Its build takes the code from here, which was built before; writing types takes as long as many tests. */
 function unbuiltClone (t: Test): string {
   const clone = join(t.testdir({}), 'clone')
   for (const name of readdirSync(ROOT)) {
@@ -28,6 +29,7 @@ function unbuiltClone (t: Test): string {
   }
   const manifest = JSON.parse(readFileSync(join(clone, 'package.json'), 'utf8')) as Package
   manifest.scripts['build'] = `cp -R '${ROOT}dist' dist`
+  manifest.scripts['types'] = 'touch dist/index.d.ts'
   writeFileSync(join(clone, 'package.json'), JSON.stringify(manifest))
   return clone
 }
@@ -65,6 +67,11 @@ t.test('K1: what npm packs in an unbuilt clone is the whole product', async (t) 
     for (const path of ['/skills/weather', '/catalog/weather', '/agent/tools', '/openapi.json']) await get(path)
     t.match(service.log()[0], { path: join(folder, 'skills'), msg: /the example skills of the package/ })
     t.equal((await service.stop()).code, 0)
+  })
+
+  t.test('a library is in it, with its types', (t) => {
+    for (const file of Object.values(manifest.exports['.'])) t.ok(existsSync(join(folder, file)), file)
+    t.end()
   })
 
   t.test('without the optional package that a setting needs, one line says so', (t) => {

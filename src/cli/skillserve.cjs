@@ -6,10 +6,10 @@
 const OLDEST_MAJOR = 20
 const OLDEST_MINOR = 19
 
-const version = process.versions.node.split('.').map(Number) as [number, number]
+const version = process.versions.node.split('.').map(Number)
 if (version[0] < OLDEST_MAJOR || (version[0] === OLDEST_MAJOR && version[1] < OLDEST_MINOR)) {
   process.stderr.write('skillserve: Node ' + OLDEST_MAJOR + '.' + OLDEST_MINOR + ' or later is needed, this is ' + process.versions.node + '\n')
   process.exitCode = 1
 } else {
-  void import('./main.ts')
+  void import('./main.js')
 }
