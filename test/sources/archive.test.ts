@@ -216,6 +216,8 @@ t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is
     [await tarGzOf([main, ['a/d/x', { type: 'character-device' }]]), /is a character-device/],
     [gzipSync((await tarOf([main, ['b/SKILL.md', skillText('b')]])).subarray(0, 1_024)), /ends before its end/],
     [gzipSync(Buffer.concat([...Array.from({ length: 50_001 }, () => folder), await tarOf([main])])), /more than 50000 files and folders/],
+    [await tarGzOf([main, [`a/${'n'.repeat(1_023)}`, 'x'], ['../up.txt', 'x']]), /"a\/n{118}…" is longer than 1024 bytes/],
+    [await tarGzOf([main, ['a/l', { type: 'symlink', linkname: 'n'.repeat(4_096) }], ['../up.txt', 'x']]), /"a\/l" is a link of more than 4095 bytes/],
     [await tarGzOf([main, ['a\\b', { type: 'directory' }]]), /no relative path/],
     [twoNames, /is another file in the header of its bytes/],
     [zipOf([{ name: 'a/SKILL.md', bytes: Buffer.from(main[1]) }, { name: 'a/d/', bytes: Buffer.from('hidden') }]), /a folder with bytes/],

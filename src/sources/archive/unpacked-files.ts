@@ -6,7 +6,7 @@ import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { baseName, foldersAbove } from '../../core/layout/walk-tree.ts'
 import { withoutEndSlashes } from '../../core/ground/text.ts'
-import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../publish/limits.ts'
+import { MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_PATH_BYTES, MAX_PUBLISHED_BYTES } from '../publish/limits.ts'
 import { SourceError } from '../source-error.ts'
 import { quotePath, type SourceEntry, type SourceFiles } from '../publish/source-tree.ts'
 
@@ -76,6 +76,7 @@ export class UnpackedFiles {
 
   addLink (name: string, target: string): void {
     const path = this.#claim(name)
+    if (Buffer.byteLength(target) > MAX_LINK_BYTES) throw refused(name, `is a link of more than ${MAX_LINK_BYTES} bytes`)
     const segments = path.split('/').slice(0, -1)
     for (const segment of target.split('/')) {
       if (segment === '..' && segments.pop() === undefined) throw refused(name, 'leads out of the archive')
@@ -124,6 +125,8 @@ export class UnpackedFiles {
   #check (name: string): string {
     const path = name.replace(/^(?:\.\/)+/, '')
     if (++this.#count > MAX_ENTRIES) throw new SourceError('too_large', `the archive is refused: it has more than ${MAX_ENTRIES} files and folders`)
+    // A few bytes unpack to a name of megabytes, and all names are kept until the end.
+    if (Buffer.byteLength(path) > MAX_PATH_BYTES) throw refused(name, `is longer than ${MAX_PATH_BYTES} bytes`)
     if (path.startsWith('/') || /^[A-Za-z]:/.test(path) || path.includes('\\')) throw refused(name, 'is no relative path')
     if (!path.isWellFormed() || path.includes('�') || path.includes('\0')) throw refused(name, 'is no name of a file')
     if (path.split('/').some((segment) => segment === '' || segment === '.' || segment === '..')) throw refused(name, 'leads out of its folder')

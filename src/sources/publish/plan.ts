@@ -3,11 +3,8 @@ import type { FoundSkill } from '../../core/layout/layout.ts'
 import { createSlicer } from '../../core/ground/async.ts'
 import { compareCodePoints } from '../../core/ground/text.ts'
 import { SourceError } from '../source-error.ts'
-import { MAX_FILE_BYTES, MAX_NAME_BYTES, MAX_PUBLISHED_BYTES } from './limits.ts'
+import { MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_NAME_BYTES, MAX_PUBLISHED_BYTES } from './limits.ts'
 import { quotePath, type SourceEntry, type SourceTree } from './source-tree.ts'
-
-/** Of what a link says. */
-const MAX_LINK_BYTES = 4_095
 
 type SkillFiles = ReadonlyArray<{ readonly path: string, readonly entry: SourceEntry }>
 

@@ -4,6 +4,7 @@ import { createSlicer } from '../../core/ground/async.ts'
 import { compareCodePoints } from '../../core/ground/text.ts'
 import { foldersAbove } from '../../core/layout/walk-tree.ts'
 import { SourceError } from '../source-error.ts'
+import { MAX_PATH_BYTES } from './limits.ts'
 
 /** A file or link of a source in one state. */
 export interface SourceEntry {
@@ -35,7 +36,6 @@ export interface SourceFiles {
 
 /** What a source may hold, and what is published of it. */
 export const MAX_ENTRIES = 200_000
-const MAX_PATH_BYTES = 1_024
 const MAX_DEPTH = 20
 
 const MAX_LINKS_ON_A_PATH = 40
