@@ -207,6 +207,27 @@ t.test('K59: a revision that the skill has again has no end, also where a compar
   t.strictSame([...kept.revisionsOf('a').keys()], ['first', 'fourth'])
 })
 
+t.test('K59: a revision that is handed out again stays, also while it is compared with rules that hid some of it', async (t) => {
+  const kept = new KeptRevisions(new RevisionMemory({ keepMs: MINUTE_MS, maxBytes: 100_000 }))
+  t.teardown(() => { kept.clear() })
+  const folder = { name: 'a', type: 'project', path: '/a', realPath: '/a', linked: false } as const
+  const content = new FileContent(Buffer.from('x'))
+  const manifest = { skill_name: 'a', revision: 'first', files: ['a', 'b'].map((path) => ({ path, size_bytes: 1, media_type: '', digest: content.digest })) }
+  const keep = () => {
+    const collected = kept.collect(folder, undefined, 0n)
+    collected?.add(content)
+    kept.keep({ folder, filter: undefined }, { manifest, crc32s: Uint32Array.of(0, 0) }, collected)
+  }
+  keep()
+  for (const handOut of [() => kept.renew(manifest), keep]) {
+    kept.hide('a', () => ({ id: 'rules', hides: (path) => path === 'b' }), true)
+    const found = kept.find('a', 'first')
+    handOut()
+    t.equal(await found, undefined)
+    t.ok(await kept.find('a', 'first'))
+  }
+})
+
 t.test('an answer from a kept revision leaves no text or rendering in memory', async (t) => {
   const base = t.testdir({ demo: skill('demo') })
   const manager = await startManager(t, [base])

@@ -151,7 +151,8 @@ export class KeptRevisions {
     if (kept === undefined) return undefined
     for (const [id, filter] of kept.doubts) {
       if (await hidesSome(filter, kept)) {
-        this.#memory.delete(key)
+        // Handed out again meanwhile, it is the present one, which hides nothing of itself.
+        if (this.#held.get(key) === kept && kept.doubts.has(id)) this.#memory.delete(key)
         return undefined
       }
       kept.harmless.add(id)
