@@ -204,8 +204,8 @@ export class SkillTracker {
     try {
       const inspected = await this.#options.skills.inspect(name, known)
       if (inspected !== undefined && 'ended' in inspected) {
-        // The others do not wait for a skill with much to be read.
-        void inspected.ended.then(() => { this.#compareHinted([name]) })
+        // The others do not wait for a skill with much to be read. One that changes while it is read has as much to be read again.
+        void inspected.ended.then(() => { if (!this.#tryAgain(name)) this.#conclude(name) })
         return false
       }
       state = inspected

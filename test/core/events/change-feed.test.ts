@@ -1,5 +1,6 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { createChangeFeed, type FeedEvent } from '../../../src/core/events/change-feed.ts'
 import { MAX_RECENT_EVENTS } from '../../../src/core/ground/limits.ts'
@@ -47,6 +48,24 @@ t.test('who comes back resumes, or learns that events were missed', async (t) =>
   feed.subscribe((event) => { again.push(event) }, since)
   await until(() => again.length > 0)
   t.match(again, [{ type: 'reset', id: await knownRevision(feed) }], 'a feed that began anew knows nothing of before')
+})
+
+t.test('a skill with much to be read that cannot be read is not read without end', async (t) => {
+  let reads = 0
+  const feed = createChangeFeed({
+    skills: {
+      available: async () => [],
+      namesNow: () => ['a', 'b'],
+      subscribe: () => () => {},
+      observe: () => () => {},
+      inspect: async (name) => name === 'a' ? { revision: name, fingerprint: name, changedAt: 0 } : { ended: nextTurn().then(() => { reads++ }) },
+      manifest: manifestOf,
+      keptRevisions: (name) => [name]
+    }
+  })
+  await until(() => feed.revision !== undefined)
+  t.equal(reads, 5)
+  feed.close()
 })
 
 t.test(`whoever missed more than ${MAX_RECENT_EVENTS} events has to read again`, (t) => {
