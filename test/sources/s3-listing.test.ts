@@ -49,3 +49,9 @@ t.test('K85: no entry is passed over', async (t) => {
     await t.rejects(parsePage(pageOf([entryOf('a'), entry])), { code: 'bad_answer' }, entry)
   }
 })
+
+t.test('K85: a tag that no header can hold is refused, and is no unexpected error later', async (t) => {
+  for (const tag of ['€', 'a\nb', '', 'a'.repeat(1_025)]) {
+    await t.rejects(parsePage(pageOf([entryOf('a').replace('&quot;1&quot;', tag)])), { code: 'bad_answer', message: 'the service lists an object without a key, tag or size that can be used' }, tag.slice(0, 3))
+  }
+})

@@ -217,9 +217,9 @@ t.test('K85: a bucket that is in another region is refused with the name of that
 t.test('K85: keys that no folder holds are left out one by one, and named', async (t) => {
   const store = await startStore(t)
   fill(store)
-  for (const key of [`team/skills/a/${'n'.repeat(256)}`, 'team/skills/a//x', 'team/../x', 'team/skills/a/../y', 'team/skills/b', 'team/skills/c/']) store.objects.set(key, key.endsWith('/') ? '' : 'x')
+  for (const key of [`team/skills/a/${'n'.repeat(256)}`, 'team/skills/a//x', 'team/../x', 'team/skills/a/../y', 'team/skills/b', 'team/skills/c/', `team/skills/a/${'d/'.repeat(20)}x`]) store.objects.set(key, key.endsWith('/') ? '' : 'x')
   const { status } = await open(t, store)
-  t.match(status(), { state: 'ok', skills: 3, left_out: { count: 5 } })
+  t.match(status(), { state: 'ok', skills: 3, left_out: { count: 6 } })
 })
 
 t.test('K85: an object that is too large is left out for its size, and not for its name', async (t) => {
@@ -232,6 +232,18 @@ t.test('K85: an object that is too large is left out for its size, and not for i
   t.match(status(), {
     state: 'ok', skills: 1, left_out: { count: 2, first: [{ path: 'team/skills/a/../y', reason: 'unsafe_name' }, { path: 'team/skills/a/model.bin', reason: 'bound_reached' }] }
   })
+})
+
+t.test('K85: a listing whose keys and tags are longer than any honest one is not kept in memory', async (t) => {
+  const store = await startStore(t)
+  let keys = 0
+  store.before = (_, response) => {
+    const entries = Array.from({ length: 500 }, () => `<Contents><Key>team/${'k'.repeat(16_000)}${keys++}</Key><ETag>"1"</ETag><Size>1</Size></Contents>`)
+    return Boolean(response.end(`<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>${keys}</NextContinuationToken>${entries.join('')}</ListBucketResult>`))
+  }
+  const { status } = await open(t, store)
+  t.match(status(), { state: 'failed', error: { code: 'too_large', message: 'the keys below the prefix have more than 67108864 characters together' } })
+  t.equal(keys, 4_500)
 })
 
 t.test('K83: the region of a bucket is that of the variable, and us-east-1 when it is unset or empty', async (t) => {

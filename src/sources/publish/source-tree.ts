@@ -53,7 +53,7 @@ export async function checkEntries (entries: readonly SourceEntry[], where: stri
   const names = new Set<string>()
   const yieldIfNeeded = createSlicer()
   for (const { path } of entries) {
-    const problem = problemOf(path)
+    const problem = pathProblem(path)
     if (problem !== undefined) throw new SourceError('refused_tree', `${where} is refused: ${quotePath(path)} ${problem}`)
     if (names.has(path)) throw new SourceError('refused_tree', `${where} is refused: ${quotePath(path)} is there twice`)
     names.add(path)
@@ -68,7 +68,8 @@ export async function checkEntries (entries: readonly SourceEntry[], where: stri
   }
 }
 
-function problemOf (path: string): string | undefined {
+/** Why no source may have this path; undefined: it may. */
+export function pathProblem (path: string): string | undefined {
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) return `is longer than ${MAX_PATH_BYTES} bytes`
   const segments = path.split('/')
   if (segments.length > MAX_DEPTH) return `lies deeper than ${MAX_DEPTH} folders`

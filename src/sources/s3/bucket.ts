@@ -8,6 +8,8 @@ import type { S3Source } from './s3-source.ts'
 
 const MAX_OBJECTS = 200_000
 const MAX_PAGES = 10_000
+/** Of all keys and tags together: an entry may be sixteen times as long as the longest key of an honest service. */
+const MAX_LISTING_CHARACTERS = 64 * 1_048_576
 
 /** Statuses of refusals that name their reason, such as a clock that is wrong; 301 without an address is that of a wrong region. */
 const REFUSALS = [301, 400, 401, 403]
@@ -48,6 +50,7 @@ export class Bucket {
     const objects: StoredObject[] = []
     const tokens = new Set<string>()
     let token: string | undefined
+    let characters = 0
     do {
       const url = new URL(this.#base)
       url.search = new URLSearchParams({ 'list-type': '2', 'encoding-type': 'url', prefix, ...token !== undefined && { 'continuation-token': token } }).toString().replaceAll('+', '%20')
@@ -55,7 +58,9 @@ export class Bucket {
       for (const object of page) {
         if (!object.key.startsWith(prefix)) throw new SourceError('bad_answer', 'the service lists objects that were not asked for')
         objects.push(object)
+        characters += object.key.length + object.etag.length
       }
+      if (characters > MAX_LISTING_CHARACTERS) throw new SourceError('too_large', `the keys below the prefix have more than ${MAX_LISTING_CHARACTERS} characters together`)
       if (objects.length > MAX_OBJECTS) throw new SourceError('too_large', `the bucket has more than ${MAX_OBJECTS} objects below the prefix`)
       token = next
       // A service that repeats a page would be listed for ever.

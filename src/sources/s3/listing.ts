@@ -16,6 +16,9 @@ const MAX_PIECE_CHARACTERS = 16_384
 /** The end of a whole listing: without it, a listing that was cut would say that objects are gone. */
 const END_OF_LISTING = /<(?:\/ListBucketResult\s*|ListBucketResult[^<>]*\/)>\s*$/
 
+/** What a header can hold: the tag goes back to the service. */
+const TAG = /^[\x20-\x7e]{1,1024}$/
+
 const ENTRY_START = '<Contents>'
 const ENTRY_END = '</Contents>'
 
@@ -93,8 +96,9 @@ function tokenAfter ({ IsTruncated: isTruncated, KeyCount: count, NextContinuati
 }
 
 function toObject ({ Key: key, ETag: etag, Size: size }: JsonObject, isEncoded: boolean): StoredObject {
-  if (typeof key !== 'string' || typeof etag !== 'string' || !/^\d+$/.test(String(size))) throw new SourceError('bad_answer', 'the service lists an object without key, tag or size')
-  return { key: isEncoded ? decode(key) : key, etag: etag.replaceAll('&quot;', '"'), size: Number(size) }
+  const tag = typeof etag === 'string' ? etag.replaceAll('&quot;', '"') : ''
+  if (typeof key !== 'string' || !TAG.test(tag) || !/^\d+$/.test(String(size))) throw new SourceError('bad_answer', 'the service lists an object without a key, tag or size that can be used')
+  return { key: isEncoded ? decode(key) : key, etag: tag, size: Number(size) }
 }
 
 function decode (key: string): string {

@@ -8,7 +8,7 @@ import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { MAX_FILE_BYTES, MAX_NAME_BYTES } from '../publish/limits.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import type { S3Source } from './s3-source.ts'
-import type { SourceEntry } from '../publish/source-tree.ts'
+import { pathProblem, type SourceEntry } from '../publish/source-tree.ts'
 import { Bucket } from './bucket.ts'
 import type { StoredObject } from './listing.ts'
 
@@ -92,8 +92,7 @@ async function toEntries (objects: readonly StoredObject[], prefixLength: number
     const path = object.key.slice(prefixLength)
     // A marker for an empty folder.
     if (path === '' || (path.endsWith('/') && object.size === 0)) continue
-    const isUsable = path.isWellFormed() && !path.includes('\0') && Buffer.byteLength(path) <= 1_024 &&
-      !path.split('/').some((segment) => Buffer.byteLength(segment) > MAX_NAME_BYTES || segment === '' || segment === '.' || segment === '..' || segment.toLowerCase() === '.git')
+    const isUsable = pathProblem(path) === undefined && !path.split('/').some((segment) => Buffer.byteLength(segment) > MAX_NAME_BYTES)
     if (!isUsable || object.size > MAX_FILE_BYTES) {
       leftOut.push({ path: object.key, reason: isUsable ? 'bound_reached' : 'unsafe_name' })
       continue
