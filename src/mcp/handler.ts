@@ -11,6 +11,9 @@ import { refuseParams, refuseSubscriptions } from './params.ts'
 import { observeOperation, type Operation } from './operation.ts'
 import { createMcpServer, type McpServerOptions } from './server.ts'
 
+/** Makes the schemas of all revisions, which the SDK would make within the turn of the first message. */
+export { preloadSchemas } from '@modelcontextprotocol/server'
+
 export interface McpOptions extends McpServerOptions {
   readonly feed: Pick<ChangeFeed, 'subscribe'>
 }
@@ -89,7 +92,7 @@ export function createMcpDoor (options: McpOptions): McpDoor {
 
 /** The URIs that a stream is to follow: the SDK does not report them. A message that does not fit is refused by the SDK afterwards. */
 function subscribedUris (body: unknown): readonly string[] {
-  if (!isJSONRPCRequest(body) || body.method !== LISTEN) return []
+  if (own(body, 'method') !== LISTEN || !isJSONRPCRequest(body)) return []
   const uris = own(own(own(body, 'params'), 'notifications'), 'resourceSubscriptions')
   return Array.isArray(uris) ? uris.filter((uri) => typeof uri === 'string') : []
 }

@@ -66,7 +66,9 @@ const loadHandler = lazyCode(() => import('./handler.ts'))
  */
 async function loadMcp (): Promise<typeof createMcpDoor> {
   await loadSchemas()
-  const { createMcpDoor: create } = await loadHandler()
+  const { createMcpDoor: create, preloadSchemas } = await loadHandler()
+  await nextTurn()
+  preloadSchemas()
   await nextTurn()
   void globalThis.Request
   await nextTurn()
