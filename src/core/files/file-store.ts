@@ -58,8 +58,8 @@ interface StoredFile extends ReadFile {
   readonly isReusable: boolean
   /** The filter that the file has passed. */
   readonly filter: PathFilter | undefined
-  /** The store's `readCount` when the file was read. */
-  readonly readAt: number
+  /** The store's `readCount` when the reading began. */
+  readonly begunAt: number
 }
 
 /** Bytes, their text, and what the doors keep with it: escaped once for JSON, once more inside a tool message. */
@@ -71,7 +71,7 @@ const ANSWER_BYTES_PER_BYTE = 4
 
 /**
  * Bytes and digests of files, read once for each state; index, manifests and answers all read through it. Contents in
- * memory are bounded by weight. A content is given out while its states hold on the disk, or when it was read after the
+ * memory are bounded by weight. A content is given out while its states hold on the disk, or when its reading began after the
  * question was asked. An answer made of index entry, manifest and bytes therefore reads a file once instead of three times.
  */
 export class FileStore {
@@ -105,7 +105,7 @@ export class FileStore {
     })
   }
 
-  /** Increases with each file that is read and kept. A caller notes it at the start of its question, and passes it as `since`. */
+  /** Increases with each file that is read. A caller notes it at the start of its question, and passes it as `since`. */
   get readCount (): number {
     return this.#readCount
   }
@@ -118,7 +118,7 @@ export class FileStore {
   /**
    * A file, whole.
    * @param limit largest size in bytes
-   * @param since `readCount` when the question was asked: what was read and kept after that answers it
+   * @param since `readCount` when the question was asked: a reading that began after that answers it
    * @param isKept whether it stays in memory; a reading of all files would leave no room for those that are asked for
    * @throws {RefusedError}
    * @throws {SkillError} `overloaded` when there is no room for the answer
@@ -209,7 +209,7 @@ export class FileStore {
     const { disk, folder, filter } = place
     const stored = this.#contents.get(keyOf(place))
     if (stored === undefined || stored.filter !== filter) return undefined
-    if (stored.readAt > since) return stored
+    if (stored.begunAt > since) return stored
     if (!stored.isReusable || !await holds((path) => this.#phase.stat(disk, path), folder, stored.observed)) return undefined
     this.#reuseCount++
     return stored
@@ -245,7 +245,7 @@ export class FileStore {
   }
 
   async #open ({ disk, folder, path, filter }: FilePlace): Promise<Opening> {
-    const openedAt = Date.now()
+    const [openedAt, begunAt] = [Date.now(), ++this.#readCount]
     const folders: Array<readonly [string, Signature]> = []
     for (let end = -1; ;) {
       const below = end === -1 ? '' : path.slice(0, end)
@@ -255,11 +255,11 @@ export class FileStore {
       end = path.indexOf('/', end + 1)
       if (end === -1) break
     }
-    return { openedAt, folders, file: await openInside(disk, folder, path, filter) }
+    return { openedAt, begunAt, folders, file: await openInside(disk, folder, path, filter) }
   }
 
   /** Reads an opened file, closes it, and keeps what may be kept. */
-  async #take (place: FilePlace, { openedAt, folders, file }: Opening, limit: number, isKept = true): Promise<ReadFile> {
+  async #take (place: FilePlace, { openedAt, begunAt, folders, file }: Opening, limit: number, isKept = true): Promise<ReadFile> {
     try {
       const { bytes, signature } = await file.readAll(limit)
       this.#missCount++
@@ -274,7 +274,7 @@ export class FileStore {
           observed,
           isReusable: isDirect && observed.every(([, state]) => isTrustworthy(state, openedAt)),
           filter: place.filter,
-          readAt: ++this.#readCount
+          begunAt
         })
       }
       return read
@@ -284,9 +284,10 @@ export class FileStore {
   }
 }
 
-/** An open file, the folders that led to it, and when it was opened by the wall clock, in milliseconds. */
+/** An open file, the folders that led to it, and when its reading began: by the wall clock in milliseconds, and by `readCount`. */
 interface Opening {
   readonly openedAt: number
+  readonly begunAt: number
   readonly folders: ReadonlyArray<readonly [path: string, state: Signature]>
   readonly file: OpenFile
 }

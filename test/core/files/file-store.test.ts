@@ -163,6 +163,28 @@ t.test('what was read after a question was asked answers it, however young', asy
   t.not((await store.read(place('a.md'), 10, store.readCount)).content, first.content, 'a later question reads again')
 })
 
+t.test('K51: what a reading gives that had begun before a question was asked is no answer, whenever it ends', async (t) => {
+  const { disk, store, place, path } = await createStore(t, { docs: { 'a.md': 'old' }, other: { 'a.md': 'new' } })
+  let goOn = () => {}
+  const waiting = new Promise<void>((resolve) => { goOn = resolve })
+  const isReading = new Promise<void>((resolve) => {
+    disk.intercept = (operation) => {
+      if (operation !== 'read') return
+      disk.intercept = () => {}
+      resolve()
+      return waiting
+    }
+  })
+  const first = store.read(place('docs/a.md'), 10)
+  await isReading
+  fs.renameSync(join(path, 'docs'), join(path, 'before'))
+  fs.renameSync(join(path, 'other'), join(path, 'docs'))
+  const since = store.readCount
+  goOn()
+  t.equal((await first).content.utf8, 'old')
+  t.equal((await store.read(place('docs/a.md'), 10, since)).content.utf8, 'new')
+})
+
 t.test('a small file is opened for reading once and read once', async (t) => {
   const { disk, store, place } = await createStore(t, { 'a.md': 'a' })
   t.match(await store.open(place('a.md')), { kind: 'content' })
