@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
-import { LogController, type FastifyBaseLogger, type FastifyReply, type FastifyRequest } from 'fastify'
+import { LogController, type FastifyReply, type FastifyRequest } from 'fastify'
 import { maskSecrets } from '../core/ground/text.ts'
 import { NEVER_ANSWERED, type Observer } from './observer.ts'
 import { problemCodeOf, refusedStatusOf } from './problem.ts'
@@ -17,6 +16,8 @@ export interface RequestLogOptions {
 }
 
 interface RequestLine {
+  readonly client: string
+  readonly route: string | undefined
   readonly reqId: string
   readonly method: string
   readonly url: string
@@ -24,7 +25,6 @@ interface RequestLine {
   readonly code: string | undefined
   readonly ms: number
   readonly bytes: number | undefined
-  client?: string
   principal?: string
   trace_id?: string
   span_id?: string
@@ -36,12 +36,10 @@ interface RequestLine {
  * texts without control characters: the encoded URL, the checked request id, the route and the address of the client.
  */
 export class RequestLogController extends LogController {
-  /** By connection and route: pino renders the fields of a child once, and two fields of each line would cost 0.3 µs. */
-  readonly #loggers = new WeakMap<Socket, Map<string | undefined, FastifyBaseLogger>>()
   readonly #observer: Observer | undefined
-  readonly #clientOf: RequestLogOptions['clientOf']
+  readonly #clientOf: (request: IncomingMessage) => string
 
-  constructor ({ observer, clientOf }: RequestLogOptions = {}) {
+  constructor ({ observer, clientOf = peerOf }: RequestLogOptions = {}) {
     super()
     this.#observer = observer
     this.#clientOf = clientOf
@@ -52,12 +50,11 @@ export class RequestLogController extends LogController {
     const observer = this.#observer
     observer?.onRequest(request, reply)
     // Now, because a socket forgets its address when it closes.
-    const log = this.#loggerOf(request)
-    const client = this.#clientOf?.(request.raw)
+    const client = this.#clientOf(request.raw)
     // A request that is destroyed with its answer has none any more.
     const { socket } = request.raw
     // `close` comes after every response, and once; `finish` only after a complete one.
-    reply.raw.on('close', () => { logRequest(log, request, reply, performance.now() - start, socket.destroyed, observer, client) })
+    reply.raw.on('close', () => { logRequest(request, reply, performance.now() - start, socket.destroyed, observer, client) })
   }
 
   override requestCompleted (): void {}
@@ -65,17 +62,9 @@ export class RequestLogController extends LogController {
   override streamError (error: Error & { code?: string }, request: FastifyRequest): void {
     if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') request.log.error({ reqId: request.id, err: error }, 'response stream failed')
   }
-
-  #loggerOf ({ log, raw, routeOptions: { url: route } }: FastifyRequest): FastifyBaseLogger {
-    let ofSocket = this.#loggers.get(raw.socket)
-    if (ofSocket === undefined) this.#loggers.set(raw.socket, ofSocket = new Map())
-    let logger = ofSocket.get(route)
-    if (logger === undefined) ofSocket.set(route, logger = log.child(this.#clientOf === undefined ? { client: peerOf(raw), route } : { route }))
-    return logger
-  }
 }
 
-function logRequest (log: FastifyBaseLogger, request: FastifyRequest, reply: FastifyReply, milliseconds: number, isCut: boolean, observer: Observer | undefined, client: string | undefined): void {
+function logRequest (request: FastifyRequest, reply: FastifyReply, milliseconds: number, isCut: boolean, observer: Observer | undefined, client: string): void {
   const { raw } = reply
   const { method } = request
   const url = maskSecrets(request.url)
@@ -87,6 +76,8 @@ function logRequest (log: FastifyBaseLogger, request: FastifyRequest, reply: Fas
   const bytes = length === undefined ? undefined : Number(length)
   // Flat fields, because Fastify's serialisers of `req` and `res` would build two more objects; those that most lines lack are added.
   const line: RequestLine = {
+    client,
+    route: request.routeOptions.url,
     reqId: request.id,
     method,
     url: url.length > MAX_LOGGED_URL_CHARACTERS ? url.slice(0, MAX_LOGGED_URL_CHARACTERS) : url,
@@ -95,7 +86,6 @@ function logRequest (log: FastifyBaseLogger, request: FastifyRequest, reply: Fas
     ms: Math.round(milliseconds * 1000) / 1000,
     bytes
   }
-  if (client !== undefined) line.client = client
   if (request.principal !== undefined) line.principal = request.principal.name
   const trace = traceOf(request)
   if (trace !== undefined) {
@@ -103,6 +93,6 @@ function logRequest (log: FastifyBaseLogger, request: FastifyRequest, reply: Fas
     line.span_id = trace.spanId
     line.trace_flags = trace.flags
   }
-  log.info(line, isComplete ? 'request completed' : 'request aborted')
+  request.log.info(line, isComplete ? 'request completed' : 'request aborted')
   observer?.onResponse(request, reply, { milliseconds, status, isComplete, bytes })
 }
