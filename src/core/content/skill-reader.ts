@@ -123,8 +123,8 @@ async function readWalked (disk: Disk, store: FileStore, { walk, contents, isKep
     signal?.throwIfAborted()
     const refused = asRefused(error)
     if (refused.refusal === 'io_error' || refused.refusal === 'changed') throw refused
-    // A regular file has nothing else that is wrong with it: it, or a folder above, was replaced since it was listed.
-    if (entry.isFile() && refused.refusal !== 'permission_denied') throw changed('a file was replaced while its skill was listed')
+    // A regular file has nothing else that is wrong with it: it, or a folder above, was replaced since it was listed. A file behind a link may have grown.
+    if (refused.refusal === 'too_large' || (entry.isFile() && refused.refusal !== 'permission_denied')) throw changed('a file was replaced, or grew, while its skill was listed')
     // It may become readable without a change to its folder: by a permission, or a new target of a link.
     observed.set(path, await signatureAt(disk, pathBelow(base, path)))
     note(leftOut, refused.refusal, path)

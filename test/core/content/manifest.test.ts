@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import type { Disk } from '../../../src/core/disk/disk.ts'
 import { createNetworkDisk } from '../../../src/core/disk/disk.ts'
 import { sha256 } from '../../../src/core/ground/digest.ts'
+import { MAX_BUFFERED_FILE_BYTES } from '../../../src/core/ground/limits.ts'
 import { isTextType, mediaType } from '../../../src/core/content/media-type.ts'
 import { compareCodePoints } from '../../../src/core/ground/text.ts'
 import { countOpenBelow, createFaultyDisk, failing, osError, outcome, passTick, skill, skillText, startManager } from '../../helper/skills.ts'
@@ -144,6 +145,20 @@ t.test('K53: a change during the walk is never half in the manifest', async (t) 
     if (operations < moment) break
   }
   t.pass('whenever it was flipped')
+})
+
+t.test('K53: a link whose target grows into a large file while the skill is listed is not left out', async (t) => {
+  const disk = createFaultyDisk()
+  const link = t.fixture('symlink', 'log')
+  const root = t.testdir({ demo: skill('demo', { a: link, log: 'x'.repeat(MAX_BUFFERED_FILE_BYTES), z: link }) })
+  const manager = await startManager(t, [root], { disk })
+  // Of the links, those that were looked at before are known as small files.
+  disk.intercept = (operation, path) => {
+    if (operation !== 'lstat' || !path.endsWith('/log')) return
+    disk.intercept = () => {}
+    fs.appendFileSync(path, 'x')
+  }
+  t.same((await manager.manifest('demo')).files.map(({ path }) => path), ['SKILL.md', 'a', 'log', 'z'])
 })
 
 t.test('K53: a skill that never holds still is changing, one that goes away is not found', async (t) => {
