@@ -172,7 +172,7 @@ export async function readBody ({ body }: HttpAnswer, limit = MAX_TEXT_BYTES): P
   return Buffer.concat(chunks)
 }
 
-/** Writes a body into a new file. Returns its SHA-256 in hexadecimal digits, and its size. */
+/** Writes a body into a new file, down to the disk. Returns its SHA-256 in hexadecimal digits, and its size. */
 export async function saveBody ({ body }: HttpAnswer, path: string, limit: number): Promise<{ readonly sha256: string, readonly size: number }> {
   const hash = createHash('sha256')
   let size = 0
@@ -184,7 +184,7 @@ export async function saveBody ({ body }: HttpAnswer, path: string, limit: numbe
     }
   })
   try {
-    await pipeline(body, meter, createWriteStream(path, { flags: 'wx', mode: 0o600 }))
+    await pipeline(body, meter, createWriteStream(path, { flags: 'wx', mode: 0o644, flush: true }))
   } catch (error) {
     throw asBodyError(error)
   }

@@ -1,6 +1,7 @@
 import { AwsClient } from 'aws4fetch'
 import type { Environment } from '../../operator/setting.ts'
-import { type HttpAnswer, readBody, send, statusError } from '../http/http-client.ts'
+import { type HttpAnswer, readBody, saveBody, send, statusError } from '../http/http-client.ts'
+import { MAX_FILE_BYTES } from '../publish/limits.ts'
 import { readSecret } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
 import { MAX_PAGE_BYTES, parsePage, type StoredObject } from './listing.ts'
@@ -73,12 +74,22 @@ export class Bucket {
   }
 
   /** The bytes of an object in the state that was listed. */
-  async read ({ key, etag, size }: StoredObject): Promise<Buffer> {
-    const answer = await this.#send(this.#urlOf(key), { 'if-match': etag }, [404, 412])
-    if (answer.status !== 200) throw new SourceError('changing', 'the bucket changed while it was read')
-    const bytes = await readBody(answer, size)
-    if (bytes.length !== size) throw new SourceError('changing', 'the bucket changed while it was read')
+  async read (object: StoredObject): Promise<Buffer> {
+    const bytes = await readBody(await this.#get(object), MAX_FILE_BYTES)
+    if (bytes.length !== object.size) throw changing()
     return bytes
+  }
+
+  /** Writes the bytes of an object in the state that was listed. Many are large at a time, and none is ever in memory. */
+  async save (object: StoredObject, path: string): Promise<void> {
+    const { size } = await saveBody(await this.#get(object), path, MAX_FILE_BYTES)
+    if (size !== object.size) throw changing()
+  }
+
+  async #get ({ key, etag }: StoredObject): Promise<HttpAnswer> {
+    const answer = await this.#send(this.#urlOf(key), { 'if-match': etag }, [404, 412])
+    if (answer.status !== 200) throw changing()
+    return answer
   }
 
   /** The tag of one object; undefined while it is the one that is known. */
@@ -120,4 +131,8 @@ export class Bucket {
       return error
     }
   }
+}
+
+function changing (): SourceError {
+  return new SourceError('changing', 'the bucket changed while it was read')
 }

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
 import type { Environment } from '../../operator/setting.ts'
 import type { LeftOut } from '../../core/layout/layout.ts'
 import { createSlicer } from '../../core/ground/async.ts'
@@ -52,7 +51,7 @@ export function createS3Fetcher (source: S3Source, env: Environment): Fetcher {
           async write (files, signal) {
             await forEachLimited(files, async ({ entry, path }) => {
               signal.throwIfAborted()
-              await writeFile(path, await bucket.read(objectOf(byPath, entry)), { flag: 'wx', mode: 0o644, flush: true })
+              await bucket.save(objectOf(byPath, entry), path)
             })
           },
           read: (entry) => bucket.read(objectOf(byPath, entry))
