@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RootOptions } from '../core/roots/root-reports.ts'
@@ -196,7 +197,10 @@ export class SourceKeeper implements Keeper {
     const timeout = AbortSignal.timeout(source.timeoutMs ?? DEFAULT_TIMEOUT_MS)
     const tmp = await mkdtemp(join(this.#publisher.tmp, 'fetch-'))
     try {
-      const options = { known, isAsked, tmp, signal: AbortSignal.any([timeout, this.#closing.signal]) }
+      const signal = AbortSignal.any([timeout, this.#closing.signal])
+      // Every request of a fetch listens to it, and many run at a time.
+      setMaxListeners(0, signal)
+      const options = { known, isAsked, tmp, signal }
       const fetched = await fetcher.fetch({ ...options, isListed: known !== undefined && this.#known !== undefined })
       if (fetched === undefined) return
       const isPublished = fetched.changes !== undefined && await this.#publishChanges(fetched, fetched.changes, settings)
