@@ -206,6 +206,8 @@ export class Refresher {
     } catch (err) {
       isFailed = true
       this.#options.log.warn({ err, root: this.#options.root }, 'a refresh failed; what was there before is served')
+      // Nobody names these skills again.
+      if (!everything) this.#tickBy(performance.now() + this.#times.poll)
     }
     const end = performance.now()
     this.refreshed.emit({ milliseconds: end - start, isFailed })

@@ -147,6 +147,19 @@ t.test('K53: a refresh that fails is logged, and the next one runs', async (t) =
   await until(() => refreshes.length === 2)
 })
 
+t.test('K52: what a refresh that failed was to compare is compared before the next tick is due', async (t) => {
+  const watcher = createFakeWatcher()
+  const { refresher, refreshes } = createRefresher(t, {
+    watcher: watcher.factory,
+    times: { ...AT_ONCE, poll: 10, reconcileHealthy: NEVER_MS },
+    onRefresh: async ({ everything }) => { if (!everything) throw new Error('failed') }
+  })
+  refresher.start()
+  watcher.hint('a')
+  await until(() => refreshes.length === 2)
+  t.strictSame(refreshes, ['a', 'all'])
+})
+
 t.test('K52: lost events compare everything, with a pause as long as that takes', async (t) => {
   const watcher = createFakeWatcher()
   const at: number[] = []
