@@ -132,7 +132,7 @@ export class SourceKeeper implements Keeper {
     this.#closing.abort()
     clearTimeout(this.#timer)
     await this.#running
-    this.#publisher.close()
+    await this.#publisher.close()
   }
 
   get status (): SourceStatus {

@@ -145,6 +145,38 @@ t.test('K85: a skill that goes and comes back within minutes is still there when
   t.ok(isThere('a'))
 })
 
+t.test('K85: a sweep that fails while the source is closed is not repeated, and one that runs ends before', async (t) => {
+  let names = ['a', 'gone']
+  const asked: string[] = []
+  let answer: Promise<void> = Promise.resolve()
+  const confirm = (): Promise<void> => {
+    asked.push(names.join())
+    return answer
+  }
+  const fetch = async () => ({ ...stateOf(1), revision: names.join(), files: filesOf(names) })
+  const { keeper } = await openKeeper(t, fetch, { lock: { confirm }, fetcher: { intervalMs: HOUR_MS, fetch } })
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => { mock.timers.reset() })
+  await keeper.sync()
+  names = ['a']
+  await keeper.sync()
+  const before = asked.length
+  let fail = (): void => {}
+  answer = new Promise((_resolve, reject) => { fail = () => { reject(new Error('another process has the lock')) } })
+  mock.timers.tick(130_000)
+  while (asked.length === before) await nextTurn()
+  let isClosed = false
+  const closed = keeper.close().then(() => { isClosed = true })
+  for (let turn = 0; turn < 10; turn++) await nextTurn()
+  t.notOk(isClosed, 'the sweep runs')
+  fail()
+  await closed
+  const after = asked.length
+  mock.timers.tick(130_000)
+  for (let turn = 0; turn < 10; turn++) await nextTurn()
+  t.equal(asked.length, after)
+})
+
 t.test('K84: a hook that comes during a check is followed by another one, as soon as hooks may be', async (t) => {
   let asked = 0
   const { keeper } = await openKeeper(t, async () => {

@@ -174,7 +174,7 @@ async function countIn (folder: string): Promise<number> {
 }
 
 async function leave ({ path, publisher }: Room): Promise<void> {
-  publisher.close()
+  await publisher.close()
   await remove(path)
 }
 

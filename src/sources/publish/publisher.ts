@@ -155,8 +155,9 @@ export class Publisher implements Listing {
     })
   }
 
-  close (): void {
-    for (const timer of this.#retired.values()) clearTimeout(timer)
+  /** Waits for folders that are being removed: afterwards, another process may write into the folder. */
+  async close (): Promise<void> {
+    await this.#inTurn(async () => { for (const timer of this.#retired.values()) clearTimeout(timer) })
   }
 
   get #skillsFolder (): string {
