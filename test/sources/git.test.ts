@@ -201,7 +201,10 @@ t.test('K85: a disk that is full, a host that breaks off and a hostile object ar
     ['not_found', 'fatal: unable to access \'https://git.example/team.git/\': The requested URL returned error: 410\n'],
     ['unreachable', 'remote: fatal: No space left on device\nfatal: early EOF\n'],
     ['auth_failed', 'fatal: detected dubious ownership in repository at \'/srv/team.git\'\nTo add an exception for this directory, call:\n\n\tgit config --global --add safe.directory /srv/team.git\nfatal: Could not read from remote repository.\n'],
-    ['unreachable', 'fatal: unable to access \'https://git.example/team.git/\': The requested URL returned error: 503\n']
+    ['unreachable', 'fatal: unable to access \'https://git.example/team.git/\': The requested URL returned error: 503\n'],
+    ['unreachable', 'ssh: connect to host git.example port 22: Permission denied\nfatal: Could not read from remote repository.\n'],
+    ['unreachable', 'fatal: unable to access \'https://git.example/team.git/\': Failed to connect to git.example port 443 after 0 ms: Permission denied\n'],
+    ['auth_failed', 'remote: cannot connect to backend: permission denied\nfatal: Could not read from remote repository.\n']
   ] as const) t.equal(gitError(stderr, 128).code, code, stderr)
   t.end()
 })

@@ -16,6 +16,7 @@ const REASONS: ReadonlyArray<readonly [pattern: RegExp, code: SourceErrorCode, s
   [/returned error: 30\d|redirect/i, 'redirected', 'the address redirects, and credentials do not follow: give the address that it leads to, which the log has'],
   // Without a reason in parentheses, as ssh gives one, and of no connection: a firewall refuses with the same words.
   [/^(?:(?:fatal|error): (?!.*connect to)|\/).*: permission denied$/im, 'disk', NOT_PERMITTED],
+  [/^(?!remote:).*connect to .*: permission denied/im, 'unreachable', 'the host cannot be reached: this machine, or a firewall, does not permit the connection'],
   [/authentication failed|could not read (?:username|password)|terminal prompts disabled|permission denied|access denied|returned error: 40[13]/i, 'auth_failed', 'the host refuses the credentials, or asks for some'],
   [/returned error: 4(?:04|10)|repository .* not found|does not appear to be a git repository|does not exist|not found/i, 'not_found', 'the host has no such repository, or does not show it'],
   [/transport .* not allowed/i, 'refused_tree', 'the transport is not allowed'],
