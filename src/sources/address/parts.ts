@@ -27,6 +27,7 @@ export const SCP_LIKE = /^[\w.-]+@[\w.-]+:(?!\/\/)/
 
 export function parseUrl (text: string): URL {
   if (SCP_LIKE.test(text)) throw new AddressError('an address of git over SSH is git+ssh://user@host/path, in the configuration file git: ssh://user@host/path')
+  if (!text.includes(':')) throw new AddressError('an address begins with its protocol, such as https://')
   if (/[\s\p{Cc}]/u.test(text) || !URL.canParse(text)) throw new AddressError('the address cannot be read')
   const url = new URL(text)
   if (url.password !== '') throw new AddressError('an address with a password would show it: give it in the configuration file (auth)')
