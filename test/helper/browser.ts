@@ -12,6 +12,8 @@ const executablePath = (process.env['PATH'] ?? '').split(delimiter).flatMap((fol
 /** For tap's `skip`: why there is no test with a browser, else false. */
 export const noBrowser: string | false = executablePath === undefined && `no browser: none of ${NAMES.join(', ')} is in PATH`
 
+const WINDOW = { width: 1280, height: 800 }
+
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 export async function startBrowser (t: Test): Promise<Browser> {
@@ -26,8 +28,27 @@ export async function startBrowser (t: Test): Promise<Browser> {
  * @param expected of errors that belong to the test
  */
 export async function openTab (t: Test, browser: Browser, options: BrowserContextOptions = {}, expected = /^$/): Promise<Page> {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
+  const context = await browser.newContext({ viewport: WINDOW, ...options })
   const page = await context.newPage()
+  failOnProblems(t, page, expected, () => context.close())
+  return page
+}
+
+/**
+ * The same with a tab that is there already: a new one takes more CPU time than most tests in it. For tests that run one after
+ * another, and leave no clock and no script behind.
+ */
+export async function lendTab (t: Test, tab: Page, expected = /^$/): Promise<Page> {
+  await tab.setViewportSize(WINDOW)
+  await tab.emulateMedia({ colorScheme: null, forcedColors: null })
+  failOnProblems(t, tab, expected, async () => {
+    await tab.unrouteAll({ behavior: 'wait' })
+    await tab.goto('about:blank')
+  })
+  return tab
+}
+
+function failOnProblems (t: Test, page: Page, expected: RegExp, end: () => Promise<void>): void {
   const problems: string[] = []
   page.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning') problems.push(message.text())
@@ -37,11 +58,11 @@ export async function openTab (t: Test, browser: Browser, options: BrowserContex
     if (!request.url().startsWith('http://127.0.0.1:')) problems.push(request.url())
   })
   t.teardown(async () => {
-    await context.close()
+    await end()
+    page.removeAllListeners()
     const unexpected = problems.filter((problem) => !expected.test(problem))
     if (unexpected.length > 0) throw new Error(`the browser reported: ${unexpected.join('; ')}`)
   })
-  return page
 }
 
 interface AxeResults {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page, Route } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { barriers, noBrowser, openTab, overflow, startBrowser } from '../../helper/browser.ts'
+import { barriers, lendTab, noBrowser, openTab, overflow, startBrowser } from '../../helper/browser.ts'
 import { buildService } from '../../helper/build.ts'
 import { buildGuarded } from '../../helper/guarded.ts'
 import { PROBES } from '../../helper/markdown-probes.ts'
@@ -59,9 +59,6 @@ const COLOUR_RULES = ['color-contrast', 'link-in-text-block']
 /** Of a window, in pixels. */
 const WIDE = 1280
 
-/** Pages that are checked at a time: the tests have two cores. */
-const TABS = 3
-
 /** The stop of the first Tab, and the stops that show no focus: after a key, the browser marks what a script focuses too. */
 const UNSEEN_STOPS = `(() => {
   const first = document.activeElement.textContent
@@ -91,9 +88,11 @@ async function stopClock (page: Page): Promise<void> {
 }
 
 const browser = noBrowser === false ? await startBrowser(t) : undefined
+/** Of all tests that need no other options, and leave nothing behind. */
+const shared = await browser?.newPage({ reducedMotion: 'reduce' })
 
 t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
-  if (browser === undefined) return
+  if (browser === undefined || shared === undefined) return
   const service = await buildService(t, { files: FILES })
   const { url, root } = service
   // A revision that was asked for can be compared with later ones.
@@ -102,13 +101,10 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   writeFileSync(join(root, 'changed/SKILL.md'), skillText('changed', `A new text.\n\n${'wide '.repeat(60)}\n`))
 
   /** In both colour schemes, at each width. */
-  const checkPages = async (t: Test, addresses: readonly string[]): Promise<void> => {
-    const queue = [...addresses]
-    const checkNext = async (): Promise<void> => {
-      const tab = await openTab(t, browser, { reducedMotion: 'reduce' }, /status of (?:401|404|503)/)
-      for (let address = queue.shift(); address !== undefined; address = queue.shift()) await checkPage(t, tab, address)
-    }
-    await Promise.all(Array.from({ length: Math.min(TABS, addresses.length) }, checkNext))
+  const checkPages = async (t: Test, addresses: readonly string[]): Promise<Page> => {
+    const tab = await lendTab(t, shared, /status of (?:401|404|503)/)
+    for (const address of addresses) await checkPage(t, tab, address)
+    return tab
   }
 
   const checkPage = async (t: Test, tab: Page, address: string): Promise<void> => {
@@ -140,8 +136,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   await t.test('K74: nor on that of a skill from right to left, with parts that have no text', async (t) => {
     const text = `# ${'مرحبا '.repeat(20)}\n\n#\n\n[](run.py) ![](logo.svg)\n\n| | b |\n|-|-|\n|1|2|\n\nمرحبا \`f(x)\`\n\n    f(x)\n`
     const { url } = await buildService(t, { files: { demo: { 'SKILL.md': skillText('demo', text), 'run.py': '# مرحبا\nf(x)\n' } } })
-    await checkPages(t, [`${url}/ui/skills/demo`])
-    const tab = await openTab(t, browser)
+    const tab = await checkPages(t, [`${url}/ui/skills/demo`])
     for (const [path, code] of [['/', '.prose p code'], ['/', '.prose pre code'], ['/files/run.py', '.line:last-child']] as const) {
       await tab.goto(`${url}/ui/skills/demo${path}`.replace(/\/$/, ''))
       t.ok(await tab.evaluate(`(${LAST_IS_RIGHTMOST})('${code}')`), `K75: ${code} is not reordered by the text around it`)
@@ -149,7 +144,8 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   })
 
   await t.test('K74: where the system decides on colours, the current place and what nobody sees are still marked', async (t) => {
-    const tab = await openTab(t, browser, { forcedColors: 'active' })
+    const tab = await lendTab(t, shared)
+    await tab.emulateMedia({ forcedColors: 'active' })
     await tab.goto(`${url}/ui/skills/weather`)
     const style = (place: string, property: string) => tab.evaluate(`getComputedStyle(document.querySelector('${place}')).${property}`)
     t.not(await style('.top [aria-current]', 'borderBottomColor'), await style('.top nav a:not([aria-current])', 'borderBottomColor'))
@@ -188,7 +184,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   })
 
   await t.test('K74: search while typing narrows the list, and its address can be sent to somebody', async (t) => {
-    const tab = await openTab(t, browser)
+    const tab = await lendTab(t, shared)
     await tab.goto(url)
     await tab.keyboard.press('/')
     await tab.keyboard.type('wea')
@@ -220,7 +216,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   })
 
   await t.test('K74: search while typing says that it has failed, and goes on', async (t) => {
-    const tab = await openTab(t, browser, {}, /status of 503|ERR_FAILED/)
+    const tab = await lendTab(t, shared, /status of 503|ERR_FAILED/)
     await tab.goto(url)
     await tab.getByRole('searchbox').pressSequentially('wea')
     const failed = tab.locator('#count', { hasText: 'This search has failed' })
@@ -237,7 +233,8 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   })
 
   await t.test('K76: a snippet has the address of the address bar, and a button copies it', async (t) => {
-    const tab = await openTab(t, browser, { permissions: ['clipboard-read', 'clipboard-write'] })
+    const tab = await lendTab(t, shared)
+    await tab.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await tab.goto(`${url}/ui/skills/weather`)
     await tab.locator('#use-curl').focus()
     await tab.keyboard.press('ArrowRight')
@@ -248,7 +245,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   })
 
   await t.test('K76: a snippet keeps the address that the service sees when that of the address bar means something to a shell', async (t) => {
-    const tab = await openTab(t, browser)
+    const tab = await lendTab(t, shared)
     for (const [prefix, address] of [['/behind', `${url}/behind`], ['/$(id)', url], ["/';id;'", url]] as const) {
       // A proxy that takes any first segment away.
       await tab.route((asked) => asked.pathname.startsWith(prefix), async (route) => {
@@ -261,7 +258,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   })
 
   await t.test('K74: the first stop leads past the navigation, a heading has an address, and lines are chosen by a click and a click with shift', async (t) => {
-    const tab = await openTab(t, browser, { reducedMotion: 'reduce' })
+    const tab = await lendTab(t, shared)
     await tab.goto(`${url}/ui/skills/weather`)
     for (const key of ['Tab', 'Enter', 'Tab']) await tab.keyboard.press(key)
     t.equal(await tab.locator('main :focus').innerText(), 'Skills')
@@ -279,7 +276,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   })
 
   await t.test('K74: an address of more lines than the file has chooses those that are there, at once', async (t) => {
-    const tab = await openTab(t, browser, { reducedMotion: 'reduce' })
+    const tab = await lendTab(t, shared)
     for (const [lines, count] of [[`L38-L${'9'.repeat(400)}`, 3], ['L39-L999999999999', 2], ['L41-L50', 0], ['L5-L3', 0], ['L3', 0]] as const) {
       await tab.goto('about:blank')
       await tab.goto(`${url}/ui/skills/weather/files/run.py#${lines}`)
@@ -287,35 +284,38 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     }
   })
 
+  const clocked = await browser.newPage()
+  await stopClock(clocked)
+
   await t.test('K77: a page that is open says when what it shows has changed, and not before, a list too', async (t) => {
-    const [tab, list] = [await openTab(t, browser), await openTab(t, browser)]
-    const asked = (page: Page) => page.waitForResponse((response) => response.request().method() === 'HEAD')
-    for (const [page, path] of [[tab, '/ui/skills/weather'], [list, '/?q=weather']] as const) {
-      await stopClock(page)
-      await page.goto(url + path)
-      const [first] = await Promise.all([asked(page), page.clock.runFor(10_000)])
-      t.equal(first.status(), 304)
-      t.equal(await page.locator('.outdated').innerText(), '')
+    const tab = await lendTab(t, clocked)
+    const ask = async (): Promise<number> => {
+      const [response] = await Promise.all([tab.waitForResponse((response) => response.request().method() === 'HEAD'), tab.clock.runFor(10_000)])
+      return response.status()
     }
-    passTick(service.folder)
-    writeFileSync(join(root, 'weather/SKILL.md'), skillText('weather', 'A new text.\n'))
-    for (const page of [tab, list]) {
-      await Promise.all([asked(page), page.clock.runFor(10_000)])
-      await page.locator('.outdated', { hasText: 'has changed' }).waitFor()
+    const openAndChange = async (path: string, text: string): Promise<void> => {
+      await tab.goto(url + path)
+      t.equal(await ask(), 304)
+      t.equal(await tab.locator('.outdated').innerText(), '')
+      passTick(service.folder)
+      writeFileSync(join(root, 'weather/SKILL.md'), skillText('weather', text))
+      await ask()
+      await tab.locator('.outdated', { hasText: 'has changed' }).waitFor()
     }
+    await openAndChange('/ui/skills/weather', 'A new text.\n')
     t.match(await tab.locator('.prose').innerText(), 'A quotation', 'nothing is exchanged under the reader')
     await tab.getByRole('link', { name: 'What changed' }).click()
     t.match(await tab.locator('.diff ins').allInnerTexts(), ['+A new text.\n'])
     await tab.goto(`${url}/ui/skills/weather`)
     await tab.locator('.prose', { hasText: 'A new text.' }).waitFor()
-    await list.locator('.outdated a').click()
-    await list.locator('.skills').waitFor()
-    t.equal(await list.locator('.outdated').innerText(), '')
+    await openAndChange('/?q=weather', 'Another text.\n')
+    await tab.locator('.outdated a').click()
+    await tab.locator('.skills').waitFor()
+    t.equal(await tab.locator('.outdated').innerText(), '')
   })
 
   await t.test('K77: what a page shows has changed, or is gone, only where the service says so, and it is said once', async (t) => {
-    const tab = await openTab(t, browser, {}, /status of/)
-    await stopClock(tab)
+    const tab = await lendTab(t, clocked, /status of/)
     let status = 0
     await tab.route('**', (route) => route.request().method() === 'HEAD' ? route.fulfill({ status }) : route.continue())
     const ask = async (answer: number, times = 1): Promise<string> => {
@@ -362,10 +362,10 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
 })
 
 t.test('K75: no probe runs a script, loads anything or makes a form, with the policy of the pages and without', { skip: noBrowser }, async (t) => {
-  if (browser === undefined) return
+  if (browser === undefined || shared === undefined) return
   const { url } = await buildService(t, { files: { demo: skill('demo', { 'SKILL.md': skillText('demo', PROBES.join('\n\n* * *\n\n')), 'evil.js': 'window.ran=1' }) } })
   for (const bypassCSP of [false, true]) {
-    const tab = await openTab(t, browser, { bypassCSP })
+    const tab = bypassCSP ? await openTab(t, browser, { bypassCSP }) : await lendTab(t, shared)
     await tab.goto(`${url}/ui/skills/demo`)
     t.ok(await tab.locator('.prose hr').count() >= PROBES.length - 1)
     const found = await tab.evaluate(`(() => {
