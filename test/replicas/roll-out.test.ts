@@ -16,10 +16,11 @@ interface Index {
   readonly skills: ReadonlyArray<{ readonly name: string, readonly url: string }>
 }
 
+const folder = t.testdir({ one: { skills: { a: skill('a', { 'x.md': 'x' }), b: skill('b'), steady: skill('steady') } } })
+cpSync(join(folder, 'one'), join(folder, 'two'), { recursive: true })
+const replicas = await Promise.all(['one', 'two'].map(async (name) => await startProcess(t, { args: [join(folder, name, 'skills')] })))
+
 t.test('K59: while new content is rolled out, what was begun with the old content goes on at every replica', async (t) => {
-  const folder = t.testdir({ one: { skills: { a: skill('a', { 'x.md': 'x' }), b: skill('b') } } })
-  cpSync(join(folder, 'one'), join(folder, 'two'), { recursive: true })
-  const replicas = await Promise.all(['one', 'two'].map(async (name) => await startProcess(t, { args: [join(folder, name, 'skills')] })))
   const get = async ({ url }: ServiceProcess, target: string) => await fetch(url + target)
   const indexOf = async (replica: ServiceProcess) => await (await get(replica, '/.well-known/agent-skills/index.json')).json() as Index
   const artifactOf = ({ skills }: Index, name: string) => new URL(skills.find((each) => each.name === name)?.url ?? '', 'http://x/.well-known/agent-skills/').pathname
@@ -72,21 +73,18 @@ async function startRoundRobin (t: Test, replicas: readonly ServiceProcess[]): P
 }
 
 t.test('K59: while content is rolled out over two replicas, the skills client installs what is the same on both, and nothing that is mixed', async (t) => {
-  const version = (number: number) => skill('a', { 'number.md': `number ${number};`, 'SKILL.md': skillText('a', `number ${number};`) })
-  const folder = t.testdir({ one: { skills: { b: skill('b') } } })
+  const version = (number: number) => skill('rolled', { 'number.md': `number ${number};`, 'SKILL.md': skillText('rolled', `number ${number};`) })
   const replace = (name: string, number: number): void => {
     const next = join(folder, name, `${number}`)
     for (const [file, text] of Object.entries(version(number))) {
       mkdirSync(next, { recursive: true })
       writeFileSync(join(next, file), text)
     }
-    const current = join(folder, name, 'skills/a')
+    const current = join(folder, name, 'skills/rolled')
     if (existsSync(current)) renameSync(current, `${next}.old`)
     renameSync(next, current)
   }
-  cpSync(join(folder, 'one'), join(folder, 'two'), { recursive: true })
   for (const name of ['one', 'two']) replace(name, 0)
-  const replicas = await Promise.all(['one', 'two'].map(async (name) => await startProcess(t, { args: [join(folder, name, 'skills')] })))
   const url = await startRoundRobin(t, replicas)
   const stopped = new AbortController()
   const rollOut = async () => {
@@ -94,7 +92,7 @@ t.test('K59: while content is rolled out over two replicas, the skills client in
       for (const [index, name] of ['one', 'two'].entries()) {
         replace(name, number)
         // For the time of some requests, one replica is ahead of the other.
-        for (let count = 0; count < 10; count++) await (await fetch(`${replicas[index]?.url}/skills/b`)).arrayBuffer()
+        for (let count = 0; count < 10; count++) await (await fetch(`${replicas[index]?.url}/skills/steady`)).arrayBuffer()
       }
     }
   }
@@ -104,9 +102,9 @@ t.test('K59: while content is rolled out over two replicas, the skills client in
     mkdirSync(cwd)
     const { succeeded, output, folder: installed } = await installSkills(url, { cli: CLI, cwd })
     t.ok(succeeded, output)
-    t.equal(readFileSync(join(installed, 'b/SKILL.md'), 'utf8'), skillText('b'))
+    t.equal(readFileSync(join(installed, 'steady/SKILL.md'), 'utf8'), skillText('steady'))
     // The client leaves out a skill whose artifact the other replica does not have yet.
-    const numbers = existsSync(join(installed, 'a')) ? ['SKILL.md', 'number.md'].map((file) => /number \d+;/.exec(readFileSync(join(installed, 'a', file), 'utf8'))?.[0]) : []
+    const numbers = existsSync(join(installed, 'rolled')) ? ['SKILL.md', 'number.md'].map((file) => /number \d+;/.exec(readFileSync(join(installed, 'rolled', file), 'utf8'))?.[0]) : []
     t.ok(new Set(numbers).size <= 1 && !numbers.includes(undefined), numbers.join())
   }
   stopped.abort()
