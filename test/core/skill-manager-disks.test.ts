@@ -64,12 +64,12 @@ t.test('no descriptor stays open after 2,000 mixed reads, failures included', as
     await answers(manager)
     let operations = 0
     disk.intercept = (operation) => { if (operation !== 'close' && ++operations % 17 === 0) throw osError(operations % 2 === 0 ? 'EIO' : 'EACCES') }
-    for (let round = 0; round < 8; round++) await answers(manager)
+    while (operations <= 2_000) await answers(manager)
     await Promise.all(Array.from({ length: 100 }, async () => {
       const file = await Promise.resolve(manager.openFile('demo', 'large')).catch(() => undefined)
       if (file?.kind === 'stream') await file.file.close()
     }))
-    t.ok(operations > 2_000, `${operations} operations`)
+    t.comment(`${operations} operations`)
     // The index follows in the background, and a folder is open while it is listed.
     disk.intercept = () => {}
     await until(() => countOpenBelow(root) === 0)
