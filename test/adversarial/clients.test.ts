@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import t, { type Test } from 'tap'
-import { startProcess, type ServiceProcess } from '../helper/process.ts'
+import t from 'tap'
+import { startProcess } from '../helper/process.ts'
 import { jsonRequest, openRaw, rawRequest, request, type RawConnection, type RawResponse } from '../helper/raw-http.ts'
 import { skills, skillText, until } from '../helper/skills.ts'
 
@@ -19,14 +19,12 @@ const LATENESS_MS = 10_000
 /** Far above what a request takes on a busy machine, far below what it would wait behind slow clients. */
 const FAST_MS = 5_000
 
-async function start (t: Test): Promise<ServiceProcess> {
-  const folder = t.testdir({ skills: skills('one', 'two') })
-  writeFileSync(join(folder, 'skills/one/large.bin'), Buffer.alloc(LARGE_BYTES, 'x'))
-  return await startProcess(t, { args: [join(folder, 'skills')] })
-}
+const folder = t.testdir({ skills: skills('one', 'two') })
+writeFileSync(join(folder, 'skills/one/large.bin'), Buffer.alloc(LARGE_BYTES, 'x'))
+const service = await startProcess(t, { args: [join(folder, 'skills')] })
 
-function countDescriptors ({ pid }: ServiceProcess): number {
-  return readdirSync(`/proc/${pid}/fd`).length
+function countDescriptors (): number {
+  return readdirSync(`/proc/${service.pid}/fd`).length
 }
 
 /** Sends the bytes one by one, a second apart, until the connection ends. */
@@ -39,10 +37,9 @@ async function drip (connection: RawConnection, bytes: Buffer): Promise<void> {
 }
 
 t.test('clients that hang up in the middle of a download leave no descriptor open', async (t) => {
-  const service = await start(t)
   await rawRequest(service.url, request('GET', '/skills/one/files/large.bin', { headers: ['Range: bytes=0-9'] }))
   await until(() => service.log().some(({ msg }) => msg === 'watching a skills folder'))
-  const before = countDescriptors(service)
+  const before = countDescriptors()
   for (let round = 0; round < 5; round++) {
     const connections = await Promise.all(Array.from({ length: 20 }, () => openRaw(service.url)))
     await Promise.all(connections.map(async (connection) => {
@@ -51,16 +48,15 @@ t.test('clients that hang up in the middle of a download leave no descriptor ope
       await begun
       connection.socket.pause()
     }))
-    t.ok(countDescriptors(service) >= before + 20, 'the downloads were under way')
+    t.ok(countDescriptors() >= before + 20, 'the downloads were under way')
     for (const connection of connections) connection.destroy()
-    await until(() => countDescriptors(service) <= before)
+    await until(() => countDescriptors() <= before)
   }
   await until(() => service.log().filter(({ msg }) => msg === 'request aborted').length === 100)
   t.equal((await rawRequest(service.url, request('GET', '/skills/one'))).status, 200)
 })
 
 t.test('100 pipelined requests of all kinds are answered in their order', async (t) => {
-  const service = await start(t)
   const kinds: ReadonlyArray<readonly [bytes: Buffer, expected: (response: RawResponse) => boolean]> = [
     [request('GET', '/skills/one/files/large.bin', { headers: ['Range: bytes=0-999999'] }), ({ status, body }) => status === 206 && body.length === 1_000_000],
     [request('GET', '/skills'), ({ text }) => text === '{"skills":["one","two"]}'],
@@ -82,7 +78,6 @@ t.test('100 pipelined requests of all kinds are answered in their order', async 
 })
 
 t.test('a huge head is 431, and nobody else notices', async (t) => {
-  const service = await start(t)
   const other = await openRaw(service.url)
   const heads = ['a'.repeat(17_000), 'a'.repeat(1_000_000)].map((value) => request('GET', '/skills', { headers: [`X-Long: ${value}`] }))
   for (const head of heads) {
@@ -95,7 +90,6 @@ t.test('a huge head is 431, and nobody else notices', async (t) => {
 })
 
 t.test('K56: a byte a second is 408 in time, and neither that nor 1,000 idle connections delay a request', async (t) => {
-  const service = await start(t)
   const slow = [
     [HEAD_MS, Buffer.alloc(0), request('GET', '/skills', { headers: [`X-Long: ${'a'.repeat(100)}`] })],
     [REQUEST_MS, jsonRequest('POST', '/agent/tool-call', '', { headers: ['Content-Length: 100'] }), Buffer.alloc(100, ' ')]
