@@ -10,6 +10,8 @@ import { startStopwatch } from '../helper/timing.ts'
 const CLIENTS = 16
 /** More than a socket's buffers hold. */
 const LARGE_BYTES = 1_000_000
+/** Several times as many as there are threads that could wait for one. */
+const FIFOS = 40
 /** Without the deadline of 9 s, slow clients would keep the process as long as they like: half a minute and more. */
 const DEADLINE_MS = 25_000
 
@@ -109,7 +111,7 @@ t.test('K22: FIFOs, also as a main file, hold up nobody, and not the end of the 
   const folder = t.testdir({ skills: skills('one') })
   const root = join(folder, 'skills')
   mkdirSync(join(root, 'piped'))
-  execFileSync('mkfifo', [join(root, 'piped/SKILL.md'), ...Array.from({ length: 200 }, (_, index) => join(root, `piped/${index}`))])
+  execFileSync('mkfifo', [join(root, 'piped/SKILL.md'), ...Array.from({ length: FIFOS }, (_, index) => join(root, `piped/${index}`))])
   const service = await startProcess(t, { args: [root] })
   const ask = async (path: string) => {
     const connection = await openRaw(service.url)
@@ -117,7 +119,7 @@ t.test('K22: FIFOs, also as a main file, hold up nobody, and not the end of the 
     connection.destroy()
     return { status, text }
   }
-  for (let index = 0; index < 200; index++) t.match(await ask(`/skills/piped/files/${index}`), { status: 404, text: /not a regular file/ })
+  for (let index = 0; index < FIFOS; index++) t.match(await ask(`/skills/piped/files/${index}`), { status: 404, text: /not a regular file/ })
   t.match(await ask('/skills/piped'), { status: 404, text: /SKILL\.MD not found for skill 'piped'/ })
   t.match(await ask('/skills/piped/files'), { status: 200, text: /"files":\[\]/ })
   t.match(await ask('/skills/one'), { status: 200 })
