@@ -15,9 +15,10 @@ const SKILLS = fileURLToPath(new URL('../../skills', import.meta.url))
 const SCRIPTED_MODEL = 'http://127.0.0.1:8081'
 const QUESTION = 'What is the weather in Lyon?'
 
-/** The programs as JavaScript: `tsx`, which the documents name, takes longer to start than most of them run. The model runs with it. */
+/** The programs as JavaScript: `tsx`, which the documents name, takes longer to start than most of them run. */
 const built = t.testdir({})
-buildSync({ entryPoints: ['agent-loop', 'anthropic', 'gemini', 'mcp-client', 'openai-responses'].map((name) => `${ROOT}examples/${name}.ts`), outdir: built, format: 'esm', platform: 'node' })
+const names = ['agent-loop', 'anthropic', 'fake-model', 'gemini', 'mcp-client', 'openai-responses']
+buildSync({ entryPoints: names.map((name) => `${ROOT}examples/${name}.ts`), outdir: built, bundle: true, packages: 'external', format: 'esm', platform: 'node' })
 
 function example (name: string): readonly string[] {
   return [process.execPath, `${built}/${name}.js`]
@@ -44,7 +45,7 @@ async function run (t: Test, command: readonly string[], env?: Readonly<Record<s
 
 /** The scripted model of the examples; gives its origin. */
 async function startModel (t: Test): Promise<string> {
-  const child = launch(t, [process.execPath, '--import', 'tsx', 'examples/fake-model.ts', '0'])
+  const child = launch(t, [...example('fake-model'), '0'])
   child.stderr.pipe(process.stderr)
   const [line] = await once(child.stdout, 'data') as [Buffer]
   return /http:\S+/.exec(line.toString())?.[0] ?? ''
