@@ -136,10 +136,8 @@ t.test('K73: a pipe that nobody reads is refused, and the start does not wait fo
 
 t.test('K73: a file among the skills stops the start, also through a link, since it would be served', async (t) => {
   const folder = t.testdir({ skills: FILES, link: t.fixture('symlink', 'skills/demo') })
-  for (const path of ['skills/demo/audit.log', 'link/audit.log']) {
-    t.match(await runProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: join(folder, path) } }), {
-      code: 1, stderr: /^skillserve: AUDIT_LOG: "\S+audit\.log" is inside "\S+skills" of DIR or SKILLS_DIR, .+\n$/
-    })
-  }
+  t.match(await runProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: join(folder, 'link/audit.log') } }), {
+    code: 1, stderr: /^skillserve: AUDIT_LOG: "\S+audit\.log" is inside "\S+skills" of DIR or SKILLS_DIR, .+\n$/
+  })
   t.notOk(existsSync(join(folder, 'skills/demo/audit.log')))
 })
