@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { transformSync } from 'esbuild'
 import t from 'tap'
+import { runHere } from '../helper/command-line.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
 import { freePort } from '../helper/proxies.ts'
 import { skills } from '../helper/skills.ts'
@@ -79,14 +80,13 @@ t.test('K3: a folder that was named is waited for, not replaced by the examples'
     await service.stop()
     t.notOk(service.log().some(({ msg }) => /example/.test(String(msg))))
   }
-  const service = await startProcess(t, { cwd: t.testdir(), args: [EXAMPLES] })
-  t.notOk(service.log().some(({ msg }) => /no folder was named/.test(String(msg))), 'those of the package are a folder like any other')
 })
 
 t.test('K50: the health check passes on a ready service, whatever hosts it allows, and fails without one', async (t) => {
   const service = await startProcess(t, { args: [EXAMPLES], env: { HOST: '0.0.0.0', ALLOWED_HOSTS: 'skills.example.org' } })
   await service.printed(INDEXED)
   t.match(service.log(), [{ level: 40, msg: /^everybody who can reach this address can read every skill/ }])
+  t.notOk(service.log().some(({ msg }) => /no folder was named/.test(String(msg))), 'those of the package, named, are a folder like any other')
   const env = { HOST: '0.0.0.0', PORT: String(service.port), ALLOWED_HOSTS: 'skills.example.org' }
   const check = { args: ['healthcheck'], env }
   t.match(await runProcess(t, check), { code: 0, stdout: '', stderr: '' })
@@ -113,7 +113,7 @@ t.test('K50: the health check finds a service by the flags that it was started w
   t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(locked.pid)], env }), { code: 0, stderr: '' }, 'a flag that may have a value')
   t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(process.pid), '--port', String(port), '--base-path', '/team'] }), { code: 0 }, 'a process that is no service has nothing to say')
   for (const [pid, problem] of [['abc', '--pid must be the number of a process, not "abc"'], ['999999999', '--pid: there is no process 999999999']] as const) {
-    t.match(await runProcess(t, { args: ['healthcheck', '--pid', pid, '--port', String(port), '--base-path', '/team'] }), { code: 1, stderr: `skillserve: ${problem}\n` })
+    t.match(await runHere(['healthcheck', '--pid', pid, '--port', String(port), '--base-path', '/team']), { code: 1, stderr: `skillserve: ${problem}\n` })
   }
 })
 
