@@ -1,12 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { appendFileSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { appendFileSync, chmodSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { MAX_BUFFERED_FILE_BYTES } from '../../src/core/ground/limits.ts'
 import { buildService, type Files } from '../helper/build.ts'
 import { createFaultyDisk, osError } from '../helper/disk.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
+import { passTick } from '../helper/skills.ts'
 
 const BIG = randomBytes(20_000_000)
 /** The largest file that is read whole, and the smallest that is streamed. */
@@ -349,6 +350,41 @@ t.test('K22: a large file that grows while it is hashed and sent gives what it h
   t.ok(isRead)
   t.match(answer, { status: 200, bytes: before })
   t.equal(answer.headers.get('etag'), `"${digest(before)}"`)
+})
+
+t.test('K44: a large file that is replaced, removed or closed to others while it is sent arrives whole; one that is rewritten does not', async (t) => {
+  let change: ((file: string) => void) | undefined
+  const disk = createFaultyDisk({
+    intercept: (call, _path, file) => {
+      if (call !== 'read' || !file.endsWith('over.bin')) return
+      change?.(file)
+      change = undefined
+    }
+  })
+  const service = await buildService(t, { files: FILES, options: { disk } })
+  const file = join(service.root, 'demo/over.bin')
+  const before = readFileSync(file)
+  const temporary = join(service.root, 'demo/new.bin')
+  const { mtime } = statSync(file)
+  const changes: ReadonlyArray<readonly [what: string, act: (file: string) => void, isWhole: boolean]> = [
+    ['replaced', (file) => { writeFileSync(temporary, 'new'); renameSync(temporary, file) }, true],
+    ['removed', (file) => { rmSync(file) }, true],
+    ['permissions', (file) => { chmodSync(file, 0o400) }, true],
+    ['rewritten', (file) => { writeFileSync(file, Buffer.alloc(before.length)) }, false],
+    ['rewritten, with its old time', (file) => { writeFileSync(file, Buffer.alloc(before.length)); utimesSync(file, mtime, mtime) }, false]
+  ]
+  for (const [what, act, isWhole] of changes) {
+    rmSync(file, { force: true })
+    writeFileSync(file, before)
+    utimesSync(file, mtime, mtime)
+    await service.fetch(`${base}/over.bin`, { method: 'HEAD' })
+    passTick(service.root)
+    await service.fetch(`${base}/over.bin`, { method: 'HEAD' })
+    change = act
+    const answer = await service.fetch(`${base}/over.bin`).catch(() => undefined)
+    t.equal(change, undefined, what)
+    t.equal(answer?.status === 200 && answer.bytes.equals(before), isWhole, what)
+  }
 })
 
 t.test('K44: a streamed file whose digest is known is not read for HEAD, for a 304, nor beyond its range', async (t) => {

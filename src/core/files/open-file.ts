@@ -33,7 +33,7 @@ export interface ChecksumOptions {
   readonly onBytes?: ((bytes: Buffer) => void) | undefined
   /** Called between two pieces: others get a turn. */
   readonly pause?: () => Promise<void>
-  /** Whether a file that grows meanwhile counts with the bytes that it had when it was opened. */
+  /** Whether a file that grows, is replaced or removed meanwhile counts with the bytes that it had when it was opened. */
   readonly mayGrow?: boolean
 }
 
@@ -111,8 +111,9 @@ export class OpenFile {
   }
 
   /**
-   * The bytes from `start` to `end`, both included, with back-pressure. A file that has grown is read as far as it went.
-   * @param digest of the whole file when it was opened: a file that has grown must still begin with these bytes
+   * The bytes from `start` to `end`, both included, with back-pressure. A file that has grown is read as far as it went, and one that was
+   * replaced or removed to its end.
+   * @param digest of the whole file when it was opened: a file in another state must still begin with these bytes
    * @throws {RefusedError} `changed` when the file changes otherwise before its last byte is read, `io_error`
    */
   async * chunks (start: number, end: number, digest?: string): AsyncGenerator<Buffer> {
@@ -148,7 +149,9 @@ export class OpenFile {
   async #confirmUnchanged (mayGrow: boolean): Promise<void> {
     const before = signatureOf(this.stats)
     const now = await this.#signature()
-    if (!isSameState(before, now) && !(mayGrow && now.size > before.size)) throw changed('the file changed while it was being read')
+    // What takes its name from a file changes nothing but its `ctime`.
+    const mayBeSame = now.size > before.size || (now.size === before.size && now.mtimeNs === before.mtimeNs)
+    if (!isSameState(before, now) && !(mayGrow && mayBeSame)) throw changed('the file changed while it was being read')
   }
 
   /** As far as the file went; one that the kernel makes up has size 0 and is read to its end. */
