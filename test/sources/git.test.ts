@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { PROMETHEUS } from '../../src/observe/metrics/exposition.ts'
 import { createMetrics } from '../../src/observe/metrics/metrics.ts'
+import { runGit } from '../../src/sources/git/git-command.ts'
 import { gitError, isBrokenStore } from '../../src/sources/git/git-errors.ts'
 import { createRepository, skillFiles, startGitHost } from '../helper/git.ts'
 import { skillText, textOf, until } from '../helper/skills.ts'
@@ -207,6 +208,13 @@ t.test('K85: a disk that is full, a host that breaks off and a hostile object ar
     ['auth_failed', 'remote: cannot connect to backend: permission denied\nfatal: Could not read from remote repository.\n']
   ] as const) t.equal(gitError(stderr, 128).code, code, stderr)
   t.end()
+})
+
+t.test('K84: a host that sends refs without end takes two gigabytes of memory at most, and is told as that', async (t) => {
+  const home = t.testdir()
+  const limit = await runGit({ args: ['-c', 'alias.limit=!ulimit -d', 'limit'], signal: AbortSignal.timeout(60_000), home, env: { PATH: process.env['PATH'] } })
+  t.equal(limit.toString().trim(), '2097152')
+  t.match(gitError('fatal: Out of memory, realloc failed', 128), { code: 'too_large', message: 'git needs more memory than 2 GiB for what the host sends' })
 })
 
 t.test('K85: a file of this machine that git may not read or write is no refusal of credentials, and the store is made anew', (t) => {

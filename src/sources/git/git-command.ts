@@ -11,6 +11,9 @@ import { gitError } from './git-errors.ts'
 /** Largest file that git may write, in blocks of 512 bytes: 512 MiB. A larger pack ends git, and leaves nothing behind. */
 const MAX_FILE_BLOCKS = 1_048_576
 
+/** Most memory of a process of git, in KiB: 2 GiB. A host that lists refs without end would take all of the machine's. */
+const MAX_MEMORY_KIB = 2_097_152
+
 /** Of what git prints. */
 const MAX_OUTPUT_BYTES = 128 * 1_048_576
 const MAX_ERROR_CHARACTERS = 8_192
@@ -77,8 +80,8 @@ export interface GitOptions extends GitSurroundings {
  */
 export async function runGit ({ args, signal, protocol = '', config = [], sshCommand, secrets = [], home, env, onOutput, input }: GitOptions): Promise<Buffer> {
   signal.throwIfAborted()
-  // Node cannot set limits: the shell runs this fixed text only.
-  const child = spawn('/bin/sh', ['-c', 'ulimit -f "$0" && exec git "$@"', String(MAX_FILE_BLOCKS), ...args], {
+  // Node cannot set limits: the shell runs this fixed text only. A machine may have a lower limit of memory, which then stays.
+  const child = spawn('/bin/sh', ['-c', 'ulimit -f "$0" || exit; ulimit -d "$1" 2>/dev/null; shift; exec git "$@"', String(MAX_FILE_BLOCKS), String(MAX_MEMORY_KIB), ...args], {
     env: {
       PATH: env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
       HOME: home,

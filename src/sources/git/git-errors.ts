@@ -21,6 +21,7 @@ const REASONS: ReadonlyArray<readonly [pattern: RegExp, code: SourceErrorCode, s
   [/returned error: 4(?:04|10)|repository .* not found|does not appear to be a git repository|does not exist|not found/i, 'not_found', 'the host has no such repository, or does not show it'],
   [/transport .* not allowed/i, 'refused_tree', 'the transport is not allowed'],
   [/fsck error|fsck-objects|hasDot|badTree|zeroPadded/i, 'refused_tree', REFUSED_OBJECT],
+  [/out of memory|realloc failed|mmap failed.*cannot allocate/i, 'too_large', 'git needs more memory than 2 GiB for what the host sends'],
   [/file too large|file size limit/i, 'too_large', 'the repository is larger than 512 MiB'],
   [/certificate|SSL|TLS/, 'tls', 'the certificate of the host is not accepted'],
   [/could not resolve host|failed to connect|connection|unreachable|early EOF|hung up|returned error: 5\d\d|timed? ?out|RPC failed|transfer closed/i, 'unreachable', 'the host cannot be reached, or breaks off'],
