@@ -232,7 +232,10 @@ t.test('K79: SARIF has what code scanning reads', async (t) => {
     message: { text: String },
     locations: [{ physicalLocation: { artifactLocation: { uri: 'skills/bad/SKILL.md', uriBaseId: '%SRCROOT%' }, region: { startLine: 2, startColumn: 7 } } }]
   }])
-  for (const { id, helpUri, help, shortDescription } of rules) t.ok(helpUri.endsWith(`docs/findings.md#${id}`) && help.text !== '' && shortDescription.text !== '', id)
+  for (const { id, helpUri, help, shortDescription, fullDescription } of rules) {
+    t.ok(helpUri.endsWith(`docs/findings.md#${id}`), id)
+    for (const { text } of [help, shortDescription, fullDescription]) t.match(text, /./, `${id}: code scanning asks for all three`)
+  }
 })
 
 t.test('K79: SARIF shows a text of a skill as it stands, and names no line that is not there', async (t) => {

@@ -41,6 +41,8 @@ function rules (): readonly object[] {
   return Object.entries(FINDINGS).map(([code, [severity, summary]]) => ({
     id: code,
     shortDescription: { text: summary },
+    // SARIF does not ask for it, and code scanning does.
+    fullDescription: { text: `${summary}.` },
     help: { text: `${summary}. See ${helpUrl(code)}`, markdown: `${summary}. [More](${helpUrl(code)})` },
     helpUri: helpUrl(code),
     defaultConfiguration: { level: LEVELS[severity] }
