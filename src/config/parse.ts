@@ -30,31 +30,27 @@ export function parsePath (text: string): string | undefined {
   return text.startsWith('/') && PATH.test(text) ? text.replace(/\/$/, '') : undefined
 }
 
-const WHOLE_NUMBER = /^(?:0|[1-9]\d{0,4})$/
-
 /** Up to fifteen digits, which a number holds exactly. */
 export function parseCount (text: string): number | undefined {
   return /^(?:0|[1-9]\d{0,14})$/.test(text) ? Number(text) : undefined
 }
 
+function countUpTo (max: number): (text: string) => number | undefined {
+  return (text) => {
+    const count = parseCount(text)
+    return count !== undefined && count <= max ? count : undefined
+  }
+}
+
 /** An hour: nobody waits longer for a process, or for a cache. */
 export const MAX_DELAY_SECONDS = 3_600
-
-export function parseDelay (text: string): number | undefined {
-  return WHOLE_NUMBER.test(text) && Number(text) <= MAX_DELAY_SECONDS ? Number(text) : undefined
-}
+export const parseDelay = countUpTo(MAX_DELAY_SECONDS)
 
 /** Two weeks: a timer of Node takes less than twice that. */
 export const MAX_KEEP_SECONDS = 1_209_600
+export const parseKeepSeconds = countUpTo(MAX_KEEP_SECONDS)
 
-export function parseKeepSeconds (text: string): number | undefined {
-  const seconds = parseCount(text)
-  return seconds !== undefined && seconds <= MAX_KEEP_SECONDS ? seconds : undefined
-}
-
-export function parsePort (text: string): number | undefined {
-  return WHOLE_NUMBER.test(text) && Number(text) <= MAX_PORT ? Number(text) : undefined
-}
+export const parsePort = countUpTo(MAX_PORT)
 
 /** Without the slash at the end. */
 export function parseUrl (text: string): string | undefined {

@@ -1,6 +1,7 @@
-import { existsSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
+import { isFolder } from '../operator/is-folder.ts'
 import { readYamlFile } from '../operator/yaml-file.ts'
 import { parseTargets, TARGET_NAMES, type TargetName } from '../verdicts/index.ts'
 
@@ -33,7 +34,7 @@ export interface ProjectChoices {
  * @throws {ConfigError} `FILE:LINE: KEY …`
  */
 export async function readProjectFile (path: string, cwd: string): Promise<ProjectChoices> {
-  const file = findProjectFile(resolve(cwd, path), cwd)
+  const file = await findProjectFile(resolve(cwd, path), cwd)
   if (file === undefined) return {}
   const project = await readYamlFile(file, ProjectSchema)
   const { targets, fail_on: failOn, max_warnings: maxWarnings, baseline } = project.value
@@ -50,8 +51,9 @@ export async function readProjectFile (path: string, cwd: string): Promise<Proje
   }
 }
 
-function findProjectFile (path: string, cwd: string): string | undefined {
-  const start = isFolder(path) ? path : dirname(path)
+async function findProjectFile (path: string, cwd: string): Promise<string | undefined> {
+  // What is in a folder that may not be searched is left to the judge, which says so.
+  const start = await isFolder(path) ? path : dirname(path)
   const isInside = !relative(cwd, start).split(sep).includes('..')
   // Of a skill elsewhere, its own folder and the one that holds it.
   const last = isInside ? resolve(cwd) : dirname(start)
@@ -59,14 +61,5 @@ function findProjectFile (path: string, cwd: string): string | undefined {
     const file = join(folder, PROJECT_FILE)
     if (existsSync(file)) return file
     if (folder === last || folder === dirname(folder)) return undefined
-  }
-}
-
-/** What is in a folder that may not be searched is left to the judge, which says so. */
-function isFolder (path: string): boolean {
-  try {
-    return statSync(path).isDirectory()
-  } catch {
-    return false
   }
 }

@@ -18,7 +18,7 @@ import { FileStore } from '../core/files/file-store.ts'
 import { quote } from '../core/format/findings.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
 import { compareCodePoints, withoutEndSlashes } from '../core/ground/text.ts'
-import { tooLargeFinding } from '../core/listing/entry.ts'
+import { TOO_LARGE } from '../core/listing/entry.ts'
 import { type FindingSource, subjectOf } from '../verdicts/entry.ts'
 import type { Subject } from '../verdicts/subject.ts'
 import { listFiles } from './listed-files.ts'
@@ -165,7 +165,7 @@ export class SkillReader {
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error
       const { refusal } = error
-      return { fileFindings: refusal === 'too_many_files' || refusal === 'too_many_bytes' ? [tooLargeFinding(refusal)] : [] }
+      return { fileFindings: refusal === 'too_many_files' || refusal === 'too_many_bytes' ? [TOO_LARGE[refusal]] : [] }
     }
   }
 

@@ -78,7 +78,7 @@ export async function describeState<Judged extends JudgedEntry> (state: SkillSta
   const manifest = await state.manifest().catch(excessOrNothing)
   const mainFile = await state.mainFile().catch(nothing)
   if (manifest === undefined) return await toEntry({ skill, manifest, mainFile, fileFindings: [] }, judge)
-  if ('excess' in manifest) return await toEntry({ skill, manifest: undefined, mainFile, fileFindings: [tooLargeFinding(manifest.excess)] }, judge)
+  if ('excess' in manifest) return await toEntry({ skill, manifest: undefined, mainFile, fileFindings: [TOO_LARGE[manifest.excess]] }, judge)
   const verdict = await state.trust()
   const ofFiles = await state.fileFindings()
   // The same array for the same state: by it a judge knows what it has judged before.
@@ -113,11 +113,7 @@ function excessOrNothing (error: unknown): SkillTooLargeError | undefined {
 }
 
 /** What is said of a skill without manifest. */
-export function tooLargeFinding (excess: SkillExcess): Finding {
-  return TOO_LARGE[excess]
-}
-
-const TOO_LARGE: Readonly<Record<SkillExcess, Finding>> = {
+export const TOO_LARGE: Readonly<Record<SkillExcess, Finding>> = {
   too_many_files: finding('too_many_files', `the skill has no revision and no manifest because it has more than ${MAX_SKILL_ENTRIES} files and folders`, 'Move what agents do not need out of the skill folder'),
   too_many_bytes: finding('too_many_bytes', `the skill has no revision and no manifest because its files have more than ${MAX_SKILL_BYTES} bytes`, 'Move large files out of the skill folder')
 }

@@ -70,7 +70,7 @@ export class MemberLists<Member extends ListedMember = ViewMember> {
   availableNow (): readonly SkillMetadata[] {
     const lists = this.members.map(({ skills }) => skills.availableNow())
     const merged = this.namesNow()
-    if (merged !== this.#availableOf || !isSameList(this.#availableLists, lists)) {
+    if (merged !== this.#availableOf || sameOr(this.#availableLists, lists) === lists) {
       const byName = new Map<string, SkillMetadata>()
       for (const [index, list] of lists.entries()) {
         for (const metadata of list) {
@@ -148,7 +148,7 @@ function updateNames (members: readonly ListedMember[], lists: ReadonlyArray<rea
   const changes = Array.from(changed, (name) => {
     const indexes = members.flatMap((member, index) => member.allows(name) && hasName(lists[index] ?? [], name) ? index : [])
     return { name, owner: indexes[0], hidden: indexes.slice(1) }
-  }).filter(({ name, owner, hidden }) => owner !== before.owners.get(name) || !isSameList(before.shadowing.get(name) ?? [], hidden))
+  }).filter(({ name, owner, hidden }) => owner !== before.owners.get(name) || sameOr(before.shadowing.get(name) ?? [], hidden) === hidden)
   if (changes.length === 0) return before
   const owners = new Map(before.owners)
   const shadowing = new Map(before.shadowing)
@@ -171,8 +171,4 @@ function itself (name: string): string {
 
 function hasName (list: readonly string[], name: string): boolean {
   return list[positionIn(list, name, itself)] === name
-}
-
-function isSameList<T> (a: readonly T[] | undefined, b: readonly T[]): boolean {
-  return a?.length === b.length && b.every((item, index) => item === a[index])
 }
