@@ -1,5 +1,5 @@
 import { basename } from 'node:path/posix'
-import { finding, type FindingCode, quoteList } from '../format/findings.ts'
+import { finding, type FindingCode, findingOnFiles, quoteList } from '../format/findings.ts'
 import { own, ownText } from '../ground/json.ts'
 import { ADVISED_DISCOVERY_FILE_BYTES, MAX_DISCOVERY_DESCRIPTION_UNITS, MAX_DISCOVERY_FILES, MAX_DISCOVERY_UNPACKED_BYTES } from '../ground/limits.ts'
 import type { CatalogSkill, FileList, Finding } from '../ground/skill.ts'
@@ -144,10 +144,7 @@ function checkSizes ({ files }: FileList): Finding[] {
       `Split the skill, which has ${files.length} files and ${bytes} bytes`)]
   }
   const large = files.filter((file) => file.size_bytes > ADVISED_DISCOVERY_FILE_BYTES).map(({ path }) => path)
-  if (large.length === 0) return []
-  return [about(large, finding('discovery_file_large',
-    `one client of the discovery index 0.1.0 cuts files after ${ADVISED_DISCOVERY_FILE_BYTES} bytes: ${quoteList(large)}`,
-    'Split the files that are larger'))]
+  return findingOnFiles('discovery_file_large', large, `one client of the discovery index 0.1.0 cuts files after ${ADVISED_DISCOVERY_FILE_BYTES} bytes`, 'Split the files that are larger')
 }
 
 function checkInternal ({ frontmatter }: CatalogSkill): Finding[] {

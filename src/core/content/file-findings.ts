@@ -1,6 +1,6 @@
 import type { LeftOutFiles, LeftOutKind } from '../disk/left-out-files.ts'
 import type { FileKind } from '../files/file-kind.ts'
-import { finding, type FindingCode, quoteList } from '../format/findings.ts'
+import { type FindingCode, findingOnFiles } from '../format/findings.ts'
 import type { Finding, ListedFile } from '../ground/skill.ts'
 
 /** Code, what is said before and after the names, and what mends it. */
@@ -15,10 +15,9 @@ const KINDS = {
 
 /** Says what is not in the manifest of a skill: one finding of each kind, with the first names and a count. */
 export function leftOutFindings (leftOut: LeftOutFiles): readonly Finding[] {
-  return [...leftOut].map(([kind, { names, count }]) => {
+  return [...leftOut].flatMap(([kind, { names, count }]) => {
     const [code, what, fix] = KINDS[kind]
-    const [file] = names
-    return { ...finding(code, `${what}: ${quoteList(names, count)}`, fix), ...file !== undefined && { file } }
+    return findingOnFiles(code, names, what, fix, count)
   })
 }
 
@@ -53,13 +52,8 @@ export function contentFindings (files: readonly ListedFile[], kinds: ReadonlyMa
     else if (kind === 'archive' && !PACKED.test(path)) archives.push(path)
   }
   return [
-    ...report('file_program', programs, 'the skill has compiled programs, which nobody can review', 'Put the source there, or say where the programs come from'),
-    ...report('file_archive', archives, 'the skill has archives, whose content nobody sees before they are unpacked', 'Put the files themselves there'),
-    ...report('file_type_mismatch', mismatches, 'the bytes of files are not what their names say', 'Put the right files there, or give them names that say what they are')
+    ...findingOnFiles('file_program', programs, 'the skill has compiled programs, which nobody can review', 'Put the source there, or say where the programs come from'),
+    ...findingOnFiles('file_archive', archives, 'the skill has archives, whose content nobody sees before they are unpacked', 'Put the files themselves there'),
+    ...findingOnFiles('file_type_mismatch', mismatches, 'the bytes of files are not what their names say', 'Put the right files there, or give them names that say what they are')
   ]
-}
-
-function report (code: FindingCode, paths: readonly string[], what: string, fix: string): Finding[] {
-  const [file] = paths
-  return file === undefined ? [] : [{ ...finding(code, `${what}: ${quoteList(paths)}`, fix), file }]
 }

@@ -154,6 +154,15 @@ export function finding (code: FindingCode, message: string, fix: string, field?
   return { code, severity, message, fix, ...field !== undefined && { field }, ...position }
 }
 
+/**
+ * What is to be said of files, with the first names, at the first of the files; nothing without any.
+ * @param count how many there are, of which `paths` are the first
+ */
+export function findingOnFiles (code: FindingCode, paths: readonly string[], what: string, fix: string, count = paths.length): Finding[] {
+  const [file] = paths
+  return file === undefined ? [] : [{ ...finding(code, `${what}: ${quoteList(paths, count)}`, fix), file }]
+}
+
 /** Untrusted text of a skill for use inside a sentence: in quotes, in one line, cut. */
 export function quote (text: string): string {
   // A code point has at most two units: this slice holds enough of them, however long the text.

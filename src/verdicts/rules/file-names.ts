@@ -1,4 +1,4 @@
-import { finding, type FindingCode, quoteList } from '../../core/format/findings.ts'
+import { findingOnFiles } from '../../core/format/findings.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import type { Finding, ListedFile } from '../../core/ground/skill.ts'
 
@@ -9,14 +9,9 @@ const NOT_ON_WINDOWS = /(?:^|\/)(?:(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\.[^/
 export function scanNames (files: readonly ListedFile[]): readonly Finding[] {
   const paths = files.map(({ path }) => path)
   return [
-    ...report('file_names_collide', collisions(paths), 'names differ only in case or in how their characters are composed: some disks keep one of them', 'Rename one of each two'),
-    ...report('file_name_not_portable', paths.filter((path) => NOT_ON_WINDOWS.test(path)), 'files have names that Windows cannot write', 'Rename them without reserved words and characters, and without a blank or dot at the end')
+    ...findingOnFiles('file_names_collide', collisions(paths), 'names differ only in case or in how their characters are composed: some disks keep one of them', 'Rename one of each two'),
+    ...findingOnFiles('file_name_not_portable', paths.filter((path) => NOT_ON_WINDOWS.test(path)), 'files have names that Windows cannot write', 'Rename them without reserved words and characters, and without a blank or dot at the end')
   ]
-}
-
-function report (code: FindingCode, paths: readonly string[], what: string, fix: string): Finding[] {
-  const [file] = paths
-  return file === undefined ? [] : [{ ...finding(code, `${what}: ${quoteList(paths)}`, fix), file }]
 }
 
 /** The second of each two, and the third. Folders collide as files do. */
