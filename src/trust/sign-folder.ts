@@ -1,7 +1,7 @@
-import { createPrivateKey, createPublicKey, type KeyObject, sign, X509Certificate } from 'node:crypto'
+import { createPrivateKey, createPublicKey, type KeyObject, sign, type X509Certificate } from 'node:crypto'
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { formatBundle, SIGNATURE_FILE, signedBytes } from './bundle.ts'
-import { hashOf, hintOf } from './signers.ts'
+import { certificatesIn, hashOf, hintOf } from './signers.ts'
 import { createStatement, isNeverSigned } from './statement.ts'
 import { type ReadSkill, readSkills, type ListOptions } from './verify-folder.ts'
 
@@ -29,8 +29,7 @@ export interface SigningKey {
 export function parseSigningKey (keyText: string, certificatesText?: string): SigningKey {
   const key = parse('key', 'must be a private key in PEM without a password', () => createPrivateKey(keyText))
   if (hashOf(key) === undefined) throw new KeyError('key', 'must be one of P-256, P-384 or P-521')
-  const certificates = parse('chain', 'must hold certificates in PEM', () =>
-    certificatesText?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g)?.map((pem) => new X509Certificate(pem)) ?? [])
+  const certificates = parse('chain', 'must hold certificates in PEM', () => certificatesIn(certificatesText ?? '') ?? [])
   if (certificatesText !== undefined && certificates[0]?.checkPrivateKey(key) !== true) throw new KeyError('chain', 'must begin with the certificate of the key')
   return { key, certificates }
 }

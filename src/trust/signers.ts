@@ -35,6 +35,11 @@ export function hashOf ({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject):
   return asymmetricKeyType === 'ec' ? HASHES[asymmetricKeyDetails?.namedCurve ?? ''] : undefined
 }
 
+/** The certificates in a text of PEM; undefined for a text without any. */
+export function certificatesIn (text: string): readonly X509Certificate[] | undefined {
+  return text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g)?.map((pem) => new X509Certificate(pem))
+}
+
 /** What bundles call a key. */
 export function hintOf (publicKey: KeyObject): string {
   return createHash('sha256').update(publicKey.export({ type: 'spki', format: 'pem' })).digest('hex')

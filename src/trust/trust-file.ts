@@ -1,11 +1,11 @@
-import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { readRegularFileSync, whyUnreadable } from '../operator/regular-file.ts'
 import { ConfigError, quote } from '../operator/setting.ts'
 import { parseYamlFile, type YamlFile } from '../operator/yaml-file.ts'
 import { parseScans, type ScanRules, SeveritySchema } from './scans.ts'
-import { hashOf, type Signer } from './signers.ts'
+import { certificatesIn, hashOf, type Signer } from './signers.ts'
 
 /** Each part has the title of the whole: it completes the sentence "must be …" whichever part is named. */
 function oneOf<A extends string, B extends string> (first: A, second: B, description?: string) {
@@ -81,7 +81,7 @@ function loadSigner (file: ParsedFile, index: number, reads: (path: string, text
   if ((key === undefined) === (root === undefined)) throw file.error(['signers', index], 'needs either key or root')
   const acceptsExpired = expired === 'accept'
   if (key !== undefined) return { name, acceptsExpired, key: load(file, ['signers', index, 'key'], key, reads, parseKey) }
-  return { name, acceptsExpired, roots: load(file, ['signers', index, 'root'], root ?? '', reads, parseCertificates) }
+  return { name, acceptsExpired, roots: load(file, ['signers', index, 'root'], root ?? '', reads, certificatesIn) }
 }
 
 function load<Loaded> (file: ParsedFile, at: ReadonlyArray<string | number>, named: string, reads: (path: string, text: string) => void, parse: (text: string, path: string) => Loaded | undefined): Loaded {
@@ -106,9 +106,4 @@ function parseKey (text: string): KeyObject | undefined {
   if (text.includes('PRIVATE KEY')) return undefined
   const key = createPublicKey(text)
   return hashOf(key) === undefined ? undefined : key
-}
-
-function parseCertificates (text: string): readonly X509Certificate[] | undefined {
-  const certificates = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g)?.map((pem) => new X509Certificate(pem))
-  return certificates
 }

@@ -82,8 +82,9 @@ export async function unreadPart (state: Pick<SkillState, 'skill' | 'fileFinding
   return unread?.code === 'file_unreadable' ? `${quote(unread.file ?? '')} may not be read` : unread?.message
 }
 
-interface ReadOptions extends ListOptions {
-  readonly policy?: TrustPolicy
+/** How a root is read: a policy only says what it makes of the skills. */
+export interface ReadOptions extends ListOptions {
+  readonly policy?: TrustPolicy | undefined
 }
 
 async function withSkills<T> (path: string, options: ReadOptions, use: (skills: SkillManager, names: readonly string[], parent: string) => Promise<T>): Promise<T> {
@@ -98,7 +99,8 @@ async function withSkills<T> (path: string, options: ReadOptions, use: (skills: 
   })
 }
 
-async function readRoot<T> (root: RootOptions, { policy, linkTargets, onSkipped }: ReadOptions, use: (skills: SkillManager) => Promise<T>): Promise<T> {
+/** What is made of the skills of a root, read once. */
+export async function readRoot<T> (root: RootOptions, { policy, linkTargets, onSkipped }: ReadOptions, use: (skills: SkillManager) => Promise<T>): Promise<T> {
   const skills = createSkillManager({
     projectRoots: [root],
     watcher: false,
@@ -143,6 +145,6 @@ async function verifySkill (skills: SkillManager, name: string): Promise<Verifie
 }
 
 /** The same policy without effect: its refusals are reported, and everything is served. */
-export function unobeyed (policy: TrustPolicy): TrustPolicy {
+function unobeyed (policy: TrustPolicy): TrustPolicy {
   return { hiddenNames: policy.hiddenNames, changed: new Signal(), judged: new Signal(), guards: () => false, judge: (subject) => policy.judge(subject) }
 }

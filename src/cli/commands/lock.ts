@@ -1,13 +1,12 @@
 import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
-import type { TrustPolicy } from '../../core/content/trust/trust-policy.ts'
 import { counted } from '../../core/ground/text.ts'
 import { realPathOf } from '../../operator/real-path.ts'
 import { whyUnwritable } from '../../operator/regular-file.ts'
 import type { RootOptions } from '../../core/roots/root-reports.ts'
-import type { SkillManagerOptions } from '../../core/skill-manager.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import type { Lock } from '../../trust/lock-file.ts'
+import type { ReadOptions } from '../../trust/verify-folder.ts'
 import { type Command, CommandError } from '../command.ts'
 import { namingSkipped } from '../folders/left-out.ts'
 import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders/open-folders.ts'
@@ -36,7 +35,8 @@ when a folder or a skill cannot be read, or there is no skill: then nothing is w
     const folders = positionals.length === 0 && !flags.has('config') ? [DEFAULT_FOLDER] : positionals
     const out = resolve(cwd, flags.get('out')?.at(-1) ?? DEFAULT_FILE)
     const trustFile = flags.get('trust')?.at(-1)
-    const policy = trustFile === undefined ? undefined : await readUnobeyed(resolve(cwd, trustFile))
+    // What a signature never covers is not served with a trust file, and no part of the revision.
+    const policy = trustFile === undefined ? undefined : await (await import('../../trust/open-policy.ts')).readPolicy({ trustFile: resolve(cwd, trustFile) })
     const linkTargets = readLinkTargets({ flags }, context)
     const lock = await namingSkipped(context, async (onSkipped) =>
       await withRoots(folders, { flags }, context, ({ projectRoots }) => readLock(projectRoots, { policy, linkTargets, onSkipped })))
@@ -64,17 +64,6 @@ async function write (out: string, text: string): Promise<void> {
   }
 }
 
-/** What a signature never covers is not served with a trust file, and no part of the revision. */
-async function readUnobeyed (trustFile: string): Promise<TrustPolicy> {
-  const [{ readPolicy }, { unobeyed }] = await Promise.all([import('../../trust/open-policy.ts'), import('../../trust/verify-folder.ts')])
-  return unobeyed(await readPolicy({ trustFile }))
-}
-
-interface ReadOptions extends Required<Pick<SkillManagerOptions, 'onSkipped'>> {
-  readonly policy: TrustPolicy | undefined
-  readonly linkTargets: readonly string[] | undefined
-}
-
 /** Each folder by itself: of two with a skill of one name, some callers see the later one alone. */
 async function readLock (roots: readonly RootOptions[], options: ReadOptions): Promise<Lock> {
   const lock = new Map<string, Set<string>>()
@@ -85,11 +74,9 @@ async function readLock (roots: readonly RootOptions[], options: ReadOptions): P
   return lock
 }
 
-async function readRevisions (root: RootOptions, { policy, linkTargets, onSkipped }: ReadOptions): Promise<ReadonlyMap<string, string>> {
-  const { createSkillManager } = await import('../../core/skill-manager.ts')
-  const skills = createSkillManager({ projectRoots: [root], watcher: false, keep: { keepMs: 0 }, ...policy && { policy }, ...linkTargets && { linkTargets }, onSkipped })
-  try {
-    await skills.start()
+async function readRevisions (root: RootOptions, options: ReadOptions): Promise<ReadonlyMap<string, string>> {
+  const { readRoot } = await import('../../trust/verify-folder.ts')
+  return await readRoot(root, options, async (skills) => {
     const { roots: [report] } = await skills.freshStatus()
     if (report?.state !== 'ok') throw new CommandError(`${root.path} cannot be read as a folder of skills`)
     const revisions = new Map<string, string>()
@@ -99,9 +86,7 @@ async function readRevisions (root: RootOptions, { policy, linkTargets, onSkippe
       revisions.set(name, revision)
     }
     return revisions
-  } finally {
-    await skills.close()
-  }
+  })
 }
 
 /** A revision covers what could be read. `unread` says what it lacks. */
