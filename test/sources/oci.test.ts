@@ -211,6 +211,14 @@ t.test('K83: a later layer of an image replaces a file, and that of an artifact 
   await sources.sync()
   t.match(status(), { state: 'ok', skills: 1 }, JSON.stringify(status().error))
   t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'replaced')
+  const kinds = await tarGzOf([['a/x.txt', { type: 'directory' }], ['a/x.txt/y.md', 'y'], ['a/docs', 'no folder any more'], ['a/SKILL.md', skillText('a')]])
+  await push(host, '1', [[type, await tarGzOf([['a/SKILL.md', skillText('a', 'old')], ['a/x.txt', 'x'], ['a/docs/b.md', 'b'], ['a/docs/c/d.md', 'd'], ['a/docs2/e.md', 'e']])], [type, kinds]], undefined, image)
+  await sources.sync()
+  t.match(status(), { state: 'ok', skills: 1 }, JSON.stringify(status().error))
+  t.strictSame((await skills.manifest('a')).files.map(({ path }) => path), ['SKILL.md', 'docs', 'docs2/e.md', 'x.txt/y.md'], 'a file and a folder in each other\'s place')
+  await push(host, '1', [[type, lower], [type, await tarGzOf([['a/x.txt/y.md', 'y']])]], undefined, image)
+  await sources.sync()
+  t.match(status(), { state: 'stale', error: { code: 'refused_tree', message: /is a file and a folder/ } }, 'a file below a file')
   for (const [what, config, layers] of [
     ['an artifact', undefined, [[type, lower], [type, upper]]],
     ['layers with titles', image, [[type, lower, 'lower'], [type, upper, 'upper']]],

@@ -41,9 +41,17 @@ export class UnpackedFiles {
     this.#packedBytes += bytes
   }
 
-  /** What follows lies upon what is there, and may replace its files. */
+  /** What follows lies upon what is there: a file may replace a file or a folder, and a folder a file, as the specification of OCI images has it. */
   beginLayer (): void {
+    this.#endLayer()
     this.#lower = new Set(this.#entries.values())
+  }
+
+  /** A file in the place of a folder takes away what the layers before it have in that folder. */
+  #endLayer (): void {
+    if (this.#lower.size === 0) return
+    const own = new Set([...this.#entries.values()].filter((entry) => !this.#lower.has(entry)).map(({ path }) => path))
+    for (const [key, entry] of this.#entries) if (this.#lower.has(entry) && foldersAbove(entry.path).some((folder) => own.has(folder))) this.#entries.delete(key)
   }
 
   async addFile (name: string, content: Readable): Promise<void> {
@@ -70,8 +78,11 @@ export class UnpackedFiles {
 
   /** Folders are not part of the state, but their names are checked and counted. */
   addFolder (name: string): void {
-    const path = withoutEndSlashes(name)
-    if (path !== '.') this.#check(path)
+    const trimmed = withoutEndSlashes(name)
+    if (trimmed === '.') return
+    const path = this.#check(trimmed)
+    const there = this.#entries.get(keyOf(path))
+    if (there?.path === path && this.#lower.has(there)) this.#entries.delete(keyOf(path))
   }
 
   addLink (name: string, target: string): void {
@@ -91,6 +102,7 @@ export class UnpackedFiles {
    * @param path the folder that is wanted: one that names the top folder, without another of its name in it, leaves it in
    */
   files (strip: boolean, path = ''): SourceFiles {
+    this.#endLayer()
     const own = withoutMacFiles([...this.#entries.values()])
     const common = strip ? commonFolder(own) : ''
     const isNamed = `${path}/`.startsWith(common) && !own.some((entry) => `${entry.path}/`.startsWith(common + common))
