@@ -49,6 +49,7 @@ async function runExport ({ positionals: [out, ...folders], flags }: Arguments, 
   const { sources, ...roots } = found
   const closers = new Closers()
   closers.add(() => sources?.close())
+  const paths = [...roots.projectRoots, ...roots.personalRoot ? [roots.personalRoot] : []].map(({ path }) => path)
   try {
     const policy = await loadPolicy(config, found, SILENT)
     closers.add(() => { policy?.close() })
@@ -62,29 +63,26 @@ async function runExport ({ positionals: [out, ...folders], flags }: Arguments, 
       if (isServed) quarantined.delete(name)
       else quarantined.set(name, reason?.message ?? 'it is not served')
     })
-    const paths = [...roots.projectRoots, ...roots.personalRoot ? [roots.personalRoot] : []].map(({ path }) => path)
-    try {
-      await checkApart(folder, paths)
-      await sources?.sync()
-      const failed = sources?.status.find(({ error, optional }) => error !== undefined && optional !== true)
-      if (failed !== undefined) throw new CommandError(`the source ${failed.name} cannot be read: ${failed.error?.message ?? ''}`)
-      await skills.start()
-      await skills.available()
-      // An export that is there stays, unless all of its skills were refused.
-      if ((await service.list()).length === 0 && quarantined.size === 0) throw new CommandError(`there are no skills to export${config.accessFile === undefined ? '' : `: ${caller ?? 'anonymous'} sees none by the access file${caller === undefined ? ', --as NAME exports what another caller sees' : ''}`}`)
-      const report = await exportSkills({ skills: service, folder, isPublic: caller === undefined || caller === 'anonymous', isRestricted: config.accessFile !== undefined || policy !== undefined, prune: flags.has('prune') })
-      const served = new Set(service.namesNow())
-      const leftOut = [...report.leftOut, ...[...quarantined].filter(([name]) => !served.has(name)).map(([name, reason]) => ({ name, reason: `quarantined: ${reason}` }))]
-      for (const { name, reason } of leftOut) print(`left out: ${name}: ${reason}\n`)
-      print(`${counted(report.skills, 'skill')} in ${report.files} files: ${report.written} changed, ${report.removed} removed\n`)
-      if (report.skills === 0) return 1
-      return leftOut.length > 0 ? 2 : 0
-    } catch (error) {
-      if (error instanceof ExportError) throw new CommandError(`${quote(out)} ${error.message}`)
-      if (error instanceof SkillError) throw new CommandError(error.code === 'skills_folder_permission_denied' ? `${error.message}: ${paths.join(', ')}` : error.message)
-      if (error instanceof Error && 'syscall' in error && 'code' in error) throw new CommandError(`cannot write the export: ${quote(out)} ${error.code === 'ENOTDIR' ? 'is no folder, or lies below a file' : `cannot be written (${String(error.code)})`}: name another folder to write to`)
-      throw error
-    }
+    await checkApart(folder, paths)
+    await sources?.sync()
+    const failed = sources?.status.find(({ error, optional }) => error !== undefined && optional !== true)
+    if (failed !== undefined) throw new CommandError(`the source ${failed.name} cannot be read: ${failed.error?.message ?? ''}`)
+    await skills.start()
+    await skills.available()
+    // An export that is there stays, unless all of its skills were refused.
+    if ((await service.list()).length === 0 && quarantined.size === 0) throw new CommandError(`there are no skills to export${config.accessFile === undefined ? '' : `: ${caller ?? 'anonymous'} sees none by the access file${caller === undefined ? ', --as NAME exports what another caller sees' : ''}`}`)
+    const report = await exportSkills({ skills: service, folder, isPublic: caller === undefined || caller === 'anonymous', isRestricted: config.accessFile !== undefined || policy !== undefined, prune: flags.has('prune') })
+    const served = new Set(service.namesNow())
+    const leftOut = [...report.leftOut, ...[...quarantined].filter(([name]) => !served.has(name)).map(([name, reason]) => ({ name, reason: `quarantined: ${reason}` }))]
+    for (const { name, reason } of leftOut) print(`left out: ${name}: ${reason}\n`)
+    print(`${counted(report.skills, 'skill')} in ${report.files} files: ${report.written} changed, ${report.removed} removed\n`)
+    if (report.skills === 0) return 1
+    return leftOut.length > 0 ? 2 : 0
+  } catch (error) {
+    if (error instanceof ExportError) throw new CommandError(`${quote(out)} ${error.message}`)
+    if (error instanceof SkillError) throw new CommandError(error.code === 'skills_folder_permission_denied' ? `${error.message}: ${paths.join(', ')}` : error.message)
+    if (error instanceof Error && 'syscall' in error && 'code' in error) throw new CommandError(`cannot write the export: ${quote(out)} ${error.code === 'ENOTDIR' ? 'is no folder, or lies below a file' : `cannot be written (${String(error.code)})`}: name another folder to write to`)
+    throw error
   } finally {
     await closers.close()
   }
