@@ -41,21 +41,22 @@ export async function openTab (t: Test, browser: Browser, options: BrowserContex
 export async function lendTab (t: Test, tab: Page, expected = /^$/): Promise<Page> {
   await tab.setViewportSize(WINDOW)
   await tab.emulateMedia({ colorScheme: null, forcedColors: null })
-  failOnProblems(t, tab, expected, async () => {
-    await tab.unrouteAll({ behavior: 'wait' })
-    await tab.goto('about:blank')
-  })
+  // An empty page between would take two processes of the browser.
+  failOnProblems(t, tab, expected, () => tab.unrouteAll({ behavior: 'wait' }))
   return tab
 }
 
 function failOnProblems (t: Test, page: Page, expected: RegExp, end: () => Promise<void>): void {
   const problems: string[] = []
-  page.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') problems.push(message.text())
-  })
-  page.on('pageerror', (error) => { problems.push(error.message) })
-  page.on('request', (request) => {
-    if (!request.url().startsWith('http://127.0.0.1:')) problems.push(request.url())
+  // Until then it has what an earlier test has left.
+  page.once('framenavigated', () => {
+    page.on('console', (message) => {
+      if (message.type() === 'error' || message.type() === 'warning') problems.push(message.text())
+    })
+    page.on('pageerror', (error) => { problems.push(error.message) })
+    page.on('request', (request) => {
+      if (!request.url().startsWith('http://127.0.0.1:')) problems.push(request.url())
+    })
   })
   t.teardown(async () => {
     await end()
