@@ -44,7 +44,7 @@ async function answers (manager: SkillManager): Promise<unknown> {
 function createLayout (t: Test): string {
   const link = (target: string) => t.fixture('symlink', target)
   const docs = (text: string) => ({ docs: { deep: { 'a.md': text } }, docs2: { deep: { 'a.md': `${text} 2` } }, 'link.md': link('docs/deep/a.md') })
-  return t.testdir({
+  const base = t.testdir({
     v1: {
       demo: skill('demo', docs('a')),
       other: skill('other', { 'SKILL.MD': 'other casing', nested: skill('nested') }),
@@ -59,6 +59,9 @@ function createLayout (t: Test): string {
     personal: { ...skills('mine') },
     root: link('v1')
   })
+  // Of whole seconds: `utimes` can put such times back, and no others.
+  for (const file of ['SKILL.md', 'docs/deep/a.md']) fs.utimesSync(join(base, 'v1/demo', file), 1, 1)
+  return base
 }
 
 /** Each changes something that is complete before the next question. */
