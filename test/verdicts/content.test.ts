@@ -175,4 +175,6 @@ t.test('K79: links are looked for outside fences, wherever those begin and end',
   t.same(await missing('```', '```js', '```', '[a](a.md)'), [8], 'a mark with a word behind it closes none')
   t.same(await missing('- a list', '', '     ```', '     [a](a.md)', '     ```', '[b](b.md)'), [10], 'a fence in a list')
   t.same(await missing('~~~ a `word`', '[a](a.md)', '~~~~', '[b](b.md)'), [8])
+  t.same(await missing('a claim[^1](with an aside) and [words](see below)', '', '[^1]: note'), [], 'a footnote and prose in brackets are no links')
+  for (const link of ['[a](a.md "title")', "[a](a.md 'title')", '[a](a.md (title))', '[a](a.md )']) t.same(await missing(link), [5], link)
 })

@@ -24,8 +24,8 @@ const QUOTE_MARKS = /^[ \t]*(?:>[ \t]*){1,20}/
 /** In a list, a fence has any indentation. What is behind the mark may end with a carriage return. */
 const FENCE = /^[ \t]*(`{3,}|~{3,})(.*)/s
 
-/** The destination of a link, up to a blank or the bracket that closes it. It may hold brackets in pairs. */
-const DESTINATION = /^((?:[^\s()]|\([^\s()]*\))*)[\s)]/
+/** The destination of a link, up to the bracket that closes it or a title. It may hold brackets in pairs. Other words in the brackets make them prose. */
+const DESTINATION = /^((?:[^\s()]|\([^\s()]*\))*)(?:\s*\)|\s+["'(])/
 
 /** Destinations that name no file of the skill: addresses, headings, paths of a host, and templates. */
 const NO_FILE = /^(?:[a-z][a-z\d+.-]*:|\/|#|\?)|[<>{}*$|\\]|\.\.\.|…/i
