@@ -152,6 +152,19 @@ t.test('K62: the address of keys that a file names may have a query, as those of
   t.strictSame(new Set(asked), new Set(['/keys?appid=1']))
 })
 
+t.test('K62: keys of an issuer at https:// are never read over http://, whatever its metadata say', async (t) => {
+  const issuer = 'https://id.example'
+  for (const uri of ['http://id.example/keys', 'data:application/json,{"keys":[]}']) {
+    const asked = t.capture(globalThis, 'fetch', async () => Response.json({ issuer, jwks_uri: uri }))
+    const reasons: unknown[] = []
+    const keys = new IssuerKeys({ issuer, uri: undefined, log: { info () {}, warn (details) { reasons.push(details) } } })
+    t.teardown(() => { keys.close() })
+    await t.rejects(async () => await keys.find({ alg: 'RS256' }, { payload: '', signature: '' }))
+    t.strictSame(asked().map(({ args: [url] }) => url as unknown), ['openid-configuration', 'oauth-authorization-server'].map((name) => `${issuer}/.well-known/${name}`))
+    t.match(reasons, [{ reason: 'the metadata name keys at an address that is not https://' }])
+  }
+})
+
 t.test('K62: an issuer without a path has its metadata at two addresses', async (t) => {
   const issuer = await startIssuer(t)
   const url = `${issuer.url}/`

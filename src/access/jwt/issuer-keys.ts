@@ -123,7 +123,10 @@ export class IssuerKeys {
         const metadata = JSON.parse(await read(address, signal)) as { readonly issuer?: unknown, readonly jwks_uri?: unknown } | null
         // RFC 8414 §3.3.
         if (metadata?.issuer !== issuer || typeof metadata.jwks_uri !== 'string') throw new Error('the metadata are of another issuer, or name no keys')
-        return new URL(metadata.jwks_uri).href
+        const uri = new URL(metadata.jwks_uri)
+        // Anybody on the way could put keys of their own into an answer that is not encrypted.
+        if (uri.protocol !== 'https:' && !(uri.protocol === 'http:' && issuer.startsWith('http:'))) throw new Error('the metadata name keys at an address that is not https://')
+        return uri.href
       } catch (error) {
         failure = error
         if (!signal.aborted) continue
