@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
 import type { ClientRequest, ServerResponse } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { hostname } from 'node:os'
 import zlib, { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { RefusedError } from '../../src/core/disk/refused.ts'
-import { isInsideAddress, outsideOf, readBody, send } from '../../src/sources/http/http-client.ts'
+import { isInsideAddress, outsideOf, readBody, send, statusError } from '../../src/sources/http/http-client.ts'
 import { unpackPackages } from '../../src/sources/publish/packages.ts'
 import { tarGzOf, tarOf, zipOf, zipOfTexts } from '../helper/archives.ts'
 import { startServer } from '../helper/fault-server.ts'
@@ -279,6 +281,19 @@ t.test('K85: a host that answers in another protocol has delivered nothing, and 
   server.answer = (_, response) => { response.end(body) }
   await sources.sync()
   t.match(status(), { state: 'ok', skills: 2 })
+})
+
+t.test('K85: a host that does not speak the protocol of the address is told as that', async (t) => {
+  const ssh = createServer((socket) => { socket.on('error', () => {}).end('SSH-2.0-OpenSSH_9.2\r\n') }).listen(0, '127.0.0.1')
+  t.teardown(() => ssh.close())
+  await once(ssh, 'listening')
+  const { port } = ssh.address() as AddressInfo
+  const { sources } = await openSources(t, ['http', 'https'].map((scheme) => sourceAt(`${scheme}://127.0.0.1:${port}/${scheme}.zip`)))
+  t.strictSame(sources.status.map(({ error }) => error), ['HTTP', 'TLS'].map((protocol) => ({ code: 'bad_answer', message: `the host answers in something else than ${protocol}: is its port right?` })))
+})
+
+t.test('K85: a host that refuses, as some do with too many requests, is left alone for as long as it asks', async (t) => {
+  t.match(statusError(403, new Headers({ 'retry-after': '60' })), { code: 'auth_failed', retryAfterMs: 60_000 })
 })
 
 t.test('K85: a host that sends slowly, or nothing, is left alone after the time of the source', async (t) => {

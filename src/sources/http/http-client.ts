@@ -93,6 +93,7 @@ async function request (url: URL, { mayBeInside, ...options }: RequestOptions): 
     if (error instanceof SourceError) throw error
     const code = errorCode(error)
     if (/CERT|SSL|TLS|SELF_SIGNED|UNABLE_TO/.test(code)) throw new SourceError('tls', 'the certificate of the host is not accepted', { details: code })
+    if (/^HPE_|^EPROTO$/.test(code)) throw new SourceError('bad_answer', `the host answers in something else than ${url.protocol === 'https:' ? 'TLS' : 'HTTP'}: is its port right?`, { details: code })
     throw new SourceError('unreachable', 'the host cannot be reached, or breaks off', { details: code })
   }
 }
@@ -142,7 +143,7 @@ function bare (hostname: string): string {
 /** What a status that is no answer means. */
 export function statusError (status: number, headers: Headers): SourceError {
   const retryAfterMs = retryAfter(headers.get('retry-after') ?? undefined)
-  if (status === 401 || status === 403) return new SourceError('auth_failed', 'the host refuses the credentials, or asks for some')
+  if (status === 401 || status === 403) return new SourceError('auth_failed', 'the host refuses the credentials, or asks for some', { retryAfterMs })
   if (status === 404 || status === 410) return new SourceError('not_found', 'the host has nothing at this address, or does not show it')
   if (status === 429) return new SourceError('rate_limited', 'the host asks for fewer requests', { retryAfterMs })
   if (status >= 500) return new SourceError('unreachable', `the host answers with status ${status}`, { retryAfterMs })
