@@ -47,6 +47,9 @@ export async function reportAccess (config: Config, file: string, { caller, skil
   const skills = new SkillManager({ ...roots, ...config.linkTargets && { linkTargets: config.linkTargets }, watcher: false })
   try {
     const policy = await readPolicy(file, config.publicUrl, skills)
+    await sources?.sync()
+    const failed = sources?.status.find(({ error, optional }) => error !== undefined && optional !== true)
+    if (failed !== undefined) throw new ConfigError(`the source ${failed.name} cannot be read: ${failed.error?.message ?? ''}`)
     await skills.start()
     await skills.available()
     if (caller !== undefined) return reportCaller(policy, skills, caller)

@@ -34,9 +34,14 @@ t.test('K83: wherever a folder can be given, so can a source', async (t) => {
   t.match(await run(cwd, 'export', 'out', `${address}#main:skills`), { stdout: /1 skill in|2 skills in/ })
   t.ok(existsSync(join(cwd, 'out/.well-known')))
 
+  writeFileSync(join(cwd, 'access.yaml'), 'rules:\n  - { groups: [docs], roots: [repo], skills: [a] }\n')
+  const asked = ['access', 'access.yaml', address, '--as', 'group:docs', '--state-dir', join(cwd, 'other')] as const
+  t.match(await run(cwd, ...asked), { code: 0, stdout: /and sees 1 skill\na {2}repo {2}/ })
+
   writeFileSync(join(cwd, 'sources.yaml'), `sources:\n  - git: file://${repository.path}\n    name: team\n  - git: file://${repository.path}-none\n    name: none\n    optional: true\n`)
   t.match(await run(cwd, 'sync', '--config', 'sources.yaml'), { code: 0, stdout: /team: main@.*\nnone: not_found: / }, 'one that is optional may fail')
   rmSync(repository.path, { recursive: true })
+  t.match(await run(cwd, ...asked), { code: 1, stderr: /the source repo cannot be read: / }, 'a file is not judged by skills that are not there')
   t.match(await run(cwd, 'sync', address), { code: 1, stdout: /repo: not_found/ })
   t.match(await run(cwd, 'lock', address), { code: 1, stderr: /the source repo cannot be read: the path has no repository, or one that the service may not read$/m }, 'no lock of what may be old')
   t.match(await run(cwd, 'sync'), { code: 1, stderr: /nothing to fetch/ })
