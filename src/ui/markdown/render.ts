@@ -29,6 +29,10 @@ interface State extends MarkdownContext {
   lastLevel: number
   /** The text, line by line, for what Markdown would leave out. */
   readonly lines: readonly string[]
+  /** Cells of the table's row as they are written, those that are still to come. */
+  cells: string[]
+  /** The edges of the present cell, which the parser cuts off. */
+  cellEdges: readonly [start: string, end: string]
   /** Cells of the table's row for which it has no columns. */
   rowEnd: string
 }
@@ -46,6 +50,8 @@ const MAX_NESTING = 100
 const LINE_END = /\r\n?|\n/
 const ROW_EDGES = /^[\s>]*\|?|(?<!\\)\|$/g
 const CELL_END = /(?<!\\)\|/
+/** What is cut off from a cell as if it were a blank, and is none that a reader expects. */
+const HIDDEN_EDGE = /[\ufeff\v]/g
 
 /**
  * A new renderer of GitHub's Markdown. Raw HTML stays text, and what Markdown hides is shown, such as `[//]: # (a comment)`: a reviewer sees what a
@@ -126,8 +132,10 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
   rules['table_close'] = () => '</table></div>\n'
   rules['th_open'] = rules['td_open'] = (tokens, index) => {
     const tag = cellTag(at(tokens, index), tokens[index + 1])
+    state.cellEdges = edgesOf(state.cells.shift() ?? '')
+    const [start] = state.cellEdges
     const [, side] = /text-align:(left|center|right)/.exec(String(at(tokens, index).attrGet('style'))) ?? []
-    return side === undefined ? `<${tag}>` : `<${tag} class="align-${side}">`
+    return `<${tag}${side === undefined ? '' : ` class="align-${side}"`}>${escapeVisibly(start)}`
   }
 
   rules['tr_open'] = (tokens, index) => {
@@ -135,12 +143,13 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
     for (let each = index + 1; at(tokens, each).type !== 'tr_close'; each++) if (at(tokens, each).type === 'td_open') columns++
     const [line = 0] = at(tokens, index).map ?? []
     const cells = state.lines[line]?.trimEnd().replaceAll(ROW_EDGES, '').split(CELL_END) ?? []
+    state.cells = [...cells]
     state.rowEnd = columns === 0 ? '' : cells.slice(columns).join('|').trim()
     return '<tr>\n'
   }
   rules['th_close'] = rules['td_close'] = (tokens, index) => {
     const more = tokens[index + 1]?.type === 'tr_close' ? beside([state.rowEnd]) : ''
-    return `${more}</${cellTag(at(tokens, index), tokens[index - 1])}>\n`
+    return `${escapeVisibly(state.cellEdges[1])}${more}</${cellTag(at(tokens, index), tokens[index - 1])}>\n`
   }
 
   markdown.core.ruler.push('tasks', ({ tokens }) => {
@@ -164,11 +173,18 @@ let renderer: ReturnType<typeof createRenderer> | undefined
  */
 export function renderMarkdown (text: string, context: MarkdownContext): string | undefined {
   const { markdown, setState } = renderer ??= createRenderer()
-  setState({ ...context, slugger: new GithubSlugger(), linkEnd: undefined, lastLevel: context.level, isHeading: false, lines: text.split(LINE_END), rowEnd: '' })
+  setState({ ...context, slugger: new GithubSlugger(), linkEnd: undefined, lastLevel: context.level, isHeading: false, lines: text.split(LINE_END), cells: [], cellEdges: ['', ''], rowEnd: '' })
   const environment = {}
   const tokens = markdown.parse(text, environment)
   if (tokens.some(({ level, nesting }) => nesting === 1 && level >= MAX_NESTING - 1)) return undefined
   return markdown.renderer.render(tokens, markdown.options, environment)
+}
+
+/** The hidden characters at the edges of a cell. */
+function edgesOf (cell: string): readonly [start: string, end: string] {
+  const rest = cell.trimStart()
+  const [start, end] = [cell.slice(0, cell.length - rest.length), rest.slice(rest.trimEnd().length)]
+  return [start.match(HIDDEN_EDGE)?.join('') ?? '', end.match(HIDDEN_EDGE)?.join('') ?? '']
 }
 
 /** What a reader would otherwise not see, in small letters behind the text that it belongs to. */
