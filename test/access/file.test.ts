@@ -132,3 +132,11 @@ t.test('K60: a group that no rule names is a warning, whoever is in it', (t) => 
   t.strictSame(warnings, ['1: anonymous[0]', '2: tokens[0].groups[1]', '3: links[0].groups[0]', '4: issuers[0].groups[1]'].map((place) => `access.yaml:${place} is a group that no rule names`))
   t.end()
 })
+
+t.test('K60: a pattern is not called one that fits no skill while a folder that it is for has no skills yet', (t) => {
+  const policy = Policy.parse('access.yaml', 'rules:\n  - { groups: [docs], roots: [source], skills: [style] }\n', { roots: ['source'], resource: undefined })
+  t.strictSame(policy.unfitPatterns(() => []), [])
+  t.strictSame(policy.unfitPatterns(() => ['style']), [])
+  t.match(policy.unfitPatterns(() => ['other']), [/"style", which fits no skill$/])
+  t.end()
+})
