@@ -136,6 +136,13 @@ t.test('K84: a registry gets no credentials to another host, and other bytes tha
   t.match(status(), { error: { code: 'digest_mismatch' } })
 })
 
+t.test('K85: a manifest of very many levels is refused before it is parsed', async (t) => {
+  const bytes = Buffer.from(`{"schemaVersion":2,"layers":[],"annotations":${'['.repeat(100)}${']'.repeat(100)}}`)
+  const server = await startServer(t, (_, response) => { response.setHeader('docker-content-digest', digestOf(bytes)).end(bytes) })
+  const { status } = await openSources(t, [sourceAt(`oci://${new URL(server.url).host}/skills:1`)])
+  t.match(status(), { state: 'failed', error: { code: 'bad_answer', message: 'the manifest of the artifact is nested deeper than 64 levels' } })
+})
+
 t.test('K84: a realm gets credentials on the host of the registry and on hosts of its domain, such as that of GitLab', async (t) => {
   for (const [realm, registry, expected] of [
     ['ghcr.io', 'ghcr.io', true], ['localhost', 'localhost', true], ['auth.docker.io', 'registry-1.docker.io', true], ['gitlab.com', 'registry.gitlab.com', true], ['gitlab.team.example', 'registry.team.example', true],

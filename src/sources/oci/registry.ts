@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { sha256 } from '../../core/ground/digest.ts'
-import { own } from '../../core/ground/json.ts'
+import { jsonDepthExceeds, own } from '../../core/ground/json.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { isAtLoopback } from '../address/parts.ts'
@@ -11,6 +11,8 @@ import { dockerCredentials } from './docker-credentials.ts'
 import type { OciSource } from './oci-source.ts'
 
 const MAX_MANIFEST_BYTES = 4 * 1_048_576
+/** Millions of brackets keep JSON.parse, and thus the service, busy for a second. */
+const MAX_MANIFEST_DEPTH = 64
 
 const MANIFEST_TYPES = [
   'application/vnd.oci.image.index.v1+json', 'application/vnd.oci.image.manifest.v1+json',
@@ -52,9 +54,11 @@ export class Registry {
     const answer = await this.#send(`/manifests/${digest}`, 'GET', MANIFEST_TYPES)
     const bytes = await readBody(answer, MAX_MANIFEST_BYTES)
     if (sha256(bytes) !== digest) throw new SourceError('digest_mismatch', `the registry gives other bytes than those of ${digest}`)
+    const text = bytes.toString()
+    if (jsonDepthExceeds(text, MAX_MANIFEST_DEPTH)) throw new SourceError('bad_answer', `the manifest of the artifact is nested deeper than ${MAX_MANIFEST_DEPTH} levels`)
     let manifest: unknown
     try {
-      manifest = JSON.parse(bytes.toString())
+      manifest = JSON.parse(text)
     } catch {
       throw new SourceError('bad_answer', 'the manifest of the artifact is no JSON')
     }
