@@ -72,8 +72,16 @@ function negotiate (header: string): Encoding | undefined {
   return available.find((name) => name === first)
 }
 
+/** Few: `Content-Type` is one of a small table, with or without a charset. */
+const compressible = new Map<string, boolean>()
+
 /** Whether bodies of this type become smaller. Not events, which have to go out one by one. */
 export function isCompressible (contentType: string): boolean {
-  const type = (contentType.split(';', 1)[0] ?? '').trim().toLowerCase()
-  return isTextType(type) && !type.startsWith('image/') && type !== 'text/event-stream'
+  let known = compressible.get(contentType)
+  if (known === undefined) {
+    const [type = ''] = contentType.toLowerCase().split(';', 1)
+    known = isTextType(type.trim()) && !type.startsWith('image/') && type.trim() !== 'text/event-stream'
+    compressible.set(contentType, known)
+  }
+  return known
 }

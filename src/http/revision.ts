@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillState } from '../core/content/skill-state.ts'
 import { RevisionChangedError } from '../core/ground/errors.ts'
-import type { SkillSource } from '../core/skill-source.ts'
+import type { SourceAtRevision, SkillSource } from '../core/skill-source.ts'
 import { matchesStrongly } from './etag.ts'
 import { REVISION_HEADER } from './headers.ts'
 import type { ConfirmSkill } from '../tools/calls/confirm-skills.ts'
@@ -17,20 +17,40 @@ export interface RevisionCondition {
   confirm (reply: FastifyReply, etag: string | undefined): void
 }
 
-/** The condition of a request that names one skill: `?revision=` or `If-Match` (RFC 9110 §13.1.1). Without them no revision is computed. */
+/** The request names no revision, so none is computed. */
+class Unconditional implements RevisionCondition {
+  readonly skills: SkillSource
+
+  constructor (skills: SkillSource) {
+    this.skills = skills
+  }
+
+  confirm (): void {}
+}
+
+/** `?revision=` or `If-Match` (RFC 9110 §13.1.1). */
+class Conditional implements RevisionCondition {
+  readonly skills: SourceAtRevision
+  readonly #ifMatch: string | undefined
+
+  constructor (skills: SourceAtRevision, ifMatch: string | undefined) {
+    this.skills = skills
+    this.#ifMatch = ifMatch
+  }
+
+  confirm (reply: FastifyReply, etag: string | undefined): void {
+    const { onlyRevision, presentRevision } = this.skills
+    if (this.#ifMatch !== undefined) confirmPresent(this.#ifMatch, onlyRevision, presentRevision, ...etag === undefined ? [] : [etag])
+    if (onlyRevision !== undefined) reply.header(REVISION_HEADER, onlyRevision)
+  }
+}
+
+/** The condition of a request that names one skill. */
 export function revisionCondition ({ query, headers }: FastifyRequest, skills: SkillSource): RevisionCondition {
   const { revision } = query as { readonly revision?: string }
   const ifMatch = headers['if-match']
-  if (revision === undefined && ifMatch === undefined) return { skills, confirm () {} }
-  const pinned = skills.at(revision ?? 'current', ifMatch !== undefined)
-  return {
-    skills: pinned,
-    confirm (reply, etag) {
-      const { onlyRevision, presentRevision } = pinned
-      if (ifMatch !== undefined) confirmPresent(ifMatch, onlyRevision, presentRevision, ...etag === undefined ? [] : [etag])
-      if (onlyRevision !== undefined) reply.header(REVISION_HEADER, onlyRevision)
-    }
-  }
+  if (revision === undefined && ifMatch === undefined) return new Unconditional(skills)
+  return new Conditional(skills.at(revision ?? 'current', ifMatch !== undefined), ifMatch)
 }
 
 /** The same for a request with tool calls. */

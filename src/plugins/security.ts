@@ -26,11 +26,22 @@ function createHostCheck (options: SecurityOptions): (request: IncomingMessage) 
     return name
   }))
 
+  // Clients keep to one name: the value that was accepted last needs no parsing.
+  let accepted: string | undefined
+
   return function check (request) {
-    const { headers: { host }, url, httpVersion } = request
+    const { headers: { host }, url } = request
+    const target = targetAuthority(url)
+    if (host !== undefined && host === accepted && target === undefined && !hasSeveral(request, 'host')) return undefined
+    if (host === undefined && request.httpVersion !== '1.0') return new HttpProblem('bad_request', 'Send exactly one Host header')
     // RFC 9112 §3.2.
-    if (hasSeveral(request, 'host') || (host === undefined && httpVersion !== '1.0')) return new HttpProblem('bad_request', 'Send exactly one Host header')
-    const authority = targetAuthority(url) ?? host
+    if (hasSeveral(request, 'host')) return new HttpProblem('bad_request', 'Send exactly one Host header')
+    const problem = refuse(target ?? host)
+    if (problem === undefined && target === undefined) accepted = host
+    return problem
+  }
+
+  function refuse (authority: string | undefined): HttpProblem | undefined {
     const name = authority === undefined ? undefined : hostOf(authority)
     if (loopbackOnly || allowed.size > 0) {
       const accepted = name !== undefined && ((loopbackOnly && isLoopback(name)) || allowed.has(name))

@@ -18,7 +18,17 @@ export interface FileAnswer {
   readonly condition?: RevisionCondition | undefined
 }
 
+/** The headers that describe one file, made once for each state of it. */
+interface FileHeaders {
+  readonly mediaType: string
+  readonly variant: string | undefined
+  readonly type: string
+  readonly etag: string
+}
+
 type StreamedFile = Extract<ServableFile, { kind: 'stream' }>
+
+const headersOf = new WeakMap<FileContent, FileHeaders>()
 
 /**
  * The body for a file: its bytes from memory, or a stream when it is large; whole or the range asked for. Sets the headers, as all
@@ -36,12 +46,12 @@ export function answerFile (request: FastifyRequest, reply: FastifyReply, file: 
 export function answerContent (
   request: FastifyRequest, reply: FastifyReply, content: FileContent, { mediaType, condition }: FileAnswer, variant?: string
 ): Buffer {
-  const { bytes, digest, utf8 } = content
-  const etag = strongEtag(digest, variant)
+  const { bytes } = content
+  const { type, etag } = describe(content, mediaType, variant)
   condition?.confirm(reply, etag)
   reply
     .headers(contentHeaders)
-    .header('content-type', contentType(mediaType, utf8 !== undefined))
+    .header('content-type', type)
     .header('etag', etag)
     .header('accept-ranges', 'bytes')
   const range = chooseRange(request, reply, bytes.length, etag)
@@ -119,6 +129,19 @@ function chooseRange (
     case 'unsatisfiable':
       throw new HttpProblem('range_not_satisfiable', undefined, { 'content-range': `bytes */${size}` })
   }
+}
+
+function describe (content: FileContent, mediaType: string, variant: string | undefined): FileHeaders {
+  const known = headersOf.get(content)
+  if (known?.mediaType === mediaType && known.variant === variant) return known
+  const headers = {
+    mediaType,
+    variant,
+    type: contentType(mediaType, content.utf8 !== undefined),
+    etag: strongEtag(content.digest, variant)
+  }
+  headersOf.set(content, headers)
+  return headers
 }
 
 function contentType (mediaType: string, isUtf8: boolean): string {
