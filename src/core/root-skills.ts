@@ -222,6 +222,14 @@ export class RootSkills {
     return this.#files.readListed(name, answer)
   }
 
+  mainFileAtOnce (name: string, preference: MainFilePreference): FileContent | undefined {
+    return this.#files.mainFileAtOnce(name, preference)
+  }
+
+  fileAtOnce (name: string, path: string): FileContent | undefined {
+    return this.#files.fileAtOnce(name, path)
+  }
+
   readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
     return this.#files.readMainFile(name, preference)
   }

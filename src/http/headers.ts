@@ -32,7 +32,7 @@ export function setCatalogRevision (reply: FastifyReply, revision: string | unde
 /** Names one more request header that the answer depends on (RFC 9110 §12.5.5). */
 export function addVary (reply: FastifyReply, name: string): void {
   const others = reply.getHeader('vary')
+  if (others === undefined) reply.header('vary', name)
   // An error that replaces an answer on its way out passes the same hooks again.
-  if (`, ${String(others)}, `.includes(`, ${name}, `)) return
-  reply.header('vary', others === undefined ? name : `${String(others)}, ${name}`)
+  else if (!`, ${String(others)}, `.includes(`, ${name}, `)) reply.header('vary', `${String(others)}, ${name}`)
 }

@@ -88,16 +88,26 @@ export class SkillFiles {
   }
 
   async readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
-    return this.#contentAtOnce(name, (mainFiles) => orderMainFiles(mainFiles, preference)[0]) ?? await this.read(name, (state) => state.mainFile(preference))
+    return this.mainFileAtOnce(name, preference) ?? await this.read(name, (state) => state.mainFile(preference))
   }
 
   async readFile (name: string, path: string): Promise<FileContent> {
-    return this.#contentAtOnce(name, (mainFiles) => pathInside(name, mainFiles, path)) ?? await this.#readLive(name, (state) => state.file(path))
+    return this.fileAtOnce(name, path) ?? await this.#readLive(name, (state) => state.file(path))
   }
 
   async openFile (name: string, path: string): Promise<ServableFile> {
-    const content = this.#contentAtOnce(name, (mainFiles) => pathInside(name, mainFiles, path))
+    const content = this.fileAtOnce(name, path)
     return content === undefined ? await this.#readLive(name, (state) => state.open(path)) : { kind: 'content', content }
+  }
+
+  /** The main file, if it is in memory and the disk says at once that it holds; else undefined. */
+  mainFileAtOnce (name: string, preference: MainFilePreference): FileContent | undefined {
+    return this.#contentAtOnce(name, (mainFiles) => orderMainFiles(mainFiles, preference)[0])
+  }
+
+  /** The same for a file. */
+  fileAtOnce (name: string, path: string): FileContent | undefined {
+    return this.#contentAtOnce(name, (mainFiles) => pathInside(name, mainFiles, path))
   }
 
   /** Which revisions can be read from memory. The present one is among them if it was handed out. */

@@ -210,17 +210,18 @@ export class View implements SkillService, NamedSkills {
 
   async readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
     if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
-    return await this.#first(name, ({ skills }) => skills.readMainFile(name, preference))
+    return this.#order.atOnce(name, (skills) => skills.mainFileAtOnce(name, preference)) ?? await this.#first(name, ({ skills }) => skills.readMainFile(name, preference))
   }
 
   async readFile (name: string, path: string): Promise<FileContent> {
     if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    return await this.#first(name, ({ skills }) => skills.readFile(name, path))
+    return this.#order.atOnce(name, (skills) => skills.fileAtOnce(name, path)) ?? await this.#first(name, ({ skills }) => skills.readFile(name, path))
   }
 
   async openFile (name: string, path: string): Promise<ServableFile> {
     if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    return await this.#first(name, ({ skills }) => skills.openFile(name, path))
+    const content = this.#order.atOnce(name, (skills) => skills.fileAtOnce(name, path))
+    return content === undefined ? await this.#first(name, ({ skills }) => skills.openFile(name, path)) : { kind: 'content', content }
   }
 
   async manifest (name: string): Promise<Manifest> {
