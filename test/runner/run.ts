@@ -1,6 +1,7 @@
 /**
  * Runs test files, and prints what a person reads: the totals, and the failures last. Tests of one area and kind share a
- * process, since loading tap, Fastify and the service costs more CPU time than most of them.
+ * process, since loading tap, Fastify and the service costs more CPU time than most of them. They share the folder of the
+ * outermost test too.
  *
  *     tsx test/runner/run.ts [--unit] [--jobs N] [FILE|FOLDER...]
  *

@@ -6,7 +6,7 @@ import { barriers, lendTab, noBrowser, openTab, overflow, startBrowser } from '.
 import { buildService } from '../../helper/build.ts'
 import { buildGuarded } from '../../helper/guarded.ts'
 import { PROBES } from '../../helper/markdown-probes.ts'
-import { passTick, skill, skillText } from '../../helper/skills.ts'
+import { passTick, skill, skillText, until } from '../../helper/skills.ts'
 
 const TEXT = `# Title
 
@@ -86,6 +86,9 @@ async function stopClock (page: Page): Promise<void> {
   // A clock runs until it is stopped, and stops at a later time only.
   await page.clock.pauseAt(HOUR_MS)
 }
+
+/** More than the time for which a rendering that took too long is not tried again. */
+const RENDERED_DEADLINE_MS = 150_000
 
 const browser = noBrowser === false ? await startBrowser(t) : undefined
 /** Of all tests that need no other options, and leave nothing behind. */
@@ -367,8 +370,11 @@ t.test('K75: no probe runs a script, loads anything or makes a form, with the po
   const { url } = await buildService(t, { files: { demo: skill('demo', { 'SKILL.md': skillText('demo', PROBES.join('\n\n* * *\n\n')), 'evil.js': 'window.ran=1' }) } })
   for (const bypassCSP of [false, true]) {
     const tab = bypassCSP ? await openTab(t, browser, { bypassCSP }) : await lendTab(t, shared)
-    await tab.goto(`${url}/ui/skills/demo`)
-    t.ok(await tab.locator('.prose hr').count() >= PROBES.length - 1)
+    // A machine that is too busy to render in time shows the text as it is, and renders it a minute later.
+    await until(async () => {
+      await tab.goto(`${url}/ui/skills/demo`)
+      return await tab.locator('.prose hr').count() >= PROBES.length - 1
+    }, RENDERED_DEADLINE_MS)
     const found = await tab.evaluate(`(() => {
       const all = [...document.querySelectorAll('.prose, .prose *')]
       for (const element of all) for (const type of ['mouseover', 'focus', 'blur', 'toggle', 'load', 'error']) element.dispatchEvent(new Event(type, { bubbles: true }))
