@@ -8,7 +8,7 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { createSecret, digestOf } from '../src/access/secret.ts'
 import type { Bench } from './bench.ts'
 import { makeSkills } from './fixtures.ts'
-import { type Costs, measureCosts, microseconds, ratioOf, type Subject, WARM_UP_REQUESTS, warmUp } from './costs.ts'
+import { type Costs, measureCosts, microseconds, ratioOf, type Subject, WARM_UP_REQUESTS } from './costs.ts'
 import type { Request } from './load.ts'
 import { type Server, startSkillserve } from './process.ts'
 import { watching } from './readiness.ts'
@@ -17,18 +17,13 @@ import { median, type Row, spread } from './table.ts'
 const SKILLS = 100
 const MANY_SKILLS = 10_000
 const VIEWS = 50
-const ROUNDS = 5
+const ROUNDS = 3
 const MOST = 1.15
 
 const READ_DEADLINE_MS = 300_000
 const READ_POLL_MS = 100
 
 const AUDIENCE = 'https://skills.example/mcp'
-
-interface Question {
-  readonly path: string
-  readonly body?: string
-}
 
 /** Measures what callers cost: a token of the access file, and an access token of an issuer. */
 export async function measureAccess ({ run, cores, folder: parent }: Bench): Promise<Row[]> {
@@ -40,7 +35,7 @@ export async function measureAccess ({ run, cores, folder: parent }: Bench): Pro
   const token = createSecret('token')
   const file = join(folder, 'access.yaml')
   writeFileSync(file, `tokens: [{ name: bench, sha256: ${digestOf(token)}, groups: [all] }]\nissuers: [{ issuer: '${issuer}', audiences: ['${AUDIENCE}'] }]\nrules: [{ groups: [all] }]\n`)
-  const questions: Readonly<Record<string, Question>> = {
+  const questions: Readonly<Record<string, { readonly path: string, readonly body?: string }>> = {
     'GET /skills/:name': { path: `/skills/${name}` },
     'GET /skills': { path: '/skills' },
     'POST tool-call get_skill': { path: '/agent/tool-call', body: JSON.stringify({ id: 'call_1', type: 'function', function: { name: 'get_skill', arguments: JSON.stringify({ skill_name: name }) } }) }
@@ -51,12 +46,11 @@ export async function measureAccess ({ run, cores, folder: parent }: Bench): Pro
     const open = await startSkillserve(run, [root], { log: join(folder, 'open.log'), wrap: cores.besideLoad })
     const guarded = await startSkillserve(run, ['--access', file, root], { log: join(folder, 'guarded.log'), wrap: cores.besideLoad, env: { LIMITS: 'off' } })
     await watching(open)
-    const ask = (server: Server, { path, body }: Question, secret?: string): Subject =>
-      ({ server, request: { url: server.url + path, ...body !== undefined && { body }, ...secret !== undefined && { headers: { authorization: `Bearer ${secret}` } } }, warmUp: WARM_UP_REQUESTS })
-    for (const subject of [ask(open, { path: '/skills' }), ask(guarded, { path: '/skills' }, token)]) await warmUp(subject)
-    for (const [what, question] of Object.entries(questions)) {
+    for (const [what, { path, body }] of Object.entries(questions)) {
       run.part(`callers, round ${round} of ${ROUNDS}: ${what}`)
-      rounds[what]?.push(await measureCosts({ open: ask(open, question), token: ask(guarded, question, token), jwt: ask(guarded, question, accessToken) }))
+      const ask = (server: Server, secret?: string): Subject =>
+        ({ server, request: { url: server.url + path, ...body !== undefined && { body }, ...secret !== undefined && { headers: { authorization: `Bearer ${secret}` } } }, warmUp: WARM_UP_REQUESTS })
+      rounds[what]?.push(await measureCosts({ open: ask(open), token: ask(guarded, token), jwt: ask(guarded, accessToken) }))
     }
     await open.stop()
     await guarded.stop()

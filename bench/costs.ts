@@ -4,27 +4,19 @@ import { median } from './table.ts'
 
 /** CPU time of a slice, in milliseconds: the load of a machine changes within less than a second. */
 const SLICE_MS = 50
-const SLICES = 20
+const SLICES = 15
 const MIN_REQUESTS = 100
 const MAX_REQUESTS = 5_000
 
-/** Until V8 has compiled what all requests run through: a request costs half of what it did then. */
-const COMMON_REQUESTS = 20_000
-
-/** The same for the rest, of each kind of request. */
-export const WARM_UP_REQUESTS = 10_000
+/** Enough for V8 to compile the hot functions: with 10,000 a request costs up to a third more. */
+export const WARM_UP_REQUESTS = 20_000
 
 export interface Subject {
   readonly server: Server
   /** Several by turns. */
   readonly request: Request | readonly [Request, ...Request[]]
-  /** Requests before the first that counts, in a server that is warm. */
+  /** Requests before the first that counts. */
   readonly warmUp: number
-}
-
-/** Once for each server, before its costs are measured. */
-export async function warmUp ({ request }: Subject): Promise<void> {
-  await load(request, { requests: COMMON_REQUESTS })
 }
 
 /** CPU time of a request of each subject by the slices of a round, in milliseconds. */

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Bench } from './bench.ts'
 import { makeSkills, skillText } from './fixtures.ts'
-import { type Costs, measureCosts, microseconds, ratioOf, type Subject, WARM_UP_REQUESTS, warmUp } from './costs.ts'
+import { type Costs, measureCosts, microseconds, ratioOf, type Subject, WARM_UP_REQUESTS } from './costs.ts'
 import type { Request } from './load.ts'
 import { startServer, startSkillserve, type Server } from './process.ts'
 import { watching } from './readiness.ts'
@@ -78,7 +78,6 @@ async function measureRound ({ run, cores, folder: parent }: Bench, { root, name
   const subjects = await subjectsOf({ ours, plain, bare }, name)
   await watching(ours)
 
-  for (const name of ['document', 'plain document', 'bare document'] as const) await warmUp(subjects[name])
   const costs: Partial<Costs<Name>> = {}
   for (const group of GROUPS) {
     run.part(`CPU time of single requests, ${round}: ${group.join(', ')}`)
@@ -118,7 +117,7 @@ async function subjectsOf ({ ours, plain, bare }: Record<'ours' | 'plain' | 'bar
     file: get(ours, file(name)),
     'plain file': get(plain, '/file/x/notes.md'),
     'file, 304': await again(file(name)),
-    '@fastify/static file': { ...get(plain, '/static/notes.md'), warmUp: WARM_UP_REQUESTS / 2 },
+    '@fastify/static file': { ...get(plain, '/static/notes.md'), warmUp: WARM_UP_REQUESTS / 4 },
     list: get(ours, list()),
     'plain list': get(plain, '/list'),
     'list, 304': await again(list()),
