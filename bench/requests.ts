@@ -11,7 +11,7 @@ import { watching } from './readiness.ts'
 import { median, type Row, spread } from './table.ts'
 
 const SKILLS = 100
-const ROUNDS = 5
+const ROUNDS = 4
 
 /** Time until log lines are in the file, in milliseconds. */
 const FLUSH_MS = 500
