@@ -7,7 +7,12 @@ import type { RevisionCondition } from '../revision.ts'
 export const JSON_MEDIA_TYPE = 'application/json; charset=utf-8'
 
 /** The answer for a value: made once, since unchanged content is one and the same object. */
-const rendered = new WeakMap<object, { readonly body: Buffer, readonly etag: string }>()
+interface Rendered {
+  readonly body: Buffer
+  readonly etag: string
+}
+
+const rendered = new WeakMap<object, Rendered>()
 
 /** The body for a tool's own result object as JSON: the same object as through a tool call. Sets the headers, as all of these do. */
 export function answerOutcome (reply: FastifyReply, outcome: ToolOutcome, condition: RevisionCondition): Buffer {
@@ -16,19 +21,23 @@ export function answerOutcome (reply: FastifyReply, outcome: ToolOutcome, condit
 
 /** The body is the JSON text that `render` makes of a value that never changes. */
 export function answerJson (reply: FastifyReply, value: object, render: () => string, condition?: RevisionCondition): Buffer {
-  condition?.confirm(reply, renderOnce(value, render).etag)
-  return answerRendered(reply, value, render)
+  const answer = renderOnce(value, render)
+  condition?.confirm(reply, answer.etag)
+  return answerBody(reply, answer, JSON_MEDIA_TYPE)
 }
 
 /** The body is the text, of JSON unless `type` says otherwise, that `render` makes of a value that never changes. */
 export function answerRendered (reply: FastifyReply, value: object, render: () => string, type = JSON_MEDIA_TYPE): Buffer {
-  const { body, etag } = renderOnce(value, render)
+  return answerBody(reply, renderOnce(value, render), type)
+}
+
+function answerBody (reply: FastifyReply, { body, etag }: Rendered, type: string): Buffer {
   reply.header('content-type', type).header('etag', etag)
   return body
 }
 
 /** The body for a value that never changes, and its ETag. */
-function renderOnce (value: object, render: () => string): { readonly body: Buffer, readonly etag: string } {
+function renderOnce (value: object, render: () => string): Rendered {
   let known = rendered.get(value)
   if (known === undefined) {
     const body = Buffer.from(render())
