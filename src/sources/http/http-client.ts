@@ -173,8 +173,11 @@ export async function readBody ({ body }: HttpAnswer, limit = MAX_TEXT_BYTES): P
   return Buffer.concat(chunks)
 }
 
-/** Writes a body into a new file, down to the disk. Returns its SHA-256 in hexadecimal digits, and its size. */
-export async function saveBody ({ body }: HttpAnswer, path: string, limit: number): Promise<{ readonly sha256: string, readonly size: number }> {
+/**
+ * Writes a body into a new file. Returns its SHA-256 in hexadecimal digits, and its size.
+ * @param isLasting whether the file stays, and others may read it: its bytes are on the disk afterwards
+ */
+export async function saveBody ({ body }: HttpAnswer, path: string, limit: number, isLasting = false): Promise<{ readonly sha256: string, readonly size: number }> {
   const hash = createHash('sha256')
   let size = 0
   const meter = new Transform({
@@ -185,7 +188,7 @@ export async function saveBody ({ body }: HttpAnswer, path: string, limit: numbe
     }
   })
   try {
-    await pipeline(body, meter, createWriteStream(path, { flags: 'wx', mode: 0o644, flush: true }))
+    await pipeline(body, meter, createWriteStream(path, { flags: 'wx', mode: isLasting ? 0o644 : 0o600, flush: isLasting }))
   } catch (error) {
     throw asBodyError(error)
   }

@@ -82,7 +82,7 @@ export class Bucket {
 
   /** Writes the bytes of an object in the state that was listed. Many are large at a time, and none is ever in memory. */
   async save (object: StoredObject, path: string): Promise<void> {
-    const { size } = await saveBody(await this.#get(object), path, MAX_FILE_BYTES)
+    const { size } = await saveBody(await this.#get(object), path, MAX_FILE_BYTES, true)
     if (size !== object.size) throw changing()
   }
 
