@@ -22,7 +22,10 @@ const WAITING_BYTES = 8_192
  * a request that waits, and costs one comparison.
  */
 export class Connections {
-  /** Responses from the one that is being sent to the latest, in the order of their requests. The first may be sent already. */
+  /**
+   * Responses from the one that is being sent to the latest, in the order of their requests. One that has closed is forgotten: with its
+   * request, which may have a large body, it would be in memory for as long as its connection waits for the next.
+   */
   readonly #responses = new Map<Socket, ServerResponse[]>()
   /** How many of them have not been handed to the handler, for connections that have any. */
   readonly #waiting = new Map<Socket, number>()
@@ -44,6 +47,12 @@ export class Connections {
 
   /** Passes the requests of a server to its handler. */
   follow (server: Server, handler: RequestListener): void {
+    const all = this.#responses
+    // One function for all: each request would pay for another one.
+    function forget (this: ServerResponse): void {
+      const responses = all.get(this.req.socket)
+      if (responses?.[0] === this) responses.shift()
+    }
     server.on('connection', (socket: Socket) => {
       this.#responses.set(socket, [])
       // Node calls it after an answer with `Connection: close`.
@@ -57,6 +66,7 @@ export class Connections {
       const responses = this.#responses.get(socket)
       // Behind the rest of a body that was refused, nothing is answered.
       if (responses === undefined || !socket.writable) return
+      response.on('close', forget)
       if (response.socket === null) {
         responses.push(response)
         this.#wait(socket, responses, handler)

@@ -1,0 +1,50 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import type { FastifyPluginAsync } from 'fastify'
+import fp from 'fastify-plugin'
+import t from 'tap'
+import { bearer, buildGuarded, newSecret } from '../../helper/guarded.ts'
+import { openRaw, request } from '../../helper/raw-http.ts'
+import { skill, until } from '../../helper/skills.ts'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+t.test('a connection that waits for its next request keeps neither the last one, with its token, nor its body', async (t) => {
+  const { text: token, entry } = newSecret('ann', 'groups: [all]')
+  const requests: Array<WeakRef<object>> = []
+  const bodies: Array<WeakRef<object>> = []
+  const noting: FastifyPluginAsync = fp(async (app) => {
+    app.addHook('onRequest', async ({ raw }) => { requests.push(new WeakRef(raw)) })
+    app.addHook('preHandler', async ({ body }) => { if (typeof body === 'object' && body !== null) bodies.push(new WeakRef(body)) })
+  })
+  const { url } = await buildGuarded(t, { roots: { skills: { demo: skill('demo') } }, access: `tokens: [${entry}]\nrules: [{ groups: [all] }]\n`, plugins: [noting] })
+  const authorization = `Authorization: ${bearer(token).authorization}`
+  const get = (path: string) => request('GET', path, { headers: [authorization] })
+  const post = (path: string, type: string, body: string) => request('POST', path, { headers: [authorization, `Content-Type: ${type}`], body })
+  const call = JSON.stringify({ name: 'get_skill', arguments: { skill_name: 'demo' } })
+  const sent: Readonly<Record<string, readonly Buffer[]>> = {
+    'a document': [get('/skills/demo')],
+    'the same token again': [get('/skills'), get('/skills/demo')],
+    'a refused request': [get('/skills/nosuch')],
+    'a tool call': [post('/agent/tool-call', 'application/json', call)],
+    'a large body': [post('/validate', 'text/markdown', skill('demo')['SKILL.md'] + 'x'.repeat(500_000))],
+    'a compressed document': [request('GET', '/skills/demo', { headers: [authorization, 'Accept-Encoding: gzip'] })],
+    'several at once': [get('/skills'), post('/agent/tool-call', 'application/json', call), get('/skills/demo')]
+  }
+  for (const [what, buffers] of Object.entries(sent)) {
+    const connection = await openRaw(url)
+    t.teardown(() => { connection.destroy() })
+    if (what === 'several at once') connection.send(Buffer.concat(buffers))
+    for (const buffer of buffers) {
+      if (what !== 'several at once') connection.send(buffer)
+      t.ok((await connection.response()).status > 0, what)
+    }
+  }
+  t.equal(requests.length, 10)
+  t.equal(bodies.length, 3)
+  await until(() => {
+    collectGarbage()
+    return [...requests, ...bodies].every((ref) => ref.deref() === undefined)
+  })
+})
