@@ -254,10 +254,14 @@ t.test('K61: two callers on one connection, pipelined, get each their own', asyn
   const one = (token: string) => request('GET', '/skills', { headers: [`Authorization: ${bearer(token).authorization}`] })
   const socket = await openRaw(url)
   t.teardown(() => { socket.destroy() })
-  socket.send(Buffer.concat([ann, bob, ann, bob].map(({ text }) => one(text))))
-  const bodies = []
-  for (let count = 0; count < 4; count++) bodies.push((await socket.response()).body.toString())
-  t.strictSame(bodies, [1, 2].flatMap(() => ['{"skills":["guide"]}', '{"skills":["pager"]}']))
+  const wrong = { text: `${ann.text.slice(0, -1)}${ann.text.endsWith('a') ? 'b' : 'a'}` }
+  const callers = [ann, bob, ann, ann, wrong, ann, bob, bob, wrong, wrong, bob]
+  socket.send(Buffer.concat(callers.map(({ text }) => one(text))))
+  for (const caller of callers) {
+    const { status, body } = await socket.response()
+    if (caller === wrong) t.equal(status, 401, 'a token that is right but for its last character, on a connection that was admitted')
+    else t.equal(body.toString(), caller === ann ? '{"skills":["guide"]}' : '{"skills":["pager"]}')
+  }
 })
 
 t.test('K64: compressed answers that are kept are those of the caller, though another skill has equal files', async (t) => {
