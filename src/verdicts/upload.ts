@@ -12,7 +12,7 @@ import { FileContent } from '../core/files/file-content.ts'
 import { lazyCode } from '../core/files/load-code.ts'
 import { fileKind, type FileKind, HEAD_BYTES } from '../core/files/file-kind.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
-import { createSlicer } from '../core/ground/async.ts'
+import { forEachInSlices } from '../core/ground/async.ts'
 import { MAX_IGNORE_FILE_BYTES, MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES } from '../core/ground/limits.ts'
 import { isSafeName } from '../core/ground/skill-name.ts'
 import { compareCodePoints } from '../core/ground/text.ts'
@@ -182,12 +182,10 @@ function wrapperOf (entries: readonly Entry[]): string {
 
 async function readKinds (zip: ZipFile, bytes: Buffer, entries: ReadonlyArray<{ readonly entry: Entry, readonly path: string }>): Promise<ReadonlyMap<string, FileKind>> {
   const kinds = new Map<string, FileKind>()
-  const yieldIfNeeded = createSlicer()
-  for (const { entry, path } of entries) {
-    await yieldIfNeeded()
+  await forEachInSlices(entries, async ({ entry, path }) => {
     const kind = fileKind(await unpackHead(zip, bytes, entry))
     if (kind !== undefined) kinds.set(path, kind)
-  }
+  })
   return kinds
 }
 

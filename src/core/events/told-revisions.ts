@@ -1,4 +1,4 @@
-import { createSlicer } from '../ground/async.ts'
+import { forEachInSlices } from '../ground/async.ts'
 import { SkillError } from '../ground/errors.ts'
 import type { CoreLog } from '../ground/log.ts'
 import type { SkillService } from '../skill-source.ts'
@@ -54,11 +54,6 @@ export class ToldRevisions {
   }
 
   async #keepEach (due: ReadonlyArray<readonly [name: string, revision: string]>): Promise<void> {
-    const yieldIfNeeded = createSlicer()
-    for (const [name, revision] of due) {
-      if (this.#stopped) return
-      await this.keep(name, revision)
-      await yieldIfNeeded()
-    }
+    await forEachInSlices(due, async ([name, revision]) => { if (!this.#stopped) await this.keep(name, revision) })
   }
 }

@@ -110,6 +110,17 @@ export function createSlicer (sliceMs = SLICE_MS): () => Promise<void> | undefin
   return () => performance.now() - startTurn() < sliceMs ? undefined : nextSlice()
 }
 
+/** Visits all items in slices, one after the other. A visit without a promise costs no turn of the microtask queue. */
+export async function forEachInSlices<T> (items: Iterable<T>, visit: (item: T) => Promise<void> | void): Promise<void> {
+  const yieldIfNeeded = createSlicer()
+  for (const item of items) {
+    const visited = visit(item)
+    if (visited !== undefined) await visited
+    const pause = yieldIfNeeded()
+    if (pause !== undefined) await pause
+  }
+}
+
 /** Does sliced work that is written as a generator: it may pause at each `yield`. */
 export async function inSlices<T> (work: Generator<undefined, T>): Promise<T> {
   const yieldIfNeeded = createSlicer()

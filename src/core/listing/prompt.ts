@@ -1,4 +1,4 @@
-import { createSlicer } from '../ground/async.ts'
+import { forEachInSlices } from '../ground/async.ts'
 import { foldWhitespace } from '../ground/text.ts'
 
 /** A skill in a system prompt. Name and description are untrusted text. */
@@ -71,26 +71,23 @@ export async function renderPrompt<Skill extends Omit<PromptSkill, 'location'>> 
   skills: readonly Skill[], { form, budget = Infinity, locate }: PromptOptions<Skill>
 ): Promise<string> {
   const { entry, write }: Form = FORMS[form]
-  const yieldIfNeeded = createSlicer()
   const all: string[] = []
   const kept: string[] = []
   // `whole`: length of a prompt with all entries so far; `room`: what the kept ones leave of the budget. One character separates two entries.
   let whole = write([''], 0).length - 1
   let room = budget - write([''], skills.length).length + 1
   const least = entry({ name: '', description: '', location: '' }).length
-  for (const skill of skills) {
-    const pause = yieldIfNeeded()
-    if (pause !== undefined) await pause
+  await forEachInSlices(skills, (skill) => {
     const { name, description } = skill
     // Whatever becomes of the description: a form may fold its white space.
-    if (whole > budget && least + name.length >= room) continue
+    if (whole > budget && least + name.length >= room) return
     const text = entry({ name, description, location: locate(skill) })
     whole += text.length + 1
     if (whole <= budget) all.push(text)
-    if (text.length >= room) continue
+    if (text.length >= room) return
     room -= text.length + 1
     kept.push(text)
-  }
+  })
   return whole <= budget || skills.length === 0 ? write(all, 0) : write(kept, skills.length - kept.length)
 }
 

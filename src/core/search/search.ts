@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { setTimeout as pause } from 'node:timers/promises'
-import { coalesce, createSlicer } from '../ground/async.ts'
+import { coalesce, createSlicer, forEachInSlices } from '../ground/async.ts'
 import type { CatalogChange } from '../catalog/catalog.ts'
 import type { MainFilePreference } from '../format/main-files.ts'
 import { SkillError } from '../ground/errors.ts'
@@ -82,13 +82,11 @@ export class SkillSearch {
       for (const name of [...added, ...changed, ...removed]) this.#stale.add(name)
       this.#refresh().catch(() => {})
     })
-    const yieldIfNeeded = createSlicer()
-    for (const name of names) {
+    await forEachInSlices(names, async (name) => {
       // A skill that fails here stays stale, and is tried again together with its body.
       const skill = await this.#find(name).catch(() => undefined)
       if (skill !== undefined && !this.#index.has(name)) this.#put(name, skill, '')
-      await yieldIfNeeded()
-    }
+    })
   }
 
   async #refreshOnce (): Promise<void> {

@@ -1,6 +1,6 @@
 import { watch } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createSlicer } from '../ground/async.ts'
+import { forEachInSlices } from '../ground/async.ts'
 import { errorCode } from '../disk/disk.ts'
 import { MAX_EVENTS_PER_ITERATION, STORM_REST_MS } from '../ground/limits.ts'
 
@@ -104,12 +104,10 @@ export class FolderWatcher {
     this.#isWorking = true
     // All folders that are added at the same time are one piece of work.
     await nextTurn()
-    const yieldIfNeeded = createSlicer()
-    for (const folder of this.#pending) {
+    await forEachInSlices(this.#pending, (folder) => {
       this.#pending.delete(folder)
       this.#watch(folder)
-      await yieldIfNeeded()
-    }
+    })
     this.#isWorking = false
     if (!this.#closed) this.#events.onIdle?.()
   }

@@ -1,4 +1,4 @@
-import { createSlicer } from '../../core/ground/async.ts'
+import { forEachInSlices } from '../../core/ground/async.ts'
 import type { Manifest } from '../../core/ground/skill.ts'
 import { unlessRefused } from '../../core/ground/errors.ts'
 import type { ChangeFeed } from '../../core/events/change-feed.ts'
@@ -58,11 +58,7 @@ export class FollowedFiles {
       if (file === undefined) files.set(uri, { path, state: undefined, streams: 1 })
       else file.streams++
     }
-    const yieldIfNeeded = createSlicer()
-    for (const name of new Set(followed.map(({ name }) => name))) {
-      await this.#compare(name)
-      await yieldIfNeeded()
-    }
+    await forEachInSlices(new Set(followed.map(({ name }) => name)), (name) => this.#compare(name))
   }
 
   close (): void {

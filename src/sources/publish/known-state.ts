@@ -1,4 +1,4 @@
-import { createSlicer } from '../../core/ground/async.ts'
+import { forEachInSlices } from '../../core/ground/async.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
 import { baseName, foldersAbove, PACKAGE } from '../../core/layout/walk-tree.ts'
@@ -38,12 +38,9 @@ export class KnownState {
   /** Records what clients cannot use, such as submodules: in skills, and beside them where a skill could be. */
   async findBrokenParts (): Promise<void> {
     const entries = new Set(this.tree.unresolved)
-    const yieldIfNeeded = createSlicer()
-    for (const { path } of this.#found.skills) {
+    await forEachInSlices(this.#found.skills, ({ path }) => {
       for (const { entry } of this.tree.below(path)) entries.add(entry)
-      const pause = yieldIfNeeded()
-      if (pause !== undefined) await pause
-    }
+    })
     this.#leftOut = [...this.#leftOut, ...await brokenParts(this.tree.files, entries)]
   }
 

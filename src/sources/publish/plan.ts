@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FoundSkill } from '../../core/layout/layout.ts'
-import { createSlicer } from '../../core/ground/async.ts'
+import { forEachInSlices } from '../../core/ground/async.ts'
 import { compareCodePoints } from '../../core/ground/text.ts'
 import { SourceError } from '../source-error.ts'
 import { MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_NAME_BYTES, MAX_PUBLISHED_BYTES } from './limits.ts'
@@ -37,13 +37,12 @@ interface PlanOptions {
  * @throws SourceError for what no disk can hold, or what is too large
  */
 export async function planOf (tree: SourceTree, found: readonly FoundSkill[], before: Known, { only, prefix, where }: PlanOptions): Promise<Plan> {
-  const yieldIfNeeded = createSlicer()
   const listed = only === undefined ? new Map<string, string>() : new Map(before.listed)
   const sizes = only === undefined ? new Map<string, number>() : new Map(before.sizes)
   const skills: SkillToWrite[] = []
-  for (const { name: found_, path } of found) {
-    if (only?.has(found_) === false) continue
-    const name = prefix + found_
+  await forEachInSlices(found, ({ name: foundName, path }) => {
+    if (only?.has(foundName) === false) return
+    const name = prefix + foundName
     const files = tree.below(path).sort((a, b) => compareCodePoints(a.path, b.path))
     const tooLarge = files.find(({ entry }) => entry.size > MAX_FILE_BYTES)
     const unwritable = files.find(isUnwritable)
@@ -53,9 +52,7 @@ export async function planOf (tree: SourceTree, found: readonly FoundSkill[], be
     const digest = digestOf(name, files)
     listed.set(name, digest)
     skills.push({ digest, name, files })
-    const pause = yieldIfNeeded()
-    if (pause !== undefined) await pause
-  }
+  })
   if ([...sizes.values()].reduce((sum, size) => sum + size, 0) > MAX_PUBLISHED_BYTES) throw new SourceError('too_large', `${where} is refused: its skills are larger than ${MAX_PUBLISHED_BYTES} bytes together`)
   return { listed, sizes, skills }
 }

@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 import type { LayoutTree, TreeEntry } from '../../core/layout/layout.ts'
-import { createSlicer } from '../../core/ground/async.ts'
+import { forEachInSlices } from '../../core/ground/async.ts'
 import { compareCodePoints } from '../../core/ground/text.ts'
 import { foldersAbove } from '../../core/layout/walk-tree.ts'
 import { SourceError } from '../source-error.ts'
@@ -51,21 +51,16 @@ type Folder = Map<string, Node>
 export async function checkEntries (entries: readonly SourceEntry[], where: string): Promise<void> {
   if (entries.length > MAX_ENTRIES) throw new SourceError('too_large', `${where} has more than ${MAX_ENTRIES} files`)
   const names = new Set<string>()
-  const yieldIfNeeded = createSlicer()
-  for (const { path } of entries) {
+  await forEachInSlices(entries, ({ path }) => {
     const problem = pathProblem(path)
     if (problem !== undefined) throw new SourceError('refused_tree', `${where} is refused: ${quotePath(path)} ${problem}`)
     if (names.has(path)) throw new SourceError('refused_tree', `${where} is refused: ${quotePath(path)} is there twice`)
     names.add(path)
-    const pause = yieldIfNeeded()
-    if (pause !== undefined) await pause
-  }
-  for (const { path } of entries) {
+  })
+  await forEachInSlices(entries, ({ path }) => {
     const both = foldersAbove(path).find((folder) => names.has(folder))
     if (both !== undefined) throw new SourceError('refused_tree', `${where} is refused: ${quotePath(both)} is a file and a folder`)
-    const pause = yieldIfNeeded()
-    if (pause !== undefined) await pause
-  }
+  })
 }
 
 /** Why no source may have this path; undefined: it may. */
@@ -100,12 +95,7 @@ export class SourceTree implements LayoutTree {
   /** @param base the folder that is the top; '' for all */
   static async of (files: SourceFiles, base = ''): Promise<SourceTree> {
     const tree = new SourceTree(files, base)
-    const yieldIfNeeded = createSlicer()
-    for (const entry of files.entries) {
-      tree.#put(entry)
-      const pause = yieldIfNeeded()
-      if (pause !== undefined) await pause
-    }
+    await forEachInSlices(files.entries, (entry) => { tree.#put(entry) })
     return tree
   }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Environment } from '../../operator/setting.ts'
 import type { LeftOut } from '../../core/layout/layout.ts'
-import { createSlicer } from '../../core/ground/async.ts'
+import { forEachInSlices } from '../../core/ground/async.ts'
 import { foldersAbove } from '../../core/layout/walk-tree.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { MAX_FILE_BYTES, MAX_NAME_BYTES } from '../publish/limits.ts'
@@ -69,43 +69,33 @@ function objectOf (byPath: ReadonlyMap<string, StoredObject>, { path }: SourceEn
 
 /** The same for the same listing, on each replica. */
 async function revisionOf (objects: readonly StoredObject[]): Promise<string> {
-  const yieldIfNeeded = createSlicer()
   const hash = createHash('sha256')
-  for (const { key, etag, size } of objects) {
-    hash.update(`${key}\0${etag}\0${size}\0`)
-    const pause = yieldIfNeeded()
-    if (pause !== undefined) await pause
-  }
+  await forEachInSlices(objects, ({ key, etag, size }) => { hash.update(`${key}\0${etag}\0${size}\0`) })
   return `sha256:${hash.digest('hex')}`
 }
 
 /** Keys are any text, of any size: those that no file system holds, and objects that are too large, are left out one by one. */
 async function toEntries (objects: readonly StoredObject[], prefixLength: number): Promise<{ entries: SourceEntry[], leftOut: LeftOut[], byPath: Map<string, StoredObject> }> {
-  const yieldIfNeeded = createSlicer()
   const leftOut: LeftOut[] = []
   const byPath = new Map<string, StoredObject>()
   const folders = new Set<string>()
-  for (const object of objects) {
-    const pause = yieldIfNeeded()
-    if (pause !== undefined) await pause
+  await forEachInSlices(objects, (object) => {
     const path = object.key.slice(prefixLength)
     // A marker for an empty folder.
-    if (path === '' || (path.endsWith('/') && object.size === 0)) continue
+    if (path === '' || (path.endsWith('/') && object.size === 0)) return
     const isUsable = pathProblem(path) === undefined && !path.split('/').some((segment) => Buffer.byteLength(segment) > MAX_NAME_BYTES)
     if (!isUsable || object.size > MAX_FILE_BYTES) {
       leftOut.push({ path: object.key, reason: isUsable ? 'bound_reached' : 'unsafe_name' })
-      continue
+      return
     }
     byPath.set(path, object)
     for (const folder of foldersAbove(path)) folders.add(folder)
-  }
+  })
   const entries: SourceEntry[] = []
-  for (const [path, { etag, size }] of byPath) {
+  await forEachInSlices(byPath, ([path, { etag, size }]) => {
     if (folders.has(path)) leftOut.push({ path, reason: 'unsafe_name' })
     else entries.push({ path, kind: 'file', id: `${etag}-${size}`, size })
-    const pause = yieldIfNeeded()
-    if (pause !== undefined) await pause
-  }
+  })
   return { entries, leftOut, byPath }
 }
 

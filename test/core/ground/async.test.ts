@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
-import { coalesce, createQueue, createSlicer, Lazy } from '../../../src/core/ground/async.ts'
+import { coalesce, createQueue, createSlicer, forEachInSlices, Lazy } from '../../../src/core/ground/async.ts'
+import { SLICE_MS } from '../../../src/core/ground/limits.ts'
 
 function deferred () {
   let resolve = () => {}
@@ -93,6 +94,24 @@ t.test('each piece that takes a slice gives way, the one after a pause too', asy
     t.ok(pause, `piece ${piece}`)
     await pause
   }
+})
+
+t.test('visits in slices come one after the other, give way, and end with the first that fails', async (t) => {
+  const steps: string[] = []
+  setImmediate(() => steps.push('other'))
+  await forEachInSlices(['a', 'b'], (item) => {
+    steps.push(item)
+    for (const end = performance.now() + SLICE_MS; performance.now() <= end;) { /* work */ }
+  })
+  t.strictSame(steps, ['a', 'other', 'b'])
+  const visited: number[] = []
+  const visits = forEachInSlices([1, 2, 3], async (item) => {
+    await nextTurn()
+    visited.push(item)
+    if (item === 2) throw new Error('two')
+  })
+  await t.rejects(visits, /^two$/)
+  t.strictSame(visited, [1, 2])
 })
 
 t.test('of two long jobs none gets more than its share', async (t) => {
