@@ -10,6 +10,7 @@ import { checkAuditLog } from './config/written-places.ts'
 import { whyUnwritable } from './operator/regular-file.ts'
 import { ConfigError, type Environment } from './operator/setting.ts'
 import type { Config } from './config/settings.ts'
+import { errorCode } from './core/disk/disk.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from './core/skill-manager.ts'
 import type { SkillService } from './core/skill-source.ts'
 import { isLoopback } from './http/request/hosts.ts'
@@ -82,7 +83,7 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
   const signals = closeWithGrace({ delay: false, logger, skip: NOT_HANDLED }, async ({ signal, err }) => {
     closers.openNoMore()
     const delaySeconds = err || open.parts?.app.server.listening !== true ? 0 : config.shutdownDelay
-    if (err) logger.fatal({ err }, 'stopping because of an error that nobody handled')
+    if (err) logger.fatal({ err }, errorCode(err) === 'EMFILE' ? 'stopping: the process may not open enough files: raise its limit (ulimit -n)' : 'stopping because of an error that nobody handled')
     else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
     await shutdown.begin(delaySeconds * 1_000)
     await stop(opening, logger, closers)

@@ -33,16 +33,29 @@ t.test('a reader of the output that leaves ends the command without a word', asy
 t.test('output that cannot be written, a working folder that is gone, and too few files that may be open, are one line each', { skip: process.platform !== 'linux' }, (t) => {
   const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
   // Leaves one. Versions of Node open different numbers of files for themselves.
+  const take = "const taken = []; try { while (true) taken.push(openSync('/dev/null')) } catch {}"
   const takeFiles = `data:text/javascript,${encodeURIComponent(`
     import { closeSync, openSync } from 'node:fs'
-    const taken = []
-    try { while (true) taken.push(openSync('/dev/null')) } catch {}
+    ${take}
     closeSync(taken.pop())
   `)}`
   const shell = (script: string) => spawnSync('sh', ['-c', script, process.execPath, main, t.testdir({ gone: {} }), takeFiles], { encoding: 'utf8', timeout: 60_000 })
   t.match(shell('"$0" "$1" validate --help >/dev/full'), { status: 3, stderr: /^skillserve: standard output cannot be written \(ENOSPC\)\n$/ })
   t.match(shell('cd "$2/gone" && rmdir "$2/gone" && "$0" "$1" version'), { status: 1, stderr: /^skillserve: the working folder is not there any more: change to another one\n$/ })
   t.match(shell('ulimit -n 64 && "$0" --import "$3" "$1" --port 0 "$2"'), { status: 1, stderr: /^skillserve: the process may not open enough files: raise its limit \(ulimit -n\)\n$/ })
+  const takeAllWhenItListens = `data:text/javascript,${encodeURIComponent(`
+    import { openSync } from 'node:fs'
+    import { Server } from 'node:net'
+    const { listen } = Server.prototype
+    Server.prototype.listen = function (...options) {
+      this.once('listening', () => { ${take} })
+      return listen.apply(this, options)
+    }
+  `)}`
+  // The preview loads code once it listens, and Node 20 opens more before.
+  const { status, stdout, stderr } = shell(`ulimit -n 64 && "$0" --import "${takeAllWhenItListens}" "$1" dev --port 0 "$2"`)
+  t.equal(status, 1)
+  t.match(stdout + stderr, /: the process may not open enough files: raise its limit \(ulimit -n\)/)
   t.end()
 })
 
