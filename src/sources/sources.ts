@@ -11,7 +11,7 @@ import { type Approval, type Candidate, SourceKeeper } from './source-keeper.ts'
 import type { LayoutFolder } from './address/source-kind.ts'
 import { AddressError } from './source-error.ts'
 import { kindOf, type Source } from './kinds.ts'
-import { folderOf, lockFolder, NO_LOCK, removeUnused, type StateLock } from './publish/state-folder.ts'
+import { folderOf, lockFolder, NO_LOCK, removeUnused, type StateLock, unwritable } from './publish/state-folder.ts'
 
 /** Fetches at the same time. */
 const MAX_FETCHES = 2
@@ -133,6 +133,6 @@ export async function createSources ({ sources, stateDir, otherNames, env, log =
   } catch (error) {
     for (const keeper of keepers) await keeper.close()
     await lock.release()
-    throw error
+    throw lock !== NO_LOCK && error instanceof Error && 'syscall' in error ? unwritable(stateDir, error) : error
   }
 }

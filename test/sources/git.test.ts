@@ -424,3 +424,12 @@ t.test('K85: a state folder that is removed while the service runs is there agai
   }
   t.equal(log.filter(({ message }) => message.startsWith('skills are missing in the state folder')).length, 2)
 })
+
+t.test('K83: what cannot be written or read at the start is told in one sentence', async (t) => {
+  const repository = createRepository(t)
+  repository.commit(skillFiles('a'))
+  const source = sourceAt(`git+file://${repository.path}`)
+  const stateDir = t.testdir({ home: '' })
+  await t.rejects(openSources(t, [source], { stateDir }), { name: 'AddressError', message: /^the state folder .* cannot be written \(EEXIST, there is a file of this name\): --state-dir/ })
+  await t.rejects(openSources(t, [source], { env: { ...process.env, NODE_EXTRA_CA_CERTS: join(stateDir, 'ca.pem') } }), { name: 'AddressError', message: /^NODE_EXTRA_CA_CERTS: .*ca.pem cannot be read: ENOENT, there is no such file$/ })
+})

@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { rootCertificates } from 'node:tls'
+import { whyUnreadable } from '../../operator/regular-file.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import { redact } from '../secrets.ts'
@@ -172,7 +173,9 @@ function passedOn ({ home, env }: GitSurroundings): Record<string, string> {
 /** Writes a file of authorities for git where Node trusts additional ones. It holds the usual ones too, which git would otherwise drop. */
 export async function writeAuthorities ({ home, env }: GitSurroundings): Promise<void> {
   const extra = env['NODE_EXTRA_CA_CERTS']
-  if (extra) await writeFile(join(home, AUTHORITIES), [...rootCertificates, await readFile(extra, 'utf8')].join('\n'))
+  if (!extra) return
+  const text = await readFile(extra, 'utf8').catch((error: unknown) => { throw new AddressError(`NODE_EXTRA_CA_CERTS: ${extra} cannot be read: ${whyUnreadable(error)}`) })
+  await writeFile(join(home, AUTHORITIES), [...rootCertificates, text].join('\n'))
 }
 
 function configVariables (config: ReadonlyArray<readonly [key: string, value: string]>): Record<string, string> {

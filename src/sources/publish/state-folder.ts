@@ -89,13 +89,17 @@ export interface StateLock {
 /** For folders, into which the service does not write. */
 export const NO_LOCK: StateLock = { async confirm () {}, async release () {} }
 
+/** What an error of the disk at the start is to the operator. */
+export function unwritable (stateDir: string, error: unknown): AddressError {
+  return new AddressError(`the state folder ${stateDir} cannot be written (${whyUnwritable(error)}): --state-dir or STATE_DIR chooses another`)
+}
+
 /**
  * Keeps other processes from writing into the state folder. A holder that died leaves a lock that is taken over.
  * @throws AddressError while another process holds it
  */
 export async function lockFolder (stateDir: string): Promise<StateLock> {
-  const unusable = (error: unknown) => new AddressError(`the state folder ${stateDir} cannot be written (${whyUnwritable(error)}): --state-dir or STATE_DIR chooses another`)
-  await makeFolder(stateDir, 0o700).catch((error: unknown) => { throw unusable(error) })
+  await makeFolder(stateDir, 0o700).catch((error: unknown) => { throw unwritable(stateDir, error) })
   const path = join(stateDir, 'lock')
   const own = JSON.stringify({ pid: process.pid, started: await startOf(process.pid), host: hostname(), id: randomBytes(8).toString('hex') })
   for (let attempt = 0; ; attempt++) {
@@ -103,7 +107,7 @@ export async function lockFolder (stateDir: string): Promise<StateLock> {
       await writeFile(path, own, { flag: 'wx', mode: 0o600 })
       break
     } catch (error) {
-      if (errorCode(error) !== 'EEXIST') throw unusable(error)
+      if (errorCode(error) !== 'EEXIST') throw unwritable(stateDir, error)
       if (attempt > 0 || await isHeld(path)) throw new AddressError(`another process uses the state folder ${stateDir}: --state-dir or STATE_DIR chooses another`)
       await rm(path, { force: true })
     }
