@@ -1,5 +1,5 @@
 import { type YamlFile, type YamlPath, parseYamlFile } from '../operator/yaml-file.ts'
-import { ConfigError, quote } from '../operator/setting.ts'
+import { ConfigError, noSuchRoot, quote } from '../operator/setting.ts'
 import type { Grant } from '../core/skill-manager.ts'
 import type { Principal } from '../http/callers.ts'
 import { createSubnets, isSubnet } from '../http/request/client-address.ts'
@@ -130,7 +130,7 @@ export class Policy {
     this.vary = ['Authorization', ...this.proxy === undefined ? [] : [this.proxy.userHeader, this.proxy.groupsHeader]].join(', ')
     this.rules = rules.map(({ groups, roots: ofRule, skills }, index) => {
       for (const [position, root] of (ofRule ?? []).entries()) {
-        if (!roots.includes(root)) throw file.error(['rules', index, 'roots', position], `names no folder of skills, there are ${roots.map(quote).join(', ')}`)
+        if (!roots.includes(root)) throw file.error(['rules', index, 'roots', position], noSuchRoot(roots))
       }
       const patterns = skills?.map(patternOf)
       return {

@@ -45,3 +45,8 @@ export function didYouMean (word: string, words: readonly string[]): string {
   const near = nearest(word, words)
   return near === undefined ? '' : `, did you mean ${quote(near)}?`
 }
+
+/** What is wrong with a name that no folder of skills has. */
+export function noSuchRoot (roots: readonly string[]): string {
+  return `is not the name of a folder of skills: there ${roots.length === 1 ? 'is only' : 'are'} ${roots.map(quote).join(', ')}`
+}

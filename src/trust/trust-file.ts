@@ -2,7 +2,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { readRegularFileSync, whyUnreadable } from '../operator/regular-file.ts'
-import { ConfigError, quote } from '../operator/setting.ts'
+import { ConfigError, noSuchRoot } from '../operator/setting.ts'
 import { parseYamlFile, type YamlFile } from '../operator/yaml-file.ts'
 import { parseScans, type ScanRules, SeveritySchema } from './scans.ts'
 import { certificatesIn, hashOf, type Signer } from './signers.ts'
@@ -61,8 +61,7 @@ type ParsedFile = YamlFile<Static<typeof TrustFileSchema>>
 export function parseTrust (path: string, text: string, rootNames?: readonly string[], reads: (path: string, text: string) => void = () => {}): Trust {
   const file = parseYamlFile(path, text, TrustFileSchema)
   const { signers, roots = {}, deny = [], scans } = file.value
-  const unknown = rootNames && Object.keys(roots).find((name) => !rootNames.includes(name))
-  if (unknown !== undefined) throw file.error(['roots', unknown], `names no folder of skills, there are ${rootNames?.map(quote).join(', ')}`)
+  for (const name of Object.keys(roots)) if (rootNames?.includes(name) === false) throw file.error(['roots', name], noSuchRoot(rootNames))
   for (const [index, denied] of deny.entries()) {
     if (!REVISION.test(denied) && !signers.some(({ name }) => name === denied)) throw file.error(['deny', index], 'is neither a revision nor the name of a signer')
   }

@@ -156,7 +156,7 @@ t.test('K63: access says what a caller sees and why, and who sees a skill', asyn
   writeFileSync(at('access.yaml'), ACCESS.replace('name: ann,', 'name: ann, scopes: [metrics:read],'))
   t.equal((await ask('--as', 'ann')).out, 'ann has the scopes metrics:read and lacks skills:read: it sees no skills\n')
   writeFileSync(at('access.yaml'), ACCESS.replace('roots: [ops]', 'roots: [nosuch]'))
-  t.match(await ask(), { code: 1, err: /access\.yaml:8: rules\[1\]\.roots\[0\] names no folder of skills, there are "docs", "ops"/ })
+  t.match(await ask(), { code: 1, err: /access\.yaml:8: rules\[1\]\.roots\[0\] is not the name of a folder of skills: there are "docs", "ops"/ })
 })
 
 t.test('K63: access says that an expired token or link sees nothing, and lists no caller whom the service refuses', async (t) => {

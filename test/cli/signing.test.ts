@@ -94,7 +94,7 @@ t.test('K95: what cannot be signed or verified is one line, and exit code 1', as
 
 t.test('K95: a trust file that cannot be used is one line with its file, line and key', async (t) => {
   for (const [text, message] of [
-    ['roots: { other: require }', /trust\.yaml:3: roots\.other names no folder of skills, there are "skills"$/m],
+    ['roots: { other: require }', /trust\.yaml:3: roots\.other is not the name of a folder of skills: there is only "skills"$/m],
     ['roots: { skills: maybe }', /trust\.yaml:3: roots\.skills must be report or require$/m],
     ['deny: [nobody]', /trust\.yaml:3: deny\[0\] is neither a revision nor the name of a signer$/m],
     ['trusted: yes', /trust\.yaml:3: trusted is no key here, there are signers, roots, deny, scans$/m],
