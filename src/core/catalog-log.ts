@@ -15,7 +15,7 @@ const NONE = { invalid: 0, valid: 0, served: 0, quarantined: 0 }
 
 export interface CatalogLogOptions {
   readonly log: CoreLog
-  readonly root: Pick<RootFolder, 'path' | 'type'> & {
+  readonly root: Pick<RootFolder, 'path' | 'type' | 'listed'> & {
     readonly states: Signal<RootReport>
     readonly failed: Signal<unknown>
     readonly skipped: Signal<readonly SkippedEntry[]>
@@ -34,6 +34,8 @@ export class CatalogLog {
   readonly #catalog: CatalogLogOptions['catalog']
   readonly #invalid = new Set<string>()
   readonly #path: string
+  /** Whether the skills come from elsewhere, into a folder that no person knows. */
+  readonly #isFetched: boolean
   /** Skipped entries that have been logged. */
   #skipped: ReadonlySet<string> = new Set()
   #lines = 0
@@ -43,12 +45,13 @@ export class CatalogLog {
   #first: RootReport | undefined
 
   constructor ({ log, root, catalog, disks, gate }: CatalogLogOptions) {
-    const { path, type } = root
+    const { path, type, listed } = root
     this.#log = log
     this.#path = path
+    this.#isFetched = listed?.isFixed === true
     this.#catalog = catalog
     root.states.subscribe((report) => {
-      if (this.#isStarted) logRoot(log, path, report, this.#skipped.size > 0)
+      if (this.#isStarted) this.#logRoot(report)
       else this.#first = report
     })
     root.failed.subscribe((cause) => {
@@ -68,13 +71,33 @@ export class CatalogLog {
   start (): void {
     if (this.#isStarted) return
     this.#isStarted = true
-    if (this.#first !== undefined) logRoot(this.#log, this.#path, this.#first, this.#skipped.size > 0)
+    if (this.#first !== undefined) this.#logRoot(this.#first)
   }
 
   /** Logs what a last line would still say. */
   close (): void {
     clearTimeout(this.#timer)
     this.#endLines()
+  }
+
+  #logRoot ({ name, type, before, state, skills, isSkill }: RootReport): void {
+    const log = this.#log
+    const fields = { root: this.#path, type, state, skills, ...before !== undefined && { before } }
+    switch (state) {
+      case 'missing':
+        // A source that fails has a line of its own, which says why.
+        if (this.#isFetched && before === undefined) return log.info({ source: name, type }, 'a source has not been fetched yet; its skills are served when it has')
+        return log.warn(fields, 'a skills folder is missing; it is served when it appears')
+      case 'unreadable':
+        return log.warn(fields, 'a skills folder may not be read; it is served when the service gets permission')
+      case 'failed':
+        // The cause is logged by the listener of `failed`.
+        return
+      case 'ok':
+        if (isSkill) log.warn(fields, 'a skills folder is itself a skill, with its own SKILL.md: name the folder that holds it')
+        else if (skills === 0) log.warn(fields, this.#skipped.size > 0 ? 'a skills folder has no skills: what could be one is skipped' : 'a skills folder has no skills: each skill is a folder in it')
+        else log.info(fields, 'serving a skills folder')
+    }
   }
 
   /** A line for each entry that is newly left out. */
@@ -153,21 +176,4 @@ function skipId ({ name, reason, target = '' }: SkippedEntry): string {
 /** What would allow a link to a folder. */
 function allowingSetting (target = ''): string {
   return `--allow-links ${dirname(target)}`
-}
-
-function logRoot (log: CoreLog, root: string, { type, before, state, skills, isSkill }: RootReport, hasSkipped: boolean): void {
-  const fields = { root, type, state, skills, ...before !== undefined && { before } }
-  switch (state) {
-    case 'missing':
-      return log.warn(fields, 'a skills folder is missing; it is served when it appears')
-    case 'unreadable':
-      return log.warn(fields, 'a skills folder may not be read; it is served when the service gets permission')
-    case 'failed':
-      // The cause is logged by the listener of `failed`.
-      return
-    case 'ok':
-      if (isSkill) log.warn(fields, 'a skills folder is itself a skill, with its own SKILL.md: name the folder that holds it')
-      else if (skills === 0) log.warn(fields, hasSkipped ? 'a skills folder has no skills: what could be one is skipped' : 'a skills folder has no skills: each skill is a folder in it')
-      else log.info(fields, 'serving a skills folder')
-  }
 }
