@@ -5,11 +5,12 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { HttpProblem } from '../http/problem.ts'
 import { jsonAnswer, openProblemAnswers } from '../openapi/responses.ts'
 import { HookAnswerSchema } from '../schemas/health.ts'
+import type { SourceHook } from '../sources/keeper.ts'
 import { readSecretFile } from '../sources/secrets.ts'
 
 export interface GitHookOptions {
   /** The sources that a hook may ask for; several may have one secret. */
-  readonly hooks: ReadonlyArray<{ readonly secretFile: string, readonly hint: () => void }>
+  readonly hooks: readonly SourceHook[]
 }
 
 /** The size of GitHub's largest payloads. They are hashed as they come, and never kept. */

@@ -5,8 +5,6 @@ const MIN_HOOK_PAUSE_MS = 5_000
 
 export interface ScheduleOptions {
   readonly intervalMs: number
-  /** Factor on all pauses after failures. For tests; default 1. */
-  readonly retryFactor?: number
   readonly random?: () => number
 }
 
@@ -32,13 +30,13 @@ export class Schedule {
 
   /** @param retryAfter what the other side asked for */
   pauseAfterFailure (retryAfter = 0): number {
-    const pause = Math.min(FIRST_RETRY_MS * 2 ** this.#failures++, MAX_RETRY_MS) * (this.#options.retryFactor ?? 1)
+    const pause = Math.min(FIRST_RETRY_MS * 2 ** this.#failures++, MAX_RETRY_MS)
     return Math.max(this.#jittered(pause), Math.min(retryAfter, MAX_RETRY_MS))
   }
 
   /** Pause before a check that a hook asks for: hooks come in bursts. */
   pauseBeforeHook (now: number): number {
-    return Math.max(0, this.#lastStart + MIN_HOOK_PAUSE_MS * (this.#options.retryFactor ?? 1) - now)
+    return Math.max(0, this.#lastStart + MIN_HOOK_PAUSE_MS - now)
   }
 
   #jittered (pause: number): number {

@@ -49,8 +49,6 @@ export interface SourceOptions {
   readonly inTurn: Queue
   readonly approval: Approval
   readonly lock: Pick<StateLock, 'confirm'>
-  /** Factor on pauses after failures and before hooks. For tests. */
-  readonly retryFactor?: number | undefined
 }
 
 /** Failures of one kind in a row are logged once. */
@@ -81,8 +79,8 @@ export class SourceKeeper implements Keeper {
   constructor (options: SourceOptions) {
     this.#options = options
     this.#publisher = new Publisher(options.folder, () => options.lock.confirm())
-    const { source, fetcher, retryFactor } = options
-    this.#schedule = new Schedule({ intervalMs: source.intervalMs ?? fetcher.intervalMs, ...retryFactor !== undefined && { retryFactor } })
+    const { source, fetcher } = options
+    this.#schedule = new Schedule({ intervalMs: source.intervalMs ?? fetcher.intervalMs })
   }
 
   get source (): Source {

@@ -6,7 +6,7 @@ import { distinctNames } from '../core/ground/text.ts'
 import type { RootOptions } from '../core/roots/root.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { GithubState } from './git/github.ts'
-import type { Keeper } from './keeper.ts'
+import type { Keeper, SourceHook } from './keeper.ts'
 import { type Approval, type Candidate, SourceKeeper } from './source-keeper.ts'
 import type { LayoutFolder } from './address/source-kind.ts'
 import { AddressError } from './source-error.ts'
@@ -25,7 +25,6 @@ export interface SourcesOptions {
   /** For credentials, and for git. */
   readonly env: Environment
   readonly log?: CoreLog
-  readonly retryFactor?: number
   /** For folders: compare at short intervals instead of watching. */
   readonly polling?: boolean
   /** For folders: where links in them may lead, as absolute paths. */
@@ -83,8 +82,7 @@ export class Sources {
     await Promise.all(this.#keepers.map((keeper) => keeper.sync()))
   }
 
-  /** The sources that a webhook can ask for, with the files of their secrets. */
-  get hooks (): ReadonlyArray<{ readonly secretFile: string, readonly hint: () => void }> {
+  get hooks (): readonly SourceHook[] {
     return this.#keepers.flatMap(({ hook }) => hook ?? [])
   }
 
@@ -98,7 +96,7 @@ export class Sources {
  * Opens the state folder, and takes up what was published before. Nothing is fetched yet.
  * @throws AddressError for what an operator has to change
  */
-export async function createSources ({ sources, stateDir, otherNames, env, log = SILENT, retryFactor, polling, linkTargets, guard = new DiskGuard() }: SourcesOptions): Promise<Sources> {
+export async function createSources ({ sources, stateDir, otherNames, env, log = SILENT, polling, linkTargets, guard = new DiskGuard() }: SourcesOptions): Promise<Sources> {
   const lock = sources.every(({ kind }) => kind === 'folder') ? NO_LOCK : await lockFolder(stateDir)
   const keepers: Keeper[] = []
   const approval: Approval = {}
@@ -124,7 +122,7 @@ export async function createSources ({ sources, stateDir, otherNames, env, log =
       const fetcher = await kind.createFetcher(source, stateDir, env)
       const program = await fetcher.check?.()
       if (program !== undefined) programs.add(program)
-      keepers.push(new SourceKeeper({ source, fetcher, folder, log, inTurn, approval, lock, retryFactor }))
+      keepers.push(new SourceKeeper({ source, fetcher, folder, log, inTurn, approval, lock }))
     }
     for (const program of programs) log.info({ program }, 'sources are fetched by a program of this machine')
     for (const keeper of keepers) await keeper.open()

@@ -1,11 +1,11 @@
 import type { Readable } from 'node:stream'
 import { type Entry, openPromise, type ZipFile } from 'yauzl'
+import { MAX_LINK_BYTES } from '../publish/limits.ts'
 import { refused, type UnpackedFiles } from './unpacked-files.ts'
 
 const SYMLINK = 0o120000
 const REGULAR = 0o100000
 const FILE_TYPE = 0o170000
-const MAX_LINK_BYTES = 4_096
 
 /** Sizes and checksum follow the bytes of the entry. */
 const SIZES_FOLLOW = 0x8

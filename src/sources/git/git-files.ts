@@ -3,13 +3,12 @@ import { writeFile } from 'node:fs/promises'
 import type { LeftOut } from '../../core/layout/layout.ts'
 import { SourceError } from '../source-error.ts'
 import type { SourceChange, SourceEntry, SourceFiles } from '../publish/source-tree.ts'
-import { MAX_FILE_BYTES } from '../publish/limits.ts'
+import { MAX_FILE_BYTES, MAX_LINK_BYTES } from '../publish/limits.ts'
 
 /** Runs git in the store of a repository. */
 export type RunInStore = (args: readonly string[], more?: { readonly onOutput?: (chunk: Buffer) => Promise<void>, readonly input?: Iterable<string> }) => Promise<Buffer>
 
 const NEWLINE = 0x0a
-const MAX_LINK_BYTES = 4_096
 /** More files are left to the system to write out: measured, 20,000 flushes take a minute. */
 const MAX_FLUSHED_FILES = 500
 
