@@ -34,7 +34,7 @@ import { healthRoutes } from './routes/health.ts'
 import { llmsTxtRoute } from './routes/llms-txt.ts'
 import { openapiRoutes } from './routes/openapi.ts'
 import { promptRoutes } from './routes/prompt.ts'
-import { skillRoutes } from './routes/skills.ts'
+import { skillRoutes, type SkillRoutesOptions } from './routes/skills.ts'
 import { validateRoute } from './routes/validate.ts'
 import { sharedSchemas } from './schemas/index.ts'
 import type { Sources } from './sources/sources.ts'
@@ -147,7 +147,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
 }
 
 /** The tools behind the REST routes. */
-function readerTools (registry: ToolRegistry): { listSkills: Tool, getSkill: Tool, readFileInSkill: Tool } {
+function readerTools (registry: ToolRegistry): SkillRoutesOptions['tools'] {
   return { listSkills: toolNamed('list_skills'), getSkill: toolNamed('get_skill'), readFileInSkill: toolNamed('read_file_in_skill') }
 
   function toolNamed (name: string): Tool {

@@ -1,5 +1,6 @@
 import { wellKnownFindings } from '../core/clients/discovery.ts'
 import type { SkillArchive } from '../core/content/archive.ts'
+import { ZIP_MEDIA_TYPE } from '../core/content/zip.ts'
 import type { ManifestFile } from '../core/ground/skill.ts'
 import { mediaType } from '../core/content/media-type.ts'
 import { RefusedError } from '../core/disk/refused.ts'
@@ -11,7 +12,7 @@ import { isJsonObject } from '../core/ground/json.ts'
 import { compareCodePoints } from '../core/ground/text.ts'
 import { type Judge, type JudgedEntry, readCatalogEntry } from '../core/listing/entry.ts'
 import type { SkillService } from '../core/skill-source.ts'
-import { Discovery, hexOf, isSingleFile } from '../well-known/discovery.ts'
+import { Discovery, hexOf, IMMUTABLE, isSingleFile } from '../well-known/discovery.ts'
 import { type OutputFile, OutputFolder } from './output-folder.ts'
 
 export interface ExportOptions {
@@ -54,8 +55,6 @@ const MARKER = '.skillserve-unfinished'
 /** `.well-known/agent-skills/<name>/<digest>/…`, which may stay when the index does not list it any more. */
 const ARTIFACT = /^\.well-known\/agent-skills\/([^/]+)\/[\da-f]{64}\/(?:SKILL\.md|archive\.zip)$/
 
-/** What caches may do, behind `public` or `private`. */
-const IMMUTABLE = 'max-age=31536000, immutable'
 /** Of indexes and of files whose address is not their digest, in seconds. */
 const SHORT = 'max-age=60'
 const JSON_TYPE = 'application/json; charset=utf-8'
@@ -138,7 +137,7 @@ async function artifactFile (discovery: Discovery, name: string, url: string, di
   const served = { path: `.well-known/agent-skills/${url}`, digest, caching: IMMUTABLE }
   const archive = archives.at(-1)
   if (isSingleFile(installable) || archive === undefined) return { ...served, type: 'text/markdown; charset=utf-8', size: installable.mainFile.bytes.length, chunks: () => [installable.mainFile.bytes] }
-  return { ...served, type: 'application/zip', size: archive.size, chunks: () => archive.chunks() }
+  return { ...served, type: ZIP_MEDIA_TYPE, size: archive.size, chunks: () => archive.chunks() }
 }
 
 async function filesOfSkill (skills: SkillService, version: string, name: string, files: readonly string[]): Promise<ServedFile[]> {

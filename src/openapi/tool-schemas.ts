@@ -44,9 +44,6 @@ export const ToolQuerySchema = Type.Object({
   }))
 })
 
-/** Of a call of one tool. */
-export const RevisionQuerySchema = Type.Object({ revision: RevisionSchema })
-
 export const ToolCallQuerySchema = Type.Object({
   revision: RevisionSchema,
   toolset: Type.Optional(StringEnum([...TOOLSETS, 'all'], {

@@ -4,10 +4,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, Fast
 import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
+import { RevisionQuerySchema } from '../schemas/skills.ts'
 import { toolCondition, type ToolCondition } from '../http/revision.ts'
 import {
-  RevisionQuerySchema, ToolArgumentsSchema, ToolCallQuerySchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolParamsSchema, ToolQuerySchema,
-  ToolResultSchema
+  ToolArgumentsSchema, ToolCallQuerySchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolParamsSchema, ToolQuerySchema, ToolResultSchema
 } from '../openapi/tool-schemas.ts'
 import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples } from '../openapi/tool-call-examples.ts'
 import { BODY_PROBLEMS, PATH_PROBLEMS, REVISION_PROBLEMS } from '../openapi/problem-sets.ts'

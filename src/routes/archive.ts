@@ -6,13 +6,12 @@ import { bytesAnswers, notModifiedAnswer, problemAnswers } from '../openapi/resp
 import { SkillArchiveQuerySchema, SkillNameParamsSchema } from '../schemas/skills.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
+import { ZIP_MEDIA_TYPE } from '../core/content/zip.ts'
 import { answerArchive } from '../http/send/archive.ts'
 
 export interface ArchiveRoutesOptions {
   readonly skillsOf: SkillsOf
 }
-
-const ZIP = 'application/zip'
 
 /** The version of the archive's format, part of its ETag: change it whenever archives are written differently. */
 const FORMAT = 'zip1'
@@ -28,7 +27,7 @@ export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = as
       params: SkillNameParamsSchema,
       querystring: SkillArchiveQuerySchema,
       response: {
-        ...bytesAnswers('The archive', ZIP, 'PK'),
+        ...bytesAnswers('The archive', ZIP_MEDIA_TYPE, 'PK'),
         304: notModifiedAnswer(),
         ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS, 'archive_too_large', 'range_not_satisfiable')
       }

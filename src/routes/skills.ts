@@ -10,8 +10,7 @@ import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
 import { FILE_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesOrJsonAnswer, jsonAnswer, jsonOrTextAnswer, notModifiedAnswer, partialAnswer, problemAnswers, withCatalogRevision, withRevision } from '../openapi/responses.ts'
 import {
-  SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema, SkillFileSchema, SkillListSchema, SkillManifestSchema, SkillQuerySchema,
-  SkillNameParamsSchema
+  RevisionQuerySchema, SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema, SkillFileSchema, SkillListSchema, SkillManifestSchema, SkillNameParamsSchema
 } from '../schemas/skills.ts'
 import type { Tool } from '../tools/tool.ts'
 import { answerContent, answerFile } from '../http/send/file.ts'
@@ -57,7 +56,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       description: 'The whole SKILL.md, verbatim: inside JSON, or as its bytes with `Accept: text/markdown` or `text/plain`.',
       tags: ['skills'],
       params: SkillNameParamsSchema,
-      querystring: SkillQuerySchema,
+      querystring: RevisionQuerySchema,
       response: {
         200: jsonOrTextAnswer(SkillDocumentSchema, 'The document', ['text/markdown', 'text/plain'], DOCUMENT_EXAMPLE),
         206: partialAnswer(DOCUMENT_EXAMPLE.slice(0, 14), ['text/markdown', 'text/plain']),
@@ -82,7 +81,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       description: 'Every file with its size, media type and digest, and the revision of the whole: equal content has an equal revision everywhere.',
       tags: ['skills'],
       params: SkillNameParamsSchema,
-      querystring: SkillQuerySchema,
+      querystring: RevisionQuerySchema,
       response: {
         200: withRevision(jsonAnswer(SkillManifestSchema, 'The manifest')),
         304: notModifiedAnswer(),

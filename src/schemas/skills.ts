@@ -24,7 +24,8 @@ export const RevisionSchema = Type.Optional(Type.String({
   description: 'The revision of the skill that the answer has to be of, named in `Skill-Revision`; `current` for the present one. A revision that is neither present nor kept is 412 `revision_changed`. `If-Match` asks for the present one'
 }))
 
-export const SkillQuerySchema = Type.Object({ revision: RevisionSchema })
+/** Of what is asked about one skill. */
+export const RevisionQuerySchema = Type.Object({ revision: RevisionSchema })
 
 export const SkillFileQuerySchema = Type.Object({
   revision: RevisionSchema,

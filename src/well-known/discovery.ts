@@ -22,6 +22,9 @@ const NOT_SERVED: ReadonlySet<SkillErrorCode> = new Set(['invalid_skill_name', '
 export type DiscoveryIndex = Static<typeof DiscoveryIndexSchema>
 export type LegacyDiscoveryIndex = Static<typeof LegacyDiscoveryIndexSchema>
 
+/** Of what lies at an address that names its digest. Not `public`: a cache behind somebody's authentication keeps nothing. */
+export const IMMUTABLE = 'max-age=31536000, immutable'
+
 /** Both indexes, of the same skills. The same objects while nothing changes. */
 export interface DiscoveryIndexes {
   readonly '0.2.0': DiscoveryIndex

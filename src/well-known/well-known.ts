@@ -5,6 +5,7 @@ import { strongEtag } from '../http/etag.ts'
 import { type RevisionOf, setCatalogRevision } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { noteRevision } from '../http/revision.ts'
+import { ZIP_MEDIA_TYPE } from '../core/content/zip.ts'
 import { answerArchive } from '../http/send/archive.ts'
 import { answerContent, answerFile } from '../http/send/file.ts'
 import { answerRendered } from '../http/send/json.ts'
@@ -12,7 +13,7 @@ import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
 import { ARTIFACT_PROBLEMS, FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers, withCatalogRevision } from '../openapi/responses.ts'
 import { ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema } from '../schemas/well-known.ts'
-import { Discovery, hexOf, isSingleFile } from './discovery.ts'
+import { Discovery, hexOf, IMMUTABLE, isSingleFile } from './discovery.ts'
 import { oneSkill } from './one-skill.ts'
 
 export interface WellKnownOptions {
@@ -24,9 +25,6 @@ export interface WellKnownOptions {
    */
   readonly isPublic: boolean
 }
-
-/** Of what lies at an address that names its digest. Not `public`: a cache behind somebody's authentication keeps nothing. */
-const IMMUTABLE = 'max-age=31536000, immutable'
 
 /**
  * Skill discovery over well-known URIs, versions 0.2.0 and 0.1.0 of the draft. A client that has an index fetches all that
@@ -87,7 +85,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'What the index lists as `archive`. Never changes. After a change of the skill it stays readable while its revision is kept, and is 404 afterwards.',
       tags: ['discovery'],
       params: ArtifactParamsSchema,
-      response: { ...bytesAnswers('The archive', 'application/zip', 'PK'), 304: notModifiedAnswer(), ...problemAnswers(...ARTIFACT_PROBLEMS) }
+      response: { ...bytesAnswers('The archive', ZIP_MEDIA_TYPE, 'PK'), 304: notModifiedAnswer(), ...problemAnswers(...ARTIFACT_PROBLEMS) }
     }
   }, async (request, reply) => {
     const { name, digest } = request.params

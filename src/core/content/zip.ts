@@ -6,6 +6,8 @@
  * the contents, where readers of streams cannot find the end of a stored file. It cannot start in the middle of an archive.
  */
 
+export const ZIP_MEDIA_TYPE = 'application/zip'
+
 export interface ZipEntry {
   /** UTF-8, `/` between segments, at most 65,535 bytes. */
   readonly name: Buffer

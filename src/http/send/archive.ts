@@ -1,11 +1,10 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillArchive } from '../../core/content/archive.ts'
+import { ZIP_MEDIA_TYPE } from '../../core/content/zip.ts'
 import { attachment } from './content-disposition.ts'
 import type { RevisionCondition } from '../revision.ts'
 import { answerChunks } from './file.ts'
-
-const ZIP = 'application/zip'
 
 export interface ArchiveAnswer {
   /** Of the skill: the file is called `name`.zip. */
@@ -17,7 +16,7 @@ export interface ArchiveAnswer {
 /** The body for an archive, whole or the range asked for; sets the headers. */
 export function answerArchive (request: FastifyRequest, reply: FastifyReply, archive: SkillArchive, { name, etag, condition }: ArchiveAnswer): Readable {
   return answerChunks(request, reply.header('content-disposition', attachment(`${name}.zip`)), {
-    mediaType: ZIP,
+    mediaType: ZIP_MEDIA_TYPE,
     size: archive.size,
     etag,
     condition,
