@@ -140,11 +140,13 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
 
   rules['tr_open'] = (tokens, index) => {
     let columns = 0
-    for (let each = index + 1; at(tokens, each).type !== 'tr_close'; each++) if (at(tokens, each).type === 'td_open') columns++
+    for (let each = index + 1; at(tokens, each).type !== 'tr_close'; each++) if (at(tokens, each).type === 'inline') columns++
     const [line = 0] = at(tokens, index).map ?? []
     const cells = state.lines[line]?.trimEnd().replaceAll(ROW_EDGES, '').split(CELL_END) ?? []
-    state.cells = [...cells]
-    state.rowEnd = columns === 0 ? '' : cells.slice(columns).join('|').trim()
+    // The head has a cell for each column. Before them may stand the mark of a list.
+    const isHead = tokens[index + 1]?.type === 'th_open'
+    state.cells = isHead ? cells.slice(-columns) : cells.slice(0, columns)
+    state.rowEnd = isHead ? '' : cells.slice(columns).join('|').trim()
     return '<tr>\n'
   }
   rules['th_close'] = rules['td_close'] = (tokens, index) => {

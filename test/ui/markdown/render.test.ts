@@ -24,6 +24,9 @@ t.test('K75: what nobody sees is marked wherever Markdown cuts a text', (t) => {
   t.strictSame(marks('```x \u200d\n\u200d\n```'), ['U+200D', 'U+200D'])
   t.strictSame(marks('**a**\ufeffx `\ufeff` **\ufeffb**'), ['U+FEFF', 'U+FEFF', 'U+FEFF'])
   t.strictSame(marks('| \ufeffh | b\v |\n|:-:|---|\n| \ufeff | x \ufeff \ufeff |\n| y |\n'), ['U+FEFF', 'U+000B', 'U+FEFF', 'U+FEFF × 2'], 'at the edges of cells')
+  for (const before of ['', '- ', '1. ', '> - ']) {
+    t.match(render(`${before}| a | \ufeffb |\n${before.replaceAll(/[^>]/g, ' ')}|---|---|\n`), /<th>a<\/th>\s*<th>[^a-z]*<[^>]*>U\+FEFF/, `the head of a table behind ${JSON.stringify(before)}`)
+  }
   t.strictSame(marks('# 👨\u200d👩\u200d👧 *क्\u200dष* `می\u200cخواهم`'), [])
   t.end()
 })
