@@ -2,10 +2,11 @@ import picomatch from 'picomatch'
 import { isSafeName } from '../ground/skill-name.ts'
 import { isValidName } from '../format/fields.ts'
 import { parseSkillBytes } from '../format/main-file.ts'
+import { orderMainFiles } from '../format/main-files.ts'
 import { MAX_MAIN_FILE_BYTES } from '../ground/limits.ts'
 import type { FoundSkill, FoundSkills, Layout, LayoutOptions, LayoutTree, LeftOut } from './layout.ts'
 import { pluginSkills } from './marketplace.ts'
-import { baseName, hasMainFile, join, mainFileOf, type TreeSearch, walkTree } from './walk-tree.ts'
+import { baseName, hasMainFile, mainFilesIn, type TreeSearch, walkTree } from './walk-tree.ts'
 
 /** Where agents keep the skills of a project. */
 const AGENT_FOLDERS = ['.agents', '.claude', '.github', '.codex', '.gemini', '.cursor', '.opencode'].map((folder) => `${folder}/skills`)
@@ -71,8 +72,8 @@ async function childrenOf (tree: LayoutTree): Promise<string[]> {
 
 /** A skill that is a whole tree has no folder of its own to be named by. */
 async function nameOfTop (tree: LayoutTree, fallback: string): Promise<string> {
-  const file = await mainFileOf(tree, '')
-  const bytes = file === undefined ? undefined : await tree.read(join('', file), MAX_MAIN_FILE_BYTES)
+  const [file] = orderMainFiles(await mainFilesIn(tree, ''), 'SKILL.md')
+  const bytes = file === undefined ? undefined : await tree.read(file, MAX_MAIN_FILE_BYTES)
   const name = bytes === undefined ? fallback : parseSkillBytes(bytes, fallback).summary.name
   return isValidName(name) ? name : fallback
 }

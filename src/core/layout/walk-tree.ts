@@ -1,4 +1,4 @@
-import { isMainFile, orderMainFiles } from '../format/main-files.ts'
+import { isMainFile } from '../format/main-files.ts'
 import { createSlicer } from '../ground/async.ts'
 import type { LayoutTree, LeftOut } from './layout.ts'
 
@@ -81,13 +81,11 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
 }
 
 export async function hasMainFile (tree: LayoutTree, folder: string): Promise<boolean> {
-  return (await tree.entries(folder)).some(({ kind, name }) => kind === 'file' && isMainFile(name))
+  return (await mainFilesIn(tree, folder)).length > 0
 }
 
-/** The name of a folder's main file. */
-export async function mainFileOf (tree: LayoutTree, folder: string): Promise<string | undefined> {
-  const names = (await tree.entries(folder)).filter(({ kind, name }) => kind === 'file' && isMainFile(name)).map(({ name }) => name)
-  return orderMainFiles(names, 'SKILL.md')[0]
+export async function mainFilesIn (tree: LayoutTree, folder: string): Promise<string[]> {
+  return (await tree.entries(folder)).filter(({ kind, name }) => kind === 'file' && isMainFile(name)).map(({ name }) => name)
 }
 
 /** Folders of samples and of foreign code are no skills, unless they lie where skills do: `skills/test`. */
