@@ -9,7 +9,7 @@ import { HttpProblem, toInstance } from '../http/problem.ts'
 import { type Authentication, Authenticator, type Refusal } from './authenticator.ts'
 import { Challenges } from './challenge.ts'
 import { Links } from './links.ts'
-import { LiveViews, type Seen } from './live-views.ts'
+import { LiveViews, type CallerViews } from './live-views.ts'
 import { addMetadata, metadataUrl } from './metadata.ts'
 import { Policy, type Proof, READ_SCOPE } from './policy.ts'
 import { type AccessDoors, type Principal, REFUSAL_REASONS, type RefusalReason } from '../http/callers.ts'
@@ -44,7 +44,7 @@ interface Caller {
   readonly policy: Policy
   readonly principal: Principal
   proof: Proof
-  seen: Seen
+  views: CallerViews
 }
 
 const PRIVATE = 'private, no-cache'
@@ -97,13 +97,13 @@ export class Access implements AccessDoors {
     this.#authenticator.close()
   }
 
-  readonly skillsOf = ({ principal }: FastifyRequest): SkillService => this.#callerOf(principal)?.seen.view ?? this.nothing
+  readonly skillsOf = ({ principal }: FastifyRequest): SkillService => this.#callerOf(principal)?.views.view ?? this.nothing
 
-  readonly followedOf = ({ principal }: FastifyRequest): SkillService => this.#callerOf(principal)?.seen.followed ?? this.nothing
+  readonly followedOf = ({ principal }: FastifyRequest): SkillService => this.#callerOf(principal)?.views.followed ?? this.nothing
 
   readonly whileAllowed = ({ principal }: FastifyRequest, end: () => void, move?: () => void): () => void => {
     const caller = this.#callerOf(principal)
-    if (caller !== undefined) return this.#views.watch(caller.principal, caller.proof, caller.seen.followed, end, move)
+    if (caller !== undefined) return this.#views.watch(caller.principal, caller.proof, caller.views.followed, end, move)
     if (principal !== undefined) end()
     return () => {}
   }
@@ -162,12 +162,12 @@ export class Access implements AccessDoors {
   }
 
   #remember (principal: Principal, proof: Proof): Caller {
-    const seen = this.#views.of(principal.view)
+    const views = this.#views.of(principal.view)
     let caller = this.#callers.get(principal)
-    if (caller === undefined) this.#callers.set(principal, caller = { policy: this.#policy, principal, proof, seen })
+    if (caller === undefined) this.#callers.set(principal, caller = { policy: this.#policy, principal, proof, views })
     else {
       caller.proof = proof
-      caller.seen = seen
+      caller.views = views
     }
     return caller
   }

@@ -11,7 +11,7 @@ const MAX_VIEWS = 256
 const EXPIRY_CHECK_MS = 500
 
 /** What callers with the same groups see. */
-export interface Seen {
+export interface CallerViews {
   /** For answers: it stays as it is, so that no answer mixes two policies. */
   readonly view: View
   /** For streams: with another policy it becomes another view. */
@@ -37,7 +37,7 @@ type ByView = Map<string, Stream[]>
  */
 export class LiveViews {
   readonly #skills: SkillManager
-  readonly #seen = new LRUCache<string, Seen>({ max: MAX_VIEWS })
+  readonly #byKey = new LRUCache<string, CallerViews>({ max: MAX_VIEWS })
   readonly #streams = new Set<Stream>()
   #policy: Policy
   #timer: NodeJS.Timeout | undefined
@@ -47,35 +47,35 @@ export class LiveViews {
     this.#policy = policy
   }
 
-  of (key: string): Seen {
-    const known = this.#seen.get(key)
+  of (key: string): CallerViews {
+    const known = this.#byKey.get(key)
     if (known !== undefined) return known
     const view = this.#skills.createView(key, this.#policy.grantsOf(key))
-    const seen = { view, followed: view.copy() }
-    this.#seen.set(key, seen)
-    return seen
+    const views = { view, followed: view.copy() }
+    this.#byKey.set(key, views)
+    return views
   }
 
   usePolicy (policy: Policy): void {
     const last = this.#policy
     this.#policy = policy
-    const before = new Map(this.#seen.entries())
+    const before = new Map(this.#byKey.entries())
     const shared = new Set([...before.values()].map(({ followed }) => followed))
     const all = new Map<View, ByView>([...shared].map((followed) => [followed, new Map()]))
     for (const stream of this.#allowedStreams()) addTo(all, stream)
-    this.#seen.clear()
+    this.#byKey.clear()
     const leaving: Array<readonly [string, Stream]> = []
     for (const [followed, byView] of all) {
       const terms = last.termsOfView(followed.scope)
       const isSame = (view: string): boolean => policy.termsOfView(view) === terms
       const [[key] = [policy.viewOf(groupsOf(followed.scope))], ...others] = [...byView].sort(([a, ofA], [b, ofB]) => Number(isSame(b)) - Number(isSame(a)) || ofB.length - ofA.length)
       leaving.push(...others.flatMap(([view, streams]) => streams.map((stream) => [view, stream] as const)))
-      const seen = this.#seen.get(key)
-      const view = seen?.view ?? this.#skills.createView(key, policy.grantsOf(key), before.get(key)?.view)
+      const views = this.#byKey.get(key)
+      const view = views?.view ?? this.#skills.createView(key, policy.grantsOf(key), before.get(key)?.view)
       followed.become(view)
       // What was told of other skills is not for who comes now: it is told to the streams that were there alone.
-      if (shared.has(followed) && isSame(key)) this.#seen.set(key, { view, followed })
-      else if (seen === undefined) this.#seen.set(key, { view, followed: view.copy() })
+      if (shared.has(followed) && isSame(key)) this.#byKey.set(key, { view, followed })
+      else if (views === undefined) this.#byKey.set(key, { view, followed: view.copy() })
     }
     for (const [key, stream] of leaving) {
       stream.followed = this.of(key).followed
