@@ -69,14 +69,14 @@ export function toolCondition ({ query, headers }: FastifyRequest, skills: Skill
   const { revision } = query as { readonly revision?: string }
   const ifMatch = headers['if-match']
   if (revision === undefined && ifMatch === undefined) return { skills, revision: undefined }
-  const pinned = skills.at(revision ?? 'current', ifMatch !== undefined)
+  const atRevision = skills.at(revision ?? 'current', ifMatch !== undefined)
   return {
-    skills: pinned,
-    get revision () { return pinned.onlyRevision },
+    skills: atRevision,
+    get revision () { return atRevision.onlyRevision },
     async confirmSkill ({ name, isDisplayName }) {
       const revisionOf = async (state: SkillState) => (await state.manifest()).revision
-      const read = await (isDisplayName ? pinned.readByDisplayName(name, revisionOf) : pinned.read(name, revisionOf))
-      if (ifMatch !== undefined) confirmPresent(ifMatch, read, pinned.presentRevision)
+      const read = await (isDisplayName ? atRevision.readByDisplayName(name, revisionOf) : atRevision.read(name, revisionOf))
+      if (ifMatch !== undefined) confirmPresent(ifMatch, read, atRevision.presentRevision)
     }
   }
 }

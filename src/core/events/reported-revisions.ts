@@ -3,19 +3,19 @@ import { SkillError } from '../ground/errors.ts'
 import type { CoreLog } from '../ground/log.ts'
 import type { SkillService } from '../skill-source.ts'
 
-export interface ToldRevisionsOptions {
+export interface ReportedRevisionsOptions {
   readonly skills: Pick<SkillService, 'manifest' | 'keptRevisions'>
   readonly log: CoreLog
 }
 
 /** Has the revisions of events kept, as those of manifests are, before anybody is told of them. */
-export class ToldRevisions {
-  readonly #options: ToldRevisionsOptions
+export class ReportedRevisions {
+  readonly #options: ReportedRevisionsOptions
   /** Skills whose present revision was handed out, and kept unless others took its room. */
   readonly #kept = new Set<string>()
   #stopped = false
 
-  constructor (options: ToldRevisionsOptions) {
+  constructor (options: ReportedRevisionsOptions) {
     this.#options = options
   }
 

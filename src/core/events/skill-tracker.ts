@@ -6,7 +6,7 @@ import { PAUSE_FACTOR, RACY_WINDOW_MS, RECONCILE_MS, SLICE_MS, TIMESTAMP_STEP_MS
 import type { CoreLog } from '../ground/log.ts'
 import type { SkillService } from '../skill-source.ts'
 import { RevisionSum } from './revision-sum.ts'
-import { ToldRevisions } from './told-revisions.ts'
+import { ReportedRevisions } from './reported-revisions.ts'
 
 /** What became of a skill. `revision` is its manifest's; a skill whose folder may not be read has none. */
 export type SkillChange =
@@ -57,7 +57,7 @@ export class SkillTracker {
   readonly #hinted = new Set<string>()
   readonly #pass = new Set<string>()
   readonly #attempts = new Map<string, number>()
-  readonly #told: ToldRevisions
+  readonly #reported: ReportedRevisions
   /** Skills from the beginning that were not inspected yet, and skills with a hint that is not followed up. */
   readonly #unread: Set<string>
   readonly #due = new Set<string>()
@@ -75,7 +75,7 @@ export class SkillTracker {
   constructor (options: SkillTrackerOptions) {
     const { skills } = options
     this.#options = options
-    this.#told = new ToldRevisions(options)
+    this.#reported = new ReportedRevisions(options)
     this.#unread = new Set(skills.namesNow())
     for (const name of this.#unread) this.#lastReported.set(name, UNKNOWN)
     this.#stops = [
@@ -103,7 +103,7 @@ export class SkillTracker {
 
   stop (): void {
     this.#stopped = true
-    this.#told.stop()
+    this.#reported.stop()
     clearTimeout(this.#restTimer)
     clearTimeout(this.#retryTimer)
     for (const stop of this.#stops) stop()
@@ -217,7 +217,7 @@ export class SkillTracker {
     }
     const mayNotLast = state !== undefined && state.revision !== known?.revision && state.fingerprint === undefined
     if (this.#stopped || (mayNotLast && this.#tryAgain(name))) return false
-    if (state?.revision !== known?.revision) this.#told.forget(name)
+    if (state?.revision !== known?.revision) this.#reported.forget(name)
     if (state !== known && !await this.#keepNews(name, state) && this.#tryAgain(name)) return false
     if (this.#stopped) return false
     this.#attempts.delete(name)
@@ -234,12 +234,12 @@ export class SkillTracker {
     for (const { name, revision } of changes) {
       if (name !== undefined && revision !== undefined && this.#lastReported.get(name)?.revision === revision) present.set(name, revision)
     }
-    return this.#told.keepAll(present)
+    return this.#reported.keepAll(present)
   }
 
   async #keepNews (name: string, state: Inspected | undefined): Promise<boolean> {
     if (state?.revision === undefined || !this.#options.isHeard() || !this.#isNews(this.#lastReported.get(name), state)) return true
-    return await this.#told.keep(name, state.revision)
+    return await this.#reported.keep(name, state.revision)
   }
 
   #isNews (before: Inspected | undefined, { revision, fingerprint, changedAt }: Inspected): boolean {

@@ -43,7 +43,7 @@ export class AuditedReads implements Observer {
   /** Streams whose line is written: they may last for days, and the process may die before their end. */
   readonly #opened = new WeakSet<FastifyRequest>()
   /** Requests with the line of a call or of an operation: a refusal by its status is the same. */
-  readonly #told = new WeakSet<FastifyRequest>()
+  readonly #reported = new WeakSet<FastifyRequest>()
   /** Where the skill was when the answer began: sending may take longer than the skill stays there. */
   readonly #places = new WeakMap<FastifyRequest, string | undefined>()
   #skillsOf: SkillsOf | undefined
@@ -90,7 +90,7 @@ export class AuditedReads implements Observer {
       if (failures.admits(this.#personal(clientOf(request.raw)))) this.#report(request, { ...read, event: 'auth.failed', door: door ?? OTHER_DOOR }, outcome, askedAt, more)
     } else if (read !== undefined) this.#report(request, read, outcome, askedAt, more, revisionIn(request, reply))
     // Calls of a client that has left are reported one by one, as those of every other.
-    else if (!this.#told.has(request) && (outcome === 'denied' || (door !== undefined && !hasRead && status !== NEVER_ANSWERED))) this.#report(request, { event: 'access.denied', door: door ?? OTHER_DOOR }, outcome, askedAt, more)
+    else if (!this.#reported.has(request) && (outcome === 'denied' || (door !== undefined && !hasRead && status !== NEVER_ANSWERED))) this.#report(request, { event: 'access.denied', door: door ?? OTHER_DOOR }, outcome, askedAt, more)
   }
 
   onCall (call: ObservedCall): ((result: CallResult, outcome: ToolOutcome) => void) | undefined {
@@ -99,7 +99,7 @@ export class AuditedReads implements Observer {
     return request && ((result, outcome) => {
       const read = readOfCall(call, request, outcome)
       if (read === undefined) return
-      this.#told.add(request)
+      this.#reported.add(request)
       if (result === 'ok') this.#report(request, read, 'success', askedAt, {}, revisionRead(call, read))
       else this.#report(request, read, result === 'refused' ? 'denied' : outcomeOfError(outcome.errorKind), askedAt)
     })
@@ -110,7 +110,7 @@ export class AuditedReads implements Observer {
     if (read === undefined) return undefined
     const askedAt = Date.now()
     return ({ error, kind }) => {
-      this.#told.add(operation.origin)
+      this.#reported.add(operation.origin)
       this.#report(operation.origin, read, error === undefined ? 'success' : outcomeOfError(kind), askedAt)
     }
   }

@@ -109,8 +109,8 @@ export class Registry {
 /** The same bytes must not be a manifest to one reader and an index to another. */
 function checkType (manifest: unknown, header: string | null): void {
   const type = own(manifest, 'mediaType')
-  const told = header?.split(';', 1)[0]?.trim()
-  const isOther = type !== undefined && told?.startsWith('application/vnd.') === true && told !== type
+  const declared = header?.split(';', 1)[0]?.trim()
+  const isOther = type !== undefined && declared?.startsWith('application/vnd.') === true && declared !== type
   if (isOther || (own(manifest, 'manifests') !== undefined && own(manifest, 'layers') !== undefined)) {
     throw new SourceError('bad_answer', 'the manifest of the artifact is ambiguous: an index and an image at once, or of another type than the registry says')
   }
