@@ -18,8 +18,9 @@ t.test('K90: what kustomize makes of each variant fits the schemas of Kubernetes
     return
   }
   for (const name of KUSTOMIZATIONS) {
-    t.strictSame(await invalidManifests(name), [], name)
-    const kinds = kustomize(name).map(({ kind }) => kind)
+    const manifests = kustomize(name)
+    t.strictSame(await invalidManifests(manifests), [], name)
+    const kinds = manifests.map(({ kind }) => kind)
     t.strictSame(new Set(kinds), new Set(['Namespace', 'Service', 'Deployment', 'PodDisruptionBudget', 'HorizontalPodAutoscaler', 'NetworkPolicy']), name)
   }
 })
