@@ -96,7 +96,7 @@ t.test('K71: the revision of the catalog is a number, equal for equal skills; re
   t.notMatch(written, /^skillserve_catalog_revision /m, 'not known')
 })
 
-t.test('K71: ten thousand random URLs, methods, skills and tools add no series', async (t) => {
+t.test('K71: a thousand random URLs, methods, skills and tools add no series', async (t) => {
   const { url, series, text, counted, post, fetch } = await buildMeasured(t)
   await fetch('/skills/none-0')
   await globalThis.fetch(`${url}/none-0`)
@@ -107,12 +107,10 @@ t.test('K71: ten thousand random URLs, methods, skills and tools add no series',
   const before = series()
   const connection = await openRaw(url)
   t.teardown(() => { connection.destroy() })
-  for (let part = 0; part < 10; part++) {
-    connection.send(Buffer.concat(Array.from({ length: 250 }, (_, index) => 250 * part + index).flatMap((i) => [
-      request('GET', `/skills/none-${i}`), request('GET', `/none-${i}/x?y=${i}`), request('DELETE', `/skills/${i}`), jsonRequest('POST', '/agent/tool-call', { name: `none_${i}`, arguments: {} })
-    ])))
-    await counted(1_000 * (part + 1) + 5)
-  }
+  connection.send(Buffer.concat(Array.from({ length: 250 }, (_, i) => [
+    request('GET', `/skills/none-${i}`), request('GET', `/none-${i}/x?y=${i}`), request('DELETE', `/skills/${i}`), jsonRequest('POST', '/agent/tool-call', { name: `none_${i}`, arguments: {} })
+  ]).flat()))
+  await counted(1_005)
   t.strictSame(series(), before)
 })
 
