@@ -13,7 +13,7 @@ import { startStopwatch } from '../helper/timing.ts'
 const PROBE = fileURLToPath(new URL('attacks/loop-stall.mjs', import.meta.url))
 
 /** Answers to wait for while the writers write. */
-const ANSWERS = 100
+const ANSWERS = 40
 const MAX_STALL_MS = 1_000
 
 /** Runs without a pause until it is killed. Names in the root `.`: skill-0, skill-1 …, each with a folder `sub`. */
