@@ -239,7 +239,7 @@ export class Root implements RootFolder {
     this.states.emit({ ...this.status(), before: before?.state, isSkill: scan.state === 'ok' && scan.isSkill })
   }
 
-  /** A root on a network disk, one behind links, or one with a mount of such a disk in it, is asked so that nobody else waits. */
+  /** A network disk is asked so that nobody else waits for it. Links of the root, or a mount in it, may lead to one. */
   #chooseDisk (): void {
     const { disk } = this.#parts
     if (disk !== undefined) return

@@ -30,7 +30,7 @@ export interface SkillFolder {
 /** An entry of a root that is no file, no hidden name, and no skill. */
 export interface SkippedEntry {
   readonly name: string
-  /** A link that leads out, to nothing or to a disk that fails, a name that no skill may have, or a folder that the root's ignore file names. */
+  /** A link that leads out, to nothing or to a disk that fails (`unknown`). A name that no skill may have, or one in the ignore file. */
   readonly reason: 'outside' | 'nothing' | 'unknown' | 'unsafe_name' | 'ignored'
   /** Real path of the folder that a link outside leads to; the text of a link to nothing, or to a disk that fails. */
   readonly target?: string

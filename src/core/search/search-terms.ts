@@ -64,7 +64,7 @@ function words (text: string, withLast: boolean): string[] {
 }
 
 /** A text as words of the index are spelled: without upper case, accents and compatibility forms. */
-export function foldTerm (text: string): string {
+function foldTerm (text: string): string {
   const bounded = text.length > MAX_MARKS ? text.replaceAll(ENDLESS_MARKS, '$1') : text
   // Upper case first: sharp s and dotless i have the capitals of other letters. The final sigma has that of the other sigma.
   return bounded.normalize('NFKD').replaceAll(ACCENTS, '').normalize('NFC').toUpperCase().toLowerCase().replaceAll('ς', 'σ')

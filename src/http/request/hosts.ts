@@ -42,7 +42,7 @@ const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/i
 const DIGITS = /^\d+$/
 
 /** An address as node:net reads it, or a name that cannot be taken for an IPv4 address (`256.1.1.1`, `127.1`). */
-export function isHost (text: string): boolean {
+function isHost (text: string): boolean {
   if (isIP(text) !== 0) return true
   const labels = text.split('.')
   return text.length <= MAX_HOST_CHARACTERS && labels.every((label) => LABEL.test(label)) && !DIGITS.test(labels.at(-1) ?? '')

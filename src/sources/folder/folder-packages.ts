@@ -39,8 +39,8 @@ export interface Packages {
 }
 
 /**
- * Unpacks packages of a folder, and publishes their skills. Its room for that is another one as soon as a file of ours is missing,
- * since programs that clean temporary folders remove what is old. A failure costs nothing that was published before.
+ * Unpacks packages of a folder, and publishes their skills. Programs that clean temporary folders remove old files: once a file is
+ * missing there, another temporary folder is used. A failure costs nothing that was published before.
  */
 export class FolderPackages {
   readonly #name: string

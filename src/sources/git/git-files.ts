@@ -30,8 +30,8 @@ export async function readCommit (run: RunInStore, commit: string, path: string)
 const MAX_CHANGES = 1_000
 
 /**
- * What is different between two commits, for a push of few files. Undefined where more than plain files came, changed or went, where
- * a name is not UTF-8, or where the first commit is not in the store any more.
+ * What is different between two commits, for a push of few files. Undefined where links or submodules came, changed or went. Undefined
+ * too where a name is not UTF-8, or the store has lost the first commit.
  * @param to any name of a commit
  */
 export async function readChanges (run: RunInStore, from: string, to: string): Promise<{ readonly commit: string, readonly files: SourceFiles, readonly changes: readonly SourceChange[] } | undefined> {
