@@ -2,6 +2,7 @@ import { finding, type FindingCode, quote, quoteList } from './findings.ts'
 import { isJsonObject, own } from '../ground/json.ts'
 import { MAX_COMPATIBILITY_CODE_POINTS, MAX_DESCRIPTION_CODE_POINTS, MAX_NAME_CODE_POINTS } from '../ground/limits.ts'
 import type { Finding, Frontmatter } from '../ground/skill.ts'
+import { nearest } from '../ground/nearest.ts'
 import { countCodePoints } from '../ground/text.ts'
 
 /** The fields of the Agent Skills format. */
@@ -175,7 +176,7 @@ function checkMetadata (metadata: unknown): Finding[] {
     ...nested.length > 0 ? [`write the lists and mappings in ${quoteList(nested)} as text, for example with commas`] : []
   ].join(', and ')
   return [finding('metadata_not_text', `metadata has values that are not text: ${quoteList(keys)}`,
-    `${fixes.charAt(0).toUpperCase()}${fixes.slice(1)}`, 'metadata')]
+    capitalize(fixes), 'metadata')]
 }
 
 /** Keys of `metadata` whose values are not text, in their order. */
@@ -199,16 +200,23 @@ function checkUnknownFields (frontmatter: Frontmatter): Finding[] {
   const unknown = Object.keys(frontmatter).filter(name => !KNOWN_FIELDS.has(name))
   if (unknown.length === 0) return []
   return [finding('unknown_fields', `the frontmatter has fields that the Agent Skills format does not know: ${quoteList(unknown)}`,
-    fixOfUnknown(unknown))]
+    fixOfUnknown(unknown, [...KNOWN_FIELDS].filter(name => !Object.hasOwn(frontmatter, name))))]
 }
 
-/** Fields that an agent reads have no effect elsewhere. */
-function fixOfUnknown (unknown: readonly string[]): string {
-  const [read, unread] = [unknown.filter((name) => AGENT_FIELDS.has(name)), unknown.filter((name) => !AGENT_FIELDS.has(name))]
-  return [
-    ...unread.length > 0 ? [`Move ${quoteList(unread)} into metadata, or remove ${unread.length === 1 ? 'it' : 'them'}`] : [],
-    ...read.length > 0 ? [`${unread.length > 0 ? 'leave' : 'Leave'} ${quoteList(read)} to the agents that read ${read.length === 1 ? 'it' : 'them'}: other readers pass over ${read.length === 1 ? 'it' : 'them'}, or refuse the skill`] : []
+/**
+ * Fields that an agent reads have no effect elsewhere.
+ * @param absent fields of the format, one of which a typo may stand for
+ */
+function fixOfUnknown (unknown: readonly string[], absent: readonly string[]): string {
+  const [read, others] = [unknown.filter((name) => AGENT_FIELDS.has(name)), unknown.filter((name) => !AGENT_FIELDS.has(name))]
+  const misspelt = new Map(absent.map((field) => [others.find((name) => nearest(name.toLowerCase(), [field]) !== undefined), field]))
+  const unread = others.filter((name) => !misspelt.has(name))
+  const fixes = [
+    ...others.filter((name) => misspelt.has(name)).map((name) => `rename ${quote(name)} to ${quote(misspelt.get(name) ?? '')}`),
+    ...unread.length > 0 ? [`move ${quoteList(unread)} into metadata, or remove ${unread.length === 1 ? 'it' : 'them'}`] : [],
+    ...read.length > 0 ? [`leave ${quoteList(read)} to the agents that read ${read.length === 1 ? 'it' : 'them'}: other readers pass over ${read.length === 1 ? 'it' : 'them'}, or refuse the skill`] : []
   ].join('; ')
+  return capitalize(fixes)
 }
 
 function kindOf (value: unknown): string {
@@ -216,4 +224,8 @@ function kindOf (value: unknown): string {
   if (typeof value === 'number') return 'a number'
   if (typeof value === 'boolean') return 'true or false'
   return isJsonObject(value) ? 'a mapping' : 'text'
+}
+
+function capitalize (text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`
 }

@@ -138,6 +138,14 @@ t.test('K9: text of a skill inside a sentence is cut and cannot break the line',
   t.ok((finding?.message.length ?? 0) < 200)
 })
 
+t.test('K9: a misspelt field is renamed, not moved, where the field that it stands for is absent', async t => {
+  const fixOf = (frontmatter: Frontmatter) => validateFrontmatter(frontmatter, 'my-skill').find(({ code }) => code === 'unknown_fields')?.fix
+  t.equal(fixOf({ name: 'my-skill', desciption: 'x' }), "Rename 'desciption' to 'description'")
+  t.equal(fixOf({ Name: 'my-skill', Description: 'x', tags: 'x', model: 'x' }),
+    "Rename 'Name' to 'name'; rename 'Description' to 'description'; move 'tags' into metadata, or remove it; leave 'model' to the agents that read it: other readers pass over it, or refuse the skill")
+  t.equal(fixOf({ ...valid, names: 'x', allowedTools: 'x' }), "Rename 'allowedTools' to 'allowed-tools'; move 'names' into metadata, or remove it")
+})
+
 t.test('K9: inherited properties are not fields', async t => {
   t.strictSame(errors(Object.create(valid)), ['name_missing', 'description_missing'])
   const fields: Frontmatter = JSON.parse('{"__proto__":{"name":"x"},"constructor":1,"metadata":{"__proto__":1}}')
