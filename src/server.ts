@@ -113,7 +113,7 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
   try {
     await observation.start()
   } catch (error) {
-    throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT', 'METRICS_HOST')
+    throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT or --metrics-port', 'METRICS_HOST')
   }
   const url = await listen(app, config, preview === undefined ? 'PORT or --port' : '--port')
   // Whoever started the process waits for the address.

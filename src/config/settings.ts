@@ -145,7 +145,7 @@ export const SETTINGS = {
     default: '0',
     parse: parseDelay,
     mustBe: `a whole number of seconds up to ${MAX_DELAY_SECONDS}`,
-    meaning: 'how long shared caches (CDN) may answer without asking, in seconds; twice that while they ask; `0`: each answer is checked',
+    meaning: 'how long shared caches (CDN) may answer without asking, in seconds up to 3600; twice that while they ask; `0`: each answer is checked',
     section: 'replicas'
   },
   keepRevisionSeconds: {

@@ -87,7 +87,7 @@ export class CatalogLog {
       case 'missing':
         // A source that fails has a line of its own, which says why.
         if (this.#isFetched && before === undefined) return log.info({ source: name, type }, 'a source has not been fetched yet; its skills are served when it has')
-        return log.warn(fields, 'a skills folder is missing; it is served when it appears')
+        return log.warn(fields, 'a skills folder is missing, or is a file; it is served when it appears')
       case 'unreadable':
         return log.warn(fields, 'a skills folder may not be read; it is served when the service gets permission')
       case 'failed':

@@ -21,7 +21,7 @@ export interface OpenPolicy extends TrustPolicy {
   approve (candidate: Candidate): Promise<void>
 }
 
-const LOCK_REMEDY = '; `skillserve lock` writes it'
+const LOCK_REMEDY = '; `skillserve lock` writes it, and --locked=FILE names another'
 
 export type PolicyFiles = { readonly [Name in 'lockFile' | 'trustFile']?: Config[Name] }
 

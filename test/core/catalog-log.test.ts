@@ -50,7 +50,7 @@ t.test('K70: a start that is asked for twice is logged once', async (t) => {
   await manager.start()
   await manager.initialize()
   t.strictSame(lines.map(({ message }) => message).filter((message) => /^serving|is missing|are indexed/.test(message)), [
-    'serving a skills folder', 'a skills folder is missing; it is served when it appears', 'the skills are indexed'
+    'serving a skills folder', 'a skills folder is missing, or is a file; it is served when it appears', 'the skills are indexed'
   ])
 })
 

@@ -59,7 +59,7 @@ t.test('a port for metrics that is in use stops the start with a line that names
   const { port } = holder.address() as AddressInfo
   const { code, stderr } = await runProcess(t, { args: [t.testdir(FILES)], env: { METRICS_PORT: String(port) } })
   t.equal(code, 1)
-  t.match(stderr, `port ${port} of 127.0.0.1 is in use, METRICS_PORT chooses another`)
+  t.match(stderr, `port ${port} of 127.0.0.1 is in use, METRICS_PORT or --metrics-port chooses another`)
   // The metrics listen first.
   const app = Fastify()
   t.teardown(() => app.close())
