@@ -32,7 +32,7 @@ export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function
       summary: 'Asks for a check of git sources',
       description: 'For the webhooks of GitHub, GitLab, Gitea, Forgejo and Bitbucket. Only sources with a `webhook` in the configuration file are checked, and only those whose secret the sender has.',
       tags: ['service'],
-      response: { 200: jsonAnswer(HookAnswerSchema, 'They will be checked within seconds'), ...openProblemAnswers('hook_refused', 'body_too_large') }
+      response: { 200: jsonAnswer(HookAnswerSchema, 'They will be checked within seconds'), ...openProblemAnswers('hook_refused', 'body_too_large', 'unsupported_media_type') }
     }
   }, async (request) => {
     const secrets = await Promise.all(hooks.map(({ secretFile }) => readSecretFile(secretFile).catch(() => undefined)))

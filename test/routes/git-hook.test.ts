@@ -27,7 +27,7 @@ t.test('K84: a signed hook asks for a check of the sources with its secret', asy
 
 t.test('K84: a signed hook that waits for 100 Continue may have any type, charset and coding, as one that does not wait', async (t) => {
   const sources = { status: [], githubOf: () => undefined, hooks: [{ secretFile: join(t.testdirName, 'one'), hint () {} }] }
-  const { url } = await buildService(t, { options: { sources, siblings: { one: 'secret-one\n' } } })
+  const { url, post } = await buildService(t, { options: { sources, siblings: { one: 'secret-one\n' } } })
   const body = 'payload=%7B%7D'
   const signature = `X-Hub-Signature-256: sha256=${createHmac('sha256', 'secret-one').update(body).digest('hex')}`
   const send = async (...headers: readonly string[]): Promise<number> => {
@@ -39,6 +39,7 @@ t.test('K84: a signed hook that waits for 100 Continue may have any type, charse
   }
 
   const length = `Content-Length: ${body.length}`
+  t.equal((await post('/hooks/git', {}, { 'content-type': 'x' })).status, 415, 'no media type at all, as the document says')
   for (const headers of [
     ['Content-Type: application/x-www-form-urlencoded'], ['Content-Type: application/json; charset=latin1'], ['Content-Type: application/json', 'Content-Encoding: gzip'], []
   ]) t.equal(await send(...headers, length, signature), 200, headers.join())
