@@ -32,7 +32,7 @@ export const toolResultExamples: NamedExamples = Object.fromEntries(tools.map(({
 
 function answerTo (body: unknown): unknown {
   const envelope = openEnvelope(body)
-  if (envelope.kind === 'unrecognised') throw new Error(envelope.detail)
+  if (envelope.kind !== 'calls') throw new Error(envelope.detail)
   const results = envelope.calls.map((call): unknown => JSON.parse(envelope.dialect.writeResult(call, exampleOf(call.name).outcome)))
   return envelope.batch ? results : results[0]
 }

@@ -15,7 +15,7 @@ export type ToolCallAnswer =
   | { readonly kind: 'answer', readonly json: string }
   /** Nothing in the body is a tool call. */
   | { readonly kind: 'unrecognised', readonly detail: string }
-  /** More than MAX_TOOL_CALLS; none was run. */
+  /** More than MAX_TOOL_CALLS, or than MAX_BATCH_ELEMENTS; none was run. */
   | { readonly kind: 'too_many_calls', readonly detail: string }
 
 /** The request that the calls came in. */
@@ -70,7 +70,7 @@ export interface ToolCallHandlerOptions {
 export function createToolCallHandler ({ registry, log, observer }: ToolCallHandlerOptions): ToolCallHandler {
   return async function handle (body, { skills, requestId, confirmSkill, toolset, skipOthers = false, origin, admit }) {
     const envelope = openEnvelope(body)
-    if (envelope.kind === 'unrecognised') return envelope
+    if (envelope.kind !== 'calls') return envelope
     const known = toolset === 'all' ? undefined : toolset
     const named = toolset === undefined ? DEFAULT_TOOLSET : known
     const { dialect, batch } = envelope

@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, own } from '../../core/ground/json.ts'
+import { MAX_BATCH_ELEMENTS } from '../limits.ts'
 import type { Dialect, ToolCall } from './dialect.ts'
 import { DIALECTS } from './index.ts'
 
@@ -20,7 +21,7 @@ const ACCEPTED_SHAPES = 'Send one tool call, an array of them, {"tool_calls":[â€
 /** The shape of a request body: calls of one dialect, or the reason why there are none. */
 export type Envelope =
   | { readonly kind: 'calls', readonly dialect: Dialect, readonly calls: readonly ToolCall[], readonly batch: boolean }
-  | { readonly kind: 'unrecognised', readonly detail: string }
+  | { readonly kind: 'unrecognised' | 'too_many_calls', readonly detail: string }
 
 /** Finds the dialect of a body by its shape. The first call that is recognised decides for its whole batch. */
 export function openEnvelope (body: unknown): Envelope {
@@ -30,6 +31,7 @@ export function openEnvelope (body: unknown): Envelope {
     if (dialect !== undefined) return { kind: 'calls', dialect, calls: [dialect.readCall(body)], batch: false }
     return unrecognised(list === undefined ? explain(body) : 'No tool call is in it')
   }
+  if (list.items.length > MAX_BATCH_ELEMENTS) return { kind: 'too_many_calls', detail: `${list.items.length} elements in one request: the limit is ${MAX_BATCH_ELEMENTS}` }
   for (const item of list.items) {
     const dialect = recognise(item, list.owner)
     if (dialect === undefined) continue

@@ -298,6 +298,22 @@ t.test('an MCP request without an id is answered with a null one', async (t) => 
   t.match(dialect.writeResult(first, DONE), '{"jsonrpc":"2.0","id":null,')
 })
 
+t.test('a batch of more elements than any conversation has is refused before each of them is looked at', (t) => {
+  const call = { name: 'get_skill', arguments: {} }
+  for (const item of [{}, call]) t.match(openEnvelope(new Array(10_001).fill(item)), { kind: 'too_many_calls', detail: '10001 elements in one request: the limit is 10000' })
+  let looks = 0
+  const watched = new Proxy({}, {
+    getOwnPropertyDescriptor () {
+      looks++
+      return undefined
+    }
+  })
+  openEnvelope(new Array(300_000).fill(watched))
+  t.equal(looks, 0)
+  t.equal(openEnvelope(new Array(10_000).fill(call)).kind, 'calls')
+  t.end()
+})
+
 t.test('each dialect reads what it does not recognise without throwing', async (t) => {
   for (const dialect of DIALECTS) {
     for (const value of [null, undefined, 5, 'x', [], {}, { function: 5, function_call: [], functionCall: 'x', params: null, id: {} }]) {
