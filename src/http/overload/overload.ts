@@ -61,6 +61,8 @@ export const overload = fp<OverloadOptions>(function overload (app, { load, memo
   })
 
   app.addHook('onSend', (request, reply, payload, next) => {
+    // Nobody reads the body of a request that succeeds any more. A stream may last for days, and 1 MiB of JSON can take 16 MB.
+    if (reply.statusCode < 400) request.body = undefined
     const isStreamed = typeof payload === 'object' && payload !== null && !Buffer.isBuffer(payload)
     const bytes = isStreamed ? UNCOUNTED_BYTES + 1 : sizeOf(payload)
     if (bytes <= UNCOUNTED_BYTES || !hasClient(request)) {

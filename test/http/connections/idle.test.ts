@@ -1,10 +1,13 @@
+import { connect } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import t from 'tap'
+import { buildService } from '../../helper/build.ts'
 import { bearer, buildGuarded, newSecret } from '../../helper/guarded.ts'
-import { openRaw, request } from '../../helper/raw-http.ts'
+import { modernRequest } from '../../helper/mcp.ts'
+import { jsonRequest, openRaw, request } from '../../helper/raw-http.ts'
 import { skill, until } from '../../helper/skills.ts'
 
 setFlagsFromString('--expose-gc')
@@ -47,4 +50,35 @@ t.test('a connection that waits for its next request keeps neither the last one,
     collectGarbage()
     return [...requests, ...bodies].every((ref) => ref.deref() === undefined)
   })
+})
+
+t.test('an answer that lasts keeps nothing of the body that asked for it: a stream, or what a client does not read', async (t) => {
+  const bodies: Array<WeakRef<object>> = []
+  const noting: FastifyPluginAsync = fp(async (app) => {
+    app.addHook('preHandler', async ({ body }) => { if (typeof body === 'object' && body !== null) bodies.push(new WeakRef(body)) })
+  })
+  let open = 0
+  const counting: FastifyPluginAsync = fp(async (app) => {
+    app.addHook('onSend', async () => { open++ })
+    app.addHook('onResponse', async () => { open-- })
+  })
+  const large = 'a line of a large file\n'.repeat(400_000)
+  const { url } = await buildService(t, { files: { demo: { ...skill('demo'), 'large.txt': large } }, options: { plug: () => [noting, counting] } })
+  const { headers, body } = modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } })
+  const lines = Object.entries(headers as Readonly<Record<string, string>>).map(([name, value]) => `${name}: ${value}`)
+  for (const sent of [
+    request('POST', '/mcp', { headers: lines, body: String(body) }),
+    jsonRequest('POST', '/agent/tool-call', { name: 'read_file_in_skill', arguments: { skill_name: 'demo', file_path: 'large.txt' } })
+  ]) {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    t.teardown(() => { socket.destroy() })
+    socket.pause().write(sent)
+  }
+  await until(() => open === 2)
+  t.equal(bodies.length, 2)
+  await until(() => {
+    collectGarbage()
+    return bodies.every((ref) => ref.deref() === undefined)
+  })
+  t.equal(open, 2, 'both answers are under way')
 })
