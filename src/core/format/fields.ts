@@ -209,7 +209,9 @@ function checkUnknownFields (frontmatter: Frontmatter): Finding[] {
  */
 function fixOfUnknown (unknown: readonly string[], absent: readonly string[]): string {
   const [read, others] = [unknown.filter((name) => AGENT_FIELDS.has(name)), unknown.filter((name) => !AGENT_FIELDS.has(name))]
-  const misspelt = new Map(absent.map((field) => [others.find((name) => nearest(name.toLowerCase(), [field]) !== undefined), field]))
+  // A typo is seldom in the first letter, and `date` is no `name`.
+  const isTypo = (name: string, field: string) => name.charAt(0) === field.charAt(0) && nearest(name, [field]) !== undefined
+  const misspelt = new Map(absent.map((field) => [others.find((name) => isTypo(name.toLowerCase(), field)), field]))
   const unread = others.filter((name) => !misspelt.has(name))
   const fixes = [
     ...others.filter((name) => misspelt.has(name)).map((name) => `rename ${quote(name)} to ${quote(misspelt.get(name) ?? '')}`),

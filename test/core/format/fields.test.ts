@@ -143,6 +143,7 @@ t.test('K9: a misspelt field is renamed, not moved, where the field that it stan
   t.equal(fixOf({ name: 'my-skill', desciption: 'x' }), "Rename 'desciption' to 'description'")
   t.equal(fixOf({ Name: 'my-skill', Description: 'x', tags: 'x', model: 'x' }),
     "Rename 'Name' to 'name'; rename 'Description' to 'description'; move 'tags' into metadata, or remove it; leave 'model' to the agents that read it: other readers pass over it, or refuse the skill")
+  t.equal(fixOf({ date: '2026-01-01', description: 'x' }), "Move 'date' into metadata, or remove it")
   t.equal(fixOf({ ...valid, names: 'x', allowedTools: 'x' }), "Rename 'allowedTools' to 'allowed-tools'; move 'names' into metadata, or remove it")
 })
 
