@@ -146,7 +146,7 @@ export class AnswerMemory {
   /** Holds an answer that goes out now, instead of what was reserved for it; nothing for a client that has left. Returns false when there is no room. */
   hold (response: ServerResponse, held: Held): boolean {
     this.#garbage.add(held.bytes)
-    this.#remove(response)
+    if (response.destroyed) this.#remove(response)
     const isHeld = response.destroyed || this.#enter(response, held.isStreamed === true ? { ...held, bytes: STREAMED_BYTES } : held, performance.now())
     this.#grant()
     return isHeld
@@ -178,11 +178,12 @@ export class AnswerMemory {
   }
 
   #enter (response: ServerResponse, { bytes: wanted, memory, isStreamed = false }: Held, now: number): boolean {
+    const isFollowed = this.#answers.has(response)
     this.#remove(response)
     // A part of it keeps all of it, and others may share it: whoever leaves last gives back what the first has taken.
     const bytes = memory?.byteLength ?? wanted
     if ((memory === undefined || !this.#sharers.has(memory)) && !this.#makeRoom(bytes)) return false
-    if (!this.#answers.has(response)) response.once('close', () => { this.#leave(response) })
+    if (!isFollowed) response.once('close', () => { this.#leave(response) })
     this.#answers.set(response, { since: now, bytes, memory, isStreamed })
     const count = memory === undefined ? 0 : this.#sharers.get(memory) ?? 0
     if (memory !== undefined) this.#sharers.set(memory, count + 1)

@@ -119,6 +119,18 @@ t.test('K68: an answer that is made for a client that has left takes its room un
   t.equal(memory.total, 0)
 })
 
+t.test('an answer is followed to its end by one listener, whatever was counted for it before', (t) => {
+  const memory = new AnswerMemory({ maxBytes: 100 })
+  const response = new ServerResponse(new IncomingMessage(new Socket()))
+  for (let piece = 0; piece < 3; piece++) memory.grow(response, 10, () => {})
+  memory.reserve(response, 60, () => {})
+  t.equal(memory.hold(response, { bytes: 40 }), true)
+  t.equal(response.listenerCount('close'), 1)
+  response.emit('close')
+  t.equal(memory.total, 0)
+  t.end()
+})
+
 t.test('K68: without room in time a request is refused before anything is made for it', async (t) => {
   let made = 0
   const { url } = await listenWithPlugins(t, (app) => {
