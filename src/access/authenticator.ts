@@ -39,10 +39,10 @@ export class Authenticator {
   /** By the digest of the whole header. */
   readonly #known = new Map<string, Proof>()
   /**
-   * By connection, the last request that had another header than the one before. Most requests of a connection have the same, and a
-   * digest would be half of what a token costs them. Nothing here holds the request, and with it the token.
+   * By connection, the digest of the last header, and a request with it once it has come twice. Where all requests of a connection have
+   * the same, a digest for each would be half of what a token costs. Nothing here holds the request, and with it the token.
    */
-  readonly #last = new WeakMap<Socket, { readonly request: WeakRef<IncomingMessage>, readonly digest: string }>()
+  readonly #last = new WeakMap<Socket, { digest: string, request: WeakRef<IncomingMessage> | undefined }>()
 
   /** @param before that of the policy before: keys of issuers stay */
   constructor (policy: Policy, log: CoreLog, before?: Authenticator) {
@@ -96,10 +96,15 @@ export class Authenticator {
   /** The digest of the whole header, as it came: hashing a part of it takes three times as long, and so do checks of its form. */
   #digestOf (request: IncomingMessage, authorization: string): string {
     const last = this.#last.get(request.socket)
-    if (last?.request.deref()?.headers.authorization === authorization) return last.digest
+    if (last?.request?.deref()?.headers.authorization === authorization) return last.digest
     // Hex takes longer than base64.
     const digest = hash('sha256', authorization, 'base64')
-    this.#last.set(request.socket, { request: new WeakRef(request), digest })
+    // Behind a proxy the requests of a connection may be those of many callers: a reference for each would cost more than it saves.
+    if (last === undefined) this.#last.set(request.socket, { digest, request: undefined })
+    else {
+      last.request = last.digest === digest ? new WeakRef(request) : undefined
+      last.digest = digest
+    }
     return digest
   }
 
