@@ -49,7 +49,7 @@ export class Connections {
   follow (server: Server, handler: RequestListener): void {
     const all = this.#responses
     // One function for all: each request would pay for another one.
-    function forget (this: ServerResponse): void {
+    function forgetClosed (this: ServerResponse): void {
       const responses = all.get(this.req.socket)
       if (responses?.[0] === this) responses.shift()
     }
@@ -66,7 +66,7 @@ export class Connections {
       const responses = this.#responses.get(socket)
       // Behind the rest of a body that was refused, nothing is answered.
       if (responses === undefined || !socket.writable) return
-      response.on('close', forget)
+      response.on('close', forgetClosed)
       if (response.socket === null) {
         responses.push(response)
         this.#wait(socket, responses, handler)

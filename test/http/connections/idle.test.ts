@@ -13,15 +13,28 @@ import { skill, until } from '../../helper/skills.ts'
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
-t.test('a connection that waits for its next request keeps neither the last one, with its token, nor its body', async (t) => {
-  const { text: token, entry } = newSecret('ann', 'groups: [all]')
+/** A plugin that notes requests and their bodies, and keeps neither. */
+function createNotes () {
   const requests: Array<WeakRef<object>> = []
   const bodies: Array<WeakRef<object>> = []
-  const noting: FastifyPluginAsync = fp(async (app) => {
+  const plugin: FastifyPluginAsync = fp(async (app) => {
     app.addHook('onRequest', async ({ raw }) => { requests.push(new WeakRef(raw)) })
     app.addHook('preHandler', async ({ body }) => { if (typeof body === 'object' && body !== null) bodies.push(new WeakRef(body)) })
   })
-  const { url } = await buildGuarded(t, { roots: { skills: { demo: skill('demo') } }, access: `tokens: [${entry}]\nrules: [{ groups: [all] }]\n`, plugins: [noting] })
+  return { requests, bodies, plugin }
+}
+
+async function untilFreed (refs: ReadonlyArray<WeakRef<object>>): Promise<void> {
+  await until(() => {
+    collectGarbage()
+    return refs.every((ref) => ref.deref() === undefined)
+  })
+}
+
+t.test('a connection that waits for its next request keeps neither the last one, with its token, nor its body', async (t) => {
+  const { text: token, entry } = newSecret('ann', 'groups: [all]')
+  const { requests, bodies, plugin } = createNotes()
+  const { url } = await buildGuarded(t, { roots: { skills: { demo: skill('demo') } }, access: `tokens: [${entry}]\nrules: [{ groups: [all] }]\n`, plugins: [plugin] })
   const authorization = `Authorization: ${bearer(token).authorization}`
   const get = (path: string) => request('GET', path, { headers: [authorization] })
   const post = (path: string, type: string, body: string) => request('POST', path, { headers: [authorization, `Content-Type: ${type}`], body })
@@ -46,24 +59,18 @@ t.test('a connection that waits for its next request keeps neither the last one,
   }
   t.equal(requests.length, 10)
   t.equal(bodies.length, 3)
-  await until(() => {
-    collectGarbage()
-    return [...requests, ...bodies].every((ref) => ref.deref() === undefined)
-  })
+  await untilFreed([...requests, ...bodies])
 })
 
 t.test('an answer that lasts keeps nothing of the body that asked for it: a stream, or what a client does not read', async (t) => {
-  const bodies: Array<WeakRef<object>> = []
-  const noting: FastifyPluginAsync = fp(async (app) => {
-    app.addHook('preHandler', async ({ body }) => { if (typeof body === 'object' && body !== null) bodies.push(new WeakRef(body)) })
-  })
+  const { bodies, plugin } = createNotes()
   let open = 0
   const counting: FastifyPluginAsync = fp(async (app) => {
     app.addHook('onSend', async () => { open++ })
     app.addHook('onResponse', async () => { open-- })
   })
   const large = 'a line of a large file\n'.repeat(400_000)
-  const { url } = await buildService(t, { files: { demo: { ...skill('demo'), 'large.txt': large } }, options: { plug: () => [noting, counting] } })
+  const { url } = await buildService(t, { files: { demo: { ...skill('demo'), 'large.txt': large } }, options: { plug: () => [plugin, counting] } })
   const { headers, body } = modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } })
   const lines = Object.entries(headers as Readonly<Record<string, string>>).map(([name, value]) => `${name}: ${value}`)
   for (const sent of [
@@ -76,9 +83,6 @@ t.test('an answer that lasts keeps nothing of the body that asked for it: a stre
   }
   await until(() => open === 2)
   t.equal(bodies.length, 2)
-  await until(() => {
-    collectGarbage()
-    return bodies.every((ref) => ref.deref() === undefined)
-  })
+  await untilFreed(bodies)
   t.equal(open, 2, 'both answers are under way')
 })
