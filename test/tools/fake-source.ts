@@ -86,7 +86,8 @@ export class FakeSource implements SkillSource {
   /** Those with the text in their name, in order. */
   async search (query: string): Promise<SearchAnswer> {
     this.#ask(`search ${query.slice(0, 50)}`)
-    return { hits: this.#names.filter((name) => name.includes(query)).map((name) => ({ name, score: 1 })), isComplete: !this.isIndexing }
+    const names = this.#names.filter((name) => name.includes(query))
+    return { names, scores: names.map(() => 1), isComplete: !this.isIndexing }
   }
 
   async readMainFile (name: string): Promise<FileContent> {

@@ -52,7 +52,7 @@ t.test('K95: with a lock, only the named revisions are served, by every question
     t.equal(await manager.inspect(name), undefined)
   }
   t.strictSame((await manager.available()).map(({ name }) => name), ['good'])
-  t.strictSame((await manager.search('instructions canary')).hits.map(({ name }) => name), ['good'])
+  t.strictSame((await manager.search('instructions canary')).names, ['good'])
   t.match(await manager.freshStatus(), { skills: 1, roots: [{ skills: 1 }], quarantined: 2 })
 })
 

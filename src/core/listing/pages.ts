@@ -45,10 +45,11 @@ export interface CatalogPageOptions<Judged extends JudgedEntry = JudgedEntry> ex
   readonly skills: CatalogEntryOptions['skills'] & Pick<SkillSource, 'available' | 'list' | 'rootOf' | 'scope' | 'search'>
 }
 
-/** A skill that may be on the page. */
-interface Candidate {
-  readonly name: string
-  readonly score?: number
+/** The skills that may be on the page, in its order. */
+interface Candidates {
+  readonly names: readonly string[]
+  /** Of each name, if they were searched for. */
+  readonly scores?: ArrayLike<number>
 }
 
 /** Entries that are read at the same time: on a network disk each waits for many answers. */
@@ -73,34 +74,45 @@ export async function readCatalogPage<Judged extends JudgedEntry> (
   const position = cursor === undefined ? undefined : parseCursor(question, cursor)
   if (cursor !== undefined && position === undefined) return undefined
   const found = await findCandidates(skills, words, valid)
-  const candidates = root === undefined ? found.candidates : found.candidates.filter(({ name }) => skills.rootOf(name) === root)
+  const candidates = root === undefined ? found : select(found, (name) => skills.rootOf(name) === root)
+  const { names, scores } = candidates
   const { entries, end } = await readEntries(options, candidates, position === undefined ? 0 : startAfter(candidates, position), { valid, filter, limit })
-  const last = end < candidates.length ? candidates[end - 1] : undefined
+  const last = end < names.length ? names[end - 1] : undefined
   return {
     entries,
-    total: candidates.length,
+    total: names.length,
     end,
     isComplete: found.isComplete,
-    nextCursor: last && formatCursor(question, { after: last.name, ...last.score !== undefined && { score: last.score } })
+    nextCursor: last && formatCursor(question, { after: last, ...scores && { score: scores[end - 1] ?? 0 } })
   }
 }
 
 /** `valid` is applied to what the index knows: to read all skills for a page of a few would take seconds. */
 async function findCandidates (
   skills: CatalogPageOptions['skills'], words: string, valid: boolean | undefined
-): Promise<{ readonly candidates: readonly Candidate[], readonly isComplete: boolean }> {
-  const { hits, isComplete } = words === '' ? { hits: (await skills.list()).map((name): Candidate => ({ name })), isComplete: true } : await skills.search(words)
-  if (valid === undefined) return { candidates: hits, isComplete }
+): Promise<Candidates & { readonly isComplete: boolean }> {
+  const found = words === '' ? { names: await skills.list(), isComplete: true } : await skills.search(words)
+  if (valid === undefined) return found
   const validNames = new Set((await skills.available()).map(addressOf))
-  return { candidates: hits.filter(({ name }) => validNames.has(name) === valid), isComplete }
+  return { ...select(found, (name) => validNames.has(name) === valid), isComplete: found.isComplete }
+}
+
+function select ({ names, scores }: Candidates, accepts: (name: string) => boolean): Candidates {
+  return {
+    names: names.filter(accepts),
+    ...scores && { scores: Array.from(scores).filter((_, index) => accepts(names[index] ?? '')) }
+  }
 }
 
 /** Any change may shift all scores, so the name counts first, and the score only when the skill is no longer found. */
-function startAfter (candidates: readonly Candidate[], { after, score: last = 0 }: PagePosition): number {
-  const place = candidates.findIndex(({ name }) => name === after)
+function startAfter ({ names, scores = [] }: Candidates, { after, score: last = 0 }: PagePosition): number {
+  const place = names.indexOf(after)
   if (place !== -1) return place + 1
-  const next = candidates.findIndex(({ name, score = 0 }) => score < last || (score === last && compareCodePoints(name, after) > 0))
-  return next === -1 ? candidates.length : next
+  const next = names.findIndex((name, index) => {
+    const score = scores[index] ?? 0
+    return score < last || (score === last && compareCodePoints(name, after) > 0)
+  })
+  return next === -1 ? names.length : next
 }
 
 /**
@@ -108,19 +120,20 @@ function startAfter (candidates: readonly Candidate[], { after, score: last = 0 
  * filter refuses, are left out.
  */
 async function readEntries<Judged extends JudgedEntry> (
-  options: CatalogPageOptions<Judged>, candidates: readonly Candidate[], start: number, { valid, filter, limit }: Pick<CatalogQuestion<Judged>, 'valid' | 'filter' | 'limit'>
+  options: CatalogPageOptions<Judged>, { names, scores }: Candidates, start: number, { valid, filter, limit }: Pick<CatalogQuestion<Judged>, 'valid' | 'filter' | 'limit'>
 ): Promise<{ entries: string[], end: number }> {
   const yieldIfNeeded = createSlicer()
   const entries: string[] = []
   let characters = 0
   let end = start
-  const limitEnd = filter === undefined ? candidates.length : Math.min(candidates.length, start + MAX_FILTERED_READS)
+  const limitEnd = filter === undefined ? names.length : Math.min(names.length, start + MAX_FILTERED_READS)
   while (end < limitEnd && entries.length < limit && characters < MAX_PAGE_CHARACTERS) {
-    const due = candidates.slice(end, Math.min(limitEnd, end + Math.min(READ_TOGETHER, limit - entries.length)))
-    for (const entry of await Promise.all(due.map(({ name }) => findCatalogEntry(options, name)))) {
-      const candidate = candidates[end++]
+    const due = names.slice(end, Math.min(limitEnd, end + Math.min(READ_TOGETHER, limit - entries.length)))
+    for (const entry of await Promise.all(due.map((name) => findCatalogEntry(options, name)))) {
+      const score = scores?.[end]
+      end++
       if (entry === undefined || (valid !== undefined && entry.valid !== valid) || filter?.accepts(entry) === false) continue
-      const text = JSON.stringify({ ...entry, ...candidate?.score !== undefined && { score: candidate.score } } satisfies CatalogEntry & Partial<Candidate>)
+      const text = JSON.stringify({ ...entry, ...score !== undefined && { score } } satisfies CatalogEntry & { readonly score?: number })
       entries.push(text)
       characters += text.length
     }

@@ -6,11 +6,11 @@ import { stemOf } from './stems.ts'
 import { isStopWord } from './stop-words.ts'
 import { NAME_WEIGHT, type SearchDocument, weigh } from './weights.ts'
 
-/** A skill that was found. */
-export interface SearchHit {
-  readonly name: string
-  /** The greater the better; comparable within one answer only. */
-  readonly score: number
+/** What was found, the best first: two lists, since an object for each of 10,000 names would be most of a search's garbage. */
+export interface Ranking {
+  readonly names: readonly string[]
+  /** Of each name. The greater the better; comparable within one answer only. */
+  readonly scores: ArrayLike<number>
 }
 
 /** Share of the weight that counts when a document has only another form of the word, a longer word, or a similar one. */
@@ -120,9 +120,9 @@ export class SearchIndex {
   /**
    * The documents with at least one word of the query, the best first. Documents outside of `names` do not influence the scores.
    * @param names the keys of all documents that may be found, in the order of equally good ones
-   * @param hitNames what hits call them, in the same order
+   * @param shownNames what the ranking calls them, in the same order
    */
-  search (query: string, names: readonly string[], hitNames = names): SearchHit[] {
+  search (query: string, names: readonly string[], shownNames = names): Ranking {
     this.#flush()
     const terms = queryTermsOf(query)
     // Words like "it" are in every text, and may be the name of a skill.
@@ -139,12 +139,15 @@ export class SearchIndex {
       const score = scores[numbers[place] ?? 0] ?? 0
       if (score > least) keys[count++] = place - Math.ceil(score * SCORE_STEPS) * MAX_PLACES
     }
-    const hits: SearchHit[] = []
-    for (const key of keys.subarray(0, count).sort()) {
+    const sorted = keys.subarray(0, count).sort()
+    const ranking = { names: new Array<string>(count), scores: new Float64Array(count) }
+    for (let rank = 0; rank < count; rank++) {
+      const key = sorted[rank] ?? 0
       const steps = Math.ceil(-key / MAX_PLACES)
-      hits.push({ name: hitNames[key + steps * MAX_PLACES] ?? '', score: steps / SCORE_STEPS })
+      ranking.names[rank] = shownNames[key + steps * MAX_PLACES] ?? ''
+      ranking.scores[rank] = steps / SCORE_STEPS
     }
-    return hits
+    return ranking
   }
 
   /**

@@ -8,7 +8,7 @@ import type { FileContent } from '../files/file-content.ts'
 import { bodyOf } from '../format/main-file.ts'
 import { MAX_SEARCH_WAIT_MS, MAX_SEARCHED_BODY_CHARACTERS } from '../ground/limits.ts'
 import type { CatalogSkill } from '../ground/skill.ts'
-import { type SearchHit, SearchIndex } from './search-index.ts'
+import { type Ranking, SearchIndex } from './search-index.ts'
 
 /** What search needs of the skills. Names are keys: of several roots together, a skill's name and its root. */
 export interface SearchSource {
@@ -20,9 +20,7 @@ export interface SearchSource {
   subscribe (listener: (change: CatalogChange) => void): () => void
 }
 
-export interface SearchAnswer {
-  /** The best first. */
-  readonly hits: readonly SearchHit[]
+export interface SearchAnswer extends Ranking {
   /** False while bodies are still being read: every skill is found by name and description, some not by their body yet. */
   readonly isComplete: boolean
 }
@@ -54,10 +52,10 @@ export class SkillSearch {
   /**
    * All skills with at least one word of the query in name, description or body.
    * @param within names of the only skills that are searched; default: all that `list` of the source gives
-   * @param hitNames what hits call them, in the same order
+   * @param shownNames what the answer calls them, in the same order
    * @throws {SkillError} `folderError`'s sentences without a root
    */
-  async search (query: string, within?: readonly string[], hitNames?: readonly string[]): Promise<SearchAnswer> {
+  async search (query: string, within?: readonly string[], shownNames?: readonly string[]): Promise<SearchAnswer> {
     // At each search: a missing root is an error, and what is gone from a root is not found.
     const all = await this.#source.list()
     const names = within ?? all
@@ -66,7 +64,7 @@ export class SkillSearch {
     const isDone = (this.#due.size === 0 && this.#stale.size === 0) || await isDoneWithin(this.#refresh(), this.#waitMs)
     if (isDone) this.#throwFailure(names)
     const isComplete = isDone || !names.some((name) => this.#stale.has(name) || this.#due.has(name))
-    return { hits: this.#index.search(query, names, hitNames), isComplete }
+    return { ...this.#index.search(query, names, shownNames), isComplete }
   }
 
   /** A skill that is not searched fails for others alone. */

@@ -44,7 +44,7 @@ export function createSearchSkillsTool (): Tool {
 
     async skillsOf (args, skills) {
       const { query, limit } = readArguments(args)
-      return (await skills.search(query)).hits.slice(0, limit).map(({ name }) => name)
+      return (await skills.search(query)).names.slice(0, limit)
     },
 
     async run (args, skills) {
@@ -69,8 +69,8 @@ function readArguments (args: ToolArguments): { readonly query: string, readonly
 /** A skill that went away after the search is left out. */
 async function findSkills (skills: SkillSource, query: string, limit: number) {
   const found: Array<{ readonly skill_name: string, readonly description: string }> = []
-  const { hits, isComplete } = await skills.search(query)
-  for (const { name } of hits) {
+  const { names, isComplete } = await skills.search(query)
+  for (const name of names) {
     if (found.length === limit) break
     const skill = await skills.find(name)
     if (skill !== undefined) found.push({ skill_name: name, description: skill.metadata.description })

@@ -100,7 +100,7 @@ t.test('K46: a search goes on after the last entry, whatever new skills do to th
   const pages = await allPages(pagesOf(manager), { limit: 2, query }, async (_, number) => {
     if (number !== 1) return
     for (let index = 0; index < 9; index++) write(root, `x${index}`, 'about photosynthesis\n')
-    await until(async () => (await manager.search('photosynthesis')).hits.length === 9)
+    await until(async () => (await manager.search('photosynthesis')).names.length === 9)
   })
   t.same(pages[0], ['a', 'b'])
   t.same(pages.flat().filter((name) => !name.startsWith('x')), ['a', 'b', 'c', 'd', 'e'])

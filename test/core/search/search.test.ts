@@ -76,7 +76,7 @@ function createGate () {
 }
 
 async function namesFor (search: Pick<SkillSearch, 'search'>, query: string): Promise<string[]> {
-  return (await search.search(query)).hits.map(({ name }) => name)
+  return [...(await search.search(query)).names]
 }
 
 t.test('nothing is read before the first search', async (t) => {
@@ -99,7 +99,7 @@ t.test('K53: concurrent first searches share one index, and wait until it is who
   await nextTurn()
   const late = search.search('common')
   open()
-  for (const { hits } of await Promise.all([...searches, late])) t.equal(hits.length, 50)
+  for (const { names } of await Promise.all([...searches, late])) t.equal(names.length, 50)
   t.equal(source.reads.length, 50)
 })
 
@@ -108,16 +108,16 @@ t.test('K46: a search that bodies are missing to says so, and knows every name a
   const search = new SkillSearch(source, 0)
   const { gate, open } = createGate()
   source.gate = gate
-  t.same(await search.search('alpha'), { hits: [{ name: 'alpha', score: 160 }], isComplete: false })
-  t.same(await search.search('first'), { hits: [], isComplete: false })
+  t.same(await search.search('alpha'), { names: ['alpha'], scores: Float64Array.of(160), isComplete: false })
+  t.same(await search.search('first'), { names: [], scores: new Float64Array(0), isComplete: false })
   open()
   await until(async () => (await search.search('x')).isComplete)
-  t.match(await search.search('first'), { hits: [{ name: 'alpha' }], isComplete: true })
+  t.match(await search.search('first'), { names: ['alpha'], isComplete: true })
   t.equal(source.reads.length, 2, 'each body is read once, however many searches came meanwhile')
   const second = createGate()
   source.gate = second.gate
   source.change({ alpha: 'third' })
-  t.match(await search.search('first'), { hits: [{ name: 'alpha' }], isComplete: false }, 'what was known stands')
+  t.match(await search.search('first'), { names: ['alpha'], isComplete: false }, 'what was known stands')
   second.open()
 })
 
@@ -188,7 +188,7 @@ t.test('K64: what keeps a skill from being read fails only the searches that loo
     return await find.call(source, name)
   }
   const search = new SkillSearch(source)
-  t.match(await search.search('alpha', ['a']), { hits: [{ name: 'a' }], isComplete: true })
+  t.match(await search.search('alpha', ['a']), { names: ['a'], isComplete: true })
   await t.rejects(search.search('alpha'), { code: 'skills_folder_permission_denied' })
 })
 

@@ -166,7 +166,7 @@ t.test('K53: a skill that has moved to another root is found and available, befo
   const dir = t.testdir({ first: skills('alpha'), second: skills('other') })
   const manager = await startManager(t, [join(dir, 'first'), join(dir, 'second')])
   const ask = {
-    search: async () => (await manager.search('alpha')).hits.map(({ name }) => name),
+    search: async () => (await manager.search('alpha')).names,
     available: async () => (await manager.available()).map(({ name }) => name).filter((name) => name === 'alpha')
   }
   for (const [label, question] of Object.entries(ask)) {
