@@ -43,7 +43,7 @@ export const command: Command = {
   --layout LAYOUT     where skills lie in the sources of addresses, as for serve; --state-dir as well
   --watch             reports again after each change, until SIGINT or SIGTERM
   --baseline FILE     accepts the findings in FILE
-  --write-baseline    writes all findings there are into that FILE
+  --write-baseline    writes all findings there are into that FILE, or that of .skillserve.yaml
 
 A file .skillserve.yaml beside the skills, or above them up to the working folder, may hold targets, fail_on, max_warnings and
 baseline. Flags beat it.
@@ -58,6 +58,7 @@ this program.
     try {
       const { readProjectFile } = await import('../../validate/project-file.ts')
       const options = withDefaults(flags, await readProjectFile(paths[0] ?? '.', context.cwd))
+      if (options.writesBaseline && options.baseline === undefined) throw new CommandError('--write-baseline needs --baseline FILE')
       if (addresses.length > 0) return await judgeSources(addresses, paths, options, args, context)
       return options.isWatching ? await watch(paths, options, context) : await judge(paths, options, context)
     } catch (error) {
@@ -90,7 +91,6 @@ function readFlags ({ flags }: Arguments, context: CommandContext): Flags {
   const format = oneOf('format', last('format') ?? 'text', FORMATS)
   const failOn = last('fail-on')
   if (flags.has('dry-run') && !flags.has('fix')) throw new CommandError('--dry-run needs --fix')
-  if (flags.has('write-baseline') && !flags.has('baseline')) throw new CommandError('--write-baseline needs --baseline FILE')
   const unfit = ['fix', 'write-baseline'].find((flag) => flags.has(flag))
   if (flags.has('watch') && (unfit !== undefined || format !== 'text')) throw new CommandError(`--watch cannot be combined with --${unfit ?? `format ${format}`}`)
   return {
