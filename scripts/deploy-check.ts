@@ -43,7 +43,7 @@ const CHECKS: readonly Check[] = [
   { what: 'Caddy: a rolling restart of three replicas under load', missing: needs('caddy', 'version'), run: (owner, folder) => checkBalancer(owner, folder, (options) => startCaddy(owner, options), true) },
   { what: 'systemd: the units are valid', missing: needs('systemd-analyze', '--version'), run: checkUnits },
   { what: 'Kubernetes: what kustomize makes fits the schemas', missing: needs('kubectl', 'version', '--client'), run: async () => { for (const name of KUSTOMIZATIONS) expectNone(await invalidManifests(kustomize(name))) } },
-  { what: 'compose: the files are valid', missing: needs('docker', 'compose', 'version'), run: async () => { for (const file of ['docker-compose.yml', 'deploy/compose/compose.yaml']) execFileSync('docker', ['compose', '-f', join(ROOT, file), 'config', '-q'], { stdio: 'inherit' }) } }
+  { what: 'compose: the files are valid', missing: needs('docker', 'compose', 'version'), run: async () => { for (const file of ['docker-compose.yml', 'deploy/compose/compose.yaml', 'deploy/compose/team.yaml']) execFileSync('docker', ['compose', '-f', join(ROOT, file), 'config', '-q'], { stdio: 'inherit' }) } }
 ]
 
 async function checkBalancer (owner: ProcessOwner, folder: string, startProxy: (options: ProxyOptions) => Promise<Proxy>, showsProbes = false): Promise<void> {
