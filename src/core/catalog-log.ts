@@ -15,7 +15,7 @@ const NONE = { invalid: 0, valid: 0, served: 0, quarantined: 0 }
 
 export interface CatalogLogOptions {
   readonly log: CoreLog
-  readonly root: Pick<RootFolder, 'path' | 'type' | 'listed'> & {
+  readonly root: Pick<RootFolder, 'path' | 'type'> & {
     readonly states: Signal<RootReport>
     readonly failed: Signal<unknown>
     readonly skipped: Signal<readonly SkippedEntry[]>
@@ -34,8 +34,6 @@ export class CatalogLog {
   readonly #catalog: CatalogLogOptions['catalog']
   readonly #invalid = new Set<string>()
   readonly #path: string
-  /** Whether the skills come from elsewhere, into a folder that no person knows. */
-  readonly #isFetched: boolean
   /** Skipped entries that have been logged. */
   #skipped: ReadonlySet<string> = new Set()
   #lines = 0
@@ -45,10 +43,9 @@ export class CatalogLog {
   #first: RootReport | undefined
 
   constructor ({ log, root, catalog, disks, gate }: CatalogLogOptions) {
-    const { path, type, listed } = root
+    const { path, type } = root
     this.#log = log
     this.#path = path
-    this.#isFetched = listed?.isFixed === true
     this.#catalog = catalog
     root.states.subscribe((report) => {
       if (this.#isStarted) this.#logRoot(report)
@@ -84,9 +81,10 @@ export class CatalogLog {
     const log = this.#log
     const fields = { root: this.#path, type, state, skills, ...before !== undefined && { before } }
     switch (state) {
-      case 'missing':
+      case 'waiting':
         // A source that fails has a line of its own, which says why.
-        if (this.#isFetched && before === undefined) return log.info({ source: name, type }, 'a source has not been fetched yet; its skills are served when it has')
+        return log.info({ source: name, type }, 'a source has not been fetched yet; its skills are served when it has')
+      case 'missing':
         return log.warn(fields, 'a skills folder is missing, or is a file; it is served when it appears')
       case 'unreadable':
         return log.warn(fields, 'a skills folder may not be read; it is served when the service gets permission')

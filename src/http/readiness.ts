@@ -4,6 +4,7 @@ import type { SourceStatus } from '../schemas/health.ts'
 import type { Shutdown } from './connections/shutdown.ts'
 
 const REASONS = {
+  waiting: 'is not fetched yet',
   missing: 'is missing',
   unreadable: 'may not be read',
   failed: 'cannot be listed'
@@ -49,7 +50,7 @@ function explainStatus ({ ready, indexed, roots, watcher, hanging }: SkillStatus
   const awaited = new Set(sources.filter(({ state }) => state === 'waiting' || state === 'failed').map(({ name }) => name))
   const reasons = roots.flatMap(({ name, type, state }, index) => state === 'ok' || awaited.has(name) ? [] : [`folder ${index + 1} (${type}) ${REASONS[state]}`])
   // A caller who sees no folder is in a service that is ready.
-  if (!ready && awaited.size < Math.max(roots.length, 1) && roots.every(({ state }) => state === 'missing' || state === 'unreadable')) reasons[0] = `No skills folder is there: ${reasons[0] ?? 'none is configured'}`
+  if (!ready && awaited.size < Math.max(roots.length, 1) && roots.every(({ state }) => state !== 'ok' && state !== 'failed')) reasons[0] = `No skills folder is there: ${reasons[0] ?? 'none is configured'}`
   else if (!indexed) reasons.unshift('The first index is not complete')
   if (watcher.status === 'degraded') reasons.push(`changes cause no events${watcher.lastError === undefined ? '' : ` (${watcher.lastError})`}; the folders are compared at intervals`)
   if (hanging.length > 0) reasons.push(`the disk of ${counted(hanging.length, 'skill')} does not answer`)

@@ -49,7 +49,7 @@ const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed' | 'part
   roots: Type.Array(Type.Object({
     name: Type.String({ description: 'The last part of its path, or of its source' }),
     type: StringEnum(['project', 'personal']),
-    state: StringEnum(['ok', 'missing', 'unreadable', 'failed']),
+    state: StringEnum(['ok', 'waiting', 'missing', 'unreadable', 'failed'], { description: '`waiting`: of a source that is not fetched yet' }),
     skills: Type.Integer({ minimum: 0 }),
     skipped: Type.Integer({ minimum: 0, description: 'Links that lead out of the folder or to no folder, or whose disk fails or does not answer, and names that no skill may have; the log has the names' })
   })),

@@ -38,9 +38,11 @@ t.test('K70: at the start one line for each root in their order, with its absolu
 
 t.test('K70: a source that was never fetched is named, and not a folder of the service that nobody has to make', async (t) => {
   const { log, lines } = createLog()
-  await startManager(t, [{ path: join(t.testdir({}), 'internal'), name: 'team', listed: { folders: undefined, changed: new Signal(), isFixed: true } }], { log })
+  const manager = await startManager(t, [{ path: join(t.testdir({}), 'internal'), name: 'team', listed: { folders: undefined, changed: new Signal(), isFixed: true } }], { log })
   t.match(lines[0], { level: 'info', message: 'a source has not been fetched yet; its skills are served when it has', details: { source: 'team', root: undefined } })
-  t.notMatch(JSON.stringify(lines), /is missing|internal/)
+  t.match(lines.at(-1), { message: 'the skills are indexed', details: { roots: [{ name: 'team', state: 'waiting' }] } })
+  t.match(await manager.freshStatus(), { roots: [{ name: 'team', state: 'waiting' }] }, 'as /readyz says it')
+  t.notMatch(JSON.stringify(lines), /missing|internal/)
 })
 
 t.test('K70: a start that is asked for twice is logged once', async (t) => {
@@ -129,7 +131,7 @@ t.test('K70: a thousand skills that break at once are twenty lines, and one with
   })
   const { log, lines } = createLog()
   const catalogLog = new CatalogLog({
-    log, root: { path: '/root', type: 'project', listed: undefined, states: new Signal<RootReport>(), failed: new Signal<unknown>(), skipped: new Signal<readonly SkippedEntry[]>() }, catalog: { changed, last: { get } }, disks: new Signal()
+    log, root: { path: '/root', type: 'project', states: new Signal<RootReport>(), failed: new Signal<unknown>(), skipped: new Signal<readonly SkippedEntry[]>() }, catalog: { changed, last: { get } }, disks: new Signal()
   })
   for (const part of [names.slice(0, 10), names.slice(10)]) changed.emit({ generation: 1, added: part, changed: [], removed: [] })
   t.equal(lines.length, 20)

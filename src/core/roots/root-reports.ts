@@ -17,7 +17,7 @@ export interface RootOptions {
 export interface RootStatus {
   readonly name: string
   readonly type: RootFolder['type']
-  readonly state: 'ok' | 'missing' | 'unreadable' | 'failed'
+  readonly state: 'ok' | 'waiting' | 'missing' | 'unreadable' | 'failed'
   readonly skills: number
   /** Entries that look like skills and are none: see the log. */
   readonly skipped: number

@@ -58,7 +58,8 @@ export type RootScan =
     /** What the root's listing had. */
     readonly listed?: Listing['folders']
   }
-  | { readonly state: 'missing' | 'unreadable' }
+  /** `waiting`: of a source that has published nothing yet, whose folder no person knows. */
+  | { readonly state: 'missing' | 'unreadable' | 'waiting' }
   | { readonly state: 'failed', readonly cause: unknown }
 
 /** A root as it is configured. */
@@ -82,6 +83,7 @@ export type GoodScan = Extract<RootScan, { state: 'ok' }>
  * @param before the last good scan: a link whose disk fails keeps its meaning
  */
 export async function scanRoot (disk: Disk, root: RootFolder, before?: GoodScan): Promise<RootScan> {
+  if (root.listed?.isFixed === true && root.listed.folders === undefined) return { state: 'waiting' }
   try {
     const scannedAt = Date.now()
     const realPath = await disk.realpath(root.path)

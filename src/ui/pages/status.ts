@@ -10,7 +10,7 @@ import { listAddress } from '../question.ts'
 import type { Page } from './layout.ts'
 import { factList } from './parts.ts'
 
-const STATES = { ok: 'there', missing: 'missing', unreadable: 'not readable', failed: 'cannot be listed' } as const
+const STATES = { ok: 'there', waiting: 'not fetched yet', missing: 'missing', unreadable: 'not readable', failed: 'cannot be listed' } as const
 const WATCHERS = { starting: 'starting', watching: 'following changes', degraded: 'compared at intervals only', off: 'off' } as const
 const SOURCE_STATES = { waiting: ['not fetched yet', 'warning'], ok: ['up to date', 'good'], stale: ['not up to date', 'warning'], failed: ['fails', 'error'] } as const
 
@@ -34,7 +34,7 @@ function statusPage (status: SkillStatus, { isReady, detail, sources }: Readines
 <section aria-labelledby="roots"><h2 id="roots">Folders</h2>
 <div class="table" tabindex="0"><table><thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col">State</th><th scope="col" class="align-right">Skills</th><th scope="col" class="align-right">Left out</th></tr></thead>
 <tbody>${roots.map(({ name, type, state, skills, skipped }) => html`
-<tr><td><a href="${listAddress(addresses, { root: name })}"><bdi>${visible(name)}</bdi></a></td><td>${type}</td><td><span class="verdict ${state === 'ok' ? 'good' : 'error'}">${STATES[state]}</span></td><td class="align-right">${grouped(skills)}</td><td class="align-right">${grouped(skipped)}</td></tr>`)}
+<tr><td><a href="${listAddress(addresses, { root: name })}"><bdi>${visible(name)}</bdi></a></td><td>${type}</td><td><span class="verdict ${state === 'ok' ? 'good' : state === 'waiting' ? 'warning' : 'error'}">${STATES[state]}</span></td><td class="align-right">${grouped(skills)}</td><td class="align-right">${grouped(skipped)}</td></tr>`)}
 </tbody></table></div></section>
 ${sources !== undefined && sources.length > 0 && sourceTable(sources)}
 <section aria-labelledby="index"><h2 id="index">Index</h2>
