@@ -25,12 +25,14 @@ function relink (path: string, target: string): void {
   renameSync(`${path}.new`, path)
 }
 
-t.test('K4 K19 K53: links into a disk that hangs are left out as others that lead out, and hold up nothing', { skip: noMounts }, async (t) => {
+t.test('K4 K19 K53: links into a disk that hangs are left out as others that lead out, to a network disk too, and hold up nothing', { skip: noMounts }, async (t) => {
   const base = createFolders(t, {
+    live: skills('shared'),
     root: {
       ...skills('plain'),
       away: link('../dead/away'),
       direct: link('../dead'),
+      shared: link('../live/shared'),
       demo: skill('demo', { 'a.md': 'a', 'out.md': link('../../dead/out.md'), folder: link('../../dead'), docs: { 'deep.md': link('../out.md') } }),
       'main-away': { 'SKILL.md': link('../../dead/SKILL.md') },
       ignoring: skill('ignoring', { '.skillignore': link('../../dead/.skillignore'), 'a.md': 'a' })
@@ -47,7 +49,7 @@ t.test('K4 K19 K53: links into a disk that hangs are left out as others that lea
   t.equal((await ask(service, '/skills/main-away')).status, 404)
   t.match(await ask(service, '/skills/ignoring/files'), { status: 200, body: { files: [{ path: 'SKILL.md' }] } })
   await until(() => service.log().some(({ setting, target }) => setting === `--allow-links ${join(base, 'dead')}` && target === join(base, 'dead/away')))
-  t.match((await ask(service, '/readyz')).body, { roots: [{ skills: 4, skipped: 2 }] })
+  t.match((await ask(service, '/readyz')).body, { roots: [{ skills: 4, skipped: 3 }] })
 })
 
 t.test('K51 K53: a skill, a folder inside, and a root that become links into a disk that hangs hold up nothing', { skip: noMounts }, async (t) => {
@@ -84,18 +86,14 @@ t.test('K4: links to a network disk that answers are followed where --allow-link
     live: { ...skills('shared'), private: { 'a.md': 'a' } },
     root: { ...skills('plain'), shared: link('../live/shared'), away: link('../dead/away'), demo: skill('demo', { 'out.md': link('../../dead/out.md') }) }
   })
-  const runBy = runWithMounts(join(base, 'dead'), join(base, 'live'))
-  const allowed = await startProcess(t, { args: ['--allow-links', 'live', 'root'], cwd: base, runBy })
+  const allowed = await startProcess(t, { args: ['--allow-links', 'live', 'root'], cwd: base, runBy: runWithMounts(join(base, 'dead'), join(base, 'live')) })
   t.strictSame((await ask(allowed, '/skills')).body, { skills: ['demo', 'plain', 'shared'] })
   t.match(await ask(allowed, '/skills/shared'), { status: 200, body: { documentation: skillText('shared') } })
   t.match(await ask(allowed, '/skills/demo/files'), { status: 200, body: { files: [{ path: 'SKILL.md' }] } })
   t.equal((await ask(allowed, '/skills/demo/files/out.md')).status, 403)
-  const refused = await startProcess(t, { args: ['root'], cwd: base, runBy })
-  t.strictSame((await ask(refused, '/skills')).body, { skills: ['demo', 'plain'] })
-  t.match((await ask(refused, '/readyz')).body, { roots: [{ skills: 2, skipped: 2 }] })
 })
 
-t.test('K37 K86: validate, lock and folders with a layout do not follow links into a disk that hangs', { skip: noMounts }, async (t) => {
+t.test('K37 K86: validate and lock do not follow links into a disk that hangs, with a layout or without', { skip: noMounts }, async (t) => {
   const base = createFolders(t, {
     root: { ...skills('plain'), away: link('../dead/away'), demo: skill('demo', { 'out.md': link('../../dead/out.md') }) }
   })
@@ -103,17 +101,23 @@ t.test('K37 K86: validate, lock and folders with a layout do not follow links in
   for (const args of [['validate', 'root'], ['lock', 'root', '--out', 'skills.lock'], ['lock', 'root', '--layout', 'tree']]) {
     t.match(await runProcess(t, { args, cwd: base, runBy }), { code: 0 }, args.join(' '))
   }
-  const service = await startProcess(t, { args: ['--layout', 'tree', 'root'], cwd: base, runBy })
-  t.strictSame((await ask(service, '/skills')).body, { skills: ['demo', 'plain'] })
-  t.match((await ask(service, '/readyz')).body, { sources: [{ left_out: { first: [{ path: 'away', reason: 'link_outside' }, { path: 'demo/out.md', reason: 'link_outside' }] } }] })
 })
 
-t.test('K53 K85: a folder with a layout that hangs from the start keeps no other from being served', { skip: noMounts }, async (t) => {
-  const base = createFolders(t, { other: skills('one') })
-  writeFileSync(join(base, 'skillserve.yaml'), 'sources:\n  - { name: other, folder: ./other }\n  - { name: tree, folder: ./dead/tree, layout: tree }\n')
+t.test('K53 K85 K86: a folder with a layout that hangs from the start, or whose links lead into a disk that hangs, keeps nothing else from being served', { skip: noMounts }, async (t) => {
+  const base = createFolders(t, {
+    other: skills('one'),
+    links: { ...skills('plain'), away: link('../dead/away'), demo: skill('demo', { 'out.md': link('../../dead/out.md') }) }
+  })
+  const sources = ['{ name: other, folder: ./other }', '{ name: links, folder: ./links, layout: tree }', '{ name: tree, folder: ./dead/tree, layout: tree }']
+  writeFileSync(join(base, 'skillserve.yaml'), `sources:\n${sources.map((source) => `  - ${source}\n`).join('')}`)
   const service = await startProcess(t, { args: ['--config', 'skillserve.yaml'], cwd: base, runBy: runWithMounts(join(base, 'dead'), join(base, 'live')) })
-  t.equal((await ask(service, '/skills/one')).status, 200)
-  t.match((await ask(service, '/readyz')).body, { sources: [{ name: 'tree', state: 'failed', error: { code: 'disk' } }] })
+  t.strictSame((await ask(service, '/skills')).body, { skills: ['demo', 'one', 'plain'] })
+  t.match((await ask(service, '/readyz')).body, {
+    sources: [
+      { name: 'links', left_out: { first: [{ path: 'away', reason: 'link_outside' }, { path: 'demo/out.md', reason: 'link_outside' }] } },
+      { name: 'tree', state: 'failed', error: { code: 'disk' } }
+    ]
+  })
 })
 
 t.test('K79: validate --watch does not follow a folder that becomes a link into a disk that hangs', { skip: noMounts }, async (t) => {
