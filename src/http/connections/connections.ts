@@ -67,15 +67,10 @@ export class Connections {
       // Behind the rest of a body that was refused, nothing is answered.
       if (responses === undefined || !socket.writable) return
       response.on('close', forgetClosed)
-      if (response.socket === null) {
-        responses.push(response)
-        this.#wait(socket, responses, handler)
-      } else {
-        // Node gives the socket to one response at a time: all before this one are sent.
-        responses[0] = response
-        responses.length = 1
-        handler(request, response)
-      }
+      responses.push(response)
+      // Node gives the socket to one response at a time.
+      if (response.socket === null) this.#wait(socket, responses, handler)
+      else handler(request, response)
     })
   }
 
@@ -149,13 +144,11 @@ export class Connections {
   }
 
   #continue (socket: Socket, handler: RequestListener): void {
-    const responses = this.#responses.get(socket)
+    // The one before it has closed, and is forgotten.
+    const response = this.#responses.get(socket)?.[0]
     const waiting = this.#waiting.get(socket)
-    if (responses === undefined || waiting === undefined) return
-    responses.splice(0, responses.length - waiting)
-    const [response] = responses
     // An answer with `Connection: close` was the last: Node drops all behind it.
-    if (response === undefined || response.socket === null || !socket.writable) return
+    if (response === undefined || waiting === undefined || response.socket === null || !socket.writable) return
     this.#waitingCount--
     if (waiting === 1) {
       this.#waiting.delete(socket)
