@@ -15,7 +15,7 @@ const MAIN = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url)
 
 const CALLS = 128
 /** Of the two log lines of a call, at least. */
-const CALL_BYTES = 600
+const CALL_BYTES = 1_100
 
 /** Tells by standard error where the service listens, since nobody reads its log. */
 const TELL_PORT = 'data:text/javascript,' + encodeURIComponent(`
@@ -48,7 +48,7 @@ export async function startStuck (t: ProcessOwner, folder: string, stdout: 'pipe
     stdout: child.stdout,
     /** Calls tools until the log lines of the calls have so many bytes. */
     async flood (bytes: number): Promise<void> {
-      const call = { function: { name: 'get_skill', arguments: { skill_name: 'x'.repeat(180) } } }
+      const call = { function: { name: 'get_skill', arguments: { skill_name: '\u6f22'.repeat(180) } } }
       const body = jsonRequest('POST', '/agent/tool-call', { tool_calls: Array.from({ length: CALLS }, () => call) })
       for (let left = bytes; left > 0; left -= CALLS * CALL_BYTES) {
         const { status, text } = await rawRequest(url, body)
