@@ -10,3 +10,9 @@ export const MCP_NOTIFY_MS = 50
 
 /** Files that one stream of `subscriptions/listen` follows: each is looked up before the stream begins. */
 export const MAX_FOLLOWED_FILES = 5_000
+
+/**
+ * Requests of all open streams of `subscriptions/listen` together, in characters: a stream keeps its id and its URIs, of which a body holds 1 MiB.
+ * Measured: a character takes up to 10 bytes, where URIs are short. 1,000 streams of 200 URIs fit.
+ */
+export const MAX_LISTEN_CHARACTERS = 16_777_216

@@ -134,7 +134,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     if (load.level > 0 && own(request.body, 'method') === 'skills/list') throw overloadError.busy()
     request.trace = parseTraceparent(own(own(own(request.body, 'params'), '_meta'), 'traceparent')) ?? request.trace
     const isListening = own(request.body, 'method') === LISTEN
-    if (isListening) listening.admit(reply.raw)
+    if (isListening) listening.admit(reply.raw, JSON.stringify(request.body).length)
     const disconnected = new AbortController()
     // An answer that has begun is finished under the policy before.
     const stopWatch = isListening ? whileAllowed(request, () => { reply.raw.destroy() }) : () => {}

@@ -249,6 +249,18 @@ t.test('open streams', async (t) => {
     })
   })
 
+  t.test('K67: long ids and URIs of streams are bounded for all of them together', async (t) => {
+    const { url } = await buildService(t, { files: FILES })
+    const uri = `skill://demo/${'x'.repeat(1_000_000)}`
+    const open = async () => {
+      const answer = await fetch(`${url}/mcp`, modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourceSubscriptions: [uri] } } }))
+      t.teardown(() => answer.body?.cancel())
+      return answer.status
+    }
+    for (let i = 0; i < 16; i++) t.equal(await open(), 200)
+    t.equal(await open(), 503)
+  })
+
   t.test('a client that hangs up is forgotten', async (t) => {
     const { url, root, app, fetch: get } = await buildService(t, { files: FILES })
     const gone = new AbortController()

@@ -4,14 +4,17 @@ import type { ReadableStream } from 'node:stream/web'
 import { MAX_EVENT_STREAM_BYTES } from '../../http/limits.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import { cutUnread, pushBounded } from '../../http/send/unread.ts'
-import { MAX_MCP_STREAMS } from '../limits.ts'
+import { MAX_LISTEN_CHARACTERS, MAX_MCP_STREAMS } from '../limits.ts'
 
 export interface ListenStreamsOptions {
   /** Receives what waited for a client that was dropped, in bytes. */
   readonly onDrop: (bytes: number) => void
   readonly maxStreams?: number
+  readonly maxCharacters?: number
   readonly maxStreamBytes?: number
 }
+
+type Read = () => Promise<{ readonly done: boolean, readonly value?: Uint8Array | undefined }>
 
 /**
  * Bounds the streams of `subscriptions/listen`, as those of `GET /events` are. The SDK counts them for each view by itself, and keeps
@@ -22,21 +25,28 @@ export class ListenStreams {
   readonly #open = new Set<ServerResponse>()
   /** Ends the streams that clients follow, by their result. */
   readonly #ends = new Set<() => void>()
+  #characters = 0
   #isClosing = false
 
-  constructor ({ onDrop, maxStreams = MAX_MCP_STREAMS, maxStreamBytes = MAX_EVENT_STREAM_BYTES }: ListenStreamsOptions) {
-    this.#options = { onDrop, maxStreams, maxStreamBytes }
+  constructor ({ onDrop, maxStreams = MAX_MCP_STREAMS, maxCharacters = MAX_LISTEN_CHARACTERS, maxStreamBytes = MAX_EVENT_STREAM_BYTES }: ListenStreamsOptions) {
+    this.#options = { onDrop, maxStreams, maxCharacters, maxStreamBytes }
   }
 
   /**
    * Counts a stream until its answer has ended.
+   * @param characters of the request: its id and its URIs stay as long as the stream
    * @throws {HttpProblem} `too_many_streams`, `not_ready` while the service is stopping
    */
-  admit (response: ServerResponse): void {
+  admit (response: ServerResponse, characters: number): void {
+    const { maxStreams, maxCharacters } = this.#options
     if (this.#isClosing) throw new HttpProblem('not_ready', 'The service is stopping')
-    if (this.#open.size >= this.#options.maxStreams) throw new HttpProblem('too_many_streams')
+    if (this.#open.size >= maxStreams || this.#characters + characters > maxCharacters) throw new HttpProblem('too_many_streams')
     this.#open.add(response)
-    response.once('close', () => { this.#open.delete(response) })
+    this.#characters += characters
+    response.once('close', () => {
+      this.#open.delete(response)
+      this.#characters -= characters
+    })
   }
 
   /** Admits no more. */
@@ -79,11 +89,17 @@ export class ListenStreams {
     return stream
   }
 
-  async #readAll (read: () => Promise<{ readonly done: boolean, readonly value?: Uint8Array | undefined }>, stream: Readable): Promise<void> {
+  async #readAll (read: Read, stream: Readable): Promise<void> {
+    while (await this.#readOne(read, stream));
+  }
+
+  /** Not within the loop: a stream that waits for its next notification would keep the one before. */
+  async #readOne (read: Read, stream: Readable): Promise<boolean> {
+    const { value } = await read()
+    if (value === undefined || stream.destroyed) return false
     const { maxStreamBytes, onDrop } = this.#options
-    for (let { value } = await read(); value !== undefined && !stream.destroyed; { value } = await read()) {
-      pushBounded(stream, value, maxStreamBytes, onDrop)
-    }
+    pushBounded(stream, value, maxStreamBytes, onDrop)
+    return true
   }
 }
 

@@ -2,18 +2,31 @@ import { once } from 'node:events'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { ReadableStream, type ReadableStreamDefaultController } from 'node:stream/web'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { ListenStreams } from '../../../src/mcp/changes/listen-streams.ts'
 import { until } from '../../helper/skills.ts'
 
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+const respond = () => new ServerResponse(new IncomingMessage(new Socket()))
+
 function startStream (maxStreamBytes: number) {
   const dropped: number[] = []
+  const sent: Array<WeakRef<Uint8Array>> = []
   let controller!: ReadableStreamDefaultController<Uint8Array>
   let isCancelled = false
   const body = new ReadableStream<Uint8Array>({ start (given) { controller = given }, cancel () { isCancelled = true } })
   const streams = new ListenStreams({ onDrop: (bytes) => { dropped.push(bytes) }, maxStreamBytes })
   const stream = streams.bound(body, 'one')
-  return { streams, stream, dropped, send: (bytes: number) => { controller.enqueue(new Uint8Array(bytes)) }, end: () => { controller.close() }, isCancelled: () => isCancelled }
+  const send = (bytes: number): void => {
+    const frame = new Uint8Array(bytes)
+    sent.push(new WeakRef(frame))
+    controller.enqueue(frame)
+  }
+  return { streams, stream, dropped, sent, send, end: () => { controller.close() }, isCancelled: () => isCancelled }
 }
 
 t.test('K67: a client that does not read its notifications is dropped, and nothing more is kept for it', async (t) => {
@@ -40,6 +53,19 @@ t.test('K67: a client that reads gets any number of notifications, and the end',
   t.strictSame(dropped, [])
 })
 
+t.test('a stream that waits for its next notification keeps none that its client has read', async (t) => {
+  const { stream, sent, send } = startStream(100)
+  let received = 0
+  stream.on('data', (bytes: Buffer) => { received += bytes.length })
+  send(60)
+  await until(() => received === 60)
+  await until(() => {
+    collectGarbage()
+    return sent[0]?.deref() === undefined
+  })
+  t.notOk(stream.destroyed)
+})
+
 t.test('a client that leaves ends the stream of the SDK', async (t) => {
   const { stream, isCancelled } = startStream(100)
   stream.destroy()
@@ -62,14 +88,25 @@ t.test('K91: a stream that the service ends has its result last, and ends that o
 
 t.test('K67: streams of subscriptions are bounded for the process, whatever view they follow', (t) => {
   const streams = new ListenStreams({ onDrop () {}, maxStreams: 2 })
-  const respond = () => new ServerResponse(new IncomingMessage(new Socket()))
   const [first] = [respond(), respond()].map((response) => {
-    streams.admit(response)
+    streams.admit(response, 0)
     return response
   })
-  t.throws(() => { streams.admit(respond()) }, { code: 'too_many_streams' })
+  t.throws(() => { streams.admit(respond(), 0) }, { code: 'too_many_streams' })
   first?.emit('close')
-  streams.admit(respond())
-  t.throws(() => { streams.admit(respond()) }, { code: 'too_many_streams' })
+  streams.admit(respond(), 0)
+  t.throws(() => { streams.admit(respond(), 0) }, { code: 'too_many_streams' })
+  t.end()
+})
+
+t.test('K67: what the requests of all streams hold is bounded, and given back with each stream', (t) => {
+  const streams = new ListenStreams({ onDrop () {}, maxCharacters: 100 })
+  const first = respond()
+  streams.admit(first, 60)
+  streams.admit(respond(), 40)
+  t.throws(() => { streams.admit(respond(), 1) }, { code: 'too_many_streams' })
+  first.emit('close')
+  streams.admit(respond(), 60)
+  t.throws(() => { streams.admit(respond(), 1) }, { code: 'too_many_streams' })
   t.end()
 })
