@@ -36,7 +36,7 @@ export const LIMITS_SETTINGS = {
     default: '2000',
     parse: positive,
     mustBe: 'a whole number above 0',
-    meaning: 'units that a caller may use at once; never less than the number of skills and 1,000',
+    meaning: 'units that a caller may use at once; never less than the number of skills plus 1,000',
     section: 'limits'
   },
   limitsStore: {
