@@ -36,23 +36,16 @@ t.test('K73: a start that fails for the audit log ends by itself, whatever was o
     args: [join(folder, 'skills')],
     env: { AUDIT_LOG: join(folder, 'file/audit.log'), LIMITS: 'on', LIMITS_STORE: 'redis://127.0.0.1:1', METRICS_PORT: '0' }
   })
-  t.match(ended, { code: 1, signal: null, stderr: /^skillserve: AUDIT_LOG must be a file[^\n]*\(ENOTDIR, a part of the path is no folder\)\n$/ })
+  t.match(ended, { code: 1, signal: null, stderr: /^skillserve: AUDIT_LOG must be a file that can be written, and \S+ cannot be opened \(ENOTDIR, a part of the path is no folder\)\n$/ })
 })
 
-t.test('K73: SIGHUP ends no service whose audit log is its output', async (t) => {
-  const service = await startProcess(t, { args: [t.testdir({ demo: skill('demo') })], env: { AUDIT_LOG: 'stdout' } })
-  service.signal('SIGHUP')
-  for (let i = 0; i < 5; i++) t.equal((await fetch(`${service.url}/skills/demo`)).status, 200)
-  const { code, stdout } = await service.stop()
-  t.equal(code, 0)
-  t.equal(linesOf(stdout).filter(({ event }) => event === 'skill.read').length, 5)
-})
-
-t.test('K73: a second signal takes no line of the audit log of what was answered before', async (t) => {
+t.test('K73: a second signal takes no line of the audit log of what was answered before, and SIGHUP ends no service whose audit log is its output', async (t) => {
   const folder = t.testdir({ skills: FILES })
   const path = join(folder, 'audit.log')
   for (const audit of [path, 'stdout']) {
     const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: audit, SHUTDOWN_DELAY: '30' } })
+    service.signal('SIGHUP')
+    for (let i = 0; i < 5; i++) t.equal((await fetch(`${service.url}/livez`)).status, 200)
     service.signal('SIGTERM')
     await service.printed('"stopping"')
     const read = await fetch(`${service.url}/skills/demo`)
