@@ -84,22 +84,11 @@ t.test('K1: the linked program has the syntax of Node 12', (t) => {
   t.end()
 })
 
-t.test('K2: without arguments and without ./skills the example skills are served, and the log says so', async (t) => {
-  const service = await startProcess(t, { cwd: t.testdir() })
-  t.match(await (await fetch(`${service.url}/skills/calculator`)).json(), { skill_name: 'calculator' })
-  const archive = await (await fetch(`${service.url}/skills/calculator/archive.zip`)).arrayBuffer()
-  const judged = await fetch(`${service.url}/validate`, { method: 'POST', headers: { 'content-type': 'application/zip' }, body: archive })
-  t.match(await judged.json(), { skill_name: 'calculator', valid: true, findings: [] }, 'K80: the bundle opens a ZIP')
-  t.match(service.log()[0], { level: 30, path: EXAMPLES, msg: /the example skills of the package/ })
-})
-
 t.test('K3: a folder that was named is waited for, not replaced by the examples', async (t) => {
-  for (const options of [{ args: ['./skills'] }, { env: { SKILLS_DIR: 'skills' } }]) {
-    const service = await startProcess(t, { cwd: t.testdir(), ...options })
-    t.equal((await fetch(`${service.url}/skills`)).status, 503)
-    await service.stop()
-    t.notOk(service.log().some(({ msg }) => /example/.test(String(msg))))
-  }
+  const service = await startProcess(t, { cwd: t.testdir(), env: { SKILLS_DIR: 'skills' } })
+  t.equal((await fetch(`${service.url}/skills`)).status, 503)
+  await service.stop()
+  t.notOk(service.log().some(({ msg }) => /example/.test(String(msg))))
 })
 
 t.test('K50: the health check passes on a ready service, whatever hosts it allows, and fails without one', async (t) => {
@@ -122,15 +111,13 @@ t.test('K50: the health check finds a service by the flags that it was started w
     return
   }
   const port = await freePort()
-  const service = await startProcess(t, { args: [EXAMPLES, '--port', String(port), '--base-path=/team'] })
+  const cwd = t.testdir({ 'skills.lock': '{}' })
+  // The last of them is a flag that may have a value.
+  const service = await startProcess(t, { cwd, args: [EXAMPLES, '--port', String(port), '--base-path=/team', '--locked'] })
   await service.printed(INDEXED)
   const env = { PORT: '1' }
   t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(service.pid)], env }), { code: 0, stderr: '' })
   t.match(await runProcess(t, { args: ['healthcheck'], env }), { code: 1 })
-  const cwd = t.testdir({ 'skills.lock': '{}' })
-  const locked = await startProcess(t, { cwd, args: [EXAMPLES, '--port', String(await freePort()), '--locked'] })
-  await locked.printed(INDEXED)
-  t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(locked.pid)], env }), { code: 0, stderr: '' }, 'a flag that may have a value')
   t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(process.pid), '--port', String(port), '--base-path', '/team'] }), { code: 0 }, 'a process that is no service has nothing to say')
   for (const [pid, problem] of [['abc', '--pid must be the number of a process, not "abc"'], ['999999999', '--pid: there is no process 999999999']] as const) {
     t.match(await runHere(['healthcheck', '--pid', pid, '--port', String(port), '--base-path', '/team']), { code: 1, stderr: `skillserve: ${problem}\n` })

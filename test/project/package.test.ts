@@ -52,7 +52,7 @@ t.test('K1: what npm packs in an unbuilt clone is the whole product', async (t) 
     .filter((file) => /\.c?js$/.test(file))
     .map((file) => [file, readFileSync(join(folder, 'dist', file), 'utf8')] as const)
 
-  await t.test('K2: the linked program serves the example skills, from its own files alone', async (t) => {
+  await t.test('K2 K80: the linked program without arguments and without ./skills serves the example skills, from its own files alone, and the log says so', async (t) => {
     const cwd = join(folder, '../..')
     mkdirSync(join(cwd, 'node_modules/.bin'))
     const program = join(cwd, 'node_modules/.bin/skillserve')
@@ -65,7 +65,10 @@ t.test('K1: what npm packs in an unbuilt clone is the whole product', async (t) 
     }
     t.match(JSON.parse(await get('/skills')), { skills: ['brand-assets', 'calculator', 'incident-report', 'recettes-maison', 'using-skillserve', 'weather'] })
     for (const path of ['/skills/weather', '/catalog/weather', '/agent/tools', '/openapi.json']) await get(path)
-    t.match(service.log()[0], { path: join(folder, 'skills'), msg: /the example skills of the package/ })
+    const archive = await (await fetch(`${service.url}/skills/calculator/archive.zip`)).arrayBuffer()
+    const judged = await fetch(`${service.url}/validate`, { method: 'POST', headers: { 'content-type': 'application/zip' }, body: archive })
+    t.match(await judged.json(), { skill_name: 'calculator', valid: true, findings: [] }, 'K80: the bundle opens a ZIP')
+    t.match(service.log()[0], { level: 30, path: join(folder, 'skills'), msg: /the example skills of the package/ })
     t.equal((await service.stop()).code, 0)
   })
 
