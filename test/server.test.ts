@@ -66,16 +66,26 @@ async function timed<T> (promise: Promise<T>): Promise<readonly [value: T, ms: n
   return [await promise, elapsed()]
 }
 
-t.test('K1, K2, K39: ./skills is served on a loopback address by default, the line that says so carries the port, all lines are JSON, and the log is complete when the process has ended', async (t) => {
+t.test('K1, K2, K39: ./skills is served on a loopback address by default, the line that says so carries the port, all lines are JSON, and with idle clients SIGTERM ends the process at once, its log complete', async (t) => {
   const service = await start(t)
+  const agent = new Agent({ keepAlive: true })
+  t.teardown(() => { agent.destroy() })
+  const [response] = await once(get(`${service.url}/livez`, { agent }), 'response') as [IncomingMessage]
+  response.resume()
+  await once(response, 'end')
+  const silent = await open(service.port)
+  t.teardown(() => { silent.destroy() })
   t.match(service.url, /^http:\/\/127\.0\.0\.1:\d+$/)
   const answers = await Promise.all(Array.from({ length: REQUESTS }, () => skillNames(service)))
   for (const names of answers) t.strictSame(names, ['demo'])
   t.not(service.port, 0)
   const lines = service.log().filter(({ msg }) => String(msg).includes('listening at'))
   t.strictSame(lines.map(({ msg }) => msg), [`skillserve listening at ${service.url}`])
-  const { stderr } = await service.stop()
+  const [{ code, stderr }, ms] = await timed(service.stop())
+  t.equal(code, 0)
   t.equal(stderr, '')
+  t.ok(ms < AT_ONCE_MS, `${ms} ms`)
+  t.equal(service.log().at(-1)?.msg, 'stopped')
   t.equal(service.log().filter(({ url, status }) => url === '/skills' && status === 200).length, REQUESTS)
 })
 
@@ -143,23 +153,6 @@ t.test('K3: a missing root is not created, is an error and not ready, and is ser
   symlinkSync(join(folder, 'b'), `${root}.next`)
   renameSync(`${root}.next`, root)
   t.match(await ask('/skills'), { status: 200, body: { skills: ['two'] } })
-})
-
-t.test('SIGTERM with idle clients ends the process at once with exit code 0', async (t) => {
-  const service = await start(t)
-  const agent = new Agent({ keepAlive: true })
-  t.teardown(() => { agent.destroy() })
-  const [response] = await once(get(`${service.url}/skills`, { agent }), 'response') as [IncomingMessage]
-  response.resume()
-  await once(response, 'end')
-  const silent = await open(service.port)
-  t.teardown(() => { silent.destroy() })
-
-  const [{ code, stderr }, ms] = await timed(service.stop())
-  t.equal(code, 0)
-  t.equal(stderr, '')
-  t.ok(ms < AT_ONCE_MS, `${ms} ms`)
-  t.equal(service.log().at(-1)?.msg, 'stopped')
 })
 
 t.test('SIGINT with a request in flight answers it, as the last of its connection, and ends with exit code 0', async (t) => {
