@@ -24,15 +24,14 @@ export interface CallersView {
 }
 
 /**
- * The view of a caller. Undefined for an unknown one.
+ * The view of a caller.
  * @param caller name of a token or link, `anonymous`, or `group:G`
- * @throws ConfigError also for a caller whom the service refuses
+ * @throws ConfigError also for a caller who is unknown, or whom the service refuses
  */
-export async function openViewOf (options: SkillManagerOptions, { file, publicUrl }: { readonly file: string, readonly publicUrl?: string | undefined }, caller: string): Promise<CallersView | undefined> {
+export async function openViewOf (options: SkillManagerOptions, { file, publicUrl }: { readonly file: string, readonly publicUrl?: string | undefined }, caller: string): Promise<CallersView> {
   const skills = new SkillManager(options)
   const policy = await readSetting('ACCESS_FILE or --access', readPolicy(file, publicUrl, skills))
-  const groups = groupsOf(policy, caller)
-  if (groups === undefined) return undefined
+  const groups = knownGroupsOf(policy, caller)
   const refusal = refusalOf(policy, caller)
   if (refusal !== undefined) throw new ConfigError(refusal)
   return { skills, service: skills.createView(caller, policy.grantsOf(policy.viewOf(groups))) }
@@ -55,7 +54,7 @@ export async function reportAccess (config: Config, file: string, { caller, skil
     if (caller !== undefined) return reportCaller(policy, skills, caller)
     if (skill !== undefined) return reportSkill(policy, skills, skill)
     const warnings = [...policy.warnings, ...policy.unfitPatterns((root) => skills.skillsIn(root))]
-    return [...warnings, `${policy.secretNames.length} tokens and links, ${policy.rules.length} rules`]
+    return [...warnings, `${counted(policy.secretNames.length, 'token or link', 'tokens and links')}, ${counted(policy.rules.length, 'rule')}`]
   } finally {
     await skills.close()
     await sources?.close()
@@ -67,8 +66,7 @@ async function readPolicy (file: string, publicUrl: string | undefined, { rootNa
 }
 
 function reportCaller (policy: Policy, skills: SkillManager, caller: string): readonly string[] {
-  const groups = groupsOf(policy, caller)
-  if (groups === undefined) throw new ConfigError(`${quote(caller)} is no token or link of the access file${didYouMean(caller, policy.secretNames)}`)
+  const groups = knownGroupsOf(policy, caller)
   const refusal = refusalOf(policy, caller)
   if (refusal !== undefined) return [refusal]
   const own = new Set<string>()
@@ -102,6 +100,13 @@ function reportSkill (policy: Policy, skills: SkillManager, skill: string): read
 
 function ruleFor (rules: readonly Rule[], groups: readonly string[], root: string, name: string): Rule | undefined {
   return rules.find((rule) => rule.groups.some((group) => groups.includes(group)) && rule.admits(root, name))
+}
+
+/** @throws ConfigError for a caller who is unknown */
+function knownGroupsOf (policy: Policy, caller: string): readonly string[] {
+  const groups = groupsOf(policy, caller)
+  if (groups === undefined) throw new ConfigError(`${quote(caller)} is no token or link of the access file${didYouMean(caller, policy.secretNames)}`)
+  return groups
 }
 
 function groupsOf (policy: Policy, caller: string): readonly string[] | undefined {

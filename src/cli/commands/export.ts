@@ -54,9 +54,7 @@ async function runExport ({ positionals: [out, ...folders], flags }: Arguments, 
     const policy = await loadPolicy(config, found, SILENT)
     closers.add(() => { policy?.close() })
     const options = { ...roots, ...config.linkTargets && { linkTargets: config.linkTargets }, watcher: false, policy, ...onSkipped && { onSkipped } } as const
-    const opened = await openSkills(options, config, caller ?? 'anonymous')
-    if (opened === undefined) throw new CommandError(`${quote(caller ?? '')} is no token or link of the access file`)
-    const { skills, service } = opened
+    const { skills, service } = await openSkills(options, config, caller ?? 'anonymous')
     closers.add(() => skills.close())
     const quarantined = new Map<string, string>()
     policy?.judged.subscribe(({ folder: { name }, verdict: { isServed, findings: [reason] } }) => {
@@ -88,10 +86,10 @@ async function runExport ({ positionals: [out, ...folders], flags }: Arguments, 
   }
 }
 
-/** All skills; with an access file, those that one caller sees. Undefined for a caller who is not in the file. */
+/** All skills; with an access file, those that one caller sees. */
 async function openSkills (options: SkillManagerOptions, { accessFile, publicUrl }: Config, caller: string): Promise<{
   readonly skills: Pick<SkillManager, 'start' | 'close'> & { available (): Promise<unknown> }, readonly service: SkillService
-} | undefined> {
+}> {
   if (accessFile !== undefined) {
     const { openViewOf } = await import('../../access/report.ts')
     return await openViewOf(options, { file: accessFile, publicUrl }, caller)
