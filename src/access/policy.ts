@@ -3,6 +3,7 @@ import { ConfigError, noSuchRoot, quote } from '../operator/setting.ts'
 import type { Grant } from '../core/skill-manager.ts'
 import type { Principal } from '../http/callers.ts'
 import { createSubnets, isSubnet } from '../http/request/client-address.ts'
+import { hostOf, isLoopback } from '../http/request/hosts.ts'
 import { parseExpiry } from './expiry.ts'
 import { type AccessFile, AccessFileSchema } from './schema.ts'
 
@@ -150,7 +151,10 @@ export class Policy {
       ...unused(['anonymous'], anonymous),
       ...tokens.flatMap(({ groups }, index) => unused(['tokens', index, 'groups'], groups)),
       ...links.flatMap(({ groups }, index) => unused(['links', index, 'groups'], groups)),
-      ...issuers.flatMap(({ groups }, index) => unused(['issuers', index, 'groups'], groups))
+      ...issuers.flatMap(({ groups }, index) => unused(['issuers', index, 'groups'], groups)),
+      ...issuers.flatMap(({ issuer, jwks_uri: keys }, index) => isExposed(keys ?? issuer)
+        ? [file.error(['issuers', index, keys === undefined ? 'issuer' : 'jwks_uri'], 'is no https:// address: whoever is on the way to it can put keys of their own into its answer, and tokens for themselves').message]
+        : [])
     ]
   }
 
@@ -254,6 +258,12 @@ export class Policy {
     const all = kind === ANONYMOUS ? [ANONYMOUS, ...this.#anonymous] : this.groupsOf(groups)
     return { id, name, kind, groups: all, scopes: new Set(scopes), view: this.viewOf(all), ...expiresAt !== undefined && { expiresAt } }
   }
+}
+
+/** Whether answers from an address can be changed on the way. */
+function isExposed (url: string): boolean {
+  const [, authority] = /^http:\/\/([^/]+)/.exec(url) ?? []
+  return authority !== undefined && !isLoopback(hostOf(authority) ?? '')
 }
 
 /** The groups in the key of a view. */

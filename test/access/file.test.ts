@@ -133,6 +133,19 @@ t.test('K60: a group that no rule names is a warning, whoever is in it', (t) => 
   t.end()
 })
 
+t.test('K60: an issuer whose keys are read over http:// is a warning, but on this machine', (t) => {
+  const { warnings } = Policy.parse('access.yaml', [
+    'issuers:',
+    '  - { issuer: http://id.example/realm, audiences: [a] }',
+    '  - { issuer: https://id.example, audiences: [a], jwks_uri: http://id.example:8080/keys }',
+    '  - { issuer: http://other.example, audiences: [a], jwks_uri: https://other.example/keys }',
+    ...['http://127.0.0.1:9000', 'http://[::1]:9000/realm', 'http://localhost'].map((issuer) => `  - { issuer: '${issuer}', audiences: [a] }`)
+  ].join('\n'), { roots: [], resource: undefined })
+  t.match(warnings, [/^access\.yaml:2: issuers\[0\]\.issuer is no https:\/\/ address: /, /^access\.yaml:3: issuers\[1\]\.jwks_uri is no https:\/\/ address: /])
+  t.equal(warnings.length, 2)
+  t.end()
+})
+
 t.test('K60: a pattern is not called one that fits no skill while a folder that it is for has no skills yet', (t) => {
   const policy = Policy.parse('access.yaml', 'rules:\n  - { groups: [docs], roots: [source], skills: [style] }\n', { roots: ['source'], resource: undefined })
   t.strictSame(policy.unfitPatterns(() => []), [])
