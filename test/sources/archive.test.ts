@@ -273,6 +273,11 @@ t.test('K85: a host that says that nothing has changed, when nothing was asked f
   t.match(status(), { state: 'failed', error: { code: 'bad_answer', message: /304/ } })
 })
 
+t.test('K85: a port at which nothing listens is named as the reason', async (t) => {
+  const { status } = await openSources(t, [sourceAt('http://127.0.0.1:1/a.zip')])
+  t.match(status(), { state: 'failed', error: { code: 'unreachable', message: /is its port right/ } })
+})
+
 t.test('K85: a host that answers in another protocol has delivered nothing, and is asked again', async (t) => {
   const body = await tarGzOf(good)
   const server = await startServer(t, (request) => { request.socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n') })

@@ -1,4 +1,4 @@
-import { retryAfter } from '../http/http-client.ts'
+import { NO_CONNECTION, retryAfter, UNKNOWN_HOST } from '../http/http-client.ts'
 import { SourceError, type SourceErrorCode } from '../source-error.ts'
 
 const NO_REASON = 'git could not fetch'
@@ -24,7 +24,10 @@ const REASONS: ReadonlyArray<readonly [pattern: RegExp, code: SourceErrorCode, s
   [/out of memory|realloc failed|mmap failed.*cannot allocate/i, 'too_large', 'git needs more memory than 2 GiB for what the host sends'],
   [/file too large|file size limit/i, 'too_large', 'the repository is larger than 512 MiB'],
   [/certificate|SSL|TLS/, 'tls', 'the certificate of the host is not accepted'],
-  [/could not resolve host|failed to connect|connection|unreachable|early EOF|hung up|returned error: 5\d\d|timed? ?out|RPC failed|transfer closed/i, 'unreachable', 'the host cannot be reached, or breaks off'],
+  [/could not resolve host|unable to look up/i, 'unreachable', UNKNOWN_HOST],
+  // curl has one sentence for every connection that is not made.
+  [/connection refused|couldn't connect to server/i, 'unreachable', NO_CONNECTION],
+  [/failed to connect|connection|unreachable|early EOF|hung up|returned error: 5\d\d|timed? ?out|RPC failed|transfer closed/i, 'unreachable', 'the host cannot be reached, or breaks off'],
   // Fits any pack that ends too early, so the more specific messages come first.
   [/index-pack failed|invalid index-pack/i, 'refused_tree', REFUSED_OBJECT]
 ]
