@@ -79,6 +79,8 @@ t.test('K82: what is no command and no folder, or a skill, is one line on stderr
     [['--port', '0', 'other'], /^"other" is no command, and no folder here/],
     [['git+https:/host/team.git'], /^"git\+https:\/host\/team\.git" is no folder here, and no address of skills: did you mean "git\+https:\/\/host\/team\.git"\?$/],
     [['serve', 'git+file:/srv/team.git'], /did you mean "git\+file:\/\/\/srv\/team\.git"\?$/],
+    [['oci:ghcr.io/team/skills:1'], /did you mean "oci:\/\/ghcr\.io\/team\/skills:1"\?$/],
+    [['sync', 's3:bucket'], /did you mean "s3:\/\/bucket"\?$/],
     [['github.com/owner/repository'], /^"github\.com\/owner\/repository" is no folder here, and no address of skills: did you mean "https:\/\/github\.com\/owner\/repository"\?$/],
     [['sync', 'GitLab.com/owner/repository.git#main:skills'], /did you mean "https:\/\/GitLab\.com\/owner\/repository\.git#main:skills"\?$/],
     [['skills/demo'], /^"skills\/demo" is itself a skill, with its own SKILL\.md: give the folder that holds it, "\.\/skills"$/],

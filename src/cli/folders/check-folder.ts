@@ -23,12 +23,12 @@ export async function checkSkillsFolder (text: string, cwd: string, commands: Co
 }
 
 async function check (text: string, path: string, commands: CommandTable | undefined, layout: string): Promise<void> {
+  const address = meantAddress(text)
+  if (address !== undefined && !await isFolder(path)) throw new CommandError(`${quote(text)} is no folder here, and no address of skills: did you mean ${quote(address)}?`)
   if (isBareWord(text) && !await isFolder(path)) {
     if (commands === undefined) throw new CommandError(`${quote(text)} is no folder in ${dirname(path)}`)
     throw new CommandError(`${quote(text)} is no command, and no folder here${commandHint(text, commands)}. A folder that is not there yet is given as ${quote(`./${text}`)}`)
   }
-  const address = meantAddress(text)
-  if (address !== undefined && !await isFolder(path)) throw new CommandError(`${quote(text)} is no folder here, and no address of skills: did you mean ${quote(address)}?`)
   if (layout !== 'flat') return
   const mainFile = await findMainFile(path)
   if (mainFile === undefined) return

@@ -12,14 +12,14 @@ export function isAddress (text: string): boolean {
 }
 
 /**
- * The address that a text was meant to be: one with one slash behind its colon, as programs that join paths leave it, or a
+ * The address that a text was meant to be: one without two slashes behind its colon, as programs that join paths leave it, or a
  * repository of a known host without `https://`. Undefined for any other text.
  */
 export function meantAddress (text: string): string | undefined {
   const [, host = ''] = /^([^/]+)\/[^/]+\/[^/]/.exec(text) ?? []
   if (HOSTS.has(host.toLowerCase())) return `https://${text}`
-  const [, protocol = ''] = /^([a-z\d+]+:)\/(?!\/)/i.exec(text) ?? []
-  return PROTOCOLS.has(protocol.toLowerCase()) ? text.replace('/', protocol === 'git+file:' ? '///' : '//') : undefined
+  const [, protocol = ''] = /^([a-z\d+]+:)(?!\/\/)/i.exec(text) ?? []
+  return PROTOCOLS.has(protocol.toLowerCase()) ? text.replace(/:\/?/, protocol === 'git+file:' ? ':///' : '://') : undefined
 }
 
 /**
