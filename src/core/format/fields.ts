@@ -211,10 +211,14 @@ function fixOfUnknown (unknown: readonly string[], absent: readonly string[]): s
   const [read, others] = [unknown.filter((name) => AGENT_FIELDS.has(name)), unknown.filter((name) => !AGENT_FIELDS.has(name))]
   // A typo is seldom in the first letter, and `date` is no `name`.
   const isTypo = (name: string, field: string) => name.charAt(0) === field.charAt(0) && nearest(name, [field]) !== undefined
-  const misspelt = new Map(absent.map((field) => [others.find((name) => isTypo(name.toLowerCase(), field)), field]))
+  const misspelt = new Map<string, string>()
+  for (const field of absent) {
+    const name = others.find((name) => isTypo(name.toLowerCase(), field))
+    if (name !== undefined) misspelt.set(name, field)
+  }
   const unread = others.filter((name) => !misspelt.has(name))
   const fixes = [
-    ...others.filter((name) => misspelt.has(name)).map((name) => `rename ${quote(name)} to ${quote(misspelt.get(name) ?? '')}`),
+    ...[...misspelt].map(([name, field]) => `rename ${quote(name)} to ${quote(field)}`),
     ...unread.length > 0 ? [`move ${quoteList(unread)} into metadata, or remove ${unread.length === 1 ? 'it' : 'them'}`] : [],
     ...read.length > 0 ? [`leave ${quoteList(read)} to the agents that read ${read.length === 1 ? 'it' : 'them'}: other readers pass over ${read.length === 1 ? 'it' : 'them'}, or refuse the skill`] : []
   ].join('; ')
