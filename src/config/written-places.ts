@@ -15,19 +15,19 @@ type ServingConfig = Pick<Config, 'skillsDirs'> & Partial<Pick<Config, 'linkTarg
 
 /**
  * What the service writes among skills would be served as their files.
- * @param setting what names the place
+ * @param setting what names the path
  * @throws ConfigError that names the two settings
  */
-export async function checkNotServed (place: string, setting: string, { skillsDirs, linkTargets = [] }: ServingConfig, { project, personal }: ServedFolders): Promise<void> {
+export async function checkNotServed (path: string, setting: string, { skillsDirs, linkTargets = [] }: ServingConfig, { project, personal }: ServedFolders): Promise<void> {
   const folders = [
     ...project.map((folder, index) => [folder, index < skillsDirs.length ? 'DIR or SKILLS_DIR' : 'CONFIG_FILE or --config'] as const),
     [personal, 'SKILLS_PERSONAL_DIR or --personal'] as const,
     ...linkTargets.map((folder) => [folder, 'LINK_TARGETS or --allow-links'] as const)
   ]
-  const real = await realPathOf(place)
+  const real = await realPathOf(path)
   for (const [folder, named] of folders) {
-    if (folder === undefined || !(isWithin(place, folder) || isWithin(real, await knownPathOf(folder)))) continue
-    throw new ConfigError(`${setting}: ${JSON.stringify(place)} is inside ${JSON.stringify(folder)} of ${named}, whose files are served: choose a place outside all folders of skills`)
+    if (folder === undefined || !(isWithin(path, folder) || isWithin(real, await knownPathOf(folder)))) continue
+    throw new ConfigError(`${setting}: ${JSON.stringify(path)} is inside ${JSON.stringify(folder)} of ${named}, whose files are served: choose a place outside all folders of skills`)
   }
 }
 

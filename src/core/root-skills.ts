@@ -203,7 +203,7 @@ export class RootSkills {
   }
 
   /** Stands for the folder that the index has of a skill: another one after a switch to files that lay ready, however old they are. */
-  placeNow (name: string): string | undefined {
+  folderIdNow (name: string): string | undefined {
     const signature = this.findNow(name)?.folderSignature
     return signature && `${signature.dev}:${signature.ino}`
   }

@@ -123,7 +123,7 @@ export interface SkillService extends SkillSource {
   /** What `list` said last, without a comparison with the disk. */
   namesNow (): readonly string[]
   /** Stands for the folder that the index has of a skill, which may lie elsewhere a moment later. Undefined without such a skill. */
-  placeNow (name: string): string | undefined
+  folderIdNow (name: string): string | undefined
   /** Reports each change of the catalog once it is in place. Returns a function that stops it. */
   subscribe (listener: (change: CatalogChange) => void): () => void
   /** Reports skills whose files may have changed, all of them without names. Returns a function that stops it. */

@@ -28,7 +28,7 @@ export interface Candidate {
   readonly source: string
   readonly revision: string
   /** The folder that holds all of them. */
-  readonly place: string
+  readonly skillsFolder: string
   /** Real paths of the skills that are new or others, by name. */
   readonly folders: ReadonlyMap<string, string>
 }
@@ -264,7 +264,7 @@ export class SourceKeeper implements Keeper {
       where,
       confirm,
       signal: this.#closing.signal,
-      approve: approve && ((folders, place) => approve({ source: name, revision: where, place, folders }))
+      approve: approve && ((folders, skillsFolder) => approve({ source: name, revision: where, skillsFolder, folders }))
     })
     this.#published = state
     if (isSame) return

@@ -77,10 +77,10 @@ export async function readPolicy ({ lockFile, trustFile }: PolicyFiles): Promise
  * Refuses a state of a source in which a skill is not signed as the policy asks: the whole previous state stays.
  * @throws SourceError `verification_failed`
  */
-async function approveCandidate ({ source, revision, place, folders }: Candidate, policy: TrustPolicy): Promise<void> {
+async function approveCandidate ({ source, revision, skillsFolder, folders }: Candidate, policy: TrustPolicy): Promise<void> {
   if (folders.size === 0) return
   const listed = { isFixed: true, changed: new Signal<void>(), folders: new Map([...folders].map(([name, path]) => [name, { path, realPath: path }])) }
-  for (const { name, isServed, problem } of await verifyRoot({ path: place, name: source, listed }, policy)) {
+  for (const { name, isServed, problem } of await verifyRoot({ path: skillsFolder, name: source, listed }, policy)) {
     if (!isServed) throw new SourceError('verification_failed', `${revision} is refused: the skill ${JSON.stringify(name)}: ${problem}`)
   }
 }

@@ -40,7 +40,7 @@ t.test('K73: lines whose revisions nobody gets are bounded, whatever was begun f
   const source = { inspect } as unknown as SkillService
   const flushes: Array<Promise<void>> = []
   for (let round = 0; round < 10; round++) {
-    for (let i = 0; i < 5_000; i++) lines.add({ time: 0, askedAt: 0, fields: {}, target: {}, skill: 'a', skills: source, revision: undefined, place: undefined })
+    for (let i = 0; i < 5_000; i++) lines.add({ time: 0, askedAt: 0, fields: {}, target: {}, skill: 'a', skills: source, revision: undefined, folderId: undefined })
     t.equal(lines.hasRoom, round < 2, `${(round + 1) * 5_000}`)
     flushes.push(lines.flush())
   }
@@ -58,7 +58,7 @@ t.test('K73: the end writes every line, though nobody answers for the revisions 
   const written: object[] = []
   const lines = new LinesOfReads({ append: (_time, fields) => { written.push(fields) } }, () => {})
   const source = { inspect: () => new Promise(() => {}) } as unknown as SkillService
-  const add = (number: number) => { lines.add({ time: 0, askedAt: 0, fields: { number }, target: {}, skill: 'a', skills: source, revision: undefined, place: undefined }) }
+  const add = (number: number) => { lines.add({ time: 0, askedAt: 0, fields: { number }, target: {}, skill: 'a', skills: source, revision: undefined, folderId: undefined }) }
   add(1)
   const flushed = lines.flush()
   add(2)
@@ -78,7 +78,7 @@ t.test('K73: the end that waits for nothing writes every line once, in its order
       asked.dispatchEvent(new Event('asked'))
     })
   } as unknown as SkillService
-  const add = (number: number, more: object = {}) => { lines.add({ time: 0, askedAt: 0, fields: { number }, target: {}, skill: 'a', skills: source, revision: undefined, place: undefined, ...more }) }
+  const add = (number: number, more: object = {}) => { lines.add({ time: 0, askedAt: 0, fields: { number }, target: {}, skill: 'a', skills: source, revision: undefined, folderId: undefined, ...more }) }
   add(1)
   const inspected = once(asked, 'asked')
   const flushed = lines.flush()

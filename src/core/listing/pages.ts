@@ -106,10 +106,10 @@ function select ({ names, scores }: Candidates, accepts: (name: string) => boole
 
 /** Any change may shift all scores, so the name counts first, and the score only when the skill is no longer found. */
 function startAfter ({ names, scores = [] }: Candidates, { after, score: last = 0 }: PagePosition): number {
-  const place = names.indexOf(after)
-  if (place !== -1) return place + 1
-  const next = names.findIndex((name, index) => {
-    const score = scores[index] ?? 0
+  const index = names.indexOf(after)
+  if (index !== -1) return index + 1
+  const next = names.findIndex((name, at) => {
+    const score = scores[at] ?? 0
     return score < last || (score === last && compareCodePoints(name, after) > 0)
   })
   return next === -1 ? names.length : next

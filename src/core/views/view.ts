@@ -153,8 +153,8 @@ export class View implements SkillService, NamedSkills {
     return this.#lists.ownerOf(name)?.skills.findNow(name)
   }
 
-  placeNow (name: string): string | undefined {
-    return this.#lists.ownerOf(name)?.skills.placeNow(name)
+  folderIdNow (name: string): string | undefined {
+    return this.#lists.ownerOf(name)?.skills.folderIdNow(name)
   }
 
   async search (query: string): Promise<SearchAnswer> {

@@ -45,7 +45,7 @@ export class AuditedReads implements Observer {
   /** Requests with the line of a call or of an operation: a refusal by its status is the same. */
   readonly #reported = new WeakSet<FastifyRequest>()
   /** Where the skill was when the answer began: sending may take longer than the skill stays there. */
-  readonly #places = new WeakMap<FastifyRequest, string | undefined>()
+  readonly #folderIds = new WeakMap<FastifyRequest, string | undefined>()
   #skillsOf: SkillsOf | undefined
   /** Responses that have not closed: each may leave a line yet. */
   #running = 0
@@ -66,7 +66,7 @@ export class AuditedReads implements Observer {
   /** The answer is known, and its head goes out. */
   onAnswer (request: FastifyRequest): void {
     const skill = readOfRequest(request)?.skill
-    if (skill !== undefined) this.#places.set(request, this.#skillsOf?.(request).placeNow(skill))
+    if (skill !== undefined) this.#folderIds.set(request, this.#skillsOf?.(request).folderIdNow(skill))
   }
 
   onStream (request: FastifyRequest): void {
@@ -136,7 +136,7 @@ export class AuditedReads implements Observer {
       skills: hasRead ? skills : undefined,
       skill,
       revision,
-      place: hasRead && skill !== undefined && revision === undefined ? this.#places.get(request) ?? skills?.placeNow(skill) : undefined,
+      folderId: hasRead && skill !== undefined && revision === undefined ? this.#folderIds.get(request) ?? skills?.folderIdNow(skill) : undefined,
       fields: { event, outcome, ...this.#whoAsks(request), door, client: clientName(request), reqId: request.id, trace_id: traceOf(request)?.traceId },
       target: {
         skill,

@@ -14,8 +14,8 @@ export interface LineOfRead {
   readonly skills: SkillService | undefined
   /** Known from the answer. */
   readonly revision: string | undefined
-  /** Where the skill was at the answer: see `SkillService.placeNow`. */
-  readonly place: string | undefined
+  /** Where the skill was at the answer: see `SkillService.folderIdNow`. */
+  readonly folderId: string | undefined
 }
 
 /** Pause in which lines collect, in milliseconds: the revision of a skill is looked up once for all of them. */
@@ -122,8 +122,8 @@ export class LinesOfReads {
         if (known === undefined) states.set(skills, known = new Map())
         let state = known.get(skill)
         if (state === undefined) known.set(skill, state = this.#isLate ? late : stateOf(skills, skill))
-        const { revision, changedAt, place } = await Promise.race([state, late])
-        this.#write(line, revision !== undefined && place === line.place && changedAt < askedAt - CHANGE_STEP_MS ? revision : null)
+        const { revision, changedAt, folderId } = await Promise.race([state, late])
+        this.#write(line, revision !== undefined && folderId === line.folderId && changedAt < askedAt - CHANGE_STEP_MS ? revision : null)
       }
     }
   }
@@ -139,15 +139,15 @@ export class LinesOfReads {
 interface KnownState {
   readonly revision: string | undefined
   readonly changedAt: number
-  readonly place: string | undefined
+  readonly folderId: string | undefined
 }
 
-const UNKNOWN: KnownState = { revision: undefined, changedAt: Number.POSITIVE_INFINITY, place: undefined }
+const UNKNOWN: KnownState = { revision: undefined, changedAt: Number.POSITIVE_INFINITY, folderId: undefined }
 
 async function stateOf (skills: SkillService, name: string): Promise<KnownState> {
   try {
     const state = await skills.inspect(name)
-    if (state !== undefined && !('ended' in state)) return { ...state, place: skills.placeNow(name) }
+    if (state !== undefined && !('ended' in state)) return { ...state, folderId: skills.folderIdNow(name) }
   } catch {
     // The revision is unknown while the disk fails or the skill is being written.
   }

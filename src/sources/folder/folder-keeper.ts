@@ -132,7 +132,7 @@ export class FolderKeeper implements Keeper {
     const [packed, own] = split(skills, ({ path }) => packages?.tree.isFolder(path) === true && !tree.listed.has(path))
     const folders = new Map<string, ListedFolder>()
     for (const { name, path } of own) folders.set(prefix + name, { path: path === '' ? folder.path : join(folder.path, path), realPath: await tree.realPath(path), rules: rulesOf(rules, prefix + name, path) })
-    for (const [name, place] of await this.#packages.publish(packed, prefix, plain.packages)) folders.set(name, place)
+    for (const [name, listed] of await this.#packages.publish(packed, prefix, plain.packages)) folders.set(name, listed)
     this.#refresher.follow({ realPath: tree.root, folders: tree.listed })
     this.#report = summaryOf({
       ...found, leftOut: [...found.leftOut, ...packages?.leftOut ?? [], ...tree.outside, ...ignored.map(({ path }): LeftOut => ({ path, reason: 'ignored' }))]

@@ -78,12 +78,12 @@ export class FolderPackages {
     return this.#unpacked
   }
 
-  /** The places of skills of packages, which need folders of their own. */
+  /** Copies skills of packages into folders of their own. Returns these by the skills' names. */
   async publish (skills: readonly FoundSkill[], prefix: string, paths: readonly string[]): Promise<ReadonlyMap<string, ListedFolder>> {
     const unpacked = this.#unpacked
     if (unpacked === undefined) return new Map()
-    const places = paths.map(folderOfPackage)
-    const wanted = skills.filter(({ path }) => places.some((place) => path === place || path.startsWith(`${place}/`)))
+    const packageFolders = paths.map(folderOfPackage)
+    const wanted = skills.filter(({ path }) => packageFolders.some((folder) => path === folder || path.startsWith(`${folder}/`)))
     // What could not be unpacked is no reason to write what is published already.
     if (this.problem === undefined) await this.#attempt(() => this.#publishNow(unpacked, wanted, prefix))
     this.#isSuspect = this.problem !== undefined

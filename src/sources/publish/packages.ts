@@ -62,7 +62,7 @@ export interface PackageFile {
 export async function unpackPackages (packages: readonly PackageFile[], taken: ReadonlySet<string>, tmp: string, signal: AbortSignal): Promise<ExpandedFiles> {
   const leftOut: LeftOut[] = packages.slice(MAX_PACKAGES).map(({ path }) => ({ path, reason: 'bound_reached' }))
   const owners = new Map<SourceEntry, readonly [owner: SourceFiles, entry: SourceEntry]>()
-  const places = new Map<string, string>()
+  const packageOf = new Map<string, string>()
   let bytes = 0
   const leaveOut = async (folder: string, item: LeftOut): Promise<void> => {
     leftOut.push(item)
@@ -74,17 +74,17 @@ export async function unpackPackages (packages: readonly PackageFile[], taken: R
     if (content === undefined) continue
     const folder = join(tmp, randomUUID())
     const unpacked = content === 'changed' ? undefined : await unpackIfGood(content, folder, signal)
-    const place = folderOfPackage(path)
-    const placed = unpacked?.entries.map((inner) => ({ ...inner, path: `${place}/${inner.path}` })) ?? []
+    const skillFolder = folderOfPackage(path)
+    const placed = unpacked?.entries.map((inner) => ({ ...inner, path: `${skillFolder}/${inner.path}` })) ?? []
     const size = placed.reduce((sum, { size }) => sum + size, 0)
-    const by = places.get(place)
+    const by = packageOf.get(skillFolder)
     if (unpacked?.entries.some(({ path }) => isMainFile(path)) === false) await remove(folder)
-    else if (unpacked === undefined || taken.has(place) || !await isPublishable(placed)) await leaveOut(folder, { path, reason: 'bad_package' })
+    else if (unpacked === undefined || taken.has(skillFolder) || !await isPublishable(placed)) await leaveOut(folder, { path, reason: 'bad_package' })
     else if (by !== undefined) await leaveOut(folder, { path, reason: 'shadowed', by })
     else if (bytes + size > MAX_PUBLISHED_BYTES || taken.size + owners.size + placed.length > MAX_ENTRIES) await leaveOut(folder, { path, reason: 'bound_reached' })
     else {
       bytes += size
-      places.set(place, path)
+      packageOf.set(skillFolder, path)
       for (const [index, inner] of unpacked.entries.entries()) owners.set(placed[index] ?? inner, [unpacked, inner])
     }
   }

@@ -44,7 +44,7 @@ export interface PublishOptions {
   /** Called when the files are read. Throws a SourceError if they are of no one state. */
   readonly confirm?: (() => Promise<void>) | undefined
   /** Called with the real paths of the skills that are others than before, by name, before readers see them. Throws a SourceError to refuse them. */
-  readonly approve?: ((folders: ReadonlyMap<string, string>, place: string) => Promise<void>) | undefined
+  readonly approve?: ((folders: ReadonlyMap<string, string>, skillsFolder: string) => Promise<void>) | undefined
 }
 
 export interface PublishedChange {
