@@ -9,6 +9,7 @@ import { Histogram } from '../../src/observe/metrics/instruments.ts'
 import { observeReads, SkillReads } from '../../src/observe/metrics/skill-reads.ts'
 import { buildService, type ServiceOptions } from '../helper/build.ts'
 import { modernRequest } from '../helper/mcp.ts'
+import { heapOfEach } from '../helper/memory.ts'
 import { jsonRequest, openRaw, request } from '../helper/raw-http.ts'
 import { skillText, until } from '../helper/skills.ts'
 
@@ -181,6 +182,17 @@ t.test('K71: reads are counted for names of the catalog alone, a thousand of the
   t.equal(rows().length, 1_001, 'the last reads are still scraped')
   time += 3_600_001
   t.strictSame(rows(), [['skill-0', 'rest', 1], ['_other', 'rest', 500]])
+})
+
+t.test('K71: the count of a skill keeps nothing of the URL that its name stood in', async (t) => {
+  const names = Array.from({ length: 1_000 }, (_, i) => `skill-with-a-long-name-${i}`)
+  const reads = new SkillReads({ namesNow: () => names })
+  const ofEach = heapOfEach(names.length, (i) => {
+    const url = Buffer.from(`/skills/${names[i]}?${'&'.repeat(15_000)}`).toString()
+    reads.count({ event: 'skill.read', door: 'rest', skill: url.slice('/skills/'.length, url.indexOf('?')) })
+  })
+  t.ok(ofEach < 2_000, `${ofEach} bytes`)
+  t.equal(reads.rows().length, names.length)
 })
 
 t.test('K71: a call by display name counts as a read of the skill that was found', async (t) => {

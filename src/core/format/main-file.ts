@@ -6,6 +6,7 @@ import { parseFrontmatter } from './frontmatter.ts'
 import { own } from '../ground/json.ts'
 import { MAX_FRONTMATTER_BYTES } from '../ground/limits.ts'
 import type { Finding, Frontmatter } from '../ground/skill.ts'
+import { copyOf } from '../ground/text.ts'
 import { locateFindings } from './positions.ts'
 import { validateFrontmatter } from './fields.ts'
 
@@ -102,10 +103,10 @@ function parsed (frontmatter: Frontmatter, folderName: string, findings: readonl
   return { frontmatter, summary: { name: name === '' ? folderName : name, description: ownText(frontmatter, 'description') }, findings }
 }
 
-/** A copy: V8 keeps a whole text alive for a slice of it, and the summary outlives the frontmatter's source. */
+/** A copy, since the summary outlives the frontmatter's source. */
 function ownText (frontmatter: Frontmatter, field: string): string {
   const value = own(frontmatter, field)
-  return typeof value === 'string' ? Buffer.from(value.trim()).toString() : ''
+  return typeof value === 'string' ? copyOf(value.trim()) : ''
 }
 
 /** The finding for a file whose first line is no fence: it names what stands there. */

@@ -148,6 +148,11 @@ export function positionIn<T> (sorted: readonly T[], text: string, textOf: (item
   return low
 }
 
+/** The same text in memory of its own, for what is kept: V8 keeps a whole text alive for a slice of it of more than 12 characters. */
+export function copyOf (text: string): string {
+  return Buffer.from(text).toString()
+}
+
 /** Characters that end a line, move a cursor or reverse the reading order; and lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Bidi_Control}]/gu
 

@@ -1,4 +1,5 @@
 import { MAX_MISSPELT_TERMS } from '../ground/limits.ts'
+import { copyOf } from '../ground/text.ts'
 import { canBegin, isUnspaced, queryTermsOf } from './search-terms.ts'
 import { createSegment, mergeSegments, type Posting, type Segment, WEIGHT_BITS, WEIGHT_MASK } from './segment.ts'
 import { similarWords } from './similar-words.ts'
@@ -201,8 +202,8 @@ export class SearchIndex {
     this.#pendingSize++
     const known = this.#pending.get(word)
     if (known !== undefined) known.push(posting)
-    // A copy of the word: V8 keeps the whole text alive for a part of more than 12 characters.
-    else this.#pending.set(word.length > 12 ? Buffer.from(word).toString() : word, [posting])
+    // Shorter words are copies.
+    else this.#pending.set(word.length > 12 ? copyOf(word) : word, [posting])
   }
 
   #flush (): void {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP, isIPv4, SocketAddress } from 'node:net'
+import { copyOf } from '../../core/ground/text.ts'
 
 /** The address of the client that a request comes from. */
 export type ClientOf = (request: IncomingMessage) => string
@@ -51,9 +52,14 @@ export function createClientOf (trusted: readonly string[]): ClientOf {
   const isTrusted = createSubnets(trusted)
 
   return function clientOf (request) {
-    let client = peerOf(request)
+    const peer = peerOf(request)
     const header = request.headers['x-forwarded-for']
-    if (header === undefined || !isTrusted(client)) return client
+    // A copy, since limits and logs keep addresses for long, and a header has 16 KB.
+    return header === undefined || !isTrusted(peer) ? peer : copyOf(lastUntrusted(peer, header))
+  }
+
+  function lastUntrusted (peer: string, header: string | string[]): string {
+    let client = peer
     const forwarded = String(header).split(',')
     for (const entry of forwarded.reverse()) {
       const text = entry.trim()

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { isMainFile } from '../../core/format/main-files.ts'
+import { copyOf } from '../../core/ground/text.ts'
 import type { Observer } from '../../http/observer.ts'
 import { type Read, readOfCall, readOfOperation, readOfRequest } from '../reads.ts'
 
@@ -37,7 +38,8 @@ export class SkillReads {
     if (!hasMainFile || skill === undefined || !this.#isKnown(skill)) return
     const name = this.#bySkill.has(skill) || this.#bySkill.size < MAX_SKILLS ? skill : OTHER
     let entry = this.#bySkill.get(name)
-    if (entry === undefined) this.#bySkill.set(name, entry = { doors: new Map(), goneSince: undefined })
+    // A copy: the name is a part of its request's URL.
+    if (entry === undefined) this.#bySkill.set(copyOf(name), entry = { doors: new Map(), goneSince: undefined })
     entry.doors.set(door, (entry.doors.get(door) ?? 0) + 1)
   }
 

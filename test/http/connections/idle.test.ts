@@ -1,17 +1,13 @@
 import { connect } from 'node:net'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import type { FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import t from 'tap'
 import { buildService } from '../../helper/build.ts'
 import { bearer, buildGuarded, newSecret } from '../../helper/guarded.ts'
 import { modernRequest } from '../../helper/mcp.ts'
+import { collectGarbage } from '../../helper/memory.ts'
 import { jsonRequest, openRaw, request } from '../../helper/raw-http.ts'
 import { skill, until } from '../../helper/skills.ts'
-
-setFlagsFromString('--expose-gc')
-const collectGarbage = runInNewContext('gc') as () => void
 
 /** A plugin that notes requests and their bodies, and keeps neither. */
 function createNotes () {

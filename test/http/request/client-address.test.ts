@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import fc from 'fast-check'
 import t from 'tap'
 import { createClientOf, createSubnets, isSubnet, networkOf } from '../../../src/http/request/client-address.ts'
+import { heapOfEach } from '../../helper/memory.ts'
 
 function requestFrom (remoteAddress: string, forwarded?: string): IncomingMessage {
   return { socket: { remoteAddress }, headers: { ...forwarded !== undefined && { 'x-forwarded-for': forwarded } } } as IncomingMessage
@@ -61,4 +62,10 @@ t.test('K62: addresses are in the networks that entries name, and no other text 
   const isIn = createSubnets(['10.0.0.0/8', '192.0.2.1', 'fe80::/10', '::1'])
   for (const address of ['10.255.0.1', '::ffff:10.0.0.1', '192.0.2.1', 'fe80::1', '::1']) t.ok(isIn(address), address)
   for (const address of ['11.0.0.1', '192.0.2.2', '::2', '', 'localhost', '10.0.0.1:80']) t.notOk(isIn(address), address)
+})
+
+t.test('K67: an address that is kept keeps nothing of the header that it stood in', async (t) => {
+  const clientOf = createClientOf(['10.0.0.1'])
+  const ofEach = heapOfEach(1_000, (i) => clientOf(requestFrom('10.0.0.1', Buffer.from(`${'x'.repeat(15_000)}, 203.0.113.${100 + i % 100}`).toString())))
+  t.ok(ofEach < 1_000, `${ofEach} bytes`)
 })

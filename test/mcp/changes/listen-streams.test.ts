@@ -2,14 +2,10 @@ import { once } from 'node:events'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { ReadableStream, type ReadableStreamDefaultController } from 'node:stream/web'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { ListenStreams } from '../../../src/mcp/changes/listen-streams.ts'
+import { collectGarbage } from '../../helper/memory.ts'
 import { until } from '../../helper/skills.ts'
-
-setFlagsFromString('--expose-gc')
-const collectGarbage = runInNewContext('gc') as () => void
 
 const respond = () => new ServerResponse(new IncomingMessage(new Socket()))
 
