@@ -3,7 +3,6 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import { idleSettings } from '../../src/config/idle-settings.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/settings.ts'
 import { listen } from '../../src/listen.ts'
@@ -15,8 +14,14 @@ import { openRaw, request } from '../helper/raw-http.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n' } }
 
-t.test('K71: METRICS_PORT has the metrics on a port of its own, and the service has none', async (t) => {
-  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { METRICS_PORT: '0' } })
+/** Opens what the limit allows at each signal. */
+const TAKE_ALL_DESCRIPTORS = `data:text/javascript,${encodeURIComponent(`
+  import { openSync, writeSync } from 'node:fs'
+  process.on('SIGUSR2', () => { try { for (;;) openSync('/dev/null') } catch { writeSync(1, '{"msg":"all taken"}\\n') } })
+`)}`
+
+t.test('K71: METRICS_PORT has the metrics on a port of its own, and the service has none; while no descriptor is free they lack what needs one, and that ends nothing', async (t) => {
+  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { METRICS_PORT: '0' }, ulimit: '-n 100', nodeOptions: ['--import', TAKE_ALL_DESCRIPTORS] })
   const { url } = service.log().find(({ msg }) => msg === 'metrics for Prometheus') ?? {}
   t.match(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/)
   await (await fetch(`${service.url}/skills/demo`)).text()
@@ -28,18 +33,7 @@ t.test('K71: METRICS_PORT has the metrics on a port of its own, and the service 
   t.equal((await fetch(String(url).replace('/metrics', '/'))).status, 404)
   t.equal((await fetch(String(url), { method: 'POST' })).status, 405)
   t.equal((await fetch(`${service.url}/metrics`)).status, 404)
-  t.match(await service.stop(), { code: 0, stderr: '' })
-})
 
-/** Opens what the limit allows at each signal. */
-const TAKE_ALL_DESCRIPTORS = `data:text/javascript,${encodeURIComponent(`
-  import { openSync, writeSync } from 'node:fs'
-  process.on('SIGUSR2', () => { try { for (;;) openSync('/dev/null') } catch { writeSync(1, '{"msg":"all taken"}\\n') } })
-`)}`
-
-t.test('K71: a scrape while no descriptor is free has no sample of what needs one, and ends nothing', async (t) => {
-  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { METRICS_PORT: '0' }, ulimit: '-n 100', nodeOptions: ['--import', TAKE_ALL_DESCRIPTORS] })
-  const { url } = service.log().find(({ msg }) => msg === 'metrics for Prometheus') ?? {}
   const connection = await openRaw(String(url))
   t.match(await connection.send(request('GET', '/metrics')).response(), { status: 200, text: /^process_resident_memory_bytes \d+$/m })
   service.signal('SIGUSR2')
@@ -66,22 +60,14 @@ t.test('a port for metrics that is in use stops the start with a line that names
   await t.rejects(listen(app, configOf({ PORT: String(port), METRICS_PORT: String(port) }), 'PORT or --port'), { message: `METRICS_PORT is ${port}, the service's own port: PORT or --port, or METRICS_PORT, chooses another` })
 })
 
-t.test('settings without effect have a warning each', async (t) => {
-  const folder = t.testdir({ skills: FILES, 'access.yaml': 'anonymous: []\nrules: []\n' })
-  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_REQUIRED: 'true', AUDIT_SALT: 'x'.repeat(16), METRICS_READS: 'true' } })
-  const { stdout } = await service.stop()
-  t.strictSame([...stdout.matchAll(/"problem":"(\w+) has no effect without (\w+)"/g)].map(([, name, other]) => [name, other]), [['AUDIT_REQUIRED', 'AUDIT_LOG'], ['AUDIT_SALT', 'AUDIT_LOG'], ['METRICS_READS', 'METRICS_PORT']])
-  const restricted = configOf({ ACCESS_FILE: join(folder, 'access.yaml'), CACHE_SECONDS: '60' })
-  t.strictSame(idleSettings(restricted), ['CACHE_SECONDS has no effect with an access file'])
-})
-
-t.test('K70: the log is for people with LOG_FORMAT=pretty, one line a request', async (t) => {
-  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { LOG_FORMAT: 'pretty' } })
+t.test('K70: the log is for people with LOG_FORMAT=pretty, one line a request, and one for each setting without effect', async (t) => {
+  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { LOG_FORMAT: 'pretty', AUDIT_REQUIRED: 'true', AUDIT_SALT: 'x'.repeat(16), METRICS_READS: 'true' } })
   await (await fetch(`${service.url}/skills/demo`)).text()
   await (await fetch(`${service.url}/skills/none`)).text()
   const { stdout, code } = await service.stop()
   t.equal(code, 0)
   t.match(stdout, /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: serving a skills folder\n/m)
+  t.strictSame(Array.from(stdout.matchAll(/ WARN: .*\n {4}problem: "(\w+) has no effect without (\w+)"/g), ([, name, other]) => [name, other]), [['AUDIT_REQUIRED', 'AUDIT_LOG'], ['AUDIT_SALT', 'AUDIT_LOG'], ['METRICS_READS', 'METRICS_PORT']])
   t.match(stdout, /INFO: GET \/skills\/demo 200 [\d.]+ ms 127\.0\.0\.1\n/)
   t.match(stdout, /INFO: GET \/skills\/none 404 [\d.]+ ms 127\.0\.0\.1\n {4}code: "skill_not_found"\n/)
   t.notOk(stdout.includes('\u001b'), 'no colours in a pipe')
