@@ -195,7 +195,7 @@ t.test('K93: a folder with something else in it, or in the skills, is refused wi
     t.match(stderr, reason)
     t.equal(stderr.split('\n').length, 2, stderr)
   }
-  t.match(await runProcess(t, { args: ['export'] }), { code: 1, stderr: /export OUT/ })
+  t.match(await runHere(['export']), { code: 1, stderr: /export OUT/ })
   renameSync(root, join(base, 'away'))
   t.match(await exportTo(join(base, 'out'), root), { code: 1, stderr: /not found/ })
   t.notOk(existsSync(join(base, 'out')))
