@@ -179,7 +179,7 @@ function mainFileFindings (names: readonly string[], used: string | undefined, r
 
 function renamedFinding (name: string, address: string): Finding {
   return finding('name_prefixed', `name '${name}' lacks the prefix of its source: the skill is served as '${address}'`,
-    `Change name to '${address}' in the source, and rename the folder, if clients that compare the two matter`, 'name')
+    `If clients that compare the two matter, call the skill and its folder '${address}' in the source, and drop the prefix`, 'name')
 }
 
 const MISSING: Finding = finding('main_file_missing', 'SKILL.md is missing', 'Add a SKILL.md file with YAML frontmatter that has a name and a description')

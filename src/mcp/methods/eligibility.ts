@@ -27,7 +27,7 @@ const NOT_LISTED = 'MCP does not list the skill'
  * @param mainFile its content
  */
 export async function checkEligibility (skill: CatalogSkill, manifest: FileList, mainFile: FileContent): Promise<Eligibility> {
-  const { frontmatter, findings } = skill.valid ? await readOnce(skill.name, mainFile) : reportInvalid(skill)
+  const { frontmatter, findings } = skill.valid ? await readOnce(skill, mainFile) : reportInvalid(skill)
   const reasons = [...findings, ...checkFiles(manifest)]
   return { frontmatter: reasons.length === 0 ? frontmatter : undefined, findings: [...reasons, ...adviseOnSize(manifest)] }
 }
@@ -36,24 +36,25 @@ export async function checkEligibility (skill: CatalogSkill, manifest: FileList,
 const readings = new WeakMap<FileContent, { readonly name: string, readonly eligibility: Promise<Eligibility> }>()
 
 /** The SDK hashes the documents that it reads: asked anew each time, it is half of the CPU of a page of `GET /catalog`. */
-function readOnce (name: string, mainFile: FileContent): Promise<Eligibility> {
+function readOnce (skill: CatalogSkill, mainFile: FileContent): Promise<Eligibility> {
   const reading = readings.get(mainFile)
-  if (reading?.name === name) return reading.eligibility
-  const eligibility = readAsClient(name, mainFile)
-  readings.set(mainFile, { name, eligibility })
+  if (reading?.name === skill.name) return reading.eligibility
+  const eligibility = readAsClient(skill, mainFile)
+  readings.set(mainFile, { name: skill.name, eligibility })
   return eligibility
 }
 
 /** The body says nothing to the SDK, which would decode and hash it. */
-async function readAsClient (name: string, { bytes }: FileContent): Promise<Eligibility> {
+async function readAsClient ({ name, findings }: CatalogSkill, { bytes }: FileContent): Promise<Eligibility> {
   try {
     const { frontmatter } = await skillEntry(name, { 'SKILL.md': bytes.subarray(0, locateFrontmatter(bytes).bodyStart) })
     return { frontmatter, findings: [] }
   } catch (error) {
     const reason = error instanceof SkillCatalogError ? error.problems.map(({ message }) => message).join('; ') : 'its SKILL.md cannot be read'
     const line = Number(LINE_OF_PROBLEM.exec(reason)?.[1] ?? 1)
+    const prefixed = findings.find(({ code }) => code === 'name_prefixed')
     return refused(finding('mcp_refused', `${NOT_LISTED}: ${printable(reason).slice(0, MAX_LOG_LINE_CHARACTERS)}`,
-      'Write the frontmatter as the Agent Skills format has it: values of metadata as text, special text in double quotes on one line', undefined, { line, column: 1 }))
+      prefixed?.fix ?? 'Write the frontmatter as the Agent Skills format has it: values of metadata as text, special text in double quotes on one line', undefined, { line, column: 1 }))
   }
 }
 

@@ -2,6 +2,7 @@ import { skillEntry } from '@modelcontextprotocol/server/ext/skills'
 import fc from 'fast-check'
 import t from 'tap'
 import { FileContent } from '../../../src/core/files/file-content.ts'
+import { finding } from '../../../src/core/format/findings.ts'
 import { parseSkillBytes } from '../../../src/core/format/main-file.ts'
 import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../../src/core/ground/limits.ts'
 import type { CatalogSkill, Manifest, ManifestFile } from '../../../src/core/ground/skill.ts'
@@ -11,7 +12,7 @@ function file (path: string, bytes = 1): ManifestFile {
   return { path, size_bytes: bytes, media_type: 'text/plain', digest: `sha256:${'0'.repeat(64)}` }
 }
 
-async function check (text: string, files: readonly ManifestFile[] = [file('SKILL.md')]): Promise<Eligibility> {
+async function check (text: string, files: readonly ManifestFile[] = [file('SKILL.md')], given: Partial<CatalogSkill> = {}): Promise<Eligibility> {
   const bytes = Buffer.from(text)
   const { frontmatter, summary, findings } = parseSkillBytes(bytes, 'demo')
   const manifest: Manifest = { skill_name: 'demo', revision: 'sha256:', files }
@@ -20,7 +21,8 @@ async function check (text: string, files: readonly ManifestFile[] = [file('SKIL
     metadata: { ...summary, type: 'project', skillPath: '/skills/demo', path: '/skills/demo/SKILL.md' },
     frontmatter,
     findings,
-    valid: findings.every(({ severity }) => severity !== 'error')
+    valid: findings.every(({ severity }) => severity !== 'error'),
+    ...given
   }
   return await checkEligibility(skill, manifest, new FileContent(bytes))
 }
@@ -76,6 +78,12 @@ t.test('each reason has its code, a sentence and what mends it', async (t) => {
       t.match(fix, /^[A-Z].*[^.]$/s)
     }
   }
+})
+
+t.test('a skill whose name lacks the prefix of its source is mended by its name', async (t) => {
+  const { findings } = await check(withLines(), undefined, { name: 'ops-demo', findings: [finding('name_prefixed', "name 'demo' lacks the prefix", "Change name to 'ops-demo'")] })
+  t.match(findings, [{ code: 'mcp_refused', message: /"ops-demo"/, fix: "Change name to 'ops-demo'" }])
+  t.equal(findings.length, 1)
 })
 
 t.test('files decide too', async (t) => {
