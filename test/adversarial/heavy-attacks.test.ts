@@ -45,11 +45,9 @@ t.test('K9: a file of terabytes in one skill holds up nobody', async (t) => {
   t.ok(memoryAfter < 300 * MEBIBYTE, `${Math.round(memoryAfter / MEBIBYTE)} MiB`)
 })
 
-for (const size of [{ files: 2_000 }, { skills: 500 }]) {
-  t.test(`a tree of ${Object.entries(size).join().replace(',', ' ')} is served without a stall`, async (t) => {
-    const { longestTurn, memoryAfter, took } = await attackBySize(t, size)
-    t.comment(took)
-    t.ok(longestTurn < STALL_MS, `${longestTurn} ms`)
-    t.ok(memoryAfter < 300 * MEBIBYTE, `${Math.round(memoryAfter / MEBIBYTE)} MiB`)
-  })
-}
+t.test('a skill of 2,000 files among 500 skills is served without a stall', async (t) => {
+  const { longestTurn, memoryAfter, took } = await attackBySize(t, { files: 2_000, skills: 500 })
+  t.comment(took)
+  t.ok(longestTurn < STALL_MS, `${longestTurn} ms`)
+  t.ok(memoryAfter < 300 * MEBIBYTE, `${Math.round(memoryAfter / MEBIBYTE)} MiB`)
+})

@@ -181,15 +181,17 @@ export async function attackByBatch (t: ProcessOwner, clients: number, fillings 
   })
 }
 
-/** A skill with this many files, or this many skills with one. */
-export async function attackBySize (t: ProcessOwner, size: { readonly files: number } | { readonly skills: number }): Promise<LoadFigures> {
-  const doors = 'files' in size
-    ? ['/skills/large/files', '/skills/large/files', '/skills/large/files/0/0.md', '/skills', '/catalog/large', '/skills/large/archive.zip', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json']
-    : ['/skills', '/catalog?limit=500', '/agent/prompt', '/catalog?q=what', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json', '/readyz']
+/** Doors that list skills, and those of a skill with many files. */
+const DOORS_OF_SKILLS = ['/skills', '/catalog?limit=500', '/agent/prompt', '/catalog?q=what', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json', '/readyz']
+const DOORS_OF_FILES = ['/skills/large/files', '/skills/large/files', '/skills/large/files/0/0.md', '/catalog/large', '/skills/large/archive.zip']
+
+/** So many skills, and one with so many files. */
+export async function attackBySize (t: ProcessOwner, { files = 0, skills = 0 }: { readonly files?: number, readonly skills?: number }): Promise<LoadFigures> {
+  const doors = [...files > 0 ? DOORS_OF_FILES : [], ...DOORS_OF_SKILLS]
   const target = await startAttackTarget(t, {
     prepare: (root) => {
-      if ('files' in size) writeFiles(join(root, 'large'), size.files)
-      else for (let index = 0; index < size.skills; index++) writeSkill(join(root, `skill-${index}`))
+      if (files > 0) writeFiles(join(root, 'large'), files)
+      for (let index = 0; index < skills; index++) writeSkill(join(root, `skill-${index}`))
     }
   })
   return await measure(target, async (took) => {
@@ -198,7 +200,7 @@ export async function attackBySize (t: ProcessOwner, size: { readonly files: num
       const { status, text } = await rawRequest(target.url, request('GET', door), { timeoutMs: 300_000 })
       took[doors.indexOf(door) === index ? door : `${door} again`] = performance.now() - begun
       if (status !== 200 && !(status === 413 && text.includes('"archive_too_large"'))) throw new Error(`${door}: ${status} ${text.slice(0, 500)}`)
-      if (door === '/skills/large/files' && (JSON.parse(text) as { files: object[] }).files.length !== ('files' in size ? size.files + 1 : 0)) throw new Error('files are missing')
+      if (door === '/skills/large/files' && (JSON.parse(text) as { files: object[] }).files.length !== files + 1) throw new Error('files are missing')
     }
   })
 }
