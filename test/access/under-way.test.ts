@@ -6,7 +6,7 @@ import { protect } from '../../src/limits/protect.ts'
 import { openEvents } from '../helper/event-stream.ts'
 import { bearer, buildGuarded, type GuardedService, newSecret } from '../helper/guarded.ts'
 import { AUDIENCE, startIssuer } from '../helper/issuer.ts'
-import { modernRequest } from '../helper/mcp.ts'
+import { listenRequest, modernRequest } from '../helper/mcp.ts'
 import { openRaw, type RawConnection, request } from '../helper/raw-http.ts'
 import { skill, until } from '../helper/skills.ts'
 
@@ -36,7 +36,7 @@ function listSkills (token: string) {
 }
 
 function listen (token: string) {
-  const { headers, body } = modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } }, { authorization: `Bearer ${token}` })
+  const { headers, body } = listenRequest({ authorization: `Bearer ${token}` })
   return { path: '/mcp', headers: headers as Record<string, string>, body: String(body) }
 }
 

@@ -38,3 +38,8 @@ export function modernRequest ({ method, params = {}, id = 1 }: Message, headers
     body: JSON.stringify({ jsonrpc: '2.0', id, method, params: { _meta: META, ...params } })
   }
 }
+
+/** The message that opens a stream of changes of the list of resources. */
+export function listenRequest (headers: Readonly<Record<string, string>> = {}): RequestInit {
+  return modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } }, headers)
+}

@@ -7,7 +7,7 @@ import { Limits } from '../../src/limits/limits.ts'
 import { protect } from '../../src/limits/protect.ts'
 import type { Principal } from '../../src/http/callers.ts'
 import { buildService, type Service } from '../helper/build.ts'
-import { modernRequest } from '../helper/mcp.ts'
+import { listenRequest, modernRequest } from '../helper/mcp.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n', 'large.bin': Buffer.alloc(5 * 1_048_576), 'large.txt': 'a'.repeat(5 * 1_048_576) } }
 
@@ -309,7 +309,7 @@ t.test('K67: a caller has at most sixteen streams of events through all doors, a
     if (response.status === 200) await response.body?.getReader().read()
     return response
   }
-  const listen = async () => await open({}, '/mcp', modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } }))
+  const listen = async () => await open({}, '/mcp', listenRequest())
   for (let i = 0; i < 5; i++) t.equal((await open({ accept: 'text/event-stream' })).status, 200)
   // What fetch and curl send by themselves.
   for (let i = 0; i < 3; i++) t.equal((await open({ accept: '*/*' })).status, 200)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { buildService } from '../helper/build.ts'
-import { modernRequest } from '../helper/mcp.ts'
+import { listenRequest, modernRequest } from '../helper/mcp.ts'
 import { jsonRequest, openRaw } from '../helper/raw-http.ts'
 import { until } from '../helper/skills.ts'
 import { startStopwatch } from '../helper/timing.ts'
@@ -197,7 +197,7 @@ t.test('Origin', async (t) => {
   })
 })
 
-const LISTEN = modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } })
+const LISTEN = listenRequest()
 
 async function listen (url: string, signal?: AbortSignal): Promise<ReadableStreamDefaultReader<Uint8Array>> {
   const { body } = await fetch(`${url}/mcp`, { ...LISTEN, ...signal && { signal } })

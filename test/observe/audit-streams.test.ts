@@ -3,12 +3,12 @@ import { get, type IncomingMessage } from 'node:http'
 import t from 'tap'
 import { observeReads } from '../../src/observe/metrics/skill-reads.ts'
 import { buildAudited } from '../helper/audited.ts'
-import { modernRequest } from '../helper/mcp.ts'
+import { listenRequest } from '../helper/mcp.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 import { until } from '../helper/skills.ts'
 
 const STREAM = { accept: 'text/event-stream' }
-const LISTEN = modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } })
+const LISTEN = listenRequest()
 
 for (const [name, path, init, door] of [
   ['GET /events', '/events', { headers: STREAM }, 'rest'],

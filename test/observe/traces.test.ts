@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { createSecret } from '../../src/access/secret.ts'
 import { newSecret } from '../helper/guarded.ts'
-import { modernRequest } from '../helper/mcp.ts'
+import { listenRequest, modernRequest } from '../helper/mcp.ts'
 import { installSdk } from '../helper/otel.ts'
 import { startProcess } from '../helper/process.ts'
 import { saveAtomically, skillText, until } from '../helper/skills.ts'
@@ -106,7 +106,7 @@ t.test('K72: an event stream is a span until its head is out', async (t) => {
   const answers = await Promise.all([
     fetch(`${service.url}/events`, { signal }),
     fetch(`${service.url}/mcp`, { signal, headers: { accept } }),
-    fetch(`${service.url}/mcp`, { signal, ...modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } }) })
+    fetch(`${service.url}/mcp`, { signal, ...listenRequest() })
   ])
   for (const { status, headers } of answers) t.match({ status, type: headers.get('content-type') }, { status: 200, type: accept })
   const names = ['GET /events', 'GET /mcp', 'POST /mcp']

@@ -4,7 +4,7 @@ import fp from 'fastify-plugin'
 import t from 'tap'
 import { buildService } from '../../helper/build.ts'
 import { bearer, buildGuarded, newSecret } from '../../helper/guarded.ts'
-import { modernRequest } from '../../helper/mcp.ts'
+import { listenRequest } from '../../helper/mcp.ts'
 import { collectGarbage } from '../../helper/memory.ts'
 import { jsonRequest, openRaw, request } from '../../helper/raw-http.ts'
 import { skill, until } from '../../helper/skills.ts'
@@ -67,7 +67,7 @@ t.test('an answer that lasts keeps nothing of the body that asked for it: a stre
   })
   const large = 'a line of a large file\n'.repeat(400_000)
   const { url } = await buildService(t, { files: { demo: { ...skill('demo'), 'large.txt': large } }, options: { plug: () => [plugin, counting] } })
-  const { headers, body } = modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true } } })
+  const { headers, body } = listenRequest()
   const lines = Object.entries(headers as Readonly<Record<string, string>>).map(([name, value]) => `${name}: ${value}`)
   for (const sent of [
     request('POST', '/mcp', { headers: lines, body: String(body) }),
