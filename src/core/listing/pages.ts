@@ -1,6 +1,6 @@
 import { createSlicer } from '../ground/async.ts'
 import { MAX_FILTERED_READS, MAX_PAGE_CHARACTERS } from '../ground/limits.ts'
-import { addressOf } from '../ground/skill.ts'
+import { addressOf, type SkillMetadata } from '../ground/skill.ts'
 import type { SkillSource } from '../skill-source.ts'
 import { compareCodePoints } from '../ground/text.ts'
 import { formatCursor, type PagePosition, parseCursor } from './cursor.ts'
@@ -93,8 +93,17 @@ async function findCandidates (
 ): Promise<Candidates & { readonly isComplete: boolean }> {
   const found = words === '' ? { names: await skills.list(), isComplete: true } : await skills.search(words)
   if (valid === undefined) return found
-  const validNames = new Set((await skills.available()).map(addressOf))
+  const validNames = validNamesOf(await skills.available())
   return { ...select(found, (name) => validNames.has(name) === valid), isComplete: found.isComplete }
+}
+
+/** Keyed by the list: it is the same array while no skill changes, and a set of 10,000 names for each page would be 0.4 MB of garbage. */
+const knownNames = new WeakMap<readonly SkillMetadata[], ReadonlySet<string>>()
+
+function validNamesOf (available: readonly SkillMetadata[]): ReadonlySet<string> {
+  let names = knownNames.get(available)
+  if (names === undefined) knownNames.set(available, names = new Set(available.map(addressOf)))
+  return names
 }
 
 function select ({ names, scores }: Candidates, accepts: (name: string) => boolean): Candidates {

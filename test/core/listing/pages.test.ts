@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import type { CatalogEntry } from '../../../src/core/listing/entry.ts'
 import { type CatalogPage, type CatalogQuestion, readCatalogPage } from '../../../src/core/listing/pages.ts'
 import { MAX_PAGE_CHARACTERS } from '../../../src/core/ground/limits.ts'
+import type { SkillMetadata } from '../../../src/core/ground/skill.ts'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
 import { ownFindings, skills, skillText, startManager, until } from '../../helper/skills.ts'
 
@@ -62,6 +63,17 @@ t.test('K46: a search in pages, with scores', async (t) => {
   const scores = page?.entries.map((text) => (JSON.parse(text) as { score: number }).score) ?? []
   t.ok(scores.every((score, index) => score > 0 && score <= (scores[index - 1] ?? score)))
   t.notMatch(page?.entries.join(), /about pdf/, 'nothing of a body')
+})
+
+t.test('pages of valid skills read the names of all skills once while none changes', async (t) => {
+  const manager = await startManager(t, [t.testdir(skills('a', 'b', 'c'))])
+  const [first, ...others] = await manager.available()
+  let reads = 0
+  const counted = { ...first, get address () { reads++; return 'a' } } as SkillMetadata
+  const list = [counted, ...others]
+  manager.available = async () => list
+  for (let i = 0; i < 3; i++) t.same(namesOf(await pagesOf(manager)({ limit: 2, valid: true })), ['a', 'b'])
+  t.equal(reads, 1)
 })
 
 t.test('K46: valid ones only, or the others', async (t) => {
