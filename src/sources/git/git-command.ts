@@ -79,30 +79,12 @@ export interface GitOptions extends GitSurroundings {
  * @returns what it printed, unless `onOutput` takes it
  * @throws SourceError
  */
-export async function runGit ({ args, signal, protocol = '', config = [], sshCommand, secrets = [], home, env, onOutput, input }: GitOptions): Promise<Buffer> {
+export async function runGit (options: GitOptions): Promise<Buffer> {
+  const { args, signal, protocol = '', secrets = [], onOutput, input } = options
   signal.throwIfAborted()
   // Node cannot set limits: the shell runs this fixed text only. A machine may have a lower limit of memory, which then stays.
   const child = spawn('/bin/sh', ['-c', 'ulimit -f "$0" || exit; ulimit -d "$1" 2>/dev/null; shift; exec git "$@"', String(MAX_FILE_BLOCKS), String(MAX_MEMORY_KIB), ...args], {
-    env: {
-      PATH: env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
-      HOME: home,
-      LC_ALL: 'C',
-      GIT_CONFIG_NOSYSTEM: '1',
-      GIT_CONFIG_GLOBAL: '/dev/null',
-      GIT_TERMINAL_PROMPT: '0',
-      GIT_ASKPASS: 'false',
-      SSH_ASKPASS: 'false',
-      GIT_ALLOW_PROTOCOL: protocol,
-      GIT_LFS_SKIP_SMUDGE: '1',
-      GIT_OPTIONAL_LOCKS: '0',
-      GIT_SSH_VARIANT: 'ssh',
-      // Headers of requests and answers, without those of credentials.
-      GIT_TRACE_CURL: String(TRACE),
-      GIT_TRACE_CURL_NO_DATA: '1',
-      ...sshCommand !== undefined && { GIT_SSH_COMMAND: sshCommand },
-      ...passedOn({ home, env }),
-      ...configVariables([...CONFIG, ...config])
-    },
+    env: environmentOf(options),
     stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
     // A group of its own: git starts helpers, which would outlive it.
     detached: true
@@ -161,6 +143,30 @@ function keepEnd (output: Readable): () => string {
   let end = ''
   output.setEncoding('utf8').on('data', (text: string) => { end = (end + text).slice(-MAX_ERROR_CHARACTERS) })
   return () => end
+}
+
+/** With it, git reads no settings of the machine or of its user, and asks nobody for credentials. */
+function environmentOf ({ protocol = '', config = [], sshCommand, home, env }: GitOptions): Record<string, string> {
+  return {
+    PATH: env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
+    HOME: home,
+    LC_ALL: 'C',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_ASKPASS: 'false',
+    SSH_ASKPASS: 'false',
+    GIT_ALLOW_PROTOCOL: protocol,
+    GIT_LFS_SKIP_SMUDGE: '1',
+    GIT_OPTIONAL_LOCKS: '0',
+    GIT_SSH_VARIANT: 'ssh',
+    // Headers of requests and answers, without those of credentials.
+    GIT_TRACE_CURL: String(TRACE),
+    GIT_TRACE_CURL_NO_DATA: '1',
+    ...sshCommand !== undefined && { GIT_SSH_COMMAND: sshCommand },
+    ...passedOn({ home, env }),
+    ...configVariables([...CONFIG, ...config])
+  }
 }
 
 /** Proxies, agents for keys and private certificate authorities belong to the machine, not to a user of git. */
