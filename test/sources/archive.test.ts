@@ -275,7 +275,7 @@ t.test('K85: a host that says that nothing has changed, when nothing was asked f
 
 t.test('K85: a port at which nothing listens is named as the reason', async (t) => {
   const { status } = await openSources(t, [sourceAt('http://127.0.0.1:1/a.zip')])
-  t.match(status(), { state: 'failed', error: { code: 'unreachable', message: /is its port right/ } })
+  t.match(status(), { state: 'failed', error: { code: 'unreachable', message: /check its port/ } })
 })
 
 t.test('K85: a host that answers in another protocol has delivered nothing, and is asked again', async (t) => {
@@ -294,7 +294,7 @@ t.test('K85: a host that does not speak the protocol of the address is told as t
   await once(ssh, 'listening')
   const { port } = ssh.address() as AddressInfo
   const { sources } = await openSources(t, ['http', 'https'].map((scheme) => sourceAt(`${scheme}://127.0.0.1:${port}/${scheme}.zip`)))
-  t.strictSame(sources.status.map(({ error }) => error), ['HTTP', 'TLS'].map((protocol) => ({ code: 'bad_answer', message: `the host answers in something else than ${protocol}: is its port right?` })))
+  t.strictSame(sources.status.map(({ error }) => error), ['HTTP', 'TLS'].map((protocol) => ({ code: 'bad_answer', message: `the host answers in something else than ${protocol}: check its port` })))
 })
 
 t.test('K85: a host that refuses, as some do with too many requests, is left alone for as long as it asks', async (t) => {

@@ -214,8 +214,8 @@ t.test('K85: a name that is not known and a host that takes no connection are to
   for (const [message, stderr] of [
     [/name of the host/, 'fatal: unable to access \'https://git.exmaple/team.git/\': Could not resolve host: git.exmaple\n'],
     [/name of the host/, 'ssh: Could not resolve hostname git.exmaple: Name or service not known\nfatal: Could not read from remote repository.\n'],
-    [/is its port right/, 'fatal: unable to access \'https://127.0.0.1:9/team.git/\': Failed to connect to 127.0.0.1 port 9 after 1 ms: Couldn\'t connect to server\n'],
-    [/is its port right/, 'ssh: connect to host git.example port 9: Connection refused\nfatal: Could not read from remote repository.\n'],
+    [/check its port/, 'fatal: unable to access \'https://127.0.0.1:9/team.git/\': Failed to connect to 127.0.0.1 port 9 after 1 ms: Couldn\'t connect to server\n'],
+    [/check its port/, 'ssh: connect to host git.example port 9: Connection refused\nfatal: Could not read from remote repository.\n'],
     [/breaks off/, 'ssh: connect to host git.example port 22: Connection timed out\nfatal: Could not read from remote repository.\n']
   ] as const) t.match(gitError(stderr, 128), { code: 'unreachable', message }, stderr)
   t.end()

@@ -16,8 +16,8 @@ const MAX_TEXT_BYTES = 16 * 1_048_576
 /** How long a server may be silent, in milliseconds. */
 const SILENCE_MS = 30_000
 
-export const UNKNOWN_HOST = 'the name of the host cannot be resolved: is it written right?'
-export const NO_CONNECTION = 'the host takes no connection: is its port right, and does it run?'
+export const UNKNOWN_HOST = 'the name of the host cannot be resolved: check how it is written'
+export const NO_CONNECTION = 'the host takes no connection: check its port, and whether it runs'
 
 const UNREACHABLE: Readonly<Record<string, string>> = { ENOTFOUND: UNKNOWN_HOST, EAI_AGAIN: UNKNOWN_HOST, ECONNREFUSED: NO_CONNECTION }
 
@@ -98,7 +98,7 @@ async function request (url: URL, { mayBeInside, ...options }: RequestOptions): 
     if (error instanceof SourceError) throw error
     const code = errorCode(error)
     if (/CERT|SSL|TLS|SELF_SIGNED|UNABLE_TO/.test(code)) throw new SourceError('tls', 'the certificate of the host is not accepted', { details: code })
-    if (/^HPE_|^EPROTO$/.test(code)) throw new SourceError('bad_answer', `the host answers in something else than ${url.protocol === 'https:' ? 'TLS' : 'HTTP'}: is its port right?`, { details: code })
+    if (/^HPE_|^EPROTO$/.test(code)) throw new SourceError('bad_answer', `the host answers in something else than ${url.protocol === 'https:' ? 'TLS' : 'HTTP'}: check its port`, { details: code })
     throw new SourceError('unreachable', UNREACHABLE[code] ?? 'the host cannot be reached, or breaks off', { details: code })
   }
 }
