@@ -10,7 +10,7 @@ const HTML_MEDIA_TYPE = 'text/html; charset=utf-8'
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 /** In the place of a sentence with a path of the server. */
-const NO_FOLDER = 'No folder of skills is there. The log of the service has its path, and the service recovers by itself when it appears'
+const NO_FOLDER = 'No folder of skills is there, or its source is not fetched yet. The log of the service says which, and the service recovers by itself'
 
 const HEADERS = {
   'content-type': HTML_MEDIA_TYPE,

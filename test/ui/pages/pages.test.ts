@@ -209,7 +209,7 @@ t.test('K77: a page holds the name of its state, by which its script asks whethe
 t.test('K74: an error is a page for browsers and a problem for programs', async (t) => {
   const { url, folder } = await buildService(t, { files: null })
   const none = await open(url)
-  t.match(none, { status: 503, text: /<h1>Skills folder not found[^]*No folder of skills is there/ })
+  t.match(none, { status: 503, text: /<h1>Skills folder not found[^]*No folder of skills is there, or its source is not fetched yet/ })
   t.notMatch(none.text, folder, 'no path of the server')
   t.equal(none.headers.get('retry-after'), '5')
   t.equal(none.headers.get('cache-control'), 'no-store')
