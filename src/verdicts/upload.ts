@@ -13,7 +13,7 @@ import { lazyCode } from '../core/files/load-code.ts'
 import { fileKind, type FileKind, HEAD_BYTES } from '../core/files/file-kind.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
 import { forEachInSlices } from '../core/ground/async.ts'
-import { MAX_IGNORE_FILE_BYTES, MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES } from '../core/ground/limits.ts'
+import { MAX_IGNORE_FILE_BYTES, MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES, MAX_UNPACKED_RATIO, UNPACKED_RATIO_FROM_BYTES } from '../core/ground/limits.ts'
 import { isSafeName } from '../core/ground/skill-name.ts'
 import { compareCodePoints } from '../core/ground/text.ts'
 import { type FindingSource, subjectOf } from './entry.ts'
@@ -24,10 +24,8 @@ export class ArchiveError extends Error {
   override readonly name = 'ArchiveError'
 }
 
-/** What an archive may say that it unpacks to, in bytes, and how many times its own size, from RATIO_FROM_BYTES on. */
+/** What an archive may say that it unpacks to, in bytes. */
 const MAX_UNPACKED_BYTES = 256 * 1_048_576
-const MAX_RATIO = 200
-const RATIO_FROM_BYTES = 10 * 1_048_576
 
 /** Beginning of every ZIP with files, and of an empty one. */
 const ZIP_MARKS = ['PK\u0003\u0004', 'PK\u0005\u0006']
@@ -154,8 +152,8 @@ async function listEntries (zip: ZipFile, packedBytes: number): Promise<readonly
       for (let end = fileName.lastIndexOf('/'); end > 0 && !folders.has(fileName.slice(0, end)); end = fileName.lastIndexOf('/', end - 1)) folders.add(fileName.slice(0, end))
       if (names.size + folders.size > MAX_SKILL_ENTRIES) throw new ArchiveError(TOO_MANY)
       bytes += entry.uncompressedSize
-      if (bytes > MAX_UNPACKED_BYTES || (bytes > RATIO_FROM_BYTES && bytes > packedBytes * MAX_RATIO)) {
-        throw new ArchiveError('The archive unpacks to more than is read: 256 MiB, or 200 times its own size')
+      if (bytes > MAX_UNPACKED_BYTES || (bytes > UNPACKED_RATIO_FROM_BYTES && bytes > packedBytes * MAX_UNPACKED_RATIO)) {
+        throw new ArchiveError(`The archive unpacks to more than is read: 256 MiB, or ${MAX_UNPACKED_RATIO} times its own size`)
       }
       if (isFile(entry) && !isHidden(fileName, false)) entries.push(entry)
     }

@@ -198,3 +198,7 @@ export const MAX_IGNORE_PATH_SEGMENTS = 32
  * has sent. By that, 300 clients with hundreds of pipelined calls ended a heap of 256 MB, although most of them were closed.
  */
 export const MAX_LARGE_READS = 64
+
+/** From so many unpacked bytes on, an archive that has more than this many times its packed size is taken for an attack. */
+export const UNPACKED_RATIO_FROM_BYTES = 10 * 1_048_576
+export const MAX_UNPACKED_RATIO = 200

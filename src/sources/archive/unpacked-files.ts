@@ -5,15 +5,13 @@ import { join } from 'node:path'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { baseName, foldersAbove } from '../../core/layout/walk-tree.ts'
+import { MAX_UNPACKED_RATIO, UNPACKED_RATIO_FROM_BYTES } from '../../core/ground/limits.ts'
 import { withoutEndSlashes } from '../../core/ground/text.ts'
 import { MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_PATH_BYTES, MAX_PUBLISHED_BYTES } from '../publish/limits.ts'
 import { SourceError } from '../source-error.ts'
 import { quotePath, type SourceEntry, type SourceFiles } from '../publish/source-tree.ts'
 
 const MAX_ENTRIES = 50_000
-/** Beyond this many bytes, at most so many times the packed ones. */
-const RATIO_FROM_BYTES = 10 * 1_048_576
-const MAX_RATIO = 200
 
 /**
  * Files that come out of archives, one by one, into a folder of ours. Each is stored under a number: no name of an archive is
@@ -66,7 +64,7 @@ export class UnpackedFiles {
         hash.update(chunk)
         const problem = size > MAX_FILE_BYTES
           ? `${quotePath(name)} is larger than ${MAX_FILE_BYTES} bytes`
-          : this.#bytes > MAX_PUBLISHED_BYTES || (this.#bytes > RATIO_FROM_BYTES && this.#bytes > this.#packedBytes * MAX_RATIO) ? 'it unpacks to too much' : undefined
+          : this.#bytes > MAX_PUBLISHED_BYTES || (this.#bytes > UNPACKED_RATIO_FROM_BYTES && this.#bytes > this.#packedBytes * MAX_UNPACKED_RATIO) ? 'it unpacks to too much' : undefined
         done(problem === undefined ? null : new SourceError('too_large', `the archive is refused: ${problem}`), chunk)
       }
     })
