@@ -75,9 +75,8 @@ export function catalogPages ({ load: busy, ...options }: PagesOptions & { reado
         if (!prefersPage(request)) return
         // It has entries, as the list of the API has.
         if (busy.level > 0) throw overloadError.busy()
-        const [path = '', query] = request.url.split('?', 2)
         // Relative links need the slash.
-        if (!path.endsWith('/')) await reply.redirect(`${basename(options.prefix)}/${query === undefined ? '' : `?${query}`}`, 308)
+        if (request.url.split('?', 1)[0]?.endsWith('/') === false) await redirect(`${basename(options.prefix)}/`, request, reply)
         else await show(request, reply, loadList)
       },
       errorHandler
@@ -94,11 +93,17 @@ export function catalogPages ({ load: busy, ...options }: PagesOptions & { reado
       const config = { reads: 'nothing' } as const
       // Open to all: the page that refuses a caller has a style too.
       app.get('/ui/assets/:name', { schema, config: { isOpen: true } }, async (request, reply) => (await pages.get()).asset(request, reply))
-      app.get('/ui', { schema, config }, async (_request, reply) => reply.redirect('./', 308))
-      app.get('/ui/', { schema, config }, async (_request, reply) => reply.redirect('../', 308))
+      app.get('/ui', { schema, config }, (request, reply) => redirect('./', request, reply))
+      app.get('/ui/', { schema, config }, (request, reply) => redirect('../', request, reply))
       app.get('/ui/*', { schema, config }, async (request, reply) => (await pages.get()).missing(request, reply))
     }
   }
+}
+
+/** To another address of the same page, with what was asked of it. */
+async function redirect (address: string, { url }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const query = url.indexOf('?')
+  return reply.redirect(query === -1 ? address : address + url.slice(query), 308)
 }
 
 /** Whether the list is one of matches. Its form sends an empty field too. */

@@ -229,6 +229,7 @@ t.test('K74: an error is a page for browsers and a problem for programs', async 
   t.equal((await open(`${url}/skills/%ff`)).headers.get('content-type'), 'application/problem+json')
   t.match(await open(`${url}/ui/status`), { status: 200, text: /not ready[^]*missing/ })
   t.equal((await open(`${url}/ui`)).headers.get('location'), './')
+  t.equal((await open(`${url}/ui?q=a?b`)).headers.get('location'), './?q=a?b', 'what was asked goes with it')
   t.equal((await open(`${url}/ui/`)).headers.get('location'), '../')
   t.equal((await open(`${url}/ui/status`, { method: 'POST' })).status, 405)
 })
@@ -253,6 +254,7 @@ t.test('K69: below a path prefix every link of every page leads below it', async
   const base = '/team/skills'
   const { url } = await buildService(t, { files: { 'a b': skill('a b', { docs: { 'x.md': 'x' } }) }, options: { basePath: base } })
   t.equal((await open(url + base)).headers.get('location'), 'skills/')
+  t.equal((await open(`${url}${base}?q=a?b`)).headers.get('location'), 'skills/?q=a?b')
   for (const path of ['/', '/?q=a', '/ui/skills/a%20b', '/ui/skills/a%20b/files/docs/x.md', '/ui/skills/a%20b/files/docs%2Fx.md', '/ui/status', '/ui/skills/none']) {
     const page = await open(url + base + path)
     for (const link of page.links.filter((href) => !href.startsWith('#'))) {
