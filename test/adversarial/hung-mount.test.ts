@@ -14,8 +14,11 @@ function createFolders (t: Test, files: Readonly<Record<string, unknown>>): stri
   return realpathSync(t.testdir({ dead: {}, live: {}, ...files }))
 }
 
+/** Ends before the file does: a service that waits for the disk is known by the request that it does not answer. */
+const DEADLINE_MS = 60_000
+
 async function ask ({ url }: ServiceProcess, path: string): Promise<{ status: number, body: unknown }> {
-  const response = await fetch(`${url}${path}`)
+  const response = await fetch(`${url}${path}`, { signal: AbortSignal.timeout(DEADLINE_MS) }).catch((cause: unknown) => { throw new Error(`no answer for ${path}`, { cause }) })
   const text = await response.text()
   return { status: response.status, body: response.headers.get('content-type')?.includes('json') === true ? JSON.parse(text) : text }
 }
