@@ -1,18 +1,14 @@
 /** The times and sizes that the service promises; what it takes on a quiet machine is measured by `npm run bench`. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { buildService } from '../helper/build.ts'
+import { collectGarbage } from '../helper/memory.ts'
 import { createManager, skill, skills, startManager } from '../helper/skills.ts'
 import { checkTime } from '../helper/timing.ts'
 
 const MEBIBYTE = 1_048_576
-
-setFlagsFromString('--expose-gc')
-const collectGarbage = runInNewContext('gc') as () => void
 
 /** Bytes of heap, and of buffers outside of it, that are in use. */
 function usedMemory (): number {

@@ -1,10 +1,9 @@
 import t from 'tap'
 import fc from 'fast-check'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
 import { parseSkillBytes, skillBody } from '../../../src/core/format/main-file.ts'
 import { codePoint } from '../../helper/code-point.ts'
+import { heapOfEach } from '../../helper/memory.ts'
 import { checkTime } from '../../helper/timing.ts'
 
 /** For 1 MiB, counted by the coverage too, which is four times the work: what is not linear takes minutes. */
@@ -151,16 +150,10 @@ t.test('K10: the largest file takes linear time, whatever it holds', async t => 
 })
 
 t.test('K32: what is kept of a document is its metadata, not its text', async t => {
-  setFlagsFromString('--expose-gc')
-  const collectGarbage: () => void = runInNewContext('gc')
   const body = 'x'.repeat(200_000)
   const read = () => parse(`---\nname: demo\ndescription: ${'A long description. '.repeat(10)}\n---\n${body}`)
   read()
-  collectGarbage()
-  const before = process.memoryUsage().heapUsed
-  const kept = Array.from({ length: 100 }, read)
-  collectGarbage()
-  const bytesEach = (process.memoryUsage().heapUsed - before) / kept.length
+  const bytesEach = heapOfEach(100, read)
   t.ok(bytesEach < 10_000, `${bytesEach.toFixed(0)} bytes each`)
 })
 
