@@ -8,7 +8,7 @@ import { refuseCursor } from './methods/paging.ts'
 import { getPrompt, listPrompts } from './methods/prompts.ts'
 import { acceptSubscription, listResources, readDirectory, readResource, resourceTemplates } from './methods/resources.ts'
 import { getSkillEntry, listSkillEntries } from './methods/skill-entries.ts'
-import { callTool, listTools } from './methods/tools.ts'
+import { callTool, listTools, MCP_TOOLSET } from './methods/tools.ts'
 import type { Operation } from './operation.ts'
 import { EXTENSION_PARAMS } from './params.ts'
 
@@ -34,9 +34,6 @@ const NOTIFIED = { listChanged: true }
 
 const SKILLS_EXTENSION = 'io.modelcontextprotocol/skills'
 
-const INSTRUCTIONS = 'Agent Skills: folders of instructions and files. list_skills names them, get_skill reads the SKILL.md of one, ' +
-  'read_file_in_skill reads the files that it refers to; search_skills finds skills by words, list_skill_files names the files of one. The same files are resources: skill://<name>/<path>.'
-
 /** Results are not kept: the next request sees every change, and callers behind one proxy may see different skills. */
 const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
 
@@ -50,7 +47,7 @@ export function createMcpServer ({ skills, registry, log, version, observer }: M
       resources: { ...NOTIFIED, subscribe: true },
       extensions: { [SKILLS_EXTENSION]: { directoryRead: true } }
     },
-    instructions: INSTRUCTIONS
+    instructions: instructionsFor(registry)
   })
   const fields = { reqId }
   const cache = isModern ? MODERN_CACHE : {}
@@ -101,4 +98,10 @@ export function createMcpServer ({ skills, registry, log, version, observer }: M
     return { resources: items, ...next, ...cache }
   }))
   return server
+}
+
+/** What a model is told of the service as a whole. */
+function instructionsFor (registry: ToolRegistry): string {
+  const uses = registry.list(MCP_TOOLSET).flatMap(({ name, purpose }) => purpose === undefined ? [] : `${name} ${purpose}`)
+  return `Agent Skills: folders of instructions and files. ${uses.join(', ')}. The same files are resources: skill://<name>/<path>.`
 }

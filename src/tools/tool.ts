@@ -102,6 +102,8 @@ export interface Tool {
   /** The fixed description of the source document. */
   readonly description: string
   readonly parameters: ToolParameters
+  /** What it is for, in words that follow its name: the instructions of MCP are made of them. */
+  readonly purpose?: string
   /** The argument that names a skill: `skill_name` is a folder's name, `skill` a display name, which is trimmed. */
   readonly skillArgument?: 'skill_name' | 'skill'
   /** For the audit log and the counts of reads: required, so that no tool reads unseen. */

@@ -61,7 +61,8 @@ for (const era of ERAS) {
     t.test('it is told who answers, and what there is', async (t) => {
       t.equal(client.getNegotiatedProtocolVersion(), era === 'auto' ? '2026-07-28' : '2025-11-25')
       t.match(client.getServerVersion(), { name: 'skillserve' })
-      t.match(client.getInstructions(), /list_skills/)
+      const { tools } = await client.listTools()
+      for (const { name } of tools) t.match(client.getInstructions(), new RegExp(`\\b${name} `), name)
       t.match(client.getServerCapabilities(), { extensions: { 'io.modelcontextprotocol/skills': { directoryRead: true } } })
     })
 

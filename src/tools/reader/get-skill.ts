@@ -19,6 +19,7 @@ export function createGetSkillTool (): Tool {
     name: 'get_skill',
     toolset: 'reader',
     description: 'Read the SKILL.MD documentation for a specific skill. Returns the full text content of the documentation file.',
+    purpose: 'reads the SKILL.md of one',
     parameters,
     skillArgument: 'skill_name',
     reads: { event: 'skill.read' },

@@ -24,6 +24,7 @@ export function createListSkillFilesTool (): Tool {
     name: 'list_skill_files',
     toolset: 'explore',
     description: "List all files within a skill's folder, including those in subfolders. Returns paths relative to the skill folder, with sizes in bytes and media types, as a JSON array.",
+    purpose: 'names the files of one',
     parameters,
     skillArgument: 'skill_name',
     reads: { event: 'skill.manifest' },

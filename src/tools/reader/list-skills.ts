@@ -9,6 +9,7 @@ export function createListSkillsTool (): Tool {
     name: 'list_skills',
     toolset: 'reader',
     description: 'List all available skills in the skills folder. Returns skill names as a JSON array.',
+    purpose: 'names them',
     parameters: { type: 'object', properties: {}, required: [] },
     reads: { event: 'skill.list' },
     resultSchema: SkillListSchema,

@@ -37,6 +37,7 @@ export function createReadFileInSkillTool (): Tool {
     name: 'read_file_in_skill',
     toolset: 'reader',
     description: "Read any file within a skill's folder. Use this when SKILL.MD references additional documentation, examples, or configuration files. Path must be relative to skill folder.",
+    purpose: 'reads the files that it refers to',
     parameters,
     skillArgument: 'skill_name',
     reads: { event: 'skill.file_read', pathArgument: 'file_path' },
