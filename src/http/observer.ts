@@ -22,6 +22,9 @@ export type RouteReads =
   | { readonly callsOf: string, readonly door?: string }
   | 'nothing'
 
+/** The method of MCP whose answer is a stream of notifications. */
+export const LISTEN = 'subscriptions/listen'
+
 /** An operation of MCP: one JSON-RPC request. */
 export interface ObservedOperation {
   readonly method: string

@@ -5,6 +5,7 @@ import type { SkillService } from '../core/skill-source.ts'
 import { MAX_MCP_STREAMS } from './limits.ts'
 import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
 import { own } from '../core/ground/json.ts'
+import { LISTEN } from '../http/observer.ts'
 import { notifyOfChanges } from './changes/list-changes.ts'
 import { FollowedFiles } from './changes/followed-files.ts'
 import { refuseParams, refuseSubscriptions } from './params.ts'
@@ -31,9 +32,6 @@ export interface McpDoor {
 
 /** The header that carries the id of the HTTP request to the handlers. */
 const REQUEST_ID_HEADER = 'x-request-id'
-
-/** The request whose answer is a stream of notifications. */
-const LISTEN = 'subscriptions/listen'
 
 /** Makes the door. Only streams, which follow `skills`, are kept between requests. */
 export function createMcpDoor (options: McpOptions): McpDoor {

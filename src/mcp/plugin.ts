@@ -8,7 +8,7 @@ import { Lazy } from '../core/ground/async.ts'
 import { PerSkills, type SkillsOf, type WhileAllowed } from '../http/callers.ts'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/skill-source.ts'
-import type { Observer, RouteReads } from '../http/observer.ts'
+import { LISTEN, type Observer, type RouteReads } from '../http/observer.ts'
 import { overloadError } from '../core/ground/errors.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { names } from '../http/request/accept.ts'
@@ -51,9 +51,6 @@ const FIRST_MODERN_REVISION = '2026'
 
 /** The revisions before it, as the SDK knows them. A client that names none speaks one of them. */
 const LEGACY_REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07']
-
-/** The method whose answer is a stream of notifications. */
-const LISTEN = 'subscriptions/listen'
 
 /** The SDK needs a URL and reads no part of it. */
 const URL_OF_DOOR = 'http://localhost/mcp'

@@ -6,6 +6,7 @@ import type { ObservedCall } from '../tools/calls/observer.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
 import { own } from '../core/ground/json.ts'
 import { decodePercent, maskSecrets } from '../core/ground/text.ts'
+import { eventOfOperation } from './operations.ts'
 
 /** What somebody asked for. */
 export interface Read {
@@ -45,17 +46,6 @@ export type AuditEvent = keyof typeof AUDIT_EVENTS
 /** Longest text of a caller in a line, in characters. */
 const MAX_CHARACTERS = 512
 
-const OPERATIONS: Readonly<Record<string, AuditEvent>> = {
-  'resources/read': 'skill.file_read',
-  'resources/directory/read': 'skill.manifest',
-  'resources/list': 'skill.list',
-  'skills/list': 'skill.list',
-  'skills/get': 'skill.entry',
-  'prompts/get': 'skill.read',
-  'prompts/list': 'skill.list',
-  'subscriptions/listen': 'events.open'
-}
-
 /** What a request of a route with one read asks for; undefined for routes that read no skill. */
 export function readOfRequest (request: FastifyRequest): Read | undefined {
   const reads = readsOf(request)
@@ -94,7 +84,7 @@ export function readOfCall ({ tool, args, skills, dialect }: ObservedCall, reque
 }
 
 export function readOfOperation ({ method, params, origin }: ObservedOperation): Read | undefined {
-  const event = Object.hasOwn(OPERATIONS, method) ? OPERATIONS[method] : undefined
+  const event = eventOfOperation(method)
   if (event === undefined) return undefined
   const door = readsOf(origin)?.door ?? 'mcp'
   if (method === 'prompts/get') return { event, door, skill: text(own(params, 'name')) }

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { ObservedOperation, Observer, OperationEnd, ResponseEnd } from '../../http/observer.ts'
+import { LISTEN, type ObservedOperation, type Observer, type OperationEnd, type ResponseEnd } from '../../http/observer.ts'
 import { problemCodeOf } from '../../http/problem.ts'
-import { LISTEN, operationName, OTHER } from '../operations.ts'
+import { operationName, OTHER } from '../operations.ts'
 import { Counter, type CounterSeries, Histogram, type HistogramSeries, type Metric, Reading } from './instruments.ts'
 
 const METHODS = ['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'DELETE', 'PATCH', 'CONNECT', 'TRACE', 'QUERY'] as const
