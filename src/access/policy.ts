@@ -1,11 +1,9 @@
-import { type YamlFile, type YamlPath, parseYamlFile } from '../operator/yaml-file.ts'
-import { ConfigError, noSuchRoot, quote } from '../operator/setting.ts'
+import { type YamlFile, parseYamlFile } from '../operator/yaml-file.ts'
+import { ConfigError, quote } from '../operator/setting.ts'
 import type { Grant } from '../core/skill-manager.ts'
 import type { Principal } from '../http/callers.ts'
-import { createSubnets, isSubnet } from '../http/request/client-address.ts'
-import { hostOf, isLoopback } from '../http/request/hosts.ts'
-import { parseExpiry } from './expiry.ts'
-import { type AccessFile, AccessFileSchema } from './schema.ts'
+import { entriesOf, type IssuerEntry, patternOf, type ProxyEntry, readIssuers, readProxy, readRules, type Rule, termsOf, warningsOf } from './entries.ts'
+import { type AccessFile, AccessFileSchema, parseExpiry } from './schema.ts'
 
 export const READ_SCOPE = 'skills:read'
 export const ANONYMOUS = 'anonymous'
@@ -23,34 +21,9 @@ export type Proof =
   | { readonly kind: 'jwt', readonly issuer: string, readonly subject: string, readonly groups: readonly string[], readonly scopes: readonly string[], readonly expiresAt: number, readonly terms: string }
   | { readonly kind: 'proxy', readonly user: string, readonly groups: readonly string[], readonly terms: string }
 
-export type IssuerEntry = Omit<NonNullable<AccessFile['issuers']>[number], 'audiences'> & { readonly audiences: readonly string[] }
-
 /** Whether a name stands for other callers than the holder of a token or link. */
 export function isReserved (name: string): boolean {
   return name === ANONYMOUS || name.startsWith(GROUP_PREFIX)
-}
-
-/** What tokens of an issuer are judged by. Groups and scopes that the entry gives its callers are no part of it. */
-export function termsOf ({ groups, scopes, ...checks }: IssuerEntry): string {
-  return JSON.stringify(checks)
-}
-
-export interface ProxyEntry {
-  isPeer (address: string): boolean
-  /** In lower case. */
-  readonly userHeader: string
-  readonly groupsHeader: string
-  readonly terms: string
-}
-
-/** A rule of the file, and whether it grants a skill. */
-export interface Rule {
-  /** `FILE:LINE: rules[0]` */
-  readonly where: string
-  readonly groups: readonly string[]
-  readonly roots: readonly string[] | undefined
-  readonly patterns: readonly string[] | undefined
-  admits (root: string, skill: string): boolean
 }
 
 /** A token or link of the file: requests with it find all of this by one look-up. */
@@ -75,7 +48,7 @@ export class Policy {
   readonly rules: readonly Rule[]
   /** What its author may not have meant, one line each. */
   readonly warnings: readonly string[]
-  readonly #secrets = { token: new Map<string, SecretEntry>(), link: new Map<string, SecretEntry>() }
+  readonly #secrets: Readonly<Record<'token' | 'link', ReadonlyMap<string, SecretEntry>>>
   readonly #anonymous: readonly string[]
   readonly #proxyScopes: readonly string[]
   readonly #usedGroups: ReadonlySet<string>
@@ -93,69 +66,37 @@ export class Policy {
   }
 
   private constructor (file: YamlFile<AccessFile>, { roots, resource }: PolicyOptions) {
-    const { anonymous = [], tokens = [], links = [], issuers = [], proxy, rules = [] } = file.value
+    const { anonymous = [], proxy, rules = [] } = file.value
+    this.#roots = roots
     this.#anonymous = anonymous
     this.#usedGroups = new Set(rules.flatMap(({ groups }) => groups))
     const names = new Set<string>()
-    const past: string[] = []
-    const addSecret = (kind: 'token' | 'link', at: YamlPath, entry: NonNullable<AccessFile['tokens']>[number]): void => {
-      const { name, sha256, groups = [], scopes = [READ_SCOPE], expires } = entry
+    this.#secrets = { token: this.#readSecrets(file, 'token', names), link: this.#readSecrets(file, 'link', names) }
+    this.issuers = readIssuers(file, resource)
+    this.proxy = readProxy(file)
+    this.#proxyScopes = proxy?.scopes ?? [READ_SCOPE]
+    this.vary = ['Authorization', ...this.proxy === undefined ? [] : [this.proxy.userHeader, this.proxy.groupsHeader]].join(', ')
+    this.rules = readRules(file, roots)
+    this.warnings = warningsOf(file, this.#usedGroups)
+  }
+
+  /**
+   * The tokens or links by digest.
+   * @param names that are taken; those of the entries are added
+   */
+  #readSecrets (file: YamlFile<AccessFile>, kind: 'token' | 'link', names: Set<string>): ReadonlyMap<string, SecretEntry> {
+    const secrets = new Map<string, SecretEntry>()
+    for (const [at, { name, sha256, groups = [], scopes = [READ_SCOPE], expires }] of entriesOf(file, kind)) {
       const digest = sha256.toLowerCase()
       if (names.has(name)) throw file.error([...at, 'name'], 'is the name of another token or link')
       if (isReserved(name)) throw file.error([...at, 'name'], `stands for other callers: commands take ${ANONYMOUS} and ${GROUP_PREFIX}G for them`)
-      if (this.#secrets[kind].has(digest)) throw file.error([...at, 'sha256'], 'is that of another entry')
+      if (secrets.has(digest)) throw file.error([...at, 'sha256'], 'is that of another entry')
       const expiresAt = expires === undefined ? undefined : parseExpiry(expires)
       if (expires !== undefined && expiresAt === undefined) throw file.error([...at, 'expires'], 'is no date of the calendar')
-      if (expiresAt !== undefined && expiresAt <= Date.now()) past.push(file.error([...at, 'expires'], `is past: ${quote(name)} opens nothing`).message)
       names.add(name)
-      this.#secrets[kind].set(digest, { proof: { kind, digest }, principal: this.#principal({ kind, id: `${kind}:${name}`, name, groups, scopes, expiresAt }) })
+      secrets.set(digest, { proof: { kind, digest }, principal: this.#principal({ kind, id: `${kind}:${name}`, name, groups, scopes, expiresAt }) })
     }
-    for (const [index, token] of tokens.entries()) addSecret('token', ['tokens', index], token)
-    for (const [index, link] of links.entries()) addSecret('link', ['links', index], link)
-    const issuerNames = new Set<string>()
-    this.issuers = issuers.map((entry, index) => {
-      if (issuerNames.has(entry.issuer)) throw file.error(['issuers', index, 'issuer'], 'is there twice')
-      issuerNames.add(entry.issuer)
-      const audiences = entry.audiences ?? (resource === undefined ? undefined : [resource])
-      if (audiences === undefined) throw file.error(['issuers', index, 'audiences'], 'is missing, and there is no PUBLIC_URL to take its place')
-      return { ...entry, audiences }
-    })
-    const unfit = proxy?.peers.findIndex((peer) => !isSubnet(peer)) ?? -1
-    if (unfit !== -1) throw file.error(['proxy', 'peers', unfit], 'must be an address or a network such as 10.0.0.0/8')
-    this.proxy = proxy && {
-      isPeer: createSubnets(proxy.peers),
-      userHeader: (proxy.user_header ?? 'x-auth-request-user').toLowerCase(),
-      groupsHeader: (proxy.groups_header ?? 'x-auth-request-groups').toLowerCase(),
-      terms: JSON.stringify([proxy.peers, proxy.user_header, proxy.groups_header])
-    }
-    this.vary = ['Authorization', ...this.proxy === undefined ? [] : [this.proxy.userHeader, this.proxy.groupsHeader]].join(', ')
-    this.rules = rules.map(({ groups, roots: ofRule, skills }, index) => {
-      for (const [position, root] of (ofRule ?? []).entries()) {
-        if (!roots.includes(root)) throw file.error(['rules', index, 'roots', position], noSuchRoot(roots))
-      }
-      const patterns = skills?.map(patternOf)
-      return {
-        where: `${file.path}:${file.lineOf(['rules', index])}: rules[${index}]`,
-        groups,
-        roots: ofRule,
-        patterns: skills,
-        admits: (root, skill) => (ofRule === undefined || ofRule.includes(root)) && (patterns === undefined || patterns.some((pattern) => pattern.test(skill)))
-      }
-    })
-    this.#proxyScopes = proxy?.scopes ?? [READ_SCOPE]
-    this.#roots = roots
-    const unused = (at: YamlPath, groups: readonly string[] = []): string[] => groups.flatMap((group, index) =>
-      this.#usedGroups.has(group) ? [] : [file.error([...at, index], 'is a group that no rule names').message])
-    this.warnings = [
-      ...past,
-      ...unused(['anonymous'], anonymous),
-      ...tokens.flatMap(({ groups }, index) => unused(['tokens', index, 'groups'], groups)),
-      ...links.flatMap(({ groups }, index) => unused(['links', index, 'groups'], groups)),
-      ...issuers.flatMap(({ groups }, index) => unused(['issuers', index, 'groups'], groups)),
-      ...issuers.flatMap(({ issuer, jwks_uri: keys }, index) => isExposed(keys ?? issuer)
-        ? [file.error(['issuers', index, keys === undefined ? 'issuer' : 'jwks_uri'], 'is no https:// address: whoever is on the way to it can put keys of their own into its answer, and tokens for themselves').message]
-        : [])
-    ]
+    return secrets
   }
 
   /** Whether callers without credentials see anything. */
@@ -260,19 +201,8 @@ export class Policy {
   }
 }
 
-/** Whether answers from an address can be changed on the way. */
-function isExposed (url: string): boolean {
-  const [, authority] = /^http:\/\/([^/]+)/.exec(url) ?? []
-  return authority !== undefined && !isLoopback(hostOf(authority) ?? '')
-}
-
 /** The groups in the key of a view. */
 export function groupsOf (view: string): readonly string[] {
   const groups: unknown = JSON.parse(view)
   return Array.isArray(groups) ? groups.map(String) : []
-}
-
-/** `*` stands for any characters, everything else for itself. */
-export function patternOf (text: string): RegExp {
-  return new RegExp(`^${text.split('*').map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, '\\$&')).join('[^]*')}$`)
 }

@@ -7,7 +7,8 @@ import { counted } from '../core/ground/text.ts'
 import type { SkillManagerOptions } from '../core/skill-manager.ts'
 import { SkillManager } from '../core/skill-manager.ts'
 import type { View } from '../core/views/view.ts'
-import { ANONYMOUS, GROUP_PREFIX, Policy, READ_SCOPE, type Rule } from './policy.ts'
+import type { Rule } from './entries.ts'
+import { ANONYMOUS, GROUP_PREFIX, Policy, READ_SCOPE } from './policy.ts'
 import type { Principal } from '../http/callers.ts'
 
 /** Neither: the file is only checked. */

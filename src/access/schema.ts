@@ -6,7 +6,10 @@ export const SCOPES = ['skills:read', METRICS_SCOPE] as const
 
 const Closed = { additionalProperties: false }
 
-const Name = Type.String({ pattern: '^[\\w.@:/+-]{1,200}$', title: 'a name of letters, digits and . _ @ : / + -' })
+/** Names of tokens and links. */
+export const NAME = /^[\w.@:/+-]{1,200}$/
+/** What fits NAME, for messages. */
+export const NAME_FORM = 'name of letters, digits and . _ @ : / + -'
 
 /** Directories call groups as people do: `Platform Team (Köln)`. A name with a separator of lists is most often several. */
 export const GROUP = /^(?!\p{Z})[^\p{C},;|]{1,200}(?<!\p{Z})$/u
@@ -18,12 +21,14 @@ const Scopes = Type.Array(Type.String({ pattern: `^(?:${SCOPES.join('|')})$`, ti
 const Url = Type.String({ pattern: '^https?://[^\\s?#]+$', title: 'a URL such as https://id.example' })
 const Header = Type.String({ pattern: '^[A-Za-z\\d-]{1,100}$', title: 'the name of a header' })
 
+const DATE = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/
+
 const Secret = {
-  name: Name,
+  name: Type.String({ pattern: NAME.source, title: `a ${NAME_FORM}` }),
   sha256: Type.String({ pattern: '^[\\da-fA-F]{64}$', title: 'the 64 hex digits that skillserve token prints, never the token itself' }),
   groups: Type.Optional(Groups),
   expires: Type.Optional(Type.String({
-    pattern: '^\\d{4}-\\d\\d-\\d\\d(?:T\\d\\d:\\d\\d(?::\\d\\d)?(?:Z|[+-]\\d\\d:\\d\\d))?$',
+    pattern: DATE.source,
     title: 'a date such as 2027-03-01, or a date and time such as 2027-03-01T12:00:00Z',
     description: 'No longer valid from then on; a date begins in UTC'
   }))
@@ -63,3 +68,11 @@ export const AccessFileSchema = Type.Object({
 }, { ...Closed, title: 'a mapping with tokens, links, issuers, proxy, anonymous and rules' })
 
 export type AccessFile = Static<typeof AccessFileSchema>
+
+/** When a token or link expires, in milliseconds since 1970; undefined for a date that does not exist. */
+export function parseExpiry (text: string): number | undefined {
+  const time = DATE.test(text) ? Date.parse(text) : NaN
+  // V8 takes 30 February for 2 March.
+  const day = new Date(`${text.slice(0, 10)}T00:00Z`).getUTCDate()
+  return Number.isNaN(time) || day !== Number(text.slice(8, 10)) ? undefined : time
+}

@@ -2,7 +2,8 @@ import { decodeJwt, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify
 import { LRUCache } from 'lru-cache'
 import { atMost } from '../../core/ground/heap.ts'
 import type { CoreLog } from '../../core/ground/log.ts'
-import { type IssuerEntry, type Proof, termsOf } from '../policy.ts'
+import { type IssuerEntry, termsOf } from '../entries.ts'
+import type { Proof } from '../policy.ts'
 import { IssuerAway, IssuerKeys } from './issuer-keys.ts'
 
 /** RFC 9864 calls EdDSA with the curve Ed25519 by the name of the curve. */

@@ -2,7 +2,6 @@ import { ConfigError, quote } from '../../operator/setting.ts'
 import { type Command, CommandError } from '../command.ts'
 
 const DAYS = /^([1-9]\d{0,3})d$/
-const WORD = /^[\w.@:/+-]{1,200}$/
 
 const DAY_MS = 86_400_000
 
@@ -24,8 +23,8 @@ Prints the secret, which nothing else ever prints, and the line for the access f
     if (name === '' || others.length > 0) throw new CommandError('token takes one argument, the name of its holder')
     const groups = flags.get('group') ?? []
     const scopes = flags.get('scope') ?? []
-    if (!WORD.test(name)) throw new CommandError(`${quote(name)} is no name of letters, digits and . _ @ : / + -`)
-    const [{ isReserved }, { GROUP, GROUP_FORM, SCOPES }] = await Promise.all([import('../../access/policy.ts'), import('../../access/schema.ts')])
+    const [{ isReserved }, { GROUP, GROUP_FORM, NAME, NAME_FORM, SCOPES }] = await Promise.all([import('../../access/policy.ts'), import('../../access/schema.ts')])
+    if (!NAME.test(name)) throw new CommandError(`${quote(name)} is no ${NAME_FORM}`)
     if (isReserved(name)) throw new CommandError(`${quote(name)} stands for other callers in the access file: give another name`)
     const unfit = groups.find((group) => !GROUP.test(group))
     if (unfit !== undefined) throw new CommandError(`${quote(unfit)} is no name of a group: ${GROUP_FORM}`)
@@ -53,7 +52,7 @@ async function dateOf (text: string): Promise<string> {
   const days = DAYS.exec(text)?.[1]
   // With the time: a date alone begins with its first minute, up to a day before.
   if (days !== undefined) return new Date(Date.now() + Number(days) * DAY_MS).toISOString().replace(/:\d\d\.\d+Z$/, 'Z')
-  const { parseExpiry } = await import('../../access/expiry.ts')
+  const { parseExpiry } = await import('../../access/schema.ts')
   const time = parseExpiry(text)
   if (time === undefined) throw new ConfigError(`--expires must be a number of days such as 30d, or a date such as 2027-03-01, not ${quote(text)}`)
   if (time <= Date.now()) throw new ConfigError(`--expires must be in the future, and ${quote(text)} is past`)
