@@ -1,4 +1,4 @@
-/** Every bound of the core, by name and with its unit. */
+/** Bounds of the core, by name and with their units. */
 
 /** Largest SKILL.md that `get_skill` returns, in bytes. */
 export const MAX_MAIN_FILE_BYTES = 1_048_576
