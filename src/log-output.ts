@@ -41,7 +41,7 @@ export interface LogSink {
  * Standard output for pino. A reader that does not read, or a full disk, costs lines of the log and nothing else. What does
  * not fit into the backlog is dropped and counted.
  *
- * pino's own destination has no such bound by time: it writes in a thread, and a write that hangs keeps the process from
+ * The destination that pino has writes in a thread, and has no such bound by time: a write that hangs keeps the process from
  * ending. Its joining of lines (`minLength`) measures all that waits with each line: 15 to 20 % of the CPU of a tool call.
  */
 export class LogOutput implements DestinationStream {

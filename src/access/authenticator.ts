@@ -93,7 +93,7 @@ export class Authenticator {
     return this.#verify(this.#loading, token, digest)
   }
 
-  /** The digest of the whole header, as it came: hashing a part of it takes three times as long, and so do checks of its form. */
+  /** The digest of the whole header, as it came. To hash a part of it takes three times as long, as checks of its form do. */
   #digestOf (request: IncomingMessage, authorization: string): string {
     const last = this.#last.get(request.socket)
     if (last?.request?.deref()?.headers.authorization === authorization) return last.digest

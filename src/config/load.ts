@@ -16,7 +16,7 @@ export interface ConfigSources {
 
 /**
  * Flags beat the environment, the environment beats defaults. Of a repeated flag of one value the last counts. An empty
- * variable counts as unset, because compose files pass on `NAME=` for what nobody set; an empty argument, and any blank text, is an error.
+ * variable counts as unset, because compose files pass on `NAME=` for what nobody set. An empty argument is an error, as any blank text is.
  * @throws ConfigError for a value that cannot be used
  */
 export function loadConfig ({ defaults = {}, ...sources }: ConfigSources): Config {

@@ -58,7 +58,7 @@ const URL_OF_DOOR = 'http://localhost/mcp'
 const loadHandler = lazyCode(() => import('./handler.ts'))
 
 /**
- * Loads the SDK, and Node's `fetch`, of which it takes `Request`: a quarter of the time of a start, and 16 MB, for whoever uses MCP.
+ * Loads the SDK, and Node's `fetch`, of which it takes `Request`. Whoever uses MCP pays for it: a quarter of the time of a start, and 16 MB.
  * Each part has a turn of the event loop, so that other requests wait 50 ms at most.
  */
 async function loadMcp (): Promise<typeof createMcpDoor> {

@@ -140,7 +140,7 @@ async function listNames (disk: Disk, path: string, size: bigint, hiddenNames: R
   for await (const { entries } of entriesIn(disk, path, size)) {
     found.push(...entries.map(({ name }) => name).filter((name) => isMainFile(name) || name === IGNORE_FILE || hiddenNames.has(name)))
     count += entries.length
-    // Of a very large folder only the usual names are looked at.
+    // Of a very large folder only the usual names are asked for.
     if (count > MAX_SKILL_ENTRIES) return await addUsualNames(disk, path, found, hiddenNames)
     await yieldIfNeeded()
   }

@@ -108,8 +108,8 @@ export class LiveState implements SkillState {
   #snapshot: Snapshot | undefined
   /** Whether only bytes of the checked manifest are given out. */
   #isGuarded = false
-  /** What was given out: a manifest that is made later must agree. */
-  readonly #given: Array<readonly [path: string, digest: string]> = []
+  /** Files whose bytes an answer has: a manifest that is made later must agree. */
+  readonly #handedOut: Array<readonly [path: string, digest: string]> = []
 
   constructor (options: SkillStatesOptions, skill: IndexedSkill, since: number, isListed: boolean) {
     this.skill = skill
@@ -250,7 +250,7 @@ export class LiveState implements SkillState {
       if (before !== undefined && before.manifest.revision !== snapshot.manifest.revision) throw changed('the skill changed before its revision was named')
       this.#snapshot = snapshot
       if (mainFile !== undefined && digest !== undefined) this.#confirm(mainFile.name, digest)
-      for (const [path, given] of this.#given) this.#confirm(path, given)
+      for (const [path, handedOut] of this.#handedOut) this.#confirm(path, handedOut)
       return snapshot
     } catch (error) {
       throw skillSentence(error, name)
@@ -283,6 +283,6 @@ export class LiveState implements SkillState {
       if (listed === undefined && this.#isGuarded) throw changed('a file came after the manifest was checked')
       return
     }
-    this.#given.push([path, digest])
+    this.#handedOut.push([path, digest])
   }
 }

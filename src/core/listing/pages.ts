@@ -97,7 +97,7 @@ async function findCandidates (
   return { ...select(found, (name) => validNames.has(name) === valid), isComplete: found.isComplete }
 }
 
-/** Keyed by the list: it is the same array while no skill changes, and a set of 10,000 names for each page would be 0.4 MB of garbage. */
+/** Keyed by the list, which is the same array while no skill changes. A set of 10,000 names for each page would be 0.4 MB of garbage. */
 const knownNames = new WeakMap<readonly SkillMetadata[], ReadonlySet<string>>()
 
 function validNamesOf (available: readonly SkillMetadata[]): ReadonlySet<string> {

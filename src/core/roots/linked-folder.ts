@@ -3,7 +3,7 @@ import { isVersionControl } from '../disk/hidden.ts'
 import { pathFrom } from '../disk/paths.ts'
 import { asRefused, isUnknown } from '../disk/refused.ts'
 
-/** What a link in a root leads to: a skill, a file, a folder that may not be served, no folder at all, or what no disk has told yet. */
+/** What a link in a root leads to: a skill, a file, a folder that may not be served, or nothing; `unknown` until a disk has told. */
 export type LinkMeaning =
   | { readonly kind: 'skill' | 'outside', readonly realPath: string }
   | { readonly kind: 'file' | 'nothing' | 'unknown' }

@@ -59,7 +59,7 @@ export class Root implements RootFolder {
   readonly #parts: RootParts
   readonly #local: Disk
   #disk: Disk
-  /** The same, where calls go through the guard: the root, or a mount in it, may lie on a disk that does not answer at once. */
+  /** The same, where calls go through the guard. The root, or a mount in it, may lie on a disk that does not answer at once. */
   #guarded: GuardedDisk | undefined
   /** Tells what leads to a network disk that holds nothing of this root. */
   #foreignEnd: ForeignEnd | undefined

@@ -23,8 +23,8 @@ const WAITING_BYTES = 8_192
  */
 export class Connections {
   /**
-   * Responses from the one that is being sent to the latest, in the order of their requests. One that has closed is forgotten: with its
-   * request, which may have a large body, it would be in memory for as long as its connection waits for the next.
+   * Responses from the one that is being sent to the latest, in the order of their requests. One that has closed is forgotten. It would
+   * keep its request, with a body that may be large, for as long as its connection waits for the next.
    */
   readonly #responses = new Map<Socket, ServerResponse[]>()
   /** How many of them have not been handed to the handler, for connections that have any. */

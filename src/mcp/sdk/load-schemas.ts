@@ -6,7 +6,7 @@ const loadProtocol = lazyCode(() => import('./protocol-schemas.ts'))
 const loadValidator = lazyCode(() => import('./json-schema-validator.ts'))
 
 /**
- * Loads the largest parts of the SDK before any other, each in a turn of the event loop of its own: whoever asks meanwhile waits
+ * Loads the largest parts of the SDK before any other, each in a turn of the event loop of its own. Whoever asks meanwhile waits
  * for one part.
  */
 export async function loadSchemas (): Promise<void> {

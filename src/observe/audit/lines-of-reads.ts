@@ -135,7 +135,7 @@ export class LinesOfReads {
   }
 }
 
-/** The present revision of a skill, when any of its files has changed last, and where they are: files put in its place may be older. */
+/** The present revision of a skill, the time of its last change, and where its files are. Files put in its place may be older. */
 interface KnownState {
   readonly revision: string | undefined
   readonly changedAt: number

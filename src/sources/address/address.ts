@@ -12,8 +12,8 @@ export function isAddress (text: string): boolean {
 }
 
 /**
- * The address that a text was meant to be: one without two slashes behind its colon, as programs that join paths leave it, or a
- * repository of a known host without `https://`. Undefined for any other text.
+ * The address that a text was meant to be; undefined for any other text. The text lacks the two slashes behind its colon, as programs that
+ * join paths leave it. Or it is a repository of a known host without `https://`.
  */
 export function meantAddress (text: string): string | undefined {
   const [, host = ''] = /^([^/]+)\/[^/]+\/[^/]/.exec(text) ?? []

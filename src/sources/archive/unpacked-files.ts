@@ -39,7 +39,7 @@ export class UnpackedFiles {
     this.#packedBytes += bytes
   }
 
-  /** What follows lies upon what is there: a file may replace a file or a folder, and a folder a file, as the specification of OCI images has it. */
+  /** What follows lies upon what is there, as in OCI images: a file may replace a file or a folder, and a folder a file. */
   beginLayer (): void {
     this.#endLayer()
     this.#lower = new Set(this.#entries.values())

@@ -4,7 +4,7 @@ import { escapeVisibly, type Html, trusted, visible } from './html.ts'
 
 const WORDS = /[\p{L}\p{N}\p{M}]+/gu
 
-/** Text of a skill as `visible` shows it, with the words marked that the index finds in it: by the words that it would have of each. */
+/** Text of a skill as `visible` shows it, with marks on the words by which the index finds it. */
 export function highlighter (query: string): (text: string) => Html {
   const terms = queryTermsOf(query)
   if (terms.length === 0) return visible

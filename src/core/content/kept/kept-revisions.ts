@@ -18,13 +18,13 @@ export interface KeptRevision {
 }
 
 /** Rules that a revision has yet to be compared with. With more it is dropped, so that edits without a reader take no memory. */
-const MAX_DOUBTS = 32
+const MAX_NEW_RULES = 32
 
 const NO_REVISIONS: ReadonlyMap<string, number> = new Map()
 
 interface Held extends KeptRevision {
   /** What came to be hidden since it was the present one, by id: it is compared when somebody asks, as that may take long. */
-  readonly doubts: Map<string, PathFilter>
+  readonly newRules: Map<string, PathFilter>
   /** What hides some of it only as long as an ignore file of the skill cannot be used. */
   blocking: PathFilter | undefined
   /** Ids of what hides nothing of it. */
@@ -73,7 +73,7 @@ export class KeptRevisions {
     const contents = this.#memory.add(key, manifest, complete, () => { this.#forget(name, revision) })
     if (contents === undefined) return
     const mainFiles = manifest.files.map(({ path }) => path).filter((path) => isMainFile(path))
-    this.#held.set(key, { folder, manifest, crc32s, contents, mainFiles, doubts: new Map(), blocking: undefined, harmless: new Set([filter?.id]) })
+    this.#held.set(key, { folder, manifest, crc32s, contents, mainFiles, newRules: new Map(), blocking: undefined, harmless: new Set([filter?.id]) })
     this.#noteHandOut(name, revision)
   }
 
@@ -115,7 +115,7 @@ export class KeptRevisions {
     const { skill_name: name, revision } = manifest
     const kept = this.#held.get(this.#keyOf(name, revision))
     if (kept === undefined) return this.#memory.keepMs === 0 || !(mayMakeRoom ? this.#memory.fits(manifest) : this.#memory.hasRoomFor(manifest))
-    kept.doubts.clear()
+    kept.newRules.clear()
     kept.blocking = undefined
     this.#memory.renew(this.#keyOf(name, revision))
     this.#noteHandOut(name, revision)
@@ -123,7 +123,7 @@ export class KeptRevisions {
   }
 
   /**
-   * From now on this is hidden in a skill: revisions with some of it are not given out again, whatever becomes of the skill and its rules.
+   * From now on this is hidden in a skill. Revisions with some of it are not given out again, whatever becomes of the skill and its rules.
    * While an ignore file cannot be used, those with more than main files wait until the skill is there with rules that can.
    * @param isWhole whether these are all rules of the present skill, and not those of its root alone
    */
@@ -139,8 +139,8 @@ export class KeptRevisions {
       if (filter?.certain !== undefined) kept.blocking = filter
       else if (isWhole) kept.blocking = undefined
       if (certain === undefined || kept.harmless.has(certain.id)) continue
-      kept.doubts.set(certain.id, certain)
-      if (kept.doubts.size > MAX_DOUBTS) this.#memory.delete(key)
+      kept.newRules.set(certain.id, certain)
+      if (kept.newRules.size > MAX_NEW_RULES) this.#memory.delete(key)
     }
   }
 
@@ -149,14 +149,14 @@ export class KeptRevisions {
     const key = this.#keyOf(name, revision)
     const kept = this.#held.get(key)
     if (kept === undefined) return undefined
-    for (const [id, filter] of kept.doubts) {
+    for (const [id, filter] of kept.newRules) {
       if (await hidesSome(filter, kept)) {
         // Handed out again meanwhile, it is the present one, which hides nothing of itself.
-        if (this.#held.get(key) === kept && kept.doubts.has(id)) this.#memory.delete(key)
+        if (this.#held.get(key) === kept && kept.newRules.has(id)) this.#memory.delete(key)
         return undefined
       }
       kept.harmless.add(id)
-      kept.doubts.delete(id)
+      kept.newRules.delete(id)
     }
     return kept.blocking !== undefined && await hidesSome(kept.blocking, kept) ? undefined : kept
   }
@@ -174,7 +174,7 @@ export class KeptRevisions {
     return (isOver ? undefined : this.#byName.get(name)) ?? NO_REVISIONS
   }
 
-  /** Names of the skills that have, or had, this revision. Looks at each skill with revisions in memory. */
+  /** Names of the skills that have, or had, this revision. Asks each skill with revisions in memory. */
   namesOf (revision: string): readonly string[] {
     return [...this.#byName].flatMap(([name, revisions]) => revisions.has(revision) ? [name] : [])
   }
