@@ -4,14 +4,13 @@ import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
-import { noBrowser, openTab, startBrowser } from '../helper/browser.ts'
 import { launch } from '../helper/process.ts'
 import { skill, skills, skillText, until } from '../helper/skills.ts'
 
 /** Runs a command in a terminal of its own. */
 const TERMINAL = '/usr/bin/script'
 
-t.test('K77: dev prints the findings of a skill after each save, and its open page follows', async (t) => {
+t.test('K77: dev prints the findings of a skill after each save; test/ui/pages/browser.test.ts has its open page', async (t) => {
   const folder = t.testdir({ skills: { demo: skill('demo') } })
   const preview = launch(t, { args: ['dev', join(folder, 'skills'), '--port', '0'], env: {} })
   await preview.printed(/Preview at http:\/\/127\.0\.0\.1:\d+/)
@@ -19,15 +18,6 @@ t.test('K77: dev prints the findings of a skill after each save, and its open pa
   const [url = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(preview.stdout()) ?? []
   writeFileSync(join(folder, 'skills/demo/SKILL.md'), '---\nname: other\ndescription: d\n---\nx\n')
   await preview.printed(/error SKILL\.md:2: .*\. \w.*\.\n/)
-
-  await t.test('in a browser', { skip: noBrowser }, async (t) => {
-    const tab = await openTab(t, await startBrowser(t))
-    const following = tab.waitForResponse(`${url}/events`)
-    await tab.goto(`${url}/ui/skills/demo`)
-    await following
-    writeFileSync(join(folder, 'skills/demo/SKILL.md'), skillText('demo', 'Saved a moment ago.\n'))
-    await tab.locator('.prose', { hasText: 'Saved a moment ago.' }).waitFor()
-  })
   const { port } = new URL(url)
   t.match(await launch(t, { args: ['dev', join(folder, 'skills'), '--port', port] }).ended, { code: 1, stderr: `skillserve: port ${port} of 127.0.0.1 is in use, --port chooses another (0 takes any free port)\n` })
   process.kill(preview.pid, 'SIGTERM')

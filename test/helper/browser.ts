@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { delimiter, join } from 'node:path'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { type Browser, chromium, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
@@ -23,30 +23,27 @@ export async function startBrowser (t: Test): Promise<Browser> {
 }
 
 /**
- * A tab. The test fails if the browser reports an error, a violation of the page's policy among them, or if anything is
- * asked of another host.
+ * A tab that is there already: a new one takes more CPU time than most tests in it. For tests that run one after another, and
+ * leave no clock and no script behind. The test fails if the browser reports an error, a violation of the page's policy among
+ * them, or if anything is asked of another host.
  * @param expected of errors that belong to the test
- */
-export async function openTab (t: Test, browser: Browser, options: BrowserContextOptions = {}, expected = /^$/): Promise<Page> {
-  const context = await browser.newContext({ viewport: WINDOW, ...options })
-  const page = await context.newPage()
-  failOnProblems(t, page, expected, () => context.close())
-  return page
-}
-
-/**
- * The same with a tab that is there already: a new one takes more CPU time than most tests in it. For tests that run one after
- * another, and leave no clock and no script behind.
  */
 export async function lendTab (t: Test, tab: Page, expected = /^$/): Promise<Page> {
   await tab.setViewportSize(WINDOW)
   await tab.emulateMedia({ colorScheme: null, forcedColors: null })
-  // An empty page between would take two processes of the browser. A test that fails may leave a route that never answers: nothing waits for it.
-  failOnProblems(t, tab, expected, () => tab.unrouteAll({ behavior: 'ignoreErrors' }))
+  failOnProblems(t, tab, expected)
   return tab
 }
 
-function failOnProblems (t: Test, page: Page, expected: RegExp, end: () => Promise<void>): void {
+/** What Playwright asks for with the option of a new tab, until the end of the test. */
+export async function emulate (t: Test, tab: Page, option: 'javaScriptEnabled: false' | 'bypassCSP: true'): Promise<void> {
+  const session = await tab.context().newCDPSession(tab)
+  t.teardown(() => session.detach())
+  if (option === 'bypassCSP: true') await session.send('Page.setBypassCSP', { enabled: true })
+  else await session.send('Emulation.setScriptExecutionDisabled', { value: true })
+}
+
+function failOnProblems (t: Test, page: Page, expected: RegExp): void {
   const problems: string[] = []
   // Until then it has what an earlier test has left.
   page.once('framenavigated', () => {
@@ -59,7 +56,8 @@ function failOnProblems (t: Test, page: Page, expected: RegExp, end: () => Promi
     })
   })
   t.teardown(async () => {
-    await end()
+    // An empty page between would take two processes of the browser. A test that fails may leave a route that never answers: nothing waits for it.
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
     page.removeAllListeners()
     const unexpected = problems.filter((problem) => !expected.test(problem))
     if (unexpected.length > 0) throw new Error(`the browser reported: ${unexpected.join('; ')}`)
@@ -70,18 +68,14 @@ interface AxeResults {
   readonly violations: ReadonlyArray<{ readonly id: string, readonly nodes: ReadonlyArray<{ readonly html: string, readonly failureSummary?: string }> }>
 }
 
-/** Rules of axe. Default: all. */
-interface Rules {
-  readonly only?: readonly string[]
-  readonly without?: readonly string[]
-}
-
-/** What axe finds on a page, one line each. Evaluated and not added as a script, which the page's policy refuses. */
-export async function barriers (page: Page, { only, without = [] }: Rules = {}): Promise<readonly string[]> {
+/**
+ * What axe finds on a page, one line each. Evaluated and not added as a script, which the page's policy refuses.
+ * @param only of these rules, default all
+ */
+export async function barriers (page: Page, only?: readonly string[]): Promise<readonly string[]> {
   // As text: functions would be compiled against the types of this process.
   if (await page.evaluate("!('axe' in globalThis)")) await page.evaluate(axe)
-  const rules = Object.fromEntries(without.map((rule) => [rule, { enabled: false }]))
-  const { violations } = await page.evaluate(`axe.run(${JSON.stringify({ ...only !== undefined && { runOnly: only }, rules, resultTypes: ['violations'], preload: false })})`) as AxeResults
+  const { violations } = await page.evaluate(`axe.run(${JSON.stringify({ ...only !== undefined && { runOnly: only }, resultTypes: ['violations'], preload: false })})`) as AxeResults
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary ?? ''}`))
 }
 

@@ -2,10 +2,11 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page, Route } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { barriers, lendTab, noBrowser, openTab, overflow, startBrowser } from '../../helper/browser.ts'
+import { barriers, emulate, lendTab, noBrowser, overflow, startBrowser } from '../../helper/browser.ts'
 import { buildService } from '../../helper/build.ts'
 import { buildGuarded } from '../../helper/guarded.ts'
 import { PROBES } from '../../helper/markdown-probes.ts'
+import { launch } from '../../helper/process.ts'
 import { passTick, skill, skillText, until } from '../../helper/skills.ts'
 
 const TEXT = `# Title
@@ -54,10 +55,16 @@ const PAGES = [
 
 const HOUR_MS = 3_600_000
 
+/** Rules of axe that depend on colours, which are the same at every width, or on the width, which is the same in every colour. */
 const COLOUR_RULES = ['color-contrast', 'link-in-text-block']
+const LAYOUT_RULES = ['scrollable-region-focusable']
 
 /** Of a window, in pixels. */
 const WIDE = 1280
+const NARROW = 320
+
+/** How many elements of the page are shown. */
+const SHOWN = "[...document.querySelectorAll('*')].filter((element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true })).length"
 
 /** The stop of the first Tab, and the stops that show no focus: after a key, the browser marks what a script focuses too. */
 const UNSEEN_STOPS = `(() => {
@@ -91,7 +98,7 @@ async function stopClock (page: Page): Promise<void> {
 const RENDERED_DEADLINE_MS = 150_000
 
 const browser = noBrowser === false ? await startBrowser(t) : undefined
-/** Of all tests that need no other options, and leave nothing behind. */
+/** Of all tests that leave nothing behind. */
 const shared = await browser?.newPage({ reducedMotion: 'reduce' })
 
 t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
@@ -114,15 +121,16 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     await tab.setViewportSize({ width: 640, height: 800 })
     await tab.goto(address)
     t.ok(await overflow(tab) <= 0, `${address}: nothing beyond the right edge at 200 % zoom`)
-    for (const width of [WIDE, 320]) {
-      await tab.setViewportSize({ width, height: 800 })
-      t.ok(await overflow(tab) <= 0, `${address}: nothing beyond the right edge at ${width} pixels`)
-      await tab.emulateMedia({ colorScheme: 'light' })
-      // Rules about colours say the same at every width, and the others in every colour.
-      t.strictSame(await barriers(tab, width === WIDE ? {} : { without: COLOUR_RULES }), [], `${address}, light, ${width} pixels`)
-    }
+    await tab.emulateMedia({ colorScheme: 'light' })
+    await tab.setViewportSize({ width: WIDE, height: 800 })
+    t.ok(await overflow(tab) <= 0, `${address}: nothing beyond the right edge at ${WIDE} pixels`)
+    t.strictSame(await barriers(tab), [], `${address}, light, ${WIDE} pixels`)
+    const shown = await tab.evaluate(SHOWN)
+    await tab.setViewportSize({ width: NARROW, height: 800 })
+    t.ok(await overflow(tab) <= 0, `${address}: nothing beyond the right edge at ${NARROW} pixels`)
     await tab.emulateMedia({ colorScheme: 'dark' })
-    t.strictSame(await barriers(tab, { only: COLOUR_RULES }), [], `${address}, dark`)
+    t.strictSame(await barriers(tab, [...COLOUR_RULES, ...LAYOUT_RULES]), [], `${address}, dark, ${NARROW} pixels`)
+    t.equal(await tab.evaluate(SHOWN), shown, `${address}: other rules say the same, since the same is shown`)
     await tab.keyboard.press('Tab')
     t.strictSame(await tab.evaluate(UNSEEN_STOPS), { first: 'Skip to the content', unseen: [] }, `${address}, by keyboard`)
   }
@@ -161,7 +169,8 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   })
 
   await t.test('K74: with scripts off one searches, filters, and comes to every file', async (t) => {
-    const tab = await openTab(t, browser, { javaScriptEnabled: false })
+    const tab = await lendTab(t, shared)
+    await emulate(t, tab, 'javaScriptEnabled: false')
     await tab.goto(url)
     await tab.getByRole('searchbox').fill('weather')
     await tab.getByRole('button', { name: 'Search' }).click()
@@ -349,7 +358,8 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   })
 
   await t.test('K77: a preview listens to changes while somebody sees it: a browser has six connections to a host', async (t) => {
-    const tab = await openTab(t, browser)
+    // The last test with this tab, which keeps the script.
+    const tab = await lendTab(t, clocked)
     await tab.route('**/ui/skills/weather', async (route) => {
       if (route.request().method() === 'HEAD') return await route.fulfill({ status: 304 })
       const response = await route.fetch()
@@ -369,7 +379,8 @@ t.test('K75: no probe runs a script, loads anything or makes a form, with the po
   if (browser === undefined || shared === undefined) return
   const { url } = await buildService(t, { files: { demo: skill('demo', { 'SKILL.md': skillText('demo', PROBES.join('\n\n* * *\n\n')), 'evil.js': 'window.ran=1' }) } })
   for (const bypassCSP of [false, true]) {
-    const tab = bypassCSP ? await openTab(t, browser, { bypassCSP }) : await lendTab(t, shared)
+    const tab = await lendTab(t, shared)
+    if (bypassCSP) await emulate(t, tab, 'bypassCSP: true')
     // A machine that is too busy to render in time shows the text as it is, and renders it a minute later.
     await until(async () => {
       await tab.goto(`${url}/ui/skills/demo`)
@@ -389,4 +400,18 @@ t.test('K75: no probe runs a script, loads anything or makes a form, with the po
     })()`)
     t.strictSame(found, { ran: undefined, tags: [], handlers: [], schemes: ['http:', 'https:'], images: [], clobbered: 'functionstringtrue' }, bypassCSP ? 'without the policy' : 'with the policy')
   }
+})
+
+t.test('K77: the open page of a preview follows each save', { skip: noBrowser }, async (t) => {
+  if (shared === undefined) return
+  const folder = t.testdir({ skills: { demo: skill('demo') } })
+  const preview = launch(t, { args: ['dev', join(folder, 'skills'), '--port', '0'] })
+  await preview.printed(/Preview at http:\/\/127\.0\.0\.1:\d+/)
+  const [url = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(preview.stdout()) ?? []
+  const tab = await lendTab(t, shared)
+  const following = tab.waitForResponse(`${url}/events`)
+  await tab.goto(`${url}/ui/skills/demo`)
+  await following
+  writeFileSync(join(folder, 'skills/demo/SKILL.md'), skillText('demo', 'Saved a moment ago.\n'))
+  await tab.locator('.prose', { hasText: 'Saved a moment ago.' }).waitFor()
 })
