@@ -112,8 +112,7 @@ t.test('K1: what npm packs in an unbuilt clone is the whole product', async (t) 
   })
 })
 
-t.test('K1: every package that is installed takes the Node of this project', async (t) => {
-  const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Package
-  t.notOk('overrides' in manifest, 'npm ignores the overrides of a package that somebody installs')
-  await t.resolves(promisify(execFile)('npm', ['ci', '--engine-strict', '--dry-run', '--offline'], { cwd: ROOT }))
+// That every package takes the Node of this project is what `npm ci --engine-strict` of .ci/run says.
+t.test('K1: the package has no overrides, which npm ignores for whoever installs it', async (t) => {
+  t.notOk('overrides' in JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')))
 })
