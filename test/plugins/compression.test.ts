@@ -119,19 +119,23 @@ t.test('K49: many requests for one form at the same time get the same bytes', as
 })
 
 t.test('K49: a form that loses its place while it is made is sent all the same', async (t) => {
+  // Which brotli gives up on at once.
+  const noise = randomBytes(2_000_000)
+  const large = noise.toString('base64')
+  const LARGE = large.length
   const service = await listenWithPlugins(t, (app) => {
     // Together more than what is kept; the large one takes longest.
     app.get('/:size', (request, reply) => {
-      const size = Number((request.params as { readonly size: string }).size)
-      return reply.type('application/json').header('etag', `"${size}"`).send(randomBytes(size * 3 / 4).toString('base64'))
+      const { size } = request.params as { readonly size: string }
+      return reply.type('application/json').header('etag', `"${size}"`).send(Number(size) === LARGE ? large : noise.subarray(0, Number(size)))
     })
   })
   const ask = async (size: number, encoding: string) => {
     const response = await fetch(`${service.url}/${size}`, { headers: { 'accept-encoding': encoding } })
-    return [response.status, (await response.text()).length]
+    return [response.status, (await response.arrayBuffer()).byteLength]
   }
-  const sizes = Array.from({ length: 12 }, (_, index) => 1_900_000 + 4 * index)
-  const large = ask(6_000_000, 'br')
-  t.same(await Promise.all(sizes.map((size) => ask(size, 'gzip'))), sizes.map((size) => [200, size]))
-  t.same(await large, [200, 6_000_000])
+  const sizes = Array.from({ length: 10 }, (_, index) => 1_900_000 + index)
+  const answer = ask(LARGE, 'gzip')
+  t.same(await Promise.all(sizes.map((size) => ask(size, 'br'))), sizes.map((size) => [200, size]))
+  t.same(await answer, [200, LARGE])
 })
