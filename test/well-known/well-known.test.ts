@@ -164,7 +164,7 @@ for (const keepMs of [60_000, 0]) {
 }
 
 t.test('everything that an index lists, at once', async (t) => {
-  const names = Array.from({ length: 300 }, (_, index) => `skill-${index}`)
+  const names = Array.from({ length: 100 }, (_, index) => `skill-${index}`)
   const service = await buildService(t, { files: Object.fromEntries(names.map((name, index) => [name, skill(name, index % 3 === 0 ? {} : { 'a.md': name, docs: { 'b.md': name } })])) })
   const { skills } = await readIndex(service)
   t.equal(skills.length, names.length)
