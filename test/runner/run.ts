@@ -78,8 +78,15 @@ function readTimes (): Record<string, number> {
   return existsSync(TIMES) ? JSON.parse(readFileSync(TIMES, 'utf8')) as Record<string, number> : {}
 }
 
-function secondsOf ([first = '', ...others]: readonly string[]): number {
-  return times[nameOf([first, ...others])] ?? (LONGEST.test(first) ? PROCESS_SECONDS : isWholeService(first) ? 10 * (1 + others.length) : 1 + 1.5 * others.length)
+function secondsOf (files: readonly string[]): number {
+  return times[nameOf(files)] ?? files.reduce((sum, file) => sum + meanSecondsOf(file), 0)
+}
+
+/** Of all files of its kind, as they were measured: the last processes are short ones on a fresh clone too. */
+function meanSecondsOf (file: string): number {
+  if (LONGEST.test(file)) return PROCESS_SECONDS
+  if (ITS_OWN.test(file)) return 10
+  return isWholeService(file) ? 5 : isUnit(file) ? 1 : 3
 }
 
 /** The file, or for several files the first and the number of the others. */
