@@ -1,5 +1,5 @@
 import type { RefusedError } from '../disk/refused.ts'
-import { isSameState } from '../disk/signature.ts'
+import { isSameOrMissing, isSameState } from '../disk/signature.ts'
 import type { CatalogSkill, Signature, SkillMetadata } from '../ground/skill.ts'
 import { compareCodePoints, positionIn } from '../ground/text.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
@@ -176,8 +176,7 @@ function withRead (before: Available, read: readonly IndexedSkill[]): Available 
 }
 
 export function isSameOnDisk (a: IndexedSkill, b: IndexedSkill): boolean {
-  const [before, now] = [a.mainFile?.signature, b.mainFile?.signature]
-  return isSameState(a.folderSignature, b.folderSignature) && (before === undefined || now === undefined ? before === now : isSameState(before, now))
+  return isSameState(a.folderSignature, b.folderSignature) && isSameOrMissing(a.mainFile?.signature, b.mainFile?.signature)
 }
 
 /** A touch, or a checkout back and forth, is no change: same bytes under the same name. */

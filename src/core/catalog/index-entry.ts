@@ -1,4 +1,4 @@
-import type { Disk } from '../disk/disk.ts'
+import { type Disk, realpathOrNothing } from '../disk/disk.ts'
 import { IGNORE_FILE } from '../disk/ignore-file.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { isSameOrMissing, isSameState } from '../disk/signature.ts'
@@ -71,12 +71,4 @@ export async function rulesHold (disk: Disk, phase: PollPhase, { folder, ignoreF
   if (folder.rootRules !== undefined && !await rootRulesHold()) return false
   if (ignoreFile === undefined) return true
   return isSameOrMissing(await phase.stat(disk, `${folder.path}/${IGNORE_FILE}`), ignoreFile.signature)
-}
-
-export async function realpathOrNothing (disk: Disk, path: string): Promise<string | undefined> {
-  try {
-    return await disk.realpath(path)
-  } catch {
-    return undefined
-  }
 }

@@ -72,7 +72,7 @@ export async function indexSkill (folder: SkillFolder, { disk, store, sequence, 
     ignoreFile: ignoreFile && { signature: ignoreFile.signature },
     filter,
     refused,
-    isTrustworthy: isTrustworthy(folderSignature, readAt) && (ignoreFile?.signature === undefined || isTrustworthy(ignoreFile.signature, readAt)) && (main === undefined || isTrustworthy(main.signature, readAt)),
+    isTrustworthy: [folderSignature, ignoreFile?.signature, main?.signature].every((state) => state === undefined || isTrustworthy(state, readAt)),
     sequence
   }
 }

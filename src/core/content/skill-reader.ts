@@ -1,6 +1,5 @@
-import { realpathOrNothing } from '../catalog/index-entry.ts'
 import { createSlicer } from '../ground/async.ts'
-import type { Disk } from '../disk/disk.ts'
+import { type Disk, realpathOrNothing } from '../disk/disk.ts'
 import type { LeftOutFiles } from '../disk/left-out-files.ts'
 import { areTrustworthy, holds, signatureAt, statOf } from '../disk/observed.ts'
 import { pathBelow } from '../disk/paths.ts'

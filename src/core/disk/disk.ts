@@ -111,6 +111,15 @@ export async function closeQuietly (close: () => Awaitable<void>): Promise<void>
   } catch {}
 }
 
+/** Undefined where nothing is, and where the disk does not say. */
+export async function realpathOrNothing (disk: Disk, path: string): Promise<string | undefined> {
+  try {
+    return await disk.realpath(path)
+  } catch {
+    return undefined
+  }
+}
+
 /** The code of an operating system error, '' for anything else. */
 export function errorCode (error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''

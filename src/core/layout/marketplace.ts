@@ -50,28 +50,33 @@ export async function pluginSkills (tree: LayoutTree, leftOut: LeftOut[]): Promi
 
 /** `skills/*` with a main file, the folders that its manifests name, and the plugin itself if it has a main file and no `skills/`. */
 async function skillsOfPlugin (tree: LayoutTree, plugin: string, manifests: readonly JsonObject[], leftOut: LeftOut[]): Promise<string[]> {
-  const found: string[] = []
   const own = join(plugin, 'skills')
-  const folders = await tree.entries(own)
-  for (const { name, kind } of folders) if (kind === 'folder' && await hasMainFile(tree, join(own, name))) found.push(join(own, name))
+  const found = await skillsBelow(tree, own)
   for (const { skills } of manifests) {
     for (const path of [skills].flat()) {
       if (typeof path !== 'string') continue
       const folder = inside(plugin, path)
       if (folder === undefined) leftOut.push({ path: shown(path), reason: 'bad_manifest' })
       else if (await hasMainFile(tree, folder)) found.push(folder)
-      else found.push(...await skillsBelow(tree, folder, leftOut))
+      else {
+        // It may name a folder of skills instead of a skill.
+        const below = await skillsBelow(tree, folder)
+        if (below.length === 0) leftOut.push({ path: folder, reason: 'not_found' })
+        found.push(...below)
+      }
     }
   }
-  if (folders.length === 0 && await hasMainFile(tree, plugin)) found.push(plugin)
+  if ((await tree.entries(own)).length === 0 && await hasMainFile(tree, plugin)) found.push(plugin)
   return [...new Set(found)]
 }
 
-/** A manifest may name a folder of skills instead of a skill. */
-async function skillsBelow (tree: LayoutTree, folder: string, leftOut: LeftOut[]): Promise<string[]> {
+/** The skills right below a folder. */
+async function skillsBelow (tree: LayoutTree, folder: string): Promise<string[]> {
   const found: string[] = []
-  for (const { name, kind } of await tree.entries(folder)) if (kind === 'folder' && await hasMainFile(tree, join(folder, name))) found.push(join(folder, name))
-  if (found.length === 0) leftOut.push({ path: folder, reason: 'not_found' })
+  for (const { name, kind } of await tree.entries(folder)) {
+    const path = join(folder, name)
+    if (kind === 'folder' && await hasMainFile(tree, path)) found.push(path)
+  }
   return found
 }
 

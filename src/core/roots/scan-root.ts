@@ -128,7 +128,8 @@ export async function scanRoot (disk: Disk, root: RootFolder, before?: GoodScan)
       }
       await yieldIfNeeded()
     }
-    return { state: 'ok', signature, isTrustworthy: isTrustworthy(signature, scannedAt) && (ignoreFile?.signature === undefined || isTrustworthy(ignoreFile.signature, scannedAt)), realPath, isSkill, ...folders.result(), links, ignoreFile, skipped }
+    const isOld = [signature, ignoreFile?.signature].every((state) => state === undefined || isTrustworthy(state, scannedAt))
+    return { state: 'ok', signature, isTrustworthy: isOld, realPath, isSkill, ...folders.result(), links, ignoreFile, skipped }
   } catch (cause) {
     switch (errorCode(cause)) {
       case 'ENOENT':

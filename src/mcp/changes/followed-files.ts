@@ -1,5 +1,5 @@
 import { forEachInSlices } from '../../core/ground/async.ts'
-import type { Manifest } from '../../core/ground/skill.ts'
+import { digestIn, type Manifest } from '../../core/ground/skill.ts'
 import { unlessRefused } from '../../core/ground/errors.ts'
 import type { ChangeFeed } from '../../core/events/change-feed.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
@@ -94,5 +94,5 @@ export class FollowedFiles {
 
 /** The digest of a file, or the revision for a path that the manifest does not list. It may be another spelling of the main file. */
 function stateOf (path: string, manifest: Manifest | undefined): string {
-  return manifest?.files.find((file) => file.path === path)?.digest ?? manifest?.revision ?? 'gone'
+  return manifest === undefined ? 'gone' : digestIn(manifest, path) ?? manifest.revision
 }

@@ -6,7 +6,7 @@ import { fileKind } from '../../files/file-kind.ts'
 import type { ServableFile } from '../../files/file-store.ts'
 import { mainFileError, fileError } from '../../ground/errors.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../../ground/limits.ts'
-import type { CatalogSkill, Finding, Manifest } from '../../ground/skill.ts'
+import { type CatalogSkill, digestIn, type Finding, type Manifest } from '../../ground/skill.ts'
 import { createArchive, keptSource, type SkillArchive } from '../archive.ts'
 import { contentFindings } from '../file-findings.ts'
 import type { KeptRevision } from './kept-revisions.ts'
@@ -86,8 +86,8 @@ export class KeptState implements SkillState {
 
   /** A new one each time: its text and renderings go with the answer, and only the bytes stay in memory. */
   #contentOf (path: string): FileContent | undefined {
-    const { manifest: { files }, contents } = this.#kept
-    const digest = files.find((each) => each.path === path)?.digest
+    const { manifest, contents } = this.#kept
+    const digest = digestIn(manifest, path)
     const bytes = digest && contents.get(digest)
     return bytes ? new FileContent(bytes, digest) : undefined
   }

@@ -7,6 +7,7 @@ import { changed, RefusedError } from '../../disk/refused.ts'
 import type { FileStore } from '../../files/file-store.ts'
 import { finding } from '../../format/findings.ts'
 import { Signal } from '../../ground/signal.ts'
+import { digestIn } from '../../ground/skill.ts'
 import type { KeptRevision } from '../kept/kept-revisions.ts'
 import type { ManifestStore, Snapshot } from '../manifest.ts'
 import type { GateChange, TrustPolicy, Verdict } from './trust-policy.ts'
@@ -54,7 +55,7 @@ export class Gate implements Admission {
     if (skill.refused?.refusal === 'changed') return 'changed'
     try {
       const snapshot = await manifests.get(root.disk, skill, store.readCount, 'listed')
-      if (mainFile !== undefined && !lists(snapshot, mainFile.name, digest)) return 'changed'
+      if (mainFile !== undefined && digestIn(snapshot.manifest, mainFile.name) !== digest) return 'changed'
       const { isServed } = await this.judge(folder, snapshot)
       this.checked.emit({ folder, inside: snapshot.folders.map((path) => pathBelow(folder.realPath, path)) })
       return isServed ? 'served' : 'refused'
@@ -78,7 +79,7 @@ export class Gate implements Admission {
       hasLinks,
       read: async (path, maxBytes) => {
         const { content } = await store.read({ disk: root.disk, folder: folder.realPath, path }, maxBytes, undefined, false)
-        if (content.digest !== manifest.files.find((file) => file.path === path)?.digest) throw changed('a file changed while its skill was checked')
+        if (content.digest !== digestIn(manifest, path)) throw changed('a file changed while its skill was checked')
         return content.bytes
       }
     })
@@ -94,7 +95,7 @@ export class Gate implements Admission {
       manifest,
       hasLinks: false,
       read: async (path) => {
-        const bytes = contents.get(manifest.files.find((file) => file.path === path)?.digest ?? '')
+        const bytes = contents.get(digestIn(manifest, path) ?? '')
         if (bytes === undefined) throw changed('a file of a kept revision is not there')
         return bytes
       }
@@ -124,8 +125,4 @@ export class Gate implements Admission {
     const isSame = (before?.isServed ?? true) === verdict.isServed && (verdict.isServed || before?.findings[0]?.message === verdict.findings[0]?.message)
     if (!isSame && this.guards()) this.changed.emit({ folder, root: this.#options.root.name, verdict })
   }
-}
-
-function lists ({ manifest }: Snapshot, path: string, digest: string | undefined): boolean {
-  return manifest.files.find((file) => file.path === path)?.digest === digest
 }
