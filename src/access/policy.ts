@@ -174,10 +174,7 @@ export class Policy {
   /** A line for each pattern that fits no skill. A root without any, such as a source before its first fetch, may get one that it fits. */
   unfitPatterns (skillsIn: (root: string) => readonly string[]): readonly string[] {
     return this.rules.filter(({ roots = this.#roots }) => roots.every((root) => skillsIn(root).length > 0)).flatMap(({ where, roots = this.#roots, patterns = [] }) => patterns
-      .filter((pattern) => {
-        const fits = patternOf(pattern)
-        return !roots.some((root) => skillsIn(root).some((name) => fits.test(name)))
-      })
+      .filter((pattern) => !roots.some((root) => skillsIn(root).some(patternOf(pattern))))
       .map((pattern) => `${where} has the pattern ${quote(pattern)}, which fits no skill`))
   }
 

@@ -2,13 +2,16 @@ import { chmodSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import t from 'tap'
+import fc from 'fast-check'
 import { openAccess } from '../../src/access/open.ts'
+import { patternOf } from '../../src/access/entries.ts'
 import { Policy } from '../../src/access/policy.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { ConfigError } from '../../src/operator/setting.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
 import { startProcess } from '../helper/process.ts'
 import { skill } from '../helper/skills.ts'
+import { checkTime } from '../helper/timing.ts'
 
 const ann = newSecret('ann', 'groups: [docs]')
 const ACCESS = `tokens:\n  - ${ann.entry}\nrules:\n  - { groups: [docs], roots: [docs] }\n`
@@ -144,6 +147,14 @@ t.test('K60: an issuer whose keys are read over http:// is a warning, but on thi
   t.match(warnings, [/^access\.yaml:2: issuers\[0\]\.issuer is no https:\/\/ address: /, /^access\.yaml:3: issuers\[1\]\.jwks_uri is no https:\/\/ address: /])
   t.equal(warnings.length, 2)
   t.end()
+})
+
+t.test('K64: a star stands for any characters, and no name takes long', async (t) => {
+  fc.assert(fc.property(fc.stringMatching(/^[ab*]{0,8}$/), fc.stringMatching(/^[ab]{0,12}$/), (text, name) => {
+    return patternOf(text)(name) === new RegExp(`^${text.replaceAll('*', '.*')}$`).test(name)
+  }), { numRuns: 2_000 })
+  for (const [text, name] of [['a.c', 'abc'], ['a.*', 'ab'], ['(a', 'a'], ['', 'a'], ['ab*ba', 'aba']] as const) t.notOk(patternOf(text)(name), text)
+  t.notOk(await checkTime(t, 5, () => patternOf(`${'*-'.repeat(20)}x`)('-'.repeat(255))))
 })
 
 t.test('K60: a pattern is not called one that fits no skill while a folder that it is for has no skills yet', (t) => {

@@ -125,7 +125,7 @@ export async function compareServices ({ roots, rules, groups }: World, compare:
     writeFileSync(file, JSON.stringify(policy))
     const own = new Set<string>([...groups, 'authenticated', 'anonymous'])
     const applying = policy.rules.filter((rule) => rule.groups.some((group) => own.has(group)))
-    const sees = (root: string, name: string) => applying.some((rule) => (rule.roots?.includes(root) ?? true) && (rule.skills?.some((skill) => patternOf(skill).test(name)) ?? true))
+    const sees = (root: string, name: string) => applying.some((rule) => (rule.roots?.includes(root) ?? true) && (rule.skills?.some((skill) => patternOf(skill)(name)) ?? true))
     const isInView = (root: string) => applying.some((rule) => rule.roots?.includes(root) ?? true)
 
     const log = pino({ level: 'silent' })
