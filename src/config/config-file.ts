@@ -29,12 +29,16 @@ const KIND_KEYS = Object.fromEntries<KindSetting>([
   ...SOURCE_KINDS.flatMap(({ settings }) => Object.entries(settings))
 ])
 
+/** Each glob is a regular expression, and each path is compared with all of them. */
+const MAX_GLOBS = 1_000
+const GLOBS = { maxItems: MAX_GLOBS, title: `a list of at most ${MAX_GLOBS} globs` }
+
 /** The keys of entries of every kind. */
 const CommonSchema = Type.Object({
   name: Type.Optional(Type.String({ pattern: '^[\\w.-]{1,64}$', title: 'up to 64 letters, digits, ".", "_" and "-"', description: 'What settings and reports call it' })),
   layout: Type.Optional(StringEnum(LAYOUTS, { title: `one of ${LAYOUTS.join(', ')}`, description: 'Where skills lie in the source' })),
-  include: Type.Optional(Type.Array(TextSchema('A glob'), { title: 'a list of globs', description: 'Globs of paths: only these skills' })),
-  exclude: Type.Optional(Type.Array(TextSchema('A glob'), { title: 'a list of globs', description: 'Globs of paths of folders that are not searched; they replace the default' })),
+  include: Type.Optional(Type.Array(TextSchema('A glob'), { ...GLOBS, description: 'Globs of paths: only these skills' })),
+  exclude: Type.Optional(Type.Array(TextSchema('A glob'), { ...GLOBS, description: 'Globs of paths of folders that are not searched; they replace the default' })),
   prefix: Type.Optional(Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,31}$', title: 'up to 32 letters a to z, digits and hyphens', description: 'In front of the name of each skill' })),
   interval: Type.Optional(Type.String({ pattern: DURATION, title: 'a duration such as 60s, 5m or 1h', description: `Time between two checks, from 10s to ${MAX_HOURS}h` })),
   timeout: Type.Optional(Type.String({ pattern: DURATION, title: 'a duration such as 60s, 5m or 1h', description: `Longest time of a fetch, at most ${MAX_HOURS}h; default 120s` })),
@@ -47,7 +51,7 @@ const SourceSchema = Type.Object({
   folder: Type.Optional(TextSchema('A folder of this machine')),
   ...Object.fromEntries(Object.entries(KIND_KEYS).map(([key, { description, ...rest }]) => [key, Type.Optional({ ...TextSchema(description), ...rest })])),
   ...CommonSchema.properties
-}, { additionalProperties: false, title: 'an object' })
+}, { additionalProperties: false, title: 'a mapping such as folder: ./skills' })
 
 /** An entry that fits the schema. */
 type SourceEntry = Static<typeof CommonSchema> & { readonly folder?: string }
@@ -56,7 +60,7 @@ type SourceEntry = Static<typeof CommonSchema> & { readonly folder?: string }
 export const ConfigFileSchema = Type.Object({
   $schema: Type.Optional(Type.String({ title: 'a text', description: 'The address of this schema, for editors' })),
   sources: Type.Array(SourceSchema, { title: 'a list of sources', description: 'In the order of precedence: the earlier wins' })
-}, { additionalProperties: false, title: 'the configuration of skillserve' })
+}, { additionalProperties: false, title: 'a mapping with the list sources' })
 
 const ROOT_KINDS = ['folder', ...SOURCE_KINDS.map(({ kind }) => kind)]
 

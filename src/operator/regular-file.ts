@@ -2,17 +2,20 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } f
 import { open } from 'node:fs/promises'
 import { errorCode } from '../core/disk/disk.ts'
 
+/** Largest file that is read, in bytes: the tokens of 10,000 callers take less than a tenth. */
+const MAX_FILE_BYTES = 16 * 1_048_576
+
 /** Without O_NONBLOCK, opening a pipe that has no writer would not return. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK
 
 /**
  * The bytes of a file that an operator has named.
- * @throws {Error} the disk's, or one for what is no regular file: who reads a pipe may wait without end
+ * @throws {Error} the disk's, or one for what is no regular file or too large: who reads a pipe may wait without end
  */
 export async function readRegularFile (path: string): Promise<Buffer> {
   const file = await open(path, FLAGS)
   try {
-    refuseOthers(await file.stat())
+    check(await file.stat())
     return await file.readFile()
   } finally {
     await file.close()
@@ -23,7 +26,7 @@ export async function readRegularFile (path: string): Promise<Buffer> {
 export function readRegularFileSync (path: string): Buffer {
   const descriptor = openSync(path, FLAGS)
   try {
-    refuseOthers(fstatSync(descriptor))
+    check(fstatSync(descriptor))
     return readFileSync(descriptor)
   } finally {
     closeSync(descriptor)
@@ -35,7 +38,8 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of the path is no folder',
   EISDIR: 'it is a folder',
   EACCES: 'this user may not read it',
-  EPERM: 'this user may not read it'
+  EPERM: 'this user may not read it',
+  ELOOP: 'its links lead in a circle'
 }
 
 const WRITE_REASONS: Readonly<Record<string, string>> = {
@@ -45,6 +49,7 @@ const WRITE_REASONS: Readonly<Record<string, string>> = {
   EISDIR: 'it is a folder',
   EACCES: 'this user may not write there',
   EPERM: 'this user may not write there',
+  ELOOP: 'its links lead in a circle',
   EROFS: 'its disk is read-only',
   ENOSPC: 'its disk is full',
   EDQUOT: 'the quota of this user is used up',
@@ -69,6 +74,8 @@ function reasonOf (error: unknown, reasons: Readonly<Record<string, string>>): s
 }
 
 /** For folders, reading fails with EISDIR. */
-function refuseOthers (stats: Stats): void {
-  if (!stats.isFile() && !stats.isDirectory()) throw new Error('it is no regular file')
+function check (stats: Stats): void {
+  if (stats.isDirectory()) return
+  if (!stats.isFile()) throw new Error('it is no regular file')
+  if (stats.size > MAX_FILE_BYTES) throw new Error(`it is larger than ${MAX_FILE_BYTES} bytes`)
 }

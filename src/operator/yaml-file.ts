@@ -18,12 +18,20 @@ export interface YamlFile<Value> {
   error (path: YamlPath, sentence: string): ConfigError
 }
 
-/** Largest file that is read, in bytes: the tokens of 10,000 callers take less than a tenth. */
-const MAX_FILE_BYTES = 16 * 1_048_576
-
 const MAX_DEPTH = 32
 
+/** Mistakes of which the first one in the file is told. */
+const MAX_COMPLAINTS = 1_000
+
+const EMPTY = 'the file is empty'
 const MISSING = 'is missing'
+
+/** What YAML allows and this file does not, by the beginning of the parser's reason. */
+const REFUSED = [
+  ['aliases exceeded', 'a value that stands for another one (*name) is not taken: write that value out'],
+  ['nesting exceeded', `values are nested more than ${MAX_DEPTH} deep`],
+  ['expected a document', EMPTY]
+] as const
 
 /**
  * Reads a YAML file that an operator has written. Keys that the schema does not name are refused.
@@ -57,7 +65,6 @@ export async function readTextFile (path: string): Promise<string> {
   } catch (error) {
     throw new UnreadableError(`${path} cannot be read: ${whyUnreadable(error)}`, { cause: error })
   }
-  if (bytes.length > MAX_FILE_BYTES) throw new ConfigError(`${path} is larger than ${MAX_FILE_BYTES} bytes`)
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (error) {
@@ -76,20 +83,20 @@ export function parseYamlFile<Schema extends TSchema> (path: string, text: strin
   // A sentence names keys, and a key may be a token that was pasted in the wrong place.
   const fail = (line: number, sentence: string) => new ConfigError(`${path}:${line}: ${maskSecrets(sentence)}`)
   // A file is empty for a moment while it is written.
-  if (text.trim() === '') throw fail(1, 'the file is empty')
+  if (text.trim() === '') throw fail(1, EMPTY)
   const value = parse(text, fail)
-  const lines = linesByPath(text)
+  let lines: ReadonlyMap<string, number> | undefined
   const file = {
     path,
-    lineOf: (at: YamlPath): number => lines.get(keyOf(at)) ?? (at.length === 0 ? 1 : file.lineOf(at.slice(0, -1))),
+    lineOf: (at: YamlPath): number => (lines ??= linesByPath(text)).get(keyOf(at)) ?? (at.length === 0 ? 1 : file.lineOf(at.slice(0, -1))),
     error: (at: YamlPath, sentence: string) => fail(file.lineOf(at), at.length === 0 ? sentence : `${nameOf(at)} ${sentence}`)
   }
   const validate = ajv.compile<Static<Schema>>(schema)
   if (validate(value)) return { ...file, value }
-  const complaints = (validate.errors ?? []).map((error) => complaintOf(error, value)).map(({ at, sentence }) => ({ line: file.lineOf(at), error: file.error(at, sentence), isMissing: sentence === MISSING }))
+  const complaints = (validate.errors ?? []).slice(0, MAX_COMPLAINTS).map((error) => complaintOf(error, value)).map(({ at, sentence }) => ({ at, sentence, line: file.lineOf(at) }))
   // The reader begins at the top. A mistyped key explains the one that is missing.
-  const [first] = complaints.sort((a, b) => a.line - b.line || Number(a.isMissing) - Number(b.isMissing))
-  throw first?.error ?? fail(1, 'the file does not fit its schema')
+  const [first] = complaints.sort((a, b) => a.line - b.line || Number(a.sentence === MISSING) - Number(b.sentence === MISSING))
+  throw first === undefined ? fail(1, 'the file does not fit its schema') : file.error(first.at, first.sentence)
 }
 
 function parse (text: string, fail: (line: number, sentence: string) => ConfigError): unknown {
@@ -98,7 +105,7 @@ function parse (text: string, fail: (line: number, sentence: string) => ConfigEr
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error
     // Without the cause, which quotes the lines around: they may hold secrets.
-    throw fail((error.mark?.line ?? 0) + 1, `not valid YAML: ${error.reason}`)
+    throw fail((error.mark?.line ?? 0) + 1, REFUSED.find(([reason]) => error.reason.startsWith(reason))?.[1] ?? `not valid YAML: ${error.reason}`)
   }
 }
 
@@ -160,7 +167,7 @@ function keyOf (path: YamlPath): string {
 
 /** `tokens[2].sha256` */
 function nameOf (path: YamlPath): string {
-  return path.map((part, index) => typeof part === 'number' ? `[${part}]` : `${index === 0 ? '' : '.'}${/^[\w-]+$/.test(part) ? part : quote(part)}`).join('')
+  return path.map((part, index) => typeof part === 'number' ? `[${part}]` : `${index === 0 ? '' : '.'}${/^[\w-]{1,64}$/.test(part) ? part : quote(part)}`).join('')
 }
 
 /** What is wrong, in the words of an operator. A schema's `title` completes the sentence "must be …". */
@@ -176,7 +183,8 @@ function complaintOf ({ instancePath, keyword, params, message = '', parentSchem
     default: {
       // The value itself may be a secret.
       const expected = parentSchema?.['title']
-      return { at, sentence: typeof expected === 'string' ? `must be ${expected}` : message }
+      const keys = Object.keys(parentSchema?.['properties'] ?? {})
+      return { at, sentence: typeof expected === 'string' ? `must be ${expected}` : keys.length > 0 ? `must be a mapping with ${keys.join(', ')}` : message }
     }
   }
 }

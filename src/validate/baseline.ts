@@ -1,8 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { dirname, relative, resolve, sep } from 'node:path'
 import { isJsonObject } from '../core/ground/json.ts'
 import { compareCodePoints } from '../core/ground/text.ts'
-import { whyUnwritable } from '../operator/regular-file.ts'
+import { readRegularFileSync, whyUnreadable, whyUnwritable } from '../operator/regular-file.ts'
 import { PathError } from './skills.ts'
 
 /** Findings that a repository has accepted: codes by the path of the skill. */
@@ -27,13 +27,14 @@ export function baselineKeys (file: string, cwd: string, named: Iterable<string>
  * @throws {PathError} for a file that is not there, or has another shape
  */
 export function readBaseline (file: string, keyOf: BaselineKey): Baseline {
+  const fail = (sentence: string) => new PathError(`the baseline ${JSON.stringify(file)} ${sentence}; --write-baseline writes it`)
   let accepted: unknown
   try {
-    accepted = JSON.parse(readFileSync(file, 'utf8'))
+    accepted = JSON.parse(readRegularFileSync(file).toString())
   } catch (error) {
-    throw new PathError(`the baseline ${JSON.stringify(file)} ${error instanceof SyntaxError ? 'is not valid JSON' : 'cannot be read: --write-baseline writes it'}`)
+    throw fail(error instanceof SyntaxError ? 'is not valid JSON' : `cannot be read: ${whyUnreadable(error)}`)
   }
-  if (!isCodesByPath(accepted)) throw new PathError(`the baseline ${JSON.stringify(file)} must be an object of paths, each with a list of codes`)
+  if (!isCodesByPath(accepted)) throw fail('must be an object of paths, each with a list of codes')
   const codes = new Map(Object.entries(accepted).map(([path, list]) => [path, new Set(list)]))
   return { accepts: (path, code) => (codes.get(keyOf(path)) ?? codes.get(path))?.has(code) === true }
 }

@@ -80,6 +80,7 @@ t.test('K95: what cannot be signed or verified is one line, and exit code 1', as
     [['sign', 'skills'], /^skillserve: sign needs --key FILE\n$/],
     [['sign', '--key', 'private.pem'], /sign takes one folder/],
     [['sign', 'skills', '--key', 'trust/acme.pem'], /^skillserve: --key trust\/acme\.pem must be a private key in PEM without a password\n$/],
+    [['sign', 'skills', '--key', '/dev/zero'], /^skillserve: --key \/dev\/zero must be a private key in PEM without a password\n$/],
     [['sign', 'skills', '--key', 'missing.pem'], /missing\.pem cannot be read: ENOENT, there is no such file\n$/],
     [['sign', 'empty', '--key', 'private.pem'], /empty has no skills\n$/],
     [['verify', 'empty', '--trust', 'trust/trust.yaml'], /empty has no skills\n$/],

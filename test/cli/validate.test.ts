@@ -1,5 +1,6 @@
-import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
 import { Ajv } from 'ajv'
 import { applyPatch } from 'diff'
@@ -153,13 +154,28 @@ t.test('K79: a baseline accepts what there is', async (t) => {
   t.equal((await run(cwd, '--baseline', 'base.json', '--write-baseline')).code, 0)
   t.strictSame(JSON.parse(readFileSync(join(cwd, 'base.json'), 'utf8')), { 'skills/bad': ['name_folder_mismatch'] })
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 0, out: '2 skills: no findings, 1 accepted by the baseline; about 8 tokens in each turn\n' })
-  t.match(await run(cwd, '--baseline', 'nope.json'), { code: 2, errors: /nope\.json" cannot be read: --write-baseline writes it\n$/ })
+  t.match(await run(cwd, '--baseline', 'nope.json'), { code: 2, errors: /nope\.json" cannot be read: ENOENT, there is no such file; --write-baseline writes it\n$/ })
   mkdirSync(join(cwd, 'folder'))
   t.match(await run(cwd, '--baseline', 'folder', '--write-baseline'), { code: 2, out: /^$/, errors: /folder" cannot be written \(EISDIR, it is a folder\)\n$/ }, 'says nothing was accepted')
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\n# moved\n\ndescription: x\nname: other\n---\nbody\n')
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 0 }, 'wherever the line is')
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\nname: other\n---\nbody\n')
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 1, out: /description_missing/ }, 'new sins are found')
+})
+
+t.test('K79: a baseline that cannot be used is one line with the remedy', async (t) => {
+  const cwd = brokenFolder(t)
+  execFileSync('mkfifo', [join(cwd, 'pipe')])
+  writeFileSync(join(cwd, 'large'), '')
+  truncateSync(join(cwd, 'large'), 5_000_000_000)
+  writeFileSync(join(cwd, 'text'), 'x')
+  writeFileSync(join(cwd, 'list'), '["skills/bad"]')
+  for (const [file, reason] of [
+    ['pipe', 'cannot be read: it is no regular file'], ['/dev/zero', 'cannot be read: it is no regular file'], ['large', 'cannot be read: it is larger than 16777216 bytes'],
+    ['skills', 'cannot be read: EISDIR, it is a folder'], ['text', 'is not valid JSON'], ['list', 'must be an object of paths, each with a list of codes']
+  ] as const) {
+    t.strictSame(await run(cwd, '--baseline', file), { code: 2, out: '', errors: `skillserve: the baseline ${JSON.stringify(resolve(cwd, file))} ${reason}; --write-baseline writes it\n` })
+  }
 })
 
 t.test('K79: a baseline counts wherever the command runs, and so does one with paths from the working folder', async (t) => {

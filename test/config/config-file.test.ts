@@ -58,6 +58,9 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
     ['sources:\n  - git: ext://h.example/x\n', /^FILE:2: .*a repository is at/],
     ['sources:\n  - git: git@h.example:team/skills.git\n', /^FILE:2: .*ssh:\/\/user@host\/path/],
     ['sources:\n  - git: s3://bucket/x\n', /^FILE:2: .*a repository is at/],
+    ['- folder: ./a\n', /^FILE:1: must be a mapping with the list sources$/],
+    ['sources:\n  - ./a\n', /^FILE:2: sources\[0\] must be a mapping such as folder: \.\/skills$/],
+    [`sources:\n  - folder: ./a\n    layout: tree\n    include: [${'a,'.repeat(1_001)}]\n`, /^FILE:4: sources\[0\]\.include must be a list of at most 1000 globs$/],
     ['sources: 3\n', /^FILE:1: sources must be a list/]
   ]
   for (const [text, expected] of table) {

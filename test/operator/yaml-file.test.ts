@@ -1,9 +1,12 @@
+import { symlinkSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import fc from 'fast-check'
 import t from 'tap'
+import { readRegularFileSync } from '../../src/operator/regular-file.ts'
 import { ConfigError } from '../../src/operator/setting.ts'
 import { parseYamlFile, readYamlFile } from '../../src/operator/yaml-file.ts'
+import { checkTime } from '../helper/timing.ts'
 
 const Name = Type.String({ pattern: '^[a-z]+$', title: 'a name in small letters' })
 const Schema = Type.Object({
@@ -52,12 +55,21 @@ t.test('what does not fit the schema is one line with file, line and key', async
     [GOOD.replace('level: 3', '"two words": 0'), 'people.yaml:7: "two words" is no key here, there are people, level'],
     [`${GOOD}level: 4`, 'people.yaml:8: not valid YAML: duplicated mapping key'],
     [GOOD.replace('[docs, ops]', '[docs'), 'people.yaml:6: not valid YAML:'],
-    [GOOD.replace('[docs, ops]', '&g [docs]').replace('bob', '*g'), 'people.yaml:6: not valid YAML: aliases exceeded']
+    [GOOD.replace('[docs, ops]', '&g [docs]').replace('bob', '*g'), 'people.yaml:6: a value that stands for another one (*name) is not taken: write that value out'],
+    [GOOD.replace('[docs, ops]', '['.repeat(40)), 'people.yaml:4: values are nested more than 32 deep'],
+    ['# nobody yet\n', 'people.yaml:1: the file is empty'],
+    ['people: [ann]', 'people.yaml:1: people[0] must be a mapping with name, groups'],
+    [`${'k'.repeat(100_000)}: 1\npeople: []`, `people.yaml:1: "${'k'.repeat(80)}…" is no key here`]
   ] as const) t.equal(refusal(text).slice(0, message.length), message, JSON.stringify(text))
 })
 
 t.test('of several errors the first line is told', async (t) => {
   t.equal(refusal('people:\n  - name: A\n  - name: B\nlevel: x'), 'people.yaml:2: people[0].name must be a name in small letters')
+})
+
+t.test('a file that is full of mistakes is refused in the time that a good one takes', async (t) => {
+  const message = await checkTime(t, 500, () => refusal(`people: [{ name: ann, groups: [${'X,'.repeat(50_000)}] }]`))
+  t.equal(message, 'people.yaml:1: people[0].groups[0] must be a name in small letters')
 })
 
 t.test('a value is not repeated in an error: it may be a secret', async (t) => {
@@ -69,7 +81,16 @@ t.test('a file that is not there or is no text is named', async (t) => {
   const folder = t.testdir({ latin: Buffer.from([0x61, 0xe4]) })
   await t.rejects(readYamlFile(join(folder, 'nosuch.yaml'), Schema), { name: 'ConfigError', message: `${folder}/nosuch.yaml cannot be read: ENOENT, there is no such file` })
   await t.rejects(readYamlFile(folder, Schema), { name: 'ConfigError', message: `${folder} cannot be read: EISDIR, it is a folder` })
+  symlinkSync('circle', join(folder, 'circle'))
+  await t.rejects(readYamlFile(join(folder, 'circle'), Schema), { name: 'ConfigError', message: `${folder}/circle cannot be read: ELOOP, its links lead in a circle` })
   await t.rejects(readYamlFile(join(folder, 'latin'), Schema), { name: 'ConfigError', message: `${folder}/latin is not UTF-8 text` })
+})
+
+t.test('a file that is too large is not read', async (t) => {
+  const path = join(t.testdir({ large: '' }), 'large')
+  truncateSync(path, 4_000_000_000)
+  await t.rejects(readYamlFile(path, Schema), { name: 'ConfigError', message: `${path} cannot be read: it is larger than 16777216 bytes` })
+  t.throws(() => readRegularFileSync(path), /it is larger than 16777216 bytes/)
 })
 
 t.test('any text is a value or one line of refusal', async () => {

@@ -1,8 +1,12 @@
-import { readFile } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { whyUnreadable } from '../../operator/regular-file.ts'
 import { type Command, CommandError } from '../command.ts'
 import { namingSkipped } from '../folders/left-out.ts'
+
+/** Longest key or chain that is read: a pipe may have no end. */
+const MAX_KEY_BYTES = 1_048_576
 
 /** Signs skills for `--trust`. */
 export const command: Command = {
@@ -39,7 +43,7 @@ line that says why otherwise.
 
 async function read (path: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8')
+    return await text(createReadStream(path, { end: MAX_KEY_BYTES }))
   } catch (error) {
     throw new CommandError(`${path} cannot be read: ${whyUnreadable(error)}`)
   }
