@@ -214,7 +214,7 @@ async function explain (skills: SkillService, names: readonly string[]): Promise
 async function reasonFor (skills: SkillService, name: string): Promise<string> {
   try {
     const { findings } = await readCatalogEntry({ skills, judge: judgeForDiscovery }, name)
-    const finding = findings.find(({ severity }) => severity === 'error') ?? findings.find(({ code }) => code.startsWith('discovery_'))
+    const finding = findings.find(({ severity }) => severity === 'error') ?? findings.find(({ code }) => /^(?:discovery_|too_many_)/.test(code))
     return finding?.message ?? 'it could not be read whole'
   } catch (error) {
     if (error instanceof SkillError) return error.message

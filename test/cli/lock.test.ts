@@ -197,6 +197,16 @@ t.test('K95: verify fails for a skill that the lock names and no folder has', as
   t.match(JSON.parse((await run(cwd, 'verify', 'common', ...locked, '--json')).stdout), { skills: [{ name: 'one', ok: true }, { name: 'three', ok: false }, { name: 'two', ok: false }] })
 })
 
+t.test('K95: verify reports each of 130,000 names of a lock', async (t) => {
+  const cwd = t.testdir({ skills: skills('one') })
+  await run(cwd, 'lock', 'skills')
+  const file = join(cwd, 'skills.lock')
+  const [line = ''] = fs.readFileSync(file, 'utf8').split('\n').filter((each) => each.startsWith('"one"'))
+  fs.writeFileSync(file, [line, ...Array.from({ length: 130_000 }, (_, index) => line.replace('one', String(index)))].join('\n'))
+  const { code, stdout, stderr } = await run(cwd, 'verify', 'skills', '--locked', 'skills.lock')
+  t.strictSame([code, stderr, stdout.split('\n').length], [1, '', 130_002])
+})
+
 t.test('K95: without a lock that can be used, a service with --locked does not start, and names the setting as of any file', async (t) => {
   const cwd = t.testdir({ skills: skills('one'), broken: 'one: latest' })
   t.match(await run(cwd, '--locked', 'skills'), { code: 1, stderr: /^skillserve: LOCKED or --locked: \S*skills\.lock cannot be read: ENOENT, there is no such file; `skillserve lock` writes it, and --locked=FILE names another\n$/ })

@@ -29,19 +29,20 @@ Exits with 0 when a service with these files and require would serve every skill
     const policy = await readPolicy({ ...trustFile !== undefined && { trustFile: resolve(cwd, trustFile) }, ...lockFile !== undefined && { lockFile: resolve(cwd, lockFile) } })
     const linkTargets = readLinkTargets({ flags }, context)
     try {
-      const verified: VerifiedSkill[] = []
+      let verified: readonly VerifiedSkill[] = []
       let areAll = true
       await namingSkipped(context, async (onSkipped) => {
         for (const folder of folders) {
           const path = resolve(cwd, folder)
-          verified.push(...isAddress(folder)
+          const found = isAddress(folder)
             ? await withRoots([folder], { flags }, context, async ({ projectRoots }) => (await Promise.all(projectRoots.map((root) => verifyRoot(root, policy, { linkTargets, onSkipped })))).flat())
-            : await verifyFolder(path, policy, { linkTargets, onSkipped }))
+            : await verifyFolder(path, policy, { linkTargets, onSkipped })
+          verified = [...verified, ...found]
           areAll &&= isAddress(folder) || !await holdsMainFile(path)
         }
       })
-      if (areAll) verified.push(...missingOf(policy.lockedNames ?? [], verified))
-      const skills = verified.map(({ name, isServed, problem, verdict }) => ({ name, ok: isServed, ...verdict?.report, problem }))
+      const missing = areAll ? missingOf(policy.lockedNames ?? [], verified) : []
+      const skills = [...verified, ...missing].map(({ name, isServed, problem, verdict }) => ({ name, ok: isServed, ...verdict?.report, problem }))
       if (flags.has('json')) print(`${JSON.stringify({ skills }, undefined, 2)}\n`)
       else for (const line of inColumns(skills.map(({ name, ok, problem, ...report }) => [ok ? 'ok     ' : 'refused', JSON.stringify(name), report.signer ?? '-', problem]))) print(`${line}\n`)
       return skills.every(({ ok }) => ok) ? 0 : 1
@@ -60,6 +61,6 @@ function missingOf (locked: readonly string[], verified: readonly VerifiedSkill[
 
 /** Lines of columns as wide as their longest entry, two spaces apart. */
 function inColumns (rows: ReadonlyArray<readonly string[]>): string[] {
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
+  const widths = rows[0]?.map((_, column) => rows.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), 0)) ?? []
   return rows.map((row) => row.map((entry, column) => entry.padEnd(widths[column] ?? 0)).join('  ').trimEnd())
 }
