@@ -52,10 +52,11 @@ export async function reportAccess (config: Config, file: string, { caller, skil
     if (failed !== undefined) throw new ConfigError(`the source ${failed.name} cannot be read: ${failed.error?.message ?? ''}`)
     await skills.start()
     await skills.available()
-    if (caller !== undefined) return reportCaller(policy, skills, caller)
-    if (skill !== undefined) return reportSkill(policy, skills, skill)
+    const unread = skills.status.roots.filter(({ state }) => state !== 'ok').map(({ name }) => `the folder ${quote(name)} is not there or cannot be read: none of its skills is known`)
+    if (caller !== undefined) return [...unread, ...reportCaller(policy, skills, caller)]
+    if (skill !== undefined) return [...unread, ...reportSkill(policy, skills, skill)]
     const warnings = [...policy.warnings, ...policy.unfitPatterns((root) => skills.skillsIn(root))]
-    return [...warnings, `${counted(policy.secretNames.length, 'token or link', 'tokens and links')}, ${counted(policy.rules.length, 'rule')}`]
+    return [...unread, ...warnings, `${counted(policy.secretNames.length, 'token or link', 'tokens and links')}, ${counted(policy.rules.length, 'rule')}`]
   } finally {
     await skills.close()
     await sources?.close()
@@ -71,7 +72,7 @@ function reportCaller (policy: Policy, skills: SkillManager, caller: string): re
   const refusal = refusalOf(policy, caller)
   if (refusal !== undefined) return [refusal]
   const own = new Set<string>()
-  const width = (texts: readonly string[]) => Math.max(0, ...texts.map(({ length }) => length))
+  const width = (texts: readonly string[]) => texts.reduce((most, { length }) => Math.max(most, length), 0)
   const ofRoots = width(skills.rootNames)
   const ofNames = width(skills.rootNames.flatMap((root) => skills.skillsIn(root).filter((name) => ruleFor(policy.rules, groups, root, name) !== undefined)))
   const lines = skills.rootNames.flatMap((root) => skills.skillsIn(root).flatMap((name) => {
