@@ -6,9 +6,11 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { createNetworkDisk } from '../../src/core/disk/disk.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
+import { usedMemory } from '../helper/memory.ts'
 import { countOpenBelow, createFaultyDisk, osError, outcome, skill, skillText, startManager, textOf, until } from '../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
+const MEBIBYTE = 1_048_576
 /** As the runner has translated it. */
 const SRC = fileURLToPath(import.meta.resolve('../../src/core/'))
 
@@ -149,4 +151,14 @@ t.test('K14 K16 K18: permissions, for real', { skip: canBecomeNobody ? false : '
     manifests: [[], ['SKILL.md'], ['SKILL.md']],
     locked: 'Permission denied reading skills folder'
   })
+})
+
+t.test('K32: 100 loaded skills of 1 MiB take less than 50 MB', async (t) => {
+  const text = 'text '.repeat(MEBIBYTE / 5)
+  const root = t.testdir(Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`skill-${index}`, { 'SKILL.md': text }])))
+  const before = usedMemory()
+  const manager = await startManager(t, [root])
+  for (const name of await manager.list()) await manager.readMainFile(name, 'SKILL.md')
+  const used = usedMemory() - before
+  t.ok(used < 50_000_000, `${used} bytes`)
 })

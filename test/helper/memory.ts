@@ -14,3 +14,11 @@ export function heapOfEach<T> (count: number, make: (index: number) => T): numbe
   collectGarbage()
   return (process.memoryUsage().heapUsed - before) / kept.length
 }
+
+/** Bytes of heap, and of buffers outside of it, that are in use. */
+export function usedMemory (): number {
+  collectGarbage()
+  collectGarbage()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
