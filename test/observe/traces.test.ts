@@ -11,7 +11,7 @@ import { saveAtomically, skillText, until } from '../helper/skills.ts'
 
 const SKILL = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo CANARY-CONTENT\n' } }
 
-t.test('K72: with an SDK that --import loads, requests, tool calls and MCP requests are spans of the caller\'s trace', async (t) => {
+t.test('K72: with an SDK that --import loads, requests, tool calls and MCP requests are spans of the caller\'s trace, and an event stream is one until its head is out', async (t) => {
   const folder = t.testdir({ skills: { ...SKILL, pdf: { 'SKILL.md': skillText('other') } } })
   const sdk = installSdk(folder)
   const service = await startProcess(t, { args: [join(folder, 'skills')], nodeOptions: sdk.nodeOptions })
@@ -35,7 +35,23 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
     }
   }, { traceparent: headers.traceparent }))).text()
   await (await fetch(`${service.url}/agent/tools/skill`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"skill":"other"}' })).text()
+
+  const open = new AbortController()
+  const { signal } = open
+  const accept = 'text/event-stream'
+  const streams = await Promise.all([
+    fetch(`${service.url}/events`, { signal }),
+    fetch(`${service.url}/mcp`, { signal, headers: { accept } }),
+    fetch(`${service.url}/mcp`, { signal, ...listenRequest() })
+  ])
+  for (const { status, headers } of streams) t.match({ status, type: headers.get('content-type') }, { status: 200, type: accept })
+  // The caller's trace is that of another request.
+  const ofStreams = () => sdk.spans().filter((line) => ['GET /events', 'GET /mcp', 'POST /mcp'].includes(line.name) && line.trace !== trace)
+  await until(() => ofStreams().length >= streams.length)
+  open.abort()
   t.match(await service.stop(), { code: 0 })
+  t.strictSame(ofStreams().map(({ name }) => name).sort(), ['GET /events', 'GET /mcp', 'POST /mcp'], 'each ends once')
+  for (const { name, attributes } of ofStreams()) t.equal(attributes['http.response.status_code'], 200, name)
   const text = sdk.text()
   const spans = sdk.spans()
   const named = (name: string) => spans.filter((line) => line.name === name)
@@ -50,7 +66,7 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   t.match(operation, { kind: 1, trace: other, parent: span, links: 1, attributes: { 'mcp.method.name': 'tools/call', 'mcp.protocol.version': '2026-07-28', 'gen_ai.tool.name': 'get_skill', team: 'docs' } })
   t.match(called, { trace: other, parent: operation?.id, attributes: { 'skillserve.skill': 'demo' } })
   t.match(named('execute_tool skill'), [{ attributes: { 'skillserve.skill': 'pdf', 'skillserve.outcome': 'ok' } }], 'the folder of a display name')
-  t.match(named('POST /mcp'), [{ trace }])
+  t.match(named('POST /mcp').filter((line) => line.trace === trace), [{ trace }])
   t.notMatch(text, 'CANARY')
   t.notMatch(text + JSON.stringify(service.log()), secret.slice(12, 30), 'no secret link, whatever its spelling')
 
@@ -94,27 +110,6 @@ t.test('K72: names of spans are no text of a caller; changes that were found and
   const views = new Set(spans.map(({ attributes }) => attributes['skillserve.view']).filter((view) => view !== undefined))
   t.equal(views.size, 1)
   t.match([...views], [Number])
-})
-
-t.test('K72: an event stream is a span until its head is out', async (t) => {
-  const folder = t.testdir({ skills: SKILL })
-  const sdk = installSdk(folder)
-  const service = await startProcess(t, { args: [join(folder, 'skills')], nodeOptions: sdk.nodeOptions })
-  const open = new AbortController()
-  const { signal } = open
-  const accept = 'text/event-stream'
-  const answers = await Promise.all([
-    fetch(`${service.url}/events`, { signal }),
-    fetch(`${service.url}/mcp`, { signal, headers: { accept } }),
-    fetch(`${service.url}/mcp`, { signal, ...listenRequest() })
-  ])
-  for (const { status, headers } of answers) t.match({ status, type: headers.get('content-type') }, { status: 200, type: accept })
-  const names = ['GET /events', 'GET /mcp', 'POST /mcp']
-  await until(() => names.every((name) => sdk.text().includes(`"name":"${name}"`)))
-  open.abort()
-  t.match(await service.stop(), { code: 0 })
-  t.strictSame(sdk.spans().map(({ name }) => name).filter((name) => names.includes(name)).sort(), names, 'and ends once')
-  for (const { name, attributes } of sdk.spans().filter((span) => names.includes(span.name))) t.equal(attributes['http.response.status_code'], 200, name)
 })
 
 t.test('K72: without an SDK no module of OpenTelemetry is loaded', async (t) => {
