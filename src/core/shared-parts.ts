@@ -16,12 +16,11 @@ export interface SharedParts {
 
 export interface SharedPartsOptions {
   readonly guard?: DiskGuard | undefined
-  readonly diskAnswerMs?: number | undefined
   readonly hasRoom?: RoomForFile | undefined
   readonly keep?: Partial<KeptRevisionsOptions> | undefined
 }
 
-export function createSharedParts ({ diskAnswerMs, guard = new DiskGuard(diskAnswerMs), hasRoom, keep }: SharedPartsOptions): SharedParts {
+export function createSharedParts ({ guard = new DiskGuard(), hasRoom, keep }: SharedPartsOptions): SharedParts {
   const phase = new PollPhase()
   return { phase, guard, store: new FileStore(phase, undefined, hasRoom), revisions: new RevisionMemory(keep) }
 }

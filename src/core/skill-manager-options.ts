@@ -25,7 +25,7 @@ export interface SkillManagerOptions {
   readonly watcher?: WatcherFactory | false
   /** The file system, for all roots. Default: what fits the kind of disk of each root. */
   readonly disk?: Disk
-  readonly times?: SkillManagerTimes
+  readonly times?: RefreshTimes
   /** Shared with whoever else reads these folders. Default: its own. */
   readonly guard?: DiskGuard
   /** Asked before a large file is read for an answer. Default: there is always room. */
@@ -34,9 +34,4 @@ export interface SkillManagerOptions {
   readonly keep?: Partial<KeptRevisionsOptions>
   /** Decides which states of skills are served. Default: all. */
   readonly policy?: TrustPolicy | undefined
-}
-
-export interface SkillManagerTimes extends RefreshTimes {
-  /** How long a call to a disk that takes its time may take, in milliseconds. */
-  readonly diskAnswer?: number
 }

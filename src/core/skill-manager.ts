@@ -9,7 +9,7 @@ import { addressOf, type Skill, type SkillMetadata, toCatalogSkill } from './gro
 import type { Refresh } from './refresher.ts'
 import { RootSkills } from './root-skills.ts'
 import { createSharedParts, type SharedParts } from './shared-parts.ts'
-import type { SkillManagerOptions, SkillManagerTimes } from './skill-manager-options.ts'
+import type { SkillManagerOptions } from './skill-manager-options.ts'
 import type { SkillStatus } from './skill-source.ts'
 import { MemberLists } from './views/member-lists.ts'
 import { RootsSearch } from './views/roots-search.ts'
@@ -17,7 +17,7 @@ import { SharedInspections } from './views/shared-inspections.ts'
 import { View, type ViewGround } from './views/view.ts'
 import type { ViewMember } from './views/view-member.ts'
 
-export type { SkillManagerOptions, SkillManagerTimes }
+export type { SkillManagerOptions }
 
 /** The skills of a root that a view has: all of them, or those whose names fit. */
 export type Grant = 'all' | ((name: string) => boolean)
@@ -188,7 +188,7 @@ interface Parts {
 }
 
 function createParts ({ projectRoots, personalRoot, guard, keep, hasRoom, ...options }: SkillManagerOptions): Parts {
-  const shared = createSharedParts({ guard, diskAnswerMs: options.times?.diskAnswer, hasRoom, keep })
+  const shared = createSharedParts({ guard, hasRoom, keep })
   const roots = [
     ...projectRoots.map((root) => new RootSkills({ ...options, root, type: 'project', shared })),
     ...personalRoot === undefined ? [] : [new RootSkills({ ...options, root: personalRoot, type: 'personal', shared })]

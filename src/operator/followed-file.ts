@@ -75,11 +75,6 @@ export class FollowedFile<Value> implements FollowedPolicy {
     return this.#digest
   }
 
-  /** Why the file, as it is now, is not what `value` is made from. */
-  get error (): ConfigError | undefined {
-    return this.#error
-  }
-
   /**
    * What /readyz says while the file cannot be used. The reason may quote the file, so the log alone has it.
    * @param name of the file, such as `the lock`

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createNetworkDisk } from '../../src/core/disk/disk.ts'
+import { DiskGuard } from '../../src/core/disk/network/guard.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 import { createFaultyDisk, type FaultyDisk, skill, skills, skillText, until } from '../helper/skills.ts'
@@ -81,7 +82,7 @@ async function buildStuck (t: Test, { hangsFromTheStart }: { readonly hangsFromT
   if (hangsFromTheStart) hang()
   const service = await buildService(t, {
     files: skills('one', 'stuck', 'two'),
-    options: { disk, times: { diskAnswer: ANSWER_MS, debounce: 0, maxDebounce: 0, reconcileDegraded: 1 } }
+    options: { disk, guard: new DiskGuard(ANSWER_MS), times: { debounce: 0, maxDebounce: 0, reconcileDegraded: 1 } }
   })
   return { service, calls, hang, release }
 }
@@ -150,7 +151,7 @@ t.test('K53: a link whose disk hangs stays the skill that it was', async (t) => 
   const { hang, release } = createHang(disk)
   const service = await buildService(t, {
     files: { one: skill('one'), '.mounts': { stuck: skill('linked') }, linked: t.fixture('symlink', '.mounts/stuck') },
-    options: { disk, times: { diskAnswer: ANSWER_MS } }
+    options: { disk, guard: new DiskGuard(ANSWER_MS) }
   })
   t.same((await service.fetch('/skills')).json(), { skills: ['linked', 'one'] })
   disk.intercept = () => undefined
@@ -183,7 +184,7 @@ t.test('K53: links into a folder that hangs hold up neither their root nor each 
       if (hangsFromTheStart) hang()
       const service = await buildService(t, {
         files: { own: skill('own'), ...Object.fromEntries(names.map((name) => [name, t.fixture('symlink', `../store/${name}`)])) },
-        options: { disk, siblings: { store: skills(...names) }, linkTargets: ['store'], times: { diskAnswer: ANSWER_MS } }
+        options: { disk, siblings: { store: skills(...names) }, linkTargets: ['store'], guard: new DiskGuard(ANSWER_MS) }
       })
       const known = hangsFromTheStart ? [] : names
       if (!hangsFromTheStart) {

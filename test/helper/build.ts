@@ -16,7 +16,7 @@ import { rawRequest, type RawResponse, request, type RequestHead } from './raw-h
 /** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
 export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir']>[0]>>>
 
-export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'times' | 'policy'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'timeouts' | 'ui' | 'publicUrl' | 'sources' | 'clientOf' | 'admitCall' | 'load'>> {
+export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'guard' | 'keep' | 'watcher' | 'times' | 'policy'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'timeouts' | 'ui' | 'publicUrl' | 'sources' | 'clientOf' | 'admitCall' | 'load'>> {
   /** What lies beside the skills folder. */
   readonly siblings?: Files
   /** Puts more into the test's folder before the service starts. */
@@ -75,7 +75,7 @@ export interface Service {
  * @param files what is in `skills`, the root; null for no such folder
  */
 export async function buildService (t: Test, { files = {}, options = {} }: { readonly files?: Files | null, readonly options?: ServiceOptions } = {}): Promise<Service> {
-  const { siblings = {}, prepare, roots = ['skills'], personalRoot, linkTargets, disk, watcher = false, times, keep, policy, indexed = true, host = '127.0.0.1', observe, plug, ...appOptions } = options
+  const { siblings = {}, prepare, roots = ['skills'], personalRoot, linkTargets, disk, guard, watcher = false, times, keep, policy, indexed = true, host = '127.0.0.1', observe, plug, ...appOptions } = options
   const folder = t.testdir({ ...files === null ? {} : { skills: files }, ...siblings })
   prepare?.(folder)
   const projectRoots = roots.map((root) => join(folder, root))
@@ -87,6 +87,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     ...linkTargets && { linkTargets: linkTargets.map((path) => join(folder, path)) },
     watcher,
     ...disk && { disk },
+    ...guard && { guard },
     ...times && { times },
     ...keep && { keep },
     ...policy && { policy },
