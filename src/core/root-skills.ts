@@ -11,7 +11,7 @@ import type { FileContent } from './files/file-content.ts'
 import type { ServableFile } from './files/file-store.ts'
 import type { Signal } from './ground/signal.ts'
 import type { Refresh, Refresher } from './refresher.ts'
-import type { CatalogSkill, SkillMetadata } from './ground/skill.ts'
+import type { CatalogSkill } from './ground/skill.ts'
 import type { SkillStatus } from './skill-source.ts'
 import { type Core, type RootSkillsOptions, wireCore } from './wiring.ts'
 
@@ -154,7 +154,7 @@ export class RootSkills {
     if (this.#catalog.last.unread.length > 0) await this.#catalog.readNew()
   }
 
-  availableNow (): readonly SkillMetadata[] {
+  availableNow (): readonly CatalogSkill[] {
     return this.#catalog.last.available
   }
 

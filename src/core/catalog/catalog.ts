@@ -1,6 +1,6 @@
 import type { RefusedError } from '../disk/refused.ts'
 import { isSameOrMissing, isSameState } from '../disk/signature.ts'
-import type { CatalogSkill, Signature, SkillMetadata } from '../ground/skill.ts'
+import type { CatalogSkill, Signature } from '../ground/skill.ts'
 import { compareCodePoints, positionIn } from '../ground/text.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
 import type { SkillFilter } from '../roots/skill-filter.ts'
@@ -47,12 +47,6 @@ interface SortedNames {
   readonly positions: ReadonlyMap<string, number>
 }
 
-/** The valid skills, sorted by folder name, and what callers see of each one. */
-interface Available {
-  readonly skills: readonly IndexedSkill[]
-  readonly metadata: readonly SkillMetadata[]
-}
-
 const NOTHING: CatalogParts = { generation: 0, folders: new Map(), names: { list: [], positions: new Map() }, skills: [] }
 
 /**
@@ -66,7 +60,7 @@ export class Catalog {
   readonly #names: SortedNames
   /** In the order of the names: a step that reads one skill among 10,000 copies a list, and no map. */
   readonly #skills: ReadonlyArray<IndexedSkill | undefined>
-  #available: Available | undefined
+  #available: readonly IndexedSkill[] | undefined
   #otherNames: ReadonlyMap<string, readonly string[]> | undefined
   #unread: readonly string[] | undefined
 
@@ -96,7 +90,7 @@ export class Catalog {
 
   /** The number of skills with an error. */
   get invalidCount (): number {
-    return this.#indexed().filter(({ valid }) => !valid).length
+    return this.#skills.filter((skill) => skill?.valid === false).length
   }
 
   /** Whether an entry was read from the folder that its name means now. */
@@ -136,13 +130,10 @@ export class Catalog {
     return next
   }
 
-  /** Metadata of the valid skills, sorted by folder name. */
-  get available (): readonly SkillMetadata[] {
-    if (this.#available === undefined) {
-      const skills = this.#indexed().filter(({ valid }) => valid)
-      this.#available = { skills, metadata: skills.map(({ metadata }) => metadata) }
-    }
-    return this.#available.metadata
+  /** The valid skills, sorted by folder name. */
+  get available (): readonly IndexedSkill[] {
+    this.#available ??= this.#indexed().filter(({ valid }) => valid)
+    return this.#available
   }
 
   /** Names of the folders whose skills have this name in their frontmatter, and another one than the folder; sorted by code point. */
@@ -163,16 +154,13 @@ export class Catalog {
 }
 
 /** A change of one skill does not go through the memory of 10,000 others. */
-function withRead (before: Available, read: readonly IndexedSkill[]): Available {
-  const skills = [...before.skills]
-  const metadata = [...before.metadata]
+function withRead (before: readonly IndexedSkill[], read: readonly IndexedSkill[]): readonly IndexedSkill[] {
+  const skills = [...before]
   for (const skill of read) {
     const position = positionIn(skills, skill.name, ({ name }) => name)
-    const replaced = skills[position]?.name === skill.name ? 1 : 0
-    skills.splice(position, replaced, ...skill.valid ? [skill] : [])
-    metadata.splice(position, replaced, ...skill.valid ? [skill.metadata] : [])
+    skills.splice(position, skills[position]?.name === skill.name ? 1 : 0, ...skill.valid ? [skill] : [])
   }
-  return { skills, metadata }
+  return skills
 }
 
 export function isSameOnDisk (a: IndexedSkill, b: IndexedSkill): boolean {

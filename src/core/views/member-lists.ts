@@ -1,4 +1,4 @@
-import { addressOf, type SkillMetadata } from '../ground/skill.ts'
+import type { CatalogSkill, SkillMetadata } from '../ground/skill.ts'
 import { compareCodePoints, positionIn, sameOr } from '../ground/text.ts'
 import type { ViewMember } from './view-member.ts'
 
@@ -27,7 +27,7 @@ export class MemberLists<Member extends ListedMember = ViewMember> {
   readonly members: readonly Member[]
   #lists: ReadonlyArray<readonly string[]> | undefined
   #merged = NO_NAMES
-  #availableLists: ReadonlyArray<readonly SkillMetadata[]> | undefined
+  #availableLists: ReadonlyArray<readonly CatalogSkill[]> | undefined
   #availableOf: MergedNames | undefined
   #available: readonly SkillMetadata[] = []
   #generation: number
@@ -71,14 +71,9 @@ export class MemberLists<Member extends ListedMember = ViewMember> {
     const lists = this.members.map(({ skills }) => skills.availableNow())
     const merged = this.namesNow()
     if (merged !== this.#availableOf || sameOr(this.#availableLists, lists) === lists) {
-      const byName = new Map<string, SkillMetadata>()
-      for (const [index, list] of lists.entries()) {
-        for (const metadata of list) {
-          const name = addressOf(metadata)
-          if (merged.owners.get(name) === index) byName.set(name, metadata)
-        }
-      }
-      this.#available = sameOr(this.#available, merged.names.flatMap((name) => byName.get(name) ?? []))
+      const own = lists.flatMap((list, index) => list.filter(({ name }) => merged.owners.get(name) === index))
+      if (lists.length > 1) own.sort((a, b) => compareCodePoints(a.name, b.name))
+      this.#available = sameOr(this.#available, own.map(({ metadata }) => metadata))
       this.#availableOf = merged
       this.#availableLists = lists
     }
