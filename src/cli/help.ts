@@ -6,9 +6,20 @@ export const command: Command = {
   positionals: '[COMMAND]',
   async run ({ positionals: [name, unwanted] }, { commands, print }) {
     if (unwanted !== undefined) throw new CommandError(`help takes one command, not ${quote(unwanted)} as well`)
-    print(name === undefined ? await describeProgram(commands) : await describeCommand(name, commands))
+    print(fill(name === undefined ? await describeProgram(commands) : await describeCommand(name, commands)))
     return 0
   }
+}
+
+const MAX_LINE_CHARACTERS = 80
+
+/** Lines that a terminal has room for. Lines of prose are joined first. A long line goes on below its second column, which two blanks part from the first. */
+function fill (text: string): string {
+  return text.replace(/(\S)\n(?=\S)/g, '$1 ').split('\n').map((line) => {
+    const [head = ''] = /^ {2}\S.*? {2,}|^ */.exec(line) ?? []
+    const room = new RegExp(`(\\S.{0,${MAX_LINE_CHARACTERS - head.length - 1}}|\\S+)(?: +|$)`, 'g')
+    return line === '' ? '' : head + Array.from(line.slice(head.length).matchAll(room), ([, part]) => part).join(`\n${' '.repeat(head.length)}`)
+  }).join('\n')
 }
 
 async function describeProgram (commands: CommandTable): Promise<string> {

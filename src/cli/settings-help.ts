@@ -1,24 +1,13 @@
 import type { Setting } from '../operator/setting.ts'
 import { SETTINGS } from '../config/settings.ts'
 
-const MAX_LINE_CHARACTERS = 120
-const GAP = '  '
-
-/** The settings as a table in plain text. */
+/** The settings in plain text, each with its variable and its default. */
 export function settingsHelp (): string {
-  const rows = Object.values<Setting>(SETTINGS).map(({ argument = '', variable, default: fallback = 'none', meaning }) => {
-    return { cells: [argument, variable, fallback], meaning: meaning.replaceAll('`', '') }
+  const rows = Object.values<Setting>(SETTINGS).map(({ argument, variable, default: fallback, meaning }) => {
+    const notes = [...argument === undefined ? [] : [variable], ...fallback === undefined ? [] : [`default ${fallback}`]].join(', ')
+    return [argument ?? variable, `${meaning.replaceAll('`', '')}${notes === '' ? '' : ` (${notes})`}`] as const
   })
-  const table = [{ cells: ['flag', 'environment', 'default'], meaning: 'meaning' }, ...rows]
-  const widths = [0, 1, 2].map((column) => Math.max(...table.map(({ cells }) => cells[column]?.length ?? 0)))
-  const indent = ' '.repeat(widths.reduce((sum, width) => sum + width + GAP.length, GAP.length))
-  const lines = table.map(({ cells, meaning }) => {
-    const head = cells.map((cell, column) => GAP + cell.padEnd(widths[column] ?? 0)).join('')
-    return `${head}${GAP}${wrap(meaning, MAX_LINE_CHARACTERS - indent.length).join(`\n${indent}`)}\n`
-  })
-  return `Flags beat the environment, the environment beats defaults.\n\n${lines.join('')}`
-}
-
-function wrap (text: string, characters: number): string[] {
-  return Array.from(text.matchAll(new RegExp(`(.{1,${characters}})(?: |$)`, 'g')), ([, line = '']) => line)
+  const width = Math.max(...rows.map(([head]) => head.length))
+  const lines = rows.map(([head, text]) => `  ${head.padEnd(width)}  ${text}\n`)
+  return `Flags beat the environment, the environment beats defaults. Variables stand in brackets, or alone where there is no flag.\n\n${lines.join('')}`
 }

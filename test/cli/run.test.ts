@@ -38,7 +38,7 @@ t.test('K82: help prints every command and every setting, and exits with 0', asy
     t.strictSame([code, stderr], [0, ''], argv.join(' '))
     for (const name of Object.keys(COMMANDS)) t.match(stdout, `  ${name} `)
     for (const { variable } of Object.values(SETTINGS)) t.match(stdout, variable)
-    t.ok(stdout.split('\n').every((line) => line.length <= 120))
+    t.ok(stdout.split('\n').every((line) => line.length <= 80))
   }
 })
 
@@ -48,6 +48,7 @@ t.test('K82: each command has its own help, which exits with 0', async (t) => {
     const asked = await run(cwd, 'help', name)
     t.match(asked, { code: 0, stderr: '' })
     t.ok(asked.stdout.startsWith(`Usage: skillserve ${name}`), name)
+    t.ok(asked.stdout.split('\n').every((line) => line.length <= 80), name)
     t.strictSame(await run(cwd, name, '--help'), asked, name)
     t.strictSame(await run(cwd, name, '-h'), asked, name)
   }

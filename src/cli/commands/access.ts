@@ -9,8 +9,7 @@ export const command: Command = {
   summary: 'says who sees what by an access file',
   positionals: 'FILE [DIR...]',
   flags: ['as', 'skill', ...settingFlags()],
-  details: () => `  --as NAME        lists what the holder of this token or link sees, and by which rule;
-                   anonymous for callers without credentials, group:G for members of G
+  details: () => `  --as NAME        lists what the holder of this token or link sees, and by which rule; anonymous for callers without credentials, group:G for members of G
   --skill SKILL    lists who sees this skill, in each folder that has it
 
 Folders are those of serve: arguments, SKILLS_DIR, --config, or ./skills. Without a question, checks the file.

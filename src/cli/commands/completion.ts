@@ -1,4 +1,4 @@
-import { quote } from '../../operator/setting.ts'
+import { didYouMean, quote } from '../../operator/setting.ts'
 import { type Command, CommandError, DEFAULT_COMMAND, loadCommands } from '../command.ts'
 
 type NamedCommands = Awaited<ReturnType<typeof loadCommands>>
@@ -10,13 +10,13 @@ export const command: Command = {
   summary: 'prints a completion script for bash or zsh',
   positionals: 'bash|zsh',
   words: Object.keys(SHELLS),
-  details: () => `For bash:  source <(skillserve completion bash)
-For zsh:   source <(skillserve completion zsh)
+  details: () => `  bash  source <(skillserve completion bash)
+  zsh   source <(skillserve completion zsh)
 `,
   async run ({ positionals: [shell, unwanted] }, { commands, print }) {
     if (shell === undefined) throw new CommandError(`completion takes a shell, ${Object.keys(SHELLS).join(' or ')}`)
     if (unwanted !== undefined) throw new CommandError(`completion takes one shell, not ${quote(unwanted)} as well`)
-    if (!Object.hasOwn(SHELLS, shell)) throw new CommandError(`completion is for ${Object.keys(SHELLS).join(' or ')}, not ${quote(shell)}`)
+    if (!Object.hasOwn(SHELLS, shell)) throw new CommandError(`completion is for ${Object.keys(SHELLS).join(' or ')}, not ${quote(shell)}${didYouMean(shell, Object.keys(SHELLS))}`)
     print(SHELLS[shell as keyof typeof SHELLS](await loadCommands(commands)))
     return 0
   }

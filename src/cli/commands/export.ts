@@ -24,7 +24,7 @@ export const command: Command = {
   optionalFlags: OPTIONAL_FLAGS,
   switches: ['prune'],
   details: () => `Writes the documents of skill discovery and all that they list below OUT, for npx skills add and other clients.
-Skills come from DIR, which may be an address of a source, or from what serve would take (${FOLDER_FLAGS.map((flag) => `--${flag}`).join(', ')} and\ntheir variables). What did not change is not written again.
+Skills come from DIR, which may be an address of a source, or from what serve would take (${FOLDER_FLAGS.map((flag) => `--${flag}`).join(', ')} and their variables). What did not change is not written again.
 
   --as NAME  with an access file: what the holder of this token or link sees, or group:G; default anonymous
   --prune    remove what earlier exports wrote for clients with an earlier index, too
