@@ -1,5 +1,5 @@
 import { Ajv, type ValidateFunction } from 'ajv'
-import type { FastifySchema, FastifySchemaCompiler } from 'fastify'
+import type { FastifyInstance, FastifySchema, FastifySchemaCompiler } from 'fastify'
 import fp from 'fastify-plugin'
 import { type QuerySchema, refuseUnknown, refuseValue } from '../http/request/query.ts'
 
@@ -52,6 +52,11 @@ export const schemas = fp<SchemasOptions>(function schemas (app, { shared }, don
   })
   done()
 }, { name: 'schemas' })
+
+/** Of a route whose body no schema refuses: its handler says what does not fit. All else is validated. */
+export function takeAnyBody (app: FastifyInstance): FastifySchemaCompiler<FastifySchema> {
+  return (part) => part.httpPart === 'body' ? () => true : app.validatorCompiler?.(part) ?? (() => true)
+}
 
 /** The same check, which says of a query what is wrong with it. */
 function checkQuery (check: Check, schema: QuerySchema): Check {

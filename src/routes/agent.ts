@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from '@sinclair/typebox'
-import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema, FastifySchemaCompiler } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
@@ -12,6 +12,7 @@ import {
 import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples } from '../openapi/tool-call-examples.ts'
 import { BODY_PROBLEMS, PATH_PROBLEMS, REVISION_PROBLEMS } from '../openapi/problem-sets.ts'
 import { jsonAnswer, notModifiedAnswer, problemAnswers, requestBody, resultAnswer } from '../openapi/responses.ts'
+import { takeAnyBody } from '../plugins/schemas.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { own } from '../core/ground/json.ts'
 import type { ToolObserver } from '../tools/calls/observer.ts'
@@ -33,11 +34,6 @@ export interface AgentRoutesOptions {
   readonly admitCall?: ((request: FastifyRequest, tool: Tool | undefined) => string | undefined) | undefined
 }
 
-/** No schema refuses a call: the model reads what does not fit, in the form of its dialect or tool. The query is validated. */
-function takeAnyBody (app: FastifyInstance): FastifySchemaCompiler<FastifySchema> {
-  return (part) => part.httpPart === 'body' ? () => true : app.validatorCompiler?.(part) ?? (() => true)
-}
-
 /** Definitions and calls of tools. A tool's outcome is always a 200: the model reads it. */
 export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async function agentRoutes (app, { registry, skillsOf, handleToolCall, observer, admitCall }) {
   app.post('/agent/tool-call', {
@@ -54,6 +50,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
         ...problemAnswers(...BODY_PROBLEMS, ...REVISION_PROBLEMS, 'unrecognised_tool_call', 'too_many_calls')
       }
     },
+    // The model reads what does not fit, in the form of its dialect or tool.
     validatorCompiler: takeAnyBody(app)
   }, async (request, reply) => {
     const condition = toolCondition(request, skillsOf(request))

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { HttpProblem } from '../http/problem.ts'
 import { problemOfCoding } from '../plugins/json-body.ts'
+import { takeAnyBody } from '../plugins/schemas.ts'
 import { MAX_VALIDATED_BYTES } from '../http/limits.ts'
 import { readTargets } from '../http/request/targets.ts'
 import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
@@ -55,7 +56,7 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
       }
     },
     // What is in the body is judged, not validated.
-    validatorCompiler: (part) => part.httpPart === 'body' ? () => true : app.validatorCompiler?.(part) ?? (() => true)
+    validatorCompiler: takeAnyBody(app)
   }, async ({ body, query: { folder, target } }, reply) => {
     if (!Buffer.isBuffer(body)) throw new HttpProblem('unsupported_media_type', WANTED)
     if (folder !== undefined && !isSafeName(folder)) throw new HttpProblem('bad_query', "Query parameter 'folder' is no name of a skill")

@@ -99,12 +99,12 @@ function readFrontmatter (bytes: Buffer, folderName: string, location: Frontmatt
 }
 
 function parsed (frontmatter: Frontmatter, folderName: string, findings: readonly Finding[]): ParsedSkill {
-  const name = ownText(frontmatter, 'name')
-  return { frontmatter, summary: { name: name === '' ? folderName : name, description: ownText(frontmatter, 'description') }, findings }
+  const name = trimmedText(frontmatter, 'name')
+  return { frontmatter, summary: { name: name === '' ? folderName : name, description: trimmedText(frontmatter, 'description') }, findings }
 }
 
 /** A copy, since the summary outlives the frontmatter's source. */
-function ownText (frontmatter: Frontmatter, field: string): string {
+function trimmedText (frontmatter: Frontmatter, field: string): string {
   const value = own(frontmatter, field)
   return typeof value === 'string' ? copyOf(value.trim()) : ''
 }
