@@ -68,13 +68,20 @@ interface AxeResults {
   readonly violations: ReadonlyArray<{ readonly id: string, readonly nodes: ReadonlyArray<{ readonly html: string, readonly failureSummary?: string }> }>
 }
 
+/** Puts axe on each page that is opened until the end of the test. To evaluate it there takes twice the CPU time, and a policy refuses its script. */
+export async function addAxe (t: Test, tab: Page): Promise<void> {
+  const session = await tab.context().newCDPSession(tab)
+  t.teardown(() => session.detach())
+  await session.send('Page.enable')
+  await session.send('Page.addScriptToEvaluateOnNewDocument', { source: axe })
+}
+
 /**
- * What axe finds on a page, one line each. Evaluated and not added as a script, which the page's policy refuses.
+ * What axe finds on a page, one line each.
  * @param only of these rules, default all
  */
 export async function barriers (page: Page, only?: readonly string[]): Promise<readonly string[]> {
   // As text: functions would be compiled against the types of this process.
-  if (await page.evaluate("!('axe' in globalThis)")) await page.evaluate(axe)
   const { violations } = await page.evaluate(`axe.run(${JSON.stringify({ ...only !== undefined && { runOnly: only }, resultTypes: ['violations'], preload: false })})`) as AxeResults
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary ?? ''}`))
 }

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page, Route } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { barriers, emulate, lendTab, noBrowser, overflow, startBrowser } from '../../helper/browser.ts'
+import { addAxe, barriers, emulate, lendTab, noBrowser, overflow, startBrowser } from '../../helper/browser.ts'
 import { buildService } from '../../helper/build.ts'
 import { buildGuarded } from '../../helper/guarded.ts'
 import { PROBES } from '../../helper/markdown-probes.ts'
@@ -113,6 +113,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   /** In both colour schemes, at each width. */
   const checkPages = async (t: Test, addresses: readonly string[]): Promise<Page> => {
     const tab = await lendTab(t, shared, /status of (?:401|404|503)/)
+    await addAxe(t, tab)
     for (const address of addresses) await checkPage(t, tab, address)
     return tab
   }
