@@ -26,7 +26,9 @@ export interface ReadinessParts {
 /** How the service is for a caller. */
 export interface Readiness {
   readonly isReady: boolean
-  /** What is wrong, in words; undefined when nothing is. */
+  /** What is wrong, in words. */
+  readonly reasons: readonly string[]
+  /** All reasons; undefined when nothing is wrong. */
   readonly detail: string | undefined
   /** Of the sources, what the caller may see. */
   readonly sources: readonly SourceStatus[] | undefined
@@ -38,15 +40,15 @@ export function judgeReadiness (status: SkillStatus, { remarks, sources, isRefus
   const visible = visibleSources(all, status)
   const isRefused = isRefusing()
   const isReady = status.ready && !isRefused && !shutdown.isLeaving && all?.some(isAwaited) !== true
-  const detail = shutdown.isLeaving ? 'The service is stopping' : [explainStatus(status, visible) ?? [], isRefused ? REFUSING : [], ...remarks()].flat().join('; ') || undefined
-  return { isReady, detail, sources: visible }
+  const reasons = shutdown.isLeaving ? ['The service is stopping'] : [...explainStatus(status, visible), ...isRefused ? [REFUSING] : [], ...remarks()]
+  return { isReady, reasons, detail: reasons.join('; ') || undefined, sources: visible }
 }
 
 /**
- * Why a service is not ready, or not quite well, in words; undefined for one that is well. Folders have their position and
+ * Why a service is not ready, or not quite well, in words; none for one that is well. Folders have their position and
  * their type, because anybody may ask; the log has their paths.
  */
-function explainStatus ({ ready, indexed, roots, watcher, hanging }: SkillStatus, sources: readonly SourceStatus[] = []): string | undefined {
+function explainStatus ({ ready, indexed, roots, watcher, hanging }: SkillStatus, sources: readonly SourceStatus[] = []): string[] {
   const awaited = new Set(sources.filter(({ state }) => state === 'waiting' || state === 'failed').map(({ name }) => name))
   const reasons = roots.flatMap(({ name, type, state }, index) => state === 'ok' || awaited.has(name) ? [] : [`folder ${index + 1} (${type}) ${REASONS[state]}`])
   // A caller who sees no folder is in a service that is ready.
@@ -54,8 +56,7 @@ function explainStatus ({ ready, indexed, roots, watcher, hanging }: SkillStatus
   else if (!indexed) reasons.unshift('The first index is not complete')
   if (watcher.status === 'degraded') reasons.push(`changes cause no events${watcher.lastError === undefined ? '' : ` (${watcher.lastError})`}; the folders are compared at intervals`)
   if (hanging.length > 0) reasons.push(`the disk of ${counted(hanging.length, 'skill')} does not answer`)
-  reasons.push(...sources.flatMap(explainSource))
-  return reasons.length === 0 ? undefined : reasons.join('; ')
+  return [...reasons, ...sources.flatMap(explainSource)]
 }
 
 /** Of the sources, as of the roots, what the caller may see. */

@@ -24,13 +24,15 @@ export const page: PageMaker = {
   }
 }
 
-function statusPage (status: SkillStatus, { isReady, detail, sources }: Readiness, addresses: Addresses): Page {
+function statusPage (status: SkillStatus, { isReady, reasons, sources }: Readiness, addresses: Addresses): Page {
   const { skills, roots, watcher, failures, hanging, quarantined } = status
+  const [reason, ...others] = reasons.map(readable)
   return {
     title: 'Status – Skills',
     current: 'status',
     main: html`<h1>Status</h1>
-<p class="lead"><span class="verdict ${isReady ? detail === undefined ? 'good' : 'warning' : 'error'}">${isReady ? 'ready' : 'not ready'}</span> – ${detail === undefined ? `${counted(skills, 'skill')}, and nothing is wrong` : readable(detail)}.</p>
+<p class="lead"><span class="verdict ${isReady ? reason === undefined ? 'good' : 'warning' : 'error'}">${isReady ? 'ready' : 'not ready'}</span> – ${reason === undefined ? `${counted(skills, 'skill')}, and nothing is wrong.` : others.length === 0 ? `${reason}.` : `${reasons.length} things are wrong:`}</p>
+${others.length > 0 && html`<ul class="reasons">${[reason, ...others].map((each) => html`<li>${each}</li>`)}</ul>`}
 <section aria-labelledby="roots"><h2 id="roots">Folders</h2>
 <div class="table" tabindex="0"><table><thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col">State</th><th scope="col" class="align-right">Skills</th><th scope="col" class="align-right">Left out</th></tr></thead>
 <tbody>${roots.map(({ name, type, state, skills, skipped }) => html`
