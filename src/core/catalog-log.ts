@@ -1,6 +1,6 @@
 import { dirname, isAbsolute } from 'node:path'
 import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
-import type { RootReport } from './roots/root.ts'
+import type { RootReport } from './roots/root-reports.ts'
 import type { RootFolder, SkippedEntry } from './roots/scan-root.ts'
 import type { GateChange } from './content/trust/trust-policy.ts'
 import type { DiskAreaChange } from './disk/network/guard.ts'

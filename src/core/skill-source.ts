@@ -1,6 +1,6 @@
 import type { CatalogChange } from './catalog/catalog.ts'
 import type { MainFilePreference } from './format/main-files.ts'
-import type { RootStatus } from './roots/root.ts'
+import type { RootStatus } from './roots/root-reports.ts'
 import type { SkillArchive } from './content/archive.ts'
 import type { Inspected, Unread } from './content/manifest.ts'
 import type { SkillState } from './content/skill-state.ts'

@@ -1,4 +1,4 @@
-import type { RootOptions } from '../core/roots/root-reports.ts'
+import type { RootOptions } from '../core/roots/root.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { GithubState } from './git/github.ts'
 

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { ConfigError, quote } from '../../operator/setting.ts'
-import type { RootOptions } from '../../core/roots/root-reports.ts'
+import type { RootOptions } from '../../core/roots/root.ts'
 import type { FindingSeverity } from '../../core/ground/skill.ts'
 import { isAddress } from '../../sources/address/address.ts'
 import type { ProjectChoices } from '../../validate/project-file.ts'

@@ -1,17 +1,4 @@
-import type { Listing } from './listing.ts'
 import type { RootFolder } from './scan-root.ts'
-
-/** A folder of skills as its owner gives it. */
-export interface RootOptions {
-  /** Absolute; it need not exist. */
-  readonly path: string
-  /** What settings and reports call it. Default: the last part of the path. */
-  readonly name?: string
-  /** The skills, instead of the folders in it. */
-  readonly listed?: Listing
-  /** What the listing has in front of the name of each skill. */
-  readonly prefix?: string
-}
 
 /** What is known of a root: for /readyz and the log. */
 export interface RootStatus {

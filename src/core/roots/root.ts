@@ -12,13 +12,23 @@ import { isSameState } from '../disk/signature.ts'
 import { folderError, type SkillError } from '../ground/errors.ts'
 import { Signal } from '../ground/signal.ts'
 import type { Signature, SkillType } from '../ground/skill.ts'
-import type { RootChange, RootOptions, RootReport, RootStatus } from './root-reports.ts'
+import type { RootChange, RootReport, RootStatus } from './root-reports.ts'
 import type { Listing } from './listing.ts'
 import { areSameNames, areSameSkips, holdLinks, holdsIgnoreFile, isOtherKind, isSameScan } from './scan-state.ts'
 import { type GoodScan, type RootFolder, type RootScan, scanRoot, type SkillFolder, type SkippedEntry } from './scan-root.ts'
 import { createSkillFilter } from './skill-filter.ts'
 
-export type { RootChange, RootOptions, RootReport, RootStatus }
+/** A folder of skills as its owner gives it. */
+export interface RootOptions {
+  /** Absolute; it need not exist. */
+  readonly path: string
+  /** What settings and reports call it. Default: the last part of the path. */
+  readonly name?: string
+  /** The skills, instead of the folders in it. */
+  readonly listed?: Listing
+  /** What the listing has in front of the name of each skill. */
+  readonly prefix?: string
+}
 
 /** Which folders are skills for callers. */
 type Served = Pick<ReadonlySet<SkillFolder>, 'has'>

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { ListedFolder, Listing } from '../../core/roots/listing.ts'
-import type { RootOptions } from '../../core/roots/root-reports.ts'
+import type { RootOptions } from '../../core/roots/root.ts'
 import { isIgnored } from '../../core/roots/skill-filter.ts'
 import { errorCode } from '../../core/disk/disk.ts'
 import type { DiskGuard } from '../../core/disk/network/guard.ts'
