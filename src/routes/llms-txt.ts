@@ -4,6 +4,7 @@ import { renderPrompt } from '../core/listing/prompt.ts'
 import type { SkillMetadata } from '../core/ground/skill.ts'
 import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
 import { contentAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
+import { answerRendered } from '../http/send/json.ts'
 import { locate } from './prompt.ts'
 
 export interface LlmsTxtOptions {
@@ -36,8 +37,8 @@ export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async function l
     const available = await skills.available()
     let text = rendered.get(available)
     if (text === undefined) rendered.set(available, text = render(available, app.prefix))
-    reply.header('content-type', MEDIA_TYPE)
-    return await text
+    const list = await text
+    return answerRendered(reply, text, () => list, MEDIA_TYPE)
   })
 }
 
