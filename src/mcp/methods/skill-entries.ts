@@ -54,8 +54,7 @@ export async function getSkillEntry (skills: SkillSource, uri: string): Promise<
 async function findListed (skills: SkillSource, name: string): Promise<SkillEntry | undefined> {
   return await unlessRefused(async () => {
     // The index knows invalid skills, which spares the manifest of each.
-    if ((await skills.find(name))?.valid !== true) return undefined
-    return (await skills.readListed(name, readEntry)).entry
+    return await skills.readListed(name, async (state) => state.skill.valid ? (await readEntry(state)).entry : undefined)
   })
 }
 
