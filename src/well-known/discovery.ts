@@ -55,6 +55,8 @@ export class Discovery {
   /** Names of skills that may be different. */
   readonly #touched = new Set<string>()
   #indexes: DiscoveryIndexes = renderIndexes([])
+  /** What the indexes are of: the same array while no name comes or goes. */
+  #names: readonly string[] = []
   #stops: ReadonlyArray<() => void> = []
   #idle: NodeJS.Timeout | undefined
 
@@ -141,22 +143,21 @@ export class Discovery {
   async #refreshOnce (): Promise<void> {
     const yieldIfNeeded = createSlicer()
     const names = await this.#skills.list()
-    const present = new Set(names)
-    let isChanged = false
-    for (const name of this.#entries.keys()) {
-      if (present.has(name)) continue
-      this.#entries.delete(name)
-      isChanged = true
+    let isChanged = names !== this.#names
+    if (isChanged) {
+      const present = new Set(names)
+      for (const name of this.#entries.keys()) if (!present.has(name)) this.#entries.delete(name)
     }
-    for (const name of names) {
+    for (const name of names.filter((name) => this.#entries.get(name)?.state === undefined || this.#touched.has(name))) {
+      this.#touched.delete(name)
       const before = this.#entries.get(name)
-      if (before?.state !== undefined && !this.#touched.delete(name)) continue
       const now = await this.#entriesOf(name, before)
       if (now !== undefined) this.#entries.set(name, now)
       isChanged ||= now !== before
       await yieldIfNeeded()
     }
     if (isChanged) this.#indexes = renderIndexes(names.flatMap((name) => this.#entries.get(name) ?? []))
+    this.#names = names
   }
 
   /** One skill never takes the index down: what cannot be read now stays as it was before. */
