@@ -67,7 +67,7 @@ export const httpProblems = {
   json_too_deep: { status: 400, title: 'JSON nested too deeply', detail: 'The body nests arrays and objects too deeply' },
   too_many_calls: { status: 400, title: 'Too many calls', detail: 'The request holds more tool calls than one request may' },
   unrecognised_tool_call: { status: 400, title: 'Unrecognised tool call', detail: 'No tool call of a known shape is in the body' },
-  invalid_credentials: { status: 400, title: 'Invalid credentials', detail: 'Send one Authorization header, and no token anywhere else; a proxy sends each of its headers once' },
+  invalid_credentials: { status: 400, title: 'Invalid credentials', detail: 'Send one Authorization header with Bearer and one token, and no token anywhere else; a proxy sends each of its headers once' },
   unauthenticated: { status: 401, title: 'Not authenticated', detail: 'Send Authorization: Bearer and a token that the operator of the service has given you' },
   invalid_token: { status: 401, title: 'Invalid token', detail: 'The token is unknown, damaged or no longer valid; ask the operator of the service for another' },
   token_expired: { status: 401, title: 'Token expired', detail: 'The token has expired; ask for a new one' },

@@ -95,14 +95,16 @@ t.test('K95: lock writes through a link, and replaces no device or pipe by a fil
 
 t.test('K95: a place that cannot be written is one line of lock, sign and export, and nothing is left there', async (t) => {
   const cwd = t.testdir({ skills: { one: skill('one', { 'skill.oms.sig': {} }) }, file: '', folder: {}, 'key.pem': makeKeyPair().privatePem })
+  fs.symlinkSync('circle', join(cwd, 'circle'))
   for (const [argv, line] of [
     [['lock', 'skills', '--out', 'missing/x.lock'], /^skillserve: cannot write the lock: [^\n]*missing\/x\.lock cannot be written \(ENOENT, there is no such folder\), --out chooses another file\n$/],
     [['lock', 'skills', '--out', 'folder'], /^skillserve: cannot write the lock: [^\n]*folder cannot be written \(EISDIR, it is a folder\), --out chooses another file\n$/],
     [['sign', 'skills', '--key', 'key.pem'], /^skillserve: cannot write the signature: EISDIR[^\n]*\n$/],
+    [['export', 'circle/out', 'skills'], /^skillserve: cannot write the export: "circle\/out" cannot be written \(ELOOP, its links lead in a circle\): name another folder to write to\n$/],
     [['export', 'file/out', 'skills'], /^skillserve: cannot write the export: "file\/out" is no folder, or lies below a file: name another folder to write to\n$/],
     [['export', 'file', 'skills'], /^skillserve: cannot write the export: "file" is no folder, or lies below a file: name another folder to write to\n$/]
   ] as const) t.match(await run(cwd, ...argv), { code: 1, stdout: '', stderr: line }, argv.join(' '))
-  t.strictSame(fs.readdirSync(cwd).sort(), ['file', 'folder', 'key.pem', 'skills'])
+  t.strictSame(fs.readdirSync(cwd).sort(), ['circle', 'file', 'folder', 'key.pem', 'skills'])
   t.strictSame(fs.readdirSync(join(cwd, 'skills/one')).sort(), ['SKILL.md', 'skill.oms.sig'])
 })
 

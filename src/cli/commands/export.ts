@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
 import { counted } from '../../core/ground/text.ts'
 import { isWithin, realPathOf } from '../../operator/real-path.ts'
+import { whyUnwritable } from '../../operator/regular-file.ts'
 import { quote } from '../../operator/setting.ts'
 import type { Config } from '../../config/settings.ts'
 import type { SkillManager, SkillManagerOptions } from '../../core/skill-manager.ts'
@@ -79,7 +80,7 @@ async function runExport ({ positionals: [out, ...folders], flags }: Arguments, 
   } catch (error) {
     if (error instanceof ExportError) throw new CommandError(`${quote(out)} ${error.message}`)
     if (error instanceof SkillError) throw new CommandError(error.code === 'skills_folder_permission_denied' ? `${error.message}: ${paths.join(', ')}` : error.message)
-    if (error instanceof Error && 'syscall' in error && 'code' in error) throw new CommandError(`cannot write the export: ${quote(out)} ${error.code === 'ENOTDIR' ? 'is no folder, or lies below a file' : `cannot be written (${String(error.code)})`}: name another folder to write to`)
+    if (error instanceof Error && 'syscall' in error && 'code' in error) throw new CommandError(`cannot write the export: ${quote(out)} ${error.code === 'ENOTDIR' ? 'is no folder, or lies below a file' : `cannot be written (${whyUnwritable(error)})`}: name another folder to write to`)
     throw error
   } finally {
     await closers.close()

@@ -25,7 +25,7 @@ delivered before stays. A state that is not signed as the trust file asks is not
     const [{ openRoots }, { loadPolicy }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/ground/log.ts')])
     const roots = await openRoots(config, { log: SILENT, env })
     const { sources } = roots
-    if (sources === undefined) throw new CommandError('there is nothing to fetch: give an address, or --config FILE with sources')
+    if (sources === undefined) throw new CommandError('there is nothing to fetch: give an address, or --config FILE with sources that are no folders')
     let policy: Awaited<ReturnType<typeof loadPolicy>>
     try {
       // A lock keeps no state from being published.
