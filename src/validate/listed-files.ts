@@ -1,7 +1,7 @@
-import { closeSync, constants, openSync, readSync } from 'node:fs'
+import { constants } from 'node:fs'
 import { contentFindings, leftOutFindings } from '../core/content/file-findings.ts'
 import type { SkillPlace } from '../core/content/manifest.ts'
-import type { Disk } from '../core/disk/disk.ts'
+import { closeQuietly, type Disk } from '../core/disk/disk.ts'
 import { pathBelow } from '../core/disk/paths.ts'
 import { RefusedError } from '../core/disk/refused.ts'
 import { walkSkill } from '../core/disk/walk.ts'
@@ -34,7 +34,7 @@ export async function listFiles (disk: Disk, skill: SkillPlace): Promise<ListedF
   for (const { path } of walk.files) {
     const state = walk.observed.get(path)
     if (state === undefined) continue
-    const head = readKind(pathBelow(walk.base, path))
+    const head = await readKind(disk, pathBelow(walk.base, path))
     if (head === undefined) {
       walk.leftOut.add('unreadable', path)
       continue
@@ -46,14 +46,14 @@ export async function listFiles (disk: Disk, skill: SkillPlace): Promise<ListedF
   return { files, findings: [...leftOutFindings(walk.leftOut), ...contentFindings(files, kinds)] }
 }
 
-/** Undefined for a file that may not be read. Synchronous: promises for each of 100,000 files take seconds. */
-function readKind (path: string): { readonly kind: FileKind | undefined } | undefined {
+/** Undefined for a file that may not be read. */
+async function readKind (disk: Disk, path: string): Promise<{ readonly kind: FileKind | undefined } | undefined> {
   try {
-    const descriptor = openSync(path, READ_ONLY)
+    const descriptor = await disk.open(path, READ_ONLY)
     try {
-      return { kind: fileKind(HEAD.subarray(0, readSync(descriptor, HEAD, 0, HEAD_BYTES, 0))) }
+      return { kind: fileKind(HEAD.subarray(0, await disk.read(descriptor, HEAD, 0, HEAD_BYTES, 0))) }
     } finally {
-      closeSync(descriptor)
+      await closeQuietly(() => disk.close(descriptor))
     }
   } catch {
     return undefined

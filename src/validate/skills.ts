@@ -1,4 +1,4 @@
-import { readdir, realpath, stat } from 'node:fs/promises'
+import type { Dirent } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { LRUCache } from 'lru-cache'
 import { indexSkill } from '../core/catalog/index-skill.ts'
@@ -10,7 +10,7 @@ import { RevisionMemory } from '../core/content/kept/revision-memory.ts'
 import { ManifestStore, type SkillPlace } from '../core/content/manifest.ts'
 import type { FileList } from '../core/ground/skill.ts'
 import { type Disk, errorCode } from '../core/disk/disk.ts'
-import { createLocalDiskFor } from '../core/disk/network/avoid-foreign.ts'
+import { createLocalDiskFor } from '../core/disk/network/local-disk.ts'
 import { PollPhase } from '../core/disk/poll-phase.ts'
 import { RefusedError } from '../core/disk/refused.ts'
 import type { FileContent } from '../core/files/file-content.ts'
@@ -55,53 +55,66 @@ const MAX_HINT_FOLDERS = 200
  */
 export async function skillsAt (path: string, { cwd, linkTargets = [], onSkipped }: ListOptions): Promise<readonly SkillFolder[]> {
   const absolute = resolve(cwd, path)
-  const stats = await stat(absolute).catch((error: unknown) => { throw new PathError(`${quote(path)} ${reasonOf(error)}`) })
-  if (stats.isFile()) {
+  const disk = createLocalDiskFor([absolute, ...linkTargets])
+  if (await isFileAt(disk, absolute, path)) {
     if (!isMainFile(basename(absolute))) throw new PathError(`${quote(path)} is no SKILL.md: give a folder of skills, a skill, or a SKILL.md`)
-    return [await folderOf(dirname(absolute))]
+    return [await folderOf(disk, dirname(absolute))]
   }
-  const scan = await scanRoot(createLocalDiskFor([absolute, ...linkTargets]), { name: basename(absolute), path: absolute, type: 'project', listed: undefined, linkTargets })
+  const scan = await scanRoot(disk, { name: basename(absolute), path: absolute, type: 'project', listed: undefined, linkTargets })
   if (scan.state === 'unreadable') throw new PathError(`${quote(path)} may not be read`)
   if (scan.state !== 'ok') throw new PathError(`${quote(path)} cannot be read`)
-  if (scan.isSkill) return [await folderOf(absolute)]
+  if (scan.isSkill) return [await folderOf(disk, absolute)]
   const folders = [...scan.folders.values()].sort((a, b) => compareCodePoints(a.name, b.name))
   const skipped = scan.skipped.flatMap((entry) => describeSkipped(entry))
   for (const folder of folders) {
     // A folder that may not be read is judged: its finding names the remedy.
-    if (!await hasMainFile(folder.realPath, isRefusal)) continue
+    if (!await hasMainFile(disk, folder.realPath, isRefusal)) continue
     for (const sentence of skipped) onSkipped?.(sentence)
     return folders
   }
-  throw new PathError(`${quote(path)} has no skills: ${skipped[0] ?? `no folder in it has a SKILL.md${await hint(path, folders)}`}`)
+  throw new PathError(`${quote(path)} has no skills: ${skipped[0] ?? `no folder in it has a SKILL.md${await hint(disk, path, folders)}`}`)
 }
 
-async function folderOf (path: string): Promise<SkillFolder> {
-  return { name: basename(path), type: 'project', path, realPath: await realpath(path), linked: false }
+/** @param path as the caller gave it */
+async function isFileAt (disk: Disk, absolute: string, path: string): Promise<boolean> {
+  try {
+    const stats = await disk.stat(absolute)
+    if (stats !== undefined) return stats.isFile()
+  } catch (error) {
+    if (errorCode(error) !== 'ENOTDIR') throw new PathError(`${quote(path)} ${isRefusal(error) ? 'may not be read' : 'cannot be read'}`)
+  }
+  throw new PathError(`${quote(path)} is not there`)
+}
+
+async function folderOf (disk: Disk, path: string): Promise<SkillFolder> {
+  return { name: basename(path), type: 'project', path, realPath: await disk.realpath(path), linked: false }
 }
 
 /** @param counts the errors of a folder that count as a main file; default: none */
-async function hasMainFile (folder: string, counts = (_error: unknown): boolean => false): Promise<boolean> {
+async function hasMainFile (disk: Disk, folder: string, counts = (_error: unknown): boolean => false): Promise<boolean> {
   try {
-    return (await readdir(folder)).some((name) => isMainFile(name))
+    return (await disk.readdir(folder)).some(({ name }) => isMainFile(name))
   } catch (error) {
     return counts(error)
   }
 }
 
 /** Where the skills may be for somebody who named the folder above them. */
-async function hint (path: string, folders: readonly SkillFolder[]): Promise<string> {
+async function hint (disk: Disk, path: string, folders: readonly SkillFolder[]): Promise<string> {
   for (const folder of folders.slice(0, MAX_HINT_FOLDERS)) {
-    const names = await readdir(folder.realPath).catch(() => [])
-    for (const name of names.slice(0, MAX_HINT_FOLDERS)) {
-      if (await hasMainFile(`${folder.realPath}/${name}`)) return `. There are skills in ${quote(`${withoutEndSlashes(path)}/${folder.name}`)}`
+    for (const { name } of (await entriesOf(disk, folder.realPath)).slice(0, MAX_HINT_FOLDERS)) {
+      if (await hasMainFile(disk, `${folder.realPath}/${name}`)) return `. There are skills in ${quote(`${withoutEndSlashes(path)}/${folder.name}`)}`
     }
   }
   return ''
 }
 
-function reasonOf (error: unknown): string {
-  if (['ENOENT', 'ENOTDIR'].includes(errorCode(error))) return 'is not there'
-  return isRefusal(error) ? 'may not be read' : 'cannot be read'
+async function entriesOf (disk: Disk, folder: string): Promise<readonly Dirent[]> {
+  try {
+    return await disk.readdir(folder)
+  } catch {
+    return []
+  }
 }
 
 function isRefusal (error: unknown): boolean {

@@ -1,8 +1,9 @@
-import { readdirSync, realpathSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { isHiddenPath } from '../core/disk/hidden.ts'
+import type { Disk } from '../core/disk/disk.ts'
+import { createLocalDiskFor } from '../core/disk/network/local-disk.ts'
 import { readNetworkMounts } from '../core/disk/network/network-mounts.ts'
-import { FolderWatcher, watchWithNode } from '../core/watch/folder-watcher.ts'
+import { FolderWatcher, watchLocal, watchWithNode } from '../core/watch/folder-watcher.ts'
 
 /** Editors save in several steps: the events of one save are one run. */
 const QUIET_MS = 100
@@ -33,20 +34,19 @@ export async function runOnChanges (paths: readonly string[], cwd: string, job: 
     onError: changed,
     onMissed: changed,
     onIdle: () => { idle() }
-  }, (folder, onEvent) => {
-    // A link may be in the place of a local folder by now. A watch follows it, and waits for a disk that hangs.
-    if (!mounts.has(folder) && mounts.leadsTo(folder)) throw new Error(`${folder} is no local folder`)
-    return watchWithNode(folder, onEvent)
-  })
+  }, (folder, onEvent) => mounts.has(folder) ? watchWithNode(folder, onEvent) : watchLocal(mounts, folder, onEvent))
   // Watches alone keep no process running.
   const keepAlive = setInterval(() => {}, LONG_MS)
   signal.addEventListener('abort', () => { wake() }, { once: true })
+  const absolutePaths = paths.map((path) => resolve(cwd, path))
   try {
     while (!signal.aborted) {
       const next = new Promise<void>((resolve) => { wake = resolve })
       // Before the job: what is saved while it runs is not missed.
       mounts = readNetworkMounts()
-      const folders = new Set(paths.flatMap((path) => foldersBelow(resolve(cwd, path))))
+      const disk = createLocalDiskFor(absolutePaths)
+      const folders = new Set<string>()
+      for (const path of absolutePaths) await addFolders(folders, disk, path)
       for (const folder of watcher.folders) if (!folders.has(folder)) watcher.remove(folder)
       for (const folder of folders) if (!watcher.has(folder)) watcher.add(folder)
       if (!watcher.isIdle) await new Promise<void>((resolve) => { idle = resolve })
@@ -60,20 +60,25 @@ export async function runOnChanges (paths: readonly string[], cwd: string, job: 
   }
 }
 
-/** The folder of a path and all below it, without hidden ones. */
-function foldersBelow (path: string): readonly string[] {
-  const start = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? path : dirname(path)
-  const folders: string[] = []
-  const pending = [start]
+/** Adds the folder of a path and all below it, without hidden ones. */
+async function addFolders (folders: Set<string>, disk: Disk, path: string): Promise<void> {
+  const pending = [await isFolder(disk, path) ? path : dirname(path)]
   for (let folder = pending.pop(); folder !== undefined; folder = pending.pop()) {
     try {
-      folders.push(realpathSync(folder))
-      for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      folders.add(await disk.realpath(folder))
+      for (const entry of await disk.readdir(folder)) {
         if (entry.isDirectory() && !isHiddenPath([entry.name])) pending.push(`${folder}/${entry.name}`)
       }
     } catch {
       // It went away: the next run lists what is there then.
     }
   }
-  return folders
+}
+
+async function isFolder (disk: Disk, path: string): Promise<boolean> {
+  try {
+    return (await disk.stat(path))?.isDirectory() === true
+  } catch {
+    return false
+  }
 }

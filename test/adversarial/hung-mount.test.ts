@@ -1,9 +1,10 @@
 import { mkdirSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { noMounts, runWithMounts } from '../helper/hung-mount.ts'
 import { launch, runProcess, type ServiceProcess, startProcess } from '../helper/process.ts'
 import { skill, skillText, skills, until } from '../helper/skills.ts'
+import { startSwapper } from '../helper/swapper.ts'
 
 const TRAVERSAL = 'Path traversal detected: cannot access files outside skill folder'
 
@@ -17,6 +18,9 @@ function createFolders (t: Test, files: Readonly<Record<string, unknown>>): stri
 /** Ends before the file does: a service that waits for the disk is known by the request that it does not answer. */
 const DEADLINE_MS = 60_000
 
+/** Enough: a service that calls by the path that it has checked waits for the disk in the first of them. */
+const ROUNDS = 4
+
 async function ask ({ url }: ServiceProcess, path: string): Promise<{ status: number, body: unknown }> {
   const response = await fetch(`${url}${path}`, { signal: AbortSignal.timeout(DEADLINE_MS) }).catch((cause: unknown) => { throw new Error(`no answer for ${path}`, { cause }) })
   const text = await response.text()
@@ -26,6 +30,16 @@ async function ask ({ url }: ServiceProcess, path: string): Promise<{ status: nu
 function relink (path: string, target: string): void {
   symlinkSync(target, `${path}.new`)
   renameSync(`${path}.new`, path)
+}
+
+/** Swaps a folder and a link, as `startSwapper` does, so that watchers have news and then rest. */
+function swap (path: string, aside: string, away: string): void {
+  for (let i = 0; i < 500; i++) {
+    renameSync(path, aside)
+    renameSync(away, path)
+    renameSync(path, away)
+    renameSync(aside, path)
+  }
 }
 
 t.test('K4 K19 K53: links into a disk that hangs are left out as others that lead out, to a network disk too, and hold up nothing', { skip: noMounts }, async (t) => {
@@ -84,6 +98,22 @@ t.test('K51 K53: a skill, a folder inside, and a root that become links into a d
   await until(async () => (await ask(service, '/skills/one')).status === 200)
 })
 
+t.test('K53: a folder inside, a skill, and a root that change places with a link into a disk that hangs, over and over, hold up nothing', { skip: noMounts }, async (t) => {
+  const base = createFolders(t, { root: { ...skills('two', 'whole'), inner: skill('inner', { docs: { 'a.md': 'a' } }) }, other: skills('three') })
+  const service = await startProcess(t, { args: ['root', 'other'], cwd: base, runBy: runWithMounts(join(base, 'dead'), join(base, 'live')) })
+  t.equal((await ask(service, '/catalog')).status, 200, 'the folders inside are watched')
+  for (const path of ['root/inner/docs', 'root/whole', 'other']) {
+    const [aside, away] = [join(base, `${basename(path)}-aside`), join(base, `${basename(path)}-link`)]
+    symlinkSync(join(base, 'dead'), away)
+    const stop = await startSwapper(t, join(base, path), aside, away)
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const asked of ['/skills/inner/files/docs/a.md', '/skills/whole', '/skills/three/files', '/catalog']) await ask(service, asked)
+      t.match(await ask(service, '/skills/two'), { status: 200 }, path)
+    }
+    await stop()
+  }
+})
+
 t.test('K4: links to a network disk that answers are followed where --allow-links says so, whatever hangs beside it', { skip: noMounts }, async (t) => {
   const base = createFolders(t, {
     live: { ...skills('shared'), private: { 'a.md': 'a' } },
@@ -131,4 +161,16 @@ t.test('K79: validate --watch does not follow a folder that becomes a link into 
   renameSync(join(base, 'root/two'), join(base, 'two'))
   renameSync(join(base, 'gone'), join(base, 'root/two'))
   await running.printed(/1 skill: .*\nwaiting for changes\n/)
+})
+
+t.test('K79: validate --watch goes on beside a folder that changes places with a link into a disk that hangs, over and over', { skip: noMounts }, async (t) => {
+  const base = createFolders(t, { root: skills('one', 'two') })
+  symlinkSync(join(base, 'dead'), join(base, 'link'))
+  const running = launch(t, { args: ['validate', '--watch', 'root'], cwd: base, runBy: runWithMounts(join(base, 'dead'), join(base, 'live')) })
+  await running.printed(/waiting for changes\n/)
+  for (let round = 2; round < 7; round++) {
+    swap(join(base, 'root/two'), join(base, 'aside'), join(base, 'link'))
+    writeFileSync(join(base, 'root/one/SKILL.md'), skillText('one'))
+    await running.printed(new RegExp(`(?:waiting for changes\\n[^]*){${round}}`))
+  }
 })

@@ -36,6 +36,9 @@ export interface FolderReader {
   close (): Awaitable<void>
 }
 
+/** Linux on x64 and arm64; not in `fs.constants`. Opens a name without touching what it names. */
+export const O_PATH = 0o10000000
+
 /** Entries that are read together: they take a millisecond or two. */
 const PIECE_ENTRIES = 1_000
 

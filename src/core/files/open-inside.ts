@@ -1,13 +1,11 @@
 import { type BigIntStats, constants } from 'node:fs'
-import { closeQuietly, type Disk } from '../disk/disk.ts'
+import { closeQuietly, type Disk, O_PATH } from '../disk/disk.ts'
 import { asRefused, changed, RefusedError } from '../disk/refused.ts'
 import { isHidden, type PathFilter } from '../disk/hidden.ts'
 import { pathFrom } from '../disk/paths.ts'
 import { MAX_ATTEMPTS } from '../ground/limits.ts'
 import { OpenFile } from './open-file.ts'
 
-/** Linux on x64 and arm64; not in `fs.constants`. Opens a name without touching what it names. */
-const O_PATH = 0o10000000
 /** A FIFO must not block, a terminal must not become ours. */
 const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
 const NO_FOLLOW = constants.O_NOFOLLOW

@@ -1,10 +1,11 @@
 import { basename, dirname } from 'node:path'
 import { type Awaitable, coalesce } from '../ground/async.ts'
-import { createLocalDisk, createNetworkDisk, type Disk, errorCode } from '../disk/disk.ts'
+import { createNetworkDisk, type Disk, errorCode } from '../disk/disk.ts'
 import { avoidForeign } from '../disk/network/avoid-foreign.ts'
 import type { DiskGuard } from '../disk/network/guard.ts'
 import { guardDisk, type GuardedDisk } from '../disk/network/guarded-disk.ts'
-import { type ForeignEnd, readNetworkMounts } from '../disk/network/network-mounts.ts'
+import { createLocalDiskApart } from '../disk/network/local-disk.ts'
+import { type ForeignDisks, readNetworkMounts } from '../disk/network/network-mounts.ts'
 import { pathFrom } from '../disk/paths.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import type { PathFilter } from '../disk/hidden.ts'
@@ -71,8 +72,8 @@ export class Root implements RootFolder {
   #disk: Disk
   /** The same, where calls go through the guard. The root, or a mount in it, may lie on a disk that does not answer at once. */
   #guarded: GuardedDisk | undefined
-  /** Tells what leads to a network disk that holds nothing of this root. */
-  #foreignEnd: ForeignEnd | undefined
+  /** Network disks that hold nothing of this root, when it was last found on a disk of this kind: calls to that disk may still be under way. */
+  readonly #foreign: { local?: ForeignDisks | undefined, network?: ForeignDisks | undefined } = {}
   #scan: RootScan | undefined
   /** The last scan that succeeded: it is served while scans fail for other reasons than a missing root. */
   #lastGood: GoodScan | undefined
@@ -90,7 +91,7 @@ export class Root implements RootFolder {
     this.prefix = prefix
     this.linkTargets = linkTargets
     this.#parts = parts
-    this.#local = this.#avoidForeign(createLocalDisk())
+    this.#local = createLocalDiskApart(() => this.#foreign.local)
     this.#guarded = disk && this.#guard(disk)
     this.#disk = this.#guarded ?? this.#local
   }
@@ -253,10 +254,9 @@ export class Root implements RootFolder {
   #chooseDisk (): void {
     const { disk } = this.#parts
     if (disk !== undefined) return
-    const mounts = readNetworkMounts()
-    const folders = [this.path, ...this.linkTargets, ...this.#listedOutside()]
-    this.#foreignEnd = mounts.apartFrom(folders)
-    if (folders.some(mounts.touches) === (this.#guarded !== undefined)) return
+    const { isNetwork, foreign } = readNetworkMounts().survey([this.path, ...this.linkTargets, ...this.#listedOutside()])
+    this.#foreign[isNetwork ? 'network' : 'local'] = foreign
+    if (isNetwork === (this.#guarded !== undefined)) return
     this.#guarded = this.#guarded === undefined ? this.#guard(createNetworkDisk()) : undefined
     this.#disk = this.#guarded ?? this.#local
   }
@@ -268,10 +268,6 @@ export class Root implements RootFolder {
   }
 
   #guard (disk: Disk): GuardedDisk {
-    return this.#avoidForeign(guardDisk(this.#parts.guard, disk, this.path, this.linkTargets))
-  }
-
-  #avoidForeign<D extends Disk> (disk: D): D {
-    return avoidForeign(disk, () => this.#foreignEnd)
+    return avoidForeign(guardDisk(this.#parts.guard, disk, this.path, this.linkTargets), () => this.#foreign.network)
   }
 }

@@ -1,8 +1,13 @@
 import { watch } from 'node:fs'
+import { basename } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { forEachInSlices } from '../ground/async.ts'
 import { errorCode } from '../disk/disk.ts'
+import type { NetworkMounts } from '../disk/network/network-mounts.ts'
 import { MAX_EVENTS_PER_ITERATION, STORM_REST_MS } from '../ground/limits.ts'
+
+/** What `NetworkMounts.reach` calls a folder. */
+const OWN_NAME = '.'
 
 /** The part of `fs.FSWatcher` that is used. */
 export interface FolderWatch {
@@ -143,6 +148,11 @@ export class FolderWatcher {
       this.#events.onMissed()
     }, STORM_REST_MS).unref()
   }
+}
+
+/** Watches a local folder. A link may have taken its place: a watch would follow it, and wait for a disk that hangs. */
+export function watchLocal (mounts: NetworkMounts, folder: string, onEvent: (type: string, entry: string | null) => void, watchFolder: WatchFolder = watchWithNode): FolderWatch {
+  return mounts.reach(folder, (path) => watchFolder(path, (type, entry) => { onEvent(type, entry === OWN_NAME ? basename(folder) : entry) }))
 }
 
 export function watchWithNode (folder: string, onEvent: (type: string, entry: string | null) => void): FolderWatch {

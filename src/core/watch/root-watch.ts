@@ -1,7 +1,6 @@
 import { basename, dirname, join } from 'node:path'
 import { type NetworkMounts, readNetworkMounts } from '../disk/network/network-mounts.ts'
-import { tracePath } from '../disk/network/trace-path.ts'
-import { FolderWatcher, type FolderWatch, type WatchFolder, watchWithNode } from './folder-watcher.ts'
+import { FolderWatcher, type WatchFolder, watchLocal } from './folder-watcher.ts'
 import { InsideWatch } from './inside-watch.ts'
 
 /** What a root consists of. */
@@ -40,12 +39,7 @@ export class RootWatch {
   readonly #events: RootWatchEvents
   readonly #options: RootWatchOptions
   readonly #watcher: FolderWatcher
-  /** A link may be in the place of a folder by now. A watch follows it, and waits for a disk that hangs. */
-  readonly #watchFolder: WatchFolder = (folder, onEvent): FolderWatch => {
-    const { watchFolder = watchWithNode } = this.#options
-    if (this.#mounts.leadsTo(folder)) throw Object.assign(new Error(`ENOENT: ${folder} is no local folder`), { code: 'ENOENT' })
-    return watchFolder(folder, onEvent)
-  }
+  readonly #watchFolder: WatchFolder = (folder, onEvent) => watchLocal(this.#mounts, folder, onEvent, this.#options.watchFolder)
 
   #inside: InsideWatch | undefined
   #targets: WatchTargets = { realPath: undefined, folders: new Map() }
@@ -200,7 +194,7 @@ export class RootWatch {
   #updateWatches (): void {
     this.#cancelUpdate()
     this.#mounts = readNetworkMounts(this.#options.readMountInfo?.())
-    this.#decisive = tracePath(this.#root, this.#mounts.has)
+    this.#decisive = this.#mounts.trace(this.#root)
     this.#decisiveFolders = new Set([...this.#decisive].map((path) => dirname(path)))
     const { realPath } = this.#targets
     this.#linkPaths = this.#traceLinks()
@@ -220,7 +214,7 @@ export class RootWatch {
     const { realPath, links = [] } = this.#targets
     const names = new Map<string, string[]>()
     for (const link of links) {
-      for (const path of tracePath(link, this.#mounts.has)) {
+      for (const path of this.#mounts.trace(link)) {
         // What is in the root is watched with the root.
         if (dirname(path) === realPath || this.#mounts.has(dirname(path))) continue
         const others = names.get(path)

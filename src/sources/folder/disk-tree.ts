@@ -3,7 +3,7 @@ import { linkContainers, resolveLink } from '../../core/roots/linked-folder.ts'
 import { readIgnoreFile } from '../../core/roots/skill-filter.ts'
 import { createNetworkDisk, type Disk, errorCode } from '../../core/disk/disk.ts'
 import { IGNORE_FILE, type IgnoreRules } from '../../core/disk/ignore-file.ts'
-import { createLocalDiskFor } from '../../core/disk/network/avoid-foreign.ts'
+import { createLocalDiskApart } from '../../core/disk/network/local-disk.ts'
 import { DiskGuard } from '../../core/disk/network/guard.ts'
 import { guardDisk } from '../../core/disk/network/guarded-disk.ts'
 import { readNetworkMounts } from '../../core/disk/network/network-mounts.ts'
@@ -186,8 +186,8 @@ export class DiskTree implements LayoutTree {
 
 /** The disk that fits these folders; a network disk is asked through the guard. */
 export function treeDisk (path: string, linkTargets: readonly string[] = [], guard = new DiskGuard()): Disk {
-  const folders = [path, ...linkTargets]
-  return folders.some(readNetworkMounts().touches) ? guardDisk(guard, createNetworkDisk(), path, linkTargets) : createLocalDiskFor(folders)
+  const { isNetwork, foreign } = readNetworkMounts().survey([path, ...linkTargets])
+  return isNetwork ? guardDisk(guard, createNetworkDisk(), path, linkTargets) : createLocalDiskApart(() => foreign)
 }
 
 function isSameFolder (a: KnownFolder, b: KnownFolder): boolean {

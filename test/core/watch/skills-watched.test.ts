@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
-import { expectHint, expectWatched, targetsIn, watchRoot } from '../../helper/watched-roots.ts'
+import t, { type Test } from 'tap'
+import { BESIDE_NETWORK_DISK, expectHint, expectWatched, targetsIn, watchRoot, type WatchedOptions } from '../../helper/watched-roots.ts'
 
 /** Made anew each time: tap takes one object in two places for a cycle. */
 function skill () {
@@ -57,10 +57,14 @@ t.test('K52: changes inside a skill give a hint with its name', async (t) => {
     expectHint(watched, 'linking', () => { fs.appendFileSync(join(root, 'linking/SKILL.md'), 'x') }))
 })
 
-t.test('K52: skills that come, go and move give a hint with their name', async (t) => {
+t.test('K52: skills that come, go and move give a hint with their name', (t) => followSkills(t))
+
+t.test('K52: skills that come, go and move give a hint with their name, beside a network disk', (t) => followSkills(t, BESIDE_NETWORK_DISK))
+
+async function followSkills (t: Test, options: WatchedOptions = {}): Promise<void> {
   const folder = t.testdir({ skills: { old: skill() }, outside: { moved: skill() } })
   const skills = join(folder, 'skills')
-  const watched = await watchRoot(t, skills)
+  const watched = await watchRoot(t, skills, options)
 
   await t.test('a new one, and edits in it', async () => {
     await expectHint(watched, 'new', () => { fs.mkdirSync(join(skills, 'new')) })
@@ -117,7 +121,7 @@ t.test('K52: skills that come, go and move give a hint with their name', async (
     await expectHint(watched, 'moved', () => { fs.appendFileSync(join(skills, 'moved/SKILL.md'), 'x') })
     t.notOk(watched.hints.slice(before).includes('renamed'), 'the old name is forgotten')
   })
-})
+}
 
 t.test('K52: a skill that was replaced is watched before anybody scanned the root again', async (t) => {
   const root = t.testdir({ a: skill() })

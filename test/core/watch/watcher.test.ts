@@ -91,7 +91,8 @@ t.test('network disks are not watched, since a call may never return: the mode i
   const mount = (path: string) => `40 22 0:40 / ${path} rw,relatime - nfs4 server:/share rw\n`
   const kernel = createFakeKernel()
   let mounts = `22 1 0:21 / / rw - ext4 /dev/root rw\n${mount(join(base, 'far'))}${mount(join(base, 'near/mounted'))}`
-  const options = { watchFolder: kernel.watchFolder, readMountInfo: () => mounts }
+  const watchFolder: WatchFolder = (folder, onEvent) => kernel.watchFolder(fs.realpathSync(folder), onEvent)
+  const options = { watchFolder, readMountInfo: () => mounts }
   const far = await watchRoot(t, join(base, 'far/skills'), options)
   t.strictSame(far.states, [{ status: 'watching', mode: 'polling', errors: 0 }])
   t.strictSame(kernel.folders, [base])

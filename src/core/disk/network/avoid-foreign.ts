@@ -1,19 +1,21 @@
-import { createLocalDisk, type Disk } from '../disk.ts'
+import type { Disk } from '../disk.ts'
 import { RefusedError } from '../refused.ts'
-import { type ForeignEnd, readNetworkMounts } from './network-mounts.ts'
+import { isDescriptorPath } from './held-path.ts'
+import type { ForeignDisks } from './network-mounts.ts'
 
-/** What is open was found by its path before. */
-const DESCRIPTORS = '/proc/self/fd/'
+/** Asked at each call; undefined while there are no such disks, and nothing is followed. */
+export type GetForeign = () => ForeignDisks | undefined
 
 /**
  * The same disk, without the network disks that hold nothing of what is served. Whoever may write a skill can make a link that
  * leads to one, and a call to a dead mount never returns. A path that leads there is refused as `outside`.
- * @param foreignEnd asked at each call; undefined while there are no such disks, and nothing is followed
+ *
+ * For a disk behind a guard: a link that is exchanged between check and call costs its folder, and nobody else.
  */
-export function avoidForeign<D extends Disk> (disk: D, foreignEnd: () => ForeignEnd | undefined): D {
+export function avoidForeign<D extends Disk> (disk: D, foreign: GetForeign): D {
   function refuse (path: string, followsLast = true): void {
-    const end = path.startsWith(DESCRIPTORS) ? undefined : foreignEnd()?.(path, followsLast)
-    if (end !== undefined) throw new RefusedError('outside', new Error(`${end} is on a network disk that nothing is served from`))
+    const end = isDescriptorPath(path) ? undefined : foreign()?.endOf(path, followsLast)
+    if (end !== undefined) throw foreignRefusal(end)
   }
   const checked = <T>(call: (path: string) => T, followsLast?: boolean) => (path: string): T => {
     refuse(path, followsLast)
@@ -32,12 +34,10 @@ export function avoidForeign<D extends Disk> (disk: D, foreignEnd: () => Foreign
       return disk.open(path, flags)
     },
     // It is outside of all that is served, as far as anybody can tell without asking that disk.
-    realpath: (path) => foreignEnd()?.(path) ?? disk.realpath(path)
+    realpath: (path) => foreign()?.endOf(path) ?? disk.realpath(path)
   }
 }
 
-/** The local disk for folders that are read without a guard: links in them lead to no other network disks than the folders do. */
-export function createLocalDiskFor (folders: readonly string[]): Disk {
-  const foreignEnd = readNetworkMounts().apartFrom(folders)
-  return avoidForeign(createLocalDisk(), () => foreignEnd)
+export function foreignRefusal (end: string): RefusedError {
+  return new RefusedError('outside', new Error(`${end} is on a network disk that nothing is served from`))
 }

@@ -2,7 +2,7 @@ import { constants, realpathSync, symlinkSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { avoidForeign } from '../../../../src/core/disk/network/avoid-foreign.ts'
-import { type ForeignEnd, readNetworkMounts } from '../../../../src/core/disk/network/network-mounts.ts'
+import { type ForeignDisks, readNetworkMounts } from '../../../../src/core/disk/network/network-mounts.ts'
 import { openInside } from '../../../../src/core/files/open-inside.ts'
 import { createFaultyDisk, outcome } from '../../../helper/skills.ts'
 
@@ -14,8 +14,8 @@ t.test('no call touches a foreign disk, and each says that the path leads out', 
   const disk = createFaultyDisk()
   const asked: string[] = []
   disk.intercept = (operation, path) => { asked.push(`${operation} ${path}`) }
-  let foreignEnd: ForeignEnd | undefined = mounts.apartFrom([join(base, 'skill')])
-  const avoiding = avoidForeign(disk, () => foreignEnd)
+  let foreign: ForeignDisks | undefined = mounts.survey([join(base, 'skill')]).foreign
+  const avoiding = avoidForeign(disk, () => foreign)
   const inside = join(base, 'skill/link/a.md')
   for (const call of [
     () => avoiding.stat(inside), () => avoiding.lstat(inside), () => avoiding.readlink(inside), () => avoiding.open(inside, constants.O_RDONLY),
@@ -30,7 +30,7 @@ t.test('no call touches a foreign disk, and each says that the path leads out', 
   t.equal((await (await openInside(avoiding, join(base, 'skill'), 'a.md')).readAll(10)).bytes.toString(), 'a')
   t.notOk(asked.some((call) => call.includes('dead')), asked.join('\n'))
 
-  foreignEnd = undefined
+  foreign = undefined
   unlinkSync(join(base, 'skill/link'))
   symlinkSync('a.md', join(base, 'skill/link'))
   t.equal(await avoiding.realpath(join(base, 'skill/link')), join(base, 'skill/a.md'), 'as ever, once there is no such disk')

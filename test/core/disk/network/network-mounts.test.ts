@@ -1,7 +1,8 @@
 import { mkdirSync, realpathSync, renameSync, rmdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { readNetworkMounts } from '../../../../src/core/disk/network/network-mounts.ts'
+import { type NetworkMounts, readNetworkMounts } from '../../../../src/core/disk/network/network-mounts.ts'
+import { errorCode } from '../../../../src/core/disk/disk.ts'
 
 const MOUNTS = `22 1 0:21 / / rw,relatime shared:1 - ext4 /dev/root rw
 23 22 0:22 / /proc rw,nosuid - proc proc rw
@@ -12,6 +13,15 @@ const MOUNTS = `22 1 0:21 / / rw,relatime shared:1 - ext4 /dev/root rw
 44 22 8:2 / /mnt/twice rw - xfs /dev/sda2 rw
 45 22 0:45 / /mnt/desktop rw - virtiofs share rw
 `
+
+/** Whether a path that is there counts as missing, since it leads to a network disk. */
+function reachesNothing (mounts: NetworkMounts, path: string): boolean {
+  try {
+    return mounts.reach(path, () => false)
+  } catch (error) {
+    return errorCode(error) === 'ENOENT'
+  }
+}
 
 t.test('a path on a network disk, by the deepest mount that it lies in', async (t) => {
   const expected: Readonly<Record<string, boolean>> = {
@@ -53,37 +63,37 @@ t.test('a path that leads to a network disk apart from some folders, and where',
   }))
   const [own, dead, local] = ['own', 'dead', 'local'].map((name) => join(base, name)) as [string, string, string]
   const mounts = readNetworkMounts(['own', 'dead'].map((name) => `46 22 0:46 / ${join(base, name)} rw - nfs4 server:/share rw\n`).join(''))
-  const foreignEnd = mounts.apartFrom([local, own])
-  for (const path of ['dead', 'local/away', 'link', 'local/away/']) t.equal(foreignEnd?.(join(base, path)), path === 'dead' ? dead : join(dead, 'y'), path)
-  t.equal(foreignEnd?.(join(base, 'link/below')), join(dead, 'y/below'))
-  for (const path of ['', 'local', 'local/a.md', 'local/near', 'local/file', 'own/a', 'local/missing']) t.equal(foreignEnd?.(join(base, path)), undefined, path)
+  const foreign = mounts.survey([local, own]).foreign
+  for (const path of ['dead', 'local/away', 'link', 'local/away/']) t.equal(foreign?.endOf(join(base, path)), path === 'dead' ? dead : join(dead, 'y'), path)
+  t.equal(foreign?.endOf(join(base, 'link/below')), join(dead, 'y/below'))
+  for (const path of ['', 'local', 'local/a.md', 'local/near', 'local/file', 'own/a', 'local/missing']) t.equal(foreign?.endOf(join(base, path)), undefined, path)
   for (const [path, end] of [['link', undefined], ['local/away', undefined], ['link/', join(dead, 'y')], ['link/below', join(dead, 'y/below')], ['dead', dead]] as const) {
-    t.equal(foreignEnd?.(`${base}/${path}`, false), end, `${path}, itself not followed`)
+    t.equal(foreign?.endOf(`${base}/${path}`, false), end, `${path}, itself not followed`)
   }
-  t.equal(mounts.apartFrom([base]), undefined, 'a folder with both')
-  t.equal(mounts.apartFrom([own, join(local, 'away')]), undefined, 'a folder whose path leads there')
-  t.equal(readNetworkMounts('22 1 0:21 / / rw - ext4 /dev/root rw\n').apartFrom([]), undefined)
+  t.equal(mounts.survey([base]).foreign, undefined, 'a folder with both')
+  t.equal(mounts.survey([own, join(local, 'away')]).foreign, undefined, 'a folder whose path leads there')
+  t.equal(readNetworkMounts('22 1 0:21 / / rw - ext4 /dev/root rw\n').survey([]).foreign, undefined)
 })
 
 t.test('folders in a mount below a network disk are not foreign, and links in them still are', async (t) => {
   const base = realpathSync(t.testdir({
-    outer: { inner: { skills: { out: t.fixture('symlink', '../../../dead/x'), up: t.fixture('symlink', '../../x'), on: t.fixture('symlink', 'a') } }, other: {}, to: t.fixture('symlink', 'inner/skills') }, dead: {}
+    outer: { inner: { skills: { out: t.fixture('symlink', '../../../dead/x'), up: t.fixture('symlink', '../../x'), on: t.fixture('symlink', 'a'), a: {} } }, other: {}, to: t.fixture('symlink', 'inner/skills') }, dead: {}
   }))
   for (const type of ['nfs4', 'ext4']) {
     const table = ([['outer', 'nfs4'], ['outer/inner', type], ['outer/other', 'nfs4'], ['dead', 'nfs4']] as const).map(([name, type]) => `46 22 0:46 / ${join(base, name)} rw - ${type} server:/share rw\n`)
-    const foreignEnd = readNetworkMounts(table.join('')).apartFrom([join(base, 'outer/inner/skills')])
-    for (const path of ['outer/inner/skills', 'outer/inner/skills/a', 'outer/inner/skills/on']) t.equal(foreignEnd?.(join(base, path)), undefined, `${path} in ${type}`)
-    for (const path of ['dead', 'outer/x', 'outer/other', 'outer/other/x']) t.equal(foreignEnd?.(join(base, path)), join(base, path), `${path} beside ${type}`)
+    const foreign = readNetworkMounts(table.join('')).survey([join(base, 'outer/inner/skills')]).foreign
+    for (const path of ['outer/inner/skills', 'outer/inner/skills/a', 'outer/inner/skills/on']) t.equal(foreign?.endOf(join(base, path)), undefined, `${path} in ${type}`)
+    for (const path of ['dead', 'outer/x', 'outer/other', 'outer/other/x']) t.equal(foreign?.endOf(join(base, path)), join(base, path), `${path} beside ${type}`)
   }
   const local = readNetworkMounts([`46 22 0:46 / ${join(base, 'outer')} rw - nfs4 server:/share rw\n`, `46 22 8:1 / ${join(base, 'outer/inner')} rw - ext4 /dev/sda rw\n`, `46 22 0:46 / ${join(base, 'dead')} rw - nfs4 server:/share rw\n`].join(''))
-  const foreignEnd = local.apartFrom([join(base, 'outer/inner/skills')])
-  t.equal(foreignEnd?.(join(base, 'outer/inner/skills/out')), join(base, 'dead/x'))
-  t.equal(foreignEnd?.(join(base, 'outer/inner/skills/up')), join(base, 'outer/x'))
+  const foreign = local.survey([join(base, 'outer/inner/skills')]).foreign
+  t.equal(foreign?.endOf(join(base, 'outer/inner/skills/out')), join(base, 'dead/x'))
+  t.equal(foreign?.endOf(join(base, 'outer/inner/skills/up')), join(base, 'outer/x'))
   for (const [path, leads] of [['outer/inner/skills', false], ['outer/inner/skills/a', false], ['outer/inner/skills/out', true], ['outer/inner/skills/up', true], ['outer/other', true], ['dead', true]] as const) {
-    t.equal(local.leadsTo(join(base, path)), leads, path)
+    t.equal(reachesNothing(local, join(base, path)), leads, path)
   }
   t.equal(local.touches(join(base, 'outer/inner/skills/out')), true)
-  t.equal(local.apartFrom([join(base, 'outer/to')])?.(join(base, 'outer/inner/skills/a')), undefined)
+  t.equal(local.survey([join(base, 'outer/to')]).foreign?.endOf(join(base, 'outer/inner/skills/a')), undefined)
 })
 
 t.test('file systems that wait for another machine or a process, by their names in the kernel', async (t) => {
@@ -98,9 +108,9 @@ t.test('file systems that wait for another machine or a process, by their names 
 t.test('a folder that is mounted when it is first asked for', async (t) => {
   const mounts = readNetworkMounts('46 22 0:46 / /home rw - autofs auto.home rw\n47 46 0:47 / /home/one rw - nfs4 server:/one rw\n')
   t.equal(mounts.touches('/home/two/skills'), true)
-  const foreignEnd = mounts.apartFrom(['/home/one/skills'])
-  t.equal(foreignEnd?.('/home/one/skills/a'), undefined)
-  t.equal(foreignEnd?.('/home/two/skills'), '/home/two/skills')
+  const foreign = mounts.survey(['/home/one/skills']).foreign
+  t.equal(foreign?.endOf('/home/one/skills/a'), undefined)
+  t.equal(foreign?.endOf('/home/two/skills'), '/home/two/skills')
 })
 
 t.test('a link that leads through folders whose path is too long to ask for counts as one that leads away', async (t) => {
@@ -123,8 +133,8 @@ t.test('a link that leads through folders whose path is too long to ask for coun
     }
   })
   const mounts = readNetworkMounts(`46 22 0:46 / ${join(base, 'dead')} rw - nfs4 server:/share rw\n`)
-  const foreignEnd = mounts.apartFrom([join(base, 'skill')])
-  t.type(foreignEnd?.(join(base, 'skill/SKILL.md')), 'string')
-  t.equal(mounts.leadsTo(join(base, 'skill/SKILL.md')), true)
-  t.equal(foreignEnd?.(join(base, 'skill', ...names, 'x'.repeat(90))), undefined, 'which the kernel refuses')
+  const foreign = mounts.survey([join(base, 'skill')]).foreign
+  t.type(foreign?.endOf(join(base, 'skill/SKILL.md')), 'string')
+  t.equal(reachesNothing(mounts, join(base, 'skill/SKILL.md')), true)
+  t.equal(foreign?.endOf(join(base, 'skill', ...names, 'x'.repeat(90))), undefined, 'which the kernel refuses')
 })
