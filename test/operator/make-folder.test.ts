@@ -21,7 +21,7 @@ t.test('a folder that the system refuses to make ends with an error, and names t
   const cwd = t.testdir({ skills: { a: { 'SKILL.md': '---\nname: a\ndescription: An a\n---\n' } } })
   for (const [argv, why] of [
     [['sync', '--state-dir', '/proc/none', 'git+file:///none'], /^skillserve(?: \w+)?: .*\/proc\/none.*\(ENOENT, there is no such folder\).*\n$/],
-    [['export', '/proc/none', 'skills'], /^skillserve(?: \w+)?: .*\/proc\/none.*\(ENOENT\).*\n$/]
+    [['export', '/proc/none', 'skills'], /^skillserve(?: \w+)?: .*\/proc\/none.*\(ENOENT, there is no such folder\).*\n$/]
   ] as const) {
     const { code, stderr } = await runHere(argv, { cwd })
     t.equal(code, 1)
