@@ -28,6 +28,8 @@ export interface CommandContext {
   readonly print: (text: string) => void
   /** Writes a line to standard error that changes no exit code. */
   readonly warn: (sentence: string) => void
+  /** Says to a person at a terminal how far the command is. The line goes with the next output. */
+  readonly progress?: (text: string) => void
   /** With which exit code SIGINT and SIGTERM end the process from now on; undefined: the command handles them. At first it is that of a shell. */
   readonly endBySignal?: (code: number | undefined) => void
   /** Whether a person reads standard output. */

@@ -1,6 +1,7 @@
 import nodeModule from 'node:module'
 import { constants } from 'node:os'
 import { isatty } from 'node:tty'
+import type { ProgressLine } from './progress.ts'
 
 let codeOfSignal: ((signal: 'SIGINT' | 'SIGTERM') => number) | undefined = (signal) => 128 + constants.signals[signal]
 
@@ -18,8 +19,13 @@ const EXIT_OF_SIGPIPE = 141
 /** No command has another use for it than `validate`, where it is a fault and no finding. */
 const EXIT_OF_LOST_OUTPUT = 3
 
+/** For a person alone: what reads a pipe, or stores what is written, wants lines. */
+let progress: ProgressLine | undefined
+process.on('exit', () => { progress?.erase() })
+
 function print (text: string): void {
   const { stdout } = process
+  progress?.erase()
   // A reader such as `head` leaves when it has what it wants. The rest is for nobody.
   if (stdout.listenerCount('error') === 0) {
     stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -32,6 +38,7 @@ function print (text: string): void {
 }
 
 function printError (text: string): void {
+  progress?.erase()
   process.stderr.write(text)
 }
 
@@ -47,10 +54,12 @@ function workingFolder (): string | undefined {
 try {
   // Loaded now, so that its code is kept too.
   const { runCommandLine } = await import('./run.ts')
+  if (isatty(2) && process.env['TERM'] !== 'dumb') progress = new (await import('./progress.ts')).ProgressLine((text) => { process.stderr.write(text) })
   process.exitCode = await runCommandLine(process.argv.slice(2), {
     env: process.env,
     cwd: workingFolder(),
     print,
+    progress: (text) => { progress?.show(text) },
     endBySignal: (code) => { codeOfSignal = code === undefined ? undefined : () => code },
     // Asking `process.stdout` makes its stream, and a stream made this early slows down every `process.nextTick` of the process (V8 11.3).
     isTerminal: isatty(1)

@@ -26,6 +26,8 @@ export interface ExportOptions {
   readonly isRestricted?: boolean
   /** Remove the artifacts of earlier exports too. Clients that have an earlier index need them for a time. */
   readonly prune?: boolean
+  /** Receives how many skills were read, or files written, and of how many. */
+  readonly onProgress?: ((done: number, total: number, what: 'skill' | 'file') => void) | undefined
 }
 
 export interface ExportReport {
@@ -88,12 +90,12 @@ function cacheControl (rule: string, isPublic: boolean): string {
  * @throws {ExportError} for a folder with something else in it
  * @throws {SkillError} for a skill that changes meanwhile
  */
-export async function exportSkills ({ skills, folder, isPublic, isRestricted = false, prune = false }: ExportOptions): Promise<ExportReport> {
+export async function exportSkills ({ skills, folder, isPublic, isRestricted = false, prune = false, onProgress }: ExportOptions): Promise<ExportReport> {
   const output = new OutputFolder(folder)
   const names = await output.names()
   if (names.length > 0 && !names.includes(MARKER) && !isManifest(await output.read(MANIFEST))) throw new ExportError('holds something else than an earlier export: name an empty or a new folder')
   await output.removeRests()
-  const discovery = new Discovery(skills)
+  const discovery = new Discovery(skills, (done, total) => onProgress?.(done, total, 'skill'))
   try {
     const { '0.2.0': index, '0.1.0': legacyIndex } = await discovery.indexes()
     const listed: ServedFile[] = []
@@ -104,7 +106,7 @@ export async function exportSkills ({ skills, folder, isPublic, isRestricted = f
     const isFirst = !names.includes(MANIFEST) || names.includes(MARKER)
     if (isFirst) await output.write(textFile(MARKER, ''))
     // The indexes are written after everything that they list.
-    let written = await output.writeAll(all.slice(0, -LAST_FILES))
+    let written = await output.writeAll(all.slice(0, -LAST_FILES), (done) => onProgress?.(done, all.length, 'file'))
     for (const file of all.slice(-LAST_FILES)) if (await output.write(file)) written++
     const installable = new Set([...index.skills, ...legacyIndex.skills].map(({ name }) => name))
     const mayStay = (path: string): boolean => {

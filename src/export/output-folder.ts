@@ -64,12 +64,18 @@ export class OutputFolder {
     return true
   }
 
-  /** Writes many files, WRITTEN_TOGETHER at a time, and returns how many were not there already. */
-  async writeAll (files: readonly OutputFile[]): Promise<number> {
+  /**
+   * Writes many files, WRITTEN_TOGETHER at a time, and returns how many were not there already.
+   * @param onDone receives how many are there
+   */
+  async writeAll (files: readonly OutputFile[], onDone?: (done: number) => void): Promise<number> {
     const due = files.values()
-    let written = 0
+    let [written, done] = [0, 0]
     const work = async (): Promise<void> => {
-      for (const file of due) if (await this.write(file)) written++
+      for (const file of due) {
+        if (await this.write(file)) written++
+        onDone?.(++done)
+      }
     }
     await Promise.all(Array.from({ length: WRITTEN_TOGETHER }, work))
     return written

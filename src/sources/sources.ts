@@ -77,9 +77,17 @@ export class Sources {
     for (const keeper of this.#keepers) keeper.hint()
   }
 
-  /** Checks all of them once. */
-  async sync (): Promise<void> {
-    await Promise.all(this.#keepers.map((keeper) => keeper.sync()))
+  /**
+   * Checks all of them once.
+   * @param onProgress receives how many were checked, and of how many
+   */
+  async sync (onProgress?: (done: number, total: number) => void): Promise<void> {
+    let done = 0
+    onProgress?.(done, this.#keepers.length)
+    await Promise.all(this.#keepers.map(async (keeper) => {
+      await keeper.sync()
+      onProgress?.(++done, this.#keepers.length)
+    }))
   }
 
   get hooks (): readonly SourceHook[] {

@@ -47,7 +47,7 @@ function parse<T> (part: KeyError['part'], message: string, read: () => T): T {
  * @returns the names of the skills
  * @throws SigningError before anything is written, FolderError, the system's error for a file that cannot be written
  */
-export async function signFolder (path: string, key: SigningKey, list: Pick<ListOptions, 'onSkipped'> = {}): Promise<readonly string[]> {
+export async function signFolder (path: string, key: SigningKey, list: Omit<ListOptions, 'linkTargets'> = {}): Promise<readonly string[]> {
   const skills = await readSkills(path, list)
   for (const skill of skills) checkSignable(skill)
   for (const { folder, ...skill } of skills) {

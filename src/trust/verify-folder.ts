@@ -29,27 +29,22 @@ const UNREAD: ReadonlySet<string> = new Set<FindingCode>(['file_unreadable', 'fi
 export class FolderError extends Error {}
 
 /** How a folder is listed: which links lead somewhere, and who is told of what is left out. */
-export type ListOptions = { readonly [Name in 'linkTargets' | 'onSkipped']?: SkillManagerOptions[Name] | undefined }
+export type ListOptions = { readonly [Name in 'linkTargets' | 'onSkipped']?: SkillManagerOptions[Name] | undefined } & {
+  /** Receives how many skills were read, and of how many. */
+  readonly onProgress?: ((done: number, total: number) => void) | undefined
+}
 
 /**
  * What a policy says of all skills of a folder, or of the one that the folder is.
  * @throws FolderError
  */
 export async function verifyFolder (path: string, policy: TrustPolicy, list: ListOptions = {}): Promise<readonly VerifiedSkill[]> {
-  return await withSkills(path, { policy, ...list }, async (skills, names) => {
-    const verified: VerifiedSkill[] = []
-    for (const name of names) verified.push(await verifySkill(skills, name))
-    return verified
-  })
+  return await withSkills(path, { policy, ...list }, async (skills, names) => await verifySkills(skills, names, list))
 }
 
 /** What a policy says of all skills of a root. */
 export async function verifyRoot (root: RootOptions, policy: TrustPolicy, list: ListOptions = {}): Promise<readonly VerifiedSkill[]> {
-  return await readRoot(root, { policy, ...list }, async (skills) => {
-    const verified: VerifiedSkill[] = []
-    for (const name of await skills.list()) verified.push(await verifySkill(skills, name))
-    return verified
-  })
+  return await readRoot(root, { policy, ...list }, async (skills) => await verifySkills(skills, await skills.list(), list))
 }
 
 /** A skill in a folder, by its manifest. */
@@ -67,6 +62,7 @@ export async function readSkills (path: string, list: ListOptions = {}): Promise
   return await withSkills(path, list, async (skills, names, parent) => {
     const all: ReadSkill[] = []
     for (const name of names) {
+      list.onProgress?.(all.length, names.length)
       all.push(await skills.read(name, async (state) => ({
         folder: `${parent}/${name}`, manifest: await state.manifest(), hasLinks: await state.hasLinks(), unread: await unreadPart(state)
       })))
@@ -132,6 +128,15 @@ export async function holdsMainFile (path: string): Promise<boolean> {
     if (error instanceof FolderError) throw error
     throw new FolderError(`${path} cannot be read: ${whyUnreadable(error)}`, { cause: error })
   }
+}
+
+async function verifySkills (skills: SkillManager, names: readonly string[], { onProgress }: ListOptions): Promise<readonly VerifiedSkill[]> {
+  const verified: VerifiedSkill[] = []
+  for (const name of names) {
+    onProgress?.(verified.length, names.length)
+    verified.push(await verifySkill(skills, name))
+  }
+  return verified
 }
 
 async function verifySkill (skills: SkillManager, name: string): Promise<VerifiedSkill> {

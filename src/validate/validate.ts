@@ -21,6 +21,8 @@ export interface ValidateOptions extends ListOptions {
   /** Findings that are reported: those of at least this severity. */
   readonly reportFrom?: FindingSeverity | 'never'
   readonly baseline?: Baseline | undefined
+  /** Receives how many skills were judged, and of how many. */
+  readonly onProgress?: ((done: number, total: number) => void) | undefined
 }
 
 /** Skills that are read at a time: one waits for the thread pool while another is parsed. */
@@ -30,7 +32,7 @@ const READ_AT_ONCE = 8
  * Judges all skills of all paths, and reports each at once, in their order: memory does not grow with their number.
  * @throws {PathError} before anything is reported
  */
-export async function validate ({ paths, folders: more = [], targets, reporter, sources, reportFrom = 'info', baseline, ...list }: ValidateOptions): Promise<Totals> {
+export async function validate ({ paths, folders: more = [], targets, reporter, sources, reportFrom = 'info', baseline, onProgress, ...list }: ValidateOptions): Promise<Totals> {
   const folders = [...(await foldersOf(paths, list)).map((folder): NamedFolder => [shownPath(list.cwd, folder.path), folder]), ...more]
   const reader = new SkillReader(sources, reporter.needsRevisions === true, [...new Set(folders.map(([, { realPath }]) => dirname(realPath)))])
   const totals: Totals = { skills: 0, error: 0, warning: 0, info: 0, accepted: 0 }
@@ -50,6 +52,7 @@ export async function validate ({ paths, folders: more = [], targets, reporter, 
       tokens: () => atOnce(estimateTokens(subject))
     }
     reporter.skill(report)
+    onProgress?.(totals.skills, folders.length)
   }
   reporter.end(totals)
   return totals

@@ -48,6 +48,7 @@ export type DiscoverySkills = Pick<SkillService, 'at' | 'inspect' | 'keptRevisio
  */
 export class Discovery {
   readonly #skills: DiscoverySkills
+  readonly #onRead: ((done: number, total: number) => void) | undefined
   /** By revision, from which the bytes of an archive follow. */
   readonly #archiveDigests = new LRUCache<string, Promise<string>>(atMost(MAX_CACHED_ARCHIVE_DIGESTS))
   readonly #refresh = coalesce(() => this.#refreshOnce())
@@ -60,8 +61,10 @@ export class Discovery {
   #stops: ReadonlyArray<() => void> = []
   #idle: NodeJS.Timeout | undefined
 
-  constructor (skills: DiscoverySkills) {
+  /** @param onRead receives how many skills were read, and of how many */
+  constructor (skills: DiscoverySkills, onRead?: (done: number, total: number) => void) {
     this.#skills = skills
+    this.#onRead = onRead
   }
 
   close (): void {
@@ -148,7 +151,9 @@ export class Discovery {
       const present = new Set(names)
       for (const name of this.#entries.keys()) if (!present.has(name)) this.#entries.delete(name)
     }
-    for (const name of names.filter((name) => this.#entries.get(name)?.state === undefined || this.#touched.has(name))) {
+    const due = names.filter((name) => this.#entries.get(name)?.state === undefined || this.#touched.has(name))
+    for (const [index, name] of due.entries()) {
+      this.#onRead?.(index, due.length)
       this.#touched.delete(name)
       const before = this.#entries.get(name)
       const now = await this.#entriesOf(name, before)

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
-import { counted } from '../../core/ground/text.ts'
+import { counted, grouped } from '../../core/ground/text.ts'
 import { isWithin, realPathOf } from '../../operator/real-path.ts'
 import { whyUnwritable } from '../../operator/regular-file.ts'
 import { quote } from '../../operator/setting.ts'
@@ -12,6 +12,7 @@ import { type Arguments, type Command, type CommandContext, CommandError } from 
 import { checkSkillsFolder } from '../folders/check-folder.ts'
 import { namingSkipped } from '../folders/left-out.ts'
 import { withoutDefaultFolder } from '../folders/default-folder.ts'
+import { showing } from '../progress.ts'
 
 /** Flags of `serve` that say which skills there are. */
 const FOLDER_FLAGS = ['personal', 'config', 'state-dir', 'layout', 'allow-links', 'access', 'locked', 'trust']
@@ -36,7 +37,7 @@ could be exported.
   run: async (args, context) => await namingSkipped(context, async (onSkipped) => await runExport(args, context, onSkipped))
 }
 
-async function runExport ({ positionals: [out, ...folders], flags }: Arguments, { env, cwd, print }: CommandContext, onSkipped: SkillManagerOptions['onSkipped']): Promise<number> {
+async function runExport ({ positionals: [out, ...folders], flags }: Arguments, { env, cwd, print, progress }: CommandContext, onSkipped: SkillManagerOptions['onSkipped']): Promise<number> {
   if (out === undefined || out === '') throw new CommandError('export needs the folder to write to: skillserve export OUT [DIR...]')
   for (const folder of folders) await checkSkillsFolder(folder, cwd, undefined, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
   const caller = flags.get('as')?.at(-1)
@@ -63,18 +64,18 @@ async function runExport ({ positionals: [out, ...folders], flags }: Arguments, 
       else quarantined.set(name, reason?.message ?? 'it is not served')
     })
     await checkApart(folder, paths)
-    await sources?.sync()
+    await sources?.sync(showing(progress, 'source'))
     const failed = sources?.status.find(({ error, optional }) => error !== undefined && optional !== true)
     if (failed !== undefined) throw new CommandError(`the source ${failed.name} cannot be read: ${failed.error?.message ?? ''}`)
     await skills.start()
     await skills.available()
     // An export that is there stays, unless all of its skills were refused.
     if ((await service.list()).length === 0 && quarantined.size === 0) throw new CommandError(`there are no skills to export${config.accessFile === undefined ? '' : `: ${caller ?? 'anonymous'} sees none by the access file${caller === undefined ? ', --as NAME exports what another caller sees' : ''}`}`)
-    const report = await exportSkills({ skills: service, folder, isPublic: caller === undefined || caller === 'anonymous', isRestricted: config.accessFile !== undefined || policy !== undefined, prune: flags.has('prune') })
+    const report = await exportSkills({ skills: service, folder, isPublic: caller === undefined || caller === 'anonymous', isRestricted: config.accessFile !== undefined || policy !== undefined, prune: flags.has('prune'), onProgress: showing(progress, 'skill') })
     const served = new Set(service.namesNow())
     const leftOut = [...report.leftOut, ...[...quarantined].filter(([name]) => !served.has(name)).map(([name, reason]) => ({ name, reason: `quarantined: ${reason}` }))]
     for (const { name, reason } of leftOut) print(`left out: ${name}: ${reason}\n`)
-    print(`${counted(report.skills, 'skill')} in ${report.files} files: ${report.written} changed, ${report.removed} removed\n`)
+    print(`${counted(report.skills, 'skill')} in ${grouped(report.files)} files: ${grouped(report.written)} changed, ${grouped(report.removed)} removed\n`)
     if (report.skills === 0) return 1
     return leftOut.length > 0 ? 2 : 0
   } catch (error) {

@@ -10,6 +10,7 @@ import type { ReadOptions } from '../../trust/verify-folder.ts'
 import { type Command, CommandError } from '../command.ts'
 import { namingSkipped } from '../folders/left-out.ts'
 import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders/open-folders.ts'
+import { showing } from '../progress.ts'
 
 const DEFAULT_FOLDER = './skills'
 const DEFAULT_FILE = 'skills.lock'
@@ -39,7 +40,7 @@ when a folder or a skill cannot be read, or there is no skill: then nothing is w
     const policy = trustFile === undefined ? undefined : await (await import('../../trust/open-policy.ts')).readPolicy({ trustFile: resolve(cwd, trustFile) })
     const linkTargets = readLinkTargets({ flags }, context)
     const lock = await namingSkipped(context, async (onSkipped) =>
-      await withRoots(folders, { flags }, context, ({ projectRoots }) => readLock(projectRoots, { policy, linkTargets, onSkipped })))
+      await withRoots(folders, { flags }, context, ({ projectRoots }) => readLock(projectRoots, { policy, linkTargets, onSkipped, onProgress: showing(context.progress, 'skill') })))
     const { formatLock } = await import('../../trust/lock-file.ts')
     const before = await readBefore(out)
     await write(out, formatLock(lock))
@@ -80,7 +81,9 @@ async function readRevisions (root: RootOptions, options: ReadOptions): Promise<
     const { roots: [report] } = await skills.freshStatus()
     if (report?.state !== 'ok') throw new CommandError(`${root.path} cannot be read as a folder of skills`)
     const revisions = new Map<string, string>()
-    for (const name of await skills.list()) {
+    const names = await skills.list()
+    for (const name of names) {
+      options.onProgress?.(revisions.size, names.length)
       const { revision, unread } = await readSkill(skills, name)
       if (unread !== undefined) throw new CommandError(`the skill ${JSON.stringify(name)} cannot be locked: ${unread}`)
       revisions.set(name, revision)

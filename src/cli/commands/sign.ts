@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers'
 import { whyUnreadable } from '../../operator/regular-file.ts'
 import { type Command, CommandError } from '../command.ts'
 import { namingSkipped } from '../folders/left-out.ts'
+import { showing } from '../progress.ts'
 
 /** Longest key or chain that is read: a pipe may have no end. */
 const MAX_KEY_BYTES = 1_048_576
@@ -29,7 +30,7 @@ line that says why otherwise.
     const { FolderError } = await import('../../trust/verify-folder.ts')
     try {
       const key = parseSigningKey(await read(resolve(cwd, keyFile)), chainFile === undefined ? undefined : await read(resolve(cwd, chainFile)))
-      const names = await namingSkipped(context, async (onSkipped) => await signFolder(resolve(cwd, folder), key, { onSkipped }), (target) => `sign ${target} by itself`)
+      const names = await namingSkipped(context, async (onSkipped) => await signFolder(resolve(cwd, folder), key, { onSkipped, onProgress: showing(context.progress, 'skill') }), (target) => `sign ${target} by itself`)
       for (const name of names) print(`signed  ${JSON.stringify(name)}\n`)
       return 0
     } catch (error) {

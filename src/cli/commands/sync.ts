@@ -3,6 +3,7 @@ import { counted } from '../../core/ground/text.ts'
 import { type Command, CommandError } from '../command.ts'
 import { checkSkillsFolder } from '../folders/check-folder.ts'
 import { withoutDefaultFolder } from '../folders/default-folder.ts'
+import { showing } from '../progress.ts'
 
 const FLAGS = settingFlags().filter((flag) => ['personal', 'config', 'state-dir', 'layout', 'trust'].includes(flag))
 
@@ -19,7 +20,7 @@ export const command: Command = {
 Prints a line for each source. Exits with 0 when all of them have delivered, with 1 when one that is not optional has not: what it had
 delivered before stays. A state that is not signed as the trust file asks is not taken.
 `,
-  async run ({ positionals, flags }, { env, cwd, print }) {
+  async run ({ positionals, flags }, { env, cwd, print, progress }) {
     for (const text of positionals) await checkSkillsFolder(text, cwd, undefined, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
     const config = withoutDefaultFolder(loadConfig({ positionals, flags, env, cwd }), positionals, env)
     const [{ openRoots }, { loadPolicy }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/ground/log.ts')])
@@ -30,7 +31,7 @@ delivered before stays. A state that is not signed as the trust file asks is not
     try {
       // A lock keeps no state from being published.
       policy = await loadPolicy({ lockFile: undefined, trustFile: config.trustFile }, roots, SILENT)
-      await sources.sync()
+      await sources.sync(showing(progress, 'source'))
       for (const { name, error, revision, skills } of sources.status) {
         print(error === undefined ? `${name}: ${revision === undefined ? '' : `${revision}, `}${counted(skills, 'skill')}\n` : `${name}: ${error.code}: ${error.message}\n`)
       }

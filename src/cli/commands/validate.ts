@@ -10,6 +10,7 @@ import { type Arguments, type Command, type CommandContext, CommandError } from 
 import { readPackageVersion } from '../package-files.ts'
 import { warnSkipped } from '../folders/left-out.ts'
 import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders/open-folders.ts'
+import { showing } from '../progress.ts'
 
 const FORMATS = ['text', 'json', 'sarif', 'github'] as const
 const FAIL_ON = ['error', 'warning', 'info', 'never'] as const
@@ -172,7 +173,7 @@ function foldersOf ({ name = '', listed }: RootOptions): NamedFolder[] {
   return [...listed?.folders ?? []].map(([skill, { path, realPath }]) => [`${name}/${skill}`, { name: skill, type: 'project', root: 0, path, realPath, linked: false }])
 }
 
-async function judge (paths: readonly string[], options: Options, { cwd, env, print, warn, isTerminal = false }: CommandContext, folders: readonly NamedFolder[] = []): Promise<number> {
+async function judge (paths: readonly string[], options: Options, { cwd, env, print, warn, progress, isTerminal = false }: CommandContext, folders: readonly NamedFolder[] = []): Promise<number> {
   const { validate, reaches } = await import('../../validate/validate.ts')
   const { mcpFindings } = await import('../../mcp/findings.ts')
   const { baselineKeys, readBaseline, writeBaseline } = await import('../../validate/baseline.ts')
@@ -198,6 +199,7 @@ async function judge (paths: readonly string[], options: Options, { cwd, env, pr
     paths,
     folders,
     targets,
+    onProgress: showing(progress, 'skill'),
     sources: [mcpFindings],
     reporter: writesBaseline ? collecting(found) : reporter,
     ...isQuiet && !writesBaseline && { reportFrom: failOn },

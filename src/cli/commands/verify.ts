@@ -4,6 +4,7 @@ import { isAddress } from '../../sources/address/address.ts'
 import { type Command, CommandError } from '../command.ts'
 import { namingSkipped } from '../folders/left-out.ts'
 import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders/open-folders.ts'
+import { showing } from '../progress.ts'
 
 /** Checks skills as a service with the same trust file and `require` does. */
 export const command: Command = {
@@ -21,6 +22,7 @@ Exits with 0 when a service with these files and require would serve every skill
 `,
   async run ({ positionals: folders, flags }, context) {
     const { cwd, print } = context
+    const onProgress = showing(context.progress, 'skill')
     const [trustFile, lockFile] = [flags.get('trust')?.at(-1), flags.get('locked')?.at(-1)]
     if (folders.length === 0) throw new CommandError('verify takes folders: skillserve verify DIR... --trust FILE')
     if (trustFile === undefined && lockFile === undefined) throw new CommandError('verify needs --trust FILE or --locked FILE')
@@ -35,8 +37,8 @@ Exits with 0 when a service with these files and require would serve every skill
         for (const folder of folders) {
           const path = resolve(cwd, folder)
           const found = isAddress(folder)
-            ? await withRoots([folder], { flags }, context, async ({ projectRoots }) => (await Promise.all(projectRoots.map((root) => verifyRoot(root, policy, { linkTargets, onSkipped })))).flat())
-            : await verifyFolder(path, policy, { linkTargets, onSkipped })
+            ? await withRoots([folder], { flags }, context, async ({ projectRoots }) => (await Promise.all(projectRoots.map((root) => verifyRoot(root, policy, { linkTargets, onSkipped, onProgress })))).flat())
+            : await verifyFolder(path, policy, { linkTargets, onSkipped, onProgress })
           verified = [...verified, ...found]
           areAll &&= isAddress(folder) || !await holdsMainFile(path)
         }
