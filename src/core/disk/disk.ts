@@ -128,8 +128,8 @@ export function errorCode (error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
-/** The asynchronous counterpart of `throwIfNoEntry: false`. */
-function undefinedIfMissing (error: unknown): undefined {
+/** What `throwIfNoEntry: false` does, for other calls; Node 20 throws where a part of the path is no folder. */
+export function undefinedIfMissing (error: unknown): undefined {
   const code = errorCode(error)
   if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
   throw error

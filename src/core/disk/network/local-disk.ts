@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { createLocalDisk, type Disk, errorCode } from '../disk.ts'
+import { createLocalDisk, type Disk, errorCode, undefinedIfMissing } from '../disk.ts'
 import { foreignRefusal, type GetForeign } from './avoid-foreign.ts'
 import { descriptorPath, type HeldEntry, isDescriptorPath, systemError } from './held-path.ts'
 import { type PathEnd, readNetworkMounts } from './network-mounts.ts'
@@ -57,8 +57,7 @@ function orMissing<T> (call: (path: string) => T): (path: string) => T | undefin
     try {
       return call(path)
     } catch (error) {
-      if (errorCode(error) === 'ENOENT') return undefined
-      throw error
+      return undefinedIfMissing(error)
     }
   }
 }

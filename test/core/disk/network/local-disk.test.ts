@@ -39,8 +39,8 @@ t.test('K53: beside a network disk each path leads where it leads without', asyn
   const [plain, apart] = [createLocalDisk(), createLocalDiskApart(() => foreign)]
   const segment = fc.constantFrom('folder', 'inner', 'a.md', 'b.md', 'up', 'to-file', 'slash', 'file-slash', 'loop', 'missing', 'up-down', 'fifo', 'none', '.', '..', '', 'x'.repeat(256))
   const calls: ReadonlyArray<(disk: Disk, path: string) => unknown> = [
-    async (disk, path) => (await disk.stat(path))?.ino,
-    async (disk, path) => (await disk.lstat(path))?.ino,
+    (disk, path) => orMissing(async () => (await disk.stat(path))?.ino),
+    (disk, path) => orMissing(async () => (await disk.lstat(path))?.ino),
     (disk, path) => disk.realpath(path),
     (disk, path) => disk.readlink(path),
     async (disk, path) => (await disk.readdir(path)).map(({ name }) => name).sort(),
@@ -62,6 +62,12 @@ async function inodeOf (disk: Disk, path: string, flags: number): Promise<bigint
   } finally {
     closeSync(descriptor)
   }
+}
+
+/** Node 20 says where a part of the path is no folder, later ones say nothing. */
+async function orMissing (call: () => Promise<unknown>): Promise<unknown> {
+  const answer = await answerOf(call)
+  return answer === 'ENOTDIR' ? undefined : answer
 }
 
 /** What a call gives, or the code of its error. */
