@@ -39,6 +39,17 @@ export interface FolderReader {
 /** Linux on x64 and arm64; not in `fs.constants`. Opens a name without touching what it names. */
 export const O_PATH = 0o10000000
 
+const DESCRIPTORS = '/proc/self/fd/'
+
+/** A path of what is open, whatever path it was found by. */
+export function descriptorPath (descriptor: number): string {
+  return `${DESCRIPTORS}${descriptor}`
+}
+
+export function isDescriptorPath (path: string): boolean {
+  return path.startsWith(DESCRIPTORS)
+}
+
 /** Entries that are read together: they take a millisecond or two. */
 const PIECE_ENTRIES = 1_000
 
@@ -128,6 +139,11 @@ export function errorCode (error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
+/** The error of a call that fails with this code. */
+export function systemError (code: string, text: string): Error {
+  return Object.assign(new Error(`${code}: ${text}`), { code })
+}
+
 /** What `throwIfNoEntry: false` does, for other calls; Node 20 throws where a part of the path is no folder. */
 export function undefinedIfMissing (error: unknown): undefined {
   const code = errorCode(error)
@@ -136,5 +152,5 @@ export function undefinedIfMissing (error: unknown): undefined {
 }
 
 function hasProc (): boolean {
-  return fs.existsSync('/proc/self/fd')
+  return fs.existsSync(DESCRIPTORS)
 }

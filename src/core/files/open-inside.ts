@@ -1,5 +1,5 @@
 import { type BigIntStats, constants } from 'node:fs'
-import { closeQuietly, type Disk, O_PATH } from '../disk/disk.ts'
+import { closeQuietly, descriptorPath, type Disk, O_PATH } from '../disk/disk.ts'
 import { asRefused, changed, RefusedError } from '../disk/refused.ts'
 import { isHidden, type PathFilter } from '../disk/hidden.ts'
 import { pathFrom } from '../disk/paths.ts'
@@ -80,7 +80,7 @@ async function hasLink (disk: Disk, folder: string, segments: readonly string[])
 async function openThroughProc (disk: Disk, folder: string, path: string, filter?: PathFilter): Promise<OpenFile> {
   const handle = await disk.open(`${folder}/${path}`, O_PATH)
   try {
-    const link = `/proc/self/fd/${handle}`
+    const link = descriptorPath(handle)
     const realPath = pathWithin(folder, await disk.readlink(link))
     const stats = await disk.fstat(handle)
     checkServable(path, stats.nlink === 0n ? realPath.replace(/ \(deleted\)$/, '') : realPath, stats, filter)

@@ -1,6 +1,5 @@
-import type { Disk } from '../disk.ts'
+import { type Disk, isDescriptorPath } from '../disk.ts'
 import { RefusedError } from '../refused.ts'
-import { isDescriptorPath } from './held-path.ts'
 import type { ForeignDisks } from './network-mounts.ts'
 
 /** Asked at each call; undefined while there are no such disks, and nothing is followed. */

@@ -1,6 +1,7 @@
 import type { Awaitable } from '../../ground/async.ts'
 import { DISK_ANSWER_MS, MAX_DISK_CALLS } from '../../ground/limits.ts'
 import { Signal } from '../../ground/signal.ts'
+import { systemError } from '../disk.ts'
 
 /**
  * What answers or hangs as one: a folder of a root with all that is in it, or the root itself, with the name ''. A folder outside that
@@ -172,5 +173,5 @@ function keyOf (root: string, name: string): string {
 }
 
 function noAnswer (): Error {
-  return Object.assign(new Error('ETIMEDOUT: the disk does not answer'), { code: 'ETIMEDOUT' })
+  return systemError('ETIMEDOUT', 'the disk does not answer')
 }

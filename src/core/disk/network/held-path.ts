@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readlinkSync } from 'node:fs'
 import { join, parse } from 'node:path'
 import { MAX_ATTEMPTS } from '../../ground/limits.ts'
-import { errorCode, O_PATH } from '../disk.ts'
+import { descriptorPath, errorCode, O_PATH, systemError } from '../disk.ts'
 import { type FollowedPath, type FollowOptions, followPath, type FoundEntry } from './trace-path.ts'
 
 /** What a path led to, by its descriptor, whatever is at that path by now. */
@@ -83,17 +83,6 @@ export class HeldPath {
   }
 }
 
-const DESCRIPTORS = '/proc/self/fd/'
-
-/** A path of what is open, whatever path it was found by. */
-export function descriptorPath (descriptor: number): string {
-  return `${DESCRIPTORS}${descriptor}`
-}
-
-export function isDescriptorPath (path: string): boolean {
-  return path.startsWith(DESCRIPTORS)
-}
-
 /** @param asked the path for calls */
 function holdEntry (asked: string, path: string): HeldEntry {
   for (let attempt = 1; ; attempt++) {
@@ -107,9 +96,4 @@ function holdEntry (asked: string, path: string): HeldEntry {
       if (errorCode(error) !== 'EINVAL' || attempt === MAX_ATTEMPTS) throw error
     }
   }
-}
-
-/** The error of a call that fails with this code. */
-export function systemError (code: string, path: string): Error {
-  return Object.assign(new Error(`${code}: '${path}'`), { code })
 }

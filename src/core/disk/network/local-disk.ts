@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
-import { createLocalDisk, type Disk, errorCode, undefinedIfMissing } from '../disk.ts'
+import { createLocalDisk, descriptorPath, type Disk, errorCode, isDescriptorPath, systemError, undefinedIfMissing } from '../disk.ts'
 import { foreignRefusal, type GetForeign } from './avoid-foreign.ts'
-import { descriptorPath, type HeldEntry, isDescriptorPath, systemError } from './held-path.ts'
+import type { HeldEntry } from './held-path.ts'
 import { type PathEnd, readNetworkMounts } from './network-mounts.ts'
 
 /**

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { descriptorPath, systemError } from '../disk.ts'
 import { pathFrom } from '../paths.ts'
-import { descriptorPath, type HeldEntry, HeldPath, systemError } from './held-path.ts'
+import { type HeldEntry, HeldPath } from './held-path.ts'
 import { type FollowedPath, followPath, tracePath } from './trace-path.ts'
 
 /**
