@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { loadConfig, settingFlags } from '../../config/load.ts'
 import { type Command, CommandError } from '../command.ts'
-import { checkSkillsFolder } from '../folders/check-folder.ts'
+import { checkSkillsFolders } from '../folders/check-folder.ts'
 import { withoutDefaultFolder } from '../folders/default-folder.ts'
 
 /** Answers an operator's two questions about an access file, without a running service. */
@@ -20,7 +20,7 @@ Exits with 1 when the file cannot be used, or there is no such token, link or sk
     const asked = flags.get('as')?.at(-1)
     const skill = flags.get('skill')?.at(-1)
     if (asked !== undefined && skill !== undefined) throw new CommandError('access takes --as or --skill, not both')
-    for (const folder of folders) await checkSkillsFolder(folder, cwd, undefined, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
+    await checkSkillsFolders(folders, { flags }, { env, cwd })
     const config = withoutDefaultFolder(loadConfig({ positionals: folders, flags, env, cwd }), folders, env)
     const { reportAccess } = await import('../../access/report.ts')
     const lines = await reportAccess(config, resolve(cwd, file), asked !== undefined ? { caller: asked } : skill !== undefined ? { skill } : {}, env)

@@ -9,7 +9,7 @@ import type { SkillManager, SkillManagerOptions } from '../../core/skill-manager
 import type { SkillService } from '../../core/skill-source.ts'
 import { Closers } from '../../http/connections/shutdown.ts'
 import { type Arguments, type Command, type CommandContext, CommandError } from '../command.ts'
-import { checkSkillsFolder } from '../folders/check-folder.ts'
+import { checkSkillsFolders } from '../folders/check-folder.ts'
 import { namingSkipped } from '../folders/left-out.ts'
 import { withoutDefaultFolder } from '../folders/default-folder.ts'
 import { showing } from '../progress.ts'
@@ -39,7 +39,7 @@ could be exported.
 
 async function runExport ({ positionals: [out, ...folders], flags }: Arguments, { env, cwd, print, progress }: CommandContext, onSkipped: SkillManagerOptions['onSkipped']): Promise<number> {
   if (out === undefined || out === '') throw new CommandError('export needs the folder to write to: skillserve export OUT [DIR...]')
-  for (const folder of folders) await checkSkillsFolder(folder, cwd, undefined, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
+  await checkSkillsFolders(folders, { flags }, { env, cwd })
   const caller = flags.get('as')?.at(-1)
   const config = withoutDefaultFolder(loadConfig({ positionals: folders, flags, env, cwd }), folders, env)
   if (caller !== undefined && config.accessFile === undefined) throw new CommandError('--as needs an access file: --access FILE')

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
 import { SETTINGS } from '../../config/settings.ts'
 import type { Command } from '../command.ts'
-import { checkSkillsFolder } from '../folders/check-folder.ts'
+import { checkSkillsFolders } from '../folders/check-folder.ts'
 import { withoutDefaultFolder } from '../folders/default-folder.ts'
 import { EXAMPLE_SKILLS, readPackageVersion } from '../package-files.ts'
 import { settingsHelp } from '../settings-help.ts'
@@ -19,7 +19,7 @@ Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used a
 `,
   async run ({ positionals, flags }, { commands, env, cwd, endBySignal }) {
     endBySignal?.(0)
-    for (const folder of positionals) await checkSkillsFolder(folder, cwd, commands, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
+    await checkSkillsFolders(positionals, { flags }, { env, cwd }, commands)
     const hasDefaultFolder = existsSync(resolve(cwd, SETTINGS.skillsDirs.default))
     const config = withoutDefaultFolder(loadConfig({ positionals, flags, env, cwd, ...!hasDefaultFolder && { defaults: { skillsDirs: EXAMPLE_SKILLS } } }), positionals, env)
     const { startServer } = await import('../../server.ts')

@@ -1,7 +1,7 @@
 import { loadConfig, settingFlags } from '../../config/load.ts'
 import { counted } from '../../core/ground/text.ts'
 import { type Command, CommandError } from '../command.ts'
-import { checkSkillsFolder } from '../folders/check-folder.ts'
+import { checkSkillsFolders } from '../folders/check-folder.ts'
 import { withoutDefaultFolder } from '../folders/default-folder.ts'
 import { showing } from '../progress.ts'
 
@@ -21,7 +21,7 @@ Prints a line for each source. Exits with 0 when all of them have delivered, wit
 delivered before stays. A state that is not signed as the trust file asks is not taken.
 `,
   async run ({ positionals, flags }, { env, cwd, print, progress }) {
-    for (const text of positionals) await checkSkillsFolder(text, cwd, undefined, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
+    await checkSkillsFolders(positionals, { flags }, { env, cwd })
     const config = withoutDefaultFolder(loadConfig({ positionals, flags, env, cwd }), positionals, env)
     const [{ openRoots }, { loadPolicy }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/ground/log.ts')])
     const roots = await openRoots(config, { log: SILENT, env })
