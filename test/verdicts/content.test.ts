@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import t from 'tap'
 import { gzipSync } from 'node:zlib'
 import { atOnce } from '../../src/core/ground/async.ts'
@@ -51,6 +52,20 @@ t.test('K79: encoded data and downloads for a shell are shown for review', (t) =
   }
   t.strictSame(codesOf(`cat x |sh; ${'x'.repeat(3_000)}; curl y |sh`), ['download_to_shell 1:3014'], 'in a long line')
   for (const line of ['curl https://example.org | jq .', 'cat x | sh', '| curl | what sh does |', 'curl https://example.org -o x; sh x']) t.strictSame(codesOf(line), [], line)
+  t.end()
+})
+
+t.test('K79: encoded data is found wherever it begins and whatever stands before it', (t) => {
+  const shortest = LETTERS.repeat(80).slice(0, 1_024)
+  t.strictSame(Array.from({ length: 2_100 }, (_, start) => start).filter((start) => codesOf(`${'-'.repeat(start)}${shortest}-`).length === 0), [])
+  const run = fc.tuple(fc.oneof(fc.integer({ min: 1_020, max: 1_030 }), fc.integer({ min: 1, max: 5_000 })), fc.boolean())
+    .map(([length, isPlaceholder]) => isPlaceholder ? 'x'.repeat(length) : LETTERS.repeat(80).slice(0, length))
+  fc.assert(fc.property(fc.array(fc.tuple(fc.constantFrom(' ', '\n', '...', '-'.repeat(1_024)), run), { maxLength: 8 }), (parts) => {
+    const text = parts.flat().join('')
+    const found = [...text.matchAll(/[\w+/=]+/g)].find(([data]) => data.length >= 1_024 && !data.startsWith('x'))
+    const before = text.slice(0, found?.index)
+    t.strictSame(codesOf(text), found === undefined ? [] : [`encoded_text ${before.split('\n').length}:${before.length - before.lastIndexOf('\n')}`])
+  }))
   t.end()
 })
 

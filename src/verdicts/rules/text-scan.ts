@@ -50,16 +50,17 @@ function findSecrets (text: string): Finding[] {
   })
 }
 
-/** One pass. */
+/** A long run covers a multiple of its least length: characters between those are looked at only around one that fits. */
 function findBlob (text: string): Finding[] {
-  let start = 0
-  for (let at = 0; at <= text.length; at++) {
-    if (at < text.length && isBase64(text.charCodeAt(at))) continue
-    if (at - start >= BLOB_CHARACTERS && new Set(text.slice(start, start + BLOB_CHARACTERS)).size >= MIN_DIFFERENT_CHARACTERS) {
-      return [found('encoded_text', `the text has ${at - start} characters of encoded data in a row, which nobody can review`,
+  for (let end = BLOB_CHARACTERS - 1; end < text.length; end += BLOB_CHARACTERS) {
+    if (!isBase64(text.charCodeAt(end))) continue
+    let start = end
+    while (start > 0 && isBase64(text.charCodeAt(start - 1))) start--
+    while (end < text.length && isBase64(text.charCodeAt(end))) end++
+    if (end - start >= BLOB_CHARACTERS && new Set(text.slice(start, start + BLOB_CHARACTERS)).size >= MIN_DIFFERENT_CHARACTERS) {
+      return [found('encoded_text', `the text has ${end - start} characters of encoded data in a row, which nobody can review`,
         'Put the data into a file of its own, or leave it out', positionAt(text, start))]
     }
-    start = at + 1
   }
   return []
 }
@@ -70,7 +71,6 @@ function isBase64 (unit: number): boolean {
 
 /** One pass: what is before each shell is bounded. */
 function findPipedDownload (text: string): Finding[] {
-  if (!DOWNLOAD.test(text)) return []
   let tried = 0
   for (const { index } of text.matchAll(INTO_SHELL)) {
     if (tried++ === MAX_SHELLS) break
