@@ -29,7 +29,7 @@ const KIND_KEYS = Object.fromEntries<KindSetting>([
   ...SOURCE_KINDS.flatMap(({ settings }) => Object.entries(settings))
 ])
 
-/** Each glob is a regular expression, and each path is compared with all of them. */
+/** Each path is compared with all of them. */
 const MAX_GLOBS = 1_000
 const GLOBS = { maxItems: MAX_GLOBS, title: `a list of at most ${MAX_GLOBS} globs` }
 

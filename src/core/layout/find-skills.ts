@@ -1,4 +1,5 @@
-import picomatch from 'picomatch'
+import { Minimatch } from 'minimatch'
+import { createSlicer } from '../ground/async.ts'
 import { isSafeName } from '../ground/skill-name.ts'
 import { isValidName } from '../format/fields.ts'
 import { parseSkillBytes } from '../format/main-file.ts'
@@ -21,14 +22,17 @@ type Places = Array<readonly [place: string, paths: readonly string[]]>
 export async function findSkills (tree: LayoutTree, options: LayoutOptions): Promise<FoundSkills> {
   const leftOut: LeftOut[] = []
   const { exclude } = options
-  const search: TreeSearch = { tree, leftOut, folders: 0, packages: new Set(), ...exclude !== undefined && { isExcluded: picomatch([...exclude], { dot: true }) } }
+  const search: TreeSearch = { tree, leftOut, folders: 0, packages: new Set(), ...exclude !== undefined && { isExcluded: createMatcher(exclude) } }
   const { layout, places } = await findPlaces(search, options.layout)
   const names = new Names(options, leftOut)
   const counts = new Map<string, number>()
+  const yieldIfNeeded = createSlicer()
   for (const [place, paths] of places) {
     for (const path of paths) {
       const name = path === '' ? await nameOfTop(tree, options.name) : baseName(path)
       if (names.add(name, path, await tree.realPath(path))) counts.set(place, (counts.get(place) ?? 0) + 1)
+      const pause = yieldIfNeeded()
+      if (pause !== undefined) await pause
     }
   }
   return { layout, places: counts, skills: names.skills, leftOut, packages: [...search.packages] }
@@ -78,6 +82,16 @@ async function nameOfTop (tree: LayoutTree, fallback: string): Promise<string> {
   return isValidName(name) ? name : fallback
 }
 
+/**
+ * Whether a path fits one of the globs. Names come from sources: the library makes no regular expressions, which one name could
+ * keep busy for minutes.
+ */
+function createMatcher (globs: readonly string[]): (path: string) => boolean {
+  const matchers = globs.map((glob) => new Minimatch(glob.replace(/^\.\//, ''), { dot: true, nocomment: true, nonegate: glob.startsWith('!(') }))
+  // As a folder, so that `x/` and `x/**` name `x` too.
+  return (path) => matchers.some((matcher) => matcher.match(`${path}/`))
+}
+
 /** The names that are taken. */
 class Names {
   readonly #taken = new Map<string, { readonly path: string, readonly realPath: string }>()
@@ -86,7 +100,7 @@ class Names {
   readonly skills: FoundSkill[] = []
 
   constructor ({ include }: LayoutOptions, leftOut: LeftOut[]) {
-    this.#isIncluded = include === undefined ? () => true : picomatch([...include], { dot: true })
+    this.#isIncluded = include === undefined ? () => true : createMatcher(include)
     this.#leftOut = leftOut
   }
 

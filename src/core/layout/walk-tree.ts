@@ -70,9 +70,9 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
         } else if (!name.startsWith('.') || (HIDDEN_GROUPS.has(name) && baseName(folder) === 'skills')) {
           next.push([path, isInSkill])
         }
+        const pause = yieldIfNeeded()
+        if (pause !== undefined) await pause
       }
-      const pause = yieldIfNeeded()
-      if (pause !== undefined) await pause
     }
     level = next
   }

@@ -76,6 +76,37 @@ t.test('K86: flat, include, exclude, and names that are unsafe', async (t) => {
   t.match((await find(skillsAt('skills/a\nb', 'skills/back\\slash'))).leftOut, [{ reason: 'unsafe_name' }, { reason: 'unsafe_name' }])
 })
 
+t.test('K86: include and exclude are globs of paths', async (t) => {
+  const all = skillsAt('skills/ab', 'skills/.curated/z', 'skills/g/cb', 'skills/{x}', 'docs/c')
+  const cases: Readonly<Record<string, readonly string[]>> = {
+    'skills/*': ['skills/ab', 'skills/{x}'],
+    '**/*b': ['skills/ab', 'skills/g/cb'],
+    'skills/*/*': ['skills/.curated/z', 'skills/g/cb'],
+    './skills/g/**': ['skills/g/cb'],
+    'skills/ab/**': ['skills/ab'],
+    'skills/ab/': ['skills/ab'],
+    'skills/?b': ['skills/ab'],
+    'skills/[a-c]*': ['skills/ab'],
+    '**/[!a-c]*': ['skills/.curated/z', 'skills/{x}'],
+    '{docs,skills/g}/*': ['docs/c', 'skills/g/cb'],
+    'skills/\\{x\\}': ['skills/{x}'],
+    '!skills/**': ['docs/c'],
+    '!(skills)/*': ['docs/c'],
+    '#x': []
+  }
+  for (const [glob, expected] of Object.entries(cases)) {
+    t.strictSame(Object.values(paths(await find(all, { layout: 'tree', include: [glob] }))).sort(), expected, glob)
+  }
+  t.strictSame(Object.values(paths(await find(all, { layout: 'tree', exclude: ['skills/g/**', '**/.*', 'skills/{\\{x\\},ab}'] }))), ['docs/c'], 'a folder is excluded with what is in it')
+})
+
+t.test('K86: no name keeps the comparison with a glob busy', async (t) => {
+  const name = 'a'.repeat(255)
+  const globs = [`${'*a'.repeat(20)}*[bc]`, `**/${'*a'.repeat(20)}*/**/[bc]`, '+(a|aa|*a)[bc]']
+  const found = await find(skillsAt(...Array.from({ length: 8 }, (_, depth) => Array(depth + 1).fill(name).join('/'))), { layout: 'tree', include: globs, exclude: globs })
+  t.strictSame([found.skills.length, found.leftOut.length], [0, 8])
+})
+
 t.test('K86: marketplaces and plugins name their skills; remote ones are counted and not followed', async (t) => {
   const marketplace = {
     name: 'm',
