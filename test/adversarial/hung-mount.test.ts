@@ -1,7 +1,7 @@
 import { mkdirSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { noMounts, runWithMounts } from '../helper/hung-mount.ts'
+import { hang, noMounts, runWithMounts, withOwnMounts } from '../helper/hung-mount.ts'
 import { launch, runProcess, type ServiceProcess, startProcess } from '../helper/process.ts'
 import { skill, skillText, skills, until } from '../helper/skills.ts'
 import { startSwapper } from '../helper/swapper.ts'
@@ -67,6 +67,17 @@ t.test('K4 K19 K53: links into a disk that hangs are left out as others that lea
   t.match(await ask(service, '/skills/ignoring/files'), { status: 200, body: { files: [{ path: 'SKILL.md' }] } })
   await until(() => service.log().some(({ setting, target }) => setting === `--allow-links ${join(base, 'dead')}` && target === join(base, 'dead/away')))
   t.match((await ask(service, '/readyz')).body, { roots: [{ skills: 4, skipped: 3 }] })
+})
+
+t.test('K53: links into a disk that hangs, and was mounted after the start, hold up nothing', { skip: noMounts }, async (t) => {
+  const base = createFolders(t, { root: { ...skills('demo'), away: link('../dead/away') } })
+  const service = await startProcess(t, { args: ['root'], cwd: base, env: { WATCH_POLLING: 'true' }, runBy: withOwnMounts })
+  t.equal((await ask(service, '/skills/demo')).status, 200)
+  await hang(t, service.pid, join(base, 'dead'))
+  await until(() => service.log().some(({ target }) => target === join(base, 'dead/away')))
+  symlinkSync('../../dead/out.md', join(base, 'root/demo/out.md'))
+  t.match(await ask(service, '/skills/demo/files/out.md'), { status: 403, body: { detail: TRAVERSAL } })
+  t.equal((await ask(service, '/skills/demo')).status, 200)
 })
 
 t.test('K51 K53: a skill, a folder inside, and a root that become links into a disk that hangs hold up nothing', { skip: noMounts }, async (t) => {

@@ -77,7 +77,7 @@ export class LiveCatalog {
 
   async refresh ({ everything, names }: RefreshHints): Promise<void> {
     if (everything) {
-      await this.#root.sync(true)
+      await this.#root.reconcile()
       await this.verifyAll()
       this.touched.emit(undefined)
       return

@@ -187,6 +187,12 @@ export class Root implements RootFolder {
     if (!await this.holds(links)) await this.rescan()
   }
 
+  /** The same with links, on the disks that are mounted by now. No event tells of a mount. */
+  async reconcile (): Promise<void> {
+    if (this.#chooseDisk()) await this.rescan()
+    else await this.sync(true)
+  }
+
   /** Whether the root is as it was listed. */
   async holds (links: boolean): Promise<boolean> {
     const { phase } = this.#parts
@@ -250,15 +256,19 @@ export class Root implements RootFolder {
     this.states.emit({ ...this.status(), before: before?.state, isSkill: scan.state === 'ok' && scan.isSkill })
   }
 
-  /** A network disk is asked so that nobody else waits for it. Links of the root, or a mount in it, may lead to one. */
-  #chooseDisk (): void {
+  /**
+   * A network disk is asked so that nobody else waits for it. Links of the root, or a mount in it, may lead to one.
+   * @returns whether it is a disk of another kind than before
+   */
+  #chooseDisk (): boolean {
     const { disk } = this.#parts
-    if (disk !== undefined) return
+    if (disk !== undefined) return false
     const { isNetwork, foreign } = readNetworkMounts().survey([this.path, ...this.linkTargets, ...this.#listedOutside()])
     this.#foreign[isNetwork ? 'network' : 'local'] = foreign
-    if (isNetwork === (this.#guarded !== undefined)) return
+    if (isNetwork === (this.#guarded !== undefined)) return false
     this.#guarded = this.#guarded === undefined ? this.#guard(createNetworkDisk()) : undefined
     this.#disk = this.#guarded ?? this.#local
+    return true
   }
 
   /** Folders that hold skills of the listing elsewhere: unpacked packages are in the state folder. */
