@@ -1,5 +1,5 @@
-import { constants } from 'node:fs'
-import { createLocalDisk, descriptorPath, type Disk, errorCode, isDescriptorPath, systemError, undefinedIfMissing } from '../disk.ts'
+import { closeSync, constants, openSync } from 'node:fs'
+import { createLocalDisk, descriptorPath, type Disk, errorCode, type FolderReader, isDescriptorPath, systemError, undefinedIfMissing } from '../disk.ts'
 import { foreignRefusal, type GetForeign } from './avoid-foreign.ts'
 import type { HeldEntry } from './held-path.ts'
 import { type PathEnd, readNetworkMounts } from './network-mounts.ts'
@@ -33,7 +33,7 @@ export function createLocalDiskApart (foreign: GetForeign): Disk {
     }, false),
     readdir: held(disk.readdir),
     readdirBytes: held(disk.readdirBytes),
-    opendir: held(disk.opendir),
+    opendir: held(disk.opendir, ({ path, descriptor }) => readOpen(disk, named(path, () => openSync(descriptorPath(descriptor), constants.O_DIRECTORY)))),
     open: (path, flags) => held((path) => disk.open(path, flags), ({ descriptor, target }) => {
       if (target !== undefined) throw systemError('ELOOP', path)
       return named(path, () => disk.open(descriptorPath(descriptor), flags & ~constants.O_NOFOLLOW))
@@ -50,6 +50,23 @@ export function createLocalDiskApart (foreign: GetForeign): Disk {
 export function createLocalDiskFor (folders: readonly string[]): Disk {
   const { foreign } = readNetworkMounts().survey(folders)
   return createLocalDiskApart(() => foreign)
+}
+
+/** Reads a folder that stays open until then. Where a file system tells no types, Node asks for that of each entry by the folder's path. */
+async function readOpen (disk: Disk, descriptor: number): Promise<FolderReader> {
+  try {
+    const folder = await disk.opendir(descriptorPath(descriptor))
+    return {
+      read: () => folder.read(),
+      async close () {
+        closeSync(descriptor)
+        await folder.close()
+      }
+    }
+  } catch (error) {
+    closeSync(descriptor)
+    throw error
+  }
 }
 
 function orMissing<T> (call: (path: string) => T): (path: string) => T | undefined {

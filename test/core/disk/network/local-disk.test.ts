@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { closeSync, constants, fstatSync, realpathSync } from 'node:fs'
+import fs, { closeSync, constants, fstatSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import { createLocalDisk, type Disk, errorCode } from '../../../../src/core/disk/disk.ts'
+import { createLocalDisk, type Disk, errorCode, type FolderReader } from '../../../../src/core/disk/disk.ts'
 import { createLocalDiskApart } from '../../../../src/core/disk/network/local-disk.ts'
 import { readNetworkMounts } from '../../../../src/core/disk/network/network-mounts.ts'
 import { outcome } from '../../../helper/skills.ts'
@@ -45,6 +45,7 @@ t.test('K53: beside a network disk each path leads where it leads without', asyn
     (disk, path) => disk.readlink(path),
     async (disk, path) => (await disk.readdir(path)).map(({ name }) => name).sort(),
     async (disk, path) => (await disk.readdirBytes(path)).map(String).sort(),
+    async (disk, path) => await namesIn(await disk.opendir(path)),
     (disk, path) => inodeOf(disk, path, constants.O_RDONLY | constants.O_NONBLOCK),
     (disk, path) => inodeOf(disk, path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
   ]
@@ -54,6 +55,25 @@ t.test('K53: beside a network disk each path leads where it leads without', asyn
     return t.strictSame(found, expected, path)
   }), { numRuns: 2000 })
 })
+
+t.test('K53: a folder that is read in pieces beside a network disk stays at the path that Node asks for types by, until it is closed', async (t) => {
+  const base = realpathSync(t.testdir({ 'a.md': '' }))
+  const foreign = mountsAt('/elsewhere').survey([base]).foreign
+  const opened = t.capture(fs, 'opendirSync', fs.opendirSync)
+  const folder = await createLocalDiskApart(() => foreign).opendir(base)
+  const asked = String(opened()[0]?.args[0])
+  t.equal(realpathSync(asked), base)
+  t.strictSame(await namesIn(folder), ['a.md'])
+  t.not(await outcome(() => realpathSync(asked)), base)
+})
+
+async function namesIn (folder: FolderReader): Promise<readonly string[]> {
+  try {
+    return (await folder.read()).map(({ name }) => name).sort()
+  } finally {
+    await folder.close()
+  }
+}
 
 async function inodeOf (disk: Disk, path: string, flags: number): Promise<bigint> {
   const descriptor = await disk.open(path, flags)
