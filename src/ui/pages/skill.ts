@@ -70,7 +70,7 @@ ${frontmatter(entry)}
 ${instructions(content)}
 </section>
 ${manifest !== undefined && html`<section aria-labelledby="files"><div class="title"><h2 id="files">Files</h2><p class="actions"><a href="${addresses.at(`skills/${encodeURIComponent(name)}/archive.zip`)}">Download as ZIP</a></p></div>
-${fileTree(manifest, name, addresses)}</section>`}
+${manifest.files.length === 0 ? html`<p class="nothing">The skill has no files.</p>` : fileTree(manifest, name, addresses)}</section>`}
 <section aria-labelledby="targets"><h2 id="targets">Where it works</h2>
 ${targetTable(entry.targets)}</section>
 </div>

@@ -92,6 +92,7 @@ t.test('K74: a page shows each finding with its fix, and offers no client what i
   t.match(bare, /<p class="nothing">SKILL\.md cannot be read: see the findings\.<\/p>/)
   t.notMatch(bare, 'Accept: text/markdown', 'K76: curl would get an error')
   t.match(bare, 'bare/archive.zip')
+  t.match(bare, /<p class="nothing">The skill has no files\.<\/p>/)
 })
 
 t.test('K74: a file has an address for each line, is rendered on request, or can be downloaded', async (t) => {
@@ -117,7 +118,9 @@ t.test('K74: a file has an address for each line, is rendered on request, or can
   t.match((await file('notes.md?view=rendered')).text, /<h2 id="user-content-notes">/)
   t.match((await file('b.bin')).text, /3 bytes<\/span> <span>application\/octet-stream<\/span> <code title="sha256:[\da-f]{64}">[^]*not text[^]*href="\.\.\/\.\.\/\.\.\/\.\.\/skills\/demo\/files\/b\.bin" download/)
   t.match((await file('latin.txt')).text, /latin-1[^]*café/)
-  t.match((await file('empty.txt')).text, /The file is empty/)
+  const empty = (await file('empty.txt')).text
+  t.match(empty, /The file is empty/)
+  t.notMatch(empty, '1 line')
   t.match((await file('logo.svg')).text, /<img src="[^"]*\/skills\/demo\/files\/logo\.svg" alt="logo\.svg">[^]*&lt;svg/)
   const large = (await file('large.txt')).text
   t.ok(large.length < 600_000, `${large.length} characters`)
