@@ -172,7 +172,7 @@
     told = sentence
     notice.replaceChildren()
     if (sentence === '') return
-    const link = linkTo(location.href, 'Show it as it is now')
+    const link = linkTo(location.href, 'Show what is there now')
     link.addEventListener('click', (event) => {
       event.preventDefault()
       location.reload()

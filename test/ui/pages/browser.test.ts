@@ -37,6 +37,7 @@ const FILES = {
     docs: { 'more.md': '## More\n\nText.' },
     'run.py': Array.from({ length: 40 }, (_, index) => `print(${index})\n`).join(''),
     'logo.svg': '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"/>',
+    'vector.svg': '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"/>',
     'data.bin': Buffer.from([0, 1]),
     // Too much for a page, and nearly nothing to lay out: axe looks at each line of a text.
     'large.txt': `text${' '.repeat(270_000)}`
@@ -73,6 +74,14 @@ const UNSEEN_STOPS = `(() => {
   const unseen = stops.filter((stop) => { stop.focus(); return document.activeElement !== stop || getComputedStyle(stop).outlineStyle === 'none' })
   return { first, unseen: unseen.map(({ outerHTML }) => outerHTML) }
 })()`
+
+/** Where the text of the notice begins, and each piece of its links, in pixels. */
+const PLACES_IN_NOTICE = `() => {
+  const notice = document.querySelector('.outdated')
+  const range = document.createRange()
+  range.selectNode(notice.firstChild)
+  return { start: range.getBoundingClientRect().x, pieces: [...notice.querySelectorAll('a')].map((link) => [...link.getClientRects()].map(({ x }) => x)) }
+}`
 
 /** Whether the last character of an element's text, its line end apart, stands to the right of the one before. */
 const LAST_IS_RIGHTMOST = `(place) => {
@@ -167,6 +176,14 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   await t.test('K74: nor on that for callers who are not signed in', async (t) => {
     const guarded = await buildGuarded(t, { roots: { closed: { weather: skill('weather') } }, access: 'rules:\n  - { groups: [team], roots: [closed] }\n' })
     await checkPages(t, [guarded.url])
+  })
+
+  await t.test('K74: a picture without a size of its own leaves its source in the window', async (t) => {
+    const tab = await lendTab(t, shared)
+    await tab.goto(`${url}/ui/skills/weather/files/vector.svg`)
+    const { width, height } = await tab.locator('.picture img').boundingBox() ?? { width: 0, height: 0 }
+    t.ok(width > 100 && height <= 0.75 * 800, `${width} by ${height}`)
+    t.ok(Math.abs(width - height) < 1, 'its shape is kept')
   })
 
   await t.test('K74: with scripts off one searches, filters, and comes to every file', async (t) => {
@@ -347,10 +364,14 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     }
     for (const status of [401, 403, 429, 500, 502, 503]) t.equal(await shown('/ui/skills/weather', status), '', `${status} says nothing of the page`)
     t.equal(await shown('/ui/skills/none', 404), '', 'what was not there is not gone')
-    t.equal(await shown('/ui/skills/weather', 404), 'What this page shows is gone. Show it as it is now')
-    t.equal(await ask(200), 'What this page shows has changed. Show it as it is now What changed')
+    t.equal(await shown('/ui/skills/weather', 404), 'What this page shows is gone. Show what is there now')
+    t.equal(await ask(200), 'What this page shows has changed. Show what is there now What changed')
     t.equal(await ask(304), '', 'it is again as it was')
-    t.equal(await shown('/ui/skills/none', 200, 2), 'What this page shows has changed. Show it as it is now')
+    t.equal(await shown('/ui/skills/none', 200, 2), 'What this page shows has changed. Show what is there now')
+    await tab.setViewportSize({ width: NARROW, height: 800 })
+    const places = await tab.evaluate(`(${PLACES_IN_NOTICE})()`) as { readonly start: number, readonly pieces: ReadonlyArray<readonly number[]> }
+    t.ok(places.pieces.every((starts) => starts.length === 1), 'no link of it is broken over two lines')
+    t.equal(places.pieces[0]?.[0], places.start, 'a link that begins a line begins where the text does')
     t.match(await shown('/', 200), 'has changed')
     await tab.getByRole('searchbox').fill('wea')
     await tab.clock.runFor(100)
