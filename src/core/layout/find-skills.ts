@@ -22,7 +22,7 @@ type Places = Array<readonly [place: string, paths: readonly string[]]>
 export async function findSkills (tree: LayoutTree, options: LayoutOptions): Promise<FoundSkills> {
   const leftOut: LeftOut[] = []
   const { exclude } = options
-  const search: TreeSearch = { tree, leftOut, folders: 0, packages: new Set(), ...exclude !== undefined && { isExcluded: createMatcher(exclude) } }
+  const search: TreeSearch = { tree, leftOut, folders: 0, packages: new Set(), withMainFile: new Map(), ...exclude !== undefined && { isExcluded: createMatcher(exclude) } }
   const { layout, places } = await findPlaces(search, options.layout)
   const names = new Names(options, leftOut)
   const counts = new Map<string, number>()
@@ -47,7 +47,7 @@ async function findPlaces (search: TreeSearch, layout: Layout): Promise<{ layout
     case 'tree':
       return { layout, places: [['', await walkTree(search, '')]] }
     case 'marketplace':
-      return { layout, places: [['', await pluginSkills(search.tree, search.leftOut) ?? []]] }
+      return { layout, places: [['', await pluginSkills(search) ?? []]] }
     case 'auto':
       return await findOut(search)
   }
@@ -58,9 +58,9 @@ async function findPlaces (search: TreeSearch, layout: Layout): Promise<{ layout
  */
 async function findOut (search: TreeSearch): Promise<{ layout: FoundSkills['layout'], places: Places }> {
   const { tree } = search
-  const plugins = await pluginSkills(tree, search.leftOut)
+  const plugins = await pluginSkills(search)
   const hasSkillsFolder = (await tree.entries('skills')).length > 0
-  const isSkill = await hasMainFile(tree, '')
+  const isSkill = await hasMainFile(search, '')
   if (isSkill && !hasSkillsFolder && plugins === undefined) return { layout: 'single', places: [['', ['']]] }
   const places: Places = [['skills', await walkTree(search, 'skills')]]
   if (plugins !== undefined) places.push(['.claude-plugin', plugins])

@@ -1,14 +1,17 @@
 import { posix } from 'node:path'
+import { createSlicer } from '../ground/async.ts'
 import { isJsonObject, type JsonObject } from '../ground/json.ts'
 import { nearest } from '../ground/nearest.ts'
 import type { LayoutTree, LeftOut } from './layout.ts'
-import { baseName, hasMainFile, join } from './walk-tree.ts'
+import { baseName, hasMainFile, join, type TreeSearch } from './walk-tree.ts'
 
 const MARKETPLACE_FILE = '.claude-plugin/marketplace.json'
 const PLUGIN_FILE = '.claude-plugin/plugin.json'
 
 const MAX_MANIFEST_BYTES = 1_048_576
 const MAX_PLUGINS = 2_000
+/** Paths of skills in all manifests: as many as there may be skills. */
+const MAX_NAMED = 20_000
 /** Of a path in a manifest: no file system holds longer ones in a tree that is published. */
 const MAX_PATH_LENGTH = 1_024
 /** Of a bad path, for a report. */
@@ -19,15 +22,18 @@ const MARKETPLACE_KEYS = ['metadata', 'plugins']
 const PLUGIN_KEYS = ['skills', 'source', 'strict']
 
 /** Folders of skills that manifests of plugins name, in their order; undefined without a manifest. */
-export async function pluginSkills (tree: LayoutTree, leftOut: LeftOut[]): Promise<string[] | undefined> {
+export async function pluginSkills (search: TreeSearch): Promise<string[] | undefined> {
+  const { tree, leftOut } = search
+  const found = new PluginSkills(search)
   const marketplace = await readManifest(tree, MARKETPLACE_FILE, MARKETPLACE_KEYS, leftOut)
   if (marketplace === undefined) {
     const plugin = await readManifest(tree, PLUGIN_FILE, PLUGIN_KEYS, leftOut)
-    return plugin === undefined ? undefined : await skillsOfPlugin(tree, '', [plugin], leftOut)
+    if (plugin === undefined) return undefined
+    await found.add('', [plugin])
+    return found.paths
   }
   const { metadata, plugins } = marketplace
   const pluginRoot = isJsonObject(metadata) && typeof metadata['pluginRoot'] === 'string' ? metadata['pluginRoot'] : '.'
-  const found: string[] = []
   const entries = Array.isArray(plugins) ? plugins.filter(isJsonObject) : []
   if (entries.length > MAX_PLUGINS) leftOut.push({ path: MARKETPLACE_FILE, reason: 'bound_reached' })
   for (const [index, entry] of entries.slice(0, MAX_PLUGINS).entries()) {
@@ -42,42 +48,83 @@ export async function pluginSkills (tree: LayoutTree, leftOut: LeftOut[]): Promi
       leftOut.push({ path: shown(source), reason: 'bad_manifest' })
       continue
     }
-    const own = entry['strict'] === false ? undefined : await readManifest(tree, join(folder, PLUGIN_FILE), PLUGIN_KEYS, leftOut)
-    found.push(...await skillsOfPlugin(tree, folder, own === undefined ? [entry] : [entry, own], leftOut))
+    const own = entry['strict'] === false ? undefined : await found.manifestOf(folder)
+    await found.add(folder, own === undefined ? [entry] : [entry, own])
   }
-  return found
+  return found.paths
 }
 
-/** `skills/*` with a main file, the folders that its manifests name, and the plugin itself if it has a main file and no `skills/`. */
-async function skillsOfPlugin (tree: LayoutTree, plugin: string, manifests: readonly JsonObject[], leftOut: LeftOut[]): Promise<string[]> {
-  const own = join(plugin, 'skills')
-  const found = await skillsBelow(tree, own)
-  for (const { skills } of manifests) {
-    for (const path of [skills].flat()) {
-      if (typeof path !== 'string') continue
-      const folder = inside(plugin, path)
-      if (folder === undefined) leftOut.push({ path: shown(path), reason: 'bad_manifest' })
-      else if (await hasMainFile(tree, folder)) found.push(folder)
-      else {
-        // It may name a folder of skills instead of a skill.
-        const below = await skillsBelow(tree, folder)
-        if (below.length === 0) leftOut.push({ path: folder, reason: 'not_found' })
-        found.push(...below)
+/** The skills of all plugins. Manifests may name a folder any number of times, and by links: it is searched once. */
+class PluginSkills {
+  readonly #search: TreeSearch
+  readonly #found = new Set<string>()
+  /** What is right below a folder, by its path behind all links. */
+  readonly #searched = new Map<string, { readonly entries: number, readonly skills: number }>()
+  readonly #withManifest = new Set<string>()
+  readonly #yieldIfNeeded = createSlicer()
+  #named = 0
+
+  constructor (search: TreeSearch) {
+    this.#search = search
+  }
+
+  get paths (): string[] {
+    return [...this.#found]
+  }
+
+  /** The manifest of a plugin's own; undefined when it was read before. */
+  async manifestOf (plugin: string): Promise<JsonObject | undefined> {
+    const { tree, leftOut } = this.#search
+    const path = await tree.realPath(plugin)
+    if (this.#withManifest.has(path)) return undefined
+    this.#withManifest.add(path)
+    return await readManifest(tree, join(plugin, PLUGIN_FILE), PLUGIN_KEYS, leftOut)
+  }
+
+  /** `skills/*` with a main file, the folders that its manifests name, and the plugin itself if it has a main file and no `skills/`. */
+  async add (plugin: string, manifests: readonly JsonObject[]): Promise<void> {
+    const own = await this.#addBelow(join(plugin, 'skills'))
+    for (const { skills } of manifests) {
+      for (const path of [skills].flat()) {
+        if (typeof path !== 'string') continue
+        if (++this.#named > MAX_NAMED) {
+          if (this.#named === MAX_NAMED + 1) this.#search.leftOut.push({ path: shown(path), reason: 'bound_reached' })
+          return
+        }
+        await this.#addNamed(plugin, path)
+        await this.#yieldIfNeeded()
       }
     }
+    if (own.entries === 0 && await hasMainFile(this.#search, plugin)) this.#found.add(plugin)
   }
-  if ((await tree.entries(own)).length === 0 && await hasMainFile(tree, plugin)) found.push(plugin)
-  return [...new Set(found)]
-}
 
-/** The skills right below a folder. */
-async function skillsBelow (tree: LayoutTree, folder: string): Promise<string[]> {
-  const found: string[] = []
-  for (const { name, kind } of await tree.entries(folder)) {
-    const path = join(folder, name)
-    if (kind === 'folder' && await hasMainFile(tree, path)) found.push(path)
+  async #addNamed (plugin: string, path: string): Promise<void> {
+    const folder = inside(plugin, path)
+    if (folder === undefined) this.#search.leftOut.push({ path: shown(path), reason: 'bad_manifest' })
+    else if (await hasMainFile(this.#search, folder)) this.#found.add(folder)
+    // It may name a folder of skills instead of a skill.
+    else if ((await this.#addBelow(folder)).skills === 0) this.#search.leftOut.push({ path: folder, reason: 'not_found' })
   }
-  return found
+
+  /** Adds the skills right below a folder. */
+  async #addBelow (folder: string): Promise<{ readonly entries: number, readonly skills: number }> {
+    const { tree } = this.#search
+    const realPath = await tree.realPath(folder)
+    const known = this.#searched.get(realPath)
+    if (known !== undefined) return known
+    const entries = await tree.entries(folder)
+    let skills = 0
+    for (const { name, kind } of entries) {
+      const path = join(folder, name)
+      if (kind !== 'folder' || !await hasMainFile(this.#search, path)) continue
+      skills++
+      this.#found.add(path)
+      await this.#yieldIfNeeded()
+    }
+    const below = { entries: entries.length, skills }
+    this.#searched.set(realPath, below)
+    return below
+  }
 }
 
 function shown (path: string): string {

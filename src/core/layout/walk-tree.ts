@@ -24,6 +24,8 @@ export interface TreeSearch {
   /** Whether the operator excludes a folder; undefined where nobody says so. */
   readonly isExcluded?: (path: string) => boolean
   folders: number
+  /** Whether a folder has a main file, by its path behind all links: any number of links may lead to a folder of any size. */
+  readonly withMainFile: Map<string, boolean>
   /** Packages that lie in no skill, by path. */
   readonly packages: Set<string>
 }
@@ -66,7 +68,7 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
           search.leftOut.push({ path, reason: 'excluded' })
         } else if (linked) {
           // A link to a skill counts, one to a group would lead in circles.
-          if (await hasMainFile(search.tree, path)) next.push([path, isInSkill, true])
+          if (await hasMainFile(search, path)) next.push([path, isInSkill, true])
         } else if (!name.startsWith('.') || (HIDDEN_GROUPS.has(name) && baseName(folder) === 'skills')) {
           next.push([path, isInSkill])
         }
@@ -80,8 +82,13 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
   return found
 }
 
-export async function hasMainFile (tree: LayoutTree, folder: string): Promise<boolean> {
-  return (await mainFilesIn(tree, folder)).length > 0
+export async function hasMainFile ({ tree, withMainFile }: TreeSearch, folder: string): Promise<boolean> {
+  const path = await tree.realPath(folder)
+  const known = withMainFile.get(path)
+  if (known !== undefined) return known
+  const has = (await mainFilesIn(tree, folder)).length > 0
+  withMainFile.set(path, has)
+  return has
 }
 
 export async function mainFilesIn (tree: LayoutTree, folder: string): Promise<string[]> {

@@ -39,6 +39,8 @@ export const MAX_ENTRIES = 200_000
 const MAX_DEPTH = 20
 
 const MAX_LINKS_ON_A_PATH = 40
+/** Segments of a path and of all links on it. 40 links of full length have 80,000, and a folder has any number of such links. */
+const MAX_STEPS_ON_A_PATH = 256
 
 type Node = Folder | SourceEntry
 type Folder = Map<string, Node>
@@ -127,15 +129,15 @@ export class SourceTree implements LayoutTree {
     const found = this.#find(folder)
     if (!(found?.node instanceof Map)) return []
     const entries: TreeEntry[] = []
-    for (const [name, node] of found.node) {
+    await forEachInSlices(found.node, ([name, node]) => {
       if (node instanceof Map) {
         entries.push({ name, kind: 'folder', linked: false })
-        continue
+        return
       }
       const target = node.kind === 'link' ? this.#resolve(posix.join(found.path, name))?.node : node.kind === 'file' ? node : undefined
       if (target === undefined) this.#unresolved.add(node)
       else entries.push({ name, kind: target instanceof Map ? 'folder' : 'file', linked: node.kind === 'link' })
-    }
+    })
     return entries.sort((a, b) => compareCodePoints(a.name, b.name))
   }
 
@@ -189,13 +191,13 @@ export class SourceTree implements LayoutTree {
 
   /** Follows links, lexically as the kernel would, inside the tree. */
   #resolve (path: string): { readonly node: Node, readonly path: string } | undefined {
-    let rest = path.split('/').filter((segment) => segment !== '' && segment !== '.')
+    const rest = stepsOf(path)
     let links = 0
+    let steps = 0
     const parents: Array<readonly [name: string, folder: Folder]> = []
     let node: Node = this.#top
-    while (rest.length > 0) {
-      const [name = '', ...others] = rest
-      rest = others
+    for (let name = rest.pop(); name !== undefined; name = rest.pop()) {
+      if (++steps > MAX_STEPS_ON_A_PATH) return undefined
       if (name === '..') {
         if (parents.length === 0) return undefined
         parents.pop()
@@ -210,7 +212,7 @@ export class SourceTree implements LayoutTree {
         node = child
       } else if (child.kind === 'link') {
         if (++links > MAX_LINKS_ON_A_PATH || child.target === undefined || child.target.startsWith('/')) return undefined
-        rest = [...child.target.split('/').filter((segment) => segment !== '' && segment !== '.'), ...rest]
+        rest.push(...stepsOf(child.target))
       } else {
         if (rest.length > 0) return undefined
         return { node: child, path: [...parents.map(([parent]) => parent), name].join('/') }
@@ -218,6 +220,11 @@ export class SourceTree implements LayoutTree {
     }
     return { node, path: parents.map(([name]) => name).join('/') }
   }
+}
+
+/** The segments of a path, the last one first. */
+function stepsOf (path: string): string[] {
+  return path.split('/').filter((segment) => segment !== '' && segment !== '.').reverse()
 }
 
 /** Removes a file, and the folders that are empty then. */

@@ -145,6 +145,18 @@ t.test('K86: nothing is left out in silence: folders too deep, manifests too lar
   ])
 })
 
+t.test('K86: no source keeps the search busy: with links to long paths or to large folders, or with a folder that is named again and again', async (t) => {
+  const detour = '../skills/'.repeat(400)
+  const chain = Array.from({ length: 39 }, (_, index) => [`skills/l${index}`, `->${detour}l${index + 1}`])
+  const circles = Array.from({ length: 50_000 }, (_, index) => [`skills/c${index}`, '->.'])
+  const found = await find({ ...skillsAt('skills/a'), ...Object.fromEntries([...chain, ...circles]) })
+  t.strictSame(paths(found), { a: 'skills/a' })
+  const manifest = { plugins: Array(2_000).fill({ source: './', skills: Array(50).fill('./more') }) }
+  const named = await find({ ...skillsAt('skills/a', ...Array.from({ length: 2_000 }, (_, index) => `more/m${index}`)), '.claude-plugin/marketplace.json': JSON.stringify(manifest) })
+  t.equal(named.skills.length, 2_001)
+  t.match(named.leftOut, [{ path: './more', reason: 'bound_reached' }])
+})
+
 t.test('K86: 10,000 skills in a tree are found in one walk', async (t) => {
   const found = await find(skillsAt(...Array.from({ length: 10_000 }, (_, index) => `skills/g${index % 100}/s${index}`)))
   t.equal(found.skills.length, 10_000)
