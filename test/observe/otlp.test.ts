@@ -11,7 +11,7 @@ import { skill } from '../helper/skills.ts'
 const MODULES = pathToFileURL(join(process.cwd(), 'node_modules/@opentelemetry/')).href
 
 /** Spans that the exporter keeps. */
-const QUEUE = 256
+const QUEUE = 64
 
 /** What an operator writes: the SDK, with the exporter that reads the standard variables. */
 const OTEL = `
@@ -73,8 +73,8 @@ t.test('K72: a collector that hangs delays no request and no end', async (t) => 
   await (await fetch(`${service.url}/skills/demo`)).text()
   await collector.wasAsked
   // More than the exporter keeps.
-  for (let round = 0; round < 2 * QUEUE / 100; round++) {
-    const answers = await Promise.all(Array.from({ length: 100 }, () => fetch(`${service.url}/skills/demo`)))
+  for (let round = 0; round < 2; round++) {
+    const answers = await Promise.all(Array.from({ length: QUEUE }, () => fetch(`${service.url}/skills/demo`)))
     for (const answer of answers) {
       await answer.arrayBuffer()
       if (answer.status !== 200) t.fail(`status ${answer.status}`)
