@@ -1,8 +1,15 @@
-import { DEBOUNCE_MS, MAX_DEBOUNCE_MS, PAUSE_FACTOR, POLL_MS, RECONCILE_MS } from './ground/limits.ts'
+import { PAUSE_FACTOR, RECONCILE_MS } from './ground/limits.ts'
 import type { CoreLog } from './ground/log.ts'
 import { Signal } from './ground/signal.ts'
 import type { WatchTargets } from './watch/root-watch.ts'
 import { createWatcher, type RefreshHints, type Watcher, type WatcherFactory, type WatcherState } from './watch/watcher.ts'
+
+/** Quiet time after a watcher event before skills are compared, and the longest wait in a storm, in milliseconds. */
+const DEBOUNCE_MS = 50
+const MAX_DEBOUNCE_MS = 150
+
+/** Pause between two comparisons of everything when there is no watcher, in milliseconds. */
+const POLL_MS = 1_000
 
 /** In milliseconds; the defaults are those of `limits.ts`. */
 export interface RefreshTimes {

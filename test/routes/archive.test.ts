@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { ARCHIVE_CHUNK_BYTES } from '../../src/core/ground/limits.ts'
 import { buildService, type Files } from '../helper/build.ts'
 import { createFaultyDisk, osError } from '../helper/disk.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 import { until } from '../helper/skills.ts'
+import { ARCHIVE_CHUNK_BYTES } from '../../src/core/content/archive.ts'
 
 const FILES: Files = {
   demo: { 'SKILL.md': '# Demo\n', docs: { 'é.md': 'é\n' }, 'logo.png': Buffer.from([0x89, 0x50, 0, 1]), '.env': 'x', '.git': { config: 'x' } },

@@ -3,7 +3,7 @@ import { type Dirent, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { MAX_LISTED_WORK_BYTES, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../../src/core/ground/limits.ts'
+import { MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../../src/core/ground/limits.ts'
 import { createWatcher } from '../../src/core/watch/watcher.ts'
 import { createLocalDisk, type Disk } from '../../src/core/disk/disk.ts'
 import { buildService, type Service } from '../helper/build.ts'
@@ -11,6 +11,7 @@ import { createFaultyDisk, type FaultyDisk } from '../helper/disk.ts'
 import { openEvents } from '../helper/event-stream.ts'
 import { modernRequest } from '../helper/mcp.ts'
 import { skill, skillText, until } from '../helper/skills.ts'
+import { MAX_LISTED_WORK_BYTES } from '../../src/core/content/skill-reader.ts'
 
 const FILES = { large: skill('large'), small: skill('small', { 'a.md': 'a' }) }
 

@@ -8,12 +8,15 @@ import { isSameState, signatureOf } from '../disk/signature.ts'
 import { archiveError } from '../ground/errors.ts'
 import type { ServableFile } from '../files/file-store.ts'
 import { openInside } from '../files/open-inside.ts'
-import { ARCHIVE_CHUNK_BYTES, MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from '../ground/limits.ts'
+import { MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from '../ground/limits.ts'
 import type { Signature } from '../ground/skill.ts'
 import type { KeptRevision } from './kept/kept-revisions.ts'
 import type { Snapshot } from './manifest.ts'
 import { fileSentence } from './refusal-sentences.ts'
 import { centralHeader, centralSize, endOfArchive, localHeader, localSize, type ZipEntry, zipSize } from './zip.ts'
+
+/** Pieces of an archive that are sent together, in bytes: what is in memory of it is less than twice that. */
+export const ARCHIVE_CHUNK_BYTES = 65_536
 
 /** A file as it will be in the archive. */
 export interface ArchivedFile extends ZipEntry {

@@ -8,7 +8,7 @@ import { changed, isNoMainFile, RefusedError } from '../disk/refused.ts'
 import { mainFileError, SkillError, skillError, SkillTooLargeError, SkillUnreadError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { FilePlace, FileStore, ServableFile } from '../files/file-store.ts'
-import { MAX_ATTEMPTS, MAX_CHANGE_PAUSE_MS, MAX_CHANGE_WAIT_MS, MAX_LISTED_CHANGE_WAIT_MS, MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../ground/limits.ts'
+import { MAX_ATTEMPTS, MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../ground/limits.ts'
 import type { CatalogSkill, Finding, Manifest } from '../ground/skill.ts'
 import { checkedSource, createArchive, diskSource, keptSource, type SkillArchive } from './archive.ts'
 import type { KeptRevisions } from './kept/kept-revisions.ts'
@@ -17,6 +17,13 @@ import type { ManifestStore, RevisionUse, Snapshot } from './manifest.ts'
 import { pathInside } from './path-inside.ts'
 import { mainFileSentence, fileSentence, skillSentence } from './refusal-sentences.ts'
 import type { Verdict } from './trust/trust-policy.ts'
+
+/** How long an answer waits for a state of a skill that holds, in milliseconds, and the longest pause between two attempts. */
+export const MAX_CHANGE_WAIT_MS = 2_000
+const MAX_CHANGE_PAUSE_MS = 64
+
+/** The same wait of a list of many skills, for each of them. */
+const MAX_LISTED_CHANGE_WAIT_MS = 100
 
 /**
  * One skill in one state: its index entry, its manifest, and the bytes of its files. What is read through it agrees; a

@@ -1,6 +1,8 @@
 import type { Dirent } from 'node:fs'
-import { LARGE_FOLDER_BYTES } from '../ground/limits.ts'
 import type { Disk } from './disk.ts'
+
+/** Size of a folder, in bytes, from which it is read in pieces. On ext4 that is one of some 30,000 entries, which take 30 ms at once. */
+export const LARGE_FOLDER_BYTES = 1_048_576
 
 /** Entries of a folder. */
 export interface FolderPiece {

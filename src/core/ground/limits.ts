@@ -36,38 +36,17 @@ export const ADVISED_MAIN_FILE_LINES = 500
 export const MAX_SKILL_ENTRIES = 20_000
 export const MAX_SKILL_BYTES = 4_294_967_294
 
-/**
- * Work of hashing for which a list of many skills waits, in bytes; to open a file counts as much as FILE_WORK_BYTES. What is more
- * goes on in the background, and the list has the skill without its revision until then. Measured: 128 MiB take 0.2 s.
- */
-export const MAX_LISTED_WORK_BYTES = 128 * 1_048_576
-export const FILE_WORK_BYTES = 65_536
-
-/** Size of a folder, in bytes, from which it is read in pieces. On ext4 that is one of some 30,000 entries, which take 30 ms at once. */
-export const LARGE_FOLDER_BYTES = 1_048_576
-
 /** How often a question is repeated when the disk changes while it is answered. */
 export const MAX_ATTEMPTS = 8
 
 /** Longest piece of work in one turn of the event loop, in milliseconds. */
 export const SLICE_MS = 5
 
-/** Quiet time after a watcher event before skills are compared, and the longest wait in a storm, in milliseconds. */
-export const DEBOUNCE_MS = 50
-export const MAX_DEBOUNCE_MS = 150
-
-/** Events of watched folders in one iteration of the event loop, and how long a folder with more is left alone, in milliseconds. */
-export const MAX_EVENTS_PER_ITERATION = 1_000
-export const STORM_REST_MS = 100
-
 /**
  * Pause between two full comparisons of index and disk, in milliseconds. A watcher that seems to work has the same one as a
  * failing one: on some mounts no event ever comes.
  */
 export const RECONCILE_MS = 20_000
-
-/** The same instead of a watcher. */
-export const POLL_MS = 1_000
 
 /** The pause after a full comparison is at least this many times as long as the comparison, but at most RECONCILE_MS. */
 export const PAUSE_FACTOR = 10
@@ -86,15 +65,6 @@ export const RACY_WINDOW_MS = 25
 
 /** Change events that a listener who was away can still be told: one that missed more reads the catalog again. */
 export const MAX_RECENT_EVENTS = 1_024
-
-/** How long the change feed goes on after its last listener has left, in milliseconds: one that comes back misses nothing. */
-export const FEED_GRACE_MS = 60_000
-
-/**
- * And how many times as long as all skills were read for it: questions that are minutes apart do not have them read again. Measured:
- * 10,000 skills of ten files take 15 s of CPU time and 75 MB.
- */
-export const FEED_GRACE_PER_READING = 60
 
 /**
  * Coarsest timestamps of a file system, in milliseconds (FAT's). A file whose timestamp is older than this when the change
@@ -135,9 +105,6 @@ export const MCP_ADVISED_SKILL_BYTES = 16 * 1_048_576
 export const MAX_ARCHIVE_FILES = 65_534
 export const MAX_ARCHIVE_BYTES = 4_294_967_294
 
-/** Pieces of an archive that are sent together, in bytes: what is in memory of it is less than twice that. */
-export const ARCHIVE_CHUNK_BYTES = 65_536
-
 /**
  * What the clients of the well-known indexes take: UTF-16 units of a description, files and bytes of an unpacked archive.
  * A skill beyond these is left out. A file beyond the size at which one client cuts it has a finding, and is listed.
@@ -150,35 +117,15 @@ export const ADVISED_DISCOVERY_FILE_BYTES = 1_048_576
 /** Characters of all entries in one page of GET /catalog together. */
 export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
 
-/** Entries that are read for one page of a filter. Each one takes a millisecond, and the only one that fits may be the last. */
-export const MAX_FILTERED_READS = 500
-
-/** Longest cursor that is read, in characters: three times what the longest folder name takes. */
-export const MAX_CURSOR_CHARACTERS = 1_536
-
 /** Words of a query that are searched for, and the longest of these, in characters. */
 export const MAX_QUERY_TERMS = 16
 export const MAX_TERM_CHARACTERS = 64
-
-/** How long a search waits for bodies that are still being read, in milliseconds, before it answers without them. */
-export const MAX_SEARCH_WAIT_MS = 1_000
 
 /** Unknown words of a query for which similar ones are searched: each takes about 2 ms among 10,000 skills. */
 export const MAX_MISSPELT_TERMS = 4
 
 /** How much of the body of a skill is searched, in characters (UTF-16 code units). */
 export const MAX_SEARCHED_BODY_CHARACTERS = 8_192
-
-/** How long an answer waits for a state of a skill that holds, in milliseconds, and the longest pause between two attempts. */
-export const MAX_CHANGE_WAIT_MS = 2_000
-export const MAX_CHANGE_PAUSE_MS = 64
-
-/** The same wait of a list of many skills, for each of them. */
-export const MAX_LISTED_CHANGE_WAIT_MS = 100
-
-/** How long a revision stays readable after the skill has changed, in milliseconds, and the bytes of all kept files together. */
-export const KEPT_REVISION_MS = 600_000
-export const KEPT_REVISION_BYTES = 64 * 1_048_576
 
 /** Claude Code cuts a description, together with `when_to_use`, after so many characters. */
 export const MAX_CLAUDE_LISTING_CHARACTERS = 1_536

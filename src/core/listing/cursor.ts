@@ -1,5 +1,7 @@
 import { sha256 } from '../ground/digest.ts'
-import { MAX_CURSOR_CHARACTERS } from '../ground/limits.ts'
+
+/** Longest cursor that is read, in characters: three times what the longest folder name takes. */
+export const MAX_CURSOR_CHARACTERS = 1_536
 
 /** Where a page ended: after this name, which had this score if the pages are of a search. */
 export interface PagePosition {

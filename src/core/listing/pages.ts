@@ -1,10 +1,13 @@
 import { createSlicer } from '../ground/async.ts'
-import { MAX_FILTERED_READS, MAX_PAGE_CHARACTERS } from '../ground/limits.ts'
+import { MAX_PAGE_CHARACTERS } from '../ground/limits.ts'
 import { addressOf, type SkillMetadata } from '../ground/skill.ts'
 import type { SkillSource } from '../skill-source.ts'
 import { compareCodePoints } from '../ground/text.ts'
 import { formatCursor, type PagePosition, parseCursor } from './cursor.ts'
 import { type CatalogEntry, type CatalogEntryOptions, findCatalogEntry, type JudgedEntry } from './entry.ts'
+
+/** Entries that are read for one page of a filter. Each one takes a millisecond, and the only one that fits may be the last. */
+const MAX_FILTERED_READS = 500
 
 /** A choice among entries that must be read for it. */
 export interface EntryFilter<Judged extends JudgedEntry = JudgedEntry> {

@@ -6,9 +6,12 @@ import type { MainFilePreference } from '../format/main-files.ts'
 import { SkillError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import { bodyOf } from '../format/main-file.ts'
-import { MAX_SEARCH_WAIT_MS, MAX_SEARCHED_BODY_CHARACTERS } from '../ground/limits.ts'
+import { MAX_SEARCHED_BODY_CHARACTERS } from '../ground/limits.ts'
 import type { CatalogSkill } from '../ground/skill.ts'
 import { type Ranking, SearchIndex } from './search-index.ts'
+
+/** How long a search waits for bodies that are still being read, in milliseconds, before it answers without them. */
+const MAX_SEARCH_WAIT_MS = 1_000
 
 /** What search needs of the skills. Names are keys: of several roots together, a skill's name and its root. */
 export interface SearchSource {

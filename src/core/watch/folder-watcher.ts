@@ -4,7 +4,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { forEachInSlices } from '../ground/async.ts'
 import { errorCode } from '../disk/disk.ts'
 import type { NetworkMounts } from '../disk/network/network-mounts.ts'
-import { MAX_EVENTS_PER_ITERATION, STORM_REST_MS } from '../ground/limits.ts'
+
+/** Events of watched folders in one iteration of the event loop, and how long a folder with more is left alone, in milliseconds. */
+export const MAX_EVENTS_PER_ITERATION = 1_000
+const STORM_REST_MS = 100
 
 /** What `NetworkMounts.reach` calls a folder. */
 const OWN_NAME = '.'

@@ -2,8 +2,8 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { MAX_CHANGE_WAIT_MS } from '../../../src/core/ground/limits.ts'
 import { createFaultyDisk, outcome, passTick, skill, skillText, startManager } from '../../helper/skills.ts'
+import { MAX_CHANGE_WAIT_MS } from '../../../src/core/content/skill-state.ts'
 
 const HOUR_MS = 3_600_000
 

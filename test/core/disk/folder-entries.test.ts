@@ -2,8 +2,7 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { createLocalDisk, createNetworkDisk } from '../../../src/core/disk/disk.ts'
-import { entriesIn } from '../../../src/core/disk/folder-entries.ts'
-import { LARGE_FOLDER_BYTES } from '../../../src/core/ground/limits.ts'
+import { LARGE_FOLDER_BYTES, entriesIn } from '../../../src/core/disk/folder-entries.ts'
 import { countOpenBelow, createFaultyDisk } from '../../helper/skills.ts'
 
 const LARGE = BigInt(LARGE_FOLDER_BYTES + 1)

@@ -2,8 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import t from 'tap'
 import { sha256 } from '../../../src/core/ground/digest.ts'
-import { MAX_CURSOR_CHARACTERS } from '../../../src/core/ground/limits.ts'
-import { formatCursor, parseCursor } from '../../../src/core/listing/cursor.ts'
+import { MAX_CURSOR_CHARACTERS, formatCursor, parseCursor } from '../../../src/core/listing/cursor.ts'
 import { codePoint } from '../../helper/code-point.ts'
 
 /** Names of skills, and of files and folders in them, which may hold line ends. */

@@ -1,5 +1,8 @@
-import { KEPT_REVISION_BYTES, KEPT_REVISION_MS } from '../../ground/limits.ts'
 import type { Manifest } from '../../ground/skill.ts'
+
+/** How long a revision stays readable after the skill has changed, in milliseconds, and the bytes of all kept files together. */
+const KEPT_REVISION_MS = 600_000
+const KEPT_REVISION_BYTES = 64 * 1_048_576
 
 export interface KeptRevisionsOptions {
   /** How long a revision stays readable after the skill has moved on, in milliseconds; 0 keeps none. */
