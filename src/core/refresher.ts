@@ -2,7 +2,7 @@ import { PAUSE_FACTOR, RECONCILE_MS } from './ground/limits.ts'
 import type { CoreLog } from './ground/log.ts'
 import { Signal } from './ground/signal.ts'
 import type { WatchTargets } from './watch/root-watch.ts'
-import { createWatcher, type RefreshHints, type Watcher, type WatcherFactory, type WatcherState } from './watch/watcher.ts'
+import { createWatcher, type RefreshHints, type Watcher, type WatcherFactory, watcherRemedy, type WatcherState } from './watch/watcher.ts'
 
 /** Quiet time after a watcher event before skills are compared, and the longest wait in a storm, in milliseconds. */
 const DEBOUNCE_MS = 50
@@ -167,7 +167,8 @@ export class Refresher {
     if (this.#closed) return
     const { root, log } = this.#options
     if (state.status === 'degraded') {
-      log.warn({ root, watcher: state }, 'the watcher does not work; the folder is compared with the index at intervals')
+      const remedy = watcherRemedy(state.lastError)
+      log.warn({ root, watcher: state }, `the watcher does not work; the folder is compared with the index at intervals${remedy === undefined ? '' : `; ${remedy}`}`)
     } else if (state.status === 'watching') log.info({ root, watcher: state }, 'watching a skills folder')
     // The watcher has missed what changed until now.
     this.#everythingWithin(0)

@@ -1,5 +1,6 @@
 import { counted } from '../core/ground/text.ts'
 import type { SkillStatus } from '../core/skill-source.ts'
+import { watcherRemedy } from '../core/watch/watcher.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { Shutdown } from './connections/shutdown.ts'
 
@@ -54,7 +55,10 @@ function explainStatus ({ ready, indexed, roots, watcher, hanging }: SkillStatus
   // A caller who sees no folder is in a service that is ready.
   if (!ready && awaited.size < Math.max(roots.length, 1) && roots.every(({ state }) => state !== 'ok' && state !== 'failed')) reasons[0] = `No skills folder is there: ${reasons[0] ?? 'none is configured'}`
   else if (!indexed) reasons.unshift('The first index is not complete')
-  if (watcher.status === 'degraded') reasons.push(`changes cause no events${watcher.lastError === undefined ? '' : ` (${watcher.lastError})`}; the folders are compared at intervals`)
+  if (watcher.status === 'degraded') {
+    const cause = [watcher.lastError ?? [], watcherRemedy(watcher.lastError) ?? []].flat().join(': ')
+    reasons.push(`changes cause no events${cause && ` (${cause})`}; the folders are compared at intervals`)
+  }
   if (hanging.length > 0) reasons.push(`the disk of ${counted(hanging.length, 'skill')} does not answer`)
   return [...reasons, ...sources.flatMap(explainSource)]
 }

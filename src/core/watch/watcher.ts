@@ -13,6 +13,17 @@ export interface WatcherState {
   readonly lastError?: string
 }
 
+/** What lets the kernel watch again: the text of `ENOSPC` speaks of a full disk. */
+const REMEDIES: ReadonlyMap<string | undefined, string> = new Map([
+  ['ENOSPC', 'raise fs.inotify.max_user_watches'],
+  ['EMFILE', 'raise fs.inotify.max_user_instances or the limit of open files']
+])
+
+/** @param code of an error of a watcher */
+export function watcherRemedy (code: string | undefined): string | undefined {
+  return REMEDIES.get(code)
+}
+
 /** What may have changed since the last refresh. */
 export interface RefreshHints {
   /** Anything may have changed; `names` is of no interest. */

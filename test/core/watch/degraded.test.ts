@@ -54,7 +54,7 @@ t.test('K54: a watcher that cannot be set up', async (t) => {
 
   await t.test('is logged once, however often it is tried again', async (t) => {
     t.equal(warnings().length, 1)
-    t.equal(warnings()[0]?.message, 'the watcher does not work; the folder is compared with the index at intervals')
+    t.equal(warnings()[0]?.message, 'the watcher does not work; the folder is compared with the index at intervals; raise fs.inotify.max_user_watches')
   })
 
   await t.test('heals by itself, and then follows events', async (t) => {
