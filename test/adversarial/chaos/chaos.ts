@@ -55,6 +55,11 @@ const MAX_SHOWN_CHARACTERS = 300
 
 const PIPELINED = 6
 const CALLS = 4
+const EVERY_NAME = [...ASKED_NAMES, ...LABELS]
+const MADE_NAMES: ReadonlySet<string> = new Set([...NAMES, 'vault'])
+
+/** When nothing moves any more. */
+const ASKED_TOGETHER = 100
 
 const KINDS: readonly Kind[] = [
   'list', 'list_skills', 'document', 'document', 'document bytes', 'get_skill', 'manifest', 'manifest', 'Skill', 'skill',
@@ -114,8 +119,10 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
     const etags = new Map<string, { readonly etag: string, readonly said: Said }>()
     let connection = await openRaw(url)
     while (!over.signal.aborted) {
-      const exchange = random.oneIn(3) ? callTools(random) : get(random, etags)
-      if (!await exchange(connection)) {
+      const isOver = random.oneIn(3)
+        ? callTools(connection, Array.from({ length: 1 + random.below(CALLS) }, () => chooseQuestion(random, TOOL_KINDS)))
+        : get(connection, Array.from({ length: random.oneIn(3) ? PIPELINED : 1 }, () => chooseQuestion(random, GET_KINDS)), etags)
+      if (!await isOver) {
         connection.destroy()
         connection = await openRaw(url)
       }
@@ -123,47 +130,42 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
     connection.destroy()
   }
 
-  function callTools (random: Random): Exchange {
-    const questions = Array.from({ length: 1 + random.below(CALLS) }, () => chooseQuestion(random, TOOL_KINDS))
-    return async (connection) => {
-      const sent = begin()
-      connection.send(toolCallRequest(questions))
-      const response = await connection.response()
-      const said = saidByTools(questions, response)
-      questions.forEach((question, index) => { check(question, said[index] ?? '', sent.index) })
-      checkCanaries(questions[0], response, sent.index)
-      sent.end()
-      return true
-    }
+  /** Returns false when the connection is of no further use. */
+  async function callTools (connection: RawConnection, questions: readonly Question[]): Promise<boolean> {
+    const sent = begin()
+    connection.send(toolCallRequest(questions))
+    const response = await connection.response()
+    const said = saidByTools(questions, response)
+    questions.forEach((question, index) => { check(question, said[index] ?? '', sent.index) })
+    checkCanaries(questions[0], response, sent.index)
+    sent.end()
+    return true
   }
 
-  /** Pipelined: the answers come in the order of the questions. */
-  function get (random: Random, etags: Map<string, { readonly etag: string, readonly said: Said }>): Exchange {
-    const questions = Array.from({ length: random.oneIn(3) ? PIPELINED : 1 }, () => chooseQuestion(random, GET_KINDS))
+  /** Likewise. Pipelined: the answers come in the order of the questions. */
+  async function get (connection: RawConnection, questions: readonly Question[], etags: Map<string, { readonly etag: string, readonly said: Said }>): Promise<boolean> {
     const known = questions.map((question) => etags.get(JSON.stringify(question)))
-    return async (connection) => {
-      const sent = begin()
-      connection.send(Buffer.concat(questions.map((question, index) => getRequest(question, known[index]?.etag))))
-      try {
-        for (const [index, question] of questions.entries()) {
-          const response = await connection.response().catch((error: unknown) => {
-            if (!connection.ended) throw error
-          })
-          if (response === undefined) {
-            gaveUp(question, 'the connection was cut', sent.index)
-            return false
-          }
-          checkCanaries(question, response, sent.index)
-          const { etag } = response.headers
-          if (response.status === 304) report.notModified++
-          const said = response.status === 304 ? known[index]?.said ?? 'a 304 that nobody asked for' : saidByResponse(question, response)
-          if (response.status === 200 && etag !== undefined) etags.set(JSON.stringify(question), { etag, said })
-          check(question, said, sent.index)
+    const sent = begin()
+    connection.send(Buffer.concat(questions.map((question, index) => getRequest(question, known[index]?.etag))))
+    try {
+      for (const [index, question] of questions.entries()) {
+        const response = await connection.response().catch((error: unknown) => {
+          if (!connection.ended) throw error
+        })
+        if (response === undefined) {
+          gaveUp(question, 'the connection was cut', sent.index)
+          return false
         }
-        return true
-      } finally {
-        sent.end()
+        checkCanaries(question, response, sent.index)
+        const { etag } = response.headers
+        if (response.status === 304) report.notModified++
+        const said = response.status === 304 ? known[index]?.said ?? 'a 304 that nobody asked for' : saidByResponse(question, response)
+        if (response.status === 200 && etag !== undefined) etags.set(JSON.stringify(question), { etag, said })
+        check(question, said, sent.index)
       }
+      return true
+    } finally {
+      sent.end()
     }
   }
 
@@ -225,12 +227,12 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
   /** When nothing moves any more: every question of every kind, and the index (K52). */
   async function checkQuiet (): Promise<void> {
     const connection = await openRaw(url)
-    const names = [...ASKED_NAMES, ...LABELS]
-    for (const question of [...new Set(KINDS)].flatMap((kind) => everyQuestion(kind, names))) {
-      const sent = begin()
-      const response = await connection.send(isToolCall(question) ? toolCallRequest([question]) : getRequest(question)).response()
-      check(question, isToolCall(question) ? saidByTools([question], response)[0] ?? '' : saidByResponse(question, response), sent.index)
-      sent.end()
+    for (const kind of new Set(KINDS)) {
+      const questions = everyQuestion(kind)
+      for (let start = 0; start < questions.length; start += ASKED_TOGETHER) {
+        const some = questions.slice(start, start + ASKED_TOGETHER)
+        await (isToolCall({ kind } as Question) ? callTools(connection, some) : get(connection, some, new Map()))
+      }
     }
     await checkIndex(connection)
     connection.destroy()
@@ -250,9 +252,6 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
   }
 }
 
-/** Returns false when the connection is of no further use. */
-type Exchange = (connection: RawConnection) => Promise<boolean>
-
 function chooseQuestion (random: Random, kinds: readonly Kind[]): Question {
   const kind = random.pick(kinds) ?? 'list'
   switch (kind) {
@@ -266,15 +265,20 @@ function chooseQuestion (random: Random, kinds: readonly Kind[]): Question {
   }
 }
 
-function everyQuestion (kind: Kind, names: readonly string[]): Question[] {
+function everyQuestion (kind: Kind): Question[] {
   switch (kind) {
     case 'list':
     case 'list_skills': return [{ kind }]
     case 'file':
     case 'file text':
-    case 'read_file_in_skill': return names.flatMap((name) => [...new Set(ASKED_PATHS)].map((path) => ({ kind, name, path })))
-    default: return names.map((name) => ({ kind, name }))
+    case 'read_file_in_skill': return EVERY_NAME.flatMap((name) => pathsOf(name).map((path) => ({ kind, name, path })))
+    default: return EVERY_NAME.map((name) => ({ kind, name }))
   }
+}
+
+/** A skill that nobody has made has no file, whatever its path. */
+function pathsOf (name: string): readonly string[] {
+  return MADE_NAMES.has(name) ? [...new Set(ASKED_PATHS)] : ASKED_PATHS.slice(0, 1)
 }
 
 /** Manifests by what tells them apart. */
