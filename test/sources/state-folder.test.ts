@@ -4,6 +4,7 @@ import t from 'tap'
 import { tarGzOf } from '../helper/archives.ts'
 import { startServer } from '../helper/fault-server.ts'
 import { createRepository, skillFiles } from '../helper/git.ts'
+import { runProcess } from '../helper/process.ts'
 import { skillText } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 
@@ -54,4 +55,13 @@ t.test('K83: what cannot be read among them keeps none of the others, and the co
   t.equal(left.length, 2)
   t.equal(left.filter((name) => stores.includes(name)).length, 1, 'one store, and a folder that is none')
   t.strictSame(log.filter(({ level }) => level === 'warn'), [])
+})
+
+t.test('K85: a disk that is full at one start leaves no lock for the next', async (t) => {
+  const cwd = t.testdir({ state: {} })
+  const repository = createRepository(t, 'full')
+  repository.commit(skillFiles('a'))
+  const args = ['sync', '--state-dir', join(cwd, 'state'), `git+file://${repository.path}`]
+  t.match(await runProcess(t, { args, ulimit: '-f 0' }), { code: 1, stderr: /cannot be written \(EFBIG/ })
+  t.strictSame(readdirSync(join(cwd, 'state')), [])
 })

@@ -104,7 +104,7 @@ export async function lockFolder (stateDir: string): Promise<StateLock> {
   const own = JSON.stringify({ pid: process.pid, started: await startOf(process.pid), host: hostname(), id: randomBytes(8).toString('hex') })
   for (let attempt = 0; ; attempt++) {
     try {
-      await writeFile(path, own, { flag: 'wx', mode: 0o600 })
+      await writeLock(path, own)
       break
     } catch (error) {
       if (errorCode(error) !== 'EEXIST') throw unwritable(stateDir, error)
@@ -133,7 +133,7 @@ export async function lockFolder (stateDir: string): Promise<StateLock> {
       try {
         // Somebody may have removed the state folder.
         await makeFolder(stateDir, 0o700)
-        await writeFile(path, own, { flag: 'wx', mode: 0o600 })
+        await writeLock(path, own)
       } catch (error) {
         throw new SourceError('disk', errorCode(error) === 'EEXIST' ? 'another process uses the state folder' : `the state folder cannot be written (${whyUnwritable(error)})`, { cause: error })
       }
@@ -143,6 +143,19 @@ export async function lockFolder (stateDir: string): Promise<StateLock> {
       process.off('exit', releaseNow)
       if (await isOwn()) await rm(path, { force: true })
     }
+  }
+}
+
+/** A lock that a full disk cuts off would keep others away, and itself. */
+async function writeLock (path: string, text: string): Promise<void> {
+  const file = await open(path, 'wx', 0o600)
+  try {
+    await file.writeFile(text)
+  } catch (error) {
+    await rm(path, { force: true })
+    throw error
+  } finally {
+    await file.close()
   }
 }
 
