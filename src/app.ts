@@ -121,7 +121,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(jsonBody)
   await app.register(conditional, { cacheSeconds })
   await app.register(stalledResponses, { connections })
-  await app.register(overload, { load, ...memory && { memory } })
+  await app.register(overload, { load, memory })
   // After what counts the memory of an answer: the answers of a turn wait for each other.
   await app.register(draining, { connections, shutdown })
   for (const plugin of plugins) await app.register(plugin)

@@ -215,7 +215,7 @@ async function openSkills (config: Config, { logger, env, memory, closers }: { r
   closers.add(() => { policy?.close() })
   const options: SkillManagerOptions & { readonly log: Logger } = {
     ...folders,
-    ...config.linkTargets && { linkTargets: config.linkTargets },
+    linkTargets: config.linkTargets,
     polling: config.watchPolling,
     keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
     log: logger,

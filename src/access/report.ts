@@ -44,7 +44,7 @@ export async function openViewOf (options: SkillManagerOptions, { file, publicUr
  */
 export async function reportAccess (config: Config, file: string, { caller, skill }: AccessQuestion, env: Environment): Promise<readonly string[]> {
   const { sources, ...roots } = await openRoots(config, { log: SILENT, env })
-  const skills = new SkillManager({ ...roots, ...config.linkTargets && { linkTargets: config.linkTargets }, watcher: false })
+  const skills = new SkillManager({ ...roots, linkTargets: config.linkTargets, watcher: false })
   try {
     const policy = await readPolicy(file, config.publicUrl, skills)
     await sources?.sync()

@@ -39,7 +39,7 @@ export interface RefresherOptions {
   /** Compare everything at short intervals instead of watching. */
   readonly polling: boolean
   /** Default: `createWatcher`. `false`: only intervals, the long ones. */
-  readonly watcher?: WatcherFactory | false
+  readonly watcher?: WatcherFactory | false | undefined
   readonly times?: RefreshTimes
   readonly log: CoreLog
   readonly index: RefreshedIndex

@@ -15,12 +15,12 @@ export interface SkillManagerOptions {
   /** Loses to every project root. */
   readonly personalRoot?: string | RootOptions
   /** Absolute paths: links in a root that leave it are followed when they lead into one of these folders. */
-  readonly linkTargets?: readonly string[]
+  readonly linkTargets?: readonly string[] | undefined
   /** Ask the disk at intervals instead of the kernel for events. */
   readonly polling?: boolean
   readonly log?: CoreLog
   /** Told of the entries of a root that could be skills and are left out, which the log names too. */
-  readonly onSkipped?: (entries: readonly SkippedEntry[]) => void
+  readonly onSkipped?: ((entries: readonly SkippedEntry[]) => void) | undefined
   /** How a watcher is made; `false` runs without one. */
   readonly watcher?: WatcherFactory | false
   /** The file system, for all roots. Default: what fits the kind of disk of each root. */

@@ -26,7 +26,7 @@ export type Core = ReturnType<typeof wireCore>
 /** Makes the parts in one order, disk → root → catalog → files → refresher. Each is handed the parts before it. */
 export function wireCore ({ root: options, type, linkTargets, polling = false, log = SILENT, onSkipped, watcher, disk, times = {}, shared, policy }: RootSkillsOptions) {
   const { phase, guard, store } = shared
-  const root = new Root(options, { type, ...linkTargets && { linkTargets }, ...disk && { disk }, guard, phase })
+  const root = new Root(options, { type, linkTargets, disk, guard, phase })
   // The guard is shared with the other roots.
   const disks = new Signal<DiskAreaChange>()
   const stops = [guard.changed.subscribe((area) => { if (area.root === root.path) disks.emit(area) })]
@@ -37,7 +37,7 @@ export function wireCore ({ root: options, type, linkTargets, polling = false, l
   const catalogLog = new CatalogLog({ log, root, catalog, disks, gate: gate?.changed })
   if (onSkipped !== undefined) root.skipped.subscribe(onSkipped)
   const files = new SkillFiles({ root, catalog, store, kept, manifests, gate })
-  const refresher = new Refresher({ root: root.path, polling, ...watcher !== undefined && { watcher }, times, log, index: catalog })
+  const refresher = new Refresher({ root: root.path, polling, watcher, times, log, index: catalog })
   if (gate !== undefined && policy !== undefined) {
     // A change of any file decides whether a guarded skill is served.
     refresher.wantInside(true)

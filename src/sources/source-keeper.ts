@@ -229,7 +229,7 @@ export class SourceKeeper implements Keeper {
     if (files !== fetched.files) await checkEntries(files.entries, where)
     const tree = await SourceTree.of(files, path)
     if (path !== '' && !tree.isFolder('')) throw new SourceError('path_not_found', `${where} has no folder ${JSON.stringify(path)}`)
-    const found = await findSkills(tree, { layout, name: path === '' ? name : path.split('/').at(-1) ?? name, ...include && { include }, ...exclude && { exclude } })
+    const found = await findSkills(tree, { layout, name: path === '' ? name : path.split('/').at(-1) ?? name, include, exclude })
     const state = new KnownState(tree, { ...found, leftOut: [...leftOut, ...packages, ...found.leftOut] })
     await state.findBrokenParts()
     await this.#publish(fetched, settings, state)

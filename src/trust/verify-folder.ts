@@ -101,9 +101,9 @@ export async function readRoot<T> (root: RootOptions, { policy, linkTargets, onS
     projectRoots: [root],
     watcher: false,
     keep: { keepMs: 0 },
-    ...policy && { policy: unobeyed(policy) },
-    ...linkTargets && { linkTargets },
-    ...onSkipped && { onSkipped }
+    policy: policy && unobeyed(policy),
+    linkTargets,
+    onSkipped
   })
   try {
     await skills.start()

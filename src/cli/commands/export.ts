@@ -55,7 +55,7 @@ async function runExport ({ positionals: [out, ...folders], flags }: Arguments, 
   try {
     const policy = await loadPolicy(config, found, SILENT)
     closers.add(() => { policy?.close() })
-    const options = { ...roots, ...config.linkTargets && { linkTargets: config.linkTargets }, watcher: false, policy, ...onSkipped && { onSkipped } } as const
+    const options = { ...roots, linkTargets: config.linkTargets, watcher: false, policy, onSkipped } as const
     const { skills, service } = await openSkills(options, config, caller ?? 'anonymous')
     closers.add(() => skills.close())
     const quarantined = new Map<string, string>()

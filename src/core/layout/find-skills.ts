@@ -22,7 +22,7 @@ type Places = Array<readonly [place: string, paths: readonly string[]]>
 export async function findSkills (tree: LayoutTree, options: LayoutOptions): Promise<FoundSkills> {
   const leftOut: LeftOut[] = []
   const { exclude } = options
-  const search: TreeSearch = { tree, leftOut, folders: 0, packages: new Set(), withMainFile: new Map(), ...exclude !== undefined && { isExcluded: createMatcher(exclude) } }
+  const search: TreeSearch = { tree, leftOut, folders: 0, packages: new Set(), withMainFile: new Map(), isExcluded: exclude && createMatcher(exclude) }
   const { layout, places } = await findPlaces(search, options.layout)
   const names = new Names(options, leftOut)
   const counts = new Map<string, number>()

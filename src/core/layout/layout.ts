@@ -25,8 +25,8 @@ export interface LayoutOptions {
   /** The name of a skill that is the whole tree, unless its frontmatter has a good one. */
   readonly name: string
   /** Globs of paths: only these skills, and not these folders. */
-  readonly include?: readonly string[]
-  readonly exclude?: readonly string[]
+  readonly include?: readonly string[] | undefined
+  readonly exclude?: readonly string[] | undefined
 }
 
 export type LeftOutReason =

@@ -22,7 +22,7 @@ export interface TreeSearch {
   readonly tree: LayoutTree
   readonly leftOut: LeftOut[]
   /** Whether the operator excludes a folder; undefined where nobody says so. */
-  readonly isExcluded?: (path: string) => boolean
+  readonly isExcluded: ((path: string) => boolean) | undefined
   folders: number
   /** Whether a folder has a main file, by its path behind all links: any number of links may lead to a folder of any size. */
   readonly withMainFile: Map<string, boolean>

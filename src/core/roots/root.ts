@@ -37,9 +37,9 @@ type Served = Pick<ReadonlySet<SkillFolder>, 'has'>
 export interface RootParts {
   readonly type: SkillType
   /** Absolute paths of the folders outside of the root that links in it may lead into. */
-  readonly linkTargets?: readonly string[]
+  readonly linkTargets?: readonly string[] | undefined
   /** Default: the disk that fits the root's file system. */
-  readonly disk?: Disk
+  readonly disk?: Disk | undefined
   readonly guard: DiskGuard
   readonly phase: PollPhase
 }

@@ -21,7 +21,7 @@ declare module 'fastify' {
 export interface OverloadOptions {
   readonly load: Pick<Load, 'level'>
   /** Shared with what reads files for the answers. Default: its own. */
-  readonly memory?: AnswerMemory
+  readonly memory?: AnswerMemory | undefined
 }
 
 /** Bodies and answers up to this size are not counted: the buffers of a socket take as much. In bytes. */

@@ -123,7 +123,7 @@ export class FolderKeeper implements Keeper {
   async #search (tree: DiskTree, isThorough: boolean): Promise<void> {
     const { folder, log } = this.#options
     const { layout, name, include, exclude, prefix = '' } = folder
-    const options = { layout, name, ...include && { include }, ...exclude && { exclude } }
+    const options = { layout, name, include, exclude }
     const plain = await findSkills(tree, options)
     const packages = await this.#packages.unpack(tree, plain.packages, isThorough)
     const found = packages === undefined ? plain : await findSkills(new PackageTree(tree, packages.tree), options)
