@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
-import { coalesce, createSlicer } from '../core/ground/async.ts'
+import { coalesce, createSlicer, forEachInSlices } from '../core/ground/async.ts'
 import type { SkillArchive } from '../core/content/archive.ts'
 import type { Inspected } from '../core/content/manifest.ts'
 import { SkillError, type SkillErrorCode } from '../core/ground/errors.ts'
@@ -225,6 +225,13 @@ export function isSingleFile ({ manifest }: Installable): boolean {
 
 export function hexOf (digest: string): string {
   return digest.slice(digest.indexOf(':') + 1)
+}
+
+/** An index as JSON. That of 10,000 skills takes 25 ms, so it is made in slices. */
+export async function indexText ({ skills, ...rest }: { readonly skills: readonly object[] }): Promise<string> {
+  const texts: string[] = []
+  await forEachInSlices(skills, (skill) => { texts.push(JSON.stringify(skill)) })
+  return `${JSON.stringify({ ...rest, skills: [] }).slice(0, -2)}${texts.join(',')}]}`
 }
 
 function renderIndexes (entries: ReadonlyArray<Omit<Entries, 'state'>>): DiscoveryIndexes {

@@ -8,12 +8,12 @@ import { noteRevision } from '../http/revision.ts'
 import { ZIP_MEDIA_TYPE } from '../core/content/zip.ts'
 import { answerArchive } from '../http/send/archive.ts'
 import { answerContent, answerFile } from '../http/send/file.ts'
-import { answerRendered } from '../http/send/json.ts'
+import { answerLong } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
 import { ARTIFACT_PROBLEMS, FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers, withCatalogRevision } from '../openapi/responses.ts'
 import { ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema } from '../schemas/well-known.ts'
-import { Discovery, hexOf, IMMUTABLE, isSingleFile } from './discovery.ts'
+import { Discovery, hexOf, IMMUTABLE, indexText, isSingleFile } from './discovery.ts'
 import { oneSkill } from './one-skill.ts'
 
 export interface WellKnownOptions {
@@ -55,7 +55,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   }, async (request, reply) => {
     const index = (await discoveries.of(skillsOf(request)).indexes())['0.2.0']
     setCatalogRevision(reply, revisionOf(request))
-    return answerRendered(reply, index, () => JSON.stringify(index))
+    return await answerLong(reply, index, () => indexText(index))
   })
 
   app.get('/.well-known/agent-skills/:name/:digest/SKILL.md', {
@@ -109,7 +109,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   }, async (request, reply) => {
     const index = (await discoveries.of(skillsOf(request)).indexes())['0.1.0']
     setCatalogRevision(reply, revisionOf(request))
-    return answerRendered(reply, index, () => JSON.stringify(index))
+    return await answerLong(reply, index, () => indexText(index))
   })
 
   app.get('/.well-known/skills/:name/*', {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { sha256 } from '../../src/core/ground/digest.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
-import { Discovery } from '../../src/well-known/discovery.ts'
+import { Discovery, indexText } from '../../src/well-known/discovery.ts'
 import { type Installable, readInstallable } from '../../src/well-known/installable.ts'
 import { createFaultyDisk, failing, passTick, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
 
@@ -46,6 +46,18 @@ t.test('one SKILL.md is listed as that, more files as an archive, both with the 
       { name: 'two', description: 'What two is for', version: await revisionOf('two'), files: ['SKILL.md', 'a.md'] }
     ]
   })
+})
+
+t.test('a long index is made into text in slices, and is the text of the whole', async (t) => {
+  const index = { $schema: 'x', skills: Array.from({ length: 50_000 }, (_, index) => ({ name: `skill-${index}`, description: 'What a skill is for. '.repeat(10) })) }
+  let turns = 0
+  const count = (): void => { turns++; counting = setImmediate(count) }
+  let counting = setImmediate(count)
+  const text = await indexText(index)
+  clearImmediate(counting)
+  t.ok(turns > 1, `${turns} turns`)
+  t.ok(text === JSON.stringify(index))
+  t.equal(await indexText({ skills: [] }), '{"skills":[]}')
 })
 
 t.test('a comparison of unchanged skills opens nothing, and the indexes stay the same objects', async (t) => {

@@ -14,6 +14,9 @@ interface Rendered {
 
 const rendered = new WeakMap<object, Rendered>()
 
+/** Texts that are being made in slices. */
+const beingMade = new WeakMap<object, Promise<string>>()
+
 /** The body for a tool's own result object as JSON: the same object as through a tool call. Sets the headers, as all of these do. */
 export function answerOutcome (reply: FastifyReply, outcome: ToolOutcome, condition: RevisionCondition): Buffer {
   return answerJson(reply, outcome, () => outcome.json, condition)
@@ -29,6 +32,17 @@ export function answerJson (reply: FastifyReply, value: object, render: () => st
 /** The body is the text, of JSON unless `type` says otherwise, that `render` makes of a value that never changes. */
 export function answerRendered (reply: FastifyReply, value: object, render: () => string, type = JSON_MEDIA_TYPE): Buffer {
   return answerBody(reply, renderOnce(value, render), type)
+}
+
+/** The same for a long text, which `render` makes in slices. Those who ask meanwhile wait for the same text. */
+export async function answerLong (reply: FastifyReply, value: object, render: () => Promise<string>): Promise<Buffer> {
+  let text = ''
+  if (!rendered.has(value)) {
+    const making = beingMade.get(value) ?? render().finally(() => { beingMade.delete(value) })
+    beingMade.set(value, making)
+    text = await making
+  }
+  return answerRendered(reply, value, () => text)
 }
 
 function answerBody (reply: FastifyReply, { body, etag }: Rendered, type: string): Buffer {
