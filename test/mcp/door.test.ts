@@ -198,7 +198,7 @@ t.test('a service that never met MCP closes', async (t) => {
 })
 
 t.test('pages survive changes between them', async (t) => {
-  const names = Array.from({ length: 450 }, (_, i) => `skill-${String(i).padStart(3, '0')}`)
+  const names = Array.from({ length: 250 }, (_, i) => `skill-${String(i).padStart(3, '0')}`)
   const service = await buildService(t, { files: Object.fromEntries(names.map((name) => [name, { 'SKILL.md': document(name) }])) })
   const client = await connectClient(t, service.url, 'auto')
   const pages = { resources: 'resources/list', prompts: 'prompts/list' } as const

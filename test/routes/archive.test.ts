@@ -8,6 +8,7 @@ import { createFaultyDisk, osError } from '../helper/disk.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 import { until } from '../helper/skills.ts'
 import { ARCHIVE_CHUNK_BYTES } from '../../src/core/content/archive.ts'
+import { MAX_BUFFERED_FILE_BYTES } from '../../src/core/ground/limits.ts'
 
 const FILES: Files = {
   demo: { 'SKILL.md': '# Demo\n', docs: { 'é.md': 'é\n' }, 'logo.png': Buffer.from([0x89, 0x50, 0, 1]), '.env': 'x', '.git': { config: 'x' } },
@@ -201,7 +202,7 @@ t.test('no file stays open behind a 304, a HEAD, a 416, a part or a client that 
 })
 
 t.test('K45: a hundred at a time', async (t) => {
-  const service = await buildService(t, { files: { demo: { 'SKILL.md': 'x', big: Buffer.alloc(1_000_000, 'abc') } } })
+  const service = await buildService(t, { files: { demo: { 'SKILL.md': 'x', big: Buffer.alloc(MAX_BUFFERED_FILE_BYTES + 1, 'abc') } } })
   const digests = await Promise.all(Array.from({ length: 100 }, async () => sha256((await service.fetch(PATH)).bytes)))
   t.equal(new Set(digests).size, 1)
 })
