@@ -15,7 +15,7 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 
 t.test('K82: a command prints to stdout and ends with 0, a mistake prints to stderr and ends with 1', async (t) => {
   t.match(await runProcess(t, { args: ['version'] }), { code: 0, stdout: `${version}\n`, stderr: '' })
-  t.match(await runProcess(t, { args: ['help', 'serve'] }), { code: 0, stdout: /^Usage: skillserve serve \[DIR\.\.\.\]/, stderr: '' })
+  t.match(await runHere(['help', 'serve']), { code: 0, stdout: /^Usage: skillserve serve \[DIR\.\.\.\]/, stderr: '' })
   t.match(await runProcess(t, { args: ['verison'] }), { code: 1, stdout: '', stderr: /^skillserve: "verison" is no command, [^\n]+\n$/ })
 })
 
@@ -97,12 +97,11 @@ t.test('K50: the health check passes on a ready service, whatever hosts it allow
   t.match(service.log(), [{ level: 40, msg: /^everybody who can reach this address can read every skill/ }])
   t.notOk(service.log().some(({ msg }) => /no folder was named/.test(String(msg))), 'those of the package, named, are a folder like any other')
   const env = { HOST: '0.0.0.0', PORT: String(service.port), ALLOWED_HOSTS: 'skills.example.org' }
-  const check = { args: ['healthcheck'], env }
-  t.match(await runProcess(t, check), { code: 0, stdout: '', stderr: '' })
-  t.match(await runProcess(t, { ...check, args: ['healthcheck', '--host', '127.0.0.1'] }), { code: 0, stdout: '', stderr: '' })
-  t.match(await runProcess(t, { ...check, env: { ...env, ALLOWED_HOSTS: 'other.example.org' } }), { code: 1, stderr: /^skillserve: GET \/readyz answered 403: \S[^\n]+\n$/ }, 'with the detail of the problem')
+  t.match(await runProcess(t, { args: ['healthcheck'], env }), { code: 0, stdout: '', stderr: '' })
+  t.match(await runHere(['healthcheck', '--host', '127.0.0.1'], { env }), { code: 0, stdout: '', stderr: '' })
+  t.match(await runHere(['healthcheck'], { env: { ...env, ALLOWED_HOSTS: 'other.example.org' } }), { code: 1, stderr: /^skillserve: GET \/readyz answered 403: \S[^\n]+\n$/ }, 'with the detail of the problem')
   await service.stop()
-  t.match(await runProcess(t, check), { code: 1, stderr: /^skillserve: .*ECONNREFUSED/ })
+  t.match(await runProcess(t, { args: ['healthcheck'], env }), { code: 1, stderr: /^skillserve: .*ECONNREFUSED/ })
 })
 
 t.test('K50: the health check finds a service by the flags that it was started with', async (t) => {
@@ -116,9 +115,9 @@ t.test('K50: the health check finds a service by the flags that it was started w
   const service = await startProcess(t, { cwd, args: [EXAMPLES, '--port', String(port), '--base-path=/team', '--locked'] })
   await service.printed(INDEXED)
   const env = { PORT: '1' }
-  t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(service.pid)], env }), { code: 0, stderr: '' })
-  t.match(await runProcess(t, { args: ['healthcheck'], env }), { code: 1 })
-  t.match(await runProcess(t, { args: ['healthcheck', '--pid', String(process.pid), '--port', String(port), '--base-path', '/team'] }), { code: 0 }, 'a process that is no service has nothing to say')
+  t.match(await runHere(['healthcheck', '--pid', String(service.pid)], { env }), { code: 0, stderr: '' })
+  t.match(await runHere(['healthcheck'], { env }), { code: 1 })
+  t.match(await runHere(['healthcheck', '--pid', String(process.pid), '--port', String(port), '--base-path', '/team']), { code: 0 }, 'a process that is no service has nothing to say')
   for (const [pid, problem] of [['abc', '--pid must be the number of a process, not "abc"'], ['999999999', '--pid: there is no process 999999999']] as const) {
     t.match(await runHere(['healthcheck', '--pid', pid, '--port', String(port), '--base-path', '/team']), { code: 1, stderr: `skillserve: ${problem}\n` })
   }

@@ -47,7 +47,7 @@ function stateOf (folder: string): Record<string, string> {
 
 t.test('K93: an export behind a plain static server installs every example skill with the real client', async (t) => {
   const out = join(t.testdir(), 'out')
-  const { code, stdout, stderr } = await runProcess(t, { args: ['export', out, EXAMPLES] })
+  const { code, stdout, stderr } = await runHere(['export', out, EXAMPLES])
   t.match({ code, stderr }, { code: 0, stderr: '' })
   t.match(stdout, /^6 skills in \d+ files: \d+ changed, 0 removed\n$/)
   const server = await serveFolder(out)

@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { runHere } from '../helper/command-line.ts'
 import { newSecret } from '../helper/guarded.ts'
-import { runProcess, startProcess } from '../helper/process.ts'
+import { startProcess } from '../helper/process.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 import { saveAtomically, until } from '../helper/skills.ts'
 
@@ -83,7 +84,8 @@ t.test('K73: a disk that hangs delays no request and no end', async (t) => {
   const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: fifo } })
   const connection = await openRaw(service.url)
   t.teardown(() => { connection.destroy() })
-  for (let i = 0; i < 400; i++) t.equal((await connection.send(request('GET', '/skills/demo')).response()).status, 200)
+  // A pipe has room for 64 KiB, and a line of a read has more than 400 bytes.
+  for (let i = 0; i < 200; i++) t.equal((await connection.send(request('GET', '/skills/demo')).response()).status, 200)
   const { code, signal } = await service.stop()
   t.ok(code === 0 || signal === 'SIGKILL')
 })
@@ -119,14 +121,14 @@ t.test('K73: a pipe that nobody reads is refused, and the start does not wait fo
   const folder = t.testdir({ skills: FILES })
   const fifo = join(folder, 'audit.fifo')
   t.equal(spawnSync('mkfifo', [fifo]).status, 0)
-  t.match(await runProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: fifo } }), {
+  t.match(await runHere([join(folder, 'skills')], { env: { PORT: '0', AUDIT_LOG: fifo } }), {
     code: 1, stderr: /^skillserve: AUDIT_LOG must be a file that can be written, and \S+ cannot be opened \(ENXIO\)\n$/
   })
 })
 
 t.test('K73: a file among the skills stops the start, also through a link, since it would be served', async (t) => {
   const folder = t.testdir({ skills: FILES, link: t.fixture('symlink', 'skills/demo') })
-  t.match(await runProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: join(folder, 'link/audit.log') } }), {
+  t.match(await runHere([join(folder, 'skills')], { env: { PORT: '0', AUDIT_LOG: join(folder, 'link/audit.log') } }), {
     code: 1, stderr: /^skillserve: AUDIT_LOG: "\S+audit\.log" is inside "\S+skills" of DIR or SKILLS_DIR, .+\n$/
   })
   t.notOk(existsSync(join(folder, 'skills/demo/audit.log')))

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { tarGzOf } from '../helper/archives.ts'
+import { runHere } from '../helper/command-line.ts'
 import { createRepository, serveGit, skillFiles } from '../helper/git.ts'
 import { runProcess } from '../helper/process.ts'
 import { skillText } from '../helper/skills.ts'
@@ -40,7 +41,7 @@ t.test('K83: a private authority of NODE_EXTRA_CA_CERTS counts for archives, git
   const { port } = server.address() as AddressInfo
   const addresses = [`https://localhost:${port}/a.tar.gz`, `git+https://localhost:${port}/team.git`, ...OWN === undefined ? [] : [`oci://${OWN}:${port}/team/skills:1`]]
   const args = ['sync', '--state-dir', join(folder, 'state'), ...addresses]
-  const without = await runProcess(t, { args })
+  const without = await runHere(args, { env: { PATH: process.env['PATH'] ?? '' } })
   t.equal(without.code, 1)
   t.equal(without.stdout.match(/: tls: /g)?.length, addresses.length, without.stdout)
   const { code, stdout } = await runProcess(t, { args, env: { NODE_EXTRA_CA_CERTS: join(folder, 'ca.pem') } })
