@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, type X509Certificate } from 'node:crypto'
 import { rename, rm, writeFile } from 'node:fs/promises'
+import { whyUnwritable } from '../operator/regular-file.ts'
 import { formatBundle, SIGNATURE_FILE, signedBytes } from './bundle.ts'
 import { certificatesIn, hashOf, hintOf } from './signers.ts'
 import { createStatement, isNeverSigned } from './statement.ts'
@@ -45,7 +46,7 @@ function parse<T> (part: KeyError['part'], message: string, read: () => T): T {
 /**
  * Signs all skills of a folder, or the one that the folder is: writes SIGNATURE_FILE into each.
  * @returns the names of the skills
- * @throws SigningError before anything is written, FolderError, the system's error for a file that cannot be written
+ * @throws SigningError for a skill before anything is written, or for a signature that cannot be; FolderError
  */
 export async function signFolder (path: string, key: SigningKey, list: Omit<ListOptions, 'linkTargets'> = {}): Promise<readonly string[]> {
   const skills = await readSkills(path, list)
@@ -57,7 +58,7 @@ export async function signFolder (path: string, key: SigningKey, list: Omit<List
       await rename(temporary, `${folder}/${SIGNATURE_FILE}`)
     } catch (error) {
       await rm(temporary, { force: true }).catch(() => {})
-      throw error
+      throw new SigningError(`${folder}/${SIGNATURE_FILE} cannot be written (${whyUnwritable(error)})`, { cause: error })
     }
   }
   return skills.map(({ manifest }) => manifest.skill_name)

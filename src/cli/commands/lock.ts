@@ -65,6 +65,8 @@ async function write (out: string, text: string): Promise<void> {
   }
 }
 
+const UNREAD = { waiting: 'it has not been fetched yet', missing: 'it is missing, or no folder', unreadable: 'this user may not read it', failed: 'it cannot be listed' } as const
+
 /** Each folder by itself: of two with a skill of one name, some callers see the later one alone. */
 async function readLock (roots: readonly RootOptions[], options: ReadOptions): Promise<Lock> {
   const lock = new Map<string, Set<string>>()
@@ -79,7 +81,7 @@ async function readRevisions (root: RootOptions, options: ReadOptions): Promise<
   const { readRoot } = await import('../../trust/verify-folder.ts')
   return await readRoot(root, options, async (skills) => {
     const { roots: [report] } = await skills.freshStatus()
-    if (report?.state !== 'ok') throw new CommandError(`${root.path} cannot be read as a folder of skills`)
+    if (report?.state !== 'ok') throw new CommandError(`${root.path} cannot be read as a folder of skills: ${UNREAD[report?.state ?? 'missing']}`)
     const revisions = new Map<string, string>()
     const names = await skills.list()
     for (const name of names) {

@@ -36,7 +36,6 @@ line that says why otherwise.
     } catch (error) {
       if (error instanceof KeyError) throw new CommandError(`--${error.part} ${error.part === 'key' ? keyFile : chainFile} ${error.message}`)
       if (error instanceof SigningError || error instanceof FolderError) throw new CommandError(error.message)
-      if (error instanceof Error && 'syscall' in error) throw new CommandError(`cannot write the signature: ${error.message}`)
       throw error
     }
   }
