@@ -6,7 +6,7 @@ import { LEGACY_METHODS, MCP_METHODS } from './questions.ts'
 import { compareServices, RICH_WORLD, world } from './same-service.ts'
 
 /** Worlds; the first is rich. `VIEW_RUNS=200` makes others each time. */
-const RUNS = Number(process.env['VIEW_RUNS'] ?? 3)
+const RUNS = Number(process.env['VIEW_RUNS'] ?? 2)
 
 /** Routes without a question. Streams have tests of their own, and a webhook has no caller. */
 const NOT_ASKED = ['GET /events', 'GET /livez', 'HEAD /events', 'HEAD /livez', 'POST /hooks/git']
