@@ -1,5 +1,4 @@
 import { archiveError, mainFileError, fileError, folderError, overloadError, RevisionChangedError, skillError, type SkillErrorCode } from '../../src/core/ground/errors.ts'
-import { MAX_TEXT_FILE_BYTES } from '../../src/core/ground/limits.ts'
 import { httpProblems, type Problem, type ProblemCode, skillProblems } from '../../src/schemas/problem.ts'
 
 const FILE = 'assets/logo.png'
@@ -21,7 +20,7 @@ const sentences = {
   file_is_directory: fileError.isDirectory('assets').message,
   file_not_regular: fileError.notRegular(FILE).message,
   file_not_text: fileError.notText(FILE).message,
-  file_too_large: fileError.tooLarge(FILE, 20_000_000, MAX_TEXT_FILE_BYTES).message,
+  file_too_large: fileError.tooLarge(FILE, 20_000_000).message,
   file_io_error: fileError.ioError(FILE).message,
   archive_too_large: archiveError.tooLarge('calculator').message,
   skill_too_large: skillError.tooLarge('calculator', 'too_many_files').message,

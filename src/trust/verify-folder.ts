@@ -58,7 +58,7 @@ export interface ReadSkill {
 }
 
 /** Reads the skills of a folder, or the one that the folder is. */
-export async function readSkills (path: string, list: ListOptions = {}): Promise<readonly ReadSkill[]> {
+export async function readSkills (path: string, list: ListOptions): Promise<readonly ReadSkill[]> {
   return await withSkills(path, list, async (skills, names, parent) => {
     const all: ReadSkill[] = []
     for (const name of names) {

@@ -1,5 +1,4 @@
 import { mainFileError, fileError, skillError } from '../ground/errors.ts'
-import { MAX_TEXT_FILE_BYTES } from '../ground/limits.ts'
 import { mainFileRefusal, RefusedError } from '../disk/refused.ts'
 
 /** `get_skill`'s sentence for why a main file was not read; any other error as it is. */
@@ -27,7 +26,7 @@ export function fileSentence (error: unknown, name: string, file: string): unkno
     case 'outside': return fileError.traversal()
     case 'is_directory': return fileError.isDirectory(file)
     case 'not_regular': return fileError.notRegular(file)
-    case 'too_large': return fileError.tooLarge(file, error.size, MAX_TEXT_FILE_BYTES)
+    case 'too_large': return fileError.tooLarge(file, error.size)
     case 'permission_denied': return fileError.permissionDenied(file, error.cause)
     case 'changed': return fileError.changing(file)
     case 'too_many_files':

@@ -1,4 +1,4 @@
-import { MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from './limits.ts'
+import { MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES, MAX_TEXT_FILE_BYTES } from './limits.ts'
 
 /** What kind of error a code is: each door has one table from kinds to its own statuses, codes or types. */
 export type SkillErrorKind = 'invalid' | 'forbidden' | 'missing' | 'outdated' | 'too_large' | 'unprocessable' | 'broken' | 'unavailable'
@@ -89,8 +89,8 @@ export const fileError = {
   isDirectory: (file: string) => cannotRead('file_is_directory', file, 'is a directory'),
   notRegular: (file: string) => cannotRead('file_not_regular', file, 'not a regular file'),
   notText: (file: string) => cannotRead('file_not_text', file, 'not a text file'),
-  tooLarge: (file: string, bytes: number | bigint, limit: number) =>
-    cannotRead('file_too_large', file, `file too large (${bytes} bytes, limit ${limit})`),
+  tooLarge: (file: string, bytes: number | bigint) =>
+    cannotRead('file_too_large', file, `file too large (${bytes} bytes, limit ${MAX_TEXT_FILE_BYTES})`),
   ioError: (file: string, cause?: unknown) => cannotRead('file_io_error', file, 'I/O error', cause),
   /** As `mainFileError.changing`. */
   changing: (file: string) => cannotRead('skill_changing', file, 'I/O error')

@@ -21,7 +21,7 @@ export class InsideWatch {
   /** Paths at which the watched folder may have been replaced. */
   readonly #stale = new Set<string>()
 
-  constructor ({ onChange, ...events }: InsideWatchEvents, watchFolder?: WatchFolder) {
+  constructor ({ onChange, ...events }: InsideWatchEvents, watchFolder: WatchFolder) {
     this.#watcher = new FolderWatcher({
       ...events,
       onChange: (folder, entry) => {

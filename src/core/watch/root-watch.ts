@@ -58,7 +58,7 @@ export class RootWatch {
   #isRelocated = false
   #closed = false
 
-  constructor (root: string, events: RootWatchEvents, options: RootWatchOptions = {}) {
+  constructor (root: string, events: RootWatchEvents, options: RootWatchOptions) {
     this.#root = root
     this.#events = events
     this.#options = options

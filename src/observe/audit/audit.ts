@@ -114,7 +114,7 @@ export class Audit {
     this.#lines.closeNow()
   }
 
-  #append (event: AuditEvent, outcome: Outcome, target: object = {}, fields: object = {}): void {
+  #append (event: AuditEvent, outcome: Outcome, target: object, fields: object = {}): void {
     this.#journal.append(Date.now(), { event, outcome, ...fields, target })
   }
 }

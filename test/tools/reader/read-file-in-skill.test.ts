@@ -17,7 +17,7 @@ const SKILLS: Readonly<Record<string, FakeSkill>> = {
       'utf16.txt': Buffer.from('\ufeffhi', 'utf16le'),
       'data.bin': Buffer.from([1, 0, 2]),
       'large.txt': 'x'.repeat(2_000_000),
-      'huge.txt': fileError.tooLarge('huge.txt', 10_485_761, 10_485_760),
+      'huge.txt': fileError.tooLarge('huge.txt', 10_485_761),
       'secret.txt': fileError.permissionDenied('secret.txt'),
       fifo: fileError.notRegular('fifo'),
       'bad.txt': fileError.ioError('bad.txt')

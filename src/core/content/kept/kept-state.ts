@@ -63,7 +63,7 @@ export class KeptState implements SkillState {
 
   async file (filePath: string): Promise<FileContent> {
     const content = this.#fileAt(filePath)
-    if (content.bytes.length > MAX_TEXT_FILE_BYTES) throw fileError.tooLarge(filePath, content.bytes.length, MAX_TEXT_FILE_BYTES)
+    if (content.bytes.length > MAX_TEXT_FILE_BYTES) throw fileError.tooLarge(filePath, content.bytes.length)
     return content
   }
 

@@ -58,7 +58,7 @@ export function followPath (path: string, isRemote: (path: string) => boolean, {
  * that they are in are real paths.
  * @param isRemote paths that must not be touched: the trace ends there
  */
-export function tracePath (path: string, isRemote: (path: string) => boolean, follow = followPath): Set<string> {
+export function tracePath (path: string, isRemote: (path: string) => boolean, follow: typeof followPath): Set<string> {
   const decisive = new Set<string>()
   return decisive.add(follow(path, isRemote, { onLink: (link) => { decisive.add(link) } }).entry)
 }
