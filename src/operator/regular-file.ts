@@ -33,6 +33,15 @@ export function readRegularFileSync (path: string): Buffer {
   }
 }
 
+/**
+ * A text for a file that is read here later.
+ * @throws {Error} for one that the reader would refuse
+ */
+export function textForFile (text: string): string {
+  if (Buffer.byteLength(text) > MAX_FILE_BYTES) throw new Error(`it would be larger than the ${MAX_FILE_BYTES} bytes that are read of it`)
+  return text
+}
+
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
   ENOTDIR: 'a part of the path is no folder',

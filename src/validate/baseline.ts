@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { dirname, relative, resolve, sep } from 'node:path'
 import { isJsonObject } from '../core/ground/json.ts'
 import { compareCodePoints } from '../core/ground/text.ts'
-import { readRegularFileSync, whyUnreadable, whyUnwritable } from '../operator/regular-file.ts'
+import { readRegularFileSync, textForFile, whyUnreadable, whyUnwritable } from '../operator/regular-file.ts'
 import { PathError } from './skills.ts'
 
 /** Findings that a repository has accepted: codes by the path of the skill. */
@@ -43,7 +43,7 @@ export function readBaseline (file: string, keyOf: BaselineKey): Baseline {
 export function writeBaseline (file: string, found: ReadonlyMap<string, ReadonlySet<string>>, keyOf: BaselineKey): void {
   const entries = [...found].map(([path, codes]) => [keyOf(path), [...codes].sort(compareCodePoints)] as const).sort(([a], [b]) => compareCodePoints(a, b))
   try {
-    writeFileSync(file, `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`)
+    writeFileSync(file, textForFile(`${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`))
   } catch (error) {
     throw new PathError(`the baseline ${JSON.stringify(file)} cannot be written (${whyUnwritable(error)})`)
   }

@@ -2,7 +2,7 @@ import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { counted } from '../../core/ground/text.ts'
 import { realPathOf } from '../../operator/real-path.ts'
-import { whyUnwritable } from '../../operator/regular-file.ts'
+import { textForFile, whyUnwritable } from '../../operator/regular-file.ts'
 import type { RootOptions } from '../../core/roots/root.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import type { Lock } from '../../trust/lock-file.ts'
@@ -57,7 +57,7 @@ async function write (out: string, text: string): Promise<void> {
   const target = await realPathOf(out)
   const temporary = `${target}.${process.pid}.tmp`
   try {
-    await writeFile(temporary, text)
+    await writeFile(temporary, textForFile(text))
     await rename(temporary, target)
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {})
