@@ -22,6 +22,13 @@ function brokenFolder (t: Test): string {
   return t.testdir({ skills: { good: skill('good'), bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' } } })
 }
 
+t.test('K79: a report has colors on a terminal that shows them', async (t) => {
+  for (const [env, isColored] of [[{}, true], [{ TERM: 'xterm' }, true], [{ TERM: 'dumb' }, false], [{ NO_COLOR: '1' }, false]] as const) {
+    const { stdout } = await runHere(['validate', 'skills'], { cwd: brokenFolder(t), env, isTerminal: true })
+    t.equal(stdout.includes('\u001b['), isColored, JSON.stringify(env))
+  }
+})
+
 t.test('K79: a set without findings is one line; with a broken skill there are file, line, rule and remedy', async (t) => {
   t.strictSame(await run(t.testdir({ skills: { good: skill('good') } }), 'skills'), { code: 0, out: '1 skill: no findings; about 5 tokens in each turn, 5 in use, 21 with all files\n', errors: '' })
   const { code, out } = await run(brokenFolder(t))

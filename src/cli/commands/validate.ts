@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { ConfigError, quote } from '../../operator/setting.ts'
+import { hasColor } from '../../log-format.ts'
 import type { RootOptions } from '../../core/roots/root.ts'
 import type { FindingSeverity } from '../../core/ground/skill.ts'
 import { isAddress } from '../../sources/address/address.ts'
@@ -190,7 +191,7 @@ async function judge (paths: readonly string[], options: Options, { cwd, env, pr
       return diffs.length > 0 ? FOUND : 0
     }
   }
-  const reporter = createReporter(format, { print, targets, hasColor: isTerminal && (env['NO_COLOR'] ?? '') === '', version: readPackageVersion() })
+  const reporter = createReporter(format, { print, targets, hasColor: isTerminal && hasColor(env), version: readPackageVersion() })
   const found = new Map<string, Set<string>>()
   const file = baseline === undefined ? undefined : resolve(cwd, baseline)
   const keyOf = baselineKeys(file ?? cwd, cwd, folders.map(([path]) => path))
