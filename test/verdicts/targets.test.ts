@@ -173,6 +173,11 @@ t.test('K79: each finding about the main file says where', async (t) => {
   }
 })
 
+t.test('K79: what is too large for uploads is said with its files and bytes', async (t) => {
+  const { findings } = await verdictsFor({ ...GOOD, files: { 'large.bin': 40_000_000 } })
+  t.match(findings.find(({ code }) => code === 'upload_too_large'), { message: /^the skill has 2 files and 40,000,\d{3} bytes, more than uploads take$/ })
+})
+
 t.test('K86: a folder of skills among skills says so', async (t) => {
   const { findings } = await verdictsFor({ folder: 'group', files: { 'one/SKILL.md': 1, 'one/a.md': 1, 'two/SKILL.md': 1 } })
   t.match(findings, [{ code: 'main_file_missing', severity: 'error', message: "SKILL.md is missing, but there are skills below: 'one', 'two'", file: 'SKILL.md' }])

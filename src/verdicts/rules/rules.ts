@@ -5,6 +5,7 @@ import { fieldPositions } from '../../core/format/positions.ts'
 import { isJsonObject, own, ownText } from '../../core/ground/json.ts'
 import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_FRONTMATTER_BYTES } from '../../core/ground/limits.ts'
 import type { Finding, Frontmatter, ListedFile } from '../../core/ground/skill.ts'
+import { counted } from '../../core/ground/text.ts'
 import { isListingTooLong, isTooLargeForOpenai, CONDITIONS } from '../conditions.ts'
 import { bytesOf, type Subject } from '../subject.ts'
 import { bodyFindings } from './body.ts'
@@ -117,6 +118,6 @@ function checkNested (files: readonly ListedFile[]): Finding[] {
 function checkSize (subject: Subject): Finding[] {
   if (!CONDITIONS.too_large_for_anthropic(subject) && !isTooLargeForOpenai(subject)) return []
   const { files = [] } = subject
-  return [finding('upload_too_large', `the skill has ${files.length} files and ${bytesOf(subject)} bytes, more than uploads take`,
+  return [finding('upload_too_large', `the skill has ${counted(files.length, 'file')} and ${counted(bytesOf(subject), 'byte')}, more than uploads take`,
     'Split the skill, or move large files out of it')]
 }
