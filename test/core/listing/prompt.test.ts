@@ -125,8 +125,8 @@ t.test('K41: with a budget nothing exceeds it, the counts add up, and the rest i
   }), { numRuns: 1_000 })
 })
 
-t.test('10,000 skills are worked on in slices', async (t) => {
-  const many = Array.from({ length: 10_000 }, (_, index) => ({ ...PDF, name: `skill-${index}`, description: '&'.repeat(1_024) }))
+t.test('2,000 skills are worked on in slices', async (t) => {
+  const many = Array.from({ length: 2_000 }, (_, index) => ({ ...PDF, name: `skill-${index}`, description: '&'.repeat(1_024) }))
   let turns = 0
   let done = false
   const count = () => {
@@ -136,7 +136,7 @@ t.test('10,000 skills are worked on in slices', async (t) => {
   setImmediate(count)
   const text = await render(many, 'xml')
   done = true
-  t.ok(text.includes('skill-9999'))
+  t.ok(text.includes('skill-1999'))
   t.ok(turns > 3, `${turns} turns of the event loop`)
 })
 
