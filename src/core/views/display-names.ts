@@ -13,20 +13,21 @@ export interface NamedSkills {
 }
 
 /**
- * The folder name of the skill with this frontmatter name, else of this folder name. "Not found" needs a comparison of all skills, since
+ * The skill with this frontmatter name, else of this folder name. "Not found" needs a comparison of all skills, since
  * any of them may have taken the name a moment ago. If one changed meanwhile, all are compared again.
  */
-export async function folderOfDisplayName (skills: NamedSkills, displayName: string): Promise<string | undefined> {
+export async function findByDisplayName (skills: NamedSkills, displayName: string): Promise<CatalogSkill | undefined> {
   let folder = await skills.find(displayName)
   for (let attempt = 0, changeCount = -1; attempt <= MAX_ATTEMPTS; attempt++) {
-    if (folder?.metadata.name === displayName) return displayName
+    if (folder?.metadata.name === displayName) return folder
     for (const name of skills.namedOtherwise(displayName)) {
-      if ((await skills.find(name))?.metadata.name === displayName) return name
+      const found = await skills.find(name)
+      if (found?.metadata.name === displayName) return found
     }
     if (changeCount === skills.changeCount) break
     changeCount = skills.changeCount
     await skills.verifyDisplayNames()
     folder = await skills.find(displayName)
   }
-  return folder?.name
+  return folder
 }

@@ -15,7 +15,7 @@ import { compareCodePoints } from '../ground/text.ts'
 import { type RevisionReader, SkillsAtRevision } from '../skills-at-revision.ts'
 import type { SearchAnswer } from '../search/search.ts'
 import type { SourceAtRevision, SkillService, SkillStatus } from '../skill-source.ts'
-import { folderOfDisplayName, type NamedSkills } from './display-names.ts'
+import { findByDisplayName, type NamedSkills } from './display-names.ts'
 import { keepersOf, keptBy, keptRevisionsOf } from './kept-by-members.ts'
 import type { MemberLists } from './member-lists.ts'
 import { MemberOrder, NOBODY } from './member-order.ts'
@@ -188,12 +188,13 @@ export class View implements SkillService, NamedSkills {
     // Of several skills with one name the first in order counts: all must have been read.
     await this.#indexed()
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-      const name = await folderOfDisplayName(this, displayName)
-      if (name === undefined) break
+      const meant = await findByDisplayName(this, displayName)
+      if (meant === undefined) break
+      const { name, metadata } = meant
       try {
         const found = await this.#first(name, ({ skills }) => skills.read(name, async (state) => {
-          // The skill may have got another name since.
-          const isMeant = name === displayName || state.skill.metadata.name === displayName
+          // Since then the skill may have got another name, or a root before its own another skill of this folder name.
+          const isMeant = metadata.name !== displayName || state.skill.metadata.name === displayName
           return isMeant ? { value: await this.#shown(name, answer)(state) } : undefined
         }))
         if (found !== undefined) return found.value

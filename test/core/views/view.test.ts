@@ -1,4 +1,4 @@
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { RootSkills } from '../../../src/core/root-skills.ts'
@@ -7,7 +7,7 @@ import { MemberLists } from '../../../src/core/views/member-lists.ts'
 import { RootsSearch } from '../../../src/core/views/roots-search.ts'
 import { SharedInspections } from '../../../src/core/views/shared-inspections.ts'
 import { View } from '../../../src/core/views/view.ts'
-import { skill, textOf } from '../../helper/skills.ts'
+import { skill, skillText, textOf } from '../../helper/skills.ts'
 
 t.test('K51: an unknown name of a skill costs one comparison of all skills, and one more for each change meanwhile', async (t) => {
   const root = t.testdir({ alpha: skill('alpha'), beta: skill('beta') })
@@ -59,4 +59,25 @@ t.test('K52: a view that becomes another one goes on watching inside of the skil
   t.ok(Math.min(...counts) > 0, 'the last follower would end it for all skills')
   stop()
   t.equal(followers, 0)
+})
+
+t.test('K29, K51: the skill that was found by its frontmatter gives way to no other skill of the same folder name', async (t) => {
+  const folder = t.testdir({ first: { alpha: { 'SKILL.md': skillText('gamma', 'in the first') } }, second: {}, third: { gamma: skill('gamma') } })
+  const shared = createSharedParts({})
+  const all = ['first', 'second', 'third'].map((name) => new RootSkills({ root: join(folder, name), type: 'project', watcher: false, shared }))
+  t.teardown(async () => { for (const skills of all) await skills.close() })
+  for (const skills of all) await skills.start()
+  const members = all.map((skills) => ({ skills, inspections: new SharedInspections(skills), allows: () => true, isWhole: true }))
+  const view = new View('all', new MemberLists(members), { phase: shared.phase, search: new RootsSearch(all) })
+  const read = () => textOf(() => view.readByDisplayName('gamma', (state) => state.mainFile()))
+  t.equal(await read(), skillText('gamma'), 'its folder has the name too')
+  const find = view.find.bind(view)
+  view.find = async (name) => {
+    const found = await find(name)
+    view.find = find
+    mkdirSync(join(folder, 'second/gamma'))
+    writeFileSync(join(folder, 'second/gamma/SKILL.md'), skillText('other'))
+    return found
+  }
+  t.equal(await read(), skillText('gamma', 'in the first'))
 })
