@@ -3,6 +3,7 @@ import { nearest } from '../core/ground/nearest.ts'
 import type { SkillSource, SkillService } from '../core/skill-source.ts'
 import type { Addresses } from './addresses.ts'
 import type { Missing } from './pages/problem.ts'
+import { baseName } from '../core/disk/paths.ts'
 
 const MAX_COMPARED_CHARACTERS = 128
 
@@ -17,8 +18,8 @@ export function missingSkill (error: unknown, skills: Pick<SkillService, 'namesN
 export async function missingFile (error: unknown, skills: Pick<SkillSource, 'manifest'>, name: string, path: string, addresses: Addresses): Promise<Missing | undefined> {
   if (!(error instanceof SkillError) || error.code !== 'file_not_found') return undefined
   const paths = await skills.manifest(name).then(({ files }) => files.map((file) => file.path), () => [])
-  const base = path.slice(path.lastIndexOf('/') + 1)
-  const near = paths.find((each) => each.slice(each.lastIndexOf('/') + 1) === base) ?? nearestOf(path, paths)
+  const base = baseName(path)
+  const near = paths.find((each) => baseName(each) === base) ?? nearestOf(path, paths)
   return near === undefined ? { near: { label: 'all files of the skill', address: addresses.file(name, '') } } : { near: { label: near, address: addresses.file(name, near) } }
 }
 

@@ -10,3 +10,20 @@ export function pathFrom (folder: string, path: string): string | undefined {
   const prefix = folder === '/' ? folder : `${folder}/`
   return path.startsWith(prefix) ? path.slice(prefix.length) : undefined
 }
+
+/** The last name of a path. */
+export function baseName (path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}
+
+/** The folder that a relative path lies in; empty for one at the top. */
+export function folderOf (path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf('/')))
+}
+
+/** All folders that a path lies in, the outermost first. */
+export function foldersAbove (path: string): string[] {
+  const folders: string[] = []
+  for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) folders.push(path.slice(0, end))
+  return folders
+}

@@ -7,7 +7,8 @@ import { orderMainFiles } from '../format/main-files.ts'
 import { MAX_MAIN_FILE_BYTES } from '../ground/limits.ts'
 import type { FoundSkill, FoundSkills, Layout, LayoutOptions, LayoutTree, LeftOut } from './layout.ts'
 import { pluginSkills } from './marketplace.ts'
-import { baseName, hasMainFile, mainFilesIn, type TreeSearch, walkTree } from './walk-tree.ts'
+import { hasMainFile, mainFilesIn, type TreeSearch, walkTree } from './walk-tree.ts'
+import { baseName } from '../disk/paths.ts'
 
 /** Where agents keep the skills of a project. */
 const AGENT_FOLDERS = ['.agents', '.claude', '.github', '.codex', '.gemini', '.cursor', '.opencode'].map((folder) => `${folder}/skills`)

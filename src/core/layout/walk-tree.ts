@@ -1,6 +1,7 @@
 import { isMainFile } from '../format/main-files.ts'
 import { createSlicer } from '../ground/async.ts'
 import type { LayoutTree, LeftOut } from './layout.ts'
+import { baseName } from '../disk/paths.ts'
 
 /** Folders below the place where a search begins. */
 const MAX_DEPTH = 8
@@ -105,15 +106,4 @@ function isLeftOut ({ isExcluded }: TreeSearch, folder: string, name: string, pa
 
 export function join (folder: string, name: string): string {
   return folder === '' ? name : `${folder}/${name}`
-}
-
-export function baseName (path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1)
-}
-
-/** All folders that a path lies in, the outermost first. */
-export function foldersAbove (path: string): string[] {
-  const folders: string[] = []
-  for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) folders.push(path.slice(0, end))
-  return folders
 }

@@ -4,12 +4,12 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { baseName, foldersAbove } from '../../core/layout/walk-tree.ts'
 import { MAX_UNPACKED_RATIO, UNPACKED_RATIO_FROM_BYTES } from '../../core/ground/limits.ts'
 import { withoutEndSlashes } from '../../core/ground/text.ts'
 import { MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_PATH_BYTES, MAX_PUBLISHED_BYTES } from '../publish/limits.ts'
 import { SourceError } from '../source-error.ts'
 import { quotePath, type SourceEntry, type SourceFiles } from '../publish/source-tree.ts'
+import { baseName, foldersAbove } from '../../core/disk/paths.ts'
 
 const MAX_ENTRIES = 50_000
 

@@ -6,11 +6,12 @@ import { unpackArchive } from '../archive/unpack.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import type { LeftOut } from '../../core/layout/layout.ts'
 import { RefusedError } from '../../core/disk/refused.ts'
-import { baseName, foldersAbove, PACKAGE } from '../../core/layout/walk-tree.ts'
+import { PACKAGE } from '../../core/layout/walk-tree.ts'
 import { SourceError } from '../source-error.ts'
 import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from './limits.ts'
 import { isUnwritable } from './plan.ts'
 import { checkEntries, MAX_ENTRIES, type SourceEntry, type SourceFiles } from './source-tree.ts'
+import { baseName, foldersAbove, folderOf } from '../../core/disk/paths.ts'
 
 const MAX_PACKAGES = 1_000
 
@@ -156,11 +157,6 @@ async function unpack (bytes: Buffer, folder: string, signal: AbortSignal): Prom
 /** What is not published takes no room: of a thousand packages, each may unpack to a gigabyte. */
 async function remove (path: string): Promise<void> {
   await rm(path, { recursive: true, force: true })
-}
-
-/** The folder that a path of a source lies in; empty for one at the top. */
-export function folderOf (path: string): string {
-  return path.slice(0, Math.max(0, path.lastIndexOf('/')))
 }
 
 /** A skill at the top is the top, and has all files: packages beside other skills count all the same. */

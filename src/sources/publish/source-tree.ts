@@ -2,9 +2,9 @@ import { posix } from 'node:path'
 import type { LayoutTree, TreeEntry } from '../../core/layout/layout.ts'
 import { forEachInSlices } from '../../core/ground/async.ts'
 import { compareCodePoints } from '../../core/ground/text.ts'
-import { foldersAbove } from '../../core/layout/walk-tree.ts'
 import { SourceError } from '../source-error.ts'
 import { MAX_PATH_BYTES } from './limits.ts'
+import { foldersAbove } from '../../core/disk/paths.ts'
 
 /** A file or link of a source in one state. */
 export interface SourceEntry {

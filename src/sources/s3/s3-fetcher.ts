@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import type { Environment } from '../../operator/setting.ts'
 import type { LeftOut } from '../../core/layout/layout.ts'
 import { forEachInSlices } from '../../core/ground/async.ts'
-import { foldersAbove } from '../../core/layout/walk-tree.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { MAX_FILE_BYTES, MAX_NAME_BYTES } from '../publish/limits.ts'
 import { AddressError, SourceError } from '../source-error.ts'
@@ -10,6 +9,7 @@ import type { S3Source } from './s3-source.ts'
 import { pathProblem, type SourceEntry } from '../publish/source-tree.ts'
 import { Bucket } from './bucket.ts'
 import type { StoredObject } from './listing.ts'
+import { foldersAbove } from '../../core/disk/paths.ts'
 
 const INTERVAL_MS = 300_000
 const MAX_DOWNLOADS = 16

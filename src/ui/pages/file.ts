@@ -11,6 +11,7 @@ import type { Page } from './layout.ts'
 import { digest, size } from './parts.ts'
 import { plainText } from './skill.ts'
 import { type Source, sourceView } from './source.ts'
+import { baseName } from '../../core/disk/paths.ts'
 
 const LARGE: Rendering = { plain: 'large' }
 
@@ -47,7 +48,7 @@ function filePage (file: FileContentOfPage, addresses: Addresses): Page {
     current: 'skills',
     main: html`<div class="file">
 ${crumbs(name, path, addresses)}
-<h1><bdi>${visible(path.slice(path.lastIndexOf('/') + 1))}</bdi></h1>
+<h1><bdi>${visible(baseName(path))}</bdi></h1>
 <div class="title"><p class="meta">${source !== undefined && file.text !== '' && !isCut && html`<span>${counted(source.lines, 'line')}</span> `}${size(bytes)} <span>${mediaType}</span>${encoding !== undefined && encoding !== 'utf-8' && html` <span>${encoding}</span>`}${file.text === undefined && file.digest !== undefined && html` ${digest(file.digest)}`}</p>
 <p class="actions">${file.isMarkdown && toggle(file, addresses)} <a href="${addresses.bytes(name, path)}">Raw</a> <a href="${addresses.bytes(name, path)}" download>Download</a></p></div>
 ${rendering === undefined ? shown(file, source, isCut, addresses) : rendered(file, rendering)}

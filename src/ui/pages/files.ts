@@ -4,6 +4,7 @@ import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { Page } from './layout.ts'
 import { size } from './parts.ts'
+import { baseName } from '../../core/disk/paths.ts'
 
 /** Most entries of a list. */
 const MAX_LISTED = 500
@@ -32,7 +33,7 @@ export function folderPage ({ name, path, manifest }: { readonly name: string, r
     current: 'skills',
     main: html`<div class="file">
 ${crumbs(name, path, addresses)}
-<h1>${path === '' ? 'Files' : html`<bdi>${visible(path.slice(path.lastIndexOf('/') + 1))}/</bdi>`}</h1>
+<h1>${path === '' ? 'Files' : html`<bdi>${visible(baseName(path))}/</bdi>`}</h1>
 <p class="meta"><span>${counted(below.length, 'file')}</span> ${size(sumOf(below))}</p>
 <ul class="files">${items.slice(0, MAX_LISTED)}
 </ul>

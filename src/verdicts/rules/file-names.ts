@@ -1,6 +1,7 @@
 import { findingOnFiles } from '../../core/format/findings.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import type { Finding, ListedFile } from '../../core/ground/skill.ts'
+import { folderOf } from '../../core/disk/paths.ts'
 
 /** Names that Windows keeps for devices, characters that it refuses, and ends that it drops. */
 const NOT_ON_WINDOWS = /(?:^|\/)(?:(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\.[^/]*)?(?=\/|$)|[^/]*[<>:"\\|?*][^/]*|[^/]*[. ](?=\/|$))/i
@@ -35,7 +36,7 @@ function collisions (paths: readonly string[]): readonly string[] {
 /** A path and its folders, the outermost first, without those that are known already, which are then known too. */
 function newParts (path: string, known: Set<string>): readonly string[] {
   const parts: string[] = []
-  for (let part = path; part !== '' && !known.has(part); part = part.slice(0, Math.max(0, part.lastIndexOf('/')))) {
+  for (let part = path; part !== '' && !known.has(part); part = folderOf(part)) {
     known.add(part)
     parts.push(part)
   }

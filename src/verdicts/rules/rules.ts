@@ -12,6 +12,7 @@ import { bodyFindings } from './body.ts'
 import { flowLines, SHAPE_CODES } from './flow-style.ts'
 import { scanNames } from './file-names.ts'
 import { scanText } from './text-scan.ts'
+import { baseName } from '../../core/disk/paths.ts'
 
 /** What installers leave in `metadata`: `gh skill` writes `github-*` and `local-path`. */
 export const INSTALLER_KEY = /^(?:github-.+|local-path)$/
@@ -25,7 +26,7 @@ export const NO: ReadonlySet<unknown> = new Set([false, 0, 'false', 'no', 'off',
 /** The mistakes that only some targets mind: what the format's own rules do not say of a skill. Pure, never throws. */
 export function * targetFindings (subject: Subject): Generator<undefined, readonly Finding[]> {
   const { skill: { frontmatter, findings, metadata }, mainFile, files } = subject
-  const file = metadata.path.slice(metadata.path.lastIndexOf('/') + 1)
+  const file = baseName(metadata.path)
   const codes = new Set(findings.map(({ code }) => code))
   const inMainFile = mainFile === undefined || codes.has('main_file_not_utf8')
     ? []
