@@ -172,10 +172,11 @@ export async function attackByBatch (t: ProcessOwner, clients: number, fillings 
       // On a busy machine there may not be room for all of them at once (K68).
       const served = answers.filter((answer) => !isOverloaded(answer))
       if (served.length === 0) throw new Error('nobody was served')
-      for (const { status, body } of served) {
+      for (const { status, body, text } of served) {
+        if (status !== 200) throw new Error(`${status} ${text.slice(0, 500)}`)
         const results = JSON.parse(body.toString()) as readonly object[]
         // The refusals of the calls past the limit come on top: a sentence each.
-        if (status !== 200 || results.length !== MAX_TOOL_CALLS || body.length > MAX_TOOL_RESULTS_BYTES + MAX_TOOL_CALLS * 1_024) throw new Error(`${status}, ${results.length} results, ${body.length} bytes`)
+        if (results.length !== MAX_TOOL_CALLS || body.length > MAX_TOOL_RESULTS_BYTES + MAX_TOOL_CALLS * 1_024) throw new Error(`${results.length} results, ${body.length} bytes`)
       }
     }
   })
