@@ -173,9 +173,9 @@ export class Policy {
 
   /** A line for each pattern that fits no skill. A root without any, such as a source before its first fetch, may get one that it fits. */
   unfitPatterns (skillsIn: (root: string) => readonly string[]): readonly string[] {
-    return this.rules.filter(({ roots = this.#roots }) => roots.every((root) => skillsIn(root).length > 0)).flatMap(({ where, roots = this.#roots, patterns = [] }) => patterns
-      .filter((pattern) => !roots.some((root) => skillsIn(root).some(patternOf(pattern))))
-      .map((pattern) => `${where} has the pattern ${quote(pattern)}, which fits no skill`))
+    return this.rules.filter(({ roots = this.#roots }) => roots.every((root) => skillsIn(root).length > 0)).flatMap((rule) => (rule.patterns ?? [])
+      .filter((pattern) => !(rule.roots ?? this.#roots).some((root) => skillsIn(root).some(patternOf(pattern))))
+      .map((pattern) => `${rule.where} has the pattern ${quote(pattern)}, which fits no skill`))
   }
 
   /** All groups of a caller who has proved to be in some. The anonymous view is a part of every view. */

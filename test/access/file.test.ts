@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import t from 'tap'
 import fc from 'fast-check'
 import { openAccess } from '../../src/access/open.ts'
-import { patternOf } from '../../src/access/entries.ts'
+import { patternOf, readRules } from '../../src/access/entries.ts'
 import { Policy } from '../../src/access/policy.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { ConfigError } from '../../src/operator/setting.ts'
@@ -162,5 +162,15 @@ t.test('K60: a pattern is not called one that fits no skill while a folder that 
   t.strictSame(policy.unfitPatterns(() => []), [])
   t.strictSame(policy.unfitPatterns(() => ['style']), [])
   t.match(policy.unfitPatterns(() => ['other']), [/"style", which fits no skill$/])
+  t.end()
+})
+
+t.test('K60: the line of a rule is looked up for a report, not at each reload', (t) => {
+  let lines = 0
+  const file = { path: 'f', value: { rules: [{ groups: ['g'] }] }, lineOf: () => ++lines, error: () => new ConfigError('') }
+  const [rule] = readRules(file, ['r'])
+  t.ok(rule?.admits('r', 'x'))
+  t.equal(lines, 0)
+  t.equal(rule?.where, 'f:1: rules[0]')
   t.end()
 })
