@@ -1,5 +1,5 @@
 import { Minimatch } from 'minimatch'
-import { createSlicer } from '../ground/async.ts'
+import { forEachInSlices } from '../ground/async.ts'
 import { isSafeName } from '../ground/skill-name.ts'
 import { isValidName } from '../format/fields.ts'
 import { parseSkillBytes } from '../format/main-file.ts'
@@ -27,14 +27,11 @@ export async function findSkills (tree: LayoutTree, options: LayoutOptions): Pro
   const { layout, places } = await findPlaces(search, options.layout)
   const names = new Names(options, leftOut)
   const counts = new Map<string, number>()
-  const yieldIfNeeded = createSlicer()
   for (const [place, paths] of places) {
-    for (const path of paths) {
+    await forEachInSlices(paths, async (path) => {
       const name = path === '' ? await nameOfTop(tree, options.name) : baseName(path)
       if (names.add(name, path, await tree.realPath(path))) counts.set(place, (counts.get(place) ?? 0) + 1)
-      const pause = yieldIfNeeded()
-      if (pause !== undefined) await pause
-    }
+    })
   }
   return { layout, places: counts, skills: names.skills, leftOut, packages: [...search.packages] }
 }

@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { createSlicer } from '../ground/async.ts'
+import { createSlicer, forEachInSlices } from '../ground/async.ts'
 import { isJsonObject, type JsonObject } from '../ground/json.ts'
 import { nearest } from '../ground/nearest.ts'
 import type { LayoutTree, LeftOut } from './layout.ts'
@@ -115,13 +115,12 @@ class PluginSkills {
     if (known !== undefined) return known
     const entries = await tree.entries(folder)
     let skills = 0
-    for (const { name, kind } of entries) {
+    await forEachInSlices(entries, async ({ name, kind }) => {
       const path = join(folder, name)
-      if (kind !== 'folder' || !await hasMainFile(this.#search, path)) continue
+      if (kind !== 'folder' || !await hasMainFile(this.#search, path)) return
       skills++
       this.#found.add(path)
-      await this.#yieldIfNeeded()
-    }
+    })
     const below = { entries: entries.length, skills }
     this.#searched.set(realPath, below)
     return below
