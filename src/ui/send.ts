@@ -5,12 +5,16 @@ import { HttpProblem, problemOf, RETRY_AFTER_SECONDS } from '../http/problem.ts'
 import type { Asset } from './assets.ts'
 import { type Frame, type Page, renderPage, STATE_PLACEHOLDER } from './pages/layout.ts'
 import { type Missing, problemPage } from './pages/problem.ts'
+import type { Problem } from '../schemas/problem.ts'
 
 const HTML_MEDIA_TYPE = 'text/html; charset=utf-8'
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
-/** In the place of a sentence with a path of the server. */
-const NO_FOLDER = 'No folder of skills is there, or its source is not fetched yet. The log of the service says which, and the service recovers by itself'
+/** In the place of a sentence with a path of the server, and of one for programs. */
+const FOR_PEOPLE: Partial<Record<Problem['code'], string>> = {
+  skills_folder_not_found: 'No folder of skills is there, or its source is not fetched yet. The log of the service says which, and the service recovers by itself',
+  unauthenticated: 'These skills are for callers who say who they are'
+}
 
 const HEADERS = {
   'content-type': HTML_MEDIA_TYPE,
@@ -42,10 +46,10 @@ export function sendPage (reply: FastifyReply, page: Page, frame: Frame): Fastif
 /** An error as a page, for a browser: anybody else gets the problem that every route gives. */
 export function sendProblemPage (error: unknown, request: FastifyRequest, reply: FastifyReply, frame: Frame, missing?: Missing): FastifyReply {
   const { status, title, code, error: text } = problemOf(error, request)
-  const sentence = code === 'skills_folder_not_found' ? NO_FOLDER : text
+  const sentence = FOR_PEOPLE[code] ?? text
   if (error instanceof HttpProblem) reply.headers(error.headers)
   if (status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
-  return sendPage(reply.code(status).header('cache-control', 'no-store'), problemPage({ status, title, sentence, missing }, frame.addresses), frame)
+  return sendPage(reply.code(status).header('cache-control', 'no-store'), problemPage({ status, code, title, sentence, missing }, frame.addresses), frame)
 }
 
 /** @throws HttpProblem when there is none */

@@ -1,3 +1,4 @@
+import type { Problem } from '../../schemas/problem.ts'
 import type { Addresses } from '../addresses.ts'
 import { html, type Html, visible } from '../markup/html.ts'
 import { listAddress } from '../question.ts'
@@ -5,6 +6,7 @@ import type { Page } from './layout.ts'
 
 export interface ProblemContent {
   readonly status: number
+  readonly code: Problem['code']
   readonly title: string
   readonly sentence: string
   /** What was asked for and is not there, and what may have been meant instead. */
@@ -18,20 +20,19 @@ export interface Missing {
 }
 
 /** Why there is no page, for people, and where to go from here. */
-export function problemPage ({ status, title, sentence, missing }: ProblemContent, addresses: Addresses): Page {
+export function problemPage ({ status, code, title, sentence, missing }: ProblemContent, addresses: Addresses): Page {
   return {
     title: `${title} – Skills`,
     main: html`<div class="problem"><p class="status">${status}</p>
 <h1>${title}</h1>
 <p class="lead" dir="auto">${visible(sentence)}.</p>
-${status === 401 && SIGNED_OUT}
+${code === 'unauthenticated' && SIGNED_OUT}
 ${missing?.near !== undefined && html`<p class="near">Did you mean <a href="${missing.near.address}"><bdi>${visible(missing.near.label)}</bdi></a>?</p>`}
 <p class="actions"><a href="${addresses.home}">All skills</a>${missing?.query !== undefined && html` <a href="${listAddress(addresses, { query: missing.query })}">Search for “${visible(missing.query)}”</a>`}${status !== 401 && html` <a href="${addresses.status}">Status</a>`}</p></div>`
   }
 }
 
 /** Browsers hold no token: they are let in by a proxy, or see what is open to all. */
-const SIGNED_OUT: Html = html`<div class="nothing"><p>These skills are for callers who say who they are:</p>
-<ul><li>in a browser, through the proxy of your organization that you sign in to, if it has one;</li>
+const SIGNED_OUT: Html = html`<div class="nothing"><ul><li>in a browser, through the proxy of your organization that you sign in to, if it has one;</li>
 <li>in a program or an agent, with <code>Authorization: Bearer …</code> and the token that you were given.</li></ul>
 <p>Whoever runs this service can give you access.</p></div>`

@@ -179,11 +179,15 @@ t.test('K64: pages show the view of the caller, and tell whoever may not what to
     const { status, text, headers } = await open(url + path)
     t.equal(status, 401, path)
     t.match(text, /<h1>Not authenticated<\/h1>[^]*through the proxy of your organization[^]*Authorization: Bearer/)
+    t.equal(text.match(/Authorization: Bearer/g)?.length, 1, 'what to do is said once')
     t.notMatch(text, 'Did you mean')
     t.match(headers.get('www-authenticate'), 'Bearer')
   }
   t.match(await open(`${url}/ui/skills/weather-secre`, { headers }), { status: 404, text: /Did you mean <a[^>]*><bdi>weather-secret/ })
   t.equal((await open(`${url}/ui/status`, { headers })).status, 200)
+  const { text: refused } = await open(url, { headers: { authorization: 'Bearer wrong' } })
+  t.match(refused, /<h1>Invalid token<\/h1>[^]*ask the operator of the service for another\./)
+  t.notMatch(refused, 'Authorization: Bearer', 'a token was sent')
 
   await service.setAccess(`tokens:\n  - ${token.entry}\nrules:\n  - { groups: [team], roots: [open, closed] }\n`)
   for (const path of ['/', '/ui/status', '/ui/skills/weather']) {
