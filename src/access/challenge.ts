@@ -35,7 +35,7 @@ export class Challenges {
   }
 
   lacksScope (scope: string): HttpProblem {
-    return new HttpProblem('insufficient_scope', `This route needs the scope ${scope}`, {
+    return new HttpProblem('insufficient_scope', `This route needs the scope ${scope}; ask for a token with that scope`, {
       'www-authenticate': `Bearer ${this.#parameters.replace(`, scope="${READ_SCOPE}"`, '')}, error="insufficient_scope", scope="${scope}"`
     })
   }

@@ -45,8 +45,9 @@ export function sendPage (reply: FastifyReply, page: Page, frame: Frame): Fastif
 
 /** An error as a page, for a browser: anybody else gets the problem that every route gives. */
 export function sendProblemPage (error: unknown, request: FastifyRequest, reply: FastifyReply, frame: Frame, missing?: Missing): FastifyReply {
-  const { status, title, code, error: text } = problemOf(error, request)
-  const sentence = FOR_PEOPLE[code] ?? text
+  const { status, title, code, error: text, detail } = problemOf(error, request)
+  // The hints of other problems name addresses of the API.
+  const sentence = FOR_PEOPLE[code] ?? (status === 403 ? detail : text)
   if (error instanceof HttpProblem) reply.headers(error.headers)
   if (status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
   return sendPage(reply.code(status).header('cache-control', 'no-store'), problemPage({ status, code, title, sentence, missing }, frame.addresses), frame)

@@ -165,9 +165,10 @@ t.test('K76: snippets have the address of PUBLIC_URL where it is set', async (t)
 
 t.test('K64: pages show the view of the caller, and tell whoever may not what to do', async (t) => {
   const token = newSecret('ci', 'groups: [team]')
+  const scraper = newSecret('prometheus', 'scopes: ["metrics:read"]')
   const service = await buildGuarded(t, {
     roots: { open: { weather: skill('weather') }, closed: { 'weather-secret': skill('weather-secret') } },
-    access: `tokens:\n  - ${token.entry}\nrules:\n  - { groups: [anonymous], roots: [open] }\n  - { groups: [team], roots: [closed] }\n`
+    access: `tokens:\n  - ${token.entry}\n  - ${scraper.entry}\nrules:\n  - { groups: [anonymous], roots: [open] }\n  - { groups: [team], roots: [closed] }\n`
   })
   const { url } = service
   const headers = { authorization: `Bearer ${token.text}` }
@@ -185,6 +186,7 @@ t.test('K64: pages show the view of the caller, and tell whoever may not what to
   }
   t.match(await open(`${url}/ui/skills/weather-secre`, { headers }), { status: 404, text: /Did you mean <a[^>]*><bdi>weather-secret/ })
   t.equal((await open(`${url}/ui/status`, { headers })).status, 200)
+  t.match(await open(url, { headers: { authorization: `Bearer ${scraper.text}` } }), { status: 403, text: /needs the scope skills:read; ask for a token with that scope\./ })
   const { text: refused } = await open(url, { headers: { authorization: 'Bearer wrong' } })
   t.match(refused, /<h1>Invalid token<\/h1>[^]*ask the operator of the service for another\./)
   t.notMatch(refused, 'Authorization: Bearer', 'a token was sent')

@@ -127,7 +127,7 @@ t.test('K74: a file has an address for each line, is rendered on request, or can
   t.match(large, /1\.0 MB[^]*This is the beginning\. <a href="[^"]*">The whole file/)
   t.ok((await file('lines.txt')).text.length < 1_500_000)
   t.match(await file('gone.txt'), { status: 404, text: /File &#39;gone\.txt&#39; not found in skill/ })
-  t.match(await file('docs/%2e%2e%2f%2e%2e%2fx'), { status: 403 })
+  t.match(await file('docs/%2e%2e%2f%2e%2e%2fx'), { status: 403, text: /Path traversal detected[^<]*\. Name a file relative to the skill, without leaving it\./ })
 })
 
 t.test('K75: of a Markdown file that is too large to be rendered, the rendered page shows the beginning as plain text, and says both', async (t) => {
