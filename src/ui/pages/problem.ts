@@ -33,6 +33,6 @@ ${missing?.near !== undefined && html`<p class="near">Did you mean <a href="${mi
 }
 
 /** Browsers hold no token: they are let in by a proxy, or see what is open to all. */
-const SIGNED_OUT: Html = html`<div class="nothing"><ul><li>in a browser, through the proxy of your organization that you sign in to, if it has one;</li>
-<li>in a program or an agent, with <code>Authorization: Bearer …</code> and the token that you were given.</li></ul>
+const SIGNED_OUT: Html = html`<div class="nothing"><ul><li>In a browser: through the proxy of your organization that you sign in to, if it has one.</li>
+<li>In a program or an agent: with <code>Authorization: Bearer …</code> and the token that you were given.</li></ul>
 <p>Whoever runs this service can give you access.</p></div>`
