@@ -1,15 +1,9 @@
 import { counted } from '../core/ground/text.ts'
+import { ROOT_PROBLEMS } from '../core/roots/root-reports.ts'
 import type { SkillStatus } from '../core/skill-source.ts'
 import { watcherRemedy } from '../core/watch/watcher.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { Shutdown } from './connections/shutdown.ts'
-
-const REASONS = {
-  waiting: 'is not fetched yet',
-  missing: 'is missing',
-  unreadable: 'may not be read',
-  failed: 'cannot be listed'
-} as const
 
 const REFUSING = 'the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can'
 
@@ -51,7 +45,7 @@ export function judgeReadiness (status: SkillStatus, { remarks, sources, isRefus
  */
 function explainStatus ({ ready, indexed, roots, watcher, hanging }: SkillStatus, sources: readonly SourceStatus[] = []): string[] {
   const awaited = new Set(sources.filter(({ state }) => state === 'waiting' || state === 'failed').map(({ name }) => name))
-  const reasons = roots.flatMap(({ name, type, state }, index) => state === 'ok' || awaited.has(name) ? [] : [`folder ${index + 1} (${type}) ${REASONS[state]}`])
+  const reasons = roots.flatMap(({ name, type, state }, index) => state === 'ok' || awaited.has(name) ? [] : [`folder ${index + 1} (${type}) ${ROOT_PROBLEMS[state]}`])
   // A caller who sees no folder is in a service that is ready.
   if (!ready && awaited.size < Math.max(roots.length, 1) && roots.every(({ state }) => state !== 'ok' && state !== 'failed')) reasons[0] = `No skills folder is there: ${reasons[0] ?? 'none is configured'}`
   else if (!indexed) reasons.unshift('The first index is not complete')

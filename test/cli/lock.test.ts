@@ -76,7 +76,7 @@ t.test('K4: lock, sign, verify and export name what could be a skill and is left
 
 t.test('K95: without a folder that can be read, lock writes nothing', async (t) => {
   const cwd = t.testdir({ skills: skills('one') })
-  t.match(await run(cwd, 'lock', 'skills', './missing'), { code: 1, stderr: /missing cannot be read as a folder of skills: it is missing, or no folder\n$/ })
+  t.match(await run(cwd, 'lock', 'skills', './missing'), { code: 1, stderr: /missing is missing, or is a file\n$/ })
   fs.mkdirSync(join(cwd, 'empty'))
   t.match(await run(cwd, 'lock', 'empty'), { code: 1, stderr: `skillserve: there are no skills to lock in ${join(cwd, 'empty')}\n` })
   t.strictSame(fs.readdirSync(cwd).sort(), ['empty', 'skills'])

@@ -100,14 +100,14 @@ t.test('K70: /readyz says in words what is wrong, with the positions of folders 
   const refused = (path: string): never => { throw Object.assign(new Error(path), { code: 'EACCES' }) }
   const disk: Disk = { ...local, readdir: async (path) => path.endsWith('/locked') ? refused(path) : await local.readdir(path) }
   const service = await buildService(t, { files: null, options: { siblings: { locked: {} }, roots: ['skills', 'locked'], personalRoot: 'mine', disk } })
-  const all = 'No skills folder is there: folder 1 (project) is missing; folder 2 (project) may not be read; folder 3 (personal) is missing'
+  const all = 'No skills folder is there: folder 1 (project) is missing, or is a file; folder 2 (project) may not be read; folder 3 (personal) is missing, or is a file'
   const bad = await service.fetch('/readyz')
   t.equal(bad.status, 503)
   t.match(bad.json(), { code: 'not_ready', detail: all, error: all })
   mkdirSync(service.root)
   const good = await service.fetch('/readyz')
   t.equal(good.status, 200)
-  t.equal((good.json() as { detail?: string }).detail, 'folder 2 (project) may not be read; folder 3 (personal) is missing')
+  t.equal((good.json() as { detail?: string }).detail, 'folder 2 (project) may not be read; folder 3 (personal) is missing, or is a file')
   for (const { text } of [bad, good]) t.notMatch(text, service.folder)
 })
 

@@ -65,8 +65,6 @@ async function write (out: string, text: string): Promise<void> {
   }
 }
 
-const UNREAD = { waiting: 'it has not been fetched yet', missing: 'it is missing, or no folder', unreadable: 'this user may not read it', failed: 'it cannot be listed' } as const
-
 /** Each folder by itself: of two with a skill of one name, some callers see the later one alone. */
 async function readLock (roots: readonly RootOptions[], options: ReadOptions): Promise<Lock> {
   const lock = new Map<string, Set<string>>()
@@ -78,10 +76,10 @@ async function readLock (roots: readonly RootOptions[], options: ReadOptions): P
 }
 
 async function readRevisions (root: RootOptions, options: ReadOptions): Promise<ReadonlyMap<string, string>> {
-  const { readRoot } = await import('../../trust/verify-folder.ts')
+  const [{ readRoot }, { ROOT_PROBLEMS }] = await Promise.all([import('../../trust/verify-folder.ts'), import('../../core/roots/root-reports.ts')])
   return await readRoot(root, options, async (skills) => {
     const { roots: [report] } = await skills.freshStatus()
-    if (report?.state !== 'ok') throw new CommandError(`${root.path} cannot be read as a folder of skills: ${UNREAD[report?.state ?? 'missing']}`)
+    if (report?.state !== 'ok') throw new CommandError(`${root.path} ${ROOT_PROBLEMS[report?.state ?? 'missing']}`)
     const revisions = new Map<string, string>()
     const names = await skills.list()
     for (const name of names) {

@@ -10,6 +10,14 @@ export interface RootStatus {
   readonly skipped: number
 }
 
+/** Why nothing of a root is listed, as the end of a sentence about its folder. */
+export const ROOT_PROBLEMS = {
+  waiting: 'is not fetched yet',
+  missing: 'is missing, or is a file',
+  unreadable: 'may not be read',
+  failed: 'cannot be listed'
+} as const satisfies Record<Exclude<RootStatus['state'], 'ok'>, string>
+
 /** A root is in another state than before, or has its first skill, or lost its last one. */
 export interface RootReport extends RootStatus {
   /** Undefined at the first scan. */
