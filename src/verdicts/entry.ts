@@ -1,7 +1,7 @@
 import { wellKnownFindings } from '../core/clients/discovery.ts'
 import type { FileContent } from '../core/files/file-content.ts'
 import { createQueue, inSlices } from '../core/ground/async.ts'
-import type { CatalogSkill, FileList, Finding } from '../core/ground/skill.ts'
+import type { CatalogSkill, FileList, Finding, Manifest } from '../core/ground/skill.ts'
 import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'
 import { type JudgedFinding, judgeFindings, type TargetVerdict, verdictsOn } from './judge.ts'
 import type { Subject } from './subject.ts'
@@ -26,17 +26,28 @@ export type Judging = (state: EntryState, targets?: readonly TargetName[]) => Pr
 
 /** @param sources clients of doors that verdicts know nothing of; those of the well-known indexes are asked in any case */
 export function createJudge (sources: readonly FindingSource[]): Judging {
-  const known = new WeakMap<FileContent, { readonly state: EntryState, readonly judged: Judgement, readonly verdicts: EntryVerdicts }>()
+  // By manifest where there is one. A page of large main files leaves no room for their contents, and each would be judged for each page.
+  const known = new WeakMap<Manifest | FileContent, Known>()
   const enter = createQueue()
   return async (state, targets) => {
-    const before = state.mainFile && known.get(state.mainFile)
-    if (before !== undefined && isSame(before.state, state)) return targets === undefined ? before.verdicts : entryVerdicts(before.judged, targets)
+    const key = state.manifest ?? state.mainFile
+    const before = key && known.get(key)
+    if (before !== undefined && isOf(before, state)) return targets === undefined ? before.verdicts : entryVerdicts(before.judged, targets)
     const subject = await subjectOf(state, sources)
     // One after the other: a page of the catalog asks for many at the same time.
     const judged = await enter(() => judgeInSlices(subject))
-    if (state.mainFile !== undefined) known.set(state.mainFile, { state, judged, verdicts: entryVerdicts(judged) })
+    const { skill, mainFile, fileFindings } = state
+    if (key !== undefined) known.set(key, { skill, digest: mainFile?.digest, fileFindings, judged, verdicts: entryVerdicts(judged) })
     return entryVerdicts(judged, targets)
   }
+}
+
+/** A judgement, and the state that it is of. Without the main file, which may leave the memory for contents. */
+interface Known extends Pick<EntryState, 'skill' | 'fileFindings'> {
+  /** Of the main file. */
+  readonly digest: string | undefined
+  readonly judged: Judgement
+  readonly verdicts: EntryVerdicts
 }
 
 function entryVerdicts ({ findings: judged, tokens }: Judgement, chosen?: readonly TargetName[]): EntryVerdicts {
@@ -56,8 +67,8 @@ export async function judgeInSlices (subject: Subject): Promise<Judgement> {
 }
 
 /** The values of one state are the same objects as long as nothing changes. */
-function isSame (a: EntryState, b: EntryState): boolean {
-  return a.skill === b.skill && a.manifest === b.manifest && a.fileFindings === b.fileFindings
+function isOf (known: Known, { skill, mainFile, fileFindings }: EntryState): boolean {
+  return known.skill === skill && known.fileFindings === fileFindings && known.digest === mainFile?.digest
 }
 
 /** The same for a skill that no catalog holds, with the verdicts of the chosen targets or of the format. */

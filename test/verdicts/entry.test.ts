@@ -32,3 +32,20 @@ t.test('K80: many large skills that are judged at the same time leave turns of t
   await Promise.all(states.map((state) => judge(state, TARGET_NAMES)))
   t.equal(turns, before, 'nor does it for chosen targets')
 })
+
+t.test('K80: the judgement of a state is kept while its manifest is, though its main file has left the memory and was read again', async (t) => {
+  const text = (description: string): Buffer => Buffer.from(`---\nname: s\ndescription: ${description}\n---\n`)
+  const stateOf = (bytes: Buffer) => {
+    const mainFile = new FileContent(bytes)
+    const skill = describeSkill({ name: 's', type: 'project', path: '/skills/s', realPath: '/skills/s', linked: false }, { mainFiles: ['SKILL.md'], main: { name: 'SKILL.md', content: mainFile } })
+    return { skill, manifest: { skill_name: 's', revision: 'r', files: [] }, mainFile, fileFindings: [] }
+  }
+  const judge = createJudge([])
+  const state = stateOf(text('a'))
+  const { tokens } = await judge(state)
+  const known = await judge(state)
+  t.equal(await judge({ ...state, mainFile: new FileContent(text('a')) }), known)
+  const other = stateOf(text('much more than before'))
+  t.not((await judge({ ...other, manifest: state.manifest, fileFindings: state.fileFindings })).tokens.listed, tokens.listed, 'another index entry is judged')
+  t.not(await judge({ ...state, mainFile: new FileContent(text('b')) }), known, 'and so are other bytes')
+})
