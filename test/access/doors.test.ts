@@ -115,6 +115,16 @@ t.test('K62: headers of a proxy that came twice are refused, and the answer says
   }
 })
 
+t.test('K62: a proxy names one user and a list of groups, and what is no name or too long is refused', async (t) => {
+  const { get } = await buildGuarded(t, { roots: roots(), access: `proxy: { peers: [127.0.0.1] }\n${ACCESS.trimStart()}  - { groups: [ops], roots: [ops] }\n` })
+  const ask = (user: string, groups: string) => get('/skills', undefined, { headers: { 'x-auth-request-user': user, 'x-auth-request-groups': groups } })
+  for (const separator of [',', ' | ', '; ']) t.strictSame(await (await ask('ann', ['ops', '', 'docs'].join(separator))).json(), { skills: ['guide', 'pager'] }, separator)
+  t.strictSame(await (await ask('a'.repeat(256), Array(500).fill('docs').join())).json(), { skills: ['guide'] })
+  for (const [user, groups] of [['', 'docs'], ['a'.repeat(257), 'docs'], ['ann', Array(501).fill('docs').join()]] as const) {
+    t.match(await (await ask(user, groups)).json(), { status: 400, code: 'invalid_credentials' }, user.slice(0, 9))
+  }
+})
+
 t.test('K61: who sends no credentials is asked for some, where those of everybody do not suffice', async (t) => {
   const meterRoute: FastifyPluginAsync = fp(async (app) => { app.get('/meter', { config: { scope: 'metrics:read' }, schema: { hide: true } }, async () => '') })
   const { get } = await buildGuarded(t, { roots: roots(), access: `anonymous: [docs]\n${ACCESS}`, plugins: [meterRoute] })

@@ -1,8 +1,10 @@
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
+import { JwtVerifier } from '../../src/access/jwt/verifier.ts'
+import { SILENT } from '../../src/core/ground/log.ts'
 import { bearer, buildGuarded, type GuardedService } from '../helper/guarded.ts'
 import { AUDIENCE, startIssuer, type TestIssuer } from '../helper/issuer.ts'
-import { skill } from '../helper/skills.ts'
+import { skill, until } from '../helper/skills.ts'
 
 function service (t: Test, issuer: TestIssuer, fields = ''): Promise<GuardedService> {
   return buildGuarded(t, {
@@ -66,6 +68,7 @@ t.test('K62: every token that is not an access token for this service is refused
     ['issued in the future', await issuer.sign({ iat: now + 120 })],
     ['an ID token by its nonce', await issuer.sign({ nonce: 'n' }, { typ: 'JWT' })],
     ['an ID token by its hash', await issuer.sign({ at_hash: 'n' }, { typ: 'JWT' })],
+    ['an ID token by the hash of its code', await issuer.sign({ c_hash: 'n' }, { typ: 'JWT' })],
     ['an ID token by its type', await issuer.sign({ typ: 'ID' }, { typ: 'JWT' })],
     ['an unknown key', await issuer.sign({}, { kid: 'k2' })],
     ['another type', await issuer.sign({}, { typ: 'logout+jwt' })]
@@ -76,6 +79,51 @@ t.test('K62: every token that is not an access token for this service is refused
     t.match(response.headers.get('www-authenticate'), 'resource_metadata="https://skills.example/.well-known/oauth-protected-resource/mcp", scope="skills:read"')
   }
   t.match(refusals, new Map([['missing', 0], ['audience', 1], ['expired', 1]]), 'as metrics count them')
+})
+
+t.test('K62: the type of an access token has no case, and its audience may have a fragment and one slash', async (t) => {
+  const issuer = await startIssuer(t)
+  const { get } = await service(t, issuer)
+  for (const typ of ['AT+JWT', 'application/at+jwt', 'JWT', undefined]) t.equal((await get('/skills', await issuer.sign({}, { typ }))).status, 200, String(typ))
+  for (const [end, status] of [['#part', 200], ['/#part', 200], ['//', 401], ['?x', 401]] as const) t.equal((await get('/skills', await issuer.sign({ aud: AUDIENCE + end }))).status, status, end)
+})
+
+t.test('K62: an issuer has its own algorithms and clock tolerance, by default 30 s', async (t) => {
+  const issuer = await startIssuer(t)
+  const now = Math.floor(Date.now() / 1_000)
+  const tokens = await Promise.all([{}, { exp: now - 15 }, { iat: now + 15 }, { nbf: now + 15 }].map((claims) => issuer.sign(claims)))
+  for (const [fields, ...statuses] of [
+    ['', 200, 200, 200, 200],
+    [', clock_tolerance: 0', 200, 401, 401, 401],
+    [', algorithms: [RS256, EdDSA]', 401, 401, 401, 401]
+  ] as const) {
+    const { get } = await service(t, issuer, fields)
+    t.strictSame(await Promise.all(tokens.map(async (token) => (await get('/skills', token)).status)), statuses, fields)
+  }
+})
+
+t.test('K62: an issuer gives all its callers groups and scopes, and a machine is called by its client', async (t) => {
+  const issuer = await startIssuer(t)
+  const { get, logText } = await service(t, issuer, ', groups: [ops], scopes: [skills:read]')
+  for (const [name, claims] of [['ann', {}], ['ci', { sub: null, client_id: 'ci' }], ['web', { sub: null, azp: 'web' }]] as const) {
+    t.strictSame(await (await get('/skills', await issuer.sign({ scope: 'openid', ...claims }))).json(), { skills: ['guide', 'pager'] })
+    await until(() => logText().includes(`"principal":"${name}"`))
+  }
+})
+
+t.test('K62: a token that was verified is not verified again until it expires', async (t) => {
+  const issuer = await startIssuer(t)
+  const verifier = new JwtVerifier([{ issuer: issuer.url, audiences: [AUDIENCE], clock_tolerance: 0 }], SILENT)
+  t.teardown(() => { verifier.close() })
+  // Which keys are the present ones is known once they were read.
+  await verifier.verify(await issuer.sign(), 'first')
+  const exp = Math.floor(Date.now() / 1_000) + 600
+  const outcome = await verifier.verify(await issuer.sign({ exp }), 'digest')
+  t.match(outcome, { kind: 'proof', proof: { expiresAt: exp * 1_000 } })
+  t.match({ kind: 'proof', proof: verifier.remembered('digest') }, outcome)
+  t.equal(verifier.remembered('other'), undefined)
+  t.intercept(Date, 'now', { value: () => exp * 1_000 })
+  t.equal(verifier.remembered('digest'), undefined)
 })
 
 t.test('K62: the metadata lie at both paths, and are public', async (t) => {

@@ -8,7 +8,7 @@ import t, { type Test } from 'tap'
 import { formatBundle, signedBytes } from '../../src/trust/bundle.ts'
 import { verifyFolder } from '../../src/trust/verify-folder.ts'
 import { type Authority, type KeyPair, makeAuthority, makeKeyPair, sign, statementAbout, type StatementDraft, trustOf } from '../helper/signing.ts'
-import { skill } from '../helper/skills.ts'
+import { skill, startManager } from '../helper/skills.ts'
 
 const YEAR_MS = 365 * 86_400_000
 
@@ -112,6 +112,22 @@ t.test('K95: files that changed, came, went or became links since are named', as
   fs.rmSync(join(folder, 'docs/a.md'))
   fs.symlinkSync('../b', join(folder, 'docs/a.md'))
   t.match(await statusOf(folder, trustOf([{ key: key.publicKey }])), ['stale', 'acme', /^a file became a symbolic link after acme/])
+})
+
+t.test('K95: what the format leaves out of signatures may change, and is not served', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { '.gitignore': 'a', '.gitattributes': 'a', '.github': { 'ci.yml': 'a' }, docs: { 'a.md': 'a' } }) })
+  const [folder, key] = [join(base, 'demo'), makeKeyPair()]
+  await sign(folder, key)
+  const { dsseEnvelope } = JSON.parse(fs.readFileSync(join(folder, 'skill.oms.sig'), 'utf8')) as { dsseEnvelope: { payload: string } }
+  const { predicate } = JSON.parse(Buffer.from(dsseEnvelope.payload, 'base64').toString()) as StatementDraft
+  t.match(predicate, { resources: [{ name: 'SKILL.md' }, { name: 'docs/a.md' }], serialization: { ignore_paths: ['.git', '.gitattributes', '.github', '.gitignore', 'skill.oms.sig'] } })
+  t.equal(predicate.resources.length, 2)
+  for (const path of ['.gitignore', '.gitattributes', '.github/ci.yml']) fs.appendFileSync(join(folder, path), 'b')
+  const { policy } = trustOf([{ key: key.publicKey }], { roots: new Map([['demo', 'require']]) })
+  t.match(await verifyFolder(folder, policy), [{ isServed: true, verdict: { report: { status: 'valid' } } }])
+  const skills = await startManager(t, [base], { policy })
+  t.strictSame((await skills.manifest('demo')).files.map(({ path }) => path), ['SKILL.md', 'docs/a.md', 'skill.oms.sig'])
+  await t.rejects(async () => await skills.readFile('demo', '.github/ci.yml'), { code: 'file_not_found' })
 })
 
 t.test('K95: a signer is known by the root of its certificate, within its time', { skip: spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed' }, async (t) => {

@@ -54,7 +54,7 @@ t.test('K67: one customer is an IPv4 address, or a /64', async (t) => {
 })
 
 t.test('addresses and subnets are told from other texts', async (t) => {
-  for (const text of ['10.0.0.0/8', '10.0.0.1', '::1', 'fd00::/8', '0.0.0.0/0', '2001:db8::/128']) t.ok(isSubnet(text), text)
+  for (const text of ['10.0.0.0/8', '10.0.0.1', '10.0.0.1/32', '::1', 'fd00::/8', '0.0.0.0/0', '2001:db8::/128']) t.ok(isSubnet(text), text)
   for (const text of ['', '10.0.0.0/33', '::1/129', '10.0.0', 'localhost', '10.0.0.0/x', '10.0.0.1:80', '1', '10.0.0.0/8/8']) t.notOk(isSubnet(text), text)
 })
 
