@@ -63,6 +63,8 @@ export class SkillTracker {
   readonly #due = new Set<string>()
   readonly #sum = new RevisionSum()
   readonly #stops: ReadonlyArray<() => void>
+  /** The names of the index, once they have been those of `#lastReported`. */
+  #summedNames: readonly string[] | undefined
   #passStart = 0
   #restTimer: NodeJS.Timeout | undefined
   #isPassDue = false
@@ -98,7 +100,7 @@ export class SkillTracker {
 
   /** The revision of the catalog; undefined before that, and while a skill may have another revision than the last reported. */
   get revision (): string | undefined {
-    return this.#isComplete && this.#due.size === 0 ? this.#sum.text : undefined
+    return this.#isComplete && this.#due.size === 0 && this.#isOfTheIndex() ? this.#sum.text : undefined
   }
 
   stop (): void {
@@ -107,6 +109,15 @@ export class SkillTracker {
     clearTimeout(this.#restTimer)
     clearTimeout(this.#retryTimer)
     for (const stop of this.#stops) stop()
+  }
+
+  /** A list shows a new index before the hints of what is new in it come. */
+  #isOfTheIndex (): boolean {
+    const names = this.#options.skills.namesNow()
+    if (names === this.#summedNames) return true
+    if (names.length !== this.#lastReported.size || !names.every((name) => this.#lastReported.has(name))) return false
+    this.#summedNames = names
+    return true
   }
 
   /** Begins a pass, or has one follow: a pass rests afterwards, so that passes take a tenth of a core at most. */
@@ -252,6 +263,7 @@ export class SkillTracker {
     const before = this.#lastReported.get(name)
     const lastRevision = this.#sum.text
     if (before !== undefined && !isUnreported(before)) this.#sum.remove(name, before.revision)
+    if (before === undefined || state === undefined) this.#summedNames = undefined
     if (state === undefined) {
       if (this.#lastReported.delete(name)) onChange({ type: 'removed', name }, this.#reportedRevision)
       return

@@ -104,6 +104,23 @@ t.test('K52 K54: without a watcher that works every edit is found by the ticks',
   })
 })
 
+t.test('K53, K92: while the index has other names than it is of, there is no revision of the catalog', async (t) => {
+  const root = t.testdir({ a: skill('a'), b: skill('b') })
+  const skills = createSkillManager({ projectRoots: [root], watcher: false, disk: createFaultyDisk({ ageMs: AGE_MS }) })
+  await skills.initialize()
+  let names: readonly string[] = ['a', 'b']
+  const feed = createChangeFeed({ skills: { ...countInspections(skills, new Map()), namesNow: () => names } })
+  t.teardown(() => {
+    feed.close()
+    return skills.close()
+  })
+  await until(() => feed.revision !== undefined)
+  const { revision } = feed
+  for (names of [['a', 'b', 'new'], ['a'], ['a', 'renamed'], []]) t.equal(feed.revision, undefined, names.join())
+  names = ['a', 'b']
+  t.equal(feed.revision, revision)
+})
+
 t.test('K92: the revision of the catalog stays known while the timestamps of a skill lie in the future', async (t) => {
   const root = t.testdir({ a: deep('a') })
   const { skills, feed } = await follow(t, root, { disk: createFaultyDisk({ ageMs: -HOUR_MS }), watcher: false, times: { reconcileDegraded: 20 } })
