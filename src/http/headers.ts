@@ -24,7 +24,7 @@ export const CATALOG_REVISION_HEADER = 'catalog-revision'
 /** The revision of all skills that a request may see: see `ChangeFeed.revision`. */
 export type RevisionOf = (request: FastifyRequest) => string | undefined
 
-/** @param revision set once the list is made: what changed meanwhile is in neither, or in the list alone */
+/** @param revision of the whole time that the list was made in: a client that goes on from a later one misses what the list does not have */
 export function setCatalogRevision (reply: FastifyReply, revision: string | undefined): void {
   if (revision !== undefined) reply.header(CATALOG_REVISION_HEADER, revision)
 }

@@ -53,8 +53,9 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       response: { 200: withCatalogRevision(jsonAnswer(DiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
   }, async (request, reply) => {
+    const before = revisionOf(request)
     const index = (await discoveries.of(skillsOf(request)).indexes())['0.2.0']
-    setCatalogRevision(reply, revisionOf(request))
+    if (revisionOf(request) === before) setCatalogRevision(reply, before)
     return await answerLong(reply, index, () => indexText(index))
   })
 
@@ -107,8 +108,9 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       response: { 200: withCatalogRevision(jsonAnswer(LegacyDiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
   }, async (request, reply) => {
+    const before = revisionOf(request)
     const index = (await discoveries.of(skillsOf(request)).indexes())['0.1.0']
-    setCatalogRevision(reply, revisionOf(request))
+    if (revisionOf(request) === before) setCatalogRevision(reply, before)
     return await answerLong(reply, index, () => indexText(index))
   })
 

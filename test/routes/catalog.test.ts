@@ -1,6 +1,11 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
+import fastify from 'fastify'
 import t from 'tap'
+import { createSkillManager } from '../../src/core/skill-manager.ts'
+import { catalogRoutes } from '../../src/routes/catalog.ts'
+import { createJudge } from '../../src/verdicts/entry.ts'
+import { wellKnown } from '../../src/well-known/well-known.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { countOpenBelow, passTick, skill, skills, skillText, until } from '../helper/skills.ts'
 
@@ -190,4 +195,22 @@ t.test('K46: nothing stays open behind many pages', async (t) => {
   await page(service, '?limit=500')
   for (const { length } of Array.from({ length: 5 }, () => many)) t.equal((await page(service, '?limit=500&q=instructions')).skills.length, length)
   await until(() => countOpenBelow(service.root) === 0)
+})
+
+t.test('K53, K92: a list that was begun before the present revision of the catalog does not name it', async (t) => {
+  const manager = createSkillManager({ projectRoots: [t.testdir({ one: skill('one') })], watcher: false })
+  await manager.initialize()
+  t.teardown(() => manager.close())
+  for (const target of ['/catalog', '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json']) {
+    for (const [revisions, named] of [[['r1', 'r1'], 'r1'], [['r1', 'r2'], undefined], [[undefined, 'r2'], undefined], [['r1', undefined], undefined]] as const) {
+      const asked: Array<string | undefined> = [...revisions]
+      const options = { skillsOf: () => manager, revisionOf: () => asked.shift() }
+      const app = fastify().setValidatorCompiler(() => () => true).setSerializerCompiler(() => String)
+      await app.register(catalogRoutes, { ...options, judge: createJudge([]) })
+      await app.register(wellKnown, { ...options, isPublic: false })
+      const { statusCode, headers } = await app.inject(target)
+      await app.close()
+      t.strictSame([statusCode, headers['catalog-revision']], [200, named], `${target} ${revisions.join()}`)
+    }
+  }
 })
