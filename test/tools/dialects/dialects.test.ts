@@ -136,6 +136,7 @@ t.test('containers give up their calls and leave out the rest', async (t) => {
     [{ choices: [{ message: { role: 'assistant', tool_calls: [chat] } }] }, 'openai'],
     [{ role: 'assistant', content: [text, use, { type: 'server_tool_use', id: 'b', name: 'web', input: {} }] }, 'anthropic'],
     [{ type: 'message', role: 'assistant', content: [use] }, 'anthropic'],
+    [{ role: 'assistant', content: [{ text: 'x' }, { toolUse: { toolUseId: 'a', ...NAME, input: {} } }, { toolUse: { toolUseId: 'b', name: 'web', input: {}, type: 'server_tool_use' } }] }, 'bedrock'],
     [{ object: 'response', output: [{ type: 'reasoning' }, item] }, 'openai-responses'],
     [{ role: 'model', parts: [{ text: 'x' }, part] }, 'gemini'],
     [{ content: { role: 'model', parts: [part] } }, 'gemini'],
@@ -146,7 +147,9 @@ t.test('containers give up their calls and leave out the rest', async (t) => {
     [{ role: 'assistant', content: null, function_call: { ...NAME, arguments: '{}' }, tool_calls: [chat] }, 'openai']
   ]
   for (const [body, dialect] of rows) {
-    t.match(openEnvelope(body), { kind: 'calls', batch: true, dialect: { name: dialect }, calls: [{ id: 'a', ...NAME }] })
+    const envelope = openCalls(body)
+    t.match(envelope, { kind: 'calls', batch: true, dialect: { name: dialect }, calls: [{ id: 'a', ...NAME }] })
+    t.equal(envelope.calls.length, 1)
   }
   t.match(openEnvelope({ choices: [{ message: { role: 'assistant', function_call: { ...NAME, arguments: '{}' } } }] }),
     { kind: 'calls', batch: true, dialect: openaiLegacy, calls: [NAME] })
@@ -174,7 +177,8 @@ t.test('a broken call in such a list keeps its answer', async (t) => {
   const rows: ReadonlyArray<readonly [list: readonly unknown[], ids: readonly unknown[]]> = [
     [[{ type: 'tool_use', id: 'a', ...NAME }, { type: 'tool_use', id: 'b' }, null], ['a', 'b', undefined]],
     [[{ type: 'function_call', call_id: 'a', ...NAME }, { type: 'function_call', id: 'b', ...NAME }, { id: 'c', function: NAME }], ['a', undefined, 'c']],
-    [[{ functionCall: { id: 'a', ...NAME } }, { functionCall: { id: 'b' } }, 5], ['a', 'b', undefined]]
+    [[{ functionCall: { id: 'a', ...NAME } }, { functionCall: { id: 'b' } }, 5], ['a', 'b', undefined]],
+    [[{ type: 'function_call', id: 'a', ...NAME, arguments: {} }, { id: 'b', ...NAME }, { type: 'thought' }], ['a', 'b']]
   ]
   for (const [list, ids] of rows) t.same(openCalls(list).calls.map(({ id }) => id), ids)
 })
@@ -207,6 +211,7 @@ t.test('what is no call is refused, with the accepted shapes', async (t) => {
     [[{ role: 'tool', content: 'x' }], /^This is the result/],
     [{ jsonrpc: '2.0', id: 1, result: { content: [] } }, /^This is the result/],
     [{ jsonrpc: '2.0', id: 1, error: { code: -32602, message: 'x' } }, /^This is the result/],
+    [{ error: { code: 404, message: 'x' } }, /^No tool call/],
     [{ jsonrpc: '2.0', id: 1, method: 'tools/list', function: NAME }, /^The only JSON-RPC/],
     [{ choices: [{ message: { role: 'assistant', content: 'Done.' } }] }, /^No tool call is in it\. Send one tool call/],
     [{ type: 'message', role: 'assistant', content: [{ type: 'text', text: 'Done.' }] }, /^No tool call is in it/],

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { isJsonObject, own } from '../../../core/ground/json.ts'
+import { own } from '../../../core/ground/json.ts'
 import { type Dialect, idMember, IdSchema } from '../dialect.ts'
 import { FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
 
@@ -45,9 +45,8 @@ function createCamelCaseDialect (messageOf: (value: unknown) => unknown) {
     recognise: () => false,
 
     unwrap (value) {
-      const message = messageOf(value)
-      const calls = own(message, 'toolCalls')
-      return isJsonObject(message) && Array.isArray(calls) ? calls : undefined
+      const calls = own(messageOf(value), 'toolCalls')
+      return Array.isArray(calls) ? calls : undefined
     },
 
     recogniseInside: isFunctionCall,
