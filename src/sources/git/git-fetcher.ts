@@ -68,7 +68,7 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
   async function fetchOnce (options: FetchOptions): Promise<Fetched | undefined> {
     const { known, signal } = options
     const [first] = source.at
-    if (first?.ref !== undefined && COMMIT_ID.test(first.ref) && known?.['commit'] === first.ref && known['path'] === first.path) return undefined
+    if (known !== undefined && known['commit'] === first?.ref && known['path'] === first?.path) return undefined
     // Somebody may have removed the state folder.
     if (!existsSync(home)) await makeHome()
     const remote = await connection(source, surroundings, signal)
