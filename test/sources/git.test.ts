@@ -221,6 +221,21 @@ t.test('K85: a name that is not known and a host that takes no connection are to
   t.end()
 })
 
+t.test('K84: git gets the proxies, the authorities and the agent for keys of the machine, and nothing else of its environment', async (t) => {
+  const home = t.testdir()
+  const machine = {
+    HTTPS_PROXY: 'a', https_proxy: 'b', ALL_PROXY: 'c', all_proxy: 'd', NO_PROXY: 'e', no_proxy: 'f', SSL_CERT_FILE: 'g', SSL_CERT_DIR: 'h', SSH_AUTH_SOCK: 'i', TMPDIR: '/tmp'
+  }
+  const shown = async (env: NodeJS.ProcessEnv): Promise<Record<string, string>> => {
+    const output = await runGit({ args: ['-c', 'alias.show-all=!env', 'show-all'], signal: AbortSignal.timeout(60_000), home, env: { PATH: process.env['PATH'], ...env } })
+    return Object.fromEntries(output.toString().trim().split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]))
+  }
+  const own = await shown({})
+  const secrets = { GIT_DIR: '/nowhere', GIT_CONFIG_SYSTEM: '/etc/gitconfig', GIT_SSH_COMMAND: 'evil', http_proxy: 'x', AWS_SECRET_ACCESS_KEY: 'x', TRUST_FILE: 'x', HOME: '/root' }
+  t.strictSame(await shown({ ...machine, ...secrets }), { ...own, ...machine })
+  t.equal(own['HOME'], home)
+})
+
 t.test('K84: a host that sends refs without end takes two gigabytes of memory at most, and is told as that', async (t) => {
   const home = t.testdir()
   const limit = await runGit({ args: ['-c', 'alias.limit=!ulimit -d', 'limit'], signal: AbortSignal.timeout(60_000), home, env: { PATH: process.env['PATH'] } })
