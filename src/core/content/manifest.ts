@@ -4,6 +4,7 @@ import type { IndexedSkill } from '../catalog/catalog.ts'
 import { sha256 } from '../ground/digest.ts'
 import type { Disk } from '../disk/disk.ts'
 import { areTrustworthy, fingerprintOf, holds, latestChange, type Observed, PackedObserved, statOf } from '../disk/observed.ts'
+import { pathBelow } from '../disk/paths.ts'
 import { RefusedError } from '../disk/refused.ts'
 import { isTrustworthy } from '../disk/signature.ts'
 import { foldersInside, type Walk, walkSkill } from '../disk/walk.ts'
@@ -163,18 +164,22 @@ export class ManifestStore {
 
   /**
    * What the change feed compares. Kept in no cache: an inspection of all skills would leave no room for those that are
-   * asked for.
+   * asked for. Of these, no folder is listed.
    * @param known the inspection before: its state comes back as it is when nothing was touched since, and no file is read
    * @returns {Unread} while there is much to be hashed, which goes on in the background
    * @throws {RefusedError} as `get`, but for a folder that may not be read and for a skill that is too large
    */
   async inspect (disk: Disk, skill: SkillPlace, known?: Inspected): Promise<Inspection | Unread> {
     try {
+      const cached = this.#cache.peek(keyOf(skill))
+      if (cached?.isTrustworthy === true && await holds(statOf(disk), skill.folder.realPath, cached.observed)) {
+        const state = stateOf(cached.observed, cached.manifest.revision, true)
+        return { state: known !== undefined && known.fingerprint === state.fingerprint ? known : state, inside: cached.folders.map((path) => pathBelow(skill.folder.realPath, path)) }
+      }
       const walk = await walkSkill(disk, skill.folder.realPath, skill, this.#closing.signal)
       const inside = foldersInside(walk)
       if (known?.fingerprint !== undefined && fingerprintOf(walk.observed) === known.fingerprint) return { state: known, inside }
       if (walk.excess !== undefined) return { state: stateOf(walk.observed, undefined, areTrustworthy(walk.observed, walk.startedAt)), inside }
-      const cached = this.#cache.peek(keyOf(skill))
       const plan = planReading(walk, { known: cached && knownFiles(cached), isKept: false })
       if (plan.isHeavy) return { ended: (this.#making.get(keyOf(skill)) ?? this.#make(disk, skill, this.#store.readCount, 'listed')).ended }
       const { files, isTrustworthy } = await readSkill(disk, this.#store, plan)
@@ -263,7 +268,7 @@ function bytesOf ({ files, observed }: Walk): bigint {
   return files.reduce((sum, { path }) => sum + (observed.get(path)?.size ?? 0n), 0n)
 }
 
-function stateOf (observed: Walk['observed'], revision: string | undefined, isTrustworthy: boolean): Inspected {
+function stateOf (observed: Observed, revision: string | undefined, isTrustworthy: boolean): Inspected {
   return { revision, fingerprint: isTrustworthy ? fingerprintOf(observed) : undefined, changedAt: latestChange(observed) }
 }
 

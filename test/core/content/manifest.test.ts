@@ -6,6 +6,7 @@ import type { Disk } from '../../../src/core/disk/disk.ts'
 import { createNetworkDisk } from '../../../src/core/disk/disk.ts'
 import { sha256 } from '../../../src/core/ground/digest.ts'
 import { MAX_BUFFERED_FILE_BYTES } from '../../../src/core/ground/limits.ts'
+import type { Inspected } from '../../../src/core/content/manifest.ts'
 import { isTextType, mediaType } from '../../../src/core/content/media-type.ts'
 import { compareCodePoints } from '../../../src/core/ground/text.ts'
 import { countOpenBelow, createFaultyDisk, failing, osError, outcome, passTick, skill, skillText, startManager } from '../../helper/skills.ts'
@@ -123,6 +124,28 @@ t.test('K43: an unchanged skill is hashed once; nothing of it is opened again', 
   fs.writeFileSync(join(base, 'demo/new'), '')
   t.equal((await manager.manifest('demo')).files.length, 4)
   t.ok((disk.calls.get('open') ?? 0) <= (opened ?? 0) + 6, 'of a changed one the new files only, and links')
+})
+
+t.test('K43 K52: an inspection lists no folder of a skill whose manifest is in memory, and says the same', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { docs: { deep: { 'a.md': 'a' } }, link: t.fixture('symlink', 'docs/deep/a.md') }), other: skill('other') })
+  const disk = createFaultyDisk({ ageMs: HOUR_MS })
+  const manager = await startManager(t, [base], { disk })
+  const listed = await manager.inspect('demo') as Inspected
+  t.equal(listed.revision, (await manager.manifest('demo')).revision)
+  const before = disk.calls.get('readdir')
+  t.strictSame(await manager.inspect('demo'), listed)
+  t.equal(await manager.inspect('demo', listed), listed, 'the same object, so that nothing is reported')
+  t.equal(disk.calls.get('readdir'), before)
+  for (const edit of [
+    () => { fs.writeFileSync(join(base, 'demo/docs/deep/a.md'), 'b') },
+    () => { fs.writeFileSync(join(base, 'demo/docs/deep/new.md'), '') },
+    () => { fs.rmSync(join(base, 'demo/docs'), { recursive: true }) }
+  ]) {
+    const { revision } = await manager.manifest('demo')
+    passTick(base)
+    edit()
+    t.not((await manager.inspect('demo') as Inspected).revision, revision)
+  }
 })
 
 t.test('K53: a change during the walk is never half in the manifest', async (t) => {
