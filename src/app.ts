@@ -8,6 +8,7 @@ import { draining } from './http/connections/draining.ts'
 import { Shutdown } from './http/connections/shutdown.ts'
 import { stalledResponses } from './http/connections/stalled-responses.ts'
 import { overload } from './http/overload/overload.ts'
+import type { AuditState } from './http/readiness.ts'
 import type { AnswerMemory } from './http/overload/answer-memory.ts'
 import type { Load } from './http/overload/load.ts'
 import { isLocalName, isLoopback } from './http/request/hosts.ts'
@@ -78,8 +79,8 @@ export interface AppOptions {
   readonly cacheSeconds?: number
   /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
   readonly plugins?: readonly FastifyPluginAsync[]
-  /** Whether reads are refused, since the audit log cannot be written. */
-  readonly isRefusing?: () => boolean
+  /** Default: it works, or there is none. */
+  readonly auditState?: () => AuditState
   /** Learn of every request: metrics, traces, the audit log. */
   readonly observers?: readonly Observer[]
   /** The address of a client behind trusted proxies. Default: that of the peer. */
@@ -94,7 +95,7 @@ export interface AppOptions {
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, publicUrl, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, policy, plugins = [], isRefusing = () => false, clientOf, admitCall, load = { level: 0 }, memory } = options
+  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, publicUrl, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, policy, plugins = [], auditState = () => 'working', clientOf, admitCall, load = { level: 0 }, memory } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
@@ -105,7 +106,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const revisionOf = (request: FastifyRequest) => feeds.of(followedOf(request)).revision
   const judge = createJudge([mcpFindings])
   const translate = (error: unknown, request: FastifyRequest): unknown => access === undefined ? error : access.translate(error, request)
-  const readiness = { remarks: () => [access?.remark() ?? [], policy?.remark() ?? []].flat(), isRefusing, shutdown, sources: sources && (() => sources.status) }
+  const readiness = { remarks: () => [access?.remark() ?? [], policy?.remark() ?? []].flat(), auditState, shutdown, sources: sources && (() => sources.status) }
   const pages = ui ? catalogPages({ load, skillsOf, judge, version, prefix: basePath, log: logger, isPreview, publicUrl, sources, readiness, translate }) : undefined
   const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts, observer, clientOf, rewriteUrl: access && ((request) => access.rewriteUrl(request)), answerBadUrl: pages?.answerBadUrl }))
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })

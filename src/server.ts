@@ -178,7 +178,7 @@ async function openParts (config: Config, { version, env, isExample = false, pre
     // What depends on the caller is for no shared cache.
     cacheSeconds: access === undefined ? config.cacheSeconds : 0,
     plugins: [...protection.plugins, ...observation.plugins],
-    isRefusing: observation.isRefusing,
+    auditState: observation.auditState,
     clientOf: protection.clientOf,
     admitCall: protection.admitCall,
     load,

@@ -5,7 +5,13 @@ import { watcherRemedy } from '../core/watch/watcher.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { Shutdown } from './connections/shutdown.ts'
 
-const REFUSING = 'the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can'
+/** How the audit log is: while it is required and does not work, nothing is read. */
+export type AuditState = 'working' | 'failing' | 'refusing'
+
+const AUDIT_PROBLEMS = {
+  failing: 'the audit log cannot be written; its lines wait, and are lost when they are too many',
+  refusing: 'the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can'
+} as const
 
 /** What says, beside the index, how the service is. */
 export interface ReadinessParts {
@@ -13,8 +19,7 @@ export interface ReadinessParts {
   readonly remarks: () => readonly string[]
   /** The sources that are no folders; undefined without any. */
   readonly sources?: (() => readonly SourceStatus[]) | undefined
-  /** Whether nothing is read, since the audit log is required and cannot be written. */
-  readonly isRefusing: () => boolean
+  readonly auditState: () => AuditState
   readonly shutdown: Pick<Shutdown, 'isLeaving'>
 }
 
@@ -30,12 +35,12 @@ export interface Readiness {
 }
 
 /** @param status of what the caller may see */
-export function judgeReadiness (status: SkillStatus, { remarks, sources, isRefusing, shutdown }: ReadinessParts): Readiness {
+export function judgeReadiness (status: SkillStatus, { remarks, sources, auditState, shutdown }: ReadinessParts): Readiness {
   const all = sources?.()
   const visible = visibleSources(all, status)
-  const isRefused = isRefusing()
-  const isReady = status.ready && !isRefused && !shutdown.isLeaving && all?.some(isAwaited) !== true
-  const reasons = shutdown.isLeaving ? ['The service is stopping'] : [...explainStatus(status, visible), ...isRefused ? [REFUSING] : [], ...remarks()]
+  const audit = auditState()
+  const isReady = status.ready && audit !== 'refusing' && !shutdown.isLeaving && all?.some(isAwaited) !== true
+  const reasons = shutdown.isLeaving ? ['The service is stopping'] : [...explainStatus(status, visible), ...audit === 'working' ? [] : [AUDIT_PROBLEMS[audit]], ...remarks()]
   return { isReady, reasons, detail: reasons.join('; ') || undefined, sources: visible }
 }
 

@@ -5,6 +5,7 @@ import type { CoreLog } from '../core/ground/log.ts'
 import type { Signal } from '../core/ground/signal.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
+import type { AuditState } from '../http/readiness.ts'
 import { type ClientOf, peerOf } from '../http/request/client-address.ts'
 import { LogOutput } from '../log-output.ts'
 import type { Readings } from './metrics/metrics.ts'
@@ -51,15 +52,14 @@ export interface WantedMetrics {
 export interface Observation {
   readonly observers: readonly Observer[]
   readonly plugins: readonly FastifyPluginAsync[]
-  /** Whether nothing is read at the moment, since the audit log is required and cannot be written. */
-  isRefusing (): boolean
+  auditState: () => AuditState
   /** Opens the port of the metrics, and begins the audit log. */
   start (): Promise<void>
   close (): Promise<void>
 }
 
 /** Stands for a part that is not wanted. */
-const NOTHING: Observation = { observers: [], plugins: [], isRefusing: () => false, async start () {}, async close () {} }
+const NOTHING: Observation = { observers: [], plugins: [], auditState: () => 'working', async start () {}, async close () {} }
 
 export async function observe (options: ObserveOptions): Promise<Observation> {
   const audit = await openAudit(options)
@@ -68,7 +68,7 @@ export async function observe (options: ObserveOptions): Promise<Observation> {
   return {
     observers: parts.flatMap(({ observers }) => observers),
     plugins: parts.flatMap(({ plugins }) => plugins),
-    isRefusing: () => audit.isRefusing(),
+    auditState: () => audit.auditState(),
     async start () { for (const part of parts) await part.start() },
     async close () { for (const part of parts) await part.close() }
   }
@@ -145,7 +145,7 @@ async function openAudit ({ audit: wanted, version, log, clientOf = peerOf }: Ob
   return {
     observers: [audit.observer],
     plugins: [audit.plugin],
-    isRefusing: () => audit.isRefusing,
+    auditState: () => audit.state,
     dropped: () => audit.dropped + lost,
     async start () {
       audit.started()

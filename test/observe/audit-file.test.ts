@@ -37,6 +37,9 @@ t.test('K73: the audit log survives rotation, SIGHUP and SIGTERM without a lost 
 t.test('K73: a full disk delays nothing where the log is not required', { skip: existsSync('/dev/full') ? false : 'there is no /dev/full' }, async (t) => {
   const free = await startProcess(t, { args: [t.testdir(FILES)], env: { AUDIT_LOG: '/dev/full' } })
   for (let i = 0; i < 50; i++) t.equal((await fetch(`${free.url}/skills/demo`)).status, 200)
+  const readiness = async () => await (await fetch(`${free.url}/readyz`)).json() as { readonly status: unknown, readonly detail?: string }
+  await until(async () => (await readiness()).detail !== undefined)
+  t.match(await readiness(), { status: 'ready', detail: 'the audit log cannot be written; its lines wait, and are lost when they are too many' })
   t.match(await free.stop(), { code: 0 })
   t.match(free.log().filter(({ msg }) => String(msg).startsWith('the audit log')), [{ level: 40, path: '/dev/full', code: 'ENOSPC', msg: 'the audit log cannot be written; its lines wait' }])
 })

@@ -4,6 +4,7 @@ import type { CatalogChange } from '../../core/catalog/catalog.ts'
 import type { GateChange } from '../../core/content/trust/trust-policy.ts'
 import type { Observer } from '../../http/observer.ts'
 import { HttpProblem } from '../../http/problem.ts'
+import type { AuditState } from '../../http/readiness.ts'
 import type { FollowedPolicy } from '../../operator/followed-file.ts'
 import type { AuditEvent } from '../reads.ts'
 import { AuditedReads, type AuditedReadsOptions } from './audited-reads.ts'
@@ -21,7 +22,7 @@ export interface AuditOptions extends JournalOptions, Pick<AuditedReadsOptions, 
 
 /** The audit log: a line for each read, and for what the service and its policies do. */
 export class Audit {
-  /** Notes what is answered, and refuses reads while `isRefusing`. */
+  /** Notes what is answered, and refuses reads while its state says so. */
   readonly plugin: FastifyPluginAsync
   readonly #journal: Journal
   readonly #lines: LinesOfReads
@@ -47,15 +48,15 @@ export class Audit {
       })
       if (!isRequired) return
       app.addHook('onRequest', (request, _reply, next) => {
-        if (!this.isRefusing || request.routeOptions.config.load === 'probe') next()
+        if (this.state !== 'refusing' || request.routeOptions.config.load === 'probe') next()
         else next(new HttpProblem('audit_unavailable'))
       })
     }, { name: 'audit' })
   }
 
-  /** Whether nothing is read, since the log is required and does not work. */
-  get isRefusing (): boolean {
-    return this.#isRequired && !(this.#isWorking() && this.#lines.hasRoom)
+  get state (): AuditState {
+    if (this.#isWorking() && this.#lines.hasRoom) return 'working'
+    return this.#isRequired ? 'refusing' : 'failing'
   }
 
   get observer (): Observer {
