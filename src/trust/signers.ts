@@ -19,9 +19,6 @@ export interface Identity {
   readonly validTo: number
 }
 
-/** Certificates between a signer's and a root. */
-const MAX_DEPTH = 8
-
 /** Extended key usage: code signing, and any. */
 const SIGNING_USAGES = ['1.3.6.1.5.5.7.3.3', '2.5.29.37.0']
 
@@ -88,10 +85,10 @@ function parseCertificates (certificates: readonly Buffer[]): readonly X509Certi
   }
 }
 
-/** From the leaf to one of the roots. */
+/** From the leaf to one of the roots, through each certificate of a bundle once at most. */
 function findChain (leaf: X509Certificate, others: readonly X509Certificate[], roots: readonly X509Certificate[]): readonly X509Certificate[] | undefined {
   const chain = [leaf]
-  for (let last = leaf; chain.length <= MAX_DEPTH;) {
+  for (let last = leaf; ;) {
     const { fingerprint256 } = last
     if (roots.some((root) => root.fingerprint256 === fingerprint256)) return chain
     const root = roots.find((root) => isIssued(last, root))
@@ -101,7 +98,6 @@ function findChain (leaf: X509Certificate, others: readonly X509Certificate[], r
     chain.push(next)
     last = next
   }
-  return undefined
 }
 
 function isIssued (certificate: X509Certificate, issuer: X509Certificate): boolean {

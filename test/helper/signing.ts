@@ -80,13 +80,19 @@ export interface Authority {
   readonly leaf: KeyPair
 }
 
-/** Root, intermediate and leaf, made by OpenSSL in a folder. */
-export function makeAuthority (folder: string, { usage = 'codeSigning', days = 365 } = {}): Authority {
+const CA = 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n'
+
+/**
+ * Root, intermediate and leaf, made by OpenSSL in a folder.
+ * @param options.ca extensions of the intermediate
+ * @param options.more extensions of the leaf
+ */
+export function makeAuthority (folder: string, { usage = 'codeSigning', days = 365, ca = CA, more = '' } = {}): Authority {
   fs.mkdirSync(folder, { recursive: true })
   const openssl = (...args: string[]): void => { execFileSync('openssl', args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] }) }
   const newKey = (name: string): void => { openssl('ecparam', '-name', 'secp384r1', '-genkey', '-noout', '-out', `${name}.key`) }
-  fs.writeFileSync(join(folder, 'ca.ext'), 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n')
-  fs.writeFileSync(join(folder, 'leaf.ext'), `basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=${usage}\n`)
+  fs.writeFileSync(join(folder, 'ca.ext'), ca)
+  fs.writeFileSync(join(folder, 'leaf.ext'), `basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=${usage}\n${more}`)
   for (const name of ['root', 'middle', 'leaf']) newKey(name)
   openssl('req', '-x509', '-new', '-key', 'root.key', '-subj', '/CN=Root', '-days', '3650', '-out', 'root.pem')
   for (const [name, issuer, extensions] of [['middle', 'root', 'ca.ext'], ['leaf', 'middle', 'leaf.ext']] as const) {

@@ -130,7 +130,28 @@ t.test('K95: what the format leaves out of signatures may change, and is not ser
   await t.rejects(async () => await skills.readFile('demo', '.github/ci.yml'), { code: 'file_not_found' })
 })
 
-t.test('K95: a signer is known by the root of its certificate, within its time', { skip: spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed' }, async (t) => {
+const WITH_OPENSSL = { skip: spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed' }
+
+t.test('K95: a certificate that names a root is good only if each of its issuers is one, and has signed it', WITH_OPENSSL, async (t) => {
+  const authorities = t.testdir()
+  const make = (name: string, options = {}) => makeAuthority(join(authorities, name), options)
+  const acme = make('acme')
+  // Names the certificate between as its issuer, and is of another one with that name.
+  const forged = make('forged', { more: 'authorityKeyIdentifier=none\n' })
+  const [[own], [, middle]] = [forged, acme].map(({ chain }) => chain.split(/(?<=-----END CERTIFICATE-----\n)/)) as [string[], string[]]
+  const folder = makeSkill(t)
+  for (const [label, { leaf, chain, roots }, status] of [
+    ['good', forged, 'valid'],
+    ['forged', { ...forged, chain: `${own}${middle}`, roots: acme.roots }, 'untrusted'],
+    ['issued by one that is no authority', make('leaf', { ca: 'basicConstraints=critical,CA:FALSE\nkeyUsage=critical,keyCertSign\n' }), 'untrusted'],
+    ['issued by one that may sign no others', make('usage', { ca: 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,digitalSignature\n' }), 'untrusted']
+  ] as const) {
+    await sign(folder, leaf, chain)
+    t.equal((await statusOf(folder, trustOf([{ roots }])))[0], status, label)
+  }
+})
+
+t.test('K95: a signer is known by the root of its certificate, within its time', WITH_OPENSSL, async (t) => {
   const authorities = t.testdir()
   const acme = makeAuthority(join(authorities, 'acme'))
   const other = makeAuthority(join(authorities, 'other'))
