@@ -187,6 +187,7 @@ t.test('near misses: Responses, Gemini in snake case and OpenAI legacy are told 
   t.match(openEnvelope({ function_call: { ...NAME, args: {} } }), { dialect: geminiSnakeCase })
   t.match(openEnvelope({ function_call: { ...NAME, arguments: '{}' } }), { dialect: openaiLegacy })
   t.match(openEnvelope({ functionCall: { ...NAME, args: {} } }), { dialect: gemini })
+  for (const id of [{ call_id: 'a' }, { callId: 'a' }]) t.match(openEnvelope({ type: 'function_call', id: 'b', ...id, ...NAME, arguments: {} }), { dialect: { name: 'openai-responses' }, calls: [{ id: 'a' }] })
   t.match(openEnvelope({ functionCall: { ...NAME }, role: 'model' }), { kind: 'unrecognised' })
 })
 
@@ -265,10 +266,16 @@ t.test('calls of every other dialect in a batch keep their id and their name', a
 t.test('of a conversation, messages get no answer, and calls that have theirs get no second one', async (t) => {
   const item = (id: string) => ({ type: 'function_call', call_id: id, ...NAME, arguments: '{}' })
   const output = (id: string) => ({ type: 'function_call_output', call_id: id, output: 'x' })
+  const custom = (id: string) => ({ type: 'custom_tool_call', call_id: id, ...NAME, input: 'x' })
+  const customOutput = (id: string) => ({ type: 'custom_tool_call_output', call_id: id, output: 'x' })
+  const step = (id: string) => ({ type: 'function_call', id, ...NAME, arguments: {} })
+  const result = (id: string) => ({ type: 'function_result', call_id: id, ...NAME, result: 'x' })
   const user = { role: 'user', content: 'Hello' }
   const rows: ReadonlyArray<readonly [list: readonly object[], ids: readonly unknown[]]> = [
     [[user, item('a')], ['a']],
     [[user, item('a'), item('b'), output('a'), { role: 'assistant', content: 'x' }, item('c')], ['b', 'c']],
+    [[user, custom('a'), item('b'), customOutput('a')], ['b']],
+    [[user, step('a'), step('b'), result('a')], ['b']],
     [[user, { role: 'assistant', content: null, function_call: { ...NAME, arguments: '{}' } }], [undefined]],
     [[{ role: 'system', content: 'x' }, { id: 'a', function: NAME }], ['a']],
     [[{ id: 'a', function: NAME }, { role: 'assistant', tool_calls: [{ id: 'b', function: NAME }] }], ['a', undefined]]

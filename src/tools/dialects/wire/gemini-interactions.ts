@@ -32,7 +32,8 @@ export const geminiInteractions = {
 
   isAnswer: (value) => own(value, 'type') === 'function_result',
 
-  readCall: (value) => ({ id: readId(own(value, 'id')), name: ownText(value, 'name'), args: own(value, 'arguments') }),
+  // A result names its call, which then needs no other.
+  readCall: (value) => ({ id: readId(own(value, 'id') ?? own(value, 'call_id')), name: ownText(value, 'name'), args: own(value, 'arguments') }),
 
   writeResult: (call, outcome) =>
     `{"type":"function_result",${idMember('call_id', call)}"name":${JSON.stringify(call.name)},"result":${outcome.quotedText}${outcome.isError ? ',"is_error":true' : ''}}`
