@@ -4,6 +4,7 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
+import { dockerCredentials } from '../../src/sources/oci/docker-credentials.ts'
 import { isSameSite } from '../../src/sources/oci/registry.ts'
 import { tarGzOf, tarOf, zipOf } from '../helper/archives.ts'
 import { startServer } from '../helper/fault-server.ts'
@@ -136,6 +137,15 @@ t.test('K84: a registry gets no credentials to another host, and other bytes tha
   t.match(status(), { error: { code: 'digest_mismatch' } })
 })
 
+t.test('K83: a registry that does not say the digest behind a tag is asked for the manifest', async (t) => {
+  const layer = Buffer.from(skillText('a'))
+  const config = { mediaType: 'application/vnd.oci.empty.v1+json', digest: digestOf(Buffer.from('{}')), size: 2 }
+  const bytes = Buffer.from(JSON.stringify({ schemaVersion: 2, config, layers: [{ mediaType: 'text/markdown', digest: digestOf(layer), size: layer.length, annotations: { 'org.opencontainers.image.title': 'a/SKILL.md' } }] }))
+  const server = await startServer(t, ({ url, method }, response) => { response.end(method === 'HEAD' ? undefined : url?.includes('/blobs/') === true ? layer : bytes) })
+  const { status } = await openSources(t, [sourceAt(`oci://${new URL(server.url).host}/team/skills:1`)])
+  t.match(status(), { state: 'ok', skills: 1, revision: `1@${digestOf(bytes)}` })
+})
+
 t.test('K85: a manifest of very many levels is refused before it is parsed', async (t) => {
   const bytes = Buffer.from(`{"schemaVersion":2,"layers":[],"annotations":${'['.repeat(100)}${']'.repeat(100)}}`)
   const server = await startServer(t, (_, response) => { response.setHeader('docker-content-digest', digestOf(bytes)).end(bytes) })
@@ -161,6 +171,7 @@ t.test('K84: the credentials of docker login, from config.json or from a helper 
   helper('bad', 'echo "hunter22-secret"; exit 1')
   helper('token', 'echo \'{"Username":"<token>","Secret":"hunter22-secret"}\'')
   helper('text', 'echo hunter22-secret')
+  helper('nobody', 'echo \'{"Secret":"hunter22-secret"}\'')
   const server = await startServer(t, (_, response) => { response.writeHead(401, { 'www-authenticate': 'Basic realm="r"' }).end() })
   const host = new URL(server.url).host
   const env = { PATH: `${bin}${delimiter}${process.env['PATH']}`, DOCKER_CONFIG: bin }
@@ -175,6 +186,7 @@ t.test('K84: the credentials of docker login, from config.json or from a helper 
     [{ credsStore: 'bad' }, undefined, 'docker-credential-bad gives no credentials'],
     [{ credsStore: 'token' }, undefined, 'docker-credential-token gives a refresh token: set a user and a password or access token with auth'],
     [{ credsStore: 'text' }, undefined, 'docker-credential-text gives something else than a user and a secret'],
+    [{ credsStore: 'nobody' }, undefined, 'docker-credential-nobody gives something else than a user and a secret'],
     [{ credsStore: '../good' }, undefined, 'config.json of Docker has a helper whose name is no word'],
     ['{', undefined, 'config.json of Docker is no JSON']
   ]
@@ -187,6 +199,8 @@ t.test('K84: the credentials of docker login, from config.json or from a helper 
     t.match(status(), { state: 'failed', error: reason === undefined ? { code: 'auth_failed' } : { code: 'secret_missing', message: reason } }, label)
   }
   t.equal(readFileSync(join(bin, 'asked'), 'utf8'), host)
+  writeFileSync(join(bin, 'config.json'), JSON.stringify({ auths: { 'https://index.docker.io/v1/': { auth: 'YTpi' } } }))
+  t.strictSame(await dockerCredentials('docker.io', env, AbortSignal.timeout(60_000)), { authorization: basic('a:b') }, 'as docker login calls its own registry')
   t.notMatch(JSON.stringify([log, status()]), /hunter22/)
 })
 

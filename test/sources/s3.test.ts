@@ -130,6 +130,18 @@ t.test('K85: a service that knows no change of a marker that nobody has seen has
   t.match(status(), { state: 'failed', error: { code: 'bad_answer' } })
 })
 
+t.test('K85: a marker that is not in the bucket leaves the state before it, and is named', async (t) => {
+  const store = await startStore(t)
+  fill(store)
+  const { status } = await open(t, store, { marker: '.revision' })
+  t.match(status(), { state: 'failed', error: { code: 'not_found', message: 'the marker is not in the bucket' } })
+})
+
+t.test('K83: a secret without the id of its key ends the start', async (t) => {
+  const secretFile = join(t.testdir({ secret: SECRET }), 'secret')
+  await t.rejects(openSources(t, [sourceAt('s3://bucket/team', { name: 'team', auth: { secretFile } })]), { message: 'the source team needs auth.username: the id of the access key' })
+})
+
 t.test('K85: a bucket that changes while it is read, lists wrong or refuses keeps the last state', async (t) => {
   const store = await startStore(t)
   fill(store)
