@@ -4,13 +4,14 @@ import t, { type Test } from 'tap'
 import { Signal } from '../../src/core/ground/signal.ts'
 import type { RootRefresh } from '../../src/core/skill-manager.ts'
 import { createMetrics, type Metrics } from '../../src/observe/metrics/metrics.ts'
+import { listenForMetrics } from '../../src/observe/metrics/metrics-server.ts'
 import { OPENMETRICS, PROMETHEUS, writeMetrics } from '../../src/observe/metrics/exposition.ts'
 import { Histogram } from '../../src/observe/metrics/instruments.ts'
 import { observeReads, SkillReads } from '../../src/observe/metrics/skill-reads.ts'
 import { buildService, type ServiceOptions } from '../helper/build.ts'
 import { modernRequest } from '../helper/mcp.ts'
 import { heapOfEach } from '../helper/memory.ts'
-import { jsonRequest, openRaw, request } from '../helper/raw-http.ts'
+import { jsonRequest, openRaw, rawRequest, request } from '../helper/raw-http.ts'
 import { skillText, until } from '../helper/skills.ts'
 
 const FILES = {
@@ -228,4 +229,15 @@ t.test('K71: promtool accepts the text', { skip: hasPromtool ? false : 'promtool
   const { status, stderr, stdout } = spawnSync('promtool', ['check', 'metrics'], { input: text(), encoding: 'utf8' })
   t.equal(status, 0)
   t.equal(`${stderr}${stdout}`, '')
+})
+
+t.test('K55, K71: on a loopback address the port of the metrics answers to loopback names alone', async (t) => {
+  for (const [host, foreign] of [['127.0.0.1', 403], ['0.0.0.0', 200]] as const) {
+    const server = await listenForMetrics({ write: () => 'up 1\n' }, { host, port: 0 })
+    t.teardown(() => { server.close() })
+    const { port } = new URL(server.url)
+    const statusOf = async (name: string) => (await rawRequest(`http://127.0.0.1:${port}`, request('GET', '/metrics', { host: name }))).status
+    for (const name of ['localhost', '127.0.0.1:9464', '[::1]']) t.equal(await statusOf(name), 200, `${host}: ${name}`)
+    for (const name of ['evil.example', '127.0.0.1.evil.example', '']) t.equal(await statusOf(name), foreign, `${host}: ${name}`)
+  }
 })
