@@ -45,12 +45,12 @@ export function judgeReadiness (status: SkillStatus, { remarks, sources, auditSt
 }
 
 /**
- * Why a service is not ready, or not quite well, in words; none for one that is well. Folders have their position and
- * their type, because anybody may ask; the log has their paths.
+ * Why a service is not ready, or not quite well, in words; none for one that is well. Folders have the names of
+ * the other members, because anybody may ask; the log has their paths.
  */
 function explainStatus ({ ready, indexed, roots, watcher, hanging }: SkillStatus, sources: readonly SourceStatus[] = []): string[] {
   const awaited = new Set(sources.filter(({ state }) => state === 'waiting' || state === 'failed').map(({ name }) => name))
-  const reasons = roots.flatMap(({ name, type, state }, index) => state === 'ok' || awaited.has(name) ? [] : [`folder ${index + 1} (${type}) ${ROOT_PROBLEMS[state]}`])
+  const reasons = roots.flatMap(({ name, type, state }) => state === 'ok' || awaited.has(name) ? [] : [`the folder ${name} (${type}) ${ROOT_PROBLEMS[state]}`])
   // A caller who sees no folder is in a service that is ready.
   if (!ready && awaited.size < Math.max(roots.length, 1) && roots.every(({ state }) => state !== 'ok' && state !== 'failed')) reasons[0] = `No skills folder is there: ${reasons[0] ?? 'none is configured'}`
   else if (!indexed) reasons.unshift('The first index is not complete')

@@ -64,7 +64,7 @@ const VisibleStateSchema = Type.Partial(IndexStateSchema)
 
 export const ReadinessSchema = Type.Object({
   status: Type.Literal('ready'),
-  detail: Type.Optional(Type.String({ description: 'What is wrong although the service is ready; folders by position and type' })),
+  detail: Type.Optional(Type.String({ description: 'What is wrong although the service is ready; folders by name and type' })),
   ...VisibleStateSchema.properties,
   sources: Type.Optional(Type.Array(SourceStatusSchema, { description: 'Only with sources that are no plain folders' }))
 }, {
@@ -94,9 +94,9 @@ export const NotReadySchema = Type.Object({
     type: 'urn:skillserve:problem:not_ready',
     title: 'Not ready',
     status: 503,
-    detail: 'No skills folder is there: folder 1 (project) is missing, or is a file',
+    detail: 'No skills folder is there: the folder skills (project) is missing, or is a file',
     instance: '/readyz',
-    error: 'No skills folder is there: folder 1 (project) is missing, or is a file',
+    error: 'No skills folder is there: the folder skills (project) is missing, or is a file',
     code: 'not_ready',
     requestId: '5f0c9a1e-1',
     skills: 0,

@@ -95,19 +95,19 @@ t.test('K3, K50: readiness follows the root: absent, appears, is removed, is cre
   await ready(['other'])
 })
 
-t.test('K70: /readyz says in words what is wrong, with the positions of folders and without their paths', async (t) => {
+t.test('K70: /readyz says in words what is wrong, with the names of folders and without their paths', async (t) => {
   const local = createLocalDisk()
   const refused = (path: string): never => { throw Object.assign(new Error(path), { code: 'EACCES' }) }
   const disk: Disk = { ...local, readdir: async (path) => path.endsWith('/locked') ? refused(path) : await local.readdir(path) }
   const service = await buildService(t, { files: null, options: { siblings: { locked: {} }, roots: ['skills', 'locked'], personalRoot: 'mine', disk } })
-  const all = 'No skills folder is there: folder 1 (project) is missing, or is a file; folder 2 (project) may not be read; folder 3 (personal) is missing, or is a file'
+  const all = 'No skills folder is there: the folder skills (project) is missing, or is a file; the folder locked (project) may not be read; the folder mine (personal) is missing, or is a file'
   const bad = await service.fetch('/readyz')
   t.equal(bad.status, 503)
   t.match(bad.json(), { code: 'not_ready', detail: all, error: all })
   mkdirSync(service.root)
   const good = await service.fetch('/readyz')
   t.equal(good.status, 200)
-  t.equal((good.json() as { detail?: string }).detail, 'folder 2 (project) may not be read; folder 3 (personal) is missing, or is a file')
+  t.equal((good.json() as { detail?: string }).detail, 'the folder locked (project) may not be read; the folder mine (personal) is missing, or is a file')
   for (const { text } of [bad, good]) t.notMatch(text, service.folder)
 })
 
