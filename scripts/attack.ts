@@ -101,7 +101,7 @@ async function attackHeavily (run: LongRun): Promise<boolean> {
   run.part(`a skill with ${FILES} files`)
   show(`${FILES} files`, await attackBySize(run, { files: FILES }))
   run.part('a skill with a file of terabytes')
-  show('a file of terabytes', await attackByExcess(run, { files: 'huge' }))
+  show('a file of terabytes', await attackBySize(run, { huge: true }))
   run.part(`a skill with ${EXCESSIVE_FILES} files, beside ${LOOSE_FILES} loose ones`)
   show(`${EXCESSIVE_FILES} files, beside ${LOOSE_FILES} loose ones`, await attackByExcess(run, { files: EXCESSIVE_FILES, loose: LOOSE_FILES }))
   run.part(`${SKILLS} skills`)

@@ -186,16 +186,18 @@ export async function attackByBatch (t: ProcessOwner, clients: number, fillings 
 const DOORS_OF_SKILLS = ['/skills', '/catalog?limit=500', '/agent/prompt', '/catalog?q=what', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json', '/readyz']
 const DOORS_OF_FILES = ['/skills/large/files', '/skills/large/files', '/skills/large/files/0/0.md', '/catalog/large', '/skills/large/archive.zip']
 
-/** So many skills, and one with so many files. */
-export async function attackBySize (t: ProcessOwner, { files = 0, skills = 0 }: { readonly files?: number, readonly skills?: number }): Promise<LoadFigures> {
+/** So many skills, one with so many files, and one with a file of terabytes. */
+export async function attackBySize (t: ProcessOwner, { files = 0, skills = 0, huge = false }: { readonly files?: number, readonly skills?: number, readonly huge?: boolean }): Promise<LoadFigures> {
   const doors = [...files > 0 ? DOORS_OF_FILES : [], ...DOORS_OF_SKILLS]
   const target = await startAttackTarget(t, {
     prepare: (root) => {
       if (files > 0) writeFiles(join(root, 'large'), files)
+      if (huge) writeHuge(join(root, 'huge'))
       for (let index = 0; index < skills; index++) writeSkill(join(root, `skill-${index}`))
     }
   })
   return await measure(target, async (took) => {
+    if (huge) await askForExcess(target, 'huge', took)
     for (const [index, door] of doors.entries()) {
       const begun = performance.now()
       const { status, text } = await rawRequest(target.url, request('GET', door), { timeoutMs: 300_000 })
@@ -207,39 +209,42 @@ export async function attackBySize (t: ProcessOwner, { files = 0, skills = 0 }: 
 }
 
 /** Doors that everybody uses, and what one skill with too much in it is asked for; with the status of each. */
-const EXCESS_DOORS: ReadonlyArray<readonly [door: string, status: number]> = [
-  ['/catalog', 200], ['/skills/demo', 200], ['/skills/large', 200], ['/skills/large/files', 413], ['/skills/large/archive.zip', 413],
-  ['/skills/large?revision=current', 413], ['/catalog/large', 200], ['/catalog?q=what', 200], ['/.well-known/skills/index.json', 200],
+const excessDoors = (name: string): ReadonlyArray<readonly [door: string, status: number]> => [
+  ['/catalog', 200], ['/skills/demo', 200], [`/skills/${name}`, 200], [`/skills/${name}/files`, 413], [`/skills/${name}/archive.zip`, 413],
+  [`/skills/${name}?revision=current`, 413], [`/catalog/${name}`, 200], ['/catalog?q=what', 200], ['/.well-known/skills/index.json', 200],
   ['/.well-known/agent-skills/index.json', 200], ['/skills', 200]
 ]
 
 /**
- * One skill with a file of terabytes, or with this many files: lists have the others, and its document is served.
+ * One skill with this many files: lists have the others, and its document is served.
  * @param loose files beside the skills
  */
-export async function attackByExcess (t: ProcessOwner, { files, loose = 0 }: { readonly files: number | 'huge', readonly loose?: number }): Promise<LoadFigures> {
+export async function attackByExcess (t: ProcessOwner, { files, loose = 0 }: { readonly files: number, readonly loose?: number }): Promise<LoadFigures> {
   const target = await startAttackTarget(t, {
     prepare: (root) => {
       writeSkill(join(root, 'large'))
-      if (files === 'huge') writeHuge(join(root, 'large/huge.bin'))
-      else for (let index = 0; index < files; index++) writeFileSync(join(root, `large/${index}`), '')
+      for (let index = 0; index < files; index++) writeFileSync(join(root, `large/${index}`), '')
       for (let index = 0; index < loose; index++) writeFileSync(join(root, `loose-${index}`), '')
     }
   })
-  return await measure(target, async (took) => {
-    for (const [door, expected] of EXCESS_DOORS) {
-      const begun = performance.now()
-      const { status, text } = await rawRequest(target.url, request('GET', door), { timeoutMs: 60_000 })
-      took[door] = performance.now() - begun
-      if (status !== expected) throw new Error(`${door}: ${status} ${text.slice(0, 500)}`)
-      if (door === '/catalog' && !/"code":"too_many_(?:files|bytes)"/.test(text)) throw new Error(`no finding: ${text.slice(0, 500)}`)
-      if (door.startsWith('/.well-known/') && !text.includes('"demo"')) throw new Error(`the others are missing: ${text.slice(0, 500)}`)
-    }
-  })
+  return await measure(target, async (took) => { await askForExcess(target, 'large', took) })
 }
 
-/** Of nothing but a hole, as large as the file system has it: ext4 has up to 16 TiB. */
-function writeHuge (path: string): void {
+async function askForExcess ({ url }: AttackTarget, name: string, took: Record<string, number>): Promise<void> {
+  for (const [door, expected] of excessDoors(name)) {
+    const begun = performance.now()
+    const { status, text } = await rawRequest(url, request('GET', door), { timeoutMs: 60_000 })
+    took[door] = performance.now() - begun
+    if (status !== expected) throw new Error(`${door}: ${status} ${text.slice(0, 500)}`)
+    if (door === '/catalog' && !/"code":"too_many_(?:files|bytes)"/.test(text)) throw new Error(`no finding: ${text.slice(0, 500)}`)
+    if (door.startsWith('/.well-known/') && !text.includes('"demo"')) throw new Error(`the others are missing: ${text.slice(0, 500)}`)
+  }
+}
+
+/** With a file of nothing but a hole, as large as the file system has it: ext4 has up to 16 TiB. */
+function writeHuge (folder: string): void {
+  writeSkill(folder)
+  const path = join(folder, 'huge.bin')
   writeFileSync(path, '')
   try {
     truncateSync(path, 8 * 1_024 ** 4)
