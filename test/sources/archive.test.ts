@@ -194,6 +194,11 @@ t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is
   const folder = (await tarOf([['d', { type: 'directory' }]])).subarray(0, 512)
   const twoNames = zipOfTexts([main])
   twoNames.write('a/OTHER.md', twoNames.indexOf(main[0]))
+  const two = zipOfTexts([main, ['b/SKILL.md', skillText('b')]])
+  const [directory, secondOfIt, end] = [two.indexOf('PK\u0001\u0002'), two.lastIndexOf('PK\u0001\u0002'), two.indexOf('PK\u0005\u0006')]
+  // The bytes of the first entry go on into those of the second.
+  const overlapping = Buffer.from(two)
+  for (const at of [18, directory + 20]) overlapping.writeUInt32LE(directory - 30 - main[0].length, at)
   const hostile: ReadonlyArray<readonly [Buffer, RegExp]> = [
     [await tarGzOf([main, ['../up.txt', 'x']]), /up\.txt.*leads out/],
     [await tarGzOf([main, ['ok/../../up.txt', 'x']]), /leads out/],
@@ -220,8 +225,10 @@ t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is
     [gzipSync(Buffer.concat([...Array.from({ length: 50_001 }, () => folder), await tarOf([main])])), /more than 50000 files and folders/],
     [await tarGzOf([main, [`a/${'n'.repeat(1_023)}`, 'x'], ['../up.txt', 'x']]), /"a\/n{118}…" is longer than 1024 bytes/],
     [await tarGzOf([main, ['a/l', { type: 'symlink', linkname: 'n'.repeat(4_096) }], ['../up.txt', 'x']]), /"a\/l" is a link of more than 4095 bytes/],
+    [await tarGzOf([main, ['a/\ufffd.txt', 'x']]), /is no name of a file/],
     [await tarGzOf([main, ['a\\b', { type: 'directory' }]]), /no relative path/],
     [twoNames, /is another file in the header of its bytes/],
+    [overlapping, /overlaps another entry/],
     [zipOf([{ name: 'a/SKILL.md', bytes: Buffer.from(main[1]) }, { name: 'a/d/', bytes: Buffer.from('hidden') }]), /a folder with bytes/],
     [Buffer.from('<html>'), /no ZIP/]
   ]
@@ -233,6 +240,9 @@ t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is
   }
   t.strictSame(await skills.list(), ['a', 'b'])
   t.notOk(existsSync(join(t.testdirName, 'up.txt')))
+  body = Buffer.concat([two.subarray(0, directory), two.subarray(secondOfIt, end), two.subarray(directory, secondOfIt), two.subarray(end)])
+  await sources.sync()
+  t.match(status(), { state: 'ok', skills: 2 }, 'the directory of a ZIP may have another order')
   body = await tarGzOf([main, ['a/link.md', { type: 'symlink', linkname: 'SKILL.md' }]])
   await sources.sync()
   t.match(status(), { state: 'ok', skills: 1 })

@@ -4,7 +4,7 @@ import t from 'tap'
 import { PROMETHEUS } from '../../src/observe/metrics/exposition.ts'
 import { createMetrics } from '../../src/observe/metrics/metrics.ts'
 import { runGit } from '../../src/sources/git/git-command.ts'
-import { gitError, isBrokenStore } from '../../src/sources/git/git-errors.ts'
+import { gitError, isBrokenStore, storeError } from '../../src/sources/git/git-errors.ts'
 import { createRepository, skillFiles, startGitHost } from '../helper/git.ts'
 import { skillText, textOf, until } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
@@ -207,6 +207,9 @@ t.test('K85: a disk that is full, a host that breaks off and a hostile object ar
     ['unreachable', 'fatal: unable to access \'https://git.example/team.git/\': Failed to connect to git.example port 443 after 0 ms: Permission denied\n'],
     ['auth_failed', 'remote: cannot connect to backend: permission denied\nfatal: Could not read from remote repository.\n']
   ] as const) t.equal(gitError(stderr, 128).code, code, stderr)
+  const full = storeError(gitError('fatal: write error: No space left on device', 128))
+  t.match(full, { code: 'disk' })
+  t.notOk(isBrokenStore(full), 'a store on a full disk is not damaged')
   t.end()
 })
 

@@ -114,7 +114,7 @@ t.test('K84: a registry gets no credentials to another host, and other bytes tha
   const layer = Buffer.from('other bytes')
   const manifest = (more: object): Buffer => Buffer.from(JSON.stringify({ schemaVersion: 2, layers: [{ mediaType: SKILL_LAYER, digest: `sha256:${'1'.repeat(64)}`, size: layer.length, ...more }] }))
   const table: ReadonlyArray<readonly [code: string, bytes: Buffer, type?: string]> = [
-    ['digest_mismatch', manifest({})], ['refused_tree', manifest({ urls: ['https://example.org'] })], ['bad_answer', manifest({ digest: 'md5:1' })], ['too_large', manifest({ size: 1e10 })],
+    ['digest_mismatch', manifest({})], ['refused_tree', manifest({ urls: ['https://example.org'] })], ['bad_answer', manifest({ digest: 'md5:1' })], ['bad_answer', manifest({ digest: `../../other/blobs/sha256:${'1'.repeat(64)}` })], ['too_large', manifest({ size: 1e10 })],
     ['bad_answer', Buffer.from('{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","layers":[]}'), 'application/vnd.oci.image.index.v1+json'], ['bad_answer', Buffer.from('{"schemaVersion":2,"layers":[],"manifests":[]}')],
     ['bad_answer', Buffer.from('{"schemaVersion":1}')], ['bad_answer', Buffer.from('not json')]
   ]
@@ -141,7 +141,11 @@ t.test('K83: a registry that does not say the digest behind a tag is asked for t
   const layer = Buffer.from(skillText('a'))
   const config = { mediaType: 'application/vnd.oci.empty.v1+json', digest: digestOf(Buffer.from('{}')), size: 2 }
   const bytes = Buffer.from(JSON.stringify({ schemaVersion: 2, config, layers: [{ mediaType: 'text/markdown', digest: digestOf(layer), size: layer.length, annotations: { 'org.opencontainers.image.title': 'a/SKILL.md' } }] }))
-  const server = await startServer(t, ({ url, method }, response) => { response.end(method === 'HEAD' ? undefined : url?.includes('/blobs/') === true ? layer : bytes) })
+  const there: Readonly<Record<string, Buffer>> = { 'manifests/1': bytes, [`manifests/${digestOf(bytes)}`]: bytes, [`blobs/${digestOf(layer)}`]: layer }
+  const server = await startServer(t, ({ url, method }, response) => {
+    const found = there[url?.replace('/v2/team/skills/', '') ?? '']
+    response.writeHead(found === undefined ? 404 : 200).end(method === 'HEAD' ? undefined : found)
+  })
   const { status } = await openSources(t, [sourceAt(`oci://${new URL(server.url).host}/team/skills:1`)])
   t.match(status(), { state: 'ok', skills: 1, revision: `1@${digestOf(bytes)}` })
 })
@@ -166,7 +170,7 @@ t.test('K84: the credentials of docker login, from config.json or from a helper 
     writeFileSync(join(bin, `docker-credential-${name}`), `#!/bin/sh\n${script}\n`)
     chmodSync(join(bin, `docker-credential-${name}`), 0o755)
   }
-  helper('good', `cat > '${bin}/asked'; echo '{"ServerURL":"x","Username":"AWS","Secret":"of the helper"}'`)
+  helper('good', `[ "$1" = get ] && cat > '${bin}/asked'; echo '{"ServerURL":"x","Username":"AWS","Secret":"of the helper"}'`)
   helper('none', 'echo "credentials not found in native keychain"; exit 1')
   helper('bad', 'echo "hunter22-secret"; exit 1')
   helper('token', 'echo \'{"Username":"<token>","Secret":"hunter22-secret"}\'')
