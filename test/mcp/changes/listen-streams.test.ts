@@ -106,3 +106,12 @@ t.test('K67: what the requests of all streams hold is bounded, and given back wi
   t.throws(() => { streams.admit(respond(), 1) }, { code: 'too_many_streams' })
   t.end()
 })
+
+t.test('K91: a service that is stopping takes no more streams, and those that are open go on', async (t) => {
+  const { streams, stream, send } = startStream(100)
+  streams.admit(respond(), 1)
+  streams.refuse()
+  t.throws(() => { streams.admit(respond(), 1) }, { code: 'not_ready', message: 'The service is stopping' })
+  send(60)
+  await until(() => stream.readableLength === 60)
+})
