@@ -77,6 +77,8 @@ t.test('K9: a file of terabytes keeps nobody else\'s entry back, and is streamed
   t.match(await service.fetch('/skills/large/files/huge.bin', { headers: { range: 'bytes=0-9' } }), { status: 206, bytes: Buffer.alloc(10) })
   t.match(await service.fetch('/skills/large/files/huge.bin', { headers: { range: 'bytes=0-9', 'if-match': '"x"' } }), { status: 413 })
   await checkEvents(service)
+  truncateSync(join(service.root, 'large/huge.bin'), 10)
+  t.match((await service.fetch('/skills/large/files')).json(), { files: [{ path: 'SKILL.md' }, { path: 'huge.bin', size_bytes: 10 }] }, 'as soon as it is small')
 })
 
 /** As large as the file system has it: of 8 TiB on ext4, of nothing but a hole. */

@@ -42,7 +42,7 @@ t.test('K59: a revision that was handed out is readable after each kind of chang
       t.equal(await digestOf(await at().archive('demo')), archive)
       t.same(manager.keptRevisions('demo').includes(before.revision), true)
       t.equal(await outcome(() => at().readFile('demo', 'nope')), "SkillError: File 'nope' not found in skill 'demo'")
-      t.equal(await outcome(() => at().readFile('demo', 'docs')), "SkillError: Cannot read file 'docs': is a directory")
+      for (const path of ['docs', 'docs/', '.']) t.equal(await outcome(() => at().readFile('demo', path)), `SkillError: Cannot read file '${path}': is a directory`)
       t.equal(await outcome(() => at().readFile('demo', '../demo/SKILL.md')), 'SkillError: Path traversal detected: cannot access files outside skill folder')
     })
   }
