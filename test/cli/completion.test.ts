@@ -73,9 +73,10 @@ t.test('K82: completion in zsh, on its command line', { skip: noZsh }, async (t)
 })
 
 t.test('K82: a shell without completion gets a sentence', async (t) => {
-  for (const argv of [['completion'], ['completion', 'fish'], ['completion', 'bash', 'zsh']]) {
+  for (const argv of [['completion'], ['completion', 'fish'], ['completion', 'tcsh'], ['completion', 'bash', 'zsh']]) {
     let errors = ''
     t.equal(await runCommandLine(argv, { env: {}, cwd: '/', print: () => {} }, (text) => { errors += text }), 1)
     t.match(errors, /^skillserve: completion [^\n]+\n$/)
+    t.notMatch(errors, 'did you mean', 'another shell is no mistyped one')
   }
 })

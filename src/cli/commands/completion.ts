@@ -1,4 +1,4 @@
-import { didYouMean, quote } from '../../operator/setting.ts'
+import { quote } from '../../operator/setting.ts'
 import { type Command, CommandError, DEFAULT_COMMAND, loadCommands } from '../command.ts'
 
 type NamedCommands = Awaited<ReturnType<typeof loadCommands>>
@@ -16,7 +16,7 @@ export const command: Command = {
   async run ({ positionals: [shell, unwanted] }, { commands, print }) {
     if (shell === undefined) throw new CommandError(`completion takes a shell, ${Object.keys(SHELLS).join(' or ')}`)
     if (unwanted !== undefined) throw new CommandError(`completion takes one shell, not ${quote(unwanted)} as well`)
-    if (!Object.hasOwn(SHELLS, shell)) throw new CommandError(`completion is for ${Object.keys(SHELLS).join(' or ')}, not ${quote(shell)}${didYouMean(shell, Object.keys(SHELLS))}`)
+    if (!Object.hasOwn(SHELLS, shell)) throw new CommandError(`completion is for ${Object.keys(SHELLS).join(' or ')}, not ${quote(shell)}`)
     print(SHELLS[shell as keyof typeof SHELLS](await loadCommands(commands)))
     return 0
   }
