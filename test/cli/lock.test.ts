@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { writeLock } from '../../src/cli/commands/lock.ts'
 import { runCommandLine } from '../../src/cli/run.ts'
 import { newSecret } from '../helper/guarded.ts'
 import { startProcess, runProcess } from '../helper/process.ts'
@@ -217,4 +218,10 @@ t.test('K95: without a lock that can be used, a service with --locked does not s
     t.match(await run(cwd, 'skills', ...args, 'none'), { code: 1, stderr: `skillserve: ${name}: ${join(cwd, 'none')} cannot be read: ENOENT, there is no such file\n` })
   }
   t.match(await run(cwd, 'skills', '--locked=broken'), { code: 1, stderr: /broken:1: one must be a revision/ })
+})
+
+t.test('K95: of a lock that would be too large to be read again, lock asks for fewer folders: another file would be as large', async (t) => {
+  const cwd = t.testdir({})
+  await t.rejects(writeLock(join(cwd, 'skills.lock'), 'x'.repeat(16_777_217)), { message: /skills\.lock cannot be written \(it would be larger than [^)]+\), lock fewer folders$/ })
+  t.strictSame(fs.readdirSync(cwd), [])
 })

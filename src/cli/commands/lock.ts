@@ -43,7 +43,7 @@ when a folder or a skill cannot be read, or there is no skill: then nothing is w
       await withRoots(folders, { flags }, context, ({ projectRoots }) => readLock(projectRoots, { policy, linkTargets, onSkipped, onProgress: showing(context.progress, 'skill') })))
     const { formatLock } = await import('../../trust/lock-file.ts')
     const before = await readBefore(out)
-    await write(out, formatLock(lock))
+    await writeLock(out, formatLock(lock))
     for (const line of differences(before, lock)) print(`${line}\n`)
     print(`${basename(out)}: ${counted(lock.size, 'skill')}\n`)
     return 0
@@ -51,7 +51,7 @@ when a folder or a skill cannot be read, or there is no skill: then nothing is w
 }
 
 /** A link stays one. A device or pipe would be replaced by a file: `--out /dev/stdout`, by root. */
-async function write (out: string, text: string): Promise<void> {
+export async function writeLock (out: string, text: string): Promise<void> {
   const stats = await stat(out).catch(() => undefined)
   if (stats !== undefined && !stats.isFile() && !stats.isDirectory()) throw new CommandError(`cannot write the lock: ${out} is no regular file, --out chooses another file`)
   const target = await realPathOf(out)
@@ -61,7 +61,8 @@ async function write (out: string, text: string): Promise<void> {
     await rename(temporary, target)
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {})
-    throw new CommandError(`cannot write the lock: ${out} cannot be written (${whyUnwritable(error)}), --out chooses another file`)
+    const remedy = error instanceof Error && 'syscall' in error ? '--out chooses another file' : 'lock fewer folders'
+    throw new CommandError(`cannot write the lock: ${out} cannot be written (${whyUnwritable(error)}), ${remedy}`)
   }
 }
 
