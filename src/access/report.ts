@@ -2,6 +2,7 @@ import { openRoots } from '../config/roots.ts'
 import { ConfigError, didYouMean, type Environment, quote } from '../operator/setting.ts'
 import { readSetting, readTextFile } from '../operator/yaml-file.ts'
 import type { Config } from '../config/settings.ts'
+import { ROOT_PROBLEMS } from '../core/roots/root-reports.ts'
 import { SILENT } from '../core/ground/log.ts'
 import { counted } from '../core/ground/text.ts'
 import type { SkillManagerOptions } from '../core/skill-manager.ts'
@@ -10,6 +11,7 @@ import type { View } from '../core/views/view.ts'
 import type { Rule } from './entries.ts'
 import { ANONYMOUS, GROUP_PREFIX, Policy, READ_SCOPE } from './policy.ts'
 import type { Principal } from '../http/callers.ts'
+import { failureOf } from '../sources/source-error.ts'
 
 /** Neither: the file is only checked. */
 export interface AccessQuestion {
@@ -49,10 +51,10 @@ export async function reportAccess (config: Config, file: string, { caller, skil
     const policy = await readPolicy(file, config.publicUrl, skills)
     await sources?.sync()
     const failed = sources?.status.find(({ error, optional }) => error !== undefined && optional !== true)
-    if (failed !== undefined) throw new ConfigError(`the source ${failed.name} cannot be read: ${failed.error?.message ?? ''}`)
+    if (failed?.error !== undefined) throw new ConfigError(failureOf(failed.name, failed.error))
     await skills.start()
     await skills.available()
-    const unread = skills.status.roots.filter(({ state }) => state !== 'ok').map(({ name }) => `the folder ${quote(name)} is not there or cannot be read: none of its skills is known`)
+    const unread = skills.status.roots.flatMap(({ name, state }) => state === 'ok' ? [] : `the folder ${name} ${ROOT_PROBLEMS[state]}: none of its skills is known`)
     if (caller !== undefined) return [...unread, ...reportCaller(policy, skills, caller)]
     if (skill !== undefined) return [...unread, ...reportSkill(policy, skills, skill)]
     const warnings = [...policy.warnings, ...policy.unfitPatterns((root) => skills.skillsIn(root))]

@@ -25,3 +25,8 @@ export class SourceError extends Error {
 export class AddressError extends Error {
   override readonly name = 'AddressError'
 }
+
+/** Which source has not delivered, and why. */
+export function failureOf (name: string, error: { readonly code: string, readonly message: string }): string {
+  return `the source ${name} cannot be read: ${error.message} (${error.code})`
+}

@@ -80,13 +80,15 @@ export class Sources {
   /**
    * Checks all of them once.
    * @param onProgress receives how many were checked, and of how many
+   * @param onChecked receives the status of each that was checked
    */
-  async sync (onProgress?: (done: number, total: number) => void): Promise<void> {
+  async sync (onProgress?: (done: number, total: number) => void, onChecked?: (status: SourceStatus) => void): Promise<void> {
     let done = 0
     onProgress?.(done, this.#keepers.length)
     await Promise.all(this.#keepers.map(async (keeper) => {
       await keeper.sync()
       onProgress?.(++done, this.#keepers.length)
+      onChecked?.(keeper.status)
     }))
   }
 

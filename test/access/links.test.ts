@@ -194,7 +194,7 @@ t.test('K82: access refuses a word that is no folder and a folder that is a skil
   const cwd = t.testdir({ ...roots(), 'access.yaml': 'rules:\n  - { groups: [anonymous] }\n' })
   t.match(await runIn(cwd, 'access', 'access.yaml', 'dosc'), { code: 1, out: '', err: /^skillserve: "dosc" is no folder in [^\n]+\n$/ })
   t.match(await runIn(cwd, 'access', 'access.yaml', 'docs/guide', '--as', 'anonymous'), { code: 1, out: '', err: /^skillserve: "docs\/guide" is itself a skill, [^\n]+\n$/ })
-  t.match(await runIn(cwd, 'access', 'access.yaml', './dosc', '--as', 'anonymous'), { code: 0, out: /^the folder "dosc" is not there or cannot be read: none of its skills is known\nanonymous is in .* 0 skills\n$/ })
+  t.match(await runIn(cwd, 'access', 'access.yaml', './dosc', '--as', 'anonymous'), { code: 0, out: /^the folder dosc is missing, or is a file: none of its skills is known\nanonymous is in .* 0 skills\n$/ })
 })
 
 t.test('K63: access refuses two folders of one name, as serve does', async (t) => {

@@ -51,6 +51,6 @@ t.test('K82: a person at a terminal sees how far a command is, and a pipe gets t
     runProcess(t, { args: [...args, join(t.testdir({ one: {}, two: {} }), 'one')], env: { TERM: 'xterm' }, runBy: atTerminal }),
     runProcess(t, { args: [...args, join(t.testdirName, 'two')], env: { TERM: 'xterm' } })
   ])
-  t.match([terminal.code, ...terminal.stdout.split('\r\u001B[K')], [1, '', '0 of 1 source', /^skills: not_found: .*\r\n$/])
-  t.match(pipe, { code: 1, stdout: /^skills: not_found: .*\n$/, stderr: '' })
+  t.match([terminal.code, ...terminal.stdout.split('\r\u001B[K')], [1, '', '0 of 1 source', /^the source skills cannot be read: .*\r\n$/])
+  t.match(pipe, { code: 1, stdout: /^the source skills cannot be read: .*\n$/, stderr: '' })
 })

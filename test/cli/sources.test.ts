@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
@@ -39,14 +42,34 @@ t.test('K83: wherever a folder can be given, so can a source', async (t) => {
   t.match(await run(cwd, ...asked), { code: 0, stdout: /and sees 1 skill\na {2}repo {2}/ })
 
   writeFileSync(join(cwd, 'sources.yaml'), `sources:\n  - git: file://${repository.path}\n    name: team\n  - git: file://${repository.path}-none\n    name: none\n    optional: true\n`)
-  t.match(await run(cwd, 'sync', '--config', 'sources.yaml'), { code: 0, stdout: /team: main@.*\nnone: not_found: / }, 'one that is optional may fail')
+  t.match(await run(cwd, 'sync', '--config', 'sources.yaml'), { code: 0, stdout: /^(?=[^]*^team: main@)[^]*^the source none cannot be read: [^\n]+ \(not_found\)$/m }, 'one that is optional may fail')
   rmSync(repository.path, { recursive: true })
   t.match(await run(cwd, ...asked), { code: 1, stderr: /the source repo cannot be read: / }, 'a file is not judged by skills that are not there')
-  t.match(await run(cwd, 'sync', address), { code: 1, stdout: /repo: not_found/ })
-  t.match(await run(cwd, 'lock', address), { code: 1, stderr: /the source repo cannot be read: the path has no repository, or one that the service may not read$/m }, 'no lock of what may be old')
+  t.match(await run(cwd, 'sync', address), { code: 1, stdout: /^the source repo cannot be read: the path has no repository, or one that the service may not read \(not_found\)\n$/ })
+  t.match(await run(cwd, 'lock', address), { code: 1, stderr: /the source repo cannot be read: the path has no repository, or one that the service may not read \(not_found\)$/m }, 'no lock of what may be old')
   t.match(await run(cwd, 'sync'), { code: 1, stderr: /nothing to fetch: give an address, or --config FILE with sources that are no folders\n$/ })
   t.match(await run(cwd, 'export', 'out', address, '--trust', 'none.yaml'), { code: 1, stderr: /TRUST_FILE or --trust/ })
   t.notOk(existsSync(join(cwd, 'state/lock')), 'whatever fails, others may use the state folder')
+})
+
+t.test('K83: sync says what came of a source as soon as it is done, while others are still fetched', async (t) => {
+  const repository = createRepository(t)
+  repository.commit(skillFiles('a'))
+  let said = (): void => {}
+  const firstLine = new Promise<void>((resolve) => { said = resolve })
+  const server = createServer((_request, response) => { firstLine.then(() => response.writeHead(404).end(), () => {}) }).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  let stdout = ''
+  const print = (text: string): void => {
+    stdout += text
+    said()
+  }
+  const cwd = t.testdirName
+  const code = await runCommandLine(['sync', `git+http://127.0.0.1:${port}/slow.git`, `git+file://${repository.path}`], { env: { STATE_DIR: join(cwd, 'state') }, cwd, print }, () => {})
+  t.equal(code, 1)
+  t.match(stdout, /^repo: main@[^\n]+, 1 skill\nthe source slow cannot be read: [^\n]+\n$/)
 })
 
 t.test('K95: sync publishes no state with a skill that is not signed as the trust file asks', async (t) => {
@@ -63,7 +86,7 @@ t.test('K95: sync publishes no state with a skill that is not signed as the trus
   t.strictSame(await run(cwd, 'sync', '--trust', 'trust.yaml', address), { code: 0, stdout: `repo: main@sha1:${signed}, 1 skill\n`, stderr: '' })
 
   const unsigned = repository.commit({ 'skills/a/SKILL.md': skillText('a', 'Changed by somebody.\n') })
-  const refusal = { code: 1, stdout: new RegExp(`^repo: verification_failed: main@sha1:${unsigned} is refused: the skill "a": [^\\n]+\\n$`), stderr: '' }
+  const refusal = { code: 1, stdout: new RegExp(`^the source repo cannot be read: main@sha1:${unsigned} is refused: the skill "a": [^\\n]+ \\(verification_failed\\)\\n$`), stderr: '' }
   t.match(await run(cwd, 'sync', '--trust', 'trust.yaml', address), refusal)
   t.match(await runWith({ TRUST_FILE: 'trust.yaml' }, cwd, 'sync', address), refusal, 'by the variable')
   const sources = await createSources({ sources: [sourceAt(address)], stateDir: join(cwd, 'state'), env: {} })

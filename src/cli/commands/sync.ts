@@ -1,5 +1,6 @@
 import { loadConfig, settingFlags } from '../../config/load.ts'
 import { counted } from '../../core/ground/text.ts'
+import { failureOf } from '../../sources/source-error.ts'
 import { type Command, CommandError } from '../command.ts'
 import { checkSkillsFolders } from '../folders/check-folder.ts'
 import { withoutDefaultFolder } from '../folders/default-folder.ts'
@@ -17,7 +18,7 @@ export const command: Command = {
 
   --once  what it does anyway, for those who write it down
 
-Prints a line for each source. Exits with 0 when all of them have delivered, with 1 when one that is not optional has not: what it had
+Prints a line for each source as it is done. Exits with 0 when all of them have delivered, with 1 when one that is not optional has not: what it had
 delivered before stays. A state that is not signed as the trust file asks is not taken.
 `,
   async run ({ positionals, flags }, { env, cwd, print, progress }) {
@@ -31,10 +32,10 @@ delivered before stays. A state that is not signed as the trust file asks is not
     try {
       // A lock keeps no state from being published.
       policy = await loadPolicy({ lockFile: undefined, trustFile: config.trustFile }, roots, SILENT)
-      await sources.sync(showing(progress, 'source'))
-      for (const { name, error, revision, skills } of sources.status) {
-        print(error === undefined ? `${name}: ${revision === undefined ? '' : `${revision}, `}${counted(skills, 'skill')}\n` : `${name}: ${error.code}: ${error.message}\n`)
-      }
+      // A minute without a word looks like a program that hangs.
+      await sources.sync(showing(progress, 'source'), ({ name, error, revision, skills }) => {
+        print(`${error === undefined ? `${name}: ${revision === undefined ? '' : `${revision}, `}${counted(skills, 'skill')}` : failureOf(name, error)}\n`)
+      })
       return sources.status.every(({ error, optional }) => error === undefined || optional === true) ? 0 : 1
     } finally {
       policy?.close()

@@ -1,5 +1,6 @@
 import { loadConfig } from '../../config/load.ts'
 import type { OpenedRoots } from '../../config/roots.ts'
+import { failureOf } from '../../sources/source-error.ts'
 import { type Arguments, type CommandContext, CommandError } from '../command.ts'
 import { showing } from '../progress.ts'
 import { checkSkillsFolder } from './check-folder.ts'
@@ -21,7 +22,7 @@ export async function withRoots<T> (texts: readonly string[], { flags }: Pick<Ar
   try {
     await roots.sources?.sync(showing(progress, 'source'))
     const failed = roots.sources?.status.find(({ error }) => error !== undefined)
-    if (failed !== undefined) throw new CommandError(`the source ${failed.name} cannot be read: ${failed.error?.message ?? ''}`)
+    if (failed?.error !== undefined) throw new CommandError(failureOf(failed.name, failed.error))
     return await use(roots)
   } finally {
     await roots.sources?.close()
