@@ -116,6 +116,11 @@ t.test('K58: revisions that are asked for', async (t) => {
       t.strictSame([answer.status, (answer.json() as { readonly code: string }).code], [412, 'revision_changed'], target)
     }
     t.notOk(service.logText().slice(before).includes('[Tool Call]'), 'nothing ran')
+    for (const headers of [{}, { 'if-match': `"${now}"` }]) {
+      t.match((await post(`/agent/tool-call?revision=${now}`, [...all, call('get_skill', { skill_name: 'other' })], headers)).json(), {
+        error: `Skill 'other' has changed: its revision is ${await revisionOf('other')} now`
+      }, 'of several skills, which one')
+    }
     const found = await post(`/agent/tool-call?revision=${now}`, call('search_skills', { query: 'demo', limit: 1 }))
     t.match([found.status, found.headers.get('skill-revision'), found.json()], [200, now, { content: /"demo"/ }])
     t.match((await post(`/agent/tool-call?revision=${NEVER}`, call('search_skills', { query: 'nothing of the kind' }))).json(), { content: /"skills": \[\]/ }, 'no hit is stale')

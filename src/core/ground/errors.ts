@@ -138,8 +138,10 @@ export class RevisionChangedError extends SkillError {
   /** The revision that the skill has; undefined when it is not known. */
   readonly present: string | undefined
 
-  constructor (present: string | undefined) {
-    super('revision_changed', present === undefined ? 'The skill has changed' : `The skill has changed: its revision is ${present} now`)
+  /** @param name of the skill, where a request is about several */
+  constructor (present: string | undefined, name?: string) {
+    const subject = name === undefined ? 'The skill' : `Skill '${name}'`
+    super('revision_changed', present === undefined ? `${subject} has changed` : `${subject} has changed: its revision is ${present} now`)
     this.present = present
   }
 }

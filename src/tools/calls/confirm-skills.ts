@@ -1,4 +1,4 @@
-import { SkillError } from '../../core/ground/errors.ts'
+import { RevisionChangedError, SkillError } from '../../core/ground/errors.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { parseArguments } from '../arguments.ts'
 import { own } from '../../core/ground/json.ts'
@@ -31,6 +31,7 @@ export async function confirmSkills (calls: readonly PlannedCall[], skills: Skil
       try {
         await confirm(skill)
       } catch (error) {
+        if (error instanceof RevisionChangedError && calls.length > 1) throw new RevisionChangedError(error.present, skill.name)
         if (!(error instanceof SkillError) || error.code === 'revision_changed') throw error
       }
     }
