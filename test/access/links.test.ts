@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { Links } from '../../src/access/links.ts'
+import { digestOf } from '../../src/access/secret.ts'
 import { runHere } from '../helper/command-line.ts'
 import { FILE_SCHEMAS, schemaDocument } from '../../scripts/tables.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
@@ -45,6 +46,15 @@ t.test('K66: a link opens discovery for its groups, and nothing else', async (t)
   t.equal((await service.get(`${base}/.well-known/skills/index.json`, ann.text)).status, 400, 'two credentials')
   t.equal((await service.get('/skills', link.text)).status, 401, 'a link is no token')
   t.equal((await service.get(`/t/${ann.text}/.well-known/skills/index.json`)).status, 401, 'a token is no link')
+})
+
+t.test('K66: a link opens for GET and HEAD, and only one that logs can tell from other texts', async (t) => {
+  const weak = 'laptops-of-2026'
+  const entry = `{ name: weak, sha256: ${digestOf(weak)}, groups: [docs] }`
+  const { get } = await buildGuarded(t, { roots: roots(), access: ACCESS.replace('links:', `links:\n  - ${entry}`) })
+  const statusOf = async (secret: string, method: string) => (await get(`/t/${secret}/.well-known/agent-skills/index.json`, undefined, { method })).status
+  t.strictSame(await Promise.all(['GET', 'HEAD', 'POST'].map((method) => statusOf(link.text, method))), [200, 200, 401])
+  t.equal(await statusOf(weak, 'GET'), 401)
 })
 
 t.test('K66: a wrong or revoked secret is as an unknown route, and no secret is in log or problem', async (t) => {
