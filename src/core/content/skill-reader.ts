@@ -5,7 +5,7 @@ import { areTrustworthy, holds, signatureAt, statOf } from '../disk/observed.ts'
 import { pathBelow } from '../disk/paths.ts'
 import { asRefused, changed, type Refusal, RefusedError } from '../disk/refused.ts'
 import { isSameState, signatureOf } from '../disk/signature.ts'
-import type { Walk, WalkedFile } from '../disk/walk.ts'
+import { observeState, type Walk, type WalkedFile } from '../disk/walk.ts'
 import { FileContent } from '../files/file-content.ts'
 import type { FilePlace, FileStore } from '../files/file-store.ts'
 import type { Checksums, OpenFile } from '../files/open-file.ts'
@@ -93,7 +93,7 @@ export async function readSkill (disk: Disk, store: FileStore, plan: ReadingPlan
     const reading = knownReading(plan, file) ?? await readWalked(disk, store, plan, file, since)
     if (reading === undefined) continue
     const { state, checksums, content } = reading
-    observed.set(file.path, state)
+    observeState(observed, file.path, state)
     if (content !== undefined) contents?.add(content)
     files.push({ path: file.path, state, checksums })
     // The walk counts no links: twenty thousand of them may lead to one large file.
@@ -132,7 +132,7 @@ async function readWalked (disk: Disk, store: FileStore, { walk, contents, isKep
     // A regular file has nothing else that is wrong with it: it, or a folder above, was replaced since it was listed. A file behind a link may have grown.
     if (refused.refusal === 'too_large' || (entry.isFile() && refused.refusal !== 'permission_denied')) throw changed('a file was replaced, or grew, while its skill was listed')
     // It may become readable without a change to its folder: by a permission, or a new target of a link.
-    observed.set(path, await signatureAt(disk, pathBelow(base, path)))
+    observeState(observed, path, await signatureAt(disk, pathBelow(base, path)))
     note(leftOut, refused.refusal, path)
     return undefined
   }

@@ -254,6 +254,7 @@ export class LiveState implements SkillState {
     try {
       const snapshot = await (this.#isListed ? manifests.getSoon(this.disk, this.#consistentSkill, this.#since) : manifests.get(this.disk, this.#consistentSkill, this.#since, use))
       if (snapshot === undefined) throw skillError.unread(name)
+      await this.#confirmFilter()
       if (before !== undefined && before.manifest.revision !== snapshot.manifest.revision) throw changed('the skill changed before its revision was named')
       this.#snapshot = snapshot
       if (mainFile !== undefined && digest !== undefined) this.#confirm(mainFile.name, digest)

@@ -100,8 +100,13 @@ async function observe (disk: Disk, { base, observed, folders, files, leftOut, f
     return 0n
   }
   files.push({ path, entry })
-  observed.set(path, state)
+  observeState(observed, path, state)
   return entry.isFile() ? state?.size ?? 0n : 0n
+}
+
+/** The ignore file stays in the state that its rules are of: a later state would be that of other rules. */
+export function observeState (observed: Walk['observed'], path: string, state: Signature | undefined): void {
+  if (path !== IGNORE_FILE || !observed.has(path)) observed.set(path, state)
 }
 
 /** A link in the place of a listed file has another state than the file. Undefined for what is not there or may not be read. */

@@ -177,6 +177,43 @@ t.test('K8: an ignore file that goes away while it is looked for hides nothing',
   t.notOk(fs.existsSync(file))
 })
 
+t.test('K8 K53: a manifest is of one moment: the rules that it lists are those that it was made by', async (t) => {
+  const [before, after] = ['*.log\n', '*\n!.skillignore\n']
+  for (const moment of ['readdir', 'open'] as const) {
+    const base = t.testdir({ demo: skill('demo', { 'a.md': 'a', 'b.log': 'b', '.skillignore': before }) })
+    const disk = createFaultyDisk({ ageMs: 60_000 })
+    const manager = await startManager(t, [base], { disk })
+    let isReplaced = false
+    disk.intercept = (operation, path, file) => {
+      // Once the rules have been compared with those of the index: its folder is listed, or the first of its files is opened.
+      if (isReplaced || operation !== moment || !(moment === 'readdir' ? path.endsWith('/demo') : file.endsWith('/.skillignore'))) return
+      isReplaced = true
+      // In place: its folder stays as it is.
+      fs.writeFileSync(join(base, 'demo/.skillignore'), after)
+    }
+    t.strictSame(await pathsOf(manager), ['.skillignore'], moment)
+    t.ok(isReplaced)
+    await manager.close()
+  }
+})
+
+t.test('K8 K53: what the ignore file of the skills folder hid before it was written is in no manifest and no archive', async (t) => {
+  const base = t.testdir({ '.skillignore': '*.log\n', demo: skill('demo', { 'a.md': 'a' }) })
+  const disk = createFaultyDisk({ ageMs: 60_000 })
+  const manager = await startManager(t, [base], { disk })
+  let isHidden = false
+  disk.intercept = (operation, path) => {
+    if (isHidden || operation !== 'lstat' || !path.endsWith('/demo/a.md')) return
+    isHidden = true
+    // In place: the folders stay as they are.
+    fs.writeFileSync(join(base, '.skillignore'), '*.log\na.md\n')
+    fs.writeFileSync(join(base, 'demo/a.md'), 'secret')
+  }
+  t.notMatch(await archived(manager), 'secret')
+  t.ok(isHidden)
+  t.strictSame(await pathsOf(manager), ['SKILL.md'])
+})
+
 t.test('K8: what an ignore file hides stays hidden while it cannot be read, and while it is written', async (t) => {
   const isOfFile = (file: string) => file.endsWith('.skillignore')
   const faults: Readonly<Record<string, (base: string) => Interceptor>> = {
