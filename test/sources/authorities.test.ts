@@ -43,7 +43,7 @@ t.test('K83: a private authority of NODE_EXTRA_CA_CERTS counts for archives, git
   const args = ['sync', '--state-dir', join(folder, 'state'), ...addresses]
   const without = await runHere(args, { env: { PATH: process.env['PATH'] ?? '' } })
   t.equal(without.code, 1)
-  t.equal(without.stdout.match(/: tls: /g)?.length, addresses.length, without.stdout)
+  t.equal(without.stdout.match(/ \(tls\)$/gm)?.length, addresses.length, without.stdout)
   const { code, stdout } = await runProcess(t, { args, env: { NODE_EXTRA_CA_CERTS: join(folder, 'ca.pem') } })
   t.equal(code, 0, stdout)
   t.equal(stdout.match(/, 1 skill$/gm)?.length, addresses.length, stdout)

@@ -98,9 +98,16 @@ export class SkillTracker {
     return this.#isComplete
   }
 
-  /** The revision of the catalog; undefined before that, and while a skill may have another revision than the last reported. */
+  /**
+   * The revision of the catalog; undefined before that, and while a skill may have another revision than the last reported. A list
+   * shows a new index before the hints of what is new in it come: until then it has other names.
+   */
   get revision (): string | undefined {
-    return this.#isComplete && this.#due.size === 0 && this.#isOfTheIndex() ? this.#sum.text : undefined
+    if (!this.#isComplete || this.#due.size > 0) return undefined
+    const names = this.#options.skills.namesNow()
+    const areSummed = names === this.#summedNames || (names.length === this.#lastReported.size && names.every((name) => this.#lastReported.has(name)))
+    if (areSummed) this.#summedNames = names
+    return areSummed ? this.#sum.text : undefined
   }
 
   stop (): void {
@@ -109,15 +116,6 @@ export class SkillTracker {
     clearTimeout(this.#restTimer)
     clearTimeout(this.#retryTimer)
     for (const stop of this.#stops) stop()
-  }
-
-  /** A list shows a new index before the hints of what is new in it come. */
-  #isOfTheIndex (): boolean {
-    const names = this.#options.skills.namesNow()
-    if (names === this.#summedNames) return true
-    if (names.length !== this.#lastReported.size || !names.every((name) => this.#lastReported.has(name))) return false
-    this.#summedNames = names
-    return true
   }
 
   /** Begins a pass, or has one follow: a pass rests afterwards, so that passes take a tenth of a core at most. */

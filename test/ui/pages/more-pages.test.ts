@@ -110,7 +110,7 @@ t.test('K74: the status page says which file of the operator cannot be used, and
 
 t.test('K74: several reasons on the status page are a list', async (t) => {
   const { url } = await buildService(t, { files: { demo: skill('demo') }, options: { roots: ['skills', 'other', 'more'] } })
-  t.match((await open(`${url}/ui/status`)).text, /verdict warning">ready<\/span> – 2 things are wrong:<\/p>\s*<ul class="reasons"><li>folder 2 \(project\) is missing<\/li><li>folder 3 \(project\) is missing<\/li><\/ul>/)
+  t.match((await open(`${url}/ui/status`)).text, /verdict warning">ready<\/span> – 2 things are wrong:<\/p>\s*<ul class="reasons"><li>the folder other \(project\) is missing, or is a file<\/li><li>the folder more \(project\) is missing, or is a file<\/li><\/ul>/)
 })
 
 t.test('K91: the status page of a service that is stopping says that it is not ready', async (t) => {
