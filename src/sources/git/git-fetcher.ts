@@ -68,7 +68,7 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
   async function fetchOnce (options: FetchOptions): Promise<Fetched | undefined> {
     const { known, signal } = options
     const [first] = source.at
-    if (known !== undefined && known['commit'] === first?.ref && known['path'] === first?.path) return undefined
+    if (first?.ref !== undefined && known?.['commit'] === first.ref && known['path'] === first.path) return undefined
     // Somebody may have removed the state folder.
     if (!existsSync(home)) await makeHome()
     const remote = await connection(source, surroundings, signal)
