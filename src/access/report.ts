@@ -11,7 +11,6 @@ import type { View } from '../core/views/view.ts'
 import type { Rule } from './entries.ts'
 import { ANONYMOUS, GROUP_PREFIX, Policy, READ_SCOPE } from './policy.ts'
 import type { Principal } from '../http/callers.ts'
-import { failureOf } from '../sources/source-error.ts'
 
 /** Neither: the file is only checked. */
 export interface AccessQuestion {
@@ -50,8 +49,7 @@ export async function reportAccess (config: Config, file: string, { caller, skil
   try {
     const policy = await readPolicy(file, config.publicUrl, skills)
     await sources?.sync()
-    const failed = sources?.status.find(({ error, optional }) => error !== undefined && optional !== true)
-    if (failed?.error !== undefined) throw new ConfigError(failureOf(failed.name, failed.error))
+    if (sources?.failure !== undefined) throw new ConfigError(sources.failure)
     await skills.start()
     await skills.available()
     const unread = skills.status.roots.flatMap(({ name, state }) => state === 'ok' ? [] : `the folder ${name} ${ROOT_PROBLEMS[state]}: none of its skills is known`)

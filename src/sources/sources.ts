@@ -9,7 +9,7 @@ import type { GithubState } from './git/github.ts'
 import type { Keeper, SourceHook } from './keeper.ts'
 import { type Approval, type Candidate, SourceKeeper } from './source-keeper.ts'
 import type { LayoutFolder } from './address/source-kind.ts'
-import { AddressError } from './source-error.ts'
+import { AddressError, failureOf } from './source-error.ts'
 import { kindOf, type Source } from './kinds.ts'
 import { folderOf, lockFolder, NO_LOCK, removeUnused, type StateLock, unwritable } from './publish/state-folder.ts'
 
@@ -90,6 +90,11 @@ export class Sources {
       onProgress?.(++done, this.#keepers.length)
       onChecked?.(keeper.status)
     }))
+  }
+
+  /** Why the first source that has to deliver has not, in a sentence; undefined when all of them have. */
+  get failure (): string | undefined {
+    return this.status.flatMap(({ name, error, optional }) => error === undefined || optional === true ? [] : failureOf(name, error))[0]
   }
 
   get hooks (): readonly SourceHook[] {

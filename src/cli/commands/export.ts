@@ -8,7 +8,6 @@ import type { Config } from '../../config/settings.ts'
 import type { SkillManager, SkillManagerOptions } from '../../core/skill-manager.ts'
 import type { SkillService } from '../../core/skill-source.ts'
 import { Closers } from '../../http/connections/shutdown.ts'
-import { failureOf } from '../../sources/source-error.ts'
 import { type Arguments, type Command, type CommandContext, CommandError } from '../command.ts'
 import { checkSkillsFolders } from '../folders/check-folder.ts'
 import { namingSkipped } from '../folders/left-out.ts'
@@ -66,8 +65,7 @@ async function runExport ({ positionals: [out, ...folders], flags }: Arguments, 
     })
     await checkApart(folder, paths)
     await sources?.sync(showing(progress, 'source'))
-    const failed = sources?.status.find(({ error, optional }) => error !== undefined && optional !== true)
-    if (failed?.error !== undefined) throw new CommandError(failureOf(failed.name, failed.error))
+    if (sources?.failure !== undefined) throw new CommandError(sources.failure)
     await skills.start()
     await skills.available()
     // An export that is there stays, unless all of its skills were refused.

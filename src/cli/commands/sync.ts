@@ -18,8 +18,8 @@ export const command: Command = {
 
   --once  what it does anyway, for those who write it down
 
-Prints a line for each source as it is done. Exits with 0 when all of them have delivered, with 1 when one that is not optional has not: what it had
-delivered before stays. A state that is not signed as the trust file asks is not taken.
+Prints a line for each source as it is done. Exits with 0 when all of them have delivered, with 1 when one that is not optional has not:
+what it had delivered before stays. A state that is not signed as the trust file asks is not taken.
 `,
   async run ({ positionals, flags }, { env, cwd, print, progress }) {
     await checkSkillsFolders(positionals, { flags }, { env, cwd })
@@ -34,9 +34,10 @@ delivered before stays. A state that is not signed as the trust file asks is not
       policy = await loadPolicy({ lockFile: undefined, trustFile: config.trustFile }, roots, SILENT)
       // A minute without a word looks like a program that hangs.
       await sources.sync(showing(progress, 'source'), ({ name, error, revision, skills }) => {
-        print(`${error === undefined ? `${name}: ${revision === undefined ? '' : `${revision}, `}${counted(skills, 'skill')}` : failureOf(name, error)}\n`)
+        const delivered = [revision ?? [], counted(skills, 'skill')].flat().join(', ')
+        print(`${error === undefined ? `${name}: ${delivered}` : failureOf(name, error)}\n`)
       })
-      return sources.status.every(({ error, optional }) => error === undefined || optional === true) ? 0 : 1
+      return sources.failure === undefined ? 0 : 1
     } finally {
       policy?.close()
       await sources.close()
