@@ -24,9 +24,17 @@ export const CATALOG_REVISION_HEADER = 'catalog-revision'
 /** The revision of all skills that a request may see: see `ChangeFeed.revision`. */
 export type RevisionOf = (request: FastifyRequest) => string | undefined
 
-/** @param revision of the whole time that the list was made in: a client that goes on from a later one misses what the list does not have */
+/** @param revision of the list: a client that goes on from a later one misses what the list does not have */
 export function setCatalogRevision (reply: FastifyReply, revision: string | undefined): void {
   if (revision !== undefined) reply.header(CATALOG_REVISION_HEADER, revision)
+}
+
+/** What `make` gives. The answer names the revision of the catalog if it has been one and the same meanwhile. */
+export async function ofOneRevision<T> (reply: FastifyReply, revisionOf: RevisionOf, make: () => Promise<T>): Promise<T> {
+  const before = revisionOf(reply.request)
+  const made = await make()
+  if (revisionOf(reply.request) === before) setCatalogRevision(reply, before)
+  return made
 }
 
 /** Names one more request header that the answer depends on (RFC 9110 §12.5.5). */

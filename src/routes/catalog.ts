@@ -12,7 +12,7 @@ import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/p
 import { jsonAnswer, notModifiedAnswer, problemAnswers, withCatalogRevision } from '../openapi/responses.ts'
 import { SkillNameParamsSchema } from '../schemas/skills.ts'
 import { JSON_MEDIA_TYPE, answerJson } from '../http/send/json.ts'
-import { REVISION_HEADER, type RevisionOf, setCatalogRevision } from '../http/headers.ts'
+import { ofOneRevision, REVISION_HEADER, type RevisionOf } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
 import { own } from '../core/ground/json.ts'
 import type { Judging } from '../verdicts/entry.ts'
@@ -45,11 +45,11 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     preValidation: readScalars('limit', 'valid')
   }, async (request, reply) => {
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
-    const before = revisionOf(request)
-    const page = await readCatalogPage({ skills: skillsOf(request), judge }, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
-    if (page === undefined) throw new HttpProblem('bad_cursor')
-    if (revisionOf(request) === before) setCatalogRevision(reply, before)
-    const { entries, total, nextCursor = null, isComplete } = page
+    const { entries, total, nextCursor = null, isComplete } = await ofOneRevision(reply, revisionOf, async () => {
+      const page = await readCatalogPage({ skills: skillsOf(request), judge }, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
+      if (page === undefined) throw new HttpProblem('bad_cursor')
+      return page
+    })
     const incomplete = isComplete ? '' : ',"incomplete":true'
     reply.header('content-type', JSON_MEDIA_TYPE)
     return `{"skills":[${entries.join(',')}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}${incomplete}}`

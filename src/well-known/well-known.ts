@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { PerSkills, type SkillsOf } from '../http/callers.ts'
 import { mediaType } from '../core/content/media-type.ts'
 import { strongEtag } from '../http/etag.ts'
-import { type RevisionOf, setCatalogRevision } from '../http/headers.ts'
+import { ofOneRevision, type RevisionOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { noteRevision } from '../http/revision.ts'
 import { ZIP_MEDIA_TYPE } from '../core/content/zip.ts'
@@ -53,9 +53,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       response: { 200: withCatalogRevision(jsonAnswer(DiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
   }, async (request, reply) => {
-    const before = revisionOf(request)
-    const index = (await discoveries.of(skillsOf(request)).indexes())['0.2.0']
-    if (revisionOf(request) === before) setCatalogRevision(reply, before)
+    const { '0.2.0': index } = await ofOneRevision(reply, revisionOf, () => discoveries.of(skillsOf(request)).indexes())
     return await answerLong(reply, index, () => indexText(index))
   })
 
@@ -108,9 +106,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       response: { 200: withCatalogRevision(jsonAnswer(LegacyDiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
   }, async (request, reply) => {
-    const before = revisionOf(request)
-    const index = (await discoveries.of(skillsOf(request)).indexes())['0.1.0']
-    if (revisionOf(request) === before) setCatalogRevision(reply, before)
+    const { '0.1.0': index } = await ofOneRevision(reply, revisionOf, () => discoveries.of(skillsOf(request)).indexes())
     return await answerLong(reply, index, () => indexText(index))
   })
 
