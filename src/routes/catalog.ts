@@ -51,6 +51,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       return page
     })
     const incomplete = isComplete ? '' : ',"incomplete":true'
+    if (!isComplete) reply.header('cache-control', 'no-cache')
     reply.header('content-type', JSON_MEDIA_TYPE)
     return `{"skills":[${entries.join(',')}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}${incomplete}}`
   })

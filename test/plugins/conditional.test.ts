@@ -172,6 +172,13 @@ t.test('K94: shared caches keep what anybody may read for a time, and nothing el
     t.equal((await service.fetch(path, { method: 'HEAD' })).headers.get('cache-control'), kept)
   }
   for (const path of ['/livez', '/readyz', '/nowhere', '/skills/b', '/skills/a/files/b']) t.equal((await service.fetch(path)).headers.get('cache-control'), 'no-store', path)
+  for (const [path, control] of [['/?q=about', kept], ['/ui/skills/a', kept], ['/ui/status', 'no-cache'], ['/ui/skills/a/changes', 'no-cache'], ['/ui/nowhere', 'no-store']] as const) {
+    const page = await fetch(service.url + path, { headers: { accept: 'text/html' } })
+    t.equal(page.headers.get('cache-control'), control, path)
+  }
+  // As while this process still reads the texts of skills.
+  service.skills.search = async () => ({ names: ['a'], scores: Float64Array.of(1), isComplete: false })
+  for (const path of ['/catalog?q=about', '/?q=about']) t.equal((await fetch(service.url + path, { headers: { accept: path === '/?q=about' ? 'text/html' : '*/*' } })).headers.get('cache-control'), 'no-cache', path)
   t.equal((await service.post('/agent/tools/list_skills', {})).headers.get('cache-control'), 'no-cache', 'nobody keeps the answer to a POST')
   const { skills: [artifact] } = (await service.fetch('/.well-known/agent-skills/index.json')).json() as { readonly skills: ReadonlyArray<{ readonly url: string }> }
   t.match((await service.fetch(`/.well-known/agent-skills/${artifact?.url}`)).headers.get('cache-control'), 'immutable')

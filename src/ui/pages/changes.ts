@@ -35,6 +35,7 @@ function changesPage ({ name, present, revisions, from, files }: ChangesContent,
   return {
     title: `Changes – ${name} – Skills`,
     current: 'skills',
+    isOfProcess: true,
     main: html`<div class="file changes">
 ${crumbs(name, '', addresses)}
 <h1>What changed</h1>

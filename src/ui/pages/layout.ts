@@ -20,6 +20,8 @@ export interface Page {
   readonly main: Content
   /** Address of what has changed since this page. */
   readonly changes?: string
+  /** It shows what this process alone knows, or does not know yet: caches ask for it each time. */
+  readonly isOfProcess?: boolean
 }
 
 /** Stands in a page for the name of its state, which depends on everything else in it. */

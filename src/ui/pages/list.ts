@@ -60,11 +60,12 @@ export const page: PageMaker = {
 }
 
 function listPage (content: ListContent, addresses: Addresses): Page {
-  const { query, entries, roots } = content
+  const { query, entries, roots, isComplete } = content
   const highlight = highlighter(query)
   return {
     title: query === '' ? 'Skills' : `${query} – Skills`,
     current: 'skills',
+    isOfProcess: !isComplete,
     main: html`<div class="columns list">
 <div class="lead-column">
 <h1>Skills</h1>

@@ -30,6 +30,7 @@ function statusPage (status: SkillStatus, { isReady, reasons, sources }: Readine
   return {
     title: 'Status – Skills',
     current: 'status',
+    isOfProcess: true,
     main: html`<h1>Status</h1>
 <p class="lead"><span class="verdict ${isReady ? reason === undefined ? 'good' : 'warning' : 'error'}">${isReady ? 'ready' : 'not ready'}</span> – ${reason === undefined ? `${counted(skills, 'skill')}, and nothing is wrong.` : others.length === 0 ? `${reason}.` : `${reasons.length} things are wrong:`}</p>
 ${others.length > 0 && html`<ul class="reasons">${[reason, ...others].map((each) => html`<li>${each}</li>`)}</ul>`}
