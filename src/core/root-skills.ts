@@ -2,6 +2,7 @@ import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
 import type { LiveCatalog } from './catalog/live-catalog.ts'
 import type { MainFilePreference } from './format/main-files.ts'
 import type { Root } from './roots/root.ts'
+import type { SkillFolder } from './roots/scan-root.ts'
 import type { Inspected, MadeManifest, Unread } from './content/manifest.ts'
 import type { SkillFiles } from './content/skill-files.ts'
 import type { SkillState } from './content/skill-state.ts'
@@ -200,6 +201,11 @@ export class RootSkills {
   /** What the index holds of a skill, without a comparison with the disk. */
   findNow (name: string): IndexedSkill | undefined {
     return this.#catalog.last.get(name)
+  }
+
+  /** The folder of a skill, as of the last scan: another object after every change of what the name means. */
+  folderNow (name: string): SkillFolder | undefined {
+    return this.#catalog.last.folders.get(name)
   }
 
   /** Stands for the folder that the index has of a skill: another one after a switch to files that lay ready, however old they are. */

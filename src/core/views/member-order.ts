@@ -1,4 +1,5 @@
 import type { PollPhase } from '../disk/poll-phase.ts'
+import { skillError } from '../ground/errors.ts'
 import { MAX_ATTEMPTS } from '../ground/limits.ts'
 import type { MemberLists } from './member-lists.ts'
 import { closeUnused, isMissing, type ViewMember } from './view-member.ts'
@@ -17,24 +18,13 @@ export class MemberOrder {
     this.#phase = phase
   }
 
-  /** Goes up with each change of a root that was noticed. */
-  get generations (): number {
-    return this.#lists().members.reduce((sum, { skills }) => sum + skills.generation + skills.moveCount, 0)
-  }
-
-  /** Whether several roots have changed since a question began: it is to be asked again. */
-  isOutdated (before: number, attempt: number): boolean {
-    const isOutdated = this.#lists().members.length > 1 && attempt < MAX_ATTEMPTS && before !== this.generations
-    if (isOutdated) this.#phase.forget()
-    return isOutdated
-  }
-
   /** Asks all roots until none of them changes meanwhile. */
   async all (ask: () => Promise<unknown>): Promise<void> {
     for (let attempt = 1; ; attempt++) {
-      const before = this.generations
+      const before = this.#generations
       await ask()
-      if (!this.isOutdated(before, attempt)) return
+      if (this.#lists().members.length < 2 || attempt === MAX_ATTEMPTS || before === this.#generations) return
+      this.#phase.forget()
     }
   }
 
@@ -47,11 +37,16 @@ export class MemberOrder {
   /**
    * The answer of the first root that has the skill; NOBODY when none has it.
    * @param ask answers NOBODY, or fails, for a root that does not have it
+   * @throws {SkillError} `skill_changing` when a skill moves to another root in every attempt
    */
   async first<T> (name: string, ask: (member: ViewMember) => Promise<T | Nobody>): Promise<T | Nobody> {
+    let isKnown = false
     for (let attempt = 1; ; attempt++) {
-      const before = this.generations
       const { members } = this.#lists()
+      const before = members.map(({ skills }) => skills.moveCount)
+      const folders = members.map(({ skills }) => skills.folderNow(name))
+      isKnown ||= folders.some((folder) => folder !== undefined)
+      const mayHaveMoved = (): boolean => members.length > 1 && members.some(({ skills }, index) => skills.moveCount !== before[index] || skills.folderNow(name) !== folders[index])
       let error: unknown
       for (const member of members) {
         try {
@@ -61,7 +56,7 @@ export class MemberOrder {
           if (typeof lacks === 'boolean' ? lacks : await lacks) continue
           const answer = await ask(member)
           if (answer === NOBODY) continue
-          if (member === members[0] || !this.isOutdated(before, attempt)) return answer
+          if (member === members[0] || attempt === MAX_ATTEMPTS || !mayHaveMoved()) return answer
           await closeUnused(answer)
           break
         } catch (thrown) {
@@ -71,10 +66,21 @@ export class MemberOrder {
           break
         }
       }
-      if (this.isOutdated(before, attempt)) continue
+      if (mayHaveMoved()) {
+        if (attempt < MAX_ATTEMPTS) {
+          this.#phase.forget()
+          continue
+        }
+        if (isKnown) error ??= skillError.changing(name)
+      }
       if (error !== undefined) throw error
       return NOBODY
     }
+  }
+
+  /** Goes up with each change of a root that was noticed. */
+  get #generations (): number {
+    return this.#lists().members.reduce((sum, { skills }) => sum + skills.generation + skills.moveCount, 0)
   }
 
   /** A skill of a later root costs no listing of those before it. */

@@ -1,8 +1,8 @@
-import { mkdirSync, renameSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { FileContent } from '../../../src/core/files/file-content.ts'
-import { MAX_SKILL_BYTES } from '../../../src/core/ground/limits.ts'
+import { MAX_ATTEMPTS, MAX_SKILL_BYTES } from '../../../src/core/ground/limits.ts'
 import { RootSkills } from '../../../src/core/root-skills.ts'
 import { createFaultyDisk, skill, skillText, skills, startManager, textOf } from '../../helper/skills.ts'
 
@@ -159,6 +159,33 @@ t.test('K53: a skill that moves between two roots while they are compared is in 
     disk.intercept = () => undefined
     renameSync(join(dir, 'first/alpha'), join(dir, 'second/alpha'))
     await manager.list()
+  }
+})
+
+t.test('K48, K53: a skill that is always in one of two roots is never called missing: it is changing', async (t) => {
+  const dir = t.testdir({ first: {}, second: skills('alpha') })
+  const [first, second] = [join(dir, 'first'), join(dir, 'second')]
+  const disk = createFaultyDisk({ ageMs: 60_000 })
+  const manager = await startManager(t, [first, second], { disk })
+  const ask = {
+    find: async () => (await manager.find('alpha'))?.name,
+    main: () => manager.readMainFile('alpha', 'SKILL.md'),
+    file: () => manager.readFile('alpha', 'SKILL.md')
+  }
+  for (const [label, question] of Object.entries(ask)) {
+    disk.intercept = () => undefined
+    t.strictSame(await manager.list(), ['alpha'])
+    let moves = 0
+    disk.intercept = (_operation, path) => {
+      const [from, to] = path.startsWith(first) ? [first, second] : [second, first]
+      if (!existsSync(join(from, 'alpha'))) return
+      renameSync(join(from, 'alpha'), join(to, 'alpha'))
+      moves++
+    }
+    manager.beginRequest({})
+    t.match(await textOf(question), /^skill_changing/, label)
+    t.ok(moves > MAX_ATTEMPTS, `${moves} moves`)
+    t.match(await textOf(() => manager.readFile('unknown', 'SKILL.md')), /^skill_not_found/)
   }
 })
 
