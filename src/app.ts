@@ -108,7 +108,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const translate = (error: unknown, request: FastifyRequest): unknown => access === undefined ? error : access.translate(error, request)
   const readiness = { remarks: () => [access?.remark() ?? [], policy?.remark() ?? []].flat(), auditState, shutdown, sources: sources && (() => sources.status) }
   const pages = ui ? catalogPages({ load, skillsOf, judge, version, prefix: basePath, log: logger, isPreview, publicUrl, sources, readiness, translate }) : undefined
-  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts, observer, clientOf, rewriteUrl: access && ((request) => access.rewriteUrl(request)), answerBadUrl: pages?.answerBadUrl }))
+  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts, allowedOrigins, observer, clientOf, rewriteUrl: access && ((request) => access.rewriteUrl(request)), answerBadUrl: pages?.answerBadUrl }))
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
   app.decorateRequest('principal', undefined)
   app.decorateRequest('trace', undefined)

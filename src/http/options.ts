@@ -5,6 +5,7 @@ import { maskSecrets } from '../core/ground/text.ts'
 import { MAX_BODY_BYTES } from './limits.ts'
 import { answerClientErrors, answerConnect, answerTimeouts } from './connections/client-errors.ts'
 import { type Connections, GracefulServer } from './connections/connections.ts'
+import { type CorsHeaders, createCorsHeaders } from './cors.ts'
 import { sendProblem } from './problem.ts'
 import { RequestLogController, type RequestLogOptions } from './request-log.ts'
 import { securityHeaders } from './headers.ts'
@@ -28,6 +29,8 @@ export interface HttpServerOptions extends RequestLogOptions {
   readonly connections: Connections
   readonly logger?: FastifyBaseLogger
   readonly timeouts?: Partial<HttpTimeouts>
+  /** Origins of web pages that may read what no hook sees. */
+  readonly allowedOrigins?: readonly string[]
   /** The target of a request as everything but the connection sees it. */
   readonly rewriteUrl?: ((request: IncomingMessage) => string) | undefined
   /** Answers what the router refuses, or throws what is a problem for the client. Default: each is one. */
@@ -41,9 +44,10 @@ const MAX_PARAM_CHARACTERS = 1024
 const REQUEST_ID = /^[\w.-]{1,64}$/
 
 /** Fastify's options for this service; `buildApp` adds the plugins that they rely on. */
-export function httpServerOptions ({ connections, logger, timeouts = {}, rewriteUrl, answerBadUrl = throwOn, ...log }: HttpServerOptions): FastifyHttpOptions<Server> {
+export function httpServerOptions ({ connections, logger, timeouts = {}, allowedOrigins, rewriteUrl, answerBadUrl = throwOn, ...log }: HttpServerOptions): FastifyHttpOptions<Server> {
+  const corsHeaders = createCorsHeaders(allowedOrigins)
   return {
-    serverFactory: (handler: RequestListener) => createServer(handler, connections, timeouts, logger),
+    serverFactory: (handler: RequestListener) => createServer(handler, connections, timeouts, corsHeaders, logger),
     ...(logger === undefined ? undefined : { loggerInstance: logger }),
     ...rewriteUrl && { rewriteUrl },
     // Fastify then leaves its own compilers unloaded, a tenth of the start.
@@ -61,10 +65,10 @@ export function httpServerOptions ({ connections, logger, timeouts = {}, rewrite
     return503OnClosing: false,
     // What the router refuses (bad percent-encoding, an endless parameter) reaches no hook, and so gets its headers here.
     frameworkErrors (error, request, reply) {
-      reply.headers(securityHeaders).header('x-request-id', request.id)
+      reply.headers({ ...securityHeaders, ...corsHeaders(request) }).header('x-request-id', request.id)
       answerBadUrl(error, request, reply).catch((problem: unknown) => { sendProblem(problem, request, reply) })
     },
-    clientErrorHandler: answerClientErrors(connections)
+    clientErrorHandler: answerClientErrors(connections, corsHeaders)
   }
 }
 
@@ -73,7 +77,7 @@ function refuseToCompile (): never {
   throw new Error('a route with a schema comes after the plugin schemas')
 }
 
-function createServer (handler: RequestListener, connections: Connections, timeouts: Partial<HttpTimeouts>, logger: FastifyBaseLogger | undefined): Server {
+function createServer (handler: RequestListener, connections: Connections, timeouts: Partial<HttpTimeouts>, corsHeaders: CorsHeaders, logger: FastifyBaseLogger | undefined): Server {
   const server = new GracefulServer({
     headersTimeout: timeouts.headers ?? 15_000,
     requestTimeout: timeouts.request ?? 30_000,
@@ -84,7 +88,7 @@ function createServer (handler: RequestListener, connections: Connections, timeo
   }, connections, handler)
   server.on('connect', answerConnect(connections, logger))
   const connectionMs = timeouts.connection ?? 60_000
-  return server.setTimeout(connectionMs, answerTimeouts(connections, connectionMs))
+  return server.setTimeout(connectionMs, answerTimeouts(connections, connectionMs, corsHeaders))
 }
 
 async function throwOn (error: FastifyError): Promise<never> {

@@ -14,7 +14,7 @@ t.test('K53: while the disk hangs under one skill the others are served, its cli
   const disk = createFaultyDisk({ disk: createNetworkDisk() })
   const service = await buildService(t, {
     files: { ...skills('one', 'two'), stuck: { 'SKILL.md': skillText('stuck'), 'file.txt': 'text' } },
-    options: { disk, timeouts: { connection: CONNECTION_MS } }
+    options: { disk, timeouts: { connection: CONNECTION_MS }, allowedOrigins: ['https://app.example'] }
   })
   let release = () => {}
   const hanging = new Promise<void>((resolve) => { release = resolve })
@@ -27,7 +27,7 @@ t.test('K53: while the disk hangs under one skill the others are served, its cli
 
   // Each question on a connection of its own: none that was idle is about to be ended.
   const questions = ['/skills/stuck', '/skills/stuck/files', '/skills/stuck/files/file.txt']
-  const clients = await Promise.all(questions.map(async (path) => (await openRaw(service.url)).send(request('GET', path))))
+  const clients = await Promise.all(questions.map(async (path) => (await openRaw(service.url)).send(request('GET', path, { headers: ['Origin: https://app.example'] }))))
   await until(() => waiting > 0)
   for (const name of ['one', 'two']) {
     t.equal((await service.raw('GET', `/skills/${name}`)).status, 200)
@@ -38,7 +38,9 @@ t.test('K53: while the disk hangs under one skill the others are served, its cli
   t.equal((await service.raw('GET', '/readyz')).status, 200)
 
   for (const client of clients) {
-    t.match((await client.response()).json(), { status: 503, code: 'not_ready' })
+    const answer = await client.response()
+    t.match(answer.json(), { status: 503, code: 'not_ready' })
+    t.match(answer.headers, { 'access-control-allow-origin': 'https://app.example', 'access-control-expose-headers': /Retry-After/ }, 'a page reads this answer too')
     await client.closed()
   }
   t.equal(waiting, 1, 'a place that does not answer is asked one thing, whoever waits for it')

@@ -33,6 +33,8 @@ t.test('K69: ALLOWED_ORIGINS opens every door to a web page', async (t) => {
       ['GET', '/nowhere', 404, []],
       ['DELETE', '/skills', 405, []],
       ['GET', '/skills?x=1', 400, []],
+      ['GET', '/skills/%zz', 400, []],
+      ['GET', `/skills/${'a'.repeat(1025)}`, 414, []],
       ['GET', '/skills/plain/files/SKILL.md', 416, ['Range: bytes=999-']],
       ['POST', '/agent/tool-call', 415, ['Content-Type: text/plain', 'Content-Length: 0']]
     ] as const) {
@@ -61,7 +63,8 @@ t.test('K69: ALLOWED_ORIGINS opens every door to a web page', async (t) => {
       t.equal(answer.status, 405, origin)
       t.match(answer.headers, { allow: 'GET, HEAD', vary: 'Origin' })
       const { headers } = await service.raw('GET', '/skills', { headers: [`Origin: ${origin}`] })
-      for (const given of [answer.headers, headers]) t.same(Object.keys(given).filter((name) => name.startsWith('access-control')), [], origin)
+      const { headers: ofBadUrl } = await service.raw('GET', '/skills/%zz', { headers: [`Origin: ${origin}`] })
+      for (const given of [answer.headers, headers, ofBadUrl]) t.same(Object.keys(given).filter((name) => name.startsWith('access-control')), [], origin)
     }
     t.match(await service.raw('POST', '/mcp', { headers: [`Origin: ${STRANGER}`, 'Content-Type: application/json'], body: '{}' }), { status: 403 })
   })

@@ -3,6 +3,7 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ConnectionError, FastifyBaseLogger, FastifyInstance } from 'fastify'
 import type { HttpProblemCode } from '../../schemas/problem.ts'
+import type { CorsHeaders } from '../cors.ts'
 import { securityHeaders } from '../headers.ts'
 import { HttpProblem, noteRefusal, PROBLEM_MEDIA_TYPE, RETRY_AFTER_SECONDS, toProblem } from '../problem.ts'
 import { plainAddress } from '../request/client-address.ts'
@@ -24,7 +25,7 @@ const problemOfError: ReadonlyMap<string, HttpProblemCode> = new Map([
  * Fastify's `clientErrorHandler`: what never becomes a whole request (400, 408, 431) gets a problem for an answer, and is the
  * last on its connection. The answers to the requests before it go out first.
  */
-export function answerClientErrors (connections: Connections): (this: FastifyInstance, error: ConnectionError, socket: Socket) => void {
+export function answerClientErrors (connections: Connections, corsHeaders: CorsHeaders): (this: FastifyInstance, error: ConnectionError, socket: Socket) => void {
   const refused = new WeakSet<Socket>()
 
   return function answerClientError (error, socket) {
@@ -37,7 +38,7 @@ export function answerClientErrors (connections: Connections): (this: FastifyIns
     refused.add(socket)
     this.log.info({ code: error.code, address: plainAddress(socket.remoteAddress ?? '') }, 'request refused')
 
-    endWith(new HttpProblem(problemOf(error)), requestTarget(error), socket, connections)
+    endWith(new HttpProblem(problemOf(error)), requestTarget(error), socket, connections, corsHeaders)
   }
 }
 
@@ -56,30 +57,30 @@ export function answerConnect (connections: Connections, log: FastifyBaseLogger 
  * Node's `timeout` of a connection on which nothing moves: without a listener it is cut off. An answer that is still being made is not given
  * up in silence. What it needs may be there when its client asks again.
  */
-export function answerTimeouts (connections: Connections, ms: number): (socket: Socket) => void {
+export function answerTimeouts (connections: Connections, ms: number, corsHeaders: CorsHeaders): (socket: Socket) => void {
   return function answerTimeout (socket) {
     const [current] = connections.owedTo(socket)
     if (current?.req.complete !== true || current.headersSent || !socket.writable) {
       socket.destroy()
       return
     }
-    refuse(new HttpProblem('not_ready', `The answer was not made within ${ms / 1000} s; try again soon`, { 'retry-after': String(RETRY_AFTER_SECONDS) }), current.req.url ?? '/', socket, connections)
+    refuse(new HttpProblem('not_ready', `The answer was not made within ${ms / 1000} s; try again soon`, { 'retry-after': String(RETRY_AFTER_SECONDS) }), current.req.url ?? '/', socket, connections, corsHeaders)
   }
 }
 
 /** Sends a problem as the last answer on a connection, after those to the requests before it. */
-function endWith (problem: HttpProblem, target: string, socket: Socket, connections: Connections): void {
+function endWith (problem: HttpProblem, target: string, socket: Socket, connections: Connections, corsHeaders?: CorsHeaders): void {
   const before = connections.owedTo(socket).findLast(({ req }) => req.complete)
-  if (before === undefined) refuse(problem, target, socket, connections)
-  else before.once('finish', () => { refuse(problem, target, socket, connections) })
+  if (before === undefined) refuse(problem, target, socket, connections, corsHeaders)
+  else before.once('finish', () => { refuse(problem, target, socket, connections, corsHeaders) })
 }
 
 /** Sends a problem in place of the answer that a connection is owed, and ends it. */
-function refuse (problem: HttpProblem, target: string, socket: Socket, connections: Connections): void {
+function refuse (problem: HttpProblem, target: string, socket: Socket, connections: Connections, corsHeaders?: CorsHeaders): void {
   // A head in the middle of the response that is being sent would become part of its body.
   const [current] = connections.owedTo(socket)
   if (socket.writable && current?.headersSent !== true) {
-    const { head, body } = renderProblem(problem, target)
+    const { head, body } = renderProblem(problem, target, current && corsHeaders?.(current.req))
     socket.write(current?.req.method === 'HEAD' ? head : head + body)
     if (current !== undefined) noteRefusal(current, problem.code)
   }
@@ -101,12 +102,13 @@ function headOf (packet: unknown): string {
   return Buffer.isBuffer(packet) ? packet.toString('latin1', 0, 2048) : ''
 }
 
-function renderProblem (error: HttpProblem, target: string): { readonly head: string, readonly body: string } {
+function renderProblem (error: HttpProblem, target: string, more: Readonly<Record<string, string>> = {}): { readonly head: string, readonly body: string } {
   const problem = toProblem(error, target)
   const body = JSON.stringify(problem)
   const headers = Object.entries({
     ...securityHeaders,
     ...error.headers,
+    ...more,
     'cache-control': 'no-store',
     connection: 'close',
     'content-type': PROBLEM_MEDIA_TYPE,
