@@ -107,13 +107,18 @@ export class DiskGuard {
   #inTime<T> (area: Area, answer: Promise<T>, discard?: (value: T) => void): Promise<T> {
     area.openCalls++
     return new Promise((resolve, reject) => {
+      let hasReturned = false
       let isLate = false
-      const timer = setTimeout(() => {
+      const giveUp = (): void => {
+        if (hasReturned) return
         isLate = true
         this.#giveUp(area)
         reject(noAnswer())
-      }, this.#answerMs)
+      }
+      // An answer that came while the whole process stood still is delivered after the timers, and before `setImmediate`.
+      const timer = setTimeout(() => { setImmediate(giveUp) }, this.#answerMs)
       const onReturn = (): void => {
+        hasReturned = true
         clearTimeout(timer)
         area.openCalls--
         if (isLate) this.#takeBack(area)
