@@ -47,8 +47,10 @@ interface Body {
 /** The encoding in which to send an answer, undefined for its bytes as they are. Says in `Vary` that the header counts. */
 export function chooseEncoding (request: FastifyRequest, reply: FastifyReply, payload: unknown): Encoding | undefined {
   const type = reply.getHeader('content-type')
-  if (typeof type !== 'string' || reply.statusCode === 206 || !isLarge(payload, reply) || !isCompressible(type)) return undefined
+  if (typeof type !== 'string' || !isLarge(payload, reply) || !isCompressible(type)) return undefined
+  // A part names what the whole would name (RFC 9110 §15.3.7).
   addVary(reply, 'Accept-Encoding')
+  if (reply.statusCode === 206) return undefined
   const { 'accept-encoding': accepted } = request.headers
   const encoding = typeof accepted === 'string' ? preferredEncoding(accepted) : undefined
   if (encoding === undefined) return undefined
@@ -64,7 +66,9 @@ export function lengthOf (reply: FastifyReply): number {
   return lengths.get(reply) ?? Number(reply.getHeader('content-length') ?? 0)
 }
 
+/** Of a part: whether the whole is. */
 function isLarge (payload: unknown, reply: FastifyReply): boolean {
+  if (reply.statusCode === 206) return Number(String(reply.getHeader('content-range')).split('/')[1]) >= MIN_BYTES
   if (typeof payload === 'string') return payload.length >= MIN_BYTES || Buffer.byteLength(payload) >= MIN_BYTES
   if (Buffer.isBuffer(payload)) return payload.length >= MIN_BYTES
   return payload instanceof Readable && lengthOf(reply) >= MIN_BYTES
