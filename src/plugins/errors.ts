@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
 import fp from 'fastify-plugin'
-import { nearestRoute } from '../http/request/nearest-route.ts'
+import { nearestRoute, NoRoute, PAGES } from '../http/request/nearest-route.ts'
 import { HttpProblem, sendProblem } from '../http/problem.ts'
 import { httpProblems } from '../schemas/problem.ts'
 
@@ -24,7 +24,7 @@ function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: strin
   if (allowed.length === 0 || allowed.some((method) => method === request.method)) {
     const near = nearestRoute(request.url, basePath, [...paths], (path) => methodsOf(path).length > 0)
     const detail = httpProblems.route_not_found.detail.replace('GET /', `GET ${basePath === '' ? '/' : basePath}`)
-    return new HttpProblem('route_not_found', near === undefined ? detail : `${detail}; did you mean ${near}?`)
+    return new NoRoute(detail, near)
   }
   const allow = allowed.join(', ')
   return new HttpProblem('method_not_allowed', `This route does not take ${request.method}; it takes ${allow}`, { allow })
@@ -35,7 +35,7 @@ export const errors = fp<ErrorsOptions>(function errors (app, { basePath = '', t
   const paths = new Set<string>()
   app.addHook('onRoute', ({ url, schema }) => {
     const [path] = FIXED_PATH.exec(url.slice(basePath.length)) ?? []
-    if (path !== undefined && schema?.hide !== true) paths.add(path)
+    if (path !== undefined && (schema?.hide !== true || path.startsWith(PAGES))) paths.add(path)
   })
   app.setErrorHandler((error, request, reply) => { sendProblem(translate(error, request), request, reply) })
   app.setNotFoundHandler((request) => { throw noRoute(app, request, basePath, paths) })

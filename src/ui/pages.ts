@@ -2,7 +2,6 @@ import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillsOf } from '../http/callers.ts'
 import type { Manifest } from '../core/ground/skill.ts'
 import type { SkillService } from '../core/skill-source.ts'
-import { HttpProblem } from '../http/problem.ts'
 import type { ReadinessParts } from '../http/readiness.ts'
 import type { Sources } from '../sources/sources.ts'
 import type { Judging } from '../verdicts/index.ts'
@@ -13,6 +12,7 @@ import type { Comparison, FileChange } from './changes.ts'
 import { MarkdownRenderer, type Rendering } from './markdown-renderer.ts'
 import type { Frame, Page } from './pages/layout.ts'
 import type { Missing } from './pages/problem.ts'
+import { missingPage } from './missing.ts'
 import { sendAsset, sendPage, sendProblemPage } from './send.ts'
 
 export interface PagesOptions {
@@ -94,13 +94,10 @@ export class Pages {
     }
   }
 
-  missing (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    return this.answer(request, reply, { make: async () => { throw new HttpProblem('route_not_found') } })
-  }
-
   /** An error that a request met before its page: who asks may not, or asks too often. */
   problem (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    return sendProblemPage(error, request, reply, this.#frameOf(request))
+    const frame = this.#frameOf(request)
+    return sendProblemPage(error, request, reply, frame, missingPage(error, this.#options.prefix, frame.addresses))
   }
 
   asset (request: FastifyRequest, reply: FastifyReply): FastifyReply {

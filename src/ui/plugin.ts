@@ -7,6 +7,7 @@ import { own } from '../core/ground/json.ts'
 import { addVary } from '../http/headers.ts'
 import type { RouteReads } from '../http/observer.ts'
 import type { Load } from '../http/overload/load.ts'
+import { HttpProblem } from '../http/problem.ts'
 import { prefersPage } from '../http/request/accept.ts'
 import type { Weight } from '../http/request/weight.ts'
 import type { PageMaker, Pages, PagesOptions } from './pages.ts'
@@ -95,7 +96,8 @@ export function catalogPages ({ load: busy, ...options }: PagesOptions & { reado
       app.get('/ui/assets/:name', { schema, config: { isOpen: true } }, async (request, reply) => (await pages.get()).asset(request, reply))
       app.get('/ui', { schema, config }, (request, reply) => redirect('./', request, reply))
       app.get('/ui/', { schema, config }, (request, reply) => redirect('../', request, reply))
-      app.get('/ui/*', { schema, config }, async (request, reply) => (await pages.get()).missing(request, reply))
+      // For an address that leads nowhere too, the error handler of these routes decides on the form.
+      await app.register(async (below) => { below.setNotFoundHandler(() => { throw new HttpProblem('route_not_found') }) }, { prefix: '/ui' })
     }
   }
 }

@@ -13,6 +13,7 @@ const IMMUTABLE = 'public, max-age=31536000, immutable'
 /** In the place of a sentence with a path of the server, and of one for programs. */
 const FOR_PEOPLE: Partial<Record<Problem['code'], string>> = {
   skills_folder_not_found: 'No folder of skills is there, or its source is not fetched yet. The log of the service says which, and the service recovers by itself',
+  route_not_found: 'There is no such page',
   unauthenticated: 'These skills are for callers who say who they are'
 }
 

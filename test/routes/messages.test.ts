@@ -35,6 +35,17 @@ t.test('K47: an address that does not exist names the one that was meant', async
     ['/skills/demo/SKILL.md', '/skills/demo/files/SKILL.md'],
     ['/skills/demo/docs/a%20b.md', '/skills/demo/files/docs/a%20b.md'],
     ['/skills/demo/', '/skills/demo'],
+    ['/skills/demo/archive', '/skills/demo/archive.zip'],
+    ['/skills/demo/archive.tar.gz', '/skills/demo/archive.zip'],
+    ['/skills/demo/archive/notes.md', '/skills/demo/files/archive/notes.md'],
+    ['/skills/demo/file/docs/a%20b.md', '/skills/demo/files/docs/a%20b.md'],
+    ['/agent/tool/get_skill', '/agent/tools/get_skill'],
+    ['/ui/statuz', '/ui/status'],
+    ['/ui/skill/demo', '/ui/skills/demo'],
+    ['/ui/skills/demo/', '/ui/skills/demo'],
+    ['/ui/skills/demo/docs/a%20b.md', '/ui/skills/demo/files/docs/a%20b.md'],
+    ['/ui/skills/demo/archive', '/skills/demo/archive.zip'],
+    ['/ui/nowhere', ''],
     ['/skill/demo', '/skills/demo'],
     ['/catalogs', '/catalog'],
     ['/agent/prompts', '/agent/prompt'],
@@ -48,7 +59,7 @@ t.test('K47: an address that does not exist names the one that was meant', async
     const problem = (await service.fetch(target)).json() as { readonly detail: string }
     t.match(problem, { status: 404, code: 'route_not_found' }, target)
     t.equal(/did you mean (\S+)\?$/.exec(problem.detail)?.[1] ?? '', meant, target)
-    if (meant !== '') t.equal((await service.fetch(meant.replace('docs/a%20b', 'notes'))).status, 200, meant)
+    if (meant !== '') t.equal((await fetch(service.url + meant.replace(/docs\/a%20b|archive\/notes/, 'notes'))).status, meant === '/agent/tools/get_skill' ? 405 : 200, meant)
   }
 })
 

@@ -235,6 +235,16 @@ t.test('K74: an error is a page for browsers and a problem for programs', async 
   t.equal((await open(`${url}/ui?q=a?b`)).headers.get('location'), './?q=a?b', 'what was asked goes with it')
   t.equal((await open(`${url}/ui/`)).headers.get('location'), '../')
   t.equal((await open(`${url}/ui/status`, { method: 'POST' })).status, 405)
+  t.equal((await open(`${url}/ui/nope`, { method: 'POST' })).status, 404)
+})
+
+t.test('K47: the page for an address below /ui that is not there leads to the one that was meant', async (t) => {
+  const { url } = await buildService(t, { files: {}, options: { basePath: '/team' } })
+  for (const [path, text] of [
+    ['/ui/statuz', 'There is no such page\\.[^]*Did you mean <a href="\\.\\./ui/status"><bdi>/ui/status<'],
+    ['/ui/skill/a%20b/', 'Did you mean <a href="\\.\\./\\.\\./\\.\\./ui/skills/a%20b"><bdi>/ui/skills/a%20b<'],
+    ['/ui/nope', 'There is no such page\\.</p>\\s*<p class="actions">']
+  ] as const) t.match(await open(`${url}/team${path}`), { status: 404, text: new RegExp(text) }, path)
 })
 
 t.test('K74: style, script and icon are immutable under names that change with them', async (t) => {
