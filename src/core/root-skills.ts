@@ -1,15 +1,11 @@
 import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
 import type { LiveCatalog } from './catalog/live-catalog.ts'
-import type { MainFilePreference } from './format/main-files.ts'
 import type { Root } from './roots/root.ts'
 import type { SkillFolder } from './roots/scan-root.ts'
-import type { Inspected, MadeManifest, Unread } from './content/manifest.ts'
+import type { MadeManifest } from './content/manifest.ts'
 import type { SkillFiles } from './content/skill-files.ts'
-import type { SkillState } from './content/skill-state.ts'
 import type { Awaitable } from './ground/async.ts'
-import { SkillError } from './ground/errors.ts'
-import type { FileContent } from './files/file-content.ts'
-import type { ServableFile } from './files/file-store.ts'
+import type { SkillError } from './ground/errors.ts'
 import type { Signal } from './ground/signal.ts'
 import type { Refresh, Refresher } from './refresher.ts'
 import type { CatalogSkill } from './ground/skill.ts'
@@ -22,10 +18,11 @@ import { type Core, type RootSkillsOptions, wireCore } from './wiring.ts'
  * put roots together. What a method of the same name promises stands in `SkillService`.
  */
 export class RootSkills {
+  /** What is in the skills. */
+  readonly files: SkillFiles
   readonly #core: Core
   readonly #catalog: LiveCatalog
   readonly #root: Root
-  readonly #files: SkillFiles
   readonly #refresher: Refresher
   readonly #stopFollowing: (() => void) | undefined
   #indexed = false
@@ -39,7 +36,7 @@ export class RootSkills {
     this.#core = wireCore(options)
     this.#catalog = this.#core.catalog
     this.#root = this.#core.root
-    this.#files = this.#core.files
+    this.files = this.#core.files
     this.#refresher = this.#core.refresher
     this.#stopFollowing = options.policy?.changed.subscribe(() => { if (this.#indexed) this.#catalog.readmit() })
   }
@@ -90,25 +87,6 @@ export class RootSkills {
     }
   }
 
-  /**
-   * The state of all files of a skill; undefined when there is no such skill.
-   * @param known the state before: comes back as it is when nothing was touched since
-   * @throws {SkillError} `skill_changing` when no state holds, `file_io_error` when the disk fails
-   */
-  async inspect (name: string, known?: Inspected): Promise<Inspected | Unread | undefined> {
-    try {
-      const inspection = await this.#files.inspect(name, known)
-      if ('ended' in inspection) return inspection
-      const { state, inside, folder } = inspection
-      this.#refresher.followInside(folder.realPath, inside)
-      return state
-    } catch (error) {
-      // Not there, or no root, or gone meanwhile.
-      if (error instanceof SkillError && error.code !== 'file_io_error' && error.code !== 'skill_changing') return undefined
-      throw error
-    }
-  }
-
   get refreshed (): Signal<Refresh> { return this.#refresher.refreshed }
 
   get manifestMade (): Signal<MadeManifest> { return this.#core.manifests.made }
@@ -139,14 +117,15 @@ export class RootSkills {
     return this.#root.sync()
   }
 
+  /** Under a policy a skill is listed once it was checked. */
   async list (): Promise<readonly string[]> {
+    const isGuarded = this.#core.gate !== undefined
     // The skills of the start are checked while they are indexed.
-    if (this.#core.gate !== undefined) await this.#firstIndex
-    return await this.#files.list()
-  }
-
-  find (name: string): Promise<CatalogSkill | undefined> {
-    return this.#files.find(name)
+    if (isGuarded) await this.#firstIndex
+    if (isGuarded || !this.#root.holdsAtOnce()) await this.#root.sync(true)
+    if (isGuarded) await this.#catalog.checkNew()
+    this.#root.requireFolder()
+    return this.namesNow()
   }
 
   /** Resolves when all skills that the last listing has found have been read. */
@@ -176,7 +155,7 @@ export class RootSkills {
 
   /** Whether the root has no skill of this name that another root has, nor kept revisions of one. Costs no listing. */
   lacks (name: string): Awaitable<boolean> {
-    return this.kept.revisionsOf(name).size === 0 && this.#root.lacks(name)
+    return this.files.kept.revisionsOf(name).size === 0 && this.#root.lacks(name)
   }
 
   /** Goes up with each difference that was found on the disk. */
@@ -218,37 +197,6 @@ export class RootSkills {
   namedOtherwise (displayName: string): readonly string[] {
     return this.#catalog.last.namedOtherwise(displayName)
   }
-
-  /** See `SkillFiles.read`. */
-  read<T> (name: string, answer: (state: SkillState) => Promise<T>, revision?: string, present?: IndexedSkill): Promise<T> {
-    return this.#files.read(name, answer, revision, present)
-  }
-
-  readListed<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    return this.#files.readListed(name, answer)
-  }
-
-  mainFileAtOnce (name: string, preference: MainFilePreference): FileContent | undefined {
-    return this.#files.mainFileAtOnce(name, preference)
-  }
-
-  fileAtOnce (name: string, path: string): FileContent | undefined {
-    return this.#files.fileAtOnce(name, path)
-  }
-
-  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
-    return this.#files.readMainFile(name, preference)
-  }
-
-  readFile (name: string, path: string): Promise<FileContent> {
-    return this.#files.readFile(name, path)
-  }
-
-  openFile (name: string, path: string): Promise<ServableFile> {
-    return this.#files.openFile(name, path)
-  }
-
-  get kept (): SkillFiles['kept'] { return this.#files.kept }
 
   async #index (listed: Promise<void>): Promise<void> {
     await listed

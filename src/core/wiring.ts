@@ -46,6 +46,7 @@ export function wireCore ({ root: options, type, linkTargets, polling = false, l
       gate.checked.subscribe(({ folder, inside }) => { refresher.followInside(folder.realPath, inside) })
     )
   }
+  files.inspected.subscribe(({ folder, inside }) => { refresher.followInside(folder.realPath, inside) })
   // Reads again what could not be read while the disk hung: one skill, or the whole root.
   disks.subscribe(({ name, isAnswering }) => { if (isAnswering) refresher.hintAt(name === '' ? catalog.last.names : root.namesIn(name)) })
   root.changed.subscribe(({ realPath, links, names }) => {

@@ -4,14 +4,14 @@ import type { LiveCatalog } from '../catalog/live-catalog.ts'
 import type { Root } from '../roots/root.ts'
 import { changed } from '../disk/refused.ts'
 import type { PathFilter } from '../disk/hidden.ts'
-import type { SkillFolder } from '../roots/scan-root.ts'
 import { RevisionChangedError, SkillError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import type { FileStore, ServableFile } from '../files/file-store.ts'
+import { Signal } from '../ground/signal.ts'
 import type { CatalogSkill } from '../ground/skill.ts'
-import type { Gate } from './trust/gate.ts'
+import type { CheckedFolders, Gate } from './trust/gate.ts'
 import { hidesSome, type KeptRevision, type KeptRevisions } from './kept/kept-revisions.ts'
-import type { Inspected, Inspection, ManifestStore, Unread } from './manifest.ts'
+import type { Inspected, ManifestStore, Unread } from './manifest.ts'
 import { pathInside } from './path-inside.ts'
 import { skillSentence } from './refusal-sentences.ts'
 import { KeptState } from './kept/kept-state.ts'
@@ -22,6 +22,8 @@ export type RevisionChoice = string
 
 /** What is in the skills: main files, files, and whole states of them. Every failure is a `SkillError`. */
 export class SkillFiles {
+  /** Each state that `inspect` gave. */
+  readonly inspected = new Signal<CheckedFolders>()
   readonly #root: Root
   readonly #catalog: LiveCatalog
   readonly #kept: KeptRevisions
@@ -65,17 +67,6 @@ export class SkillFiles {
     return this.#readLive(name, answer, true)
   }
 
-  /**
-   * The names of all skills. Under a policy a skill is listed once it was checked.
-   * @throws {SkillError} `folderError`'s sentences without the root
-   */
-  async list (): Promise<readonly string[]> {
-    if (this.#gate !== undefined || !this.#root.holdsAtOnce()) await this.#root.sync(true)
-    if (this.#gate !== undefined) await this.#catalog.checkNew()
-    this.#root.requireFolder()
-    return this.#catalog.last.names
-  }
-
   async find (name: string): Promise<CatalogSkill | undefined> {
     const known = await this.#catalog.find(name)
     if (known === undefined || this.#gate?.guards() !== true) return known
@@ -115,21 +106,31 @@ export class SkillFiles {
     return this.#kept
   }
 
-  /** See `ManifestStore.inspect`. */
-  async inspect (name: string, known?: Inspected): Promise<Unread | (Inspection & { readonly folder: SkillFolder })> {
-    return await this.#readLive(name, async (state) => {
-      const { skill, disk } = state
-      const { folder } = skill
-      try {
-        const inspection = await this.#manifests.inspect(disk, skill, known)
-        if (this.#gate?.guards() === true && !('ended' in inspection) && inspection.state.revision !== await state.revision()) {
-          throw changed('the skill changed after it was checked')
-        }
-        return { ...inspection, folder }
-      } catch (error) {
-        throw skillSentence(error, name)
-      }
-    }, true)
+  /**
+   * The state of all files of a skill; undefined when there is no such skill. See `ManifestStore.inspect`.
+   * @throws {SkillError} `skill_changing` when no state holds, `file_io_error` when the disk fails
+   */
+  async inspect (name: string, known?: Inspected): Promise<Inspected | Unread | undefined> {
+    try {
+      return await this.#readLive(name, (state) => this.#inspect(state, known), true)
+    } catch (error) {
+      // Not there, or no root, or gone meanwhile.
+      if (error instanceof SkillError && error.code !== 'file_io_error' && error.code !== 'skill_changing') return undefined
+      throw error
+    }
+  }
+
+  async #inspect (state: LiveState, known: Inspected | undefined): Promise<Inspected | Unread> {
+    const { skill, disk } = state
+    try {
+      const inspection = await this.#manifests.inspect(disk, skill, known)
+      if ('ended' in inspection) return inspection
+      if (this.#gate?.guards() === true && inspection.state.revision !== await state.revision()) throw changed('the skill changed after it was checked')
+      this.inspected.emit({ folder: skill.folder, inside: inspection.inside })
+      return inspection.state
+    } catch (error) {
+      throw skillSentence(error, skill.name)
+    }
   }
 
   close (): void {

@@ -11,8 +11,8 @@ interface KeptBy {
 export function keptBy (members: readonly ViewMember[], name: string): readonly KeptBy[] {
   let hiddenSince = Infinity
   return members.filter(({ allows }) => allows(name)).map(({ skills }) => {
-    const revisions = skills.kept.revisionsOf(name, hiddenSince)
-    hiddenSince = Math.min(hiddenSince, skills.kept.arrivalOf(name) ?? Infinity)
+    const revisions = skills.files.kept.revisionsOf(name, hiddenSince)
+    hiddenSince = Math.min(hiddenSince, skills.files.kept.arrivalOf(name) ?? Infinity)
     return { skills, revisions }
   })
 }
@@ -25,6 +25,6 @@ export function keptRevisionsOf (members: readonly ViewMember[], name: string): 
 
 /** Names of the skills that have a revision in memory. */
 export function keepersOf (members: readonly ViewMember[], revision: string): readonly string[] {
-  const names = members.flatMap(({ skills, allows }) => skills.kept.namesOf(revision).filter((name) => allows(name)))
+  const names = members.flatMap(({ skills, allows }) => skills.files.kept.namesOf(revision).filter((name) => allows(name)))
   return [...new Set(names)].filter((name) => keptRevisionsOf(members, name).includes(revision)).sort(compareCodePoints)
 }

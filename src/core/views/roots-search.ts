@@ -47,12 +47,12 @@ export class RootsSearch implements SearchSource {
 
   async find (key: string): Promise<CatalogSkill | undefined> {
     const { skills, name } = this.#at(key)
-    return await skills.find(name).catch(ignoreMissingRoot)
+    return await skills.files.find(name).catch(ignoreMissingRoot)
   }
 
   readMainFile (key: string, preference: MainFilePreference) {
     const { skills, name } = this.#at(key)
-    return skills.readMainFile(name, preference)
+    return skills.files.readMainFile(name, preference)
   }
 
   subscribe (listener: (change: CatalogChange) => void): () => void {

@@ -42,12 +42,12 @@ export class SharedInspections {
 
   /** As the root's. */
   async inspect (name: string, known?: Inspected): Promise<Inspection> {
-    if (this.#followers === 0) return await this.#skills.inspect(name, known)
+    if (this.#followers === 0) return await this.#skills.files.inspect(name, known)
     const kept = this.#kept.get(name)
     if (kept?.epoch === this.#epoch) return kept.state
     let inspection = this.#running.get(name)
     if (inspection === undefined) {
-      inspection = this.#skills.inspect(name, kept?.state ?? known)
+      inspection = this.#skills.files.inspect(name, kept?.state ?? known)
       this.#running.set(name, inspection)
       await this.#keep(name, inspection)
     }

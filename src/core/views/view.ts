@@ -169,7 +169,7 @@ export class View implements SkillService, NamedSkills {
   }
 
   async find (name: string): Promise<CatalogSkill | undefined> {
-    const skill = await this.#order.first(name, async ({ skills }) => await skills.find(name) ?? NOBODY)
+    const skill = await this.#order.first(name, async ({ skills }) => await skills.files.find(name) ?? NOBODY)
     if (skill !== NOBODY) return this.#shownSkill(skill)
     if (this.unavailable !== undefined) throw this.unavailable
     return undefined
@@ -177,11 +177,11 @@ export class View implements SkillService, NamedSkills {
 
   async read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
-    return await this.#first(name, ({ skills }) => skills.read(name, this.#shown(name, answer)))
+    return await this.#first(name, ({ skills }) => skills.files.read(name, this.#shown(name, answer)))
   }
 
   readListed<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    return this.#first(name, ({ skills }) => skills.readListed(name, this.#shown(name, answer)))
+    return this.#first(name, ({ skills }) => skills.files.readListed(name, this.#shown(name, answer)))
   }
 
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
@@ -192,7 +192,7 @@ export class View implements SkillService, NamedSkills {
       if (meant === undefined) break
       const { name, metadata } = meant
       try {
-        const found = await this.#first(name, ({ skills }) => skills.read(name, async (state) => {
+        const found = await this.#first(name, ({ skills }) => skills.files.read(name, async (state) => {
           // Since then the skill may have got another name, or a root before its own another skill of this folder name.
           const isMeant = metadata.name !== displayName || state.skill.metadata.name === displayName
           return isMeant ? { value: await this.#shown(name, answer)(state) } : undefined
@@ -211,34 +211,34 @@ export class View implements SkillService, NamedSkills {
 
   async readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
     if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
-    return this.#order.atOnce(name, (skills) => skills.mainFileAtOnce(name, preference)) ?? await this.#first(name, ({ skills }) => skills.readMainFile(name, preference))
+    return this.#order.atOnce(name, (skills) => skills.files.mainFileAtOnce(name, preference)) ?? await this.#first(name, ({ skills }) => skills.files.readMainFile(name, preference))
   }
 
   async readFile (name: string, path: string): Promise<FileContent> {
     if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    return this.#order.atOnce(name, (skills) => skills.fileAtOnce(name, path)) ?? await this.#first(name, ({ skills }) => skills.readFile(name, path))
+    return this.#order.atOnce(name, (skills) => skills.files.fileAtOnce(name, path)) ?? await this.#first(name, ({ skills }) => skills.files.readFile(name, path))
   }
 
   async openFile (name: string, path: string): Promise<ServableFile> {
     if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    const content = this.#order.atOnce(name, (skills) => skills.fileAtOnce(name, path))
-    return content === undefined ? await this.#first(name, ({ skills }) => skills.openFile(name, path)) : { kind: 'content', content }
+    const content = this.#order.atOnce(name, (skills) => skills.files.fileAtOnce(name, path))
+    return content === undefined ? await this.#first(name, ({ skills }) => skills.files.openFile(name, path)) : { kind: 'content', content }
   }
 
   async manifest (name: string): Promise<Manifest> {
     if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    return await this.#first(name, ({ skills }) => skills.read(name, (state) => state.manifest()))
+    return await this.#first(name, ({ skills }) => skills.files.read(name, (state) => state.manifest()))
   }
 
   async archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
     if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    return await this.#first(name, ({ skills }) => skills.read(name, (state) => state.archive(nameOf)))
+    return await this.#first(name, ({ skills }) => skills.files.read(name, (state) => state.archive(nameOf)))
   }
 
   async inspect (name: string, known?: Inspected): Promise<Inspected | Unread | undefined> {
     const state = await this.#order.first(name, async ({ skills, inspections }) => {
       // Without a known state, the state of this moment is wanted.
-      return await (known === undefined ? skills : inspections).inspect(name, known) ?? NOBODY
+      return await (known === undefined ? skills.files : inspections).inspect(name, known) ?? NOBODY
     })
     return state === NOBODY ? undefined : state
   }
@@ -259,7 +259,7 @@ export class View implements SkillService, NamedSkills {
     const owner = this.#lists.ownerOf(name)?.skills
     const present = isThere ? owner?.findNow(name) : undefined
     try {
-      return await this.#first(name, ({ skills }) => skills.read(name, this.#shown(name, answer), revision, present))
+      return await this.#first(name, ({ skills }) => skills.files.read(name, this.#shown(name, answer), revision, present))
     } catch (error) {
       // Also of a skill that is too large, or whose disk fails: it has no revision.
       const keeper = keptBy(this.#members, name).find(({ skills, revisions }) => skills !== owner && revisions.has(revision))
@@ -269,7 +269,7 @@ export class View implements SkillService, NamedSkills {
         if (present?.filter !== undefined && await hidesSome(present.filter, { manifest: await state.manifest() })) throw mainFileError.skillNotFound(name)
         return await answer(state)
       }
-      return await keeper.skills.read(name, unhidden, revision).catch((second: unknown) => { throw isMissing(second) || second instanceof RevisionChangedError ? error : second })
+      return await keeper.skills.files.read(name, unhidden, revision).catch((second: unknown) => { throw isMissing(second) || second instanceof RevisionChangedError ? error : second })
     }
   }
 

@@ -16,8 +16,8 @@ async function createInspections (t: Test, options: Pick<SkillManagerOptions, 'w
   await skills.start()
   await skills.indexed()
   let count = 0
-  const inspect = skills.inspect.bind(skills)
-  Object.assign(skills, {
+  const inspect = skills.files.inspect.bind(skills.files)
+  Object.assign(skills.files, {
     inspect: (...args: Parameters<typeof inspect>) => {
       count++
       return inspect(...args)

@@ -19,7 +19,7 @@ export interface GateOptions {
   readonly manifests: ManifestStore
 }
 
-/** What is watched of a skill that was checked. */
+/** What is watched of a skill that was checked or inspected. */
 export interface CheckedFolders {
   readonly folder: SkillFolder
   /** Real paths of the folders below the skill's own. */
