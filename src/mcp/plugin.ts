@@ -131,11 +131,13 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpDoorOptions> = async function
     if (load.level > 0 && own(request.body, 'method') === 'skills/list') throw overloadError.busy()
     request.trace = parseTraceparent(own(own(own(request.body, 'params'), '_meta'), 'traceparent')) ?? request.trace
     const isListening = own(request.body, 'method') === LISTEN
-    if (isListening) listening.admit(reply.raw, JSON.stringify(request.body).length)
+    const leave = isListening ? listening.admit(reply.raw, JSON.stringify(request.body).length) : () => {}
     const disconnected = new AbortController()
     // An answer that has begun is finished under the policy before.
     const stopWatch = isListening ? whileAllowed(request, () => { reply.raw.destroy() }) : () => {}
+    // One listener for all: of more than ten, Node warns that they may be a leak.
     reply.raw.once('close', () => {
+      leave()
       stopWatch()
       disconnected.abort()
     })

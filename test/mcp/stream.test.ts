@@ -9,7 +9,7 @@ import type { FeedListener } from '../../src/core/events/change-feed.ts'
 import { Notifications } from '../../src/mcp/changes/notifications.ts'
 import { Shutdown } from '../../src/http/connections/shutdown.ts'
 import { buildService, type Service } from '../helper/build.ts'
-import { connectClient } from '../helper/mcp.ts'
+import { connectClient, modernRequest } from '../helper/mcp.ts'
 import { jsonRequest, openRaw } from '../helper/raw-http.ts'
 import { skill, until } from '../helper/skills.ts'
 
@@ -114,6 +114,21 @@ t.test('K91: while the process leaves, streams of subscriptions end by their res
   const subscriptions = [await client.listen({ resourcesListChanged: true }), await client.listen({ resourceSubscriptions: ['skill://demo/SKILL.md'] })]
   await shutdown.begin(10)
   t.strictSame(await Promise.all(subscriptions.map(({ closed }) => closed)), ['graceful', 'graceful'])
+})
+
+t.test('K67: what the requests of open streams hold is bounded, and free again when they end', async (t) => {
+  const { url } = await buildService(t, { files: { demo: skill('demo') } })
+  const gone = new AbortController()
+  t.teardown(() => { gone.abort() })
+  const message = modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourcesListChanged: true }, more: 'x'.repeat(1_000_000) } })
+  const listen = async (signal: AbortSignal) => await fetch(`${url}/mcp`, { ...message, signal })
+  for (let i = 0; i < 16; i++) t.equal((await listen(gone.signal)).status, 200)
+  const refused = await listen(gone.signal)
+  t.match([refused.status, await refused.json()], [503, { code: 'too_many_streams' }])
+  gone.abort()
+  const last = new AbortController()
+  t.teardown(() => { last.abort() })
+  await until(async () => (await listen(last.signal)).status === 200)
 })
 
 t.test('a client that resumes, as the SDK does, gets a new stream', async (t) => {

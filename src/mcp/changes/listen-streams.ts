@@ -33,20 +33,20 @@ export class ListenStreams {
   }
 
   /**
-   * Counts a stream until its answer has ended.
+   * Counts a stream. Returns a function for the end of its answer.
    * @param characters of the request: its id and its URIs stay as long as the stream
    * @throws {HttpProblem} `too_many_streams`, `not_ready` while the service is stopping
    */
-  admit (response: ServerResponse, characters: number): void {
+  admit (response: ServerResponse, characters: number): () => void {
     const { maxStreams, maxCharacters } = this.#options
     if (this.#isClosing) throw new HttpProblem('not_ready', 'The service is stopping')
     if (this.#open.size >= maxStreams || this.#characters + characters > maxCharacters) throw new HttpProblem('too_many_streams')
     this.#open.add(response)
     this.#characters += characters
-    response.once('close', () => {
+    return () => {
       this.#open.delete(response)
       this.#characters -= characters
-    })
+    }
   }
 
   /** Admits no more. */

@@ -84,12 +84,9 @@ t.test('K91: a stream that the service ends has its result last, and ends that o
 
 t.test('K67: streams of subscriptions are bounded for the process, whatever view they follow', (t) => {
   const streams = new ListenStreams({ onDrop () {}, maxStreams: 2 })
-  const [first] = [respond(), respond()].map((response) => {
-    streams.admit(response, 0)
-    return response
-  })
+  const [leave] = [streams.admit(respond(), 0), streams.admit(respond(), 0)]
   t.throws(() => { streams.admit(respond(), 0) }, { code: 'too_many_streams' })
-  first?.emit('close')
+  leave()
   streams.admit(respond(), 0)
   t.throws(() => { streams.admit(respond(), 0) }, { code: 'too_many_streams' })
   t.end()
@@ -97,11 +94,10 @@ t.test('K67: streams of subscriptions are bounded for the process, whatever view
 
 t.test('K67: what the requests of all streams hold is bounded, and given back with each stream', (t) => {
   const streams = new ListenStreams({ onDrop () {}, maxCharacters: 100 })
-  const first = respond()
-  streams.admit(first, 60)
+  const leave = streams.admit(respond(), 60)
   streams.admit(respond(), 40)
   t.throws(() => { streams.admit(respond(), 1) }, { code: 'too_many_streams' })
-  first.emit('close')
+  leave()
   streams.admit(respond(), 60)
   t.throws(() => { streams.admit(respond(), 1) }, { code: 'too_many_streams' })
   t.end()
