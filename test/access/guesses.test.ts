@@ -96,6 +96,6 @@ t.test('K67: who loops with a token that lacks the scope, with one of an issuer 
     t.strictSame([...statuses], [refusal, 429])
   }
   await service.stop()
-  t.match(service.log().find(({ status }) => status === 403), { principal: 'meter' })
-  t.match(readFileSync(at('audit.log'), 'utf8'), /"outcome":"denied","principal":\{"kind":"token","id":"token:meter"/)
+  t.match(service.log().find(({ status }) => status === 403), { principal: 'meter', client: '192.0.2.3' })
+  t.match(readFileSync(at('audit.log'), 'utf8'), /"outcome":"denied","principal":\{"kind":"token","id":"token:meter"[^\n]*"source":\{"address":"192\.0\.2\.3","peer":"127\.0\.0\.1"/)
 })

@@ -73,6 +73,15 @@ t.test('K67: ten thousand new callers clear no bucket that is in use, while ther
   t.ok(buckets.take(buckets.of('victim'), 1) > 0)
 })
 
+t.test('K67: however many callers use units at once, no more are remembered, and those that a shared store hears of are as few', async (t) => {
+  const { buckets } = setUp({ maxKeys: 100 })
+  buckets.share()
+  for (let i = 0; i < 1_000; i++) buckets.take(buckets.of(`used-${i}`), 5)
+  t.equal(buckets.size, 100)
+  t.ok(buckets.take(buckets.of('used-999'), 1) > 0, 'the latest are')
+  t.equal(buckets.takeUsed().size, 100)
+})
+
 t.test('K67: what other replicas have used counts here, and what was used meanwhile is added', async (t) => {
   const { buckets } = setUp()
   buckets.share()
@@ -84,5 +93,6 @@ t.test('K67: what other replicas have used counts here, and what was used meanwh
   buckets.addUsedElsewhere('a', 400)
   t.equal(buckets.take(bucket, 1), 100, 'four of the others and one of ours')
   buckets.addUsedElsewhere('a', 0)
+  buckets.addUsedElsewhere('a', 10)
   t.equal(buckets.take(bucket, 1), 100, 'a store that has forgotten gives nothing back')
 })

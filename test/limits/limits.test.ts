@@ -106,7 +106,9 @@ t.test('K67: calls are counted and not requests: those past the limit get a sent
   t.equal(status, 200)
   t.equal(contents.filter((content) => content.includes('# Demo')).length, 20)
   t.match(contents.slice(20), Array(5).fill(/Rate limit: try again in \d s/))
+  t.equal(service.refusals().get('units'), 5, 'each call that was refused')
   t.equal((await service.post('/agent/tool-call', calls)).status, 429, 'before any call of the next request')
+  t.equal(service.refusals().get('units'), 6)
   service.pass(1_000)
   t.equal((await service.post('/agent/tool-call', calls.slice(0, 10))).status, 200)
 })
@@ -301,8 +303,12 @@ t.test('K67: a trusted proxy that names no client, or itself, is not said to be 
   t.strictSame(await warned('192.0.2.1', '203.0.113.7'), ['192.0.2.1'])
 })
 
-t.test('K67: a caller has at most sixteen streams of events through all doors, and another one its own', async (t) => {
-  const service = await buildLimited(t, { burst: 10_000, principals: true })
+t.test('K67: a caller has at most sixteen streams of events through all doors, and another one its own; each takes ten units', async (t) => {
+  const service = await buildLimited(t, { burst: 20 * 10 + 1, principals: true })
+  const warnings: Error[] = []
+  const warn = (warning: Error) => { warnings.push(warning) }
+  process.on('warning', warn)
+  t.teardown(() => { process.off('warning', warn) })
   const abort = new AbortController()
   const open = async (headers: Readonly<Record<string, string>> = {}, path = '/events', init: RequestInit = {}) => {
     const response = await fetch(`${service.url}${path}`, { ...init, headers: { ...init.headers, ...headers }, signal: abort.signal })
@@ -321,13 +327,17 @@ t.test('K67: a caller has at most sixteen streams of events through all doors, a
     t.equal(answer.headers.get('ratelimit-policy'), '"streams";q=16;qu="concurrent-requests"')
     t.match(await answer.json(), { code: 'rate_limited', detail: /^The limit is 16 streams of events for address/ })
   }
+  t.equal((await service.raw('HEAD', '/events', { headers: ['Accept: text/event-stream'] })).status, 200, 'a HEAD has no stream')
+  t.equal((await service.get('/skills/demo'))[0], 429, 'sixteen streams, four attempts and the HEAD have taken all units')
   t.equal((await open({ accept: 'text/event-stream', 'x-test-principal': 'other' })).status, 200)
   t.equal(service.refusals().get('streams'), 4)
   abort.abort()
+  service.pass(100_000)
   for (;;) {
     const again = await fetch(`${service.url}/events`, { headers: { accept: 'text/event-stream' } })
     await again.body?.cancel()
     if (again.status === 200) break
     await new Promise((resolve) => setImmediate(resolve))
   }
+  t.strictSame(warnings, [], 'Node takes more than ten listeners of one answer for a leak')
 })
