@@ -86,7 +86,7 @@ export class SkillSearch {
     await forEachInSlices(names, async (name) => {
       // A skill that fails here stays stale, and is tried again together with its body.
       const skill = await this.#find(name).catch(() => undefined)
-      if (skill !== undefined && !this.#index.has(name)) this.#put(name, skill, '')
+      if (skill !== undefined) this.#put(name, skill, '')
     })
   }
 
@@ -105,7 +105,6 @@ export class SkillSearch {
       this.#isBuilt = true
     } finally {
       for (const name of due) this.#stale.add(name)
-      this.#due = new Set()
     }
   }
 

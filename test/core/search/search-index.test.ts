@@ -50,6 +50,8 @@ t.test('K46: a name counts for more than a description, and that for more than a
 t.test('K46: who has more of the words comes first, and a rare word says more than a common one', async (t) => {
   const library = createLibrary({ x: { body: 'common rare' }, y: { body: 'common' }, z: { body: 'common' }, w: { body: 'rare' } })
   t.same(library.find('common rare'), ['x', 'w', 'y', 'z'])
+  const partial = createLibrary({ one: { description: 'merge', body: 'merge '.repeat(9) }, all: { body: 'merge lists '.repeat(9) } })
+  t.same(partial.find('merge lists'), ['all', 'one'], 'all words in a body say more than one of them in a description')
 })
 
 t.test('K46: the frontmatter\'s name is found too', async (t) => {
@@ -76,6 +78,8 @@ t.test('K46: other forms of an English word, after the word itself', async (t) =
   t.same(library.find('merging'), ['merging', 'merge', 'merge-lists'])
   t.same(library.find('merged'), ['merge', 'merging', 'merge-lists'])
   t.same(library.find('policies'), ['policy'])
+  t.same(createLibrary({ police: {}, policy: {} }).find('policies'), ['policy'], 'a word that only begins so is no form of it')
+  t.same(createLibrary({ report: { body: 'reports' }, other: { description: 'report' } }).find('report'), ['report', 'other'], 'of several forms the best counts')
   t.same(library.find('universities'), ['universe'], 'Porter takes these for one word')
   t.same(createLibrary({ charts: { description: 'Data visualization' } }).find('visualize'), ['charts'])
   t.same(createLibrary({ growth: { description: 'Scalability of services' } }).find('scalable'), ['growth'])
@@ -178,6 +182,12 @@ t.test('K52: a document is replaced and removed without a trace', async (t) => {
   library.remove('never-there')
   t.same(library.find('second'), [])
   t.same(library.index.search('second', ['a', 'b']).names, [])
+  const names = ['a', 'b']
+  t.same(library.index.search('fourth', names).names, [])
+  library.put('b', { body: 'fourth' })
+  t.same(library.index.search('fourth', names).names, ['b'], 'the same list of names finds what came')
+  library.remove('b')
+  t.same(library.index.search('fourth', names).names, [], 'and no longer what went')
 })
 
 t.test('K52: after many changes the index is like a new one', async (t) => {

@@ -118,6 +118,9 @@ t.test('K46: a search that bodies are missing to says so, and knows every name a
   source.gate = second.gate
   source.change({ alpha: 'third' })
   t.match(await search.search('first'), { names: ['alpha'], isComplete: false }, 'what was known stands')
+  t.match(await search.search('second', ['beta']), { names: ['beta'], isComplete: true }, 'K64: who does not see the skill that is read is told nothing of it')
+  source.change({ beta: 'fourth' })
+  t.match(await search.search('second', ['beta']), { names: ['beta'], isComplete: false }, 'one that waits to be read')
   second.open()
 })
 
@@ -193,8 +196,11 @@ t.test('K64: what keeps a skill from being read fails only the searches that loo
 })
 
 t.test('a skill without a readable main file is found by its name', async (t) => {
-  const search = new SkillSearch(new FakeSkills({ broken: 'unreadable', other: 'x' }))
-  t.same(await namesFor(search, 'broken'), ['broken'])
+  const source = new FakeSkills({ broken: 'unreadable', other: 'x' })
+  const search = new SkillSearch(source)
+  t.match(await search.search('broken'), { names: ['broken'], isComplete: true })
+  source.change({ late: 'unreadable' })
+  t.match(await search.search('late'), { names: ['late'], isComplete: true }, 'one that comes later too')
 })
 
 t.test('the end of a very long body is not searched, and frontmatter is no body', async (t) => {
