@@ -27,6 +27,9 @@ t.test('K47: an unknown or wrong query parameter is named, with what is allowed 
     t.match(problem, { status: 400, code: 'bad_query' }, target)
     t.ok(problem.detail.startsWith(detail), `${target}: ${problem.detail}`)
   }
+  for (const path of ['/docs', '/ui/status', '/ui/skills/demo', '/']) {
+    t.equal((await fetch(`${service.url}${path}?utm_source=mail`, { headers: { accept: 'text/html' } })).status, 200, `${path} is for people, whose links carry more than they ask for`)
+  }
 })
 
 t.test('K47: an address that does not exist names the one that was meant', async (t) => {
