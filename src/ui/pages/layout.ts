@@ -22,12 +22,14 @@ export interface Page {
   readonly changes?: string
   /** It shows what this process alone knows, or does not know yet: caches ask for it each time. */
   readonly isOfProcess?: boolean
+  /** Whoever gets it may read no other page. */
+  readonly isOnly?: boolean
 }
 
 /** Stands in a page for the name of its state, which depends on everything else in it. */
 export const STATE_PLACEHOLDER = '{state}'
 
-export function renderPage ({ title, current, main, changes }: Page, { addresses, assets: { style, script, icon }, version, isPreview }: Frame): Html {
+export function renderPage ({ title, current, main, changes, isOnly }: Page, { addresses, assets: { style, script, icon }, version, isPreview }: Frame): Html {
   const asset = (name: string) => addresses.at(`ui/assets/${name}`)
   return html`<!doctype html>
 <html lang="en" data-state="${STATE_PLACEHOLDER}"${isPreview && html` data-preview`}>
@@ -43,19 +45,23 @@ export function renderPage ({ title, current, main, changes }: Page, { addresses
 <body>
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top">
-<a class="brand" href="${addresses.home}">skillserve</a>
-<nav aria-label="Service"><ul>
-<li><a href="${addresses.home}"${current === 'skills' && html` aria-current="page"`}>Skills</a></li>
-<li><a href="${addresses.status}"${current === 'status' && html` aria-current="page"`}>Status</a></li>
-<li><a href="${addresses.at('docs')}">API</a></li>
-</ul></nav>
+${isOnly === true ? html`<span class="brand">skillserve</span>` : navigation(current, addresses)}
 </header>
 <p class="outdated" role="status" data-home="${addresses.home}"${changes !== undefined && html` data-changes="${changes}"`}></p>
 <main id="main" tabindex="-1">
 ${main}
 </main>
-<footer class="bottom"><p>skillserve ${version} <a href="${addresses.at('llms.txt')}">llms.txt</a> <a href="${addresses.at('openapi.yaml')}">OpenAPI</a></p></footer>
+<footer class="bottom"><p>skillserve ${version}${isOnly !== true && html` <a href="${addresses.at('llms.txt')}">llms.txt</a> <a href="${addresses.at('openapi.yaml')}">OpenAPI</a>`}</p></footer>
 </body>
 </html>
 `
+}
+
+function navigation (current: Page['current'], addresses: Addresses): Html {
+  return html`<a class="brand" href="${addresses.home}">skillserve</a>
+<nav aria-label="Service"><ul>
+<li><a href="${addresses.home}"${current === 'skills' && html` aria-current="page"`}>Skills</a></li>
+<li><a href="${addresses.status}"${current === 'status' && html` aria-current="page"`}>Status</a></li>
+<li><a href="${addresses.at('docs')}">API</a></li>
+</ul></nav>`
 }

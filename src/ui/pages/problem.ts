@@ -19,16 +19,21 @@ export interface Missing {
   readonly near?: { readonly label: string, readonly address: string } | undefined
 }
 
+/** Refusals that say the same on every page. */
+const OF_ALL_PAGES: ReadonlySet<Problem['code']> = new Set(['insufficient_scope', 'host_not_allowed'])
+
 /** Why there is no page, for people, and where to go from here. */
 export function problemPage ({ status, code, title, sentence, missing }: ProblemContent, addresses: Addresses): Page {
+  const isOnly = OF_ALL_PAGES.has(code)
   return {
     title: `${title} – Skills`,
+    isOnly,
     main: html`<div class="problem"><p class="status">${status}</p>
 <h1>${title}</h1>
 <p class="lead" dir="auto">${visible(sentence)}.</p>
 ${code === 'unauthenticated' && SIGNED_OUT}
 ${missing?.near !== undefined && html`<p class="near">Did you mean <a href="${missing.near.address}"><bdi>${visible(missing.near.label)}</bdi></a>?</p>`}
-<p class="actions"><a href="${addresses.home}">All skills</a>${missing?.query !== undefined && html` <a href="${listAddress(addresses, { query: missing.query })}">Search for “${visible(missing.query)}”</a>`}${status !== 401 && html` <a href="${addresses.status}">Status</a>`}</p></div>`
+${!isOnly && html`<p class="actions"><a href="${addresses.home}">All skills</a>${missing?.query !== undefined && html` <a href="${listAddress(addresses, { query: missing.query })}">Search for “${visible(missing.query)}”</a>`}${status !== 401 && html` <a href="${addresses.status}">Status</a>`}</p>`}</div>`
   }
 }
 

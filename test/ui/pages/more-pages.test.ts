@@ -186,7 +186,9 @@ t.test('K64: pages show the view of the caller, and tell whoever may not what to
   }
   t.match(await open(`${url}/ui/skills/weather-secre`, { headers }), { status: 404, text: /Did you mean <a[^>]*><bdi>weather-secret/ })
   t.equal((await open(`${url}/ui/status`, { headers })).status, 200)
-  t.match(await open(url, { headers: { authorization: `Bearer ${scraper.text}` } }), { status: 403, text: /needs the scope skills:read; ask for a token with that scope\./ })
+  const scraped = await open(url, { headers: { authorization: `Bearer ${scraper.text}` } })
+  t.match(scraped, { status: 403, text: /needs the scope skills:read; ask for a token with that scope\./ })
+  t.strictSame(scraped.links.filter((link) => !link.includes('/assets/')), ['#main'], 'no page that this caller may not read either')
   const { text: refused } = await open(url, { headers: { authorization: 'Bearer wrong' } })
   t.match(refused, /<h1>Invalid token<\/h1>[^]*ask the operator of the service for another\./)
   t.notMatch(refused, 'Authorization: Bearer', 'a token was sent')
