@@ -241,6 +241,12 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     return { bytes: at.node.bytes }
   }
 
+  /** The text of a skill's ignore file. In a folder that the server may not search it has no say: nothing there is read. */
+  function ignoreOf (disk: DiskState, base: string): string | undefined {
+    const at = lookup(disk, `${base}/.skillignore`, { follow: false, bound })
+    return at.found && at.node.kind === 'file' ? at.node.bytes.toString() : undefined
+  }
+
   /** K19: whether the last folder on the way to what is missing lies outside. */
   function isBehindExit (disk: DiskState, base: string, path: string): boolean {
     const segments = path.split('/')
@@ -276,12 +282,6 @@ function skillFolder (disk: DiskState, containers: readonly string[], path: stri
   if (path.includes('/.')) return undefined
   const at = lookup(disk, path)
   return at.found && at.node.kind === 'folder' && containers.some((container) => at.path.startsWith(`${container}/`)) ? at.path : undefined
-}
-
-/** The text of a skill's ignore file. */
-function ignoreOf (disk: DiskState, base: string): string | undefined {
-  const node = nodeAt(disk, `${base}/.skillignore`)
-  return node?.kind === 'file' ? node.bytes.toString() : undefined
 }
 
 /** K6: the preferred spelling, the other usual one, the rest. */
