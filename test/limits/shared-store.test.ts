@@ -142,7 +142,9 @@ t.test('K67: while a store is away, nothing is kept for its return, whichever ki
     disconnect () {}
   }
   const [principal, network] = [new Buckets({ rate: 1, burst: () => 1_000 }), new Buckets({ rate: 1, burst: () => 1_000 })]
-  const store = new SharedStore({ redis, buckets: { principal, network }, rate: 1, log: SILENT })
+  const lines: string[] = []
+  const write = (_fields: object, line: string) => { lines.push(line) }
+  const store = new SharedStore({ redis, buckets: { principal, network }, rate: 1, log: { info: write, warn: write } })
   t.teardown(() => { store.close() })
   const use = async () => {
     principal.take(principal.of('ci'), 5)
@@ -150,9 +152,11 @@ t.test('K67: while a store is away, nothing is kept for its return, whichever ki
     await store.exchange()
   }
   for (let i = 0; i < 100; i++) await use()
+  t.equal(store.failures, 100)
   isDown = false
-  await use()
-  t.strictSame(sent, [['skillserve:limit:principal:ci', 5_000], ['skillserve:limit:network:192.0.2.1', 5_000]])
+  for (let i = 0; i < 2; i++) await use()
+  t.strictSame(sent, [1, 2].flatMap(() => [['skillserve:limit:principal:ci', 5_000], ['skillserve:limit:network:192.0.2.1', 5_000]]))
+  t.strictSame(lines, ['the store of limits does not answer; this replica counts for itself', 'the store of limits answers again'])
 })
 
 t.test('K67: a store that answers nonsense refuses nobody for ever', async (t) => {

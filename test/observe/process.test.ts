@@ -11,6 +11,7 @@ import { newSecret } from '../helper/guarded.ts'
 import { installSdk } from '../helper/otel.ts'
 import { startProcess } from '../helper/process.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
+import { until } from '../helper/skills.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n' } }
 
@@ -104,8 +105,8 @@ t.test('K72: the ids of the caller\'s trace are in the line of a request, from t
   for (const id of ['zero', 'odd']) t.notOk('trace_id' in (line(id) ?? {}))
 })
 
-t.test('K71: with callers, GET /metrics of the service is for those with the scope, and counts what was refused and read', async (t) => {
-  const { service, metrics, ci, fetchAs } = await startGuarded(t)
+t.test('K67 K71: with callers, GET /metrics of the service is for those with the scope, and counts what was refused and read, and that the store of limits is away', async (t) => {
+  const { service, metrics, ci, fetchAs } = await startGuarded(t, { LIMITS_STORE: 'redis://127.0.0.1:1' })
   t.equal((await fetchAs('/metrics')).status, 401)
   t.equal((await fetchAs('/metrics', ci)).status, 403)
   t.match((await fetchAs('/metrics', metrics)).headers.get('content-type'), 'text/plain; version=0.0.4')
@@ -131,6 +132,8 @@ t.test('K71: with callers, GET /metrics of the service is for those with the sco
   t.equal(value('skillserve_auth_failures_total{reason="scope"}'), 1)
   t.equal(value('skillserve_rate_limited_total{rule="units"}'), 0)
   t.notMatch(text, 'http_route="/metrics"')
+  await until(async () => /^skillserve_limits_store_failures_total [1-9]/m.test((await fetchAs('/metrics', metrics)).text))
+  t.equal(service.log().filter(({ msg }) => String(msg).startsWith('the store of limits does not answer')).length, 1)
   t.notMatch(await (await fetch(`${service.url}/openapi.json`, { headers: { authorization: `Bearer ${ci}` } })).text(), '/metrics')
 })
 
