@@ -84,7 +84,7 @@ t.test('K67: who loops with a token that lacks the scope, with one of an issuer 
   const folder = t.testdir({ docs: { guide: skill('guide') } })
   const at = (name: string) => join(folder, name)
   writeFileSync(at('access.yaml'), `tokens:\n  - ${meter.entry}\nissuers:\n  - { issuer: ${away}, audiences: [a] }\nrules:\n  - { groups: [docs] }\n`)
-  const service = await startProcess(t, { args: [at('docs'), '--access', at('access.yaml')], env: { AUDIT_LOG: at('audit.log'), LOG_FORMAT: 'json', LIMIT_RATE: '1', LIMIT_BURST: '1', TRUSTED_PROXIES: '127.0.0.1' } })
+  const service = await startProcess(t, { args: [at('docs'), '--access', at('access.yaml')], env: { AUDIT_LOG: at('audit.log'), LOG_FORMAT: 'json', LIMIT_RATE: '1', LIMIT_BURST: '1', TRUSTED_PROXIES: '127.0.0.1', PUBLIC_URL: 'https://skills.example' } })
   // As many as one caller may send at once, and some more.
   const count = 1_100
   for (const [authorization, refusal] of [[`Bearer ${meter.text}`, 403], ['Bearer', 400], [`Bearer ${jwt}`, 503]] as const) {
@@ -94,6 +94,8 @@ t.test('K67: who loops with a token that lacks the scope, with one of an issuer 
     const statuses = new Set<number>()
     for (let i = 0; i < count; i++) statuses.add((await connection.response()).status)
     t.strictSame([...statuses], [refusal, 429])
+    const metadata = await connection.send(request('GET', '/.well-known/oauth-protected-resource', { headers: [`X-Forwarded-For: 192.0.2.${refusal % 100}`] })).response()
+    t.equal(metadata.status, 200, 'where it can get a token is no secret, and has no limit')
   }
   await service.stop()
   t.match(service.log().find(({ status }) => status === 403), { principal: 'meter', client: '192.0.2.3' })
