@@ -4,7 +4,7 @@ import type { TrustPolicy, Verdict } from '../core/content/trust/trust-policy.ts
 import type { Manifest } from '../core/ground/skill.ts'
 import type { SkillState } from '../core/content/skill-state.ts'
 import type { FindingCode } from '../core/format/findings.ts'
-import { isMainFile } from '../core/format/main-files.ts'
+import { listedMainFile } from '../core/format/main-files.ts'
 import { SkillError } from '../core/ground/errors.ts'
 import { Signal } from '../core/ground/signal.ts'
 import type { RootOptions } from '../core/roots/root.ts'
@@ -123,7 +123,7 @@ export async function readRoot<T> (root: RootOptions, { policy, linkTargets, onS
 export async function holdsMainFile (path: string): Promise<boolean> {
   try {
     if (!(await stat(path)).isDirectory()) throw new FolderError(`${path} is no folder`)
-    return (await readdir(path, { withFileTypes: true })).some((entry) => isMainFile(entry.name) && !entry.isDirectory())
+    return listedMainFile(await readdir(path, { withFileTypes: true })) !== undefined
   } catch (error) {
     if (error instanceof FolderError) throw error
     throw new FolderError(`${path} cannot be read: ${whyUnreadable(error)}`, { cause: error })

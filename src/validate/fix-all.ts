@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { isMainFile, orderMainFiles } from '../core/format/main-files.ts'
+import { listedMainFile } from '../core/format/main-files.ts'
 import { printable } from '../core/ground/text.ts'
 import { diffOf, fixFile } from './fix.ts'
 import { type ListOptions, PathError } from './skills.ts'
@@ -21,7 +21,7 @@ export async function fixAll (paths: readonly string[], list: ListOptions, isDry
   const diffs: string[] = []
   const left: string[] = []
   for (const { name, realPath, path } of await foldersOf(paths, list)) {
-    const main = orderMainFiles(readdirSync(realPath).filter((each) => isMainFile(each)), 'SKILL.md')[0]
+    const main = listedMainFile(readdirSync(realPath, { withFileTypes: true }))
     if (main === undefined) continue
     const shown = `${shownPath(list.cwd, path)}/${main}`
     try {

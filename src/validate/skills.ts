@@ -2,7 +2,7 @@ import type { Dirent } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { LRUCache } from 'lru-cache'
 import { indexSkill } from '../core/catalog/index-skill.ts'
-import { isMainFile } from '../core/format/main-files.ts'
+import { isMainFile, listedMainFile } from '../core/format/main-files.ts'
 import { scanRoot, type SkillFolder } from '../core/roots/scan-root.ts'
 import { describeSkipped } from '../core/roots/skipped.ts'
 import { KeptRevisions } from '../core/content/kept/kept-revisions.ts'
@@ -93,7 +93,7 @@ async function folderOf (disk: Disk, path: string): Promise<SkillFolder> {
 /** @param counts the errors of a folder that count as a main file; default: none */
 async function hasMainFile (disk: Disk, folder: string, counts = (_error: unknown): boolean => false): Promise<boolean> {
   try {
-    return (await disk.readdir(folder)).some(({ name }) => isMainFile(name))
+    return listedMainFile(await disk.readdir(folder)) !== undefined
   } catch (error) {
     return counts(error)
   }

@@ -1,7 +1,7 @@
 import { constants, inflateRawSync } from 'node:zlib'
 import type { Entry, ZipFile } from 'yauzl'
 import { describeSkill } from '../core/catalog/index-skill.ts'
-import { isMainFile, orderMainFiles } from '../core/format/main-files.ts'
+import { isMainFile, mainFileAmong } from '../core/format/main-files.ts'
 import { createSkillFilter, type SkillFilter } from '../core/roots/skill-filter.ts'
 import { contentFindings } from '../core/content/file-findings.ts'
 import type { ListedFile } from '../core/ground/skill.ts'
@@ -65,7 +65,7 @@ export function isZip (bytes: Buffer): boolean {
 export async function subjectOfMainFile (bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]): Promise<Subject> {
   const mainFile = new FileContent(bytes)
   const tooLarge = bytes.length > MAX_MAIN_FILE_BYTES
-  const subject = await subjectFrom({ folder, mainFiles: ['SKILL.md'], mainFile: tooLarge ? undefined : mainFile, files: [{ path: 'SKILL.md', size_bytes: bytes.length }], tooLarge }, sources)
+  const subject = await subjectFrom({ folder, mainFile: tooLarge ? undefined : mainFile, files: [{ path: 'SKILL.md', size_bytes: bytes.length }], tooLarge }, sources)
   return { ...subject, files: undefined }
 }
 
@@ -87,14 +87,13 @@ export async function subjectOfArchive (bytes: Buffer, folder: string | undefine
     const name = folder ?? (wrapper === '' ? undefined : wrapper.slice(0, -1))
     const filter = createSkillFilter(name ?? NAMELESS, undefined, await readRules(zip, inside.find(({ path }) => path === IGNORE_FILE)?.entry), NO_NAMES)
     const entries = inside.filter(({ path }) => filter?.hides(path, false) !== true)
-    const mainFiles = entries.flatMap(({ path }) => isMainFile(path) ? [path] : [])
-    const mainPath = orderMainFiles(mainFiles, 'SKILL.md')[0]
+    const mainPath = mainFileAmong(entries.map(({ path }) => path))
     const main = entries.find(({ path }) => path === mainPath)?.entry
     const tooLarge = main !== undefined && main.uncompressedSize > MAX_MAIN_FILE_BYTES
     const mainFile = main === undefined || tooLarge ? undefined : new FileContent(await unpack(zip, main))
     const files = entries.map(({ entry, path }) => ({ path, size_bytes: entry.uncompressedSize }))
     const kinds = await readKinds(zip, bytes, entries)
-    return await subjectFrom({ folder: name, mainFiles, mainFile, files, kinds, tooLarge, filter }, sources)
+    return await subjectFrom({ folder: name, mainFile, files, kinds, tooLarge, filter }, sources)
   } finally {
     zip.close()
   }
@@ -102,7 +101,6 @@ export async function subjectOfArchive (bytes: Buffer, folder: string | undefine
 
 interface SkillParts {
   readonly folder: string | undefined
-  readonly mainFiles: readonly string[]
   readonly mainFile: FileContent | undefined
   readonly files: readonly ListedFile[]
   readonly kinds?: ReadonlyMap<string, FileKind>
@@ -110,9 +108,10 @@ interface SkillParts {
   readonly filter?: SkillFilter | undefined
 }
 
-async function subjectFrom ({ folder, mainFiles, mainFile, files, kinds, tooLarge, filter }: SkillParts, sources: readonly FindingSource[]): Promise<Subject> {
+async function subjectFrom ({ folder, mainFile, files, kinds, tooLarge, filter }: SkillParts, sources: readonly FindingSource[]): Promise<Subject> {
   const name = folder ?? (mainFile && ownName(mainFile)) ?? NAMELESS
-  const main = orderMainFiles(mainFiles, 'SKILL.md')[0]
+  const mainFiles = files.map(({ path }) => path).filter((path) => isMainFile(path))
+  const main = mainFileAmong(mainFiles)
   const skill = describeSkill({ name, type: 'project', path: `/${name}`, realPath: `/${name}`, linked: false }, {
     mainFiles,
     main: mainFile !== undefined && main !== undefined ? { name: main, content: mainFile } : undefined,

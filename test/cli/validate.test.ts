@@ -64,6 +64,8 @@ t.test('K79: a folder of skills, a skill and a SKILL.md are told apart', async (
     t.match(JSON.parse((await run(cwd, path, '--format', 'json')).out), { totals: { skills, errors: 1 } }, path)
   }
   t.match(JSON.parse((await run(cwd, 'skills', 'skills/bad', '--format', 'json')).out), { totals: { skills: 2 } }, 'each once')
+  const linked = t.testdir({ linked: { ...skill('linked'), 'SKILL.md': t.fixture('symlink', 'docs/main.md'), docs: { 'main.md': skillText('linked') } } })
+  t.match(JSON.parse((await run(linked, 'linked', '--format', 'json')).out), { totals: { skills: 1, errors: 0 } }, 'a main file may be a link')
 })
 
 t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isMainFile } from '../../core/format/main-files.ts'
+import { listedMainFile } from '../../core/format/main-files.ts'
 import { isFolder } from '../../operator/is-folder.ts'
 import { quote } from '../../operator/setting.ts'
 import { isAddress, meantAddress } from '../../sources/address/address.ts'
@@ -48,8 +48,7 @@ function isBareWord (text: string): boolean {
 /** A folder that cannot be listed is left to the service, which says why. */
 async function findMainFile (folder: string): Promise<string | undefined> {
   try {
-    const entries = await readdir(folder, { withFileTypes: true })
-    return entries.find((entry) => isMainFile(entry.name) && !entry.isDirectory())?.name
+    return listedMainFile(await readdir(folder, { withFileTypes: true }))
   } catch {
     return undefined
   }

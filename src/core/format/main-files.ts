@@ -1,3 +1,5 @@
+import type { Dirent } from 'node:fs'
+
 /** Which main file is taken when a folder has several: get_skill's spelling, or everybody else's. */
 export type MainFilePreference = 'SKILL.MD' | 'SKILL.md'
 
@@ -6,6 +8,16 @@ const MAIN_FILE = /^skill\.md$/i
 /** Whether the name of a file is that of a main file, in any casing. Only ASCII: no locale makes another name equal. */
 export function isMainFile (name: string): boolean {
   return MAIN_FILE.test(name)
+}
+
+/** The main file of a folder with these entries, as far as its listing tells: a link may lead to a file. */
+export function listedMainFile (entries: readonly Dirent[]): string | undefined {
+  return mainFileAmong(entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name))
+}
+
+/** The main file among these names. */
+export function mainFileAmong (names: readonly string[]): string | undefined {
+  return orderMainFiles(names.filter((name) => isMainFile(name)), 'SKILL.md')[0]
 }
 
 /** The names in the order in which they are tried: the preferred spelling, the other one, then the rest sorted. */

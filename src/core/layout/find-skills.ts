@@ -3,11 +3,10 @@ import { forEachInSlices } from '../ground/async.ts'
 import { isSafeName } from '../ground/skill-name.ts'
 import { isValidName } from '../format/fields.ts'
 import { parseSkillBytes } from '../format/main-file.ts'
-import { orderMainFiles } from '../format/main-files.ts'
 import { MAX_MAIN_FILE_BYTES } from '../ground/limits.ts'
 import type { FoundSkill, FoundSkills, Layout, LayoutOptions, LayoutTree, LeftOut } from './layout.ts'
 import { pluginSkills } from './marketplace.ts'
-import { hasMainFile, mainFilesIn, type TreeSearch, walkTree } from './walk-tree.ts'
+import { hasMainFile, mainFileOf, type TreeSearch, walkTree } from './walk-tree.ts'
 import { baseName } from '../disk/paths.ts'
 
 /** Where agents keep the skills of a project. */
@@ -74,7 +73,7 @@ async function childrenOf (tree: LayoutTree): Promise<string[]> {
 
 /** A skill that is a whole tree has no folder of its own to be named by. */
 async function nameOfTop (tree: LayoutTree, fallback: string): Promise<string> {
-  const [file] = orderMainFiles(await mainFilesIn(tree, ''), 'SKILL.md')
+  const file = mainFileOf(await tree.entries(''))
   const bytes = file === undefined ? undefined : await tree.read(file, MAX_MAIN_FILE_BYTES)
   const name = bytes === undefined ? fallback : parseSkillBytes(bytes, fallback).summary.name
   return isValidName(name) ? name : fallback

@@ -1,6 +1,6 @@
-import { isMainFile } from '../format/main-files.ts'
+import { mainFileAmong } from '../format/main-files.ts'
 import { createSlicer } from '../ground/async.ts'
-import type { LayoutTree, LeftOut } from './layout.ts'
+import type { LayoutTree, LeftOut, TreeEntry } from './layout.ts'
 import { baseName } from '../disk/paths.ts'
 
 /** Folders below the place where a search begins. */
@@ -52,7 +52,7 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
         return found
       }
       const entries = await search.tree.entries(folder)
-      const isSkill = depth > 0 && entries.some(({ kind, name }) => kind === 'file' && isMainFile(name))
+      const isSkill = depth > 0 && mainFileOf(entries) !== undefined
       const isInSkill = isBelowSkill || isSkill
       if (isSkill) found.push(folder)
       if (depth === maxDepth) {
@@ -87,13 +87,13 @@ export async function hasMainFile ({ tree, withMainFile }: TreeSearch, folder: s
   const path = await tree.realPath(folder)
   const known = withMainFile.get(path)
   if (known !== undefined) return known
-  const has = (await mainFilesIn(tree, folder)).length > 0
+  const has = mainFileOf(await tree.entries(folder)) !== undefined
   withMainFile.set(path, has)
   return has
 }
 
-export async function mainFilesIn (tree: LayoutTree, folder: string): Promise<string[]> {
-  return (await tree.entries(folder)).filter(({ kind, name }) => kind === 'file' && isMainFile(name)).map(({ name }) => name)
+export function mainFileOf (entries: readonly TreeEntry[]): string | undefined {
+  return mainFileAmong(entries.filter(({ kind }) => kind === 'file').map(({ name }) => name))
 }
 
 /** Folders of samples and of foreign code are no skills, unless they lie where skills do: `skills/test`. */

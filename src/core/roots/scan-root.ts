@@ -8,7 +8,7 @@ import { isSafeName } from '../ground/skill-name.ts'
 import type { Signature, SkillType } from '../ground/skill.ts'
 import { linkContainers, type LinkMeaning, resolveLink } from './linked-folder.ts'
 import type { ListedFolder, Listing } from './listing.ts'
-import { isMainFile } from '../format/main-files.ts'
+import { listedMainFile } from '../format/main-files.ts'
 import { type IgnoreFile, isIgnored, readIgnoreFile } from './skill-filter.ts'
 
 /** A folder that is served as a skill. */
@@ -107,8 +107,8 @@ export async function scanRoot (disk: Disk, root: RootFolder, before?: GoodScan)
     const yieldIfNeeded = createSlicer()
     for await (const { entries, unnameable } of entriesIn(disk, realPath, stats.size)) {
       for (const name of unnameable) skipped.push({ name, reason: 'unsafe_name' })
+      isSkill ||= listedMainFile(entries) !== undefined
       for (const entry of entries) {
-        if (entry.isFile()) isSkill ||= isMainFile(entry.name)
         const { name } = entry
         if (entry.isFile() || name.startsWith('.')) continue
         if (!isSafeName(name)) skipped.push({ name, reason: 'unsafe_name' })

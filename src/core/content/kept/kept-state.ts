@@ -1,5 +1,5 @@
 import { describeSkill } from '../../catalog/index-skill.ts'
-import { type MainFilePreference, orderMainFiles } from '../../format/main-files.ts'
+import { mainFileAmong, type MainFilePreference, orderMainFiles } from '../../format/main-files.ts'
 import { RefusedError } from '../../disk/refused.ts'
 import { FileContent } from '../../files/file-content.ts'
 import { fileKind } from '../../files/file-kind.ts'
@@ -25,7 +25,7 @@ export class KeptState implements SkillState {
     const { folder, mainFiles } = kept
     this.#kept = kept
     this.#gate = gate
-    const name = orderMainFiles(mainFiles, 'SKILL.md')[0]
+    const name = mainFileAmong(mainFiles)
     const content = name === undefined ? undefined : this.#contentOf(name)
     // As of the index of a skill that is there, which reads no such file.
     const refused = content !== undefined && content.bytes.length > MAX_MAIN_FILE_BYTES ? new RefusedError('too_large') : undefined
