@@ -52,11 +52,7 @@ const ROWS: readonly OutcomeRow[] = [
   { codes: ['line_ends_crlf'], refused: ['quick-validate'] },
   { codes: ['frontmatter_flow_style'], refused: ['skills-ref'] },
   { codes: ['frontmatter_flow_style'], when: 'line_refused_by_mcp', not_loaded: ['mcp'] },
-  {
-    codes: ['name_not_text', 'description_not_text', 'license_not_text', 'compatibility_not_text', 'metadata_not_mapping', 'metadata_not_text', 'allowed_tools_not_text', 'allowed_tools_list'],
-    when: 'field_in_brackets',
-    refused: ['skills-ref']
-  },
+  { codes: ['metadata_not_mapping', 'metadata_not_text', 'allowed_tools_list'], when: 'field_in_brackets', refused: ['skills-ref'] },
   { codes: ['name_not_text', 'description_not_text', 'license_not_text', 'compatibility_not_text', 'allowed_tools_not_text'], when: 'field_is_no_scalar', refused: ['skills-ref'] },
 
   // The name.
