@@ -1,6 +1,7 @@
 import t from 'tap'
-import { D, GOOD, long, RULES, text } from '../helper/rule-skills.ts'
+import { D, GOOD, long, RULES, said, text } from '../helper/rule-skills.ts'
 import { subjectFor, type SkillParts, verdictsFor } from '../helper/verdicts.ts'
+import { MAX_DISCOVERY_FILES, MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../src/core/ground/limits.ts'
 import { type Outcome, parseTargets, TARGET_NAMES, type TargetName, TARGETS, verdictsOf } from '../../src/verdicts/index.ts'
 import { flowLines } from '../../src/verdicts/rules/flow-style.ts'
 
@@ -33,6 +34,9 @@ t.test('K79: rules about fields that the format does not know, or knows in anoth
 
 t.test('K79: verdicts that hang on more than the code of a finding', async (t) => {
   const name = (value: string, folder = 'demo'): SkillParts => ({ folder, text: text(`name: ${value}`, D) })
+  const described = (value: string): SkillParts => ({ text: text('name: demo', `description: ${value}`) })
+  const also = (...lines: readonly string[]): SkillParts => ({ text: text('name: demo', D, ...lines) })
+  const many = (count: number): Readonly<Record<string, number>> => Object.fromEntries(Array.from({ length: count }, (_, index) => [`${index}.md`, 1]))
   const rows: ReadonlyArray<readonly [SkillParts, code: string, Partial<Record<TargetName, Outcome>>]> = [
     [name('Demo'), 'name_invalid_characters', { 'skills-ref': 'refused', 'claude-code': 'changed', vscode: 'warned', codex: 'ok' }],
     [name('Demo', 'Demo'), 'name_invalid_characters', { 'claude-code': 'ok' }],
@@ -45,16 +49,67 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
     [name('2024'), 'name_not_text', { 'skills-ref': 'refused' }],
     [name('2024', '2024'), 'name_not_text', { 'skills-ref': 'ok' }],
     [name('\n  - demo'), 'name_not_text', { 'skills-ref': 'refused' }],
-    [{ text: text('name: demo', 'description: 5') }, 'description_not_text', { 'skills-ref': 'ok', 'quick-validate': 'refused' }],
-    [{ text: text('name: demo', 'description:', '  - a') }, 'description_not_text', { 'skills-ref': 'refused' }],
-    [{ text: text('name: demo', D, 'compatibility: 5') }, 'compatibility_not_text', { 'skills-ref': 'ok', 'quick-validate': 'refused' }],
-    [{ text: text('name: demo', D, 'compatibility:', '  node: 20') }, 'compatibility_not_text', { 'skills-ref': 'refused' }],
-    [{ text: text('name: demo', D, 'metadata:', '  internal: true') }, 'discovery_internal', { 'skills-cli': 'warned' }]
+    [name('[demo]'), 'name_not_text', { 'skills-ref': 'refused' }],
+    [described('5'), 'description_not_text', { spec: 'refused', 'skills-ref': 'ok', 'quick-validate': 'refused', 'skills-cli': 'not_loaded' }],
+    [described('\n  - a'), 'description_not_text', { 'skills-ref': 'refused' }],
+    [described('[a]'), 'description_not_text', { 'skills-ref': 'refused' }],
+    [described('a\n\n  b'), 'description_not_one_line', { codex: 'changed' }],
+    [described('😀'.repeat(600)), 'discovery_description_too_long', { 'discovery-0.1.0': 'ok', 'discovery-0.2.0': 'not_loaded' }],
+    [also('compatibility: 5'), 'compatibility_not_text', { spec: 'refused', 'skills-ref': 'ok', 'quick-validate': 'refused', mcp: 'not_loaded' }],
+    [also('compatibility:', '  node: 20'), 'compatibility_not_text', { 'skills-ref': 'refused' }],
+    [also('compatibility: [a]'), 'compatibility_not_text', { 'skills-ref': 'refused' }],
+    [also("compatibility: ''"), 'compatibility_empty', { spec: 'warned', mcp: 'not_loaded' }],
+    [also('license: 5'), 'license_not_text', { spec: 'warned', 'skills-ref': 'ok' }],
+    [also('license:', '  - MIT'), 'license_not_text', { 'skills-ref': 'refused' }],
+    [also('license: [MIT]'), 'license_not_text', { 'skills-ref': 'refused' }],
+    [also('allowed-tools: 5'), 'allowed_tools_not_text', { spec: 'warned', 'skills-ref': 'ok' }],
+    [also('allowed-tools:', '  a: b'), 'allowed_tools_not_text', { 'skills-ref': 'refused' }],
+    [also('allowed-tools: {}'), 'allowed_tools_not_text', { 'skills-ref': 'refused' }],
+    [also('metadata: { a: b }'), 'frontmatter_flow_style', { spec: 'ok', 'skills-ref': 'refused' }],
+    [also('license: &a MIT', 'compatibility: *a'), 'yaml_refused', { spec: 'refused', 'skills-ref': 'refused', codex: 'ok', mcp: 'not_loaded', 'discovery-0.1.0': 'not_loaded', 'discovery-0.2.0': 'not_loaded' }],
+    [{ ...GOOD, folder: 'team-demo', ownName: 'demo' }, 'name_prefixed', { spec: 'refused', 'skills-ref': 'refused', 'gh-skill': 'refused', 'claude-code': 'changed', vscode: 'warned', codex: 'ok' }],
+    [also('metadata: [a]'), 'metadata_not_mapping', { 'skills-ref': 'refused' }],
+    [also('metadata:', '  internal: true'), 'discovery_internal', { 'skills-cli': 'warned', 'discovery-0.1.0': 'warned', 'discovery-0.2.0': 'warned' }],
+    [{ text: `---\nname: demo\n${D}\n---\n` }, 'body_empty', { spec: 'warned', codex: 'ok' }],
+    [{ text: `${GOOD.text}`.replace('---', '---  ') }, 'discovery_frontmatter_differs', { 'quick-validate': 'refused', mcp: 'not_loaded', 'discovery-0.1.0': 'not_loaded', 'discovery-0.2.0': 'not_loaded' }],
+    [also('---x: 1'), 'discovery_frontmatter_differs', { mcp: 'ok', 'discovery-0.1.0': 'not_loaded', 'discovery-0.2.0': 'not_loaded' }],
+    [{ ...GOOD, files: { 'a\\b.md': 1 } }, 'discovery_path_unsafe', { 'discovery-0.1.0': 'not_loaded', 'discovery-0.2.0': 'not_loaded', mcp: 'ok' }],
+    [{ ...GOOD, files: { 'a?.md': 1 } }, 'discovery_path_not_plain', { 'discovery-0.1.0': 'not_loaded', 'discovery-0.2.0': 'ok' }],
+    [{ ...GOOD, files: { 'a.md': MAX_TEXT_FILE_BYTES + 1 } }, 'mcp_file_too_large', { mcp: 'not_loaded' }],
+    [{ ...GOOD, files: many(MAX_MCP_LISTED_FILES) }, 'mcp_too_many_files', { mcp: 'not_loaded' }],
+    [{ ...GOOD, files: many(MAX_DISCOVERY_FILES) }, 'discovery_archive_too_large', { 'discovery-0.1.0': 'ok', 'discovery-0.2.0': 'not_loaded' }]
   ]
   for (const [parts, code, outcomes] of rows) {
     const { targets, findings } = await verdictsFor(parts, TARGET_NAMES)
     t.ok(findings.some((found) => found.code === code), `${code} in ${findings.map((found) => found.code).join()}`)
     for (const [target, outcome] of Object.entries(outcomes)) t.equal(targets.find((each) => each.target === target)?.verdict, outcome, `${target}: ${parts.text}`)
+  }
+})
+
+t.test('K79: whatever takes the main file, or its frontmatter, from its readers has one verdict each', async (t) => {
+  const noFile = said('invalid; refused spec skills-ref quick-validate anthropic-upload openai-upload gh-skill; not_loaded claude-code codex vscode gemini-cli opencode goose skills-cli')
+  const noFrontmatter = RULES.find(([, , code]) => code === 'frontmatter_missing')?.[3] ?? {}
+  const rows: ReadonlyArray<readonly [code: string, SkillParts, Partial<Record<TargetName, Outcome>>]> = [
+    ['main_file_missing', {}, noFile],
+    ['main_file_not_a_file', { mainFiles: ['SKILL.md'] }, noFile],
+    ['main_file_permission_denied', { refusal: 'permission_denied' }, noFile],
+    ['main_file_unreadable', { refusal: 'io_error' }, noFile],
+    ['main_file_not_utf8', { bytes: Buffer.from('---\nname: demo\ndescription: \xe9\n---\n', 'latin1') }, noFile],
+    ['main_file_link_text', { text: '../shared/SKILL.md' }, noFile],
+    ['main_file_too_large', { refusal: 'too_large' }, said('invalid; refused spec')],
+    ['main_file_ambiguous', { ...GOOD, mainFiles: ['SKILL.md', 'skill.md'] }, said('warned spec; not_loaded discovery-0.1.0 discovery-0.2.0')],
+    ['frontmatter_too_large', { text: text('name: demo', D, `note: ${long(70_000)}`) }, said('invalid; refused spec')],
+    ['frontmatter_not_first', { text: `\n${GOOD.text}` }, noFrontmatter],
+    ['frontmatter_unclosed', { text: `---\nname: demo\n${D}\n` }, noFrontmatter],
+    ['frontmatter_empty', { text: '---\n---\n# Demo\n' }, noFrontmatter],
+    ['frontmatter_not_mapping', { text: text('- a') }, noFrontmatter],
+    ['fence_unusual', { text: `${GOOD.text}`.replaceAll('---', '----') }, noFrontmatter],
+    ['line_ends_cr', { text: `${GOOD.text}`.replaceAll('\n', '\r') }, noFrontmatter]
+  ]
+  for (const [code, parts, outcomes] of rows) {
+    const { targets, findings } = await verdictsFor(parts, TARGET_NAMES)
+    t.strictSame(findings.map((found) => found.code), [code], 'one finding a mistake')
+    t.strictSame(Object.fromEntries(targets.filter(({ verdict }) => verdict !== 'ok').map(({ target, verdict }) => [target, verdict])), outcomes, code)
   }
 })
 
@@ -105,6 +160,9 @@ t.test('K79: one mistake is one finding, which names its targets', async (t) => 
     { text: text('name: demo', D, 'allowed-tools: [Read, Write]') },
     { text: text('name: [demo]', D) },
     { text: text('name: demo', D, 'license: [MIT] too') },
+    { text: text('name: demo', D, 'compatibility: 5') },
+    { text: text('name: demo', D, "compatibility: ''") },
+    { text: text('name: demo', D, `compatibility: ${long(501)}`) },
     { text: text('{"name": "demo", "description": "Use when asked"}') },
     { text: text('name: demo', 'description: Use \u0007 when asked') },
     { text: text('name: demo', 'description: "Use \u0007 when asked"') },

@@ -88,7 +88,8 @@ function shapeOf (field: string, lines: readonly string[], positions: ReturnType
   if (position === undefined) return 'line'
   const first = position.line - 2
   if (/^[|>]/.test((lines[first] ?? '').slice(position.column - 1))) return 'block'
-  const next = lines[first + 1] ?? ''
+  // A blank line in a value is a line break.
+  const next = lines.find((line, index) => index > first && line.trim() !== '') ?? ''
   return /^[ \t]+[^\s#]/.test(next) ? 'lines' : 'line'
 }
 
