@@ -2,6 +2,7 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { sha256 } from '../../src/core/ground/digest.ts'
+import { SkillError } from '../../src/core/ground/errors.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { Discovery, indexText } from '../../src/well-known/discovery.ts'
 import { type Installable, readInstallable } from '../../src/well-known/installable.ts'
@@ -9,11 +10,11 @@ import { createFaultyDisk, failing, passTick, skill, skills, skillText, startMan
 
 const HOUR_MS = 3_600_000
 
-async function createDiscovery (t: Test, files: NonNullable<Parameters<Test['testdir']>[0]>) {
+/** @param reconcileMs without a watcher the regular comparison finds what changed */
+async function createDiscovery (t: Test, files: NonNullable<Parameters<Test['testdir']>[0]>, reconcileMs = 20) {
   const base = t.testdir(files)
   const disk = createFaultyDisk({ ageMs: HOUR_MS })
-  // Without a watcher the regular comparison finds what changed.
-  const manager = await startManager(t, [base], { disk, times: { reconcileDegraded: 20 } })
+  const manager = await startManager(t, [base], { disk, times: { reconcileDegraded: reconcileMs } })
   const discovery = new Discovery(manager)
   t.teardown(() => { discovery.close() })
   const names = async () => (await discovery.indexes())['0.2.0'].skills.map(({ name }) => name)
@@ -99,6 +100,60 @@ t.test('K52: whatever changes in a skill is soon in the index', async (t) => {
   }
   t.match(before, /"other".*"other-copy"/)
   t.notMatch(before, '"demo"')
+  t.strictSame(await Promise.all(['demo', 'other'].map((name) => discovery.listsFile(name, 'SKILL.md'))), [false, true])
+})
+
+t.test('K52: what another reader has found, or what changed while nobody asked, is in the next index', async (t) => {
+  const { base, manager, discovery } = await createDiscovery(t, { a: skill('a', { x: 'x' }), b: skill('b') }, HOUR_MS)
+  let followers = 0
+  const counted = <Listener>(follow: (listener: Listener) => () => void) => (listener: Listener) => {
+    const stop = follow(listener)
+    followers++
+    return () => {
+      followers--
+      stop()
+    }
+  }
+  manager.subscribe = counted(manager.subscribe.bind(manager))
+  manager.observe = counted(manager.observe.bind(manager))
+  const compared: string[] = []
+  const inspect = manager.inspect.bind(manager)
+  manager.inspect = async (name, known) => {
+    compared.push(name)
+    return await inspect(name, known)
+  }
+  const digests = async () => (await discovery.indexes())['0.2.0'].skills.map(({ digest }) => digest)
+  const edit = (path: string, text: string): void => {
+    passTick(base)
+    fs.writeFileSync(join(base, path), text)
+  }
+  const first = await digests()
+
+  edit('b/SKILL.md', skillText('b', 'other text'))
+  await manager.find('b')
+  const second = await digests()
+  t.strictSame([second[0] === first[0], second[1] === first[1]], [true, false], 'found by another reader')
+  compared.length = 0
+  await digests()
+  t.strictSame(compared, [], 'nothing may have changed since')
+
+  t.equal(followers, 2, 'however often it is asked')
+  discovery.close()
+  t.equal(followers, 0)
+  edit('a/x', 'y')
+  t.not((await digests())[0], second[0], 'after a pause everything is compared')
+
+  // An edit after the entries were made: they are not those of the state that is compared from then on.
+  edit('a/x', 'z')
+  let edits = 0
+  manager.inspect = async (name, known) => {
+    if (known === undefined && edits++ === 0) edit('a/x', 'last')
+    return await inspect(name, known)
+  }
+  discovery.close()
+  await digests()
+  t.equal(edits, 1)
+  t.equal((await digests())[0], await (await manager.archive('a')).digest())
 })
 
 t.test('a thousand questions at once read each skill once', async (t) => {
@@ -113,6 +168,7 @@ t.test('K9, K53: a skill that cannot be read is as it was, or left out; the othe
   const { base, disk, discovery, names } = await createDiscovery(t, { a: skill('a', { x: 'x' }), b: skill('b', { x: 'x' }) })
   disk.intercept = failing('read', '', 'EIO')
   t.same(await names(), [], 'no skill can be read')
+  await t.rejects(discovery.findInstallable('a', () => true), { code: 'file_io_error' }, 'which is not the same as a skill that is not there')
   disk.intercept = () => {}
   await until(async () => (await names()).join() === 'a,b')
   const [entry] = (await discovery.indexes())['0.2.0'].skills
@@ -129,6 +185,21 @@ t.test('K9, K53: a skill that cannot be read is as it was, or left out; the othe
   disk.intercept = () => {}
   await until(async () => (await discovery.indexes())['0.2.0'].skills[0]?.digest !== entry?.digest)
   t.same(await names(), ['a', 'b'])
+})
+
+t.test('K9: a skill whose archive could not be read once is listed as soon as it can be', async (t) => {
+  const { manager, names } = await createDiscovery(t, { a: skill('a', { x: 'x' }) })
+  let failures = 1
+  const at = manager.at.bind(manager)
+  manager.at = (revision) => {
+    const source = at(revision)
+    const archive = source.archive.bind(source)
+    return Object.assign(source, {
+      archive: async (...args: Parameters<typeof archive>) => Object.assign(await archive(...args), failures-- > 0 && { digest: async () => { throw new SkillError('file_io_error', 'no') } })
+    })
+  }
+  t.same(await names(), [])
+  t.same(await names(), ['a'])
 })
 
 t.test('K53: description, files and digest of an entry are of one state', async (t) => {
@@ -150,7 +221,13 @@ t.test('K53: description, files and digest of an entry are of one state', async 
   passTick(base)
   fs.writeFileSync(join(base, 'demo/x'), 'two')
   t.equal((await discovery.archive(installable)).digest, digest, 'K59: the archive of an installable is of its revision')
-  t.match(await discovery.findInstallable('demo', async (each) => (await discovery.archive(each)).digest === digest), { manifest: { revision: installable.manifest.revision } })
+  const find = () => discovery.findInstallable('demo', async (each) => (await discovery.archive(each)).digest === digest)
+  t.match(await find(), { manifest: { revision: installable.manifest.revision } })
+  passTick(base)
+  fs.writeFileSync(join(base, 'demo/x'), 'six')
+  disk.intercept = failing('open', 'demo/x', 'EIO')
+  await t.rejects(readInstallable(manager, 'demo'), { code: 'file_io_error' })
+  t.match(await find(), { manifest: { revision: installable.manifest.revision } }, 'K59: also while the present one cannot be read')
 })
 
 t.test('without a root there is no index', async (t) => {

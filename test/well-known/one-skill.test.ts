@@ -13,7 +13,8 @@ const FILES = {
   alone: skill('alone'),
   more: skill('more', { docs: { 'x.md': 'x' } }),
   long: { 'SKILL.md': `---\nname: long\ndescription: ${'\u{1F600}'.repeat(600)}\n---\nText\n`, 'b.md': 'b' },
-  invalid: { 'SKILL.md': '# No frontmatter\n' }
+  invalid: { 'SKILL.md': '# No frontmatter\n' },
+  empty: { 'a.md': 'a' }
 }
 
 t.test('one service', async (t) => {
@@ -45,6 +46,7 @@ t.test('one service', async (t) => {
   t.test('a skill that clients do not take has an empty index, a name of no skill none', async (t) => {
     t.same((await indexOf('invalid')).skills, [])
     t.same(await legacyIndexOf('invalid'), [])
+    t.same((await indexOf('empty')).skills, [], 'also one without a main file')
     t.same((await indexOf('long')).skills, [])
     for (const version of ['agent-skills', 'skills']) {
       t.match(await service.fetch(`/skills/nope/.well-known/${version}/index.json`), { status: 404 })
@@ -54,7 +56,8 @@ t.test('one service', async (t) => {
   t.test('0.1.0: files of this skill, and no others', async (t) => {
     t.match(await legacyIndexOf('long'), [{ name: 'long', files: ['SKILL.md', 'b.md'], version: (await service.skills.manifest('long')).revision }])
     const read = async (path: string) => await service.fetch(`/skills/long/.well-known/skills/${path}`)
-    t.equal((await read('long/b.md')).text, 'b')
+    const { text, headers } = await read('long/b.md')
+    t.strictSame([text, headers.get('content-type')], ['b', 'text/markdown; charset=utf-8'])
     for (const path of ['long/c.md', 'alone/SKILL.md', 'nope/SKILL.md', 'long/.env', 'long/']) t.equal((await read(path)).status, 404, path)
   })
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { DiscoveryIndex, LegacyDiscoveryIndex } from '../../src/well-known/discovery.ts'
 import { buildService, type Files, type Service } from '../helper/build.ts'
+import { buildGuarded, newSecret } from '../helper/guarded.ts'
 import { skill, skillText, until } from '../helper/skills.ts'
 
 const INDEX = '/.well-known/agent-skills/index.json'
@@ -109,7 +110,9 @@ t.test('one service', async (t) => {
       `/.well-known/agent-skills/alone/${hex}/archive.zip`,
       `/.well-known/agent-skills/alone/${hex?.toUpperCase()}/SKILL.md`,
       `/.well-known/agent-skills/alone/sha256:${hex}/SKILL.md`,
+      `/.well-known/agent-skills/alone/${digestOf((await service.fetch('/skills/alone/archive.zip')).bytes).slice('sha256:'.length)}/archive.zip`,
       `/.well-known/agent-skills/accents/${archive}/SKILL.md`,
+      `/.well-known/agent-skills/more/${digestOf(Buffer.from(skillText('more'))).slice('sha256:'.length)}/SKILL.md`,
       `/.well-known/agent-skills/accents/${zeros}/archive.zip`,
       `/.well-known/agent-skills/invalid/${zeros}/archive.zip`,
       `/.well-known/agent-skills/nope/${zeros}/archive.zip`,
@@ -179,6 +182,15 @@ t.test('any page may read what is public, and nothing else', async (t) => {
     t.equal((await service.fetch(path)).headers.get('access-control-allow-origin'), '*', path)
   }
   t.equal((await service.fetch('/skills')).headers.get('access-control-allow-origin'), null)
+  await t.test('K65: with callers on, what anonymous callers see', async (t) => {
+    const ann = newSecret('ann', 'groups: [docs]')
+    const access = `anonymous: [public]\ntokens:\n  - ${ann.entry}\nrules:\n  - { groups: [public, docs] }\n`
+    const { get } = await buildGuarded(t, { roots: { docs: { alone: skill('alone') } }, access, host: '0.0.0.0' })
+    for (const path of [INDEX, LEGACY_INDEX, '/.well-known/skills/alone/SKILL.md', '/.well-known/skills/alone/nope']) {
+      t.equal((await get(path)).headers.get('access-control-allow-origin'), '*', path)
+      t.equal((await get(path, ann.text)).headers.get('access-control-allow-origin'), null, path)
+    }
+  })
   await t.test('published on loopback, as the compose file does', async (t) => {
     const fenced = await buildService(t, { files: files(), options: { ...options, allowedHosts: ['localhost', '127.0.0.1', 'skillserve'] } })
     t.equal((await fenced.fetch(INDEX)).headers.get('access-control-allow-origin'), null)
