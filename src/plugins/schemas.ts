@@ -73,5 +73,5 @@ function checkQuery (check: Check, schema: QuerySchema): Check {
  * shared ones, which describe answers.
  */
 function createAjv (): Ajv {
-  return new Ajv({ useDefaults: true, addUsedSchema: false, validateSchema: false })
+  return new Ajv({ addUsedSchema: false, validateSchema: false })
 }

@@ -9,7 +9,7 @@ const DECIMAL = /^-?\d{1,9}$/
 export function readScalars (...names: readonly string[]): preValidationHookHandler {
   return (request, _reply, next) => {
     const query = request.query as Record<string, unknown>
-    for (const name of names) if (Object.hasOwn(query, name)) query[name] = toScalar(query[name])
+    for (const name of names) query[name] = toScalar(query[name])
     next()
   }
 }
