@@ -5,6 +5,8 @@ import { rawRequest, request } from '../helper/raw-http.ts'
 const PAGE = 'https://app.example'
 const STRANGER = 'https://evil.example'
 const FILES = { plain: { 'SKILL.md': '---\nname: plain\ndescription: About plain\n---\nHello' } }
+/** What pages read in any case, and what is for browsers and connections alone. */
+const NOT_FOR_PAGES = /^(?:access-control-.*|cache-control|connection|content-(?:length|security-policy|type)|cross-origin-.*|date|keep-alive|referrer-policy|vary|x-content-type-options)$/
 const MCP_CALL = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }
 
 t.test('K69: ALLOWED_ORIGINS opens every door to a web page', async (t) => {
@@ -12,12 +14,15 @@ t.test('K69: ALLOWED_ORIGINS opens every door to a web page', async (t) => {
   const preflight = (target: string, origin: string, more: readonly string[] = []) => rawRequest(service.url, request('OPTIONS', target, { headers: [`Origin: ${origin}`, ...more] }))
 
   await t.test('a preflight of any door is answered, with the headers that clients send', async (t) => {
-    const wanted = ['authorization', 'content-type', 'if-match', 'if-none-match', 'last-event-id', 'mcp-protocol-version', 'mcp-session-id', 'range', 'traceparent', 'tracestate', 'x-request-id']
+    const wanted = [
+      'accept', 'authorization', 'cache-control', 'content-type', 'if-match', 'if-none-match', 'if-range', 'last-event-id', 'mcp-method', 'mcp-name', 'mcp-protocol-version',
+      'mcp-session-id', 'range', 'traceparent', 'tracestate', 'x-request-id'
+    ]
     for (const target of ['/mcp', '/skills', '/skills/plain/files/SKILL.md', '/agent/tool-call', '/agent/tools/get_skill', '/events', '/catalog', '/readyz', '/.well-known/agent-skills/index.json']) {
       const { status, headers, body } = await preflight(target, PAGE, ['Access-Control-Request-Method: POST', `Access-Control-Request-Headers: ${wanted.join(',')}`])
       t.equal(status, 204, target)
       t.equal(body.length, 0)
-      t.match(headers, { 'access-control-allow-origin': PAGE, 'access-control-allow-methods': 'GET, HEAD, POST', vary: /Origin/, 'x-request-id': /./ }, target)
+      t.match(headers, { 'access-control-allow-origin': PAGE, 'access-control-allow-methods': 'GET, HEAD, POST', 'access-control-max-age': '7200', vary: /Origin/, 'x-request-id': /./ }, target)
       const allowed = headers['access-control-allow-headers']?.toLowerCase().split(', ') ?? []
       t.same(wanted.filter((name) => !allowed.includes(name)), [], target)
     }
@@ -35,13 +40,18 @@ t.test('K69: ALLOWED_ORIGINS opens every door to a web page', async (t) => {
       ['GET', '/skills?x=1', 400, []],
       ['GET', '/skills/%zz', 400, []],
       ['GET', `/skills/${'a'.repeat(1025)}`, 414, []],
+      ['GET', '/skills/plain/files/SKILL.md', 206, ['Range: bytes=0-1']],
       ['GET', '/skills/plain/files/SKILL.md', 416, ['Range: bytes=999-']],
+      ['GET', '/skills/plain/archive.zip', 200, []],
+      ['HEAD', '/openapi.json', 200, ['Accept-Encoding: gzip']],
       ['POST', '/agent/tool-call', 415, ['Content-Type: text/plain', 'Content-Length: 0']]
     ] as const) {
       const answer = await service.raw(method, target, { headers: [`Origin: ${PAGE}`, ...more] })
       t.equal(answer.status, status, target)
       t.match(answer.headers, { 'access-control-allow-origin': PAGE, 'access-control-expose-headers': /ETag.*skill-revision.*WWW-Authenticate/i, vary: /Origin/ }, `${method} ${target}`)
       t.notOk(answer.headers['access-control-allow-credentials'])
+      const exposed = answer.headers['access-control-expose-headers']?.toLowerCase().split(', ') ?? []
+      t.same(Object.keys(answer.headers).filter((name) => !NOT_FOR_PAGES.test(name) && !exposed.includes(name)), [], `${method} ${target}`)
     }
   })
 
@@ -78,6 +88,7 @@ t.test('K69: ALLOWED_ORIGINS opens every door to a web page', async (t) => {
   await t.test('OPTIONS without an origin and addresses that do not exist are answered as ever', async (t) => {
     t.match(await service.raw('OPTIONS', '/skills'), { status: 405, headers: { allow: 'GET, HEAD' } })
     t.match(await service.raw('OPTIONS', '/nowhere'), { status: 404 })
+    t.match(await preflight('/skills', PAGE), { status: 204, text: '' }, 'no refusal in plain text where it is no preflight')
     t.match(await service.raw('GET', '/nowhere'), { status: 404 })
     t.match(await service.raw('DELETE', '/nowhere'), { status: 404 })
   })

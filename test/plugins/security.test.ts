@@ -32,6 +32,8 @@ t.test('a loopback binding', async (t) => {
 
   t.test('no Host, or two of them, is 400', async (t) => {
     t.equal(await check({ host: null }), '400 bad_request')
+    t.equal(await check({ host: 'localhost' }), '200')
+    t.equal(await check({ host: 'localhost', headers: ['Host: evil.example'] }), '400 bad_request', 'also behind the name that was accepted last')
     t.equal(await check({ headers: ['Host: localhost'] }), '400 bad_request')
     t.equal(await check({ headers: ['hOST: evil.example'] }), '400 bad_request')
   })

@@ -17,12 +17,14 @@ t.test('K84: a signed hook asks for a check of the sources with its secret', asy
   t.equal(await send({ 'x-hub-signature-256': `sha256=${sign('secret-one')}` }), 200)
   t.equal(await send({ 'x-gitea-signature': sign('secret-two') }), 200)
   t.equal(await send({ 'x-gitlab-token': 'secret-one' }), 200)
+  t.equal(await send({ 'x-forgejo-signature': sign('secret-one') }), 200)
+  t.equal(await send({ 'x-hub-signature': `sha256=${sign('secret-two')}` }), 200, 'as Bitbucket names it')
   t.equal(await send({ 'x-hub-signature-256': `sha256=${sign('secret-two', 'no json')}`, 'content-type': 'text/plain' }, 'no json'), 200)
-  t.strictSame(asked, ['one', 'two', 'one', 'two'])
+  t.strictSame(asked, ['one', 'two', 'one', 'one', 'two', 'two'])
   for (const headers of [{}, { 'x-hub-signature-256': sign('secret-one') }, { 'x-hub-signature-256': `sha256=${sign('other')}` }, { 'x-gitlab-token': '' }, { 'x-gitea-signature': sign('') }]) {
     t.equal(await send(headers as Record<string, string>), 403)
   }
-  t.equal(asked.length, 4)
+  t.equal(asked.length, 6)
 })
 
 t.test('K84: a signed hook that waits for 100 Continue may have any type, charset and coding, as one that does not wait', async (t) => {

@@ -11,6 +11,7 @@ t.test('K47: an unknown or wrong query parameter is named, with what is allowed 
     ['/skills?limit=5', "Unknown query parameter 'limit', this address takes none"],
     ['/livez?verbose', "Unknown query parameter 'verbose', this address takes none"],
     ['/skills/demo?__proto__=1', "Unknown query parameter '__proto__', allowed: revision"],
+    [`/skills/demo?${'a'.repeat(65)}=1`, `Unknown query parameter '${'a'.repeat(64)}…', allowed: revision`],
     ['/skills/demo?a%0Ab=1', "Unknown query parameter 'a\\u000ab', allowed: revision"],
     ['/agent/tools?format=openia', "Query parameter 'format' is 'openia', allowed: openai, "],
     ['/agent/tools?format=claude', "Query parameter 'format' is 'claude', allowed: openai, "],
@@ -27,6 +28,7 @@ t.test('K47: an unknown or wrong query parameter is named, with what is allowed 
     t.match(problem, { status: 400, code: 'bad_query' }, target)
     t.ok(problem.detail.startsWith(detail), `${target}: ${problem.detail}`)
   }
+  t.equal((await service.fetch('/docs?x=1')).status, 200, 'what is not in the document takes any')
   for (const path of ['/docs', '/ui/status', '/ui/skills/demo', '/']) {
     t.equal((await fetch(`${service.url}${path}?utm_source=mail`, { headers: { accept: 'text/html' } })).status, 200, `${path} is for people, whose links carry more than they ask for`)
   }

@@ -217,6 +217,8 @@ t.test('one service', async (t) => {
     const etags = await Promise.all(['application/json', 'text/markdown', 'text/plain'].map(async (accept) =>
       (await service.fetch('/skills/demo', { headers: { accept } })).headers.get('etag')))
     t.equal(new Set(etags).size, 3)
+    t.not((await service.fetch('/skills/demo/files/SKILL.md')).headers.get('etag'), etags[1])
+    t.equal((await service.fetch('/skills/demo', { headers: { accept: 'text/markdown' } })).headers.get('etag'), etags[1], 'whoever has asked for its bytes as a file in between')
     const markdown = { accept: 'text/markdown', 'if-none-match': etags[0] ?? '' }
     t.equal((await service.fetch('/skills/demo', { headers: markdown })).status, 200, "the JSON's tag is not the text's")
   })

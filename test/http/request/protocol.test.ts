@@ -89,6 +89,11 @@ t.test('a client that waits for 100 Continue gets it once, and then its answer',
     t.equal(connection.received.toString(), CONTINUE)
     t.equal((await connection.send('{}').response()).status, 200)
   }
+  const body = request('POST', '/json', { headers: ['Content-Type: application/json', 'Transfer-Encoding: chunked', 'Expect: 100-continue'] })
+  connection.send(body)
+  while (connection.received.length < CONTINUE.length) await new Promise((resolve) => { connection.socket.once('data', resolve) })
+  t.equal(connection.received.toString(), CONTINUE, 'a body of unknown length too')
+  t.equal((await connection.send('2\r\n{}\r\n0\r\n\r\n').response()).status, 200)
   connection.destroy()
 
   const old = await openRaw(url)
