@@ -97,6 +97,12 @@ export class Sources {
     return this.status.flatMap(({ name, error, optional }) => error === undefined || optional === true ? [] : failureOf(name, error))[0]
   }
 
+  /** Those that have not delivered and need not, in a sentence each. */
+  get passedOver (): string[] {
+    return this.status.flatMap(({ name, state, error, optional }) =>
+      error === undefined || optional !== true ? [] : `${failureOf(name, error)}; it is optional, so ${state === 'failed' ? 'the command goes on without it' : 'its last state counts'}`)
+  }
+
   get hooks (): readonly SourceHook[] {
     return this.#keepers.flatMap(({ hook }) => hook ?? [])
   }

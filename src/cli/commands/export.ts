@@ -12,6 +12,7 @@ import { type Arguments, type Command, type CommandContext, CommandError } from 
 import { checkSkillsFolders } from '../folders/check-folder.ts'
 import { namingSkipped } from '../folders/left-out.ts'
 import { withoutDefaultFolder } from '../folders/default-folder.ts'
+import { fetchSources } from '../folders/open-folders.ts'
 import { showing } from '../progress.ts'
 
 /** Flags of `serve` that say which skills there are. */
@@ -37,7 +38,8 @@ could be exported.
   run: async (args, context) => await namingSkipped(context, async (onSkipped) => await runExport(args, context, onSkipped))
 }
 
-async function runExport ({ positionals: [out, ...folders], flags }: Arguments, { env, cwd, print, progress }: CommandContext, onSkipped: SkillManagerOptions['onSkipped']): Promise<number> {
+async function runExport ({ positionals: [out, ...folders], flags }: Arguments, context: CommandContext, onSkipped: SkillManagerOptions['onSkipped']): Promise<number> {
+  const { env, cwd, print, progress } = context
   if (out === undefined || out === '') throw new CommandError('export needs the folder to write to: skillserve export OUT [DIR...]')
   await checkSkillsFolders(folders, { flags }, { env, cwd })
   const caller = flags.get('as')?.at(-1)
@@ -64,8 +66,7 @@ async function runExport ({ positionals: [out, ...folders], flags }: Arguments, 
       else quarantined.set(name, reason?.message ?? 'it is not served')
     })
     await checkApart(folder, paths)
-    await sources?.sync(showing(progress, 'source'))
-    if (sources?.failure !== undefined) throw new CommandError(sources.failure)
+    await fetchSources(sources, context)
     await skills.start()
     await skills.available()
     // An export that is there stays, unless all of its skills were refused.

@@ -72,7 +72,7 @@ async function readLock (roots: readonly RootOptions[], options: ReadOptions): P
   for (const root of roots) {
     for (const [name, revision] of await readRevisions(root, options)) lock.set(name, (lock.get(name) ?? new Set()).add(revision))
   }
-  if (lock.size === 0) throw new CommandError(`there are no skills to lock in ${roots.map(({ path }) => path).join(', ')}`)
+  if (lock.size === 0) throw new CommandError(`there are no skills to lock${roots.length === 0 ? '' : ` in ${roots.map(({ path }) => path).join(', ')}`}`)
   return lock
 }
 
