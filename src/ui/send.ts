@@ -10,11 +10,11 @@ import type { Problem } from '../schemas/problem.ts'
 const HTML_MEDIA_TYPE = 'text/html; charset=utf-8'
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
-/** In the place of a sentence with a path of the server, and of one for programs. */
-const FOR_PEOPLE: Partial<Record<Problem['code'], string>> = {
-  skills_folder_not_found: 'No folder of skills is there, or its source is not fetched yet. The log of the service says which, and the service recovers by itself',
-  route_not_found: 'There is no such page',
-  unauthenticated: 'These skills are for callers who say who they are'
+/** In the place of words with a path of the server, and of those for programs. */
+const FOR_PEOPLE: Partial<Record<Problem['code'], { readonly title?: string, readonly sentence: string }>> = {
+  skills_folder_not_found: { sentence: 'No folder of skills is there, or its source is not fetched yet. The log of the service says which, and the service recovers by itself' },
+  route_not_found: { title: 'Page not found', sentence: 'No page has this address' },
+  unauthenticated: { sentence: 'These skills are for callers who say who they are' }
 }
 
 const HEADERS = {
@@ -47,9 +47,9 @@ export function sendPage (reply: FastifyReply, page: Page, frame: Frame): Fastif
 
 /** An error as a page, for a browser: anybody else gets the problem that every route gives. */
 export function sendProblemPage (error: unknown, request: FastifyRequest, reply: FastifyReply, frame: Frame, missing?: Missing): FastifyReply {
-  const { status, title, code, error: text, detail } = problemOf(error, request)
+  const { status, code, error: text, detail, ...problem } = problemOf(error, request)
   // The hints of other problems name addresses of the API.
-  const sentence = FOR_PEOPLE[code] ?? (status === 403 ? detail : text)
+  const { title = problem.title, sentence } = FOR_PEOPLE[code] ?? { sentence: status === 403 ? detail : text }
   if (error instanceof HttpProblem) reply.headers(error.headers)
   if (status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
   return sendPage(reply.code(status).header('cache-control', 'no-store'), problemPage({ status, code, title, sentence, missing }, frame.addresses), frame)

@@ -241,9 +241,9 @@ t.test('K74: an error is a page for browsers and a problem for programs', async 
 t.test('K47: the page for an address below /ui that is not there leads to the one that was meant', async (t) => {
   const { url } = await buildService(t, { files: {}, options: { basePath: '/team' } })
   for (const [path, text] of [
-    ['/ui/statuz', 'There is no such page\\.[^]*Did you mean <a href="\\.\\./ui/status"><bdi>/ui/status<'],
+    ['/ui/statuz', '<h1>Page not found[^]*No page has this address\\.[^]*Did you mean <a href="\\.\\./ui/status"><bdi>/ui/status<'],
     ['/ui/skill/a%20b/', 'Did you mean <a href="\\.\\./\\.\\./\\.\\./ui/skills/a%20b"><bdi>/ui/skills/a%20b<'],
-    ['/ui/nope', 'There is no such page\\.</p>\\s*<p class="actions">']
+    ['/ui/nope', 'No page has this address\\.</p>\\s*<p class="actions">']
   ] as const) t.match(await open(`${url}/team${path}`), { status: 404, text: new RegExp(text) }, path)
 })
 
