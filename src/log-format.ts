@@ -2,7 +2,7 @@ import { isatty } from 'node:tty'
 import type { DestinationStream } from 'pino'
 import type { Environment } from './operator/setting.ts'
 
-export type LogFormat = 'pretty' | 'json'
+type LogFormat = 'pretty' | 'json'
 
 /** Lines for people on a terminal, JSON for everything else. */
 export function defaultLogFormat (): LogFormat {

@@ -14,7 +14,7 @@ export function metadataUrl (publicUrl: string): string {
   return `${origin}${PATH}${pathname}`
 }
 
-export interface MetadataOptions {
+interface MetadataOptions {
   readonly basePath: string
   /** Without it there are no metadata: the service does not guess its own name. */
   readonly publicUrl: string | undefined

@@ -32,7 +32,7 @@ interface SecretEntry {
   readonly principal: Principal
 }
 
-export interface PolicyOptions {
+interface PolicyOptions {
   /** Names of all roots. */
   readonly roots: readonly string[]
   /** The address of `/mcp` as its users type it: the audience of issuers that name none. */

@@ -13,14 +13,14 @@ import { ANONYMOUS, GROUP_PREFIX, Policy, READ_SCOPE } from './policy.ts'
 import type { Principal } from '../http/callers.ts'
 
 /** Neither: the file is only checked. */
-export interface AccessQuestion {
+interface AccessQuestion {
   /** Name of a token or link, `anonymous`, or `group:G`. */
   readonly caller?: string
   readonly skill?: string
 }
 
 /** What one caller sees, for a door that serves nobody else. */
-export interface CallersView {
+interface CallersView {
   readonly skills: SkillManager
   readonly service: View
 }

@@ -2,7 +2,7 @@ import { ConfigError, type Environment, quote, type Setting } from '../operator/
 import { type Config, type SettingName, SETTINGS } from './settings.ts'
 
 /** What the sources of settings hold, unread. */
-export interface ConfigSources {
+interface ConfigSources {
   /** Arguments that are no flags. */
   readonly positionals: readonly string[]
   /** The values of flags by name without dashes, in the order of the command line. */

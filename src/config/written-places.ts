@@ -5,7 +5,7 @@ import { ConfigError } from '../operator/setting.ts'
 import type { Config } from './settings.ts'
 
 /** What is served, as far as it is folders: addresses are undefined. */
-export interface ServedFolders {
+interface ServedFolders {
   /** Those of SKILLS_DIR first. */
   readonly project: ReadonlyArray<string | undefined>
   readonly personal: string | undefined

@@ -13,7 +13,7 @@ const LINES_MS = 1_000
 
 const NONE = { invalid: 0, valid: 0, served: 0, quarantined: 0 }
 
-export interface CatalogLogOptions {
+interface CatalogLogOptions {
   readonly log: CoreLog
   readonly root: Pick<RootFolder, 'path' | 'type'> & {
     readonly states: Signal<RootReport>

@@ -28,7 +28,7 @@ export interface Refresh {
 }
 
 /** What a refresher keeps near the disk: the catalog, or the listing of one folder. */
-export interface RefreshedIndex {
+interface RefreshedIndex {
   /** Compares with the disk what may have changed. An error is logged, and the next refresh comes as always. */
   refresh (hints: RefreshHints): Promise<void>
 }

@@ -14,7 +14,7 @@ export interface SharedParts {
   readonly revisions: RevisionMemory
 }
 
-export interface SharedPartsOptions {
+interface SharedPartsOptions {
   readonly guard?: DiskGuard | undefined
   readonly hasRoom?: RoomForFile | undefined
   readonly keep?: Partial<KeptRevisionsOptions> | undefined

@@ -15,7 +15,7 @@ import type { SkillService } from '../core/skill-source.ts'
 import { Discovery, hexOf, IMMUTABLE, isSingleFile } from '../well-known/discovery.ts'
 import { type OutputFile, OutputFolder } from './output-folder.ts'
 
-export interface ExportOptions {
+interface ExportOptions {
   /** The skills that may be exported. */
   readonly skills: SkillService
   /** Absolute path. */
@@ -30,7 +30,7 @@ export interface ExportOptions {
   readonly onProgress?: ((done: number, total: number, what: 'skill' | 'file') => void) | undefined
 }
 
-export interface ExportReport {
+interface ExportReport {
   readonly files: number
   readonly written: number
   readonly removed: number

@@ -24,7 +24,7 @@ export interface HttpTimeouts {
   readonly keepAlive: number
 }
 
-export interface HttpServerOptions extends RequestLogOptions {
+interface HttpServerOptions extends RequestLogOptions {
   /** Filled by the server; `draining` and `stalledResponses` read it. */
   readonly connections: Connections
   readonly logger?: FastifyBaseLogger

@@ -1,4 +1,4 @@
-export interface BucketsOptions {
+interface BucketsOptions {
   /** Units that come back each second. */
   readonly rate: number
   /** Units that a full bucket has. */

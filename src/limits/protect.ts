@@ -5,7 +5,7 @@ import type { LimitRule, Limits, LimitsOptions } from './limits.ts'
 /** A client that installs all skills sends a request for each at once, and some more. */
 const EXTRA_UNITS = 1_000
 
-export interface ProtectOptions extends Omit<LimitsOptions, 'burst' | 'clientOf' | 'isProxy'> {
+interface ProtectOptions extends Omit<LimitsOptions, 'burst' | 'clientOf' | 'isProxy'> {
   /** Units that a caller may use at once, whatever the number of skills. */
   readonly burst: number
   readonly skills: { namesNow (): readonly string[] }

@@ -30,12 +30,12 @@ return left
 `
 
 /** The part of a Redis client that is needed. */
-export interface RedisLike {
+interface RedisLike {
   eval (script: string, keyCount: number, ...args: Array<string | number>): Promise<unknown>
   disconnect (): void
 }
 
-export interface SharedStoreOptions {
+interface SharedStoreOptions {
   readonly redis: RedisLike
   readonly buckets: Readonly<Record<string, Buckets>>
   /** Units that come back per second. */

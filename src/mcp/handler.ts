@@ -15,7 +15,7 @@ import { createMcpServer, type McpServerOptions } from './server.ts'
 /** Makes the schemas of all revisions, which the SDK would make within the turn of the first message. */
 export { preloadSchemas } from '@modelcontextprotocol/server'
 
-export interface McpOptions extends McpServerOptions {
+interface McpOptions extends McpServerOptions {
   readonly feed: Pick<ChangeFeed, 'subscribe'>
 }
 

@@ -1,7 +1,7 @@
 import { HttpProblem } from '../http/problem.ts'
 import { isLoopbackOrigin } from '../http/request/hosts.ts'
 
-export interface OriginOptions {
+interface OriginOptions {
   /** The service is bound to a loopback address: pages of this machine may use the door. */
   readonly loopbackOnly: boolean
   /** As browsers send them, in lower case. */

@@ -26,7 +26,7 @@ import { ListenStreams } from './changes/listen-streams.ts'
 import { LIST_CHANGES, Notifications } from './changes/notifications.ts'
 import type { OriginCheck } from './origin.ts'
 
-export interface McpDoorOptions {
+interface McpDoorOptions {
   readonly skillsOf: SkillsOf
   readonly followedOf: SkillsOf
   readonly feeds: { of (skills: SkillService): Pick<ChangeFeed, 'subscribe'> }

@@ -22,7 +22,7 @@ export interface McpServerOptions {
 }
 
 /** The one request that a server is made for. */
-export interface McpRequest {
+interface McpRequest {
   /** Whether it has a revision from 2026 on. */
   readonly isModern: boolean
   /** Of the HTTP request, for log lines. */

@@ -1,7 +1,7 @@
 import { decodePercent } from '../core/ground/text.ts'
 
 /** A `skill://` URI, decoded: the folder name of a skill, and a path in it, empty for the folder itself. */
-export interface SkillUriParts {
+interface SkillUriParts {
   readonly name: string
   /** Relative to the skill's folder, `/` between segments. */
   readonly path: string

@@ -12,7 +12,7 @@ import type { Readings } from './metrics/metrics.ts'
 import type { MeasuredSkills } from './metrics/skill-metrics.ts'
 import type { TracedSkills } from './traces.ts'
 
-export interface ObserveOptions {
+interface ObserveOptions {
   readonly skills: MeasuredSkills & TracedSkills & { namesNow (): readonly string[] }
   readonly version: string
   readonly log: CoreLog
@@ -24,7 +24,7 @@ export interface ObserveOptions {
   readonly readings: Readings
 }
 
-export interface WantedAudit {
+interface WantedAudit {
   readonly path: string
   readonly isRequired: boolean
   readonly stdout: LogOutput
@@ -38,7 +38,7 @@ export interface WantedAudit {
 }
 
 /** Where the metrics can be read. Nowhere: nothing is counted. */
-export interface WantedMetrics {
+interface WantedMetrics {
   /** A port of their own. */
   readonly address: { readonly host: string, readonly port: number } | undefined
   /** Whether callers are told apart: then those with the scope read them at the service's own port, below `basePath`. */

@@ -30,7 +30,7 @@ const HEADERS = {
   get: (carrier: FastifyRequest['headers'], key: string) => carrier[key]
 }
 
-export interface TracesOptions {
+interface TracesOptions {
   /** Of the service. */
   readonly version: string
   readonly clientOf: ClientOf

@@ -22,7 +22,7 @@ export interface FollowedPolicy {
  * @param reads reports another file that the value is made from, with its text; an empty one when it cannot be read
  * @throws ConfigError for a text that cannot be used
  */
-export type ParseFile<Value> = (text: string, reads: (path: string, text: string) => void) => Value
+type ParseFile<Value> = (text: string, reads: (path: string, text: string) => void) => Value
 
 /**
  * A file of an operator's that is read again whenever it changes, within a second. While the file cannot be used, the last

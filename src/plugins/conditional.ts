@@ -25,7 +25,7 @@ function send (payload: unknown, encoding: Encoding | undefined, etag: string | 
   else next(null, body)
 }
 
-export interface ConditionalOptions {
+interface ConditionalOptions {
   /**
    * How long shared caches may answer without asking, in seconds, and once more that long while they ask. 0: never. Only where
    * everybody sees the same: a cache does not know callers. Default 0.

@@ -2,7 +2,7 @@ import fastifyCors from '@fastify/cors'
 import fp from 'fastify-plugin'
 import { allowsOrigin, EXPOSED_HEADERS } from '../http/cors.ts'
 
-export interface CorsOptions {
+interface CorsOptions {
   /** As browsers send them, in lower case. Empty: no page of another origin may read anything. */
   readonly allowedOrigins: readonly string[]
 }

@@ -8,7 +8,7 @@ import { httpProblems } from '../schemas/problem.ts'
 const FIXED_PATH = /^(?:\/[\w.-]+)+/
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
-export interface ErrorsOptions {
+interface ErrorsOptions {
   /** Path prefix of the routes. Default none. */
   readonly basePath?: string
   /** What an error is to the caller of a request. Default: itself. */

@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 import type { SkillService } from '../core/skill-source.ts'
 import type { Connections } from '../http/connections/connections.ts'
 
-export interface PollPhaseOptions {
+interface PollPhaseOptions {
   readonly skills: Pick<SkillService, 'beginRequest'>
   readonly connections: Pick<Connections, 'isLate'>
 }

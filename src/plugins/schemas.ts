@@ -5,7 +5,7 @@ import { type QuerySchema, refuseUnknown, refuseValue } from '../http/request/qu
 
 type Check = ReturnType<FastifySchemaCompiler<FastifySchema>>
 
-export interface SchemasOptions {
+interface SchemasOptions {
   /** Schemas that routes refer to by `$id`. */
   readonly shared: readonly object[]
 }

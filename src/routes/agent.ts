@@ -25,7 +25,7 @@ import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
 
 type ToolQuery = Static<typeof ToolQuerySchema>
 
-export interface AgentRoutesOptions {
+interface AgentRoutesOptions {
   readonly registry: ToolRegistry
   readonly skillsOf: SkillsOf
   readonly handleToolCall: ToolCallHandler

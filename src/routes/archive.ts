@@ -9,7 +9,7 @@ import { revisionCondition } from '../http/revision.ts'
 import { ZIP_MEDIA_TYPE } from '../core/content/zip.ts'
 import { answerArchive } from '../http/send/archive.ts'
 
-export interface ArchiveRoutesOptions {
+interface ArchiveRoutesOptions {
   readonly skillsOf: SkillsOf
 }
 

@@ -17,7 +17,7 @@ import { revisionCondition } from '../http/revision.ts'
 import { own } from '../core/ground/json.ts'
 import type { Judging } from '../verdicts/entry.ts'
 
-export interface CatalogRoutesOptions {
+interface CatalogRoutesOptions {
   readonly skillsOf: SkillsOf
   readonly revisionOf: RevisionOf
   readonly judge: Judging

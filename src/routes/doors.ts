@@ -4,7 +4,7 @@ import fp from 'fastify-plugin'
 import { jsonAnswer, notModifiedAnswer, problemAnswers, withPage } from '../openapi/responses.ts'
 import { DoorsSchema } from '../schemas/doors.ts'
 
-export interface DoorsOptions {
+interface DoorsOptions {
   readonly version: string
   /** Answers browsers, which have no use for JSON; its query is its own. Default: they get the list too. */
   readonly forBrowsers?: Pick<RouteShorthandOptions, 'preValidation' | 'errorHandler' | 'config'> | undefined

@@ -8,7 +8,7 @@ import { HookAnswerSchema } from '../schemas/health.ts'
 import type { SourceHook } from '../sources/keeper.ts'
 import { readSecretFile } from '../sources/secrets.ts'
 
-export interface GitHookOptions {
+interface GitHookOptions {
   /** The sources that a hook may ask for; several may have one secret. */
   readonly hooks: readonly SourceHook[]
 }

@@ -6,7 +6,7 @@ import { judgeReadiness, type ReadinessParts } from '../http/readiness.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
 import { extendedProblemAnswer, probeAnswer, openProblemAnswers } from '../openapi/responses.ts'
 
-export interface HealthRoutesOptions {
+interface HealthRoutesOptions {
   readonly skillsOf: SkillsOf
   readonly access?: Pick<AccessDoors, 'everything'> | undefined
   readonly revisionOf: RevisionOf

@@ -7,7 +7,7 @@ import { contentAnswer, notModifiedAnswer, problemAnswers } from '../openapi/res
 import { answerRendered } from '../http/send/json.ts'
 import { locate } from './prompt.ts'
 
-export interface LlmsTxtOptions {
+interface LlmsTxtOptions {
   readonly skillsOf: SkillsOf
 }
 

@@ -9,7 +9,7 @@ import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
 import { notModifiedAnswer, problemAnswers, textOrJsonAnswer } from '../openapi/responses.ts'
 import { JSON_MEDIA_TYPE, answerRendered } from '../http/send/json.ts'
 
-export interface PromptRoutesOptions {
+interface PromptRoutesOptions {
   readonly skillsOf: SkillsOf
 }
 

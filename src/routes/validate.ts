@@ -28,7 +28,7 @@ const BODY = {
   }
 }
 
-export interface ValidateRouteOptions {
+interface ValidateRouteOptions {
   readonly sources: readonly FindingSource[]
 }
 

@@ -3,7 +3,7 @@ import type { LeftOut } from '../core/layout/layout.ts'
 import type { SourceChange, SourceFiles } from './publish/source-tree.ts'
 
 /** What a fetcher keeps with what was published, for the next fetch: validators, ids. */
-export type FetchMemory = Readonly<Record<string, string>>
+type FetchMemory = Readonly<Record<string, string>>
 
 export interface FetchOptions {
   /** Of the state that is published; undefined before the first, and when it is to be fetched again. */

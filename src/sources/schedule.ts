@@ -3,7 +3,7 @@ const FIRST_RETRY_MS = 2_000
 const MAX_RETRY_MS = 900_000
 const MIN_HOOK_PAUSE_MS = 5_000
 
-export interface ScheduleOptions {
+interface ScheduleOptions {
   readonly intervalMs: number
   readonly random?: () => number
 }

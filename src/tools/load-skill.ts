@@ -2,7 +2,7 @@ import type { SkillState } from '../core/content/skill-state.ts'
 import { type FileContent, mainFileText } from '../core/files/file-content.ts'
 import type { CatalogSkill } from '../core/ground/skill.ts'
 
-export interface LoadedSkill {
+interface LoadedSkill {
   readonly skill: CatalogSkill
   /** The main file that `skill` was read from. */
   readonly content: FileContent

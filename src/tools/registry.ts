@@ -22,7 +22,7 @@ export interface ToolRegistry {
   unknownTool (name: string, toolset?: Toolset): string
 }
 
-export interface ToolRegistryOptions {
+interface ToolRegistryOptions {
   /** Receives what callers do not see: unexpected errors, and SkillErrors that carry the operating system's error as `cause`. */
   readonly onError?: (error: unknown, toolName: string) => void
   /** Whether the process has more to do than it can: costly tools are refused then. Default: never. */

@@ -23,7 +23,7 @@ export interface OpenPolicy extends TrustPolicy {
 
 const LOCK_REMEDY = '; `skillserve lock` writes it, and --locked=FILE names another'
 
-export type PolicyFiles = { readonly [Name in 'lockFile' | 'trustFile']?: Config[Name] }
+type PolicyFiles = { readonly [Name in 'lockFile' | 'trustFile']?: Config[Name] }
 
 /**
  * The policy of a service's settings. Its files are read again when they change; while a file is broken, its last good content counts.

@@ -14,7 +14,7 @@ import type { Trust } from './trust-file.ts'
 
 type Followed<Value> = Pick<FollowedFile<Value>, 'value' | 'changed'>
 
-export interface OriginPolicyOptions {
+interface OriginPolicyOptions {
   readonly lock?: Followed<Lock> | undefined
   readonly trust?: Followed<Trust> | undefined
   /** For all roots, whatever the trust file says of them. */

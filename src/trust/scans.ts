@@ -6,7 +6,7 @@ import type { Finding } from '../core/ground/skill.ts'
 
 /** From the mildest to the worst. */
 const SCAN_SEVERITIES = ['info', 'low', 'medium', 'high', 'critical'] as const
-export type ScanSeverity = (typeof SCAN_SEVERITIES)[number]
+type ScanSeverity = (typeof SCAN_SEVERITIES)[number]
 
 /** For each revision, so that nobody pages through thousands. */
 const MAX_RESULTS_SHOWN = 50

@@ -20,7 +20,7 @@ export class KeyError extends Error {
 }
 
 /** What signs: a private key, and its certificates where verifiers know the signer by a root certificate. */
-export interface SigningKey {
+interface SigningKey {
   readonly key: KeyObject
   /** The leaf first. */
   readonly certificates: readonly X509Certificate[]

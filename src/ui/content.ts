@@ -56,7 +56,7 @@ export interface ShownFile {
 }
 
 /** A folder of a skill, by a path of which the manifest has files below. */
-export interface ShownFolder {
+interface ShownFolder {
   readonly folder: string
   readonly manifest: Manifest
 }

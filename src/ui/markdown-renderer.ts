@@ -43,7 +43,7 @@ const SLOW: Rendering = { plain: 'slow' }
 const LARGE: Rendering = { plain: 'large' }
 const DEEP: Rendering = { plain: 'deep' }
 
-export interface MarkdownRendererOptions {
+interface MarkdownRendererOptions {
   readonly log: Pick<FastifyBaseLogger, 'warn'>
   /** Default RENDER_MS. */
   readonly renderMs?: number

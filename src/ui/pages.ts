@@ -36,7 +36,7 @@ export interface PagesOptions {
 }
 
 /** A text of a skill, and where it stands. */
-export interface ShownText {
+interface ShownText {
   readonly path: string
   readonly text: string
   readonly digest: string
@@ -46,7 +46,7 @@ export interface ShownText {
 }
 
 /** A request for a page, and what the page is made with. */
-export interface PageRequest extends Pick<PagesOptions, 'judge' | 'sources' | 'readiness'> {
+interface PageRequest extends Pick<PagesOptions, 'judge' | 'sources' | 'readiness'> {
   readonly request: FastifyRequest
   readonly skills: SkillService
   /** Of the skill in the address, and the path behind it. */

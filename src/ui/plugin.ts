@@ -25,7 +25,7 @@ const PAGES: Readonly<Record<string, { readonly load: LoadPage, readonly reads: 
 
 const LIST: RouteReads = { event: 'skill.list', door: 'ui' }
 
-export interface CatalogPages {
+interface CatalogPages {
   readonly forBrowsers: ForBrowsers
   /** Answers a browser whose address below `/ui/` the router refuses; throws the error for everybody else. */
   readonly answerBadUrl: ForBrowsers['errorHandler']
@@ -37,7 +37,7 @@ const loadPages = lazyCode(() => import('./pages.ts'))
 const loadList: LoadPage = lazyCode(() => import('./pages/list.ts'))
 
 /** What a route that answers programs does for browsers. */
-export interface ForBrowsers {
+interface ForBrowsers {
   readonly config: { readonly reads: (request: FastifyRequest) => RouteReads, readonly weight: (request: FastifyRequest) => Weight | undefined }
   /** Answers them; for others the route goes on. */
   readonly preValidation: preValidationAsyncHookHandler

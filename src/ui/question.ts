@@ -7,7 +7,7 @@ import type { Addresses } from './addresses.ts'
 
 /** Which skills are listed: those that are valid, have warnings, or have errors. */
 export const CHOICES = ['valid', 'warnings', 'errors'] as const
-export type Choice = typeof CHOICES[number]
+type Choice = typeof CHOICES[number]
 
 /** What the address of a list asks for. */
 export interface ListQuestion {

@@ -11,7 +11,7 @@ export interface Baseline {
 }
 
 /** How a baseline calls a skill that reports call by this path. */
-export type BaselineKey = (path: string) => string
+type BaselineKey = (path: string) => string
 
 /**
  * The path from the folder of the baseline, so that it counts wherever the command runs.

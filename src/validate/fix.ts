@@ -65,7 +65,7 @@ function mend (text: string, folder: string): Mended {
 }
 
 /** What is reported of one file. */
-export interface FixedFile {
+interface FixedFile {
   readonly before: string
   readonly after: string
   /** Why the frontmatter was left as it is; undefined where it was read. */

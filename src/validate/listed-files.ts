@@ -9,7 +9,7 @@ import { fileKind, type FileKind, HEAD_BYTES } from '../core/files/file-kind.ts'
 import { compareCodePoints } from '../core/ground/text.ts'
 import type { Finding, ListedFile } from '../core/ground/skill.ts'
 
-export interface ListedFiles {
+interface ListedFiles {
   readonly files: readonly ListedFile[]
   readonly findings: readonly Finding[]
 }

@@ -9,7 +9,7 @@ import { type ListOptions, type SkillOnDisk, SkillReader, skillsAt } from './ski
 
 export type NamedFolder = readonly [path: string, folder: SkillFolder]
 
-export interface ValidateOptions extends ListOptions {
+interface ValidateOptions extends ListOptions {
   /** As the caller gave them: folders of skills, skills, or SKILL.md files. */
   readonly paths: readonly string[]
   /** Skills of sources, besides those of the paths, with what they are called in reports. */

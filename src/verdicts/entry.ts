@@ -56,7 +56,7 @@ function entryVerdicts ({ findings: judged, tokens }: Judgement, chosen?: readon
 }
 
 /** What is to be said of one state of a skill, whichever targets are chosen. */
-export interface Judgement {
+interface Judgement {
   readonly findings: readonly JudgedFinding[]
   readonly tokens: TokenEstimate
 }
@@ -80,4 +80,4 @@ export async function subjectOf ({ skill, manifest, mainFile, fileFindings }: En
 }
 
 /** A state of which the files need not have been read. */
-export type EntryStateOf<Listing> = Omit<EntryState, 'manifest'> & { readonly manifest: Listing | undefined }
+type EntryStateOf<Listing> = Omit<EntryState, 'manifest'> & { readonly manifest: Listing | undefined }

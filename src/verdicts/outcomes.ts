@@ -129,7 +129,7 @@ const ROWS: readonly OutcomeRow[] = [
 ]
 
 /** An outcome of one target, and when it counts. */
-export interface PossibleOutcome {
+interface PossibleOutcome {
   readonly target: TargetName
   readonly outcome: Outcome
   readonly when: ConditionName | undefined

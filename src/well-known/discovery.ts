@@ -26,7 +26,7 @@ export type LegacyDiscoveryIndex = Static<typeof LegacyDiscoveryIndexSchema>
 export const IMMUTABLE = 'max-age=31536000, immutable'
 
 /** Both indexes, of the same skills. The same objects while nothing changes. */
-export interface DiscoveryIndexes {
+interface DiscoveryIndexes {
   readonly '0.2.0': DiscoveryIndex
   readonly '0.1.0': LegacyDiscoveryIndex
 }
@@ -39,7 +39,7 @@ interface Entries {
   readonly legacyEntry?: LegacyDiscoveryIndex['skills'][number]
 }
 
-export type DiscoverySkills = Pick<SkillService, 'at' | 'inspect' | 'keptRevisions' | 'list' | 'observe' | 'read' | 'readListed' | 'subscribe'>
+type DiscoverySkills = Pick<SkillService, 'at' | 'inspect' | 'keptRevisions' | 'list' | 'observe' | 'read' | 'readListed' | 'subscribe'>
 
 /**
  * The well-known indexes. A digest in an index is of all bytes of an archive, so the first index reads every file of every

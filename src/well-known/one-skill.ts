@@ -10,7 +10,7 @@ import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers } from '../
 import { DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, SkillIndexParamsSchema, SkillLegacyFileParamsSchema } from '../schemas/well-known.ts'
 import type { Discovery } from './discovery.ts'
 
-export interface OneSkillOptions {
+interface OneSkillOptions {
   readonly skillsOf: SkillsOf
   readonly discoveries: PerSkills<Discovery>
 }

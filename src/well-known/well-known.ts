@@ -16,7 +16,7 @@ import { ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema,
 import { Discovery, hexOf, IMMUTABLE, indexText, isSingleFile } from './discovery.ts'
 import { oneSkill } from './one-skill.ts'
 
-export interface WellKnownOptions {
+interface WellKnownOptions {
   readonly skillsOf: SkillsOf
   readonly revisionOf: RevisionOf
   /**

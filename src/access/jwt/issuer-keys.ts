@@ -23,7 +23,7 @@ export class IssuerAway extends Error {}
 
 type KeySet = ReturnType<typeof createRemoteJWKSet>
 
-export interface IssuerKeysOptions {
+interface IssuerKeysOptions {
   readonly issuer: string
   /** Address of the keys. Default: the one in the issuer's metadata. */
   readonly uri: string | undefined

@@ -17,7 +17,7 @@ const REMEMBERED_MS = 60_000
 /** Claims that only ID tokens have (OpenID Connect Core §3.1.3.6, §3.3.2.11). */
 const ID_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash']
 
-export type JwtProof = Proof & { readonly kind: 'jwt' }
+type JwtProof = Proof & { readonly kind: 'jwt' }
 
 export type JwtOutcome =
   | { readonly kind: 'proof', readonly proof: JwtProof }

@@ -40,7 +40,7 @@ function isAt (now: Signature | undefined, before: Signature): boolean {
 }
 
 /** What a catalog takes of the skills that were read, and what callers see of that, by name. */
-export interface LoadedChange {
+interface LoadedChange {
   readonly accepted: readonly IndexedSkill[]
   readonly added: readonly string[]
   readonly changed: readonly string[]

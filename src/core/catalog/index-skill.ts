@@ -26,7 +26,7 @@ interface MainFile extends ReadFile {
   readonly name: string
 }
 
-export interface IndexOptions {
+interface IndexOptions {
   readonly disk: Disk
   readonly store: FileStore
   readonly sequence: number

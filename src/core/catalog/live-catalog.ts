@@ -16,7 +16,7 @@ import { withRests } from './rests.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
 import type { RefreshHints } from '../watch/watcher.ts'
 
-export interface LiveCatalogOptions {
+interface LiveCatalogOptions {
   readonly root: Root
   readonly store: FileStore
   readonly phase: PollPhase

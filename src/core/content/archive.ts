@@ -19,7 +19,7 @@ import { centralHeader, centralSize, endOfArchive, localHeader, localSize, type 
 export const ARCHIVE_CHUNK_BYTES = 65_536
 
 /** A file as it will be in the archive. */
-export interface ArchivedFile extends ZipEntry {
+interface ArchivedFile extends ZipEntry {
   /** In the manifest. */
   readonly path: string
   readonly digest: string

@@ -55,7 +55,7 @@ export interface SkillFile {
 }
 
 /** All files of a skill, in one state. */
-export interface SkillReading {
+interface SkillReading {
   /** Sorted by path. */
   readonly files: readonly SkillFile[]
   readonly walk: Walk

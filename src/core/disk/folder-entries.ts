@@ -5,7 +5,7 @@ import type { Disk } from './disk.ts'
 export const LARGE_FOLDER_BYTES = 1_048_576
 
 /** Entries of a folder. */
-export interface FolderPiece {
+interface FolderPiece {
   readonly entries: readonly Dirent[]
   /** Names that are not UTF-8, with U+FFFD for what is not: nothing can be opened by them. */
   readonly unnameable: readonly string[]

@@ -13,7 +13,7 @@ import { isSameOrMissing, isTrustworthy, signatureOf, stateId } from './signatur
 export type Observed = Iterable<readonly [path: string, state: Signature | undefined]>
 
 /** Links followed. Undefined for what is not there or may not be read. */
-export type Stat = (path: string) => Awaitable<Signature | undefined>
+type Stat = (path: string) => Awaitable<Signature | undefined>
 
 const FIELDS = 5
 

@@ -1,5 +1,5 @@
 /** What a caller's text says about a place in a skill, before any disk is asked. */
-export type RelativePath =
+type RelativePath =
   | { readonly kind: 'inside', readonly path: string }
   | { readonly kind: 'empty' | 'outside' | 'unusable' }
 

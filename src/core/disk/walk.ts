@@ -20,7 +20,7 @@ export interface WalkedFile {
 }
 
 /** What hides files of a skill. */
-export interface Hiding {
+interface Hiding {
   readonly filter?: PathFilter | undefined
   readonly ignoreFile?: { readonly signature: Signature | undefined } | undefined
 }

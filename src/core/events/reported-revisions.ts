@@ -3,7 +3,7 @@ import { SkillError } from '../ground/errors.ts'
 import type { CoreLog } from '../ground/log.ts'
 import type { SkillService } from '../skill-source.ts'
 
-export interface ReportedRevisionsOptions {
+interface ReportedRevisionsOptions {
   readonly skills: Pick<SkillService, 'manifest' | 'keptRevisions'>
   readonly log: CoreLog
 }

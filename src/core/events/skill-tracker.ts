@@ -15,7 +15,7 @@ export type SkillChange =
 
 export type TrackedSkills = Pick<SkillService, 'available' | 'namesNow' | 'subscribe' | 'observe' | 'inspect' | 'manifest' | 'keptRevisions'>
 
-export interface SkillTrackerOptions {
+interface SkillTrackerOptions {
   readonly skills: TrackedSkills
   readonly log: CoreLog
   /** Whether somebody is told of changes: their revisions are handed out, and kept. */

@@ -5,7 +5,7 @@ import { MAX_FRONTMATTER_BYTES } from '../ground/limits.ts'
 import type { Finding, Frontmatter } from '../ground/skill.ts'
 import { failureFinding, readLenientYaml } from './yaml.ts'
 
-export interface ParsedFrontmatter {
+interface ParsedFrontmatter {
   /** What can be read of it. */
   readonly frontmatter: Frontmatter
   readonly findings: readonly Finding[]

@@ -11,7 +11,7 @@ import { locateFindings } from './positions.ts'
 import { validateFrontmatter } from './fields.ts'
 
 /** A main file without its text. */
-export interface ParsedSkill {
+interface ParsedSkill {
   /** `{}` when there is none or it cannot be read. Untrusted: own properties only. */
   readonly frontmatter: Frontmatter
   readonly summary: SkillSummary
@@ -20,7 +20,7 @@ export interface ParsedSkill {
 }
 
 /** Name and purpose of a skill, both trimmed. */
-export interface SkillSummary {
+interface SkillSummary {
   /** The frontmatter's `name` if it is text and not blank, else the folder's. */
   readonly name: string
   /** The frontmatter's `description` if it is text, else empty. */

@@ -10,7 +10,7 @@ export interface YamlFailure {
   readonly line: number | undefined
 }
 
-export type YamlOutcome = YamlFailure | { readonly kind: 'value', readonly value: unknown }
+type YamlOutcome = YamlFailure | { readonly kind: 'value', readonly value: unknown }
 
 /** Beginnings of js-yaml's reasons: its two limits, and an input without a document, which is no syntax error here. */
 const TOO_DEEP = 'nesting exceeded'
@@ -66,7 +66,7 @@ function readYaml (source: string): YamlOutcome {
   }
 }
 
-export interface LenientOutcome {
+interface LenientOutcome {
   readonly outcome: YamlOutcome
   /** Fields whose one-line plain text is not YAML and was read as it stands. */
   readonly repaired: readonly string[]

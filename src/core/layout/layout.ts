@@ -29,7 +29,7 @@ export interface LayoutOptions {
   readonly exclude?: readonly string[] | undefined
 }
 
-export type LeftOutReason =
+type LeftOutReason =
   | 'shadowed' | 'excluded' | 'unsafe_name' | 'remote_plugin' | 'bad_manifest' | 'not_found' | 'bad_package' | 'link_outside' | 'ignored'
   | 'submodule' | 'lfs_pointer' | 'bound_reached' | 'unknown_key'
 

@@ -44,7 +44,7 @@ export interface CatalogPage {
   readonly isComplete: boolean
 }
 
-export interface CatalogPageOptions<Judged extends JudgedEntry = JudgedEntry> extends CatalogEntryOptions<Judged> {
+interface CatalogPageOptions<Judged extends JudgedEntry = JudgedEntry> extends CatalogEntryOptions<Judged> {
   readonly skills: CatalogEntryOptions['skills'] & Pick<SkillSource, 'available' | 'list' | 'rootOf' | 'scope' | 'search'>
 }
 

@@ -9,7 +9,7 @@ export interface PromptSkill {
   readonly location: string
 }
 
-export interface PromptOptions<Skill> {
+interface PromptOptions<Skill> {
   readonly form: PromptForm
   /**
    * Longest prompt in characters (UTF-16 code units), at least MIN_PROMPT_CHARACTERS. The note on skills that were left

@@ -34,7 +34,7 @@ export interface RootOptions {
 /** Which folders are skills for callers. */
 type Served = Pick<ReadonlySet<SkillFolder>, 'has'>
 
-export interface RootParts {
+interface RootParts {
   readonly type: SkillType
   /** Absolute paths of the folders outside of the root that links in it may lead into. */
   readonly linkTargets?: readonly string[] | undefined

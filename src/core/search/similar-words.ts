@@ -1,5 +1,5 @@
 /** A word of the index, and how many characters of it are wrong. */
-export interface SimilarWord {
+interface SimilarWord {
   readonly index: number
   readonly distance: number
 }
@@ -8,7 +8,7 @@ export interface SimilarWord {
 const FAR = 255
 
 /** Words, sorted by UTF-16 code unit, and how many characters each has in common with the one before. */
-export interface SortedWords {
+interface SortedWords {
   readonly words: readonly string[]
   readonly common: Uint8Array
   /** Length of each word, 255 for a longer one: most words are ruled out without touching them. */

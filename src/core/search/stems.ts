@@ -1,7 +1,7 @@
 import { stemmer } from 'stemmer'
 
 /** Other forms of a word. */
-export interface Stem {
+interface Stem {
   /** The beginning that all forms share. */
   readonly beginning: string
   readonly fits: (word: string) => boolean

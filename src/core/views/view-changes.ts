@@ -11,7 +11,7 @@ interface Known {
 
 const known = new WeakMap<ViewMember, Readonly<Record<'alone' | 'shadowing', Known>>>()
 
-export interface ViewChangesOptions {
+interface ViewChangesOptions {
   readonly members: () => readonly ViewMember[]
   readonly names: () => MergedNames
   readonly generation: () => number

@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path'
 import { FolderWatcher, type FolderWatcherEvents, type WatchFolder } from './folder-watcher.ts'
 
-export interface InsideWatchEvents extends Omit<FolderWatcherEvents, 'onChange'> {
+interface InsideWatchEvents extends Omit<FolderWatcherEvents, 'onChange'> {
   /**
    * A file inside of this skill may have changed.
    * @param isNew only a watch has been set: what happened before gave no event

@@ -13,7 +13,7 @@ export interface WatchTargets {
   readonly links?: readonly string[]
 }
 
-export interface RootWatchEvents {
+interface RootWatchEvents {
   /** The skill of this name may have changed; without a name, the root itself. */
   readonly onHint: (name?: string) => void
   readonly onError: (error: unknown) => void

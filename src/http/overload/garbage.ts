@@ -7,7 +7,7 @@ const MEASURED_AFTER_BYTES = 4 * 1_048_576
 const MAX_GROWTH_BYTES = 96 * 1_048_576
 
 /** What tells how much memory is in use, in bytes, and collects garbage. */
-export interface Heap {
+interface Heap {
   used (): number
   collect (): void
 }

@@ -18,7 +18,7 @@ declare module 'fastify' {
   }
 }
 
-export interface OverloadOptions {
+interface OverloadOptions {
   readonly load: Pick<Load, 'level'>
   /** Shared with what reads files for the answers. Default: its own. */
   readonly memory?: AnswerMemory | undefined

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 /** W3C Trace Context, level 1: `00-<32 hex>-<16 hex>-<2 hex>`; of later versions the first 55 characters count. */
 const TRACEPARENT = /^(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f]{16})-([\da-f]{2})(?:$|-)/
 
-export interface TraceContext {
+interface TraceContext {
   readonly traceId: string
   readonly spanId: string
   readonly flags: string

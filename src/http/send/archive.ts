@@ -6,7 +6,7 @@ import { attachment } from './content-disposition.ts'
 import type { RevisionCondition } from '../revision.ts'
 import { answerChunks } from './file.ts'
 
-export interface ArchiveAnswer {
+interface ArchiveAnswer {
   /** Of the skill: the file is called `name`.zip. */
   readonly name: string
   readonly etag: string

@@ -8,7 +8,7 @@ import type { Observer } from '../observer.ts'
 import { HttpProblem } from '../problem.ts'
 import { cutUnread, pushBounded } from './unread.ts'
 
-export interface EventStreamsOptions {
+interface EventStreamsOptions {
   readonly maxStreams: number
   readonly shutdown: Shutdown
   readonly whileAllowed: WhileAllowed
@@ -23,7 +23,7 @@ export interface EventStreamsOptions {
 export type SendFrame = (frame: Buffer) => void
 
 /** The open answers of one route. */
-export interface EventStreams {
+interface EventStreams {
   /**
    * Answers with a stream that ends with its connection, or when its caller may no longer have it.
    * @param begin sends the first frames, and returns a function that stops the others. It is called again, with `isMoved`, when the

@@ -84,7 +84,7 @@ async function * withSentences (chunks: AsyncIterable<Buffer>, path: string): As
 }
 
 /** Bytes that are read while they are sent. */
-export interface ChunkedContent extends FileAnswer {
+interface ChunkedContent extends FileAnswer {
   /** In bytes. */
   readonly size: number
   /** Undefined when nobody has read all bytes. */

@@ -1,11 +1,11 @@
 /** What a `Range` header selects; `end` is inclusive, both in bytes. */
-export type RangeSelection =
+type RangeSelection =
   | { readonly kind: 'full' }
   | { readonly kind: 'partial', readonly start: number, readonly end: number }
   | { readonly kind: 'unsatisfiable' }
 
 /** The representation that a range is taken of. */
-export interface RangeTarget {
+interface RangeTarget {
   /** In bytes. */
   readonly size: number
   /** Strong, with its quotes. */

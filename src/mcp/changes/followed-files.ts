@@ -5,7 +5,7 @@ import type { ChangeFeed } from '../../core/events/change-feed.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { parseSkillUri } from '../skill-uri.ts'
 
-export interface FollowedFilesOptions {
+interface FollowedFilesOptions {
   readonly skills: Pick<SkillSource, 'manifest'>
   readonly feed: Pick<ChangeFeed, 'subscribe'>
   /** Receives the URI of a file that changed, came or went. Must not throw. */

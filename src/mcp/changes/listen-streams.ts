@@ -6,7 +6,7 @@ import { HttpProblem } from '../../http/problem.ts'
 import { cutUnread, pushBounded } from '../../http/send/unread.ts'
 import { MAX_LISTEN_CHARACTERS, MAX_MCP_STREAMS } from '../limits.ts'
 
-export interface ListenStreamsOptions {
+interface ListenStreamsOptions {
   /** Receives what waited for a client that was dropped, in bytes. */
   readonly onDrop: (bytes: number) => void
   readonly maxStreams?: number

@@ -14,7 +14,7 @@ const REVISION = 'skillserve/revision'
 export const TRUST = 'skillserve/trust'
 
 /** An entry of `skills/list` (Skills extension, "The skill entry"). */
-export interface SkillEntry {
+interface SkillEntry {
   readonly uri: string
   readonly frontmatter: Frontmatter
   readonly resources: ReadonlyArray<{ readonly uri: string, readonly digest: string, readonly size: number }>

@@ -2,7 +2,7 @@ import type { SkillService } from '../../core/skill-source.ts'
 import type { Journal } from './journal.ts'
 
 /** A line of the log that is still to be written. */
-export interface LineOfRead {
+interface LineOfRead {
   /** Of the end of the answer, in milliseconds since 1970. */
   readonly time: number
   /** When the question came: what has changed since may be another state than the one that was read. */

@@ -19,7 +19,7 @@ export interface Metric {
   samples (): Iterable<Sample>
 }
 
-export interface MetricText {
+interface MetricText {
   readonly help: string
   readonly labels?: readonly string[]
 }

@@ -7,7 +7,7 @@ import { metricsType } from './exposition.ts'
 const TIMEOUT_MS = 5_000
 const MAX_CONNECTIONS = 32
 
-export interface MetricsServer {
+interface MetricsServer {
   /** Of the address that it listens at. */
   readonly url: string
   close (): void

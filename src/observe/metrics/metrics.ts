@@ -5,7 +5,7 @@ import { processMetrics } from './process-metrics.ts'
 import { RequestMetrics } from './request-metrics.ts'
 import { type MeasuredSkills, skillMetrics } from './skill-metrics.ts'
 
-export interface MetricsOptions {
+interface MetricsOptions {
   readonly skills: MeasuredSkills
   readonly version: string
   /** Values that other parts of the service count: read at each scrape. */
@@ -28,7 +28,7 @@ export interface Readings {
 }
 
 /** What is measured of a source, as /readyz has it. Times are ISO 8601. */
-export interface MeasuredSource {
+interface MeasuredSource {
   readonly name: string
   readonly changed_at?: string
   readonly checked_at?: string

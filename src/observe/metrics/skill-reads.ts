@@ -11,7 +11,7 @@ const OTHER = '_other'
 /** The series of a skill that is gone stays this long, in milliseconds, so that the last reads are scraped. */
 const KEEP_MS = 3_600_000
 
-export interface SkillReadsOptions {
+interface SkillReadsOptions {
   /** Names that the catalog holds. The same array while nothing changes. */
   readonly namesNow: () => readonly string[]
   readonly now?: () => number

@@ -25,7 +25,7 @@ import { PackageTree } from './package-tree.ts'
 /** Shorter than the catalog's own pause, which comes on top. */
 const TIMES: RefreshTimes = { debounce: 20, maxDebounce: 60 }
 
-export interface FolderKeeperOptions {
+interface FolderKeeperOptions {
   readonly folder: LayoutFolder
   readonly log: CoreLog
   readonly polling?: boolean | undefined

@@ -15,7 +15,7 @@ import { baseName, foldersAbove, folderOf } from '../../core/disk/paths.ts'
 
 const MAX_PACKAGES = 1_000
 
-export interface ExpandedFiles {
+interface ExpandedFiles {
   readonly files: SourceFiles
   readonly leftOut: readonly LeftOut[]
 }
@@ -48,7 +48,7 @@ export async function expandPackages (files: SourceFiles, tmp: string, signal: A
 }
 
 /** A file that may be a package. */
-export interface PackageFile {
+interface PackageFile {
   readonly path: string
   /** Undefined when it cannot be read, or leads out of the source. */
   read (): Promise<Buffer | undefined>

@@ -33,7 +33,7 @@ export interface PublishedState {
   readonly report: unknown
 }
 
-export interface PublishOptions {
+interface PublishOptions {
   /** Names of the skills that may be others than before, in the state that follows it; undefined: all may. */
   readonly only?: ReadonlySet<string> | undefined
   readonly state: PublishedState
@@ -47,7 +47,7 @@ export interface PublishOptions {
   readonly approve?: ((folders: ReadonlyMap<string, string>, skillsFolder: string) => Promise<void>) | undefined
 }
 
-export interface PublishedChange {
+interface PublishedChange {
   readonly added: number
   readonly changed: number
   readonly removed: number

@@ -29,7 +29,7 @@ export interface StoredObject {
   readonly size: number
 }
 
-export interface ListingPage {
+interface ListingPage {
   readonly objects: readonly StoredObject[]
   /** The token of the page that follows; undefined after the last one. */
   readonly next: string | undefined

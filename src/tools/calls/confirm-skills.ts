@@ -5,7 +5,7 @@ import { own } from '../../core/ground/json.ts'
 import { type Tool, ToolArgumentsError } from '../tool.ts'
 
 /** A skill as a call names it. */
-export interface NamedSkill {
+interface NamedSkill {
   readonly name: string
   /** Whether the name may be the frontmatter's. */
   readonly isDisplayName: boolean

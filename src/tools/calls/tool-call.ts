@@ -60,7 +60,7 @@ interface CallRun extends ToolRun {
 const RESULT_LIMIT_MESSAGE =
   `The results of one request are limited to ${MAX_TOOL_RESULTS_BYTES} bytes together, and this call is past the limit: send it in another request`
 
-export interface ToolCallHandlerOptions {
+interface ToolCallHandlerOptions {
   readonly registry: ToolRegistry
   readonly log: CallLogger
   readonly observer?: ToolObserver | undefined

@@ -19,7 +19,7 @@ const ACCEPTED_SHAPES = 'Send one tool call, an array of them, {"tool_calls":[â€
   `shape of ${titles.slice(0, -1).join(', ')} or ${titles.at(-1)}`
 
 /** The shape of a request body: calls of one dialect, or the reason why there are none. */
-export type Envelope =
+type Envelope =
   | { readonly kind: 'calls', readonly dialect: Dialect, readonly calls: readonly ToolCall[], readonly batch: boolean }
   | { readonly kind: 'unrecognised' | 'too_many_calls', readonly detail: string }
 

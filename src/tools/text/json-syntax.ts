@@ -1,5 +1,5 @@
 /** The first syntax error of a text, in words for the model that wrote it: `parseArguments` sends them back. */
-export interface JsonSyntaxError {
+interface JsonSyntaxError {
   /** Offset in UTF-16 code units, from 0. */
   readonly position: number
   readonly problem: string

@@ -4,7 +4,7 @@ import { html, type Html, visible } from '../markup/html.ts'
 import { listAddress } from '../question.ts'
 import type { Page } from './layout.ts'
 
-export interface ProblemContent {
+interface ProblemContent {
   readonly status: number
   readonly code: Problem['code']
   readonly title: string

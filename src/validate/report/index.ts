@@ -4,7 +4,7 @@ import type { Reporter, ReporterFactory, ReporterOptions } from './reporter.ts'
 import { sarifReporter } from './sarif.ts'
 import { textReporter } from './text.ts'
 
-export type ReportFormat = 'text' | 'json' | 'sarif' | 'github'
+type ReportFormat = 'text' | 'json' | 'sarif' | 'github'
 
 const REPORTERS: Readonly<Record<ReportFormat, ReporterFactory>> = { text: textReporter, json: jsonReporter, sarif: sarifReporter, github: githubReporter }
 

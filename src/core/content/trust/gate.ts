@@ -12,7 +12,7 @@ import type { KeptRevision } from '../kept/kept-revisions.ts'
 import type { ManifestStore, Snapshot } from '../manifest.ts'
 import type { GateChange, TrustPolicy, Verdict } from './trust-policy.ts'
 
-export interface GateOptions {
+interface GateOptions {
   readonly policy: TrustPolicy
   readonly root: Root
   readonly store: FileStore

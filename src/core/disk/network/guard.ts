@@ -7,7 +7,7 @@ import { systemError } from '../disk.ts'
  * What answers or hangs as one: a folder of a root with all that is in it, or the root itself, with the name ''. A folder outside that
  * links lead into has its path as its name.
  */
-export interface DiskArea {
+interface DiskArea {
   /** Path of the root, as configured. */
   readonly root: string
   readonly name: string

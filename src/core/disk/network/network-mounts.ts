@@ -39,7 +39,7 @@ export interface ForeignDisks {
   reach<T> (path: string, followsLast: boolean, call: (end: PathEnd) => T): T
 }
 
-export interface MountSurvey {
+interface MountSurvey {
   /** Whether one of the folders, or a mount below it, lies on a network disk, or links on its way lead to one. */
   readonly isNetwork: boolean
   /** The network disks that none of the folders touches; undefined when there are none. */

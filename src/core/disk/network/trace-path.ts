@@ -11,7 +11,7 @@ export interface FoundEntry {
 }
 
 /** Looks at an entry without following it. The folder is a real path: the root, one above the last one, or what was found last. */
-export type LookUp = (folder: string, name: string) => FoundEntry
+type LookUp = (folder: string, name: string) => FoundEntry
 
 export interface FollowOptions {
   /** Whether the path itself is followed, if it is a link. Default true. */
