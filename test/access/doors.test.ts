@@ -158,11 +158,18 @@ t.test('K62: anonymous callers see the status of /readyz and no more', async (t)
   t.strictSame(await (await service.get('/readyz')).json(), { status: 'ready' })
   const open = await buildGuarded(t, { roots: roots(), access: `anonymous: [public]\n${ACCESS}  - { groups: [public], roots: [docs] }\n` })
   t.equal((await open.get('/skills/guide')).status, 200)
+  t.strictSame(await (await open.get('/readyz')).json(), { status: 'ready' }, 'also who may read some skills')
   const page = await open.get('/ui/status')
   t.equal(page.status, 401)
   t.match(page.headers.get('www-authenticate'), /^Bearer /)
   t.strictSame(await (await service.get('/readyz', 'wrong')).json(), { status: 'ready' })
   t.match(await (await service.get('/readyz', ann.text)).json(), { status: 'ready', skills: 1, roots: [{ name: 'docs', skills: 1 }] })
+  for (const name of Object.keys(roots())) rmSync(join(service.folder, name), { recursive: true })
+  const away = await service.get('/readyz')
+  t.strictSame([away.status, away.headers.get('cache-control')], [503, 'no-store'])
+  const { requestId, ...problem } = await away.json() as Readonly<Record<string, unknown>>
+  t.strictSame(Object.keys(problem).sort(), ['code', 'detail', 'error', 'instance', 'status', 'title', 'type'], 'that it is not ready, and nothing of the folders')
+  t.notMatch(JSON.stringify(problem), 'docs')
 })
 
 t.test('K50: who sees no folder reads of nothing wrong', async (t) => {

@@ -27,7 +27,10 @@ t.test('K62: an access token of an issuer is good for its groups', async (t) => 
     t.equal(response.status, 200, JSON.stringify(claims))
     t.strictSame(await response.json(), { skills })
   }
-  t.equal((await get('/skills', await issuer.sign({ scope: 'openid' }))).status, 403)
+  const refused = await get('/skills', await issuer.sign({ scope: 'openid' }))
+  t.equal(refused.status, 403)
+  t.equal(refused.headers.get('www-authenticate'),
+    'Bearer realm="skillserve", resource_metadata="https://skills.example/.well-known/oauth-protected-resource/mcp", error="insufficient_scope", scope="skills:read"')
 })
 
 t.test('K62: groups may have the names that directories give them', async (t) => {
@@ -140,6 +143,20 @@ t.test('K62: the metadata lie at both paths, and are public', async (t) => {
     t.equal((await get('/.well-known/oauth-protected-resource', token)).headers.get('cache-control'), 'public, max-age=300', 'the same for everybody')
   }
   t.equal((await get('/.well-known/oauth-authorization-server')).status, 404)
+})
+
+t.test('K62: below a path prefix, the metadata lie wherever clients look for them, for every page', async (t) => {
+  const { get } = await buildGuarded(t, {
+    roots: { docs: { guide: skill('guide') } }, access: 'issuers:\n  - { issuer: https://id.example }\n', basePath: '/team', publicUrl: 'https://skills.example/team'
+  })
+  const challenge = (await get('/team/skills')).headers.get('www-authenticate') ?? ''
+  const [, told = ''] = /resource_metadata="https:\/\/skills\.example([^"]+)"/.exec(challenge) ?? []
+  t.equal(told, '/.well-known/oauth-protected-resource/team/mcp')
+  for (const path of [told, '/.well-known/oauth-protected-resource', '/team/.well-known/oauth-protected-resource', '/team/.well-known/oauth-protected-resource/mcp']) {
+    const response = await get(path)
+    t.match(await response.json(), { resource: 'https://skills.example/team/mcp' }, path)
+    t.equal(response.headers.get('access-control-allow-origin'), '*')
+  }
 })
 
 t.test('K62: tokens are in no log line', async (t) => {

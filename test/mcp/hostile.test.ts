@@ -207,6 +207,14 @@ async function listen (url: string, signal?: AbortSignal): Promise<ReadableStrea
   return reader
 }
 
+t.test('K65: nobody else gets what a client of the newer revision has got, and the older ones have no such fields', async (t) => {
+  const { url } = await buildService(t, { files: FILES })
+  for (const message of [{ method: 'skills/list' }, { method: 'skills/get', params: { uri: 'skill://demo/SKILL.md' } }, { method: 'resources/directory/read', params: { uri: 'skill://demo' } }]) {
+    t.match(await send(url, modernRequest(message)), { body: { result: { ttlMs: 0, cacheScope: 'private' } } }, message.method)
+    t.notMatch(JSON.stringify((await send(url, legacy({ jsonrpc: '2.0', id: 1, ...message }))).body), /error|ttlMs|cacheScope/, message.method)
+  }
+})
+
 t.test('open streams', async (t) => {
   t.test('closing ends them with their result, at once', async (t) => {
     const { url, app } = await buildService(t, { files: FILES })

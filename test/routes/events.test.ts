@@ -179,7 +179,12 @@ t.test('a client that hangs up is forgotten', async (t) => {
 
 t.test('so many streams and no more, until one ends', async (t) => {
   t.equal(MAX_EVENT_STREAMS, 256)
-  const { url, listeners } = await listen(t, { maxStreams: 3 })
+  let watched = 0
+  const whileAllowed = () => {
+    watched++
+    return () => { watched-- }
+  }
+  const { url, listeners } = await listen(t, { maxStreams: 3, whileAllowed })
   const streams = await Promise.all(Array.from({ length: 3 }, () => open(t, url)))
   for (const method of ['GET', 'HEAD']) {
     const connection = await openRaw(url)
@@ -190,6 +195,7 @@ t.test('so many streams and no more, until one ends', async (t) => {
   }
   streams[0]?.destroy()
   await until(() => listeners.size === 2)
+  t.equal(watched, 2, 'nor is its caller watched')
   t.match((await open(t, url)).head, /^HTTP\/1.1 200/)
 })
 

@@ -123,6 +123,8 @@ t.test('K48: every code of the domain has its status, and the sentence of the to
 
   const raw = await service.fetch('/skills/demo/files/huge.bin')
   t.equal(raw.bytes.length, OVER_LIMIT, 'the way out that file_too_large names')
+  const { status, headers } = await service.fetch('/skills/demo/files/huge.bin', { method: 'HEAD', headers: { accept: 'application/json, text/plain, */*' } })
+  t.strictSame([status, headers.get('content-type')], [200, 'application/octet-stream'], 'K44: and what a client gets that takes bytes too')
 
   await t.test('K14: the root may not be read', async (t) => {
     const locked = createFaultyDisk({ intercept: (call, path) => { if (call === 'readdir' && path.endsWith('/skills')) throw osError('EACCES') } })

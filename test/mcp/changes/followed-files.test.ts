@@ -41,7 +41,7 @@ function createFollowed () {
 const CHANGED: FeedEvent = { id: '1', type: 'changed', name: 'demo' }
 
 t.test('the feed is listened to while a stream wants to hear of a file, and no longer', async (t) => {
-  const { files, listeners, tell, asked } = createFollowed()
+  const { files, digests, listeners, tell, asked } = createFollowed()
   const [one, two] = [new AbortController(), new AbortController()]
   await files.follow([], one.signal)
   await files.follow(['http://demo/x', 'skill://demo', 'skill://'], one.signal)
@@ -51,6 +51,8 @@ t.test('the feed is listened to while a stream wants to hear of a file, and no l
   t.equal(listeners.size, 1)
   one.abort()
   t.equal(listeners.size, 1)
+  digests['SKILL.md'] = 'b'
+  t.strictSame(await tell(CHANGED), ['skill://demo/SKILL.md'], 'one stream follows it still')
   const before = asked()
   await tell({ ...CHANGED, name: 'other' })
   t.equal(asked(), before, 'skills that nobody follows are not looked at')
