@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { isAddress, parseAddress } from '../sources/address/address.ts'
+import { isAddress, outlineOf, parseAddress } from '../sources/address/address.ts'
 import { AddressError } from '../sources/source-error.ts'
 import { ConfigError } from '../operator/setting.ts'
 
@@ -11,13 +11,13 @@ export function parseFolder (text: string, cwd: string): string | undefined {
   return text === '' ? undefined : resolve(cwd, text)
 }
 
-/** A folder as an absolute path; the address of a source as it is. An address may hold a secret: it is not quoted. */
+/** A folder as an absolute path; the address of a source as it is. An address may hold a secret: only its host is quoted. */
 export function parseFolderOrAddress (text: string, cwd: string): string | undefined {
   if (!isAddress(text)) return parseFolder(text, cwd)
   try {
     parseAddress(text)
   } catch (error) {
-    throw error instanceof AddressError ? new ConfigError(`an address of skills cannot be used: ${error.message}`, { cause: error }) : error
+    throw error instanceof AddressError ? new ConfigError(`the address of skills ${outlineOf(text)} cannot be used: ${error.message}`, { cause: error }) : error
   }
   return text
 }

@@ -53,7 +53,7 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
     ['sources:\n  - s3: s3://bucket/x\n    endpoint: http://s3.example\n', /^FILE:2: .*https/],
     ['sources:\n  - s3: s3://bucket/team#public\n', /^FILE:2: .*s3:\/\/bucket/],
     ['sources:\n  - oci: oci://host.example/team/skills:1#sub\n', /^FILE:2: .*# has keys/],
-    ['sources:\n  - oci: "oci://host.example\\n/team:1"\n', /^FILE:2: .*cannot be read/],
+    ['sources:\n  - oci: "oci://host.example\\n/team:1"\n', /^FILE:2: .*white space/],
     ['sources:\n  - git: github.com/owner/repo\n', /^FILE:2: sources\[0\]\.git cannot be used: an address begins with its protocol, such as https:\/\//],
     ['sources:\n  - git: ext://h.example/x\n', /^FILE:2: .*a repository is at/],
     ['sources:\n  - git: git@h.example:team/skills.git\n', /^FILE:2: .*ssh:\/\/user@host\/path/],

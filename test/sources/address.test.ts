@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { isAddress, parseAddress, splitRoots } from '../../src/sources/address/address.ts'
+import { isAddress, outlineOf, parseAddress, splitRoots } from '../../src/sources/address/address.ts'
 import { AddressError } from '../../src/sources/source-error.ts'
 import type { Source } from '../../src/sources/kinds.ts'
 
@@ -67,13 +67,32 @@ t.test('K83: what is refused says why, and repeats no secret', async (t) => {
     ['s3://bucket/team#public', /s3:\/\/bucket/],
     ['s3://bucket/team?public', /s3:\/\/bucket/],
     ['s3://bucket/%zz', /percent-encoded/],
-    ['oci://registry.example/skills:1#%zz', /percent-encoded/]
+    ['oci://registry.example/skills:1#%zz', /percent-encoded/],
+    ['git+https://', /^the address has no host: it is git\+https:\/\/host\/path$/],
+    ['git+https:///team/skills', /^the address has no host: it is git\+https:\/\/host\/path$/],
+    ['https://#main', /^the address has no host: it is https:\/\/host\/path$/],
+    ['s3://', /s3:\/\/bucket/],
+    ['git+https://git.example/my skills', /^the address has white space or a control character in it: a space is written %20$/],
+    ['git+https://git.example:port/r.git', /^the host or the port of the address cannot be read$/]
   ]
   for (const [text, expected] of table) {
     const refusal = read(text)
     t.match(refusal, expected, text)
     t.notMatch(refusal, /hunter22/)
   }
+})
+
+t.test('K83: a sentence about an address names its protocol and host, and nothing that may be a secret', async (t) => {
+  for (const [text, outline] of [
+    ['git+https://', 'git+https://…'],
+    ['git+https://git.example:8443/hunter22#hunter22', 'git+https://git.example:8443/…'],
+    ['git+https://user:hunter22@git.example/r.git', 'git+https://git.example/…'],
+    ['git+https://user:hun/ter22@git.example/r.git', 'git+https://…'],
+    ['https://user:22/7@git.example/r.git', 'https://…'],
+    ['https://hunter22?a@b', 'https://…'],
+    ['git+ssh://hun ter22@x', 'git+ssh://x/…'],
+    ['git@git.example:hunter22', 'git@git.example:…']
+  ] as const) t.equal(outlineOf(text), outline, text)
 })
 
 t.test('K83: a variable is split at delimiters, but not inside an address', async (t) => {

@@ -4,11 +4,20 @@ import { AddressError } from '../source-error.ts'
 import { requireLoopback, requireNoCredentials, SCP_LIKE, splitAddress } from './parts.ts'
 
 const SCHEME = /^[a-z][a-z\d+.-]*:\/\//i
+const HOST = /^[\w.-]+(?::\d+)?$/
 const PROTOCOLS = new Set(SOURCE_KINDS.flatMap(({ protocols }) => protocols))
 
 /** Whether a text that stands for skills is an address, and not a folder. */
 export function isAddress (text: string): boolean {
   return SCHEME.test(text) || SCP_LIKE.test(text)
+}
+
+/** What a sentence may show of an address: protocol and host. A secret may stand before the host, and behind it. */
+export function outlineOf (text: string): string {
+  if (SCP_LIKE.test(text)) return `${text.slice(0, text.indexOf(':') + 1)}…`
+  const [, protocol = '', authority = '', rest = ''] = /^([^/]*\/\/)([^/?#]*)([^]*)$/.exec(text) ?? []
+  const host = authority.slice(authority.lastIndexOf('@') + 1)
+  return HOST.test(host) && !rest.includes('@') ? `${protocol}${host}/…` : `${protocol}…`
 }
 
 /**
