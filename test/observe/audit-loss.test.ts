@@ -22,12 +22,14 @@ for (const [what, stdout] of [['on a full disk', fullDisk], ['a pipe that nobody
 t.test('K73: lines of the audit log that standard output does not take are counted as such', async (t) => {
   const port = await freePort()
   const service = await startStuck(t, t.testdir(skills('one')), unreadPipe(t), { AUDIT_LOG: 'stdout', METRICS_PORT: String(port) })
-  const dropped = async () => Number(/^skillserve_audit_dropped_total (\d+)$/m.exec(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text())?.[1])
+  const droppedOf = async (log: string) => Number(new RegExp(`^skillserve_${log}_dropped_total (\\d+)$`, 'm').exec(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text())?.[1])
+  const dropped = async () => await droppedOf('audit')
   t.equal(await dropped(), 0)
   let before = 0
   for (; before === 0; before = await dropped()) await service.flood(500_000)
   for (let i = 0; i < 5; i++) await rawRequest(service.url, request('GET', '/skills/one'))
   await until(async () => await dropped() >= before + 5)
+  t.ok(await droppedOf('log') > await dropped(), 'all lines of that output, those of the log too')
   await service.stop()
 })
 

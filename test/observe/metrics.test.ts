@@ -3,13 +3,15 @@ import parsePrometheus from 'parse-prometheus-text-format'
 import t, { type Test } from 'tap'
 import { Signal } from '../../src/core/ground/signal.ts'
 import type { RootRefresh } from '../../src/core/skill-manager.ts'
+import { Shutdown } from '../../src/http/connections/shutdown.ts'
+import type { LoadLevel } from '../../src/http/overload/load.ts'
 import { createMetrics, type Metrics } from '../../src/observe/metrics/metrics.ts'
 import { listenForMetrics } from '../../src/observe/metrics/metrics-server.ts'
 import { OPENMETRICS, PROMETHEUS, writeMetrics } from '../../src/observe/metrics/exposition.ts'
 import { Histogram } from '../../src/observe/metrics/instruments.ts'
 import { observeReads, SkillReads } from '../../src/observe/metrics/skill-reads.ts'
 import { buildService, type ServiceOptions } from '../helper/build.ts'
-import { modernRequest } from '../helper/mcp.ts'
+import { listenRequest, modernRequest } from '../helper/mcp.ts'
 import { heapOfEach } from '../helper/memory.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../helper/raw-http.ts'
 import { skillText, until } from '../helper/skills.ts'
@@ -143,7 +145,7 @@ t.test('K71: calls of tools are counted by tool, dialect and outcome, and MCP re
 })
 
 t.test('K71: skills, invalid ones, freshness, streams, the process', async (t) => {
-  const { value, url } = await buildMeasured(t)
+  const { value, url, fetch: ask } = await buildMeasured(t)
   t.equal(value('skillserve_skills{root="skills"}'), 2)
   t.equal(value('skillserve_root_available{root="skills"}'), 1)
   t.equal(value('skillserve_skills_invalid{root="skills"}'), 1)
@@ -152,13 +154,39 @@ t.test('K71: skills, invalid ones, freshness, streams, the process', async (t) =
   t.equal(value('skillserve_watcher_healthy{root="skills"}'), 0, 'this service has no watcher')
   t.equal(value('skillserve_issuers_away'), 0)
   t.ok(value('process_resident_memory_bytes') > 1e7)
-  t.ok(value('skillserve_cache_misses_total{cache="contents"}') > 0)
+  const { user, system } = process.cpuUsage()
+  t.ok(Math.abs(value('process_cpu_seconds_total') - (user + system) / 1e6) < 5)
+  t.ok(Math.abs(value('process_start_time_seconds') - (Date.now() / 1000 - process.uptime())) < 5)
+  const delays = ['p50', 'p99', 'max'].map((stat) => value(`nodejs_eventloop_delay_seconds{stat="${stat}"}`))
+  t.ok(delays.every((delay, i) => delay >= (delays[i - 1] ?? 0)) && delays.every((delay) => delay < 60), delays.join())
+  const busy = value('nodejs_eventloop_utilization_ratio')
+  t.ok(busy >= 0 && busy <= 1, String(busy))
+  for (let i = 0; i < 2; i++) await ask('/skills/demo/files/a.txt')
+  for (const name of ['misses_total', 'hits_total', 'bytes']) t.ok(value(`skillserve_cache_${name}{cache="contents"}`) > 0, name)
+
+  const streams = () => ['event', 'mcp'].map((kind) => value(`skillserve_${kind}_streams`))
   const abort = new AbortController()
-  const response = await fetch(`${url}/events`, { headers: { accept: 'text/event-stream' }, signal: abort.signal })
-  await response.body?.getReader().read()
-  t.equal(value('skillserve_event_streams'), 1)
+  const open = async (path: string, init: RequestInit = { headers: { accept: 'text/event-stream' } }) => await (await fetch(url + path, { ...init, signal: abort.signal })).body?.getReader().read()
+  await open('/events')
+  await ask('/events', { method: 'HEAD', headers: { accept: 'text/event-stream' } })
+  t.strictSame(streams(), [1, 0])
+  await open('/mcp')
+  for (let i = 0; i < 2; i++) await open('/mcp', listenRequest())
+  await open('/mcp', modernRequest({ method: 'tools/list' }))
+  t.strictSame(streams(), [1, 3], 'one to GET, and two that POST has opened')
   abort.abort()
-  while (value('skillserve_event_streams') !== 0) await new Promise((resolve) => setImmediate(resolve))
+  await until(() => streams().every((count) => count === 0))
+})
+
+t.test('K68 K71: what overload refuses is counted, and no other 503', async (t) => {
+  const load: { level: LoadLevel } = { level: 0 }
+  const shutdown = new Shutdown()
+  const { value, fetch, counted } = await buildMeasured(t, { load, shutdown })
+  load.level = 2
+  await shutdown.begin()
+  t.strictSame(await Promise.all(['/skills', '/skills/demo', '/readyz'].map(async (path) => (await fetch(path)).status)), [503, 503, 503])
+  await counted(4)
+  t.equal(value('skillserve_overload_refusals_total'), 2)
 })
 
 t.test('K71: beyond a thousand series of one metric new ones share the last, and the text is written well within a second', async (t) => {

@@ -156,7 +156,7 @@ t.test('K85: a source that fails keeps what was published, and says since when a
   t.match(log[0], { details: { program: /^git \d+\.\d+/ } })
   const metrics = createMetrics({ skills: Object.assign(skills, { invalidNow: () => [] }), version: '1', readings: { sources: () => sources.status } })
   t.match(metrics.write(PROMETHEUS), new RegExp(`^skillserve_source_failing_since_timestamp_seconds\\{source="team",code="auth_failed"\\} ${Date.parse(status().failing_since ?? '') / 1000}$`, 'm'))
-  t.match(metrics.write(PROMETHEUS), /^skillserve_source_checked_timestamp_seconds\{source="team"\} \d{10}/m)
+  for (const name of ['checked', 'changed'] as const) t.match(metrics.write(PROMETHEUS), new RegExp(`^skillserve_source_${name}_timestamp_seconds\\{source="team"\\} ${Date.parse(status()[`${name}_at` as const] ?? '') / 1000}$`, 'm'), name)
   metrics.close()
   host.fault = undefined
   await sources.sync()

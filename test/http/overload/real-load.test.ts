@@ -1,5 +1,6 @@
 import t from 'tap'
 import { startProcess } from '../../helper/process.ts'
+import { freePort } from '../../helper/proxies.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../../helper/raw-http.ts'
 import { skills, until } from '../../helper/skills.ts'
 
@@ -19,7 +20,8 @@ function countClients (): number {
 }
 
 t.test('K68: under real load what costs most is 503 with Retry-After, probes are answered, and afterwards everything is', async (t) => {
-  const service = await startProcess(t, { args: [t.testdir(skills('one'))] })
+  const metricsPort = String(await freePort())
+  const service = await startProcess(t, { args: [t.testdir(skills('one'))], env: { METRICS_PORT: metricsPort } })
   // Under load the first index takes its time, and /readyz says so.
   await until(async () => (await rawRequest(service.url, request('GET', '/readyz'))).status === 200)
   const body = jsonRequest('POST', '/agent/tools/list_skills', BODY)
@@ -40,6 +42,7 @@ t.test('K68: under real load what costs most is 503 with Retry-After, probes are
   })
   t.match(refused, { headers: { 'retry-after': /^[1-9]\d*$/, 'content-type': 'application/problem+json' } })
   t.match(refused.json(), { code: 'overloaded' })
+  await until(async () => /^skillserve_overload_level [12]$/m.test((await rawRequest(`http://127.0.0.1:${metricsPort}`, request('GET', '/metrics'), { timeoutMs: 60_000 })).text))
   for (const probe of ['/livez', '/readyz']) t.equal((await rawRequest(service.url, request('GET', probe), { timeoutMs: 60_000 })).status, 200, probe)
   over.abort()
   await loading
