@@ -16,7 +16,7 @@ export interface AuditLine {
 }
 
 /** A service whose audit log is at hand, and required. */
-export async function buildAudited (t: Test, { files = FILES, salt, observe = [], ...options }: { readonly files?: Files, readonly salt?: AuditOptions['salt'], readonly observe?: readonly Observer[] } & Pick<ServiceOptions, 'linkTargets' | 'plug' | 'siblings'> = {}) {
+export async function buildAudited (t: Test, { files = FILES, salt, observe = [], ...options }: { readonly files?: Files, readonly salt?: AuditOptions['salt'], readonly observe?: readonly Observer[] } & Pick<ServiceOptions, 'admitCall' | 'linkTargets' | 'plug' | 'siblings'> = {}) {
   let text = ''
   let isWorking = true
   const audit = new Audit({ output: { write: (line) => { text += line } }, clientOf: peerOf, isRequired: true, isWorking: () => isWorking, version: '1', salt })

@@ -48,15 +48,21 @@ t.test('K71 K73: a read that was never answered is no success, and none is count
   const { app, url, next, audit } = await buildAudited(t, {
     observe: [observeReads({ count: ({ event }) => { reads.push(event) } })],
     plug: () => [async (app) => {
-      app.get('/slow', { config: { reads: { event: 'skill.list', door: 'rest' } } }, async () => {
-        connection.socket.resetAndDestroy()
-        await new Promise(() => {})
-      })
+      for (const [path, reads] of [['/calls', { callsOf: 'rest' }], ['/slow', { event: 'skill.list', door: 'rest' }]] as const) {
+        app.get(path, { config: { reads } }, async () => {
+          connection.socket.resetAndDestroy()
+          await new Promise(() => {})
+        })
+      }
     }]
   })
-  const connection = await openRaw(url)
+  let connection = await openRaw(url)
+  const closed = once(connection.socket, 'close')
+  connection.send(request('GET', '/calls'))
+  await closed
+  connection = await openRaw(url)
   connection.send(request('GET', '/slow'))
-  t.match(await next(1), [{ event: 'skill.list', outcome: 'failure', target: { complete: false } }])
+  t.match(await next(1), [{ event: 'skill.list', outcome: 'failure', target: { complete: false } }], 'calls have lines of their own')
   t.strictSame(reads, [])
   await app.close()
   await audit.close()

@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import fp from 'fastify-plugin'
 import t from 'tap'
 import { sha256 } from '../../src/core/ground/digest.ts'
+import { overloadError } from '../../src/core/ground/errors.ts'
+import type { Principal } from '../../src/http/callers.ts'
 import { AuthFailures } from '../../src/observe/audit/auth-failures.ts'
 import { type AuditLine, buildAudited, settle } from '../helper/audited.ts'
 import type { Service } from '../helper/build.ts'
@@ -33,7 +35,7 @@ t.test('K73: each read through any door leaves one line, with the revision that 
     [`/catalog?q=${'many%20'.repeat(180)}`, 'skill.search', 'rest', { query_length: 900 }],
     ['/skills', 'skill.list', 'rest', { skills: 1 }],
     ['/agent/prompt', 'skill.list', 'prompt', {}],
-    ['/.well-known/agent-skills/index.json', 'discovery.index', 'well-known', {}],
+    ['/.well-known/agent-skills/index.json', 'discovery.index', 'well-known', { skills: 1 }],
     ['/.well-known/skills/demo/SKILL.md', 'skill.read', 'well-known', { skill: 'demo', path: 'SKILL.md', revision }]
   ] as const) {
     await fetch(path)
@@ -121,16 +123,43 @@ for (const [what, change] of [
 }
 
 t.test('K73: refusals say so, and probes and pages about nothing leave no line', async (t) => {
-  const { fetch, raw, next } = await buildAudited(t)
+  const { fetch, post, raw, next } = await buildAudited(t, { admitCall: (_request, tool) => tool?.name === 'list_skills' ? 'Rate limit: try again in 1 s' : undefined })
   await fetch('/livez')
   await fetch('/readyz')
   await fetch('/')
   await fetch('/skills/none')
   await raw('GET', '/skills', { host: 'evil.example' })
-  t.match(await next(2), [
+  await raw('GET', '/openapi.json', { host: 'evil.example' })
+  t.match(await next(3), [
     { event: 'skill.read', outcome: 'not_found', target: { skill: 'none', code: 'skill_not_found' } },
-    { event: 'skill.list', outcome: 'denied', target: { code: 'host_not_allowed' } }
+    { event: 'skill.list', outcome: 'denied', target: { code: 'host_not_allowed' } },
+    { event: 'access.denied', outcome: 'denied', door: 'rest', target: { code: 'host_not_allowed' } }
   ])
+  await post('/agent/tool-call', { no: 'call' })
+  await post('/agent/tools/get_skill', '{')
+  await post('/agent/tool-call', { function: { name: 'list_skills' } })
+  t.match(await next(3), [
+    { event: 'access.denied', outcome: 'failure', door: 'tool-call', target: { code: 'unrecognised_tool_call' } },
+    { event: 'access.denied', outcome: 'failure', door: 'rest', target: { code: 'invalid_json' } },
+    { event: 'skill.list', outcome: 'denied', door: 'tool-call/openai' }
+  ])
+})
+
+t.test('K73: the digest of a file is that of its bytes, however they are sent', async (t) => {
+  const bytes = Buffer.from('a line of text\n'.repeat(1_000))
+  const { fetch, next } = await buildAudited(t, { files: { demo: { ...skill('demo'), 'a.txt': bytes } } })
+  for (const encoding of ['identity', 'gzip']) {
+    t.equal((await fetch('/skills/demo/files/a.txt', { headers: { 'accept-encoding': encoding } })).headers.get('content-encoding'), encoding === 'gzip' ? encoding : null)
+    t.match(await next(1), [{ event: 'skill.file_read', outcome: 'success', target: { path: 'a.txt', digest: sha256(bytes) } }], encoding)
+  }
+})
+
+t.test('K73: a call whose answer is refused when it is made has the line of the call and no other', async (t) => {
+  const { app, fetch, next } = await buildAudited(t, { plug: () => [fp(async (app) => { app.addHook('onSend', async ({ url }) => { if (url.startsWith('/agent')) throw overloadError.full() }) })] })
+  const { statusCode } = await app.inject({ method: 'POST', url: '/agent/tools/get_skill', headers: { 'content-type': 'application/json' }, payload: '{"skill_name":"demo"}' })
+  t.equal(statusCode, 503)
+  await fetch('/skills')
+  t.match((await next(2)).map(({ event }) => event), ['skill.read', 'skill.list'])
 })
 
 t.test('K73: a thousand reads are a thousand lines with ids of their own, and no content and no header is in them', async (t) => {
@@ -173,9 +202,15 @@ t.test('K73: each line has the digest of the one before it', async (t) => {
 })
 
 t.test('K73: with a salt no name and no address is in it, and equal ones stay equal', async (t) => {
-  const { fetch, text, audit } = await buildAudited(t, { salt: 'a salt of some length' })
-  for (let i = 0; i < 2; i++) await fetch('/skills', { headers: { 'x-forwarded-for': '203.0.113.7' } })
+  const ann: Principal = { id: 'jwt:https://login.example/ann', name: 'ann', kind: 'jwt', groups: ['docs'], scopes: new Set(), view: '' }
+  const login = fp(async (app) => { app.addHook('onRequest', async (request) => { if (request.url === '/catalog') request.principal = ann }) })
+  const { fetch, text, audit } = await buildAudited(t, { salt: 'a salt of some length', plug: () => [login] })
+  for (const path of ['/skills', '/skills', '/catalog', '/catalog']) await fetch(path, { headers: { 'x-forwarded-for': '203.0.113.7' } })
   await audit.close()
+  t.notMatch(text(), /ann|login/)
+  const [, , ...ofAnn] = text().trim().split('\n').map((line) => (JSON.parse(line) as AuditLine).principal)
+  t.match(ofAnn, Array(2).fill({ kind: 'jwt', id: /^[\da-f]{24}$/, groups: ['docs'] }))
+  t.strictSame(ofAnn[0], ofAnn[1])
   t.notMatch(text(), '127.0.0.1')
   t.notMatch(text(), '203.0.113.7')
   const addresses = text().trim().split('\n').slice(0, 2).map((line) => (JSON.parse(line) as { readonly source: { readonly address: string } }).source.address)

@@ -81,23 +81,25 @@ t.test('K71: the revision of the catalog is a number, equal for equal skills; re
   t.equal(value('skillserve_catalog_revision'), Number.parseInt(revision.slice(0, 12), 16))
 
   const refreshed = new Signal<RootRefresh>()
-  const roots = ['docs', 'ops', 'docs'].map((name) => ({ name, type: 'project' as const, state: 'ok' as const, skills: 1, skipped: 0 }))
+  const roots = (['docs', 'ops', 'docs'] as const).map((name, i) => ({ name, type: 'project' as const, state: i === 2 ? 'missing' as const : 'ok' as const, skills: 1, skipped: 0 }))
   const status = { ready: true, indexed: true, generation: 0, skills: 2, roots, watcher: { status: 'watching', mode: 'events', errors: 0 }, failures: [], hanging: [] } as const
   const metrics = createMetrics({
     skills: { status, contents: { usage: { bytes: 0, hits: 0, misses: 0 } }, refreshed, invalidNow: () => [0, 2, 1], isWatching: (root) => root === 1 }, version: ''
   })
   t.teardown(() => { metrics.close() })
-  for (const root of [0, 1]) refreshed.emit({ milliseconds: 3, isFailed: false, root, differences: 0 })
-  refreshed.emit({ milliseconds: 3, isFailed: true, root: 1, differences: 0 })
+  t.intercept(Date, 'now', { value: () => 5_000_000_000_000 })
+  for (const [root, isFailed] of [[0, false], [1, false], [1, true], [2, true]] as const) refreshed.emit({ milliseconds: 3, isFailed, root, differences: 0 })
   const written = metrics.write(PROMETHEUS)
   for (const line of [
     'skillserve_refresh_duration_seconds_count{root="docs"} 1', 'skillserve_refresh_duration_seconds_count{root="ops"} 2', 'skillserve_refresh_failures_total{root="ops"} 1',
     'skillserve_watcher_healthy{root="docs"} 0', 'skillserve_watcher_healthy{root="ops"} 1',
+    'skillserve_root_available{root="docs"} 1', 'skillserve_root_available{root="docs-2"} 0', 'skillserve_last_refresh_timestamp_seconds{root="ops"} 5000000000',
     'skillserve_skills_invalid{root="ops"} 2', 'skillserve_skills_invalid{root="docs-2"} 1', 'skillserve_watcher_healthy{root="docs-2"} 0'
   ]) t.match(written, `${line}\n`)
   const series = written.split('\n').map((line) => line.replace(/ \S+$/, ''))
   t.equal(new Set(series).size, series.length, 'no series twice, which Prometheus refuses')
   t.notMatch(written, /^skillserve_catalog_revision /m, 'not known')
+  t.notMatch(written, 'skillserve_last_refresh_timestamp_seconds{root="docs-2"} 5000000000', 'a comparison that failed')
 })
 
 t.test('K71: a thousand random URLs, methods, skills and tools add no series', async (t) => {
@@ -106,16 +108,18 @@ t.test('K71: a thousand random URLs, methods, skills and tools add no series', a
   await globalThis.fetch(`${url}/none-0`)
   await globalThis.fetch(`${url}/skills`, { method: 'DELETE' })
   await post('/agent/tool-call', { name: 'none_0', arguments: {} })
-  await counted(5)
+  await rawRequest(url, request('LOCK', '/skills/none'))
+  await counted(6)
   await until(() => text().includes('\nskillserve_catalog_revision '))
   const before = series()
   const connection = await openRaw(url)
   t.teardown(() => { connection.destroy() })
   connection.send(Buffer.concat(Array.from({ length: 250 }, (_, i) => [
-    request('GET', `/skills/none-${i}`), request('GET', `/none-${i}/x?y=${i}`), request('DELETE', `/skills/${i}`), jsonRequest('POST', '/agent/tool-call', { name: `none_${i}`, arguments: {} })
+    request('GET', `/skills/none-${i}`), request('GET', `/none-${i}/x?y=${i}`), request(i % 2 === 0 ? 'DELETE' : 'PURGE', `/skills/${i}`), jsonRequest('POST', '/agent/tool-call', { name: `none_${i}`, arguments: {} })
   ]).flat()))
-  await counted(1_005)
+  await counted(1_006)
   t.strictSame(series(), before)
+  t.match(text(), 'http_request_method="_OTHER"')
 })
 
 t.test('K71: calls of tools are counted by tool, dialect and outcome, and MCP requests by method', async (t) => {
@@ -209,6 +213,12 @@ t.test('K71: reads are counted for names of the catalog alone, a thousand of the
   t.strictSame(rows().at(-1), ['_other', 'rest', 500])
   names = ['skill-0']
   t.equal(rows().length, 1_001, 'the last reads are still scraped')
+  time += 3_000_000
+  names = ['skill-0', 'skill-1']
+  t.equal(rows().length, 1_001)
+  names = ['skill-0']
+  time += 600_001
+  t.equal(rows().length, 3, 'one of them had come back')
   time += 3_600_001
   t.strictSame(rows(), [['skill-0', 'rest', 1], ['_other', 'rest', 500]])
 })
