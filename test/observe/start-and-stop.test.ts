@@ -41,7 +41,7 @@ t.test('K73: a start that fails for the audit log ends by itself, whatever was o
   t.match(ended, { code: 1, signal: null, stderr: /^skillserve: AUDIT_LOG must be a file that can be written, and \S+ cannot be opened \(ENOTDIR, a part of the path is no folder\)\n$/ })
 })
 
-t.test('K73: a second signal takes no line of the audit log of what was answered before, and SIGHUP ends no service whose audit log is its output', async (t) => {
+t.test('K73 K91: a second signal takes no line of the audit log of what was answered before, and SIGHUP ends no service whose audit log is its output', async (t) => {
   const folder = t.testdir({ skills: FILES })
   const path = join(folder, 'audit.log')
   for (const audit of [path, 'stdout']) {
@@ -50,9 +50,10 @@ t.test('K73: a second signal takes no line of the audit log of what was answered
     for (let i = 0; i < 5; i++) t.equal((await fetch(`${service.url}/livez`)).status, 200)
     service.signal('SIGTERM')
     await service.printed('"stopping"')
+    t.equal((await fetch(`${service.url}/readyz`)).status, 503)
     const read = await fetch(`${service.url}/skills/demo`)
     const { code, stdout } = await service.stop()
-    t.equal(read.status, 200)
+    t.strictSame([read.status, read.headers.get('connection')], [200, 'close'])
     t.equal(code, 1)
     const events = linesOf(audit === path ? readFileSync(path, 'utf8') : stdout).map(({ event }) => event)
     t.strictSame(events, ['service.started', 'skill.read'])
