@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { METRICS_SCOPE } from '../observe/metrics/metrics-route.ts'
+import { StringEnum } from '../schemas/typebox.ts'
 
 /** What callers may do: no route asks for another scope. */
 export const SCOPES = ['skills:read', METRICS_SCOPE] as const
@@ -17,7 +18,7 @@ export const GROUP = /^(?!\p{Z})[^\p{C},;|]{1,200}(?<!\p{Z})$/u
 export const GROUP_FORM = 'at most 200 characters, no , ; | and no blank at its ends'
 const Group = Type.String({ pattern: GROUP.source, title: `the name of a group: ${GROUP_FORM}` })
 const Groups = Type.Array(Group, { title: 'a list of groups' })
-const Scopes = Type.Array(Type.String({ pattern: `^(?:${SCOPES.join('|')})$`, title: `one of the scopes ${SCOPES.join(', ')}` }), { title: 'a list of scopes' })
+const Scopes = Type.Array(StringEnum(SCOPES, { title: `one of the scopes ${SCOPES.join(', ')}` }), { title: 'a list of scopes' })
 const Url = Type.String({ pattern: '^https?://[^\\s?#]+$', title: 'a URL such as https://id.example' })
 const Header = Type.String({ pattern: '^[A-Za-z\\d-]{1,100}$', title: 'the name of a header' })
 
@@ -48,7 +49,7 @@ export const AccessFileSchema = Type.Object({
     issuer: Url,
     audiences: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, title: 'a list of at least one audience', description: 'Default: the address of /mcp below PUBLIC_URL' })),
     jwks_uri: Type.Optional(Type.String({ pattern: '^https?://[^\\s#]+$', title: 'a URL such as https://id.example/keys', description: 'Default: what the metadata of the issuer name' })),
-    algorithms: Type.Optional(Type.Array(Type.Union(ALGORITHMS.map((name) => Type.Literal(name, { title: `one of ${ALGORITHMS.join(', ')}` }))), { minItems: 1, title: `a list of ${ALGORITHMS.join(', ')}`, description: 'Default: RS256, PS256, ES256, EdDSA, Ed25519' })),
+    algorithms: Type.Optional(Type.Array(StringEnum(ALGORITHMS, { title: `one of ${ALGORITHMS.join(', ')}` }), { minItems: 1, title: `a list of ${ALGORITHMS.join(', ')}`, description: 'Default: RS256, PS256, ES256, EdDSA, Ed25519' })),
     clock_tolerance: Type.Optional(Type.Integer({ minimum: 0, maximum: 60, title: 'a number of seconds from 0 to 60', description: 'Default: 30' })),
     groups_claim: Type.Optional(Type.String({ minLength: 1, title: 'the name of a claim, or names joined by dots', description: 'Default: groups' })),
     groups: Type.Optional(Type.Unsafe<string[]>({ ...Groups, description: 'Groups of every caller of this issuer' })),

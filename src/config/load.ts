@@ -1,4 +1,4 @@
-import { ConfigError, type Environment, quote, type Setting } from '../operator/setting.ts'
+import { ConfigError, didYouMean, type Environment, quote, type Setting } from '../operator/setting.ts'
 import { type Config, type SettingName, SETTINGS } from './settings.ts'
 
 /** What the sources of settings hold, unread. */
@@ -44,7 +44,7 @@ function valueOf (row: Setting, sources: Omit<ConfigSources, 'defaults'>, fallba
   const values = texts.map((text) => {
     // The name of a folder may be blank, but nobody means one.
     const value = text.trim() === '' ? undefined : row.parse(text, sources.cwd)
-    if (value === undefined) throw new ConfigError(`${from} must be ${mustBe}${row.isSecret === true ? '' : `, not ${quote(text)}`}`)
+    if (value === undefined) throw new ConfigError(`${from} must be ${mustBe}${row.isSecret === true ? '' : `, not ${quote(text)}${didYouMean(text, row.words ?? [])}`}`)
     return value
   })
   if (row.separator === undefined || values.length === 0) return values[0]

@@ -3,13 +3,16 @@ import { parseListenHost } from '../http/request/hosts.ts'
 import { BOOLEANS, MAX_PORT, parsePort } from './parse.ts'
 import type { Setting } from '../operator/setting.ts'
 
+const LOG_FORMATS = ['pretty', 'json'] as const
+
 /** What operators see: log, metrics, audit log. */
 export const OBSERVE_SETTINGS = {
   /** Undefined: pretty on a terminal. */
   logFormat: {
     argument: '--log-format FORMAT',
     variable: 'LOG_FORMAT',
-    parse: (text) => (['pretty', 'json'] as const).find((format) => format === text),
+    parse: (text) => LOG_FORMATS.find((format) => format === text),
+    words: LOG_FORMATS,
     mustBe: 'pretty or json',
     meaning: '`pretty` or `json`; without it pretty on a terminal, JSON otherwise'
   },

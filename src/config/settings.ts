@@ -83,6 +83,7 @@ export const SETTINGS = {
     variable: 'LOG_LEVEL',
     default: 'info',
     parse: (text) => LOG_LEVELS.find((level) => level === text),
+    words: LOG_LEVELS,
     mustBe: 'trace, debug, info, warn, error, fatal or silent',
     meaning: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`'
   },

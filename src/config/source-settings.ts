@@ -26,6 +26,7 @@ export const SOURCE_SETTINGS = {
     argument: '--layout LAYOUT',
     variable: 'LAYOUT',
     parse: (text) => LAYOUTS.find((layout) => layout === text),
+    words: LAYOUTS,
     mustBe: `one of ${LAYOUTS.join(', ')}`,
     meaning: 'where skills lie in the sources of `DIR...`: `flat` (the default for folders), `single`, `tree`, `marketplace` or `auto` (the default for other sources)',
     section: 'layouts'

@@ -25,6 +25,8 @@ export interface Setting {
   readonly parse: (text: string, cwd: string) => unknown
   /** The error about a text does not quote it. */
   readonly isSecret?: true
+  /** The texts that there are, where these are words. */
+  readonly words?: readonly string[]
   /** Completes the sentence "PORT must be …". */
   readonly mustBe: string
   /** For `--help` and the documents, where it is Markdown. */

@@ -3,7 +3,7 @@ import { Ajv, type ErrorObject } from 'ajv'
 import { EVENT_ID, type Event, getScalarValue, load, parseEvents, YAMLException } from 'js-yaml'
 import { maskSecrets } from '../core/ground/text.ts'
 import { readRegularFile, whyUnreadable } from './regular-file.ts'
-import { ConfigError, quote } from './setting.ts'
+import { ConfigError, didYouMean, quote } from './setting.ts'
 
 /** Where a value is in a document: keys of mappings, positions in lists. */
 export type YamlPath = ReadonlyArray<string | number>
@@ -171,12 +171,13 @@ function nameOf (path: YamlPath): string {
 }
 
 /** What is wrong, in the words of an operator. A schema's `title` completes the sentence "must be …". */
-function complaintOf ({ instancePath, keyword, params, message = '', parentSchema }: ErrorObject, document: unknown): { readonly at: YamlPath, readonly sentence: string } {
+function complaintOf ({ instancePath, keyword, params, message = '', parentSchema, data }: ErrorObject, document: unknown): { readonly at: YamlPath, readonly sentence: string } {
   const at = pathOf(instancePath, document)
   switch (keyword) {
     case 'additionalProperties': {
-      const known = Object.keys(parentSchema?.['properties'] ?? {}).join(', ')
-      return { at: [...at, String(params['additionalProperty'])], sentence: `is no key here, there are ${known}` }
+      const known = Object.keys(parentSchema?.['properties'] ?? {})
+      const key = String(params['additionalProperty'])
+      return { at: [...at, key], sentence: `is no key here, there are ${known.join(', ')}${didYouMean(key, known)}` }
     }
     case 'required':
       return { at: [...at, String(params['missingProperty'])], sentence: MISSING }
@@ -184,7 +185,8 @@ function complaintOf ({ instancePath, keyword, params, message = '', parentSchem
       // The value itself may be a secret.
       const expected = parentSchema?.['title']
       const keys = Object.keys(parentSchema?.['properties'] ?? {})
-      return { at, sentence: typeof expected === 'string' ? `must be ${expected}` : keys.length > 0 ? `must be a mapping with ${keys.join(', ')}` : message }
+      const near = keyword === 'enum' && typeof data === 'string' ? didYouMean(data, params['allowedValues'] as readonly string[]) : ''
+      return { at, sentence: typeof expected === 'string' ? `must be ${expected}${near}` : keys.length > 0 ? `must be a mapping with ${keys.join(', ')}` : message }
     }
   }
 }

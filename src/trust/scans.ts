@@ -3,6 +3,7 @@ import { parseYamlFile } from '../operator/yaml-file.ts'
 import type { ScanReport } from '../core/content/trust/trust-policy.ts'
 import { finding } from '../core/format/findings.ts'
 import type { Finding } from '../core/ground/skill.ts'
+import { StringEnum } from '../schemas/typebox.ts'
 
 /** From the mildest to the worst. */
 const SCAN_SEVERITIES = ['info', 'low', 'medium', 'high', 'critical'] as const
@@ -12,7 +13,7 @@ type ScanSeverity = (typeof SCAN_SEVERITIES)[number]
 const MAX_RESULTS_SHOWN = 50
 const DAY_MS = 86_400_000
 
-export const SeveritySchema = Type.Union(SCAN_SEVERITIES.map((each) => Type.Literal(each, { title: `one of ${SCAN_SEVERITIES.join(', ')}` })), { title: `one of ${SCAN_SEVERITIES.join(', ')}` })
+export const SeveritySchema = StringEnum(SCAN_SEVERITIES, { title: `one of ${SCAN_SEVERITIES.join(', ')}` })
 
 const SCANNED_AT = 'a date, or a date and time in UTC'
 

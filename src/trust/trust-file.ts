@@ -6,11 +6,10 @@ import { ConfigError, noSuchRoot } from '../operator/setting.ts'
 import { parseYamlFile, type YamlFile } from '../operator/yaml-file.ts'
 import { parseScans, type ScanRules, SeveritySchema } from './scans.ts'
 import { certificatesIn, hashOf, type Signer } from './signers.ts'
+import { StringEnum } from '../schemas/typebox.ts'
 
-/** Each part has the title of the whole: it completes the sentence "must be …" whichever part is named. */
 function oneOf<A extends string, B extends string> (first: A, second: B, description?: string) {
-  const title = `${first} or ${second}`
-  return Type.Union([Type.Literal(first, { title }), Type.Literal(second, { title })], { title, ...description !== undefined && { description } })
+  return StringEnum([first, second], { title: `${first} or ${second}`, ...description !== undefined && { description } })
 }
 
 const FILE = 'a path, from the folder of this file'

@@ -2,18 +2,17 @@ import { existsSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { isFolder } from '../operator/is-folder.ts'
+import { didYouMean } from '../operator/setting.ts'
 import { readYamlFile } from '../operator/yaml-file.ts'
+import { StringEnum } from '../schemas/typebox.ts'
 import { parseTargets, TARGET_NAMES, type TargetName } from '../verdicts/index.ts'
 
 /** What a project has chosen once. It lies beside the skills and in none of them, so that no door serves it. */
 const PROJECT_FILE = '.skillserve.yaml'
 
-/** On each value too: the error of the first one is reported. */
-const FAIL_ON = { title: 'error, warning, info or never' }
-
 const ProjectSchema = Type.Object({
   targets: Type.Optional(Type.Array(Type.String(), { minItems: 1, title: 'a list of targets' })),
-  fail_on: Type.Optional(Type.Union([Type.Literal('error', FAIL_ON), Type.Literal('warning', FAIL_ON), Type.Literal('info', FAIL_ON), Type.Literal('never', FAIL_ON)], FAIL_ON)),
+  fail_on: Type.Optional(StringEnum(['error', 'warning', 'info', 'never'], { title: 'error, warning, info or never' })),
   max_warnings: Type.Optional(Type.Integer({ minimum: 0, title: 'a whole number from 0' })),
   baseline: Type.Optional(Type.String({ minLength: 1 }))
 }, { additionalProperties: false })
@@ -41,7 +40,7 @@ export async function readProjectFile (path: string, cwd: string): Promise<Proje
   const chosen = targets && parseTargets(targets.join(','))
   if (chosen !== undefined && 'unknown' in chosen) {
     const index = targets?.findIndex((each) => 'unknown' in parseTargets(each)) ?? 0
-    throw project.error(['targets', index], `is no target, there are ${TARGET_NAMES.join(', ')}, all`)
+    throw project.error(['targets', index], `is no target, there are ${TARGET_NAMES.join(', ')}, all${didYouMean(chosen.unknown, TARGET_NAMES)}`)
   }
   return {
     ...chosen !== undefined && { targets: chosen },

@@ -76,7 +76,9 @@ t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
     [['group'], /'group' has no skills: .* There are skills in 'group\/inner'/],
     [['a.md'], /is no SKILL\.md/],
     [['--target', 'nope'], /--target has "nope", there are spec, /],
+    [['--target', 'codx'], /--target has "codx", there are spec, .*, did you mean "codex"\?$/m],
     [['--format', 'xml'], /--format must be one of text, json, sarif, github/],
+    [['--format', 'jsn'], /--format must be one of text, json, sarif, github, not "jsn", did you mean "json"\?$/m],
     [['--max-warnings', '-1'], /./],
     [['--nope'], /is not a flag/],
     [['--write-baseline'], /needs --baseline/],
@@ -146,7 +148,7 @@ t.test('K79: a file beside the skills holds the choices of a project', async (t)
   writeFileSync(file, 'baseline: ../base.json\nmax_warnings: 0\n')
   writeFileSync(join(cwd, 'base.json'), '{"skills/bad": ["name_folder_mismatch"]}')
   t.equal((await run(cwd)).code, 0)
-  for (const [text, line] of [['targets: [codex, nope]\n', /\.skillserve\.yaml:1: targets\[1\] is no target, there are spec, /], ['# a\ntarget: x\n', /\.skillserve\.yaml:2: target /], ['fail_on: bad\n', /:1: fail_on must be error, warning, info or never$/m], ['targets: codex\n', /:1: targets must be a list of targets$/m], ['max_warnings: -1\n', /:1: max_warnings must be a whole number from 0$/m], ['fail_on: [', /\.skillserve\.yaml:\d: not valid YAML/]] as const) {
+  for (const [text, line] of [['targets: [codex, nope]\n', /\.skillserve\.yaml:1: targets\[1\] is no target, there are spec, /], ['targets: [codx]\n', /:1: targets\[0\] is no target, there are spec, .*, did you mean "codex"\?$/m], ['# a\ntarget: x\n', /\.skillserve\.yaml:2: target .*did you mean "targets"\?$/m], ['fail_on: warn\n', /:1: fail_on must be error, warning, info or never$/m], ['fail_on: eror\n', /:1: fail_on must be error, warning, info or never, did you mean "error"\?$/m], ['fail_on: bad\n', /:1: fail_on must be error, warning, info or never$/m], ['targets: codex\n', /:1: targets must be a list of targets$/m], ['max_warnings: -1\n', /:1: max_warnings must be a whole number from 0$/m], ['fail_on: [', /\.skillserve\.yaml:\d: not valid YAML/]] as const) {
     writeFileSync(file, text)
     const { code, errors } = await run(cwd)
     t.equal(code, 2)

@@ -61,6 +61,8 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
     ['- folder: ./a\n', /^FILE:1: must be a mapping with the list sources$/],
     ['sources:\n  - ./a\n', /^FILE:2: sources\[0\] must be a mapping such as folder: \.\/skills$/],
     [`sources:\n  - folder: ./a\n    layout: tree\n    include: [${'a,'.repeat(1_001)}]\n`, /^FILE:4: sources\[0\]\.include must be a list of at most 1000 globs$/],
+    ['source: []\n', /^FILE:1: source is no key here, there are \$schema, sources, did you mean "sources"\?$/],
+    ['sources:\n  - folder: ./a\n    layout: tre\n', /^FILE:3: sources\[0\]\.layout must be one of auto, .*, did you mean "tree"\?$/],
     ['sources: 3\n', /^FILE:1: sources must be a list/]
   ]
   for (const [text, expected] of table) {

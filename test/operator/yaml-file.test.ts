@@ -49,7 +49,7 @@ t.test('what does not fit the schema is one line with file, line and key', async
     ['- a', 'people.yaml:1: must be a mapping'],
     ['level: 3', 'people.yaml:1: people is missing'],
     [GOOD.replace('bob', 'Bob'), 'people.yaml:6: people[1].name must be a name in small letters'],
-    [GOOD.replace('groups', 'group'), 'people.yaml:4: people[0].group is no key here, there are name, groups'],
+    [GOOD.replace('groups', 'group'), 'people.yaml:4: people[0].group is no key here, there are name, groups, did you mean "groups"?'],
     [GOOD.replace('ops', '7'), 'people.yaml:4: people[0].groups[1] must be a name in small letters'],
     [GOOD.replace('level: 3', 'level: 0'), 'people.yaml:7: level must be >= 1'],
     [GOOD.replace('level: 3', '"two words": 0'), 'people.yaml:7: "two words" is no key here, there are people, level'],

@@ -21,12 +21,14 @@ t.test('K47: an unknown or wrong query parameter is named, with what is allowed 
     ['/catalog?limit=501', "Query parameter 'limit' is '501', it must be <= 500"],
     ['/catalog?limit=many', "Query parameter 'limit' is 'many', it must be integer"],
     ['/catalog?limit=-1', "Query parameter 'limit' is '-1', it must be >= 1"],
+    ['/catalog/demo?target=codx', "Query parameter 'target' has 'codx', allowed: spec, "],
     ['/catalog?valid=yes', "Query parameter 'valid' is 'yes', allowed: true, false"]
   ]
   for (const [target, detail] of cases) {
     const problem = (await service.fetch(target)).json() as { readonly detail: string }
     t.match(problem, { status: 400, code: 'bad_query' }, target)
     t.ok(problem.detail.startsWith(detail), `${target}: ${problem.detail}`)
+    if (target.includes('codx')) t.match(problem.detail, /, all; did you mean 'codex'\?$/)
   }
   t.equal((await service.fetch('/docs?x=1')).status, 200, 'what is not in the document takes any')
   for (const path of ['/docs', '/ui/status', '/ui/skills/demo', '/']) {

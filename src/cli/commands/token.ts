@@ -1,4 +1,4 @@
-import { ConfigError, quote } from '../../operator/setting.ts'
+import { ConfigError, didYouMean, quote } from '../../operator/setting.ts'
 import { type Command, CommandError } from '../command.ts'
 
 const DAYS = /^([1-9]\d{0,3})d$/
@@ -29,7 +29,7 @@ Prints the secret, which nothing else ever prints, and the line for the access f
     const unfit = groups.find((group) => !GROUP.test(group))
     if (unfit !== undefined) throw new CommandError(`${quote(unfit)} is no name of a group: ${GROUP_FORM}`)
     const unknown = scopes.find((scope) => !SCOPES.some((known) => known === scope))
-    if (unknown !== undefined) throw new CommandError(`--scope must be one of ${SCOPES.join(', ')}, not ${quote(unknown)}`)
+    if (unknown !== undefined) throw new CommandError(`--scope must be one of ${SCOPES.join(', ')}, not ${quote(unknown)}${didYouMean(unknown, SCOPES)}`)
     const isLink = flags.has('link')
     if (isLink && scopes.length > 0) throw new CommandError('a link has no scopes: it opens the discovery documents alone')
     const expires = flags.get('expires')?.at(-1)

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { ConfigError, quote } from '../../operator/setting.ts'
+import { ConfigError, didYouMean, quote } from '../../operator/setting.ts'
 import { hasColor } from '../../log-format.ts'
 import type { RootOptions } from '../../core/roots/root.ts'
 import type { FindingSeverity } from '../../core/ground/skill.ts'
@@ -111,7 +111,7 @@ function readFlags ({ flags }: Arguments, context: CommandContext): Flags {
 
 function readTargets (text: string | undefined): readonly TargetName[] | undefined {
   const chosen = text === undefined ? undefined : parseTargets(text)
-  if (chosen !== undefined && 'unknown' in chosen) throw new CommandError(`--target has ${quote(chosen.unknown)}, there are ${TARGET_NAMES.join(', ')}, all`)
+  if (chosen !== undefined && 'unknown' in chosen) throw new CommandError(`--target has ${quote(chosen.unknown)}, there are ${TARGET_NAMES.join(', ')}, all${didYouMean(chosen.unknown, TARGET_NAMES)}`)
   return chosen
 }
 
@@ -127,7 +127,7 @@ function withDefaults (flags: Flags, project: ProjectChoices): Options {
 
 function oneOf<Value extends string> (flag: string, text: string, values: readonly Value[]): Value {
   const value = values.find((each) => each === text)
-  if (value === undefined) throw new CommandError(`--${flag} must be one of ${values.join(', ')}, not ${quote(text)}`)
+  if (value === undefined) throw new CommandError(`--${flag} must be one of ${values.join(', ')}, not ${quote(text)}${didYouMean(text, values)}`)
   return value
 }
 

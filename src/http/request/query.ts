@@ -38,7 +38,8 @@ function expectation ({ keyword, params, message = 'is not valid' }: ErrorObject
   }
 }
 
-function suggestion (word: string, allowed: readonly string[]): string {
+/** What a word might have been: the words that are allowed, and the nearest one. */
+export function suggestion (word: string, allowed: readonly string[]): string {
   if (allowed.length === 0) return ', this address takes none'
   const near = nearest(word, allowed)
   return `, allowed: ${allowed.join(', ')}${near === undefined ? '' : `; did you mean '${near}'?`}`
