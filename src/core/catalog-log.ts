@@ -1,7 +1,8 @@
-import { dirname, isAbsolute } from 'node:path'
+import { isAbsolute } from 'node:path'
 import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
 import type { RootReport } from './roots/root-reports.ts'
 import type { RootFolder, SkippedEntry } from './roots/scan-root.ts'
+import { allowingSetting } from './roots/skipped.ts'
 import type { GateChange } from './content/trust/trust-policy.ts'
 import type { DiskAreaChange } from './disk/network/guard.ts'
 import type { CoreLog } from './ground/log.ts'
@@ -169,9 +170,4 @@ const SKIPPED = {
 
 function skipId ({ name, reason, target = '' }: SkippedEntry): string {
   return `${name}\0${reason}\0${target}`
-}
-
-/** What would allow a link to a folder. */
-function allowingSetting (target = ''): string {
-  return `--allow-links ${dirname(target)}`
 }

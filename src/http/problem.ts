@@ -169,6 +169,7 @@ export function toInstance (url: string): string {
   return cut.replace(NOT_IN_A_URI_PATH, encodeURIComponent)
 }
 
-function announcesBody (request: IncomingMessage): boolean {
-  return request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0
+/** Whether a request has a body, by its head. */
+export function announcesBody ({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }

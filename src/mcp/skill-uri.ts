@@ -1,3 +1,4 @@
+import { encodePath } from '../core/disk/paths.ts'
 import { decodePercent } from '../core/ground/text.ts'
 
 /** A `skill://` URI, decoded: the folder name of a skill, and a path in it, empty for the folder itself. */
@@ -11,8 +12,7 @@ const SCHEME = 'skill://'
 
 /** `skill://<name>/<path>`, each segment percent-encoded; without a path the URI of the skill's folder. */
 export function skillUri (name: string, path: string): string {
-  const segments = path === '' ? name : `${name}/${path}`
-  return SCHEME + segments.split('/').map(encodeURIComponent).join('/')
+  return SCHEME + encodePath(path === '' ? name : `${name}/${path}`)
 }
 
 export function mainFileUri (name: string): string {

@@ -4,7 +4,7 @@ import { jsonDepthExceeds } from '../core/ground/json.ts'
 import { MAX_BODY_BYTES } from '../http/limits.ts'
 import { MAX_JSON_DEPTH } from '../tools/limits.ts'
 import { decodeUtf8 } from '../core/ground/text.ts'
-import { HttpProblem } from '../http/problem.ts'
+import { announcesBody, HttpProblem } from '../http/problem.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -53,8 +53,7 @@ export function problemOfCoding ({ headers: { 'content-type': contentType, 'cont
 
 /** Whether the client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
 function awaitsContinue ({ headers, raw: { httpVersion, complete } }: FastifyRequest): boolean {
-  if (headers.expect === undefined || httpVersion !== '1.1' || complete) return false
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0
+  return headers.expect !== undefined && httpVersion === '1.1' && !complete && announcesBody({ headers })
 }
 
 /** Refuses a body that has not been sent by what the headers say of it; other bodies are read first, and keep their connection. */

@@ -1,3 +1,5 @@
+import { encodePath } from '../core/disk/paths.ts'
+
 /**
  * Addresses of pages, relative to the page that links to them: they hold below any path prefix, of the service itself and
  * of a proxy.
@@ -31,9 +33,4 @@ export function addressesFrom (url: string, prefix: string): Addresses {
     status: `${home}ui/status`,
     at: (path) => home + path
   }
-}
-
-/** Each segment encoded once. */
-export function encodePath (path: string): string {
-  return path.split('/').map(encodeURIComponent).join('/')
 }

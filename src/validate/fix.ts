@@ -29,18 +29,14 @@ const QUOTED = /^[ \t]*(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')/
 /** Values of `name` in one line that another one can replace. */
 const ONE_LINE_NAME = /^(?:"[^"]*"|'[^']*'|[^#"'|>[{]*)$/
 
-/** A main file after its certain fixes; the same text when there is nothing to do. Pure. */
-export function fixText (text: string, folder: string): string {
-  return mend(text, folder).text
-}
-
 interface Mended {
   readonly text: string
   /** Why the frontmatter was left as it is. */
   readonly left?: string | undefined
 }
 
-function mend (text: string, folder: string): Mended {
+/** A main file after its certain fixes; the same text when there is nothing to do. Pure. */
+export function mend (text: string, folder: string): Mended {
   const plain = text.replace(BYTE_ORDER_MARKS, '').replaceAll(LINE_END, '\n')
   const bytes = Buffer.from(plain)
   const location = locateFrontmatter(bytes)

@@ -8,10 +8,12 @@ import formats from 'ajv-formats'
 import fc from 'fast-check'
 import { runHere } from '../helper/command-line.ts'
 import { parseSkillBytes } from '../../src/core/format/main-file.ts'
-import { diffOf, fixFile, fixText } from '../../src/validate/fix.ts'
+import { diffOf, fixFile, mend } from '../../src/validate/fix.ts'
 import { runProcess } from '../helper/process.ts'
 import { skill, skills, skillText } from '../helper/skills.ts'
 import { checkTime } from '../helper/timing.ts'
+
+const fixText = (text: string, folder: string): string => mend(text, folder).text
 
 async function run (cwd: string, ...argv: readonly string[]): Promise<{ code: number | undefined, out: string, errors: string }> {
   const { code, stdout: out, stderr: errors } = await runHere(['validate', ...argv], { cwd })

@@ -21,6 +21,11 @@ export function folderOf (path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('/')))
 }
 
+/** A relative path as a part of a URL: each segment is encoded once. */
+export function encodePath (path: string): string {
+  return path.split('/').map(encodeURIComponent).join('/')
+}
+
 /** All folders that a path lies in, the outermost first. */
 export function foldersAbove (path: string): string[] {
   const folders: string[] = []

@@ -8,7 +8,7 @@ import type { SkippedEntry } from './scan-root.ts'
  * names: that is left out on purpose.
  * @param remedy what helps against a link that leads out of the folder
  */
-export function describeSkipped ({ name, reason, target = '' }: SkippedEntry, remedy = allowLinks): readonly string[] {
+export function describeSkipped ({ name, reason, target = '' }: SkippedEntry, remedy = (target: string) => `${allowingSetting(target)} allows it`): readonly string[] {
   switch (reason) {
     case 'outside': return [`${quote(name)} is left out, since the link leads out of the folder: ${printable(remedy(target))}`]
     case 'nothing': return [`${quote(name)} is left out, since the link leads to no folder`]
@@ -18,6 +18,7 @@ export function describeSkipped ({ name, reason, target = '' }: SkippedEntry, re
   }
 }
 
-function allowLinks (target: string): string {
-  return `--allow-links ${dirname(target)} allows it`
+/** The setting that would allow a link to a folder. */
+export function allowingSetting (target = ''): string {
+  return `--allow-links ${dirname(target)}`
 }

@@ -1,4 +1,5 @@
 import { AwsClient } from 'aws4fetch'
+import { encodePath } from '../../core/disk/paths.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { type HttpAnswer, readBody, saveBody, send, statusError } from '../http/http-client.ts'
 import { MAX_FILE_BYTES } from '../publish/limits.ts'
@@ -105,7 +106,7 @@ export class Bucket {
 
   #urlOf (key: string): URL {
     const url = new URL(this.#base)
-    url.pathname += key.split('/').map(encodeURIComponent).join('/')
+    url.pathname += encodePath(key)
     return url
   }
 

@@ -1,3 +1,4 @@
+import { encodePath } from '../../core/disk/paths.ts'
 import { FINDINGS } from '../../core/format/findings.ts'
 import type { Finding, FindingSeverity } from '../../core/ground/skill.ts'
 import { helpUrl, positionOf, type ReporterFactory, type SkillReport } from './reporter.ts'
@@ -73,6 +74,6 @@ function literal (text: string): string {
 
 /** Relative to the root of the repository, where the tool is run. */
 function toLocation (path: string): object {
-  const uri = path.split('/').map(encodeURIComponent).join('/')
+  const uri = encodePath(path)
   return path.startsWith('/') ? { uri: `file://${uri}` } : { uri, uriBaseId: '%SRCROOT%' }
 }
