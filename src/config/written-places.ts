@@ -31,8 +31,9 @@ export async function checkNotServed (path: string, setting: string, { skillsDir
   }
 }
 
-/** @throws ConfigError for an audit log that would be served */
-export async function checkAuditLog ({ auditLog, ...config }: Config, { projectRoots, personalRoot }: { readonly projectRoots: readonly RootOptions[], readonly personalRoot?: RootOptions }): Promise<void> {
+/** @throws ConfigError for an audit log that would be served, and for none where one is required */
+export async function checkAuditLog ({ auditLog, auditRequired, ...config }: Config, { projectRoots, personalRoot }: { readonly projectRoots: readonly RootOptions[], readonly personalRoot?: RootOptions }): Promise<void> {
+  if (auditLog === undefined && auditRequired) throw new ConfigError('AUDIT_REQUIRED needs AUDIT_LOG: a file, or stdout')
   if (auditLog === undefined || auditLog === 'stdout') return
   await checkNotServed(auditLog, 'AUDIT_LOG', config, { project: projectRoots.map(({ path }) => path), personal: personalRoot?.path })
 }

@@ -59,16 +59,20 @@ t.test('a port for metrics that is that of the service stops the start with a li
 })
 
 t.test('K70: the log is for people with LOG_FORMAT=pretty, one line a request, and one for each setting without effect', async (t) => {
-  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { LOG_FORMAT: 'pretty', AUDIT_REQUIRED: 'true', AUDIT_SALT: 'x'.repeat(16), METRICS_READS: 'true' } })
+  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { LOG_FORMAT: 'pretty', AUDIT_SALT: 'x'.repeat(16), METRICS_READS: 'true' } })
   await (await fetch(`${service.url}/skills/demo`)).text()
   await (await fetch(`${service.url}/skills/none`)).text()
   const { stdout, code } = await service.stop()
   t.equal(code, 0)
   t.match(stdout, /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: serving a skills folder\n/m)
-  t.strictSame(Array.from(stdout.matchAll(/ WARN: .*\n {4}problem: "(\w+) has no effect without (\w+)"/g), ([, name, other]) => [name, other]), [['AUDIT_REQUIRED', 'AUDIT_LOG'], ['AUDIT_SALT', 'AUDIT_LOG'], ['METRICS_READS', 'METRICS_PORT']])
+  t.strictSame(Array.from(stdout.matchAll(/ WARN: .*\n {4}problem: "(\w+) has no effect without (\w+)"/g), ([, name, other]) => [name, other]), [['AUDIT_SALT', 'AUDIT_LOG'], ['METRICS_READS', 'METRICS_PORT']])
   t.match(stdout, /INFO: GET \/skills\/demo 200 [\d.]+ ms 127\.0\.0\.1\n/)
   t.match(stdout, /INFO: GET \/skills\/none 404 [\d.]+ ms 127\.0\.0\.1\n {4}code: "skill_not_found"\n/)
   t.notOk(stdout.includes('\u001b'), 'no colours in a pipe')
+})
+
+t.test('K73: a service that has to write an audit log, and is told no place for it, does not start', async (t) => {
+  t.match(await refusal({ AUDIT_REQUIRED: 'true' }), { code: 1, stderr: 'skillserve: AUDIT_REQUIRED needs AUDIT_LOG: a file, or stdout\n' })
 })
 
 t.test('K70: what is no format is refused by its name', async (t) => {
