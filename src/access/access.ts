@@ -120,17 +120,17 @@ export class Access implements AccessDoors {
     app.addHook('onClose', async () => { this.close() })
     app.addHook('onRequest', (request, reply, next) => {
       const { raw } = request
+      if (this.#links.digestOf(raw) !== undefined) reply.header('referrer-policy', 'no-referrer')
       const authentication = this.#authenticate(request)
       // Who has left meanwhile gets no further: what a request takes is given back when its response closes.
       if (authentication instanceof Promise) authentication.then((found) => { if (!reply.raw.destroyed) next(this.#admit(request, reply, found)) }, next)
       else next(this.#admit(request, reply, authentication))
-      if (this.#links.digestOf(raw) !== undefined) reply.header('referrer-policy', 'no-referrer')
     })
     // The last word on caches, whatever a route has said. An open route gives everybody the same, unless it says `no-store`.
     app.addHook('onSend', (request, reply, payload, next) => {
       const control = reply.getHeader('cache-control')
       // Fastify makes the options of a route anew for each question.
-      if (control !== PRIVATE && control !== 'no-store' && request.principal !== undefined && request.routeOptions.config.isOpen !== true) reply.header('cache-control', privately(control))
+      if (control !== PRIVATE && request.routeOptions.config.isOpen !== true) reply.header('cache-control', privately(control))
       next(null, payload)
     })
     addMetadata(app, { basePath: this.#options.basePath, publicUrl: this.#options.publicUrl, issuers: () => this.#policy.issuers })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { Links } from '../../src/access/links.ts'
-import { digestOf } from '../../src/access/secret.ts'
+import { createSecret, digestOf, isWellFormed } from '../../src/access/secret.ts'
 import { runHere } from '../helper/command-line.ts'
 import { FILE_SCHEMAS, schemaDocument } from '../../scripts/tables.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
@@ -55,6 +55,20 @@ t.test('K66: a link opens for GET and HEAD, and only one that logs can tell from
   const statusOf = async (secret: string, method: string) => (await get(`/t/${secret}/.well-known/agent-skills/index.json`, undefined, { method })).status
   t.strictSame(await Promise.all(['GET', 'HEAD', 'POST'].map((method) => statusOf(link.text, method))), [200, 200, 401])
   t.equal(await statusOf(weak, 'GET'), 401)
+  t.strictSame([link.text, createSecret('token'), link.text.replace(/.$/, (last) => last === 'a' ? 'b' : 'a'), `${link.text.slice(0, -6)}x${link.text.slice(-6)}`, weak, ''].map((text) => isWellFormed('link', text)),
+    [true, false, false, false, false, false])
+})
+
+t.test('K66: a link that has expired is as an unknown one, from the moment on', async (t) => {
+  const [old, day] = [newSecret('old', 'groups: [docs], expires: 2020-01-01', 'link'), newSecret('day', `groups: [docs], expires: ${new Date(Date.now() + 86_400_000).toISOString().slice(0, 10)}`, 'link')]
+  const { get } = await buildGuarded(t, { roots: roots(), access: ACCESS.replace('links:', `links:\n  - ${old.entry}\n  - ${day.entry}`) })
+  const ask = async (secret: string) => await get(`/t/${secret}/.well-known/agent-skills/index.json`)
+  const expired = await ask(old.text)
+  t.strictSame([expired.status, expired.headers.get('referrer-policy')], [401, 'no-referrer'])
+  t.equal((await ask(day.text)).status, 200)
+  const now = Date.now() + 2 * 86_400_000
+  t.intercept(Date, 'now', { value: () => now })
+  t.equal((await ask(day.text)).status, 401)
 })
 
 t.test('K66: a wrong or revoked secret is as an unknown route, and no secret is in log or problem', async (t) => {

@@ -36,6 +36,7 @@ t.test('K50: GET /readyz reports skills, generation, roots and watcher', async (
   })
   const response = await service.fetch('/readyz')
   t.equal(response.status, 200)
+  t.strictSame([response.headers.get('cache-control'), response.headers.get('etag')], ['no-store', null], 'no cache keeps it')
   t.match(response.json(), {
     status: 'ready',
     detail: undefined,

@@ -190,6 +190,8 @@ t.test('any page may read what is public, and nothing else', async (t) => {
       t.equal((await get(path)).headers.get('access-control-allow-origin'), '*', path)
       t.equal((await get(path, ann.text)).headers.get('access-control-allow-origin'), null, path)
     }
+    const refused = await get('/.well-known/skills/nope/SKILL.md')
+    t.strictSame([refused.status, refused.headers.get('www-authenticate')], [401, 'Bearer realm="skillserve"'], 'who asks for more may have a token')
   })
   await t.test('published on loopback, as the compose file does', async (t) => {
     const fenced = await buildService(t, { files: files(), options: { ...options, allowedHosts: ['localhost', '127.0.0.1', 'skillserve'] } })

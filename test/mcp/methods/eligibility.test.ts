@@ -91,6 +91,8 @@ t.test('files decide too', async (t) => {
   t.same(await codes(withLines(), [file('SKILL.md'), file('a', MAX_TEXT_FILE_BYTES + 1)]), ['mcp_file_too_large'])
   const many = (count: number) => [file('SKILL.md'), ...Array.from({ length: count - 1 }, (_, i) => file(`${i}`))]
   t.same(await codes(withLines(), many(512)), [])
+  t.same(await codes(withLines(), [file('SKILL.md', 0), file('a', MAX_TEXT_FILE_BYTES), file('b', 16 * 1_048_576 - MAX_TEXT_FILE_BYTES)]), [])
+  t.same(await codes(withLines(), many(MAX_MCP_LISTED_FILES)), ['mcp_limits_exceeded'])
   t.same(await codes(withLines(), many(MAX_MCP_LISTED_FILES + 1)), ['mcp_too_many_files', 'mcp_limits_exceeded'])
 })
 
