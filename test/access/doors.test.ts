@@ -126,13 +126,19 @@ t.test('K62: a proxy names one user and a list of groups, and what is no name or
 })
 
 t.test('K61: who sends no credentials is asked for some, where those of everybody do not suffice', async (t) => {
-  const meterRoute: FastifyPluginAsync = fp(async (app) => { app.get('/meter', { config: { scope: 'metrics:read' }, schema: { hide: true } }, async () => '') })
+  const meterRoute: FastifyPluginAsync = fp(async (app) => {
+    app.get('/meter', { config: { scope: 'metrics:read' }, schema: { hide: true } }, async (request, reply) => reply.header('cache-control', request.headers['x-says']).send(''))
+  })
   const { get } = await buildGuarded(t, { roots: roots(), access: `anonymous: [docs]\n${ACCESS}`, plugins: [meterRoute] })
   t.equal((await get('/skills')).status, 200)
   const { status, headers } = await get('/meter')
   t.equal(status, 401)
   t.equal(headers.get('www-authenticate'), 'Bearer realm="skillserve"')
   t.equal((await get('/meter', meter.text)).status, 200)
+  for (const [said, sent] of [
+    ['public, max-age=60', 'private, max-age=60'], ['max-age=60', 'private, max-age=60'], ['no-cache', 'private, no-cache'], ['no-store', 'no-store'],
+    ['max-age=5, private', 'max-age=5, private']
+  ] as const) t.equal((await get('/meter', meter.text, { headers: { 'x-says': said } })).headers.get('cache-control'), sent, `K65: ${said}`)
 })
 
 t.test('K61: a token in the query is refused, and is in no log', async (t) => {

@@ -146,7 +146,7 @@ t.test('K62: the metadata lie at both paths, and are public', async (t) => {
 })
 
 t.test('K62: below a path prefix, the metadata lie wherever clients look for them, for every page', async (t) => {
-  const { get } = await buildGuarded(t, {
+  const { get, setAccess } = await buildGuarded(t, {
     roots: { docs: { guide: skill('guide') } }, access: 'issuers:\n  - { issuer: https://id.example }\n', basePath: '/team', publicUrl: 'https://skills.example/team'
   })
   const challenge = (await get('/team/skills')).headers.get('www-authenticate') ?? ''
@@ -157,6 +157,9 @@ t.test('K62: below a path prefix, the metadata lie wherever clients look for the
     t.match(await response.json(), { resource: 'https://skills.example/team/mcp' }, path)
     t.equal(response.headers.get('access-control-allow-origin'), '*')
   }
+  await setAccess('tokens: []\n')
+  t.equal((await get(told)).status, 404, 'K60: no more of it without issuers')
+  t.equal((await get('/team/skills')).headers.get('www-authenticate'), 'Bearer realm="skillserve"')
 })
 
 t.test('K62: tokens are in no log line', async (t) => {

@@ -215,6 +215,13 @@ t.test('K65: nobody else gets what a client of the newer revision has got, and t
   }
 })
 
+t.test('a stream of the older revisions says of main files alone that they are others, and so subscriptions are to those', async (t) => {
+  const { url } = await buildService(t, { files: FILES })
+  const subscribe = async (uri: string) => (await send(url, legacy({ jsonrpc: '2.0', id: 1, method: 'resources/subscribe', params: { uri } }))).body
+  t.match(await subscribe('skill://demo/SKILL.md'), { result: {} })
+  for (const uri of ['skill://demo/a.md', 'skill://demo', 'file:///etc/passwd']) t.match(await subscribe(uri), { error: { code: -32602 } }, uri)
+})
+
 t.test('open streams', async (t) => {
   t.test('closing ends them with their result, at once', async (t) => {
     const { url, app } = await buildService(t, { files: FILES })

@@ -165,6 +165,14 @@ t.test('a comment now and then keeps a silent stream open', async (t) => {
   t.strictSame(stream.events, [])
 })
 
+t.test('K92: a client remembers a position, which is no event', async (t) => {
+  const { url, listeners } = await listen(t)
+  const stream = await open(t, url)
+  for (const listener of listeners) listener({ id: '0123456789ab-7', type: 'position' })
+  await stream.until('its id', () => stream.lastEventId === '0123456789ab-7')
+  t.strictSame(stream.events, [])
+})
+
 t.test('a client that hangs up is forgotten', async (t) => {
   const { url, listeners, emit } = await listen(t)
   const streams = await Promise.all(Array.from({ length: 20 }, () => open(t, url)))

@@ -87,6 +87,7 @@ t.test('K80: POST /validate', async (t) => {
     t.match(await send(service, zipOf([file('SKILL.md', '/etc/passwd', { mode: 0o120777 })]), { type }), { json: { findings: [{ code: 'main_file_missing' }] } }, 'a link is no file')
     t.match(await send(service, zipOf([file('SKILL.md', 'x'.repeat(2_000_000))]), { type }), { json: { findings: [{ code: 'main_file_too_large' }] } })
     t.match(await send(service, Buffer.alloc(10 * 1_048_576 + 1), { type }), { status: 413 })
+    for (const other of ['application/x-zip-compressed', 'application/octet-stream']) t.match(await send(service, zipOf([file('SKILL.md', DEMO)]), { type: other }), { status: 200, json: { skill_name: 'demo' } }, other)
     await t.resolves(fc.assert(fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => {
       const { status } = await send(service, Buffer.concat([Buffer.from('PK\u0003\u0004'), bytes, zipOf([file('SKILL.md', DEMO)]).subarray(20)]), { type })
       return status === 200 || status === 400
