@@ -72,10 +72,6 @@ export class RootWatch {
     this.#scheduleUpdate()
   }
 
-  get isReady (): boolean {
-    return this.#isReady
-  }
-
   /** Folders of the root lie on a network disk. They are not watched: most changes there give no event, and a call may never return. */
   get isRemote (): boolean {
     const { realPath = this.#root, links } = this.#targets
@@ -216,7 +212,7 @@ export class RootWatch {
     for (const link of links) {
       for (const path of this.#mounts.trace(link)) {
         // What is in the root is watched with the root.
-        if (dirname(path) === realPath || this.#mounts.has(dirname(path))) continue
+        if (dirname(path) === realPath) continue
         const others = names.get(path)
         if (others === undefined) names.set(path, [basename(link)])
         else others.push(basename(link))

@@ -124,7 +124,7 @@ export function createWatcher ({ root, ...options }: WatcherOptions): Watcher {
   }
 
   function onReady (): void {
-    const isStarted = status === 'starting' && watch.isReady
+    const isStarted = status === 'starting'
     if (isStarted) {
       status = 'watching'
       errors = 0

@@ -52,6 +52,34 @@ t.test('K54: errors degrade the watcher, are reported once and heal', async (t) 
     await until(() => watched.watcher.state.status === 'watching')
     t.strictSame(watched.states.slice(1), [{ status: 'watching', mode: 'events', errors: 0 }])
     await expectHint(watched, 'a', () => { fs.appendFileSync(join(root, 'a/SKILL.md'), 'x') })
+
+    watchFolder = failWith('EMFILE')
+    watched.watcher.restart()
+    await until(() => watched.watcher.state.status === 'degraded')
+    t.strictSame(watched.states.slice(2), [{ status: 'degraded', mode: 'events', errors: 1, lastError: 'EMFILE' }], 'the same error after that is another report')
+  })
+
+  await t.test('a folder inside of a skill that waits to be watched is found out before the report that all is well', async (t) => {
+    for (const code of [undefined, 'ENOSPC']) {
+      const root = t.testdir({ a: { ...skill(), docs: {} } })
+      const kernel = createFakeKernel()
+      const states: WatcherState[] = []
+      const watcher = createWatcher({
+        root,
+        watchFolder: (folder, onEvent) => {
+          // In the middle of the set-up of all others.
+          if (folder === join(root, 'a')) watcher.followInside(folder, [join(folder, 'docs')])
+          if (folder === join(root, 'a/docs') && code !== undefined) failWith(code)(folder, onEvent)
+          return kernel.watchFolder(folder, onEvent)
+        }
+      })
+      t.teardown(() => { watcher.close() })
+      watcher.states.subscribe((state) => { states.push(state) })
+      watcher.follow(targetsIn(root))
+      await until(() => states.length > 0)
+      t.match(states, [{ status: code === undefined ? 'watching' : 'degraded' }])
+      t.equal(kernel.folders.includes(join(root, 'a/docs')), code === undefined)
+    }
   })
 
   await t.test('a folder that is gone, or may not be read, is no error', async (t) => {
@@ -108,6 +136,32 @@ t.test('network disks are not watched, since a call may never return: the mode i
   await until(() => near.states.length === 2)
   t.strictSame(near.states[1], { status: 'watching', mode: 'events', errors: 0 })
   t.ok(kernel.folders.includes(join(base, 'near/mounted')))
+})
+
+t.test('K54: what is no longer followed gives its watches back', async (t) => {
+  const base = t.testdir({ shared: {}, skills: { a: { docs: {} }, b: {} } })
+  const [root, shared] = [join(base, 'skills'), join(base, 'shared')]
+  const [a, b] = [join(root, 'a'), join(root, 'b')]
+  const kernel = createFakeKernel()
+  const { watcher, hints } = await watchRoot(t, root, { watchFolder: kernel.watchFolder, following: false })
+  watcher.followInside(a, [join(a, 'docs'), shared])
+  watcher.followInside(b, [shared])
+  watcher.followInside(join(root, 'unknown'), [join(root, 'unknown/docs')])
+  await until(() => kernel.folders.length === 6)
+  t.strictSame(kernel.folders.sort(), [base, shared, root, a, join(a, 'docs'), b])
+  kernel.change(shared, 'x')
+  t.strictSame(hints.splice(0), ['a', 'a', 'b', 'a', 'b'], 'each new watch is a hint, and a change of what both have is one for both')
+
+  kernel.change(root, 'b')
+  await until(() => hints.length === 2)
+  t.strictSame(hints.splice(0), ['b', 'b'], 'what happens until an exchanged folder is watched gives no event: the watch is a hint')
+
+  const { realPath, folders } = targetsIn(root)
+  watcher.follow({ realPath, folders: new Map([...folders].filter(([name]) => name === 'b')) })
+  await until(() => kernel.folders.length === 4)
+  t.strictSame(kernel.folders.sort(), [base, shared, root, b])
+  kernel.change(shared, 'x')
+  t.strictSame(hints, ['b'])
 })
 
 t.test('closing', async (t) => {
