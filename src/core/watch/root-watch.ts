@@ -137,14 +137,7 @@ export class RootWatch {
     const names = this.#linkPaths.get(path)
     // Other paths may decide from now on what the links lead to, also where that is nothing before and after.
     if (names !== undefined || this.#targets.links?.includes(path) === true) this.#scheduleUpdate()
-    for (const name of names ?? []) this.#onLinkTarget(name)
-  }
-
-  /** What a link leads to came, went, or is another folder. */
-  #onLinkTarget (name: string): void {
-    const realPath = this.#targets.folders.get(name)?.realPath
-    if (realPath !== undefined) this.#renew(realPath)
-    this.#events.onHint(name)
+    for (const name of names ?? []) this.#events.onHint(name)
   }
 
   #onNewWatch (folder: string): void {

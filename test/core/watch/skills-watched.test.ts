@@ -186,6 +186,35 @@ t.test('K52: links in a root', async (t) => {
   })
 })
 
+t.test('K52: links that lead out of a root, to a folder that is replaced, and to none yet', async (t) => {
+  const base = t.testdir({
+    skills: { there: t.fixture('symlink', '../ext/skill'), nowhere: t.fixture('symlink', '../far/none') },
+    ext: { skill: skill(), next: skill() },
+    far: {},
+    other: {}
+  })
+  const root = join(base, 'skills')
+  const watched = await watchRoot(t, root, { following: false })
+  const target = join(base, 'ext/skill')
+  await t.test('what happens until the way of a link is watched gives no event: the watch is a hint', () =>
+    expectHint(watched, 'nowhere', () => {
+      watched.watcher.follow({ realPath: root, folders: new Map([['there', { realPath: target }]]), links: [join(root, 'there'), join(root, 'nowhere')] })
+    }))
+
+  await t.test('the target is replaced: the new one is watched', async () => {
+    await expectHint(watched, 'there', () => {
+      fs.renameSync(target, join(base, 'ext/before'))
+      fs.renameSync(join(base, 'ext/next'), target)
+    })
+    await expectWatched(watched, 'there', join(target, 'SKILL.md'))
+  })
+
+  await t.test('a link that leads to nothing, and then to nothing elsewhere, until something is there', async () => {
+    await expectHint(watched, 'nowhere', () => { repoint(join(root, 'nowhere'), '../other/none') })
+    await expectHint(watched, 'nowhere', () => { fs.mkdirSync(join(base, 'other/none')) })
+  })
+})
+
 function repoint (link: string, target: string): void {
   fs.symlinkSync(target, `${link}.new`)
   fs.renameSync(`${link}.new`, link)
