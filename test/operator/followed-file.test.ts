@@ -7,8 +7,11 @@ import { FollowedFile } from '../../src/operator/followed-file.ts'
 import { ConfigError } from '../../src/operator/setting.ts'
 import type { Signal } from '../../src/core/ground/signal.ts'
 import { createFaultyDisk } from '../helper/disk.ts'
+import { saveAtomically, until } from '../helper/skills.ts'
 
 const CHECK_MS = 5
+/** No edit leaves the timestamps of a file that is so old as they are. */
+const OLD_MS = 10_000
 
 function parse (text: string): string {
   if (text.startsWith('broken')) throw new ConfigError(text)
@@ -107,9 +110,9 @@ t.test('K60: while a file is broken or away the last good value stays, and the r
 
 t.test('K60: a file that was away and comes back unchanged, with its times, can be used again', async (t) => {
   const folder = t.testdir({ disk: { one: 'good' } })
-  const file = await FollowedFile.open(join(folder, 'disk/one'), parse, CHECK_MS)
+  // Once it was read again, and is old, its own fingerprint is known.
+  const file = await FollowedFile.open(join(folder, 'disk/one'), parse, CHECK_MS, createFaultyDisk({ ageMs: OLD_MS }))
   t.teardown(() => { file.close() })
-  // Once it was read again, its own fingerprint is known.
   const changed = next(file.changed)
   writeFileSync(join(folder, 'disk/one'), 'better')
   t.equal(await changed, 'better')
@@ -121,6 +124,51 @@ t.test('K60: a file that was away and comes back unchanged, with its times, can 
   renameSync(join(folder, 'away'), join(folder, 'disk'))
   t.equal(await failed, undefined)
   t.equal(file.remark('the lock'), undefined)
+})
+
+t.test('K60: a file is read when it, or one that its text names, has changed and is still; each value and each reason is told once', async (t) => {
+  const folder = t.testdir({ one: 'text', key: 'first' })
+  const [path, key] = [join(folder, 'one'), join(folder, 'key')]
+  const disk = createFaultyDisk({ ageMs: OLD_MS })
+  let isWritten = false
+  let writes = 0n
+  const stat: typeof disk.stat = async (path) => {
+    const stats = await disk.stat(path)
+    if (isWritten && stats !== undefined) stats.mtimeNs -= ++writes
+    return stats
+  }
+  let parsed = 0
+  const file = await FollowedFile.open(path, (_text, reads) => {
+    parsed++
+    const named = readFileSync(key, 'utf8')
+    reads(key, named)
+    return parse(named)
+  }, CHECK_MS, { stat })
+  t.teardown(() => { file.close() })
+  const [changed, failed]: [string[], Array<ConfigError | undefined>] = [[], []]
+  file.changed.subscribe((value) => { changed.push(value) })
+  file.failed.subscribe((error) => { failed.push(error) })
+  const again = async (path: string, text: string) => {
+    const before = parsed
+    saveAtomically(path, text)
+    await until(() => parsed > before)
+  }
+  await until(() => parsed === 2)
+  isWritten = true
+  writeFileSync(key, 'second')
+  const before = disk.calls.get('stat') ?? 0
+  await until(() => (disk.calls.get('stat') ?? 0) > before + 10)
+  t.equal(parsed, 2, 'not while it is being written, and not while it is as it was')
+  isWritten = false
+  await until(() => changed.length === 1)
+  await again(key, 'broken')
+  await again(path, 'other text')
+  await again(key, 'third')
+  await again(key, 'third')
+  await again(key, 'fourth')
+  t.strictSame(changed, ['second', 'third', 'fourth'])
+  t.match(failed, [{ message: 'broken' }, undefined])
+  t.equal(failed.length, 2)
 })
 
 t.test('K60: a pipe in the place of the file is refused, and ends no reading', async (t) => {
