@@ -105,12 +105,13 @@ export class CatalogLog {
     this.#skipped = new Set(entries.map(skipId))
     const news = entries.filter((entry) => !before.has(skipId(entry)))
     for (const { name, reason, target } of news.slice(0, MAX_SKILL_LINES)) {
-      const fields = { root: this.#path, name, ...target !== undefined && { target }, ...reason === 'outside' && { setting: allowingSetting(target) } }
+      const setting = reason === 'outside' ? allowingSetting(target) : undefined
+      const fields = { root: this.#path, name, ...target !== undefined && { target }, ...setting !== undefined && { setting } }
       this.#log.warn(fields, SKIPPED[reason])
     }
     const rest = news.slice(MAX_SKILL_LINES)
     if (rest.length === 0) return
-    const settings = new Set(rest.flatMap(({ reason, target }) => reason === 'outside' ? allowingSetting(target) : []))
+    const settings = new Set(rest.flatMap(({ reason, target }) => (reason === 'outside' ? allowingSetting(target) : undefined) ?? []))
     this.#log.warn({ root: this.#path, entries: rest.length, settings: [...settings].slice(0, MAX_SKILL_LINES) }, 'more entries of a skills folder are skipped; /readyz has their number')
   }
 

@@ -8,7 +8,7 @@ import type { SkippedEntry } from './scan-root.ts'
  * names: that is left out on purpose.
  * @param remedy what helps against a link that leads out of the folder
  */
-export function describeSkipped ({ name, reason, target = '' }: SkippedEntry, remedy = (target: string) => `${allowingSetting(target)} allows it`): readonly string[] {
+export function describeSkipped ({ name, reason, target = '' }: SkippedEntry, remedy = allowedBy): readonly string[] {
   switch (reason) {
     case 'outside': return [`${quote(name)} is left out, since the link leads out of the folder: ${printable(remedy(target))}`]
     case 'nothing': return [`${quote(name)} is left out, since the link leads to no folder`]
@@ -18,7 +18,13 @@ export function describeSkipped ({ name, reason, target = '' }: SkippedEntry, re
   }
 }
 
-/** The setting that would allow a link to a folder. */
-export function allowingSetting (target = ''): string {
-  return `--allow-links ${dirname(target)}`
+/** The setting that would allow a link to a folder; none for one that lies in the root of the file system. */
+export function allowingSetting (target = ''): string | undefined {
+  const folder = dirname(target)
+  return folder === dirname(folder) ? undefined : `--allow-links ${folder}`
+}
+
+function allowedBy (target: string): string {
+  const setting = allowingSetting(target)
+  return setting === undefined ? '--allow-links would have to name all of the disk, so let it lead to a folder below another one' : `${setting} allows it`
 }

@@ -2,6 +2,7 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { linkContainers, resolveLink } from '../../../src/core/roots/linked-folder.ts'
+import { describeSkipped } from '../../../src/core/roots/skipped.ts'
 import { createLocalDisk } from '../../../src/core/disk/disk.ts'
 import { createFaultyDisk, osError, skill, skillText, startManager, textOf, until } from '../../helper/skills.ts'
 import { startWatching, followed } from '../../helper/watched-index.ts'
@@ -110,6 +111,17 @@ t.test('K4: the line about a link to an allowed folder itself has the setting th
   await startManager(t, [root], { log, linkTargets: [store] })
   t.match(skips().find(({ name }) => name === 'all'), { target: store, setting: `--allow-links ${base}` })
   t.match(skips().find(({ name }) => name === 'self'), { message: /no folder/, target: '.', setting: undefined })
+})
+
+t.test('K4: no line names the root of the file system as the folder to allow', async (t) => {
+  const { root } = createInstalled(t)
+  fs.symlinkSync('/usr', join(root, 'system'))
+  fs.symlinkSync('/', join(root, 'all'))
+  const { log, skips } = createLog()
+  await startManager(t, [root], { log })
+  for (const name of ['system', 'all']) t.match(skips().find((line) => line.name === name), { message: /leads out/, setting: undefined })
+  t.strictSame(describeSkipped({ name: 'system', reason: 'outside', target: '/usr' }), ["'system' is left out, since the link leads out of the folder: --allow-links would have to name all of the disk, so let it lead to a folder below another one"])
+  t.strictSame(describeSkipped({ name: 'deep', reason: 'outside', target: '/usr/share' }), ["'deep' is left out, since the link leads out of the folder: --allow-links /usr allows it"])
 })
 
 t.test('K4: a thousand links are twenty lines, and one with the number of the rest and their settings', async (t) => {
