@@ -23,6 +23,20 @@ t.test('K29 K51: a label that nobody has costs one stat for each skill, and one 
   t.equal((await findByDisplayName(manager, 'upper'))?.name, 'skill-8', 'one that is preferred')
 })
 
+t.test('K29 K51: a label is found in a skill that has just come, beside a folder of that name and behind a link', async (t) => {
+  const base = t.testdir({ skills: { taken: skill('other'), linked: t.fixture('symlink', '../elsewhere/late') }, elsewhere: {} })
+  const disk = createFaultyDisk({ ageMs: HOUR_MS })
+  const manager = await startManager(t, [join(base, 'skills')], { disk, watcher: false, linkTargets: [join(base, 'elsewhere')] })
+  t.equal((await findByDisplayName(manager, 'taken'))?.name, 'taken', 'the folder, while no skill has the label')
+  fs.mkdirSync(join(base, 'skills/fresh'))
+  fs.writeFileSync(join(base, 'skills/fresh/SKILL.md'), skillText('taken'))
+  t.equal((await findByDisplayName(manager, 'taken'))?.name, 'fresh')
+  t.equal(await findByDisplayName(manager, 'late'), undefined)
+  fs.mkdirSync(join(base, 'elsewhere/late'))
+  fs.writeFileSync(join(base, 'elsewhere/late/SKILL.md'), skillText('late'))
+  t.equal((await findByDisplayName(manager, 'late'))?.name, 'linked', 'the root itself has not changed')
+})
+
 t.test('K29: questions at the same time for labels that nobody has share two comparisons at most', async (t) => {
   const root = t.testdir(skills(...Array.from({ length: SKILLS }, (_, index) => `skill-${index}`)))
   const disk = createFaultyDisk({ ageMs: HOUR_MS })
