@@ -2,7 +2,7 @@ import { ConfigError, didYouMean, type Environment, quote, type Setting } from '
 import { type Config, type SettingName, SETTINGS } from './settings.ts'
 
 /** What the sources of settings hold, unread. */
-interface ConfigSources {
+export interface ConfigSources {
   /** Arguments that are no flags. */
   readonly positionals: readonly string[]
   /** The values of flags by name without dashes, in the order of the command line. */

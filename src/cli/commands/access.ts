@@ -1,8 +1,7 @@
 import { resolve } from 'node:path'
-import { loadConfig, settingFlags } from '../../config/load.ts'
+import { settingFlags } from '../../config/load.ts'
 import { type Command, CommandError } from '../command.ts'
-import { checkSkillsFolders } from '../folders/check-folder.ts'
-import { withoutDefaultFolder } from '../folders/default-folder.ts'
+import { readConfig } from '../folders/read-config.ts'
 
 /** Answers an operator's two questions about an access file, without a running service. */
 export const command: Command = {
@@ -20,8 +19,7 @@ Exits with 1 when the file cannot be used, or there is no such token, link or sk
     const asked = flags.get('as')?.at(-1)
     const skill = flags.get('skill')?.at(-1)
     if (asked !== undefined && skill !== undefined) throw new CommandError('access takes --as or --skill, not both')
-    await checkSkillsFolders(folders, { flags }, { env, cwd })
-    const config = withoutDefaultFolder(loadConfig({ positionals: folders, flags, env, cwd }), folders, env)
+    const config = await readConfig(folders, { flags }, { env, cwd })
     const { reportAccess } = await import('../../access/report.ts')
     const lines = await reportAccess(config, resolve(cwd, file), asked !== undefined ? { caller: asked } : skill !== undefined ? { skill } : {}, env)
     print(lines.map((line) => `${line}\n`).join(''))

@@ -1,10 +1,9 @@
-import { loadConfig } from '../../config/load.ts'
 import type { ChangeFeed } from '../../core/events/change-feed.ts'
 import type { Finding } from '../../core/ground/skill.ts'
 import type { SkillService } from '../../core/skill-source.ts'
 import type { TokenEstimate } from '../../verdicts/tokens.ts'
 import { type Command, CommandError } from '../command.ts'
-import { checkSkillsFolder } from '../folders/check-folder.ts'
+import { readConfig } from '../folders/read-config.ts'
 import { openBrowser } from '../open-browser.ts'
 import { readPackageVersion } from '../package-files.ts'
 
@@ -29,8 +28,7 @@ Exits with 0 after SIGTERM or SIGINT.
   async run ({ positionals, flags }, { cwd, env, print, isTerminal = false, endBySignal }) {
     endBySignal?.(0)
     if (positionals.length === 0) throw new CommandError('dev needs a folder of skills: skillserve dev ./skills')
-    for (const folder of positionals) await checkSkillsFolder(folder, cwd, undefined)
-    const config = { ...loadConfig({ positionals, flags, env: {}, cwd }), ...OVERRIDES }
+    const config = { ...await readConfig(positionals, { flags }, { env: {}, cwd }), ...OVERRIDES }
     const [{ startServer }, { createChangeFeed }] = await Promise.all([import('../../server.ts'), import('../../core/events/change-feed.ts')])
     await startServer(config, {
       version: readPackageVersion(),

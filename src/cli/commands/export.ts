@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
+import { settingFlags, settingsWithoutValue } from '../../config/load.ts'
 import { counted, grouped } from '../../core/ground/text.ts'
 import { isWithin, realPathOf } from '../../operator/real-path.ts'
 import { whyUnwritable } from '../../operator/regular-file.ts'
@@ -9,9 +9,8 @@ import type { SkillManager, SkillManagerOptions } from '../../core/skill-manager
 import type { SkillService } from '../../core/skill-source.ts'
 import { Closers } from '../../http/connections/shutdown.ts'
 import { type Arguments, type Command, type CommandContext, CommandError } from '../command.ts'
-import { checkSkillsFolders } from '../folders/check-folder.ts'
 import { namingSkipped } from '../folders/left-out.ts'
-import { withoutDefaultFolder } from '../folders/default-folder.ts'
+import { readConfig } from '../folders/read-config.ts'
 import { fetchSources } from '../folders/open-folders.ts'
 import { showing } from '../progress.ts'
 
@@ -41,9 +40,8 @@ could be exported.
 async function runExport ({ positionals: [out, ...folders], flags }: Arguments, context: CommandContext, onSkipped: SkillManagerOptions['onSkipped']): Promise<number> {
   const { env, cwd, print, progress } = context
   if (out === undefined || out === '') throw new CommandError('export needs the folder to write to: skillserve export OUT [DIR...]')
-  await checkSkillsFolders(folders, { flags }, { env, cwd })
   const caller = flags.get('as')?.at(-1)
-  const config = withoutDefaultFolder(loadConfig({ positionals: folders, flags, env, cwd }), folders, env)
+  const config = await readConfig(folders, { flags }, { env, cwd })
   if (caller !== undefined && config.accessFile === undefined) throw new CommandError('--as needs an access file: --access FILE')
   const folder = resolve(cwd, out)
   const [{ openRoots }, { loadPolicy }, { SILENT }, { ExportError, exportSkills }, { SkillError }] = await Promise.all([

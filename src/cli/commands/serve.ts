@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
+import { settingFlags, settingsWithoutValue } from '../../config/load.ts'
 import { SETTINGS } from '../../config/settings.ts'
 import type { Command } from '../command.ts'
-import { checkSkillsFolders } from '../folders/check-folder.ts'
-import { withoutDefaultFolder } from '../folders/default-folder.ts'
+import { readConfig } from '../folders/read-config.ts'
 import { EXAMPLE_SKILLS, readPackageVersion } from '../package-files.ts'
 import { settingsHelp } from '../settings-help.ts'
 
@@ -19,9 +18,8 @@ Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used a
 `,
   async run ({ positionals, flags }, { commands, env, cwd, endBySignal }) {
     endBySignal?.(0)
-    await checkSkillsFolders(positionals, { flags }, { env, cwd }, commands)
     const hasDefaultFolder = existsSync(resolve(cwd, SETTINGS.skillsDirs.default))
-    const config = withoutDefaultFolder(loadConfig({ positionals, flags, env, cwd, ...!hasDefaultFolder && { defaults: { skillsDirs: EXAMPLE_SKILLS } } }), positionals, env)
+    const config = await readConfig(positionals, { flags }, { env, cwd }, { commands, ...!hasDefaultFolder && { defaults: { skillsDirs: EXAMPLE_SKILLS } } })
     const { startServer } = await import('../../server.ts')
     const isExample = !hasDefaultFolder && positionals.length === 0 && !env['SKILLS_DIR'] && config.skillsDirs.length > 0
     await startServer(config, { version: readPackageVersion(), env, isExample, takeSignals: (takes) => { endBySignal?.(takes ? undefined : 1) } })

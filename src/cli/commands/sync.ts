@@ -1,9 +1,8 @@
-import { loadConfig, settingFlags } from '../../config/load.ts'
+import { settingFlags } from '../../config/load.ts'
 import { counted } from '../../core/ground/text.ts'
 import { failureOf } from '../../sources/source-error.ts'
 import { type Command, CommandError } from '../command.ts'
-import { checkSkillsFolders } from '../folders/check-folder.ts'
-import { withoutDefaultFolder } from '../folders/default-folder.ts'
+import { readConfig } from '../folders/read-config.ts'
 import { showing } from '../progress.ts'
 
 const FLAGS = settingFlags().filter((flag) => ['personal', 'config', 'state-dir', 'layout', 'trust'].includes(flag))
@@ -22,8 +21,7 @@ Prints a line for each source as it is done. Exits with 0 when all of them have 
 what it had delivered before stays. A state that is not signed as the trust file asks is not taken.
 `,
   async run ({ positionals, flags }, { env, cwd, print, progress }) {
-    await checkSkillsFolders(positionals, { flags }, { env, cwd })
-    const config = withoutDefaultFolder(loadConfig({ positionals, flags, env, cwd }), positionals, env)
+    const config = await readConfig(positionals, { flags }, { env, cwd })
     const [{ openRoots }, { loadPolicy }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/ground/log.ts')])
     const roots = await openRoots(config, { log: SILENT, env })
     const { sources } = roots

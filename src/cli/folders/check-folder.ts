@@ -5,7 +5,7 @@ import { listedMainFile } from '../../core/format/main-files.ts'
 import { isFolder } from '../../operator/is-folder.ts'
 import { quote } from '../../operator/setting.ts'
 import { isAddress, meantAddress } from '../../sources/address/address.ts'
-import { type Arguments, type CommandContext, CommandError, commandHint, type CommandTable } from '../command.ts'
+import { CommandError, commandHint, type CommandTable } from '../command.ts'
 
 /** A disk that has not answered after this many milliseconds does not keep the service from starting. */
 const DISK_ANSWER_MS = 1_000
@@ -20,11 +20,6 @@ const DISK_ANSWER_MS = 1_000
 export async function checkSkillsFolder (text: string, cwd: string, commands: CommandTable | undefined, layout?: string): Promise<void> {
   if (isAddress(text)) return
   await Promise.race([check(text, resolve(cwd, text), commands, layout || 'flat'), sleep(DISK_ANSWER_MS, undefined, { ref: false })])
-}
-
-/** The same for all folders of a command line, with the layout that its flag or its variable names. */
-export async function checkSkillsFolders (folders: readonly string[], { flags }: Pick<Arguments, 'flags'>, { env, cwd }: Pick<CommandContext, 'env' | 'cwd'>, commands?: CommandTable): Promise<void> {
-  for (const folder of folders) await checkSkillsFolder(folder, cwd, commands, flags.get('layout')?.at(-1) ?? env['LAYOUT'])
 }
 
 async function check (text: string, path: string, commands: CommandTable | undefined, layout: string): Promise<void> {

@@ -3,8 +3,7 @@ import type { OpenedRoots } from '../../config/roots.ts'
 import type { Sources } from '../../sources/sources.ts'
 import { type Arguments, type CommandContext, CommandError } from '../command.ts'
 import { showing } from '../progress.ts'
-import { checkSkillsFolder } from './check-folder.ts'
-import { withoutDefaultFolder } from './default-folder.ts'
+import { readConfig } from './read-config.ts'
 
 /** Flags that say how sources are read. */
 export const ROOT_FLAGS = ['layout', 'state-dir'] as const
@@ -26,8 +25,7 @@ export async function fetchSources (sources: Sources | undefined, { progress, wa
 export async function withRoots<T> (texts: readonly string[], { flags }: Pick<Arguments, 'flags'>, context: CommandContext, use: (roots: OpenedRoots) => Promise<T>): Promise<T> {
   const { env, cwd } = context
   const own = new Map([...ROOT_FLAGS, 'config', 'allow-links'].flatMap((name) => flags.has(name) ? [[name, flags.get(name) ?? []] as const] : []))
-  const config = withoutDefaultFolder(loadConfig({ positionals: texts, flags: own, env: { STATE_DIR: env['STATE_DIR'], LAYOUT: env['LAYOUT'], LINK_TARGETS: env['LINK_TARGETS'] }, cwd }), texts, {})
-  for (const text of texts) await checkSkillsFolder(text, cwd, undefined, config.layout)
+  const config = await readConfig(texts, { flags: own }, { env: { STATE_DIR: env['STATE_DIR'], LAYOUT: env['LAYOUT'], LINK_TARGETS: env['LINK_TARGETS'] }, cwd })
   const [{ openRoots }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../core/ground/log.ts')])
   const roots = await openRoots(config, { log: SILENT, env })
   try {
