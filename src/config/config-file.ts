@@ -1,5 +1,6 @@
 import { dirname, resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
+import { areMoreThan } from '../core/layout/find-skills.ts'
 import { LAYOUTS } from '../core/layout/layout.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 import type { KindSetting, SourceAuth, SourceCommon } from '../sources/address/source-kind.ts'
@@ -118,6 +119,9 @@ function commonOf (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): P
     if (value > MAX_HOURS * 3_600_000) throw file.error([...at, key], `must be at most ${MAX_HOURS}h`)
   }
   if (intervalMs !== undefined && intervalMs < MIN_INTERVAL_MS) throw file.error([...at, 'interval'], 'must be at least 10s')
+  for (const [key, globs = []] of Object.entries({ include, exclude })) {
+    if (areMoreThan(MAX_GLOBS, globs)) throw file.error([...at, key], `must be ${GLOBS.title}, and each alternative in braces is one`)
+  }
   const folder = dirname(file.path)
   return {
     ...name !== undefined && { name },

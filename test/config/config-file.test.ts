@@ -63,6 +63,7 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
     [`sources:\n  - folder: ./a\n    layout: tree\n    include: [${'a,'.repeat(1_001)}]\n`, /^FILE:4: sources\[0\]\.include must be a list of at most 1000 globs$/],
     ['source: []\n', /^FILE:1: source is no key here, there are \$schema, sources, did you mean "sources"\?$/],
     ['sources:\n  - folder: ./a\n    layout: tre\n', /^FILE:3: sources\[0\]\.layout must be one of auto, .*, did you mean "tree"\?$/],
+    [`sources:\n  - folder: ./a\n    layout: tree\n    exclude: [b, '${'{a,b}'.repeat(20)}']\n`, /^FILE:4: sources\[0\]\.exclude must be a list of at most 1000 globs, and each alternative in braces is one$/],
     ['sources: 3\n', /^FILE:1: sources must be a list/]
   ]
   for (const [text, expected] of table) {

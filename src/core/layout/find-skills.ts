@@ -1,4 +1,4 @@
-import { Minimatch } from 'minimatch'
+import { braceExpand, Minimatch } from 'minimatch'
 import { forEachInSlices } from '../ground/async.ts'
 import { isSafeName } from '../ground/skill-name.ts'
 import { isValidName } from '../format/fields.ts'
@@ -87,6 +87,12 @@ function createMatcher (globs: readonly string[]): (path: string) => boolean {
   const matchers = globs.map((glob) => new Minimatch(glob.replace(/^\.\//, ''), { dot: true, nocomment: true, nonegate: glob.startsWith('!(') }))
   // As a folder, so that `x/` and `x/**` name `x` too.
   return (path) => matchers.some((matcher) => matcher.match(`${path}/`))
+}
+
+/** Whether there are more globs than `limit`, each alternative in braces counted: a line of twenty `{a,b}` is a million. */
+export function areMoreThan (limit: number, globs: readonly string[]): boolean {
+  let count = 0
+  return globs.some((glob) => (count += braceExpand(glob, { braceExpandMax: limit + 1 }).length) > limit)
 }
 
 /** The names that are taken. */
