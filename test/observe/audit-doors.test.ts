@@ -216,6 +216,10 @@ t.test('K61: what a client calls itself, and where it says to come from, holds n
     t.notMatch(JSON.stringify(lines), secret.slice(4, 12), kind)
     t.match(lines.map(({ client }) => client), ['curl -', `${'x'.repeat(120)}-`, '- -'])
   }
+  await app.inject({ url: '/skills', headers: { 'user-agent': 'x'.repeat(1_000), 'x-forwarded-for': '1'.repeat(1_000) } })
+  const [line] = await next(1)
+  t.equal(line?.['client'], 'x'.repeat(128))
+  t.match(line?.['source'], { forwarded: /^1{512}$/ })
 })
 
 t.test('K73: a read of a kept revision names that revision, and not the present one', async (t) => {

@@ -96,16 +96,25 @@ for (const [what, link, target, next] of [['a skill', 'skills/ok', '../v1/ok', '
   })
 }
 
-for (const [what, change] of [
+for (const [what, change, isLink = false] of [
   ['another file of the skill changed', ({ root }) => { writeFileSync(join(root, 'demo/other.txt'), 'new') }],
+  ['a link of the skill was switched to older files', ({ root, folder }) => {
+    symlinkSync('../v2/demo', join(folder, 'link'))
+    renameSync(join(folder, 'link'), join(root, 'demo'))
+  }, true],
   ['the skill became another folder with older files', ({ root, folder }) => {
     renameSync(join(root, 'demo'), join(folder, 'old'))
     renameSync(join(folder, 'next'), join(root, 'demo'))
   }]
-] satisfies ReadonlyArray<readonly [string, (service: Service) => void]>) {
+] satisfies ReadonlyArray<readonly [string, (service: Service) => void, boolean?]>) {
   t.test(`K73: a download during which ${what} never has the revision after it`, async (t) => {
     const large = Buffer.alloc(32_000_000)
-    const service = await buildAudited(t, { files: { demo: { ...skill('demo'), 'large.bin': large } }, siblings: { next: skill('demo') } })
+    const demo = { ...skill('demo'), 'large.bin': large }
+    const service = await buildAudited(t, {
+      files: { demo: isLink ? t.fixture('symlink', '../v1/demo') : demo },
+      siblings: { next: skill('demo'), ...isLink && { v1: { demo }, v2: skills('demo') } },
+      linkTargets: ['v1', 'v2']
+    })
     await settle()
     const connection = await openRaw(service.url)
     connection.send(request('GET', '/skills/demo/files/large.bin'))
@@ -218,13 +227,19 @@ t.test('K73: with a salt no name and no address is in it, and equal ones stay eq
   t.equal(addresses[0], addresses[1])
 })
 
-t.test('K73: an address that is refused again and again has twenty lines, and then a count', async (t) => {
+t.test('K73: an address that is refused again and again has twenty lines a minute, and then a count; beyond ten thousand, addresses share them', async (t) => {
   const rest: Array<readonly [string, number]> = []
   const failures = new AuthFailures((address, count) => { rest.push([address, count]) })
   let lines = 0
   for (let i = 0; i < 1_000; i++) if (failures.admits('192.0.2.1')) lines++
   t.ok(failures.admits('192.0.2.2'))
   t.equal(lines, 20)
-  failures.close()
+  failures.flush()
   t.strictSame(rest, [['192.0.2.1', 980]])
+  t.ok(failures.admits('192.0.2.1'), 'another minute')
+  lines = 0
+  for (let i = 0; i < 12_000; i++) if (failures.admits(`2001:db8::${i}`)) lines++
+  t.equal(lines, 9_999 + 20)
+  failures.close()
+  t.strictSame(rest.slice(1), [['others', 2_001 - 20]])
 })
