@@ -54,15 +54,20 @@ when a folder or a skill cannot be read, or there is no skill: then nothing is w
 export async function writeLock (out: string, text: string): Promise<void> {
   const stats = await stat(out).catch(() => undefined)
   if (stats !== undefined && !stats.isFile() && !stats.isDirectory()) throw new CommandError(`cannot write the lock: ${out} is no regular file, --out chooses another file`)
+  const cannot = (error: unknown, remedy: string) => new CommandError(`cannot write the lock: ${out} cannot be written (${whyUnwritable(error)}), ${remedy}`)
+  try {
+    textForFile(text)
+  } catch (error) {
+    throw cannot(error, 'lock fewer folders')
+  }
   const target = await realPathOf(out)
   const temporary = `${target}.${process.pid}.tmp`
   try {
-    await writeFile(temporary, textForFile(text))
+    await writeFile(temporary, text)
     await rename(temporary, target)
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {})
-    const remedy = error instanceof Error && 'syscall' in error ? '--out chooses another file' : 'lock fewer folders'
-    throw new CommandError(`cannot write the lock: ${out} cannot be written (${whyUnwritable(error)}), ${remedy}`)
+    throw cannot(error, '--out chooses another file')
   }
 }
 
