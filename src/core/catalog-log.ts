@@ -107,7 +107,7 @@ export class CatalogLog {
     for (const { name, reason, target } of news.slice(0, MAX_SKILL_LINES)) {
       const setting = reason === 'outside' ? allowingSetting(target) : undefined
       const fields = { root: this.#path, name, ...target !== undefined && { target }, ...setting !== undefined && { setting } }
-      this.#log.warn(fields, SKIPPED[reason])
+      this.#log.warn(fields, `${SKIPPED[reason]}${setting === undefined ? '' : '; the setting allows that'}`)
     }
     const rest = news.slice(MAX_SKILL_LINES)
     if (rest.length === 0) return
@@ -162,7 +162,7 @@ export class CatalogLog {
 }
 
 const SKIPPED = {
-  outside: 'a link in a skills folder is skipped, since it leads out of it; the setting allows that',
+  outside: 'a link in a skills folder is skipped, since it leads out of it',
   nothing: 'a link in a skills folder is skipped, since it leads to no folder that may be a skill',
   unknown: 'a link in a skills folder is skipped, since the disk that it leads to does not answer, or fails; it is followed when the disk answers',
   ignored: 'a folder of a skills folder is skipped, since the .skillignore beside it names it',
