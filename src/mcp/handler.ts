@@ -35,7 +35,7 @@ const REQUEST_ID_HEADER = 'x-request-id'
 
 /** Makes the door. Only streams, which follow `skills`, are kept between requests. */
 export function createMcpDoor (options: McpOptions): McpDoor {
-  const { skills, feed, registry, log, observer } = options
+  const { skills, feed, log, observer } = options
   const asked = new WeakMap<Request, { readonly skills: SkillService, readonly operation: Operation | undefined }>()
 
   const handler = createMcpHandler(({ era, requestInfo }) => {
@@ -56,7 +56,7 @@ export function createMcpDoor (options: McpOptions): McpDoor {
   /** Follows the catalog while a stream is open: nobody else hears of changes. */
   function countStream (signal: AbortSignal): void {
     if (signal.aborted) return
-    if (streams++ === 0) stopNotifying = notifyOfChanges(skills, registry, handler.notify)
+    if (streams++ === 0) stopNotifying = notifyOfChanges(skills, handler.notify)
     signal.addEventListener('abort', () => { if (--streams === 0) stopNotifying() }, { once: true })
   }
 

@@ -41,8 +41,8 @@ const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
 export function createMcpServer ({ skills, registry, log, version, observer }: McpServerOptions, { isModern, reqId, operation }: McpRequest): Server {
   const server = new Server({ name: 'skillserve', version }, {
     capabilities: {
-      // What the tools are does not change; what a modern client hears of their descriptions is `notifyOfChanges`'.
-      tools: isModern ? NOTIFIED : {},
+      // No description of these tools follows the catalog.
+      tools: {},
       prompts: NOTIFIED,
       resources: { ...NOTIFIED, subscribe: true },
       extensions: { [SKILLS_EXTENSION]: { directoryRead: true } }

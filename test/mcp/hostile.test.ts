@@ -223,6 +223,24 @@ t.test('a stream of the older revisions says of main files alone that they are o
 })
 
 t.test('open streams', async (t) => {
+  t.test('the catalog is followed once for all of them, and by nobody after the last', async (t) => {
+    const { url, skills } = await buildService(t, { files: FILES })
+    const subscribe = skills.subscribe.bind(skills)
+    let followers = 0
+    skills.subscribe = (listener) => {
+      const stop = subscribe(listener)
+      followers++
+      return () => {
+        followers--
+        stop()
+      }
+    }
+    const readers = [await listen(url), await listen(url)]
+    t.equal(followers, 1)
+    for (const reader of readers) await reader.cancel()
+    await until(() => followers === 0)
+  })
+
   t.test('closing ends them with their result, at once', async (t) => {
     const { url, app } = await buildService(t, { files: FILES })
     const reader = await listen(url)
