@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { Catalog, type IndexedSkill } from '../../../src/core/catalog/catalog.ts'
+import { compareLoaded, mayHold } from '../../../src/core/catalog/index-entry.ts'
+import { type Refusal, RefusedError } from '../../../src/core/disk/refused.ts'
 import type { SkillFolder } from '../../../src/core/roots/scan-root.ts'
 import type { Signature } from '../../../src/core/ground/skill.ts'
 
@@ -146,5 +148,31 @@ t.test('K11: what is available after any steps is what the skills read last say,
       t.equal(catalog.available, available)
     }
   }))
+  t.end()
+})
+
+t.test('K53: what was read of another folder, earlier, or from a disk that fails, replaces nothing', (t) => {
+  const a = folder('a')
+  const catalog = place(new Catalog(), mapOf(a)).withSkills([indexed(a, { sequence: 5 })], true)
+  const isTaken = (skill: IndexedSkill): boolean => compareLoaded(catalog, [skill]).accepted.length === 1
+  const refused = (refusal: Refusal): Partial<IndexedSkill> => ({ sequence: 6, refused: new RefusedError(refusal) })
+  t.ok(isTaken(indexed(a, { sequence: 6 })))
+  t.notOk(isTaken(indexed(a, { sequence: 5 })))
+  t.notOk(isTaken(indexed(folder('a'), { sequence: 6 })), 'the name means another folder by now')
+  t.notOk(isTaken(indexed(a, refused('io_error'))))
+  t.notOk(isTaken(indexed(a, refused('changed'))), 'no state of it holds')
+  t.ok(isTaken(indexed(a, refused('permission_denied'))))
+  t.equal(compareLoaded(place(new Catalog(), mapOf(a)), [indexed(a, refused('io_error'))]).accepted.length, 1, 'where nothing is known it is better than nothing')
+  t.end()
+})
+
+t.test('K51: an entry holds only where a comparison of folder and main file can say so', (t) => {
+  const a = folder('a')
+  const catalog = place(new Catalog(), mapOf(a))
+  t.ok(mayHold(catalog, indexed(a)))
+  t.notOk(mayHold(catalog, indexed(a, { isTrustworthy: false })))
+  t.notOk(mayHold(catalog, indexed(a, { refused: new RefusedError('permission_denied') })), 'the reason may be over without a change to folder or file')
+  t.notOk(mayHold(catalog, indexed(a, { mainFiles: ['SKILL.MD', 'SKILL.md'], mainFile: { name: 'SKILL.MD', signature: SIGNATURE } })), 'the target of the preferred one may be there now')
+  t.notOk(mayHold(catalog, indexed(folder('a'))))
   t.end()
 })
