@@ -17,7 +17,7 @@ export function parseFolderOrAddress (text: string, cwd: string): string | undef
   try {
     parseAddress(text)
   } catch (error) {
-    throw error instanceof AddressError ? new ConfigError(`the address of skills ${outlineOf(text)} cannot be used: ${error.message}`, { cause: error }) : error
+    throw error instanceof AddressError ? new ConfigError(`the address ${outlineOf(text)} cannot be used: ${error.message}`, { cause: error }) : error
   }
   return text
 }

@@ -82,7 +82,7 @@ t.test('K82: what is no command and no folder, or a skill, is one line on stderr
     [['serve', 'git+file:/srv/team.git'], /did you mean "git\+file:\/\/\/srv\/team\.git"\?$/],
     [['oci:ghcr.io/team/skills:1'], /did you mean "oci:\/\/ghcr\.io\/team\/skills:1"\?$/],
     [['sync', 's3:bucket'], /did you mean "s3:\/\/bucket"\?$/],
-    [['sync', 'git+https://', 'https://x.example/a.zip'], /^the address of skills git\+https:\/\/… cannot be used: the address has no host: it is git\+https:\/\/host\/path$/],
+    [['sync', 'git+https://', 'https://x.example/a.zip'], /^the address git\+https:\/\/… cannot be used: the address has no host: it is git\+https:\/\/host\/path$/],
     [['github.com/owner/repository'], /^"github\.com\/owner\/repository" is no folder here, and no address of skills: did you mean "https:\/\/github\.com\/owner\/repository"\?$/],
     [['sync', 'GitLab.com/owner/repository.git#main:skills'], /did you mean "https:\/\/GitLab\.com\/owner\/repository\.git#main:skills"\?$/],
     [['skills/demo'], /^"skills\/demo" is itself a skill, with its own SKILL\.md: give the folder that holds it, "\.\/skills"$/],

@@ -4,7 +4,8 @@ import { AddressError } from '../source-error.ts'
 import { requireLoopback, requireNoCredentials, SCP_LIKE, splitAddress } from './parts.ts'
 
 const SCHEME = /^[a-z][a-z\d+.-]*:\/\//i
-const HOST = /^[\w.-]+(?::\d+)?$/
+/** An `@` further behind may end a password with a slash in it. */
+const OUTLINE = /^([^/]*\/\/)(?:(?:[^/?#]*@)?([\w.-]+(?::\d+)?)(?=[/?#]|$)(?![^]*@))?/
 const PROTOCOLS = new Set(SOURCE_KINDS.flatMap(({ protocols }) => protocols))
 
 /** Whether a text that stands for skills is an address, and not a folder. */
@@ -14,10 +15,8 @@ export function isAddress (text: string): boolean {
 
 /** What a sentence may show of an address: protocol and host. A secret may stand before the host, and behind it. */
 export function outlineOf (text: string): string {
-  if (SCP_LIKE.test(text)) return `${text.slice(0, text.indexOf(':') + 1)}…`
-  const [, protocol = '', authority = '', rest = ''] = /^([^/]*\/\/)([^/?#]*)([^]*)$/.exec(text) ?? []
-  const host = authority.slice(authority.lastIndexOf('@') + 1)
-  return HOST.test(host) && !rest.includes('@') ? `${protocol}${host}/…` : `${protocol}…`
+  const [, protocol = '', host = ''] = OUTLINE.exec(text) ?? []
+  return `${protocol}${host && `${host}/`}…`
 }
 
 /**

@@ -31,10 +31,10 @@ const NO_HOST = /^((?:git\+)?(?:https?|ssh):\/\/)(?:[/?]|$)/i
 export function parseUrl (text: string): URL {
   if (SCP_LIKE.test(text)) throw new AddressError('an address of git over SSH is git+ssh://user@host/path, in the configuration file git: ssh://user@host/path')
   if (!text.includes(':')) throw new AddressError('an address begins with its protocol, such as https://')
-  if (/[\s\p{Cc}]/u.test(text)) throw new AddressError('the address has white space or a control character in it: a space is written %20')
+  if (/[\s\p{Cc}]/u.test(text)) throw new AddressError('the address has white space in it: a space is written %20')
   const [, protocol] = NO_HOST.exec(text) ?? []
   if (protocol !== undefined) throw new AddressError(`the address has no host: it is ${protocol}host/path`)
-  if (!URL.canParse(text)) throw new AddressError('the host or the port of the address cannot be read')
+  if (!URL.canParse(text)) throw new AddressError('its host or port cannot be read')
   const url = new URL(text)
   if (url.password !== '') throw new AddressError('an address with a password would show it: give it in the configuration file (auth)')
   return url

@@ -47,7 +47,6 @@ function repository (text: string, fragment: string | undefined): GitSource {
   if (protocol !== 'ssh:') requireNoCredentials(url)
   if (protocol === 'http:') requireLoopback(url)
   if (hostname.startsWith('-') || url.pathname.startsWith('/-') || username.startsWith('-')) throw new AddressError('a host, a user and a path do not begin with "-"')
-  if (protocol !== 'file:' && hostname === '') throw new AddressError('the address has no host')
   const page = protocol === 'https:' ? hostPage(url) : undefined
   const clean = page?.url ?? withoutFragment(url)
   const at = fragment === undefined ? page?.at ?? [{ path: '' }] : [parseFragment(fragment)]
