@@ -15,6 +15,9 @@ const BYTES = 16 * MEBIBYTE
 
 async function start (t: Test, graceMs: number) {
   const shared = Buffer.alloc(BYTES, 'x')
+  const streams: Readable[] = []
+  let cancelled = 0
+  const web = () => new ReadableStream({ pull (controller) { controller.enqueue(shared) }, cancel () { cancelled++ } }, { highWaterMark: 0 })
   const service = await listenWithPlugins(t, (app) => {
     // Without one, each answer would be hashed for its tag.
     app.addHook('onRequest', async (_request, reply) => { reply.header('etag', '"a"') })
@@ -22,8 +25,13 @@ async function start (t: Test, graceMs: number) {
     app.get('/own', () => Buffer.alloc(BYTES, 'x'))
     app.get('/shared', () => shared)
     app.get('/small', () => 'x'.repeat(10_000))
-    app.get('/stream', (_request, reply) => reply.send(Readable.from(['x'.repeat(BYTES)])))
-    app.get('/web', () => new Response('x'.repeat(BYTES)))
+    app.get('/stream', (_request, reply) => {
+      const stream = Readable.from(['x'.repeat(BYTES)])
+      streams.push(stream)
+      return reply.send(stream)
+    })
+    app.get('/response', () => new Response(web()))
+    app.get('/web', (_request, reply) => reply.send(web()))
   }, { overload: { maxBytes: 4 * BYTES, graceMs } })
 
   /** Asks for an answer, and takes only its first bytes. */
@@ -35,19 +43,20 @@ async function start (t: Test, graceMs: number) {
     connection.socket.pause()
     return connection
   }
-  return { ...service, hang }
+  return { ...service, hang, streams, cancelled: () => cancelled }
 }
 
 for (const target of ['/text', '/own']) {
-  t.test(`as long as too many answers wait, a large one is 503, and a small one is sent: ${target}`, async (t) => {
-    const { url, hang } = await start(t, 60_000)
+  t.test(`as long as too many answers wait, a large one is 503, of which nothing stays open, and a small one is sent: ${target}`, async (t) => {
+    const { url, hang, streams, cancelled } = await start(t, 60_000)
     const connections = []
     for (let index = 0; index < 4; index++) connections.push(await hang(target))
-    for (const refused of [target, '/stream', '/web']) {
+    for (const refused of [target, '/stream', '/response', '/web']) {
       const response = await rawRequest(url, request('GET', refused))
       t.match(response, { status: 503, headers: { 'retry-after': /^\d+$/, 'content-type': 'application/problem+json' } }, refused)
       t.match(response.json(), { code: 'overloaded' })
     }
+    t.strictSame([streams.map(({ destroyed }) => destroyed), cancelled()], [[true], 2])
     t.equal((await rawRequest(url, request('GET', '/small'))).status, 200)
 
     connections[0]?.socket.resume()
@@ -99,7 +108,7 @@ t.test('K68: requests for large answers wait for room in the order in which they
     memory.reserve(response, bytes, (hasRoom) => { ready.push(`${name} ${hasRoom}`) })
     return response
   }
-  const [first, , left] = [reserve('first', 60), reserve('second', 60), reserve('left', 10), reserve('last', 10)]
+  const [first, , left, last] = [reserve('first', 60), reserve('second', 60), reserve('left', 10), reserve('last', 10)]
   t.strictSame(ready, ['first true'], 'a small one does not overtake a large one')
   left?.emit('close')
   t.equal(memory.hold(first, { bytes: 30 }), true)
@@ -107,6 +116,10 @@ t.test('K68: requests for large answers wait for room in the order in which they
   t.equal(memory.total, 100)
   first?.emit('close')
   t.equal(memory.total, 70)
+  const waiting = [reserve('third', 60), reserve('small', 10)]
+  t.equal(last !== undefined && memory.hold(last, { bytes: 5 }), true)
+  t.equal(ready.length, 3, 'nor when there is room for the small one alone')
+  for (const response of waiting) response.emit('close')
 })
 
 t.test('K68: an answer that is made for a client that has left takes its room until it is made', async (t) => {
