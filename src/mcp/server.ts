@@ -41,8 +41,8 @@ const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
 export function createMcpServer ({ skills, registry, log, version, observer }: McpServerOptions, { isModern, reqId, operation }: McpRequest): Server {
   const server = new Server({ name: 'skillserve', version }, {
     capabilities: {
-      // No description of these tools follows the catalog.
-      tools: {},
+      // Modern clients subscribe to all lists at once. That of the tools never changes.
+      tools: isModern ? NOTIFIED : {},
       prompts: NOTIFIED,
       resources: { ...NOTIFIED, subscribe: true },
       extensions: { [SKILLS_EXTENSION]: { directoryRead: true } }
