@@ -147,6 +147,7 @@ t.test('K95: a service with a lock serves what it names, and follows the file', 
   t.equal((await fetch(`${service.url}/skills/two`)).status, 404)
   t.match(await (await fetch(`${service.url}/readyz`)).json(), { status: 'ready', quarantined: 1 })
   t.match(await (await fetch(`${service.url}/catalog/one`)).json(), { trust: { pinned: true, status: null, signer: null } })
+  await service.printed('a skill is quarantined')
   t.match(service.log().find(({ skill }) => skill === 'two'), { msg: 'a skill is quarantined: it is not served', code: 'pin_mismatch', root: 'skills' })
   await run(cwd, 'lock')
   await until(async () => (await fetch(`${service.url}/skills/two`)).status === 200)

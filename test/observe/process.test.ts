@@ -137,6 +137,7 @@ t.test('K67 K71: with callers, GET /metrics of the service is for those with the
   t.equal(value('skillserve_rate_limited_total{rule="units"}'), 0)
   t.notMatch(text, 'http_route="/metrics"')
   await until(async () => /^skillserve_limits_store_failures_total [1-9]/m.test((await fetchAs('/metrics', metrics)).text))
+  await service.printed('the store of limits does not answer')
   t.equal(service.log().filter(({ msg }) => String(msg).startsWith('the store of limits does not answer')).length, 1)
   t.notMatch(await (await fetch(`${service.url}/openapi.json`, { headers: { authorization: `Bearer ${ci}` } })).text(), '/metrics')
 })
