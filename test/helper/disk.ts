@@ -110,3 +110,11 @@ export function failing (operation: DiskOperation, ending: string, code: string)
     if (asked === operation && path.endsWith(ending)) throw osError(code)
   }
 }
+
+/** A disk that lists the folder of one skill after `release`: until then the first index is not complete. */
+export function holdListing (name: string): { readonly disk: FaultyDisk, release (): void } {
+  let release = () => {}
+  const released = new Promise<void>((resolve) => { release = resolve })
+  const disk = createFaultyDisk({ intercept: (operation, path) => operation === 'readdir' && path.endsWith(`/${name}`) ? released : undefined })
+  return { disk, release }
+}

@@ -1,10 +1,10 @@
 import { rmSync } from 'node:fs'
 import t from 'tap'
-import { createLocalDisk, type Disk } from '../../src/core/disk/disk.ts'
 import { MAX_BODY_BYTES } from '../../src/http/limits.ts'
 import { MAX_JSON_DEPTH, MAX_TOOL_CALLS } from '../../src/tools/limits.ts'
 import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples } from '../../src/openapi/tool-call-examples.ts'
 import { buildService, type Files, type Service } from '../helper/build.ts'
+import { holdListing } from '../helper/disk.ts'
 
 const DOCUMENT = '---\nname: calculator\ndescription: Sums\n---\n# Calculator\n'
 
@@ -25,21 +25,12 @@ function nested (levels: number): string {
 }
 
 t.test('K28: a description that names the skills waits for the first index', async (t) => {
-  const local = createLocalDisk()
-  let finish = () => {}
-  const indexing = new Promise<void>((resolve) => { finish = resolve })
-  const disk: Disk = {
-    ...local,
-    readdir: async (path) => {
-      if (path.endsWith('/calculator')) await indexing
-      return await local.readdir(path)
-    }
-  }
+  const { disk, release } = holdListing('calculator')
   const service = await buildService(t, { files: FILES, options: { disk, indexed: false } })
   const answer = service.fetch('/agent/tools?format=anthropic&toolset=wave')
   // Answered behind the other, which therefore waits by now.
   await service.fetch('/livez')
-  finish()
+  release()
   t.match((await answer).text, 'calculator: Sums')
 })
 

@@ -3,7 +3,7 @@ import t from 'tap'
 import { createLocalDisk, type Disk } from '../../src/core/disk/disk.ts'
 import { Shutdown } from '../../src/http/connections/shutdown.ts'
 import { buildService } from '../helper/build.ts'
-import { createFaultyDisk } from '../helper/disk.ts'
+import { createFaultyDisk, holdListing } from '../helper/disk.ts'
 
 const DEMO = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A test\n---\n# Demo\n' } }
 
@@ -119,22 +119,13 @@ t.test('K3: a root that is a file counts as not there', async (t) => {
 })
 
 t.test('K50: before the first index is complete the service is not ready, and says so', async (t) => {
-  const local = createLocalDisk()
-  let finish = () => {}
-  const indexing = new Promise<void>((resolve) => { finish = resolve })
-  const disk: Disk = {
-    ...local,
-    readdir: async (path) => {
-      if (path.endsWith('/demo')) await indexing
-      return await local.readdir(path)
-    }
-  }
+  const { disk, release } = holdListing('demo')
   const service = await buildService(t, { files: DEMO, options: { disk, indexed: false } })
   const early = await service.fetch('/readyz')
   t.equal(early.status, 503)
   t.match(early.json(), { detail: 'The first index is not complete', skills: 1, watcher: { status: 'off' } })
   t.same((await service.fetch('/skills')).json(), { skills: ['demo'] }, 'the list is complete all the same')
-  finish()
+  release()
   await service.skills.initialize()
   t.equal((await service.fetch('/readyz')).status, 200)
 })

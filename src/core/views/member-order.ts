@@ -43,10 +43,10 @@ export class MemberOrder {
     let isKnown = false
     for (let attempt = 1; ; attempt++) {
       const { members } = this.#lists()
-      const before = members.map(({ skills }) => skills.moveCount)
+      const moves = members.map(({ skills }) => skills.moveCount)
       const folders = members.map(({ skills }) => skills.folderNow(name))
       isKnown ||= folders.some((folder) => folder !== undefined)
-      const mayHaveMoved = (): boolean => members.length > 1 && members.some(({ skills }, index) => skills.moveCount !== before[index] || skills.folderNow(name) !== folders[index])
+      const mayHaveMoved = (): boolean => members.length > 1 && members.some(({ skills }, index) => skills.moveCount !== moves[index] || skills.folderNow(name) !== folders[index])
       let error: unknown
       for (const member of members) {
         try {
