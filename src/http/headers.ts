@@ -24,16 +24,20 @@ export const CATALOG_REVISION_HEADER = 'catalog-revision'
 /** The revision of all skills that a request may see: see `ChangeFeed.revision`. */
 export type RevisionOf = (request: FastifyRequest) => string | undefined
 
-/** @param revision of the list: a client that goes on from a later one misses what the list does not have */
+/**
+ * Without a revision the list shows how far this process has read: no shared cache may answer with it.
+ * @param revision of the list: a client that goes on from a later one misses what the list does not have
+ */
 export function setCatalogRevision (reply: FastifyReply, revision: string | undefined): void {
-  if (revision !== undefined) reply.header(CATALOG_REVISION_HEADER, revision)
+  if (revision === undefined) reply.header('cache-control', 'no-cache')
+  else reply.header(CATALOG_REVISION_HEADER, revision)
 }
 
 /** What `make` gives. The answer names the revision of the catalog if it has been one and the same meanwhile. */
 export async function ofOneRevision<T> (reply: FastifyReply, revisionOf: RevisionOf, make: () => Promise<T>): Promise<T> {
   const before = revisionOf(reply.request)
   const made = await make()
-  if (revisionOf(reply.request) === before) setCatalogRevision(reply, before)
+  setCatalogRevision(reply, revisionOf(reply.request) === before ? before : undefined)
   return made
 }
 

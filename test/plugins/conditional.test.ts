@@ -5,7 +5,7 @@ import { matchesEtag, strongEtag } from '../../src/http/etag.ts'
 import { buildService } from '../helper/build.ts'
 import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { type RawResponse, openRaw, rawRequest, request } from '../helper/raw-http.ts'
-import { skill } from '../helper/skills.ts'
+import { skill, until } from '../helper/skills.ts'
 import { checkTime } from '../helper/timing.ts'
 
 const etag = strongEtag(`sha256:${'ab'.repeat(32)}`, 'json')
@@ -163,6 +163,8 @@ t.test('K49: If-Match that names another representation is 412', async (t) => {
 t.test('K94: shared caches keep what anybody may read for a time, and nothing else', async (t) => {
   const service = await buildService(t, { files: { a: skill('a') }, options: { cacheSeconds: 60 } })
   const kept = 'public, max-age=0, s-maxage=60, stale-while-revalidate=60'
+  t.equal((await service.fetch('/skills')).headers.get('cache-control'), 'no-cache', 'a list without the revision of the catalog')
+  await until(async () => (await service.fetch('/skills')).headers.has('catalog-revision'))
   for (const path of ['/skills', '/skills/a', '/skills/a/files', '/skills/a/files/SKILL.md', '/skills/a/archive.zip', '/catalog', '/agent/prompt', '/.well-known/skills/index.json']) {
     const response = await service.fetch(path)
     t.equal(response.headers.get('cache-control'), kept, path)

@@ -197,7 +197,7 @@ t.test('K46: nothing stays open behind many pages', async (t) => {
   await until(() => countOpenBelow(service.root) === 0)
 })
 
-t.test('K53, K92: a list that was begun before the present revision of the catalog does not name it', async (t) => {
+t.test('K53, K92, K94: a list that was begun before the present revision of the catalog does not name it, and is of this process', async (t) => {
   const manager = createSkillManager({ projectRoots: [t.testdir({ one: skill('one') })], watcher: false })
   await manager.initialize()
   t.teardown(() => manager.close())
@@ -210,7 +210,7 @@ t.test('K53, K92: a list that was begun before the present revision of the catal
       await app.register(wellKnown, { ...options, isPublic: false })
       const { statusCode, headers } = await app.inject(target)
       await app.close()
-      t.strictSame([statusCode, headers['catalog-revision']], [200, named], `${target} ${revisions.join()}`)
+      t.strictSame([statusCode, headers['catalog-revision'], headers['cache-control']], [200, named, named === undefined ? 'no-cache' : undefined], `${target} ${revisions.join()}`)
     }
   }
 })

@@ -99,9 +99,10 @@ t.test('K9: a skill that takes long to hash keeps nobody else\'s entry back', as
   const disk = createFaultyDisk({ intercept: (call, _path, file) => call === 'read' && file.endsWith('long.bin') ? wait() : undefined })
   const service = await buildService(t, {
     files: FILES,
-    options: { disk, watcher: createWatcher, prepare: (folder) => { truncateAt(join(folder, 'skills/large/long.bin'), MAX_LISTED_WORK_BYTES) } }
+    options: { disk, watcher: createWatcher, cacheSeconds: 60, prepare: (folder) => { truncateAt(join(folder, 'skills/large/long.bin'), MAX_LISTED_WORK_BYTES) } }
   })
   await checkLists(t, service, 'revision_pending')
+  for (const path of ['/', '/catalog', '/.well-known/skills/index.json']) t.equal((await fetch(service.url + path, { headers: { accept: path === '/' ? 'text/html' : '*/*' } })).headers.get('cache-control'), 'no-cache', path)
   await checkEvents(service)
   open()
   const { revision } = (await service.fetch('/catalog/large')).json() as Entry

@@ -42,6 +42,8 @@ export interface CatalogPage {
   readonly nextCursor: string | undefined
   /** Of a search: false while some skills cannot be found by their body yet. */
   readonly isComplete: boolean
+  /** Whether an entry lacks its revision because the files are still being read. */
+  readonly isPending: boolean
 }
 
 interface CatalogPageOptions<Judged extends JudgedEntry = JudgedEntry> extends CatalogEntryOptions<Judged> {
@@ -79,13 +81,14 @@ export async function readCatalogPage<Judged extends JudgedEntry> (
   const found = await findCandidates(skills, words, valid)
   const candidates = root === undefined ? found : select(found, (name) => skills.rootOf(name) === root)
   const { names, scores } = candidates
-  const { entries, end } = await readEntries(options, candidates, position === undefined ? 0 : startAfter(candidates, position), { valid, filter, limit })
+  const { entries, end, isPending } = await readEntries(options, candidates, position === undefined ? 0 : startAfter(candidates, position), { valid, filter, limit })
   const last = end < names.length ? names[end - 1] : undefined
   return {
     entries,
     total: names.length,
     end,
     isComplete: found.isComplete,
+    isPending,
     nextCursor: last && formatCursor(question, { after: last, ...scores && { score: scores[end - 1] ?? 0 } })
   }
 }
@@ -133,11 +136,12 @@ function startAfter ({ names, scores = [] }: Candidates, { after, score: last = 
  */
 async function readEntries<Judged extends JudgedEntry> (
   options: CatalogPageOptions<Judged>, { names, scores }: Candidates, start: number, { valid, filter, limit }: Pick<CatalogQuestion<Judged>, 'valid' | 'filter' | 'limit'>
-): Promise<{ entries: string[], end: number }> {
+): Promise<{ entries: string[], end: number, isPending: boolean }> {
   const yieldIfNeeded = createSlicer()
   const entries: string[] = []
   let characters = 0
   let end = start
+  let isPending = false
   const limitEnd = filter === undefined ? names.length : Math.min(names.length, start + MAX_FILTERED_READS)
   while (end < limitEnd && entries.length < limit && characters < MAX_PAGE_CHARACTERS) {
     const due = names.slice(end, Math.min(limitEnd, end + Math.min(READ_TOGETHER, limit - entries.length)))
@@ -146,10 +150,11 @@ async function readEntries<Judged extends JudgedEntry> (
       end++
       if (entry === undefined || (valid !== undefined && entry.valid !== valid) || filter?.accepts(entry) === false) continue
       const text = JSON.stringify({ ...entry, ...score !== undefined && { score } } satisfies CatalogEntry & { readonly score?: number })
+      isPending ||= entry.findings.some(({ code }) => code === 'revision_pending')
       entries.push(text)
       characters += text.length
     }
     await yieldIfNeeded()
   }
-  return { entries, end }
+  return { entries, end, isPending }
 }

@@ -28,6 +28,7 @@ interface ListContent extends ListQuestion {
   readonly isFiltered: boolean
   readonly nextCursor: string | undefined
   readonly isComplete: boolean
+  readonly isPending: boolean
   /** Names of all roots. */
   readonly roots: readonly string[]
   /** Address of the service, as this page was asked for. */
@@ -60,12 +61,12 @@ export const page: PageMaker = {
 }
 
 function listPage (content: ListContent, addresses: Addresses): Page {
-  const { query, entries, roots, isComplete } = content
+  const { query, entries, roots, isComplete, isPending } = content
   const highlight = highlighter(query)
   return {
     title: query === '' ? 'Skills' : `${query} – Skills`,
     current: 'skills',
-    isOfProcess: !isComplete,
+    isOfProcess: !isComplete || isPending,
     main: html`<div class="columns list">
 <div class="lead-column">
 <h1>Skills</h1>
