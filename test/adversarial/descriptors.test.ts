@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -74,4 +75,25 @@ t.test('doors whose code is first asked for while no descriptor is free work as 
   t.strictSame(await ask(), [200, 200, 200, 200])
   connection.destroy()
   t.match(await service.stop(), { code: 0, stderr: '' })
+})
+
+t.test('git that is started while few descriptors are free fails as every other check, and ends no service', (t) => {
+  const script = `
+    import { closeSync, openSync } from 'node:fs'
+    import { runGit } from '${new URL('../../dist/sources/git/git-command.js', import.meta.url).href}'
+    const run = () => runGit({ args: ['--version'], signal: AbortSignal.timeout(30_000), home: '/', env: process.env }).then(() => 'ran', ({ code }) => code)
+    const outcomes = [await run()]
+    const listeners = process.listenerCount('exit')
+    const taken = []
+    try { for (;;) taken.push(openSync('/dev/null')) } catch {}
+    // The pipes of a child take eight, and its start two more.
+    for (const count of [0, 4, 5, taken.length - 9]) {
+      for (const descriptor of taken.splice(0, count)) closeSync(descriptor)
+      outcomes.push(await run())
+    }
+    console.log(JSON.stringify({ outcomes, left: process.listenerCount('exit') - listeners }))
+  `
+  const { status, stdout, stderr } = spawnSync('bash', ['-c', 'ulimit -n 100; exec "$0" --input-type=module -e "$1"', process.execPath, script], { encoding: 'utf8', timeout: 60_000 })
+  t.strictSame({ status, stdout, stderr }, { status: 0, stdout: `${JSON.stringify({ outcomes: ['ran', 'EMFILE', 'EMFILE', 'EMFILE', 'ran'], left: 0 })}\n`, stderr: '' })
+  t.end()
 })

@@ -89,6 +89,13 @@ export async function runGit (options: GitOptions): Promise<Buffer> {
     // A group of its own: git starts helpers, which would outlive it.
     detached: true
   })
+  const ended = new Promise<number>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code) => { resolve(code ?? -1) })
+  })
+  ended.catch(() => {})
+  // Without free descriptors there are no pipes either.
+  if (child.pid === undefined) await ended
   const kill = (how: NodeJS.Signals): void => {
     try {
       if (child.pid !== undefined) process.kill(-child.pid, how)
@@ -108,11 +115,6 @@ export async function runGit (options: GitOptions): Promise<Buffer> {
   const stderr = keepEnd(child.stderr)
   const trace = keepEnd(child.stdio[TRACE] as Readable)
   child.stdin.on('error', () => {})
-  const ended = new Promise<number>((resolve, reject) => {
-    child.once('error', reject)
-    child.once('close', (code) => { resolve(code ?? -1) })
-  })
-  ended.catch(() => {})
   try {
     for (const text of input ?? []) child.stdin.write(text)
     child.stdin.end()
