@@ -2,7 +2,7 @@ import type { Dirent } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { LRUCache } from 'lru-cache'
 import { indexSkill } from '../core/catalog/index-skill.ts'
-import { isMainFile, listedMainFile } from '../core/format/main-files.ts'
+import { isMainFile } from '../core/format/main-files.ts'
 import { scanRoot, type SkillFolder } from '../core/roots/scan-root.ts'
 import { describeSkipped } from '../core/roots/skipped.ts'
 import { KeptRevisions } from '../core/content/kept/kept-revisions.ts'
@@ -72,6 +72,7 @@ export async function skillsAt (path: string, { cwd, linkTargets = [], onSkipped
     for (const sentence of skipped) onSkipped?.(sentence)
     return folders
   }
+  if (await hasMainFile(disk, absolute)) return [await folderOf(disk, absolute)]
   throw new PathError(`${quote(path)} has no skills: ${skipped[0] ?? `no folder in it has a SKILL.md${await hint(disk, path, folders)}`}`)
 }
 
@@ -90,10 +91,13 @@ async function folderOf (disk: Disk, path: string): Promise<SkillFolder> {
   return { name: basename(path), type: 'project', path, realPath: await disk.realpath(path), linked: false }
 }
 
-/** @param counts the errors of a folder that count as a main file; default: none */
+/**
+ * Whether an entry has the name of a main file. It may be a folder: its finding says so.
+ * @param counts the errors of a folder that count as a main file; default: none
+ */
 async function hasMainFile (disk: Disk, folder: string, counts = (_error: unknown): boolean => false): Promise<boolean> {
   try {
-    return listedMainFile(await disk.readdir(folder)) !== undefined
+    return (await disk.readdir(folder)).some(({ name }) => isMainFile(name))
   } catch (error) {
     return counts(error)
   }

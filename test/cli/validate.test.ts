@@ -50,6 +50,8 @@ t.test('K79: a main file that is no file of the skill is one finding; other file
       second: { ...skill('second'), 'skill.md': t.fixture('symlink', '../../outside.md') }
     }
   })
+  mkdirSync(join(cwd, 'folders/only/SKILL.md'), { recursive: true })
+  for (const path of ['folders', 'folders/only']) t.match(await run(cwd, path), { code: 1, out: /^folders\/only\/SKILL\.md {2}error {2}main_file_not_a_file/ }, path)
   const { skills } = JSON.parse((await run(cwd, '--format', 'json')).out) as { skills: ReadonlyArray<{ skill_name: string, findings: ReadonlyArray<{ code: string }> }> }
   t.strictSame(Object.fromEntries(skills.map(({ skill_name: name, findings }) => [name, findings.map(({ code }) => code)])), {
     both: ['main_file_not_a_file', 'link_outside'],
