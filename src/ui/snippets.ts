@@ -1,3 +1,4 @@
+import { shellWord } from '../core/ground/text.ts'
 import type { GithubState } from '../sources/git/github.ts'
 
 /** A client, and what its user types or pastes to use a skill, or all of them. */
@@ -11,13 +12,6 @@ export interface Snippet {
   readonly text: string
   /** How the client comes to the skill, which may leave it out. */
   readonly through: 'rest' | 'main file' | 'archive' | 'discovery' | 'mcp'
-}
-
-const PLAIN = /^[\w@%+=:,./-]+$/
-
-/** A word of a POSIX shell. */
-export function shellWord (text: string): string {
-  return PLAIN.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
 /**

@@ -164,6 +164,13 @@ export function printable (text: string): string {
   return PLAIN.test(text) ? text : text.replace(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
+const PLAIN_WORD = /^[\w@%+=:,./-]+$/
+
+/** A word of a POSIX shell. */
+export function shellWord (text: string): string {
+  return PLAIN_WORD.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}
+
 /** How the secrets of the service begin: what opens all that a token may see, and what opens the discovery documents. */
 export const SECRET_PREFIXES = { token: 'sks_', link: 'skl_' } as const
 

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { quote } from '../format/findings.ts'
-import { printable } from '../ground/text.ts'
+import { printable, shellWord } from '../ground/text.ts'
 import type { SkippedEntry } from './scan-root.ts'
 
 /**
@@ -18,10 +18,10 @@ export function describeSkipped ({ name, reason, target = '' }: SkippedEntry, re
   }
 }
 
-/** The setting that would allow a link to a folder; none for one that lies in the root of the file system. */
+/** The setting that would allow a link to a folder, for a shell; none for one that lies in the root of the file system. */
 export function allowingSetting (target = ''): string | undefined {
   const folder = dirname(target)
-  return folder === dirname(folder) ? undefined : `--allow-links ${folder}`
+  return folder === dirname(folder) ? undefined : `--allow-links ${shellWord(folder)}`
 }
 
 function allowedBy (target: string): string {

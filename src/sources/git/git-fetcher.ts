@@ -5,6 +5,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { Environment } from '../../operator/setting.ts'
 import { createQueue, type Queue } from '../../core/ground/async.ts'
+import { shellWord } from '../../core/ground/text.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import type { SourceFiles } from '../publish/source-tree.ts'
 import { readSecret } from '../secrets.ts'
@@ -198,12 +199,8 @@ function checkAuth ({ name, url, auth = {} }: GitSource): void {
   if (!isSsh && (auth.keyFile !== undefined || auth.knownHostsFile !== undefined)) throw new AddressError(`the source ${name} has a key for SSH, but another address`)
 }
 
+/** git gives the command to a shell. */
 function sshCommand ({ keyFile, knownHostsFile = KNOWN_HOSTS }: SourceAuth): string {
   const options = ['BatchMode=yes', 'StrictHostKeyChecking=yes', `UserKnownHostsFile=${knownHostsFile}`, 'GlobalKnownHostsFile=/dev/null', 'ConnectTimeout=15', ...keyFile === undefined ? [] : ['IdentitiesOnly=yes']]
-  return ['ssh', '-F', '/dev/null', ...keyFile === undefined ? [] : ['-i', keyFile], ...options.flatMap((option) => ['-o', option])].map(quoteForShell).join(' ')
-}
-
-/** git gives the command to a shell. */
-function quoteForShell (word: string): string {
-  return `'${word.replaceAll("'", "'\\''")}'`
+  return ['ssh', '-F', '/dev/null', ...keyFile === undefined ? [] : ['-i', keyFile], ...options.flatMap((option) => ['-o', option])].map(shellWord).join(' ')
 }

@@ -122,6 +122,7 @@ t.test('K4: no line names the root of the file system as the folder to allow', a
   for (const name of ['system', 'all']) t.match(skips().find((line) => line.name === name), { message: /leads out/, setting: undefined })
   t.strictSame(describeSkipped({ name: 'system', reason: 'outside', target: '/usr' }), ["'system' is left out, since the link leads out of the folder: --allow-links would have to name all of the disk, so let it lead to a folder below another one"])
   t.strictSame(describeSkipped({ name: 'deep', reason: 'outside', target: '/usr/share' }), ["'deep' is left out, since the link leads out of the folder: --allow-links /usr allows it"])
+  t.strictSame(describeSkipped({ name: 'odd', reason: 'outside', target: "/srv/it's here/odd" }), ["'odd' is left out, since the link leads out of the folder: --allow-links '/srv/it'\\''s here' allows it"], 'for a shell')
 })
 
 t.test('K4: a thousand links are twenty lines, and one with the number of the rest and their settings', async (t) => {
