@@ -52,7 +52,8 @@ export async function reportAccess (config: Config, file: string, { caller, skil
     if (sources?.failure !== undefined) throw new ConfigError(sources.failure)
     await skills.start()
     await skills.available()
-    const unread = skills.status.roots.flatMap(({ name, state }) => state === 'ok' ? [] : `the folder ${name} ${ROOT_PROBLEMS[state]}: none of its skills is known`)
+    const missing = skills.status.roots.flatMap(({ name, state }) => state === 'ok' ? [] : `the folder ${name} ${ROOT_PROBLEMS[state]}: none of its skills is known`)
+    const unread = [...sources?.passedOver ?? [], ...missing]
     if (caller !== undefined) return [...unread, ...reportCaller(policy, skills, caller)]
     if (skill !== undefined) return [...unread, ...reportSkill(policy, skills, skill)]
     const warnings = [...policy.warnings, ...policy.unfitPatterns((root) => skills.skillsIn(root))]
