@@ -23,6 +23,9 @@ const PAGES: Readonly<Record<string, { readonly load: LoadPage, readonly reads: 
   '/ui/status': { load: lazyCode(() => import('./pages/status.ts')), reads: 'nothing' }
 }
 
+/** Where people look for the list above its pages, and the way to it from there. */
+const HOMES = { '/ui': './', '/ui/': '../', '/ui/skills': '../', '/ui/skills/': '../../' } as const
+
 const LIST: RouteReads = { event: 'skill.list', door: 'ui' }
 
 interface CatalogPages {
@@ -94,8 +97,7 @@ export function catalogPages ({ load: busy, ...options }: PagesOptions & { reado
       const config = { reads: 'nothing' } as const
       // Open to all: the page that refuses a caller has a style too.
       app.get('/ui/assets/:name', { schema, config: { isOpen: true } }, async (request, reply) => (await pages.get()).asset(request, reply))
-      app.get('/ui', { schema, config }, (request, reply) => redirect('./', request, reply))
-      app.get('/ui/', { schema, config }, (request, reply) => redirect('../', request, reply))
+      for (const [address, home] of Object.entries(HOMES)) app.get(address, { schema, config }, (request, reply) => redirect(home, request, reply))
       // For an address that leads nowhere too, the error handler of these routes decides on the form.
       await app.register(async (below) => { below.setNotFoundHandler(() => { throw new HttpProblem('route_not_found') }) }, { prefix: '/ui' })
     }

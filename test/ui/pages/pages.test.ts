@@ -268,6 +268,11 @@ t.test('K69: below a path prefix every link of every page leads below it', async
   const { url } = await buildService(t, { files: { 'a b': skill('a b', { docs: { 'x.md': 'x' } }) }, options: { basePath: base } })
   t.equal((await open(url + base)).headers.get('location'), 'skills/')
   t.equal((await open(`${url}${base}?q=a?b`)).headers.get('location'), 'skills/?q=a?b')
+  for (const path of ['/ui', '/ui/', '/ui/skills', '/ui/skills/']) {
+    const { status, headers } = await open(`${url}${base}${path}?q=a`)
+    t.equal(status, 308, path)
+    t.equal(new URL(headers.get('location') ?? '', url + base + path).href, `${url}${base}/?q=a`, path)
+  }
   for (const path of ['/', '/?q=a', '/ui/skills/a%20b', '/ui/skills/a%20b/files/docs/x.md', '/ui/skills/a%20b/files/docs%2Fx.md', '/ui/status', '/ui/skills/none']) {
     const page = await open(url + base + path)
     for (const link of page.links.filter((href) => !href.startsWith('#'))) {
