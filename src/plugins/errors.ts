@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
 import fp from 'fastify-plugin'
-import { nearestRoute, NoRoute, PAGES } from '../http/request/nearest-route.ts'
+import { nearestRoute, NoRoute } from '../http/request/nearest-route.ts'
 import { HttpProblem, sendProblem } from '../http/problem.ts'
 import { httpProblems } from '../schemas/problem.ts'
 
@@ -33,9 +33,9 @@ function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: strin
 /** One shape for every error that passes through Fastify; `http/connections/client-errors.ts` has those that do not. */
 export const errors = fp<ErrorsOptions>(function errors (app, { basePath = '', translate = (error) => error }, done) {
   const paths = new Set<string>()
-  app.addHook('onRoute', ({ url, schema }) => {
+  app.addHook('onRoute', ({ url }) => {
     const [path] = FIXED_PATH.exec(url.slice(basePath.length)) ?? []
-    if (path !== undefined && (schema?.hide !== true || path.startsWith(PAGES))) paths.add(path)
+    if (path !== undefined) paths.add(path)
   })
   app.setErrorHandler((error, request, reply) => { sendProblem(translate(error, request), request, reply) })
   app.setNotFoundHandler((request) => { throw noRoute(app, request, basePath, paths) })

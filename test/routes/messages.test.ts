@@ -55,6 +55,10 @@ t.test('K47: an address that does not exist names the one that was meant', async
     ['/ui/nowhere', ''],
     ['/skill/demo', '/skills/demo'],
     ['/catalogs', '/catalog'],
+    ['/mpc', '/mcp'],
+    ['/mcp/', '/mcp'],
+    ['/doc', '/docs'],
+    ['/ui/skils', '/ui/skills'],
     ['/agent/prompts', '/agent/prompt'],
     ['/agent/tool', '/agent/tools'],
     ['/openapi.yml', '/openapi.yaml'],
@@ -66,7 +70,7 @@ t.test('K47: an address that does not exist names the one that was meant', async
     const problem = (await service.fetch(target)).json() as { readonly detail: string }
     t.match(problem, { status: 404, code: 'route_not_found' }, target)
     t.equal(/did you mean (\S+)\?$/.exec(problem.detail)?.[1] ?? '', meant, target)
-    if (meant !== '') t.equal((await fetch(service.url + meant.replace(/docs\/a%20b|archive\/notes/, 'notes'))).status, meant === '/agent/tools/get_skill' ? 405 : 200, meant)
+    if (meant !== '') t.equal((await fetch(service.url + meant.replace(/docs\/a%20b|archive\/notes/, 'notes'))).status, ['/agent/tools/get_skill', '/mcp'].includes(meant) ? 405 : 200, meant)
   }
 })
 

@@ -7,7 +7,7 @@ const BELOW_SKILL = /^((?:\/ui)?\/skills\/[^/]+)\/(?!files\/)(.+)$/
 const FILES_RESPELT = /^((?:\/ui)?\/skills\/[^/]+)\/files?(?=\/)/i
 const ARCHIVE = /^(?:\/ui)?(\/skills\/[^/]+\/archive)(?:\.\w+)*$/i
 /** Below it are the pages for people: their spelling is compared with each other, and no address of the API is taken for one of them. */
-export const PAGES = '/ui/'
+const PAGES = '/ui/'
 /** How many beginnings of a path are compared: the longest has as many segments. */
 const MAX_SEGMENTS = 3
 
