@@ -23,7 +23,7 @@ export interface OpenPolicy extends TrustPolicy {
 
 const LOCK_REMEDY = '; `skillserve lock` writes it, and --locked=FILE names another'
 
-type PolicyFiles = { readonly [Name in 'lockFile' | 'trustFile']?: Config[Name] }
+type PolicyFiles = Partial<Pick<Config, 'lockFile' | 'trustFile'>>
 
 /**
  * The policy of a service's settings. Its files are read again when they change; while a file is broken, its last good content counts.
@@ -36,9 +36,11 @@ export async function openPolicy ({ lockFile, trustFile }: PolicyFiles, rootName
   const trust = trustFile === undefined ? undefined : await readSetting('TRUST_FILE or --trust', FollowedFile.open(trustFile, (text, reads) => withGivenNames(parseTrust(trustFile, text, rootNames, reads), givenNames)))
   if (lock !== undefined) report(lock, 'the lock', log)
   if (trust !== undefined) report(trust, 'the trust file', log)
+  // A policy follows its files as long as it lives: one for all states that sources have.
+  const signatures = new OriginPolicy({ trust })
   return Object.assign(new OriginPolicy({ lock, trust }), {
     async approve (candidate: Candidate) {
-      if (trust?.value.roots.get(candidate.source) === 'require') await approveCandidate(candidate, new OriginPolicy({ trust }))
+      if (trust?.value.roots.get(candidate.source) === 'require') await approveCandidate(candidate, signatures)
     },
     files: [lock, trust].filter((file) => file !== undefined),
     close () {
