@@ -15,7 +15,7 @@ export interface SignatureResult {
 
 /** Checks the signature of a skill. Throws for nothing that a skill contains. */
 export async function checkSignature (subject: TrustSubject, signers: readonly Signer[]): Promise<SignatureResult> {
-  const { manifest, hasLinks, read } = subject
+  const { manifest, read } = subject
   const file = manifest.files.find(({ path }) => path === SIGNATURE_FILE)
   if (file === undefined) return { status: 'unsigned', identity: undefined, problem: `the skill has no signature (${SIGNATURE_FILE})` }
   let identity: Identity | undefined
@@ -24,7 +24,7 @@ export async function checkSignature (subject: TrustSubject, signers: readonly S
     const bundle = parseBundle(await read(SIGNATURE_FILE, MAX_SIGNATURE_BYTES))
     identity = await identify(bundle, signers)
     if (identity === undefined) return { status: 'untrusted', identity, problem: 'the skill is signed by somebody who is not in the trust file' }
-    const difference = compare(subject, parseStatement(bundle.payload), hasLinks)
+    const difference = compare(subject, parseStatement(bundle.payload))
     if (difference !== undefined) return { status: 'stale', identity, problem: `${difference} after ${identity.signer.name} signed the skill` }
     return { status: 'valid', identity, problem: '' }
   } catch (error) {
@@ -34,7 +34,7 @@ export async function checkSignature (subject: TrustSubject, signers: readonly S
 }
 
 /** What is different from what was signed, in words; undefined when nothing is. */
-function compare ({ manifest: { files } }: TrustSubject, { digests, allowsLinks, leftOut }: SignedFiles, hasLinks: boolean): string | undefined {
+function compare ({ manifest: { files }, hasLinks }: TrustSubject, { digests, allowsLinks, leftOut }: SignedFiles): string | undefined {
   const others = files.filter(({ path }) => path !== SIGNATURE_FILE)
   const paths = new Set(others.map(({ path }) => path))
   const changed = others.filter(({ path, digest }) => digests.has(path) && digests.get(path) !== digest).map(({ path }) => path)

@@ -58,20 +58,22 @@ export class OriginPolicy implements TrustPolicy {
     const { skill_name: name, revision } = subject.manifest
     const origin = trust && await this.#judgeOrigin(trust.value, subject)
     const pin = lock && checkPin(lock.value, name, revision)
+    // The reason of a refusal comes first.
+    const judges = origin?.isServed === false ? [origin, pin] : [pin, origin]
     return {
       isServed: origin?.isServed !== false && pin?.isPinned !== false,
       report: { signed: false, signer: null, status: null, ...origin?.report, checked_revision: revision, pinned: pin?.isPinned ?? null },
-      findings: [...origin?.isServed === false ? origin.findings : [], ...pin?.findings ?? [], ...origin?.isServed === true ? origin.findings : []]
+      findings: judges.flatMap((judge) => judge?.findings ?? [])
     }
   }
 
   async #judgeOrigin (trust: Trust, subject: TrustSubject): Promise<{ isServed: boolean, report: Pick<TrustReport, 'signed' | 'signer' | 'status' | 'scans'>, findings: readonly Finding[] }> {
     const { root, manifest: { revision } } = subject
     const { status, identity, problem } = this.#atThisTime(await this.#check(trust, subject))
-    const signer = identity?.signer.name ?? null
-    const denied = [revision, signer].find((each) => each !== null && trust.deny.has(each))
-    const report = { signed: status !== 'unsigned', signer }
-    if (denied !== undefined && denied !== null) {
+    const signer = identity?.signer.name
+    const denied = [revision, signer].find((each) => each !== undefined && trust.deny.has(each))
+    const report = { signed: status !== 'unsigned', signer: signer ?? null }
+    if (denied !== undefined) {
       return { isServed: false, report: { ...report, status: 'denied' }, findings: [finding('trust_denied', `the trust file denies ${denied === revision ? 'this revision' : `the signer ${denied}`}`, 'Replace the skill')] }
     }
     const scan = trust.scans && judgeScans(trust.scans, revision, this.#now())
