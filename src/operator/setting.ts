@@ -49,6 +49,6 @@ export function didYouMean (word: string, words: readonly string[]): string {
 }
 
 /** What is wrong with a name that no folder of skills has. */
-export function noSuchRoot (roots: readonly string[]): string {
-  return `is not the name of a folder of skills: there ${roots.length === 1 ? 'is only' : 'are'} ${roots.map(quote).join(', ')}`
+export function noSuchRoot (name: string, roots: readonly string[]): string {
+  return `is not the name of a folder of skills: there ${roots.length === 1 ? 'is only' : 'are'} ${roots.map(quote).join(', ')}${didYouMean(name, roots)}`
 }

@@ -2,7 +2,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { readRegularFileSync, whyUnreadable } from '../operator/regular-file.ts'
-import { ConfigError, noSuchRoot } from '../operator/setting.ts'
+import { ConfigError, didYouMean, noSuchRoot } from '../operator/setting.ts'
 import { parseYamlFile, type YamlFile } from '../operator/yaml-file.ts'
 import { parseScans, type ScanRules, SeveritySchema } from './scans.ts'
 import { certificatesIn, hashOf, type Signer } from './signers.ts'
@@ -60,9 +60,10 @@ type ParsedFile = YamlFile<Static<typeof TrustFileSchema>>
 export function parseTrust (path: string, text: string, rootNames?: readonly string[], reads: (path: string, text: string) => void = () => {}): Trust {
   const file = parseYamlFile(path, text, TrustFileSchema)
   const { signers, roots = {}, deny = [], scans } = file.value
-  for (const name of Object.keys(roots)) if (rootNames?.includes(name) === false) throw file.error(['roots', name], noSuchRoot(rootNames))
+  for (const name of Object.keys(roots)) if (rootNames?.includes(name) === false) throw file.error(['roots', name], noSuchRoot(name, rootNames))
+  const names = signers.map(({ name }) => name)
   for (const [index, denied] of deny.entries()) {
-    if (!REVISION.test(denied) && !signers.some(({ name }) => name === denied)) throw file.error(['deny', index], 'is neither a revision nor the name of a signer')
+    if (!REVISION.test(denied) && !names.includes(denied)) throw file.error(['deny', index], `is neither a revision nor the name of a signer${didYouMean(denied, names)}`)
   }
   return {
     signers: signers.map((_, index) => loadSigner(file, index, reads)), roots: new Map(Object.entries(roots)), deny: new Set(deny), ...scans && { scans: loadScans(file, scans, reads) }

@@ -182,8 +182,8 @@ t.test('K63: access says what a caller sees and why, and who sees a skill', asyn
   t.strictSame(await ask('--skill', 'nosuch'), { code: 1, out: '', err: 'skillserve: no folder has a skill "nosuch"\n' })
   writeFileSync(at('access.yaml'), ACCESS.replace('name: ann,', 'name: ann, scopes: [metrics:read],'))
   t.equal((await ask('--as', 'ann')).out, 'ann has the scopes metrics:read and lacks skills:read: it sees no skills\n')
-  writeFileSync(at('access.yaml'), ACCESS.replace('roots: [ops]', 'roots: [nosuch]'))
-  t.match(await ask(), { code: 1, err: /access\.yaml:8: rules\[1\]\.roots\[0\] is not the name of a folder of skills: there are "docs", "ops"/ })
+  writeFileSync(at('access.yaml'), ACCESS.replace('roots: [ops]', 'roots: [opss]'))
+  t.match(await ask(), { code: 1, err: /access\.yaml:8: rules\[1\]\.roots\[0\] is not the name of a folder of skills: there are "docs", "ops", did you mean "ops"\?\n$/ })
 })
 
 t.test('K63: access says that an expired token or link sees nothing, and lists no caller whom the service refuses', async (t) => {
