@@ -1,4 +1,5 @@
 import { nearest } from '../core/ground/nearest.ts'
+import { quoteJson } from '../core/ground/text.ts'
 
 /** An error in the configuration, which keeps the service from starting. The message is one line. */
 export class ConfigError extends Error {
@@ -39,7 +40,7 @@ const MAX_QUOTED_CHARACTERS = 80
 
 /** A text of somebody's, on one line whatever is in it. */
 export function quote (text: string): string {
-  return JSON.stringify(text.length > MAX_QUOTED_CHARACTERS ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text)
+  return quoteJson(text.length > MAX_QUOTED_CHARACTERS ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text)
 }
 
 /** The end of a sentence about an unknown word: the nearest known word, if one is near. */

@@ -1,5 +1,6 @@
 import { basename } from 'node:path/posix'
-import { finding, type FindingCode, quote, quoteList } from '../core/format/findings.ts'
+import { finding, type FindingCode, quoteList } from '../core/format/findings.ts'
+import { quote } from '../core/ground/text.ts'
 import { locateFrontmatter } from '../core/format/fences.ts'
 import { fieldPositions } from '../core/format/positions.ts'
 import { atOnce } from '../core/ground/async.ts'

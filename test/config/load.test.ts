@@ -169,6 +169,7 @@ t.test('K2: a bad value is refused in one line that names where it came from and
     [['--log-level', 'x'], {}, /^--log-level must be trace.*, not "x"$/],
     [['--log-level', 'wran'], {}, /^--log-level must be trace.*, not "wran", did you mean "warn"\?$/],
     [['--layout', 'tre'], {}, /^--layout must be one of auto, .*, not "tre", did you mean "tree"\?$/],
+    [[], { LOG_FORMAT: 'x\u009b' }, /^LOG_FORMAT must be pretty or json, not "x\\u009b"$/],
     [[], { LOG_FORMAT: 'prety' }, /^LOG_FORMAT must be pretty or json, not "prety", did you mean "pretty"\?$/],
     [[], { SKILLS_DIR: `a${delimiter}` }, /^SKILLS_DIR must be a folder, or several joined by ".", none of them empty, not ""$/],
     [[], { SKILLS_DIR: delimiter }, /^SKILLS_DIR must be /],

@@ -1,15 +1,9 @@
-import { grouped } from '../ground/text.ts'
+import { grouped, quote } from '../ground/text.ts'
 import * as limits from '../ground/limits.ts'
 import type { Finding, FindingSeverity } from '../ground/skill.ts'
 
-/** Longest quotation of a skill's text in a sentence, in code points. */
-const MAX_QUOTED_CODE_POINTS = 80
-
 /** Names in a sentence before it only says how many more there are. */
 const MAX_LISTED_NAMES = 3
-
-/** Characters that end a line, steer a terminal or are invisible: controls, format characters, lone surrogates, separators. */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
 /** Every kind of finding: its severity, and what it says of a skill. docs/findings.md shows the same table. */
 export const FINDINGS = {
@@ -163,14 +157,6 @@ export function findingOnFiles (code: FindingCode, paths: readonly string[], wha
   return file === undefined ? [] : [{ ...finding(code, `${what}: ${quoteList(paths, count)}`, fix), file }]
 }
 
-/** Untrusted text of a skill for use inside a sentence: in quotes, in one line, cut. */
-export function quote (text: string): string {
-  // A code point has at most two units: this slice holds enough of them, however long the text.
-  const points = Array.from(text.slice(0, 2 * MAX_QUOTED_CODE_POINTS + 2))
-  const cut = points.length > MAX_QUOTED_CODE_POINTS
-  return `'${points.slice(0, MAX_QUOTED_CODE_POINTS).join('').replaceAll(UNPRINTABLE, escapeCharacter)}${cut ? '…' : ''}'`
-}
-
 /**
  * Names for use inside a sentence: `'a', 'b', 'c' and 4 more`.
  * @param count how many there are, of which `names` are the first
@@ -179,11 +165,4 @@ export function quoteList (names: readonly string[], count = names.length): stri
   const listed = names.slice(0, MAX_LISTED_NAMES)
   const shown = listed.map(quote).join(', ')
   return count > listed.length ? `${shown} and ${count - listed.length} more` : shown
-}
-
-function escapeCharacter (character: string): string {
-  if (character === '\n') return '\\n'
-  if (character === '\r') return '\\r'
-  if (character === '\t') return '\\t'
-  return `\\u{${character.codePointAt(0)?.toString(16)}}`
 }

@@ -1,5 +1,6 @@
 import { load, YAMLException } from 'js-yaml'
-import { finding, type Position, quote } from './findings.ts'
+import { finding, type Position } from './findings.ts'
+import { quote } from '../ground/text.ts'
 import { MAX_FRONTMATTER_DEPTH } from '../ground/limits.ts'
 import type { Finding } from '../ground/skill.ts'
 

@@ -164,6 +164,27 @@ export function printable (text: string): string {
   return PLAIN.test(text) ? text : text.replace(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
+/** The same as a JSON string. */
+export function quoteJson (text: string): string {
+  return printable(JSON.stringify(text))
+}
+
+/** Longest quotation in a sentence, in code points. */
+const MAX_QUOTED_CODE_POINTS = 80
+
+/** Unprintable or invisible characters: controls, format characters, lone surrogates, separators. */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+
+const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
+
+/** Text from outside for use inside a sentence: in quotes, in one line, each character to be seen, cut. */
+export function quote (text: string): string {
+  // A code point has at most two units: this slice holds enough of them, however long the text.
+  const points = Array.from(text.slice(0, 2 * MAX_QUOTED_CODE_POINTS + 2))
+  const shown = points.slice(0, MAX_QUOTED_CODE_POINTS).join('').replaceAll(UNSEEN, (character) => ESCAPES[character] ?? `\\u{${character.codePointAt(0)?.toString(16)}}`)
+  return `'${shown}${points.length > MAX_QUOTED_CODE_POINTS ? '…' : ''}'`
+}
+
 const PLAIN_WORD = /^[\w@%+=:,./-]+$/
 
 /** A word of a POSIX shell. */

@@ -1,6 +1,5 @@
 import { dirname } from 'node:path'
-import { quote } from '../format/findings.ts'
-import { printable, shellWord } from '../ground/text.ts'
+import { printable, quote, shellWord } from '../ground/text.ts'
 import type { SkippedEntry } from './scan-root.ts'
 
 /**

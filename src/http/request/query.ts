@@ -1,15 +1,12 @@
 import type { ErrorObject } from 'ajv'
 import { nearest } from '../../core/ground/nearest.ts'
-import { printable } from '../../core/ground/text.ts'
+import { quote } from '../../core/ground/text.ts'
 import { HttpProblem } from '../problem.ts'
 
 /** The part of a query's schema that a refusal speaks of. */
 export interface QuerySchema {
   readonly properties?: Readonly<Record<string, object>>
 }
-
-/** Of a name or value from outside that a sentence quotes, in characters. */
-const MAX_QUOTED_CHARACTERS = 64
 
 /** Refuses a query with a parameter that its route does not have: mistyped, it would be ignored in silence. */
 export function refuseUnknown (query: object, { properties = {} }: QuerySchema): HttpProblem | undefined {
@@ -43,9 +40,4 @@ export function suggestion (word: string, allowed: readonly string[]): string {
   if (allowed.length === 0) return ', this address takes none'
   const near = nearest(word, allowed)
   return `, allowed: ${allowed.join(', ')}${near === undefined ? '' : `; did you mean '${near}'?`}`
-}
-
-/** A word from outside for use inside a sentence: in quotes, in one line, cut. */
-export function quote (text: string): string {
-  return `'${printable(text.length > MAX_QUOTED_CHARACTERS ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text)}'`
 }

@@ -1,6 +1,7 @@
 import { parseTargets, TARGET_NAMES, type TargetName } from '../../verdicts/targets.ts'
+import { quote } from '../../core/ground/text.ts'
 import { HttpProblem } from '../problem.ts'
-import { quote, suggestion } from './query.ts'
+import { suggestion } from './query.ts'
 
 /**
  * The targets that a query names; undefined without a choice.

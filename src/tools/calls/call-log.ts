@@ -1,5 +1,5 @@
 import { MAX_LOG_LINE_CHARACTERS } from '../limits.ts'
-import { maskSecrets, printable } from '../../core/ground/text.ts'
+import { maskSecrets, quoteJson } from '../../core/ground/text.ts'
 import type { Tool, ToolArguments, ToolOutcome } from '../tool.ts'
 
 /** A logger for the lines of tool calls: pino's, or any other. */
@@ -65,15 +65,15 @@ function describeValue (value: unknown, room: number): string {
  */
 function quoteWithin (text: string, room: number): string {
   const longest = Math.max(0, room - 2)
-  let quoted = quote(text.slice(0, longest + 1))
+  let quoted = quoteMasked(text.slice(0, longest + 1))
   if (quoted.length <= room) return quoted
   for (let length = longest - ELLIPSIS.length; length > 0; length = Math.floor(length * room / (quoted.length + 1))) {
-    quoted = quote(text.slice(0, length) + ELLIPSIS)
+    quoted = quoteMasked(text.slice(0, length) + ELLIPSIS)
     if (quoted.length <= room) return quoted
   }
   return `"${ELLIPSIS}"`
 }
 
-function quote (text: string): string {
-  return printable(JSON.stringify(maskSecrets(text)))
+function quoteMasked (text: string): string {
+  return quoteJson(maskSecrets(text))
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { FileContent } from '../../../src/core/files/file-content.ts'
 import { sha256 } from '../../../src/core/ground/digest.ts'
-import { compareCodePoints, countCodePoints, decodeText, decodeUtf8, foldWhitespace, grouped, printable, withoutEndSlashes } from '../../../src/core/ground/text.ts'
+import { compareCodePoints, countCodePoints, decodeText, decodeUtf8, foldWhitespace, grouped, printable, quote, withoutEndSlashes } from '../../../src/core/ground/text.ts'
 import { codePoint } from '../../helper/code-point.ts'
 import { checkTime } from '../../helper/timing.ts'
 
@@ -113,4 +113,32 @@ t.test('whole numbers are grouped as English texts group them', (t) => {
 t.test('slashes at the end go in linear time, wherever others are', async (t) => {
   t.strictSame(['', '/', 'a', 'a/', '/a//', 'a/b'].map(withoutEndSlashes), ['', '', 'a', 'a', '/a', 'a/b'])
   await checkTime(t, 20, () => withoutEndSlashes(`${'/'.repeat(100_000)}x`))
+})
+
+t.test('quoted text stays in one line and cannot steer a terminal', async t => {
+  const rows: Array<[string, string]> = [
+    ['plain', "'plain'"],
+    ['a\nb\r\tc', "'a\\nb\\r\\tc'"],
+    ['\u001b[31mred', "'\\u{1b}[31mred'"],
+    ['a\u202Eb', "'a\\u{202e}b'"],
+    ['a\u2028b', "'a\\u{2028}b'"],
+    ['\u{E0041}', "'\\u{e0041}'"],
+    ['\uD800', "'\\u{d800}'"],
+    ['技能 😀', "'技能 😀'"]
+  ]
+  for (const [text, expected] of rows) t.equal(quote(text), expected)
+})
+
+t.test('quoted text is cut at 80 code points, never inside one', async t => {
+  t.equal(quote('a'.repeat(80)), `'${'a'.repeat(80)}'`)
+  t.equal(quote('a'.repeat(81)), `'${'a'.repeat(80)}…'`)
+  t.equal(quote('😀'.repeat(80)), `'${'😀'.repeat(80)}'`)
+  t.equal(quote('😀'.repeat(1_000_000)), `'${'😀'.repeat(80)}…'`)
+})
+
+t.test('whatever the text, what is quoted is printable, well-formed and short', async t => {
+  t.doesNotThrow(() => fc.assert(fc.property(fc.string({ unit: codePoint }), text => {
+    const quoted = quote(text)
+    return !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(quoted) && quoted.isWellFormed() && quoted.length < 1_000
+  })))
 })
