@@ -7,7 +7,7 @@ import type { Awaitable } from './core/ground/async.ts'
 import { Signal } from './core/ground/signal.ts'
 
 /** Lines wait for each other until they are this many bytes, or the first has waited this many milliseconds. */
-const JOIN_BYTES = 65_536
+const JOIN_BYTES = 262_144
 const JOIN_MS = 100
 
 /** No UTF-16 unit takes more bytes in UTF-8. */
@@ -178,8 +178,9 @@ export class LogOutput implements DestinationStream {
 function standardOutput (): LogSink {
   const fd = openNonBlocking()
   if (fd === undefined) {
+    const writeLater = promisify(write)
     return {
-      write: async (bytes) => (await promisify(write)(STANDARD_OUTPUT, bytes)).bytesWritten,
+      write: async (bytes) => (await writeLater(STANDARD_OUTPUT, bytes)).bytesWritten,
       writeSync: (bytes) => writeSync(STANDARD_OUTPUT, bytes)
     }
   }

@@ -40,7 +40,7 @@ const MANY_LINES = 10_000
 t.test('lines of any length keep their order, and many of them are one piece', (t) => {
   const { output, pieces } = collect()
   const logger = pino({ level: 'info' }, output)
-  const messages = Array.from({ length: 400 }, (_, index) => `${index} ${'ä€"\n😀x'.repeat(index % 7 === 0 ? index * 10 : 1)}`)
+  const messages = Array.from({ length: 800 }, (_, index) => `${index} ${'ä€"\n😀x'.repeat(index % 7 === 0 ? index * 10 : 1)}`)
   for (const message of messages) logger.info({ reqId: 'r' }, message)
   t.ok(pieces.length > 10, 'not everything waits for the end')
   t.ok(pieces.length < messages.length / 2, 'short lines do not go one by one')
@@ -110,7 +110,7 @@ for (const code of ['EAGAIN', 'ENOSPC', 'EPIPE']) {
     const busy = setInterval(() => {}, 1_000)
     t.teardown(() => { clearInterval(busy) })
     const { state, output } = createFullable(code)
-    const lines = Array.from({ length: 200 }, (_, index) => `${index} ${LINE}`)
+    const lines = Array.from({ length: 800 }, (_, index) => `${index} ${LINE}`)
     for (const line of lines) output.write(line)
     const attempts = state.attempts
     t.ok(attempts > 0)
