@@ -2,7 +2,6 @@ import { LRUCache } from 'lru-cache'
 import { createQueues, createTurnstile, type Queue } from '../ground/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import type { PathFilter } from '../disk/hidden.ts'
-import { holds } from '../disk/observed.ts'
 import { pathBelow } from '../disk/paths.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { changed, RefusedError } from '../disk/refused.ts'
@@ -52,7 +51,7 @@ export interface ReadFile {
 }
 
 interface StoredFile extends ReadFile {
-  /** Of the file, the skill's folder, and each folder on the way: while all are the same, the path leads to the same bytes. */
+  /** Of the file, the skill's folder, and each folder on the way, by whole path: while all are the same, the path leads to the same bytes. */
   readonly observed: ReadonlyArray<readonly [path: string, state: Signature]>
   /** Whether the next edit is sure to change one of those states, and the path passes no link. */
   readonly isReusable: boolean
@@ -132,10 +131,10 @@ export class FileStore {
 
   /** A file of at most MAX_MAIN_FILE_BYTES that is in memory, if the disk says at once that it holds; else undefined. */
   contentAtOnce (place: FilePlace): FileContent | undefined {
-    const { disk, folder, filter } = place
+    const { disk, filter } = place
     const stored = this.#contents.get(keyOf(place))
     if (stored?.isReusable !== true || stored.filter !== filter) return undefined
-    if (!stored.observed.every(([path, state]) => isSameOrMissing(this.#phase.statAtOnce(disk, pathBelow(folder, path)), state))) return undefined
+    if (!stored.observed.every(([path, state]) => isSameOrMissing(this.#phase.statAtOnce(disk, path), state))) return undefined
     this.#reuseCount++
     return stored.content
   }
@@ -206,11 +205,12 @@ export class FileStore {
   }
 
   async #known (place: FilePlace, since = Number.POSITIVE_INFINITY): Promise<StoredFile | undefined> {
-    const { disk, folder, filter } = place
+    const { disk, filter } = place
     const stored = this.#contents.get(keyOf(place))
     if (stored === undefined || stored.filter !== filter) return undefined
     if (stored.begunAt > since) return stored
-    if (!stored.isReusable || !await holds((path) => this.#phase.stat(disk, path), folder, stored.observed)) return undefined
+    if (!stored.isReusable) return undefined
+    for (const [path, state] of stored.observed) if (!isSameOrMissing(await this.#phase.stat(disk, path), state)) return undefined
     this.#reuseCount++
     return stored
   }
@@ -248,8 +248,8 @@ export class FileStore {
     const [openedAt, begunAt] = [Date.now(), ++this.#readCount]
     const folders: Array<readonly [string, Signature]> = []
     for (let end = -1; ;) {
-      const below = end === -1 ? '' : path.slice(0, end)
-      const state = await this.#phase.statNow(disk, pathBelow(folder, below))
+      const below = pathBelow(folder, end === -1 ? '' : path.slice(0, end))
+      const state = await this.#phase.statNow(disk, below)
       if (state === undefined) break
       folders.push([below, state])
       end = path.indexOf('/', end + 1)
@@ -264,7 +264,7 @@ export class FileStore {
       const { bytes, signature } = await file.readAll(limit)
       this.#missCount++
       // The file first: it changes more often than what leads to it.
-      const observed = [[place.path, signature] as const, ...folders]
+      const observed = [[pathBelow(place.folder, place.path), signature] as const, ...folders]
       // Behind a link the path says nothing about the folders that lead to the file.
       const isDirect = file.realPath === place.path && folders.length === place.path.split('/').length
       const read = { content: new FileContent(bytes), signature }
