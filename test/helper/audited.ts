@@ -20,7 +20,7 @@ export async function buildAudited (t: Test, { files = FILES, salt, observe = []
   let text = ''
   let isWorking = true
   const audit = new Audit({ output: { write: (line) => { text += line } }, clientOf: peerOf, isRequired: true, isWorking: () => isWorking, version: '1', salt })
-  const service = await buildService(t, { files, options: { ...options, observe: () => [audit.observer, ...observe], plug: (skills) => [audit.plugin, ...options.plug?.(skills) ?? []] } })
+  const service = await buildService(t, { files, options: { ...options, auditState: () => audit.state, observe: () => [audit.observer, ...observe], plug: (skills) => [audit.plugin, ...options.plug?.(skills) ?? []] } })
   const lines = () => text.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as AuditLine)
   return {
     ...service,

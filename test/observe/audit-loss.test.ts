@@ -3,7 +3,9 @@ import t from 'tap'
 import type { SkillService } from '../../src/core/skill-source.ts'
 import { LinesOfReads } from '../../src/observe/audit/lines-of-reads.ts'
 import { LogOutput } from '../../src/log-output.ts'
+import { observe } from '../../src/observe/observe.ts'
 import { fullDisk, startStuck, unreadPipe } from '../adversarial/attacks/stuck-log.ts'
+import { buildService } from '../helper/build.ts'
 import { freePort } from '../helper/proxies.ts'
 import { rawRequest, request } from '../helper/raw-http.ts'
 import { skills, until } from '../helper/skills.ts'
@@ -111,4 +113,44 @@ t.test('K73: an output keeps up while it has room, and no line has waited for lo
   output.flush()
   while (output.keepsUp) output.write(`${'x'.repeat(60_000)}\n`)
   t.equal(output.lost, 0, 'it says so before a line is lost')
+})
+
+t.test('K73: a line that its output has lost is counted at once, and its number is a line when the output takes lines again', async (t) => {
+  let isFull = true
+  let text = ''
+  const write = (bytes: Uint8Array): number => {
+    if (isFull) throw Object.assign(new Error('EAGAIN'), { code: 'EAGAIN' })
+    text += String(Buffer.from(bytes))
+    return bytes.length
+  }
+  const stdout = new LogOutput({ write, writeSync: write })
+  const logged: object[] = []
+  let url = ''
+  const log = { info: (fields: object) => { url = 'url' in fields ? String(fields.url) : url }, warn: (fields: object) => { logged.push(fields) } }
+  const { skills } = await buildService(t)
+  const { start, close, auditState } = await observe({
+    skills,
+    version: '1',
+    log,
+    clientOf: undefined,
+    readings: {},
+    metrics: { address: { host: '127.0.0.1', port: 0 }, hasCallers: false, basePath: '', countsReads: false },
+    audit: { path: 'stdout', isRequired: false, stdout, salt: undefined, skills, policies: [], judged: undefined }
+  })
+  t.teardown(close)
+  const fill = () => { for (const { lost } = stdout; stdout.lost === lost;) stdout.write(`${'x'.repeat(60_000)}\n`) }
+  fill()
+  t.equal(auditState(), 'failing')
+  await start()
+  t.match(await (await fetch(url)).text(), /^skillserve_audit_dropped_total 1$/m)
+  isFull = false
+  stdout.flushSync()
+  t.equal(auditState(), 'working')
+  isFull = true
+  fill()
+  isFull = false
+  stdout.flushSync()
+  t.strictSame(logged, [{ lines: 1, path: 'stdout' }], 'the second time only lines of others were lost')
+  t.strictSame(text.match(/"event":"audit[^}]+/g), ['"event":"audit.dropped","outcome":"error","target":{"lines":1'])
+  t.notMatch(text, 'service.started')
 })

@@ -11,8 +11,8 @@ import { AuthFailures } from '../../src/observe/audit/auth-failures.ts'
 import { type AuditLine, buildAudited, settle } from '../helper/audited.ts'
 import type { Service } from '../helper/build.ts'
 import { modernRequest } from '../helper/mcp.ts'
-import { openRaw, request } from '../helper/raw-http.ts'
-import { skill, skills } from '../helper/skills.ts'
+import { jsonRequest, openRaw, request } from '../helper/raw-http.ts'
+import { skill, skills, until } from '../helper/skills.ts'
 
 t.test('K73: each read through any door leaves one line, with the revision that was read', async (t) => {
   const { fetch, post, next, url } = await buildAudited(t)
@@ -197,6 +197,26 @@ t.test('K73: where the log is required, nothing is read while it cannot be writt
   t.match(json(), { code: 'audit_unavailable' })
   t.ok(headers.get('retry-after'))
   t.equal((await fetch('/livez')).status, 200)
+})
+
+t.test('K73: where the log is required, nothing is read while ten thousand lines wait for a revision; probes answer, and /readyz says why', async (t) => {
+  const { skills, url, fetch, text } = await buildAudited(t)
+  let answer = (_state: undefined): void => {}
+  const answered = new Promise<undefined>((resolve) => { answer = resolve })
+  skills.inspect = async () => await answered
+  t.equal((await fetch('/skills/demo')).status, 200)
+  // Each is a line.
+  const calls = jsonRequest('POST', '/agent/tool-call', Array(128).fill({ function: { name: 'list_skills' } }))
+  const connection = await openRaw(url)
+  t.teardown(() => { connection.destroy() })
+  connection.send(Buffer.concat(Array<Buffer>(79).fill(calls)))
+  for (let batch = 0; batch < 79; batch++) t.equal((await connection.response()).status, 200)
+  t.match((await fetch('/skills')).json(), { status: 503, code: 'audit_unavailable' })
+  t.match((await fetch('/readyz')).json(), { status: 503, detail: 'the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can' })
+  t.equal((await fetch('/livez')).status, 200)
+  answer(undefined)
+  await until(() => text() !== '')
+  t.equal((await fetch('/skills')).status, 200)
 })
 
 t.test('K73: each line has the digest of the one before it', async (t) => {
