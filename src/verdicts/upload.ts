@@ -63,9 +63,9 @@ export function isZip (bytes: Buffer): boolean {
  * @param folder the name of its folder; without one, the name in the frontmatter is taken for it
  */
 export async function subjectOfMainFile (bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]): Promise<Subject> {
-  const mainFile = new FileContent(bytes)
   const tooLarge = bytes.length > MAX_MAIN_FILE_BYTES
-  const subject = await subjectFrom({ folder, mainFile: tooLarge ? undefined : mainFile, files: [{ path: 'SKILL.md', size_bytes: bytes.length }], tooLarge }, sources)
+  const main = tooLarge ? undefined : { name: 'SKILL.md', content: new FileContent(bytes) }
+  const subject = await subjectFrom({ folder, main, files: [{ path: 'SKILL.md', size_bytes: bytes.length }], tooLarge }, sources)
   return { ...subject, files: undefined }
 }
 
@@ -88,12 +88,12 @@ export async function subjectOfArchive (bytes: Buffer, folder: string | undefine
     const filter = createSkillFilter(name ?? NAMELESS, undefined, await readRules(zip, inside.find(({ path }) => path === IGNORE_FILE)?.entry), NO_NAMES)
     const entries = inside.filter(({ path }) => filter?.hides(path, false) !== true)
     const mainPath = mainFileAmong(entries.map(({ path }) => path))
-    const main = entries.find(({ path }) => path === mainPath)?.entry
-    const tooLarge = main !== undefined && main.uncompressedSize > MAX_MAIN_FILE_BYTES
-    const mainFile = main === undefined || tooLarge ? undefined : new FileContent(await unpack(zip, main))
+    const packed = entries.find(({ path }) => path === mainPath)
+    const tooLarge = packed !== undefined && packed.entry.uncompressedSize > MAX_MAIN_FILE_BYTES
+    const main = packed === undefined || tooLarge ? undefined : { name: packed.path, content: new FileContent(await unpack(zip, packed.entry)) }
     const files = entries.map(({ entry, path }) => ({ path, size_bytes: entry.uncompressedSize }))
     const kinds = await readKinds(zip, bytes, entries)
-    return await subjectFrom({ folder: name, mainFile, files, kinds, tooLarge, filter }, sources)
+    return await subjectFrom({ folder: name, main, files, kinds, tooLarge, filter }, sources)
   } finally {
     zip.close()
   }
@@ -101,24 +101,23 @@ export async function subjectOfArchive (bytes: Buffer, folder: string | undefine
 
 interface SkillParts {
   readonly folder: string | undefined
-  readonly mainFile: FileContent | undefined
+  /** Undefined for one that is missing or too large. */
+  readonly main: { readonly name: string, readonly content: FileContent } | undefined
   readonly files: readonly ListedFile[]
   readonly kinds?: ReadonlyMap<string, FileKind>
   readonly tooLarge: boolean
   readonly filter?: SkillFilter | undefined
 }
 
-async function subjectFrom ({ folder, mainFile, files, kinds, tooLarge, filter }: SkillParts, sources: readonly FindingSource[]): Promise<Subject> {
-  const name = folder ?? (mainFile && ownName(mainFile)) ?? NAMELESS
-  const mainFiles = files.map(({ path }) => path).filter((path) => isMainFile(path))
-  const main = mainFileAmong(mainFiles)
+async function subjectFrom ({ folder, main, files, kinds, tooLarge, filter }: SkillParts, sources: readonly FindingSource[]): Promise<Subject> {
+  const name = folder ?? (main && ownName(main.content)) ?? NAMELESS
   const skill = describeSkill({ name, type: 'project', path: `/${name}`, realPath: `/${name}`, linked: false }, {
-    mainFiles,
-    main: mainFile !== undefined && main !== undefined ? { name: main, content: mainFile } : undefined,
+    mainFiles: files.map(({ path }) => path).filter((path) => isMainFile(path)),
+    main,
     filter,
     ...tooLarge && { refused: new RefusedError('too_large') }
   })
-  return await subjectOf({ skill, manifest: { files }, mainFile, fileFindings: kinds === undefined ? [] : contentFindings(files, kinds) }, sources)
+  return await subjectOf({ skill, manifest: { files }, mainFile: main?.content, fileFindings: kinds === undefined ? [] : contentFindings(files, kinds) }, sources)
 }
 
 async function readRules (zip: ZipFile, entry: Entry | undefined): Promise<IgnoreRules | undefined> {
