@@ -1,13 +1,11 @@
 import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
-import type { LiveCatalog } from './catalog/live-catalog.ts'
-import type { Root } from './roots/root.ts'
 import type { SkillFolder } from './roots/scan-root.ts'
 import type { MadeManifest } from './content/manifest.ts'
 import type { SkillFiles } from './content/skill-files.ts'
 import type { Awaitable } from './ground/async.ts'
 import type { SkillError } from './ground/errors.ts'
 import type { Signal } from './ground/signal.ts'
-import type { Refresh, Refresher } from './refresher.ts'
+import type { Refresh } from './refresher.ts'
 import type { CatalogSkill } from './ground/skill.ts'
 import type { SkillStatus } from './skill-source.ts'
 import { type Core, type RootSkillsOptions, wireCore } from './wiring.ts'
@@ -21,9 +19,6 @@ export class RootSkills {
   /** What is in the skills. */
   readonly files: SkillFiles
   readonly #core: Core
-  readonly #catalog: LiveCatalog
-  readonly #root: Root
-  readonly #refresher: Refresher
   readonly #stopFollowing: (() => void) | undefined
   #indexed = false
   /** There from the beginning: whoever asks before the start waits too. */
@@ -34,26 +29,23 @@ export class RootSkills {
   constructor (options: RootSkillsOptions) {
     this.#firstIndex = new Promise((resolve) => { this.#beginIndex = resolve })
     this.#core = wireCore(options)
-    this.#catalog = this.#core.catalog
-    this.#root = this.#core.root
     this.files = this.#core.files
-    this.#refresher = this.#core.refresher
-    this.#stopFollowing = options.policy?.changed.subscribe(() => { if (this.#indexed) this.#catalog.readmit() })
+    this.#stopFollowing = options.policy?.changed.subscribe(() => { if (this.#indexed) this.#core.catalog.readmit() })
   }
 
   /** What settings and reports call the root. */
   get name (): string {
-    return this.#root.name
+    return this.#core.root.name
   }
 
   /** Absolute path of the root, as configured. */
   get path (): string {
-    return this.#root.path
+    return this.#core.root.path
   }
 
   /** Lists the root, and returns when `list` can be answered; the index and the watcher follow in the background. */
   async start (): Promise<void> {
-    const listed = this.#root.sync()
+    const listed = this.#core.root.sync()
     this.#beginIndex?.(this.#index(listed))
     this.#beginIndex = undefined
     await listed
@@ -74,38 +66,38 @@ export class RootSkills {
   }
 
   subscribe (listener: (change: CatalogChange) => void): () => void {
-    return this.#catalog.changed.subscribe(listener)
+    return this.#core.catalog.changed.subscribe(listener)
   }
 
   /** While somebody listens, the folders inside of inspected skills are watched too. */
   observe (listener: (names?: Iterable<string>) => void): () => void {
-    const stop = this.#catalog.touched.subscribe(listener)
-    this.#refresher.wantInside(true)
+    const { catalog, gate, refresher } = this.#core
+    const stop = catalog.touched.subscribe(listener)
+    refresher.wantInside(true)
     return () => {
       stop()
-      this.#refresher.wantInside(this.#core.gate !== undefined || this.#catalog.touched.hasListeners)
+      refresher.wantInside(gate !== undefined || catalog.touched.hasListeners)
     }
   }
 
-  get refreshed (): Signal<Refresh> { return this.#refresher.refreshed }
+  get refreshed (): Signal<Refresh> { return this.#core.refresher.refreshed }
 
   get manifestMade (): Signal<MadeManifest> { return this.#core.manifests.made }
 
   /** Whether changes in the root cause events, or it is polled. */
-  isWatching (): boolean { return this.#refresher.watcher.status === 'watching' }
+  isWatching (): boolean { return this.#core.refresher.watcher.status === 'watching' }
 
   get status (): SkillStatus {
-    const { gate, guard } = this.#core
-    const { generation, names } = this.#catalog.last
-    const root = this.#root
+    const { catalog, gate, guard, refresher, root } = this.#core
+    const { generation, names } = catalog.last
     const { failure, path, unavailable } = root
     return {
       ready: this.#indexed && unavailable === undefined,
       indexed: this.#indexed,
       generation,
       skills: names.length,
-      roots: [this.#catalog.rootStatus],
-      watcher: this.#refresher.watcher,
+      roots: [catalog.rootStatus],
+      watcher: refresher.watcher,
       failures: failure === undefined ? [] : [failure],
       hanging: guard.hanging.filter((area) => area.name !== '' && area.root === path).flatMap(({ name }) => root.namesIn(name)),
       ...gate && { quarantined: gate.refusedCount }
@@ -114,77 +106,79 @@ export class RootSkills {
 
   /** Compares the root with the disk. */
   sync (): Promise<void> {
-    return this.#root.sync()
+    return this.#core.root.sync()
   }
 
   /** Under a policy a skill is listed once it was checked. */
   async list (): Promise<readonly string[]> {
-    const isGuarded = this.#core.gate !== undefined
+    const { catalog, gate, root } = this.#core
+    const isGuarded = gate !== undefined
     // The skills of the start are checked while they are indexed.
     if (isGuarded) await this.#firstIndex
-    if (isGuarded || !this.#root.holdsAtOnce()) await this.#root.sync(true)
-    if (isGuarded) await this.#catalog.checkNew()
-    this.#root.requireFolder()
+    if (isGuarded || !root.holdsAtOnce()) await root.sync(true)
+    if (isGuarded) await catalog.checkNew()
+    root.requireFolder()
     return this.namesNow()
   }
 
   /** Resolves when all skills that the last listing has found have been read. */
   async indexed (): Promise<void> {
+    const { catalog } = this.#core
     await this.#firstIndex
-    if (this.#catalog.last.unread.length > 0) await this.#catalog.readNew()
+    if (catalog.last.unread.length > 0) await catalog.readNew()
   }
 
   availableNow (): readonly CatalogSkill[] {
-    return this.#catalog.last.available
+    return this.#core.catalog.last.available
   }
 
   /** The number of skills with an error in the index. */
   get invalidCount (): number {
-    return this.#catalog.last.invalidCount
+    return this.#core.catalog.last.invalidCount
   }
 
   /** Goes up with each change that a caller can see. */
   get generation (): number {
-    return this.#catalog.last.generation
+    return this.#core.catalog.last.generation
   }
 
   /** Goes up with each difference of the root's own folder: a skill may have come from there, or gone to it. */
   get moveCount (): number {
-    return this.#root.changeCount
+    return this.#core.root.changeCount
   }
 
   /** Whether the root has no skill of this name that another root has, nor kept revisions of one. Costs no listing. */
   lacks (name: string): Awaitable<boolean> {
-    return this.files.kept.revisionsOf(name).size === 0 && this.#root.lacks(name)
+    return this.files.kept.revisionsOf(name).size === 0 && this.#core.root.lacks(name)
   }
 
   /** Goes up with each difference that was found on the disk. */
   get changeCount (): number {
-    return this.#catalog.changeCount
+    return this.#core.catalog.changeCount
   }
 
   /** The error of a root that is not there. As fresh as the last question. */
   get unavailable (): SkillError | undefined {
-    return this.#root.unavailable
+    return this.#core.root.unavailable
   }
 
   /** Compares the names in the frontmatter of all skills with the disk. */
   verifyDisplayNames (): Promise<void> {
-    return this.#catalog.verifyDisplayNames()
+    return this.#core.catalog.verifyDisplayNames()
   }
 
   namesNow (): readonly string[] {
-    return this.#catalog.last.names
+    return this.#core.catalog.last.names
   }
 
   /** What the index holds of a skill, without a comparison with the disk. */
   findNow (name: string): IndexedSkill | undefined {
-    return this.#catalog.last.get(name)
+    return this.#core.catalog.last.get(name)
   }
 
   /** The folder of a skill, as of the last scan: another object after every change of what the name means. */
   folderNow (name: string): SkillFolder | undefined {
-    return this.#catalog.last.folders.get(name)
+    return this.#core.catalog.last.folders.get(name)
   }
 
   /** Stands for the folder that the index has of a skill: another one after a switch to files that lay ready, however old they are. */
@@ -195,13 +189,13 @@ export class RootSkills {
 
   /** Names of the folders whose skills have this name in their frontmatter, and another one than the folder. */
   namedOtherwise (displayName: string): readonly string[] {
-    return this.#catalog.last.namedOtherwise(displayName)
+    return this.#core.catalog.last.namedOtherwise(displayName)
   }
 
   async #index (listed: Promise<void>): Promise<void> {
     await listed
-    await this.#catalog.verifyAll()
+    await this.#core.catalog.verifyAll()
     this.#indexed = true
-    this.#refresher.start()
+    this.#core.refresher.start()
   }
 }

@@ -1,17 +1,15 @@
 import { type MainFilePreference, orderMainFiles } from '../format/main-files.ts'
 import type { IndexedSkill } from '../catalog/catalog.ts'
-import type { LiveCatalog } from '../catalog/live-catalog.ts'
-import type { Root } from '../roots/root.ts'
 import { changed } from '../disk/refused.ts'
 import type { PathFilter } from '../disk/hidden.ts'
 import { RevisionChangedError, SkillError } from '../ground/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
-import type { FileStore, ServableFile } from '../files/file-store.ts'
+import type { ServableFile } from '../files/file-store.ts'
 import { Signal } from '../ground/signal.ts'
 import type { CatalogSkill } from '../ground/skill.ts'
-import type { CheckedFolders, Gate } from './trust/gate.ts'
+import type { CheckedFolders } from './trust/gate.ts'
 import { hidesSome, type KeptRevision, type KeptRevisions } from './kept/kept-revisions.ts'
-import type { Inspected, ManifestStore, Unread } from './manifest.ts'
+import type { Inspected, Unread } from './manifest.ts'
 import { pathInside } from './path-inside.ts'
 import { skillSentence } from './refusal-sentences.ts'
 import { KeptState } from './kept/kept-state.ts'
@@ -24,23 +22,13 @@ export type RevisionChoice = string
 export class SkillFiles {
   /** Each state that `inspect` gave. */
   readonly inspected = new Signal<CheckedFolders>()
-  readonly #root: Root
-  readonly #catalog: LiveCatalog
-  readonly #kept: KeptRevisions
-  readonly #manifests: ManifestStore
+  readonly #parts: SkillStatesOptions
   readonly #states: SkillStates
-  readonly #store: FileStore
-  readonly #gate: Gate | undefined
 
   constructor (parts: SkillStatesOptions) {
-    const { root, catalog, manifests, kept, gate, store } = parts
+    const { root, catalog, kept } = parts
     const hide = (name: string) => { kept.hide(name, () => catalog.last.get(name)?.filter, true) }
-    this.#root = root
-    this.#catalog = catalog
-    this.#kept = kept
-    this.#manifests = manifests
-    this.#gate = gate
-    this.#store = store
+    this.#parts = parts
     this.#states = new SkillStates(parts)
     catalog.changed.subscribe(({ added, changed, removed }) => {
       for (const name of added) kept.arrive(name)
@@ -68,8 +56,9 @@ export class SkillFiles {
   }
 
   async find (name: string): Promise<CatalogSkill | undefined> {
-    const known = await this.#catalog.find(name)
-    if (known === undefined || this.#gate?.guards() !== true) return known
+    const { catalog, gate } = this.#parts
+    const known = await catalog.find(name)
+    if (known === undefined || gate?.guards() !== true) return known
     try {
       return await this.#readLive(name, async ({ skill }) => skill)
     } catch (error) {
@@ -103,7 +92,7 @@ export class SkillFiles {
 
   /** Which revisions can be read from memory. The present one is among them if it was handed out. */
   get kept (): Pick<KeptRevisions, 'arrivalOf' | 'namesOf' | 'revisionsOf'> {
-    return this.#kept
+    return this.#parts.kept
   }
 
   /**
@@ -121,11 +110,12 @@ export class SkillFiles {
   }
 
   async #inspect (state: LiveState, known: Inspected | undefined): Promise<Inspected | Unread> {
+    const { manifests, gate } = this.#parts
     const { skill, disk } = state
     try {
-      const inspection = await this.#manifests.inspect(disk, skill, known)
+      const inspection = await manifests.inspect(disk, skill, known)
       if ('ended' in inspection) return inspection
-      if (this.#gate?.guards() === true && inspection.state.revision !== await state.revision()) throw changed('the skill changed after it was checked')
+      if (gate?.guards() === true && inspection.state.revision !== await state.revision()) throw changed('the skill changed after it was checked')
       this.inspected.emit({ folder: skill.folder, inside: inspection.inside })
       return inspection.state
     } catch (error) {
@@ -134,8 +124,8 @@ export class SkillFiles {
   }
 
   close (): void {
-    this.#manifests.close()
-    this.#kept.clear()
+    this.#parts.manifests.close()
+    this.#parts.kept.clear()
   }
 
   /**
@@ -143,28 +133,30 @@ export class SkillFiles {
    * all else, which a state of the skill answers. Without it an answer costs 5 % more CPU.
    */
   #contentAtOnce (name: string, pathIn: (mainFiles: readonly string[]) => string | undefined): FileContent | undefined {
-    const skill = this.#catalog.findAtOnce(name)
-    if (skill === undefined || this.#gate?.guards() === true) return undefined
+    const { catalog, gate, root, store } = this.#parts
+    const skill = catalog.findAtOnce(name)
+    if (skill === undefined || gate?.guards() === true) return undefined
     const { folder, filter, mainFile, mainFiles, digest } = skill
     const path = pathIn(mainFiles)
-    const content = path === undefined ? undefined : this.#store.contentAtOnce({ disk: this.#root.disk, folder: folder.realPath, path, filter })
+    const content = path === undefined ? undefined : store.contentAtOnce({ disk: root.disk, folder: folder.realPath, path, filter })
     return path === mainFile?.name && content?.digest !== digest ? undefined : content
   }
 
   #readLive<T> (name: string, answer: (state: LiveState) => Promise<T>, isListed?: boolean): Promise<T> {
-    return this.#states.read(name, () => this.#catalog.find(name), answer, isListed)
+    return this.#states.read(name, () => this.#parts.catalog.find(name), answer, isListed)
   }
 
   async #readRevision<T> (name: string, answer: (state: SkillState) => Promise<T>, revision: RevisionChoice, present: Pick<IndexedSkill, 'filter'> | undefined): Promise<T> {
+    const { gate, kept, root } = this.#parts
     const find = async (now: PathFilter | undefined, isWhole: boolean) => {
-      this.#kept.hide(name, () => now, isWhole)
-      const found = await this.#kept.find(name, revision)
+      kept.hide(name, () => now, isWhole)
+      const found = await kept.find(name, revision)
       // Only compared: what a skill of another root hides is not hidden in views without that root.
       return found === undefined || (present?.filter !== undefined && await hidesSome(present.filter, found)) ? undefined : found
     }
     const served = async (found: KeptRevision | undefined) => {
-      if (found === undefined || (this.#gate?.guards() === true && !(await this.#gate.judgeKept(found)).isServed)) return undefined
-      return new KeptState(found, this.#gate)
+      if (found === undefined || (gate?.guards() === true && !(await gate.judgeKept(found)).isServed)) return undefined
+      return new KeptState(found, gate)
     }
     try {
       return await this.#readLive(name, async (state) => {
@@ -178,7 +170,7 @@ export class SkillFiles {
       })
     } catch (error) {
       // The skill is gone, or no state of it holds: the kept state is whole.
-      const before = error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'skill_changing') ? await served(await find(this.#root.filterOf(name), false)) : undefined
+      const before = error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'skill_changing') ? await served(await find(root.filterOf(name), false)) : undefined
       if (before === undefined) throw error
       return await answer(before)
     }
