@@ -7,4 +7,4 @@ export { createJudge, type EntryVerdicts, type FindingSource, type Judging, subj
 export { type TargetVerdict, type Verdicts, verdictsOf } from './judge.ts'
 export type { Subject } from './subject.ts'
 export { OUTCOMES, type Outcome, parseTargets, type Target, TARGET_NAMES, type TargetName, TARGETS } from './targets.ts'
-export { countTokens, estimateTokens, TOKEN_METHOD, type TokenEstimate } from './tokens.ts'
+export { estimateTokens, type TokenEstimate } from './tokens.ts'

@@ -46,8 +46,8 @@ const [UNKNOWN, LETTER, SYMBOL] = [0, 1, 2]
 const kinds = new Uint8Array(65_536)
 
 /** Token estimates of a skill in one state. */
-export function * estimateTokens ({ skill: { metadata, digest }, mainFile, files }: Pick<Subject, 'skill' | 'mainFile' | 'files'>): Generator<undefined, TokenEstimate> {
-  const text = mainFile === undefined || digest === undefined ? undefined : yield * textTokens(mainFile)
+export function * estimateTokens ({ skill: { metadata }, mainFile, files }: Pick<Subject, 'skill' | 'mainFile' | 'files'>): Generator<undefined, TokenEstimate> {
+  const text = mainFile === undefined ? undefined : yield * textTokens(mainFile)
   return {
     listed: roundTokens(listedTokens(metadata)),
     body: text === undefined ? null : roundTokens(text.body),
@@ -83,7 +83,7 @@ function tokensOfOthers (files: readonly ListedFile[], counted: string | undefin
 }
 
 /** About how many tokens a text has. One pass; linear in its length. */
-export function countTokens (text: string): number {
+function countTokens (text: string): number {
   let tokens = 0
   let before: 'letter' | 'mark' | 'line' | 'other' = 'other'
   for (let i = 0; i < text.length; i++) {

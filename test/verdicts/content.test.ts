@@ -8,7 +8,7 @@ import { judgeFindings } from '../../src/verdicts/judge.ts'
 import { scanText } from '../../src/verdicts/rules/text-scan.ts'
 import { estimateTokens } from '../../src/verdicts/tokens.ts'
 import { checkTime } from '../helper/timing.ts'
-import { subjectFor, verdictsFor } from '../helper/verdicts.ts'
+import { subjectFor, type SkillParts, verdictsFor } from '../helper/verdicts.ts'
 
 const LETTERS = 'aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zaBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789'
 /** A secret in two parts, so that no scanner of this repository finds it. */
@@ -175,10 +175,56 @@ t.test('K79: programs, archives, and files that are not what their names say', (
   t.end()
 })
 
-t.test('K81: every file counts but the one whose text was counted', async (t) => {
-  const allOf = async (path: string) => atOnce(estimateTokens(await subjectFor({ text: '---\nname: demo\ndescription: x\n---\nBody\n', files: { [path]: 40_000 } }))).all_files
-  t.equal(await allOf('demo/SKILL.md'), await allOf('other/SKILL.md'))
-  t.ok(Number(await allOf('demo/SKILL.md')) >= 10_000)
+/** Texts, and how many tokens o200k_base makes of them. */
+const COUNTED_BY_O200K: ReadonlyArray<readonly [text: string, tokens: number]> = [
+  ['Use this skill when the user asks for a report about an incident. Read the timeline first, then write a summary that names the cause, the impact and the people who were involved. Keep every sentence short.\n\n## Steps\n\n1. Collect the log lines around the time of the failure.\n2. Ask for what is missing; do not guess.\n3. Fill in `templates/report.md` and save it beside the logs.\n', 86],
+  ['import json\nimport sys\n\ndef main(path: str) -> int:\n    with open(path, encoding="utf-8") as file:\n        data = json.load(file)\n    for key, value in sorted(data.items()):\n        print(f"{key}: {value}")\n    return 0\n\nif __name__ == "__main__":\n    sys.exit(main(sys.argv[1]))\n', 77],
+  ["Cette compétence aide à préparer une recette de famille : elle donne la liste des ingrédients, les étapes et le temps de cuisson. Demandez d'abord le nombre de personnes, puis adaptez les quantités.\n", 41],
+  ['当用户需要生成季度报告时使用此技能。首先读取数据文件，然后计算每个部门的总额，最后写出摘要并保存到报告文件夹。\n', 35],
+  ['ユーザーが四半期レポートを求めたときにこのスキルを使います。まずデータファイルを読み、各部門の合計を計算してください。\n', 43],
+  ['사용자가 분기 보고서를 요청할 때 이 기술을 사용합니다. 먼저 데이터 파일을 읽고 각 부서의 합계를 계산하세요.\n', 30],
+  ['Done ✅ next 🚀 warn ⚠️ stop ⛔\n', 14],
+  ['| a | b |\n| - | - |\n', 10],
+  ['one\n\n\ntwo\n\n\n'.repeat(10), 40],
+  ['HTTP GET /API\n', 5]
+]
+
+t.test('K81: estimates of prose, code and other scripts are within 15 % of what a tokenizer counts', async (t) => {
+  const estimate = async (text: string) => atOnce(estimateTokens(await subjectFor({ text })))
+  const isNear = (tokens: number | null, counted: number): boolean => Math.abs(Number(tokens) / counted - 1) <= 0.15
+  for (const [text, counted] of COUNTED_BY_O200K) {
+    // So many that the rounding does not matter, and that the text is counted in several pieces.
+    const times = 300
+    const { body } = await estimate(`---\nname: demo\ndescription: x\n---\n${text.repeat(times)}`)
+    t.ok(isNear(body, counted * times), `${body} of ${counted * times}: ${text.slice(0, 20)}`)
+  }
+  const [[prose, counted] = ['', 0]] = COUNTED_BY_O200K
+  const { listed, body, all_files: all } = await estimate(`---\nname: demo\ndescription: ${JSON.stringify(prose)}\n---\nBody`)
+  t.ok(isNear(listed, counted + 2), `${listed}`)
+  t.equal(body, 1)
+  t.ok(Number(all) > listed && isNear(all, counted + 10), `${all}`)
+  t.ok((await estimate('---\nname: read-the-report-and-write-it-down\ndescription: x\n---\n')).listed >= 10, 'the name counts')
+  for (const alike of ['abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ', '0123456789', '⺀一鿿가힣豈﫿＀ａ￯', '→✅🚀\u007f\ue000', 'éя٣\u0302']) {
+    const bodies = await Promise.all([...alike].map(async (character) => (await estimate(`${character} `.repeat(1_000))).body))
+    t.strictSame(bodies.filter((body) => body !== bodies[0]), [], alike)
+  }
+})
+
+t.test('K81: all files are SKILL.md and the other texts, in two digits; what nobody can read has no estimate', async (t) => {
+  const text = '---\nname: demo\ndescription: x\n---\nBody\n'
+  const estimate = async (parts: SkillParts) => atOnce(estimateTokens(await subjectFor(parts)))
+  for (const [bytes, tokens] of [[396, 99], [398, 100], [400, 100], [416, 100], [420, 110], [3_984, 1_000], [49_380, 12_000]] as const) {
+    t.match(await estimate({ files: { 'a.md': bytes } }), { body: null, all_files: tokens }, `${bytes} bytes`)
+  }
+  const alone = await estimate({ text })
+  t.strictSame(await estimate({ text, files: { 'a.png': 40_000, 'b.TAR': 40_000, 'c.sqlite3': 40_000 } }), alone, 'no text')
+  for (const path of ['demo/SKILL.md', 'other/SKILL.md', 'tar', 'a.png.md']) t.equal((await estimate({ text, files: { [path]: 40_000 } })).all_files, 10_000, path)
+  const { all_files: all, ...known } = alone
+  t.strictSame(atOnce(estimateTokens({ ...await subjectFor({ text }), files: undefined })), { ...known, all_files: null })
+  t.match(await estimate({ files: { 'SKILL.md': 4_000 } }), { body: null, all_files: 1_000 }, 'a main file that cannot be read')
+  t.match(await estimate({ text: '\nBody\n' }), { body: 3, all_files: 3 }, 'no frontmatter')
+  const lines = await estimate({ text: `---\nname: ${'demo '.repeat(6)}\ndescription: x\n---${'\n'.repeat(9)}` })
+  t.match(lines, { body: 1, all_files: (await estimate({ text: `---\nname: ${'demo '.repeat(6)}\ndescription: x\n---\n` })).all_files }, 'line ends in a row are one token')
 })
 
 t.test('K79: links are looked for outside fences, wherever those begin and end', async (t) => {
