@@ -17,7 +17,7 @@ for (const [rule, parts, code, outcomes] of RULES) {
 t.test('K79: rules about fields that the format does not know, or knows in another shape', async (t) => {
   const rows: ReadonlyArray<readonly [lines: readonly string[], code: string, outcomes: Partial<Record<TargetName, Outcome>>]> = [
     [['tags: a'], 'unknown_fields', { 'skills-ref': 'refused', 'quick-validate': 'refused', vscode: 'warned' }],
-    [['argument-hint: a'], 'unknown_fields', { 'skills-ref': 'refused', 'quick-validate': 'refused' }],
+    [['argument-hint: a', 'user-invocable: true', 'disable-model-invocation: false', 'context: fork'], 'unknown_fields', { 'skills-ref': 'refused', 'quick-validate': 'refused' }],
     [['allowed-tools:', '  - Read'], 'allowed_tools_list', { spec: 'warned', vscode: 'warned', 'gh-skill': 'refused' }],
     [['tags: [a]'], 'frontmatter_flow_style', { 'skills-ref': 'refused', 'quick-validate': 'refused', vscode: 'warned' }],
     [['allowed-tools: [Read]'], 'allowed_tools_list', { spec: 'warned', 'skills-ref': 'refused', vscode: 'warned', 'gh-skill': 'refused' }],
@@ -41,6 +41,8 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
     [name('Demo'), 'name_invalid_characters', { 'skills-ref': 'refused', 'claude-code': 'changed', vscode: 'warned', codex: 'ok' }],
     [name('Demo', 'Demo'), 'name_invalid_characters', { 'claude-code': 'ok' }],
     [name('技能'), 'name_invalid_characters', { 'skills-ref': 'refused', 'claude-code': 'changed' }],
+    [name('技-能2', '技-能2'), 'name_invalid_characters', { 'skills-ref': 'ok', 'claude-code': 'ok' }],
+    ...Array.from('\\<>*?"|', (character) => [name(`'a${character}b'`), 'name_invalid_characters', { 'gemini-cli': 'changed', goose: 'ok' }] as const),
     [name('demo-'), 'name_edge_hyphen', { 'claude-code': 'changed', vscode: 'warned' }],
     [name('de--mo'), 'name_double_hyphen', { 'claude-code': 'changed', vscode: 'warned' }],
     [name(long(65)), 'name_too_long', { 'claude-code': 'changed', vscode: 'warned' }],
@@ -71,6 +73,7 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
     [also('metadata: [a]'), 'metadata_not_mapping', { 'skills-ref': 'refused' }],
     [also('metadata:', '  internal: true'), 'discovery_internal', { 'skills-cli': 'warned', 'discovery-0.1.0': 'warned', 'discovery-0.2.0': 'warned' }],
     [{ text: `---\nname: demo\n${D}\n---\n` }, 'body_empty', { spec: 'warned', codex: 'ok' }],
+    [{ text: `${GOOD.text}`.replace('---\n', '--- \t\r\n') }, 'discovery_frontmatter_differs', { 'quick-validate': 'refused', mcp: 'not_loaded' }],
     [{ text: `${GOOD.text}`.replace('---', '---  ') }, 'discovery_frontmatter_differs', { 'quick-validate': 'refused', mcp: 'not_loaded', 'discovery-0.1.0': 'not_loaded', 'discovery-0.2.0': 'not_loaded' }],
     [also('---x: 1'), 'discovery_frontmatter_differs', { mcp: 'ok', 'discovery-0.1.0': 'not_loaded', 'discovery-0.2.0': 'not_loaded' }],
     [{ ...GOOD, files: { 'a\\b.md': 1 } }, 'discovery_path_unsafe', { 'discovery-0.1.0': 'not_loaded', 'discovery-0.2.0': 'not_loaded', mcp: 'ok' }],
