@@ -17,6 +17,7 @@ import { stalledResponses, type StalledResponsesOptions } from '../../src/http/c
 
 export interface PluginAppOptions {
   readonly timeouts?: Partial<HttpTimeouts>
+  readonly allowedOrigins?: readonly string[]
   readonly security?: Partial<SecurityOptions>
   readonly stalled?: Partial<StalledResponsesOptions>
   readonly draining?: Partial<DrainingOptions>
@@ -52,7 +53,7 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
   })
 
   const connections = new Connections(options.maxWaiting, options.lingerMs)
-  const app = fastify(httpServerOptions({ connections, logger: pino(stream), ...(options.timeouts && { timeouts: options.timeouts }) }))
+  const app = fastify(httpServerOptions({ connections, logger: pino(stream), ...(options.timeouts && { timeouts: options.timeouts }), ...(options.allowedOrigins && { allowedOrigins: options.allowedOrigins }) }))
   t.teardown(() => {
     app.server.closeAllConnections()
     return app.close()

@@ -1,15 +1,26 @@
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import t, { type Test } from 'tap'
 import { listenWithPlugins, type PluginApp } from '../helper/plugin-app.ts'
 import { openRaw, rawRequest, type RawResponse, request } from '../helper/raw-http.ts'
 import { checkTime } from '../helper/timing.ts'
 
+const PAGE = 'https://app.example'
+const READ_BY_PAGE = { 'access-control-allow-origin': PAGE, 'access-control-expose-headers': /ETag/, vary: 'Origin' }
+
+/** `once` takes an error for the end. */
+function closed (socket: Socket): Promise<unknown> {
+  return new Promise((resolve) => { socket.closed ? resolve(true) : socket.on('close', resolve) })
+}
+
 function checkProblem (t: Test, response: RawResponse, status: number, code: string): void {
   t.equal(response.status, status)
   t.equal(response.headers['content-type'], 'application/problem+json')
   t.equal(response.headers['content-length'], String(response.body.length))
   t.equal(response.headers.connection, 'close')
+  t.ok(Date.parse(response.headers.date ?? '') <= Date.now())
   t.equal(response.headers['x-content-type-options'], 'nosniff')
   t.match(response.json(), { type: `urn:skillserve:problem:${code}`, title: /./, status, detail: /./, instance: /./, error: /./, code })
 }
@@ -17,12 +28,17 @@ function checkProblem (t: Test, response: RawResponse, status: number, code: str
 t.test('what never becomes a request', async (t) => {
   const stream = new PassThrough()
   stream.write('first ')
+  const begun = new PassThrough()
+  begun.write('first ')
   const service = await listenWithPlugins(t, (app) => {
     app.get('/ok', () => 'ok')
     app.post('/ok', () => 'ok')
     app.get('/stream', (_request, reply) => reply.send(stream))
+    app.get('/never', () => new Promise(() => {}))
+    app.get('/begun', (_request, reply) => reply.send(begun))
   })
   const { url } = service
+  const refusals = () => service.lines.filter((line) => line.includes('request refused')).length
 
   t.test('a head over 16 KiB or of 3,000 lines is 431 in the problem shape', async (t) => {
     const lines = Array.from({ length: 3000 }, (_, i) => `X-${i}: a`)
@@ -51,11 +67,17 @@ t.test('what never becomes a request', async (t) => {
     const response = await rawRequest(url, tunnel)
     checkProblem(t, response, 405, 'method_not_allowed')
     t.match(response.headers, { allow: 'GET, HEAD, POST' })
+    t.match(response.json(), { instance: 'example.com:443' })
     const connection = await openRaw(url)
     connection.send(Buffer.concat([request('GET', '/ok'), request('GET', '/ok'), Buffer.from(`${tunnel}for the other host`)]))
     for (const status of [200, 200, 405]) t.equal((await connection.response()).status, status)
     await connection.closed()
-    t.match(await service.logged(({ code }) => code === 'CONNECT'), { level: 30, msg: 'request refused' })
+    t.match(await service.logged(({ code }) => code === 'CONNECT'), { level: 30, msg: 'request refused', address: '127.0.0.1' })
+    const reset = await openRaw(url)
+    const [socket] = await Promise.all([once(service.app.server, 'connect').then(([, socket]) => socket as Socket), reset.send(Buffer.concat([request('GET', '/never'), Buffer.from(tunnel)]))])
+    reset.socket.resetAndDestroy()
+    await closed(socket)
+    t.equal((await rawRequest(url, request('GET', '/ok'))).status, 200, 'the service outlives a client that resets the connection meanwhile')
   })
 
   t.test('malformed requests are 400 and closed', async (t) => {
@@ -93,7 +115,7 @@ t.test('what never becomes a request', async (t) => {
 
   t.test('a malformed request in one packet with a good one is answered after it', async (t) => {
     const connection = await openRaw(url)
-    connection.send(Buffer.concat([request('GET', '/ok'), request('GET', '/ok'), Buffer.from('nonsense\r\n\r\nmore\r\n\r\n')]))
+    connection.send(Buffer.concat([request('GET', '/ok'), request('GET', '/ok'), Buffer.from('GET /ok HTTP/1.1x\r\n\r\nmore\r\n\r\n')]))
     t.equal((await connection.response()).text, 'ok')
     t.equal((await connection.response()).text, 'ok')
     checkProblem(t, await connection.response(), 400, 'bad_request')
@@ -106,13 +128,39 @@ t.test('what never becomes a request', async (t) => {
     const head = once(connection.socket, 'data')
     connection.send(request('GET', '/stream'))
     await head
-    const refused = once(service.app.server, 'clientError')
-    connection.send('nonsense\r\n\r\n')
-    await refused
+    const before = refusals()
+    for (let packet = 0; packet < 2; packet++) {
+      const refused = once(service.app.server, 'clientError')
+      connection.send('nonsense\r\n\r\n')
+      await refused
+    }
+    t.equal(refusals(), before + 1, 'it is logged once')
     stream.end('last')
     t.equal((await connection.response()).text, 'first last')
     checkProblem(t, await connection.response(), 400, 'bad_request')
     await connection.closed()
+  })
+
+  t.test('no head stands in the middle of an answer that has begun before its request was whole', async (t) => {
+    const connection = await openRaw(url)
+    const head = once(connection.socket, 'data')
+    connection.send(request('GET', '/begun', { headers: ['Transfer-Encoding: chunked'], body: '1\r\na\r\n' }))
+    await head
+    await connection.send('zz\r\n').closed()
+    t.match(connection.received.toString(), /^HTTP\/1\.1 200 [^]*first \r\n$/)
+  })
+
+  t.test('a connection that is reset in the middle of a request leaves none', async (t) => {
+    const before = refusals()
+    const connection = await openRaw(url)
+    connection.socket.pause()
+    const answered = once(service.app.server, 'request').then(async ([{ socket }, response]) => { await once(response as ServerResponse, 'close'); return socket as Socket })
+    connection.send(Buffer.concat([request('GET', '/ok'), Buffer.from('GET /ok HTTP/1.1\r\n')]))
+    const socket = await answered
+    // Data that nobody has read makes a reset of the end.
+    connection.destroy()
+    await closed(socket)
+    t.equal(refusals(), before)
   })
 
   t.test('it leaves one log entry', async (t) => {
@@ -138,13 +186,15 @@ t.test('slow clients', async (t) => {
   const service = await listenWithPlugins(t, (app) => {
     app.get('/ok', () => 'ok')
     app.post('/ok', () => 'ok')
-  }, { timeouts })
+  }, { timeouts, allowedOrigins: [PAGE] })
 
   t.test('K56: a slow head, a slow body and a silent connection get 408 and are closed', async (t) => {
-    for (const bytes of ['GET /ok HTTP/1.1\r\nHost: localhost\r\nX', request('POST', '/ok', { headers: ['Content-Type: application/json', 'Content-Length: 10'], body: '{' }), '']) {
+    for (const bytes of ['GET /ok HTTP/1.1\r\nHost: localhost\r\nX', request('POST', '/ok', { headers: [`Origin: ${PAGE}`, 'Content-Type: application/json', 'Content-Length: 10'], body: '{' }), '']) {
       const connection = await openRaw(service.url)
       connection.send(bytes)
-      checkProblem(t, await connection.response(), 408, 'request_timeout')
+      const response = await connection.response()
+      checkProblem(t, response, 408, 'request_timeout')
+      if (bytes instanceof Buffer) t.match(response.headers, READ_BY_PAGE, 'K69: the page that sent the request reads it')
       await connection.closed()
     }
     t.match(await service.logged(({ msg }) => msg === 'request aborted'), { url: '/ok', status: 408, code: 'request_timeout' })
@@ -175,12 +225,13 @@ t.test('K48: an answer that is not made while a connection has no traffic is a 5
       stream.write('first ')
       return reply.send(stream)
     })
-  }, { timeouts: { connection: 100, keepAlive: 50 } })
+    app.get('/large', () => Buffer.alloc(16_777_216))
+  }, { timeouts: { connection: 100, keepAlive: 50 }, allowedOrigins: [PAGE] })
   const { url } = service
   const stuck = await openRaw(url)
-  const answer = await stuck.send(request('GET', '/never?q=1')).response()
+  const answer = await stuck.send(request('GET', '/never?q=1', { headers: [`Origin: ${PAGE}`] })).response()
   checkProblem(t, answer, 503, 'not_ready')
-  t.match(answer.headers, { 'retry-after': '5', 'cache-control': 'no-store' })
+  t.match(answer.headers, { 'retry-after': '5', 'cache-control': 'no-store', ...READ_BY_PAGE })
   t.match(answer.json(), { instance: '/never', detail: 'The answer was not made within 0.1 s; try again soon' })
   await stuck.closed()
   t.match(await service.logged(({ msg }) => msg === 'request aborted'), { url: '/never?q=1', status: 503, code: 'not_ready' })
@@ -193,6 +244,12 @@ t.test('K48: an answer that is not made while a connection has no traffic is a 5
   const idle = await openRaw(url)
   t.equal((await idle.send(request('GET', '/ok')).response()).status, 200)
   await idle.closed()
+  const [socket, unread] = await Promise.all([once(service.app.server, 'connection').then(([socket]) => socket as Socket), openRaw(url)])
+  unread.socket.pause()
+  unread.send(request('GET', '/large'))
+  await closed(socket)
+  t.ok(socket.bytesWritten > 0, 'an answer that its client does not read ends too')
+  unread.destroy()
 })
 
 t.test('request ids', async (t) => {

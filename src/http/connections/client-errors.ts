@@ -11,7 +11,7 @@ import type { Connections } from './connections.ts'
 
 const REQUEST_LINE = /^[A-Z]+ (\S+)/
 /** The parser says the same of a line that ends wrongly. */
-const VERSIONED = /^(?!PRI )[A-Z]+ \S+ HTTP\/(?!1\.[01])\d\.\d\r\n/
+const VERSIONED = /^[A-Z]+ \S+ HTTP\/(?!1\.[01])\d\.\d/
 
 /** All that any route takes. */
 const METHODS = 'GET, HEAD, POST'
@@ -29,7 +29,7 @@ export function answerClientErrors (connections: Connections, corsHeaders: CorsH
   const refused = new WeakSet<Socket>()
 
   return function answerClientError (error, socket) {
-    if (error.code === 'ECONNRESET' || !socket.writable) {
+    if (!socket.writable) {
       socket.destroy()
       return
     }
@@ -47,8 +47,8 @@ export function answerConnect (connections: Connections, log: FastifyBaseLogger 
   return function answerConnect ({ url = '/' }, socket) {
     if (!(socket instanceof Socket)) return
     log?.info({ code: 'CONNECT', address: plainAddress(socket.remoteAddress ?? '') }, 'request refused')
-    // Node has taken its own listeners away.
-    socket.on('error', () => { socket.destroy() }).resume()
+    // Node has taken its own listeners away: an error without one would end the process.
+    socket.on('error', () => {}).resume()
     endWith(new HttpProblem('method_not_allowed', `This service is no proxy; it takes ${METHODS}`, { allow: METHODS }), url, socket, connections)
   }
 }
