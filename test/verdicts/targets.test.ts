@@ -37,10 +37,14 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
   const described = (value: string): SkillParts => ({ text: text('name: demo', `description: ${value}`) })
   const also = (...lines: readonly string[]): SkillParts => ({ text: text('name: demo', D, ...lines) })
   const many = (count: number): Readonly<Record<string, number>> => Object.fromEntries(Array.from({ length: count }, (_, index) => [`${index}.md`, 1]))
+  const sizes = (files: Readonly<Record<string, number>>): SkillParts => ({ ...GOOD, files })
+  const mainBytes = Buffer.byteLength(GOOD.text ?? '')
+  const listed = (whenToUse: number): SkillParts => ({ text: text('name: demo', `description: ${'😀'.repeat(600)}`, `when_to_use: ${long(whenToUse)}`) })
   const rows: ReadonlyArray<readonly [SkillParts, code: string, Partial<Record<TargetName, Outcome>>]> = [
     [name('Demo'), 'name_invalid_characters', { 'skills-ref': 'refused', 'claude-code': 'changed', vscode: 'warned', codex: 'ok' }],
     [name('Demo', 'Demo'), 'name_invalid_characters', { 'claude-code': 'ok' }],
     [name('技能'), 'name_invalid_characters', { 'skills-ref': 'refused', 'claude-code': 'changed' }],
+    [name('a_b', 'a_b'), 'name_invalid_characters', { 'skills-ref': 'refused', 'claude-code': 'ok' }],
     [name('技-能2', '技-能2'), 'name_invalid_characters', { 'skills-ref': 'ok', 'claude-code': 'ok' }],
     ...Array.from('\\<>*?"|', (character) => [name(`'a${character}b'`), 'name_invalid_characters', { 'gemini-cli': 'changed', goose: 'ok' }] as const),
     [name('demo-'), 'name_edge_hyphen', { 'claude-code': 'changed', vscode: 'warned' }],
@@ -80,6 +84,12 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
     [{ ...GOOD, files: { 'a?.md': 1 } }, 'discovery_path_not_plain', { 'discovery-0.1.0': 'not_loaded', 'discovery-0.2.0': 'ok' }],
     [{ ...GOOD, files: { 'a.md': MAX_TEXT_FILE_BYTES + 1 } }, 'mcp_file_too_large', { mcp: 'not_loaded' }],
     [{ ...GOOD, files: many(MAX_MCP_LISTED_FILES) }, 'mcp_too_many_files', { mcp: 'not_loaded' }],
+    [sizes({ ...many(497), a: 25_000_000, b: 5_000_000 - 497 - mainBytes }), 'upload_too_large', { 'anthropic-upload': 'refused', 'openai-upload': 'ok' }],
+    [sizes({ a: 25_000_001 }), 'upload_too_large', { 'anthropic-upload': 'ok', 'openai-upload': 'refused' }],
+    [sizes({ a: 25_000_000, b: 25_000_000 - mainBytes }), 'upload_too_large', { 'openai-upload': 'ok' }],
+    [sizes({ a: 25_000_000, b: 25_000_000 - mainBytes, c: 1 }), 'upload_too_large', { 'openai-upload': 'refused' }],
+    [listed(936), 'unknown_fields', { 'claude-code': 'ok' }],
+    [listed(937), 'when_to_use_too_long', { 'claude-code': 'cut' }],
     [{ ...GOOD, files: many(MAX_DISCOVERY_FILES) }, 'discovery_archive_too_large', { 'discovery-0.1.0': 'ok', 'discovery-0.2.0': 'not_loaded' }]
   ]
   for (const [parts, code, outcomes] of rows) {
