@@ -1,19 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
 import { Ajv } from 'ajv'
-import { applyPatch } from 'diff'
 import formats from 'ajv-formats'
-import fc from 'fast-check'
 import { runHere } from '../helper/command-line.ts'
-import { parseSkillBytes } from '../../src/core/format/main-file.ts'
-import { diffOf, fixFile, mend } from '../../src/validate/fix.ts'
 import { runProcess } from '../helper/process.ts'
 import { skill, skills, skillText } from '../helper/skills.ts'
-import { checkTime } from '../helper/timing.ts'
-
-const fixText = (text: string, folder: string): string => mend(text, folder).text
 
 async function run (cwd: string, ...argv: readonly string[]): Promise<{ code: number | undefined, out: string, errors: string }> {
   const { code, stdout: out, stderr: errors } = await runHere(['validate', ...argv], { cwd })
@@ -279,68 +272,6 @@ t.test('K79: SARIF shows a text of a skill as it stands, and names no line that 
   t.match(find('body_empty').locations, [{ physicalLocation: { region: { startLine: 5, startColumn: 1 } } }])
 })
 
-t.test('K79: --fix mends what is certain, once, and keeps comments and order', async (t) => {
-  const text = '\uFEFF---\r\n# about\r\nname: Other # the name\r\nversion: 1.0 # of ours\r\ndescription: Use when: asked\r\nallowed-tools: [Read, "Bash(git:*)"]\r\nmetadata:\r\n  a: b\r\nargument-hint: x\r\n---\r\nBody\r\n'
-  const cwd = t.testdir({ skills: { demo: { 'SKILL.md': text } } })
-  t.match(await run(cwd, '--fix', '--dry-run'), { code: 1, out: /^--- skills\/demo\/SKILL\.md\n/ })
-  const file = join(cwd, 'skills/demo/SKILL.md')
-  t.equal(readFileSync(file, 'utf8'), text)
-  t.equal((await run(cwd, '--fix')).code, 0)
-  const fixed = readFileSync(file, 'utf8')
-  t.equal(fixed, '---\n# about\nname: demo # the name\ndescription: "Use when: asked"\nallowed-tools: "Read Bash(git:*)"\nmetadata:\n  a: b\n  version: "1.0" # of ours\nargument-hint: x\n---\nBody\n')
-  await run(cwd, '--fix')
-  t.equal(readFileSync(file, 'utf8'), fixed)
-})
-
-t.test('K79: fixing twice is fixing once, brings no error and leaves the body, whatever the file', async (t) => {
-  const line = fc.constantFrom('name: demo', 'name: "x" # c', 'name:', 'description: a: b', 'description: >', '  folded: x', 'tags: a', 'version: 2', 'x: "y" # z', 'metadata:', '  k: v', 'metadata: t', 'allowed-tools:', '  - Read', '- Write',
-    'allowed-tools: [A, B]', '', '# c', '\tbad', 'author: {a: b}', '__proto__: x')
-  t.doesNotThrow(() => fc.assert(fc.property(fc.array(line, { maxLength: 8 }), fc.boolean(), (lines, isCrlf) => {
-    const text = `---\n${lines.map((each) => `${each}\n`).join('')}---\nBody\n`
-    const original = isCrlf ? text.replaceAll('\n', '\r\n') : text
-    const once = fixText(original, 'demo')
-    const severe = (each: string): number => parseSkillBytes(Buffer.from(each), 'demo').findings.filter(({ severity }) => severity === 'error').length
-    return fixText(once, 'demo') === once && severe(once) <= severe(original) && once.endsWith('---\nBody\n')
-  }), { numRuns: 200, examples: [[['version: 2', 'version: 2', '# c', '  folded: x'], false]] }))
-  const twice = '---\nname: demo\ndescription: x\n---\none\r\ntwo\r\r\nthree\r'
-  t.equal(fixText(twice, 'demo'), '---\nname: demo\ndescription: x\n---\none\ntwo\r\r\nthree\r')
-  t.equal(fixText(fixText(twice, 'demo'), 'demo'), fixText(twice, 'demo'), 'a CRLF that was converted twice is no certain thing')
-  for (const marks of ['\uFEFF', '\uFEFF\uFEFF', '\uFEFF\uFEFF\uFEFF']) t.equal(fixText(`${marks}---\nname: other\n---\nBody\n`, 'demo'), '---\nname: demo\n---\nBody\n', `${marks.length} byte order marks`)
-})
-
-t.test('K79: --fix writes names that every reader takes as text, in quotes where YAML 1.1 would not', (t) => {
-  const fixed = (folder: string) => /^name: (.*)$/m.exec(fixText('---\nname: other\ndescription: x\n---\nBody\n', folder))?.[1]
-  t.strictSame(['demo', 'a1', 'yes-man', 'yes', 'on', 'n', 'null', '123', '1e5', '0x1f', '0o7', '2024-01-02', '3d-print'].map(fixed),
-    ['demo', 'a1', 'yes-man', '"yes"', '"on"', '"n"', '"null"', '"123"', '"1e5"', '"0x1f"', '"0o7"', '"2024-01-02"', '"3d-print"'])
-  t.end()
-})
-
-t.test('K79: --fix leaves owner and mode of a file as they are', (t) => {
-  const cwd = t.testdir({ demo: { 'SKILL.md': `\uFEFF${skillText('demo')}` } })
-  const file = join(cwd, 'demo/SKILL.md')
-  chmodSync(file, 0o664)
-  if (process.getuid?.() === 0) chownSync(file, 12_345, 12_345)
-  const before = statSync(file)
-  const mask = process.umask(0o077)
-  t.teardown(() => { process.umask(mask) })
-  t.not(fixFile(file, 'demo', false), undefined)
-  const { mode, uid, gid } = statSync(file)
-  t.strictSame({ mode, uid, gid }, { mode: before.mode, uid: before.uid, gid: before.gid })
-  t.end()
-})
-
-t.test('K79: --fix puts a value with a control character in quotes, which reads as before', (t) => {
-  for (const character of ['\x07', '\x1b', '\x7f', '\x9b']) {
-    const read = (text: string) => parseSkillBytes(Buffer.from(text), 'demo')
-    const text = `---\nname: demo\ndescription: a${character}b\nlicense: c: d\n---\nBody\n`
-    const fixed = fixText(text, 'demo')
-    t.match(fixed, `description: "a\\u00${Buffer.from(character, 'latin1').toString('hex')}b"\nlicense: "c: d"\n`)
-    t.same(read(fixed).frontmatter, read(text).frontmatter)
-    t.same(read(fixed).findings, [])
-  }
-  t.end()
-})
-
 t.test('K81: the report has estimates of tokens', async (t) => {
   const cwd = t.testdir({ skills: { good: skill('good') } })
   mkdirSync(join(cwd, 'skills/good/docs'))
@@ -348,57 +279,4 @@ t.test('K81: the report has estimates of tokens', async (t) => {
   const { skills: [{ tokens }] } = JSON.parse((await run(cwd, '--format', 'json')).out)
   t.match(tokens, { listed: Number, body: Number, all_files: Number, method: /estimate/ })
   t.ok(tokens.all_files >= 1_000 && tokens.body < 20, skillText('good'))
-})
-
-t.test('K79: --fix joins tools across a blank line, and leaves values alone that are not there', (t) => {
-  const head = '---\nname: demo\ndescription: x\n'
-  t.equal(fixText(`${head}allowed-tools:\n  - Read\n\n  - Write\n\nlicense: MIT\n---\nBody\n`, 'demo'), `${head}allowed-tools: Read Write\n\nlicense: MIT\n---\nBody\n`)
-  const empty = `${head}version: null\nauthor: ~\n---\nBody\n`
-  t.equal(fixText(empty, 'demo'), empty)
-  t.end()
-})
-
-t.test('K79: what --dry-run prints is a patch, to the line', (t) => {
-  const texts = ['---\ndescription: x\n---\nBody\n', '---\nname: demo\ndescription: x\nallowed-tools:\n  - A\n  - B\n---\nBody\n', '---\n# one\nname: other\ndescription: x\n---\nBody\n']
-  for (const before of texts) {
-    const after = fixText(before, 'demo')
-    t.not(after, before)
-    t.equal(applyPatch(before, diffOf('SKILL.md', { before, after }), { fuzzFactor: 0, autoConvertLineEndings: false }), after, before)
-  }
-  // A range of no lines names the line before: other programs add the new ones behind it.
-  t.match(diffOf('SKILL.md', { before: '---\nb\n', after: '---\na\nb\n' }), /^@@ -1,0 \+2,1 @@$/m)
-  t.match(diffOf('SKILL.md', { before: '---\na\nb\n', after: '---\nb\n' }), /^@@ -2,1 \+1,0 @@$/m)
-  t.end()
-})
-
-t.test('K79: --fix leaves frontmatter alone of which a part is not read, and says so', async (t) => {
-  const large = `x: ${'y'.repeat(9_000)}`
-  for (const lines of ['name: "other\ndescription: x', 'name: [other\ndescription: x\nversion: 1', 'name: other\n\tbad: y', '- name: other', 'just text', 'name: other\nauthor: *a', 'name: other\nname: again', `name: other\n${large}`]) {
-    const text = `---\n${lines}\n---\nBody\n`
-    t.equal(fixText(text, 'demo'), text)
-    t.equal(fixText(`\uFEFF${text}`, 'demo'), text, 'a byte order mark is no part of it')
-  }
-  const text = '---\nname: "other\ndescription: x\n---\nBody\n'
-  const cwd = t.testdir({ skills: { bad: { 'SKILL.md': text }, good: skill('good') } })
-  for (const flags of [['--fix', '--dry-run'], ['--fix']]) {
-    const { errors, out } = await run(cwd, ...flags)
-    t.match(errors, /^(?:skillserve: )?skills\/bad\/SKILL\.md: the frontmatter is left as it is: line 2 of SKILL\.md is not valid YAML: '.*'\n$/)
-    if (flags.length > 1) t.equal(out, '')
-  }
-  t.equal(readFileSync(join(cwd, 'skills/bad/SKILL.md'), 'utf8'), text)
-})
-
-t.test('K79: --fix joins no tools with blanks in them, and moves a value with a mark in quotes', (t) => {
-  const head = '---\nname: demo\ndescription: x\n'
-  for (const tools of ['allowed-tools:\n  - "Bash(git add:*)"\n  - Read', 'allowed-tools: ["Read Write", Edit]']) t.equal(fixText(`${head}${tools}\n---\nBody\n`, 'demo'), `${head}${tools}\n---\nBody\n`)
-  t.equal(fixText(`${head}tags: "a # b" # c\n---\nBody\n`, 'demo'), `${head}metadata:\n  tags: "a # b" # c\n---\nBody\n`)
-  t.equal(fixText('---\nname: "a # b"\t# c\ndescription: x\n---\nBody\n', 'demo'), '---\nname: demo\t# c\ndescription: x\n---\nBody\n')
-  t.end()
-})
-
-t.test('--fix takes linear time, whatever the lines', async (t) => {
-  const blanks = '\t'.repeat(3_500)
-  for (const line of [`x:${blanks}a${blanks}\r`, `x:${blanks}\u2028`, `name:${blanks}a${blanks}!"\u2028`, `license: a:${blanks} b${blanks}\u2028`]) {
-    await checkTime(t, 300, () => fixText(`---\n${line}\ndescription: x: y\n---\n`, 'demo'), JSON.stringify(line.slice(0, 12)))
-  }
 })
