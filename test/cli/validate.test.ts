@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
 import { Ajv } from 'ajv'
 import formats from 'ajv-formats'
+import { MAX_SKILL_BYTES } from '../../src/core/ground/limits.ts'
 import { runHere } from '../helper/command-line.ts'
 import { runProcess } from '../helper/process.ts'
 import { skill, skills, skillText } from '../helper/skills.ts'
@@ -40,9 +41,11 @@ t.test('K79: a main file that is no file of the skill is one finding; other file
       gone: { 'SKILL.md': t.fixture('symlink', 'nowhere.md') },
       folder: { real: {}, 'SKILL.md': t.fixture('symlink', 'real') },
       both: { 'SKILL.md': t.fixture('symlink', 'nowhere.md'), 'other.md': t.fixture('symlink', '../../outside.md') },
-      second: { ...skill('second'), 'skill.md': t.fixture('symlink', '../../outside.md') }
+      second: { ...skill('second'), 'skill.md': t.fixture('symlink', '../../outside.md') },
+      large: skill('large', { 'data.bin': '' })
     }
   })
+  truncateSync(join(cwd, 'skills/large/data.bin'), MAX_SKILL_BYTES + 1)
   mkdirSync(join(cwd, 'folders/only/SKILL.md'), { recursive: true })
   for (const path of ['folders', 'folders/only']) t.match(await run(cwd, path), { code: 1, out: /^folders\/only\/SKILL\.md {2}error {2}main_file_not_a_file/ }, path)
   const { skills } = JSON.parse((await run(cwd, '--format', 'json')).out) as { skills: ReadonlyArray<{ skill_name: string, findings: ReadonlyArray<{ code: string }> }> }
@@ -50,9 +53,12 @@ t.test('K79: a main file that is no file of the skill is one finding; other file
     both: ['main_file_not_a_file', 'link_outside'],
     folder: ['main_file_not_a_file'],
     gone: ['main_file_not_a_file'],
+    large: ['too_many_bytes'],
     out: ['main_file_not_a_file'],
     second: ['main_file_ambiguous', 'link_outside']
   })
+  const { out } = await run(cwd, '--format', 'github')
+  t.strictSame(Array.from(out.matchAll(/title=(\w+)::/g), ([, code]) => code), skills.flatMap(({ findings }) => findings.map(({ code }) => code)), 'without revisions, for which files are hashed, too')
 })
 
 t.test('K79: a folder of skills, a skill and a SKILL.md are told apart', async (t) => {
