@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { listedMainFile } from '../core/format/main-files.ts'
 import { printable } from '../core/ground/text.ts'
+import { whyUnwritable } from '../operator/regular-file.ts'
 import { diffOf, fixFile } from './fix.ts'
 import { type ListOptions, PathError } from './skills.ts'
 import { foldersOf, shownPath } from './validate.ts'
@@ -29,8 +30,8 @@ export async function fixAll (paths: readonly string[], list: ListOptions, isDry
       if (fixed === undefined) continue
       if (fixed.after !== fixed.before) diffs.push(diffOf(shown, fixed).split('\n').map(printable).join('\n'))
       if (fixed.left !== undefined) left.push(printable(`${shown}: the frontmatter is left as it is: ${fixed.left}`))
-    } catch {
-      throw new PathError(`${JSON.stringify(shown)} cannot be written`)
+    } catch (error) {
+      throw new PathError(`${JSON.stringify(shown)} cannot be written (${whyUnwritable(error)})`)
     }
   }
   return { diffs, left }

@@ -6,13 +6,10 @@ import { parseFrontmatter } from '../core/format/frontmatter.ts'
 import { AGENT_FIELDS, isValidName, KNOWN_FIELDS, nameAsYaml } from '../core/format/fields.ts'
 import { fieldPositions } from '../core/format/positions.ts'
 import { isPlainScalar } from '../core/format/yaml.ts'
-import { isJsonObject } from '../core/ground/json.ts'
+import { isJsonObject, own } from '../core/ground/json.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
 import type { Frontmatter } from '../core/ground/skill.ts'
 import { decodeUtf8 } from '../core/ground/text.ts'
-
-/** One fix may make room for another. */
-const MAX_ROUNDS = 4
 
 /** Several too: behind the first one, no reader finds the frontmatter. */
 const BYTE_ORDER_MARKS = /^\uFEFF+/
@@ -20,8 +17,8 @@ const BYTE_ORDER_MARKS = /^\uFEFF+/
 /** CRLF, but none behind another CR: without it a second run would find one. */
 const LINE_END = /(?<!\r)\r\n/g
 
-/** Values that one line can be moved with as they are: plain text without marks, or text in quotes. */
-const MOVABLE = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[A-Za-z0-9][^#:"'[\]{}&*!|>%@`]*)$/
+/** Values that are all of their line: in quotes, or without a mark at the beginning. */
+const MOVABLE = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[A-Za-z0-9].*)$/
 
 /** A value in quotes, and the blanks before it. */
 const QUOTED = /^[ \t]*(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')/
@@ -41,22 +38,17 @@ export function mend (text: string, folder: string): Mended {
   const bytes = Buffer.from(plain)
   const location = locateFrontmatter(bytes)
   if (location.kind !== 'found') return { text: plain }
-  const lines = bytes.toString('utf8', location.start, location.end).replace(/\n$/, '').split('\n')
+  const lines = bytes.toString('utf8', location.start, location.end).split('\n').slice(0, -1)
   const { frontmatter: before, findings } = parseFrontmatter(bytes.subarray(location.start, location.end))
   // What a part means that is not read, nobody knows: a field that seems to be missing may stand in it.
   const left = findings.find(({ code, severity }) => severity === 'error' && code !== 'frontmatter_empty')?.message
   if (left !== undefined) return { text: plain, left }
   let fixed = lines
-  for (let round = 0, last: readonly string[] | undefined; round < MAX_ROUNDS && fixed !== last; round++) {
-    last = fixed
-    for (const fix of [quoteValue, writeName, joinTools, moveUnknown]) {
-      const next = fix(fixed, folder)
-      if (next === undefined || next.join('\n') === fixed.join('\n')) continue
-      // Each step has to read as before in everything else, without a new error, or it is left out.
-      if (keepsMeaning(before, read(next), folder) && errorCount(next) <= errorCount(fixed)) fixed = next
-    }
+  for (const fix of [quoteValues, writeName, joinTools, moveUnknown]) {
+    const next = fix(fixed, folder)
+    // Each step has to read as before in everything else, without a new error, or it is left out.
+    if (next !== undefined && keepsMeaning(before, read(next), folder) && errorCount(next) <= errorCount(fixed)) fixed = next
   }
-  if (fixed === lines) return { text: plain }
   return { text: `${bytes.toString('utf8', 0, location.start)}${fixed.map((line) => `${line}\n`).join('')}${bytes.toString('utf8', location.end)}` }
 }
 
@@ -113,28 +105,23 @@ function errorCount (lines: readonly string[]): number {
 
 /** Name and tools may change, and fields may move into `metadata`: all else has to stay. */
 function keepsMeaning (before: Frontmatter, after: Frontmatter, folder: string): boolean {
-  const own = Object.hasOwn(after, 'metadata') ? after['metadata'] : undefined
-  const metadata = isJsonObject(own) ? own : {}
-  const isKept = Object.entries(before).every(([field, value]) => {
-    if (field === 'name') return after['name'] === folder || isDeepStrictEqual(after['name'], value)
-    if (field === 'allowed-tools') return isDeepStrictEqual(after[field], value) || (Array.isArray(value) && after[field] === value.join(' '))
-    if (field === 'metadata') return isJsonObject(value) ? Object.entries(value).every(([key, entry]) => isDeepStrictEqual(metadata[key], entry)) : isDeepStrictEqual(own, value)
+  if (after['name'] !== folder && !isDeepStrictEqual(after['name'], before['name'])) return false
+  const metadata = isJsonObject(after['metadata']) ? after['metadata'] : {}
+  return Object.entries(before).every(([field, value]) => {
+    if (field === 'name' || (field === 'allowed-tools' && Array.isArray(value) && after[field] === value.join(' '))) return true
+    if (field === 'metadata' && isJsonObject(value)) return Object.entries(value).every(([key, entry]) => isDeepStrictEqual(metadata[key], entry))
     if (Object.hasOwn(after, field)) return isDeepStrictEqual(after[field], value)
     return Object.hasOwn(metadata, field) && (typeof value !== 'string' || metadata[field] === value)
   })
-  return isKept && Object.keys(after).every((field) => (field === 'name' && (Object.hasOwn(before, 'name') || after['name'] === folder)) || field === 'metadata' || Object.hasOwn(before, field))
 }
 
-/** A one-line value that was read although it is no YAML, in quotes. */
-function quoteValue (lines: readonly string[]): string[] | undefined {
-  const { findings } = parseFrontmatter(Buffer.from(`${lines.join('\n')}\n`))
-  if (!findings.some(({ code }) => code === 'yaml_repaired')) return undefined
+/** One-line values that were read although they are no YAML, in quotes. */
+function quoteValues (lines: readonly string[]): string[] {
   const values = read(lines)
-  return lines.map((line) => {
-    const [, field = '', value = ''] = /^([A-Za-z0-9_-]+):[ \t]+([^"'|>[{\s].*)$/.exec(line) ?? []
+  return lines.map((line) => line.replace(/^([A-Za-z0-9_-]+):[ \t]+(\S.*)$/, (whole, field: string, value: string) => {
     const text = value.trimEnd()
-    return field !== '' && values[field] === text && !isPlainScalar(text) ? `${field}: ${quoteScalar(text)}` : line
-  })
+    return values[field] === text && !isPlainScalar(text) ? `${field}: ${quoteScalar(text)}` : whole
+  }))
 }
 
 /** What stands behind the colon of a field: its value, and a comment with the blanks before. The time is linear in the length. */
@@ -153,16 +140,13 @@ function quoteScalar (text: string): string {
 
 /** The folder's name, where it is a valid one. */
 function writeName (lines: readonly string[], folder: string): string[] | undefined {
-  if (!isValidName(folder)) return undefined
-  const { name } = read(lines)
-  if (name === folder) return undefined
+  if (!isValidName(folder) || read(lines)['name'] === folder) return undefined
   const value = nameAsYaml(folder)
   const position = fieldPositions(lines.join('\n')).get('name')
   if (position === undefined) return [`name: ${value}`, ...lines]
   const at = position.line - 2
   const line = lines[at] ?? ''
-  const [head] = /^"?'?name"?'?[ \t]*:/.exec(line) ?? []
-  if (head === undefined || /^[ \t]+\S/.test(lines[at + 1] ?? '')) return undefined
+  const [head = ''] = /^["']?name["']?[ \t]*:/.exec(line) ?? []
   const [old, comment] = splitComment(line.slice(head.length))
   return ONE_LINE_NAME.test(old) ? lines.with(at, `${head} ${value}${comment}`) : undefined
 }
@@ -181,19 +165,17 @@ function joinTools (lines: readonly string[]): string[] | undefined {
 /** One-line fields that nobody reads, as text in `metadata`. */
 function moveUnknown (lines: readonly string[]): string[] | undefined {
   const values = read(lines)
-  const metadata = Object.hasOwn(values, 'metadata') ? values['metadata'] : undefined
+  const { metadata } = values
   const block = blockOf(lines, 'metadata')
-  if (metadata !== undefined && (block === undefined || lines[block.start]?.trim() !== 'metadata:' || typeof metadata !== 'object' || metadata === null)) return undefined
+  const [indent = '  '] = block === undefined ? [] : lines.slice(block.start + 1, block.end).flatMap((line) => /^[ \t]+(?=[^\s#])/.exec(line) ?? [])
   const moved: string[] = []
-  const indent = block === undefined ? '  ' : /^[ \t]+(?=[^\s#])/.exec(lines.slice(block.start + 1, block.end).find((line) => line.trim() !== '' && !line.trim().startsWith('#')) ?? '')?.[0] ?? '  '
   const rest = lines.filter((line, index) => {
     const [, field = ''] = /^([A-Za-z][\w-]*):[ \t]/.exec(line) ?? []
     const [text, comment] = splitComment(line.slice(field.length + 1))
-    if (field === '' || KNOWN_FIELDS.has(field) || AGENT_FIELDS.has(field) || !MOVABLE.test(text) || /^[ \t]+\S|^-[ \t]/.test(lines[index + 1] ?? '')) return true
+    if (field === '' || KNOWN_FIELDS.has(field) || AGENT_FIELDS.has(field) || !MOVABLE.test(text) || /^[ \t]+\S/.test(lines[index + 1] ?? '')) return true
     // A value that is not there says nothing, and as a text it would.
-    if (!Object.hasOwn(values, field) || values[field] === null || (metadata !== undefined && Object.hasOwn(metadata as object, field))) return true
-    const isText = typeof values[field] === 'string'
-    moved.push(`${indent}${field}: ${isText ? text : JSON.stringify(text)}${comment}`)
+    if ((own(values, field) ?? null) === null || (isJsonObject(metadata) && Object.hasOwn(metadata, field))) return true
+    moved.push(`${indent}${field}: ${/^["']/.test(text) ? text : quoteScalar(text)}${comment}`)
     return false
   })
   if (moved.length === 0) return undefined
@@ -222,7 +204,7 @@ export function diffOf (path: string, { before, after }: Pick<FixedFile, 'before
   const old = before.split('\n')
   const now = after.split('\n')
   let head = 0
-  while (head < old.length && head < now.length && old[head] === now[head]) head++
+  while (head < old.length && old[head] === now[head]) head++
   let tail = 0
   while (tail < old.length - head && tail < now.length - head && old.at(-1 - tail) === now.at(-1 - tail)) tail++
   const removed = old.slice(head, old.length - tail)

@@ -1,8 +1,9 @@
-import { chmodSync, chownSync, readFileSync, statSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { applyPatch } from 'diff'
 import fc from 'fast-check'
+import { MAX_MAIN_FILE_BYTES } from '../../src/core/ground/limits.ts'
 import { parseSkillBytes } from '../../src/core/format/main-file.ts'
 import { diffOf, fixFile, mend } from '../../src/validate/fix.ts'
 import { runHere } from '../helper/command-line.ts'
@@ -66,6 +67,44 @@ t.test('K79: --fix leaves owner and mode of a file as they are', (t) => {
   t.end()
 })
 
+t.test('K79: --fix leaves links alone, what is too large, what is not UTF-8, and files that need nothing', (t) => {
+  const text = `\uFEFF${skillText('demo')}`
+  const cwd = t.testdir({ real: text, link: t.fixture('symlink', 'real'), large: text.padEnd(MAX_MAIN_FILE_BYTES), latin: Buffer.from(`${text}\xe9`, 'latin1'), left: '---\nname: [\n---\n', plain: '\uFEFFtext\n' })
+  const inodes = () => ['real', 'large', 'latin', 'left'].map((name) => statSync(join(cwd, name)).ino)
+  const before = inodes()
+  for (const name of ['link', 'large', 'latin']) t.equal(fixFile(join(cwd, name), 'demo', false), undefined, name)
+  t.match(fixFile(join(cwd, 'left'), 'demo', false), { left: /is not valid YAML/ })
+  t.strictSame(inodes(), before)
+  t.match(fixFile(join(cwd, 'plain'), 'demo', false), { after: 'text\n' }, 'without frontmatter')
+  t.end()
+})
+
+t.test('K79: --fix goes on behind a skill that needs nothing and one without a main file, and its lines steer no terminal', async (t) => {
+  const bad = (text: string) => ({ 'SKILL.md': `---\nname: other\ndescription: ${text}\n---\nBody\n` })
+  const cwd = t.testdir({ 's\u001b': { a: skill('a'), b: {}, c: bad('a: \u001bc'), d: bad('"') } })
+  const { code, out, errors } = await run(cwd, 's\u001b', '--fix', '--dry-run')
+  t.equal(code, 1)
+  t.match(out, /^--- s\\u001b\/c\/SKILL\.md\n[^]*\n-description: a: \\u001bc\n/)
+  t.match(errors, /s\\u001b\/d\/SKILL\.md: the frontmatter is left as it is/)
+  t.notMatch(out + errors, /[^\P{Cc}\n]/u)
+})
+
+t.test('K79: a file that --fix cannot write is one line, and stays', async (t) => {
+  const cwd = t.testdir()
+  // The path of the file is short enough for the system, and that of the new one beside it is not.
+  const name = 'x'.repeat(200)
+  let folder = cwd
+  while (folder.length < 3_800) folder += `/${name}`
+  folder += `/${'y'.repeat(4_080 - folder.length)}`
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'SKILL.md'), '\uFEFFtext\n')
+  const { code, out, errors } = await run(cwd, folder, '--fix')
+  t.strictSame([code, out], [2, ''])
+  t.match(errors, /^skillserve: "x[^"]*\/SKILL\.md" cannot be written \(ENAMETOOLONG\)\n$/)
+  t.strictSame(readdirSync(folder), ['SKILL.md'])
+  t.equal(readFileSync(join(folder, 'SKILL.md'), 'utf8'), '\uFEFFtext\n')
+})
+
 t.test('K79: --fix puts a value with a control character in quotes, which reads as before', (t) => {
   for (const character of ['\x07', '\x1b', '\x7f', '\x9b']) {
     const read = (text: string) => parseSkillBytes(Buffer.from(text), 'demo')
@@ -96,6 +135,8 @@ t.test('K79: what --dry-run prints is a patch, to the line', (t) => {
   // A range of no lines names the line before: other programs add the new ones behind it.
   t.match(diffOf('SKILL.md', { before: '---\nb\n', after: '---\na\nb\n' }), /^@@ -1,0 \+2,1 @@$/m)
   t.match(diffOf('SKILL.md', { before: '---\na\nb\n', after: '---\nb\n' }), /^@@ -2,1 \+1,0 @@$/m)
+  t.match(diffOf('SKILL.md', { before: 'a\na\n', after: 'a\n' }), /^@@ -2,1 \+1,0 @@\n-a$/m, 'no line is before the change and after it too')
+  t.match(diffOf('SKILL.md', { before: 'a\n', after: 'a\na\n' }), /^@@ -1,0 \+2,1 @@\n\+a$/m)
   t.end()
 })
 
@@ -121,6 +162,54 @@ t.test('K79: --fix joins no tools with blanks in them, and moves a value with a 
   for (const tools of ['allowed-tools:\n  - "Bash(git add:*)"\n  - Read', 'allowed-tools: ["Read Write", Edit]']) t.equal(fixText(`${head}${tools}\n---\nBody\n`, 'demo'), `${head}${tools}\n---\nBody\n`)
   t.equal(fixText(`${head}tags: "a # b" # c\n---\nBody\n`, 'demo'), `${head}metadata:\n  tags: "a # b" # c\n---\nBody\n`)
   t.equal(fixText('---\nname: "a # b"\t# c\ndescription: x\n---\nBody\n', 'demo'), '---\nname: demo\t# c\ndescription: x\n---\nBody\n')
+  t.end()
+})
+
+/** Frontmatter before and after; without a second text it stays. */
+const FIXES: ReadonlyArray<readonly [before: string, after?: string]> = [
+  ['', 'name: demo\n'],
+  ['description: x\n', 'name: demo\ndescription: x\n'],
+  ["'name': other\n", "'name': demo\n"],
+  ['name : other\n  # of ours\n', 'name : demo\n  # of ours\n'],
+  ['name: "demo"\n'],
+  ['name: ["a # b"]\n'],
+  ['name: one\n  two\n'],
+  ['name:\n\n  - one\n'],
+  [' ~\n'],
+  ['? name\n: other\n'],
+  ['"n\\u0061me": other\n'],
+  ['{name: other, allowed-tools: [Read], tags: x}\n'],
+  ['name: demo\ndescription: a: b  \n"": ""\nauthor: {a: b}\n', 'name: demo\ndescription: "a: b"\n"": ""\nauthor: {a: b}\n'],
+  ['name: demo\nallowed-tools:\n- Read\n- Write\n', 'name: demo\nallowed-tools: Read Write\n'],
+  ['name: demo\nallowed-tools: [Bash(git), Read]\n', 'name: demo\nallowed-tools: Bash(git) Read\n'],
+  ["name: demo\nallowed-tools: ['true']\n"],
+  ['name: demo\nallowed-tools: []\n'],
+  ['name: demo\nallowed-tools: [5]\n'],
+  ['name: demo\nallowed-tools:\n  - Read # why\n'],
+  ['name: demo\n? allowed-tools\n: [Read]\n'],
+  ['name: demo\nversion: 2  # c\n', 'name: demo\nmetadata:\n  version: "2"  # c\n'],
+  // Text in YAML 1.2, and something else to readers of YAML 1.1.
+  ['name: demo\ndate: 2024-01-02\nx: yes\n', 'name: demo\nmetadata:\n  date: "2024-01-02"\n  x: "yes"\n'],
+  ["name: demo\nhomepage: https://example.org/a#b\nauthor: it's <me@example.org>\n", 'name: demo\nmetadata:\n  homepage: "https://example.org/a#b"\n  author: "it\'s <me@example.org>"\n'],
+  ['name: demo\ntags: \'it\'\'s # a\'\nx: "a\\" # b" # c\n', 'name: demo\nmetadata:\n  tags: \'it\'\'s # a\'\n  x: "a\\" # b" # c\n'],
+  ['name: demo\nmetadata:\n      # about\n\n    a: b\ntags: x\n', 'name: demo\nmetadata:\n      # about\n\n    a: b\n    tags: "x"\n'],
+  ['name: demo\nmetadata: # ours\n  a: b\ntags: x\n', 'name: demo\nmetadata: # ours\n  a: b\n  tags: "x"\n'],
+  ['name: demo\ntags: a\n  b\nversion: 2\n', 'name: demo\ntags: a\n  b\nmetadata:\n  version: "2"\n'],
+  ['name: demo\nx: &a b\ntags: c\n', 'name: demo\nx: &a b\nmetadata:\n  tags: "c"\n'],
+  ['name: demo\ntags: a\n  # about a\n'],
+  ['name: demo\nmetadata:\n  tags: y\ntags: x\n'],
+  ['name: demo\nmetadata: {a: b}\ntags: x\n'],
+  ['name: demo\nmetadata:\ntags: x\n'],
+  ['name: demo\nmetadata: text\ntags: x\n'],
+  ['name: demo\nmetadata: [a]\ntags: x\n'],
+  ['name: demo\ndescription: x\ntags: a\n\n  b\n'],
+  ['name: demo\ntags: a\u00a0\n'],
+  ['name: demo\nmetadata:\n    k: v\ntags: a\n\n      b\n']
+]
+
+t.test('K79: --fix writes what reads as before to every reader, or nothing', (t) => {
+  for (const [before, after = before] of FIXES) t.equal(fixText(`---\n${before}---\nBody\n`, 'demo'), `---\n${after}---\nBody\n`, JSON.stringify(before))
+  t.equal(fixText('---\nname: other\n---\n', 'No Name'), '---\nname: other\n---\n', 'a folder without a valid name')
   t.end()
 })
 
