@@ -19,7 +19,7 @@ export const githubReporter: ReporterFactory = ({ print }) => ({
 })
 
 function escapeData (text: string): string {
-  return printable(text).replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A')
+  return printable(text).replaceAll('%', '%25')
 }
 
 function escapeProperty (text: string): string {
