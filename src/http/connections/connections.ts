@@ -134,7 +134,7 @@ export class Connections {
     const paused = [...this.sockets].filter((socket) => !socket.isPaused())
     for (const socket of paused) socket.pause()
     setImmediate(() => {
-      for (const socket of paused) if (!this.#waiting.has(socket)) socket.resume()
+      for (const socket of paused) socket.resume()
     })
   }
 

@@ -167,9 +167,20 @@ t.test('of too many requests that wait, those of the greediest connection go wit
   modest.destroy()
 })
 
-t.test('many connections that send much at once are all answered, and others meanwhile', async (t) => {
-  const { url } = await listenWithPlugins(t, (app) => { app.get('/wait', () => 'x') })
-  const connections = await Promise.all(Array.from({ length: 8 }, () => openRaw(url)))
+t.test('many connections that send much at once are all answered, and others meanwhile: what is read in one iteration of the event loop is bounded', async (t) => {
+  const { app, url } = await listenWithPlugins(t, (app) => { app.get('/wait', () => 'x') })
+  let read = 0
+  let most = 0
+  app.server.on('request', () => {
+    if (read++ > 0) return
+    setImmediate(() => {
+      most = Math.max(most, read)
+      read = 0
+    })
+  })
+  const connections = await Promise.all(Array.from({ length: 12 }, () => openRaw(url)))
+  // Node accepts one connection an iteration.
+  for (const connection of connections) await connection.send(GET).response()
   for (const connection of connections) connection.send(repeated(500, GET))
   const other = await openRaw(url)
   for (let question = 0; question < 20; question++) t.equal((await other.send(GET).response()).text, 'x')
@@ -178,5 +189,6 @@ t.test('many connections that send much at once are all answered, and others mea
     t.equal((await connection.send(GET).response()).text, 'x')
     connection.destroy()
   }
+  t.ok(most > 500 && most <= 4_000 + 500, `${most} requests were read in one iteration`)
   other.destroy()
 })
