@@ -66,6 +66,7 @@ const BROKEN: Readonly<Record<string, string>> = {
   'an issuer without audiences': 'issuers:\n  - { issuer: https://id.example }\n',
   'an issuer twice': 'issuers:\n  - { issuer: https://id.example, audiences: [a] }\n  - { issuer: https://id.example, audiences: [b] }\n',
   'an issuer with no audience': 'issuers:\n  - { issuer: https://id.example, audiences: [] }\n',
+  'a tolerance of clocks over a minute': 'issuers:\n  - { issuer: https://id.example, audiences: [a], clock_tolerance: 61 }\n',
   'an algorithm with a shared secret': 'issuers:\n  - { issuer: https://id.example, audiences: [a], algorithms: [HS256] }\n',
   'no algorithm': 'issuers:\n  - { issuer: https://id.example, audiences: [a], algorithms: [none] }\n',
   'a proxy from anywhere': 'proxy: { peers: [] }\n',

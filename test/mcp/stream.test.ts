@@ -2,11 +2,14 @@ import { once } from 'node:events'
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
+import { type ServerNotifier, SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
 import t, { type Test } from 'tap'
+import type { CatalogChange } from '../../src/core/catalog/catalog.ts'
+import { Signal } from '../../src/core/ground/signal.ts'
 import { createWatcher } from '../../src/core/watch/watcher.ts'
 import type { FeedListener } from '../../src/core/events/change-feed.ts'
-import { Notifications } from '../../src/mcp/changes/notifications.ts'
+import { notifyOfChanges } from '../../src/mcp/changes/list-changes.ts'
+import { LIST_CHANGES, Notifications } from '../../src/mcp/changes/notifications.ts'
 import { Shutdown } from '../../src/http/connections/shutdown.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { connectClient, modernRequest } from '../helper/mcp.ts'
@@ -186,4 +189,23 @@ t.test('nothing is followed without a stream', async (t) => {
   const third = notifications.subscribe(() => {})
   t.same([listeners.size, subscribed], [1, 1])
   third()
+})
+
+t.test('any number of changes at once make one notification of each list, and those after it another', async (t) => {
+  const changed = new Signal<CatalogChange>()
+  const change = () => { for (let i = 0; i < 100; i++) changed.emit({} as CatalogChange) }
+  const sent: string[] = []
+  const notify = { resourcesChanged: () => { sent.push('resources') }, promptsChanged: () => { sent.push('prompts') } } as unknown as ServerNotifier
+  const stops = [
+    notifyOfChanges({ subscribe: (listener) => changed.subscribe(listener) }, notify),
+    new Notifications({ subscribe: (listener) => changed.subscribe(listener) }, { subscribe: () => () => {} }).subscribe((frame) => { sent.push(String(frame)) })
+  ]
+  const expected = ['resources', 'prompts', String(LIST_CHANGES)]
+  change()
+  await until(() => sent.length >= 3)
+  t.strictSame(sent.splice(0), expected)
+  change()
+  await until(() => sent.length >= 3)
+  t.strictSame(sent, expected)
+  for (const stop of stops) stop()
 })

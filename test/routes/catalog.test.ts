@@ -52,6 +52,15 @@ t.test('K46: one service', async (t) => {
     }
   })
 
+  t.test('K46: a page that texts of skills are missing to says so at its end', async (t) => {
+    const { search } = service.skills
+    t.teardown(() => { service.skills.search = search })
+    const endOf = async () => /"total".*/.exec((await service.fetch('/catalog?q=brûlée')).text)?.[0]
+    t.equal(await endOf(), '"total":1,"next_cursor":null}')
+    service.skills.search = async (...question) => ({ ...await search.apply(service.skills, question), isComplete: false })
+    t.equal(await endOf(), '"total":1,"next_cursor":null,"incomplete":true}')
+  })
+
   t.test('K46: GET /catalog has an entry for each skill, sorted', async (t) => {
     const all = await page(service)
     t.same(names(all), ['alpha', 'beta', 'gamma', 'hostile', 'prose', 'recettes'])

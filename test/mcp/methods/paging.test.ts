@@ -1,5 +1,7 @@
 import t from 'tap'
+import type { SkillSource } from '../../../src/core/skill-source.ts'
 import { readPage } from '../../../src/mcp/methods/paging.ts'
+import { listSkillEntries } from '../../../src/mcp/methods/skill-entries.ts'
 
 const NAMES = ['a', 'b', 'c', 'd']
 
@@ -25,4 +27,12 @@ t.test('K64: a cursor is good for the skills that it was made for, and none but 
   t.strictSame((await read(nextCursor, { scope: 'docs' })).items, ['c', 'd'])
   for (const scope of ['', 'ops']) await t.rejects(read(nextCursor, { scope }), { code: -32602, message: /^Invalid cursor/ })
   for (const cursor of ['', 'b', 'x'.repeat(10_000)]) await t.rejects(read(cursor), { code: -32602 }, cursor.slice(0, 10))
+})
+
+t.test('a page of skills ends with the skill that makes it five thousand files', async (t) => {
+  const skills = { scope: '', list: async () => NAMES, readListed: async () => ({ resources: Array(2_500) }) } as unknown as SkillSource
+  const first = await listSkillEntries(skills, undefined)
+  t.equal(first.items.length, 2)
+  const second = await listSkillEntries(skills, first.nextCursor)
+  t.match([second.items.length, second.nextCursor], [2, undefined])
 })
