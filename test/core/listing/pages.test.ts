@@ -50,7 +50,7 @@ t.test('K46: pages by name, the last one without a cursor', async (t) => {
 
 t.test('K46: no skills, and nothing found', async (t) => {
   const readPage = pagesOf(await startManager(t, [t.testdir({})]))
-  for (const query of ['', 'x', '???']) t.strictSame(await readPage({ limit: 5, query }), { entries: [], total: 0, end: 0, isComplete: true, nextCursor: undefined })
+  for (const query of ['', 'x', '???']) t.strictSame(await readPage({ limit: 5, query }), { entries: [], total: 0, end: 0, isComplete: true, isPending: false, nextCursor: undefined })
 })
 
 t.test('K46: a search in pages, with scores', async (t) => {
