@@ -64,7 +64,7 @@ export class SourceKeeper implements Keeper {
   readonly #schedule: Schedule
   readonly #closing = new AbortController()
   /** Checks now; a call during a check gets one that begins afterwards. */
-  readonly sync = coalesce(async () => await (this.#running = this.#sync()))
+  readonly sync = coalesce(() => this.#sync())
   #published: PublishedState | undefined
   /** Of what is published; undefined after a start, and after a state that could not be published. */
   #known: KnownState | undefined
@@ -74,7 +74,6 @@ export class SourceKeeper implements Keeper {
   /** Whether a hook has come since the last check began. */
   #isHinted = false
   #timer: NodeJS.Timeout | undefined
-  #running: Promise<void> = Promise.resolve()
 
   constructor (options: SourceOptions) {
     this.#options = options
@@ -83,25 +82,25 @@ export class SourceKeeper implements Keeper {
     this.#schedule = new Schedule({ intervalMs: source.intervalMs ?? fetcher.intervalMs })
   }
 
-  get source (): Source {
+  get #source (): Source {
     return this.#options.source
   }
 
   get hook (): Keeper['hook'] {
-    const { webhookSecretFile } = this.source
+    const { webhookSecretFile } = this.#source
     return webhookSecretFile === undefined ? undefined : { secretFile: webhookSecretFile, hint: () => { this.hint() } }
   }
 
   /** What is served. */
   get root (): RootOptions & { readonly name: string } {
-    const { name, prefix = '' } = this.source
+    const { name, prefix = '' } = this.#source
     return { path: this.#options.folder, name, listed: this.#publisher, prefix }
   }
 
   /** Takes up what was published before, without the network; the first check follows. */
   async open (): Promise<void> {
-    this.#published = await this.#publisher.open(settingsOf(this.source))
-    if (this.#published !== undefined) this.#options.log.info({ source: this.source.name, revision: this.#published.revision, changedAt: this.#published.changedAt }, 'serving what the source had when it was last fetched')
+    this.#published = await this.#publisher.open(settingsOf(this.#source))
+    if (this.#published !== undefined) this.#options.log.info({ source: this.#source.name, revision: this.#published.revision, changedAt: this.#published.changedAt }, 'serving what the source had when it was last fetched')
   }
 
   start (): void {
@@ -117,7 +116,7 @@ export class SourceKeeper implements Keeper {
 
   /** A sender is not told why its hook is refused, so the operator is. */
   async #checkHook (): Promise<void> {
-    const { name, webhookSecretFile } = this.source
+    const { name, webhookSecretFile } = this.#source
     if (webhookSecretFile === undefined) return
     try {
       await readSecretFile(webhookSecretFile)
@@ -129,12 +128,13 @@ export class SourceKeeper implements Keeper {
   async close (): Promise<void> {
     this.#closing.abort()
     clearTimeout(this.#timer)
-    await this.#running
+    // Waits for a check that is running: the one after it does nothing.
+    await this.sync()
     await this.#publisher.close()
   }
 
   get status (): SourceStatus {
-    const { name, kind, optional } = this.source
+    const { name, kind, optional } = this.#source
     const published = this.#published
     const failure = this.#failure
     return {
@@ -152,7 +152,7 @@ export class SourceKeeper implements Keeper {
   }
 
   get github (): GithubState | undefined {
-    return githubState(this.source, this.#published?.revision)
+    return githubState(this.#source, this.#published?.revision)
   }
 
   #wakeIn (pause: number): void {
@@ -201,8 +201,9 @@ export class SourceKeeper implements Keeper {
       const options = { known, isAsked, tmp, signal }
       const fetched = await fetcher.fetch({ ...options, isListed: known !== undefined && this.#known !== undefined })
       if (fetched === undefined) return
-      const isPublished = fetched.changes !== undefined && await this.#publishChanges(fetched, fetched.changes, settings)
-      const all = isPublished ? undefined : fetched.changes === undefined ? fetched : await fetcher.fetch(options)
+      const { changes } = fetched
+      if (changes !== undefined && await this.#publishChanges(fetched, changes, settings)) return
+      const all = changes === undefined ? fetched : await fetcher.fetch(options)
       if (all !== undefined) await this.#publishAll(all, settings, options)
     } catch (error) {
       if (timeout.aborted && !this.#closing.signal.aborted) throw new SourceError('timeout', 'the source did not deliver in time', { cause: error })
@@ -216,11 +217,11 @@ export class SourceKeeper implements Keeper {
   #forget (): void {
     this.#known = undefined
     if (this.#published !== undefined) this.#published = { ...this.#published, memory: {} }
-    this.#options.log.warn({ source: this.source.name }, 'skills are missing in the state folder: they are fetched again')
+    this.#options.log.warn({ source: this.#source.name }, 'skills are missing in the state folder: they are fetched again')
   }
 
   async #publishAll (fetched: Fetched, settings: string, { tmp, signal }: Pick<FetchOptions, 'tmp' | 'signal'>): Promise<void> {
-    const { name, layout, include, exclude } = this.source
+    const { name, layout, include, exclude } = this.#source
     const { path, leftOut = [] } = fetched
     const where = shortOf(fetched)
     this.#known = undefined
@@ -251,7 +252,7 @@ export class SourceKeeper implements Keeper {
   /** @param only names of the skills that may be others */
   async #publish (fetched: Fetched, settings: string, { tree, found }: KnownState, only?: ReadonlySet<string>): Promise<void> {
     const { log, approval: { approve } } = this.#options
-    const { name, prefix = '' } = this.source
+    const { name, prefix = '' } = this.#source
     const { revision, memory, confirm } = fetched
     const where = shortOf(fetched)
     const before = this.#published
@@ -273,7 +274,7 @@ export class SourceKeeper implements Keeper {
 
   #succeeded (): void {
     if (this.#failure === undefined) return
-    this.#options.log.info({ source: this.source.name, failingSince: this.#failure.since }, 'the source delivers again')
+    this.#options.log.info({ source: this.#source.name, failingSince: this.#failure.since }, 'the source delivers again')
     this.#failure = undefined
   }
 
@@ -281,7 +282,7 @@ export class SourceKeeper implements Keeper {
     const isSame = this.#failure?.error.code === error.code && this.#failure.error.message === error.message
     this.#failure = { error, since: this.#failure?.since ?? new Date() }
     if (isSame) return
-    const { name } = this.source
+    const { name } = this.#source
     this.#options.log.warn({
       source: name, code: error.code, ...error.details !== undefined && { details: error.details }, ...error.code === 'internal' && { err: error.cause }
     }, `the source fails: ${error.message}; ${this.#published === undefined ? 'nothing was published yet' : 'what was published before is served'}`)

@@ -10,7 +10,7 @@ export interface Address {
 }
 
 /** `sha256:` and 64 digits, as archives and registries name bytes. */
-export const DIGEST = /^sha256:[\da-f]{64}$/
+export const DIGEST = /^sha256:[0-9a-f]{64}$/
 
 /** A setting of the kinds whose sources have folders. */
 export const PATH_SETTING = { description: 'A folder in the source' } as const

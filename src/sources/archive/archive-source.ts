@@ -20,7 +20,7 @@ export const archiveKind: SourceKind<ArchiveSource> = {
   description: 'An archive: https://….zip, https://….tar.gz',
   settings: {
     path: PATH_SETTING,
-    digest: { pattern: '^sha256:[0-9a-f]{64}$', title: 'sha256: and 64 hexadecimal digits', description: 'archive: the only bytes that are published' }
+    digest: { pattern: DIGEST.source, title: 'sha256: and 64 hexadecimal digits', description: 'archive: the only bytes that are published' }
   },
   /** Behind `#` stands a digest, a folder in the archive, or both: `sha256:…:skills`. */
   parse ({ url, fragment = '' }) {

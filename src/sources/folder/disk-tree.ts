@@ -50,7 +50,7 @@ export class DiskTree implements LayoutTree {
   static async open (path: string, linkTargets: readonly string[] = [], disk = treeDisk(path, linkTargets)): Promise<DiskTree> {
     const root = await disk.realpath(path)
     const tree = new DiskTree(disk, root, await linkContainers(disk, root, linkTargets))
-    await tree.#list('', root, true)
+    tree.#folders.set('', await tree.#read(root))
     return tree
   }
 
@@ -67,7 +67,7 @@ export class DiskTree implements LayoutTree {
   async entries (folder: string): Promise<readonly TreeEntry[]> {
     if (!this.#folders.has(folder)) {
       const realPath = await this.#resolve(folder)
-      this.#folders.set(folder, realPath === undefined ? undefined : await this.#list(folder, realPath))
+      this.#folders.set(folder, realPath === undefined ? undefined : await this.#list(realPath))
     }
     return this.#folders.get(folder)?.entries ?? []
   }
@@ -119,7 +119,7 @@ export class DiskTree implements LayoutTree {
         isChanged = this.#forget(folder) || isChanged
         continue
       }
-      const now = await this.#list(folder, known.realPath)
+      const now = await this.#list(known.realPath)
       const isSame = now !== undefined && isSameFolder(known, now)
       for (const { name, kind } of known.entries) if (kind === 'folder' && !await this.#isStill(join(folder, name))) isChanged = this.#forget(join(folder, name)) || isChanged
       if (isSame && !this.#readFrom.has(folder)) continue
@@ -156,31 +156,32 @@ export class DiskTree implements LayoutTree {
   }
 
   /** Undefined when the folder cannot be listed, or is gone. */
-  async #list (folder: string, realPath: string, isRequired = false): Promise<KnownFolder | undefined> {
+  async #list (realPath: string): Promise<KnownFolder | undefined> {
     try {
-      const stats = await this.#disk.stat(realPath)
-      if (stats === undefined && !isRequired) return undefined
-      const entries: TreeEntry[] = []
-      const targets = new Map<string, string>()
-      const outside: string[] = []
-      for (const entry of await this.#disk.readdir(realPath)) {
-        const { name } = entry
-        if (entry.isDirectory()) entries.push({ name, kind: 'folder', linked: false })
-        else if (entry.isFile()) entries.push({ name, kind: 'file', linked: false })
-        else if (entry.isSymbolicLink()) {
-          const meaning = await resolveLink(this.#disk, this.#containers, `${realPath}/${name}`)
-          if (meaning.kind === 'outside') outside.push(name)
-          else if (meaning.kind === 'file' || meaning.kind === 'skill') entries.push({ name, kind: meaning.kind === 'file' ? 'file' : 'folder', linked: true })
-          if (meaning.kind === 'skill') targets.set(name, meaning.realPath)
-        }
-      }
-      const known = { realPath, inode: stats?.ino ?? 0n, entries: entries.sort((a, b) => compareCodePoints(a.name, b.name)), targets, outside }
-      if (isRequired) this.#folders.set(folder, known)
-      return known
+      return await this.#read(realPath)
     } catch (error) {
-      if (isRequired || !['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP', 'ENAMETOOLONG'].includes(errorCode(error))) throw error
-      return undefined
+      if (['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP', 'ENAMETOOLONG'].includes(errorCode(error))) return undefined
+      throw error
     }
+  }
+
+  async #read (realPath: string): Promise<KnownFolder> {
+    const stats = await this.#disk.stat(realPath)
+    const entries: TreeEntry[] = []
+    const targets = new Map<string, string>()
+    const outside: string[] = []
+    for (const entry of await this.#disk.readdir(realPath)) {
+      const { name } = entry
+      if (entry.isDirectory()) entries.push({ name, kind: 'folder', linked: false })
+      else if (entry.isFile()) entries.push({ name, kind: 'file', linked: false })
+      else if (entry.isSymbolicLink()) {
+        const meaning = await resolveLink(this.#disk, this.#containers, `${realPath}/${name}`)
+        if (meaning.kind === 'outside') outside.push(name)
+        else if (meaning.kind === 'file' || meaning.kind === 'skill') entries.push({ name, kind: meaning.kind === 'file' ? 'file' : 'folder', linked: true })
+        if (meaning.kind === 'skill') targets.set(name, meaning.realPath)
+      }
+    }
+    return { realPath, inode: stats?.ino ?? 0n, entries: entries.sort((a, b) => compareCodePoints(a.name, b.name)), targets, outside }
   }
 }
 

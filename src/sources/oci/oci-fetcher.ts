@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isJsonObject, type JsonObject } from '../../core/ground/json.ts'
 import type { Environment } from '../../operator/setting.ts'
+import { DIGEST } from '../address/parts.ts'
 import { isArchive, unpackArchive } from '../archive/unpack.ts'
 import { createUnpackedFiles, type UnpackedFiles } from '../archive/unpacked-files.ts'
 import { MAX_ARCHIVE_BYTES } from '../archive/archive-fetcher.ts'
@@ -120,7 +121,7 @@ function manifestLayers (manifest: JsonObject, isAlone = true): Layer[] {
 }
 
 function descriptorOf ({ digest, size }: JsonObject): Descriptor {
-  if (typeof digest !== 'string' || !/^sha256:[\da-f]{64}$/.test(digest) || typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) {
+  if (typeof digest !== 'string' || !DIGEST.test(digest) || typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) {
     throw new SourceError('bad_answer', 'the manifest of the artifact has a bad descriptor')
   }
   return { digest, size }

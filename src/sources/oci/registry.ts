@@ -3,7 +3,7 @@ import { sha256 } from '../../core/ground/digest.ts'
 import { jsonDepthExceeds, own } from '../../core/ground/json.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
-import { isAtLoopback } from '../address/parts.ts'
+import { DIGEST, isAtLoopback } from '../address/parts.ts'
 import { basic, type HttpAnswer, type HttpRequest, readBody, saveBody, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
@@ -45,7 +45,7 @@ export class Registry {
   async digestOf (reference: string): Promise<string> {
     const answer = await this.#send(`/manifests/${reference}`, 'HEAD', MANIFEST_TYPES)
     const digest = answer.headers.get('docker-content-digest') ?? ''
-    if (/^sha256:[\da-f]{64}$/.test(digest)) return digest
+    if (DIGEST.test(digest)) return digest
     return sha256(await readBody(await this.#send(`/manifests/${reference}`, 'GET', MANIFEST_TYPES), MAX_MANIFEST_BYTES))
   }
 
