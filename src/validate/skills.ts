@@ -12,7 +12,7 @@ import type { FileList } from '../core/ground/skill.ts'
 import { type Disk, errorCode } from '../core/disk/disk.ts'
 import { createLocalDiskFor } from '../core/disk/network/local-disk.ts'
 import { PollPhase } from '../core/disk/poll-phase.ts'
-import { RefusedError } from '../core/disk/refused.ts'
+import { asRefused, RefusedError } from '../core/disk/refused.ts'
 import type { FileContent } from '../core/files/file-content.ts'
 import { FileStore } from '../core/files/file-store.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
@@ -60,8 +60,7 @@ export async function skillsAt (path: string, { cwd, linkTargets = [], onSkipped
     return [await folderOf(disk, dirname(absolute))]
   }
   const scan = await scanRoot(disk, { name: basename(absolute), path: absolute, type: 'project', listed: undefined, linkTargets })
-  if (scan.state === 'unreadable') throw new PathError(`${quote(path)} may not be read`)
-  if (scan.state !== 'ok') throw new PathError(`${quote(path)} cannot be read`)
+  if (scan.state !== 'ok') throw new PathError(`${quote(path)} ${scan.state === 'unreadable' ? 'may not' : 'cannot'} be read`)
   if (scan.isSkill) return [await folderOf(disk, absolute)]
   const folders = [...scan.folders.values()].sort((a, b) => compareCodePoints(a.name, b.name))
   const skipped = scan.skipped.flatMap((entry) => describeSkipped(entry))
@@ -81,7 +80,7 @@ async function isFileAt (disk: Disk, absolute: string, path: string): Promise<bo
     const stats = await disk.stat(absolute)
     if (stats !== undefined) return stats.isFile()
   } catch (error) {
-    if (errorCode(error) !== 'ENOTDIR') throw new PathError(`${quote(path)} ${isRefusal(error) ? 'may not be read' : 'cannot be read'}`)
+    if (errorCode(error) !== 'ENOTDIR') throw new PathError(`${quote(path)} ${isRefusal(error) ? 'may not' : 'cannot'} be read`)
   }
   throw new PathError(`${quote(path)} is not there`)
 }
@@ -121,7 +120,7 @@ async function entriesOf (disk: Disk, folder: string): Promise<readonly Dirent[]
 }
 
 function isRefusal (error: unknown): boolean {
-  return ['EACCES', 'EPERM'].includes(errorCode(error))
+  return asRefused(error).refusal === 'permission_denied'
 }
 
 /** Folders whose listings are remembered: more than skills that are read at a time. */

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
 import { Ajv } from 'ajv'
@@ -42,21 +42,23 @@ t.test('K79: a main file that is no file of the skill is one finding; other file
       folder: { real: {}, 'SKILL.md': t.fixture('symlink', 'real') },
       both: { 'SKILL.md': t.fixture('symlink', 'nowhere.md'), 'other.md': t.fixture('symlink', '../../outside.md') },
       second: { ...skill('second'), 'skill.md': t.fixture('symlink', '../../outside.md') },
-      large: skill('large', { 'data.bin': '' })
+      large: skill('large', { 'data.bin': '' }),
+      program: skill('program', { tool: '\x7fELF' })
     }
   })
   truncateSync(join(cwd, 'skills/large/data.bin'), MAX_SKILL_BYTES + 1)
   mkdirSync(join(cwd, 'folders/only/SKILL.md'), { recursive: true })
   for (const path of ['folders', 'folders/only']) t.match(await run(cwd, path), { code: 1, out: /^folders\/only\/SKILL\.md {2}error {2}main_file_not_a_file/ }, path)
   const { skills } = JSON.parse((await run(cwd, '--format', 'json')).out) as { skills: ReadonlyArray<{ skill_name: string, findings: ReadonlyArray<{ code: string }> }> }
-  t.strictSame(Object.fromEntries(skills.map(({ skill_name: name, findings }) => [name, findings.map(({ code }) => code)])), {
-    both: ['main_file_not_a_file', 'link_outside'],
-    folder: ['main_file_not_a_file'],
-    gone: ['main_file_not_a_file'],
-    large: ['too_many_bytes'],
-    out: ['main_file_not_a_file'],
-    second: ['main_file_ambiguous', 'link_outside']
-  })
+  t.strictSame(skills.map(({ skill_name: name, findings }) => [name, ...findings.map(({ code }) => code)]), [
+    ['both', 'main_file_not_a_file', 'link_outside'],
+    ['folder', 'main_file_not_a_file'],
+    ['gone', 'main_file_not_a_file'],
+    ['large', 'too_many_bytes'],
+    ['out', 'main_file_not_a_file'],
+    ['program', 'file_program'],
+    ['second', 'main_file_ambiguous', 'link_outside']
+  ])
   const { out } = await run(cwd, '--format', 'github')
   t.strictSame(Array.from(out.matchAll(/title=(\w+)::/g), ([, code]) => code), skills.flatMap(({ findings }) => findings.map(({ code }) => code)), 'without revisions, for which files are hashed, too')
 })
@@ -67,16 +69,21 @@ t.test('K79: a folder of skills, a skill and a SKILL.md are told apart', async (
     t.match(JSON.parse((await run(cwd, path, '--format', 'json')).out), { totals: { skills, errors: 1 } }, path)
   }
   t.match(JSON.parse((await run(cwd, 'skills', 'skills/bad', '--format', 'json')).out), { totals: { skills: 2 } }, 'each once')
-  const linked = t.testdir({ linked: { ...skill('linked'), 'SKILL.md': t.fixture('symlink', 'docs/main.md'), docs: { 'main.md': skillText('linked') } } })
+  const linked = t.testdir({ other: t.fixture('symlink', 'linked'), deep: skill('deep', { inner: skill('inner') }), linked: { ...skill('linked'), 'SKILL.md': t.fixture('symlink', 'docs/main.md'), docs: { 'main.md': skillText('linked') } } })
   t.match(JSON.parse((await run(linked, 'linked', '--format', 'json')).out), { totals: { skills: 1, errors: 0 } }, 'a main file may be a link')
+  t.match((await run(linked, 'other')).out, /^other\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch[^]*\n1 skill: /, 'and so may a skill')
+  t.match((await run(linked, 'deep')).out, /nested_skills[^]*\n1 skill: /, 'a skill with another one inside')
 })
 
 t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
-  const cwd = t.testdir({ empty: {}, 'a.md': 'x', group: { inner: { one: skill('one') } } })
+  const cwd = t.testdir({ empty: {}, 'a.md': 'x', loop: t.fixture('symlink', 'loop'), group: { inner: { one: skill('one') } } })
   for (const [argv, line] of [
     [['nope'], /'nope' is not there/],
     [['empty'], /'empty' has no skills/],
     [['group'], /'group' has no skills: .* There are skills in 'group\/inner'/],
+    [['group/'], /'group\/' has no skills: .* There are skills in 'group\/inner'/],
+    [['a.md/SKILL.md'], /'a\.md\/SKILL\.md' is not there/],
+    [['loop'], /'loop' cannot be read/],
     [['a.md'], /is no SKILL\.md/],
     [['--target', 'nope'], /--target has "nope", there are spec, /],
     [['--target', 'codx'], /--target has "codx", there are spec, .*, did you mean "codex"\?$/m],
@@ -151,7 +158,7 @@ t.test('K79: a file beside the skills holds the choices of a project', async (t)
   writeFileSync(file, 'baseline: ../base.json\nmax_warnings: 0\n')
   writeFileSync(join(cwd, 'base.json'), '{"skills/bad": ["name_folder_mismatch"]}')
   t.equal((await run(cwd)).code, 0)
-  for (const [text, line] of [['targets: [codex, nope]\n', /\.skillserve\.yaml:1: targets\[1\] is no target, there are spec, /], ['targets: [codx]\n', /:1: targets\[0\] is no target, there are spec, .*, did you mean "codex"\?$/m], ['# a\ntarget: x\n', /\.skillserve\.yaml:2: target .*did you mean "targets"\?$/m], ['fail_on: warn\n', /:1: fail_on must be error, warning, info or never$/m], ['fail_on: eror\n', /:1: fail_on must be error, warning, info or never, did you mean "error"\?$/m], ['fail_on: bad\n', /:1: fail_on must be error, warning, info or never$/m], ['targets: codex\n', /:1: targets must be a list of targets$/m], ['max_warnings: -1\n', /:1: max_warnings must be a whole number from 0$/m], ['fail_on: [', /\.skillserve\.yaml:\d: not valid YAML/]] as const) {
+  for (const [text, line] of [['targets: [codex, nope]\n', /\.skillserve\.yaml:1: targets\[1\] is no target, there are spec, /], ['targets: [codx]\n', /:1: targets\[0\] is no target, there are spec, .*, did you mean "codex"\?$/m], ['# a\ntarget: x\n', /\.skillserve\.yaml:2: target .*did you mean "targets"\?$/m], ['fail_on: warn\n', /:1: fail_on must be error, warning, info or never$/m], ['fail_on: eror\n', /:1: fail_on must be error, warning, info or never, did you mean "error"\?$/m], ['fail_on: bad\n', /:1: fail_on must be error, warning, info or never$/m], ['targets: codex\n', /:1: targets must be a list of targets$/m], ['targets: []\n', /:1: targets must be a list of targets$/m], ['baseline: ""\n', /:1: baseline must /], ['max_warnings: -1\n', /:1: max_warnings must be a whole number from 0$/m], ['fail_on: [', /\.skillserve\.yaml:\d: not valid YAML/]] as const) {
     writeFileSync(file, text)
     const { code, errors } = await run(cwd)
     t.equal(code, 2)
@@ -163,11 +170,29 @@ t.test('K79: a file beside the skills holds the choices of a project', async (t)
   t.equal((await run(cwd)).code, 0, 'the nearest one')
 })
 
+t.test('K79: the choices of a project count for skills below the working folder, and for those beside them elsewhere', async (t) => {
+  const cwd = brokenFolder(t)
+  mkdirSync(join(cwd, 'elsewhere/deep'), { recursive: true })
+  for (const [file, rows] of [
+    ['skills/.skillserve.yaml', [['elsewhere', '../skills/bad', true], ['elsewhere', '../skills/bad/SKILL.md', true], ['elsewhere/deep', '../../skills', true], ['skills/bad', '.', false]]],
+    ['.skillserve.yaml', [['.', 'skills/bad', true], ['.', 'skills/bad/SKILL.md', true], ['elsewhere', '../skills', true], ['elsewhere', '../skills/bad', false]]]
+  ] as const) {
+    writeFileSync(join(cwd, file), 'targets: [codex]\n')
+    for (const [folder, path, counts] of rows) {
+      const { out } = await run(join(cwd, folder), path)
+      t.equal(out.includes('codex ok'), counts, `${file} in ${folder}: validate ${path}`)
+      const shown = folder.startsWith('elsewhere') ? `${cwd}/skills/bad/SKILL.md` : path === '.' ? 'SKILL.md' : 'skills/bad/SKILL.md'
+      t.ok(`\n${out}`.includes(`\n${shown}:2:7  `), out)
+    }
+    rmSync(join(cwd, file))
+  }
+})
+
 t.test('K79: a baseline accepts what there is', async (t) => {
   const cwd = brokenFolder(t)
   t.equal((await run(cwd, '--baseline', 'base.json', '--write-baseline')).code, 0)
   t.strictSame(JSON.parse(readFileSync(join(cwd, 'base.json'), 'utf8')), { 'skills/bad': ['name_folder_mismatch'] })
-  t.match(await run(cwd, '--baseline', 'base.json'), { code: 0, out: '2 skills: no findings, 1 accepted by the baseline; about 8 tokens in each turn\n' })
+  t.match(await run(cwd, '--baseline', 'base.json'), { code: 0, out: /^2 skills: no findings, 1 accepted by the baseline; about 8 tokens in each turn\n$/ })
   t.match(await run(cwd, '--baseline', 'nope.json'), { code: 2, errors: /nope\.json" cannot be read: ENOENT, there is no such file; --write-baseline writes it\n$/ })
   mkdirSync(join(cwd, 'folder'))
   t.match(await run(cwd, '--baseline', 'folder', '--write-baseline'), { code: 2, out: /^$/, errors: /folder" cannot be written \(EISDIR, it is a folder\)\n$/ }, 'says nothing was accepted')

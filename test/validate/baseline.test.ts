@@ -6,8 +6,8 @@ import { baselineKeys, readBaseline, writeBaseline } from '../../src/validate/ba
 t.test('K79: a baseline has a line for each path and code, sorted, and calls its own folder by a dot', (t) => {
   const folder = t.testdir()
   const file = join(folder, 'base.json')
-  const keyOf = baselineKeys(file, folder, ['repo/a'])
-  writeBaseline(file, new Map([['skills/b', new Set(['z', 'a'])], ['.', new Set(['b'])], ['repo/a', new Set(['c'])]]), keyOf)
+  const keyOf = baselineKeys(file, join(folder, 'ci'), ['repo/a'])
+  writeBaseline(file, new Map([['../skills/b', new Set(['z', 'a'])], ['..', new Set(['b'])], ['repo/a', new Set(['c'])]]), keyOf)
   t.equal(readFileSync(file, 'utf8'), `{
   ".": [
     "b"

@@ -9,7 +9,7 @@ const DOCUMENTATION = 'https://github.com/skillserve/skillserve/blob/main/docs/f
 const NO_TOTALS = { skills: 1, error: 0, warning: 0, info: 0, accepted: 0 }
 const FINDINGS: readonly Finding[] = [
   { code: 'name_missing', severity: 'error', message: 'a: 100 %, {b}\u001b', fix: 'Do\nit', field: 'name', file: 'SKILL.md', line: 2, column: 7, targets: ['codex', 'spec'] },
-  { code: 'file_program', severity: 'warning', message: 'b', fix: 'Do b', file: 'a,b.md' },
+  { code: 'file_program', severity: 'warning', message: 'b', fix: 'Do b', file: 'a,b:c.md' },
   { code: 'file_program', severity: 'info', message: 'c', fix: 'Do c', file: 'c.md', line: 3 },
   { code: 'body_empty', severity: 'info', message: 'd', fix: 'Do d' }
 ]
@@ -34,7 +34,7 @@ t.test('K79: a report as text has a line for each finding and its remedy, and ea
     fix: Do\\u000ait
     matters to: codex, spec
     see: ${DOCUMENTATION}#name_missing
-skills/demo/a,b.md  warning  file_program  b
+skills/demo/a,b:c.md  warning  file_program  b
     fix: Do b
     see: ${DOCUMENTATION}#file_program
 skills/demo/c.md:3:1  info  file_program  c
@@ -53,14 +53,16 @@ skills/demo  info  body_empty  d
 
 t.test('K79: a relative path in a report begins like no command of a CI service, and one from the folder itself has none', async (t) => {
   const [, found] = FINDINGS
-  for (const [path, shown] of [['.', 'a,b.md'], ['/', '/a,b.md'], ['##a', './##a/a,b.md'], ['::a', './::a/a,b.md']] as const) {
-    t.match(print('text', [await report({ path, findings: found === undefined ? [] : [found] })]), `${shown}  warning  `, path)
+  for (const [path, shown] of [['.', 'a,b:c.md'], ['/', '/a,b:c.md'], ['##a', './##a/a,b:c.md'], ['::a', './::a/a,b:c.md']] as const) {
+    t.ok(print('text', [await report({ path, findings: found === undefined ? [] : [found] })]).startsWith(`${shown}  warning  `), path)
   }
+  const judged = await report({ path: '::a', verdicts: [{ target: 'codex', verdict: 'refused', read: '' }] })
+  t.ok(print('text', [judged], { targets: ['codex'] }).startsWith('./::a: codex refused\n'))
 })
 
 t.test('K79: annotations have a level, a place and the remedy; what concerns the whole skill is shown at its main file', async (t) => {
   t.equal(print('github', [await report()]), `::error file=skills/demo/SKILL.md,line=2,col=7,title=name_missing::a: 100 %25, {b}\\u001b. Do\\u000ait
-::warning file=skills/demo/a%2Cb.md,line=1,title=file_program::b. Do b
+::warning file=skills/demo/a%2Cb%3Ac.md,line=1,title=file_program::b. Do b
 ::notice file=skills/demo/c.md,line=3,title=file_program::c. Do c
 ::notice file=skills/demo/skill.md,line=1,title=body_empty::d. Do d
 `)
@@ -81,7 +83,7 @@ t.test('K79: SARIF has a result for each finding, and says how many code scannin
   const location = (uri: string, region: object) => [{ physicalLocation: { artifactLocation: { uri, uriBaseId: '%SRCROOT%' }, region } }]
   t.strictSame(results, [
     { ruleId: 'name_missing', level: 'error', message: { text: 'a: 100 %, {{b}}\u001b. Do\nit.' }, locations: location('skills/demo/SKILL.md', { startLine: 2, startColumn: 7 }), properties: { targets: ['codex', 'spec'] } },
-    { ruleId: 'file_program', level: 'warning', message: { text: 'b. Do b.' }, locations: location('skills/demo/a%2Cb.md', { startLine: 1 }) },
+    { ruleId: 'file_program', level: 'warning', message: { text: 'b. Do b.' }, locations: location('skills/demo/a%2Cb%3Ac.md', { startLine: 1 }) },
     { ruleId: 'file_program', level: 'note', message: { text: 'c. Do c.' }, locations: location('skills/demo/c.md', { startLine: 3 }) },
     { ruleId: 'body_empty', level: 'note', message: { text: 'd. Do d.' }, locations: location('skills/demo/skill.md', { startLine: 1 }) }
   ])
