@@ -51,7 +51,7 @@ export async function runOnChanges (paths: readonly string[], cwd: string, job: 
       for (const folder of folders) if (!watcher.has(folder)) watcher.add(folder)
       if (!watcher.isIdle) await new Promise<void>((resolve) => { idle = resolve })
       await job()
-      if (!signal.aborted) await next
+      await next
     }
   } finally {
     clearInterval(keepAlive)

@@ -18,21 +18,35 @@ t.test('K79: --watch reports again after each change, and ends with the exit cod
 
 t.test('a folder that takes the place of another one is watched', async (t) => {
   const cwd = t.testdir({ skills: { good: skill('good') }, other: skill('good') })
-  const stop = new AbortController()
-  let runs = 0
-  let told = (): void => {}
-  const next = async (): Promise<void> => { await new Promise<void>((resolve) => { told = resolve }) }
-  const ended = runOnChanges(['skills', 'missing'], cwd, async () => {
-    runs++
-    told()
-  }, stop.signal)
+  const { next, stop } = watchHere(['skills', 'missing'], cwd)
   await next()
   renameSync(join(cwd, 'skills/good'), join(cwd, 'skills/.old'))
   renameSync(join(cwd, 'other'), join(cwd, 'skills/good'))
   await next()
   writeFileSync(join(cwd, 'skills/good/SKILL.md'), skillText('good', 'Again.\n'))
   await next()
-  stop.abort()
-  await ended
-  t.ok(runs >= 3)
+  await stop()
 })
+
+t.test('K79: --watch of one SKILL.md reports again when it is saved', async (t) => {
+  const cwd = t.testdir({ good: skill('good') })
+  const { next, stop } = watchHere(['good/SKILL.md'], cwd)
+  await next()
+  writeFileSync(join(cwd, 'good/SKILL.md'), skillText('good', 'Again.\n'))
+  await next()
+  await stop()
+})
+
+/** Resolves with each run; a test that waits for one that does not come ends by its deadline. */
+function watchHere (paths: readonly string[], cwd: string): { next (): Promise<void>, stop (): Promise<void> } {
+  const abort = new AbortController()
+  let told = (): void => {}
+  const ended = runOnChanges(paths, cwd, async () => { told() }, abort.signal)
+  return {
+    next: async () => { await new Promise<void>((resolve) => { told = resolve }) },
+    async stop () {
+      abort.abort()
+      await ended
+    }
+  }
+}
