@@ -22,7 +22,7 @@ export async function fixAll (paths: readonly string[], list: ListOptions, isDry
   const diffs: string[] = []
   const left: string[] = []
   for (const { name, realPath, path } of await foldersOf(paths, list)) {
-    const main = listedMainFile(readdirSync(realPath, { withFileTypes: true }))
+    const main = mainFileIn(realPath)
     if (main === undefined) continue
     const shown = `${shownPath(list.cwd, path)}/${main}`
     try {
@@ -35,4 +35,13 @@ export async function fixAll (paths: readonly string[], list: ListOptions, isDry
     }
   }
   return { diffs, left }
+}
+
+/** None of a folder that may not be read: the report says so. */
+function mainFileIn (folder: string): string | undefined {
+  try {
+    return listedMainFile(readdirSync(folder, { withFileTypes: true }))
+  } catch {
+    return undefined
+  }
 }

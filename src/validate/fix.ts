@@ -63,12 +63,12 @@ interface FixedFile {
 /**
  * Mends a main file on the disk, by a new file in its place. Links and files that are not UTF-8 are left alone.
  * @returns undefined when there is nothing to do, and nothing to say
+ * @throws {Error} the disk's, when the new file cannot be written
  */
 export function fixFile (path: string, folder: string, isDryRun: boolean): FixedFile | undefined {
-  const stats = lstatSync(path)
-  if (!stats.isFile() || stats.size > MAX_MAIN_FILE_BYTES) return undefined
-  const before = decodeUtf8(readFileSync(path))
-  if (before === undefined) return undefined
+  const found = readText(path)
+  if (found === undefined) return undefined
+  const { text: before, stats } = found
   const { text: after, left } = mend(before, folder)
   if (after === before && left === undefined) return undefined
   if (!isDryRun && after !== before) {
@@ -83,6 +83,17 @@ export function fixFile (path: string, folder: string, isDryRun: boolean): Fixed
     }
   }
   return { before, after, left }
+}
+
+/** Undefined for what cannot be read as well: the report says why. */
+function readText (path: string): { readonly text: string, readonly stats: Stats } | undefined {
+  try {
+    const stats = lstatSync(path)
+    const text = stats.isFile() && stats.size <= MAX_MAIN_FILE_BYTES ? decodeUtf8(readFileSync(path)) : undefined
+    return text === undefined ? undefined : { text, stats }
+  } catch {
+    return undefined
+  }
 }
 
 /** A new file has the owner of the process, and not the modes that its mask takes away. */

@@ -102,15 +102,16 @@ t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
   }
 })
 
-t.test('K79: a skill that may not be read is a finding, and a SKILL.md in it wrong use', async (t) => {
-  const cwd = t.testdir({ skills: skills('one') })
+t.test('K79: a skill that may not be read is a finding, with --fix too, and a SKILL.md in it wrong use', async (t) => {
+  const cwd = t.testdir({ skills: skills('one', 'two') })
   chmodSync(cwd, 0o755)
+  chmodSync(join(cwd, 'skills/two/SKILL.md'), 0)
   chmodSync(join(cwd, 'skills/one'), 0)
   const uid = process.getuid?.() === 0 ? { uid: 65_534 } : {}
-  const folder = await runProcess(t, { cwd, args: ['validate', 'skills'], ...uid })
+  const folder = await runProcess(t, { cwd, args: ['validate', 'skills', '--fix'], ...uid })
   const file = await runProcess(t, { cwd, args: ['validate', 'skills/one/SKILL.md'], ...uid })
   chmodSync(join(cwd, 'skills/one'), 0o755)
-  t.match(folder, { code: 1, stdout: /^skills\/one\/SKILL\.md {2}error {2}main_file_permission_denied/ })
+  t.match(folder, { code: 1, stdout: /^skills\/one\/SKILL\.md {2}error {2}main_file_permission_denied[^]*^skills\/two\/SKILL\.md {2}error {2}main_file_permission_denied/m, stderr: '' })
   t.match(file, { code: 2, stdout: '', stderr: /^skillserve: 'skills\/one\/SKILL\.md' may not be read\n/ })
 })
 
