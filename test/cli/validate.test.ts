@@ -89,7 +89,10 @@ t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
     [['--target', 'codx'], /--target has "codx", there are spec, .*, did you mean "codex"\?$/m],
     [['--format', 'xml'], /--format must be one of text, json, sarif, github/],
     [['--format', 'jsn'], /--format must be one of text, json, sarif, github, not "jsn", did you mean "json"\?$/m],
-    [['--max-warnings', '-1'], /./],
+    [['--max-warnings', '-1'], /--max-warnings must be a whole number, not "-1"/],
+    [['--max-warnings', '1000000000'], /--max-warnings must be a whole number/],
+    [['--dry-run'], /--dry-run needs --fix/],
+    [['--watch', '--write-baseline'], /--watch cannot be combined with --write-baseline/],
     [['--nope'], /is not a flag/],
     [['--write-baseline'], /needs --baseline/],
     [['--watch', '--format', 'json'], /--watch cannot be combined with --format json/],
@@ -141,6 +144,8 @@ t.test('K4, K79: what could be a skill and is left out is named, and --allow-lin
 t.test('K79: what fails is chosen', async (t) => {
   const cwd = brokenFolder(t)
   t.equal((await run(cwd, '--fail-on', 'never')).code, 0)
+  t.equal((await run(cwd, '--fail-on', 'never', '--fail-on', 'error')).code, 1, 'the last one counts')
+  t.match((await run(cwd, '--target', 'codex', '--target', 'vscode')).out, 'skills/bad: codex ok, vscode warned\n', 'but targets add up')
   t.equal((await run(cwd, '--target', 'codex')).code, 0, 'a rule of a target that was not chosen')
   t.equal((await run(cwd, '--target', 'vscode')).code, 0, 'a warning')
   t.equal((await run(cwd, '--target', 'vscode', '--max-warnings', '0')).code, 1)
@@ -156,6 +161,9 @@ t.test('K79: a file beside the skills holds the choices of a project', async (t)
   for (const path of ['skills', 'skills/bad', 'skills/bad/SKILL.md']) t.match(await run(cwd, path), { code: 1, out: /skills\/bad: codex ok, vscode warned\n/ }, path)
   t.equal((await run(cwd, '--fail-on', 'error')).code, 0, 'a flag beats it')
   t.match((await run(cwd, '--target', 'gh')).out, /gh-skill refused/)
+  writeFileSync(file, 'targets: [vscode]\nmax_warnings: 0\n')
+  t.equal((await run(cwd)).code, 1)
+  t.equal((await run(cwd, '--max-warnings', '1')).code, 0)
   writeFileSync(file, 'baseline: ../base.json\nmax_warnings: 0\n')
   writeFileSync(join(cwd, 'base.json'), '{"skills/bad": ["name_folder_mismatch"]}')
   t.equal((await run(cwd)).code, 0)
@@ -304,11 +312,12 @@ t.test('K79: SARIF shows a text of a skill as it stands, and names no line that 
   t.match(find('body_empty').locations, [{ physicalLocation: { region: { startLine: 5, startColumn: 1 } } }])
 })
 
-t.test('K81: the report has estimates of tokens', async (t) => {
+t.test('K81: the report has estimates of tokens, and as JSON the revision', async (t) => {
   const cwd = t.testdir({ skills: { good: skill('good') } })
   mkdirSync(join(cwd, 'skills/good/docs'))
   writeFileSync(join(cwd, 'skills/good/docs/a.md'), 'x'.repeat(4_000))
-  const { skills: [{ tokens }] } = JSON.parse((await run(cwd, '--format', 'json')).out)
+  const { skills: [{ tokens, revision }] } = JSON.parse((await run(cwd, '--format', 'json')).out)
+  t.match(revision, /^\S+$/)
   t.match(tokens, { listed: Number, body: Number, all_files: Number, method: /estimate/ })
   t.ok(tokens.all_files >= 1_000 && tokens.body < 20, skillText('good'))
 })
