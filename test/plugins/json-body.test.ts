@@ -1,8 +1,16 @@
+import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
+import { collectGarbage } from '../helper/memory.ts'
 import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../helper/raw-http.ts'
+import { until } from '../helper/skills.ts'
+
+/** Until the service has closed every connection: of those that linger, clients see the end before. */
+async function untilClosed ({ server }: FastifyInstance): Promise<void> {
+  await until(async () => await promisify(server.getConnections.bind(server))() === 0)
+}
 
 t.test('request bodies', async (t) => {
   const { url } = await listenWithPlugins(t, (app) => {
@@ -126,13 +134,17 @@ t.test('a body that is refused while it is being sent', async (t) => {
   const chunk = `${body.length.toString(16)}\r\n`
 
   t.test('K57: a client that reads after it has sent all of its body gets the answer, and none to what is behind it', { timeout: 60_000 }, async (t) => {
-    const { url } = await listenWithPlugins(t, addRoutes)
+    const { app, url } = await listenWithPlugins(t, addRoutes, { lingerMs: 600_000 })
+    const sockets: Array<WeakRef<object>> = []
+    app.server.on('connection', (socket) => { sockets.push(new WeakRef(socket)) })
     for (const [status, type, framing, begin, end] of [
       [413, 'application/json', `Content-Length: ${body.length}`, '', ''],
       [413, 'application/json', 'Transfer-Encoding: chunked', chunk, '\r\n0\r\n\r\n'],
       [415, 'text/plain', `Content-Length: ${body.length}`, '', '']
     ] as const) {
       const connection = await openRaw(url)
+      // The end of its body alone closes it.
+      connection.socket.allowHalfOpen = true
       connection.socket.pause()
       connection.send(request('POST', '/size', { headers: [`Content-Type: ${type}`, framing] })).send(begin).send(body).send(end)
       await new Promise<void>((resolve) => { connection.socket.write(request('GET', '/behind'), () => { resolve() }) })
@@ -140,12 +152,29 @@ t.test('a body that is refused while it is being sent', async (t) => {
       t.match(await connection.response(), { status, headers: { connection: 'close' } }, `${type} ${framing}`)
       await connection.closed()
       t.equal(connection.received.length, 0)
+      await untilClosed(app)
+      connection.destroy()
     }
     t.strictSame(asked, [])
+    await until(() => {
+      collectGarbage()
+      return sockets.every((socket) => socket.deref() === undefined)
+    })
+    t.equal(sockets.length, 3, 'none is kept for the time in which its body might have ended')
+  })
+
+  t.test('K56: the rest of a body that came too slowly is not waited for', { timeout: 60_000 }, async (t) => {
+    const { app, url } = await listenWithPlugins(t, addRoutes, { lingerMs: 600_000, timeouts: { headers: 20, request: 50, check: 10 } })
+    const connection = await openRaw(url)
+    connection.socket.allowHalfOpen = true
+    connection.send(request('POST', '/size', { headers: ['Content-Type: application/json', 'Content-Length: 10'], body: '{' }))
+    t.equal((await connection.response()).status, 408)
+    await untilClosed(app)
+    connection.destroy()
   })
 
   t.test('K57: the rest of a body is not read for ever', { timeout: 60_000 }, async (t) => {
-    const { url } = await listenWithPlugins(t, addRoutes, { lingerMs: 1 })
+    const { url } = await listenWithPlugins(t, addRoutes, { lingerMs: 1, timeouts: { request: 0 } })
     const connection = await openRaw(url)
     // Open from its own side still, when the service has ended its side.
     connection.socket.allowHalfOpen = true

@@ -97,7 +97,7 @@ export class Connections {
   /** Ends the connections that are owed nothing, half a request head included. */
   closeIdle (): void {
     for (const socket of this.sockets) {
-      if (socket.writableLength === 0 && this.owedTo(socket).length === 0) socket.destroy()
+      if (this.owedTo(socket).length === 0) socket.destroy()
     }
   }
 

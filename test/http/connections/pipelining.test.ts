@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
 import t from 'tap'
 import { listenWithPlugins } from '../../helper/plugin-app.ts'
-import { openRaw, request } from '../../helper/raw-http.ts'
+import { openRaw, type RawConnection, request } from '../../helper/raw-http.ts'
 import { until } from '../../helper/skills.ts'
 
 const GET = request('GET', '/wait')
@@ -147,19 +147,22 @@ t.test('behind an answer that ends the connection nothing is handled', async (t)
   t.same(handled, ['/skills/1', '/skills/2'])
 })
 
-t.test('of too many requests that wait, those of the greediest connection go with it', async (t) => {
+t.test('of too many requests that wait, those of the greediest connection go with it, and then those of the next', async (t) => {
   const waiting: FastifyReply[] = []
   const { url } = await listenWithPlugins(t, (app) => {
+    app.get('/ok', () => 'ok')
     app.get('/wait', (_request, reply) => { waiting.push(reply) })
     app.get('/greedy', () => new Promise(() => {}))
   }, { maxWaiting: 100 })
-  const modest = await openRaw(url)
-  const greedy = await openRaw(url)
-  modest.send(repeated(11, GET))
-  await until(() => waiting.length === 1)
-  greedy.send(repeated(1_000, request('GET', '/greedy')))
-  await greedy.closed()
-  for (let index = 0; index < 11; index++) {
+  const connections = await Promise.all(Array.from({ length: 3 }, () => openRaw(url)))
+  // Node accepts one connection an iteration, and reads from all of them in the next.
+  for (const connection of connections) await connection.send(request('GET', '/ok')).response()
+  const [greediest, greedy, modest] = connections as [RawConnection, RawConnection, RawConnection]
+  greediest.send(repeated(62, request('GET', '/greedy')))
+  greedy.send(repeated(62, request('GET', '/greedy')))
+  modest.send(repeated(41, GET))
+  await Promise.all([greediest.closed(), greedy.closed()])
+  for (let index = 0; index < 41; index++) {
     await until(() => waiting.length > index)
     waiting[index]?.send('done')
     t.equal((await modest.response()).text, 'done')
