@@ -103,7 +103,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const { skillsOf, followedOf, whileAllowed } = access ?? { skillsOf: () => skills, followedOf: () => skills, whileAllowed: alwaysAllowed }
   observer?.useSkills?.(skillsOf)
   observer?.useRevision?.(() => feeds.of(access?.everything ?? skills).revision)
-  const revisionOf = (request: FastifyRequest) => feeds.of(followedOf(request)).revision
+  const revisionsOf = (request: FastifyRequest) => feeds.of(followedOf(request))
   const judge = createJudge([mcpFindings])
   const translate = (error: unknown, request: FastifyRequest): unknown => access === undefined ? error : access.translate(error, request)
   const readiness = { remarks: () => [access?.remark() ?? [], policy?.remark() ?? []].flat(), auditState, shutdown, sources: sources && (() => sources.status) }
@@ -130,18 +130,18 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(async (routes) => {
     await routes.register(doorsRoute, { version, forBrowsers: pages?.forBrowsers })
     await routes.register(openapiRoutes)
-    await routes.register(healthRoutes, { skillsOf, access, revisionOf, readiness })
+    await routes.register(healthRoutes, { skillsOf, access, revisionsOf, readiness })
     await routes.register(gitHook, { hooks: sources?.hooks ?? [] })
-    await routes.register(skillRoutes, { skillsOf, revisionOf, tools: readerTools(registry) })
+    await routes.register(skillRoutes, { skillsOf, revisionsOf, tools: readerTools(registry) })
     await routes.register(archiveRoutes, { skillsOf })
-    await routes.register(catalogRoutes, { skillsOf, revisionOf, judge })
+    await routes.register(catalogRoutes, { skillsOf, revisionsOf, judge })
     await routes.register(validateRoute, { sources: [mcpFindings] })
     await routes.register(eventRoutes, { followedOf, feeds, whileAllowed, shutdown, observer })
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, handleToolCall: createToolCallHandler({ registry, log: logger, observer }) })
     await routes.register(promptRoutes, { skillsOf })
     await routes.register(llmsTxtRoute, { skillsOf })
     await routes.register(mcpDoor, { skillsOf, followedOf, feeds, whileAllowed, registry, version, observer, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), shutdown, load })
-    await routes.register(wellKnown, { skillsOf, revisionOf, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
+    await routes.register(wellKnown, { skillsOf, revisionsOf, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
     if (pages !== undefined) await routes.register(pages.routes)
   }, { prefix: basePath })
   return app

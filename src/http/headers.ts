@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ChangeFeed } from '../core/events/change-feed.ts'
 
 /** On every answer, errors written by hand included. JSON that browsers do not sniff needs no other header. */
 export const securityHeaders = {
@@ -21,8 +22,8 @@ export const REVISION_HEADER = 'skill-revision'
 /** Names the revision of the whole catalog, on lists. Absent while it is not known. */
 export const CATALOG_REVISION_HEADER = 'catalog-revision'
 
-/** The revision of all skills that a request may see: see `ChangeFeed.revision`. */
-export type RevisionOf = (request: FastifyRequest) => string | undefined
+/** The revision of all skills that a request may see. */
+export type RevisionsOf = (request: FastifyRequest) => Pick<ChangeFeed, 'knownRevision' | 'revision'>
 
 /**
  * Without a revision the list shows how far this process has read: no shared cache may answer with it.
@@ -33,11 +34,15 @@ export function setCatalogRevision (reply: FastifyReply, revision: string | unde
   else reply.header(CATALOG_REVISION_HEADER, revision)
 }
 
-/** What `make` gives. The answer names the revision of the catalog if it has been one and the same meanwhile. */
-export async function ofOneRevision<T> (reply: FastifyReply, revisionOf: RevisionOf, make: () => Promise<T>): Promise<T> {
-  const before = revisionOf(reply.request)
+/**
+ * What `make` gives. The answer names the revision of the catalog if it has been one and the same meanwhile. What begins the work on
+ * it is the question afterwards: before, all files of an index of all skills would be read twice at the same time.
+ */
+export async function ofOneRevision<T> (reply: FastifyReply, revisionsOf: RevisionsOf, make: () => Promise<T>): Promise<T> {
+  const revisions = revisionsOf(reply.request)
+  const before = revisions.knownRevision
   const made = await make()
-  setCatalogRevision(reply, revisionOf(reply.request) === before ? before : undefined)
+  setCatalogRevision(reply, revisions.revision === before ? before : undefined)
   return made
 }
 

@@ -12,14 +12,14 @@ import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/p
 import { jsonAnswer, notModifiedAnswer, problemAnswers, withCatalogRevision } from '../openapi/responses.ts'
 import { SkillNameParamsSchema } from '../schemas/skills.ts'
 import { JSON_MEDIA_TYPE, answerJson } from '../http/send/json.ts'
-import { ofOneRevision, REVISION_HEADER, type RevisionOf } from '../http/headers.ts'
+import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
 import { own } from '../core/ground/json.ts'
 import type { Judging } from '../verdicts/entry.ts'
 
 interface CatalogRoutesOptions {
   readonly skillsOf: SkillsOf
-  readonly revisionOf: RevisionOf
+  readonly revisionsOf: RevisionsOf
   readonly judge: Judging
 }
 
@@ -27,7 +27,7 @@ interface CatalogRoutesOptions {
 const COPIES = 3
 
 /** What there is to know about each skill, page by page, and search. */
-export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skillsOf, revisionOf, judge }) {
+export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skillsOf, revisionsOf, judge }) {
   app.get('/catalog', {
     config: { reads: { event: 'skill.list', door: 'rest' }, load: 'costly', weight: ({ query }) => own(query, 'q') === undefined ? undefined : 'costly', answerBytes: ({ query }) => largestPage((query as Static<typeof CatalogQuerySchema>).limit) },
     schema: {
@@ -45,7 +45,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     preValidation: readScalars('limit', 'valid')
   }, async (request, reply) => {
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
-    const { entries, total, nextCursor = null, isComplete, isPending } = await ofOneRevision(reply, revisionOf, async () => {
+    const { entries, total, nextCursor = null, isComplete, isPending } = await ofOneRevision(reply, revisionsOf, async () => {
       const page = await readCatalogPage({ skills: skillsOf(request), judge }, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
       if (page === undefined) throw new HttpProblem('bad_cursor')
       return page

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { AccessDoors, SkillsOf } from '../http/callers.ts'
-import type { RevisionOf } from '../http/headers.ts'
+import type { RevisionsOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { judgeReadiness, type ReadinessParts } from '../http/readiness.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
@@ -9,12 +9,12 @@ import { extendedProblemAnswer, probeAnswer, openProblemAnswers } from '../opena
 interface HealthRoutesOptions {
   readonly skillsOf: SkillsOf
   readonly access?: Pick<AccessDoors, 'everything'> | undefined
-  readonly revisionOf: RevisionOf
+  readonly revisionsOf: RevisionsOf
   readonly readiness: ReadinessParts
 }
 
 /** For probes. An answer is the state of one process at one time: no cache keeps it. */
-export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, access, revisionOf, readiness }) {
+export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, access, revisionsOf, readiness }) {
   app.get('/livez', {
     config: { isOpen: true, load: 'probe' },
     schema: {
@@ -47,7 +47,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       if (!isReady) throw new HttpProblem('not_ready')
       return { status: 'ready' as const }
     }
-    const revision = revisionOf(request)
+    const { revision } = revisionsOf(request)
     const { skills: count, generation, roots, watcher, failures, hanging, quarantined } = status
     const state = {
       skills: count,

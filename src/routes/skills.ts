@@ -15,12 +15,12 @@ import {
 import type { Tool } from '../tools/tool.ts'
 import { answerContent, answerFile } from '../http/send/file.ts'
 import { answerJson, answerOutcome } from '../http/send/json.ts'
-import { addVary, REVISION_HEADER, type RevisionOf, setCatalogRevision } from '../http/headers.ts'
+import { addVary, REVISION_HEADER, type RevisionsOf, setCatalogRevision } from '../http/headers.ts'
 import { revisionCondition, type RevisionCondition } from '../http/revision.ts'
 
 export interface SkillRoutesOptions {
   readonly skillsOf: SkillsOf
-  readonly revisionOf: RevisionOf
+  readonly revisionsOf: RevisionsOf
   /** The handlers that the routes share with the tool calls. */
   readonly tools: { readonly listSkills: Tool, readonly getSkill: Tool, readonly readFileInSkill: Tool }
 }
@@ -32,7 +32,7 @@ const DOCUMENT_TYPES = ['application/json', 'text/markdown', 'text/plain'] as co
 const ANY_BYTES = 'application/octet-stream'
 
 /** List, document, manifest and files of skills. */
-export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skillsOf, revisionOf, tools }) {
+export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skillsOf, revisionsOf, tools }) {
   app.get('/skills', {
     config: { reads: { event: 'skill.list', door: 'rest' } },
     schema: {
@@ -44,7 +44,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     }
   }, async (request, reply) => {
     const outcome = await tools.listSkills.run({}, skillsOf(request))
-    setCatalogRevision(reply, revisionOf(request))
+    setCatalogRevision(reply, revisionsOf(request).revision)
     return answerJson(reply, outcome, () => outcome.json)
   })
 

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { PerSkills, type SkillsOf } from '../http/callers.ts'
 import { mediaType } from '../core/content/media-type.ts'
 import { strongEtag } from '../http/etag.ts'
-import { ofOneRevision, type RevisionOf } from '../http/headers.ts'
+import { ofOneRevision, type RevisionsOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { noteRevision } from '../http/revision.ts'
 import { ZIP_MEDIA_TYPE } from '../core/content/zip.ts'
@@ -18,7 +18,7 @@ import { oneSkill } from './one-skill.ts'
 
 interface WellKnownOptions {
   readonly skillsOf: SkillsOf
-  readonly revisionOf: RevisionOf
+  readonly revisionsOf: RevisionsOf
   /**
    * Whether any web page may read these documents (`Access-Control-Allow-Origin: *`). Not where only this machine reaches
    * the service: then any page that its user opens could read the skills.
@@ -30,7 +30,7 @@ interface WellKnownOptions {
  * Skill discovery over well-known URIs, versions 0.2.0 and 0.1.0 of the draft. A client that has an index fetches all that
  * it lists at once, so no answer here waits for another.
  */
-export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (app, { skillsOf, revisionOf, isPublic }) {
+export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (app, { skillsOf, revisionsOf, isPublic }) {
   const discoveries = new PerSkills((skills) => new Discovery(skills))
   app.addHook('onClose', async () => { for (const discovery of discoveries.values()) discovery.close() })
   if (isPublic) {
@@ -53,7 +53,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       response: { 200: withCatalogRevision(jsonAnswer(DiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
   }, async (request, reply) => {
-    const { '0.2.0': index } = await ofOneRevision(reply, revisionOf, () => discoveries.of(skillsOf(request)).indexes())
+    const { '0.2.0': index } = await ofOneRevision(reply, revisionsOf, () => discoveries.of(skillsOf(request)).indexes())
     return await answerLong(reply, index, () => indexText(index))
   })
 
@@ -106,7 +106,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       response: { 200: withCatalogRevision(jsonAnswer(LegacyDiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
   }, async (request, reply) => {
-    const { '0.1.0': index } = await ofOneRevision(reply, revisionOf, () => discoveries.of(skillsOf(request)).indexes())
+    const { '0.1.0': index } = await ofOneRevision(reply, revisionsOf, () => discoveries.of(skillsOf(request)).indexes())
     return await answerLong(reply, index, () => indexText(index))
   })
 

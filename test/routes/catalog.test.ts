@@ -213,7 +213,7 @@ t.test('K53, K92, K94: a list that was begun before the present revision of the 
   for (const target of ['/catalog', '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json']) {
     for (const [revisions, named] of [[['r1', 'r1'], 'r1'], [['r1', 'r2'], undefined], [[undefined, 'r2'], undefined], [['r1', undefined], undefined]] as const) {
       const asked: Array<string | undefined> = [...revisions]
-      const options = { skillsOf: () => manager, revisionOf: () => asked.shift() }
+      const options = { skillsOf: () => manager, revisionsOf: () => ({ get knownRevision () { return asked.shift() }, get revision () { return asked.shift() } }) }
       const app = fastify().setValidatorCompiler(() => () => true).setSerializerCompiler(() => String)
       await app.register(catalogRoutes, { ...options, judge: createJudge([]) })
       await app.register(wellKnown, { ...options, isPublic: false })

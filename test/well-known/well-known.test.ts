@@ -5,7 +5,7 @@ import t from 'tap'
 import type { DiscoveryIndex, LegacyDiscoveryIndex } from '../../src/well-known/discovery.ts'
 import { buildService, type Files, type Service } from '../helper/build.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
-import { skill, skillText, until } from '../helper/skills.ts'
+import { createFaultyDisk, skill, skillText, until } from '../helper/skills.ts'
 
 const INDEX = '/.well-known/agent-skills/index.json'
 const LEGACY_INDEX = '/.well-known/skills/index.json'
@@ -211,4 +211,15 @@ t.test('no root is 503, and an empty one has empty indexes', async (t) => {
     t.same((await readIndex(empty)).skills, [])
     t.equal((await empty.fetch(LEGACY_INDEX)).text, '{"skills":[]}')
   })
+})
+
+t.test('the first index and the revision of the catalog take one reading of each file together', async (t) => {
+  const reads: string[] = []
+  const disk = createFaultyDisk({ ageMs: 3_600_000, intercept: (call, _path, file) => { if (call === 'read') reads.push(file) } })
+  const service = await buildService(t, { files: Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`s${index}`, skill(`s${index}`, { 'a.md': 'a', 'b.md': 'b' })])), options: { disk } })
+  await service.skills.available()
+  t.equal((await readIndex(service)).skills.length, 10)
+  await until(async () => (await service.fetch('/skills')).headers.has('catalog-revision'))
+  t.equal(new Set(reads).size, 30)
+  t.equal(reads.length, 30)
 })

@@ -74,6 +74,11 @@ export class ChangeFeed {
     return this.#run.tracker.revision
   }
 
+  /** The same, for a question that begins nothing. */
+  get knownRevision (): string | undefined {
+    return this.#run?.tracker.revision
+  }
+
   /**
    * Calls the listener with all later events, until the returned function is called.
    * @param lastId id of the last known event: the listener gets those after it, or one `reset`, before this returns. They come
