@@ -3,12 +3,13 @@ import { LRUCache } from 'lru-cache'
 import { coalesce, createSlicer, forEachInSlices } from '../core/ground/async.ts'
 import type { SkillArchive } from '../core/content/archive.ts'
 import type { Inspected } from '../core/content/manifest.ts'
+import type { SkillState } from '../core/content/skill-state.ts'
 import { SkillError, type SkillErrorCode } from '../core/ground/errors.ts'
 import { atMost } from '../core/ground/heap.ts'
 import { ownText } from '../core/ground/json.ts'
 import type { SkillService, SkillSource } from '../core/skill-source.ts'
 import { DISCOVERY_SCHEMA_ID, type DiscoveryIndexSchema, type LegacyDiscoveryIndexSchema } from '../schemas/well-known.ts'
-import { MAIN_FILE, type Installable, readInstallable } from './installable.ts'
+import { MAIN_FILE, type Installable, installableIn, readInstallable } from './installable.ts'
 
 /** How long changes are followed after the last question, in milliseconds. */
 const DISCOVERY_IDLE_MS = 60_000
@@ -86,8 +87,7 @@ export class Discovery {
    * @throws {SkillError} without the skill
    */
   async indexesOf (name: string, base: string): Promise<DiscoveryIndexes> {
-    const installable = await readInstallable(this.#skills, name)
-    const { entry, legacyEntry } = installable === undefined ? {} : await this.#entriesOfSkill(installable)
+    const { entry, legacyEntry } = await this.#skills.read(name, (state) => this.#entriesIn(state))
     return renderIndexes([{ ...entry && { entry: { ...entry, url: base + entry.url } }, ...legacyEntry && { legacyEntry } }])
   }
 
@@ -169,12 +169,11 @@ export class Discovery {
   async #entriesOf (name: string, before: Entries | undefined): Promise<Entries | undefined> {
     try {
       if (before?.state !== undefined && await this.#skills.inspect(name, before.state) === before.state) return before
-      const installable = await readInstallable({ read: (name, answer) => this.#skills.readListed(name, answer) }, name)
-      const entries = installable === undefined ? {} : await this.#entriesOfSkill(installable)
+      const { revision, ...entries } = await this.#skills.readListed(name, (state) => this.#entriesIn(state))
       const state = await this.#skills.inspect(name)
       if (state !== undefined && 'ended' in state) return before
       // A state too young to be trusted, or another one than the entries are of, is compared again at the next question.
-      const isTrusted = state?.fingerprint !== undefined && (installable === undefined || state.revision === installable.manifest.revision)
+      const isTrusted = state?.fingerprint !== undefined && (revision === undefined || state.revision === revision)
       return { state: isTrusted ? state : undefined, ...entries }
     } catch (error) {
       if (error instanceof SkillError) return before
@@ -182,24 +181,28 @@ export class Discovery {
     }
   }
 
-  async #entriesOfSkill (installable: Installable): Promise<Omit<Entries, 'state'>> {
+  /** @returns of which revision they are; none for a skill that is not valid */
+  async #entriesIn (state: SkillState): Promise<Omit<Entries, 'state'> & { readonly revision?: string }> {
+    const installable = await installableIn(state)
+    if (installable === undefined) return {}
     const { skill: { name, frontmatter }, manifest, versions, nameOf } = installable
     const description = ownText(frontmatter, 'description')
     const files = manifest.files.map(({ path }) => nameOf(path))
     return {
+      revision: manifest.revision,
       ...versions.has('0.1.0') && {
         legacyEntry: { name, description, version: manifest.revision, files: [MAIN_FILE, ...files.filter((file) => file !== MAIN_FILE)] }
       },
-      ...versions.has('0.2.0') && { entry: await this.#entryOf(installable, description) }
+      ...versions.has('0.2.0') && { entry: await this.#entryOf(state, installable, description) }
     }
   }
 
-  async #entryOf (installable: Installable, description: string): Promise<DiscoveryIndex['skills'][number]> {
-    const { skill: { name }, mainFile, manifest } = installable
+  async #entryOf (state: SkillState, installable: Installable, description: string): Promise<DiscoveryIndex['skills'][number]> {
+    const { skill: { name }, mainFile, manifest, nameOf } = installable
     if (isSingleFile(installable)) {
       return { name, type: 'skill-md', description, url: `${name}/${hexOf(mainFile.digest)}/${MAIN_FILE}`, digest: mainFile.digest }
     }
-    const digest = await this.#archiveDigests.get(manifest.revision) ?? (await this.archive(installable)).digest
+    const digest = await this.#archiveDigests.get(manifest.revision) ?? await this.#digestOf(await state.archive(nameOf))
     return { name, type: 'archive', description, url: `${name}/${hexOf(digest)}/archive.zip`, digest }
   }
 

@@ -1,3 +1,4 @@
+import type { SkillState } from '../core/content/skill-state.ts'
 import type { FileContent } from '../core/files/file-content.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import type { CatalogSkill, Manifest } from '../core/ground/skill.ts'
@@ -22,14 +23,17 @@ export interface Installable {
  * @throws {SkillError} when it cannot be read
  */
 export async function readInstallable (skills: Pick<SkillSource, 'read'>, name: string): Promise<Installable | undefined> {
-  return await skills.read(name, async (state) => {
-    const { skill } = state
-    if (!skill.valid) return undefined
-    const manifest = await state.manifest()
-    const mainFile = await state.mainFile()
-    const main = mainFileOf(skill, manifest)
-    const findings = wellKnownFindings(skill, manifest, mainFile.utf8)
-    const versions = new Set((['0.1.0', '0.2.0'] as const).filter((version) => isListed(findings, version)))
-    return { skill, manifest, mainFile, versions, nameOf: (path) => path === main ? MAIN_FILE : path }
-  })
+  return await skills.read(name, installableIn)
+}
+
+/** The same of a state, for an answer that reads more of it. */
+export async function installableIn (state: SkillState): Promise<Installable | undefined> {
+  const { skill } = state
+  if (!skill.valid) return undefined
+  const manifest = await state.manifest()
+  const mainFile = await state.mainFile()
+  const main = mainFileOf(skill, manifest)
+  const findings = wellKnownFindings(skill, manifest, mainFile.utf8)
+  const versions = new Set((['0.1.0', '0.2.0'] as const).filter((version) => isListed(findings, version)))
+  return { skill, manifest, mainFile, versions, nameOf: (path) => path === main ? MAIN_FILE : path }
 }

@@ -2,19 +2,18 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { sha256 } from '../../src/core/ground/digest.ts'
-import { SkillError } from '../../src/core/ground/errors.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { Discovery, indexText } from '../../src/well-known/discovery.ts'
 import { type Installable, readInstallable } from '../../src/well-known/installable.ts'
-import { createFaultyDisk, failing, passTick, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
+import { createFaultyDisk, failing, osError, passTick, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
 
-/** @param reconcileMs without a watcher the regular comparison finds what changed */
-async function createDiscovery (t: Test, files: NonNullable<Parameters<Test['testdir']>[0]>, reconcileMs = 20) {
+/** Without a watcher the regular comparison finds what changed. */
+async function createDiscovery (t: Test, files: NonNullable<Parameters<Test['testdir']>[0]>, options: Parameters<typeof startManager>[2] = {}) {
   const base = t.testdir(files)
   const disk = createFaultyDisk({ ageMs: HOUR_MS })
-  const manager = await startManager(t, [base], { disk, times: { reconcileDegraded: reconcileMs } })
+  const manager = await startManager(t, [base], { disk, times: { reconcileDegraded: 20 }, ...options })
   const discovery = new Discovery(manager)
   t.teardown(() => { discovery.close() })
   const names = async () => (await discovery.indexes())['0.2.0'].skills.map(({ name }) => name)
@@ -104,7 +103,7 @@ t.test('K52: whatever changes in a skill is soon in the index', async (t) => {
 })
 
 t.test('K52: what another reader has found, or what changed while nobody asked, is in the next index', async (t) => {
-  const { base, manager, discovery } = await createDiscovery(t, { a: skill('a', { x: 'x' }), b: skill('b') }, HOUR_MS)
+  const { base, manager, discovery } = await createDiscovery(t, { a: skill('a', { x: 'x' }), b: skill('b') }, { times: { reconcileDegraded: HOUR_MS } })
   let followers = 0
   const counted = <Listener>(follow: (listener: Listener) => () => void) => (listener: Listener) => {
     const stop = follow(listener)
@@ -188,16 +187,10 @@ t.test('K9, K53: a skill that cannot be read is as it was, or left out; the othe
 })
 
 t.test('K9: a skill whose archive could not be read once is listed as soon as it can be', async (t) => {
-  const { manager, names } = await createDiscovery(t, { a: skill('a', { x: 'x' }) })
-  let failures = 1
-  const at = manager.at.bind(manager)
-  manager.at = (revision) => {
-    const source = at(revision)
-    const archive = source.archive.bind(source)
-    return Object.assign(source, {
-      archive: async (...args: Parameters<typeof archive>) => Object.assign(await archive(...args), failures-- > 0 && { digest: async () => { throw new SkillError('file_io_error', 'no') } })
-    })
-  }
+  // Without a memory for revisions the archive reads the files again.
+  const { disk, names } = await createDiscovery(t, { a: skill('a', { x: 'x' }) }, { keep: { keepMs: 0 } })
+  let reads = 0
+  disk.intercept = (call, _path, file) => { if (call === 'read' && file.endsWith('a/x') && ++reads === 2) throw osError('EIO') }
   t.same(await names(), [])
   t.same(await names(), ['a'])
 })
