@@ -68,7 +68,7 @@ export function questions (known: readonly string[]): readonly Question[] {
     return make(name)
   }
   const pages = ['/', '/skills', '/nosuch', '/catalog', '/agent/tools', '/agent/prompt', '/openapi.json', '/openapi.yaml', '/docs', '/docs/', '/docs/start.js', '/docs/swagger-ui.css',
-    '/docs/swagger-ui-bundle.js', '/docs/favicon-32x32.png', '/readyz', '/llms.txt', '/ui', '/ui/', '/ui/status', '/ui/assets/nosuch', '/ui/nosuch', '/mcp',
+    '/docs/swagger-ui-bundle.js', '/docs/favicon-32x32.png', '/readyz', '/llms.txt', '/ui', '/ui/', '/ui/skills', '/ui/skills/', '/ui/status', '/ui/assets/nosuch', '/ui/nosuch', '/mcp',
     '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json',
     ...['', '/files', '/files/SKILL.md', '/archive.zip', '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json', `/.well-known/skills/${first}/SKILL.md`, '/nosuch'].map((rest) => `/skills/${first}${rest}`),
     ...[`/catalog/${first}`, `/ui/skills/${first}`, `/ui/skills/${first}/files`, `/ui/skills/${first}/changes`, `/ui/skills/${first}/files/SKILL.md`, `/.well-known/skills/${first}/SKILL.md`],
