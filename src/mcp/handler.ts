@@ -6,7 +6,7 @@ import { MAX_MCP_STREAMS } from './limits.ts'
 import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
 import { own } from '../core/ground/json.ts'
 import { LISTEN } from '../http/observer.ts'
-import { notifyOfChanges } from './changes/list-changes.ts'
+import { onListChanges } from './changes/list-changes.ts'
 import { FollowedFiles } from './changes/followed-files.ts'
 import { refuseParams, refuseSubscriptions } from './params.ts'
 import { observeOperation, type Operation } from './operation.ts'
@@ -53,10 +53,15 @@ export function createMcpDoor (options: McpOptions): McpDoor {
   let streams = 0
   let stopNotifying = () => {}
 
+  function notifyStreams (): void {
+    handler.notify.resourcesChanged()
+    handler.notify.promptsChanged()
+  }
+
   /** Follows the catalog while a stream is open: nobody else hears of changes. */
   function countStream (signal: AbortSignal): void {
     if (signal.aborted) return
-    if (streams++ === 0) stopNotifying = notifyOfChanges(skills, handler.notify)
+    if (streams++ === 0) stopNotifying = onListChanges(skills, notifyStreams)
     signal.addEventListener('abort', () => { if (--streams === 0) stopNotifying() }, { once: true })
   }
 

@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { type ServerNotifier, SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
+import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
 import t, { type Test } from 'tap'
 import type { CatalogChange } from '../../src/core/catalog/catalog.ts'
 import { Signal } from '../../src/core/ground/signal.ts'
 import { createWatcher } from '../../src/core/watch/watcher.ts'
 import type { FeedListener } from '../../src/core/events/change-feed.ts'
-import { notifyOfChanges } from '../../src/mcp/changes/list-changes.ts'
+import { onListChanges } from '../../src/mcp/changes/list-changes.ts'
 import { LIST_CHANGES, Notifications } from '../../src/mcp/changes/notifications.ts'
 import { Shutdown } from '../../src/http/connections/shutdown.ts'
 import { buildService, type Service } from '../helper/build.ts'
@@ -195,17 +195,16 @@ t.test('any number of changes at once make one notification of each list, and th
   const changed = new Signal<CatalogChange>()
   const change = () => { for (let i = 0; i < 100; i++) changed.emit({} as CatalogChange) }
   const sent: string[] = []
-  const notify = { resourcesChanged: () => { sent.push('resources') }, promptsChanged: () => { sent.push('prompts') } } as unknown as ServerNotifier
   const stops = [
-    notifyOfChanges({ subscribe: (listener) => changed.subscribe(listener) }, notify),
+    onListChanges({ subscribe: (listener) => changed.subscribe(listener) }, () => { sent.push('lists') }),
     new Notifications({ subscribe: (listener) => changed.subscribe(listener) }, { subscribe: () => () => {} }).subscribe((frame) => { sent.push(String(frame)) })
   ]
-  const expected = ['resources', 'prompts', String(LIST_CHANGES)]
+  const expected = ['lists', String(LIST_CHANGES)]
   change()
-  await until(() => sent.length >= 3)
+  await until(() => sent.length >= 2)
   t.strictSame(sent.splice(0), expected)
   change()
-  await until(() => sent.length >= 3)
+  await until(() => sent.length >= 2)
   t.strictSame(sent, expected)
   for (const stop of stops) stop()
 })

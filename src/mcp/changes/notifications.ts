@@ -2,8 +2,8 @@ import type { ChangeFeed } from '../../core/events/change-feed.ts'
 import { Signal } from '../../core/ground/signal.ts'
 import type { SkillService } from '../../core/skill-source.ts'
 import type { SendFrame } from '../../http/send/event-streams.ts'
-import { MCP_NOTIFY_MS } from '../limits.ts'
 import { mainFileUri } from '../skill-uri.ts'
+import { onListChanges } from './list-changes.ts'
 
 /** Says that every list may be another. */
 export const LIST_CHANGES = Buffer.concat([frameOf('resources/list_changed'), frameOf('prompts/list_changed')])
@@ -29,18 +29,11 @@ export class Notifications {
   }
 
   #follow (): () => void {
-    let timer: NodeJS.Timeout | undefined
-    const sendListChanges = (): void => {
-      timer = undefined
-      this.#frames.emit(LIST_CHANGES)
-    }
-    // Changes come in bursts.
-    const stopLists = this.#skills.subscribe(() => { timer ??= setTimeout(sendListChanges, MCP_NOTIFY_MS).unref() })
+    const stopLists = onListChanges(this.#skills, () => { this.#frames.emit(LIST_CHANGES) })
     const stopFeed = this.#feed.subscribe((event) => {
       if (event.type === 'changed') this.#frames.emit(frameOf('resources/updated', { uri: mainFileUri(event.name) }))
     })
     return () => {
-      clearTimeout(timer)
       stopLists()
       stopFeed()
     }
