@@ -6,12 +6,12 @@ import type { SkillService } from '../core/skill-source.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { addVary } from '../http/headers.ts'
 import { HttpProblem, toInstance } from '../http/problem.ts'
-import { type Authentication, Authenticator, type Refusal } from './authenticator.ts'
+import { type Authentication, Authenticator } from './authenticator.ts'
 import { Challenges } from './challenge.ts'
 import { Links } from './links.ts'
 import { LiveViews, type CallerViews } from './live-views.ts'
 import { addMetadata, metadataUrl } from './metadata.ts'
-import { Policy, type Proof, READ_SCOPE } from './policy.ts'
+import { Policy, type Proof, READ_SCOPE, type Refusal, refused } from './policy.ts'
 import { type AccessDoors, type Principal, REFUSAL_REASONS, type RefusalReason } from '../http/callers.ts'
 
 export interface AccessOptions {
@@ -176,9 +176,9 @@ export class Access implements AccessDoors {
     const digest = this.#links.digestOf(raw)
     if (digest === undefined && !this.#links.hasTokenInQuery(raw)) return this.#authenticator.authenticate(raw)
     // Refused: two credentials, or one in the URL, which is logged.
-    if (digest === undefined || raw.headers.authorization !== undefined) return { kind: 'refused', refusal: 'invalid_credentials' }
+    if (digest === undefined || raw.headers.authorization !== undefined) return refused('invalid_credentials')
     const expiresAt = this.#policy.principalOf({ kind: 'link', digest })?.expiresAt ?? Infinity
-    return expiresAt > Date.now() ? { kind: 'link', digest } : { kind: 'refused', refusal: 'unauthenticated' }
+    return expiresAt > Date.now() ? { kind: 'link', digest } : refused('unauthenticated')
   }
 
   /** Why the request may not go on, if so. Otherwise its principal is set. */

@@ -6,8 +6,8 @@ import { Lazy } from '../core/ground/async.ts'
 import type { CoreLog } from '../core/ground/log.ts'
 import { peerOf } from '../http/request/client-address.ts'
 import { hasSeveral } from '../http/request/protocol.ts'
-import type { JwtOutcome, JwtVerifier } from './jwt/verifier.ts'
-import type { Policy, Proof } from './policy.ts'
+import type { JwtVerifier } from './jwt/verifier.ts'
+import { type Policy, type Proof, type Refused, refused } from './policy.ts'
 import { digestOf } from './secret.ts'
 
 /** Longest Authorization header that is read, in characters. */
@@ -21,10 +21,7 @@ const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
 const MAX_NAME_CHARACTERS = 256
 const MAX_PROXY_GROUPS = 500
 
-/** Why a request is not its caller's. */
-export type Refusal = 'unauthenticated' | 'invalid_credentials' | 'invalid_token' | 'token_expired' | 'wrong_audience' | 'issuer_unavailable'
-
-export type Authentication = Proof | { readonly kind: 'refused', readonly refusal: Refusal }
+export type Authentication = Proof | Refused
 
 const ANONYMOUS: Proof = { kind: 'anonymous' }
 
@@ -90,7 +87,7 @@ export class Authenticator {
       return this.#unlessExpired(proof)
     }
     if (this.#loading === undefined || !JWT.test(token)) return refused('invalid_token')
-    return this.#verify(this.#loading, token, digest)
+    return this.#loading.get().then((verifier) => verifier.verify(token, digest))
   }
 
   /** The digest of the whole header, as it came. To hash a part of it takes three times as long, as checks of its form do. */
@@ -113,18 +110,6 @@ export class Authenticator {
     return expiresAt <= Date.now() ? refused('token_expired') : proof
   }
 
-  /** @param digest of the whole header */
-  async #verify (loading: Lazy<JwtVerifier>, token: string, digest: string): Promise<Authentication> {
-    const outcome: JwtOutcome = await (await loading.get()).verify(token, digest)
-    switch (outcome.kind) {
-      case 'proof': return outcome.proof
-      case 'invalid': return refused('invalid_token')
-      case 'expired': return refused('token_expired')
-      case 'audience': return refused('wrong_audience')
-      case 'unavailable': return refused('issuer_unavailable')
-    }
-  }
-
   /** What an authenticating proxy says, if the connection is its. Anybody may send such headers, so others' count for nothing. */
   #fromProxy (request: IncomingMessage): Authentication | undefined {
     const { proxy } = this.#policy
@@ -137,8 +122,4 @@ export class Authenticator {
     const groups = String(request.headers[proxy.groupsHeader] ?? '').split(/[,|;]/).map((group) => group.trim()).filter((group) => group !== '')
     return groups.length > MAX_PROXY_GROUPS ? refused('invalid_credentials') : { kind: 'proxy', user: user.trim(), groups, terms: proxy.terms }
   }
-}
-
-function refused (refusal: Refusal): Authentication {
-  return { kind: 'refused', refusal }
 }

@@ -1,6 +1,5 @@
 import { HttpProblem } from '../http/problem.ts'
-import type { Refusal } from './authenticator.ts'
-import { READ_SCOPE } from './policy.ts'
+import { READ_SCOPE, type Refusal } from './policy.ts'
 
 const DESCRIPTIONS = {
   invalid_token: 'The token is unknown, damaged or no longer valid',

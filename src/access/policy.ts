@@ -21,6 +21,18 @@ export type Proof =
   | { readonly kind: 'jwt', readonly issuer: string, readonly subject: string, readonly groups: readonly string[], readonly scopes: readonly string[], readonly expiresAt: number, readonly terms: string }
   | { readonly kind: 'proxy', readonly user: string, readonly groups: readonly string[], readonly terms: string }
 
+/** Why a request is not its caller's. */
+export type Refusal = 'unauthenticated' | 'invalid_credentials' | 'invalid_token' | 'token_expired' | 'wrong_audience' | 'issuer_unavailable'
+
+export interface Refused {
+  readonly kind: 'refused'
+  readonly refusal: Refusal
+}
+
+export function refused (refusal: Refusal): Refused {
+  return { kind: 'refused', refusal }
+}
+
 /** Whether a name stands for other callers than the holder of a token or link. */
 export function isReserved (name: string): boolean {
   return name === ANONYMOUS || name.startsWith(GROUP_PREFIX)

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import { atMost } from '../../core/ground/heap.ts'
 import type { CoreLog } from '../../core/ground/log.ts'
 import { type IssuerEntry, termsOf } from '../entries.ts'
-import type { Proof } from '../policy.ts'
+import { type Proof, type Refused, refused } from '../policy.ts'
 import { IssuerAway, IssuerKeys } from './issuer-keys.ts'
 
 /** RFC 9864 calls EdDSA with the curve Ed25519 by the name of the curve. */
@@ -19,11 +19,7 @@ const ID_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash']
 
 type JwtProof = Proof & { readonly kind: 'jwt' }
 
-export type JwtOutcome =
-  | { readonly kind: 'proof', readonly proof: JwtProof }
-  | { readonly kind: 'invalid' | 'expired' | 'audience' | 'unavailable' }
-
-const INVALID: JwtOutcome = { kind: 'invalid' }
+const INVALID = refused('invalid_token')
 
 /** Checks the access tokens of some issuers (RFC 9068). */
 export class JwtVerifier {
@@ -55,8 +51,11 @@ export class JwtVerifier {
     return found.proof
   }
 
-  /** Never throws. */
-  async verify (token: string, digest: string): Promise<JwtOutcome> {
+  /**
+   * Never throws.
+   * @param digest of the whole header
+   */
+  async verify (token: string, digest: string): Promise<JwtProof | Refused> {
     try {
       const { iss } = decodeJwt(token)
       const issuer = this.#issuers.get(iss ?? '')
@@ -64,7 +63,7 @@ export class JwtVerifier {
       const { keys } = issuer
       const { version } = keys
       const outcome = await issuer.verify(token)
-      if (outcome.kind === 'proof') this.#verified.set(digest, { proof: outcome.proof, keys, version }, { ttl: REMEMBERED_MS })
+      if (outcome.kind === 'jwt') this.#verified.set(digest, { proof: outcome, keys, version }, { ttl: REMEMBERED_MS })
       return outcome
     } catch {
       return INVALID
@@ -98,16 +97,16 @@ class Issuer {
     this.#log = log
   }
 
-  async verify (token: string): Promise<JwtOutcome> {
+  async verify (token: string): Promise<JwtProof | Refused> {
     const { issuer, algorithms = DEFAULT_ALGORITHMS } = this.#entry
     try {
       const { payload, protectedHeader } = await this.#check(token, { issuer, algorithms: [...algorithms], clockTolerance: this.#clockTolerance, requiredClaims: ['exp', 'aud'] })
       if (!isAccessToken(protectedHeader, payload) || this.#isOfFuture(payload)) return INVALID
-      if (!this.#isForUs(payload)) return { kind: 'audience' }
-      return { kind: 'proof', proof: this.#proofOf(payload) }
+      if (!this.#isForUs(payload)) return refused('wrong_audience')
+      return this.#proofOf(payload)
     } catch (error) {
-      if (error instanceof errors.JWTExpired) return { kind: 'expired' }
-      return error instanceof IssuerAway ? { kind: 'unavailable' } : INVALID
+      if (error instanceof errors.JWTExpired) return refused('token_expired')
+      return error instanceof IssuerAway ? refused('issuer_unavailable') : INVALID
     }
   }
 
