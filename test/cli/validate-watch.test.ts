@@ -1,19 +1,21 @@
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { runOnChanges } from '../../src/validate/watch.ts'
 import { launch } from '../helper/process.ts'
 import { skill, skillText } from '../helper/skills.ts'
 
-t.test('K79: --watch reports again after each change, and ends with the exit code of the last report', async (t) => {
+t.test('K79: --watch reports again after each change, whatever becomes of the folder, and ends with the exit code of the last report', async (t) => {
   const cwd = t.testdir({ skills: { good: skill('good') } })
   const running = launch(t, { args: ['validate', '--watch'], cwd })
   await running.printed(/1 skill: no findings; about .*\nwaiting for changes\n/)
-  mkdirSync(join(cwd, 'skills/bad'))
+  rmSync(join(cwd, 'skills'), { recursive: true })
+  await running.printed(/'\.\/skills' is not there\nwaiting for changes\n/)
+  mkdirSync(join(cwd, 'skills/bad'), { recursive: true })
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\nname: other\ndescription: x\n---\nbody\n')
-  await running.printed(/2 skills: 1 error; about .*\nwaiting for changes\n/)
+  await running.printed(/1 skill: 1 error; about .*\nwaiting for changes\n/)
   process.kill(running.pid, 'SIGINT')
-  t.match(await running.ended, { code: 1, stderr: '' })
+  t.match(await running.ended, { code: 1, stdout: /^1 skill/, stderr: '' })
 })
 
 t.test('a folder that takes the place of another one is watched', async (t) => {
