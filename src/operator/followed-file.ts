@@ -25,7 +25,7 @@ export interface FollowedPolicy {
 type ParseFile<Value> = (text: string, reads: (path: string, text: string) => void) => Value
 
 /**
- * A file of an operator's that is read again whenever it changes, within a second. While the file cannot be used, the last
+ * A file of an operator's that is read again within a second after its last change. While the file cannot be used, the last
  * good value stays. It is compared by its timestamps at intervals, as links to it may be exchanged (Kubernetes' `..data`)
  * and network disks send no events. Files that its text names, such as keys, are followed with it.
  */
