@@ -96,7 +96,8 @@ t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
     [['--nope'], /is not a flag/],
     [['--write-baseline'], /needs --baseline/],
     [['--watch', '--format', 'json'], /--watch cannot be combined with --format json/],
-    [['--watch', '--fix'], /--watch cannot be combined with --fix/]
+    [['--watch', '--fix'], /--watch cannot be combined with --fix/],
+    [['--watch', 'git+https://git.example/a.git'], /--watch is for folders, and not for addresses of sources/]
   ] as const) {
     const { code, out, errors } = await run(cwd, ...argv)
     t.strictSame([code, out], [2, ''], argv.join(' '))

@@ -28,6 +28,7 @@ t.test('K79: --fix mends what is certain, once, and keeps comments and order', a
   t.equal(fixed, '---\n# about\nname: demo # the name\ndescription: "Use when: asked"\nallowed-tools: "Read Bash(git:*)"\nmetadata:\n  a: b\n  version: "1.0" # of ours\nargument-hint: x\n---\nBody\n')
   await run(cwd, '--fix')
   t.equal(readFileSync(file, 'utf8'), fixed)
+  t.strictSame(await run(cwd, '--fix', '--dry-run'), { code: 0, out: '', errors: '' })
 })
 
 t.test('K79: fixing twice is fixing once, brings no error and leaves the body, whatever the file', async (t) => {

@@ -187,6 +187,14 @@ t.test('K79: one mistake is one finding, which names its targets', async (t) => 
   }
 })
 
+t.test('K79: a finding that repeats another one is left out, and one beside it is not', async (t) => {
+  for (const [parts, codes] of [
+    [{ text: `${GOOD.text}a\u0007b\n` }, ['control_characters']],
+    [{ text: `${text('name: demo', 'description: Use when: asked')}a\u0007b\n` }, ['yaml_repaired', 'control_characters']],
+    [{ ...GOOD, files: Object.fromEntries(Array.from({ length: MAX_MCP_LISTED_FILES }, (_, index) => [`${index}.md`, 1])) }, ['mcp_too_many_files', 'discovery_archive_too_large', 'upload_too_large']]
+  ] as const) t.strictSame((await verdictsFor(parts)).findings.map(({ code }) => code), codes)
+})
+
 t.test('K80: what a target of this service is said to do is what the service does', async (t) => {
   for (const [lines, verdict, because] of [
     [['name: demo', 'description: Use: it'], 'not_loaded', ['yaml_repaired']],
