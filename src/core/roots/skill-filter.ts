@@ -29,12 +29,12 @@ export interface SkillFilter extends PathFilter {
  */
 export async function readIgnoreFile (disk: Disk, folder: string): Promise<IgnoreFile | undefined> {
   const path = `${folder}/${IGNORE_FILE}`
+  // Before the bytes: a change in between shows as a difference at the next comparison.
   const signature = await signatureAt(disk, path)
   try {
     const file = await openInside(disk, folder, IGNORE_FILE)
     try {
-      const { bytes, signature } = await file.readAll(MAX_IGNORE_FILE_BYTES)
-      return { rules: parseIgnoreFile(bytes), signature }
+      return { rules: parseIgnoreFile((await file.readAll(MAX_IGNORE_FILE_BYTES)).bytes), signature }
     } finally {
       await file.close()
     }

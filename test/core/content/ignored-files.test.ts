@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
 import type { Interceptor } from '../../helper/disk.ts'
-import { createFaultyDisk, failing, osError, passTick, skill, skillText, startManager, textOf, until } from '../../helper/skills.ts'
+import { countOpenBelow, createFaultyDisk, failing, osError, passTick, skill, skillText, startManager, textOf, until } from '../../helper/skills.ts'
 import { followed, startWatching } from '../../helper/watched-index.ts'
 
 async function pathsOf (manager: SkillManager, name = 'demo'): Promise<readonly string[]> {
@@ -120,22 +120,23 @@ t.test('K52: a new ignore file in a root is followed; an edit of a skill\'s own 
 })
 
 t.test('K8: while an ignore file cannot be used, only the main file is served, and a finding says so', async (t) => {
-  const cases: Readonly<Record<string, (file: string) => void>> = {
-    'too large': (file) => { fs.writeFileSync(file, '#'.repeat(20_000)) },
-    'not UTF-8': (file) => { fs.writeFileSync(file, Buffer.from([0xff])) },
-    'too many wildcards': (file) => { fs.writeFileSync(file, '*a*b*c*d\n') },
-    'a folder': (file) => { fs.mkdirSync(file) },
-    'a link that leads out': (file) => { fs.symlinkSync('/etc/hosts', file) },
-    'a link to nothing': (file) => { fs.symlinkSync('nothing', file) }
+  const cases: Readonly<Record<string, readonly [message: RegExp, make: (file: string) => void]>> = {
+    'too large': [/has more than 16384 bytes/, (file) => { fs.writeFileSync(file, '#'.repeat(20_000)) }],
+    'not UTF-8': [/UTF-8/, (file) => { fs.writeFileSync(file, Buffer.from([0xff])) }],
+    'too many wildcards': [/wildcards/, (file) => { fs.writeFileSync(file, '*a*b*c*d\n') }],
+    'a folder': [/is no regular file/, (file) => { fs.mkdirSync(file) }],
+    'a link that leads out': [/is no regular file/, (file) => { fs.symlinkSync('/etc/hosts', file) }],
+    'a link to nothing': [/is no regular file/, (file) => { fs.symlinkSync('nothing', file) }]
   }
-  for (const [what, make] of Object.entries(cases)) {
+  for (const [what, [message, make]] of Object.entries(cases)) {
     for (const place of ['root/demo/.skillignore', 'root/.skillignore']) {
       const base = t.testdir({ root: { demo: skill('demo', { 'a.md': 'a', sub: { 'SKILL.md': 'x' } }) } })
       make(join(base, place))
       const manager = await startManager(t, [join(base, 'root')])
       t.strictSame(await pathsOf(manager), ['SKILL.md'], `${place} is ${what}`)
       t.match(await textOf(() => manager.readFile('demo', 'a.md')), 'file_not_found')
-      t.match(await manager.find('demo'), { valid: false, findings: [{ code: 'ignore_file_unusable' }] })
+      t.match(await manager.find('demo'), { valid: false, findings: [{ code: 'ignore_file_unusable', message }] })
+      t.equal(countOpenBelow(base), 0)
       fs.rmSync(join(base, place), { recursive: true })
       fs.writeFileSync(join(base, place), '# nothing\n')
       t.match(await manager.list(), ['demo'])
@@ -148,6 +149,22 @@ t.test('K8: while an ignore file cannot be used, only the main file is served, a
   const manager = await startManager(t, [base], { disk })
   t.match(await manager.find('demo'), { findings: [{ code: 'ignore_file_unusable', message: /may not be read/ }] })
   t.match(await textOf(() => manager.readFile('demo', 'a.md')), 'file_not_found')
+})
+
+t.test('K53: an ignore file on a disk that fails is no unusable one, and counts again without a change', async (t) => {
+  for (const place of ['demo/.skillignore', '.skillignore']) {
+    const base = t.testdir({ demo: skill('demo', { 'a.md': 'a' }) })
+    fs.writeFileSync(join(base, place), 'b.md\n')
+    const disk = createFaultyDisk()
+    const manager = await startManager(t, [base], { disk })
+    disk.intercept = failing('open', '.skillignore', 'EIO')
+    fs.writeFileSync(join(base, place), 'c.md\n')
+    t.match(await textOf(() => manager.readFile('demo', 'a.md')), place === '.skillignore' ? 'skill_changing' : 'file_not_found', 'what it hides now is not known')
+    disk.intercept = () => {}
+    t.equal(await textOf(() => manager.readFile('demo', 'a.md')), 'a', place)
+    t.strictSame((await manager.find('demo'))?.findings, [])
+    await manager.close()
+  }
 })
 
 t.test('K8: a main file that a usable ignore file hides stays hidden while the other one cannot be used', async (t) => {
