@@ -1,8 +1,10 @@
+import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { scanRoot, type RootFolder } from '../../../src/core/roots/scan-root.ts'
+import { scanRoot, type GoodScan, type RootFolder } from '../../../src/core/roots/scan-root.ts'
 import { createLocalDisk, createNetworkDisk, type Disk } from '../../../src/core/disk/disk.ts'
+import { Signal } from '../../../src/core/ground/signal.ts'
 import { compareCodePoints } from '../../../src/core/ground/text.ts'
 import { createFaultyDisk, failing, skill } from '../../helper/skills.ts'
 
@@ -10,10 +12,14 @@ function rootAt (path: string): RootFolder {
   return { name: 'root', path, type: 'project', listed: undefined, linkTargets: [] }
 }
 
-async function namesIn (path: string, disk: Disk = createLocalDisk()): Promise<readonly string[]> {
-  const scan = await scanRoot(disk, rootAt(path))
+async function goodScan (root: RootFolder, disk: Disk = createLocalDisk(), before?: GoodScan): Promise<GoodScan> {
+  const scan = await scanRoot(disk, root, before)
   if (scan.state !== 'ok') throw new Error(scan.state)
-  return [...scan.folders.keys()].sort(compareCodePoints)
+  return scan
+}
+
+async function namesIn (path: string, disk?: Disk): Promise<readonly string[]> {
+  return [...(await goodScan(rootAt(path), disk)).folders.keys()].sort(compareCodePoints)
 }
 
 function createRoot (t: Test): string {
@@ -60,6 +66,7 @@ for (const [kind, createDisk] of [['a local disk', createLocalDisk], ['a network
     const root = createRoot(t)
     for (const name of ['demo/nested', 'demo/.git', '__proto__', 'é', 'x'.repeat(255)]) fs.mkdirSync(join(root, name))
     fs.mkdirSync(Buffer.concat([Buffer.from(`${root}/not-utf8-`), Buffer.from([0xff])]))
+    execFileSync('mkfifo', [join(root, 'fifo')])
     t.strictSame(await namesIn(root, createDisk()), [
       'C:', '__proto__', '__proto__x', 'constructor', 'demo', 'empty', "quote'\"", 'to-data', 'to-demo', 'to-link', 'to-nested', 'toString',
       'trailing. ', 'x'.repeat(255), 'é', '\uFFFD'
@@ -104,9 +111,9 @@ t.test('K51: a root that is another one during the scan is found out at the next
   const base = t.testdir({ a: { one: {} }, b: { two: {} }, root: t.fixture('symlink', 'a') })
   const relink = (target: string) => { fs.rmSync(join(base, 'root')); fs.symlinkSync(target, join(base, 'root')) }
   const disk = createFaultyDisk()
-  const begun = { realpath: false, readdir: false }
+  const begun = { realpath: false, stat: false, readdir: false }
   disk.intercept = (operation) => {
-    if (operation !== 'realpath' && operation !== 'readdir') return
+    if (operation !== 'realpath' && operation !== 'stat' && operation !== 'readdir') return
     if (!begun[operation]) relink(operation === 'realpath' ? 'b' : 'a')
     begun[operation] = true
   }
@@ -116,4 +123,82 @@ t.test('K51: a root that is another one during the scan is found out at the next
   const signed = fs.statSync(scan.realPath, { bigint: true }).ino
   t.equal(scan.signature.ino, signed, 'the signature is that of the folder whose names were read')
   t.strictSame([...scan.folders.keys()], ['two'])
+})
+
+t.test('K4: what is left out of a root, and why', async (t) => {
+  const base = fs.realpathSync(t.testdir({ outside: {}, root: { '.hidden': {}, 'a..b': {}, 'a file': '', 'a..file': '', draft: {}, '.skillignore': 'draft\n' } }))
+  const root = join(base, 'root')
+  fs.mkdirSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0xff])]))
+  for (const [name, target] of [['out', '../outside'], ['none', 'nothing'], ['unread', 'nothing'], ['to-file', 'a file']] as const) fs.symlinkSync(target, join(root, name))
+  const { skipped } = await goodScan(rootAt(root), createFaultyDisk({ intercept: failing('readlink', '/unread', 'EIO') }))
+  t.strictSame(skipped.toSorted((a, b) => compareCodePoints(a.name, b.name)), [
+    { name: 'a..b', reason: 'unsafe_name' },
+    { name: 'draft', reason: 'ignored' },
+    { name: 'none', reason: 'nothing', target: 'nothing' },
+    { name: 'out', reason: 'outside', target: join(base, 'outside') },
+    { name: 'unread', reason: 'nothing' },
+    { name: '\uFFFD', reason: 'unsafe_name' }
+  ])
+})
+
+t.test('K51: what is the same in the next scan is the same object, and what is another is not', async (t) => {
+  const base = fs.realpathSync(t.testdir({ a: {}, b: {}, '.skillignore': 'x\n' }))
+  fs.symlinkSync('a', join(base, 'link'))
+  fs.symlinkSync('a', join(base, 'turned'))
+  fs.symlinkSync('a', join(base, 'made'))
+  const root = rootAt(base)
+  const first = await goodScan(root)
+  const scan = async (before: GoodScan) => await goodScan(root, createLocalDisk(), before)
+  const same = await scan(first)
+  t.equal(same.folders, first.folders)
+  t.strictSame(same.changedNames, [])
+
+  fs.rmSync(join(base, 'turned'))
+  fs.symlinkSync('b', join(base, 'turned'))
+  fs.rmSync(join(base, 'made'))
+  fs.mkdirSync(join(base, 'made'))
+  fs.rmdirSync(join(base, 'b'))
+  fs.writeFileSync(join(base, '.skillignore'), 'x\n')
+  const second = await scan(first)
+  t.strictSame([...second.changedNames].sort(), ['b', 'made', 'turned'])
+  for (const name of ['a', 'link']) t.equal(second.folders.get(name), first.folders.get(name), name)
+  t.match(second.folders.get('made'), { realPath: join(base, 'made'), linked: false })
+  t.equal(second.ignoreFile?.rules, first.ignoreFile?.rules, 'rules that were written again')
+  t.equal(second.ignoreFile?.signature?.ctimeNs, fs.statSync(join(base, '.skillignore'), { bigint: true }).ctimeNs)
+
+  fs.writeFileSync(join(base, '.skillignore'), 'y\n')
+  const third = await scan(second)
+  t.strictSame([...third.changedNames].sort(), ['a', 'link', 'made'])
+  for (const [name, { rootRules }] of third.folders) t.equal(rootRules, third.ignoreFile?.rules, name)
+})
+
+t.test('K51: a scan counts as long as root and ignore file were old enough when it began', async (t) => {
+  const base = t.testdir({ '.skillignore': '' })
+  const [old, young] = [createFaultyDisk({ ageMs: 60_000 }), createFaultyDisk({ ageMs: -60_000 })]
+  const isIgnoreFile = (path: string) => path.endsWith('.skillignore')
+  for (const [disk, isTrustworthy] of [
+    [old, true],
+    [{ ...old, stat: (path: string) => (isIgnoreFile(path) ? young : old).stat(path) }, false],
+    [{ ...old, stat: (path: string) => (isIgnoreFile(path) ? old : young).stat(path) }, false]
+  ] as const) t.match(await goodScan(rootAt(base), disk), { isTrustworthy })
+})
+
+t.test('K85: the states of a root that somebody else lists, and the folders in it', async (t) => {
+  const base = fs.realpathSync(t.testdir({ file: '', root: { one: {}, two: {} } }))
+  const path = join(base, 'root')
+  const listed = (realPath: string, isFixed = true) => ({ folders: new Map([['one', { path: join(path, 'one'), realPath }]]), changed: new Signal<void>(), isFixed })
+  const stateOf = async (folder: string, listing: RootFolder['listed']) => (await scanRoot(createLocalDisk(), { ...rootAt(folder), listed: listing })).state
+  const none = { folders: undefined, changed: new Signal<void>() }
+  t.equal(await stateOf(path, { ...none, isFixed: true }), 'waiting')
+  t.equal(await stateOf(path, { ...none, isFixed: false }), 'missing')
+  for (const isFixed of [true, false]) for (const name of ['file', 'nothing']) t.equal(await stateOf(join(base, name), listed(path, isFixed)), 'missing', name)
+
+  const root = { ...rootAt(path), listed: listed(join(path, 'one')) }
+  const first = await goodScan(root)
+  t.match(first, { isTrustworthy: true, isSkill: false })
+  t.strictSame([...first.folders.values()], [{ name: 'one', type: 'project', path: join(path, 'one'), realPath: join(path, 'one'), linked: false }])
+  t.equal((await goodScan(root, createLocalDisk(), first)).folders, first.folders)
+  const second = await goodScan({ ...root, listed: listed(join(path, 'two')) }, createLocalDisk(), first)
+  t.strictSame(second.changedNames, ['one'])
+  t.equal(second.folders.get('one')?.realPath, join(path, 'two'))
 })
