@@ -1,10 +1,12 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import type { CatalogChange } from '../../../src/core/catalog/catalog.ts'
 import { createChangeFeed, type FeedEvent } from '../../../src/core/events/change-feed.ts'
+import { Signal } from '../../../src/core/ground/signal.ts'
 import { createSkillManager, type SkillManagerOptions } from '../../../src/core/skill-manager.ts'
 import { createWatcher } from '../../../src/core/watch/watcher.ts'
-import { AGE_MS, countInspections, deep, EDITS, follow, knownRevision, REPORTED_UNDER_LOAD_MS, write } from '../../helper/followed-feed.ts'
+import { AGE_MS, countInspections, deep, EDITS, eventText, follow, knownRevision, REPORTED_UNDER_LOAD_MS, write } from '../../helper/followed-feed.ts'
 import { createFaultyDisk, osError, passTick, skill, skillText, until } from '../../helper/skills.ts'
 import { NO_TICKS, numbered } from '../../helper/watched-index.ts'
 import { BLIND, failWith } from '../../helper/watched-roots.ts'
@@ -238,4 +240,111 @@ t.test('K59: the revision of an event that made room for others is kept again wh
   passTick(root)
   fs.writeFileSync(join(root, 'a/references/x.md'), 'two')
   t.equal((await skills.at(revision).readFile('a', 'references/x.md')).utf8, 'one')
+})
+
+/** Skills that change when the test says so. */
+function createStub (revisions: Map<string, string>) {
+  const changes = new Signal<CatalogChange>()
+  const touches = new Signal<Iterable<string> | undefined>()
+  const inspected: string[] = []
+  const stub = {
+    inspected,
+    changes,
+    touches,
+    names: undefined as readonly string[] | undefined,
+    /** What an inspection waits for, after it has seen the state. */
+    held: Promise.resolve(),
+    indexed: Promise.resolve(),
+    skills: {
+      available: async () => { await stub.indexed; return [] },
+      namesNow: () => stub.names ?? [...revisions.keys()],
+      subscribe: (listener: (change: CatalogChange) => void) => changes.subscribe(listener),
+      observe: (listener: (names?: Iterable<string>) => void) => touches.subscribe(listener),
+      inspect: async (name: string) => {
+        inspected.push(name)
+        const revision = revisions.get(name)
+        await stub.held
+        return revision === undefined ? undefined : { revision, fingerprint: revision, changedAt: 0 }
+      },
+      manifest: async (name: string) => ({ skill_name: name, revision: revisions.get(name) ?? '', files: [] }),
+      keptRevisions: (name: string) => [revisions.get(name) ?? '']
+    }
+  }
+  return stub
+}
+
+t.test('K92: while a skill may have changed there is no revision of the catalog, and then it is that of a feed that begins now', async (t) => {
+  const revisions = new Map([['a', '1'], ['b', '1'], ['c', '1']])
+  const stub = createStub(revisions)
+  const feed = createChangeFeed({ skills: stub.skills })
+  const events: string[] = []
+  feed.subscribe((event) => { if ('name' in event) events.push(eventText(event)) })
+  const revision = await knownRevision(feed)
+  const change = (type: 'added' | 'changed' | 'removed', name: string) => { stub.changes.emit({ generation: 0, added: [], changed: [], removed: [], [type]: [name] }) }
+  for (const [text, act] of [
+    ['changed a', () => { revisions.set('a', '2'); change('changed', 'a') }],
+    ['changed a', () => { revisions.set('a', '3'); stub.touches.emit(['a']) }],
+    ['added d', () => { revisions.set('d', '1'); change('added', 'd') }],
+    ['removed b', () => { revisions.delete('b'); change('removed', 'b') }],
+    ['changed c', () => { revisions.set('c', '2'); stub.touches.emit(undefined) }],
+    ['removed d', () => { revisions.delete('d'); stub.touches.emit(undefined) }],
+    ['added e', () => { revisions.set('e', '1'); stub.touches.emit(undefined) }]
+  ] as const) {
+    const count = events.length
+    act()
+    if (!text.endsWith('c')) t.equal(feed.revision, undefined, text)
+    await until(() => events.length > count && feed.revision !== undefined)
+    t.strictSame(events.slice(count), [text])
+    const other = createChangeFeed({ skills: stub.skills })
+    t.equal(feed.revision, await knownRevision(other), text)
+    t.not(feed.revision, revision)
+    other.close()
+  }
+
+  let release = () => {}
+  const hold = () => { stub.held = new Promise((resolve) => { release = resolve }) }
+  hold()
+  revisions.set('a', '4')
+  stub.touches.emit(['a'])
+  await until(() => stub.inspected.at(-1) === 'a')
+  stub.touches.emit(['a'])
+  const first = release
+  hold()
+  const count = events.length
+  first()
+  await until(() => events.length > count)
+  t.equal(feed.revision, undefined, 'it was touched while it was compared')
+  release()
+  await knownRevision(feed)
+
+  stub.inspected.length = 0
+  feed.close()
+  t.notOk(stub.changes.hasListeners || stub.touches.hasListeners)
+})
+
+t.test('K52: skills that a policy lets in with the first index are news if they came after the beginning', async (t) => {
+  const revisions = new Map([['old', '1'], ['new', '1']])
+  const stub = createStub(revisions)
+  let admit = () => {}
+  stub.indexed = new Promise((resolve) => { admit = resolve })
+  stub.names = []
+  const changedAt = Date.now() + HOUR_MS
+  const inspect = async (name: string) => {
+    const state = await stub.skills.inspect(name)
+    return state && { ...state, ...name === 'new' && { changedAt } }
+  }
+  const feed = createChangeFeed({ skills: { ...stub.skills, inspect } })
+  t.teardown(() => { feed.close() })
+  const events: string[] = []
+  feed.subscribe((event) => { events.push(eventText(event)) })
+  stub.names = undefined
+  let release = () => {}
+  stub.held = new Promise((resolve) => { release = resolve })
+  admit()
+  await until(() => stub.inspected.length > 0)
+  t.equal(feed.revision, undefined)
+  t.strictSame(events, [])
+  release()
+  await knownRevision(feed)
+  t.strictSame(events, ['added new', 'position'])
 })
