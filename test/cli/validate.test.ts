@@ -153,6 +153,9 @@ t.test('K79: what fails is chosen', async (t) => {
   t.equal((await run(cwd, '--target', 'vscode', '--fail-on', 'warning')).code, 1)
   t.match((await run(cwd, '--target', 'spec,codex,vscode,gh')).out, 'skills/bad: spec refused, codex ok, vscode warned, gh-skill refused\n')
   t.equal((await run(cwd, '--target', 'codex', '--quiet')).out.includes('name_folder_mismatch'), false)
+  t.match(await run(cwd, '--target', 'codex', '--baseline', 'base.json', '--write-baseline'), { out: '1 finding of 2 skills accepted\n' }, 'infos too')
+  writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\nname: bad\ndescription: x\nnote: "over\n  lines"\n---\nbody\n')
+  t.match((await run(cwd, '--target', 'mcp')).out, 'skills/bad: mcp not_loaded\n', 'what its client says counts')
 })
 
 t.test('K79: a file beside the skills holds the choices of a project', async (t) => {
@@ -200,7 +203,7 @@ t.test('K79: the choices of a project count for skills below the working folder,
 
 t.test('K79: a baseline accepts what there is', async (t) => {
   const cwd = brokenFolder(t)
-  t.equal((await run(cwd, '--baseline', 'base.json', '--write-baseline')).code, 0)
+  t.strictSame(await run(cwd, '--baseline', 'base.json', '--write-baseline', '--quiet', '--fail-on', 'never'), { code: 0, out: '1 finding of 2 skills accepted\n', errors: '' })
   t.strictSame(JSON.parse(readFileSync(join(cwd, 'base.json'), 'utf8')), { 'skills/bad': ['name_folder_mismatch'] })
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 0, out: /^2 skills: no findings, 1 accepted by the baseline; about 8 tokens in each turn\n$/ })
   t.match(await run(cwd, '--baseline', 'nope.json'), { code: 2, errors: /nope\.json" cannot be read: ENOENT, there is no such file; --write-baseline writes it\n$/ })

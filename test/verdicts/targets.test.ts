@@ -217,6 +217,7 @@ t.test('K79: chosen targets decide on severities; without a choice a code has it
   t.strictSame(await severity(['codex']), ['info'])
   t.strictSame(await severity(['vscode']), ['warning'])
   t.strictSame(await severity(['codex', 'gh-skill']), ['error'])
+  t.match((await verdictsFor({ text: text('name: demo', D, 'metadata: text') }, ['codex'])).findings, [{ severity: 'error' }], 'what is not loaded')
   t.strictSame((await verdictsFor(parts)).targets.map(({ target, verdict }) => [target, verdict]), [['spec', 'refused']])
 })
 
@@ -226,6 +227,8 @@ t.test('K79: each finding about the main file says where', async (t) => {
     [{ text: text(D, '"name": other') }, 'name_folder_mismatch', 3, 9],
     [{ text: text('name: demo') }, 'description_missing', 1, 1],
     [{ text: text('name: demo', D, '', 'tags: x') }, 'unknown_fields', 5, 1],
+    [{ text: text('name: demo', D, 'tags: [a]', 'note: "over', '  lines"') }, 'mcp_refused', 5, 1],
+    [{ text: text(`{"name": "demo", "description": "${'😀'.repeat(600)}"}`) }, 'discovery_description_too_long', 1, 1],
     [{ text: text('name: demo', 'description: |', '  a', '  b') }, 'description_block_scalar', 3, 14],
     [{ text: text('name: demo', D, 'metadata:', '  x: "open', '  y: 2') }, 'yaml_invalid', 5, 1],
     [{ text: text('name: demo', D, 'metadata:', '  no colon', '  y: 2') }, 'yaml_invalid', 5, 1],
@@ -250,6 +253,7 @@ t.test('K79: each finding about the main file says where', async (t) => {
     const found = (await verdictsFor(parts)).findings.find((each) => each.code === code)
     t.match(found, { file: 'SKILL.md', line, column }, code)
   }
+  t.match((await verdictsFor({ ...GOOD, files: { 'con.md': 1 } })).findings, [{ code: 'file_name_not_portable', file: 'con.md', line: undefined }], 'another file has no line')
 })
 
 t.test('K79: what is too large for uploads is said with its files and bytes', async (t) => {

@@ -3,6 +3,7 @@ import { ConfigError, didYouMean, quote } from '../../operator/setting.ts'
 import { hasColor } from '../../log-format.ts'
 import type { RootOptions } from '../../core/roots/root.ts'
 import type { FindingSeverity } from '../../core/ground/skill.ts'
+import { counted } from '../../core/ground/text.ts'
 import { isAddress } from '../../sources/address/address.ts'
 import type { ProjectChoices } from '../../validate/project-file.ts'
 import type { NamedFolder } from '../../validate/validate.ts'
@@ -209,7 +210,7 @@ async function judge (paths: readonly string[], options: Options, { cwd, env, pr
   warnSkipped(skipped, { warn })
   if (writesBaseline && file !== undefined) {
     writeBaseline(file, found, keyOf)
-    print(`${totals.error + totals.warning + totals.info} findings of ${totals.skills} skills accepted\n`)
+    print(`${counted(totals.error + totals.warning + totals.info, 'finding')} of ${counted(totals.skills, 'skill')} accepted\n`)
     return 0
   }
   const fails = (['error', 'warning', 'info'] as const satisfies readonly FindingSeverity[]).some((severity) => totals[severity] > 0 && reaches(severity, failOn))
