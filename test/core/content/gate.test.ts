@@ -1,8 +1,10 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import type { TrustPolicy, TrustSubject, Verdict } from '../../../src/core/content/trust/trust-policy.ts'
 import { Signal } from '../../../src/core/ground/signal.ts'
 import { MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
-import { outcome, skill, skillText, startManager } from '../../helper/skills.ts'
+import { outcome, skill, skills, skillText, startManager } from '../../helper/skills.ts'
 
 const MEBIBYTE = 1_048_576
 
@@ -43,4 +45,34 @@ t.test('K95: checks that fail after a change of the policy are made again with t
   t.equal(await outcome(() => manager.list()), 'Error: no check of demo', 'and again')
   failing = ''
   t.strictSame(await manager.list(), ['demo', 'other'])
+})
+
+t.test('K51 K95: a folder that comes is in the next list once it is checked, and not checked again without a change', async (t) => {
+  const root = t.testdir(skills('demo'))
+  const checked: string[] = []
+  const policy = policyOf(async ({ manifest: { skill_name: name } }) => {
+    checked.push(name)
+    return name !== 'refused'
+  })
+  const manager = await startManager(t, [root], { policy })
+  t.strictSame(await manager.list(), ['demo'])
+  for (const name of ['other', 'refused']) {
+    mkdirSync(join(root, name))
+    writeFileSync(join(root, name, 'SKILL.md'), skillText(name))
+  }
+  checked.length = 0
+  t.strictSame(await manager.list(), ['demo', 'other'])
+  t.strictSame(checked.toSorted(), ['other', 'refused'])
+  t.strictSame([await manager.list(), checked.length], [['demo', 'other'], 2])
+})
+
+t.test('K95: a policy that begins to guard a root takes away what nobody has checked, at once', async (t) => {
+  const guards = { isOn: false }
+  const policy = { ...policyOf(async ({ manifest: { skill_name: name } }) => name === 'demo'), guards: () => guards.isOn }
+  const manager = await startManager(t, [t.testdir(skills('demo', 'other'))], { policy })
+  t.strictSame(await manager.list(), ['demo', 'other'])
+  guards.isOn = true
+  policy.changed.emit()
+  t.strictSame(manager.namesNow(), [])
+  t.strictSame(await manager.list(), ['demo'])
 })
