@@ -2,8 +2,8 @@ import { errorCode } from '../core/disk/disk.ts'
 import { whyUnwritable } from '../operator/regular-file.ts'
 import { SourceError } from './source-error.ts'
 
-/** Errors of the operating system that an operator can mend. */
-const DISK_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EACCES', 'EROFS', 'EMFILE'])
+/** Errors of the operating system that an operator can mend. No connection ends with one of them. */
+export const DISK_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EACCES', 'EPERM', 'EROFS', 'EIO', 'EMFILE'])
 
 /** What an error of a check is to those who read the status. */
 export function asSourceError (error: unknown): SourceError {

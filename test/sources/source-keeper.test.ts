@@ -106,17 +106,19 @@ t.test('K85: pauses double up to a quarter of an hour, keep what a host asks for
   t.strictSame([schedule.pauseBeforeHook(2_000), schedule.pauseBeforeHook(9_000)], [4_000, 0])
 })
 
-t.test('K85: a disk that is full while a state is written leaves the state before it, and nothing of the new one', async (t) => {
+t.test('K85: a disk that is full or fails while a state is written leaves the state before it, and nothing of the new one', async (t) => {
   let next = stateOf(1)
   const { keeper, log, folder } = await openKeeper(t, async () => next)
   await keeper.sync()
   const before = readdirSync(join(folder, 'skills'))
-  next = stateOf(2, async (files) => {
-    for (const { path } of files) writeFileSync(path, 'half')
-    throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
-  })
-  await keeper.sync()
-  t.match(keeper.status, { state: 'stale', skills: 1, revision: /1$/, error: { code: 'disk', message: 'the state folder cannot be written (ENOSPC, its disk is full)' } })
+  for (const [code, reason] of [['EIO', 'EIO'], ['ENOSPC', 'ENOSPC, its disk is full']] as const) {
+    next = stateOf(2, async (files) => {
+      for (const { path } of files) writeFileSync(path, 'half')
+      throw Object.assign(new Error(`${code}: a reason of the system, write`), { code })
+    })
+    await keeper.sync()
+    t.match(keeper.status, { state: 'stale', skills: 1, revision: /1$/, error: { code: 'disk', message: `the state folder cannot be written (${reason})` } })
+  }
   t.strictSame(readdirSync(join(folder, 'skills')), before)
   t.strictSame(readdirSync(join(folder, 'tmp')), [])
   t.match(log.at(-1), { level: 'warn', message: /what was published before is served/ })

@@ -8,6 +8,7 @@ import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { errorCode } from '../../core/disk/disk.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
+import { DISK_CODES } from '../as-source-error.ts'
 import { SourceError } from '../source-error.ts'
 
 const MAX_REDIRECTS = 5
@@ -207,7 +208,7 @@ function tooLarge (limit: number): SourceError {
 function asBodyError (error: unknown): unknown {
   if (error instanceof SourceError) return error
   const code = errorCode(error)
-  if (/^E(?:NOSPC|DQUOT|ACCES|ROFS|MFILE)$/.test(code) || (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError'))) return error
+  if (DISK_CODES.has(code) || (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError'))) return error
   return new SourceError('unreachable', 'the host breaks off', { details: code })
 }
 
