@@ -171,14 +171,20 @@ export class Discovery {
       if (before?.state !== undefined && await this.#skills.inspect(name, before.state) === before.state) return before
       const { revision, ...entries } = await this.#skills.readListed(name, (state) => this.#entriesIn(state))
       const state = await this.#skills.inspect(name)
-      if (state !== undefined && 'ended' in state) return before
+      if (state !== undefined && 'ended' in state) return this.#keep(name, before)
       // A state too young to be trusted, or another one than the entries are of, is compared again at the next question.
       const isTrusted = state?.fingerprint !== undefined && (revision === undefined || state.revision === revision)
       return { state: isTrusted ? state : undefined, ...entries }
     } catch (error) {
-      if (error instanceof SkillError) return before
+      if (error instanceof SkillError) return this.#keep(name, before)
       throw error
     }
+  }
+
+  /** What is known stands, and is compared again at the next question. */
+  #keep (name: string, before: Entries | undefined): Entries | undefined {
+    this.#touched.add(name)
+    return before
   }
 
   /** @returns of which revision they are; none for a skill that is not valid */

@@ -195,6 +195,19 @@ t.test('K9: a skill whose archive could not be read once is listed as soon as it
   t.same(await names(), ['a'])
 })
 
+t.test('K52: a change that could not be read once is in the next index after that', async (t) => {
+  const { base, disk, manager, discovery } = await createDiscovery(t, { a: skill('a', { x: 'x' }) }, { times: { reconcileDegraded: HOUR_MS } })
+  const digest = async () => (await discovery.indexes())['0.2.0'].skills[0]?.digest
+  const first = await digest()
+  passTick(base)
+  for (const file of ['a/SKILL.md', 'a/x']) fs.appendFileSync(join(base, file), 'more')
+  await manager.readMainFile('a', 'SKILL.md')
+  disk.intercept = failing('read', '', 'EIO')
+  t.equal(await digest(), first, 'what was known stands')
+  disk.intercept = () => {}
+  t.equal(await digest(), await (await manager.archive('a')).digest())
+})
+
 t.test('K53: description, files and digest of an entry are of one state', async (t) => {
   const { base, disk, manager, discovery } = await createDiscovery(t, { demo: skill('demo', { x: 'one' }) })
   let turn = 0
