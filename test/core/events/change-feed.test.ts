@@ -181,3 +181,28 @@ t.test('K92: the first question for the revision reads all of 10,000 skills, onc
   t.equal(inspected, names.length)
   feed.close()
 })
+
+t.test('a feed goes on for a listener that comes back, and for as long as somebody asks for the revision', async (t) => {
+  const ended: string[] = []
+  const createFeed = (name: string) => createChangeFeed({
+    graceMs: 20,
+    skills: {
+      available: async () => [],
+      namesNow: () => [],
+      subscribe: () => () => { ended.push(name) },
+      observe: () => () => {},
+      inspect: async () => undefined,
+      manifest: manifestOf,
+      keptRevisions: () => []
+    }
+  })
+  const [heard, asked, left] = [createFeed('heard'), createFeed('asked'), createFeed('left')] as const
+  heard.subscribe(() => {})()
+  heard.subscribe(() => {})
+  t.equal(asked.revision, undefined)
+  left.subscribe(() => {})()
+  await until(() => ended.length >= 2)
+  t.strictSame(ended, ['left', 'asked'])
+  t.not(heard.position, undefined)
+  heard.close()
+})
