@@ -2,6 +2,7 @@ import t from 'tap'
 import { describeSkill } from '../../src/core/catalog/index-skill.ts'
 import { FileContent } from '../../src/core/files/file-content.ts'
 import { MAX_MAIN_FILE_BYTES } from '../../src/core/ground/limits.ts'
+import type { Finding } from '../../src/core/ground/skill.ts'
 import { createJudge } from '../../src/verdicts/entry.ts'
 import { TARGET_NAMES } from '../../src/verdicts/targets.ts'
 
@@ -47,5 +48,13 @@ t.test('K80: the judgement of a state is kept while its manifest is, though its 
   t.equal(await judge({ ...state, mainFile: new FileContent(text('a')) }), known)
   const other = stateOf(text('much more than before'))
   t.not((await judge({ ...other, manifest: state.manifest, fileFindings: state.fileFindings })).tokens.listed, tokens.listed, 'another index entry is judged')
-  t.not(await judge({ ...state, mainFile: new FileContent(text('b')) }), known, 'and so are other bytes')
+  const fileFindings: readonly Finding[] = [{ code: 'file_program', severity: 'info', message: 'm', fix: 'f' }]
+  for (const change of [{ mainFile: new FileContent(text('b')) }, { skill: { ...state.skill } }, { fileFindings }]) {
+    await judge(state)
+    const before = await judge(state)
+    t.equal(await judge(state), before)
+    t.match((await judge(state, ['codex'])).targets, [{ target: 'codex' }])
+    t.not(await judge({ ...state, ...change }), before, `and so is another ${Object.keys(change).join()}`)
+  }
+  t.ok((await judge({ ...state, fileFindings })).findings.some(({ code }) => code === 'file_program'))
 })

@@ -217,7 +217,10 @@ t.test('K79: chosen targets decide on severities; without a choice a code has it
   t.strictSame(await severity(['codex']), ['info'])
   t.strictSame(await severity(['vscode']), ['warning'])
   t.strictSame(await severity(['codex', 'gh-skill']), ['error'])
-  t.match((await verdictsFor({ text: text('name: demo', D, 'metadata: text') }, ['codex'])).findings, [{ severity: 'error' }], 'what is not loaded')
+  t.match((await verdictsFor({ text: text('name: demo', D, 'metadata: text') }, ['codex'])).findings, [{ severity: 'error', targets: ['spec', 'codex', 'vscode', 'goose', 'mcp'] }], 'what is not loaded')
+  const [found] = (await verdictsFor({ ...GOOD, files: { 'a.md': 1, 'A.md': 1 } }, ['codex'])).findings
+  t.match(found, { code: 'file_names_collide', severity: 'warning' }, 'what no target judges concerns whoever reads the skill')
+  t.notOk('targets' in (found ?? {}))
   t.strictSame((await verdictsFor(parts)).targets.map(({ target, verdict }) => [target, verdict]), [['spec', 'refused']])
 })
 
@@ -263,7 +266,9 @@ t.test('K79: what is too large for uploads is said with its files and bytes', as
 
 t.test('K86: a folder of skills among skills says so', async (t) => {
   const { findings } = await verdictsFor({ folder: 'group', files: { 'one/SKILL.md': 1, 'one/a.md': 1, 'two/SKILL.md': 1 } })
-  t.match(findings, [{ code: 'main_file_missing', severity: 'error', message: "SKILL.md is missing, but there are skills below: 'one', 'two'", file: 'SKILL.md' }])
+  t.match(findings, [{ code: 'main_file_missing', severity: 'error', message: "SKILL.md is missing, but there are skills below: 'one', 'two'", fix: /or move those skills up$/, file: 'SKILL.md' }])
+  t.match((await verdictsFor({ files: { 'one/SKILL.md': 1 } })).findings, [{ fix: /or move that skill up$/ }])
+  t.match((await verdictsFor({ files: { 'a.md': 1 } })).findings, [{ code: 'main_file_missing', message: /^SKILL\.md is missing$/ }])
 })
 
 t.test('targets have names, aliases and the day on which they were read', async (t) => {
