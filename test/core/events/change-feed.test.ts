@@ -199,6 +199,7 @@ t.test('a feed goes on for a listener that comes back, and for as long as somebo
   const [heard, asked, left] = [createFeed('heard'), createFeed('asked'), createFeed('left')] as const
   heard.subscribe(() => {})()
   heard.subscribe(() => {})
+  heard.subscribe(() => {})()
   t.equal(asked.revision, undefined)
   left.subscribe(() => {})()
   await until(() => ended.length >= 2)
