@@ -20,7 +20,7 @@ export type { FileContent } from './core/files/file-content.ts'
 export type { MainFilePreference } from './core/format/main-files.ts'
 export type { SourceAtRevision, SkillService, SkillSource, SkillStatus } from './core/skill-source.ts'
 export type { CatalogSkill, Finding, FindingSeverity, Frontmatter, Manifest, ManifestFile, Skill, SkillMetadata, SkillType } from './core/ground/skill.ts'
-export type { DecodedText, TextEncoding } from './core/ground/text.ts'
+export type { DecodedText, TextEncoding } from './core/files/decode.ts'
 
 export { createToolRegistry } from './tools/registry.ts'
 export type { ToolRegistry } from './tools/registry.ts'

@@ -5,7 +5,7 @@ import { mainFileError, SkillError } from '../core/ground/errors.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
 import type { Frontmatter, SkillMetadata } from '../core/ground/skill.ts'
-import { decodeUtf8 } from '../core/ground/text.ts'
+import { decodeUtf8 } from '../core/files/decode.ts'
 
 /** The result of `parseSkillFile`, as its source document defines it. */
 export interface ParsedSkillFile {

@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 import { jsonDepthExceeds } from '../core/ground/json.ts'
 import { MAX_BODY_BYTES } from '../http/limits.ts'
 import { MAX_JSON_DEPTH } from '../tools/limits.ts'
-import { decodeUtf8 } from '../core/ground/text.ts'
+import { decodeUtf8 } from '../core/files/decode.ts'
 import { announcesBody, HttpProblem } from '../http/problem.ts'
 
 declare module 'fastify' {

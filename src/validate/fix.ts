@@ -9,7 +9,7 @@ import { isPlainScalar } from '../core/format/yaml.ts'
 import { isJsonObject, own } from '../core/ground/json.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
 import type { Frontmatter } from '../core/ground/skill.ts'
-import { decodeUtf8 } from '../core/ground/text.ts'
+import { decodeUtf8 } from '../core/files/decode.ts'
 
 /** Several too: behind the first one, no reader finds the frontmatter. */
 const BYTE_ORDER_MARKS = /^\uFEFF+/

@@ -1,17 +1,3 @@
-import { isUtf8 } from 'node:buffer'
-
-export type TextEncoding = 'utf-8' | 'utf-16le' | 'utf-16be' | 'latin-1'
-
-export interface DecodedText {
-  /** Verbatim: no newline translation, a BOM kept as U+FEFF. */
-  readonly content: string
-  readonly encoding: TextEncoding
-}
-
-/** `ignoreBOM` keeps the BOM in the text: without it TextDecoder drops it and the content is no longer verbatim. */
-const utf16le = new TextDecoder('utf-16le', { fatal: true, ignoreBOM: true })
-const utf16be = new TextDecoder('utf-16be', { fatal: true, ignoreBOM: true })
-
 /** The list before, if the new one has the same items. */
 export function sameOr<T> (before: readonly T[] | undefined, now: readonly T[]): readonly T[] {
   return before?.length === now.length && now.every((item, index) => item === before[index]) ? before : now
@@ -32,11 +18,6 @@ export function distinctNames (names: readonly string[], others: readonly string
   })
 }
 
-/** Strict UTF-8: undefined where a byte sequence is not valid, instead of U+FFFD. */
-export function decodeUtf8 (bytes: Buffer): string | undefined {
-  return isUtf8(bytes) ? bytes.toString('utf8') : undefined
-}
-
 /** Percent-encoded text, decoded; undefined where a percent sign encodes nothing. */
 export function decodePercent (text: string): string | undefined {
   try {
@@ -44,38 +25,6 @@ export function decodePercent (text: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-/** Text in UTF-8, in UTF-16 with a byte order mark, or in Latin-1; undefined for binary content. */
-export function decodeText (bytes: Buffer): DecodedText | undefined {
-  const utf16 = decodeUtf16(bytes)
-  if (utf16 !== undefined) return utf16
-  if (bytes.includes(0)) return undefined
-  const utf8 = decodeUtf8(bytes)
-  if (utf8 !== undefined) return { content: utf8, encoding: 'utf-8' }
-  return looksLikeLatin1(bytes) ? { content: bytes.toString('latin1'), encoding: 'latin-1' } : undefined
-}
-
-/** UTF-16 needs a BOM, and no NUL character: binary data may begin with the bytes of a BOM (FF FE 00 01). */
-function decodeUtf16 (bytes: Buffer): DecodedText | undefined {
-  const little = bytes[0] === 0xff && bytes[1] === 0xfe
-  const big = bytes[0] === 0xfe && bytes[1] === 0xff
-  if (!little && !big) return undefined
-  try {
-    const content = (little ? utf16le : utf16be).decode(bytes)
-    return content.includes('\0') ? undefined : { content, encoding: little ? 'utf-16le' : 'utf-16be' }
-  } catch {
-    return undefined
-  }
-}
-
-/** Bytes that are not UTF-8 count as text when they have no C0 control but white space, no DEL, and no C1 control. */
-function looksLikeLatin1 (bytes: Buffer): boolean {
-  for (const byte of bytes) {
-    if (byte < 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0c && byte !== 0x0d) return false
-    if (byte >= 0x7f && byte < 0xa0) return false
-  }
-  return true
 }
 
 /**

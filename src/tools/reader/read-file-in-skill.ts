@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { FileContent } from '../../core/files/file-content.ts'
 import { fileError } from '../../core/ground/errors.ts'
-import type { DecodedText } from '../../core/ground/text.ts'
+import type { DecodedText } from '../../core/files/decode.ts'
 import { SkillFileSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'
 import { ownText } from '../../core/ground/json.ts'
