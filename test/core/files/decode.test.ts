@@ -3,6 +3,7 @@ import t from 'tap'
 import { decodeText, decodeUtf8 } from '../../../src/core/files/decode.ts'
 import { FileContent } from '../../../src/core/files/file-content.ts'
 import { sha256 } from '../../../src/core/ground/digest.ts'
+import { codePoint } from '../../helper/code-point.ts'
 
 function utf16be (text: string): Buffer {
   return Buffer.from(text, 'utf16le').swap16()
