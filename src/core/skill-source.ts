@@ -1,3 +1,4 @@
+import type { Awaitable } from './ground/async.ts'
 import type { CatalogChange } from './catalog/catalog.ts'
 import type { MainFilePreference } from './format/main-files.ts'
 import type { RootStatus } from './roots/root-reports.ts'
@@ -55,7 +56,7 @@ export interface SkillSource {
   readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T>
 
   /** The main file of a skill, whatever its encoding. Throws `mainFileError`'s sentences in their order, `folderError`'s without a root. */
-  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent>
+  readMainFile (name: string, preference: MainFilePreference): Awaitable<FileContent>
 
   /** A file of a skill, up to MAX_TEXT_FILE_BYTES. Throws `fileError`'s sentences, `folderError`'s without a root. */
   readFile (name: string, path: string): Promise<FileContent>

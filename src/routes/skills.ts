@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 import type { FileContent } from '../core/files/file-content.ts'
 import { mediaType } from '../core/content/media-type.ts'
+import { type Awaitable, whenThere } from '../core/ground/async.ts'
 import { SkillError } from '../core/ground/errors.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { accepts, prefers } from '../http/request/accept.ts'
@@ -64,13 +65,15 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
         ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...MAIN_FILE_PROBLEMS)
       }
     }
-  }, async (request, reply) => {
+  }, (request, reply) => {
     const { name } = request.params
     const condition = revisionCondition(request, skillsOf(request))
     addVary(reply, 'Accept')
     const type = prefers(request.headers.accept, DOCUMENT_TYPES)
-    if (type === 'application/json') return answerOutcome(reply, await tools.getSkill.run({ skill_name: name }, condition.skills), condition)
-    return answerContent(request, reply, await condition.skills.readMainFile(name, 'SKILL.MD'), { mediaType: type, condition }, type.slice('text/'.length))
+    return sendWhenThere(reply, type === 'application/json'
+      ? whenThere(tools.getSkill.run({ skill_name: name }, condition.skills), (outcome) => answerOutcome(reply, outcome, condition))
+      : whenThere(condition.skills.readMainFile(name, 'SKILL.MD'), (content) =>
+        answerContent(request, reply, content, { mediaType: type, condition }, type.slice('text/'.length))))
   })
 
   app.get('/skills/:name/files', {
@@ -125,6 +128,13 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     return await orBytes(async () => answerOutcome(reply, await readText(), condition), async () =>
       answerFile(request, reply, await source.openFile(name, path), path, { mediaType: type, condition }))
   })
+}
+
+/** The answer of a handler: a body that is there goes out without a promise. */
+function sendWhenThere (reply: FastifyReply, body: Awaitable<Buffer>): Promise<Buffer> | undefined {
+  if (body instanceof Promise) return body
+  reply.send(body)
+  return undefined
 }
 
 /** Whether a client that prefers JSON takes the bytes too, as axios and Angular do. */

@@ -1,4 +1,5 @@
 import type { TObject } from '@sinclair/typebox'
+import type { Awaitable } from '../core/ground/async.ts'
 import { SkillError, type SkillErrorKind } from '../core/ground/errors.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 
@@ -129,7 +130,7 @@ export interface Tool {
    * @throws {ToolArgumentsError} when the arguments do not fit
    * @throws {SkillError} when the domain says no; `fail` makes it the tool's own error form
    */
-  run (args: ToolArguments, skills: SkillSource): Promise<ToolOutcome>
+  run (args: ToolArguments, skills: SkillSource): Awaitable<ToolOutcome>
 
   /** The tool's own form of a failure; `args` are `{}` when they could not be read. */
   fail (error: ToolFailure, args: ToolArguments, skills: SkillSource): Promise<ToolOutcome>

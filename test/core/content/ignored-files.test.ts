@@ -298,7 +298,7 @@ t.test('K8: a revision from before a file was hidden stays unreadable, whatever 
       }
       const at = () => manager.at(revision)
       t.match(await textOf(() => at().readFile('demo', 'secret.txt')), /^(?:revision_changed|skill_not_found)/, `${what} (${rules})`)
-      await t.rejects(at().readMainFile('demo', 'SKILL.md'), what)
+      await t.rejects(async () => await at().readMainFile('demo', 'SKILL.md'), what)
       await t.rejects(at().archive('demo'), what)
       await manager.close()
     }
