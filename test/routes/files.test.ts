@@ -7,7 +7,7 @@ import { MAX_BUFFERED_FILE_BYTES } from '../../src/core/ground/limits.ts'
 import { buildService, type Files } from '../helper/build.ts'
 import { createFaultyDisk, osError } from '../helper/disk.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
-import { passTick } from '../helper/skills.ts'
+import { passTick, until } from '../helper/skills.ts'
 
 const BIG = randomBytes(20_000_000)
 /** The largest file that is read whole, and the smallest that is streamed. */
@@ -393,9 +393,13 @@ t.test('K44: a streamed file whose digest is known is not read for HEAD, for a 3
   const service = await buildService(t, { files: FILES, options: { disk } })
   const first = await service.fetch(`${base}/big.bin`, { method: 'HEAD' })
   t.ok(reads > 0, 'the digest comes from the bytes')
-  reads = 0
-  const second = await service.fetch(`${base}/big.bin`, { method: 'HEAD' })
-  t.equal(second.headers.get('etag'), first.headers.get('etag'))
+  // The digest of a file that has just been written is not kept.
+  await until(async () => {
+    reads = 0
+    const again = await service.fetch(`${base}/big.bin`, { method: 'HEAD' })
+    t.equal(again.headers.get('etag'), first.headers.get('etag'))
+    return reads === 0
+  })
   await service.fetch(`${base}/big.bin`, { headers: { 'if-none-match': first.headers.get('etag') ?? '' } })
   t.equal(reads, 0)
   await service.fetch(`${base}/big.bin`, { headers: { range: 'bytes=100-200' } })
