@@ -1,6 +1,6 @@
 import { FINDINGS, type FindingCode } from '../src/core/format/findings.ts'
 import { KNOWN_FIELDS, NAME_CHARACTERS, RESERVED_WORD, XML_TAG } from '../src/core/format/fields.ts'
-import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_COMPATIBILITY_CODE_POINTS, MAX_DESCRIPTION_CODE_POINTS, MAX_NAME_CODE_POINTS } from '../src/core/ground/limits.ts'
+import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_COMPATIBILITY_CODE_POINTS, MAX_DESCRIPTION_CODE_POINTS, MAX_NAME_CODE_POINTS } from '../src/core/shared/limits.ts'
 import { type ConditionName, NOT_FOR_PATHS, VSCODE_FIELDS } from '../src/verdicts/conditions.ts'
 import { OUTCOMES_BY_CODE } from '../src/verdicts/outcomes.ts'
 import { INSTALLER_KEY, NO, YES } from '../src/verdicts/rules/rules.ts'

@@ -14,7 +14,7 @@ import { AccessFileSchema } from '../src/access/schema.ts'
 import { ConfigFileSchema } from '../src/config/config-file.ts'
 import { TrustFileSchema } from '../src/trust/trust-file.ts'
 import { SETTINGS } from '../src/config/settings.ts'
-import { Signal } from '../src/core/ground/signal.ts'
+import { Signal } from '../src/core/shared/signal.ts'
 import { AUDIT_EVENTS } from '../src/observe/reads.ts'
 import { createMetrics } from '../src/observe/metrics/metrics.ts'
 

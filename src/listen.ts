@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import type { FastifyInstance } from 'fastify'
-import { errorCode } from './core/disk/disk.ts'
+import { errorCode } from './core/shared/system-errors.ts'
 import type { Config } from './config/settings.ts'
 import { ConfigError } from './operator/setting.ts'
 

@@ -2,9 +2,9 @@ import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { DestinationStream } from 'pino'
-import { errorCode } from './core/disk/disk.ts'
-import type { Awaitable } from './core/ground/async.ts'
-import { Signal } from './core/ground/signal.ts'
+import { errorCode } from './core/shared/system-errors.ts'
+import type { Awaitable } from './core/shared/async.ts'
+import { Signal } from './core/shared/signal.ts'
 
 /** Lines wait for each other until they are this many bytes, or the first has waited this many milliseconds. */
 const JOIN_BYTES = 262_144

@@ -1,4 +1,4 @@
-import { archiveError, mainFileError, fileError, folderError, overloadError, RevisionChangedError, skillError, type SkillErrorCode } from '../../src/core/ground/errors.ts'
+import { archiveError, mainFileError, fileError, folderError, overloadError, RevisionChangedError, skillError, type SkillErrorCode } from '../../src/core/shared/errors.ts'
 import { httpProblems, type Problem, type ProblemCode, skillProblems } from '../../src/schemas/problem.ts'
 
 const FILE = 'assets/logo.png'

@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { FollowedFile } from '../operator/followed-file.ts'
-import { SkillError } from '../core/ground/errors.ts'
+import { SkillError } from '../core/shared/errors.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { addVary } from '../http/headers.ts'

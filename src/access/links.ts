@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { decodePercent, MASK } from '../core/ground/text.ts'
+import { decodePercent, MASK } from '../core/shared/text.ts'
 import { TARGET_ORIGIN } from '../http/problem.ts'
 import { digestOf, isWellFormed } from './secret.ts'
 

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { nearest } from '../core/ground/nearest.ts'
+import { nearest } from '../core/shared/nearest.ts'
 import { quote } from '../operator/setting.ts'
 import { type Arguments, CommandError } from './command.ts'
 

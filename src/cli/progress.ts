@@ -1,4 +1,4 @@
-import { counted, grouped } from '../core/ground/text.ts'
+import { counted, grouped } from '../core/shared/text.ts'
 
 /** A command that ends within this time says nothing, in milliseconds. */
 const QUIET_MS = 1_000

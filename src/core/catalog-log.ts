@@ -5,8 +5,8 @@ import type { RootFolder, SkippedEntry } from './roots/scan-root.ts'
 import { allowingSetting } from './roots/skipped.ts'
 import type { GateChange } from './content/trust/trust-policy.ts'
 import type { DiskAreaChange } from './disk/network/guard.ts'
-import type { CoreLog } from './ground/log.ts'
-import type { Signal } from './ground/signal.ts'
+import type { CoreLog } from './shared/log.ts'
+import type { Signal } from './shared/signal.ts'
 
 /** Lines about single skills within LINES_MS, in milliseconds; one more line has the number of the rest. */
 const MAX_SKILL_LINES = 20

@@ -1,6 +1,6 @@
-import { PAUSE_FACTOR, RECONCILE_MS } from './ground/limits.ts'
-import type { CoreLog } from './ground/log.ts'
-import { Signal } from './ground/signal.ts'
+import { PAUSE_FACTOR, RECONCILE_MS } from './shared/limits.ts'
+import type { CoreLog } from './shared/log.ts'
+import { Signal } from './shared/signal.ts'
 import type { WatchTargets } from './watch/root-watch.ts'
 import { createWatcher, type RefreshHints, type Watcher, type WatcherFactory, watcherRemedy, type WatcherState } from './watch/watcher.ts'
 

@@ -1,4 +1,4 @@
-import type { Awaitable } from './ground/async.ts'
+import type { Awaitable } from './shared/async.ts'
 import type { CatalogChange } from './catalog/catalog.ts'
 import type { MainFilePreference } from './format/main-files.ts'
 import type { RootStatus } from './roots/root-reports.ts'
@@ -8,7 +8,7 @@ import type { SkillState } from './content/skill-state.ts'
 import type { FileContent } from './files/file-content.ts'
 import type { ServableFile } from './files/file-store.ts'
 import type { SearchAnswer } from './search/search.ts'
-import type { CatalogSkill, Manifest, SkillMetadata } from './ground/skill.ts'
+import type { CatalogSkill, Manifest, SkillMetadata } from './shared/skill.ts'
 import type { WatcherState } from './watch/watcher.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { SkillErrorKind } from '../core/ground/errors.ts'
+import type { SkillErrorKind } from '../core/shared/errors.ts'
 import type { SkillsOf } from './callers.ts'
 import type { ToolObserver } from '../tools/calls/observer.ts'
 import type { ToolRead } from '../tools/tool.ts'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, RequestListener, Server } from 'node:http'
 import type { FastifyBaseLogger, FastifyError, FastifyHttpOptions, FastifyReply, FastifyRequest } from 'fastify'
-import { maskSecrets } from '../core/ground/text.ts'
+import { maskSecrets } from '../core/shared/text.ts'
 import { MAX_BODY_BYTES } from './limits.ts'
 import { answerClientErrors, answerConnect, answerTimeouts } from './connections/client-errors.ts'
 import { type Connections, GracefulServer } from './connections/connections.ts'

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { RevisionChangedError, SkillError } from '../core/ground/errors.ts'
-import { maskSecrets } from '../core/ground/text.ts'
+import { RevisionChangedError, SkillError } from '../core/shared/errors.ts'
+import { maskSecrets } from '../core/shared/text.ts'
 import { REVISION_HEADER } from './headers.ts'
 import { httpProblems, skillProblems, type HttpProblemCode, type Problem } from '../schemas/problem.ts'
 

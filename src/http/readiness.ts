@@ -1,4 +1,4 @@
-import { counted } from '../core/ground/text.ts'
+import { counted } from '../core/shared/text.ts'
 import { ROOT_PROBLEMS } from '../core/roots/root-reports.ts'
 import type { SkillStatus } from '../core/skill-source.ts'
 import { watcherRemedy } from '../core/watch/watcher.ts'

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { LogController, type FastifyBaseLogger, type FastifyReply, type FastifyRequest } from 'fastify'
-import { maskSecrets } from '../core/ground/text.ts'
+import { maskSecrets } from '../core/shared/text.ts'
 import { NEVER_ANSWERED, type Observer } from './observer.ts'
 import { problemCodeOf, refusedStatusOf } from './problem.ts'
 import { peerOf } from './request/client-address.ts'

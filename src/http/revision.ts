@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillState } from '../core/content/skill-state.ts'
-import { RevisionChangedError } from '../core/ground/errors.ts'
+import { RevisionChangedError } from '../core/shared/errors.ts'
 import type { SourceAtRevision, SkillSource } from '../core/skill-source.ts'
 import { matchesStrongly } from './etag.ts'
 import { REVISION_HEADER } from './headers.ts'

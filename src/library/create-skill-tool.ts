@@ -1,5 +1,5 @@
-import { SkillError } from '../core/ground/errors.ts'
-import { addressOf, type SkillMetadata } from '../core/ground/skill.ts'
+import { SkillError } from '../core/shared/errors.ts'
+import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
 import type { ToolParameters } from '../tools/tool.ts'
 import { neovateDefinition, neovateFailure, type NeovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence } from '../tools/neovate/neovate-messages.ts'
 

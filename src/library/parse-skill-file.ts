@@ -1,10 +1,10 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import { errorCode } from '../core/disk/disk.ts'
-import { mainFileError, SkillError } from '../core/ground/errors.ts'
-import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
+import { errorCode } from '../core/shared/system-errors.ts'
+import { mainFileError, SkillError } from '../core/shared/errors.ts'
+import { MAX_MAIN_FILE_BYTES } from '../core/shared/limits.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
-import type { Frontmatter, SkillMetadata } from '../core/ground/skill.ts'
+import type { Frontmatter, SkillMetadata } from '../core/shared/skill.ts'
 import { decodeUtf8 } from '../core/files/decode.ts'
 
 /** The result of `parseSkillFile`, as its source document defines it. */

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
-import type { CoreLog } from '../core/ground/log.ts'
+import type { CoreLog } from '../core/shared/log.ts'
 import { HttpProblem, problemCodeOf, replaceProblem } from '../http/problem.ts'
 import { lengthOf } from '../http/send/compressed.ts'
 import { networkOf, peerOf, type ClientOf } from '../http/request/client-address.ts'

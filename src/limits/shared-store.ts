@@ -1,6 +1,6 @@
 import { ConfigError } from '../operator/setting.ts'
 import type { Buckets } from './buckets.ts'
-import type { CoreLog } from '../core/ground/log.ts'
+import type { CoreLog } from '../core/shared/log.ts'
 
 /** Interval at which used units go to the store, in milliseconds: replicas may differ by what is used in it. */
 const EXCHANGE_MS = 100

@@ -1,5 +1,5 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import { SkillError, type SkillErrorKind } from '../core/ground/errors.ts'
+import { SkillError, type SkillErrorKind } from '../core/shared/errors.ts'
 
 const { InvalidParams, InternalError } = ProtocolErrorCode
 

@@ -1,7 +1,7 @@
 import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from '@modelcontextprotocol/server'
 import type { FastifyRequest } from 'fastify'
 import type { Observer, OperationEnd } from '../http/observer.ts'
-import { own } from '../core/ground/json.ts'
+import { own } from '../core/shared/json.ts'
 import { McpFault } from './faults.ts'
 
 /** A JSON-RPC request that is being answered. */

@@ -1,5 +1,5 @@
 import { ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
-import type { CoreLog } from '../core/ground/log.ts'
+import type { CoreLog } from '../core/shared/log.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
 import type { ToolRegistry } from '../tools/registry.ts'

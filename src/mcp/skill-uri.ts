@@ -1,5 +1,5 @@
 import { encodePath } from '../core/disk/paths.ts'
-import { decodePercent } from '../core/ground/text.ts'
+import { decodePercent } from '../core/shared/text.ts'
 
 /** A `skill://` URI, decoded: the folder name of a skill, and a path in it, empty for the folder itself. */
 interface SkillUriParts {

@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify'
 import { isMainFile } from '../core/format/main-files.ts'
-import { addressOf, type SkillMetadata } from '../core/ground/skill.ts'
+import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
 import type { ObservedOperation, RouteReads } from '../http/observer.ts'
 import type { ObservedCall } from '../tools/calls/observer.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
-import { own } from '../core/ground/json.ts'
-import { decodePercent, maskSecrets } from '../core/ground/text.ts'
+import { own } from '../core/shared/json.ts'
+import { decodePercent, maskSecrets } from '../core/shared/text.ts'
 import { eventOfOperation } from './operations.ts'
 
 /** What somebody asked for. */

@@ -1,7 +1,8 @@
-import { createNetworkDisk, type Disk, errorCode } from '../core/disk/disk.ts'
+import { createNetworkDisk, type Disk } from '../core/disk/disk.ts'
+import { errorCode } from '../core/shared/system-errors.ts'
 import { isTrustworthy, stateId } from '../core/disk/signature.ts'
-import { sha256 } from '../core/ground/digest.ts'
-import { Signal } from '../core/ground/signal.ts'
+import { sha256 } from '../core/shared/digest.ts'
+import { Signal } from '../core/shared/signal.ts'
 import { ConfigError } from './setting.ts'
 import { readTextFile } from './yaml-file.ts'
 

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { errorCode } from '../core/disk/disk.ts'
+import { errorCode } from '../core/shared/system-errors.ts'
 import { isFolder } from './is-folder.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { readlink, realpath } from 'node:fs/promises'
 import { dirname, resolve, sep } from 'node:path'
-import { errorCode } from '../core/disk/disk.ts'
+import { errorCode } from '../core/shared/system-errors.ts'
 
 /** Where a file or folder is, or would be made. A link that leads nowhere yet is followed. */
 export async function realPathOf (path: string): Promise<string> {

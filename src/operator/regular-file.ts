@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { errorCode } from '../core/disk/disk.ts'
+import { errorCode } from '../core/shared/system-errors.ts'
 
 /** Largest file that is read, in bytes: the tokens of 10,000 callers take less than a tenth. */
 const MAX_FILE_BYTES = 16 * 1_048_576

@@ -1,5 +1,5 @@
-import { nearest } from '../core/ground/nearest.ts'
-import { quoteJson } from '../core/ground/text.ts'
+import { nearest } from '../core/shared/nearest.ts'
+import { quoteJson } from '../core/shared/text.ts'
 
 /** An error in the configuration, which keeps the service from starting. The message is one line. */
 export class ConfigError extends Error {

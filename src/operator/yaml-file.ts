@@ -1,7 +1,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Ajv, type ErrorObject } from 'ajv'
 import { EVENT_ID, type Event, getScalarValue, load, parseEvents, YAMLException } from 'js-yaml'
-import { maskSecrets } from '../core/ground/text.ts'
+import { maskSecrets } from '../core/shared/text.ts'
 import { readRegularFile, whyUnreadable } from './regular-file.ts'
 import { ConfigError, didYouMean, quote } from './setting.ts'
 

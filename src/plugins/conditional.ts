@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { sha256 } from '../core/ground/digest.ts'
+import { sha256 } from '../core/shared/digest.ts'
 import { type Encoding, encodedEtag, matchingEtag, strongEtag } from '../http/etag.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { isUnwanted } from '../http/revision.ts'

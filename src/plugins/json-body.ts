@@ -1,6 +1,6 @@
 import type { FastifyRequest, preParsingHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
-import { jsonDepthExceeds } from '../core/ground/json.ts'
+import { jsonDepthExceeds } from '../core/shared/json.ts'
 import { MAX_BODY_BYTES } from '../http/limits.ts'
 import { MAX_JSON_DEPTH } from '../tools/limits.ts'
 import { decodeUtf8 } from '../core/files/decode.ts'

@@ -14,7 +14,7 @@ import { BODY_PROBLEMS, PATH_PROBLEMS, REVISION_PROBLEMS } from '../openapi/prob
 import { jsonAnswer, notModifiedAnswer, problemAnswers, requestBody, resultAnswer } from '../openapi/responses.ts'
 import { takeAnyBody } from '../plugins/schemas.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
-import { own } from '../core/ground/json.ts'
+import { own } from '../core/shared/json.ts'
 import type { ToolObserver } from '../tools/calls/observer.ts'
 import { confirmSkills } from '../tools/calls/confirm-skills.ts'
 import { runTool } from '../tools/calls/run-tool.ts'

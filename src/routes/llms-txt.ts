@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { SkillsOf } from '../http/callers.ts'
 import { renderPrompt } from '../core/listing/prompt.ts'
-import type { SkillMetadata } from '../core/ground/skill.ts'
+import type { SkillMetadata } from '../core/shared/skill.ts'
 import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
 import { contentAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
 import { answerRendered } from '../http/send/json.ts'

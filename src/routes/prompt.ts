@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type PromptForm, renderPrompt } from '../core/listing/prompt.ts'
 import type { SkillsOf } from '../http/callers.ts'
-import { addressOf, type SkillMetadata } from '../core/ground/skill.ts'
+import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
 import { readScalars } from '../http/request/query-scalars.ts'
 import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
 import { PROMPT_EXAMPLE } from '../openapi/examples.ts'

@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { kindOf, type SkillErrorCode, skillErrorCodes, type SkillErrorKind } from '../core/ground/errors.ts'
+import { kindOf, type SkillErrorCode, skillErrorCodes, type SkillErrorKind } from '../core/shared/errors.ts'
 
 interface SkillProblemText {
   /** The same for every occurrence (RFC 9457 §3.1.3). */

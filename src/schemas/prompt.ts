@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { MIN_PROMPT_CHARACTERS } from '../core/ground/limits.ts'
+import { MIN_PROMPT_CHARACTERS } from '../core/shared/limits.ts'
 import type { PromptForm, PromptSkill } from '../core/listing/prompt.ts'
 import { describes, StringEnum } from './typebox.ts'
 

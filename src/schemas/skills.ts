@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { Manifest } from '../core/ground/skill.ts'
+import type { Manifest } from '../core/shared/skill.ts'
 import type { TextEncoding } from '../core/files/decode.ts'
 import { describes, StringEnum } from './typebox.ts'
 

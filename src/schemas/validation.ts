@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { Finding } from '../core/ground/skill.ts'
+import type { Finding } from '../core/shared/skill.ts'
 import type { TargetVerdict } from '../verdicts/judge.ts'
 import { TOKEN_METHOD, type TokenEstimate } from '../verdicts/tokens.ts'
 import { describes } from './typebox.ts'

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { Finding } from '../core/ground/skill.ts'
+import type { Finding } from '../core/shared/skill.ts'
 import type { TargetVerdict } from '../verdicts/judge.ts'
 import { OUTCOMES, TARGET_NAMES } from '../verdicts/targets.ts'
 import type { TokenEstimate } from '../verdicts/tokens.ts'

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { VALID_NAME } from '../core/format/fields.ts'
-import { MAX_NAME_CODE_POINTS } from '../core/ground/limits.ts'
+import { MAX_NAME_CODE_POINTS } from '../core/shared/limits.ts'
 import { StringEnum } from './typebox.ts'
 
 /** The identifier of version 0.2.0: clients compare it, nobody fetches it. */

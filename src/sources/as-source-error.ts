@@ -1,4 +1,4 @@
-import { errorCode } from '../core/disk/disk.ts'
+import { errorCode } from '../core/shared/system-errors.ts'
 import { whyUnwritable } from '../operator/regular-file.ts'
 import { SourceError } from './source-error.ts'
 

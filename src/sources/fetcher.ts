@@ -1,4 +1,4 @@
-import type { Queue } from '../core/ground/async.ts'
+import type { Queue } from '../core/shared/async.ts'
 import type { LeftOut } from '../core/layout/layout.ts'
 import type { SourceChange, SourceFiles } from './publish/source-tree.ts'
 

@@ -1,4 +1,4 @@
-import { isJsonObject, jsonDepthExceeds, own } from '../core/ground/json.ts'
+import { isJsonObject, jsonDepthExceeds, own } from '../core/shared/json.ts'
 import { MAX_JSON_DEPTH } from './limits.ts'
 import { findJsonSyntaxError } from './text/json-syntax.ts'
 import { type ToolArguments, ToolArgumentsError, type ToolParameters } from './tool.ts'

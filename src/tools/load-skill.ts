@@ -1,6 +1,6 @@
 import type { SkillState } from '../core/content/skill-state.ts'
 import { type FileContent, mainFileText } from '../core/files/file-content.ts'
-import type { CatalogSkill } from '../core/ground/skill.ts'
+import type { CatalogSkill } from '../core/shared/skill.ts'
 
 interface LoadedSkill {
   readonly skill: CatalogSkill

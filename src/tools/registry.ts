@@ -1,7 +1,7 @@
-import { overloadError, SkillError } from '../core/ground/errors.ts'
+import { overloadError, SkillError } from '../core/shared/errors.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 import { failWithError } from './outcomes.ts'
-import { printable } from '../core/ground/text.ts'
+import { printable } from '../core/shared/text.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, type ToolOutcome, type Toolset } from './tool.ts'
 
 /** All tools, found by their exact names. */

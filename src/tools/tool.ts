@@ -1,6 +1,6 @@
 import type { TObject } from '@sinclair/typebox'
-import type { Awaitable } from '../core/ground/async.ts'
-import { SkillError, type SkillErrorKind } from '../core/ground/errors.ts'
+import type { Awaitable } from '../core/shared/async.ts'
+import { SkillError, type SkillErrorKind } from '../core/shared/errors.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 
 /** The plain subset of JSON Schema that every provider accepts. Keys are sent in the order of the source documents. */

@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import type { OpenedRoots } from '../config/roots.ts'
 import type { Config } from '../config/settings.ts'
-import type { CoreLog } from '../core/ground/log.ts'
+import type { CoreLog } from '../core/shared/log.ts'
 import type { OpenPolicy } from './open-policy.ts'
 
 /**

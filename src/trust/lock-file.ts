@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { parseYamlFile } from '../operator/yaml-file.ts'
-import { compareCodePoints } from '../core/ground/text.ts'
+import { compareCodePoints } from '../core/shared/text.ts'
 
 /** The revisions of each skill that may be served, by the skill's name. */
 export type Lock = ReadonlyMap<string, ReadonlySet<string>>

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { parseYamlFile } from '../operator/yaml-file.ts'
 import type { ScanReport } from '../core/content/trust/trust-policy.ts'
 import { finding } from '../core/format/findings.ts'
-import type { Finding } from '../core/ground/skill.ts'
+import type { Finding } from '../core/shared/skill.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 
 /** From the mildest to the worst. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
-import { compareCodePoints } from '../core/ground/text.ts'
-import type { Manifest, ManifestFile } from '../core/ground/skill.ts'
+import { compareCodePoints } from '../core/shared/text.ts'
+import type { Manifest, ManifestFile } from '../core/shared/skill.ts'
 import { BundleError, parseJson, SIGNATURE_FILE } from './bundle.ts'
 
 const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1'

@@ -1,7 +1,7 @@
 import { isMainFile } from '../core/format/main-files.ts'
-import type { Manifest, ManifestFile } from '../core/ground/skill.ts'
+import type { Manifest, ManifestFile } from '../core/shared/skill.ts'
 import type { SkillState } from '../core/content/skill-state.ts'
-import { RevisionChangedError, SkillError } from '../core/ground/errors.ts'
+import { RevisionChangedError, SkillError } from '../core/shared/errors.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 
 /** Files whose texts are compared, and the longest of them, in UTF-16 code units. */

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { FastifyBaseLogger } from 'fastify'
 import { LRUCache } from 'lru-cache'
-import { createQueue } from '../core/ground/async.ts'
+import { createQueue } from '../core/shared/async.ts'
 import type { MarkdownContext } from './markdown/render.ts'
 
 /**

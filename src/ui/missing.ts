@@ -1,5 +1,5 @@
-import { SkillError } from '../core/ground/errors.ts'
-import { nearest } from '../core/ground/nearest.ts'
+import { SkillError } from '../core/shared/errors.ts'
+import { nearest } from '../core/shared/nearest.ts'
 import type { SkillSource, SkillService } from '../core/skill-source.ts'
 import { NoRoute } from '../http/request/nearest-route.ts'
 import type { Addresses } from './addresses.ts'

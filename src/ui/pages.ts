@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillsOf } from '../http/callers.ts'
-import type { Manifest } from '../core/ground/skill.ts'
+import type { Manifest } from '../core/shared/skill.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { ReadinessParts } from '../http/readiness.ts'
 import type { Sources } from '../sources/sources.ts'

@@ -1,4 +1,4 @@
-import { countCodePoints } from '../core/ground/text.ts'
+import { countCodePoints } from '../core/shared/text.ts'
 import type { EntryFilter } from '../core/listing/pages.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { MAX_QUERY_CODE_POINTS } from '../schemas/catalog.ts'

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { sha256 } from '../core/ground/digest.ts'
+import { sha256 } from '../core/shared/digest.ts'
 import { strongEtag } from '../http/etag.ts'
 import { HttpProblem, problemOf, RETRY_AFTER_SECONDS } from '../http/problem.ts'
 import type { Asset } from './assets.ts'

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { dirname, relative, resolve, sep } from 'node:path'
-import { isJsonObject } from '../core/ground/json.ts'
-import { compareCodePoints } from '../core/ground/text.ts'
+import { isJsonObject } from '../core/shared/json.ts'
+import { compareCodePoints } from '../core/shared/text.ts'
 import { readRegularFileSync, textForFile, whyUnreadable, whyUnwritable } from '../operator/regular-file.ts'
 import { PathError } from './skills.ts'
 

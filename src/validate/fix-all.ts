@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { listedMainFile } from '../core/format/main-files.ts'
-import { printable } from '../core/ground/text.ts'
+import { printable } from '../core/shared/text.ts'
 import { whyUnwritable } from '../operator/regular-file.ts'
 import { diffOf, fixFile } from './fix.ts'
 import { type ListOptions, PathError } from './skills.ts'

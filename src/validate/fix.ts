@@ -6,9 +6,9 @@ import { parseFrontmatter } from '../core/format/frontmatter.ts'
 import { AGENT_FIELDS, isValidName, KNOWN_FIELDS, nameAsYaml } from '../core/format/fields.ts'
 import { fieldPositions } from '../core/format/positions.ts'
 import { isPlainScalar } from '../core/format/yaml.ts'
-import { isJsonObject, own } from '../core/ground/json.ts'
-import { MAX_MAIN_FILE_BYTES } from '../core/ground/limits.ts'
-import type { Frontmatter } from '../core/ground/skill.ts'
+import { isJsonObject, own } from '../core/shared/json.ts'
+import { MAX_MAIN_FILE_BYTES } from '../core/shared/limits.ts'
+import type { Frontmatter } from '../core/shared/skill.ts'
 import { decodeUtf8 } from '../core/files/decode.ts'
 
 /** Several too: behind the first one, no reader finds the frontmatter. */

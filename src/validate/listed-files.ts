@@ -6,8 +6,8 @@ import { pathBelow } from '../core/disk/paths.ts'
 import { RefusedError } from '../core/disk/refused.ts'
 import { walkSkill } from '../core/disk/walk.ts'
 import { fileKind, type FileKind, HEAD_BYTES } from '../core/files/file-kind.ts'
-import { compareCodePoints } from '../core/ground/text.ts'
-import type { Finding, ListedFile } from '../core/ground/skill.ts'
+import { compareCodePoints } from '../core/shared/text.ts'
+import type { Finding, ListedFile } from '../core/shared/skill.ts'
 
 interface ListedFiles {
   readonly files: readonly ListedFile[]

@@ -1,4 +1,4 @@
-import type { CatalogSkill, Finding, ListedFile } from '../core/ground/skill.ts'
+import type { CatalogSkill, Finding, ListedFile } from '../core/shared/skill.ts'
 
 /** One state of a skill, on a disk or sent by a client. */
 export interface Subject {

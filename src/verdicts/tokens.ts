@@ -1,6 +1,6 @@
 import { basename } from 'node:path/posix'
 import { locateFrontmatter } from '../core/format/fences.ts'
-import type { ListedFile, SkillMetadata } from '../core/ground/skill.ts'
+import type { ListedFile, SkillMetadata } from '../core/shared/skill.ts'
 import type { Subject } from './subject.ts'
 
 /** About how many tokens a skill costs a model, rounded to two digits. */

@@ -1,7 +1,7 @@
 import type { SkillState } from '../core/content/skill-state.ts'
 import type { FileContent } from '../core/files/file-content.ts'
 import type { SkillSource } from '../core/skill-source.ts'
-import type { CatalogSkill, Manifest } from '../core/ground/skill.ts'
+import type { CatalogSkill, Manifest } from '../core/shared/skill.ts'
 import { type DiscoveryVersion, isListed, mainFileOf, wellKnownFindings } from '../core/clients/discovery.ts'
 
 /** Clients ask for the main file under this name, whatever it is called on the disk. */

@@ -1,7 +1,7 @@
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { JwtVerifier } from '../../src/access/jwt/verifier.ts'
-import { SILENT } from '../../src/core/ground/log.ts'
+import { SILENT } from '../../src/core/shared/log.ts'
 import { bearer, buildGuarded, type GuardedService } from '../helper/guarded.ts'
 import { AUDIENCE, startIssuer, type TestIssuer } from '../helper/issuer.ts'
 import { skill, until } from '../helper/skills.ts'

@@ -6,7 +6,7 @@ import { openRoots } from '../../src/config/roots.ts'
 import type { Config } from '../../src/config/settings.ts'
 import { checkAuditLog } from '../../src/config/written-places.ts'
 import { ConfigError } from '../../src/operator/setting.ts'
-import { SILENT } from '../../src/core/ground/log.ts'
+import { SILENT } from '../../src/core/shared/log.ts'
 
 async function read (t: Test, text: string): Promise<unknown> {
   const file = join(t.testdir(), 'skillserve.yaml')

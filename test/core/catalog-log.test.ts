@@ -5,7 +5,7 @@ import type { CatalogChange } from '../../src/core/catalog/catalog.ts'
 import type { RootReport } from '../../src/core/roots/root-reports.ts'
 import type { SkippedEntry } from '../../src/core/roots/scan-root.ts'
 import { CatalogLog } from '../../src/core/catalog-log.ts'
-import { Signal } from '../../src/core/ground/signal.ts'
+import { Signal } from '../../src/core/shared/signal.ts'
 import { createFaultyDisk, failing, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
 
 interface Line {

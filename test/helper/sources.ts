@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import type { CoreLog } from '../../src/core/ground/log.ts'
+import type { CoreLog } from '../../src/core/shared/log.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { parseAddress } from '../../src/sources/address/address.ts'
 import type { Source } from '../../src/sources/kinds.ts'

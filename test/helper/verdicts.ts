@@ -1,4 +1,4 @@
-import type { CatalogSkill } from '../../src/core/ground/skill.ts'
+import type { CatalogSkill } from '../../src/core/shared/skill.ts'
 import { describeSkill } from '../../src/core/catalog/index-skill.ts'
 import { type Refusal, RefusedError } from '../../src/core/disk/refused.ts'
 import { FileContent } from '../../src/core/files/file-content.ts'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import t from 'tap'
-import { mainFileError } from '../../src/core/ground/errors.ts'
+import { mainFileError } from '../../src/core/shared/errors.ts'
 import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../helper/raw-http.ts'
 

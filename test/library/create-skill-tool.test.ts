@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { SkillMetadata } from '../../src/core/ground/skill.ts'
+import type { SkillMetadata } from '../../src/core/shared/skill.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { createSkillTool } from '../../src/library/create-skill-tool.ts'
 

@@ -2,7 +2,7 @@ import t from 'tap'
 import { execFileSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { MAX_MAIN_FILE_BYTES } from '../../src/core/ground/limits.ts'
+import { MAX_MAIN_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import { parseSkillFile } from '../../src/library/parse-skill-file.ts'
 
 const valid = '---\nname: demo\ndescription: Shows how.\n---\n# Demo\n'

@@ -5,7 +5,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
 import t, { type Test } from 'tap'
 import type { CatalogChange } from '../../src/core/catalog/catalog.ts'
-import { Signal } from '../../src/core/ground/signal.ts'
+import { Signal } from '../../src/core/shared/signal.ts'
 import { createWatcher } from '../../src/core/watch/watcher.ts'
 import type { FeedListener } from '../../src/core/events/change-feed.ts'
 import { onListChanges } from '../../src/mcp/changes/list-changes.ts'

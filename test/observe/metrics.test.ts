@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import parsePrometheus from 'parse-prometheus-text-format'
 import t, { type Test } from 'tap'
-import { Signal } from '../../src/core/ground/signal.ts'
+import { Signal } from '../../src/core/shared/signal.ts'
 import type { RootRefresh } from '../../src/core/skill-manager.ts'
 import { Shutdown } from '../../src/http/connections/shutdown.ts'
 import type { LoadLevel } from '../../src/http/overload/load.ts'

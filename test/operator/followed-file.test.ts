@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { FollowedFile } from '../../src/operator/followed-file.ts'
 import { ConfigError } from '../../src/operator/setting.ts'
-import type { Signal } from '../../src/core/ground/signal.ts'
+import type { Signal } from '../../src/core/shared/signal.ts'
 import { createFaultyDisk } from '../helper/disk.ts'
 import { saveAtomically, until } from '../helper/skills.ts'
 

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import t, { type Test } from 'tap'
-import { mainFileError, fileError, folderError, SkillError, type SkillErrorCode } from '../../src/core/ground/errors.ts'
+import { mainFileError, fileError, folderError, SkillError, type SkillErrorCode } from '../../src/core/shared/errors.ts'
 import { HttpProblem, toProblem } from '../../src/http/problem.ts'
 import { type Problem, ProblemSchema, skillProblems } from '../../src/schemas/problem.ts'
 import { listenWithPlugins } from '../helper/plugin-app.ts'

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { mainFileError, fileError, folderError } from '../../src/core/ground/errors.ts'
+import { mainFileError, fileError, folderError } from '../../src/core/shared/errors.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const SPECIFICATION = readFileSync(`${ROOT}docs/specification.md`, 'utf8')

@@ -8,7 +8,7 @@ import { createFaultyDisk, osError } from '../helper/disk.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 import { until } from '../helper/skills.ts'
 import { ARCHIVE_CHUNK_BYTES } from '../../src/core/content/archive.ts'
-import { MAX_BUFFERED_FILE_BYTES } from '../../src/core/ground/limits.ts'
+import { MAX_BUFFERED_FILE_BYTES } from '../../src/core/shared/limits.ts'
 
 const FILES: Files = {
   demo: { 'SKILL.md': '# Demo\n', docs: { 'é.md': 'é\n' }, 'logo.png': Buffer.from([0x89, 0x50, 0, 1]), '.env': 'x', '.git': { config: 'x' } },

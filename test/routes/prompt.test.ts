@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { MIN_PROMPT_CHARACTERS } from '../../src/core/ground/limits.ts'
+import { MIN_PROMPT_CHARACTERS } from '../../src/core/shared/limits.ts'
 import { buildService, type Files } from '../helper/build.ts'
 import { createFaultyDisk, skill, skillText } from '../helper/skills.ts'
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { MAX_MAIN_FILE_BYTES } from '../../src/core/ground/limits.ts'
+import { MAX_MAIN_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import { type Answer, buildService, type Files } from '../helper/build.ts'
 
 const DOCUMENT = '\uFEFF---\r\nname: demo\r\ndescription: A test\r\n---\r\n# Demo\r\n\r\n  "quotes", \\ and é \u2028\n'

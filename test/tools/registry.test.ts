@@ -1,5 +1,5 @@
 import t from 'tap'
-import { SkillError } from '../../src/core/ground/errors.ts'
+import { SkillError } from '../../src/core/shared/errors.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import type { Tool } from '../../src/tools/tool.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { Finding } from '../../src/core/ground/skill.ts'
+import type { Finding } from '../../src/core/shared/skill.ts'
 import { createReporter } from '../../src/validate/report/index.ts'
 import type { ReporterOptions, SkillReport } from '../../src/validate/report/reporter.ts'
 import { GOOD } from '../helper/rule-skills.ts'

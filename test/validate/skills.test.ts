@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import t from 'tap'
-import { MAX_MAIN_FILE_BYTES } from '../../src/core/ground/limits.ts'
+import { MAX_MAIN_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import type { SkillReport } from '../../src/validate/report/reporter.ts'
 import { validate } from '../../src/validate/validate.ts'
 import { skills, skillText } from '../helper/skills.ts'

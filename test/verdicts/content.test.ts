@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { gzipSync } from 'node:zlib'
-import { atOnce } from '../../src/core/ground/async.ts'
+import { atOnce } from '../../src/core/shared/async.ts'
 import { contentFindings } from '../../src/core/content/file-findings.ts'
 import { fileKind } from '../../src/core/files/file-kind.ts'
 import { judgeFindings } from '../../src/verdicts/judge.ts'

@@ -1,8 +1,8 @@
 import t from 'tap'
 import { describeSkill } from '../../src/core/catalog/index-skill.ts'
 import { FileContent } from '../../src/core/files/file-content.ts'
-import { MAX_MAIN_FILE_BYTES } from '../../src/core/ground/limits.ts'
-import type { Finding } from '../../src/core/ground/skill.ts'
+import { MAX_MAIN_FILE_BYTES } from '../../src/core/shared/limits.ts'
+import type { Finding } from '../../src/core/shared/skill.ts'
 import { createJudge } from '../../src/verdicts/entry.ts'
 import { TARGET_NAMES } from '../../src/verdicts/targets.ts'
 

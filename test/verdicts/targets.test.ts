@@ -1,7 +1,7 @@
 import t from 'tap'
 import { D, GOOD, long, RULES, said, text } from '../helper/rule-skills.ts'
 import { subjectFor, type SkillParts, verdictsFor } from '../helper/verdicts.ts'
-import { MAX_DISCOVERY_FILES, MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../src/core/ground/limits.ts'
+import { MAX_DISCOVERY_FILES, MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import { type Outcome, parseTargets, TARGET_NAMES, type TargetName, TARGETS, verdictsOf } from '../../src/verdicts/index.ts'
 import { flowLines } from '../../src/verdicts/rules/flow-style.ts'
 

@@ -1,7 +1,7 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { sha256 } from '../../src/core/ground/digest.ts'
+import { sha256 } from '../../src/core/shared/digest.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { Discovery, indexText } from '../../src/well-known/discovery.ts'
 import { type Installable, readInstallable } from '../../src/well-known/installable.ts'

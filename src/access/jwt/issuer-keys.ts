@@ -1,5 +1,5 @@
 import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose'
-import type { CoreLog } from '../../core/ground/log.ts'
+import type { CoreLog } from '../../core/shared/log.ts'
 
 const OPENID = '/.well-known/openid-configuration'
 const OAUTH = '/.well-known/oauth-authorization-server'

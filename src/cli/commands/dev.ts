@@ -1,5 +1,5 @@
 import type { ChangeFeed } from '../../core/events/change-feed.ts'
-import type { Finding } from '../../core/ground/skill.ts'
+import type { Finding } from '../../core/shared/skill.ts'
 import type { SkillService } from '../../core/skill-source.ts'
 import type { TokenEstimate } from '../../verdicts/tokens.ts'
 import { type Command, CommandError } from '../command.ts'

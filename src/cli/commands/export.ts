@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { settingFlags, settingsWithoutValue } from '../../config/load.ts'
-import { counted, grouped } from '../../core/ground/text.ts'
+import { counted, grouped } from '../../core/shared/text.ts'
 import { isWithin, realPathOf } from '../../operator/real-path.ts'
 import { whyUnwritable } from '../../operator/regular-file.ts'
 import { quote } from '../../operator/setting.ts'
@@ -45,7 +45,7 @@ async function runExport ({ positionals: [out, ...folders], flags }: Arguments, 
   if (caller !== undefined && config.accessFile === undefined) throw new CommandError('--as needs an access file: --access FILE')
   const folder = resolve(cwd, out)
   const [{ openRoots }, { loadPolicy }, { SILENT }, { ExportError, exportSkills }, { SkillError }] = await Promise.all([
-    import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/ground/log.ts'), import('../../export/export-skills.ts'), import('../../core/ground/errors.ts')
+    import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/shared/log.ts'), import('../../export/export-skills.ts'), import('../../core/shared/errors.ts')
   ])
   const found = await openRoots(config, { log: SILENT, env })
   const { sources, ...roots } = found

@@ -1,4 +1,4 @@
-import { errorCode } from '../../core/disk/disk.ts'
+import { errorCode } from '../../core/shared/system-errors.ts'
 import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
 import type { Config } from '../../config/settings.ts'
 import { authorityOf, connectableHost } from '../../http/request/hosts.ts'

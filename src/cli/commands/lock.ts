@@ -1,6 +1,6 @@
 import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
-import { counted } from '../../core/ground/text.ts'
+import { counted } from '../../core/shared/text.ts'
 import { realPathOf } from '../../operator/real-path.ts'
 import { textForFile, whyUnwritable } from '../../operator/regular-file.ts'
 import type { RootOptions } from '../../core/roots/root.ts'

@@ -1,5 +1,5 @@
 import { settingFlags } from '../../config/load.ts'
-import { counted } from '../../core/ground/text.ts'
+import { counted } from '../../core/shared/text.ts'
 import { failureOf } from '../../sources/source-error.ts'
 import { type Command, CommandError } from '../command.ts'
 import { readConfig } from '../folders/read-config.ts'
@@ -22,7 +22,7 @@ what it had delivered before stays. A state that is not signed as the trust file
 `,
   async run ({ positionals, flags }, { env, cwd, print, progress }) {
     const config = await readConfig(positionals, { flags }, { env, cwd })
-    const [{ openRoots }, { loadPolicy }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/ground/log.ts')])
+    const [{ openRoots }, { loadPolicy }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/shared/log.ts')])
     const roots = await openRoots(config, { log: SILENT, env })
     const { sources } = roots
     if (sources === undefined) throw new CommandError('there is nothing to fetch: give an address, or --config FILE with sources that are no folders')

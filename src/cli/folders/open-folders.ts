@@ -26,7 +26,7 @@ export async function withRoots<T> (texts: readonly string[], { flags }: Pick<Ar
   const { env, cwd } = context
   const own = new Map([...ROOT_FLAGS, 'config', 'allow-links'].flatMap((name) => flags.has(name) ? [[name, flags.get(name) ?? []] as const] : []))
   const config = await readConfig(texts, { flags: own }, { env: { STATE_DIR: env['STATE_DIR'], LAYOUT: env['LAYOUT'], LINK_TARGETS: env['LINK_TARGETS'] }, cwd })
-  const [{ openRoots }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../core/ground/log.ts')])
+  const [{ openRoots }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../core/shared/log.ts')])
   const roots = await openRoots(config, { log: SILENT, env })
   try {
     await fetchSources(roots.sources, context)

@@ -1,7 +1,7 @@
 import type { RefusedError } from '../disk/refused.ts'
 import { isSameOrMissing, isSameState } from '../disk/signature.ts'
-import type { CatalogSkill, Signature } from '../ground/skill.ts'
-import { compareCodePoints, positionIn } from '../ground/text.ts'
+import type { CatalogSkill, Signature } from '../shared/skill.ts'
+import { compareCodePoints, positionIn } from '../shared/text.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
 import type { SkillFilter } from '../roots/skill-filter.ts'
 

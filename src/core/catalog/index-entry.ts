@@ -2,7 +2,7 @@ import { type Disk, realpathOrNothing } from '../disk/disk.ts'
 import { IGNORE_FILE } from '../disk/ignore-file.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'
 import { isSameOrMissing, isSameState } from '../disk/signature.ts'
-import type { Signature } from '../ground/skill.ts'
+import type { Signature } from '../shared/skill.ts'
 import { orderMainFiles } from '../format/main-files.ts'
 import { type Catalog, type IndexedSkill, isSameOnDisk, isSameToCallers } from './catalog.ts'
 

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { SLICE_MS } from '../ground/limits.ts'
+import { SLICE_MS } from '../shared/limits.ts'
 
 /** Rest after a run, as a multiple of what it took, and the longest, in milliseconds. */
 const REST_FACTOR = 4

@@ -1,8 +1,8 @@
 import { basename } from 'node:path/posix'
 import { finding, type FindingCode, findingOnFiles, quoteList } from '../format/findings.ts'
-import { own, ownText } from '../ground/json.ts'
-import { ADVISED_DISCOVERY_FILE_BYTES, MAX_DISCOVERY_DESCRIPTION_UNITS, MAX_DISCOVERY_FILES, MAX_DISCOVERY_UNPACKED_BYTES } from '../ground/limits.ts'
-import type { CatalogSkill, FileList, Finding } from '../ground/skill.ts'
+import { own, ownText } from '../shared/json.ts'
+import { ADVISED_DISCOVERY_FILE_BYTES, MAX_DISCOVERY_DESCRIPTION_UNITS, MAX_DISCOVERY_FILES, MAX_DISCOVERY_UNPACKED_BYTES } from '../shared/limits.ts'
+import type { CatalogSkill, FileList, Finding } from '../shared/skill.ts'
 
 /** The two versions of discovery, each with an index of its own. */
 export type DiscoveryVersion = '0.1.0' | '0.2.0'

@@ -1,7 +1,7 @@
 import type { LeftOutFiles, LeftOutKind } from '../disk/left-out-files.ts'
 import type { FileKind } from '../files/file-kind.ts'
 import { type FindingCode, findingOnFiles } from '../format/findings.ts'
-import type { Finding, ListedFile } from '../ground/skill.ts'
+import type { Finding, ListedFile } from '../shared/skill.ts'
 
 /** Code, what is said before and after the names, and what mends it. */
 const KINDS = {

@@ -1,6 +1,6 @@
 import { orderMainFiles } from '../format/main-files.ts'
 import { parseRelativePath } from '../disk/relative-path.ts'
-import { fileError } from '../ground/errors.ts'
+import { fileError } from '../shared/errors.ts'
 
 /** Where a caller's path leads in a skill, by its text alone. */
 export function pathInside (name: string, mainFiles: readonly string[], filePath: string): string {

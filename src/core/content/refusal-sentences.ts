@@ -1,4 +1,4 @@
-import { mainFileError, fileError, skillError } from '../ground/errors.ts'
+import { mainFileError, fileError, skillError } from '../shared/errors.ts'
 import { mainFileRefusal, RefusedError } from '../disk/refused.ts'
 
 /** `get_skill`'s sentence for why a main file was not read; any other error as it is. */

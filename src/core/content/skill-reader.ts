@@ -1,4 +1,4 @@
-import { createSlicer } from '../ground/async.ts'
+import { createSlicer } from '../shared/async.ts'
 import { type Disk, realpathOrNothing } from '../disk/disk.ts'
 import type { LeftOutFiles } from '../disk/left-out-files.ts'
 import { areTrustworthy, holds, signatureAt, statOf } from '../disk/observed.ts'
@@ -10,9 +10,9 @@ import { FileContent } from '../files/file-content.ts'
 import type { FilePlace, FileStore } from '../files/file-store.ts'
 import type { Checksums, OpenFile } from '../files/open-file.ts'
 import { openInside } from '../files/open-inside.ts'
-import { MAX_BUFFERED_FILE_BYTES, MAX_SKILL_BYTES } from '../ground/limits.ts'
-import type { Signature } from '../ground/skill.ts'
-import { compareCodePoints } from '../ground/text.ts'
+import { MAX_BUFFERED_FILE_BYTES, MAX_SKILL_BYTES } from '../shared/limits.ts'
+import type { Signature } from '../shared/skill.ts'
+import { compareCodePoints } from '../shared/text.ts'
 import type { CollectedContents } from './kept/collected-contents.ts'
 
 /**

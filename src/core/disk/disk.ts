@@ -1,6 +1,7 @@
 import fs, { type BigIntStats, type Dir, type Dirent } from 'node:fs'
 import { promisify } from 'node:util'
-import type { Awaitable } from '../ground/async.ts'
+import type { Awaitable } from '../shared/async.ts'
+import { errorCode } from '../shared/system-errors.ts'
 
 /**
  * The file system as the core sees it: the seam for tests, and for disks of two kinds. A local disk answers at once:
@@ -132,16 +133,6 @@ export async function realpathOrNothing (disk: Disk, path: string): Promise<stri
   } catch {
     return undefined
   }
-}
-
-/** The code of an operating system error, '' for anything else. */
-export function errorCode (error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
-}
-
-/** The error of a call that fails with this code. */
-export function systemError (code: string, text: string): Error {
-  return Object.assign(new Error(`${code}: ${text}`), { code })
 }
 
 /** What `throwIfNoEntry: false` does, for other calls; Node 20 throws where a part of the path is no folder. */

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import createIgnore, { type Ignore } from 'ignore'
-import { sha256 } from '../ground/digest.ts'
-import { MAX_IGNORE_PATH_SEGMENTS, MAX_IGNORE_PATTERNS } from '../ground/limits.ts'
+import { sha256 } from '../shared/digest.ts'
+import { MAX_IGNORE_PATH_SEGMENTS, MAX_IGNORE_PATTERNS } from '../shared/limits.ts'
 import type { PathFilter } from './hidden.ts'
 
 /** The file with patterns of what is not served: in a skill, or in a root for all skills in it. */

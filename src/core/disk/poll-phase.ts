@@ -1,5 +1,5 @@
-import type { Awaitable } from '../ground/async.ts'
-import type { Signature } from '../ground/skill.ts'
+import type { Awaitable } from '../shared/async.ts'
+import type { Signature } from '../shared/skill.ts'
 import type { Disk } from './disk.ts'
 import { signatureOf } from './signature.ts'
 

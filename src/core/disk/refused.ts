@@ -1,6 +1,6 @@
-import type { SkillExcess } from '../ground/errors.ts'
-import { MAX_MAIN_FILE_BYTES } from '../ground/limits.ts'
-import { errorCode } from './disk.ts'
+import type { SkillExcess } from '../shared/errors.ts'
+import { MAX_MAIN_FILE_BYTES } from '../shared/limits.ts'
+import { errorCode } from '../shared/system-errors.ts'
 
 /**
  * Why a file was not opened or read; each door has its own sentence for it. `changed` says that no state of the file

@@ -1,6 +1,6 @@
 import type { BigIntStats } from 'node:fs'
-import { RACY_WINDOW_MS, TIMESTAMP_STEP_MS } from '../ground/limits.ts'
-import type { Signature } from '../ground/skill.ts'
+import { RACY_WINDOW_MS, TIMESTAMP_STEP_MS } from '../shared/limits.ts'
+import type { Signature } from '../shared/skill.ts'
 
 const SECOND_NS = 1_000_000_000n
 const RACY_WINDOW_NS = BigInt(RACY_WINDOW_MS) * 1_000_000n

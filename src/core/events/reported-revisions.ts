@@ -1,6 +1,6 @@
-import { forEachInSlices } from '../ground/async.ts'
-import { SkillError } from '../ground/errors.ts'
-import type { CoreLog } from '../ground/log.ts'
+import { forEachInSlices } from '../shared/async.ts'
+import { SkillError } from '../shared/errors.ts'
+import type { CoreLog } from '../shared/log.ts'
 import type { SkillService } from '../skill-source.ts'
 
 interface ReportedRevisionsOptions {

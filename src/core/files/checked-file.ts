@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { changed } from '../disk/refused.ts'
-import { CHECKED_BLOCK_BYTES } from '../ground/limits.ts'
+import { CHECKED_BLOCK_BYTES } from '../shared/limits.ts'
 import { OpenFile } from './open-file.ts'
 
 const DIGEST_BYTES = 32

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
-import { sha256 } from '../ground/digest.ts'
-import { mainFileError } from '../ground/errors.ts'
+import { sha256 } from '../shared/digest.ts'
+import { mainFileError } from '../shared/errors.ts'
 import { decodeText, decodeUtf8, type DecodedText } from './decode.ts'
 import { fileKind, type FileKind } from './file-kind.ts'
 

@@ -1,6 +1,6 @@
 import { closeSync, openSync } from 'node:fs'
 import { devNull } from 'node:os'
-import { Lazy } from '../ground/async.ts'
+import { Lazy } from '../shared/async.ts'
 
 /** Files that one part of the code is read from at the same time, at most. */
 const DESCRIPTORS = 32

@@ -5,7 +5,7 @@ import { crc32 } from 'node:zlib'
 import { closeQuietly, type Disk } from '../disk/disk.ts'
 import { asRefused, changed, RefusedError } from '../disk/refused.ts'
 import { isSameState, signatureOf } from '../disk/signature.ts'
-import type { Signature } from '../ground/skill.ts'
+import type { Signature } from '../shared/skill.ts'
 import { fileKind, type FileKind } from './file-kind.ts'
 import { Utf8Check } from './utf8-check.ts'
 

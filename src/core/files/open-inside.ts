@@ -3,7 +3,7 @@ import { closeQuietly, descriptorPath, type Disk, O_PATH } from '../disk/disk.ts
 import { asRefused, changed, RefusedError } from '../disk/refused.ts'
 import { isHidden, type PathFilter } from '../disk/hidden.ts'
 import { pathFrom } from '../disk/paths.ts'
-import { MAX_ATTEMPTS } from '../ground/limits.ts'
+import { MAX_ATTEMPTS } from '../shared/limits.ts'
 import { OpenFile } from './open-file.ts'
 
 /** A FIFO must not block, a terminal must not become ours. */

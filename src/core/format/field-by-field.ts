@@ -1,7 +1,7 @@
-import { isJsonObject } from '../ground/json.ts'
-import type { Finding } from '../ground/skill.ts'
+import { isJsonObject } from '../shared/json.ts'
+import type { Finding } from '../shared/skill.ts'
 import { finding, quoteList } from './findings.ts'
-import { quote } from '../ground/text.ts'
+import { quote } from '../shared/text.ts'
 import { failureFinding, INDENTED_REASON, linesOf, NO_FIELD_REASON, lineName, readLenientYaml, startOf, type YamlFailure } from './yaml.ts'
 
 /** What can be read of a frontmatter that is not valid YAML as a whole. */

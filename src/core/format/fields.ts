@@ -1,9 +1,9 @@
 import { finding, type FindingCode, quoteList } from './findings.ts'
-import { isJsonObject, own } from '../ground/json.ts'
-import { MAX_COMPATIBILITY_CODE_POINTS, MAX_DESCRIPTION_CODE_POINTS, MAX_NAME_CODE_POINTS } from '../ground/limits.ts'
-import type { Finding, Frontmatter } from '../ground/skill.ts'
-import { nearest } from '../ground/nearest.ts'
-import { countCodePoints, quote } from '../ground/text.ts'
+import { isJsonObject, own } from '../shared/json.ts'
+import { MAX_COMPATIBILITY_CODE_POINTS, MAX_DESCRIPTION_CODE_POINTS, MAX_NAME_CODE_POINTS } from '../shared/limits.ts'
+import type { Finding, Frontmatter } from '../shared/skill.ts'
+import { nearest } from '../shared/nearest.ts'
+import { countCodePoints, quote } from '../shared/text.ts'
 
 /** The fields of the Agent Skills format. */
 export const KNOWN_FIELDS: ReadonlySet<string> = new Set(['name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools'])

@@ -1,6 +1,6 @@
-import { grouped, quote } from '../ground/text.ts'
-import * as limits from '../ground/limits.ts'
-import type { Finding, FindingSeverity } from '../ground/skill.ts'
+import { grouped, quote } from '../shared/text.ts'
+import * as limits from '../shared/limits.ts'
+import type { Finding, FindingSeverity } from '../shared/skill.ts'
 
 /** Names in a sentence before it only says how many more there are. */
 const MAX_LISTED_NAMES = 3

@@ -1,8 +1,8 @@
 import { type ReadableFields, readFieldByField } from './field-by-field.ts'
 import { finding, quoteList } from './findings.ts'
-import { isJsonObject, own } from '../ground/json.ts'
-import { MAX_FRONTMATTER_BYTES } from '../ground/limits.ts'
-import type { Finding, Frontmatter } from '../ground/skill.ts'
+import { isJsonObject, own } from '../shared/json.ts'
+import { MAX_FRONTMATTER_BYTES } from '../shared/limits.ts'
+import type { Finding, Frontmatter } from '../shared/skill.ts'
 import { failureFinding, readLenientYaml } from './yaml.ts'
 
 interface ParsedFrontmatter {

@@ -1,7 +1,7 @@
 import { finding, type Position } from './findings.ts'
 import { BYTE_ORDER_MARK, dependsOnBefore, HIDDEN_KINDS, type HiddenKind, hiddenKindOf } from './hidden-characters.ts'
-import { ADVISED_MAIN_FILE_LINES } from '../ground/limits.ts'
-import type { Finding } from '../ground/skill.ts'
+import { ADVISED_MAIN_FILE_LINES } from '../shared/limits.ts'
+import type { Finding } from '../shared/skill.ts'
 
 const LF = 0x0a
 const BLANK = 0x20

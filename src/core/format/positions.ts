@@ -1,9 +1,9 @@
 import { KNOWN_FIELDS, keysWithoutText } from './fields.ts'
-import { isJsonObject, own } from '../ground/json.ts'
-import { MAX_FRONTMATTER_BYTES } from '../ground/limits.ts'
+import { isJsonObject, own } from '../shared/json.ts'
+import { MAX_FRONTMATTER_BYTES } from '../shared/limits.ts'
 import type { Position } from './findings.ts'
 import type { FrontmatterLocation } from './fences.ts'
-import type { Finding, Frontmatter } from '../ground/skill.ts'
+import type { Finding, Frontmatter } from '../shared/skill.ts'
 
 const FIRST: Position = { line: 1, column: 1 }
 

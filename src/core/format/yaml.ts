@@ -1,8 +1,8 @@
 import { load, YAMLException } from 'js-yaml'
 import { finding, type Position } from './findings.ts'
-import { quote } from '../ground/text.ts'
-import { MAX_FRONTMATTER_DEPTH } from '../ground/limits.ts'
-import type { Finding } from '../ground/skill.ts'
+import { quote } from '../shared/text.ts'
+import { MAX_FRONTMATTER_DEPTH } from '../shared/limits.ts'
+import type { Finding } from '../shared/skill.ts'
 
 export interface YamlFailure {
   readonly kind: 'failure'

@@ -1,5 +1,5 @@
 import { mainFileAmong } from '../format/main-files.ts'
-import { createSlicer } from '../ground/async.ts'
+import { createSlicer } from '../shared/async.ts'
 import type { LayoutTree, LeftOut, TreeEntry } from './layout.ts'
 import { baseName } from '../disk/paths.ts'
 

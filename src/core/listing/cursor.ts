@@ -1,4 +1,4 @@
-import { sha256 } from '../ground/digest.ts'
+import { sha256 } from '../shared/digest.ts'
 
 /** Longest cursor that is read, in characters: three times what the longest folder name takes. */
 export const MAX_CURSOR_CHARACTERS = 1_536

@@ -1,12 +1,12 @@
 import type { SkillState } from '../content/skill-state.ts'
-import { SkillError, type SkillExcess, SkillTooLargeError } from '../ground/errors.ts'
+import { SkillError, type SkillExcess, SkillTooLargeError } from '../shared/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import { finding } from '../format/findings.ts'
-import { toJsonValue } from '../ground/json.ts'
-import { MAX_FRONTMATTER_DEPTH, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../ground/limits.ts'
+import { toJsonValue } from '../shared/json.ts'
+import { MAX_FRONTMATTER_DEPTH, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../shared/limits.ts'
 import type { TrustReport } from '../content/trust/trust-policy.ts'
 import type { SkillSource } from '../skill-source.ts'
-import type { CatalogSkill, Finding, Manifest, SkillType } from '../ground/skill.ts'
+import type { CatalogSkill, Finding, Manifest, SkillType } from '../shared/skill.ts'
 
 /** What the catalog tells of a skill. `null` where its files cannot be listed. */
 export interface CatalogEntry {

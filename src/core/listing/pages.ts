@@ -1,8 +1,8 @@
-import { createSlicer } from '../ground/async.ts'
-import { MAX_PAGE_CHARACTERS } from '../ground/limits.ts'
-import { addressOf, type SkillMetadata } from '../ground/skill.ts'
+import { createSlicer } from '../shared/async.ts'
+import { MAX_PAGE_CHARACTERS } from '../shared/limits.ts'
+import { addressOf, type SkillMetadata } from '../shared/skill.ts'
 import type { SkillSource } from '../skill-source.ts'
-import { compareCodePoints } from '../ground/text.ts'
+import { compareCodePoints } from '../shared/text.ts'
 import { formatCursor, type PagePosition, parseCursor } from './cursor.ts'
 import { type CatalogEntry, type CatalogEntryOptions, findCatalogEntry, type JudgedEntry } from './entry.ts'
 

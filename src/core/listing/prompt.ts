@@ -1,5 +1,5 @@
-import { forEachInSlices } from '../ground/async.ts'
-import { foldWhitespace } from '../ground/text.ts'
+import { forEachInSlices } from '../shared/async.ts'
+import { foldWhitespace } from '../shared/text.ts'
 
 /** A skill in a system prompt. Name and description are untrusted text. */
 export interface PromptSkill {

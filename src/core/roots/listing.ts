@@ -1,5 +1,5 @@
 import type { IgnoreRules } from '../disk/ignore-file.ts'
-import type { Signal } from '../ground/signal.ts'
+import type { Signal } from '../shared/signal.ts'
 
 /** Where a skill of a listing lies. */
 export interface ListedFolder {

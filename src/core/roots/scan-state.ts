@@ -1,4 +1,4 @@
-import { createSlicer } from '../ground/async.ts'
+import { createSlicer } from '../shared/async.ts'
 import type { Disk } from '../disk/disk.ts'
 import { IGNORE_FILE } from '../disk/ignore-file.ts'
 import type { PollPhase } from '../disk/poll-phase.ts'

@@ -5,9 +5,9 @@ import { signatureAt } from '../disk/observed.ts'
 import { asRefused } from '../disk/refused.ts'
 import { openInside } from '../files/open-inside.ts'
 import { finding } from '../format/findings.ts'
-import { sha256 } from '../ground/digest.ts'
-import { MAX_IGNORE_FILE_BYTES } from '../ground/limits.ts'
-import type { Finding, Signature } from '../ground/skill.ts'
+import { sha256 } from '../shared/digest.ts'
+import { MAX_IGNORE_FILE_BYTES } from '../shared/limits.ts'
+import type { Finding, Signature } from '../shared/skill.ts'
 import { isMainFile } from '../format/main-files.ts'
 
 /** An ignore file as it was read. */

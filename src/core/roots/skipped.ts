@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { printable, quote, shellWord } from '../ground/text.ts'
+import { printable, quote, shellWord } from '../shared/text.ts'
 import type { SkippedEntry } from './scan-root.ts'
 
 /**

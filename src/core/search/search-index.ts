@@ -1,5 +1,5 @@
-import { MAX_MISSPELT_TERMS } from '../ground/limits.ts'
-import { copyOf } from '../ground/text.ts'
+import { MAX_MISSPELT_TERMS } from '../shared/limits.ts'
+import { copyOf } from '../shared/text.ts'
 import { canBegin, isUnspaced, queryTermsOf } from './search-terms.ts'
 import { createSegment, mergeSegments, type Posting, type Segment, WEIGHT_BITS, WEIGHT_MASK } from './segment.ts'
 import { similarWords } from './similar-words.ts'

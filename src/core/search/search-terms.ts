@@ -1,4 +1,4 @@
-import { MAX_QUERY_TERMS, MAX_TERM_CHARACTERS } from '../ground/limits.ts'
+import { MAX_QUERY_TERMS, MAX_TERM_CHARACTERS } from '../shared/limits.ts'
 import { isStopWord } from './stop-words.ts'
 
 /** Runs of letters and digits, and of everything that is not ASCII: nearly all text is ASCII, and needs no Unicode classes. */

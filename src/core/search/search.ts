@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import { setTimeout as pause } from 'node:timers/promises'
-import { coalesce, createSlicer, forEachInSlices } from '../ground/async.ts'
+import { coalesce, createSlicer, forEachInSlices } from '../shared/async.ts'
 import type { CatalogChange } from '../catalog/catalog.ts'
 import type { MainFilePreference } from '../format/main-files.ts'
-import { SkillError } from '../ground/errors.ts'
+import { SkillError } from '../shared/errors.ts'
 import type { FileContent } from '../files/file-content.ts'
 import { bodyOf } from '../format/main-file.ts'
-import { MAX_SEARCHED_BODY_CHARACTERS } from '../ground/limits.ts'
-import type { CatalogSkill } from '../ground/skill.ts'
+import { MAX_SEARCHED_BODY_CHARACTERS } from '../shared/limits.ts'
+import type { CatalogSkill } from '../shared/skill.ts'
 import { type Ranking, SearchIndex } from './search-index.ts'
 
 /** How long a search waits for bodies that are still being read, in milliseconds, before it answers without them. */

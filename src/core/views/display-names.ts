@@ -1,5 +1,5 @@
-import { MAX_ATTEMPTS } from '../ground/limits.ts'
-import type { CatalogSkill } from '../ground/skill.ts'
+import { MAX_ATTEMPTS } from '../shared/limits.ts'
+import type { CatalogSkill } from '../shared/skill.ts'
 
 /** Skills that are looked for by the names in their frontmatter. */
 export interface NamedSkills {

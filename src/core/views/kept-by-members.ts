@@ -1,4 +1,4 @@
-import { compareCodePoints } from '../ground/text.ts'
+import { compareCodePoints } from '../shared/text.ts'
 import type { ViewMember } from './view-member.ts'
 
 /** What one root keeps of a skill: its revisions with the numbers of their order. */

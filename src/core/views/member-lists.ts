@@ -1,5 +1,5 @@
-import type { CatalogSkill, SkillMetadata } from '../ground/skill.ts'
-import { compareCodePoints, positionIn, sameOr } from '../ground/text.ts'
+import type { CatalogSkill, SkillMetadata } from '../shared/skill.ts'
+import { compareCodePoints, positionIn, sameOr } from '../shared/text.ts'
 import type { ViewMember } from './view-member.ts'
 
 /** What the lists need of a view's root. */

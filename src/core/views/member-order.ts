@@ -1,6 +1,6 @@
 import type { PollPhase } from '../disk/poll-phase.ts'
-import { skillError } from '../ground/errors.ts'
-import { MAX_ATTEMPTS } from '../ground/limits.ts'
+import { skillError } from '../shared/errors.ts'
+import { MAX_ATTEMPTS } from '../shared/limits.ts'
 import type { MemberLists } from './member-lists.ts'
 import { closeUnused, isMissing, type ViewMember } from './view-member.ts'
 

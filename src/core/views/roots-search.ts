@@ -1,6 +1,6 @@
 import type { CatalogChange } from '../catalog/catalog.ts'
 import type { MainFilePreference } from '../format/main-files.ts'
-import type { CatalogSkill } from '../ground/skill.ts'
+import type { CatalogSkill } from '../shared/skill.ts'
 import type { RootSkills } from '../root-skills.ts'
 import { type SearchAnswer, SkillSearch, type SearchSource } from '../search/search.ts'
 import type { MergedNames } from './member-lists.ts'

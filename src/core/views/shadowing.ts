@@ -1,6 +1,6 @@
 import { finding } from '../format/findings.ts'
 import type { SkillState } from '../content/skill-state.ts'
-import type { CatalogSkill, Finding } from '../ground/skill.ts'
+import type { CatalogSkill, Finding } from '../shared/skill.ts'
 
 /** One object for each skill and list of roots: answers are remembered by it. */
 const shadowing = new WeakMap<CatalogSkill, Map<string, CatalogSkill>>()

@@ -1,5 +1,5 @@
 import type { CatalogChange } from '../catalog/catalog.ts'
-import { Signal } from '../ground/signal.ts'
+import { Signal } from '../shared/signal.ts'
 import type { MergedNames } from './member-lists.ts'
 import type { ViewMember } from './view-member.ts'
 

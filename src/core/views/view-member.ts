@@ -1,5 +1,5 @@
 import type { ServableFile } from '../files/file-store.ts'
-import { SkillError } from '../ground/errors.ts'
+import { SkillError } from '../shared/errors.ts'
 import type { RootSkills } from '../root-skills.ts'
 import type { SharedInspections } from './shared-inspections.ts'
 

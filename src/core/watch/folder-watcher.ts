@@ -1,8 +1,8 @@
 import { watch } from 'node:fs'
 import { basename } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { forEachInSlices } from '../ground/async.ts'
-import { errorCode } from '../disk/disk.ts'
+import { forEachInSlices } from '../shared/async.ts'
+import { errorCode } from '../shared/system-errors.ts'
 import type { NetworkMounts } from '../disk/network/network-mounts.ts'
 
 /** Events of watched folders in one iteration of the event loop, and how long a folder with more is left alone, in milliseconds. */

@@ -1,5 +1,5 @@
-import { errorCode } from '../disk/disk.ts'
-import { Signal } from '../ground/signal.ts'
+import { errorCode } from '../shared/system-errors.ts'
+import { Signal } from '../shared/signal.ts'
 import { RootWatch, type RootWatchOptions, type WatchTargets } from './root-watch.ts'
 
 export interface WatcherState {

@@ -1,6 +1,6 @@
 import { type RequestListener, Server, type ServerOptions, type ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import { fitHeap } from '../../core/ground/heap.ts'
+import { fitHeap } from '../../core/shared/heap.ts'
 import { LINGER_MS, MAX_WAITING_REQUESTS } from '../limits.ts'
 import { Garbage } from '../overload/garbage.ts'
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Signal } from '../../core/ground/signal.ts'
+import { Signal } from '../../core/shared/signal.ts'
 
 /**
  * The end of a process in two steps. Leaving: not ready, each answer ends its connection, and everything is served still, until

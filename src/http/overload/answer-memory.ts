@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { fitHeap } from '../../core/ground/heap.ts'
+import { fitHeap } from '../../core/shared/heap.ts'
 import { MAX_HELD_BYTES } from '../limits.ts'
 import { Garbage } from './garbage.ts'
 

@@ -1,6 +1,6 @@
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { fitHeap } from '../../core/ground/heap.ts'
+import { fitHeap } from '../../core/shared/heap.ts'
 
 /** The heap is measured once for so many bytes, and may grow by so many before garbage is collected. */
 const MEASURED_AFTER_BYTES = 4 * 1_048_576

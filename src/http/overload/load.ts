@@ -1,5 +1,5 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import type { CoreLog } from '../../core/ground/log.ts'
+import type { CoreLog } from '../../core/shared/log.ts'
 
 /** What is refused: 0 nothing, 1 what costs most, 2 everything but probes. */
 export type LoadLevel = 0 | 1 | 2

@@ -3,7 +3,7 @@ import { Readable, Transform } from 'node:stream'
 import { ReadableStream } from 'node:stream/web'
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { overloadError } from '../../core/ground/errors.ts'
+import { overloadError } from '../../core/shared/errors.ts'
 import { AnswerMemory } from './answer-memory.ts'
 import type { Load } from './load.ts'
 

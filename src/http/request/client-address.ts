@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP, isIPv4, SocketAddress } from 'node:net'
-import { copyOf } from '../../core/ground/text.ts'
+import { copyOf } from '../../core/shared/text.ts'
 
 /** The address of the client that a request comes from. */
 export type ClientOf = (request: IncomingMessage) => string

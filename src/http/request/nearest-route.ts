@@ -1,5 +1,5 @@
-import { nearest } from '../../core/ground/nearest.ts'
-import { withoutEndSlashes } from '../../core/ground/text.ts'
+import { nearest } from '../../core/shared/nearest.ts'
+import { withoutEndSlashes } from '../../core/shared/text.ts'
 import { HttpProblem, toInstance } from '../problem.ts'
 
 /** A path below a skill that is none of the skill's routes: most likely that of a file. */

@@ -1,6 +1,6 @@
 import type { ErrorObject } from 'ajv'
-import { nearest } from '../../core/ground/nearest.ts'
-import { quote } from '../../core/ground/text.ts'
+import { nearest } from '../../core/shared/nearest.ts'
+import { quote } from '../../core/shared/text.ts'
 import { HttpProblem } from '../problem.ts'
 
 /** The part of a query's schema that a refusal speaks of. */

@@ -1,5 +1,5 @@
 import { parseTargets, TARGET_NAMES, type TargetName } from '../../verdicts/targets.ts'
-import { quote } from '../../core/ground/text.ts'
+import { quote } from '../../core/shared/text.ts'
 import { HttpProblem } from '../problem.ts'
 import { suggestion } from './query.ts'
 

@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify'
-import { sha256 } from '../../core/ground/digest.ts'
+import { sha256 } from '../../core/shared/digest.ts'
 import type { ToolOutcome } from '../../tools/tool.ts'
 import { strongEtag } from '../etag.ts'
 import type { RevisionCondition } from '../revision.ts'

@@ -1,5 +1,5 @@
 import type { ChangeFeed } from '../../core/events/change-feed.ts'
-import { Signal } from '../../core/ground/signal.ts'
+import { Signal } from '../../core/shared/signal.ts'
 import type { SkillService } from '../../core/skill-source.ts'
 import type { SendFrame } from '../../http/send/event-streams.ts'
 import { mainFileUri } from '../skill-uri.ts'

@@ -2,10 +2,10 @@ import { SkillCatalogError, skillEntry } from '@modelcontextprotocol/server/ext/
 import type { FileContent } from '../../core/files/file-content.ts'
 import { finding } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/fences.ts'
-import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES } from '../../core/ground/limits.ts'
-import type { CatalogSkill, FileList, Finding, Frontmatter } from '../../core/ground/skill.ts'
+import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES } from '../../core/shared/limits.ts'
+import type { CatalogSkill, FileList, Finding, Frontmatter } from '../../core/shared/skill.ts'
 import { MAX_LOG_LINE_CHARACTERS } from '../../tools/limits.ts'
-import { printable, quote } from '../../core/ground/text.ts'
+import { printable, quote } from '../../core/shared/text.ts'
 
 export interface Eligibility {
   /** As the official client reads it, which refuses a skill whose entry differs; undefined for a skill that is not listed. */

@@ -1,7 +1,7 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import { createSlicer } from '../../core/ground/async.ts'
+import { createSlicer } from '../../core/shared/async.ts'
 import { formatCursor, parseCursor } from '../../core/listing/cursor.ts'
-import { compareCodePoints } from '../../core/ground/text.ts'
+import { compareCodePoints } from '../../core/shared/text.ts'
 
 export interface Page<Item> {
   readonly items: Item[]

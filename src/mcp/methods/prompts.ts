@@ -1,5 +1,5 @@
 import type { GetPromptResult, Prompt } from '@modelcontextprotocol/server'
-import { SkillError } from '../../core/ground/errors.ts'
+import { SkillError } from '../../core/shared/errors.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { loadSkill } from '../../tools/load-skill.ts'
 import { MCP_PAGE_ENTRIES } from '../limits.ts'

@@ -1,6 +1,6 @@
 import { close, closeSync, constants, fstat, fstatSync, ftruncate, ftruncateSync, open, openSync, readSync, stat, write, writeSync } from 'node:fs'
 import { promisify } from 'node:util'
-import { Signal } from '../../core/ground/signal.ts'
+import { Signal } from '../../core/shared/signal.ts'
 import type { LogSink } from '../../log-output.ts'
 
 /** Only owner and group may read the file: who has read what is personal. */

@@ -1,4 +1,4 @@
-import type { SkillErrorKind } from '../../core/ground/errors.ts'
+import type { SkillErrorKind } from '../../core/shared/errors.ts'
 
 /** What came of a read, or of what the service did. */
 export type Outcome = 'success' | 'not_modified' | 'denied' | 'not_found' | 'failure' | 'error'

@@ -1,8 +1,8 @@
 import type { CacheUsage } from '../../core/files/file-store.ts'
 import type { RootRefresh } from '../../core/skill-manager.ts'
 import type { SkillStatus } from '../../core/skill-source.ts'
-import type { Signal } from '../../core/ground/signal.ts'
-import { distinctNames } from '../../core/ground/text.ts'
+import type { Signal } from '../../core/shared/signal.ts'
+import { distinctNames } from '../../core/shared/text.ts'
 import { Counter, Histogram, type Metric, Reading } from './instruments.ts'
 
 /** What is measured of the skills. */

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { isMainFile } from '../../core/format/main-files.ts'
-import { copyOf } from '../../core/ground/text.ts'
+import { copyOf } from '../../core/shared/text.ts'
 import type { Observer } from '../../http/observer.ts'
 import { type Read, readOfCall, readOfOperation, readOfRequest } from '../reads.ts'
 

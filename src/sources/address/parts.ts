@@ -1,4 +1,4 @@
-import { decodePercent } from '../../core/ground/text.ts'
+import { decodePercent } from '../../core/shared/text.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { AddressError } from '../source-error.ts'
 

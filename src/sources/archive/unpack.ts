@@ -4,7 +4,7 @@ import { PassThrough, pipeline as startPipeline, Readable, Transform } from 'nod
 import { pipeline } from 'node:stream/promises'
 import zlib from 'node:zlib'
 import { extract } from 'tar-stream'
-import { errorCode } from '../../core/disk/disk.ts'
+import { errorCode } from '../../core/shared/system-errors.ts'
 import { SourceError } from '../source-error.ts'
 import { refused, type UnpackedFiles } from './unpacked-files.ts'
 import { unpackZip } from './unpack-zip.ts'

@@ -1,7 +1,7 @@
 import { access, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { errorCode } from '../../core/disk/disk.ts'
+import { errorCode } from '../../core/shared/system-errors.ts'
 import type { FoundSkill, LeftOut } from '../../core/layout/layout.ts'
 import type { ListedFolder } from '../../core/roots/listing.ts'
 import { whyUnwritable } from '../../operator/regular-file.ts'

@@ -1,5 +1,5 @@
 import type { LayoutTree, TreeEntry } from '../../core/layout/layout.ts'
-import { compareCodePoints } from '../../core/ground/text.ts'
+import { compareCodePoints } from '../../core/shared/text.ts'
 import type { SourceTree } from '../publish/source-tree.ts'
 
 /** A tree in which packages are folders beside them. */

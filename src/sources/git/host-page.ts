@@ -1,5 +1,5 @@
 import { isMainFile } from '../../core/format/main-files.ts'
-import { decodePercent, withoutEndSlashes } from '../../core/ground/text.ts'
+import { decodePercent, withoutEndSlashes } from '../../core/shared/text.ts'
 import { AddressError } from '../source-error.ts'
 
 /** A ref of a repository, and a folder in it. */

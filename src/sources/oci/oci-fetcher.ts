@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isJsonObject, type JsonObject } from '../../core/ground/json.ts'
+import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { DIGEST } from '../address/parts.ts'
 import { isArchive, unpackArchive } from '../archive/unpack.ts'

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
-import { sha256 } from '../../core/ground/digest.ts'
-import { jsonDepthExceeds, own } from '../../core/ground/json.ts'
+import { sha256 } from '../../core/shared/digest.ts'
+import { jsonDepthExceeds, own } from '../../core/shared/json.ts'
 import type { Environment } from '../../operator/setting.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { DIGEST, isAtLoopback } from '../address/parts.ts'

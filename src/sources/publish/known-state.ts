@@ -1,4 +1,4 @@
-import { forEachInSlices } from '../../core/ground/async.ts'
+import { forEachInSlices } from '../../core/shared/async.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
 import { PACKAGE } from '../../core/layout/walk-tree.ts'

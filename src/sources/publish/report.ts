@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { createSlicer } from '../../core/ground/async.ts'
+import { createSlicer } from '../../core/shared/async.ts'
 import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
 import type { SourceEntry, SourceFiles } from './source-tree.ts'

@@ -1,7 +1,7 @@
 import { XMLParser } from 'fast-xml-parser'
-import { createSlicer } from '../../core/ground/async.ts'
-import { isJsonObject, type JsonObject } from '../../core/ground/json.ts'
-import { decodePercent } from '../../core/ground/text.ts'
+import { createSlicer } from '../../core/shared/async.ts'
+import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
+import { decodePercent } from '../../core/shared/text.ts'
 import { SourceError } from '../source-error.ts'
 
 /** Largest page of a listing, in bytes: 1,000 of the longest keys, percent-encoded, take half of it. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Environment } from '../../operator/setting.ts'
 import type { LeftOut } from '../../core/layout/layout.ts'
-import { forEachInSlices } from '../../core/ground/async.ts'
+import { forEachInSlices } from '../../core/shared/async.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { MAX_FILE_BYTES, MAX_NAME_BYTES } from '../publish/limits.ts'
 import { AddressError, SourceError } from '../source-error.ts'

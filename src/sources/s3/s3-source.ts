@@ -1,4 +1,4 @@
-import { withoutEndSlashes } from '../../core/ground/text.ts'
+import { withoutEndSlashes } from '../../core/shared/text.ts'
 import { type Address, decode, isAtLoopback, lastPart, requireNoCredentials, splitAddress } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
 import { AddressError } from '../source-error.ts'

@@ -1,5 +1,5 @@
 import { MAX_LOG_LINE_CHARACTERS } from '../limits.ts'
-import { maskSecrets, quoteJson } from '../../core/ground/text.ts'
+import { maskSecrets, quoteJson } from '../../core/shared/text.ts'
 import type { Tool, ToolArguments, ToolOutcome } from '../tool.ts'
 
 /** A logger for the lines of tool calls: pino's, or any other. */

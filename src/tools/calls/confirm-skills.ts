@@ -1,7 +1,7 @@
-import { RevisionChangedError, SkillError } from '../../core/ground/errors.ts'
+import { RevisionChangedError, SkillError } from '../../core/shared/errors.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { parseArguments } from '../arguments.ts'
-import { own } from '../../core/ground/json.ts'
+import { own } from '../../core/shared/json.ts'
 import { type Tool, ToolArgumentsError } from '../tool.ts'
 
 /** A skill as a call names it. */

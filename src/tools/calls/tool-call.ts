@@ -3,7 +3,7 @@ import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '.
 import type { Dialect, ToolCall } from '../dialects/dialect.ts'
 import { openEnvelope } from '../dialects/envelope.ts'
 import type { ToolRegistry } from '../registry.ts'
-import { isJsonObject } from '../../core/ground/json.ts'
+import { isJsonObject } from '../../core/shared/json.ts'
 import { type Tool, ToolArgumentsError, ToolLimitError, ToolOutcome, type Toolset } from '../tool.ts'
 import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
 import { type ConfirmSkill, confirmSkills } from './confirm-skills.ts'

@@ -1,5 +1,5 @@
 import { type TSchema, Type } from '@sinclair/typebox'
-import type { JsonObject } from '../../core/ground/json.ts'
+import type { JsonObject } from '../../core/shared/json.ts'
 import type { Tool, ToolOutcome } from '../tool.ts'
 
 /** A call as it was sent: only the types named here have been checked. */

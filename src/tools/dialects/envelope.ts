@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, own } from '../../core/ground/json.ts'
+import { isJsonObject, type JsonObject, own } from '../../core/shared/json.ts'
 import { MAX_BATCH_ELEMENTS } from '../limits.ts'
 import type { Dialect, ToolCall } from './dialect.ts'
 import { DIALECTS } from './index.ts'

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { own, ownText } from '../../core/ground/json.ts'
+import { own, ownText } from '../../core/shared/json.ts'
 import { IdSchema, readId, type ToolCall } from './dialect.ts'
 
 /** OpenAI's call of a function, which other providers have in messages of their own. */

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import type { SkillMetadata } from '../../core/ground/skill.ts'
+import type { SkillMetadata } from '../../core/shared/skill.ts'
 import type { ToolParameters } from '../tool.ts'
 
 export interface NeovateSuccess {

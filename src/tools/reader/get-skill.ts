@@ -1,4 +1,4 @@
-import { whenThere } from '../../core/ground/async.ts'
+import { whenThere } from '../../core/shared/async.ts'
 import { type FileContent, mainFileText } from '../../core/files/file-content.ts'
 import { SkillDocumentSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { Manifest } from '../../core/ground/skill.ts'
+import type { Manifest } from '../../core/shared/skill.ts'
 import { stringArgument } from '../arguments.ts'
 import { ErrorResultSchema, failWithError, jsonOutcome, SharedOutcomes } from '../outcomes.ts'
 import type { Tool, ToolParameters } from '../tool.ts'

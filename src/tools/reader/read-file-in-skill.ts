@@ -1,10 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import type { FileContent } from '../../core/files/file-content.ts'
-import { fileError } from '../../core/ground/errors.ts'
+import { fileError } from '../../core/shared/errors.ts'
 import type { DecodedText } from '../../core/files/decode.ts'
 import { SkillFileSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'
-import { ownText } from '../../core/ground/json.ts'
+import { ownText } from '../../core/shared/json.ts'
 import { SharedOutcomes } from '../outcomes.ts'
 import { type Tool, ToolOutcome, type ToolParameters } from '../tool.ts'
 

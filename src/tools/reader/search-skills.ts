@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { SkillSource } from '../../core/skill-source.ts'
-import { countCodePoints } from '../../core/ground/text.ts'
+import { countCodePoints } from '../../core/shared/text.ts'
 import { MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
 import { integerArgument, invalidArguments, stringArgument } from '../arguments.ts'
 import { ErrorResultSchema, failWithError, jsonOutcome } from '../outcomes.ts'

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
-import type { SkillError, SkillErrorKind } from '../../core/ground/errors.ts'
-import type { SkillMetadata } from '../../core/ground/skill.ts'
-import { foldWhitespace, printable } from '../../core/ground/text.ts'
+import type { SkillError, SkillErrorKind } from '../../core/shared/errors.ts'
+import type { SkillMetadata } from '../../core/shared/skill.ts'
+import { foldWhitespace, printable } from '../../core/shared/text.ts'
 import { StringEnum } from '../../schemas/typebox.ts'
 import { MAX_AVAILABLE_SKILLS } from '../limits.ts'
 

@@ -1,4 +1,4 @@
-import { grouped } from '../../core/ground/text.ts'
+import { grouped } from '../../core/shared/text.ts'
 import { isHidden, nameOfHidden } from './hidden-characters.ts'
 
 /** Markup that is safe to send. Only this module makes it: from templates, which escape, and from `trusted`. */

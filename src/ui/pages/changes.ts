@@ -1,4 +1,4 @@
-import { counted } from '../../core/ground/text.ts'
+import { counted } from '../../core/shared/text.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Changes, type FileChange, readChanges } from '../changes.ts'
 import { html, type Html, trusted, visible } from '../markup/html.ts'

@@ -1,4 +1,4 @@
-import { counted } from '../../core/ground/text.ts'
+import { counted } from '../../core/shared/text.ts'
 import { skillBody } from '../../core/format/main-file.ts'
 import type { Addresses } from '../addresses.ts'
 import { readFile, type ShownFile } from '../content.ts'

@@ -1,5 +1,5 @@
-import type { ListedFile, Manifest } from '../../core/ground/skill.ts'
-import { counted } from '../../core/ground/text.ts'
+import type { ListedFile, Manifest } from '../../core/shared/skill.ts'
+import { counted } from '../../core/shared/text.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { Page } from './layout.ts'

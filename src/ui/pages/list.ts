@@ -1,4 +1,4 @@
-import { counted, grouped } from '../../core/ground/text.ts'
+import { counted, grouped } from '../../core/shared/text.ts'
 import type { CatalogEntry } from '../../core/listing/entry.ts'
 import { readCatalogPage } from '../../core/listing/pages.ts'
 import { HttpProblem } from '../../http/problem.ts'

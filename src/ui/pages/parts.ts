@@ -1,5 +1,5 @@
-import type { Finding } from '../../core/ground/skill.ts'
-import { counted, grouped } from '../../core/ground/text.ts'
+import type { Finding } from '../../core/shared/skill.ts'
+import { counted, grouped } from '../../core/shared/text.ts'
 import { type Outcome, TARGETS } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'

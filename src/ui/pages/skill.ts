@@ -1,4 +1,4 @@
-import { counted, grouped } from '../../core/ground/text.ts'
+import { counted, grouped } from '../../core/shared/text.ts'
 import type { TrustReport } from '../../core/content/trust/trust-policy.ts'
 import { skillBody } from '../../core/format/main-file.ts'
 import type { GithubState } from '../../sources/git/github.ts'

@@ -1,4 +1,4 @@
-import { counted, grouped } from '../../core/ground/text.ts'
+import { counted, grouped } from '../../core/shared/text.ts'
 import type { SkillStatus } from '../../core/skill-source.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import { judgeReadiness, type Readiness } from '../../http/readiness.ts'

@@ -1,5 +1,5 @@
-import type { FindingSeverity } from '../../core/ground/skill.ts'
-import { printable } from '../../core/ground/text.ts'
+import type { FindingSeverity } from '../../core/shared/skill.ts'
+import { printable } from '../../core/shared/text.ts'
 import { positionOf, type ReporterFactory } from './reporter.ts'
 
 const LEVELS: Readonly<Record<FindingSeverity, string>> = { error: 'error', warning: 'warning', info: 'notice' }

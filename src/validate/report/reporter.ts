@@ -1,5 +1,5 @@
 import { basename } from 'node:path/posix'
-import type { CatalogSkill, Finding, FindingSeverity } from '../../core/ground/skill.ts'
+import type { CatalogSkill, Finding, FindingSeverity } from '../../core/shared/skill.ts'
 import type { TargetName, TargetVerdict, TokenEstimate } from '../../verdicts/index.ts'
 
 /** One skill in a report. */

@@ -1,6 +1,6 @@
 import { encodePath } from '../../core/disk/paths.ts'
 import { FINDINGS } from '../../core/format/findings.ts'
-import type { Finding, FindingSeverity } from '../../core/ground/skill.ts'
+import type { Finding, FindingSeverity } from '../../core/shared/skill.ts'
 import { helpUrl, positionOf, type ReporterFactory, type SkillReport } from './reporter.ts'
 
 /** What GitHub's code scanning takes in one run. */

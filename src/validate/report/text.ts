@@ -1,5 +1,5 @@
-import type { Finding, FindingSeverity } from '../../core/ground/skill.ts'
-import { counted, grouped, printable } from '../../core/ground/text.ts'
+import type { Finding, FindingSeverity } from '../../core/shared/skill.ts'
+import { counted, grouped, printable } from '../../core/shared/text.ts'
 import { listedTokens, roundTokens, type TokenEstimate } from '../../verdicts/tokens.ts'
 import { fileOf, helpUrl, type ReporterFactory, type SkillReport, type Totals } from './reporter.ts'
 

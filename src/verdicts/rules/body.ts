@@ -1,7 +1,7 @@
 import { finding, quoteList, type Position } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/fences.ts'
-import type { Finding, ListedFile } from '../../core/ground/skill.ts'
-import { decodePercent } from '../../core/ground/text.ts'
+import type { Finding, ListedFile } from '../../core/shared/skill.ts'
+import { decodePercent } from '../../core/shared/text.ts'
 
 /** Links of a body that are checked, and the longest of them, in characters. */
 const MAX_LINKS = 1_000

@@ -1,6 +1,6 @@
 import { findingOnFiles } from '../../core/format/findings.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
-import type { Finding, ListedFile } from '../../core/ground/skill.ts'
+import type { Finding, ListedFile } from '../../core/shared/skill.ts'
 import { folderOf } from '../../core/disk/paths.ts'
 
 /** Names that Windows keeps for devices, characters that it refuses, and ends that it drops. */

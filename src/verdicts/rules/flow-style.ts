@@ -2,8 +2,8 @@ import { COLLECTION_STYLE, EVENT_ID, parseEvents } from 'js-yaml'
 import type { FindingCode } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/fences.ts'
 import { fieldPositions } from '../../core/format/positions.ts'
-import { MAX_FRONTMATTER_DEPTH } from '../../core/ground/limits.ts'
-import type { Finding } from '../../core/ground/skill.ts'
+import { MAX_FRONTMATTER_DEPTH } from '../../core/shared/limits.ts'
+import type { Finding } from '../../core/shared/skill.ts'
 import type { Subject } from '../subject.ts'
 
 /** A line with brackets, in frontmatter that is no YAML. */

@@ -1,5 +1,5 @@
 import { finding, type FindingCode, type Position } from '../../core/format/findings.ts'
-import type { Finding } from '../../core/ground/skill.ts'
+import type { Finding } from '../../core/shared/skill.ts'
 
 /** Text without blanks of this many characters of base64 or hex says nothing to a reader. */
 const BLOB_CHARACTERS = 1_024

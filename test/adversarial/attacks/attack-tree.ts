@@ -2,7 +2,7 @@
 
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { MAX_FRONTMATTER_BYTES, MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
+import { MAX_FRONTMATTER_BYTES, MAX_MAIN_FILE_BYTES } from '../../../src/core/shared/limits.ts'
 import { skillText } from '../../helper/skills.ts'
 
 /** Stands in every file that no door may open. */

@@ -4,7 +4,7 @@ import { Catalog, type IndexedSkill } from '../../../src/core/catalog/catalog.ts
 import { compareLoaded, mayHold } from '../../../src/core/catalog/index-entry.ts'
 import { type Refusal, RefusedError } from '../../../src/core/disk/refused.ts'
 import type { SkillFolder } from '../../../src/core/roots/scan-root.ts'
-import type { Signature } from '../../../src/core/ground/skill.ts'
+import type { Signature } from '../../../src/core/shared/skill.ts'
 
 const SIGNATURE: Signature = { dev: 1n, ino: 1n, size: 1n, mtimeNs: 1n, ctimeNs: 1n }
 

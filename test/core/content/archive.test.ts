@@ -6,9 +6,9 @@ import t from 'tap'
 import { ARCHIVE_CHUNK_BYTES, createArchive, diskSource, type SkillArchive } from '../../../src/core/content/archive.ts'
 import { createLocalDisk } from '../../../src/core/disk/disk.ts'
 import { isHiddenFile } from '../../../src/core/disk/hidden.ts'
-import { sha256 } from '../../../src/core/ground/digest.ts'
-import { MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from '../../../src/core/ground/limits.ts'
-import type { Manifest, ManifestFile } from '../../../src/core/ground/skill.ts'
+import { sha256 } from '../../../src/core/shared/digest.ts'
+import { MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from '../../../src/core/shared/limits.ts'
+import type { Manifest, ManifestFile } from '../../../src/core/shared/skill.ts'
 import { countOpenBelow, createFaultyDisk, failing, skill, startManager } from '../../helper/skills.ts'
 
 const HOUR_MS = 3_600_000

@@ -2,8 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { TrustPolicy, TrustSubject, Verdict } from '../../../src/core/content/trust/trust-policy.ts'
-import { Signal } from '../../../src/core/ground/signal.ts'
-import { MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
+import { Signal } from '../../../src/core/shared/signal.ts'
+import { MAX_MAIN_FILE_BYTES } from '../../../src/core/shared/limits.ts'
 import { outcome, skill, skills, skillText, startManager } from '../../helper/skills.ts'
 
 const MEBIBYTE = 1_048_576

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { sha256 } from '../../../src/core/ground/digest.ts'
+import { sha256 } from '../../../src/core/shared/digest.ts'
 import { createFaultyDisk, passTick, saveAtomically, skill, skillText, startManager, textOf } from '../../helper/skills.ts'
 
 /** Told from the delays of all other timers. */

@@ -5,9 +5,9 @@ import t from 'tap'
 import type { SkillArchive } from '../../../src/core/content/archive.ts'
 import { KeptRevisions } from '../../../src/core/content/kept/kept-revisions.ts'
 import { RevisionMemory } from '../../../src/core/content/kept/revision-memory.ts'
-import { sha256 } from '../../../src/core/ground/digest.ts'
+import { sha256 } from '../../../src/core/shared/digest.ts'
 import { FileContent } from '../../../src/core/files/file-content.ts'
-import { MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES } from '../../../src/core/ground/limits.ts'
+import { MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES } from '../../../src/core/shared/limits.ts'
 import { createFaultyDisk, failing, outcome, skill, skillText, startManager, until } from '../../helper/skills.ts'
 
 const MINUTE_MS = 60_000

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { parseIgnoreFile, unreadableIgnoreFile } from '../../../src/core/disk/ignore-file.ts'
-import { MAX_IGNORE_PATTERNS } from '../../../src/core/ground/limits.ts'
+import { MAX_IGNORE_PATTERNS } from '../../../src/core/shared/limits.ts'
 
 function hides (text: string, path: string, isFolder = false): boolean {
   const rules = parseIgnoreFile(Buffer.from(text))

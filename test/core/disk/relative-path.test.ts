@@ -2,7 +2,7 @@ import { posix, win32 } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
 import { parseRelativePath } from '../../../src/core/disk/relative-path.ts'
-import { hasForbiddenSequence, isSafeName } from '../../../src/core/ground/skill-name.ts'
+import { hasForbiddenSequence, isSafeName } from '../../../src/core/shared/skill-name.ts'
 import { codePoint } from '../../helper/code-point.ts'
 
 /** Pieces of which attacks on paths are made, and ordinary ones. */

@@ -4,8 +4,8 @@ import t from 'tap'
 import { createLocalDisk } from '../../../src/core/disk/disk.ts'
 import { CheckedFile, digestBlocks } from '../../../src/core/files/checked-file.ts'
 import { openInside } from '../../../src/core/files/open-inside.ts'
-import { sha256 } from '../../../src/core/ground/digest.ts'
-import { CHECKED_BLOCK_BYTES } from '../../../src/core/ground/limits.ts'
+import { sha256 } from '../../../src/core/shared/digest.ts'
+import { CHECKED_BLOCK_BYTES } from '../../../src/core/shared/limits.ts'
 
 const pause = async (): Promise<void> => {}
 

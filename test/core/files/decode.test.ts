@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { decodeText, decodeUtf8 } from '../../../src/core/files/decode.ts'
 import { FileContent } from '../../../src/core/files/file-content.ts'
-import { sha256 } from '../../../src/core/ground/digest.ts'
+import { sha256 } from '../../../src/core/shared/digest.ts'
 import { codePoint } from '../../helper/code-point.ts'
 
 function utf16be (text: string): Buffer {

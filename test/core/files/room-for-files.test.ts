@@ -1,5 +1,5 @@
 import t from 'tap'
-import { MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
+import { MAX_MAIN_FILE_BYTES } from '../../../src/core/shared/limits.ts'
 import { createSkillManager } from '../../../src/core/skill-manager.ts'
 import { skillText } from '../../helper/skills.ts'
 

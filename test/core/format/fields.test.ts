@@ -1,6 +1,6 @@
 import t from 'tap'
 import fc from 'fast-check'
-import type { Frontmatter } from '../../../src/core/ground/skill.ts'
+import type { Frontmatter } from '../../../src/core/shared/skill.ts'
 import { validateFrontmatter } from '../../../src/core/format/fields.ts'
 import { codePoint } from '../../helper/code-point.ts'
 

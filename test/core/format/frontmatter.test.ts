@@ -2,7 +2,7 @@ import t from 'tap'
 import fc from 'fast-check'
 import { locateFrontmatter } from '../../../src/core/format/fences.ts'
 import { parseFrontmatter } from '../../../src/core/format/frontmatter.ts'
-import { MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH } from '../../../src/core/ground/limits.ts'
+import { MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH } from '../../../src/core/shared/limits.ts'
 import { checkTime } from '../../helper/timing.ts'
 
 const BUDGET_MS = 50

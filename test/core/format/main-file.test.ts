@@ -1,6 +1,6 @@
 import t from 'tap'
 import fc from 'fast-check'
-import { MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
+import { MAX_MAIN_FILE_BYTES } from '../../../src/core/shared/limits.ts'
 import { parseSkillBytes, skillBody } from '../../../src/core/format/main-file.ts'
 import { codePoint } from '../../helper/code-point.ts'
 import { heapOfEach } from '../../helper/memory.ts'

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import t from 'tap'
-import { sha256 } from '../../../src/core/ground/digest.ts'
+import { sha256 } from '../../../src/core/shared/digest.ts'
 import { MAX_CURSOR_CHARACTERS, formatCursor, parseCursor } from '../../../src/core/listing/cursor.ts'
 import { codePoint } from '../../helper/code-point.ts'
 

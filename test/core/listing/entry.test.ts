@@ -2,7 +2,7 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { type EntryState, findCatalogEntry, type Judge, type JudgedEntry, readCatalogEntry } from '../../../src/core/listing/entry.ts'
-import { MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
+import { MAX_MAIN_FILE_BYTES } from '../../../src/core/shared/limits.ts'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
 import { createFaultyDisk, failing, ownFindings, skill, skillText, startManager, until } from '../../helper/skills.ts'
 

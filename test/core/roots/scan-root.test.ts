@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { scanRoot, type GoodScan, type RootFolder } from '../../../src/core/roots/scan-root.ts'
 import { createLocalDisk, createNetworkDisk, type Disk } from '../../../src/core/disk/disk.ts'
-import { Signal } from '../../../src/core/ground/signal.ts'
-import { compareCodePoints } from '../../../src/core/ground/text.ts'
+import { Signal } from '../../../src/core/shared/signal.ts'
+import { compareCodePoints } from '../../../src/core/shared/text.ts'
 import { createFaultyDisk, failing, skill } from '../../helper/skills.ts'
 
 function rootAt (path: string): RootFolder {

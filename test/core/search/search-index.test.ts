@@ -1,8 +1,8 @@
 import t from 'tap'
-import { MAX_MISSPELT_TERMS } from '../../../src/core/ground/limits.ts'
+import { MAX_MISSPELT_TERMS } from '../../../src/core/shared/limits.ts'
 import { SearchIndex } from '../../../src/core/search/search-index.ts'
 import type { SearchDocument } from '../../../src/core/search/weights.ts'
-import { compareCodePoints } from '../../../src/core/ground/text.ts'
+import { compareCodePoints } from '../../../src/core/shared/text.ts'
 import { checkTime } from '../../helper/timing.ts'
 
 type Fields = Partial<Omit<SearchDocument, 'name'>>

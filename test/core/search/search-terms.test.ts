@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { MAX_QUERY_TERMS, MAX_TERM_CHARACTERS } from '../../../src/core/ground/limits.ts'
+import { MAX_QUERY_TERMS, MAX_TERM_CHARACTERS } from '../../../src/core/shared/limits.ts'
 import { isUnspaced, queryTermsOf, termsOf } from '../../../src/core/search/search-terms.ts'
 import { codePoint } from '../../helper/code-point.ts'
 import { checkTime } from '../../helper/timing.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { compareCodePoints } from '../../../src/core/ground/text.ts'
+import { compareCodePoints } from '../../../src/core/shared/text.ts'
 import { type ListedMember, MemberLists } from '../../../src/core/views/member-lists.ts'
 
 /** A root that has these names now; `namesNow` gives the same array for the same names, as a manager does. */

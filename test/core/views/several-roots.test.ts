@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, renameSync, truncateSync, writeFileSync } from '
 import { join } from 'node:path'
 import t from 'tap'
 import type { FileContent } from '../../../src/core/files/file-content.ts'
-import { MAX_ATTEMPTS, MAX_SKILL_BYTES } from '../../../src/core/ground/limits.ts'
+import { MAX_ATTEMPTS, MAX_SKILL_BYTES } from '../../../src/core/shared/limits.ts'
 import { RootSkills } from '../../../src/core/root-skills.ts'
 import { createFaultyDisk, skill, skillText, skills, startManager, textOf } from '../../helper/skills.ts'
 

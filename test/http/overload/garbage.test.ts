@@ -1,5 +1,5 @@
 import t from 'tap'
-import { fitHeap } from '../../../src/core/ground/heap.ts'
+import { fitHeap } from '../../../src/core/shared/heap.ts'
 import { Garbage, v8Heap } from '../../../src/http/overload/garbage.ts'
 import { until } from '../../helper/skills.ts'
 

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import type { FeedEvent, FeedListener } from '../../../src/core/events/change-feed.ts'
-import { mainFileError } from '../../../src/core/ground/errors.ts'
-import type { Manifest } from '../../../src/core/ground/skill.ts'
+import { mainFileError } from '../../../src/core/shared/errors.ts'
+import type { Manifest } from '../../../src/core/shared/skill.ts'
 import { FollowedFiles } from '../../../src/mcp/changes/followed-files.ts'
 
 function createFollowed () {

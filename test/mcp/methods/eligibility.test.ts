@@ -4,8 +4,8 @@ import t from 'tap'
 import { FileContent } from '../../../src/core/files/file-content.ts'
 import { finding } from '../../../src/core/format/findings.ts'
 import { parseSkillBytes } from '../../../src/core/format/main-file.ts'
-import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../../src/core/ground/limits.ts'
-import type { CatalogSkill, Manifest, ManifestFile } from '../../../src/core/ground/skill.ts'
+import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../../src/core/shared/limits.ts'
+import type { CatalogSkill, Manifest, ManifestFile } from '../../../src/core/shared/skill.ts'
 import { checkEligibility, type Eligibility } from '../../../src/mcp/methods/eligibility.ts'
 
 function file (path: string, bytes = 1): ManifestFile {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { mainFileError } from '../../../src/core/ground/errors.ts'
+import { mainFileError } from '../../../src/core/shared/errors.ts'
 import { createNeovateSkillTool } from '../../../src/tools/neovate/neovate-skill.ts'
 import { createToolRegistry } from '../../../src/tools/registry.ts'
 import { FakeSource, shown } from '../fake-source.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { mainFileError } from '../../../src/core/ground/errors.ts'
+import { mainFileError } from '../../../src/core/shared/errors.ts'
 import { createGetSkillTool } from '../../../src/tools/reader/get-skill.ts'
 import { createToolRegistry } from '../../../src/tools/registry.ts'
 import { type FakeSkill, FakeSource, shown } from '../fake-source.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { folderError } from '../../../src/core/ground/errors.ts'
+import { folderError } from '../../../src/core/shared/errors.ts'
 import { createListSkillsTool } from '../../../src/tools/reader/list-skills.ts'
 import { createToolRegistry } from '../../../src/tools/registry.ts'
 import { FakeSource, shown } from '../fake-source.ts'

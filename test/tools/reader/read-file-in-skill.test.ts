@@ -1,5 +1,5 @@
 import t from 'tap'
-import { fileError } from '../../../src/core/ground/errors.ts'
+import { fileError } from '../../../src/core/shared/errors.ts'
 import { createReadFileInSkillTool } from '../../../src/tools/reader/read-file-in-skill.ts'
 import { createToolRegistry } from '../../../src/tools/registry.ts'
 import { type FakeSkill, FakeSource } from '../fake-source.ts'

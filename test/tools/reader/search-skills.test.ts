@@ -1,5 +1,5 @@
 import t from 'tap'
-import { folderError } from '../../../src/core/ground/errors.ts'
+import { folderError } from '../../../src/core/shared/errors.ts'
 import { DEFAULT_FOUND_SKILLS, MAX_FOUND_SKILLS } from '../../../src/tools/limits.ts'
 import { MAX_QUERY_CODE_POINTS } from '../../../src/schemas/catalog.ts'
 import { DEFINITION_FORMATS } from '../../../src/tools/dialects/index.ts'

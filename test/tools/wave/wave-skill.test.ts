@@ -1,5 +1,5 @@
 import t from 'tap'
-import { mainFileError, folderError } from '../../../src/core/ground/errors.ts'
+import { mainFileError, folderError } from '../../../src/core/shared/errors.ts'
 import { createToolRegistry } from '../../../src/tools/registry.ts'
 import { createWaveSkillTool } from '../../../src/tools/wave/wave-skill.ts'
 import { errorFinding, type FakeSkill, FakeSource, shown } from '../fake-source.ts'

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { MAX_MAIN_FILE_BYTES } from '../../../src/core/ground/limits.ts'
+import { MAX_MAIN_FILE_BYTES } from '../../../src/core/shared/limits.ts'
 import { MAX_MARKDOWN_CHARACTERS } from '../../../src/ui/markdown-renderer.ts'
 import { buildService } from '../../helper/build.ts'
 import { openPage as open } from '../../helper/pages.ts'

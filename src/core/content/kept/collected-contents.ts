@@ -1,5 +1,5 @@
 import type { FileContent } from '../../files/file-content.ts'
-import type { Manifest } from '../../ground/skill.ts'
+import type { Manifest } from '../../shared/skill.ts'
 import type { Contents } from './revision-memory.ts'
 
 /** Bytes of the files of one skill, gathered while its manifest is made. Texts and renderings of the files are no part of it. */

@@ -1,4 +1,4 @@
-import type { Manifest } from '../../ground/skill.ts'
+import type { Manifest } from '../../shared/skill.ts'
 
 /** How long a revision stays readable after the skill has changed, in milliseconds, and the bytes of all kept files together. */
 const KEPT_REVISION_MS = 600_000

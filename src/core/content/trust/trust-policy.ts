@@ -1,6 +1,6 @@
 import type { SkillFolder } from '../../roots/scan-root.ts'
-import type { Signal } from '../../ground/signal.ts'
-import type { Finding, Manifest } from '../../ground/skill.ts'
+import type { Signal } from '../../shared/signal.ts'
+import type { Finding, Manifest } from '../../shared/skill.ts'
 
 /** What a signature came to. `stale`: files differ from what was signed; `untrusted`: signed by somebody who is not in the trust file. */
 export type TrustStatus = 'valid' | 'unsigned' | 'stale' | 'untrusted' | 'expired' | 'invalid' | 'denied'

@@ -1,7 +1,7 @@
-import type { Awaitable } from '../../ground/async.ts'
-import { DISK_ANSWER_MS, MAX_DISK_CALLS } from '../../ground/limits.ts'
-import { Signal } from '../../ground/signal.ts'
-import { systemError } from '../disk.ts'
+import type { Awaitable } from '../../shared/async.ts'
+import { DISK_ANSWER_MS, MAX_DISK_CALLS } from '../../shared/limits.ts'
+import { Signal } from '../../shared/signal.ts'
+import { systemError } from '../../shared/system-errors.ts'
 
 /**
  * What answers or hangs as one: a folder of a root with all that is in it, or the root itself, with the name ''. A folder outside that

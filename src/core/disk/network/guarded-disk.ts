@@ -1,5 +1,5 @@
 import { basename, dirname, resolve } from 'node:path'
-import type { Awaitable } from '../../ground/async.ts'
+import type { Awaitable } from '../../shared/async.ts'
 import { closeQuietly, type Disk } from '../disk.ts'
 import { pathFrom } from '../paths.ts'
 import type { DiskGuard } from './guard.ts'

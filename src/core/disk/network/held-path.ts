@@ -1,7 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, readlinkSync } from 'node:fs'
 import { join, parse } from 'node:path'
-import { MAX_ATTEMPTS } from '../../ground/limits.ts'
-import { descriptorPath, errorCode, O_PATH, systemError } from '../disk.ts'
+import { MAX_ATTEMPTS } from '../../shared/limits.ts'
+import { descriptorPath, O_PATH } from '../disk.ts'
+import { errorCode, systemError } from '../../shared/system-errors.ts'
 import { type FollowedPath, type FollowOptions, followPath, type FoundEntry } from './trace-path.ts'
 
 /** What a path led to, by its descriptor, whatever is at that path by now. */

@@ -1,5 +1,6 @@
 import { closeSync, constants, openSync } from 'node:fs'
-import { createLocalDisk, descriptorPath, type Disk, errorCode, type FolderReader, isDescriptorPath, systemError, undefinedIfMissing } from '../disk.ts'
+import { createLocalDisk, descriptorPath, type Disk, type FolderReader, isDescriptorPath, undefinedIfMissing } from '../disk.ts'
+import { errorCode, systemError } from '../../shared/system-errors.ts'
 import { foreignRefusal, type GetForeign } from './avoid-foreign.ts'
 import type { HeldEntry } from './held-path.ts'
 import { type PathEnd, readNetworkMounts } from './network-mounts.ts'

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { descriptorPath, systemError } from '../disk.ts'
+import { descriptorPath } from '../disk.ts'
+import { systemError } from '../../shared/system-errors.ts'
 import { pathFrom } from '../paths.ts'
 import { type HeldEntry, HeldPath } from './held-path.ts'
 import { type FollowedPath, followPath, tracePath } from './trace-path.ts'

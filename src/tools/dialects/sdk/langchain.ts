@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { own, ownText } from '../../../core/ground/json.ts'
+import { own, ownText } from '../../../core/shared/json.ts'
 import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
 
 /**

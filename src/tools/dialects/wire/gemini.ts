@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { isJsonObject, own, ownText } from '../../../core/ground/json.ts'
+import { isJsonObject, own, ownText } from '../../../core/shared/json.ts'
 import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
 
 const CallSchema = Type.Object({ id: Type.Optional(IdSchema), name: Type.String(), args: Type.Optional(Type.Unknown()) })

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { own, ownText } from '../../../core/ground/json.ts'
+import { own, ownText } from '../../../core/shared/json.ts'
 import { type Dialect, IdSchema, readId, type ToolCall } from '../dialect.ts'
 
 /** JSON-RPC's codes: the specification of `tools/call` asks for the second one when a tool is unknown. */

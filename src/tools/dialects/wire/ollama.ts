@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { isJsonObject, own } from '../../../core/ground/json.ts'
+import { isJsonObject, own } from '../../../core/shared/json.ts'
 import { type Dialect, idMember, IdSchema } from '../dialect.ts'
 import { FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
 

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { own } from '../../../core/ground/json.ts'
+import { own } from '../../../core/shared/json.ts'
 import { type Dialect, idMember, IdSchema } from '../dialect.ts'
 import { FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
 

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { isJsonObject, type JsonObject, own, ownText } from '../../../core/ground/json.ts'
+import { isJsonObject, type JsonObject, own, ownText } from '../../../core/shared/json.ts'
 import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
 import { FREE_TEXT, FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
 

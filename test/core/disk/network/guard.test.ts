@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { createNetworkDisk } from '../../../../src/core/disk/disk.ts'
 import { DiskGuard } from '../../../../src/core/disk/network/guard.ts'
 import { guardDisk, type GuardedDisk } from '../../../../src/core/disk/network/guarded-disk.ts'
-import { MAX_DISK_CALLS } from '../../../../src/core/ground/limits.ts'
+import { MAX_DISK_CALLS } from '../../../../src/core/shared/limits.ts'
 import { countOpenBelow, createFaultyDisk, outcome, skills, until, type FaultyDisk } from '../../../helper/skills.ts'
 
 const NO_ANSWER = 'Error: ETIMEDOUT: the disk does not answer'

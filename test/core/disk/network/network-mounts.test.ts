@@ -2,7 +2,7 @@ import { mkdirSync, realpathSync, renameSync, rmdirSync, symlinkSync } from 'nod
 import { join } from 'node:path'
 import t from 'tap'
 import { type NetworkMounts, readNetworkMounts } from '../../../../src/core/disk/network/network-mounts.ts'
-import { errorCode } from '../../../../src/core/disk/disk.ts'
+import { errorCode } from '../../../../src/core/shared/system-errors.ts'
 
 const MOUNTS = `22 1 0:21 / / rw,relatime shared:1 - ext4 /dev/root rw
 23 22 0:22 / /proc rw,nosuid - proc proc rw

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import t from 'tap'
-import { Signal } from '../../../src/core/ground/signal.ts'
+import { Signal } from '../../../src/core/shared/signal.ts'
 
 t.test('each subscription gets each value until it ends, in order', async (t) => {
   const signal = new Signal<number>()

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { isJsonObject, jsonDepthExceeds, own, toJsonValue } from '../../../src/core/ground/json.ts'
+import { isJsonObject, jsonDepthExceeds, own, toJsonValue } from '../../../src/core/shared/json.ts'
 import { checkTime } from '../../helper/timing.ts'
 
 t.test('counts arrays and objects alike', (t) => {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { nearest } from '../../../src/core/ground/nearest.ts'
+import { nearest } from '../../../src/core/shared/nearest.ts'
 
 const WORDS = ['serve', 'healthcheck', 'help', 'version', 'validate']
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { createSecret } from '../../../src/access/secret.ts'
-import { maskSecrets, SECRET_PREFIXES } from '../../../src/core/ground/text.ts'
+import { maskSecrets, SECRET_PREFIXES } from '../../../src/core/shared/text.ts'
 import { urlPath } from '../../helper/code-point.ts'
 
 function encode (character: string, times: number): string {

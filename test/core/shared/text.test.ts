@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { compareCodePoints, countCodePoints, foldWhitespace, grouped, printable, quote, withoutEndSlashes } from '../../../src/core/ground/text.ts'
+import { compareCodePoints, countCodePoints, foldWhitespace, grouped, printable, quote, withoutEndSlashes } from '../../../src/core/shared/text.ts'
 import { codePoint } from '../../helper/code-point.ts'
 import { checkTime } from '../../helper/timing.ts'
 

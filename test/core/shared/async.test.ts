@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
-import { coalesce, createQueue, createSlicer, forEachInSlices, Lazy } from '../../../src/core/ground/async.ts'
-import { SLICE_MS } from '../../../src/core/ground/limits.ts'
+import { coalesce, createQueue, createSlicer, forEachInSlices, Lazy } from '../../../src/core/shared/async.ts'
+import { SLICE_MS } from '../../../src/core/shared/limits.ts'
 
 function deferred () {
   let resolve = () => {}
