@@ -1,4 +1,5 @@
 import { wellKnownFindings } from '../core/clients/discovery.ts'
+import { preventsUse } from '../core/format/findings.ts'
 import type { SkillArchive } from '../core/content/archive.ts'
 import { ZIP_MEDIA_TYPE } from '../core/content/zip.ts'
 import type { ManifestFile } from '../core/shared/skill.ts'
@@ -216,7 +217,7 @@ async function explain (skills: SkillService, names: readonly string[]): Promise
 async function reasonFor (skills: SkillService, name: string): Promise<string> {
   try {
     const { findings } = await readCatalogEntry({ skills, judge: judgeForDiscovery }, name)
-    const finding = findings.find(({ severity }) => severity === 'error') ?? findings.find(({ code }) => /^(?:discovery_|too_many_)/.test(code))
+    const finding = findings.find(preventsUse) ?? findings.find(({ code }) => /^(?:discovery_|too_many_)/.test(code))
     return finding?.message ?? 'it could not be read whole'
   } catch (error) {
     if (error instanceof SkillError) return error.message

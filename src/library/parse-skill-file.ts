@@ -3,6 +3,7 @@ import { basename, dirname, resolve } from 'node:path'
 import { errorCode } from '../core/shared/system-errors.ts'
 import { mainFileError, SkillError } from '../core/shared/errors.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/shared/limits.ts'
+import { preventsUse } from '../core/format/findings.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
 import type { Frontmatter, SkillMetadata } from '../core/shared/skill.ts'
 import { decodeUtf8 } from '../core/files/decode.ts'
@@ -14,7 +15,7 @@ export interface ParsedSkillFile {
   readonly content: string
   /** `type` is always `project`: a path alone does not tell. */
   readonly skillMetadata: SkillMetadata
-  /** The messages of the findings of severity `error`, or the one reason why the file cannot be read. */
+  /** The messages of the findings that break Wave's rules, or the one reason why the file cannot be read. */
   readonly validationErrors: string[]
   readonly isValid: boolean
 }
@@ -40,7 +41,7 @@ export function parseSkillFile (filePath: string): ParsedSkillFile {
     }
   }
   const { frontmatter, summary, findings } = parseSkillBytes(read.bytes, folderName)
-  const validationErrors = findings.filter(({ severity }) => severity === 'error').map(({ message }) => message)
+  const validationErrors = findings.filter(preventsUse).map(({ message }) => message)
   return {
     frontmatter,
     content: read.content,

@@ -86,7 +86,7 @@ export const CatalogEntrySchema = describes<CatalogEntry & EntryVerdicts & { sco
   revision: nullable<string>({ ...DigestSchema, description: 'Equal for equal content, as in the manifest; `null` when the files cannot be listed' }),
   size_bytes: nullable<number>({ type: 'integer', minimum: 0, description: 'Of all files together; `null` when they cannot be listed' }),
   file_count: nullable<number>({ type: 'integer', minimum: 0, description: '`null` when the files cannot be listed' }),
-  valid: Type.Boolean({ description: 'Whether the skill has no finding of severity `error` of its own' }),
+  valid: Type.Boolean({ description: 'Whether the Agent Skills format takes the skill: the verdict of `spec`' }),
   tokens: TokenEstimateSchema,
   targets: Type.Optional(Type.Array(TargetVerdictSchema, { description: 'With `target`: what each of them does with the skill' })),
   findings: Type.Array(FindingSchema, { description: 'What the author should know, in the order in which it should be mended' }),

@@ -23,7 +23,7 @@ export interface Validation {
 export const ValidationSchema = describes<Validation>()(Type.Object({
   skill_name: Type.String({ description: 'The name of its folder' }),
   revision: Type.Unsafe<string | null>({ type: ['string', 'null'], description: '`null`: of a skill that was sent, only SKILL.md is unpacked' }),
-  valid: Type.Boolean({ description: 'Whether the tool Skill would accept the skill' }),
+  valid: Type.Boolean({ description: 'Whether the Agent Skills format takes the skill: the verdict of `spec`' }),
   tokens: TokenEstimateSchema,
   targets: Type.Array(TargetVerdictSchema, { description: 'What each chosen target does with the skill; without a choice, the format' }),
   findings: Type.Array(FindingSchema, { description: 'What the author should know, one for each mistake' })

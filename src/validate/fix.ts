@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { chmodSync, chownSync, lstatSync, readFileSync, renameSync, rmSync, type Stats, writeFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { locateFrontmatter } from '../core/format/fences.ts'
+import { preventsUse } from '../core/format/findings.ts'
 import { parseFrontmatter } from '../core/format/frontmatter.ts'
 import { AGENT_FIELDS, isValidName, KNOWN_FIELDS, nameAsYaml } from '../core/format/fields.ts'
 import { fieldPositions } from '../core/format/positions.ts'
@@ -41,7 +42,7 @@ export function mend (text: string, folder: string): Mended {
   const lines = bytes.toString('utf8', location.start, location.end).split('\n').slice(0, -1)
   const { frontmatter: before, findings } = parseFrontmatter(bytes.subarray(location.start, location.end))
   // What a part means that is not read, nobody knows: a field that seems to be missing may stand in it.
-  const left = findings.find(({ code, severity }) => severity === 'error' && code !== 'frontmatter_empty')?.message
+  const left = findings.find((found) => preventsUse(found) && found.code !== 'frontmatter_empty')?.message
   if (left !== undefined) return { text: plain, left }
   let fixed = lines
   for (const fix of [quoteValues, writeName, joinTools, moveUnknown]) {
@@ -111,7 +112,7 @@ function read (lines: readonly string[]): Frontmatter {
 }
 
 function errorCount (lines: readonly string[]): number {
-  return parseFrontmatter(Buffer.from(`${lines.join('\n')}\n`)).findings.filter(({ severity }) => severity === 'error').length
+  return parseFrontmatter(Buffer.from(`${lines.join('\n')}\n`)).findings.filter(preventsUse).length
 }
 
 /** Name and tools may change, and fields may move into `metadata`: all else has to stay. */

@@ -45,7 +45,7 @@ const LEFT_OUT: ReadonlySet<string> = new Set<FindingCode>(['link_outside', 'lin
 export interface JudgedFinding {
   readonly found: Finding
   readonly outcomes: ReadonlyMap<TargetName, Outcome>
-  /** Whether targets decide on its severity: a finding without outcomes concerns whoever reads the skill. */
+  /** Whether clients decide on its severity. A finding without outcomes concerns every reader of the skill, and keeps its own. */
   readonly isOfTargets: boolean
 }
 
@@ -57,17 +57,16 @@ export function * judgeFindings (subject: Subject): Generator<undefined, readonl
 }
 
 /**
- * What each target does with a skill; the same for every door.
- * @param targets those that the caller has chosen. They decide on severities: `not_loaded` and `refused` are errors, other
- * outcomes warnings, what no chosen target minds is an info. Without a choice each finding has the severity of its code, and
- * the verdict is that of the format.
+ * What each client does with a skill, for every API.
+ * @param targets the clients that decide on severities: `not_loaded` and `refused` are errors, other outcomes warnings, and what
+ * none of them minds is an info. Default: the format.
  */
-export function verdictsOn (judged: readonly JudgedFinding[], targets?: readonly TargetName[]): Verdicts {
+export function verdictsOn (judged: readonly JudgedFinding[], targets = DEFAULT_TARGETS): Verdicts {
   return {
-    targets: (targets ?? DEFAULT_TARGETS).map((target) => verdictOf(target, judged)),
+    targets: targets.map((target) => verdictOf(target, judged)),
     findings: judged.map(({ found, outcomes, isOfTargets }) => ({
       ...found,
-      ...targets !== undefined && isOfTargets && { severity: severityFor(targets, outcomes) },
+      ...isOfTargets && { severity: severityFor(targets, outcomes) },
       ...outcomes.size > 0 && { targets: [...outcomes.keys()] }
     }))
   }

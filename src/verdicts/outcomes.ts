@@ -1,4 +1,4 @@
-import { type FindingCode, FINDINGS } from '../core/format/findings.ts'
+import { type FindingCode, FINDINGS, preventsUse } from '../core/format/findings.ts'
 import type { ConditionName } from './conditions.ts'
 import type { Outcome, TargetName } from './targets.ts'
 
@@ -15,8 +15,8 @@ const AGENTS = ['claude-code', 'codex', 'vscode', 'gemini-cli', 'opencode', 'goo
 const INDEXES = ['discovery-0.1.0', 'discovery-0.2.0'] as const
 
 /**
- * The rules of all targets, as data: a change of a target is a change of a row. Every finding of severity `error` keeps a
- * skill out of MCP's list and of both indexes besides.
+ * The rules of all clients, as data: a change of a client is a change of a row. Besides, a finding that prevents the use of a
+ * skill keeps it out of MCP's list and of both indexes.
  */
 const ROWS: readonly OutcomeRow[] = [
   // The main file.
@@ -70,7 +70,9 @@ const ROWS: readonly OutcomeRow[] = [
   { codes: ['name_invalid_characters'], when: 'name_has_slash', not_loaded: ['goose'] },
   { codes: ['name_invalid_characters'], when: 'name_not_for_paths', changed: ['gemini-cli'] },
   { codes: ['name_edge_hyphen', 'name_double_hyphen'], refused: [...STRICT, 'anthropic-upload'] },
-  { codes: ['name_folder_mismatch', 'name_prefixed'], refused: ['spec', 'skills-ref', 'gh-skill'], changed: ['claude-code'], warned: ['vscode'] },
+  { codes: ['name_folder_mismatch'], refused: ['spec', 'skills-ref', 'gh-skill'], changed: ['claude-code'], warned: ['vscode'] },
+  // In its source it has the right name.
+  { codes: ['name_prefixed'], refused: ['skills-ref', 'gh-skill'], changed: ['claude-code'], warned: ['vscode'] },
   { codes: ['name_too_long', 'name_edge_hyphen', 'name_double_hyphen'], when: 'name_differs_from_folder', changed: ['claude-code'], warned: ['vscode'] },
   { codes: ['name_invalid_characters'], when: 'name_differs_from_folder', refused: ['skills-ref'], changed: ['claude-code'] },
   { codes: ['name_not_text'], when: 'name_differs_from_folder', refused: ['skills-ref'] },
@@ -109,7 +111,8 @@ const ROWS: readonly OutcomeRow[] = [
 
   // Body and files.
   { codes: ['body_empty'], warned: ['spec'] },
-  { codes: ['body_link_missing'], warned: ['vscode'] },
+  { codes: ['body_link_missing'], warned: ['spec', 'vscode'] },
+  { codes: ['body_link_outside'], warned: ['spec'] },
   { codes: ['nested_skills'], refused: UPLOADS, cut: ['goose'], warned: ['skills-cli'] },
   { codes: ['upload_too_large'], when: 'too_large_for_anthropic', refused: ['anthropic-upload'] },
   { codes: ['upload_too_large'], when: 'too_large_for_openai', refused: ['openai-upload'] },
@@ -135,7 +138,7 @@ interface PossibleOutcome {
   readonly when: ConditionName | undefined
 }
 
-/** The outcomes of each code. A code without any concerns whoever reads the skill. */
+/** The outcomes of each code. A code without any concerns every reader of the skill. */
 export const OUTCOMES_BY_CODE: ReadonlyMap<string, readonly PossibleOutcome[]> = byCode()
 
 function byCode (): Map<string, PossibleOutcome[]> {
@@ -151,7 +154,7 @@ function byCode (): Map<string, PossibleOutcome[]> {
     }
   }
   for (const [code, [severity]] of Object.entries(FINDINGS)) {
-    if (severity === 'error') for (const target of ['mcp', ...INDEXES] as const) add(code, { target, outcome: 'not_loaded', when: undefined })
+    if (preventsUse({ code, severity })) for (const target of ['mcp', ...INDEXES] as const) add(code, { target, outcome: 'not_loaded', when: undefined })
   }
   return all
 }

@@ -1,3 +1,4 @@
+import { isUsable } from '../core/format/findings.ts'
 import type { SkillState } from '../core/content/skill-state.ts'
 import type { FileContent } from '../core/files/file-content.ts'
 import type { SkillSource } from '../core/skill-source.ts'
@@ -7,7 +8,7 @@ import { type DiscoveryVersion, isListed, mainFileOf, wellKnownFindings } from '
 /** Clients ask for the main file under this name, whatever it is called on the disk. */
 export const MAIN_FILE = 'SKILL.md'
 
-/** A valid skill in one state, and the indexes that it is in. */
+/** A skill that is offered, in one state, and the indexes that it is in. */
 export interface Installable {
   readonly skill: CatalogSkill
   readonly manifest: Manifest
@@ -19,7 +20,7 @@ export interface Installable {
 }
 
 /**
- * What the well-known indexes have of a skill; undefined for a skill that is not valid.
+ * What the well-known indexes have of a skill; undefined for a skill that is not offered.
  * @throws {SkillError} when it cannot be read
  */
 export async function readInstallable (skills: Pick<SkillSource, 'read'>, name: string): Promise<Installable | undefined> {
@@ -29,7 +30,7 @@ export async function readInstallable (skills: Pick<SkillSource, 'read'>, name: 
 /** The same of a state, for an answer that reads more of it. */
 export async function installableIn (state: SkillState): Promise<Installable | undefined> {
   const { skill } = state
-  if (!skill.valid) return undefined
+  if (!isUsable(skill)) return undefined
   const manifest = await state.manifest()
   const mainFile = await state.mainFile()
   const main = mainFileOf(skill, manifest)

@@ -55,8 +55,8 @@ export const RULES: ReadonlyArray<readonly [rule: string, parts: SkillParts, cod
   ['30 MB', { ...GOOD, files: Object.fromEntries(Array.from({ length: 4 }, (_, i) => [`${i}.bin`, 8_000_000])) }, 'upload_too_large', said('refused anthropic-upload; warned mcp; cut discovery-0.1.0')],
   ['501 files', { ...GOOD, files: Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`${i}.md`, 1])) }, 'upload_too_large', { 'openai-upload': 'refused' }],
   ['a copy of an installer', { text: text('name: demo', D, 'metadata:', '  github-repo: a/b') }, 'vendored_copy', { 'gh-skill': 'refused' }],
-  ['a dead link', { text: `${GOOD.text}[a](b.md)\n` }, 'body_link_missing', { vscode: 'warned' }],
-  ['a link that leaves', { text: `${GOOD.text}[a](../b.md)\n` }, 'body_link_outside', {}],
+  ['a dead link', { text: `${GOOD.text}[a](b.md)\n` }, 'body_link_missing', { spec: 'warned', vscode: 'warned' }],
+  ['a link that leaves', { text: `${GOOD.text}[a](../b.md)\n` }, 'body_link_outside', { spec: 'warned' }],
   ['a placeholder', { text: `${GOOD.text}Do $ARGUMENTS\n` }, 'body_placeholder', {}]
 ]
 

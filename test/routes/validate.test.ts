@@ -104,7 +104,7 @@ t.test('K80: POST /validate', async (t) => {
 
   await t.test('the same in GET /catalog/:name', async (t) => {
     const answer = await service.fetch('/catalog/demo?target=spec,codex')
-    t.match(answer.json(), { valid: false, tokens: { listed: /\d/ }, targets: [{ target: 'spec', verdict: 'refused' }, { target: 'codex', verdict: 'ok' }], findings: [{ code: 'name_folder_mismatch' }, { code: 'body_link_missing', severity: 'info' }] })
+    t.match(answer.json(), { valid: false, tokens: { listed: /\d/ }, targets: [{ target: 'spec', verdict: 'refused' }, { target: 'codex', verdict: 'ok' }], findings: [{ code: 'name_folder_mismatch' }, { code: 'body_link_missing', severity: 'warning' }] })
     t.notOk('targets' in ((await service.fetch('/catalog/demo')).json() as object))
     t.match((await service.fetch('/catalog/demo?target=nope')).json(), { status: 400, code: 'bad_query' })
   })

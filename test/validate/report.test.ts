@@ -70,8 +70,8 @@ t.test('K79: annotations have a level, a place and the remedy; what concerns the
 
 t.test('K79: JSON has a revision in any case, null where there is none', async (t) => {
   t.equal(print('json', [await report({ findings: [] }), await report({ findings: FINDINGS.slice(3), revision: 'r' })], {}, { ...NO_TOTALS, skills: 2, info: 1 }), `{"skills":[
-{"path":"skills/demo","skill_name":"demo","revision":null,"valid":true,"tokens":{"listed":6,"body":7,"all_files":8,"method":"m"},"targets":[{"target":"codex","verdict":"ok","read":"2026-11-22"}],"findings":[]},
-{"path":"skills/demo","skill_name":"demo","revision":"r","valid":true,"tokens":{"listed":6,"body":7,"all_files":8,"method":"m"},"targets":[{"target":"codex","verdict":"ok","read":"2026-11-22"}],"findings":[{"code":"body_empty","severity":"info","message":"d","fix":"Do d"}]}
+{"path":"skills/demo","skill_name":"demo","revision":null,"valid":false,"tokens":{"listed":6,"body":7,"all_files":8,"method":"m"},"targets":[{"target":"codex","verdict":"ok","read":"2026-11-22"}],"findings":[]},
+{"path":"skills/demo","skill_name":"demo","revision":"r","valid":false,"tokens":{"listed":6,"body":7,"all_files":8,"method":"m"},"targets":[{"target":"codex","verdict":"ok","read":"2026-11-22"}],"findings":[{"code":"body_empty","severity":"info","message":"d","fix":"Do d"}]}
 ],"totals":{"skills":2,"errors":0,"warnings":0,"infos":1,"accepted":0}}
 `)
   t.equal(createReporter('json', { print: () => {}, targets: undefined, hasColor: false, version: '' }).needsRevisions, true)

@@ -2,6 +2,8 @@ import t from 'tap'
 import { D, GOOD, long, RULES, said, text } from '../helper/rule-skills.ts'
 import { subjectFor, type SkillParts, verdictsFor } from '../helper/verdicts.ts'
 import { MAX_DISCOVERY_FILES, MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../src/core/shared/limits.ts'
+import { type FindingCode, FINDINGS } from '../../src/core/format/findings.ts'
+import { OUTCOMES_BY_CODE } from '../../src/verdicts/outcomes.ts'
 import { type Outcome, parseTargets, TARGET_NAMES, type TargetName, TARGETS, verdictsOf } from '../../src/verdicts/index.ts'
 import { flowLines } from '../../src/verdicts/rules/flow-style.ts'
 
@@ -73,7 +75,7 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
     [also('allowed-tools: {}'), 'allowed_tools_not_text', { 'skills-ref': 'refused' }],
     [also('metadata: { a: b }'), 'frontmatter_flow_style', { spec: 'ok', 'skills-ref': 'refused' }],
     [also('license: &a MIT', 'compatibility: *a'), 'yaml_refused', { spec: 'refused', 'skills-ref': 'refused', codex: 'ok', mcp: 'not_loaded', 'discovery-0.1.0': 'not_loaded', 'discovery-0.2.0': 'not_loaded' }],
-    [{ ...GOOD, folder: 'team-demo', ownName: 'demo' }, 'name_prefixed', { spec: 'refused', 'skills-ref': 'refused', 'gh-skill': 'refused', 'claude-code': 'changed', vscode: 'warned', codex: 'ok' }],
+    [{ ...GOOD, folder: 'team-demo', ownName: 'demo' }, 'name_prefixed', { spec: 'ok', 'skills-ref': 'refused', 'gh-skill': 'refused', 'claude-code': 'changed', vscode: 'warned', codex: 'ok' }],
     [also('metadata: [a]'), 'metadata_not_mapping', { 'skills-ref': 'refused' }],
     [also('metadata:', '  internal: true'), 'discovery_internal', { 'skills-cli': 'warned', 'discovery-0.1.0': 'warned', 'discovery-0.2.0': 'warned' }],
     [{ text: `---\nname: demo\n${D}\n---\n` }, 'body_empty', { spec: 'warned', codex: 'ok' }],
@@ -210,7 +212,22 @@ t.test('K80: what a target of this service is said to do is what the service doe
   }
 })
 
-t.test('K79: chosen targets decide on severities; without a choice a code has its own', async (t) => {
+t.test('K79: without a choice the format decides: on severities, on the verdict, and on `valid`', async (t) => {
+  for (const [rule, parts] of RULES) {
+    const subject = await subjectFor(parts)
+    const { targets: [spec], findings } = verdictsOf(subject)
+    t.strictSame(verdictsOf(subject, ['spec']).findings, findings, rule)
+    t.equal(subject.skill.valid, spec?.verdict !== 'refused', rule)
+    t.equal(findings.some(({ severity }) => severity === 'error'), !subject.skill.valid, rule)
+  }
+  for (const [code, possible] of OUTCOMES_BY_CODE) {
+    const outcomes = possible.filter(({ target, when }) => target === 'spec' && when === undefined).map(({ outcome }) => outcome)
+    t.equal(FINDINGS[code as FindingCode][0], outcomes.includes('refused') ? 'error' : outcomes.length > 0 ? 'warning' : 'info', `the severity of ${code}`)
+    t.notOk(possible.some(({ target, when }) => target === 'spec' && when !== undefined), code)
+  }
+})
+
+t.test('K79: chosen targets decide on severities', async (t) => {
   const parts = { text: text('name: other', D) }
   const severity = async (targets?: readonly TargetName[]) => (await verdictsFor(parts, targets)).findings.map((found) => found.severity)
   t.strictSame(await severity(), ['error'])

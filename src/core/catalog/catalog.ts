@@ -1,5 +1,6 @@
 import type { RefusedError } from '../disk/refused.ts'
 import { isSameOrMissing, isSameState } from '../disk/signature.ts'
+import { isUsable } from '../format/findings.ts'
 import type { CatalogSkill, Signature } from '../shared/skill.ts'
 import { compareCodePoints, positionIn } from '../shared/text.ts'
 import type { SkillFolder } from '../roots/scan-root.ts'
@@ -130,9 +131,9 @@ export class Catalog {
     return next
   }
 
-  /** The valid skills, sorted by folder name. */
+  /** The skills that models are offered, sorted by folder name. */
   get available (): readonly IndexedSkill[] {
-    this.#available ??= this.#indexed().filter(({ valid }) => valid)
+    this.#available ??= this.#indexed().filter(isUsable)
     return this.#available
   }
 
@@ -158,7 +159,7 @@ function withRead (before: readonly IndexedSkill[], read: readonly IndexedSkill[
   const skills = [...before]
   for (const skill of read) {
     const position = positionIn(skills, skill.name, ({ name }) => name)
-    skills.splice(position, skills[position]?.name === skill.name ? 1 : 0, ...skill.valid ? [skill] : [])
+    skills.splice(position, skills[position]?.name === skill.name ? 1 : 0, ...isUsable(skill) ? [skill] : [])
   }
   return skills
 }

@@ -1,5 +1,5 @@
 import { basename } from 'node:path/posix'
-import { finding, type FindingCode, findingOnFiles, quoteList } from '../format/findings.ts'
+import { finding, type FindingCode, findingOnFiles, isUsable, quoteList } from '../format/findings.ts'
 import { own, ownText } from '../shared/json.ts'
 import { ADVISED_DISCOVERY_FILE_BYTES, MAX_DISCOVERY_DESCRIPTION_UNITS, MAX_DISCOVERY_FILES, MAX_DISCOVERY_UNPACKED_BYTES } from '../shared/limits.ts'
 import type { CatalogSkill, FileList, Finding } from '../shared/skill.ts'
@@ -50,7 +50,7 @@ const UNSAFE_PATH = /\\|^[A-Za-z]:/
  * @param mainFile text of the main file, a byte order mark included; undefined when it cannot be read
  */
 export function wellKnownFindings (skill: CatalogSkill, manifest: FileList, mainFile: string | undefined): readonly Finding[] {
-  if (!skill.valid) {
+  if (!isUsable(skill)) {
     return [finding('discovery_skill_invalid', 'the skill is in no discovery index because it has errors', 'Mend the errors of the skill')]
   }
   const main = mainFileOf(skill, manifest)

@@ -5,7 +5,10 @@ import type { Finding, FindingSeverity } from '../shared/skill.ts'
 /** Names in a sentence before it only says how many more there are. */
 const MAX_LISTED_NAMES = 3
 
-/** Every kind of finding: its severity, and what it says of a skill. docs/findings.md shows the same table. */
+/**
+ * Every kind of finding: its severity, and what it says of a skill. Where clients decide, the severity is that of the Agent
+ * Skills format: `error` means that the format refuses the skill. docs/findings.md is generated from this table.
+ */
 export const FINDINGS = {
   main_file_missing: ['error', 'there is no SKILL.md'],
   main_file_not_a_file: ['error', 'SKILL.md is a folder, a device, or a link that leaves the skill'],
@@ -15,7 +18,7 @@ export const FINDINGS = {
   main_file_not_utf8: ['error', 'SKILL.md is not valid UTF-8'],
   main_file_ambiguous: ['warning', 'several main files differ only in case'],
   main_file_link_text: ['error', 'SKILL.md holds the path of a symbolic link as text'],
-  main_file_casing: ['warning', 'the main file is not spelt SKILL.md'],
+  main_file_casing: ['error', 'the main file is not spelt SKILL.md'],
   shadowed: ['warning', 'this skill hides those of the same name in later roots'],
 
   frontmatter_missing: ['error', 'SKILL.md is empty or has no frontmatter'],
@@ -28,7 +31,7 @@ export const FINDINGS = {
   line_ends_cr: ['error', 'lines end with a bare carriage return'],
   yaml_invalid: ['error', 'a part of the frontmatter is not YAML and was not read'],
   yaml_refused: ['error', `a part of the frontmatter has aliases, or is nested more than ${grouped(limits.MAX_FRONTMATTER_DEPTH)} levels deep`],
-  yaml_repaired: ['warning', 'a value is not YAML and was read as it was meant'],
+  yaml_repaired: ['error', 'a value is not YAML and was read as it was meant'],
 
   name_missing: ['error', 'there is no `name`'],
   name_not_text: ['error', '`name` is not text'],
@@ -48,13 +51,13 @@ export const FINDINGS = {
   description_not_one_line: ['info', '`description` goes over several lines'],
   when_to_use_too_long: ['info', `\`description\` and \`when_to_use\` together have more than ${grouped(limits.MAX_CLAUDE_LISTING_CHARACTERS)} characters`],
   license_not_text: ['warning', '`license` is not text'],
-  compatibility_not_text: ['warning', '`compatibility` is not text'],
+  compatibility_not_text: ['error', '`compatibility` is not text'],
   compatibility_empty: ['warning', '`compatibility` is empty'],
-  compatibility_too_long: ['warning', `\`compatibility\` has more than ${grouped(limits.MAX_COMPATIBILITY_CODE_POINTS)} characters`],
-  metadata_not_mapping: ['warning', '`metadata` is not a mapping'],
+  compatibility_too_long: ['error', `\`compatibility\` has more than ${grouped(limits.MAX_COMPATIBILITY_CODE_POINTS)} characters`],
+  metadata_not_mapping: ['error', '`metadata` is not a mapping'],
   metadata_not_text: ['warning', '`metadata` has values that are not text'],
   allowed_tools_not_text: ['warning', '`allowed-tools` is neither text nor a list'],
-  allowed_tools_list: ['info', '`allowed-tools` is a list instead of text'],
+  allowed_tools_list: ['warning', '`allowed-tools` is a list instead of text'],
   allowed_tools_commas: ['info', '`allowed-tools` separates tools with commas instead of blanks'],
   unknown_fields: ['info', 'the frontmatter has fields that the format does not know'],
   frontmatter_flow_style: ['info', 'the frontmatter has a list or mapping in brackets'],
@@ -65,8 +68,8 @@ export const FINDINGS = {
   byte_order_mark: ['info', 'SKILL.md begins with a byte order mark'],
   line_ends_crlf: ['info', 'SKILL.md ends its lines with CRLF'],
   body_placeholder: ['info', 'the body has placeholders that only Claude Code fills in'],
-  body_link_missing: ['info', 'the body links to files that the skill does not have'],
-  body_link_outside: ['info', 'the body links to files outside the skill'],
+  body_link_missing: ['warning', 'the body links to files that the skill does not have'],
+  body_link_outside: ['warning', 'the body links to files outside the skill'],
   secret_in_text: ['warning', 'SKILL.md has what looks like a key or a token'],
   encoded_text: ['info', 'SKILL.md has more than 1 KiB of encoded data in a row'],
   download_to_shell: ['info', 'SKILL.md has a command that hands a download to a shell'],
@@ -78,7 +81,7 @@ export const FINDINGS = {
 
   link_outside: ['warning', 'links that lead to no file of the skill are left out'],
   link_to_folder: ['warning', 'links to folders are left out'],
-  ignore_file_unusable: ['error', 'a `.skillignore` cannot be used, so that only the main file is served'],
+  ignore_file_unusable: ['warning', 'a `.skillignore` cannot be used, so that only the main file is served'],
   file_special: ['warning', 'FIFOs, sockets and devices are left out'],
   file_unreadable: ['warning', 'files and folders that the service may not read are left out'],
   file_path_too_long: ['warning', 'files and folders whose paths are too long for the system are left out'],
@@ -108,27 +111,42 @@ export const FINDINGS = {
   not_pinned: ['warning', 'the lock does not name the skill'],
   pin_mismatch: ['warning', 'the lock names another revision of the skill'],
 
-  mcp_skill_invalid: ['warning', 'MCP does not list the skill: it has errors'],
-  mcp_refused: ['warning', 'MCP does not list the skill: the official client refuses its frontmatter'],
-  mcp_main_file_casing: ['warning', 'MCP does not list the skill: the main file is not called SKILL.md'],
-  mcp_file_too_large: ['warning', `MCP does not list the skill: a file has more than ${grouped(limits.MAX_TEXT_FILE_BYTES)} bytes`],
-  mcp_too_many_files: ['warning', `MCP does not list the skill: it has more than ${grouped(limits.MAX_MCP_LISTED_FILES)} files`],
+  mcp_skill_invalid: ['info', 'MCP does not list the skill: it has errors'],
+  mcp_refused: ['info', 'MCP does not list the skill: the official client refuses its frontmatter'],
+  mcp_main_file_casing: ['info', 'MCP does not list the skill: the main file is not called SKILL.md'],
+  mcp_file_too_large: ['info', `MCP does not list the skill: a file has more than ${grouped(limits.MAX_TEXT_FILE_BYTES)} bytes`],
+  mcp_too_many_files: ['info', `MCP does not list the skill: it has more than ${grouped(limits.MAX_MCP_LISTED_FILES)} files`],
   mcp_limits_exceeded: ['info', `MCP hosts may decline the skill: it has more than ${grouped(limits.MCP_ADVISED_SKILL_FILES)} files or ${grouped(limits.MCP_ADVISED_SKILL_BYTES)} bytes`],
 
-  discovery_skill_invalid: ['warning', 'in no discovery index: the skill has errors'],
-  discovery_main_file_missing: ['warning', 'in no discovery index: SKILL.md cannot be read'],
-  discovery_main_file_ambiguous: ['warning', 'in no discovery index: several main files differ only in case'],
-  discovery_frontmatter_repaired: ['warning', 'in no discovery index: the frontmatter is not valid YAML as it stands'],
-  discovery_frontmatter_differs: ['warning', 'in no discovery index: clients find no frontmatter, or another end of it'],
-  discovery_path_unsafe: ['warning', 'in no discovery index: a path has a backslash, or begins like a drive'],
-  discovery_path_not_plain: ['warning', 'not in the discovery index 0.1.0: it cannot name a path of the skill'],
-  discovery_description_too_long: ['warning', `not in the discovery index 0.2.0: \`description\` has more than ${grouped(limits.MAX_DISCOVERY_DESCRIPTION_UNITS)} UTF-16 units`],
-  discovery_archive_too_large: ['warning', `not in the discovery index 0.2.0: more than ${grouped(limits.MAX_DISCOVERY_FILES)} files or ${grouped(limits.MAX_DISCOVERY_UNPACKED_BYTES)} bytes`],
+  discovery_skill_invalid: ['info', 'in no discovery index: the skill has errors'],
+  discovery_main_file_missing: ['info', 'in no discovery index: SKILL.md cannot be read'],
+  discovery_main_file_ambiguous: ['info', 'in no discovery index: several main files differ only in case'],
+  discovery_frontmatter_repaired: ['info', 'in no discovery index: the frontmatter is not valid YAML as it stands'],
+  discovery_frontmatter_differs: ['info', 'in no discovery index: clients find no frontmatter, or another end of it'],
+  discovery_path_unsafe: ['info', 'in no discovery index: a path has a backslash, or begins like a drive'],
+  discovery_path_not_plain: ['info', 'not in the discovery index 0.1.0: it cannot name a path of the skill'],
+  discovery_description_too_long: ['info', `not in the discovery index 0.2.0: \`description\` has more than ${grouped(limits.MAX_DISCOVERY_DESCRIPTION_UNITS)} UTF-16 units`],
+  discovery_archive_too_large: ['info', `not in the discovery index 0.2.0: more than ${grouped(limits.MAX_DISCOVERY_FILES)} files or ${grouped(limits.MAX_DISCOVERY_UNPACKED_BYTES)} bytes`],
   discovery_file_large: ['info', `one client of the discovery index 0.1.0 cuts files after ${grouped(limits.ADVISED_DISCOVERY_FILE_BYTES)} bytes`],
   discovery_internal: ['info', 'some clients of the discovery indexes show the skill only when asked for by its name']
 } as const satisfies Record<string, readonly [severity: FindingSeverity, summary: string]>
 
 export type FindingCode = keyof typeof FINDINGS
+
+/** Errors of the format that do not keep most agents from using a skill: models are offered it all the same. */
+const USABLE_WITH: ReadonlySet<string> = new Set<FindingCode>([
+  'main_file_casing', 'yaml_repaired', 'compatibility_not_text', 'compatibility_too_long', 'metadata_not_mapping'
+])
+
+/** Whether a finding keeps a skill from being offered to models: in tools, prompts, MCP and discovery. */
+export function preventsUse ({ code, severity }: Pick<Finding, 'code' | 'severity'>): boolean {
+  return severity === 'error' && !USABLE_WITH.has(code)
+}
+
+/** Whether models are offered a skill with these findings. It may break rules of the format that readers get over. */
+export function isUsable ({ findings }: { readonly findings: readonly Finding[] }): boolean {
+  return !findings.some(preventsUse)
+}
 
 /** Where something is in a main file, counted from 1. A column counts UTF-16 code units. */
 export interface Position {

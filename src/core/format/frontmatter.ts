@@ -1,5 +1,5 @@
 import { type ReadableFields, readFieldByField } from './field-by-field.ts'
-import { finding, quoteList } from './findings.ts'
+import { finding, preventsUse, quoteList } from './findings.ts'
 import { isJsonObject, own } from '../shared/json.ts'
 import { MAX_FRONTMATTER_BYTES } from '../shared/limits.ts'
 import type { Finding, Frontmatter } from '../shared/skill.ts'
@@ -49,7 +49,7 @@ function fromFields (read: ReadableFields | undefined): ParsedFrontmatter | unde
   const { entries, repaired, broken, findings } = read
   // Not by assignment: `__proto__` is a key like any other.
   const frontmatter: Frontmatter = Object.fromEntries(entries)
-  const hasErrors = findings.some(({ severity }) => severity === 'error')
+  const hasErrors = findings.some(preventsUse)
   const absent = hasErrors ? REQUIRED_FIELDS.filter((field) => !Object.hasOwn(frontmatter, field)) : []
   return {
     frontmatter,

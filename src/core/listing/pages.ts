@@ -99,14 +99,17 @@ async function findCandidates (
 ): Promise<Candidates & { readonly isComplete: boolean }> {
   const found = words === '' ? { names: await skills.list(), isComplete: true } : await skills.search(words)
   if (valid === undefined) return found
-  const validNames = validNamesOf(await skills.available())
+  const offered = namesOf(await skills.available())
+  const validNames = new Set<string>()
+  // Valid skills are among those that models are offered.
+  for (const name of found.names) if (offered.has(name) && (await skills.find(name))?.valid === true) validNames.add(name)
   return { ...select(found, (name) => validNames.has(name) === valid), isComplete: found.isComplete }
 }
 
 /** Keyed by the list, which is the same array while no skill changes. A set of 10,000 names for each page would be 0.4 MB of garbage. */
 const knownNames = new WeakMap<readonly SkillMetadata[], ReadonlySet<string>>()
 
-function validNamesOf (available: readonly SkillMetadata[]): ReadonlySet<string> {
+function namesOf (available: readonly SkillMetadata[]): ReadonlySet<string> {
   let names = knownNames.get(available)
   if (names === undefined) knownNames.set(available, names = new Set(available.map(addressOf)))
   return names

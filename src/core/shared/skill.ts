@@ -9,7 +9,7 @@ export type FindingSeverity = 'error' | 'warning' | 'info'
 
 /**
  * Something about a skill that its author should know. No finding stops a skill from being served as files. A skill with
- * a finding of severity `error` is not valid: the `Skill` tool does not offer it.
+ * a finding of severity `error` is not valid: the Agent Skills format refuses it.
  */
 export interface Finding {
   /** Stable snake_case name of the kind of finding. */
@@ -72,7 +72,7 @@ export interface CatalogSkill {
   readonly metadata: SkillMetadata
   readonly frontmatter: Frontmatter
   readonly findings: readonly Finding[]
-  /** No finding of severity `error`. */
+  /** Whether the Agent Skills format takes it: it has no finding of severity `error`. */
   readonly valid: boolean
   /** `sha256:<hex>` of the main file, absent when it cannot be read. */
   readonly digest?: string

@@ -1,6 +1,6 @@
 import { SkillCatalogError, skillEntry } from '@modelcontextprotocol/server/ext/skills'
 import type { FileContent } from '../../core/files/file-content.ts'
-import { finding } from '../../core/format/findings.ts'
+import { finding, isUsable, preventsUse } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/fences.ts'
 import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES } from '../../core/shared/limits.ts'
 import type { CatalogSkill, FileList, Finding, Frontmatter } from '../../core/shared/skill.ts'
@@ -27,7 +27,7 @@ const NOT_LISTED = 'MCP does not list the skill'
  * @param mainFile its content
  */
 export async function checkEligibility (skill: CatalogSkill, manifest: FileList, mainFile: FileContent): Promise<Eligibility> {
-  const { frontmatter, findings } = skill.valid ? await readOnce(skill, mainFile) : reportInvalid(skill)
+  const { frontmatter, findings } = isUsable(skill) ? await readOnce(skill, mainFile) : reportInvalid(skill)
   const reasons = [...findings, ...checkFiles(manifest)]
   return { frontmatter: reasons.length === 0 ? frontmatter : undefined, findings: [...reasons, ...adviseOnSize(manifest)] }
 }
@@ -59,7 +59,7 @@ async function readAsClient ({ name, findings }: CatalogSkill, { bytes }: FileCo
 }
 
 function reportInvalid ({ findings }: CatalogSkill): Eligibility {
-  const first = findings.find(({ severity }) => severity === 'error')
+  const first = findings.find(preventsUse)
   return refused(finding('mcp_skill_invalid', `${NOT_LISTED}: ${first?.message ?? 'it is not valid'}`, first?.fix ?? 'Mend the errors of the skill'))
 }
 

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { FileContent } from '../../core/files/file-content.ts'
+import { preventsUse } from '../../core/format/findings.ts'
 import { SkillError } from '../../core/shared/errors.ts'
 import type { CatalogSkill, Finding, SkillMetadata } from '../../core/shared/skill.ts'
 import { isSafeName } from '../../core/shared/skill-name.ts'
@@ -123,7 +124,7 @@ async function availableSkills (skills: SkillSource): Promise<readonly SkillMeta
 }
 
 function problemOf (findings: readonly Finding[]): WaveProblem | undefined {
-  const errors = findings.filter(({ severity }) => severity === 'error')
+  const errors = findings.filter(preventsUse)
   const first = errors[0]
   if (first === undefined) return undefined
   const malformed = errors.some(({ code }) => MALFORMED_FINDINGS.has(code))
