@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises'
 import type { FastifyInstance } from 'fastify'
 import { errorCode } from './core/shared/system-errors.ts'
 import type { Config } from './config/settings.ts'
-import { ConfigError } from './operator/setting.ts'
+import { ConfigError } from './config/setting.ts'
 
 /**
  * Opens the port of the service; one log line for each address says where.

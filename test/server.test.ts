@@ -8,7 +8,7 @@ import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { loadConfig } from '../src/config/load.ts'
 import { listen } from '../src/listen.ts'
-import { ConfigError } from '../src/operator/setting.ts'
+import { ConfigError } from '../src/config/setting.ts'
 import { type ProcessOptions, runProcess, type ServiceProcess, startProcess } from './helper/process.ts'
 import { startStopwatch } from './helper/timing.ts'
 

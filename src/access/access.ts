@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { FollowedFile } from '../operator/followed-file.ts'
+import { FollowedFile } from '../config/files/followed-file.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
@@ -84,8 +84,8 @@ export class Access implements AccessDoors {
     this.#warn()
     // Patterns can be judged once the skills that they could match are known.
     skills.available().then(() => { this.#warnOfPatterns() }, () => {})
-    file.changed.subscribe((policy) => { this.#use(policy) })
-    file.failed.subscribe((error) => {
+    file.on('changed', (policy) => { this.#use(policy) })
+    file.on('failed', (error) => {
       if (error === undefined) log.info({ file: file.path }, 'the access file can be used again')
       else log.error({ file: file.path, problem: error.message }, 'the access file cannot be used; the last good one stays in force')
     })

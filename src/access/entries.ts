@@ -1,5 +1,5 @@
-import { noSuchRoot, quote } from '../operator/setting.ts'
-import type { YamlFile, YamlPath } from '../operator/yaml-file.ts'
+import { noSuchRoot, quote } from '../config/setting.ts'
+import type { YamlFile, YamlPath } from '../config/files/yaml-file.ts'
 import { createSubnets, isSubnet } from '../http/request/client-address.ts'
 import { hostOf, isLoopback } from '../http/request/hosts.ts'
 import { type AccessFile, parseExpiry } from './schema.ts'

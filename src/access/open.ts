@@ -1,8 +1,8 @@
 import { realpath, stat } from 'node:fs/promises'
 import { isAbsolute, relative } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
-import { ConfigError } from '../operator/setting.ts'
-import { readSetting } from '../operator/yaml-file.ts'
+import { ConfigError } from '../config/setting.ts'
+import { readSetting } from '../config/files/yaml-file.ts'
 import { Access, type AccessOptions } from './access.ts'
 
 const WRITABLE_BY_OTHERS = 0o002

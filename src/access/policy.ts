@@ -1,5 +1,5 @@
-import { type YamlFile, parseYamlFile } from '../operator/yaml-file.ts'
-import { ConfigError, quote } from '../operator/setting.ts'
+import { type YamlFile, parseYamlFile } from '../config/files/yaml-file.ts'
+import { ConfigError, quote } from '../config/setting.ts'
 import type { Grant } from '../core/skill-manager.ts'
 import type { Principal } from '../http/callers.ts'
 import { entriesOf, type IssuerEntry, patternOf, type ProxyEntry, readIssuers, readProxy, readRules, type Rule, termsOf, warningsOf } from './entries.ts'

@@ -1,6 +1,6 @@
 import { openRoots } from '../config/roots.ts'
-import { ConfigError, didYouMean, type Environment, quote } from '../operator/setting.ts'
-import { readSetting, readTextFile } from '../operator/yaml-file.ts'
+import { ConfigError, didYouMean, type Environment, quote } from '../config/setting.ts'
+import { readSetting, readTextFile } from '../config/files/yaml-file.ts'
 import type { Config } from '../config/settings.ts'
 import { ROOT_PROBLEMS } from '../core/roots/root-reports.ts'
 import { SILENT } from '../core/shared/log.ts'

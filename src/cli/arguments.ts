@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { nearest } from '../core/shared/nearest.ts'
-import { quote } from '../operator/setting.ts'
+import { quote } from '../config/setting.ts'
 import { type Arguments, CommandError } from './command.ts'
 
 /** Flags without a value, which every command takes. */

@@ -1,4 +1,4 @@
-import { didYouMean, type Environment } from '../operator/setting.ts'
+import { didYouMean, type Environment } from '../config/setting.ts'
 
 /** Why a command cannot do what it was asked to do. The message is one line. */
 export class CommandError extends Error {

@@ -1,4 +1,4 @@
-import { quote } from '../operator/setting.ts'
+import { quote } from '../config/setting.ts'
 import { type Command, CommandError, commandHint, type CommandTable, DEFAULT_COMMAND, loadCommand, loadCommands } from './command.ts'
 
 export const command: Command = {

@@ -1,4 +1,4 @@
-import { ConfigError, quote } from '../operator/setting.ts'
+import { ConfigError, quote } from '../config/setting.ts'
 import { parseArguments } from './arguments.ts'
 import { type Arguments, type CommandContext, CommandError, type CommandTable, DEFAULT_COMMAND, loadCommand } from './command.ts'
 import { COMMANDS } from './commands.ts'

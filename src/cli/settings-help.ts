@@ -1,4 +1,4 @@
-import type { Setting } from '../operator/setting.ts'
+import type { Setting } from '../config/setting.ts'
 import { SETTINGS } from '../config/settings.ts'
 
 /** The settings in plain text, each with its variable and its default. */

@@ -1,5 +1,5 @@
 import { readNetworkMounts } from '../core/disk/network/network-mounts.ts'
-import { isFolder } from '../operator/is-folder.ts'
+import { isFolder } from './files/files.ts'
 import type { Config } from './settings.ts'
 
 /** Settings that somebody made and that change nothing without another: one sentence for each. */

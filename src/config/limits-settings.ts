@@ -1,6 +1,6 @@
 import { isSubnet } from '../http/request/client-address.ts'
 import { parseCount } from './parse.ts'
-import type { Setting } from '../operator/setting.ts'
+import type { Setting } from './setting.ts'
 
 const positive = (text: string): number | undefined => parseCount(text) || undefined
 

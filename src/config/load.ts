@@ -1,4 +1,4 @@
-import { ConfigError, didYouMean, type Environment, quote, type Setting } from '../operator/setting.ts'
+import { ConfigError, didYouMean, type Environment, quote, type Setting } from './setting.ts'
 import { type Config, type SettingName, SETTINGS } from './settings.ts'
 
 /** What the sources of settings hold, unread. */

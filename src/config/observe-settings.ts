@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { parseListenHost } from '../http/request/hosts.ts'
 import { BOOLEANS, MAX_PORT, parsePort } from './parse.ts'
-import type { Setting } from '../operator/setting.ts'
+import type { Setting } from './setting.ts'
 
 const LOG_FORMATS = ['pretty', 'json'] as const
 

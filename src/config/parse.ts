@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { isAddress, outlineOf, parseAddress } from '../sources/address/address.ts'
 import { AddressError } from '../sources/source-error.ts'
-import { ConfigError } from '../operator/setting.ts'
+import { ConfigError } from './setting.ts'
 
 export const MAX_PORT = 65_535
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const

@@ -8,7 +8,7 @@ import { AddressError } from '../sources/source-error.ts'
 import type { FolderRoot, LayoutFolder } from '../sources/address/source-kind.ts'
 import type { RootSpec, Source } from '../sources/kinds.ts'
 import type { Sources } from '../sources/sources.ts'
-import { ConfigError, type Environment } from '../operator/setting.ts'
+import { ConfigError, type Environment } from './setting.ts'
 import type { Config } from './settings.ts'
 import { checkNotServed } from './written-places.ts'
 
@@ -48,7 +48,7 @@ export async function openRoots (config: Pick<Config, 'skillsDirs' | 'personalDi
 }
 
 async function openConfigFile (path: string): Promise<readonly RootSpec[]> {
-  const [{ readConfigFile }, { readSetting }] = await Promise.all([import('./config-file.ts'), import('../operator/yaml-file.ts')])
+  const [{ readConfigFile }, { readSetting }] = await Promise.all([import('./config-file.ts'), import('./files/yaml-file.ts')])
   return await readSetting('CONFIG_FILE or --config', readConfigFile(path))
 }
 

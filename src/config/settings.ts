@@ -4,7 +4,7 @@ import { LIMITS_SETTINGS } from './limits-settings.ts'
 import { splitRoots } from '../sources/address/address.ts'
 import { OBSERVE_SETTINGS } from './observe-settings.ts'
 import { BOOLEANS, LOG_LEVELS, MAX_DELAY_SECONDS, MAX_KEEP_SECONDS, MAX_PORT, parseCount, parseDelay, parseFolder, parseFolderOrAddress, parseKeepSeconds, parsePath, parsePort, parseUrl } from './parse.ts'
-import type { Setting } from '../operator/setting.ts'
+import type { Setting } from './setting.ts'
 import { SOURCE_SETTINGS } from './source-settings.ts'
 import { TRUST_SETTINGS } from './trust-settings.ts'
 

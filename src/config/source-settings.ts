@@ -1,6 +1,6 @@
 import { LAYOUTS } from '../core/layout/layout.ts'
 import { parseFolder } from './parse.ts'
-import type { Setting } from '../operator/setting.ts'
+import type { Setting } from './setting.ts'
 
 /** Settings of sources that are no plain folders. */
 export const SOURCE_SETTINGS = {

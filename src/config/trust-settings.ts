@@ -1,5 +1,5 @@
 import { parseFolder } from './parse.ts'
-import type { Setting } from '../operator/setting.ts'
+import type { Setting } from './setting.ts'
 
 /** Which states of skills are served. */
 export const TRUST_SETTINGS = {

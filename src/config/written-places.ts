@@ -1,7 +1,7 @@
 import { readNetworkMounts } from '../core/disk/network/network-mounts.ts'
 import type { RootOptions } from '../core/roots/root.ts'
-import { isWithin, realPathOf } from '../operator/real-path.ts'
-import { ConfigError } from '../operator/setting.ts'
+import { isWithin, realPathOf } from './files/files.ts'
+import { ConfigError } from './setting.ts'
 import type { Config } from './settings.ts'
 
 /** What is served, as far as it is folders: addresses are undefined. */

@@ -1,11 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { open, readdir, readFile, rename, rm, rmdir, stat, unlink } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat, unlink } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { errorCode } from '../core/shared/system-errors.ts'
 import { sha256 } from '../core/shared/digest.ts'
-import { isFolder } from '../operator/is-folder.ts'
-import { makeFolder } from '../operator/make-folder.ts'
+import { isFolder } from '../config/files/files.ts'
 
 /** Files that are written at the same time: as many calls to the disk as Node has threads, several times over. */
 const WRITTEN_TOGETHER = 16
@@ -83,10 +82,10 @@ export class OutputFolder {
 
   async #make (folder: string): Promise<void> {
     if (this.#made.has(folder)) return
-    await makeFolder(folder).catch(async (error: unknown) => {
+    await mkdir(folder, { recursive: true }).catch(async (error: unknown) => {
       if (!isOneOf(error, ['EEXIST', 'ENOTDIR'])) throw error
       await this.#removeFileAbove(folder)
-      await makeFolder(folder)
+      await mkdir(folder, { recursive: true })
     })
     this.#made.add(folder)
   }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
-import type { FollowedPolicy } from '../operator/followed-file.ts'
+import type { FollowedPolicy } from '../config/files/followed-file.ts'
 import type { SkillService } from '../core/skill-source.ts'
 
 declare module 'fastify' {

@@ -1,4 +1,4 @@
-import { ConfigError } from '../operator/setting.ts'
+import { ConfigError } from '../config/setting.ts'
 import type { Buckets } from './buckets.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 

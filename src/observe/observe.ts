@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
-import type { FollowedPolicy } from '../operator/followed-file.ts'
+import type { FollowedPolicy } from '../config/files/followed-file.ts'
 import type { GateChange } from '../core/content/trust/trust-policy.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import type { Signal } from '../core/shared/signal.ts'

@@ -1,5 +1,5 @@
 import { errorCode } from '../core/shared/system-errors.ts'
-import { whyUnwritable } from '../operator/regular-file.ts'
+import { whyUnwritable } from '../config/files/files.ts'
 import { SourceError } from './source-error.ts'
 
 /** Errors of the operating system that an operator can mend. No connection ends with one of them. */

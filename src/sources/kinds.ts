@@ -1,4 +1,4 @@
-import type { Environment } from '../operator/setting.ts'
+import type { Environment } from '../config/setting.ts'
 import { archiveKind } from './archive/archive-source.ts'
 import type { FetchedSource, FolderRoot, SourceKind } from './address/source-kind.ts'
 import type { Fetcher } from './fetcher.ts'

@@ -1,4 +1,4 @@
-import type { Environment } from '../operator/setting.ts'
+import type { Environment } from '../config/setting.ts'
 import { DiskGuard } from '../core/disk/network/guard.ts'
 import { createQueue } from '../core/shared/async.ts'
 import { type CoreLog, SILENT } from '../core/shared/log.ts'

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { parseYamlFile } from '../operator/yaml-file.ts'
+import { parseYamlFile } from '../config/files/yaml-file.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
 
 /** The revisions of each skill that may be served, by the skill's name. */

@@ -1,6 +1,6 @@
-import { FollowedFile, type FollowedPolicy } from '../operator/followed-file.ts'
+import { FollowedFile, type FollowedPolicy } from '../config/files/followed-file.ts'
 import type { Config } from '../config/settings.ts'
-import { readSetting, readTextFile } from '../operator/yaml-file.ts'
+import { readSetting, readTextFile } from '../config/files/yaml-file.ts'
 import type { TrustPolicy } from '../core/content/trust/trust-policy.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import { Signal } from '../core/shared/signal.ts'
@@ -68,8 +68,8 @@ function withGivenNames (trust: Trust, givenNames: ReadonlyMap<string, string>):
 export async function readPolicy ({ lockFile, trustFile }: PolicyFiles): Promise<TrustPolicy & { readonly lockedNames: readonly string[] | undefined }> {
   const lock = lockFile === undefined ? undefined : parseLock(lockFile, await readSetting('--locked', readTextFile(lockFile), LOCK_REMEDY))
   const policy = new OriginPolicy({
-    lock: lock && { value: lock, changed: new Signal() },
-    trust: trustFile === undefined ? undefined : { value: parseTrust(trustFile, await readSetting('--trust', readTextFile(trustFile))), changed: new Signal() },
+    lock: lock && { value: lock, on () {} },
+    trust: trustFile === undefined ? undefined : { value: parseTrust(trustFile, await readSetting('--trust', readTextFile(trustFile))), on () {} },
     mode: 'require'
   })
   return Object.assign(policy, { lockedNames: lock && [...lock.keys()] })
@@ -88,8 +88,8 @@ async function approveCandidate ({ source, revision, skillsFolder, folders }: Ca
 }
 
 function report<Value> (file: FollowedFile<Value>, name: string, log: CoreLog): void {
-  file.changed.subscribe(() => { log.info({}, `${name} was read again: it is in force`) })
-  file.failed.subscribe((error) => {
+  file.on('changed', () => { log.info({}, `${name} was read again: it is in force`) })
+  file.on('failed', (error) => {
     if (error !== undefined) log.warn({ problem: error.message }, `${name} cannot be used; the last good one stays in force`)
   })
 }

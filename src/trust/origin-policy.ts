@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { FollowedFile } from '../operator/followed-file.ts'
+import type { FollowedFile } from '../config/files/followed-file.ts'
 import type { GateChange, TrustPolicy, TrustReport, TrustStatus, TrustSubject, Verdict } from '../core/content/trust/trust-policy.ts'
 import { finding, type FindingCode } from '../core/format/findings.ts'
 import { atMost } from '../core/shared/heap.ts'
@@ -12,7 +12,9 @@ import { judgeScans } from './scans.ts'
 import { NEVER_SIGNED } from './statement.ts'
 import type { Trust } from './trust-file.ts'
 
-type Followed<Value> = Pick<FollowedFile<Value>, 'value' | 'changed'>
+interface Followed<Value> extends Pick<FollowedFile<Value>, 'value'> {
+  on (event: 'changed', listener: () => void): unknown
+}
 
 interface OriginPolicyOptions {
   readonly lock?: Followed<Lock> | undefined
@@ -41,8 +43,8 @@ export class OriginPolicy implements TrustPolicy {
   constructor (options: OriginPolicyOptions) {
     this.#options = options
     this.hiddenNames = options.trust === undefined ? new Set() : NEVER_SIGNED
-    options.lock?.changed.subscribe(() => { this.changed.emit() })
-    options.trust?.changed.subscribe(() => {
+    options.lock?.on('changed', () => { this.changed.emit() })
+    options.trust?.on('changed', () => {
       this.#results.clear()
       this.changed.emit()
     })

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { parseYamlFile } from '../operator/yaml-file.ts'
+import { parseYamlFile } from '../config/files/yaml-file.ts'
 import type { ScanReport } from '../core/content/trust/trust-policy.ts'
 import { finding } from '../core/format/findings.ts'
 import type { Finding } from '../core/shared/skill.ts'

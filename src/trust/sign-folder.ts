@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, type X509Certificate } from 'node:crypto'
 import { rename, rm, writeFile } from 'node:fs/promises'
-import { whyUnwritable } from '../operator/regular-file.ts'
+import { whyUnwritable } from '../config/files/files.ts'
 import { formatBundle, SIGNATURE_FILE, signedBytes } from './bundle.ts'
 import { certificatesIn, hashOf, hintOf } from './signers.ts'
 import { createStatement, isNeverSigned } from './statement.ts'

@@ -9,8 +9,8 @@ import { SkillError } from '../core/shared/errors.ts'
 import { Signal } from '../core/shared/signal.ts'
 import type { RootOptions } from '../core/roots/root.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../core/skill-manager.ts'
-import { whyUnreadable } from '../operator/regular-file.ts'
-import { quote } from '../operator/setting.ts'
+import { whyUnreadable } from '../config/files/files.ts'
+import { quote } from '../config/setting.ts'
 
 /** What a policy says of a skill in a folder. */
 export interface VerifiedSkill {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { dirname, relative, resolve, sep } from 'node:path'
 import { isJsonObject } from '../core/shared/json.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
-import { readRegularFileSync, textForFile, whyUnreadable, whyUnwritable } from '../operator/regular-file.ts'
+import { readRegularFileSync, textForFile, whyUnreadable, whyUnwritable } from '../config/files/files.ts'
 import { PathError } from './skills.ts'
 
 /** Findings that a repository has accepted: codes by the path of the skill. */

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { listedMainFile } from '../core/format/main-files.ts'
 import { printable } from '../core/shared/text.ts'
-import { whyUnwritable } from '../operator/regular-file.ts'
+import { whyUnwritable } from '../config/files/files.ts'
 import { diffOf, fixFile } from './fix.ts'
 import { type ListOptions, PathError } from './skills.ts'
 import { foldersOf, shownPath } from './validate.ts'

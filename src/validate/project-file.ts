@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
-import { isFolder } from '../operator/is-folder.ts'
-import { didYouMean } from '../operator/setting.ts'
-import { readYamlFile } from '../operator/yaml-file.ts'
+import { isFolder } from '../config/files/files.ts'
+import { didYouMean } from '../config/setting.ts'
+import { readYamlFile } from '../config/files/yaml-file.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 import { parseTargets, TARGET_NAMES, type TargetName } from '../verdicts/index.ts'
 

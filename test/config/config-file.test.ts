@@ -5,7 +5,7 @@ import { readConfigFile } from '../../src/config/config-file.ts'
 import { openRoots } from '../../src/config/roots.ts'
 import type { Config } from '../../src/config/settings.ts'
 import { checkAuditLog } from '../../src/config/written-places.ts'
-import { ConfigError } from '../../src/operator/setting.ts'
+import { ConfigError } from '../../src/config/setting.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
 
 async function read (t: Test, text: string): Promise<unknown> {

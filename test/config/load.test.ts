@@ -4,7 +4,7 @@ import t from 'tap'
 import { parseArguments } from '../../src/cli/arguments.ts'
 import { CommandError } from '../../src/cli/command.ts'
 import { loadConfig, settingFlags } from '../../src/config/load.ts'
-import { ConfigError, type Setting } from '../../src/operator/setting.ts'
+import { ConfigError, type Setting } from '../../src/config/setting.ts'
 import { type Config, SETTINGS } from '../../src/config/settings.ts'
 import { codePoint } from '../helper/code-point.ts'
 

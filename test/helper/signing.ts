@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto'
 import fs from 'node:fs'
 import { join } from 'node:path'
-import { Signal } from '../../src/core/shared/signal.ts'
+import { EventEmitter } from 'node:events'
 import { OriginPolicy } from '../../src/trust/origin-policy.ts'
 import { parseSigningKey, signFolder } from '../../src/trust/sign-folder.ts'
 import type { Signer } from '../../src/trust/signers.ts'
@@ -34,12 +34,12 @@ export function trustOf (signers: readonly Partial<Signer>[], { now, ...rest }: 
   const make = (signers: readonly Partial<Signer>[], rest: Partial<Omit<Trust, 'signers'>>): Trust => ({
     signers: signers.map((signer) => ({ name: 'acme', acceptsExpired: false, ...signer })), roots: new Map(), deny: new Set(), ...rest
   })
-  const trust = { value: make(signers, rest), changed: new Signal<Trust>() }
+  const trust = Object.assign(new EventEmitter(), { value: make(signers, rest) })
   return {
     policy: new OriginPolicy({ trust, ...now && { now } }),
     replace (signers: readonly Partial<Signer>[], rest: Partial<Omit<Trust, 'signers'>>) {
       trust.value = make(signers, rest)
-      trust.changed.emit(trust.value)
+      trust.emit('changed')
     }
   }
 }

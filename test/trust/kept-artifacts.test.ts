@@ -1,7 +1,7 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { Signal } from '../../src/core/shared/signal.ts'
+import { EventEmitter } from 'node:events'
 import type { Manifest } from '../../src/core/shared/skill.ts'
 import type { Lock } from '../../src/trust/lock-file.ts'
 import { OriginPolicy } from '../../src/trust/origin-policy.ts'
@@ -28,13 +28,13 @@ function edit ({ root }: Service, text: string): void {
 
 /** A service whose lock allows what a test pins. */
 async function buildLocked (t: Test, files: Files) {
-  const lock = { value: new Map() as Lock, changed: new Signal<Lock>() }
+  const lock = Object.assign(new EventEmitter(), { value: new Map() as Lock })
   const service = await buildService(t, { files, options: { policy: new OriginPolicy({ lock }) } })
   return {
     service,
     pin (...revisions: readonly string[]) {
       lock.value = new Map([['demo', new Set(revisions)]])
-      lock.changed.emit(lock.value)
+      lock.emit('changed')
     }
   }
 }

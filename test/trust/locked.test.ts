@@ -3,7 +3,6 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createChangeFeed } from '../../src/core/events/change-feed.ts'
-import { Signal } from '../../src/core/shared/signal.ts'
 import { formatLock, type Lock, parseLock } from '../../src/trust/lock-file.ts'
 import { OriginPolicy } from '../../src/trust/origin-policy.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
@@ -12,12 +11,12 @@ import { createFaultyDisk, createManager, passTick, skill, skillText, skills, st
 
 /** A lock that a test changes. */
 function lockOf (pins: Readonly<Record<string, readonly string[]>> = {}) {
-  const lock = { value: toLock(pins), changed: new Signal<Lock>() }
+  const lock = Object.assign(new EventEmitter(), { value: toLock(pins) })
   return {
     policy: new OriginPolicy({ lock }),
     pin (pins: Readonly<Record<string, readonly string[]>>) {
       lock.value = toLock(pins)
-      lock.changed.emit(lock.value)
+      lock.emit('changed')
     }
   }
 }

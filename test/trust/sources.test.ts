@@ -25,7 +25,7 @@ t.test('K95: of a source that must be signed, only a signed state is published, 
   writeFileSync(trust, 'signers:\n  - name: team\n    key: key.pub\nroots:\n  repo: require\n')
   const policy = await openPolicy({ trustFile: trust }, ['repo'], SILENT)
   t.teardown(() => { policy.close() })
-  const followers = policy.files.map(({ changed }) => t.capture(changed, 'subscribe'))
+  const followers = policy.files.map((file) => t.capture(file, 'on'))
   const { sources, status, skills } = await openSources(t, [sourceAt(`git+file://${repository.path}`)], { guard: (candidate) => policy.approve(candidate) })
   t.match(status(), { state: 'ok', revision: `main@sha1:${first}`, skills: 2 })
 

@@ -1,4 +1,4 @@
-import { quote } from '../../operator/setting.ts'
+import { quote } from '../../config/setting.ts'
 import { type Command, CommandError, DEFAULT_COMMAND, loadCommands } from '../command.ts'
 
 type NamedCommands = Awaited<ReturnType<typeof loadCommands>>

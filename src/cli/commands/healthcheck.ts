@@ -2,7 +2,7 @@ import { errorCode } from '../../core/shared/system-errors.ts'
 import { loadConfig, settingFlags, settingsWithoutValue } from '../../config/load.ts'
 import type { Config } from '../../config/settings.ts'
 import { authorityOf, connectableHost } from '../../http/request/hosts.ts'
-import { quote } from '../../operator/setting.ts'
+import { quote } from '../../config/setting.ts'
 import { parseArguments } from '../arguments.ts'
 import { type Arguments, type Command, CommandError } from '../command.ts'
 

@@ -1,8 +1,7 @@
 import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { counted } from '../../core/shared/text.ts'
-import { realPathOf } from '../../operator/real-path.ts'
-import { textForFile, whyUnwritable } from '../../operator/regular-file.ts'
+import { realPathOf, textForFile, whyUnwritable } from '../../config/files/files.ts'
 import type { RootOptions } from '../../core/roots/root.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import type { Lock } from '../../trust/lock-file.ts'
@@ -113,7 +112,7 @@ async function readSkill (skills: SkillSource, name: string): Promise<{ readonly
 
 /** Undefined where no lock that can be read is there. */
 async function readBefore (path: string): Promise<Lock | undefined> {
-  const { readTextFile } = await import('../../operator/yaml-file.ts')
+  const { readTextFile } = await import('../../config/files/yaml-file.ts')
   const { parseLock } = await import('../../trust/lock-file.ts')
   try {
     return parseLock(path, await readTextFile(path))

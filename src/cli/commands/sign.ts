@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { whyUnreadable } from '../../operator/regular-file.ts'
+import { whyUnreadable } from '../../config/files/files.ts'
 import { type Command, CommandError } from '../command.ts'
 import { namingSkipped } from '../folders/left-out.ts'
 import { showing } from '../progress.ts'

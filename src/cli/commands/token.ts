@@ -1,4 +1,4 @@
-import { ConfigError, didYouMean, quote } from '../../operator/setting.ts'
+import { ConfigError, didYouMean, quote } from '../../config/setting.ts'
 import { type Command, CommandError } from '../command.ts'
 
 const DAYS = /^([1-9]\d{0,3})d$/

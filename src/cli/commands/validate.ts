@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { ConfigError, didYouMean, quote } from '../../operator/setting.ts'
+import { ConfigError, didYouMean, quote } from '../../config/setting.ts'
 import { hasColor } from '../../log-format.ts'
 import type { RootOptions } from '../../core/roots/root.ts'
 import type { FindingSeverity } from '../../core/shared/skill.ts'

@@ -5,7 +5,7 @@ import type { GateChange } from '../../core/content/trust/trust-policy.ts'
 import type { Observer } from '../../http/observer.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import type { AuditState } from '../../http/readiness.ts'
-import type { FollowedPolicy } from '../../operator/followed-file.ts'
+import type { FollowedPolicy } from '../../config/files/followed-file.ts'
 import type { AuditEvent } from '../reads.ts'
 import { AuditedReads, type AuditedReadsOptions } from './audited-reads.ts'
 import { AuthFailures } from './auth-failures.ts'
@@ -77,8 +77,8 @@ export class Audit {
   follow (file: FollowedPolicy): void {
     const loaded = (): void => { this.#append('policy.loaded', 'success', { file: file.path, digest: file.digest }) }
     loaded()
-    file.changed.subscribe(loaded)
-    file.failed.subscribe((error) => {
+    file.on('changed', loaded)
+    file.on('failed', (error) => {
       if (error !== undefined) this.#append('policy.rejected', 'failure', { file: file.path, problem: error.message })
     })
   }

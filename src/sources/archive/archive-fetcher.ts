@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Environment } from '../../operator/setting.ts'
+import type { Environment } from '../../config/setting.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { basic, saveBody, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'

@@ -4,7 +4,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { own } from '../../core/shared/json.ts'
-import type { Environment } from '../../operator/setting.ts'
+import type { Environment } from '../../config/setting.ts'
 import { basic } from '../http/http-client.ts'
 import { SourceError } from '../source-error.ts'
 

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { sha256 } from '../../core/shared/digest.ts'
 import { jsonDepthExceeds, own } from '../../core/shared/json.ts'
-import type { Environment } from '../../operator/setting.ts'
+import type { Environment } from '../../config/setting.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { DIGEST, isAtLoopback } from '../address/parts.ts'
 import { basic, type HttpAnswer, type HttpRequest, readBody, saveBody, send } from '../http/http-client.ts'

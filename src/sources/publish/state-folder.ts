@@ -1,12 +1,11 @@
 import { hash, randomBytes } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
-import { open, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { errorCode } from '../../core/shared/system-errors.ts'
 import type { CoreLog } from '../../core/shared/log.ts'
-import { makeFolder } from '../../operator/make-folder.ts'
-import { whyUnwritable } from '../../operator/regular-file.ts'
+import { whyUnwritable } from '../../config/files/files.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 
 /** How often the holder of a lock shows that it lives, and after how long without that it is gone, in milliseconds. */
@@ -99,7 +98,7 @@ export function unwritable (stateDir: string, error: unknown): AddressError {
  * @throws AddressError while another process holds it
  */
 export async function lockFolder (stateDir: string): Promise<StateLock> {
-  await makeFolder(stateDir, 0o700).catch((error: unknown) => { throw unwritable(stateDir, error) })
+  await mkdir(stateDir, { recursive: true, mode: 0o700 }).catch((error: unknown) => { throw unwritable(stateDir, error) })
   const path = join(stateDir, 'lock')
   const own = JSON.stringify({ pid: process.pid, started: await startOf(process.pid), host: hostname(), id: randomBytes(8).toString('hex') })
   for (let attempt = 0; ; attempt++) {
@@ -132,7 +131,7 @@ export async function lockFolder (stateDir: string): Promise<StateLock> {
       if (await isOwn()) return
       try {
         // Somebody may have removed the state folder.
-        await makeFolder(stateDir, 0o700)
+        await mkdir(stateDir, { recursive: true, mode: 0o700 })
         await writeLock(path, own)
       } catch (error) {
         throw new SourceError('disk', errorCode(error) === 'EEXIST' ? 'another process uses the state folder' : `the state folder cannot be written (${whyUnwritable(error)})`, { cause: error })

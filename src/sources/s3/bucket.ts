@@ -1,6 +1,6 @@
 import { AwsClient } from 'aws4fetch'
 import { encodePath } from '../../core/disk/paths.ts'
-import type { Environment } from '../../operator/setting.ts'
+import type { Environment } from '../../config/setting.ts'
 import { type HttpAnswer, readBody, saveBody, send, statusError } from '../http/http-client.ts'
 import { MAX_FILE_BYTES } from '../publish/limits.ts'
 import { readSecret } from '../secrets.ts'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Environment } from '../../operator/setting.ts'
+import type { Environment } from '../../config/setting.ts'
 import type { LeftOut } from '../../core/layout/layout.ts'
 import { forEachInSlices } from '../../core/shared/async.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'

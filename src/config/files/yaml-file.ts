@@ -1,9 +1,9 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Ajv, type ErrorObject } from 'ajv'
 import { EVENT_ID, type Event, getScalarValue, load, parseEvents, YAMLException } from 'js-yaml'
-import { maskSecrets } from '../core/shared/text.ts'
-import { readRegularFile, whyUnreadable } from './regular-file.ts'
-import { ConfigError, didYouMean, quote } from './setting.ts'
+import { maskSecrets } from '../../core/shared/text.ts'
+import { readRegularFile, whyUnreadable } from './files.ts'
+import { ConfigError, didYouMean, quote } from '../setting.ts'
 
 /** Where a value is in a document: keys of mappings, positions in lists. */
 export type YamlPath = ReadonlyArray<string | number>

@@ -1,11 +1,14 @@
-import { symlinkSync, truncateSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import fc from 'fast-check'
 import t from 'tap'
-import { readRegularFileSync } from '../../src/operator/regular-file.ts'
-import { ConfigError } from '../../src/operator/setting.ts'
-import { parseYamlFile, readYamlFile } from '../../src/operator/yaml-file.ts'
+import { readRegularFileSync, replaceFile } from '../../src/config/files/files.ts'
+import { FollowedFile } from '../../src/config/files/followed-file.ts'
+import { parseYamlFile, readYamlFile } from '../../src/config/files/yaml-file.ts'
+import { ConfigError } from '../../src/config/setting.ts'
 import { checkTime } from '../helper/timing.ts'
 
 const Name = Type.String({ pattern: '^[a-z]+$', title: 'a name in small letters' })
@@ -109,4 +112,107 @@ t.test('K61: no refusal repeats a token, wherever in the file it stands', (t) =>
     t.notMatch(message, 'a1B2', text)
   }
   t.end()
+})
+
+/** A followed file, and its next event. */
+async function follow (path: string, parse: Parameters<typeof FollowedFile.open<string>>[1] = parseText) {
+  const file = await FollowedFile.open(path, parse)
+  // The timers of the file keep no process alive.
+  const alive = setInterval(() => {}, 60_000)
+  const next = async (event: 'changed' | 'failed'): Promise<unknown> => (await once(file, event))[0] as unknown
+  return { file, next, stop: () => { clearInterval(alive); file.close() } }
+}
+
+function parseText (text: string): string {
+  if (text.startsWith('broken')) throw new ConfigError(text)
+  return text
+}
+
+t.test('K60: a file is read again when it changes: in place, by rename, by links as Kubernetes replaces them, and after it was away', async (t) => {
+  const folder = t.testdir({ v1: { file: 'first' }, v2: { file: 'second' }, link: t.fixture('symlink', 'data/file'), data: t.fixture('symlink', 'v1') })
+  const { file, next, stop } = await follow(join(folder, 'link'))
+  t.teardown(stop)
+  t.equal(file.value, 'first')
+  const steps: ReadonlyArray<readonly [string, () => void]> = [
+    ['second', () => { symlinkSync('v2', join(folder, 'new')); renameSync(join(folder, 'new'), join(folder, 'data')) }],
+    ['third', () => { writeFileSync(join(folder, 'v2', 'file'), 'third') }],
+    ['fourth', () => { writeFileSync(join(folder, 'file'), 'fourth'); renameSync(join(folder, 'file'), join(folder, 'v2', 'file')) }]
+  ]
+  for (const [text, change] of steps) {
+    const changed = next('changed')
+    change()
+    t.equal(await changed, text)
+    t.equal(file.value, text)
+  }
+  for (const [change, problem] of [
+    [() => { renameSync(join(folder, 'v2'), join(folder, 'away')) }, { message: /ENOENT, there is no such file$/ }],
+    [() => { renameSync(join(folder, 'away'), join(folder, 'v2')) }, undefined]
+  ] as const) {
+    const failed = next('failed')
+    change()
+    t.match(await failed, problem)
+    t.equal(file.value, 'fourth')
+  }
+})
+
+t.test('K60: while a file cannot be used the last good value stays, and each reason is reported once', async (t) => {
+  const path = join(t.testdir({ one: 'good' }), 'one')
+  const { file, next, stop } = await follow(path)
+  t.teardown(stop)
+  const reasons: unknown[] = []
+  file.on('failed', (error) => { reasons.push(error?.message) })
+  for (const [change, reason] of [
+    [() => { writeFileSync(path, 'broken: line 1') }, 'broken: line 1'],
+    [() => { rmSync(path); execFileSync('mkfifo', [path]) }, `${path} cannot be read: it is not a regular file`],
+    [() => { rmSync(path); mkdirSync(path) }, `${path} cannot be read: EISDIR, it is a folder`]
+  ] as const) {
+    const failed = next('failed')
+    change()
+    await failed
+    t.equal(reasons.at(-1), reason)
+    await file.reload()
+    t.equal(file.value, 'good')
+    t.match(file.remark('the lock'), /^the lock cannot be used/)
+  }
+  rmSync(path, { recursive: true })
+  writeFileSync(path, 'good')
+  await file.reload()
+  t.equal(reasons.length, 4, 'once each')
+  t.equal(file.remark('the lock'), undefined)
+})
+
+t.test('K60: files that the text names are followed with it', async (t) => {
+  const folder = t.testdir({ one: 'text', key: 'first' })
+  const key = join(folder, 'key')
+  const { file, next, stop } = await follow(join(folder, 'one'), (_text, reads) => {
+    const named = readFileSync(key, 'utf8')
+    reads(key, named)
+    return parseText(named)
+  })
+  t.teardown(stop)
+  for (const [text, event] of [['second', 'changed'], ['broken', 'failed'], ['third', 'changed']] as const) {
+    const reported = next(event)
+    writeFileSync(key, text)
+    await reported
+    t.equal(file.value, text === 'broken' ? 'second' : text)
+  }
+})
+
+t.test('a file that cannot be used at the start is refused', async (t) => {
+  const folder = t.testdir({ one: 'broken' })
+  for (const name of ['one', 'two']) await t.rejects(FollowedFile.open(join(folder, name), parseText), ConfigError)
+})
+
+t.test('a file is replaced whole: links and modes stay, and what would not be read again is not written', async (t) => {
+  const folder = t.testdir({ target: 'before', link: t.fixture('symlink', 'target') })
+  const [link, target] = [join(folder, 'link'), join(folder, 'target')]
+  chmodSync(target, 0o640)
+  await replaceFile(link, 'after')
+  t.ok(lstatSync(link).isSymbolicLink())
+  t.strictSame([readFileSync(target, 'utf8'), statSync(target).mode & 0o777], ['after', 0o640])
+  await t.rejects(replaceFile(link, 'é'.repeat(8_388_609)), { message: 'it would be larger than the 16777216 bytes that are read of it' })
+  execFileSync('mkfifo', [join(folder, 'pipe')])
+  await t.rejects(replaceFile(join(folder, 'pipe'), 'x'), { message: 'it is not a regular file' })
+  await t.rejects(replaceFile(folder, 'x'))
+  t.strictSame(readdirSync(folder).sort(), ['link', 'pipe', 'target'])
 })
