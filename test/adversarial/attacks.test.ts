@@ -2,8 +2,8 @@ import { readdirSync } from 'node:fs'
 import { skillEntry } from '@modelcontextprotocol/server/ext/skills'
 import t from 'tap'
 import fc from 'fast-check'
-import { MAX_FRONTMATTER_BYTES, MAX_SEARCHED_BODY_CHARACTERS } from '../../src/core/shared/limits.ts'
-import { termsOf } from '../../src/core/search/search-terms.ts'
+import { MAX_FRONTMATTER_BYTES } from '../../src/core/shared/limits.ts'
+import { tokenize } from '../../src/core/search/skill-search.ts'
 import { parseSkillBytes } from '../../src/core/format/main-file.ts'
 import { attackInputs } from './attacks/attack-inputs.ts'
 import { isAlive, mcpCall, readInputsOptions, startAttackTarget } from './attacks/attack-target.ts'
@@ -128,7 +128,7 @@ async function isCheap (name: string, text: string): Promise<boolean> {
   const bytes = Buffer.from(text)
   const { took, allowed } = await timeWithin(SKILL_MS, async () => {
     const { findings } = parseSkillBytes(bytes, name)
-    termsOf(text.slice(0, MAX_SEARCHED_BODY_CHARACTERS))
+    tokenize(text)
     if (findings.every(({ severity }) => severity !== 'error')) await skillEntry(name, { 'SKILL.md': bytes }).catch(() => {})
   })
   return took < allowed

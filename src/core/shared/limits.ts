@@ -124,6 +124,9 @@ export const MAX_TERM_CHARACTERS = 64
 /** Unknown words of a query for which similar ones are searched: each takes about 2 ms among 10,000 skills. */
 export const MAX_MISSPELT_TERMS = 4
 
+/** How much of a name, a description or the headings is searched, in characters (UTF-16 code units). */
+export const MAX_SEARCHED_CHARACTERS = 8_192
+
 /** How much of the body of a skill is searched, in characters (UTF-16 code units). */
 export const MAX_SEARCHED_BODY_CHARACTERS = 8_192
 
