@@ -33,7 +33,8 @@ t.test('what the service answers and its commands print is what is recorded', { 
   const odd = await start('odd', 'more', '--personal', 'own', '--allow-links', 'elsewhere')
   const missing = await start('./not-there')
   const access = await start('odd', 'skills', '--personal', 'own', '--access', 'access.yaml', '--metrics-port', '0')
-  await Promise.all([examples.url, odd.url].map(ready))
+  const callers = [{}, ...['{token:alice}', '{token:ops}'].map((key) => ({ authorization: `Bearer ${tokens[key]}` }))]
+  await Promise.all([ready(examples.url), ready(odd.url), ...callers.map((headers) => ready(access.url, headers))])
 
   const parts = await Promise.all([
     section('examples', examples.url, EXAMPLE_REQUESTS, normaliser, {}),
@@ -51,15 +52,16 @@ t.test('what the service answers and its commands print is what is recorded', { 
   if (process.env['UPDATE'] === '1') writeFileSync(RECORD, found)
   const wanted = existsSync(RECORD) ? readFileSync(RECORD, 'utf8') : ''
   const different = differences(wanted, found)
-  t.equal(different.join('\n'), '', 'UPDATE=1 writes the record anew')
+  t.equal(different.length, 0, 'UPDATE=1 writes the record anew', { differences: different.join('\n') })
 })
 
-/** Waits until the service has read all skills, and the documents of discovery are there. */
-async function ready (url: string): Promise<void> {
+/** Waits until the service has read all skills, watches them, and knows the revision of what this caller sees. */
+async function ready (url: string, headers: Readonly<Record<string, string>> = {}): Promise<void> {
   for (const path of ['/readyz', '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json']) {
-    while ((await ask(url, { method: 'GET', path })).status !== 200) await sleep(50)
+    while ((await ask(url, { method: 'GET', path, headers })).status !== 200) await sleep(50)
   }
-  while (JSON.parse((await ask(url, { method: 'GET', path: '/readyz' })).body.toString()).watcher.status !== 'watching') await sleep(50)
+  while ((await ask(url, { method: 'GET', path: '/readyz', headers })).body.includes('"watcher":{"status":"starting"')) await sleep(50)
+  while ((await ask(url, { method: 'GET', path: '/skills', headers })).headers['catalog-revision'] === undefined) await sleep(50)
 }
 
 async function revisionOf (url: string, name: string): Promise<string> {
