@@ -8,7 +8,8 @@ const QUOTED_CONTEXT = 16
 
 /**
  * The arguments of a call in any dialect: an object, a JSON string of one, or nothing, which means `{}`. Nothing is
- * repaired: guessed arguments would run a call that nobody asked for.
+ * repaired: guessed arguments would run a call that nobody asked for. `null` for an optional parameter is absent: strict modes
+ * send it for each one that the model has not chosen. Halves of surrogate pairs become U+FFFD, as JSON in UTF-8 cannot carry them.
  *
  * @throws {ToolArgumentsError} `Invalid tool arguments: <what and where>` with the schema
  */
@@ -16,7 +17,12 @@ export function parseArguments (raw: unknown, parameters: ToolParameters): ToolA
   const value = typeof raw === 'string' ? parseText(raw, parameters) : raw
   if (value === undefined || value === null) return {}
   if (!isJsonObject(value)) throw invalidArguments(`expected a JSON object, got ${kindOf(value)}`, parameters)
-  return value
+  const given = Object.entries(value).filter(([key, argument]) => argument !== null || !isOptional(key, parameters))
+  return Object.fromEntries(given.map(([key, argument]) => [key, typeof argument === 'string' ? argument.toWellFormed() : argument]))
+}
+
+function isOptional (key: string, { properties, required }: ToolParameters): boolean {
+  return Object.hasOwn(properties, key) && !required.includes(key)
 }
 
 /**

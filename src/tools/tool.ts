@@ -1,5 +1,4 @@
 import type { TObject } from '@sinclair/typebox'
-import type { Awaitable } from '../core/shared/async.ts'
 import { SkillError, type SkillErrorKind } from '../core/shared/errors.ts'
 import type { SkillSource } from '../core/skill-source.ts'
 
@@ -130,7 +129,7 @@ export interface Tool {
    * @throws {ToolArgumentsError} when the arguments do not fit
    * @throws {SkillError} when the domain says no; `fail` makes it the tool's own error form
    */
-  run (args: ToolArguments, skills: SkillSource): Awaitable<ToolOutcome>
+  run (args: ToolArguments, skills: SkillSource): Promise<ToolOutcome>
 
   /** The tool's own form of a failure; `args` are `{}` when they could not be read. */
   fail (error: ToolFailure, args: ToolArguments, skills: SkillSource): Promise<ToolOutcome>

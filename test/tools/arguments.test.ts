@@ -29,6 +29,17 @@ t.test('K37: a JSON string and an object are the same', async (t) => {
   t.same(parseArguments({ skill_name: 'a' }, parameters), { skill_name: 'a' })
 })
 
+t.test('K37: null for an optional parameter is absent, and stays for a required and an unknown one', async (t) => {
+  const optional: ToolParameters = { ...parameters, properties: { ...parameters.properties, limit: { type: 'integer', description: 'Most' } } }
+  t.same(parseArguments('{"skill_name":"a","limit":null}', optional), { skill_name: 'a' })
+  t.same(parseArguments({ skill_name: null, other: null }, optional), { skill_name: null, other: null })
+  t.match(refusal(() => stringArgument(parseArguments({ skill_name: null }, optional), 'skill_name', optional)), /'skill_name' must be a string/)
+})
+
+t.test('K37: halves of surrogate pairs become U+FFFD, in a JSON string and in an object', async (t) => {
+  for (const raw of ['{"skill_name":"a\\ud800b"}', { skill_name: 'a\ud800b' }]) t.same(parseArguments(raw, parameters), { skill_name: 'a\ufffdb' })
+})
+
 t.test('K37: malformed JSON is refused with what, where and the schema', async (t) => {
   const message = refusal(() => parseArguments('{"skill_name": calculator}', parameters))
   t.equal(message, `Invalid tool arguments: expected a JSON value at position 15, near "{\\"skill_name\\": calculator}"\n\nParameters: ${SCHEMA}`)

@@ -1,5 +1,5 @@
 import { type TSchema, Type } from '@sinclair/typebox'
-import type { JsonObject } from '../../core/shared/json.ts'
+import { type JsonObject, own, ownText } from '../../core/shared/json.ts'
 import type { Tool, ToolOutcome } from '../tool.ts'
 
 /** A call as it was sent: only the types named here have been checked. */
@@ -83,7 +83,22 @@ export const IdSchema = Type.Unsafe<string | number>({ description: 'Echoed in t
 
 /** An id that can be echoed. Other values count as no id. */
 export function readId (value: unknown): ToolCall['id'] {
-  return typeof value === 'string' || (typeof value === 'number' && Number.isFinite(value)) ? value : undefined
+  if (typeof value === 'string') return value.toWellFormed()
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined
+}
+
+/** A call whose parts are own properties of one object, by these keys. Halves of surrogate pairs become U+FFFD. */
+export function readParts (call: unknown, nameKey: string, argsKey?: string, idKey?: string): ToolCall {
+  return {
+    id: idKey === undefined ? undefined : readId(own(call, idKey)),
+    name: ownText(call, nameKey).toWellFormed(),
+    args: argsKey === undefined ? undefined : own(call, argsKey)
+  }
+}
+
+/** The calls in a list of a container; undefined for a value that is not a list. */
+export function callsIn (list: unknown, isCall: (item: unknown) => boolean = () => true): readonly unknown[] | undefined {
+  return Array.isArray(list) ? list.filter(isCall) : undefined
 }
 
 /** `"key":id,`, or nothing without an id. */

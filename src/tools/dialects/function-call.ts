@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { own, ownText } from '../../core/shared/json.ts'
-import { IdSchema, readId, type ToolCall } from './dialect.ts'
+import { own } from '../../core/shared/json.ts'
+import { IdSchema, readId, readParts, type ToolCall } from './dialect.ts'
 
 /** OpenAI's call of a function, which other providers have in messages of their own. */
 export const FunctionCallSchema = Type.Object({
@@ -21,6 +21,5 @@ export function isFunctionCall (value: unknown): boolean {
 }
 
 export function readFunctionCall (value: unknown): ToolCall {
-  const call = own(value, 'function')
-  return { id: readId(own(value, 'id')), name: ownText(call, 'name'), args: own(call, 'arguments') }
+  return { ...readParts(own(value, 'function'), 'name', 'arguments'), id: readId(own(value, 'id')) }
 }

@@ -1,4 +1,3 @@
-import { whenThere } from '../../core/shared/async.ts'
 import { type FileContent, mainFileText } from '../../core/files/file-content.ts'
 import { SkillDocumentSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'
@@ -31,10 +30,10 @@ export function createGetSkillTool (): Tool {
       outcome: jsonOutcome({ skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n' })
     },
 
-    run (args, skills) {
+    async run (args, skills) {
       const name = stringArgument(args, 'skill_name', parameters)
-      return whenThere(skills.readMainFile(name, 'SKILL.MD'), (content) =>
-        outcomes.get(content, name, () => jsonOutcome({ skill_name: name, documentation: mainFileText(content, name) })))
+      const content = await skills.readMainFile(name, 'SKILL.MD')
+      return outcomes.get(content, name, () => jsonOutcome({ skill_name: name, documentation: mainFileText(content, name) }))
     },
 
     fail: failWithError

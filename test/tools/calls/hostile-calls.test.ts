@@ -45,7 +45,7 @@ const ROWS: readonly Row[] = [
   ...['../../etc/passwd', '..\\..\\etc\\passwd', '/etc/passwd', 'C:\\x', '\\\\host\\share'].map((path) => read('path that climbs out or is absolute', path, TRAVERSAL)),
   ...['%2e%2e%2fetc', 'references%2fa.md'].map((path) => read('percent-encoded path', path, noFile(path))),
   ...['SKILL.md\0.png', 'a\u202eb', '~/.ssh/id_rsa', '$HOME/x', ' '].map((path) => read('strange path', path, noFile(path))),
-  read('lone surrogate', '\ud800', noFile('\ud800')),
+  read('lone surrogate', '\ud800', noFile('\ufffd')),
   read('empty path', '', 'ERROR: Invalid file path'),
   ...['.', 'references'].map((path) => read('folder', path, `ERROR: Cannot read file '${path}': is a directory`)),
   ...NOT_STRINGS.map((path) => read('not a string', path, /^ERROR: Invalid tool arguments: 'file_path' must be a string/)),

@@ -1,10 +1,10 @@
 import { Type } from '@sinclair/typebox'
-import { own, ownText } from '../../../core/shared/json.ts'
-import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
+import { own } from '../../../core/shared/json.ts'
+import { type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
 
 /**
- * LangChain: `{"name","args","id","type":"tool_call"}`, answered by the fields of a ToolMessage. A message that JavaScript has
- * serialised keeps its calls in `kwargs`. Calls whose arguments are no JSON are in `invalid_tool_calls`, and need an answer too.
+ * LangChain: `{"name","args","id","type":"tool_call"}`, answered by the fields of a ToolMessage. A message serialised by
+ * JavaScript keeps its calls in `kwargs`. Calls whose arguments are not JSON are in `invalid_tool_calls`, and need an answer too.
  */
 export const langchain = {
   name: 'langchain',
@@ -40,7 +40,7 @@ export const langchain = {
 
   isAnswer: (value) => own(value, 'type') === 'tool',
 
-  readCall: (value) => ({ id: readId(own(value, 'id')), name: ownText(value, 'name'), args: own(value, 'args') }),
+  readCall: (value) => readParts(value, 'name', 'args', 'id'),
 
   writeResult: (call, outcome) =>
     `{"type":"tool","role":"tool",${idMember('tool_call_id', call)}"name":${JSON.stringify(call.name)},` +

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { own } from '../../../core/shared/json.ts'
-import { type Dialect, idMember, IdSchema } from '../dialect.ts'
+import { callsIn, type Dialect, idMember, IdSchema } from '../dialect.ts'
 import { FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
 
 const MessageSchema = Type.Object({ toolCalls: Type.Array(FunctionCallSchema) })
@@ -44,10 +44,7 @@ function createCamelCaseDialect (messageOf: (value: unknown) => unknown) {
   return {
     recognise: () => false,
 
-    unwrap (value) {
-      const calls = own(messageOf(value), 'toolCalls')
-      return Array.isArray(calls) ? calls : undefined
-    },
+    unwrap: (value) => callsIn(own(messageOf(value), 'toolCalls')),
 
     recogniseInside: isFunctionCall,
 

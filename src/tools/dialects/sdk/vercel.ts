@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
-import { own, ownText } from '../../../core/shared/json.ts'
-import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
+import { own } from '../../../core/shared/json.ts'
+import { callsIn, type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
 
-/** Vercel's AI SDK: a part `{"type":"tool-call","toolCallId","toolName","input"}`, answered by a `tool-result` part of the next tool message. */
+/** Vercel's AI SDK: a part `{"type":"tool-call","toolCallId","toolName","input"}`, answered by a `tool-result` part. */
 export const vercel = {
   name: 'vercel-ai-sdk',
   title: "Vercel's AI SDK",
@@ -23,17 +23,14 @@ export const vercel = {
 
   recognise: (value) => isCall(value) && typeof own(value, 'toolName') === 'string',
 
-  unwrap (value) {
-    const parts = own(value, 'toolCalls') ?? own(value, 'content')
-    return Array.isArray(parts) ? parts.filter(isCall) : undefined
-  },
+  unwrap: (value) => callsIn(own(value, 'toolCalls') ?? own(value, 'content'), isCall),
 
   isContent: (value) => typeof own(value, 'type') === 'string' && !isCall(value),
 
   isAnswer: (value) => own(value, 'type') === 'tool-result',
 
   // `args` is what version 4 calls the input.
-  readCall: (value) => ({ id: readId(own(value, 'toolCallId')), name: ownText(value, 'toolName'), args: own(value, 'input') ?? own(value, 'args') }),
+  readCall: (value) => readParts(value, 'toolName', own(value, 'input') === undefined ? 'args' : 'input', 'toolCallId'),
 
   writeResult (call, outcome) {
     const output = `{"type":"${outcome.isError ? 'error-text' : 'text'}","value":${outcome.quotedText}}`

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { own, ownText } from '../../../core/shared/json.ts'
-import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
+import { own } from '../../../core/shared/json.ts'
+import { callsIn, type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
 
 /** Anthropic Messages: a `tool_use` block, answered by a `tool_result` block for the next user message. */
 export const anthropic = {
@@ -24,16 +24,15 @@ export const anthropic = {
   recognise: isToolUse,
 
   unwrap (value) {
-    const content = own(value, 'content')
     const isMessage = own(value, 'role') === 'assistant' || own(value, 'type') === 'message'
-    return isMessage && Array.isArray(content) ? content.filter(isToolUse) : undefined
+    return isMessage ? callsIn(own(value, 'content'), isToolUse) : undefined
   },
 
   isContent: (value) => typeof own(value, 'type') === 'string',
 
   isAnswer: (value) => own(value, 'type') === 'tool_result',
 
-  readCall: (value) => ({ id: readId(own(value, 'id')), name: ownText(value, 'name'), args: own(value, 'input') }),
+  readCall: (value) => readParts(value, 'name', 'input', 'id'),
 
   writeResult: (call, outcome) =>
     `{"type":"tool_result",${idMember('tool_use_id', call)}"content":${outcome.quotedText},"is_error":${outcome.isError}}`,

@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
-import { isJsonObject, own, ownText } from '../../../core/shared/json.ts'
-import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
+import { isJsonObject, own } from '../../../core/shared/json.ts'
+import { callsIn, type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
 
-/** Bedrock Converse: a block `{"toolUse":{"toolUseId","name","input"}}`, answered by a `toolResult` block for the next user message. */
+/** Bedrock Converse: a block `{"toolUse":{"toolUseId","name","input"}}`, answered by a `toolResult` block. */
 export const bedrock = {
   name: 'bedrock',
   title: 'Bedrock Converse',
@@ -21,23 +21,17 @@ export const bedrock = {
 
   recognise: (value) => typeof own(own(value, 'toolUse'), 'name') === 'string',
 
-  unwrap (value) {
-    const content = own(own(own(value, 'output'), 'message') ?? own(value, 'message') ?? value, 'content')
-    return Array.isArray(content) ? content.filter(isToolUse) : undefined
-  },
+  unwrap: (value) => callsIn(own(own(own(value, 'output'), 'message') ?? own(value, 'message') ?? value, 'content'), isToolUse),
 
   // The service runs its own tools itself; other blocks are told apart by their keys.
   isContent: (value) => !isToolUse(value),
 
   isAnswer: (value) => Object.hasOwn(value, 'toolResult'),
 
-  readCall (value) {
-    const call = own(value, 'toolUse')
-    return { id: readId(own(call, 'toolUseId')), name: ownText(call, 'name'), args: own(call, 'input') }
-  },
+  readCall: (value) => readParts(own(value, 'toolUse'), 'name', 'input', 'toolUseId'),
 
-  writeResult: (call, outcome) =>
-    `{"toolResult":{${idMember('toolUseId', call)}"content":[{"text":${outcome.quotedText}}],"status":"${outcome.isError ? 'error' : 'success'}"}}`,
+  writeResult: (call, outcome) => `{"toolResult":{${idMember('toolUseId', call)}"content":[{"text":${outcome.quotedText}}],` +
+    `"status":"${outcome.isError ? 'error' : 'success'}"}}`,
 
   writeDefinitions: (tools) => tools.map(({ name, currentDescription, parameters }) =>
     ({ toolSpec: { name, description: currentDescription, inputSchema: { json: parameters } } }))

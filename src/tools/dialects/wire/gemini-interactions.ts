@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { isJsonObject, own, ownText } from '../../../core/shared/json.ts'
-import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
+import { isJsonObject, own } from '../../../core/shared/json.ts'
+import { callsIn, type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
 
 /**
  * Gemini Interactions: a step `{"type":"function_call","id","name","arguments"}`, answered by a `function_result` step with
@@ -10,7 +10,12 @@ export const geminiInteractions = {
   name: 'gemini-interactions',
   title: 'Gemini Interactions',
 
-  callSchema: Type.Object({ type: Type.Literal('function_call'), id: Type.String(), name: Type.String(), arguments: Type.Object({}, { additionalProperties: true }) }),
+  callSchema: Type.Object({
+    type: Type.Literal('function_call'),
+    id: Type.String(),
+    name: Type.String(),
+    arguments: Type.Object({}, { additionalProperties: true })
+  }),
   resultSchema: Type.Object({
     type: Type.Literal('function_result'),
     call_id: Type.Optional(IdSchema),
@@ -23,20 +28,18 @@ export const geminiInteractions = {
   recognise: (value) => isCall(value) && typeof own(value, 'id') === 'string' && isJsonObject(own(value, 'arguments')) &&
     !Object.hasOwn(value, 'call_id') && !Object.hasOwn(value, 'callId'),
 
-  unwrap (value) {
-    const items = own(value, 'steps') ?? own(value, 'outputs')
-    return Array.isArray(items) ? items.filter(isCall) : undefined
-  },
+  unwrap: (value) => callsIn(own(value, 'steps') ?? own(value, 'outputs'), isCall),
 
   isContent: (value) => typeof own(value, 'type') === 'string' && !isCall(value),
 
   isAnswer: (value) => own(value, 'type') === 'function_result',
 
   // A result names its call, which then needs no other.
-  readCall: (value) => ({ id: readId(own(value, 'id') ?? own(value, 'call_id')), name: ownText(value, 'name'), args: own(value, 'arguments') }),
+  readCall: (value) => readParts(value, 'name', 'arguments', own(value, 'id') === undefined ? 'call_id' : 'id'),
 
   writeResult: (call, outcome) =>
-    `{"type":"function_result",${idMember('call_id', call)}"name":${JSON.stringify(call.name)},"result":${outcome.quotedText}${outcome.isError ? ',"is_error":true' : ''}}`
+    `{"type":"function_result",${idMember('call_id', call)}"name":${JSON.stringify(call.name)},` +
+    `"result":${outcome.quotedText}${outcome.isError ? ',"is_error":true' : ''}}`
 } as const satisfies Dialect
 
 function isCall (value: unknown): boolean {

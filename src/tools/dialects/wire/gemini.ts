@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { isJsonObject, own, ownText } from '../../../core/shared/json.ts'
-import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
+import { isJsonObject, own } from '../../../core/shared/json.ts'
+import { callsIn, type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
 
 const CallSchema = Type.Object({ id: Type.Optional(IdSchema), name: Type.String(), args: Type.Optional(Type.Unknown()) })
 
@@ -27,7 +27,7 @@ export const gemini = {
   }]
 } as const satisfies Dialect
 
-/** The same in snake case, as the Python SDK and Vertex write it. */
+/** Gemini in snake case, as the Python SDK and Vertex write it. */
 export const geminiSnakeCase = {
   name: 'gemini-snake-case',
   title: 'Gemini in snake case',
@@ -46,8 +46,7 @@ function createGeminiDialect (callKey: string, responseKey: string) {
     unwrap (value) {
       const candidates = own(value, 'candidates')
       const content = Array.isArray(candidates) ? own(candidates[0], 'content') : own(value, 'content')
-      const parts = own(content, 'parts') ?? own(value, 'parts')
-      return Array.isArray(parts) ? parts.filter(isCall) : undefined
+      return callsIn(own(content, 'parts') ?? own(value, 'parts'), isCall)
     },
 
     // Only a `functionCall` is a call: keys tell parts apart, and each version of the API has more kinds.
@@ -55,10 +54,7 @@ function createGeminiDialect (callKey: string, responseKey: string) {
 
     isAnswer: (value) => Object.hasOwn(value, responseKey),
 
-    readCall (value) {
-      const call = own(value, callKey)
-      return { id: readId(own(call, 'id')), name: ownText(call, 'name'), args: own(call, 'args') }
-    },
+    readCall: (value) => readParts(own(value, callKey), 'name', 'args', 'id'),
 
     writeResult (call, outcome) {
       const response = `{"${outcome.isError ? 'error' : 'output'}":${outcome.quotedText}}`

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { own, ownText } from '../../../core/shared/json.ts'
-import { type Dialect, IdSchema, readId, type ToolCall } from '../dialect.ts'
+import { own } from '../../../core/shared/json.ts'
+import { type Dialect, IdSchema, readId, readParts, type ToolCall } from '../dialect.ts'
 
 /** JSON-RPC's codes: the specification of `tools/call` asks for the second one when a tool is unknown. */
 const INVALID_REQUEST = -32_600
@@ -47,7 +47,7 @@ export const mcp = {
 
   readCall (value) {
     const params = own(value, 'params')
-    return { id: readId(own(value, 'id')), name: ownText(params, 'name'), args: own(params, 'arguments') }
+    return { ...readParts(params, 'name', 'arguments'), id: readId(own(value, 'id')) }
   },
 
   writeResult: (call, outcome) => envelope(call,

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { own } from '../../../core/shared/json.ts'
-import { type Dialect, idMember, IdSchema } from '../dialect.ts'
+import { callsIn, type Dialect, idMember, IdSchema } from '../dialect.ts'
 import { FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
 
 /** OpenAI Assistants: the run that waits for outputs, answered by the `tool_outputs` of its next request. */
@@ -16,10 +16,7 @@ export const openaiAssistants = {
 
   recognise: () => false,
 
-  unwrap (value) {
-    const calls = own(own(own(value, 'required_action'), 'submit_tool_outputs'), 'tool_calls')
-    return Array.isArray(calls) ? calls : undefined
-  },
+  unwrap: (value) => callsIn(own(own(own(value, 'required_action'), 'submit_tool_outputs'), 'tool_calls')),
 
   recogniseInside: isFunctionCall,
 

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { isJsonObject, type JsonObject, own, ownText } from '../../../core/shared/json.ts'
-import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
+import { isJsonObject, type JsonObject, own } from '../../../core/shared/json.ts'
+import { type Dialect, idMember, IdSchema, readId, readParts } from '../dialect.ts'
 import { FREE_TEXT, FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
 
 /** Where bare calls put their arguments. */
@@ -47,9 +47,9 @@ export const openaiChat = {
     if (isJsonObject(own(value, 'function'))) return readFunctionCall(value)
     const id = readId(own(value, 'id'))
     if (isJsonObject(value) && isCustomCall(value)) {
-      return { id, name: ownText(own(value, 'custom'), 'name'), args: undefined, problem: FREE_TEXT }
+      return { ...readParts(own(value, 'custom'), 'name'), id, problem: FREE_TEXT }
     }
-    return { id, name: ownText(value, 'name'), args: bareArguments(value) }
+    return readParts(value, 'name', BARE_ARGUMENT_KEYS.find((key) => own(value, key) !== undefined), 'id')
   },
 
   writeResult: (call, outcome) =>
@@ -69,9 +69,4 @@ function isBareCall (value: JsonObject): boolean {
   return typeof own(value, 'name') === 'string' && (type === undefined || type === 'function') &&
     !FOREIGN_KEYS.some((key) => Object.hasOwn(value, key)) &&
     BARE_ARGUMENT_KEYS.some((key) => Object.hasOwn(value, key))
-}
-
-function bareArguments (value: unknown): unknown {
-  const key = BARE_ARGUMENT_KEYS.find((name) => own(value, name) !== undefined)
-  return key === undefined ? undefined : own(value, key)
 }

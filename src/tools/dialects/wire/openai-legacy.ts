@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { own, ownText } from '../../../core/shared/json.ts'
-import { type Dialect } from '../dialect.ts'
+import { own } from '../../../core/shared/json.ts'
+import { type Dialect, readParts } from '../dialect.ts'
 
 /**
  * OpenAI's older form, one call on the assistant message: `{"role":"assistant","function_call":{"name","arguments"}}`,
@@ -24,10 +24,7 @@ export const openaiLegacy = {
 
   isAnswer: (value) => own(value, 'role') === 'function',
 
-  readCall (value) {
-    const call = own(value, 'function_call')
-    return { id: undefined, name: ownText(call, 'name'), args: own(call, 'arguments') }
-  },
+  readCall: (value) => readParts(own(value, 'function_call'), 'name', 'arguments'),
 
   writeResult: (call, outcome) => `{"role":"function","name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`
 } as const satisfies Dialect

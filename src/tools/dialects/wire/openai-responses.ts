@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { own, ownText } from '../../../core/shared/json.ts'
-import { type Dialect, idMember, IdSchema, readId } from '../dialect.ts'
+import { own } from '../../../core/shared/json.ts'
+import { callsIn, type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
 import { FREE_TEXT } from '../function-call.ts'
 
 /** The kind of a call of a custom tool. */
@@ -28,19 +28,16 @@ export const openaiResponses = {
   }),
   example: { type: 'function_call', call_id: 'call_abc123', name: 'get_skill', arguments: '{"skill_name":"calculator"}' },
 
-  recognise: (value) => isCall(value) && typeof callId(value) === 'string',
+  recognise: (value) => isCall(value) && typeof (own(value, 'call_id') ?? own(value, 'callId')) === 'string',
 
-  unwrap (value) {
-    const output = own(value, 'output') ?? own(own(value, 'response'), 'output')
-    return Array.isArray(output) ? output.filter(isCall) : undefined
-  },
+  unwrap: (value) => callsIn(own(value, 'output') ?? own(own(value, 'response'), 'output'), isCall),
 
   isContent: (value) => typeof own(value, 'type') === 'string' && !isCall(value),
 
   isAnswer: (value) => own(value, 'type') === 'function_call_output' || own(value, 'type') === 'custom_tool_call_output',
 
   readCall (value) {
-    const call = { id: readId(callId(value)), name: ownText(value, 'name'), args: own(value, 'arguments') }
+    const call = readParts(value, 'name', 'arguments', own(value, 'call_id') === undefined ? 'callId' : 'call_id')
     return isCustomCall(value) ? { ...call, problem: FREE_TEXT, kind: CUSTOM } : call
   },
 
@@ -57,8 +54,4 @@ function isCall (value: unknown): boolean {
 
 function isCustomCall (value: unknown): boolean {
   return own(value, 'type') === 'custom_tool_call'
-}
-
-function callId (value: unknown): unknown {
-  return own(value, 'call_id') ?? own(value, 'callId')
 }
