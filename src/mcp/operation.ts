@@ -1,6 +1,6 @@
 import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from '@modelcontextprotocol/server'
 import type { FastifyRequest } from 'fastify'
-import type { Observer, OperationEnd } from '../http/observer.ts'
+import { LISTEN, type Observer, type OperationEnd } from '../http/observer.ts'
 import { own } from '../core/shared/json.ts'
 import { McpFault } from './faults.ts'
 
@@ -9,8 +9,8 @@ export interface Operation {
   readonly origin: FastifyRequest
   /** Runs its handler, which decides on what came of it. */
   run<Result> (handler: () => Promise<Result>): Promise<Result>
-  /** The response begins, which ends an operation without a handler here. `error` is what is wrong with its parameters. */
-  answered (response: Response, error: string | undefined): void
+  /** The response begins, which ends an operation that no handler of ours ran: the SDK answered it. */
+  answered (response: Response): Promise<void>
 }
 
 /** Reports a message that is a request; undefined for every other one. */
@@ -33,13 +33,24 @@ export function observeOperation (observer: Observer, message: unknown, origin: 
         end({ error: own(result, 'isError') === true ? 'tool_error' : undefined })
         return result
       } catch (error) {
-        const kind = error instanceof McpFault ? error.kind : error instanceof ResourceNotFoundError ? 'missing' : undefined
+        const isMissing = error instanceof ResourceNotFoundError
+        const kind = error instanceof McpFault ? error.kind : isMissing ? 'missing' : undefined
         end({ error: String(error instanceof ProtocolError ? error.code : ProtocolErrorCode.InternalError), kind })
         throw error
       }
     },
-    answered ({ ok, status }, error) {
-      if (!isHandled) end({ error: error ?? (ok ? undefined : String(status)) })
+    async answered (response) {
+      if (isHandled) return
+      if (!response.ok) end({ error: String(response.status) })
+      else end({ error: method === LISTEN ? undefined : await errorCodeIn(response.clone()) })
     }
   }
+}
+
+/** The JSON-RPC error code of an answer with status 200: one message, as JSON or as a stream of events. */
+async function errorCodeIn (response: Response): Promise<string | undefined> {
+  const text = await response.text()
+  const [, message = text] = /^data: (.*)$/m.exec(text) ?? []
+  const code = message === '' ? undefined : own(own(JSON.parse(message), 'error'), 'code')
+  return code === undefined ? undefined : String(code)
 }

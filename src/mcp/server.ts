@@ -1,4 +1,4 @@
-import { ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
+import { fromJsonSchema, ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
 import type { CoreLog } from '../core/shared/log.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
@@ -6,11 +6,12 @@ import type { ToolRegistry } from '../tools/registry.ts'
 import { withFaults } from './faults.ts'
 import { refuseCursor } from './methods/paging.ts'
 import { getPrompt, listPrompts } from './methods/prompts.ts'
-import { acceptSubscription, listResources, readDirectory, readResource, resourceTemplates } from './methods/resources.ts'
+import {
+  acceptSubscription, listResources, readDirectory, readResource, resourceTemplates
+} from './methods/resources.ts'
 import { getSkillEntry, listSkillEntries } from './methods/skill-entries.ts'
 import { callTool, listTools, MCP_TOOLSET } from './methods/tools.ts'
 import type { Operation } from './operation.ts'
-import { EXTENSION_PARAMS } from './params.ts'
 
 export interface McpServerOptions {
   readonly skills: SkillService
@@ -21,12 +22,11 @@ export interface McpServerOptions {
   readonly observer?: Observer | undefined
 }
 
-/** The one request that a server is made for. */
-interface McpRequest {
-  /** Whether it has a revision from 2026 on. */
+interface McpContext {
+  /** Whether the protocol revision is from 2026 or later. */
   readonly isModern: boolean
-  /** Of the HTTP request, for log lines. */
-  readonly reqId: string | undefined
+  /** Fields of log lines, such as the request id. */
+  readonly fields: object
   readonly operation: Operation | undefined
 }
 
@@ -34,14 +34,23 @@ const NOTIFIED = { listChanged: true }
 
 const SKILLS_EXTENSION = 'io.modelcontextprotocol/skills'
 
+/** Parameters of the methods of the Skills extension. */
+const [uri, cursor] = [{ type: 'string' }, { type: 'string' }] as const
+const PageParams = fromJsonSchema<{ cursor?: string }>({ type: 'object', properties: { cursor } })
+const SkillParams = fromJsonSchema<{ uri: string }>({ type: 'object', properties: { uri }, required: ['uri'] })
+const FolderParams = fromJsonSchema<{ uri: string, cursor?: string }>(
+  { type: 'object', properties: { uri, cursor }, required: ['uri'] })
+
 /** Results are not kept: the next request sees every change, and callers behind one proxy may see different skills. */
 const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
 
-/** Which methods are answered, and by what. The SDK takes a server for each request: a table of handlers that knows the protocol revision. */
-export function createMcpServer ({ skills, registry, log, version, observer }: McpServerOptions, { isModern, reqId, operation }: McpRequest): Server {
+/** The MCP server: which methods are answered, and by what. One serves one HTTP request, or one client over stdio. */
+export function createMcpServer (
+  { skills, registry, log, version, observer }: McpServerOptions, { isModern, fields, operation }: McpContext
+): Server {
   const server = new Server({ name: 'skillserve', version }, {
     capabilities: {
-      // Modern clients subscribe to all lists at once. That of the tools never changes.
+      // Modern clients subscribe to all lists together. The list of tools never changes.
       tools: isModern ? NOTIFIED : {},
       prompts: NOTIFIED,
       resources: { ...NOTIFIED, subscribe: true },
@@ -49,11 +58,10 @@ export function createMcpServer ({ skills, registry, log, version, observer }: M
     },
     instructions: instructionsFor(registry)
   })
-  const fields = { reqId }
   const cache = isModern ? MODERN_CACHE : {}
   const guard = <Result>(run: () => Promise<Result>) => {
     const guarded = () => withFaults(run, (err) => {
-      log.warn({ ...fields, err }, 'an MCP request met an error that its caller is not told')
+      log.warn({ ...fields, err }, 'an MCP request failed with an error that its caller does not see')
     })
     return operation === undefined ? guarded() : operation.run(guarded)
   }
@@ -62,14 +70,15 @@ export function createMcpServer ({ skills, registry, log, version, observer }: M
     refuseCursor(params?.cursor)
     return listTools(registry, skills)
   }))
-  server.setRequestHandler('tools/call', ({ params: { name, arguments: args } }) =>
-    guard(() => callTool(name, args, { skills, registry, log, fields, observer, dialect: 'mcp', origin: operation?.origin })))
+  server.setRequestHandler('tools/call', ({ params: { name, arguments: args } }) => guard(() =>
+    callTool(name, args, { skills, registry, log, fields, observer, dialect: 'mcp', origin: operation?.origin })))
 
   server.setRequestHandler('prompts/list', ({ params }) => guard(async () => {
     const { items, ...next } = await listPrompts(skills, params?.cursor)
     return { prompts: items, ...next }
   }))
-  server.setRequestHandler('prompts/get', ({ params: { name, arguments: args } }) => guard(() => getPrompt(skills, name, args?.['task'])))
+  server.setRequestHandler('prompts/get', ({ params: { name, arguments: args } }) => guard(() =>
+    getPrompt(skills, name, args?.['task'])))
 
   server.setRequestHandler('resources/list', ({ params }) => guard(async () => {
     const { items, ...next } = await listResources(skills, params?.cursor)
@@ -83,25 +92,30 @@ export function createMcpServer ({ skills, registry, log, version, observer }: M
   if (!isModern) {
     server.setRequestHandler('resources/subscribe', ({ params: { uri } }) => guard(async () => acceptSubscription(uri)))
     server.setRequestHandler('resources/unsubscribe', () => ({}))
-    // What the SDK would answer with status 200, which says nothing to an observer; a modern one is 404.
-    server.fallbackRequestHandler = () => guard(async () => { throw new ProtocolError(ProtocolErrorCode.MethodNotFound, 'Method not found') })
+    // The SDK would answer status 200, which tells an observer nothing; a modern request gets 404.
+    server.fallbackRequestHandler = () => guard(async () => {
+      throw new ProtocolError(ProtocolErrorCode.MethodNotFound, 'Method not found')
+    })
   }
 
-  server.setRequestHandler('skills/list', { params: EXTENSION_PARAMS.page }, ({ cursor }) => guard(async () => {
+  server.setRequestHandler('skills/list', { params: PageParams }, ({ cursor }) => guard(async () => {
     const { items, ...next } = await listSkillEntries(skills, cursor)
     return { skills: items, ...next, ...cache }
   }))
-  server.setRequestHandler('skills/get', { params: EXTENSION_PARAMS.skill }, ({ uri }) => guard(async () =>
+  server.setRequestHandler('skills/get', { params: SkillParams }, ({ uri }) => guard(async () =>
     ({ skill: await getSkillEntry(skills, uri), ...cache })))
-  server.setRequestHandler('resources/directory/read', { params: EXTENSION_PARAMS.folder }, ({ uri, cursor }) => guard(async () => {
-    const { items, ...next } = await readDirectory(skills, uri, cursor)
-    return { resources: items, ...next, ...cache }
-  }))
+  server.setRequestHandler('resources/directory/read', { params: FolderParams }, ({ uri, cursor }) =>
+    guard(async () => {
+      const { items, ...next } = await readDirectory(skills, uri, cursor)
+      return { resources: items, ...next, ...cache }
+    }))
   return server
 }
 
-/** What a model is told of the service as a whole. */
+/** What a model learns about the service as a whole. */
 function instructionsFor (registry: ToolRegistry): string {
-  const uses = registry.list(MCP_TOOLSET).flatMap(({ name, purpose }) => purpose === undefined ? [] : `${name} ${purpose}`)
-  return `Agent Skills: folders of instructions and files. ${uses.join(', ')}. The same files are resources: skill://<name>/<path>.`
+  const uses = registry.list(MCP_TOOLSET).flatMap(({ name, purpose }) =>
+    purpose === undefined ? [] : `${name} ${purpose}`)
+  return `Agent Skills: folders of instructions and files. ${uses.join(', ')}. ` +
+    'The same files are resources: skill://<name>/<path>.'
 }

@@ -1,14 +1,9 @@
-import { type EventEmitter, once } from 'node:events'
-import { writeFileSync } from 'node:fs'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { join } from 'node:path'
+import { once } from 'node:events'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { buildService } from '../helper/build.ts'
-import { listenRequest, modernRequest } from '../helper/mcp.ts'
+import { modernRequest } from '../helper/mcp.ts'
 import { jsonRequest, openRaw } from '../helper/raw-http.ts'
-import { until } from '../helper/skills.ts'
-import { startStopwatch } from '../helper/timing.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n', 'big.txt': 'x'.repeat(2_000_000) } }
 
@@ -99,46 +94,18 @@ t.test('hostile requests', async (t) => {
     await lives(t, url)
   })
 
-  t.test('parameters that do not fit are -32602 with one short sentence, whatever the request', async (t) => {
-    const cases: ReadonlyArray<readonly [method: string, params: Readonly<Record<string, unknown>> | undefined, reason: string]> = [
-      ['initialize', {}, 'params.protocolVersion: Invalid input: expected string, received undefined'],
-      ['initialize', undefined, 'params: Invalid input: expected object, received undefined'],
-      ['tools/list', { cursor: 5 }, 'params.cursor: Invalid input: expected string, received number'],
-      ['tools/call', { name: 5 }, 'params.name: Invalid input: expected string, received number'],
-      ['tools/call', { name: 'get_skill', arguments: 'x' }, 'params.arguments: Invalid input: expected record, received string'],
-      ['prompts/list', { cursor: {} }, 'params.cursor: Invalid input: expected string, received object'],
-      ['prompts/get', {}, 'params.name: Invalid input: expected string, received undefined'],
-      ['prompts/get', { name: 'demo', arguments: { task: 5 } }, 'params.arguments.task: Invalid input: expected string, received number'],
-      ['resources/list', { cursor: 5 }, 'params.cursor: Invalid input: expected string, received number'],
-      ['resources/templates/list', { cursor: 5 }, 'params.cursor: Invalid input: expected string, received number'],
-      ['resources/read', { uri: 5 }, 'params.uri: Invalid input: expected string, received number'],
-      ['skills/list', { cursor: 5 }, 'cursor: Invalid input: expected string, received number'],
-      ['skills/get', {}, 'uri: Invalid input: expected string, received undefined'],
-      ['resources/directory/read', {}, 'uri: Invalid input: expected string, received undefined'],
-      ['resources/directory/read', { uri: 'skill://demo', cursor: 5 }, 'cursor: Invalid input: expected string, received number']
-    ]
-    for (const [method, params, reason] of cases) {
-      const error = { code: -32602, message: `Invalid params for ${method}: ${reason}` }
-      t.match(await send(url, legacy({ jsonrpc: '2.0', id: 1, method, params })), { status: 200, body: { error } })
-      if (method === 'initialize') continue
-      t.match(await send(url, modernRequest({ method, params: params ?? {} })), { status: 200, body: { error } }, `${method}, modern`)
-    }
-    const { body: { error } } = await send(url, legacy({ jsonrpc: '2.0', id: 1, method: 'prompts/get', params: { name: 'x', arguments: { ['y'.repeat(100_000)]: 5 } } }))
-    t.ok(error?.code === -32602 && error.message.length < 300)
-  })
-
-  t.test('whatever the parameters are, they are never an internal error, and the sentence is short', async (t) => {
+  t.test('whatever the parameters are, the answer is one JSON-RPC message without the inside of the service', async (t) => {
     const methods = fc.constantFrom('initialize', 'ping', 'tools/list', 'tools/call', 'prompts/list', 'prompts/get', 'resources/list',
       'resources/templates/list', 'resources/read', 'skills/list', 'skills/get', 'resources/directory/read', 'server/discover')
-    const value = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.constantFrom<unknown[]>('demo', 'skill://demo/SKILL.md', 'get_skill', {}, { progressToken: {} },
-      { 'io.modelcontextprotocol/related-task': 5 }, { 'io.modelcontextprotocol/clientInfo': 5 }, { ['x'.repeat(1_000)]: 5 }))
-    const params = fc.record({
-      cursor: value, name: value, uri: value, arguments: value, _meta: value, task: value, protocolVersion: value, capabilities: value, clientInfo: value
-    }, { requiredKeys: [] })
+    const value = fc.oneof(fc.jsonValue({ maxDepth: 2 }),
+      fc.constantFrom<unknown[]>('demo', 'skill://demo/SKILL.md', 'get_skill', {}, { progressToken: {} },
+        { 'io.modelcontextprotocol/related-task': 5 }, { 'io.modelcontextprotocol/clientInfo': 5 }, { ['x'.repeat(1_000)]: 5 }))
+    const names = ['cursor', 'name', 'uri', 'arguments', '_meta', 'task', 'protocolVersion', 'capabilities', 'clientInfo']
+    const params = fc.record(Object.fromEntries(names.map((name) => [name, value])), { requiredKeys: [] })
     await fc.assert(fc.asyncProperty(methods, params, fc.boolean(), async (method, params, modern) => {
       const message = { jsonrpc: '2.0', id: 1, method, params }
-      const { body: { error } } = await send(url, modern ? modernRequest({ method, params }) : legacy(message))
-      return error === undefined || (error.code !== -32603 && error.message.length < 300)
+      const { status, body: { error, result }, text } = await send(url, modern ? modernRequest({ method, params }) : legacy(message))
+      return status < 500 && (error === undefined) !== (result === undefined) && !text.includes(service.folder) && !/\n +at /.test(text)
     }), { numRuns: 300 })
     await lives(t, url)
   })
@@ -197,16 +164,6 @@ t.test('Origin', async (t) => {
   })
 })
 
-const LISTEN = listenRequest()
-
-async function listen (url: string, signal?: AbortSignal): Promise<ReadableStreamDefaultReader<Uint8Array>> {
-  const { body } = await fetch(`${url}/mcp`, { ...LISTEN, ...signal && { signal } })
-  const reader = body?.getReader()
-  if (reader === undefined) throw new Error('no stream')
-  t.match(Buffer.from((await reader.read()).value ?? '').toString(), /notifications\/subscriptions\/acknowledged/)
-  return reader
-}
-
 t.test('K65: nobody else gets what a client of the newer revision has got, and the older ones have no such fields', async (t) => {
   const { url } = await buildService(t, { files: FILES })
   for (const message of [{ method: 'skills/list' }, { method: 'skills/get', params: { uri: 'skill://demo/SKILL.md' } }, { method: 'resources/directory/read', params: { uri: 'skill://demo' } }]) {
@@ -215,108 +172,14 @@ t.test('K65: nobody else gets what a client of the newer revision has got, and t
   }
 })
 
-t.test('a stream of the older revisions says of main files alone that they are others, and so subscriptions are to those', async (t) => {
+t.test('a client that breaks off in the middle of an answer takes nobody with it', async (t) => {
   const { url } = await buildService(t, { files: FILES })
-  const subscribe = async (uri: string) => (await send(url, legacy({ jsonrpc: '2.0', id: 1, method: 'resources/subscribe', params: { uri } }))).body
-  t.match(await subscribe('skill://demo/SKILL.md'), { result: {} })
-  for (const uri of ['skill://demo/a.md', 'skill://demo', 'file:///etc/passwd']) t.match(await subscribe(uri), { error: { code: -32602 } }, uri)
-})
-
-t.test('open streams', async (t) => {
-  t.test('the catalog is followed once for all of them, and by nobody after the last', async (t) => {
-    const { url, skills } = await buildService(t, { files: FILES })
-    const subscribe = skills.subscribe.bind(skills)
-    let followers = 0
-    skills.subscribe = (listener) => {
-      const stop = subscribe(listener)
-      followers++
-      return () => {
-        followers--
-        stop()
-      }
-    }
-    const readers = [await listen(url), await listen(url)]
-    t.equal(followers, 1)
-    for (const reader of readers) await reader.cancel()
-    await until(() => followers === 0)
-  })
-
-  t.test('closing ends them with their result, at once', async (t) => {
-    const { url, app } = await buildService(t, { files: FILES })
-    const reader = await listen(url)
-    const elapsed = startStopwatch()
-    const closed = app.close()
-    let rest = ''
-    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) rest += Buffer.from(chunk.value).toString()
-    await closed
-    t.match(rest, /"result":\{"resultType":"complete"/)
-    t.ok(elapsed() < 4_000)
-  })
-
-  t.test('K91: closing waits for no client that reads nothing, and for none that subscribes late', async (t) => {
-    const { url, app } = await buildService(t, { files: FILES })
-    const { headers, body } = LISTEN
-    const subscribe = jsonRequest('POST', '/mcp', String(body), { headers: Object.entries(headers ?? {}).filter(([name]) => name !== 'content-type').map(([name, value]) => `${name}: ${value}`) })
-    const late = await openRaw(url)
-    const begun = once(app.server, 'request')
-    late.send(subscribe.subarray(0, -1))
-    await begun
-    app.server.prependOnceListener('request', ({ socket }: IncomingMessage) => { socket.cork() })
-    const unread = await openRaw(url)
-    const subscribed = once(app.server, 'request') as Promise<[IncomingMessage, ServerResponse]>
-    unread.send(subscribe)
-    const [, response] = await subscribed
-    await until(() => response.writableLength > 0)
-    const closed = app.close()
-    await unread.closed()
-    late.send(subscribe.subarray(-1))
-    t.match((await late.response()).json(), { code: 'not_ready' })
-    await closed
-  })
-
-  t.test('K67: one follows a bounded number of files', async (t) => {
-    const { url } = await buildService(t, { files: FILES })
-    const resourceSubscriptions = Array.from({ length: 5_001 }, (_, index) => `skill://demo/${index}`)
-    t.match(await send(url, modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourceSubscriptions } } })), {
-      body: { error: { code: -32602, message: 'One stream follows at most 5000 resources, not 5001' } }
-    })
-  })
-
-  t.test('K67: long ids and URIs of streams are bounded for all of them together', async (t) => {
-    const { url } = await buildService(t, { files: FILES })
-    const uri = `skill://demo/${'x'.repeat(1_000_000)}`
-    const open = async () => {
-      const answer = await fetch(`${url}/mcp`, modernRequest({ method: 'subscriptions/listen', params: { notifications: { resourceSubscriptions: [uri] } } }))
-      t.teardown(() => answer.body?.cancel())
-      return answer.status
-    }
-    for (let i = 0; i < 16; i++) t.equal(await open(), 200)
-    t.equal(await open(), 503)
-  })
-
-  t.test('a client that hangs up is forgotten', async (t) => {
-    const { url, root, app, fetch: get } = await buildService(t, { files: FILES })
-    const gone = new AbortController()
-    const closed = once(app.server, 'connection').then(([socket]) => once(socket as EventEmitter, 'close'))
-    await listen(url, gone.signal)
-    gone.abort()
-    await closed
-    const other = await listen(url)
-    writeFileSync(join(root, 'demo/SKILL.md'), '---\nname: demo\ndescription: New\n---\n')
-    await get('/skills/demo')
-    t.match(Buffer.from((await other.read()).value ?? '').toString(), /resources\/list_changed/)
-    await other.cancel()
-  })
-
-  t.test('a client that breaks off in the middle of an answer takes nobody with it', async (t) => {
-    const { url } = await buildService(t, { files: FILES })
-    for (let i = 0; i < 5; i++) {
-      const connection = await openRaw(url)
-      const { headers, body } = modernRequest({ method: 'resources/read', params: { uri: 'skill://demo/big.txt' } })
-      connection.send(jsonRequest('POST', '/mcp', String(body), { headers: Object.entries(headers ?? {}).filter(([name]) => name !== 'content-type').map(([name, value]) => `${name}: ${value}`) }))
-      await once(connection.socket, 'data')
-      connection.destroy()
-    }
-    t.equal((await send(url, modernRequest({ method: 'tools/list' }))).status, 200)
-  })
+  for (let i = 0; i < 5; i++) {
+    const connection = await openRaw(url)
+    const { headers, body } = modernRequest({ method: 'resources/read', params: { uri: 'skill://demo/big.txt' } })
+    connection.send(jsonRequest('POST', '/mcp', String(body), { headers: Object.entries(headers ?? {}).filter(([name]) => name !== 'content-type').map(([name, value]) => `${name}: ${value}`) }))
+    await once(connection.socket, 'data')
+    connection.destroy()
+  }
+  t.equal((await send(url, modernRequest({ method: 'tools/list' }))).status, 200)
 })

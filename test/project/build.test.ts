@@ -32,20 +32,6 @@ t.test('help and errors of the command line do not load the service', (t) => {
   t.end()
 })
 
-t.test('each turn of the event loop that loads a part of the MCP SDK has less than 400,000 bytes to load', (t) => {
-  const chunks = readdirSync(`${DIST}chunks`)
-  const loaded = new Map<string, string>()
-  for (const part of ['schema-library', 'protocol-schemas', 'json-schema-validator', 'eligibility', 'handler']) {
-    const chunk = chunks.find((file) => file.startsWith(`${part}-`))
-    if (chunk === undefined) throw new Error(`${part} has no file of its own`)
-    const before = [...loaded.values()].join('').length
-    loadedWith(chunk, loaded)
-    const bytes = [...loaded.values()].join('').length - before
-    t.ok(bytes < 400_000, `${part}: ${bytes} bytes`)
-  }
-  t.end()
-})
-
 t.test('the bundle names no function as it is made, which took half of the time of a request', (t) => {
   const code = bundle()
   t.ok(code.length > 5, 'what is loaded late has files of its own')

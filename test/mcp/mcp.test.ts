@@ -1,13 +1,17 @@
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import type { Client, Resource } from '@modelcontextprotocol/client'
 import { SkillsClient, type Skill } from '@modelcontextprotocol/client/ext/skills'
-import t, { type Test } from 'tap'
-import { createWatcher } from '../../src/core/watch/watcher.ts'
+import t from 'tap'
+import type { SkillSource } from '../../src/core/skill-source.ts'
+import { readPage } from '../../src/mcp/methods/paging.ts'
+import { listSkillEntries } from '../../src/mcp/methods/skill-entries.ts'
+import { parseSkillUri, skillUri } from '../../src/mcp/skill-uri.ts'
 import { buildService, type Files } from '../helper/build.ts'
-import { connectClient, ERAS } from '../helper/mcp.ts'
+import { connectClient, ERAS, modernRequest } from '../helper/mcp.ts'
+import { skill } from '../helper/skills.ts'
 
 function document (name: string, description = `About ${name}`): string {
   return `---\nname: ${name}\ndescription: ${description}\n---\n# ${name}\n`
@@ -285,55 +289,69 @@ t.test('no bytes go out that are not of the entry, while a writer keeps replacin
   t.match(await reader.read(skill, 'data.txt'), { text })
 })
 
-t.test('changes are told to a client that listens', async (t) => {
-  const service = await buildService(t, { files: { one: { 'SKILL.md': document('one') } } })
-  const client = await connectClient(t, service.url, 'auto')
-  const told = new EventTarget()
-  client.setNotificationHandler('notifications/resources/list_changed', () => { told.dispatchEvent(new Event('resources')) })
-  client.setNotificationHandler('notifications/prompts/list_changed', () => { told.dispatchEvent(new Event('prompts')) })
-  client.setNotificationHandler('notifications/resources/updated', ({ params }) => { told.dispatchEvent(new Event(params.uri)) })
-  await client.listen({ resourcesListChanged: true, promptsListChanged: true, resourceSubscriptions: ['skill://one/SKILL.md'] })
-  const events = Promise.all(['resources', 'prompts', 'skill://one/SKILL.md'].map((name) => once(told, name)))
-  writeFileSync(join(service.root, 'one/SKILL.md'), document('one', 'changed'))
-  await service.fetch('/skills/one')
-  await events
-  t.match(await client.listPrompts(), { prompts: [{ description: 'changed' }] })
+t.test('K49: a large answer over MCP is compressed for whoever asks, and a small one is not', async (t) => {
+  const service = await buildService(t, { files: { demo: skill('demo', { 'large.txt': 'text '.repeat(1_000), 'small.txt': 'small' }) } })
+  const ask = async (file: string, encoding: string) => {
+    const message = { method: 'resources/read', params: { uri: `skill://demo/${file}` } }
+    const { url, app } = service
+    const response = await app.inject({
+      url: `${url}/mcp`, method: 'POST', headers: { ...modernRequest(message).headers as Record<string, string>, 'accept-encoding': encoding }, payload: String(modernRequest(message).body)
+    })
+    return { encoding: response.headers['content-encoding'], vary: response.headers.vary, bytes: response.rawPayload }
+  }
+  const plain = await ask('large.txt', 'identity')
+  t.match(plain, { encoding: undefined, vary: /accept-encoding/i })
+  const gzip = await ask('large.txt', 'gzip')
+  t.equal(gzip.encoding, 'gzip')
+  t.strictSame(JSON.parse(gunzipSync(gzip.bytes).toString()), JSON.parse(plain.bytes.toString()))
+  t.match(await ask('small.txt', 'gzip'), { encoding: undefined })
 })
 
-t.test('a client hears of the files that it asked for, wherever they are in a skill', async (t) => {
-  const nested = { docs: { nested: { 'file.md': 'one', 'other.md': 'one' } } }
-  const files = { demo: { 'SKILL.md': document('demo'), ...nested }, old: { 'SKILL.md': document('old') } }
-  const service = await buildService(t, { files, options: { watcher: createWatcher } })
-  const client = await connectClient(t, service.url, 'auto')
-  const uris = ['demo/docs/nested/file.md', 'demo/SKILL.md', 'old/SKILL.md', 'new/docs/nested/file.md'].map((path) => `skill://${path}`)
-  const told: string[] = []
-  const events = new EventTarget()
-  client.setNotificationHandler('notifications/resources/updated', ({ params: { uri } }) => {
-    told.push(uri)
-    events.dispatchEvent(new Event(uri))
-  })
-  await client.listen({ resourceSubscriptions: [...uris, 'skill://nobody/x', 'skill://demo', 'http://other'] })
-
-  const expectOnly = async (t: Test, paths: readonly string[], change: () => void) => {
-    told.length = 0
-    const expected = paths.map((path) => `skill://${path}`)
-    const heard = Promise.all(expected.map((uri) => once(events, uri)))
-    change()
-    await heard
-    t.same([...new Set(told)].sort(), expected.sort())
+t.test('a URI names a skill and a path in it, by its text alone', (t) => {
+  for (const [uri, name, path] of [
+    ['skill://demo', 'demo', ''], ['skill://demo/SKILL.md', 'demo', 'SKILL.md'], ['skill://demo/docs/a%20b.md', 'demo', 'docs/a b.md'], ['skill://d%C3%A9mo/%23%3F%25.md', 'démo', '#?%.md'],
+    ['skill://demo/..%5Cx', 'demo', '..\\x']
+  ] as const) {
+    t.strictSame(parseSkillUri(uri), { name, path }, uri)
+    t.equal(skillUri(name, path), uri)
   }
-  await t.test('a file in a subfolder, and no other one', (t) => expectOnly(t, ['demo/docs/nested/file.md'], () => {
-    writeFileSync(join(service.root, 'demo/docs/nested/other.md'), 'two')
-    writeFileSync(join(service.root, 'demo/docs/nested/file.md'), 'two')
-  }))
-  await t.test('the main file', (t) => expectOnly(t, ['demo/SKILL.md'], () => {
-    writeFileSync(join(service.root, 'demo/SKILL.md'), document('demo', 'changed'))
-  }))
-  await t.test('a skill that comes', (t) => expectOnly(t, ['new/docs/nested/file.md'], () => {
-    mkdirSync(join(service.folder, 'coming/docs/nested'), { recursive: true })
-    writeFileSync(join(service.folder, 'coming/SKILL.md'), document('new'))
-    writeFileSync(join(service.folder, 'coming/docs/nested/file.md'), 'one')
-    renameSync(join(service.folder, 'coming'), join(service.root, 'new'))
-  }))
-  await t.test('a skill that goes', (t) => expectOnly(t, ['old/SKILL.md'], () => { rmSync(join(service.root, 'old'), { recursive: true }) }))
+  for (const uri of [
+    '', 'skill://', 'skill:///SKILL.md', 'skill://demo/', 'skill://demo//SKILL.md', 'skill://demo/docs%2Fa.md', 'skill://demo%2fSKILL.md', 'skill://demo/SKILL.md?x', 'skill://demo/SKILL.md#x',
+    'skill://demo/%zz', 'skill://demo/%', 'skill://demo/%FF', 'SKILL://demo', 'http://demo/SKILL.md', 'demo/SKILL.md'
+  ]) t.equal(parseSkillUri(uri), undefined, uri)
+  t.end()
+})
+
+const NAMES = ['a', 'b', 'c', 'd']
+
+async function read (cursor?: string, { names = NAMES, scope = '', without = [] as readonly string[] } = {}) {
+  return await readPage(scope, names, cursor, async (name) => without.includes(name) ? undefined : name, (items) => items.length >= 2)
+}
+
+t.test('each item comes once, and the last page has no cursor, also when it is full', async (t) => {
+  const first = await read()
+  t.match(first, { items: ['a', 'b'], nextCursor: String })
+  t.strictSame(await read(first.nextCursor), { items: ['c', 'd'] })
+  t.strictSame((await read(undefined, { without: ['a', 'b'] })).items, ['c', 'd'], 'a page is of items, and not of names')
+})
+
+t.test('names that came and went since the page before shift nothing, and the end stays the end', async (t) => {
+  const { nextCursor } = await read()
+  t.strictSame((await read(nextCursor, { names: ['aa', 'c', 'd'] })).items, ['c', 'd'])
+  t.strictSame(await read(nextCursor, { names: ['a'] }), { items: [] })
+})
+
+t.test('K64: a cursor is good for the skills that it was made for, and none but a cursor is one', async (t) => {
+  const { nextCursor } = await read(undefined, { scope: 'docs' })
+  t.strictSame((await read(nextCursor, { scope: 'docs' })).items, ['c', 'd'])
+  for (const scope of ['', 'ops']) await t.rejects(read(nextCursor, { scope }), { code: -32602, message: /^Invalid cursor/ })
+  for (const cursor of ['', 'b', 'x'.repeat(10_000)]) await t.rejects(read(cursor), { code: -32602 }, cursor.slice(0, 10))
+})
+
+t.test('a page of skills ends with the skill that makes it five thousand files', async (t) => {
+  const skills = { scope: '', list: async () => NAMES, readListed: async () => ({ resources: Array(2_500) }) } as unknown as SkillSource
+  const first = await listSkillEntries(skills, undefined)
+  t.equal(first.items.length, 2)
+  const second = await listSkillEntries(skills, first.nextCursor)
+  t.match([second.items.length, second.nextCursor], [2, undefined])
 })

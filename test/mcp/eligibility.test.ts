@@ -1,12 +1,12 @@
 import { skillEntry } from '@modelcontextprotocol/server/ext/skills'
 import fc from 'fast-check'
 import t from 'tap'
-import { FileContent } from '../../../src/core/files/file-content.ts'
-import { finding } from '../../../src/core/format/findings.ts'
-import { parseSkillBytes } from '../../../src/core/format/main-file.ts'
-import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../../src/core/shared/limits.ts'
-import type { CatalogSkill, Manifest, ManifestFile } from '../../../src/core/shared/skill.ts'
-import { checkEligibility, type Eligibility } from '../../../src/mcp/methods/eligibility.ts'
+import { FileContent } from '../../src/core/files/file-content.ts'
+import { finding } from '../../src/core/format/findings.ts'
+import { parseSkillBytes } from '../../src/core/format/main-file.ts'
+import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../src/core/shared/limits.ts'
+import type { CatalogSkill, Manifest, ManifestFile } from '../../src/core/shared/skill.ts'
+import { checkEligibility, type Eligibility } from '../../src/mcp/methods/eligibility.ts'
 
 function file (path: string, bytes = 1): ManifestFile {
   return { path, size_bytes: bytes, media_type: 'text/plain', digest: `sha256:${'0'.repeat(64)}` }

@@ -1,0 +1,46 @@
+import type { Readable, Writable } from 'node:stream'
+import { finished } from 'node:stream/promises'
+import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio'
+import { unlessRefused } from '../core/shared/errors.ts'
+import { type Followed, followChanges } from './changes.ts'
+import { createMcpServer, type McpServerOptions } from './server.ts'
+import { mainFileUri, skillUri } from './skill-uri.ts'
+
+interface StdioOptions extends McpServerOptions, Pick<Followed, 'feed'> {
+  /** Default: standard input and output of the process. */
+  readonly input?: Readable
+  readonly output?: Writable
+}
+
+interface StdioServer {
+  /** Resolves when the client has closed its end. */
+  readonly closed: Promise<void>
+  close (): Promise<void>
+}
+
+/** Serves MCP to one client over standard input and output: the server of `/mcp`. Nothing else may write to the output. */
+export function serveMcpOverStdio (options: StdioOptions): StdioServer {
+  const { skills, feed, log, input = process.stdin, output = process.stdout } = options
+  const onError = (err: unknown) => { log.warn({ err }, 'error of the MCP connection') }
+  const server = serveStdio(({ era }) => {
+    const server = createMcpServer(options, { isModern: era === 'modern', fields: {}, operation: undefined })
+
+    async function sendUpdates (name: string): Promise<void> {
+      const manifest = await unlessRefused(() => skills.manifest(name))
+      const uris = manifest?.files.map(({ path }) => skillUri(name, path)) ?? []
+      for (const uri of new Set([mainFileUri(name), ...era === 'modern' ? uris : []])) {
+        await server.sendResourceUpdated({ uri })
+      }
+    }
+
+    server.onclose = followChanges({ skills, feed }, {
+      onLists () {
+        Promise.all([server.sendResourceListChanged(), server.sendPromptListChanged()]).catch(onError)
+      },
+      onSkill (name) { sendUpdates(name).catch(onError) }
+    })
+    return server
+  }, { transport: new StdioServerTransport(input, output), onerror: onError })
+  const ends = [finished(input, { writable: false }), finished(output, { readable: false })]
+  return { closed: Promise.race(ends).catch(() => {}), close: () => server.close() }
+}

@@ -1,0 +1,332 @@
+import { once } from 'node:events'
+import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { ReadableStream } from 'node:stream/web'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
+import { StdioServerTransport } from '@modelcontextprotocol/server/stdio'
+import t, { type Test } from 'tap'
+import { createChangeFeed, type FeedListener } from '../../src/core/events/change-feed.ts'
+import { SILENT } from '../../src/core/shared/log.ts'
+import { createWatcher } from '../../src/core/watch/watcher.ts'
+import { Shutdown } from '../../src/http/connections/shutdown.ts'
+import { followChanges } from '../../src/mcp/changes.ts'
+import { boundedStream } from '../../src/mcp/listen.ts'
+import { serveMcpOverStdio } from '../../src/mcp/stdio.ts'
+import { buildService, type Service } from '../helper/build.ts'
+import { connectClient, ERAS, listenRequest, modernRequest } from '../helper/mcp.ts'
+import { jsonRequest, openRaw } from '../helper/raw-http.ts'
+import { skill, until } from '../helper/skills.ts'
+import { startStopwatch } from '../helper/timing.ts'
+
+const LISTEN = listenRequest()
+
+async function startService (t: Test, options = {}): Promise<Service> {
+  const files = { demo: skill('demo', { docs: { 'a.md': 'a' } }) }
+  const service = await buildService(t, { files, options: { watcher: createWatcher, ...options } })
+  await until(() => service.skills.status.watcher.status === 'watching')
+  return service
+}
+
+function writeSkill (folder: string, name: string, description = 'New'): void {
+  mkdirSync(join(folder, name), { recursive: true })
+  writeFileSync(join(folder, name, 'SKILL.md'), `---\nname: ${name}\ndescription: ${description}\n---\n`)
+}
+
+/** The notifications that a client gets: `resources`, `prompts`, or the URI of an update. */
+function notificationsOf (client: Client) {
+  const events = new EventTarget()
+  const heard: string[] = []
+  const note = (what: string) => {
+    heard.push(what)
+    events.dispatchEvent(new Event(what))
+  }
+  client.setNotificationHandler('notifications/resources/list_changed', () => { note('resources') })
+  client.setNotificationHandler('notifications/prompts/list_changed', () => { note('prompts') })
+  client.setNotificationHandler('notifications/resources/updated', ({ params: { uri } }) => { note(uri) })
+  const next = (...names: readonly string[]) => Promise.all(names.map((name) => once(events, name)))
+  return { heard, next }
+}
+
+t.test('GET /mcp, for clients of the 2025 revisions', async (t) => {
+  async function openStream (t: Test, { url }: Service, headers: Readonly<Record<string, string>> = {}) {
+    const gone = new AbortController()
+    t.teardown(() => { gone.abort() })
+    return await fetch(`${url}/mcp`, { headers: { accept: 'text/event-stream', ...headers }, signal: gone.signal })
+  }
+
+  t.test('a client hears of edits, and of skills that come and go', async (t) => {
+    const service = await startService(t)
+    const events = new EventTarget()
+    const opened = once(events, 'opened')
+    const client = new Client({ name: 'test', version: '1' })
+    t.teardown(() => client.close())
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${service.url}/mcp`), {
+      async fetch (url, init) {
+        const response = await fetch(url, init)
+        if (init?.method === 'GET') events.dispatchEvent(new Event('opened'))
+        return response
+      }
+    }))
+    t.match(client.getServerCapabilities(), { prompts: { listChanged: true }, resources: { listChanged: true, subscribe: true } })
+    const { heard, next } = notificationsOf(client)
+    await client.subscribeResource({ uri: 'skill://demo/SKILL.md' })
+    await client.unsubscribeResource({ uri: 'skill://demo/SKILL.md' })
+    for (const uri of ['skill://demo/docs/a.md', 'skill://demo', 'file:///etc/passwd']) {
+      await t.rejects(client.subscribeResource({ uri }), { code: -32602, message: /Subscribe to skill:\/\/<name>\/SKILL\.md/ })
+    }
+    await opened
+
+    const updated = next('skill://demo/SKILL.md')
+    appendFileSync(join(service.root, 'demo/docs/a.md'), '!')
+    await updated
+    t.notOk(heard.includes('resources'), 'no list has changed')
+
+    const lists = next('resources', 'prompts')
+    writeSkill(service.root, 'new')
+    await lists
+    t.match(await client.listPrompts(), { prompts: [{ name: 'demo' }, { name: 'new' }] })
+    const again = next('resources')
+    rmSync(join(service.root, 'new'), { recursive: true })
+    await again
+  })
+
+  t.test('the stream is opened only for clients that ask for it', async (t) => {
+    const service = await startService(t)
+    for (const headers of [{}, { 'mcp-protocol-version': '2025-06-18' }, { accept: 'application/json, text/event-stream' }]) {
+      const response = await openStream(t, service, headers)
+      t.match([response.status, response.headers.get('content-type'), response.headers.get('cache-control')],
+        [200, 'text/event-stream', 'no-store'])
+      t.equal(response.headers.get('mcp-session-id'), null)
+    }
+    for (const headers of [{ accept: '*/*' }, { accept: 'application/json' }, { 'mcp-protocol-version': '2026-07-28' }]) {
+      const response = await openStream(t, service, headers)
+      t.match([response.status, response.headers.get('allow')], [405, 'POST'], JSON.stringify(headers))
+    }
+    for (const revision of SUPPORTED_PROTOCOL_VERSIONS) {
+      t.equal((await openStream(t, service, { 'mcp-protocol-version': revision })).status, 200, revision)
+    }
+    for (const revision of ['1999-01-01', '2025-11-26', '2025-06-18, 2025-06-18']) {
+      const response = await openStream(t, service, { 'mcp-protocol-version': revision })
+      t.equal(response.status, 400, revision)
+      t.match(await response.json(), { code: 'bad_request', detail: /^MCP-Protocol-Version is one of 2025-11-25, / })
+    }
+    t.equal((await openStream(t, service, { origin: 'https://evil.example' })).status, 403)
+    const head = await fetch(`${service.url}/mcp`, { method: 'HEAD', headers: { accept: 'text/event-stream' } })
+    t.match([head.status, await head.text()], [200, ''])
+  })
+
+  t.test('K91: closing ends the streams, and a process that drains opens no other', async (t) => {
+    const service = await startService(t)
+    const ended = (await openStream(t, service)).text()
+    await service.app.close()
+    t.match(await ended, /^: notifications follow\n/)
+
+    const shutdown = new Shutdown()
+    await shutdown.begin()
+    const draining = await startService(t, { shutdown })
+    t.equal((await openStream(t, draining)).status, 503)
+  })
+
+  t.test('a client that resumes, as the SDK does, gets a new stream', async (t) => {
+    const service = await startService(t)
+    const transport = new StreamableHTTPClientTransport(new URL(`${service.url}/mcp`))
+    t.teardown(() => transport.close())
+    await transport.start()
+    await transport.resumeStream('7')
+    t.pass()
+  })
+})
+
+t.test('subscriptions/listen, for clients of revision 2026-07-28', async (t) => {
+  async function listen (t: Test, url: string, signal?: AbortSignal) {
+    const { body } = await fetch(`${url}/mcp`, { ...LISTEN, ...signal && { signal } })
+    const reader = body?.getReader()
+    if (reader === undefined) throw new Error('no stream')
+    t.match(Buffer.from((await reader.read()).value ?? '').toString(), /notifications\/subscriptions\/acknowledged/)
+    return reader
+  }
+
+  t.test('a client hears of changed lists, and of the files that it subscribed to when their skill changes', async (t) => {
+    const service = await startService(t, { prepare: (folder: string) => { writeSkill(join(folder, 'skills'), 'old') } })
+    const client = await connectClient(t, service.url, 'auto')
+    const { heard, next } = notificationsOf(client)
+    const [docs, main] = ['skill://demo/docs/a.md', 'skill://demo/SKILL.md']
+    const [old, added] = ['skill://old/SKILL.md', 'skill://new/SKILL.md']
+    const resourceSubscriptions = [docs, main, old, added, 'skill://nobody/x', 'skill://demo', 'http://other']
+    await client.listen({ resourcesListChanged: true, promptsListChanged: true, resourceSubscriptions })
+
+    const cases: ReadonlyArray<readonly [change: string, expected: readonly string[], change: () => void]> = [
+      ['an edit of one file', [docs, main], () => { appendFileSync(join(service.root, 'demo/docs/a.md'), '!') }],
+      ['a skill that comes', [added, 'resources', 'prompts'], () => {
+        writeSkill(service.folder, 'new')
+        renameSync(join(service.folder, 'new'), join(service.root, 'new'))
+      }],
+      ['a skill that goes', [old, 'resources', 'prompts'], () => { rmSync(join(service.root, 'old'), { recursive: true }) }],
+      ['another description', [docs, main, 'resources', 'prompts'], () => { writeSkill(service.root, 'demo', 'Other') }]
+    ]
+    for (const [what, expected, change] of cases) {
+      heard.length = 0
+      const notified = next(...expected)
+      change()
+      await notified
+      t.same(expected.filter((name) => !heard.includes(name)), [], what)
+      if (!expected.includes('resources')) t.notOk(heard.includes('resources'), 'no list has changed')
+    }
+  })
+
+  t.test('the catalog is followed while a stream is open, and not afterwards', async (t) => {
+    const { url, skills } = await buildService(t, { files: { demo: skill('demo') } })
+    const subscribe = skills.subscribe.bind(skills)
+    let followers = 0
+    skills.subscribe = (listener) => {
+      const stop = subscribe(listener)
+      followers++
+      return () => {
+        followers--
+        stop()
+      }
+    }
+    const gone = new AbortController()
+    const readers = [await listen(t, url), await listen(t, url)]
+    await listen(t, url, gone.signal)
+    const ofFeed = 1
+    t.equal(followers, 3 + ofFeed)
+    for (const reader of readers) await reader.cancel()
+    gone.abort()
+    await until(() => followers === ofFeed)
+  })
+
+  t.test('K91: streams end by their result, while the process leaves and when it closes', async (t) => {
+    const shutdown = new Shutdown()
+    const service = await startService(t, { shutdown })
+    const client = await connectClient(t, service.url, 'auto')
+    const filters = [{ resourcesListChanged: true }, { resourceSubscriptions: ['skill://demo/SKILL.md'] }]
+    const subscriptions = await Promise.all(filters.map((filter) => client.listen(filter)))
+    await shutdown.begin(10)
+    t.strictSame(await Promise.all(subscriptions.map(({ closed }) => closed)), ['graceful', 'graceful'])
+
+    const { url, app } = await startService(t)
+    const reader = await listen(t, url)
+    const elapsed = startStopwatch()
+    const closed = app.close()
+    let rest = ''
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) rest += Buffer.from(chunk.value).toString()
+    await closed
+    t.match(rest, /"result":\{"resultType":"complete"/)
+    t.ok(elapsed() < 4_000)
+  })
+
+  t.test('K91: closing waits for no client that reads nothing, and for none that subscribes late', async (t) => {
+    const { url, app } = await buildService(t, { files: { demo: skill('demo') } })
+    const { 'content-type': _, ...headers } = LISTEN.headers as Record<string, string>
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+    const subscribe = jsonRequest('POST', '/mcp', String(LISTEN.body), { headers: lines })
+    const late = await openRaw(url)
+    const begun = once(app.server, 'request')
+    late.send(subscribe.subarray(0, -1))
+    await begun
+    app.server.prependOnceListener('request', ({ socket }: IncomingMessage) => { socket.cork() })
+    const unread = await openRaw(url)
+    const subscribed = once(app.server, 'request') as Promise<[IncomingMessage, ServerResponse]>
+    unread.send(subscribe)
+    const [, response] = await subscribed
+    await until(() => response.writableLength > 0)
+    const closed = app.close()
+    await unread.closed()
+    late.send(subscribe.subarray(-1))
+    t.match((await late.response()).json(), { code: 'not_ready' })
+    await closed
+  })
+
+  t.test('K67: the request of a stream, which it keeps, is of bounded length', async (t) => {
+    const { url } = await buildService(t, { files: { demo: skill('demo') } })
+    const resourceSubscriptions = [`skill://demo/${'x'.repeat(66_000)}`]
+    const message = { method: 'subscriptions/listen', params: { notifications: { resourceSubscriptions } } }
+    const refused = await fetch(`${url}/mcp`, modernRequest(message))
+    t.match([refused.status, await refused.json()], [400, { code: 'bad_request', detail: /at most 65536 characters/ }])
+  })
+
+  t.test('a client that does not read its notifications is dropped', async (t) => {
+    let [dropped, cancelled] = [false, false]
+    const body = new ReadableStream<Uint8Array>({
+      start (controller) { for (let i = 0; i < 20; i++) controller.enqueue(Buffer.alloc(100)) },
+      cancel () { cancelled = true }
+    })
+    const stream = boundedStream(body, 1_000, () => { dropped = true })
+    await until(() => dropped && cancelled)
+    t.equal(stream.destroyed, true)
+    const whole = boundedStream(new ReadableStream({
+      start (controller) {
+        controller.enqueue(Buffer.from('all'))
+        controller.close()
+      }
+    }), 1_000, () => { t.fail() })
+    t.strictSame(await whole.toArray(), [Buffer.from('all')])
+  })
+})
+
+t.test('any number of changes at the same time make one notification of each list', async (t) => {
+  const listeners = new Set<() => void>()
+  const feed = new Set<FeedListener>()
+  const heard: string[] = []
+  const subscribeTo = <T>(set: Set<T>) => (listener: T) => {
+    set.add(listener)
+    return () => { set.delete(listener) }
+  }
+  const stop = followChanges({
+    skills: { subscribe: (listener) => subscribeTo(listeners)(() => { listener({ generation: 1, added: [], changed: ['x'], removed: [] }) }) },
+    feed: { subscribe: subscribeTo(feed) }
+  }, { onLists: () => { heard.push('lists') }, onSkill: (name) => { heard.push(name) } })
+  for (let round = 1; round <= 2; round++) {
+    for (let i = 0; i < 100; i++) for (const listener of listeners) listener()
+    await until(() => heard.length === round)
+  }
+  for (const listener of feed) listener({ type: 'changed', id: '1', name: 'a b', revision: 'x' })
+  for (const listener of feed) listener({ type: 'reset', id: '2' })
+  t.strictSame(heard, ['lists', 'lists', 'a b'])
+  stop()
+  t.same([listeners.size, feed.size], [0, 0])
+})
+
+t.test('an answer as a stream of events ends its connection, if its client asks for that', async (t) => {
+  const { url } = await startService(t)
+  const connection = await openRaw(url)
+  t.teardown(() => { connection.destroy() })
+  connection.send(jsonRequest('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }, {
+    headers: ['Accept: application/json, text/event-stream', 'MCP-Protocol-Version: 2025-11-25', 'Connection: close']
+  }))
+  t.match((await connection.response()).headers, { 'content-type': 'text/event-stream', connection: 'close' })
+  await connection.closed()
+})
+
+for (const era of ERAS) {
+  t.test(`K88: a client over standard input and output, ${era}`, async (t) => {
+    const { skills, registry, root } = await startService(t)
+    const feed = createChangeFeed({ skills })
+    t.teardown(() => { feed.close() })
+    const [input, output] = [new PassThrough(), new PassThrough()]
+    const server = serveMcpOverStdio({ skills, feed, registry, log: SILENT, version: '1', input, output })
+    const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: era } })
+    // The same framing in the other direction.
+    await client.connect(new StdioServerTransport(output, input))
+    t.match(await client.callTool({ name: 'list_skills' }), { content: [{ text: '{"skills": ["demo"]}' }] })
+    t.match(await client.readResource({ uri: 'skill://demo/docs/a.md' }), { contents: [{ text: 'a' }] })
+    await t.rejects(client.readResource({ uri: 'skill://demo/nope' }), { code: -32602 })
+    const { next } = notificationsOf(client)
+    if (era === 'auto') {
+      await client.listen({ resourcesListChanged: true, promptsListChanged: true, resourceSubscriptions: ['skill://demo/docs/a.md'] })
+    }
+    const updated = next(era === 'auto' ? 'skill://demo/docs/a.md' : 'skill://demo/SKILL.md')
+    appendFileSync(join(root, 'demo/docs/a.md'), '!')
+    await updated
+    const lists = next('resources', 'prompts')
+    writeSkill(root, 'new')
+    await lists
+    input.end()
+    await server.closed
+    await server.close()
+  })
+}
