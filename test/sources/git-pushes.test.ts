@@ -15,7 +15,7 @@ import { createRepository, type Repository, skillFiles } from '../helper/git.ts'
 import { skillText, startManager, until } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 
-/** The sources are pushed to so often; `PUSHES=100 npx tsx test/runner/run.ts test/sources/git-pushes.test.ts` for more. */
+/** The sources are pushed to so often; `PUSHES=100 npx tap test/sources/git-pushes.test.ts` for more. */
 const PUSHES = Number(process.env['PUSHES'] ?? 3)
 
 async function stateOf (skills: SkillManager): Promise<Record<string, string>> {
