@@ -3,7 +3,6 @@ import { preventsUse } from '../core/format/findings.ts'
 import type { SkillArchive } from '../core/content/archive.ts'
 import { ZIP_MEDIA_TYPE } from '../core/content/zip.ts'
 import type { ManifestFile } from '../core/shared/skill.ts'
-import { mediaType } from '../core/content/media-type.ts'
 import { RefusedError } from '../core/disk/refused.ts'
 import { isMainFile } from '../core/format/main-files.ts'
 import type { ServableFile } from '../core/files/file-store.ts'
@@ -155,7 +154,7 @@ async function filesOfSkill (skills: SkillService, version: string, name: string
       path: `.well-known/skills/${name}/${file}`,
       digest: listed.digest,
       size: listed.size_bytes,
-      type: mediaType(file),
+      type: listed.media_type,
       caching: SHORT,
       chunks: () => bytesOf(async () => await skills.openFile(name, listed.path), listed)
     }

@@ -120,13 +120,13 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     const source = condition.skills
     addVary(reply, 'Accept')
     if (prefers(request.headers.accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') {
-      return answerFile(request, reply, await source.openFile(name, path), path, { mediaType: type, condition })
+      return answerFile(request, reply, await source.openFile(name, path), path, condition)
     }
     if (request.query.encoding === 'base64') return answerBase64(reply, request.params, await source.readFile(name, path), condition)
     const readText = () => tools.readFileInSkill.run({ skill_name: name, file_path: path }, source)
     if (!admitsBytes(request.headers.accept, type)) return answerOutcome(reply, await readText(), condition)
     return await orBytes(async () => answerOutcome(reply, await readText(), condition), async () =>
-      answerFile(request, reply, await source.openFile(name, path), path, { mediaType: type, condition }))
+      answerFile(request, reply, await source.openFile(name, path), path, condition))
   })
 }
 

@@ -69,7 +69,7 @@ export async function readFile (state: SkillState, path: string): Promise<ShownF
   if (manifest !== undefined && (folder === '' || manifest.files.some((file) => file.path.startsWith(`${folder}/`)))) return { folder, manifest }
   const file = await state.open(path)
   const shown = file.kind === 'content' ? wholeFile(file.content) : await beginningOf(file)
-  return { ...shown, mediaType: mediaType(path), manifest }
+  return { ...shown, mediaType: mediaType(path, shown.text !== undefined), manifest }
 }
 
 type FileText = Pick<ShownFile, 'bytes' | 'text' | 'encoding' | 'digest' | 'isCut'>

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { PerSkills, SkillsOf } from '../http/callers.ts'
-import { mediaType } from '../core/content/media-type.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { answerFile } from '../http/send/file.ts'
 import { answerRendered } from '../http/send/json.ts'
@@ -72,6 +71,6 @@ export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async functi
     const listed = name === skill ? (await discoveries.of(skills).indexesOf(name, ARTIFACTS))['0.1.0'].skills[0]?.files : undefined
     if (listed?.includes(file) !== true) throw new HttpProblem('artifact_not_found')
     // `SKILL.md` is the main file in any casing.
-    return answerFile(request, reply, await skills.openFile(name, file), file, { mediaType: mediaType(file) })
+    return answerFile(request, reply, await skills.openFile(name, file), file)
   })
 }

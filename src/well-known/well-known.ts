@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { PerSkills, type SkillsOf } from '../http/callers.ts'
-import { mediaType } from '../core/content/media-type.ts'
 import { strongEtag } from '../http/etag.ts'
 import { ofOneRevision, type RevisionsOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
@@ -125,6 +124,6 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     const skills = skillsOf(request)
     if (!await discoveries.of(skills).listsFile(name, file)) throw new HttpProblem('artifact_not_found')
     // `SKILL.md` is the main file in any casing.
-    return answerFile(request, reply, await skills.openFile(name, file), file, { mediaType: mediaType(file) })
+    return answerFile(request, reply, await skills.openFile(name, file), file)
   })
 }

@@ -9,7 +9,7 @@ import { RefusedError } from '../disk/refused.ts'
 import { isTrustworthy } from '../disk/signature.ts'
 import { foldersInside, type Walk, walkSkill } from '../disk/walk.ts'
 import type { SkillExcess } from '../shared/errors.ts'
-import type { FileKind } from '../files/file-kind.ts'
+import { type FileKind, isTextKind } from '../files/file-kind.ts'
 import type { FileStore } from '../files/file-store.ts'
 import { EXCESS_CACHE_BYTES, MANIFEST_CACHE_BYTES } from '../shared/limits.ts'
 import { Signal } from '../shared/signal.ts'
@@ -260,8 +260,8 @@ function kindsOf (files: readonly SkillFile[]): ReadonlyMap<string, FileKind> {
   return kinds.length === 0 ? NO_KINDS : new Map(kinds)
 }
 
-function toManifestFile ({ path, state, checksums: { digest } }: SkillFile): ManifestFile {
-  return { path, size_bytes: Number(state.size), media_type: mediaType(path), digest }
+function toManifestFile ({ path, state, checksums: { digest, kind } }: SkillFile): ManifestFile {
+  return { path, size_bytes: Number(state.size), media_type: mediaType(path, isTextKind(kind)), digest }
 }
 
 function bytesOf ({ files, observed }: Walk): bigint {

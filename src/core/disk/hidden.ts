@@ -1,39 +1,62 @@
-/** Paths that are kept from being served, besides the hidden names. */
+/** Paths that are not served, in addition to the hidden names. */
 export interface PathFilter {
-  /** Two filters with the same id hide the same. */
+  /** Two filters with the same id hide the same paths. */
   readonly id: string
   /** @param path relative, of normal segments, without a slash at the end */
   hides (path: string, isFolder: boolean): boolean
-  /** What is hidden for certain, of a filter that hides more while it is not known what an ignore file says. */
+  /** What is hidden for certain, for a filter that hides more while its ignore file cannot be read. */
   readonly certain?: PathFilter | undefined
 }
 
 const VERSION_CONTROL = new Set(['.git', '.hg', '.svn'])
 
-/** Version control, and what package managers and interpreters put beside a program: never part of a skill. */
-const HIDDEN_FOLDERS = new Set([...VERSION_CONTROL, 'node_modules', '__pycache__'])
+/** Names that hide a file, or a folder and all that is in it. */
+const HIDDEN_NAMES = [
+  // Version control.
+  '\\.git', '\\.hg', '\\.svn',
+  // What package managers and interpreters put next to a program.
+  'node_modules', '__pycache__',
+  // The folders behind a mounted ConfigMap (Kubernetes): `..data` and `..2026_11_26_10_00_00.123`.
+  '\\.\\..*',
+  // What macOS and network storage keep about files.
+  '\\.AppleDouble', '@eaDir', '\\$RECYCLE\\.BIN',
+  // Credentials by habit.
+  '\\.ssh', '\\.aws'
+]
 
-/** Secrets; what macOS and Windows leave behind; backups, swap files and locks of vim and Emacs. */
-const HIDDEN_FILE = /^(?:\.env(?:\.(?!(?:example|sample|template)$).*)?|\.DS_Store|thumbs\.db|desktop\.ini|.*~|\..*\.sw.|4913|\.#.*|#.*#)$/su
-const CASELESS = /^(?:thumbs\.db|desktop\.ini)$/i
+/** Names that hide a file. A folder of such a name is an ordinary folder. */
+const HIDDEN_FILE_NAMES = [
+  // Credentials by habit. Examples of `.env` files are content.
+  '\\.env(?:\\.(?!(?:example|sample|template)$).*)?', '\\.envrc', '\\.netrc', '\\.npmrc', 'id_rsa.*', 'id_ed25519.*',
+  // Finder and Explorer.
+  '\\.DS_Store', '\\._.*', 'Icon\\r', '[Tt]humbs\\.db', '[Dd]esktop\\.ini',
+  // Backups, swap files and locks of vim, Emacs, Kate, JetBrains editors, Office and LibreOffice.
+  '.*~', '\\..*\\.sw.', '4913', '\\.#.*', '#.*#', '\\..*\\.kate-swp', '.*___jb_.*___', '~\\$.*', '\\.~lock\\..*#',
+  // Files that are open on another machine, or that are being copied.
+  '\\.nfs.*', '\\.fuse_hidden.*', '\\.goutputstream-.*', '\\.syncthing\\..*\\.tmp'
+]
+
+const HIDDEN = new RegExp(`^(?:${HIDDEN_NAMES.join('|')})$`, 'su')
+const HIDDEN_FILE = new RegExp(`^(?:${HIDDEN_FILE_NAMES.join('|')})$`, 'su')
 
 /** Whether a path lies in a version control folder, or is one. */
 export function isVersionControl (segments: readonly string[]): boolean {
   return segments.some((segment) => VERSION_CONTROL.has(segment))
 }
 
-/** Whether a path lies in a folder that no skill serves, or has the name of one. */
+/** Whether one of these names hides everything that is called so. */
 export function isHiddenPath (segments: readonly string[]): boolean {
-  return segments.some((segment) => HIDDEN_FOLDERS.has(segment))
+  return segments.some((segment) => HIDDEN.test(segment))
 }
 
-/** Whether a file's own name hides it; a folder of this name is an ordinary folder. */
+/** Whether a file's own name hides it. */
 export function isHiddenFile (name: string): boolean {
-  return HIDDEN_FILE.test(name) || CASELESS.test(name)
+  return HIDDEN_FILE.test(name)
 }
 
-/** Whether what is at a path of a skill is not served. */
+/** Whether what is at a path of a skill is hidden by a name, or by a filter. */
 export function isHidden (path: string, isFolder: boolean, filter?: PathFilter): boolean {
   const segments = path.split('/')
-  return isHiddenPath(segments) || (!isFolder && isHiddenFile(segments.at(-1) ?? '')) || filter?.hides(path, isFolder) === true
+  return isHiddenPath(segments) || (!isFolder && isHiddenFile(segments.at(-1) ?? '')) ||
+    filter?.hides(path, isFolder) === true
 }

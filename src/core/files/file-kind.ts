@@ -1,5 +1,8 @@
-/** What the first bytes of a file say for certain. */
-export type FileKind = 'program' | 'archive' | 'image' | 'pdf' | 'script'
+import { decodeText } from './decode.ts'
+import { completeCharacters } from './utf8-check.ts'
+
+/** What the first bytes of a file say for certain. `data` is anything else that is not text. */
+export type FileKind = 'program' | 'archive' | 'image' | 'pdf' | 'script' | 'data'
 
 /** Bytes of a file that tell its kind: the mark of a tar archive is the last one. */
 export const HEAD_BYTES = 262
@@ -40,17 +43,32 @@ const TAR_MARK = 'ustar'
 const TAR_MARK_AT = 257
 
 /**
- * The kind of a file; undefined for text, and for all that has no mark. Takes less than a microsecond.
+ * The kind of a file; undefined for text that has no mark.
  * @param head its first HEAD_BYTES, or all of it
  */
 export function fileKind (head: Buffer): FileKind | undefined {
+  return markedKind(head) ?? (looksLikeText(head) ? undefined : 'data')
+}
+
+/** Whether a file of this kind is text. */
+export function isTextKind (kind: FileKind | undefined): boolean {
+  return kind === undefined || kind === 'script'
+}
+
+function markedKind (head: Buffer): FileKind | undefined {
   const [first] = head
   if (first !== undefined && FIRST_BYTES.has(first)) {
-    for (const { kind, mark } of MARKED) if (head.length >= mark.length && head.compare(mark, 0, mark.length, 0, mark.length) === 0) return kind
+    for (const { kind, mark } of MARKED) if (head.subarray(0, mark.length).equals(mark)) return kind
     const start = head.toString('latin1', 0, 10)
     if (start.startsWith('MZ') && head.subarray(0, HEADER_BYTES).includes(0)) return 'program'
     if (/^BZh[1-9]1AY&SY/.test(start)) return 'archive'
     if (start.startsWith('RIFF') && head.toString('latin1', 8, 12) === 'WEBP') return 'image'
   }
-  return head.length >= TAR_MARK_AT + TAR_MARK.length && head[TAR_MARK_AT] === 0x75 && head.toString('latin1', TAR_MARK_AT, TAR_MARK_AT + TAR_MARK.length) === TAR_MARK ? 'archive' : undefined
+  return head.toString('latin1', TAR_MARK_AT, TAR_MARK_AT + TAR_MARK.length) === TAR_MARK ? 'archive' : undefined
+}
+
+/** By the rules of `read_file_in_skill`; the last character may be cut. */
+function looksLikeText (head: Buffer): boolean {
+  const isUtf16 = (head[0] === 0xff && head[1] === 0xfe) || (head[0] === 0xfe && head[1] === 0xff)
+  return isUtf16 || decodeText(head.subarray(0, completeCharacters(head))) !== undefined
 }

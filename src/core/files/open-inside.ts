@@ -127,10 +127,14 @@ function pathWithin (folder: string, path: string): string {
   return below === '' ? '.' : below
 }
 
-/** Hidden names count for the path asked for and for what a link led to. */
+/**
+ * Hidden names count for the path asked for and for what a link led to. A link may lead through names that begin with
+ * `..`, as those of a mounted ConfigMap do.
+ */
 function checkServable (path: string, realPath: string, stats: BigIntStats, filter?: PathFilter): void {
   const isFolder = stats.isDirectory()
-  if (isHiddenTo(realPath, isFolder, filter)) throw new RefusedError('not_found')
+  const visible = realPath.split('/').filter((name) => !name.startsWith('..')).join('/') || '.'
+  if (isHiddenTo(visible, isFolder, filter)) throw new RefusedError('not_found')
   if (isFolder) throw new RefusedError('is_directory')
   if (isHiddenTo(path, false, filter)) throw new RefusedError('not_found')
   if (!stats.isFile()) throw new RefusedError('not_regular')

@@ -12,7 +12,7 @@ export class Utf8Check {
   add (piece: Buffer): void {
     if (!this.#isValid) return
     const bytes = this.#rest.length === 0 ? piece : Buffer.concat([this.#rest, piece])
-    const end = endOfCharacters(bytes)
+    const end = completeCharacters(bytes)
     this.#isValid = isUtf8(bytes.subarray(0, end))
     this.#rest = end === bytes.length ? NOTHING : Buffer.from(bytes.subarray(end))
   }
@@ -23,8 +23,8 @@ export class Utf8Check {
   }
 }
 
-/** Where the last character begins if it is not complete, else the length. */
-function endOfCharacters (bytes: Buffer): number {
+/** How many bytes the complete characters have: less than all where the last one is cut. */
+export function completeCharacters (bytes: Buffer): number {
   for (let back = 1; back < MAX_CHARACTER_BYTES && back <= bytes.length; back++) {
     const byte = bytes[bytes.length - back] ?? 0
     if (byte < 0x80) break

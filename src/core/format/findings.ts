@@ -32,6 +32,7 @@ export const FINDINGS = {
   yaml_invalid: ['error', 'a part of the frontmatter is not YAML and was not read'],
   yaml_refused: ['error', `a part of the frontmatter has aliases, or is nested more than ${grouped(limits.MAX_FRONTMATTER_DEPTH)} levels deep`],
   yaml_repaired: ['error', 'a value is not YAML and was read as it was meant'],
+  half_character: ['warning', 'an escape in the frontmatter stands for half a character, which is served as U+FFFD'],
 
   name_missing: ['error', 'there is no `name`'],
   name_not_text: ['error', '`name` is not text'],

@@ -17,11 +17,23 @@ const REQUIRED_FIELDS = ['name', 'description']
 const CONTROL_CHARACTER = /[^\P{Cc}\t]/u
 const NO_FIELDS: ReadonlySet<string> = new Set()
 
+const HALF_CHARACTER = finding('half_character', 'the frontmatter has half a character, which is served as U+FFFD',
+  "Write the character itself instead of its '\\u' escapes")
+
 /**
  * Reads the YAML between the fences: YAML 1.2 core types, no aliases, bounded depth and size. What is not
  * YAML as a whole is read field by field. Never throws.
  */
 export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
+  const parsed = parse(bytes)
+  // The bytes are valid UTF-8: only an escape stands for half a character.
+  if (!bytes.includes('\\')) return parsed
+  const frontmatter = wellFormedFields(parsed.frontmatter)
+  if (JSON.stringify(frontmatter) === JSON.stringify(parsed.frontmatter)) return parsed
+  return { ...parsed, frontmatter, findings: [...parsed.findings, HALF_CHARACTER] }
+}
+
+function parse (bytes: Buffer): ParsedFrontmatter {
   if (bytes.length > MAX_FRONTMATTER_BYTES) {
     return refused(finding('frontmatter_too_large',
       `the frontmatter has ${bytes.length} bytes, more than the ${MAX_FRONTMATTER_BYTES} that are read`,
@@ -56,6 +68,17 @@ function fromFields (read: ReadableFields | undefined): ParsedFrontmatter | unde
     findings: [...findings, ...repaired.length > 0 ? [repairFinding(repaired, frontmatter)] : []],
     broken: new Set([...broken, ...absent])
   }
+}
+
+/** JSON cannot carry half a surrogate pair: U+FFFD takes its place in keys and values. */
+function wellFormedFields (fields: Frontmatter): Frontmatter {
+  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key.toWellFormed(), wellFormed(value)]))
+}
+
+function wellFormed (value: unknown): unknown {
+  if (typeof value === 'string') return value.toWellFormed()
+  if (Array.isArray(value)) return value.map(wellFormed)
+  return isJsonObject(value) ? wellFormedFields(value) : value
 }
 
 function refused (problem: Finding): ParsedFrontmatter {

@@ -3,6 +3,7 @@ import { checkContent } from './hidden-text.ts'
 import { finding } from './findings.ts'
 import { type FrontmatterLocation, locateFrontmatter, startsWithBom } from './fences.ts'
 import { parseFrontmatter } from './frontmatter.ts'
+import { headingsOf } from './headings.ts'
 import { own } from '../shared/json.ts'
 import { MAX_FRONTMATTER_BYTES } from '../shared/limits.ts'
 import type { Finding, Frontmatter } from '../shared/skill.ts'
@@ -15,8 +16,10 @@ interface ParsedSkill {
   /** `{}` when there is none or it cannot be read. Untrusted: own properties only. */
   readonly frontmatter: Frontmatter
   readonly summary: SkillSummary
-  /** In the order in which an author should mend what is wrong. */
+  /** In the order in which an author should fix what is wrong. */
   readonly findings: readonly Finding[]
+  /** Headings of the body, for search. */
+  readonly headings: readonly string[]
 }
 
 /** Name and purpose of a skill, both trimmed. */
@@ -49,11 +52,19 @@ const DOTS_LINE = /^\.\.\.[ \t]*\r?$/m
 export function parseSkillBytes (bytes: Buffer, folderName: string): ParsedSkill {
   if (!isUtf8(bytes)) {
     const position = { line: firstLineNotUtf8(bytes), column: 1 }
-    return parsed({}, folderName, [finding('main_file_not_utf8', 'SKILL.md is not valid UTF-8', 'Save SKILL.md with the encoding UTF-8', undefined, position)])
+    const found = finding('main_file_not_utf8', 'SKILL.md is not valid UTF-8', 'Save SKILL.md with the encoding UTF-8',
+      undefined, position)
+    return { frontmatter: {}, summary: summaryOf({}, folderName), findings: [found], headings: [] }
   }
+  const text = bytes.toString()
   const location = locateFrontmatter(bytes)
   const { frontmatter, findings } = readFrontmatter(bytes, folderName, location)
-  return parsed(frontmatter, folderName, locateFindings([...findings, ...checkBom(bytes), ...checkContent(bytes)], bytes, location, frontmatter))
+  return {
+    frontmatter,
+    summary: summaryOf(frontmatter, folderName),
+    findings: locateFindings([...findings, ...checkBom(bytes), ...checkContent(text)], bytes, location, frontmatter),
+    headings: headingsOf(bodyAt(text, bytes, location))
+  }
 }
 
 function firstLineNotUtf8 (bytes: Buffer): number {
@@ -69,7 +80,11 @@ function firstLineNotUtf8 (bytes: Buffer): number {
 /** The text after the closing fence, verbatim; the whole text without its BOM when there is no frontmatter. */
 export function skillBody (text: string): string {
   const bytes = Buffer.from(text)
-  return text.slice(bytes.toString('utf8', 0, locateFrontmatter(bytes).bodyStart).length)
+  return bodyAt(text, bytes, locateFrontmatter(bytes))
+}
+
+function bodyAt (text: string, bytes: Buffer, { bodyStart }: FrontmatterLocation): string {
+  return text.slice(bytes.toString('utf8', 0, bodyStart).length)
 }
 
 /**
@@ -98,9 +113,9 @@ function readFrontmatter (bytes: Buffer, folderName: string, location: Frontmatt
   }
 }
 
-function parsed (frontmatter: Frontmatter, folderName: string, findings: readonly Finding[]): ParsedSkill {
+function summaryOf (frontmatter: Frontmatter, folderName: string): SkillSummary {
   const name = trimmedText(frontmatter, 'name')
-  return { frontmatter, summary: { name: name === '' ? folderName : name, description: trimmedText(frontmatter, 'description') }, findings }
+  return { name: name === '' ? folderName : name, description: trimmedText(frontmatter, 'description') }
 }
 
 /** A copy, since the summary outlives the frontmatter's source. */

@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { fileSentence } from '../../core/content/refusal-sentences.ts'
-import { isTextType } from '../../core/content/media-type.ts'
+import { isTextType, mediaType } from '../../core/content/media-type.ts'
+import { isTextKind } from '../../core/files/file-kind.ts'
 import type { FileContent } from '../../core/files/file-content.ts'
 import type { ServableFile } from '../../core/files/file-store.ts'
 import { matchingEtag, strongEtag } from '../etag.ts'
@@ -35,10 +36,13 @@ const headersOf = new WeakMap<FileContent, FileHeaders>()
  * of these do.
  * @param path what the caller calls the file
  */
-export function answerFile (request: FastifyRequest, reply: FastifyReply, file: ServableFile, path: string, answer: FileAnswer): Buffer | Readable {
+export function answerFile (request: FastifyRequest, reply: FastifyReply, file: ServableFile, path: string, condition?: RevisionCondition): Buffer | Readable {
   switch (file.kind) {
-    case 'content': return answerContent(request, reply, file.content, answer)
-    case 'stream': return answerStream(request, reply, file, path, answer)
+    case 'content': {
+      const type = mediaType(path, isTextKind(file.content.kind))
+      return answerContent(request, reply, file.content, { mediaType: type, condition })
+    }
+    case 'stream': return answerStream(request, reply, file, path, { mediaType: mediaType(path, file.isUtf8), condition })
   }
 }
 

@@ -1,7 +1,8 @@
 import { ProtocolError, ProtocolErrorCode, type ReadResourceResult, type Resource, ResourceNotFoundError } from '@modelcontextprotocol/server'
 import { MCP_PAGE_ENTRIES } from '../limits.ts'
-import type { Manifest } from '../../core/shared/skill.ts'
+import type { Manifest, ManifestFile } from '../../core/shared/skill.ts'
 import { mediaType } from '../../core/content/media-type.ts'
+import { isTextKind } from '../../core/files/file-kind.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { compareCodePoints } from '../../core/shared/text.ts'
 import { McpFault } from '../faults.ts'
@@ -45,7 +46,7 @@ export async function readResource (skills: SkillSource, uri: string): Promise<R
   const { name, path } = parts
   const [content, verdict] = await skills.read(name, async (state) => [await state.file(path), await state.trust()] as const)
   const body = content.utf8 === undefined ? { blob: content.bytes.toString('base64') } : { text: content.utf8 }
-  return { contents: [{ uri, mimeType: mediaType(path), ...body, ...verdict && { _meta: { [TRUST]: verdict.report } } }] }
+  return { contents: [{ uri, mimeType: mediaType(path, isTextKind(content.kind)), ...body, ...verdict && { _meta: { [TRUST]: verdict.report } } }] }
 }
 
 /**
@@ -65,19 +66,20 @@ export async function readDirectory (skills: SkillSource, uri: string, cursor: s
   const children = childrenOf(await skills.manifest(name), path === '' ? '' : `${path}/`)
   if (children.size === 0 && path !== '') throw new McpFault('missing', `No folder of a skill is at ${skillUri(name, path)}`)
   return await readPage(skills.scope, [...children.keys()].sort(compareCodePoints), cursor, async (child) => {
-    const size = children.get(child)
+    const file = children.get(child)
     const resource = { uri: skillUri(name, path === '' ? child : `${path}/${child}`), name: child }
-    return size === undefined ? { ...resource, mimeType: DIRECTORY } : { ...resource, mimeType: mediaType(child), size }
+    return { ...resource, ...file === undefined ? { mimeType: DIRECTORY } : { mimeType: file.media_type, size: file.size_bytes } }
   }, isFull)
 }
 
-/** Names in a folder, with the sizes of those that are files. A manifest has no empty folders. */
-function childrenOf ({ files }: Manifest, prefix: string): ReadonlyMap<string, number | undefined> {
-  const children = new Map<string, number | undefined>()
-  for (const { path, size_bytes: size } of files) {
+/** What is in a folder, by name; undefined stands for a folder. A manifest has no empty folders. */
+function childrenOf ({ files }: Manifest, prefix: string): ReadonlyMap<string, ManifestFile | undefined> {
+  const children = new Map<string, ManifestFile | undefined>()
+  for (const file of files) {
+    const { path } = file
     if (!path.startsWith(prefix)) continue
     const [child = '', ...rest] = path.slice(prefix.length).split('/')
-    children.set(child, rest.length === 0 ? size : undefined)
+    children.set(child, rest.length === 0 ? file : undefined)
   }
   return children
 }

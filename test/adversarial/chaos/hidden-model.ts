@@ -1,4 +1,4 @@
-/** What no answer may hold (K8), told by the contract's words and not by the service's code. */
+/** What no answer may hold (K8), by the words of the contract and not by the code of the service. */
 
 /** Texts of ignore files, and what each of them hides: segments of a path, and whether it is a folder. */
 export const IGNORE_TEXTS: Readonly<Record<string, (segments: readonly string[], isFolder: boolean) => boolean>> = {
@@ -12,10 +12,12 @@ export const IGNORE_TEXTS: Readonly<Record<string, (segments: readonly string[],
 }
 
 /** Names of files that editors and systems leave behind, and secrets. */
-export const JUNK = ['.DS_Store', 'notes.txt~', '.notes.txt.swp', '4913', '.env.local', 'node_modules/x/index.js', 'docs/__pycache__/a.pyc'] as const
+export const JUNK = [
+  '.DS_Store', 'notes.txt~', '.notes.txt.swp', '4913', '.env.local', 'node_modules/x/index.js', 'docs/__pycache__/a.pyc', '._notes.txt', '..data/SKILL.md'
+] as const
 
-const HIDDEN_FOLDERS = ['.git', '.hg', '.svn', 'node_modules', '__pycache__']
-const HIDDEN_FILES = ['.env', '.env.local', '.DS_Store', 'notes.txt~', '.notes.txt.swp', '4913']
+const HIDDEN_FOLDERS = ['.git', '.hg', '.svn', 'node_modules', '__pycache__', '..data']
+const HIDDEN_FILES = ['.env', '.env.local', '.DS_Store', 'notes.txt~', '.notes.txt.swp', '4913', '._notes.txt']
 
 /** @param ignore text of the skill's ignore file, as far as it has one */
 export function isHiddenInModel (path: string, isFolder: boolean, ignore: string | undefined): boolean {

@@ -31,8 +31,8 @@ t.test('K43: paths, sizes, media types and digests, sorted by code point', async
     { path: 'a', size_bytes: 2, media_type: 'application/octet-stream', digest: sha256(Buffer.from([0, 1])) },
     { path: 'b.json', size_bytes: 2, media_type: 'application/json', digest: sha256('{}') },
     { path: 'b/z.py', size_bytes: 7, media_type: 'text/x-python', digest: sha256('print()') },
-    { path: '\uFFFD', size_bytes: 0, media_type: 'application/octet-stream', digest: sha256('') },
-    { path: '\u{1F600}', size_bytes: 0, media_type: 'application/octet-stream', digest: sha256('') }
+    { path: '\uFFFD', size_bytes: 0, media_type: 'text/plain', digest: sha256('') },
+    { path: '\u{1F600}', size_bytes: 0, media_type: 'text/plain', digest: sha256('') }
   ])
 })
 
@@ -291,6 +291,12 @@ t.test('K43 K44: media types', (t) => {
     'a.md/b': 'application/octet-stream'
   }
   for (const [path, type] of Object.entries(types)) t.equal(mediaType(path), type, path)
+  const texts = [
+    'Dockerfile', 'Makefile', 'LICENSE', '.bashrc', 'a.diff', 'a.rst', 'a.proto', 'a.jsonl', 'a.ps1', 'a.kt', 'a.tf', 'a.bat', 'a.mmd',
+    'a.org', 'a.constructor'
+  ]
+  for (const path of texts) t.equal(mediaType(path, true), 'text/plain', path)
+  t.equal(mediaType('a.pdf', true), 'application/pdf')
   for (const type of ['text/plain', 'application/json', 'application/ld+json', 'image/svg+xml', 'application/yaml']) t.ok(isTextType(type), type)
   for (const type of ['image/png', 'application/octet-stream', 'application/jsonx', 'application/gzip']) t.notOk(isTextType(type), type)
   t.end()

@@ -1,7 +1,10 @@
+import { isUtf8 } from 'node:buffer'
 import fc from 'fast-check'
 import t from 'tap'
 import { decodeText, decodeUtf8 } from '../../../src/core/files/decode.ts'
 import { FileContent } from '../../../src/core/files/file-content.ts'
+import { fileKind } from '../../../src/core/files/file-kind.ts'
+import { Utf8Check } from '../../../src/core/files/utf8-check.ts'
 import { sha256 } from '../../../src/core/shared/digest.ts'
 import { codePoint } from '../../helper/code-point.ts'
 
@@ -72,5 +75,30 @@ t.test('a file content decodes once, and knows its digest', (t) => {
   t.equal(binary.utf8, undefined)
   t.equal(binary.text, undefined)
   t.equal(binary.text, undefined)
+  t.end()
+})
+
+t.test('pieces are judged like the whole, wherever they are cut', (t) => {
+  const character = fc.constantFrom('a', 'é', '技', '😀', '\uFEFF').map((text) => Buffer.from(text))
+  const broken = fc.uint8Array({ maxLength: 4 }).map((bytes) => Buffer.from(bytes))
+  fc.assert(fc.property(fc.array(fc.oneof({ weight: 9, arbitrary: character }, broken), { maxLength: 12 }), fc.array(fc.nat(12), { maxLength: 8 }), (parts, lengths) => {
+    const bytes = Buffer.concat(parts)
+    const check = new Utf8Check()
+    let start = 0
+    for (const length of [...lengths, bytes.length]) {
+      check.add(bytes.subarray(start, start + length))
+      start = Math.min(start + length, bytes.length)
+    }
+    t.equal(check.holds, isUtf8(bytes))
+  }))
+  t.end()
+})
+
+t.test('K43: text has no kind, also where the head of a file ends within a character', (t) => {
+  const texts = ['', 'plain', '\x1b[0m', '\uFEFFa', `${'a'.repeat(261)}é`, `${'a'.repeat(260)}技`, `${'a'.repeat(259)}😀`].map((text) => Buffer.from(text))
+  const encoded = [Buffer.from('\uFEFFé😀', 'utf16le'), Buffer.from('caf\xe9', 'latin1')]
+  for (const bytes of [...texts, ...encoded]) t.equal(fileKind(bytes.subarray(0, 262)), undefined, bytes.toString('hex'))
+  for (const bytes of [[0], [0x61, 0], [0x61, 1, 0xe9, 0x61]]) t.equal(fileKind(Buffer.from(bytes)), 'data', String(bytes))
+  t.equal(fileKind(Buffer.from('#!/bin/sh\n')), 'script')
   t.end()
 })

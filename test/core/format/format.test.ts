@@ -1,0 +1,758 @@
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import t from 'tap'
+import { withCodes, withTargets } from '../../../scripts/finding-codes.ts'
+import { locateFrontmatter } from '../../../src/core/format/fences.ts'
+import { validateFrontmatter } from '../../../src/core/format/fields.ts'
+import { finding, FINDINGS, isUsable, quoteList } from '../../../src/core/format/findings.ts'
+import { parseFrontmatter } from '../../../src/core/format/frontmatter.ts'
+import { checkContent } from '../../../src/core/format/hidden-text.ts'
+import { parseSkillBytes, skillBody } from '../../../src/core/format/main-file.ts'
+import { isMainFile, orderMainFiles } from '../../../src/core/format/main-files.ts'
+import { MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH, MAX_MAIN_FILE_BYTES } from '../../../src/core/shared/limits.ts'
+import type { Frontmatter } from '../../../src/core/shared/skill.ts'
+import { codePoint } from '../../helper/code-point.ts'
+import { heapOfEach } from '../../helper/memory.ts'
+import { checkTime } from '../../helper/timing.ts'
+
+const FRONTMATTER_MS = 50
+
+const parseYaml = (text: string) => parseFrontmatter(Buffer.from(text))
+const yamlCodes = (text: string) => parseYaml(text).findings.map(({ code }) => code)
+
+const filled = (unit: string, bytes = MAX_FRONTMATTER_BYTES) => unit.repeat(Math.floor(bytes / Buffer.byteLength(unit)))
+
+function numbered (line: (n: number) => string): string {
+  let text = ''
+  for (let n = 0; text.length + line(n).length <= MAX_FRONTMATTER_BYTES; n++) text += line(n)
+  return text
+}
+
+t.test('K10: the fences are whole lines', async t => {
+  const rows: Array<[string, string, string, string]> = [
+    ['LF', '---\na: 1\n---\nbody', 'a: 1\n', 'body'],
+    ['CRLF', '---\r\na: 1\r\n---\r\nbody', 'a: 1\r\n', 'body'],
+    ['byte order mark', '\uFEFF---\na: 1\n---\nbody', 'a: 1\n', 'body'],
+    ['trailing blanks', '--- \t\na: 1\n---\t \nbody', 'a: 1\n', 'body'],
+    ['nothing between', '---\n---\nbody', '', 'body'],
+    ['nothing after', '---\na: 1\n---', 'a: 1\n', ''],
+    ['three dashes in a value', '---\na: b --- c\n---\nbody', 'a: b --- c\n', 'body'],
+    ['longer and indented dashes', '---\na: |\n  ---\n----\n--- x\n---\nbody', 'a: |\n  ---\n----\n--- x\n', 'body'],
+    ['a rule in the body', '---\na: 1\n---\nx\n---\ny', 'a: 1\n', 'x\n---\ny']
+  ]
+  for (const [name, text, frontmatter, body] of rows) {
+    const bytes = Buffer.from(text)
+    const location = locateFrontmatter(bytes)
+    if (location.kind !== 'found') {
+      t.fail(name)
+      continue
+    }
+    t.equal(bytes.toString('utf8', location.start, location.end), frontmatter, name)
+    t.equal(bytes.toString('utf8', location.bodyStart), body, name)
+  }
+})
+
+t.test('K10: what is no fence is body', async t => {
+  for (const text of ['', '# x', ' ---\na: 1\n---\n', '\n---\na: 1\n---\n', '----\n---\n', '---js\n---\n', '--\n', '---\ra: 1\r---\r']) {
+    t.strictSame(locateFrontmatter(Buffer.from(text)), { kind: 'missing', bodyStart: 0 }, JSON.stringify(text))
+  }
+  for (const text of ['---', '---\n', '---\na: 1\n', '---\na: 1\n ---\n...\n----']) {
+    t.strictSame(locateFrontmatter(Buffer.from(text)), { kind: 'unclosed', bodyStart: 0 }, JSON.stringify(text))
+  }
+})
+
+t.test('fences, frontmatter and body put together are the file', async t => {
+  const line = fc.oneof(fc.constantFrom('---', '--- ', '----', ' ---', '', 'a: 1', '...'), fc.string())
+  const end = fc.constantFrom('\n', '\r\n', '\r')
+  const file = fc.tuple(fc.constantFrom('', '\uFEFF', '---\n', '\uFEFF---\r\n'), fc.array(fc.tuple(line, end)))
+  t.doesNotThrow(() => fc.assert(fc.property(file, ([head, lines]) => {
+    const bytes = Buffer.from(head + lines.flat().join(''))
+    const location = locateFrontmatter(bytes)
+    if (location.kind !== 'found') return location.bodyStart === (head.startsWith('\uFEFF') ? 3 : 0)
+    const fence = /^---[ \t]*(?:\r?\n)?$/
+    return /^(?:\uFEFF)?---[ \t]*\r?\n$/.test(bytes.toString('utf8', 0, location.start)) &&
+      fence.test(bytes.toString('utf8', location.end, location.bodyStart)) &&
+      !bytes.toString('utf8', location.start, location.end).split('\n').slice(0, -1).some(text => /^---[ \t]*\r?$/.test(text))
+  })))
+})
+
+t.test('K10: values have the types of YAML 1.2', async t => {
+  const { frontmatter, findings } = parseYaml([
+    'version: 1.0', 'date: 2026-01-01', 'yes: yes', 'flag: true', 'nothing: ~', 'octal: 0123', 'flow: [a, {b: c}]',
+    'folded: >', '  one', '  two', 'literal: |', '  one', '  two', ''].join('\n'))
+  t.strictSame(findings, [])
+  t.same(frontmatter, {
+    version: 1, date: '2026-01-01', yes: 'yes', flag: true, nothing: null, octal: 123, flow: ['a', { b: 'c' }], folded: 'one two\n', literal: 'one\ntwo\n'
+  })
+})
+
+t.test('K10: a one-line value that YAML cannot read is read as text', async t => {
+  const rows: Array<[string, string]> = [
+    ['a colon and a blank', 'Use this when: the user asks'],
+    ['a colon at the end', 'Use this when:'],
+    ['an at sign', '@mention someone'],
+    ['a backtick', '`code` first'],
+    ['a star', '*Always* close the gate'],
+    ['a tag', '!text Sharpen pencils'],
+    ['a percent sign', '%d items'],
+    ['a dash', '- item'],
+    ['a closing bracket', '] done'],
+    ['a control character', 'ring\u0007 the bell'],
+    ['quotes inside', 'say "x": then \\ stop'],
+    ['an apostrophe', "don't: stop"],
+    ['a path and an apostrophe', "don't: C:\\temp"]
+  ]
+  for (const [name, value] of rows) {
+    for (const end of ['\n', '\r\n']) {
+      const { frontmatter, findings } = parseYaml(`name: x${end}description: ${value}${end}version: 1.5${end}`)
+      t.same(frontmatter, { name: 'x', description: value, version: 1.5 }, name)
+      t.match(findings, [{ code: 'yaml_repaired', severity: 'error', field: 'description', fix: /^Put the text of 'description' in (?:double|single) quotes/ }], name)
+      const fix = findings[0]?.fix ?? ''
+      const plain = value.replaceAll(/\p{Cc}/gu, '')
+      t.equal(fix.includes(', without control characters'), plain !== value, name)
+      const quoted = fix.includes('in double') ? `"${plain}"` : `'${fix.includes(", with each ' in it written twice") ? plain.replaceAll("'", "''") : plain}'`
+      t.same(parseYaml(`description: ${quoted}`), { frontmatter: { description: plain }, findings: [], broken: new Set() }, `${name}, mended as it says`)
+    }
+  }
+})
+
+t.test('K10: a repair leaves alone what is not broken', async t => {
+  const { frontmatter } = parseYaml('# a: b: c\na: b: c # d\nlicense: MIT # see: there\nlist:\n- x\nquoted: "y: z"\nflow: [1, 2]\nblock: |\n  p: q: r\n')
+  t.same(frontmatter, { a: 'b: c # d', license: 'MIT', list: ['x'], quoted: 'y: z', flow: [1, 2], block: 'p: q: r\n' })
+})
+
+t.test('K9: frontmatter without fields is one error', async t => {
+  for (const text of ['', '\n\n', '# only a comment\n', '~\n', '...\n']) t.strictSame(yamlCodes(text), ['frontmatter_empty'], JSON.stringify(text))
+  for (const text of ['- a\n- b\n', 'just a sentence\n', '42\n', '"x"\n']) t.strictSame(yamlCodes(text), ['frontmatter_not_mapping'], JSON.stringify(text))
+})
+
+t.test('K10: aliases are refused', async t => {
+  const levels = Array.from({ length: 9 }, (_, n) => `a${n}: &a${n} [${Array(9).fill(n === 0 ? 'lol' : `*a${n - 1}`).join(', ')}]\n`)
+  t.strictSame([...new Set(yamlCodes(levels.join('')))], ['yaml_refused'])
+  t.strictSame(yamlCodes('a: &a\n  b: *a\n'), ['yaml_refused'])
+  t.strictSame(yamlCodes('a: &a [*a]\n'), ['yaml_refused'])
+})
+
+t.test('K10: deep nesting is refused, however often it is read', async t => {
+  for (let i = 0; i < 10; i++) t.strictSame(yamlCodes('['.repeat(2_000)), ['yaml_refused'])
+  t.strictSame(yamlCodes('{a: '.repeat(MAX_FRONTMATTER_DEPTH) + '1' + '}'.repeat(MAX_FRONTMATTER_DEPTH)), ['yaml_refused'])
+  t.strictSame(yamlCodes('a: {b: {c: [[1]]}}\n'), [])
+})
+
+t.test('K9: keys that clash with object internals are data', async t => {
+  const { frontmatter } = parseYaml('__proto__:\n  polluted: yes\nconstructor: x\ntoString: y\nmetadata:\n  __proto__: z\n')
+  t.strictSame(Object.keys(frontmatter), ['__proto__', 'constructor', 'toString', 'metadata'])
+  t.equal(Object.getPrototypeOf(frontmatter), Object.prototype)
+  t.notOk(Object.hasOwn(Object.prototype, 'polluted'))
+  t.equal(JSON.stringify(frontmatter), '{"__proto__":{"polluted":"yes"},"constructor":"x","toString":"y","metadata":{"__proto__":"z"}}')
+})
+
+t.test('K9: no input makes the process print a warning', async t => {
+  const warnings: Error[] = []
+  const listen = (warning: Error) => { warnings.push(warning) }
+  process.on('warning', listen)
+  for (const text of ['a: !x y\n', '%YAML 1.1\n---\na: 1\n', '%FOO\n---\na: 1\n', 'a: &b c\n']) parseYaml(text)
+  await new Promise(resolve => setImmediate(resolve))
+  process.off('warning', listen)
+  t.strictSame(warnings, [])
+})
+
+t.test('K10: no frontmatter takes long, whatever it holds', async t => {
+  const rows: Record<string, string> = {
+    '? ': '? '.repeat(500),
+    'double quotes': filled('"'),
+    'single quotes': filled("'"),
+    anchors: filled('&a '),
+    'anchors on lines': filled('&a\n'),
+    'key lines': numbered(n => `k${n}: 1\n`),
+    'number keys': numbered(n => `${n}: 1\n`),
+    'key lines to repair': numbered(n => `k${n}: a: b\n`),
+    'one line to repair': `a: ${filled('b: ', MAX_FRONTMATTER_BYTES - 4)}`,
+    dashes: filled('- '),
+    'dash lines': filled('-\n'),
+    brackets: filled('['),
+    'bracket keys': numbered(() => '[x]: 1\n'),
+    'flow mappings': numbered(n => `a${n}: {b: [c], d: e}\n`),
+    'flow pairs': `x: [${filled('a: b,', MAX_FRONTMATTER_BYTES - 8)}]`,
+    'nested flow keys': numbered(() => `- ${'['.repeat(12)}a${']:b'.repeat(11)}]\n`),
+    colons: filled(':\n'),
+    documents: filled('---\n'),
+    'tagged documents': filled('!b\n...\n: '),
+    directives: numbered(n => `%TAG !a${n}! b\n`),
+    'carriage returns': filled('\r'),
+    'blank lines': filled('\n'),
+    blanks: `a: b: ${filled(' ', MAX_FRONTMATTER_BYTES - 8)}c`,
+    'byte order marks': filled('\uFEFF\n'),
+    folded: `a: >\n${filled(' b\n', MAX_FRONTMATTER_BYTES - 8)}`,
+    digits: `a: ${filled('1', MAX_FRONTMATTER_BYTES - 4)}e`,
+    astral: `a: ${filled('😀', MAX_FRONTMATTER_BYTES - 4)}`,
+    'broken fields': numbered(n => `k${n}: [x] y\n`),
+    'broken long fields': Array.from({ length: 32 }, (_, n) => `k${n}: {a: [${'b, '.repeat(70)}] c\n`).join(''),
+    'fields with lines at the margin': numbered(n => `k${n}: {a: b\n}} c\n`),
+    'equal fields': filled('a: 1\n'),
+    'fields that are indented': numbered(n => `k${n}: x\n   l: y: z\n`),
+    'properties on nested lines': Array.from({ length: 30 }, (_, n) => `${' '.repeat(n)}!!map &a${n}\n`).join('')
+  }
+  for (const [name, text] of Object.entries(rows)) {
+    const bytes = Buffer.from(text)
+    t.ok(bytes.length <= MAX_FRONTMATTER_BYTES, `${name} is within the size that is parsed`)
+    await checkTime(t, FRONTMATTER_MS, () => parseFrontmatter(bytes), name)
+  }
+})
+
+t.test('K10: frontmatter over the limit is not parsed', async t => {
+  const text = `a: ${'b'.repeat(MAX_FRONTMATTER_BYTES - 4)}\n`
+  t.strictSame(yamlCodes(text), [])
+  t.match(parseYaml(`${text}#`), { frontmatter: {}, findings: [{ code: 'frontmatter_too_large', severity: 'error' }] })
+})
+
+const parseFile = (frontmatter: string, folder = 'x') => parseSkillBytes(Buffer.from(`---\n${frontmatter}\n---\nbody\n`), folder)
+
+t.test('K9: a mistake in one field takes nothing from the others, is one finding, and names its line', async t => {
+  const rows: Array<[name: string, broken: string, line: number, fix: RegExp, field?: string]> = [
+    ['two lists', 'argument-hint: [a] [b]', 3, /^Correct line 3/, 'argument-hint'],
+    ['an unclosed list', 'tags: [a, b', 3, /^Correct line 3/, 'tags'],
+    ['an unclosed quote', 'license: "MIT', 3, /^Correct line 3/, 'license'],
+    ['text after a quote', 'license: "MIT" or so', 3, /^Correct line 3/, 'license'],
+    ['a backslash', 'license: "C:\\Windows"', 3, /every backslash in line 3/, 'license'],
+    ['NUL', 'license: "\0"', 3, /^Remove the control characters from line 3/, 'license'],
+    ['another control character', 'license: "\u0007"', 3, /^Remove the control characters from line 3/, 'license'],
+    ['a control character in a block', 'license: |\n  a\u0007', 4, /^Remove the control characters from line 4/, 'license'],
+    ['broken JSON in a line', 'metadata: {"a": 1 "b": 2}', 3, /^Correct line 3/, 'metadata'],
+    ['broken JSON in lines', 'metadata:\n  {\n    "a": 1\n    "b": 2\n  }', 5, /^Correct line 5/, 'metadata'],
+    ['JSON without an end', 'metadata: {"a": {\n  "b": 2\n  }', 5, /^Correct line 5/, 'metadata'],
+    ['a list in a mapping', 'metadata:\n  a: b\n  keys: [@Cron, x]\n  c: d', 5, /^Correct line 5/, 'metadata'],
+    ['uneven blanks', 'metadata:\n  a: b\n   c: d', 5, /^Correct line 5/, 'metadata'],
+    ['a line without a field in a mapping', 'metadata:\n  a: b\n  text\n  c: d', 5, /^Write line 5/, 'metadata'],
+    ['a tab', 'metadata:\n\tb: 1', 4, /^Indent line 4 .* instead of tabs/, 'metadata'],
+    ['equal keys inside', 'metadata:\n  a: 1\n  a: 2', 5, /^Remove the field in line 5/, 'metadata'],
+    ['equal fields', 'license: MIT\nlicense: BSD', 4, /^Remove the field in line 4/, 'license'],
+    ['a line without a field', 'license: MIT\nor something else', 4, /^Write line 4 of SKILL\.md as 'field: value'/, 'license'],
+    ['a text that is not indented', 'license: |\nMIT License\nand more', 4, /^Write line 4/, 'license'],
+    ['several documents', 'license: MIT\n--- b', 4, /Remove the lines that begin with '---'/, 'license'],
+    ['an unknown tag in a list', 'tags:\n  - !x y', 4, /line 4 .* '!'/, 'tags'],
+    ['an alias', 'metadata: *x', 3, /^Write the aliased values out/, 'metadata'],
+    ['an indented field', 'license: MIT\n  tags: a', 4, /^Correct line 4/, 'license']
+  ]
+  for (const end of ['\n', '\r\n']) {
+    for (const [name, broken, line, fix, field] of rows) {
+      for (const [order, text] of Object.entries({ middle: `name: x\n${broken}\ndescription: y`, last: `description: y\n${broken}`, many: `name: x\n${broken}\ndescription: y\n${'#\n'.repeat(5)}` })) {
+        const { summary, findings } = parseFile(text.replaceAll('\n', end))
+        const errors = findings.filter(({ severity }) => severity === 'error')
+        t.strictSame(summary, { name: 'x', description: 'y' }, `${name}, ${order}`)
+        t.match(errors, [{ fix, ...field !== undefined && { field } }], `${name}, ${order}`)
+        t.equal(errors.length, 1, `${name}, ${order}: one finding`)
+        if (errors[0]?.code === 'yaml_invalid' && !/documents|backslash/.test(name)) t.match(`${errors[0].message} ${errors[0].fix}`, `line ${line} of`, name)
+      }
+    }
+  }
+})
+
+t.test('K9: what stands before the first field is one finding', async t => {
+  const rows: Array<[string, string, RegExp]> = [
+    ['text', 'My skill\nname: x\ndescription: y', /^Write line 2/],
+    ['an indented field', ' name: x\ndescription: y', /^Remove the blanks at the start of line 2/],
+    ['a directive', '%FOO\nname: x\ndescription: y', /^Write line 2/],
+    ['a comment and a list', '# comment\n- a\nname: x\ndescription: y', /^Write line 3/],
+    ['a missing blank', 'name:x\ndescription: y', /^Write line 2/]
+  ]
+  for (const [name, text, fix] of rows) {
+    const { summary, findings } = parseFile(text)
+    t.strictSame(summary, { name: 'x', description: 'y' }, name)
+    t.match(findings, [{ code: 'yaml_invalid', fix }], name)
+    t.equal(findings.length, 1, name)
+  }
+})
+
+t.test('K9: of several mistakes each has its finding, in the order of the lines', async t => {
+  const { summary, findings } = parseFile('tags: [a\nlicense: "b" c\nname: x\ndescription: use: it\nversion: [1] [2]')
+  t.strictSame(summary, { name: 'x', description: 'use: it' })
+  t.strictSame(findings.map(({ code, field }) => [code, field]), [
+    ['yaml_invalid', 'tags'], ['yaml_invalid', 'license'], ['yaml_invalid', 'version'], ['yaml_repaired', 'description']
+  ])
+})
+
+t.test('K9: a required field that is broken, or may be in a broken line, is not missing too', async t => {
+  for (const text of ['name: [x\ndescription: y', 'name: x\ndescription: {y', 'name: x\ndescription - y', 'name: x\n  description: y']) {
+    t.strictSame(parseFile(text).findings.map(({ code }) => code), ['yaml_invalid'], text)
+  }
+  t.match(parseFile('name: [x\ndescription: y'), { summary: { name: 'x', description: 'y' } }, "the folder's name stands in")
+  t.strictSame(parseFile('name: y\ntags: [').findings.map(({ code }) => code), ['yaml_invalid', 'name_folder_mismatch'], 'a second mistake is told')
+})
+
+t.test('K9: a description in one line that is no YAML is text', async t => {
+  for (const text of ['[draft] Write a poem.', '"Fold" napkins.', "'tis the season", '{x} and more']) {
+    t.match(parseFile(`name: x\ndescription: ${text}\nlicense: MIT`), { summary: { description: text }, findings: [{ code: 'yaml_invalid', field: 'description' }] }, text)
+  }
+  t.equal(parseFile('name: x\ndescription: "a\n  b').summary.description, '')
+})
+
+t.test('K10: a bracket at the margin closes the value of its field', async t => {
+  for (const text of ['metadata: {"a": {\n  "b": "c"\n}\n}', 'metadata: {\n"a": {"b": "c"\n}}']) {
+    const { frontmatter, findings } = parseYaml(`name: x\n${text}\ndescription: y\n`)
+    t.same(frontmatter, { name: 'x', metadata: { a: { b: 'c' } }, description: 'y' }, text)
+    t.match(findings, [{ code: 'yaml_repaired', field: 'metadata', fix: /^Indent line [45] of SKILL\.md by two blanks/ }], text)
+    t.equal(findings.length, 1, text)
+  }
+})
+
+t.test('K9: fields beyond those that are read one by one are named', async t => {
+  const fields = (count: number) => Array.from({ length: count }, (_, index) => `f${index + 1}: x\n`).join('')
+  const { frontmatter, findings } = parseYaml(`bad: [\n${fields(33)}name: x\ndescription: y\n`)
+  t.equal(Object.keys(frontmatter).length, 31)
+  t.match(findings, [{ code: 'yaml_invalid', line: 2 }, { code: 'yaml_invalid', severity: 'error', line: 32, message: "of frontmatter that is not valid YAML only 32 fields are read, and not 'f30', 'f31', 'f32' and 1 more" }])
+  t.equal(findings.length, 2)
+  t.equal(parseYaml(`bad: [\n${fields(29)}name: x\ndescription: y\n`).findings.length, 1)
+})
+
+t.test('K9: keys that clash with object internals are data in broken frontmatter too', async t => {
+  const { frontmatter } = parseYaml('__proto__:\n  polluted: yes\nconstructor: x\ntags: [\n')
+  t.strictSame(Object.keys(frontmatter).sort(), ['__proto__', 'constructor'])
+  t.equal(Object.getPrototypeOf(frontmatter), Object.prototype)
+})
+
+t.test('K9: no other field takes name and description away', async t => {
+  const noise = fc.oneof(
+    fc.array(fc.constantFrom('&a ', '!b ', '- ', '? ', ': ', '  ', '"', "'", '[', ']', '{', '}', ',', 'a', '#', '|', '>', '*a', '\t', '\\', '\0', '__proto__'), { maxLength: 30 }).map((tokens) => tokens.join('')),
+    fc.string({ unit: codePoint }).map((text) => text.replaceAll(/[\r\n\u0085\u2028\u2029]/g, ' '))
+  )
+  const lines = fc.array(noise, { minLength: 1, maxLength: 4 }).map(([first, ...more]) => [`z: ${first}`, ...more.map((line) => `  ${line}`)].join('\n'))
+  t.doesNotThrow(() => fc.assert(fc.property(fc.array(lines, { maxLength: 40 }), fc.array(lines, { maxLength: 40 }), (before, after) => {
+    const text = [...before, 'name: x', ...after.slice(0, 20), 'description: y', ...after.slice(20)].join('\n')
+    // Longer frontmatter is not read at all.
+    return Buffer.byteLength(text) > 8_000 || (({ summary }) => summary.name === 'x' && summary.description === 'y')(parseFile(text, 'folder'))
+  }), { numRuns: 250 }))
+})
+
+t.test('K9: no YAML makes the parser throw, and every problem has a finding', async t => {
+  const token = fc.constantFrom('&a ', '!b ', '- ', '? ', ': ', '\n', '  ', '"', "'", '[', ']', '{', '}', ',', 'a', 'k: ', '#', '|\n', '>\n', '*a ', '%', '---', '\t', '\r', '\uFEFF', '__proto__: ', '\\', '\0', 'name: x\n', 'description: ')
+  t.doesNotThrow(() => fc.assert(fc.property(fc.oneof(fc.array(token, { maxLength: 60 }).map(tokens => tokens.join('')), fc.string({ unit: codePoint })), text => {
+    const { frontmatter, findings, broken } = parseYaml(text)
+    return Object.getPrototypeOf(frontmatter) === Object.prototype && findings.length <= 33 && (broken.size === 0 || findings.length > 0) &&
+      findings.every(({ message, fix }) => /^[^\p{Cc}]+$/u.test(message + fix) && (message + fix).length < 2_000)
+  }), { numRuns: 2_000 }))
+})
+
+const validFields = { name: 'my-skill', description: 'Does a thing. Use when the thing is to be done.' }
+
+function fieldCodes (frontmatter: Frontmatter, folder = 'my-skill'): string[] {
+  return validateFrontmatter(frontmatter, folder).map(({ code }) => code)
+}
+
+function fieldErrors (frontmatter: Frontmatter, folder = 'my-skill'): string[] {
+  return validateFrontmatter(frontmatter, folder).filter(({ severity }) => severity === 'error').map(({ code }) => code)
+}
+
+t.test('K9: a skill that follows the format has no findings', async t => {
+  t.strictSame(fieldCodes(validFields), [])
+  t.strictSame(fieldCodes({
+    ...validFields, license: 'MIT', compatibility: 'Requires Python 3.11+', metadata: { author: 'A', version: '1.0' }, 'allowed-tools': 'Bash(jq:*) Bash(git add, git commit)'
+  }), [])
+  for (const name of ['a', '7', 'a1-b2-c3', 'a'.repeat(64)]) t.strictSame(fieldCodes({ ...validFields, name }, name), [], name)
+})
+
+t.test('K9: the reference cases for names', async t => {
+  const rows: Array<[string, string, string, string[]]> = [
+    ['V5', 'MySkill', 'MySkill', ['name_invalid_characters']],
+    ['V6', 'a'.repeat(70), 'a'.repeat(70), ['name_too_long']],
+    ['V7', '-my-skill', '-my-skill', ['name_edge_hyphen']],
+    ['V7 at the end', 'my-skill-', 'my-skill-', ['name_edge_hyphen']],
+    ['V8', 'my--skill', 'my--skill', ['name_double_hyphen']],
+    ['V9', 'my_skill', 'my_skill', ['name_invalid_characters']],
+    ['V10', 'correct-name', 'wrong-name', ['name_folder_mismatch']],
+    // skills-ref takes letters of any alphabet; Wave's rule, which K9 follows, takes a-z only.
+    ['V14 deviates', '技能', '技能', ['name_invalid_characters']],
+    ['V15 deviates', 'мой-навык', 'мой-навык', ['name_invalid_characters']],
+    ['V16 deviates', 'навык', 'навык', ['name_invalid_characters']],
+    ['V17', 'НАВЫК', 'НАВЫК', ['name_invalid_characters']],
+    // skills-ref compares NFKC forms; K5 compares exactly.
+    ['V21 deviates', 'cafe\u0301', 'caf\u00E9', ['name_invalid_characters']],
+    ['blanks around it', ' my-skill', 'my-skill', ['name_invalid_characters']],
+    ['everything at once', `-${'A'.repeat(70)}--b`, 'my-skill',
+      ['name_too_long', 'name_invalid_characters', 'name_edge_hyphen', 'name_double_hyphen']]
+  ]
+  for (const [id, name, folder, expected] of rows) t.strictSame(fieldErrors({ ...validFields, name }, folder), expected, id)
+})
+
+t.test('K9: name and description are required', async t => {
+  for (const name of [undefined, null, '', ' \n']) t.strictSame(fieldErrors({ ...validFields, name }), ['name_missing'], JSON.stringify(name))
+  for (const description of [undefined, null, '', ' \n']) t.strictSame(fieldErrors({ ...validFields, description }), ['description_missing'], JSON.stringify(description))
+  t.strictSame(fieldErrors({}), ['name_missing', 'description_missing'])
+  for (const value of [42, true, ['a'], { a: 1 }]) {
+    t.strictSame(fieldErrors({ name: value, description: value }), ['name_not_text', 'description_not_text'], JSON.stringify(value))
+  }
+})
+
+t.test('K9: lengths count code points', async t => {
+  t.strictSame(fieldErrors({ ...validFields, description: '😀'.repeat(1024) }), [])
+  t.match(validateFrontmatter({ ...validFields, description: '😀'.repeat(1025) }, 'my-skill'),
+    [{ code: 'description_too_long', severity: 'error', message: 'description has 1025 characters, more than 1024' }])
+  t.strictSame(fieldErrors({ ...validFields, description: 'a'.repeat(1100) }), ['description_too_long'])
+})
+
+t.test('K9: severities of fields', async t => {
+  const rows: Array<[string, Frontmatter, string, string]> = [
+    ['V11 deviates: no error', { unknown_field: 1 }, 'unknown_fields', 'info'],
+    ['V20', { compatibility: 'a'.repeat(550) }, 'compatibility_too_long', 'error'],
+    ['compatibility at the limit', { compatibility: '😀'.repeat(501) }, 'compatibility_too_long', 'error'],
+    ['empty compatibility', { compatibility: '' }, 'compatibility_empty', 'warning'],
+    ['compatibility as a list', { compatibility: ['a'] }, 'compatibility_not_text', 'error'],
+    ['license as a list', { license: ['MIT'] }, 'license_not_text', 'warning'],
+    ['metadata as text', { metadata: 'a' }, 'metadata_not_mapping', 'error'],
+    ['metadata as a list', { metadata: ['a'] }, 'metadata_not_mapping', 'error'],
+    ['metadata with a number', { metadata: { author: 'A', version: 1 } }, 'metadata_not_text', 'warning'],
+    ['nested metadata', { metadata: { a: { b: 'c' } } }, 'metadata_not_text', 'warning'],
+    ['allowed-tools as a list', { 'allowed-tools': ['Read'] }, 'allowed_tools_list', 'warning'],
+    ['allowed-tools with commas', { 'allowed-tools': 'Read, Write' }, 'allowed_tools_commas', 'info'],
+    ['allowed-tools as a number', { 'allowed-tools': 5 }, 'allowed_tools_not_text', 'warning'],
+    ['an XML tag', { description: 'Use </available_skills> here' }, 'description_xml_tag', 'info']
+  ]
+  for (const [name, fields, code, severity] of rows) {
+    t.match(validateFrontmatter({ ...validFields, ...fields }, 'my-skill'), [{ code, severity }], name)
+  }
+  t.match(validateFrontmatter({ ...validFields, name: 'claude-helper' }, 'claude-helper'), [{ code: 'name_reserved_word', severity: 'info' }])
+})
+
+t.test('K9: optional fields of the right shape are fine', async t => {
+  for (const fields of [{ license: 'MIT' }, { metadata: {} }, { 'allowed-tools': 'Bash(jq:*) Bash(git:*)' }, { compatibility: 'a'.repeat(500) }, { license: null, metadata: null }]) {
+    t.strictSame(fieldCodes({ ...validFields, ...fields }), [], JSON.stringify(fields))
+  }
+})
+
+const NO_PROPOSAL = 'Choose a name of lowercase letters a to z, numbers and hyphens, and give it to the folder too'
+
+t.test('K9: one mistake in a name is one finding', async t => {
+  t.strictSame(fieldErrors({ ...validFields, name: 'A/B Testing' }, 'ab-testing'), ['name_invalid_characters'])
+  t.strictSame(fieldErrors({ ...validFields, name: 'pdf' }, 'pdf-tools'), ['name_folder_mismatch'])
+})
+
+t.test('K25: the message and the fix of a name belong to the problem', async t => {
+  const rows: Array<[unknown, string, string, string]> = [
+    ['Foo', 'foo', "name 'Foo' must contain only lowercase letters, numbers and hyphens", "Change name to 'foo'"],
+    ['Foo', 'Foo', "name 'Foo' must contain only lowercase letters, numbers and hyphens", "Change name to 'foo' and rename the folder to 'foo'"],
+    ['pdf', 'PDF Tools', "name 'pdf' does not match the folder name 'PDF Tools'", "Rename the folder to 'pdf'"],
+    ['pdf', 'pdf-tools', "name 'pdf' does not match the folder name 'pdf-tools'", "Change name to 'pdf-tools'"],
+    ['Übung', 'Übung', "name 'Übung' must contain only lowercase letters, numbers and hyphens", "Change name to 'ubung' and rename the folder to 'ubung'"],
+    ['中文技能', '中文技能', "name '中文技能' must contain only lowercase letters, numbers and hyphens", NO_PROPOSAL],
+    ['中文技能', 'chinese', "name '中文技能' must contain only lowercase letters, numbers and hyphens", "Change name to 'chinese'"],
+    [undefined, '中文-pdf', 'name is missing', NO_PROPOSAL],
+    ['!!', '!!', "name '!!' must contain only lowercase letters, numbers and hyphens", NO_PROPOSAL],
+    [42, 'answer', 'name must be text, not a number', "Change name to 'answer'"],
+    [undefined, 'answer', 'name is missing', "Add 'name: answer' to the frontmatter"],
+    ['', 'The Answer', 'name is empty', "Change name to 'the-answer' and rename the folder to 'the-answer'"],
+    [null, 'answer', 'name is empty', "Change name to 'answer'"],
+    [42, '42', 'name must be text, not a number', "Change the line of name to 'name: \"42\"'"],
+    ['other', '42', "name 'other' does not match the folder name '42'", "Change the line of name to 'name: \"42\"'"],
+    [undefined, 'null', 'name is missing', "Add 'name: \"null\"' to the frontmatter"]
+  ]
+  for (const [name, folder, message, fix] of rows) {
+    t.match(validateFrontmatter({ ...validFields, name }, folder)[0], { field: 'name', message, fix }, `${name} in ${folder}`)
+  }
+})
+
+t.test('K25: the name that a fix proposes is valid', async t => {
+  t.doesNotThrow(() => fc.assert(fc.property(fc.string({ unit: codePoint, maxLength: 300 }), fc.string({ unit: 'grapheme', maxLength: 300 }), (name, folder) => {
+    for (const { fix } of validateFrontmatter({ ...validFields, name }, folder)) {
+      if (fix === NO_PROPOSAL) continue
+      const proposed = /(?:to|name:) ['"]?([a-z0-9-]+)["']/.exec(fix)?.[1]
+      if (proposed === undefined || fieldErrors({ ...validFields, name: proposed }, proposed).length > 0) return false
+    }
+    return true
+  })))
+})
+
+t.test('K9: text of a skill inside a sentence is cut and cannot break the line', async t => {
+  const [, finding] = validateFrontmatter({ ...validFields, name: `a\n\u001b[2J\u202E${'b'.repeat(10_000)}` }, 'my-skill')
+  t.match(finding?.message, "name 'a\\n\\u{1b}[2J\\u{202e}b")
+  t.ok((finding?.message.length ?? 0) < 200)
+})
+
+t.test('K9: a misspelt field is renamed, not moved, where the field that it stands for is absent', async t => {
+  const fixOf = (frontmatter: Frontmatter) => validateFrontmatter(frontmatter, 'my-skill').find(({ code }) => code === 'unknown_fields')?.fix
+  t.equal(fixOf({ name: 'my-skill', desciption: 'x' }), "Rename 'desciption' to 'description'")
+  t.equal(fixOf({ Name: 'my-skill', Description: 'x', tags: 'x', model: 'x' }),
+    "Rename 'Name' to 'name'; rename 'Description' to 'description'; move 'tags' into metadata, or remove it; leave 'model' to the agents that read it: other readers pass over it, or refuse the skill")
+  t.equal(fixOf({ date: '2026-01-01', description: 'x' }), "Move 'date' into metadata, or remove it")
+  t.equal(fixOf({ ...validFields, names: 'x', allowedTools: 'x' }), "Rename 'allowedTools' to 'allowed-tools'; move 'names' into metadata, or remove it")
+})
+
+t.test('K9: inherited properties are not fields', async t => {
+  t.strictSame(fieldErrors(Object.create(validFields)), ['name_missing', 'description_missing'])
+  const fields: Frontmatter = JSON.parse('{"__proto__":{"name":"x"},"constructor":1,"metadata":{"__proto__":1}}')
+  t.strictSame(fieldCodes({ ...validFields }), [])
+  t.strictSame(fieldCodes(fields), ['name_missing', 'description_missing', 'metadata_not_text', 'unknown_fields'])
+})
+
+t.test('K9: whatever the frontmatter, findings are well-formed and nothing throws', async t => {
+  const field = fc.constantFrom('name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools', '__proto__', 'x')
+  t.doesNotThrow(() => fc.assert(fc.property(fc.dictionary(field, fc.jsonValue()), fc.string({ unit: codePoint }), (frontmatter, folder) =>
+    validateFrontmatter(frontmatter, folder).every(({ code, message, fix }) =>
+      /^[a-z]+(?:_[a-z0-9]+)*$/.test(code) && /^[^\p{Cc}]+$/u.test(message + fix) && !message.endsWith('.') && /^[A-Z]/.test(fix) && !fix.endsWith('.')))))
+})
+
+const hiddenCodes = (text: string) => checkContent(text).map(({ code }) => code)
+
+t.test('K9: hidden text is a warning that names the line', async t => {
+  const rows: Array<[string, string]> = [
+    ['tag characters', 'one\ntwo \u{E0041}\u{E0042}\n'],
+    ['the end of the tag block', 'one\ntwo \u{E007F}\n'],
+    ['zero width space', 'one\ntwo\u200B\n'],
+    ['word joiner', 'one\ntwo\u2060\n'],
+    ['a joiner between Latin letters', 'one\nt\u200Dwo\n'],
+    ['a joiner at the start of a line', 'one\n\u200Dtwo\n'],
+    ['joiners in a row', 'one\né\u200D\u200Cè\n'],
+    ['variation selectors in a row', 'one\n😀\u{E0158}\u{E0159}\n'],
+    ['those of the first block', 'one\n❤\uFE0F\uFE01\n'],
+    ['a byte order mark in the middle', 'one\n\uFEFFtwo\n'],
+    ['right-to-left override', 'one\n\u202Etwo\n'],
+    ['an isolate', 'one\n\u2066two\n'],
+    ['a terminal escape', 'one\n\u001b[2Jtwo\n'],
+    ['NUL', 'one\ntwo\0\n'],
+    ['DEL', 'one\ntwo\u007f\n'],
+    ['a control character beyond ASCII', 'one\ntwo\u0085\n'],
+    ['the last of them', 'one\ntwo\u009f\n']
+  ]
+  for (const [name, text] of rows) {
+    const findings = checkContent(text)
+    t.equal(findings.length, 1, name)
+    t.match(findings[0], { severity: 'warning', message: /^SKILL\.md contains .+, the first in line 2$/, fix: /^Remove .+ line 2$/ }, name)
+  }
+})
+
+t.test('K9: each kind of hidden text is reported once', async t => {
+  t.strictSame(hiddenCodes('\u200B\u200B\u202E\u202E\u{E0041}\0\0'),
+    ['zero_width_characters', 'bidi_control_characters', 'hidden_tag_characters', 'control_characters'])
+})
+
+t.test('ordinary text of any language hides nothing', async t => {
+  const rows = ['', 'plain\ttext\r\n\f', '\uFEFFwith a byte order mark', '“quotes” – dashes … é', '技能 навык', '👩\u200D💻 family', 'می\u200Cخواهم', 'क्\u200Dष', '❤\uFE0F\u200D🔥', 'a\u00A0b', '1\uFE0F\u20E3 葛\u{E0100}飾', '\u{E0100}', '\u{10FFFF}']
+  for (const text of rows) t.strictSame(hiddenCodes(text), [], JSON.stringify(text))
+})
+
+t.test('K9: more than 500 lines are an info', async t => {
+  t.strictSame(hiddenCodes('x\n'.repeat(500)), [])
+  t.strictSame(hiddenCodes('x\n'.repeat(499) + 'x'), [])
+  t.match(checkContent('x\n'.repeat(500) + 'x'), [{ code: 'many_lines', severity: 'info', message: /501 lines/ }])
+})
+
+/** For 1 MiB, counted by the coverage too, which is four times the work: what is not linear takes minutes. */
+const FILE_MS = 250
+
+const parse = (text: string, folder = 'demo') => parseSkillBytes(Buffer.from(text), folder)
+const codes = (text: string, folder?: string) => parse(text, folder).findings.map(({ code }) => code)
+const fields = 'name: demo\ndescription: Shows how.\n'
+const valid = `---\n${fields}---\n# Demo\n`
+
+t.test('K9: a valid file has fields, a summary, and no findings', async t => {
+  t.same(parse(valid), {
+    frontmatter: { name: 'demo', description: 'Shows how.' }, summary: { name: 'demo', description: 'Shows how.' }, findings: [], headings: ['Demo']
+  })
+})
+
+t.test('K9: what is wrong with the form of a file is one finding', async t => {
+  const rows: Array<[string, string, string, string]> = [
+    ['no frontmatter', '# Only a heading\n', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
+    ['a link that git stored as text', '../../shared/SKILL.md', 'main_file_link_text', "SKILL.md holds nothing but the path '../../shared/SKILL.md': it was a symbolic link before"],
+    ['such a link with a blank in it', '../My Skills/SKILL.md', 'main_file_link_text', "SKILL.md holds nothing but the path '../My Skills/SKILL.md': it was a symbolic link before"],
+    ['such a link to a file beside it', 'SHARED.md', 'main_file_link_text', "SKILL.md holds nothing but the path 'SHARED.md': it was a symbolic link before"],
+    ['a word', 'instructions', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
+    ['a line that mentions a path', 'Read ../a.md\n', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
+    ['an empty file', '', 'frontmatter_missing', 'SKILL.md is empty'],
+    ['nothing but a byte order mark', '\uFEFF', 'frontmatter_missing', 'SKILL.md is empty'],
+    ['a rule in a text', '# Title\n\n---\n\nText\n', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
+    ['unclosed', `---\n${fields}# Demo\n`, 'frontmatter_unclosed', "the frontmatter is not closed with a line '---'"],
+    ['only a fence', '---', 'frontmatter_unclosed', "the frontmatter is not closed with a line '---'"],
+    ['closed with dots', `---\n${fields}...\n# Demo\n`, 'frontmatter_unclosed', "the frontmatter is closed with '...' instead of '---'"],
+    ['invalid YAML', '---\nname: [invalid\n---\nx', 'yaml_invalid', "line 2 of SKILL.md is not valid YAML: 'deficient indentation'"],
+    ['a list', '---\n- a\n---\nx', 'frontmatter_not_mapping', 'the frontmatter does not consist of fields'],
+    ['nothing between the fences', '---\n---\nx', 'frontmatter_empty', 'the frontmatter is empty'],
+    ['a blank line first', `\n${valid}`, 'frontmatter_not_first', 'something stands before the frontmatter of SKILL.md'],
+    ['a comment first', `<!-- hi -->\n${valid}`, 'frontmatter_not_first', 'something stands before the frontmatter of SKILL.md'],
+    ['four dashes', `-${valid}`, 'fence_unusual', "the first line of SKILL.md is '----' instead of '---'"],
+    ['a language word', `---js\n${fields}---\n`, 'fence_unusual', "the first line of SKILL.md is '---js' instead of '---'"],
+    ['bare carriage returns', valid.replaceAll('\n', '\r'), 'line_ends_cr', 'SKILL.md ends its lines with a bare carriage return']
+  ]
+  for (const [name, text, code, message] of rows) {
+    const { summary, frontmatter, findings } = parse(text)
+    const [problem, ...rest] = findings
+    t.match(problem, { code, severity: 'error', message }, name)
+    t.notOk(rest.some(({ severity }) => severity === 'error'), `${name}: no other error`)
+    t.same({ summary, frontmatter }, { summary: { name: 'demo', description: '' }, frontmatter: {} }, name)
+  }
+})
+
+t.test('K9: bytes that are not UTF-8 are one error', async t => {
+  const rows = [Buffer.from('---\nname: caf\u00E9\n---\n', 'latin1'), Buffer.from(`\uFEFF${valid}`, 'utf16le'), Buffer.from([0, 1, 0xff])]
+  for (const bytes of rows) {
+    t.match(parseSkillBytes(bytes, 'demo'), { frontmatter: {}, summary: { name: 'demo', description: '' }, findings: [{ code: 'main_file_not_utf8', severity: 'error' }] })
+  }
+})
+
+t.test('K10: a byte order mark and CRLF are accepted', async t => {
+  const { summary, findings } = parse(`\uFEFF${valid.replaceAll('\n', '\r\n')}`)
+  t.strictSame(summary, { name: 'demo', description: 'Shows how.' })
+  t.match(findings, [{ code: 'line_ends_crlf', severity: 'info' }, { code: 'byte_order_mark', severity: 'info' }])
+})
+
+t.test('K10: a repaired skill is used all the same', async t => {
+  for (const end of ['\n', '\r\n']) {
+    const { summary, findings } = parse(['---', 'name: demo', 'description: Use this when: asked', '---', 'x'].join(end))
+    t.equal(summary.description, 'Use this when: asked')
+    t.ok(isUsable({ findings }))
+    t.match(findings[0], { code: 'yaml_repaired', severity: 'error' })
+  }
+})
+
+t.test('K9: findings about fields, body and text come together', async t => {
+  t.strictSame(codes(`---\nname: Demo\nextra: 1\n---\n \r\n\t${'\n'.repeat(500)}`),
+    ['name_invalid_characters', 'description_missing', 'unknown_fields', 'body_empty', 'many_lines'])
+  t.strictSame(codes(`${valid}\u200B`), ['zero_width_characters'])
+  t.strictSame(codes(`---\n${fields}---`), ['body_empty'])
+})
+
+t.test('the summary is the trimmed text of the frontmatter, else the folder', async t => {
+  const rows: Array<[string, string, string]> = [
+    ['name: "  padded "\ndescription: " x "', 'padded', 'x'],
+    ['name: other\ndescription: >\n  a\n  b', 'other', 'a b'],
+    ['name: 42\ndescription: 42', 'demo', ''],
+    ['name: ""\ndescription: [a]', 'demo', ''],
+    ['name: " "', 'demo', ''],
+    ['__proto__:\n  name: x\n  description: y', 'demo', ''],
+    ['name: "a\\uD800b"\ndescription: "\\uD83D\\uDE00"', 'a\uFFFDb', '😀']
+  ]
+  for (const [yaml, name, description] of rows) t.strictSame(parse(`---\n${yaml}\n---\nx`).summary, { name, description }, yaml)
+})
+
+t.test('K30: the body is what follows the closing fence, verbatim', async t => {
+  const rows: Array<[string, string]> = [
+    [valid, '# Demo\n'],
+    [`\uFEFF${valid}`, '# Demo\n'],
+    [valid.replaceAll('\n', '\r\n'), '# Demo\r\n'],
+    [`${valid}---\nmore\n---\n`, '# Demo\n---\nmore\n---\n'],
+    ['---\n---\n\n  x \n', '\n  x \n'],
+    ['---\na: 1\n---', ''],
+    ['---\na: [\n---\n技能 😀', '技能 😀'],
+    ['# no frontmatter\n', '# no frontmatter\n'],
+    ['\uFEFF# no frontmatter', '# no frontmatter'],
+    ['---\nunclosed', '---\nunclosed'],
+    ['', '']
+  ]
+  for (const [text, body] of rows) t.equal(skillBody(text), body, JSON.stringify(text))
+})
+
+t.test('K30: the body is always the end of the file', async t => {
+  t.doesNotThrow(() => fc.assert(fc.property(fc.constantFrom('', '---\n', '\uFEFF---\r\n'), fc.array(fc.constantFrom('---', '\n', '\r\n', 'a: 1', ' ', '😀', '\uFEFF')), (head, parts) => {
+    const text = head + parts.join('')
+    return text.endsWith(skillBody(text))
+  })))
+})
+
+t.test('K9: no bytes make it throw, and every finding is well-formed', async t => {
+  const file = fc.oneof(fc.uint8Array(), fc.tuple(fc.constantFrom('---\n', '\uFEFF---\r\n'), fc.string({ unit: codePoint }), fc.constantFrom('\n---\n', ''), fc.string())
+    .map(parts => Buffer.from(parts.join(''))))
+  t.doesNotThrow(() => fc.assert(fc.property(file, fc.string(), (bytes, folder) => {
+    const { summary, findings } = parseSkillBytes(Buffer.from(bytes), folder)
+    return summary.description.isWellFormed() && new Set(findings.map(({ code }) => code)).size === findings.length &&
+      findings.every(({ code, message, fix }) => /^[a-z0-9_]+$/.test(code) && /^[^\p{Cc}]+$/u.test(message + fix))
+  }), { numRuns: 1_000 }))
+})
+
+t.test('K10: the largest file takes linear time, whatever it holds', async t => {
+  const filled = (unit: string, head = '') => Buffer.from(head + unit.repeat(Math.floor((MAX_MAIN_FILE_BYTES - head.length) / Buffer.byteLength(unit))))
+  const rows: Record<string, Buffer> = {
+    dashes: filled('-'),
+    'blank lines': filled('\n'),
+    'blank lines after a fence': filled('\n', '---\n'),
+    'fences that are none': filled('---x\n', '---\n'),
+    'blanks after a fence': filled(' ', '---\n---'),
+    'lines of text': filled('some text\n', valid),
+    'hidden characters': filled('\u200B', valid),
+    emoji: filled('👩\u200D💻', valid),
+    NUL: filled('\0', valid),
+    'blanks in a line of frontmatter': Buffer.from(`---\nname: demo\nx${' '.repeat(60_000)}y\n---\n`),
+    'blanks in a line below metadata': Buffer.from(`---\nname: demo\nmetadata:\n  a: 1\n  x${' '.repeat(8_000)}y: z${' '.repeat(60)}\n---\n`),
+    'slashes that are no path': filled('/').subarray(0, 4_090).fill('\r', 4_089)
+  }
+  for (const [name, bytes] of Object.entries(rows)) {
+    await checkTime(t, FILE_MS, () => parseSkillBytes(bytes, 'demo'), name)
+  }
+})
+
+t.test('K32: what is kept of a document is its metadata, not its text', async t => {
+  const body = 'x'.repeat(200_000)
+  const read = () => parse(`---\nname: demo\ndescription: ${'A long description. '.repeat(10)}\n---\n${body}`)
+  read()
+  const bytesEach = heapOfEach(100, read)
+  t.ok(bytesEach < 10_000, `${bytesEach.toFixed(0)} bytes each`)
+})
+
+t.test('K9: of the fields beside one that is repaired, none changes', async t => {
+  const { frontmatter, findings } = parse('---\nname: demo\ndescription: Use this: when asked\nlicense: # todo: choose\n---\nx')
+  t.strictSame(frontmatter, { name: 'demo', description: 'Use this: when asked', license: null })
+  t.strictSame(findings.filter(({ code }) => code === 'yaml_repaired').map(({ field }) => field), ['description'])
+})
+
+t.test('K10: half a surrogate pair becomes U+FFFD in keys and values, with one finding', async (t) => {
+  const half = '"\\ud800"'
+  const { frontmatter, findings } = parseYaml(`name: x\ndescription: ${half}\nmetadata:\n  ${half}: [a, {b: ${half}}]\n${half}: 1\n__proto__: ${half}\n`)
+  t.equal(JSON.stringify(frontmatter),
+    '{"name":"x","description":"\ufffd","metadata":{"\ufffd":["a",{"b":"\ufffd"}]},"\ufffd":1,"__proto__":"\ufffd"}')
+  t.match(findings, [{ code: 'half_character', severity: 'warning' }])
+  t.equal(findings.length, 1)
+  t.strictSame(parseYaml('name: "\\ud83d\\ude00 \\\\ud800"').findings, [], 'a whole pair, and a backslash')
+  t.match(parseYaml(`name: ${half}\nlicense: [`).frontmatter, { name: '\ufffd' }, 'in broken frontmatter too')
+})
+
+t.test('K46: the headings of a body', async (t) => {
+  const rows: Array<[body: string, headings: readonly string[]]> = [
+    ['', []],
+    ['# One\n\ntext\n## Two ##\r\n   ###### Six\n#\n#none\n####### seven\n    # code', ['One', 'Two', 'Six']],
+    ['```sh\n# comment\n```\n# After\n~~~~\n# x\n~~~\n# y\n~~~~ \n# End', ['After', 'End']],
+    ['# C#\n## a # b\n# '.concat(' '.repeat(50), 'x'), ['C#', 'a # b', 'x']],
+    ['```\n# never closed', []]
+  ]
+  for (const [body, headings] of rows) t.strictSame(parse(`${valid}${body}`).headings, ['Demo', ...headings], JSON.stringify(body))
+  t.strictSame(parse('# No frontmatter\n').headings, ['No frontmatter'])
+  t.equal(parse(`# ${'x'.repeat(5_000)}\n# ${'y'.repeat(5_000)}\n`).headings.length, 1, 'bounded')
+})
+
+t.test('a main file is known by its name, in any casing of ASCII', (t) => {
+  for (const name of ['SKILL.md', 'SKILL.MD', 'skill.md', 'sKiLl.Md']) t.equal(isMainFile(name), true, name)
+  for (const name of ['', 'SKILL', 'SKILL.md ', 'SKILL.md\n', 'a/SKILL.md', 'SKILL.mdx', 'my-SKILL.md', 'S\u212aILL.md', 'SK\u0130LL.md', '\u017fkill.md']) {
+    t.equal(isMainFile(name), false, JSON.stringify(name))
+  }
+  t.end()
+})
+
+t.test('the preferred spelling comes first, the other one next, then the rest', (t) => {
+  const names = ['skill.md', 'Skill.md', 'SKILL.md', 'SKILL.MD']
+  t.same(orderMainFiles(names, 'SKILL.md'), ['SKILL.md', 'SKILL.MD', 'Skill.md', 'skill.md'])
+  t.same(orderMainFiles(names, 'SKILL.MD'), ['SKILL.MD', 'SKILL.md', 'Skill.md', 'skill.md'])
+  t.end()
+})
+
+t.test('a finding has the severity of its code, and a field only when it is about one', async t => {
+  t.strictSame(finding('name_missing', 'a sentence', 'An instruction'),
+    { code: 'name_missing', severity: 'error', message: 'a sentence', fix: 'An instruction' })
+  t.strictSame(finding('unknown_fields', 'a sentence', 'An instruction', 'name'),
+    { code: 'unknown_fields', severity: 'info', message: 'a sentence', fix: 'An instruction', field: 'name' })
+})
+
+t.test('the documents list every kind of finding, and no other', async t => {
+  const documented = readFileSync(new URL('../../../docs/findings.md', import.meta.url), 'utf8').match(/^\| `\w+` \| (?:error|warning|info) \| .* \|$/gm)
+  t.strictSame(documented, Object.entries(FINDINGS).map(([code, [severity, summary]]) => `| \`${code}\` | ${severity} | ${summary} |`))
+})
+
+t.test('K79: each code has a heading that reports link to (if not: npm run tables)', async t => {
+  const text = readFileSync(new URL('../../../docs/findings.md', import.meta.url), 'utf8')
+  t.equal(text, withCodes(text))
+  for (const code of Object.keys(FINDINGS)) t.ok(text.includes(`\n### \`${code}\`\n`), code)
+  const targets = readFileSync(new URL('../../../docs/validate.md', import.meta.url), 'utf8')
+  t.equal(targets, withTargets(targets))
+})
+
+t.test('a list of names says how many it leaves out', async t => {
+  t.equal(quoteList(['a']), "'a'")
+  t.equal(quoteList(['a', 'b', 'c']), "'a', 'b', 'c'")
+  t.equal(quoteList(['a', 'b', 'c', 'd', 'e']), "'a', 'b', 'c' and 2 more")
+})
