@@ -5,13 +5,13 @@ FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
-COPY tsconfig.json ./
-COPY scripts/build.mjs scripts/notices.mjs ./scripts/
+COPY tsconfig.json tsconfig.build.json ./
+COPY scripts/build.mjs ./scripts/
 COPY src ./src
 RUN npm run build
 COPY openapi ./openapi
 COPY skills /skills
-# Whatever the checkout's modes are, the service can read all of it and change none of it.
+# The service reads all of it and changes none of it, independent of the modes in the checkout.
 RUN chmod -R a+rX,go-w dist openapi /skills
 
 FROM ${NODE_IMAGE}
@@ -20,6 +20,8 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --ignore-scripts \
   && npm cache clean --force \
   && chmod -R a+rX,go-w /app
+# What sources fetch and what signatures cover is kept here; a volume keeps it between containers.
+RUN mkdir /state && chown 10001:10001 /state
 COPY --from=build /app/dist ./dist
 COPY --from=build /app/openapi ./openapi
 COPY --from=build /skills /skills
@@ -27,7 +29,8 @@ COPY --from=build /skills /skills
 ENV NODE_ENV=production \
     HOST=0.0.0.0 \
     PORT=8080 \
-    SKILLS_DIR=/skills
+    SKILLS_DIR=/skills \
+    STATE_DIR=/state
 
 ARG VERSION=unknown
 ARG REVISION=unknown
@@ -41,6 +44,6 @@ USER 10001:10001
 EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["node", "dist/cli/main.js", "healthcheck", "--pid", "1"]
+  CMD ["node", "dist/cli/main.js", "healthcheck"]
 # The arguments of `docker run IMAGE …` are those of skillserve. Without a shell, signals reach node.
 ENTRYPOINT ["node", "dist/cli/main.js"]
