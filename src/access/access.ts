@@ -9,8 +9,8 @@ import { HttpProblem, toInstance } from '../http/problem.ts'
 import { type Authentication, Authenticator } from './authenticator.ts'
 import { Challenges } from './challenge.ts'
 import { Links } from './links.ts'
-import { LiveViews, type CallerViews } from './live-views.ts'
 import { addMetadata, metadataUrl } from './metadata.ts'
+import { CallerViews } from './views.ts'
 import { Policy, type Proof, READ_SCOPE, type Refusal, refused } from './policy.ts'
 import { type AccessDoors, type Principal, REFUSAL_REASONS, type RefusalReason } from '../http/callers.ts'
 
@@ -39,12 +39,10 @@ const REASONS = {
   issuer_unavailable: 'issuer'
 } as const satisfies Readonly<Record<Refusal, RefusalReason>>
 
-/** What is known of a principal: how it has proved who it is, and what it sees under this policy. */
+/** How an authenticated caller has proved who it is, and what it sees. */
 interface Caller {
-  readonly policy: Policy
-  readonly principal: Principal
-  proof: Proof
-  views: CallerViews
+  readonly proof: Proof
+  readonly view: SkillService
 }
 
 const PRIVATE = 'private, no-cache'
@@ -57,7 +55,7 @@ export class Access implements AccessDoors {
   readonly refusals = new Map<RefusalReason, number>(REFUSAL_REASONS.map((reason) => [reason, 0]))
   readonly file: FollowedFile<Policy>
   readonly #options: AccessOptions
-  readonly #views: LiveViews
+  readonly #views: CallerViews
   readonly #links: Links
   readonly #callers = new WeakMap<Principal, Caller>()
   #authenticator: Authenticator
@@ -77,7 +75,7 @@ export class Access implements AccessDoors {
     this.file = file
     this.everything = skills
     this.nothing = skills.createView('nothing', new Map())
-    this.#views = new LiveViews(skills, file.value)
+    this.#views = new CallerViews(skills, file.value)
     this.#links = new Links(basePath, (digest) => this.#policy.principalOf({ kind: 'link', digest }) !== undefined)
     this.#authenticator = new Authenticator(file.value, log)
     this.#challenges = this.#createChallenges()
@@ -93,17 +91,22 @@ export class Access implements AccessDoors {
 
   close (): void {
     this.file.close()
-    this.#views.close()
     this.#authenticator.close()
   }
 
-  readonly skillsOf = ({ principal }: FastifyRequest): SkillService => this.#callerOf(principal)?.views.view ?? this.nothing
+  /** The file may have changed since the request came: its body may have taken long. */
+  readonly skillsOf = ({ principal }: FastifyRequest): SkillService => {
+    const caller = principal && this.#callers.get(principal)
+    if (caller === undefined) return this.nothing
+    const present = this.#policy.principalOf(caller.proof)
+    return present?.scopes.has(READ_SCOPE) === true ? this.#views.of(present.view) : this.nothing
+  }
 
-  readonly followedOf = ({ principal }: FastifyRequest): SkillService => this.#callerOf(principal)?.views.followed ?? this.nothing
+  readonly followedOf = this.skillsOf
 
-  readonly whileAllowed = ({ principal }: FastifyRequest, end: () => void, move?: () => void): () => void => {
-    const caller = this.#callerOf(principal)
-    if (caller !== undefined) return this.#views.watch(caller.principal, caller.proof, caller.views.followed, end, move)
+  readonly whileAllowed = ({ principal }: FastifyRequest, end: () => void): () => void => {
+    const caller = principal && this.#callers.get(principal)
+    if (caller !== undefined) return this.#views.watch(caller.proof, caller.view, end)
     if (principal !== undefined) end()
     return () => {}
   }
@@ -150,28 +153,6 @@ export class Access implements AccessDoors {
     return this.file.value
   }
 
-  /**
-   * A principal with what it sees now. The body of its request may have taken long enough for another policy. The views of the policy before
-   * may be those of other callers now. Undefined for one who may no longer read.
-   */
-  #callerOf (principal: Principal | undefined): Caller | undefined {
-    const caller = principal && this.#callers.get(principal)
-    if (caller === undefined || caller.policy === this.#policy) return caller
-    const present = this.#policy.principalOf(caller.proof)
-    return present?.scopes.has(READ_SCOPE) === true ? this.#remember(present, caller.proof) : undefined
-  }
-
-  #remember (principal: Principal, proof: Proof): Caller {
-    const views = this.#views.of(principal.view)
-    let caller = this.#callers.get(principal)
-    if (caller === undefined) this.#callers.set(principal, caller = { policy: this.#policy, principal, proof, views })
-    else {
-      caller.proof = proof
-      caller.views = views
-    }
-    return caller
-  }
-
   #authenticate ({ raw }: FastifyRequest): Authentication | Promise<Authentication> {
     const digest = this.#links.digestOf(raw)
     if (digest === undefined && !this.#links.hasTokenInQuery(raw)) return this.#authenticator.authenticate(raw)
@@ -199,7 +180,7 @@ export class Access implements AccessDoors {
       this.#count('scope')
       return this.#challenges.lacksScope(scope)
     }
-    this.#remember(principal, authentication)
+    this.#callers.set(principal, { proof: authentication, view: this.#views.of(principal.view) })
     request.principal = principal
     return undefined
   }

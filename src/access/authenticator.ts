@@ -1,20 +1,19 @@
 import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
-import { lazyCode } from '../core/files/load-code.ts'
-import { Lazy } from '../core/shared/async.ts'
+import { LRUCache } from 'lru-cache'
 import type { CoreLog } from '../core/shared/log.ts'
 import { peerOf } from '../http/request/client-address.ts'
 import { hasSeveral } from '../http/request/protocol.ts'
-import type { JwtVerifier } from './jwt/verifier.ts'
+import { JwtVerifier } from './jwt/verifier.ts'
 import { type Policy, type Proof, type Refused, refused } from './policy.ts'
 import { digestOf } from './secret.ts'
 
 /** Longest Authorization header that is read, in characters. */
 const MAX_HEADER_CHARACTERS = 8_192
 
-/** Headers with tokens of the access file that are remembered: a holder may write one in many ways. */
-const MAX_KNOWN_HEADERS = 10_000
+/** How many proofs are remembered, and those of issuers for how long, in milliseconds: a signature costs more than most answers. */
+const MAX_REMEMBERED = 10_000
+const REMEMBERED_MS = 60_000
 
 const BEARER = /^bearer +([\w.~+/-]+=*) *$/i
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
@@ -25,40 +24,18 @@ export type Authentication = Proof | Refused
 
 const ANONYMOUS: Proof = { kind: 'anonymous' }
 
-const loadVerifier = lazyCode(() => import('./jwt/verifier.ts'))
-
-/** Finds out who sent a request. Only the digest of a secret is kept. */
+/** Finds out who sent a request. Of secrets only digests are kept. */
 export class Authenticator {
   readonly #policy: Policy
-  /** jose is loaded for the first issuer. */
-  readonly #loading: Lazy<JwtVerifier> | undefined
-  #verifier: JwtVerifier | undefined
+  readonly #verifier: JwtVerifier | undefined
   /** By the digest of the whole header. */
-  readonly #known = new Map<string, Proof>()
-  /**
-   * By connection, the digest of the last header, and a request with it once it has come twice. Where all requests of a connection have
-   * the same, a digest for each would be half of what a token costs. Nothing here holds the request, and with it the token.
-   */
-  readonly #last = new WeakMap<Socket, { digest: string, request: WeakRef<IncomingMessage> | undefined }>()
+  readonly #proofs = new LRUCache<string, Proof>({ max: MAX_REMEMBERED })
 
-  /** @param before that of the policy before: keys of issuers stay */
+  /** @param before that of the policy before, which is not used any more: keys of issuers stay */
   constructor (policy: Policy, log: CoreLog, before?: Authenticator) {
     this.#policy = policy
-    if (policy.issuers.length === 0) {
-      before?.close()
-      return
-    }
-    const verifier = before === undefined ? undefined : before.#verifier
-    if (verifier === undefined) before?.close()
-    this.#loading = new Lazy(async () => {
-      const { JwtVerifier } = await loadVerifier()
-      this.#verifier = new JwtVerifier(policy.issuers, log, verifier)
-      // An issuer may not answer now: the next token asks again.
-      this.#verifier.preload()
-      return this.#verifier
-    })
-    // Code that cannot be loaded now is asked for again by the next token.
-    void this.#loading.get().catch(() => {})
+    if (policy.issuers.length > 0) this.#verifier = new JwtVerifier(policy.issuers, log, before === undefined ? undefined : before.#verifier)
+    else before?.close()
   }
 
   /** Issuers whose keys could not be read at the last attempt. */
@@ -67,7 +44,7 @@ export class Authenticator {
   }
 
   close (): void {
-    void this.#loading?.peek().then((verifier) => { verifier?.close() })
+    this.#verifier?.close()
   }
 
   /** Synchronous, unless a signature has to be checked. */
@@ -75,34 +52,23 @@ export class Authenticator {
     const { authorization } = request.headers
     if (authorization === undefined) return this.#fromProxy(request) ?? ANONYMOUS
     if (hasSeveral(request, 'authorization') || authorization.length > MAX_HEADER_CHARACTERS) return refused('invalid_credentials')
-    const digest = this.#digestOf(request, authorization)
-    const known = this.#known.get(digest) ?? this.#verifier?.remembered(digest)
+    const digest = hash('sha256', authorization, 'base64')
+    const known = this.#proofs.get(digest)
     if (known !== undefined) return this.#unlessExpired(known)
     const [, token] = BEARER.exec(authorization) ?? []
     if (token === undefined) return refused(/^bearer\b/i.test(authorization) ? 'invalid_credentials' : 'unauthenticated')
     const proof = this.#policy.proofOfSecret('token', digestOf(token))
     if (proof !== undefined) {
-      if (this.#known.size === MAX_KNOWN_HEADERS) this.#known.clear()
-      this.#known.set(digest, proof)
+      this.#proofs.set(digest, proof)
       return this.#unlessExpired(proof)
     }
-    if (this.#loading === undefined || !JWT.test(token)) return refused('invalid_token')
-    return this.#loading.get().then((verifier) => verifier.verify(token, digest))
+    return this.#verifier === undefined || !JWT.test(token) ? refused('invalid_token') : this.#verify(this.#verifier, token, digest)
   }
 
-  /** The digest of the whole header, as it came. To hash a part of it takes three times as long, as checks of its form do. */
-  #digestOf (request: IncomingMessage, authorization: string): string {
-    const last = this.#last.get(request.socket)
-    if (last?.request?.deref()?.headers.authorization === authorization) return last.digest
-    // Hex takes longer than base64.
-    const digest = hash('sha256', authorization, 'base64')
-    // Behind a proxy the requests of a connection may be those of many callers: a reference for each would cost more than it saves.
-    if (last === undefined) this.#last.set(request.socket, { digest, request: undefined })
-    else {
-      last.request = last.digest === digest ? new WeakRef(request) : undefined
-      last.digest = digest
-    }
-    return digest
+  async #verify (verifier: JwtVerifier, token: string, digest: string): Promise<Authentication> {
+    const outcome = await verifier.verify(token)
+    if (outcome.kind === 'jwt') this.#proofs.set(digest, outcome, { ttl: REMEMBERED_MS })
+    return outcome
   }
 
   #unlessExpired (proof: Proof): Authentication {
@@ -110,7 +76,7 @@ export class Authenticator {
     return expiresAt <= Date.now() ? refused('token_expired') : proof
   }
 
-  /** What an authenticating proxy says, if the connection is its. Anybody may send such headers, so others' count for nothing. */
+  /** What an authenticating proxy says, if the connection comes from it. Anybody may send such headers. */
   #fromProxy (request: IncomingMessage): Authentication | undefined {
     const { proxy } = this.#policy
     if (proxy?.isPeer(peerOf(request)) !== true) return undefined
@@ -120,6 +86,7 @@ export class Authenticator {
     if (typeof user !== 'string' || user.trim() === '' || user.length > MAX_NAME_CHARACTERS) return refused('invalid_credentials')
     if (hasSeveral(request, proxy.userHeader) || hasSeveral(request, proxy.groupsHeader)) return refused('invalid_credentials')
     const groups = String(request.headers[proxy.groupsHeader] ?? '').split(/[,|;]/).map((group) => group.trim()).filter((group) => group !== '')
-    return groups.length > MAX_PROXY_GROUPS ? refused('invalid_credentials') : { kind: 'proxy', user: user.trim(), groups, terms: proxy.terms }
+    if (groups.length > MAX_PROXY_GROUPS) return refused('invalid_credentials')
+    return { kind: 'proxy', user: user.trim(), groups, terms: proxy.terms }
   }
 }

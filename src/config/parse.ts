@@ -3,21 +3,18 @@ import { isAddress, outlineOf, parseAddress } from '../sources/address/address.t
 import { AddressError } from '../sources/source-error.ts'
 import { ConfigError } from './setting.ts'
 
-export const MAX_PORT = 65_535
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
-export const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['1', true], ['false', false], ['0', false]])
-
 export function parseFolder (text: string, cwd: string): string | undefined {
   return text === '' ? undefined : resolve(cwd, text)
 }
 
-/** A folder as an absolute path; the address of a source as it is. An address may hold a secret: only its host is quoted. */
+/** A folder as an absolute path; the address of a source as it is. Errors quote the host of an address only. */
 export function parseFolderOrAddress (text: string, cwd: string): string | undefined {
   if (!isAddress(text)) return parseFolder(text, cwd)
   try {
     parseAddress(text)
   } catch (error) {
-    throw error instanceof AddressError ? new ConfigError(`the address ${outlineOf(text)} cannot be used: ${error.message}`, { cause: error }) : error
+    if (!(error instanceof AddressError)) throw error
+    throw new ConfigError(`the address ${outlineOf(text)} cannot be used: ${error.message}`, { cause: error })
   }
   return text
 }
@@ -35,25 +32,26 @@ export function parseCount (text: string): number | undefined {
   return /^(?:0|[1-9]\d{0,14})$/.test(text) ? Number(text) : undefined
 }
 
-function countUpTo (max: number): (text: string) => number | undefined {
+/** Reads whole numbers up to a limit. */
+export function upTo (max: number): (text: string) => number | undefined {
   return (text) => {
     const count = parseCount(text)
     return count !== undefined && count <= max ? count : undefined
   }
 }
 
-/** An hour: nobody waits longer for a process, or for a cache. */
-export const MAX_DELAY_SECONDS = 3_600
-export const parseDelay = countUpTo(MAX_DELAY_SECONDS)
-
-/** Two weeks: a timer of Node takes less than twice that. */
-export const MAX_KEEP_SECONDS = 1_209_600
-export const parseKeepSeconds = countUpTo(MAX_KEEP_SECONDS)
-
-export const parsePort = countUpTo(MAX_PORT)
-
 /** Without the slash at the end. */
 export function parseUrl (text: string): string | undefined {
   if (!/^https?:\/\/[^\s?#@"\\]+$/i.test(text) || !URL.canParse(text)) return undefined
   return new URL(text).href.replace(/\/$/, '')
+}
+
+/** A `%` of a password is `%25`. */
+export function parseRedis (text: string): string | undefined {
+  if (!/^rediss?:\/\/\S+$/.test(text) || !URL.canParse(text)) return undefined
+  try {
+    return decodeURIComponent(text) && text
+  } catch {
+    return undefined
+  }
 }

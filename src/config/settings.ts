@@ -1,12 +1,28 @@
-import { delimiter } from 'node:path'
+import { delimiter, resolve } from 'node:path'
+import { LAYOUTS } from '../core/layout/layout.ts'
+import { isSubnet } from '../http/request/client-address.ts'
 import { parseHost, parseListenHost, parseOrigin } from '../http/request/hosts.ts'
-import { LIMITS_SETTINGS } from './limits-settings.ts'
 import { splitRoots } from '../sources/address/address.ts'
-import { OBSERVE_SETTINGS } from './observe-settings.ts'
-import { BOOLEANS, LOG_LEVELS, MAX_DELAY_SECONDS, MAX_KEEP_SECONDS, MAX_PORT, parseCount, parseDelay, parseFolder, parseFolderOrAddress, parseKeepSeconds, parsePath, parsePort, parseUrl } from './parse.ts'
+import { parseCount, parseFolder, parseFolderOrAddress, parsePath, parseRedis, parseUrl, upTo } from './parse.ts'
 import type { Setting } from './setting.ts'
-import { SOURCE_SETTINGS } from './source-settings.ts'
-import { TRUST_SETTINGS } from './trust-settings.ts'
+
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+
+/** Kinds of values: how a text is read, and what it must be. */
+const FOLDER = { parse: parseFolder, mustBe: 'a folder' } as const
+const FILE = { parse: parseFolder, mustBe: 'a file' } as const
+const ROOT = { parse: parseFolderOrAddress, mustBe: 'a folder' } as const
+const HOST = { parse: parseListenHost, mustBe: 'a host name or an IP address' } as const
+const PORT = { parse: upTo(65_535), mustBe: 'a whole number from 0 to 65535 (0 takes any free port)' } as const
+const POSITIVE = { parse: (text: string) => parseCount(text) || undefined, mustBe: 'a whole number above 0' } as const
+/** An hour: nobody waits longer for a process, or for a cache. */
+const SECONDS = { parse: upTo(3_600), mustBe: 'a whole number of seconds up to 3600' } as const
+const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['1', true], ['false', false], ['0', false]])
+const BOOLEAN = { parse: (text: string) => BOOLEANS.get(text), mustBe: 'true, false, 1 or 0' } as const
+
+function oneOf<Word extends string> (...words: readonly Word[]) {
+  return { parse: (text: string) => words.find((word) => word === text), words, mustBe: `one of ${words.join(', ')}` }
+}
 
 /**
  * Every setting of the service: the type Config, flags, environment, `--help` and the tables of README.md and
@@ -18,47 +34,65 @@ export const SETTINGS = {
     argument: 'DIR...',
     variable: 'SKILLS_DIR',
     default: './skills',
+    ...ROOT,
     separator: delimiter,
     split: (text) => splitRoots(text, delimiter),
-    parse: parseFolderOrAddress,
-    mustBe: 'a folder',
-    meaning: 'folders of skills, or addresses of sources, the earlier wins; the variable joins several with the path delimiter (`:`, on Windows `;`)',
+    meaning: 'folders of skills, or addresses of sources, the earlier wins; the variable joins several with the path ' +
+      'delimiter (`:`, on Windows `;`)',
     section: 'folders'
   },
   /** The personal root as an absolute path or an address; loses to every project root. */
   personalDir: {
     argument: '--personal DIR',
     variable: 'SKILLS_PERSONAL_DIR',
-    parse: parseFolderOrAddress,
-    mustBe: 'a folder',
+    ...ROOT,
     meaning: 'personal folder of skills, loses to all of those'
   },
-  /** Absolute paths of folders outside of the roots. */
+  /** Absolute paths outside of the roots. */
   linkTargets: {
     argument: '--allow-links DIR',
     variable: 'LINK_TARGETS',
+    ...FOLDER,
     separator: delimiter,
-    parse: parseFolder,
-    mustBe: 'a folder',
     meaning: 'folders that links in a folder of skills may lead into, besides that folder itself; several like those',
     section: 'links'
   },
-  ...SOURCE_SETTINGS,
+  configFile: {
+    argument: '--config FILE',
+    variable: 'CONFIG_FILE',
+    ...FILE,
+    meaning: 'YAML or JSON file with sources and their settings, which come after those of `DIR...`; read at the start ' +
+      'and again at SIGHUP',
+    section: 'configuration-file'
+  },
+  stateDir: {
+    argument: '--state-dir DIR',
+    variable: 'STATE_DIR',
+    ...FOLDER,
+    meaning: 'where sources are fetched to; without it `skillserve` in the cache folder of the user',
+    section: 'state-folder'
+  },
+  layout: {
+    argument: '--layout LAYOUT',
+    variable: 'LAYOUT',
+    ...oneOf(...LAYOUTS),
+    meaning: 'where skills lie in the sources of `DIR...`: `flat` (the default for folders), `single`, `tree`, ' +
+      '`marketplace` or `auto` (the default for other sources)',
+    section: 'layouts'
+  },
   host: {
     argument: '--host HOST',
     variable: 'HOST',
     default: '127.0.0.1',
-    parse: parseListenHost,
-    mustBe: 'a host name or an IP address',
+    ...HOST,
     meaning: 'name or address to listen on; the image sets `0.0.0.0`'
   },
   port: {
     argument: '--port PORT',
     variable: 'PORT',
     default: '8080',
-    parse: parsePort,
-    mustBe: `a whole number from 0 to ${MAX_PORT} (0 takes any free port)`,
-    meaning: `0 to ${MAX_PORT}; \`0\` takes any free port, the log says which`
+    ...PORT,
+    meaning: '0 to 65535; `0` takes any free port, the log says which'
   },
   /** Empty, or with a slash at the beginning and none at the end. */
   basePath: {
@@ -73,8 +107,7 @@ export const SETTINGS = {
   ui: {
     variable: 'UI',
     default: 'true',
-    parse: (text) => BOOLEANS.get(text),
-    mustBe: 'true, false, 1 or 0',
+    ...BOOLEAN,
     meaning: 'pages for people at `/`; `false` serves none',
     section: 'pages'
   },
@@ -82,20 +115,108 @@ export const SETTINGS = {
     argument: '--log-level LEVEL',
     variable: 'LOG_LEVEL',
     default: 'info',
-    parse: (text) => LOG_LEVELS.find((level) => level === text),
-    words: LOG_LEVELS,
-    mustBe: 'trace, debug, info, warn, error, fatal or silent',
+    ...oneOf(...LOG_LEVELS),
     meaning: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`'
   },
-  ...OBSERVE_SETTINGS,
-  ...LIMITS_SETTINGS,
+  /** Undefined: pretty on a terminal. */
+  logFormat: {
+    argument: '--log-format FORMAT',
+    variable: 'LOG_FORMAT',
+    ...oneOf('pretty', 'json'),
+    meaning: '`pretty` or `json`; without it pretty on a terminal, JSON otherwise'
+  },
+  metricsPort: {
+    argument: '--metrics-port PORT',
+    variable: 'METRICS_PORT',
+    ...PORT,
+    meaning: 'port of its own for Prometheus: `GET /metrics`; without it none',
+    section: 'metrics'
+  },
+  metricsHost: {
+    variable: 'METRICS_HOST',
+    default: '127.0.0.1',
+    ...HOST,
+    meaning: 'name or address that `METRICS_PORT` listens on',
+    section: 'metrics'
+  },
+  metricsReads: {
+    variable: 'METRICS_READS',
+    default: 'false',
+    ...BOOLEAN,
+    meaning: '`true` counts reads by skill in the metrics, which then hold names of skills',
+    section: 'metrics'
+  },
+  /** `stdout`, or an absolute path. */
+  auditLog: {
+    variable: 'AUDIT_LOG',
+    parse: (text, cwd) => text === 'stdout' ? text : resolve(cwd, text),
+    mustBe: 'a file, or stdout',
+    meaning: 'file, or `stdout`, for one JSON line per read: who, what, which revision; without it none',
+    section: 'audit-log'
+  },
+  auditSalt: {
+    variable: 'AUDIT_SALT',
+    isSecret: true,
+    parse: (text) => text.length >= 16 ? text : undefined,
+    mustBe: 'a text of at least 16 characters',
+    meaning: 'a secret; names and addresses of callers are in the audit log as their HMAC with it, which stays equal ' +
+      'for equal ones',
+    section: 'audit-log'
+  },
+  auditRequired: {
+    variable: 'AUDIT_REQUIRED',
+    default: 'false',
+    ...BOOLEAN,
+    meaning: '`true` refuses reads while the audit log cannot be written',
+    section: 'audit-log'
+  },
+  limits: {
+    variable: 'LIMITS',
+    default: 'auto',
+    ...oneOf('auto', 'on', 'off'),
+    meaning: 'limits for each caller, `auto`, `on` or `off`; `auto` turns limits off only on a loopback address without ' +
+      'an access file',
+    section: 'limits'
+  },
+  limitRate: {
+    variable: 'LIMIT_RATE',
+    default: '100',
+    ...POSITIVE,
+    meaning: 'units that come back to each caller per second; a request or a tool call is one',
+    section: 'limits'
+  },
+  limitBurst: {
+    variable: 'LIMIT_BURST',
+    default: '2000',
+    ...POSITIVE,
+    meaning: 'units that a caller may use at once',
+    section: 'limits'
+  },
+  limitsStore: {
+    variable: 'LIMITS_STORE',
+    isSecret: true,
+    parse: parseRedis,
+    mustBe: 'an address such as redis://127.0.0.1:6379',
+    meaning: 'Redis or Valkey in which several replicas share the limits; needs the package `ioredis`',
+    section: 'limits'
+  },
+  /** Addresses and subnets. */
+  trustedProxies: {
+    variable: 'TRUSTED_PROXIES',
+    separator: ',',
+    parse: (text) => isSubnet(text.trim()) ? text.trim() : undefined,
+    mustBe: 'an address, or one with the length of its prefix such as 10.0.0.0/8',
+    meaning: 'proxies whose `X-Forwarded-For` names the client, joined by commas; without it the header is ignored',
+    section: 'limits'
+  },
   /** Lower-case names and addresses, without port and brackets. */
   allowedHosts: {
     variable: 'ALLOWED_HOSTS',
     separator: ',',
     parse: (text) => parseHost(text.trim()),
     mustBe: 'a host name or an IP address',
-    meaning: 'host names the service answers to, joined by commas; unset: all names, or only loopback names when it listens on loopback',
+    meaning: 'host names the service answers to, joined by commas; unset: all names, or only loopback names when it ' +
+      'listens on loopback',
     section: 'hosts'
   },
   /** Origins as browsers write them: `https://app.example`, no default port. */
@@ -107,12 +228,10 @@ export const SETTINGS = {
     meaning: 'origins of web pages that may use the service (CORS), joined by commas; without it none',
     section: 'origins'
   },
-  /** Absolute path of the access file. */
   accessFile: {
     argument: '--access FILE',
     variable: 'ACCESS_FILE',
-    parse: parseFolder,
-    mustBe: 'a file',
+    ...FILE,
     meaning: 'who may see what (YAML): tokens, issuers, groups, rules; without it everybody sees everything',
     section: 'access'
   },
@@ -124,37 +243,35 @@ export const SETTINGS = {
     meaning: 'address of the service as its users type it, base path included; for OAuth clients',
     section: 'access'
   },
-  /** Watch by polling instead of by the operating system's events. */
   watchPolling: {
     variable: 'WATCH_POLLING',
     default: 'false',
-    parse: (text) => BOOLEANS.get(text),
-    mustBe: 'true, false, 1 or 0',
+    ...BOOLEAN,
     meaning: '`true` where the system sends no change events',
     section: 'watching'
   },
   shutdownDelay: {
     variable: 'SHUTDOWN_DELAY',
     default: '0',
-    parse: parseDelay,
-    mustBe: `a whole number of seconds up to ${MAX_DELAY_SECONDS}`,
-    meaning: `how long the service goes on serving after SIGTERM, not ready, before it stops, in seconds up to ${MAX_DELAY_SECONDS}`,
+    ...SECONDS,
+    meaning: 'how long the service goes on serving after SIGTERM, not ready, before it stops, in seconds up to 3600',
     section: 'replicas'
   },
   cacheSeconds: {
     variable: 'CACHE_SECONDS',
     default: '0',
-    parse: parseDelay,
-    mustBe: `a whole number of seconds up to ${MAX_DELAY_SECONDS}`,
-    meaning: 'how long shared caches (CDN) may answer without asking, in seconds up to 3600; twice that while they ask; `0`: each answer is checked',
+    ...SECONDS,
+    meaning: 'how long shared caches (CDN) may answer without asking, in seconds up to 3600; twice that while they ask; ' +
+      '`0`: each answer is checked',
     section: 'replicas'
   },
   keepRevisionSeconds: {
     variable: 'REVISION_KEEP_SECONDS',
     default: '600',
-    parse: parseKeepSeconds,
-    mustBe: `a whole number of seconds up to ${MAX_KEEP_SECONDS} (two weeks)`,
-    meaning: 'how long a revision that was handed out stays readable after a change, in seconds, two weeks at most; `0` keeps none',
+    parse: upTo(1_209_600),
+    mustBe: 'a whole number of seconds up to 1209600 (two weeks)',
+    meaning: 'how long a revision that was handed out stays readable after a change, in seconds, two weeks at most; ' +
+      '`0` keeps none',
     section: 'kept-revisions'
   },
   keepRevisionBytes: {
@@ -165,13 +282,29 @@ export const SETTINGS = {
     meaning: 'most bytes of all kept revisions together, the oldest go first; `0` keeps none',
     section: 'kept-revisions'
   },
-  ...TRUST_SETTINGS
+  lockFile: {
+    argument: '--locked [FILE]',
+    variable: 'LOCKED',
+    alone: 'skills.lock',
+    ...FILE,
+    meaning: 'serve only the revisions that this file names, `skillserve lock` writes it; the flag alone means ' +
+      '`skills.lock`, and `--locked=FILE` another file',
+    section: 'trust'
+  },
+  trustFile: {
+    argument: '--trust FILE',
+    variable: 'TRUST_FILE',
+    ...FILE,
+    meaning: 'whose signatures count, and for which folders they are needed',
+    section: 'trust'
+  }
 } as const satisfies Readonly<Record<string, Setting>>
 
 export type SettingName = keyof typeof SETTINGS
 type Parsed<Row extends Setting> = Exclude<ReturnType<Row['parse']>, undefined>
 type ValueOf<Row extends Setting> =
-  (Row extends { readonly separator: string } ? readonly Parsed<Row>[] : Parsed<Row>) | (Row extends { readonly default: string } ? never : undefined)
+  (Row extends { readonly separator: string } ? readonly Parsed<Row>[] : Parsed<Row>) |
+  (Row extends { readonly default: string } ? never : undefined)
 
 /** The settings of a process. */
 export type Config = { readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]> }

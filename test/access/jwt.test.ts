@@ -1,6 +1,9 @@
+import { IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
-import { JwtVerifier } from '../../src/access/jwt/verifier.ts'
+import { Authenticator } from '../../src/access/authenticator.ts'
+import { Policy } from '../../src/access/policy.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
 import { bearer, buildGuarded, type GuardedService } from '../helper/guarded.ts'
 import { AUDIENCE, startIssuer, type TestIssuer } from '../helper/issuer.ts'
@@ -116,17 +119,35 @@ t.test('K62: an issuer gives all its callers groups and scopes, and a machine is
 
 t.test('K62: a token that was verified is not verified again until it expires', async (t) => {
   const issuer = await startIssuer(t)
-  const verifier = new JwtVerifier([{ issuer: issuer.url, audiences: [AUDIENCE], clock_tolerance: 0 }], SILENT)
-  t.teardown(() => { verifier.close() })
-  // Which keys are the present ones is known once they were read.
-  await verifier.verify(await issuer.sign(), 'first')
-  const exp = Math.floor(Date.now() / 1_000) + 600
-  const outcome = await verifier.verify(await issuer.sign({ exp }), 'digest')
-  t.match(outcome, { kind: 'jwt', expiresAt: exp * 1_000 })
-  t.equal(verifier.remembered('digest'), outcome)
-  t.equal(verifier.remembered('other'), undefined)
+  const policy = Policy.parse('access.yaml', `issuers:\n  - { issuer: '${issuer.url}', audiences: ['${AUDIENCE}'], clock_tolerance: 0 }\n`, { roots: [], resource: undefined })
+  const authenticator = new Authenticator(policy, SILENT)
+  t.teardown(() => { authenticator.close() })
+  const exp = Math.floor(Date.now() / 1_000) + 50
+  const authorization = `Bearer ${await issuer.sign({ exp })}`
+  const request = Object.assign(new IncomingMessage(new Socket()), { headers: { authorization }, rawHeaders: ['authorization', authorization] })
+  const first = authenticator.authenticate(request)
+  t.ok(first instanceof Promise)
+  t.match(await first, { kind: 'jwt', expiresAt: exp * 1_000 })
+  t.equal(authenticator.authenticate(request), await first)
   t.intercept(Date, 'now', { value: () => exp * 1_000 })
-  t.equal(verifier.remembered('digest'), undefined)
+  t.match(authenticator.authenticate(request), { refusal: 'token_expired' })
+})
+
+t.test('K62: a token of Keycloak says what it is; one that is refused leaves a line that says why, and never the token', async (t) => {
+  const issuer = await startIssuer(t)
+  const { get, logText } = await service(t, issuer)
+  t.equal((await get('/skills', await issuer.sign({ typ: 'Bearer', nonce: 'n' }, { typ: 'JWT' }))).status, 200)
+  for (const [token, reason] of [
+    [await issuer.sign({ typ: 'ID' }, { typ: 'JWT' }), 'it is an ID token'],
+    [await issuer.sign({ nonce: 'n' }, { typ: 'JWT' }), 'it is an ID token'],
+    [await issuer.sign({ aud: 'other' }), 'its audience is not in the list of audiences'],
+    [await issuer.sign({ exp: 1 }), 'it has expired'],
+    [`${(await issuer.sign()).slice(0, -8)}AAAAAAAA`, 'signature verification failed']
+  ] as const) {
+    t.equal((await get('/skills', token)).status, 401)
+    await until(() => logText().includes(`"reason":"${reason}"`))
+    t.notMatch(logText(), token.slice(-20))
+  }
 })
 
 t.test('K62: the metadata lie at both paths, and are public', async (t) => {

@@ -216,7 +216,7 @@ t.test('K63: access tells of the skills that serve would have with the same flag
 
 t.test('K82: access refuses a word that is no folder and a folder that is a skill, and says which folder or source is missing', async (t) => {
   const cwd = t.testdir({ ...roots(), 'access.yaml': 'rules:\n  - { groups: [anonymous] }\n', 'sources.yaml': 'sources:\n  - { git: git+file:///nowhere/docs.git, name: docs, optional: true }\n' })
-  t.match(await runIn(cwd, 'access', 'access.yaml', 'dosc'), { code: 1, out: '', err: /^skillserve: "dosc" is no folder in [^\n]+\n$/ })
+  t.match(await runIn(cwd, 'access', 'access.yaml', 'dosc'), { code: 1, out: '', err: /^skillserve: "dosc" is not a command, and not a folder here[^\n]+\n$/ })
   t.match(await runIn(cwd, 'access', 'access.yaml', 'docs/guide', '--as', 'anonymous'), { code: 1, out: '', err: /^skillserve: "docs\/guide" is itself a skill, [^\n]+\n$/ })
   t.match(await runIn(cwd, 'access', 'access.yaml', '--config', 'sources.yaml', '--state-dir', 'state'), { code: 0, out: /^the source docs cannot be read: [^\n]+; it is optional, so the command goes on without it\nthe folder docs is not fetched yet: none of its skills is known\n0 tokens/ })
   t.match(await runIn(cwd, 'access', 'access.yaml', './dosc', '--as', 'anonymous'), { code: 0, out: /^the folder dosc is missing, or is a file: none of its skills is known\nanonymous is in .* 0 skills\n$/ })

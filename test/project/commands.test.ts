@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { COMMANDS } from '../../src/cli/commands.ts'
+import { createProgram } from '../../src/cli/program.ts'
 import { startProcess } from '../helper/process.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -65,7 +65,7 @@ t.test('docs/trust.md: skills are locked, signed and verified by its commands', 
 
 t.test('docs/configuration.md names every command', (t) => {
   const text = readFileSync(`${ROOT}docs/configuration.md`, 'utf8')
-  for (const command of Object.keys(COMMANDS)) t.match(text, new RegExp(`^\\| .*\`skillserve \\[?${command}\\b`, 'm'), command)
+  for (const command of createProgram(() => {}, async () => {}).commands.map((each) => each.name())) t.match(text, new RegExp(`^\\| .*\`skillserve \\[?${command}\\b`, 'm'), command)
   t.end()
 })
 

@@ -1,42 +1,44 @@
 import { decodeJwt, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify, type JWTVerifyOptions, type JWTVerifyResult } from 'jose'
-import { LRUCache } from 'lru-cache'
-import { atMost } from '../../core/shared/heap.ts'
 import type { CoreLog } from '../../core/shared/log.ts'
 import { type IssuerEntry, termsOf } from '../entries.ts'
-import { type Proof, type Refused, refused } from '../policy.ts'
+import { type Proof, type Refusal, type Refused, refused } from '../policy.ts'
 import { IssuerAway, IssuerKeys } from './issuer-keys.ts'
 
 /** RFC 9864 calls EdDSA with the curve Ed25519 by the name of the curve. */
 const DEFAULT_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519']
 const DEFAULT_CLOCK_TOLERANCE_S = 30
 
-/** Verified tokens are remembered: how many, and how long at most, in milliseconds. A check of a signature costs more than most answers. */
-const MAX_REMEMBERED = 10_000
-const REMEMBERED_MS = 60_000
-
 /** Claims that only ID tokens have (OpenID Connect Core §3.1.3.6, §3.3.2.11). */
 const ID_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash']
 
-type JwtProof = Proof & { readonly kind: 'jwt' }
+export type JwtProof = Proof & { readonly kind: 'jwt' }
 
-const INVALID = refused('invalid_token')
+/** Why a token is refused: for the log, with what its caller gets. */
+class TokenRefused extends Error {
+  readonly refusal: Refusal
+
+  constructor (refusal: Refusal, reason: string) {
+    super(reason)
+    this.refusal = refusal
+  }
+}
 
 /** Checks the access tokens of some issuers (RFC 9068). */
 export class JwtVerifier {
   readonly #issuers: ReadonlyMap<string, Issuer>
-  readonly #verified = new LRUCache<string, { readonly proof: JwtProof, readonly keys: IssuerKeys, readonly version: number }>(atMost(MAX_REMEMBERED))
 
-  /** @param before keeps the keys of issuers that are the same, and is of no more use */
+  /** @param before keeps the keys of issuers that are the same, and is not used any more */
   constructor (entries: readonly IssuerEntry[], log: CoreLog, before?: JwtVerifier) {
-    const issuersBefore = before === undefined ? new Map<string, Issuer>() : before.#issuers
+    const known = new Map([...before === undefined ? [] : before.#issuers].map(([issuer, { keys }]) => [issuer, keys]))
     this.#issuers = new Map(entries.map((entry) => {
       const { issuer, jwks_uri: uri } = entry
-      const known = issuersBefore.get(issuer)?.keys
-      const keys = known?.uri === uri ? known : undefined
-      return [issuer, new Issuer(entry, keys ?? new IssuerKeys({ issuer, uri, log }), log)]
+      const keys = known.get(issuer)
+      if (keys?.uri === uri) known.delete(issuer)
+      return [issuer, new Issuer(entry, keys?.uri === uri && keys !== undefined ? keys : new IssuerKeys({ issuer, uri, log }), log)]
     }))
-    const kept = new Set([...this.#issuers.values()].map(({ keys }) => keys))
-    for (const { keys } of issuersBefore.values()) if (!kept.has(keys)) keys.close()
+    for (const keys of known.values()) keys.close()
+    // An issuer may not answer now: the next token asks again.
+    for (const { keys } of this.#issuers.values()) keys.reload()
   }
 
   /** Issuers whose keys could not be read at the last attempt. */
@@ -44,35 +46,13 @@ export class JwtVerifier {
     return [...this.#issuers.values()].filter(({ keys }) => keys.isAway).length
   }
 
-  /** The proof of a header that was verified a moment ago, by its digest. */
-  remembered (digest: string): JwtProof | undefined {
-    const found = this.#verified.get(digest)
-    if (found === undefined || found.keys.version !== found.version || found.proof.expiresAt <= Date.now()) return undefined
-    return found.proof
-  }
-
-  /**
-   * Never throws.
-   * @param digest of the whole header
-   */
-  async verify (token: string, digest: string): Promise<JwtProof | Refused> {
+  /** Never throws. */
+  async verify (token: string): Promise<JwtProof | Refused> {
     try {
-      const { iss } = decodeJwt(token)
-      const issuer = this.#issuers.get(iss ?? '')
-      if (issuer === undefined) return INVALID
-      const { keys } = issuer
-      const { version } = keys
-      const outcome = await issuer.verify(token)
-      if (outcome.kind === 'jwt') this.#verified.set(digest, { proof: outcome, keys, version }, { ttl: REMEMBERED_MS })
-      return outcome
+      return await this.#issuers.get(decodeJwt(token).iss ?? '')?.verify(token) ?? refused('invalid_token')
     } catch {
-      return INVALID
+      return refused('invalid_token')
     }
-  }
-
-  /** Reads the keys of all issuers ahead of the first token. */
-  preload (): void {
-    for (const { keys } of this.#issuers.values()) keys.preload()
   }
 
   close (): void {
@@ -99,14 +79,20 @@ class Issuer {
 
   async verify (token: string): Promise<JwtProof | Refused> {
     const { issuer, algorithms = DEFAULT_ALGORITHMS } = this.#entry
+    const options = { issuer, algorithms: [...algorithms], clockTolerance: this.#clockTolerance, requiredClaims: ['exp', 'aud'] }
     try {
-      const { payload, protectedHeader } = await this.#check(token, { issuer, algorithms: [...algorithms], clockTolerance: this.#clockTolerance, requiredClaims: ['exp', 'aud'] })
-      if (!isAccessToken(protectedHeader, payload) || this.#isOfFuture(payload)) return INVALID
-      if (!this.#isForUs(payload)) return refused('wrong_audience')
+      const { payload, protectedHeader } = await this.#check(token, options)
+      checkIsAccessToken(protectedHeader, payload)
+      // jose checks `nbf` alone, which not every issuer sets.
+      if ((payload.iat ?? 0) > Date.now() / 1_000 + this.#clockTolerance) throw new TokenRefused('invalid_token', 'it was issued in the future')
+      if (![payload.aud ?? []].flat().some((audience) => this.#audiences.has(comparable(audience)))) {
+        throw new TokenRefused('wrong_audience', 'its audience is not in the list of audiences')
+      }
       return this.#proofOf(payload)
     } catch (error) {
-      if (error instanceof errors.JWTExpired) return refused('token_expired')
-      return error instanceof IssuerAway ? refused('issuer_unavailable') : INVALID
+      const { refusal, reason } = explain(error)
+      this.#log.info({ issuer, reason }, 'a token was refused')
+      return refused(refusal)
     }
   }
 
@@ -123,17 +109,8 @@ class Issuer {
           if (!(failure instanceof errors.JWSSignatureVerificationFailed)) throw failure
         }
       }
-      throw error
+      throw new errors.JWSSignatureVerificationFailed()
     }
-  }
-
-  /** jose checks `nbf` alone, which not every issuer sets. */
-  #isOfFuture ({ iat = 0 }: JWTPayload): boolean {
-    return iat > Date.now() / 1_000 + this.#clockTolerance
-  }
-
-  #isForUs ({ aud }: JWTPayload): boolean {
-    return [aud ?? []].flat().some((audience) => this.#audiences.has(comparable(audience)))
   }
 
   #proofOf (payload: JWTPayload): JwtProof {
@@ -152,11 +129,24 @@ class Issuer {
   }
 }
 
-/** Not an ID token, which is for the client that got it. */
-function isAccessToken ({ typ }: JWTHeaderParameters, payload: JWTPayload): boolean {
+function explain (error: unknown): { readonly refusal: Refusal, readonly reason: string } {
+  if (error instanceof TokenRefused) return { refusal: error.refusal, reason: error.message }
+  if (error instanceof errors.JWTExpired) return { refusal: 'token_expired', reason: 'it has expired' }
+  if (error instanceof IssuerAway) return { refusal: 'issuer_unavailable', reason: 'the keys of the issuer cannot be read' }
+  // The messages of jose name claims and headers, and quote no values.
+  return { refusal: 'invalid_token', reason: error instanceof errors.JOSEError ? error.message : 'it cannot be read' }
+}
+
+/**
+ * Refuses ID tokens, which are for the client that got them. A type decides before the list of claims: Keycloak puts `nonce`
+ * into access tokens too, whose payload says `typ: Bearer`.
+ */
+function checkIsAccessToken ({ typ }: JWTHeaderParameters, payload: JWTPayload): void {
   const type = typ?.toLowerCase().replace(/^application\//, '')
-  if (type === 'at+jwt') return true
-  return (type === undefined || type === 'jwt') && payload['typ'] !== 'ID' && !ID_TOKEN_CLAIMS.some((claim) => Object.hasOwn(payload, claim))
+  if (type === 'at+jwt') return
+  if (type !== undefined && type !== 'jwt') throw new TokenRefused('invalid_token', 'its header has another type than at+jwt and JWT')
+  if (payload['typ'] === 'Bearer') return
+  if (payload['typ'] === 'ID' || ID_TOKEN_CLAIMS.some((claim) => Object.hasOwn(payload, claim))) throw new TokenRefused('invalid_token', 'it is an ID token')
 }
 
 /** Without a fragment and one slash at the end. */

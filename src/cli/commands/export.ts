@@ -1,5 +1,4 @@
 import { resolve } from 'node:path'
-import { settingFlags, settingsWithoutValue } from '../../config/load.ts'
 import { counted, grouped } from '../../core/shared/text.ts'
 import { isWithin, realPathOf, whyUnwritable } from '../../config/files/files.ts'
 import { quote } from '../../config/setting.ts'
@@ -7,40 +6,19 @@ import type { Config } from '../../config/settings.ts'
 import type { SkillManager, SkillManagerOptions } from '../../core/skill-manager.ts'
 import type { SkillService } from '../../core/skill-source.ts'
 import { Closers } from '../../http/connections/shutdown.ts'
-import { type Arguments, type Command, type CommandContext, CommandError } from '../command.ts'
-import { namingSkipped } from '../folders/left-out.ts'
-import { readConfig } from '../folders/read-config.ts'
-import { fetchSources } from '../folders/open-folders.ts'
+import { type Arguments, type CommandContext, CommandError, type RunCommand } from '../command.ts'
+import { fetchSources, namingSkipped, readConfig } from '../folders.ts'
 import { showing } from '../progress.ts'
 
-/** Flags of `serve` that say which skills there are. */
-const FOLDER_FLAGS = ['personal', 'config', 'state-dir', 'layout', 'allow-links', 'access', 'locked', 'trust']
-const OPTIONAL_FLAGS = Object.fromEntries(Object.entries(settingsWithoutValue()).filter(([flag]) => FOLDER_FLAGS.includes(flag)))
-
 /** Writes skills as static files. */
-export const command: Command = {
-  summary: 'writes skills as files for any static web server',
-  positionals: 'OUT [DIR...]',
-  flags: ['as', ...settingFlags().filter((flag) => FOLDER_FLAGS.includes(flag))],
-  optionalFlags: OPTIONAL_FLAGS,
-  switches: ['prune'],
-  details: () => `Writes the documents of skill discovery and all that they list below OUT, for npx skills add and other clients.
-Skills come from DIR, which may be an address of a source, or from what serve would take (${FOLDER_FLAGS.map((flag) => `--${flag}`).join(', ')} and their variables). What did not change is not written again.
-
-  --as NAME  with an access file: what the holder of this token or link sees, or group:G; default anonymous
-  --prune    remove what earlier exports wrote for clients with an earlier index, too
-
-Exits with 0 when every skill is in the export; with 2 when some are not, each with a line that says why; with 1 when nothing
-could be exported.
-`,
-  run: async (args, context) => await namingSkipped(context, async (onSkipped) => await runExport(args, context, onSkipped))
+export const run: RunCommand = async (args, context) => {
+  return await namingSkipped(context, async (onSkipped) => await runExport(args, context, onSkipped))
 }
 
-async function runExport ({ positionals: [out, ...folders], flags }: Arguments, context: CommandContext, onSkipped: SkillManagerOptions['onSkipped']): Promise<number> {
+async function runExport ({ positionals: [out = '', ...positionals], flags }: Arguments, context: CommandContext, onSkipped: SkillManagerOptions['onSkipped']): Promise<number> {
   const { env, cwd, print, progress } = context
-  if (out === undefined || out === '') throw new CommandError('export needs the folder to write to: skillserve export OUT [DIR...]')
   const caller = flags.get('as')?.at(-1)
-  const config = await readConfig(folders, { flags }, { env, cwd })
+  const config = await readConfig({ positionals, flags }, context)
   if (caller !== undefined && config.accessFile === undefined) throw new CommandError('--as needs an access file: --access FILE')
   const folder = resolve(cwd, out)
   const [{ openRoots }, { loadPolicy }, { SILENT }, { ExportError, exportSkills }, { SkillError }] = await Promise.all([

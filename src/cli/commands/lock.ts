@@ -1,72 +1,41 @@
-import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { counted } from '../../core/shared/text.ts'
-import { realPathOf, textForFile, whyUnwritable } from '../../config/files/files.ts'
+import { replaceFile, whyUnwritable } from '../../config/files/files.ts'
 import type { RootOptions } from '../../core/roots/root.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import type { Lock } from '../../trust/lock-file.ts'
 import type { ReadOptions } from '../../trust/verify-folder.ts'
-import { type Command, CommandError } from '../command.ts'
-import { namingSkipped } from '../folders/left-out.ts'
-import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders/open-folders.ts'
+import { CommandError, type RunCommand } from '../command.ts'
+import { namingSkipped, readLinkTargets, withRoots } from '../folders.ts'
 import { showing } from '../progress.ts'
 
 const DEFAULT_FOLDER = './skills'
 const DEFAULT_FILE = 'skills.lock'
 
 /** Writes which revision each skill has now, for `--locked`. */
-export const command: Command = {
-  summary: 'writes the present revisions of skills to a file, for serve --locked',
-  positionals: '[DIR...]',
-  flags: ['out', 'trust', 'allow-links', 'config', ...ROOT_FLAGS],
-  details: () => `  DIR                folders of skills, or addresses of sources, as for serve; default ${DEFAULT_FOLDER}
-  --out FILE         the file to write; default ${DEFAULT_FILE}
-  --trust FILE       the trust file of the service, with which files that signatures never cover are no part of revisions
-  --allow-links DIR  folders that links in a folder of skills may lead into, as for serve
-  --config FILE      a file with sources, as for serve; without DIR, they alone are locked
-  --layout LAYOUT    where skills lie, as for serve
-  --state-dir DIR    where sources are fetched to, as for serve
-
-Prints what is different from the file before. Exits with 0 when the file is written, with 1 and a line that says why
-when a folder or a skill cannot be read, or there is no skill: then nothing is written.
-`,
-  async run ({ positionals, flags }, context) {
-    const { cwd, print } = context
-    const folders = positionals.length === 0 && !flags.has('config') ? [DEFAULT_FOLDER] : positionals
-    const out = resolve(cwd, flags.get('out')?.at(-1) ?? DEFAULT_FILE)
-    const trustFile = flags.get('trust')?.at(-1)
-    // What a signature never covers is not served with a trust file, and no part of the revision.
-    const policy = trustFile === undefined ? undefined : await (await import('../../trust/open-policy.ts')).readPolicy({ trustFile: resolve(cwd, trustFile) })
-    const linkTargets = readLinkTargets({ flags }, context)
-    const lock = await namingSkipped(context, async (onSkipped) =>
-      await withRoots(folders, { flags }, context, ({ projectRoots }) => readLock(projectRoots, { policy, linkTargets, onSkipped, onProgress: showing(context.progress, 'skill') })))
-    const { formatLock } = await import('../../trust/lock-file.ts')
-    const before = await readBefore(out)
-    await writeLock(out, formatLock(lock))
-    for (const line of differences(before, lock)) print(`${line}\n`)
-    print(`${basename(out)}: ${counted(lock.size, 'skill')}\n`)
-    return 0
-  }
+export const run: RunCommand = async ({ positionals, flags }, context) => {
+  const { cwd, print } = context
+  const folders = positionals.length === 0 && !flags.has('config') ? [DEFAULT_FOLDER] : positionals
+  const out = resolve(cwd, flags.get('out')?.at(-1) ?? DEFAULT_FILE)
+  const trustFile = flags.get('trust')?.at(-1)
+  // What a signature never covers is not served with a trust file, and no part of the revision.
+  const policy = trustFile === undefined ? undefined : await (await import('../../trust/open-policy.ts')).readPolicy({ trustFile: resolve(cwd, trustFile) })
+  const linkTargets = readLinkTargets({ flags }, context)
+  const lock = await namingSkipped(context, async (onSkipped) =>
+    await withRoots({ positionals: folders, flags }, context, ({ projectRoots }) => readLock(projectRoots, { policy, linkTargets, onSkipped, onProgress: showing(context.progress, 'skill') })))
+  const { formatLock } = await import('../../trust/lock-file.ts')
+  const before = await readBefore(out)
+  await writeLock(out, formatLock(lock))
+  for (const line of differences(before, lock)) print(`${line}\n`)
+  print(`${basename(out)}: ${counted(lock.size, 'skill')}\n`)
+  return 0
 }
 
-/** A link stays one. A device or pipe would be replaced by a file: `--out /dev/stdout`, by root. */
-export async function writeLock (out: string, text: string): Promise<void> {
-  const stats = await stat(out).catch(() => undefined)
-  if (stats !== undefined && !stats.isFile() && !stats.isDirectory()) throw new CommandError(`cannot write the lock: ${out} is no regular file, --out chooses another file`)
-  const cannot = (error: unknown, remedy: string) => new CommandError(`cannot write the lock: ${out} cannot be written (${whyUnwritable(error)}), ${remedy}`)
+async function writeLock (out: string, text: string): Promise<void> {
   try {
-    textForFile(text)
+    await replaceFile(out, text)
   } catch (error) {
-    throw cannot(error, 'lock fewer folders')
-  }
-  const target = await realPathOf(out)
-  const temporary = `${target}.${process.pid}.tmp`
-  try {
-    await writeFile(temporary, text)
-    await rename(temporary, target)
-  } catch (error) {
-    await rm(temporary, { force: true }).catch(() => {})
-    throw cannot(error, '--out chooses another file')
+    throw new CommandError(`cannot write the lock: ${out} cannot be written (${whyUnwritable(error)}), --out chooses another file`)
   }
 }
 

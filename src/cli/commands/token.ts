@@ -1,58 +1,42 @@
+import { isReserved } from '../../access/policy.ts'
+import { GROUP, GROUP_FORM, NAME, NAME_FORM, parseExpiry, SCOPES } from '../../access/schema.ts'
+import { createSecret, digestOf } from '../../access/secret.ts'
 import { ConfigError, didYouMean, quote } from '../../config/setting.ts'
-import { type Command, CommandError } from '../command.ts'
+import { CommandError, type RunCommand } from '../command.ts'
 
 const DAYS = /^([1-9]\d{0,3})d$/
-
 const DAY_MS = 86_400_000
 
 /** Makes a secret. It is printed once, and kept nowhere: the access file gets its digest. */
-export const command: Command = {
-  summary: 'makes a token or a link for the access file',
-  positionals: 'NAME',
-  flags: ['group', 'scope', 'expires'],
-  switches: ['link'],
-  details: () => `  --group GROUP    a group of its holder; may be repeated
-  --scope SCOPE    what it is good for; may be repeated; default skills:read
-  --expires WHEN   30d, or a date such as 2027-03-01; default: never
-  --link           a secret path for clients of discovery that send no header
-
-Prints the secret, which nothing else ever prints, and the line for the access file.
-`,
-  async run ({ positionals, flags }, { print }) {
-    const [name = '', ...others] = positionals
-    if (name === '' || others.length > 0) throw new CommandError('token takes one argument, the name of its holder')
-    const groups = flags.get('group') ?? []
-    const scopes = flags.get('scope') ?? []
-    const [{ isReserved }, { GROUP, GROUP_FORM, NAME, NAME_FORM, SCOPES }] = await Promise.all([import('../../access/policy.ts'), import('../../access/schema.ts')])
-    if (!NAME.test(name)) throw new CommandError(`${quote(name)} is no ${NAME_FORM}`)
-    if (isReserved(name)) throw new CommandError(`${quote(name)} stands for other callers in the access file: give another name`)
-    const unfit = groups.find((group) => !GROUP.test(group))
-    if (unfit !== undefined) throw new CommandError(`${quote(unfit)} is no name of a group: ${GROUP_FORM}`)
-    const unknown = scopes.find((scope) => !SCOPES.some((known) => known === scope))
-    if (unknown !== undefined) throw new CommandError(`--scope must be one of ${SCOPES.join(', ')}, not ${quote(unknown)}${didYouMean(unknown, SCOPES)}`)
-    const isLink = flags.has('link')
-    if (isLink && scopes.length > 0) throw new CommandError('a link has no scopes: it opens the discovery documents alone')
-    const expires = flags.get('expires')?.at(-1)
-    const { createSecret, digestOf } = await import('../../access/secret.ts')
-    const secret = createSecret(isLink ? 'link' : 'token')
-    const fields = [
-      `name: ${JSON.stringify(name)}`,
-      `sha256: ${digestOf(secret)}`,
-      ...groups.length > 0 ? [`groups: ${JSON.stringify(groups)}`] : [],
-      ...scopes.length > 0 ? [`scopes: ${JSON.stringify(scopes)}`] : [],
-      ...expires === undefined ? [] : [`expires: ${await dateOf(expires)}`]
-    ]
-    print(isLink ? `/t/${secret}\n\n` : `${secret}\n\n`)
-    print(`For the access file, below ${isLink ? 'links' : 'tokens'}:\n  - { ${fields.join(', ')} }\n`)
-    return 0
-  }
+export const run: RunCommand = async ({ positionals: [name = ''], flags }, { print }) => {
+  const groups = flags.get('group') ?? []
+  const scopes = flags.get('scope') ?? []
+  const expires = flags.get('expires')?.at(-1)
+  const isLink = flags.has('link')
+  if (!NAME.test(name)) throw new CommandError(`${quote(name)} is not a ${NAME_FORM}`)
+  if (isReserved(name)) throw new CommandError(`${quote(name)} stands for other callers in the access file: give another name`)
+  const unfit = groups.find((group) => !GROUP.test(group))
+  if (unfit !== undefined) throw new CommandError(`${quote(unfit)} is not the name of a group: ${GROUP_FORM}`)
+  const unknown = scopes.find((scope) => !SCOPES.some((known) => known === scope))
+  if (unknown !== undefined) throw new CommandError(`--scope must be one of ${SCOPES.join(', ')}, not ${quote(unknown)}${didYouMean(unknown, SCOPES)}`)
+  if (isLink && scopes.length > 0) throw new CommandError('a link has no scopes: it opens the discovery documents alone')
+  const secret = createSecret(isLink ? 'link' : 'token')
+  const fields = [
+    `name: ${JSON.stringify(name)}`,
+    `sha256: ${digestOf(secret)}`,
+    ...groups.length > 0 ? [`groups: ${JSON.stringify(groups)}`] : [],
+    ...scopes.length > 0 ? [`scopes: ${JSON.stringify(scopes)}`] : [],
+    ...expires === undefined ? [] : [`expires: ${dateOf(expires)}`]
+  ]
+  print(isLink ? `/t/${secret}\n\n` : `${secret}\n\n`)
+  print(`For the access file, below ${isLink ? 'links' : 'tokens'}:\n  - { ${fields.join(', ')} }\n`)
+  return 0
 }
 
-async function dateOf (text: string): Promise<string> {
+function dateOf (text: string): string {
   const days = DAYS.exec(text)?.[1]
   // With the time: a date alone begins with its first minute, up to a day before.
   if (days !== undefined) return new Date(Date.now() + Number(days) * DAY_MS).toISOString().replace(/:\d\d\.\d+Z$/, 'Z')
-  const { parseExpiry } = await import('../../access/schema.ts')
   const time = parseExpiry(text)
   if (time === undefined) throw new ConfigError(`--expires must be a number of days such as 30d, or a date such as 2027-03-01, not ${quote(text)}`)
   if (time <= Date.now()) throw new ConfigError(`--expires must be in the future, and ${quote(text)} is past`)

@@ -8,14 +8,14 @@ import { isAddress } from '../../sources/address/address.ts'
 import type { ProjectChoices } from '../../validate/project-file.ts'
 import type { NamedFolder } from '../../validate/validate.ts'
 import { TARGET_NAMES, type TargetName, parseTargets } from '../../verdicts/targets.ts'
-import { type Arguments, type Command, type CommandContext, CommandError } from '../command.ts'
+import { type Arguments, type CommandContext, CommandError, type RunCommand } from '../command.ts'
+import { readLinkTargets, warnSkipped, withRoots } from '../folders.ts'
 import { readPackageVersion } from '../package-files.ts'
-import { warnSkipped } from '../folders/left-out.ts'
-import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders/open-folders.ts'
 import { showing } from '../progress.ts'
 
-const FORMATS = ['text', 'json', 'sarif', 'github'] as const
-const FAIL_ON = ['error', 'warning', 'info', 'never'] as const
+type Format = 'text' | 'json' | 'sarif' | 'github'
+type FailOn = 'error' | 'warning' | 'info' | 'never'
+
 const DEFAULT_PATH = './skills'
 
 /** What scripts tell apart: findings, wrong use, and a fault of this program. */
@@ -25,56 +25,27 @@ const FAULT = 3
 
 const CLEAR_SCREEN = '\u001B[2J\u001B[3J\u001B[H'
 
-/** Judges skills without starting the service. */
-export const command: Command = {
-  summary: 'judges skills for agents, validators and uploads',
-  positionals: '[PATH...]',
-  flags: ['target', 'format', 'fail-on', 'max-warnings', 'baseline', 'allow-links', ...ROOT_FLAGS],
-  switches: ['quiet', 'write-baseline', 'fix', 'dry-run', 'watch'],
-  choices: { target: [...TARGET_NAMES, 'all'], format: FORMATS, 'fail-on': FAIL_ON },
-  misuse: MISUSE,
-  details: () => `PATH is a folder of skills, a skill, a SKILL.md, or the address of a source; default ${DEFAULT_PATH}.
-
-  --target T,...      what to judge for: spec (the default), codex, claude-code, ... or all
-  --format FORMAT     text (the default), json, sarif, or github for annotations of GitHub Actions
-  --fail-on SEVERITY  error (the default), warning, info or never
-  --max-warnings N    fails with more warnings than N
-  --quiet             reports only what fails
-  --fix               mends what is certain in SKILL.md, and reports the rest
-  --dry-run           with --fix: prints the changes, and writes nothing
-  --allow-links DIR   folders that links in a folder of skills may lead into, as for serve
-  --layout LAYOUT     where skills lie in the sources of addresses, as for serve; --state-dir as well
-  --watch             reports again after each change, until SIGINT or SIGTERM
-  --baseline FILE     accepts the findings in FILE
-  --write-baseline    writes all findings there are into that FILE, or that of .skillserve.yaml
-
-A file .skillserve.yaml beside the skills, or above them up to the working folder, may hold targets, fail_on, max_warnings and
-baseline. Flags beat it.
-
-Exits with ${0} when nothing fails, with ${FOUND} when something does, with ${MISUSE} for wrong use and for a path without skills, with ${FAULT} after a fault of
-this program.
-`,
-  async run (args, context) {
-    const paths = args.positionals.length === 0 ? [DEFAULT_PATH] : args.positionals.filter((path) => !isAddress(path))
-    const addresses = args.positionals.filter(isAddress)
-    const flags = readFlags(args, context)
-    try {
-      const { readProjectFile } = await import('../../validate/project-file.ts')
-      const options = withDefaults(flags, await readProjectFile(paths[0] ?? '.', context.cwd))
-      if (options.writesBaseline && options.baseline === undefined) throw new CommandError('--write-baseline needs --baseline FILE')
-      if (addresses.length > 0) return await judgeSources(addresses, paths, options, args, context)
-      return options.isWatching ? await watch(paths, options, context) : await judge(paths, options, context)
-    } catch (error) {
-      if (error instanceof CommandError) throw error
-      throw await isMisuse(error) ? new CommandError(messageOf(error)) : new CommandError(`validate failed: ${messageOf(error)}`, FAULT)
-    }
+/** Validates skills without starting the service. */
+export const run: RunCommand = async (args, context) => {
+  const paths = args.positionals.length === 0 ? [DEFAULT_PATH] : args.positionals.filter((path) => !isAddress(path))
+  const addresses = args.positionals.filter(isAddress)
+  const flags = readFlags(args, context)
+  try {
+    const { readProjectFile } = await import('../../validate/project-file.ts')
+    const options = withDefaults(flags, await readProjectFile(paths[0] ?? '.', context.cwd))
+    if (options.writesBaseline && options.baseline === undefined) throw new CommandError('--write-baseline needs --baseline FILE')
+    if (addresses.length > 0) return await judgeSources(addresses, paths, options, args, context)
+    return options.isWatching ? await watch(paths, options, context) : await judge(paths, options, context)
+  } catch (error) {
+    if (error instanceof CommandError) throw error
+    throw await isMisuse(error) ? new CommandError(messageOf(error)) : new CommandError(`validate failed: ${messageOf(error)}`, FAULT)
   }
 }
 
 interface Flags {
   readonly targets: readonly TargetName[] | undefined
-  readonly format: typeof FORMATS[number]
-  readonly failOn: typeof FAIL_ON[number] | undefined
+  readonly format: Format
+  readonly failOn: FailOn | undefined
   readonly maxWarnings: number | undefined
   readonly baseline: string | undefined
   readonly isQuiet: boolean
@@ -91,15 +62,15 @@ function readFlags ({ flags }: Arguments, context: CommandContext): Flags {
   const last = (name: string): string | undefined => flags.get(name)?.at(-1)
   const maxWarnings = last('max-warnings')
   if (maxWarnings !== undefined && !/^\d{1,9}$/.test(maxWarnings)) throw new CommandError(`--max-warnings must be a whole number, not ${quote(maxWarnings)}`)
-  const format = oneOf('format', last('format') ?? 'text', FORMATS)
-  const failOn = last('fail-on')
+  // The command line has checked the words.
+  const format = (last('format') ?? 'text') as Format
   if (flags.has('dry-run') && !flags.has('fix')) throw new CommandError('--dry-run needs --fix')
   const unfit = ['fix', 'write-baseline'].find((flag) => flags.has(flag))
   if (flags.has('watch') && (unfit !== undefined || format !== 'text')) throw new CommandError(`--watch cannot be combined with --${unfit ?? `format ${format}`}`)
   return {
     targets: readTargets(flags.get('target')?.join(',')),
     format,
-    failOn: failOn === undefined ? undefined : oneOf('fail-on', failOn, FAIL_ON),
+    failOn: last('fail-on') as FailOn | undefined,
     maxWarnings: maxWarnings === undefined ? undefined : Number(maxWarnings),
     baseline: last('baseline'),
     isQuiet: flags.has('quiet'),
@@ -124,12 +95,6 @@ function withDefaults (flags: Flags, project: ProjectChoices): Options {
     maxWarnings: flags.maxWarnings ?? project.maxWarnings ?? Infinity,
     baseline: flags.baseline ?? project.baseline
   }
-}
-
-function oneOf<Value extends string> (flag: string, text: string, values: readonly Value[]): Value {
-  const value = values.find((each) => each === text)
-  if (value === undefined) throw new CommandError(`--${flag} must be one of ${values.join(', ')}, not ${quote(text)}${didYouMean(text, values)}`)
-  return value
 }
 
 async function isMisuse (error: unknown): Promise<boolean> {
@@ -167,7 +132,7 @@ async function watch (paths: readonly string[], options: Options, context: Comma
 
 async function judgeSources (addresses: readonly string[], paths: readonly string[], options: Options, args: Arguments, context: CommandContext): Promise<number> {
   if (options.fix !== 'no' || options.isWatching) throw new CommandError(`--${options.isWatching ? 'watch' : 'fix'} is for folders, and not for addresses of sources`)
-  return await withRoots(addresses, args, context, ({ projectRoots }) => judge(paths, options, context, projectRoots.flatMap((root) => foldersOf(root))))
+  return await withRoots({ ...args, positionals: addresses }, context, ({ projectRoots }) => judge(paths, options, context, projectRoots.flatMap((root) => foldersOf(root))))
 }
 
 /** The skills of a source, called as if they lay in a folder of its name. */

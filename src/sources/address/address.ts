@@ -6,11 +6,13 @@ import { requireLoopback, requireNoCredentials, SCP_LIKE, splitAddress } from '.
 const SCHEME = /^[a-z][a-z\d+.-]*:\/\//i
 /** An `@` further behind may end a password with a slash in it. */
 const OUTLINE = /^([^/]*\/\/)(?:(?:[^/?#]*@)?([\w.-]+(?::\d+)?)(?=[/?#]|$)(?![^]*@))?/
+/** A repository as installers write it. */
+const GITHUB = /^github:(?=[\w.-]+\/[\w.-]+)/i
 const PROTOCOLS = new Set(SOURCE_KINDS.flatMap(({ protocols }) => protocols))
 
 /** Whether a text that stands for skills is an address, and not a folder. */
 export function isAddress (text: string): boolean {
-  return SCHEME.test(text) || SCP_LIKE.test(text)
+  return SCHEME.test(text) || SCP_LIKE.test(text) || GITHUB.test(text)
 }
 
 /** What a sentence may show of an address: protocol and host. A secret may stand before the host, and behind it. */
@@ -21,9 +23,10 @@ export function outlineOf (text: string): string {
 
 /**
  * The address that a text was meant to be; undefined for any other text. The text lacks the two slashes behind its colon, as programs that
- * join paths leave it. Or it is a repository of a known host without `https://`.
+ * join paths leave it. Or it is a repository of a known host without `https://`, or of GitHub without anything.
  */
 export function meantAddress (text: string): string | undefined {
+  if (/^[\w-][\w.-]*\/[\w.-]+$/.test(text)) return `github:${text}`
   const [, host = ''] = /^([^/]+)\/[^/]+\/[^/]/.exec(text) ?? []
   if (HOSTS.has(host.toLowerCase())) return `https://${text}`
   const [, protocol = ''] = /^([a-z\d+]+:)(?!\/\/)/i.exec(text) ?? []
@@ -35,7 +38,7 @@ export function meantAddress (text: string): string | undefined {
  * @throws AddressError for what cannot be used
  */
 export function parseAddress (text: string): Source {
-  const address = splitAddress(text)
+  const address = splitAddress(text.replace(GITHUB, 'git+https://github.com/'))
   const { protocol } = address.url
   for (const kind of SOURCE_KINDS) {
     const source = kind.protocols.includes(protocol) ? kind.parse(address) : undefined
@@ -68,5 +71,6 @@ export function splitRoots (text: string, delimiter: string): string[] {
 
 function continues (before: string, part: string): boolean {
   if (/^[a-z][a-z\d+.-]*$/i.test(before) && part.startsWith('//')) return true
-  return SCHEME.test(before) && !/^(?:\/|\.{1,2}\/|~)/.test(part) && !PROTOCOLS.has(`${part.toLowerCase()}:`) && part !== ''
+  if (before === 'github') return GITHUB.test(`github:${part}`)
+  return isAddress(before) && !/^(?:\/|\.{1,2}\/|~)/.test(part) && !PROTOCOLS.has(`${part.toLowerCase()}:`) && part !== ''
 }

@@ -1,0 +1,36 @@
+import { pino } from 'pino'
+import { openRoots } from '../../config/roots.ts'
+import { createChangeFeed } from '../../core/events/change-feed.ts'
+import { createSkillManager } from '../../core/skill-manager.ts'
+import { serveMcpOverStdio } from '../../mcp/stdio.ts'
+import { createToolRegistry } from '../../tools/registry.ts'
+import { createTools } from '../../tools/tools.ts'
+import { loadPolicy } from '../../trust/load-policy.ts'
+import type { RunCommand } from '../command.ts'
+import { defaultsOf, readConfig } from '../folders.ts'
+import { readPackageVersion } from '../package-files.ts'
+
+const STANDARD_ERROR = 2
+
+/** Serves MCP to the host that has started the process, until it closes its end. */
+export const run: RunCommand = async (args, context) => {
+  const { env, cwd, endBySignal } = context
+  endBySignal?.(0)
+  const config = await readConfig(args, context, defaultsOf(cwd))
+  const log = pino({ level: config.logLevel }, pino.destination(STANDARD_ERROR))
+  const roots = await openRoots(config, { log, env })
+  const policy = await loadPolicy(config, roots, log)
+  const skills = createSkillManager({ ...roots, linkTargets: config.linkTargets, polling: config.watchPolling, policy, log })
+  const feed = createChangeFeed({ skills, log })
+  await skills.start()
+  roots.sources?.start()
+  const registry = createToolRegistry(createTools(), { onError: (err, tool) => { log.error({ err, tool }, 'a tool call failed') } })
+  const { closed } = serveMcpOverStdio({ skills, feed, registry, log, version: readPackageVersion() })
+  log.info({}, 'skillserve speaks MCP over standard input and output')
+  await closed
+  feed.close()
+  policy?.close()
+  await skills.close()
+  await roots.sources?.close()
+  return 0
+}

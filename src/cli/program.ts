@@ -1,0 +1,201 @@
+import { Command, Option } from 'commander'
+import { didYouMean, quote, type Setting } from '../config/setting.ts'
+import { type SettingName, SETTINGS } from '../config/settings.ts'
+import { TARGET_NAMES } from '../verdicts/targets.ts'
+import { type Arguments, CommandError, type RunCommand } from './command.ts'
+import { readPackageVersion } from './package-files.ts'
+
+type Load = () => Promise<{ readonly run: RunCommand }>
+
+const HELP_WIDTH = 80
+
+/** Settings that say which skills there are. */
+const FOLDERS = ['personalDir', 'linkTargets', 'configFile', 'stateDir', 'layout'] as const
+const READING = ['linkTargets', 'stateDir', 'layout'] as const
+const ALL = Object.keys(SETTINGS) as readonly SettingName[]
+
+/**
+ * The command line. A new command is an entry here, and a file with its `run`, which is loaded when it is called.
+ * @param start runs a command with its arguments
+ */
+export function createProgram (print: (text: string) => void, start: (run: RunCommand, args: Arguments) => Promise<void>): Command {
+  const program = new Command('skillserve')
+    .description('Serves folders of Agent Skills over HTTP.')
+    .version(readPackageVersion(), '-v, --version', 'print the version')
+    .helpOption('-h, --help', 'print what a command takes')
+    .helpCommand(false)
+    .configureHelp({ helpWidth: HELP_WIDTH, optionDescription: ({ description }) => description, argumentDescription: ({ description }) => description })
+    .configureOutput({ writeOut: print, writeErr () {}, outputError () {} })
+    .exitOverride()
+    .addHelpText('after', `
+\`skillserve help serve\` lists the settings of the service.
+A folder that is named like a command is ./NAME.`)
+
+  function add (usage: string, summary: string, load: Load, settings: readonly SettingName[] = []): Command {
+    const command = program.command(usage, { isDefault: usage.startsWith('serve') })
+      .summary(summary)
+      .description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`)
+      .action(async function (this: Command) { await start((await load()).run, argumentsOf(this)) })
+    for (const name of settings) {
+      const option = optionOf(SETTINGS[name])
+      if (option !== undefined) command.addOption(option)
+    }
+    return command
+  }
+
+  add('serve [DIR...]', 'serve folders of skills over HTTP (the default)', () => import('./commands/serve.ts'), ALL)
+    .addHelpText('after', ({ command }) => variablesHelp(command))
+    .addHelpText('after', `
+Flags beat the environment, the environment beats defaults. SIGHUP reads the access file, the trust file and --config
+again and reopens the audit log; the first two are also read again within two seconds of a change.
+Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used and after an error that nobody handled.`)
+
+  add('dev <DIR...>', 'preview folders of skills while they are written', () => import('./commands/dev.ts'), ['port', 'linkTargets'])
+    .option('--no-open', 'print the address only; otherwise a browser opens it, where there is a desktop')
+    .addHelpText('after', `
+Serves the folders on this machine only. An open page is loaded again when what it shows is saved; findings and token
+counts of each skill that is saved are printed here. Exits with 0 after SIGTERM or SIGINT.`)
+
+  add('mcp [DIR...]', 'serve MCP over standard input and output', () => import('./commands/mcp.ts'), [...FOLDERS, 'lockFile', 'trustFile', 'logLevel'])
+    .addHelpText('after', `
+For hosts that start a command. The log is on standard error. Exits with 0 when the host closes its end.`)
+
+  add('init <NAME>', 'write a new skill from a short template', () => import('./commands/init.ts'))
+    .addHelpText('after', `
+NAME is the folder to make, such as skills/my-skill. Exits with 1 when it is there already.`)
+
+  add('validate [PATH...]', 'validate skills for agents, validators and uploads', () => import('./commands/validate.ts'), READING)
+    .addOption(withWords(listOption('--target <T,...>', 'what to validate for: spec (the default), codex, claude-code, ... or all'), [...TARGET_NAMES, 'all']))
+    .addOption(choice('--format <FORMAT>', 'text (the default), json, sarif, or github for annotations of GitHub Actions', ['text', 'json', 'sarif', 'github']))
+    .addOption(choice('--fail-on <SEVERITY>', 'error (the default), warning, info or never', ['error', 'warning', 'info', 'never']))
+    .addOption(listOption('--max-warnings <N>', 'fail with more warnings than N'))
+    .option('--quiet', 'report only what fails')
+    .option('--fix', 'fix what is certain in SKILL.md, and report the rest')
+    .option('--dry-run', 'with --fix: print the changes, and write nothing')
+    .option('--watch', 'report again after each change, until SIGINT or SIGTERM')
+    .addOption(listOption('--baseline <FILE>', 'accept the findings in FILE'))
+    .option('--write-baseline', 'write all findings there are into that FILE, or that of .skillserve.yaml')
+    .addHelpText('after', `
+PATH is a folder of skills, a skill, a SKILL.md, or the address of a source; default ./skills. A file .skillserve.yaml next
+to the skills, or above them up to the working folder, may hold targets, fail_on, max_warnings and baseline. Flags beat it.
+
+Exits with 0 when nothing fails, with 1 when something does, with 2 for wrong use and for a path without skills, with 3
+after a fault of this program.`)
+
+  add('lock [DIR...]', 'write the present revisions of skills to a file, for serve --locked', () => import('./commands/lock.ts'), ['configFile', ...READING])
+    .addOption(listOption('--out <FILE>', 'the file to write; default skills.lock'))
+    .addOption(listOption('--trust <FILE>', 'the trust file of the service: what signatures never cover is not part of revisions'))
+    .addHelpText('after', `
+Prints what changed since the file before. Exits with 1 when a folder or a skill cannot be read: then nothing is written.`)
+
+  add('sign <DIR>', 'sign a skill, or all skills of a folder', () => import('./commands/sign.ts'))
+    .addOption(listOption('--key <FILE>', 'private key (PEM; P-256, P-384 or P-521) without a password').makeOptionMandatory())
+    .addOption(listOption('--chain <FILE>', 'certificates (PEM) to be put into the signature, that of the key first'))
+    .addHelpText('after', `
+Writes skill.oms.sig, in the format of OpenSSF Model Signing 1.0, into each skill.`)
+
+  add('verify <DIR...>', 'check the signatures of skills', () => import('./commands/verify.ts'), READING)
+    .addOption(listOption('--trust <FILE>', 'the trust file'))
+    .addOption(listOption('--locked <FILE>', 'a lock: only its revisions pass, and each of its skills has to be there, unless DIR is a skill'))
+    .option('--json', 'print JSON instead of lines')
+    .addHelpText('after', `
+DIR is a skill, a folder of skills, or the address of a source. Exits with 0 when a service with these files and require
+would serve every skill of the folders and of the lock, with 1 otherwise.`)
+
+  add('token <NAME>', 'make a token or a link for the access file', () => import('./commands/token.ts'))
+    .addOption(listOption('--group <GROUP>', 'a group of its holder; may be repeated'))
+    .addOption(listOption('--scope <SCOPE>', 'what it is good for; may be repeated; default skills:read'))
+    .addOption(listOption('--expires <WHEN>', '30d, or a date such as 2027-03-01; default: never'))
+    .option('--link', 'a secret path for clients of discovery that send no header')
+    .addHelpText('after', `
+Prints the secret, which nothing else ever prints, and the line for the access file.`)
+
+  add('access <FILE> [DIR...]', 'list who sees what by an access file', () => import('./commands/access.ts'), FOLDERS)
+    .addOption(listOption('--as <NAME>', 'what the holder of this token or link sees, and by which rule; anonymous, or group:G'))
+    .addOption(listOption('--skill <SKILL>', 'who sees this skill, in each folder that has it'))
+    .addHelpText('after', `
+Folders are those of serve. Without a question, checks the file. Exits with 1 when the file cannot be used, or there is no
+such token, link or skill.`)
+
+  add('export <OUT> [DIR...]', 'write skills as files for any static web server', () => import('./commands/export.ts'), [...FOLDERS, 'accessFile', 'lockFile', 'trustFile'])
+    .addOption(listOption('--as <NAME>', 'with an access file: what this token, link or group:G sees; default anonymous'))
+    .option('--prune', 'remove what earlier exports wrote for clients with an earlier index, too')
+    .addHelpText('after', `
+Writes the documents of skill discovery and all that they list below OUT. What did not change is not written again. Exits
+with 0 when every skill is in the export, with 2 when some are not, with 1 when nothing could be exported.`)
+
+  add('sync [DIR...]', 'fetch sources into the state folder, and end', () => import('./commands/sync.ts'), ['personalDir', 'configFile', 'stateDir', 'layout', 'trustFile'])
+    .option('--once', 'sync once and exit (default)')
+    .addHelpText('after', `
+Exits with 0 when all sources have delivered, with 1 when one that is not optional has not: its last state stays.`)
+
+  add('config [DIR...]', 'print the settings of serve, and where each comes from', () => import('./commands/config.ts'), ALL)
+    .addHelpText('after', `
+Reads the files that settings name, too. Secrets are not printed. Exits with 1 and a line for each mistake.`)
+
+  add('healthcheck', 'ask a running service whether it is ready', () => import('./commands/healthcheck.ts'), ALL)
+    .addHelpText('after', `
+Asks GET /readyz at the host, port and base path of serve's flags and environment. Exits with 0 when the service is ready;
+with 1 and a line that says why when it is not.`)
+
+  add('completion', 'print a completion script for bash or zsh', async () => (await import('./commands/completion.ts')).completionOf(program))
+    .addArgument(program.createArgument('<SHELL>', 'the shell').choices(['bash', 'zsh']))
+    .addHelpText('after', `
+bash  source <(skillserve completion bash)
+zsh   source <(skillserve completion zsh)`)
+
+  program.command('help [COMMAND]').summary('print this, or what a command takes').action((name: string | undefined) => {
+    const { commands } = program
+    const command = name === undefined ? program : commands.find((each) => each.name() === name)
+    if (command !== undefined) return command.outputHelp()
+    const names = commands.map((each) => each.name())
+    throw new CommandError(`there is no command ${quote(name ?? '')}${didYouMean(name ?? '', names)} (commands: ${names.join(', ')})`)
+  })
+  program.command('version').summary('print the version').action(() => { print(`${readPackageVersion()}\n`) })
+  return program
+}
+
+/** A value that is kept as text: settings are checked by their table. Of a repeated flag all values are kept. */
+function listOption (flags: string, description: string): Option {
+  return new Option(flags, description).argParser((value: string, before: readonly string[] = []) => [...before, value])
+}
+
+function choice (flags: string, description: string, words: readonly string[]): Option {
+  return new Option(flags, description).choices(words)
+}
+
+/** Words for completion, checked elsewhere. */
+function withWords (option: Option, words: readonly string[] | undefined): Option {
+  if (words !== undefined) option.argChoices = [...words]
+  return option
+}
+
+function optionOf ({ argument = '', alone, meaning, words, ...row }: Setting): Option | undefined {
+  if (!argument.startsWith('--')) return undefined
+  const option = withWords(listOption(argument.replace(/ (\w+)$/, ' <$1>'), describe({ meaning, ...row })), words)
+  return alone === undefined ? option : option.preset(alone)
+}
+
+function describe ({ variable, default: fallback, meaning }: Pick<Setting, 'variable' | 'default' | 'meaning'>): string {
+  return `${meaning.replaceAll('`', '')} (${variable}${fallback === undefined ? '' : `, default ${fallback}`})`
+}
+
+/** The settings that no flag has. */
+function variablesHelp (command: Command): string {
+  const helper = command.createHelp()
+  helper.prepareContext({ helpWidth: HELP_WIDTH })
+  const rows = Object.values<Setting>(SETTINGS).filter(({ argument = '' }) => !argument.startsWith('--'))
+  const width = Math.max(...rows.map(({ variable }) => variable.length))
+  return `\nEnvironment:\n${rows.map((row) => helper.formatItem(row.variable, width, describe(row), helper)).join('\n')}`
+}
+
+/** What was given to a command. Switches have an empty list. */
+function argumentsOf (command: Command): Arguments {
+  const values = command.opts<Readonly<Record<string, unknown>>>()
+  const flags = command.options.flatMap((option): Array<[string, readonly string[]]> => {
+    const value = values[option.attributeName()]
+    if (value === undefined || value === option.negate) return []
+    return [[option.name(), typeof value === 'boolean' ? [] : [value].flat().map(String)]]
+  })
+  return { positionals: command.args, flags: new Map(flags) }
+}

@@ -1,0 +1,229 @@
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { mock } from 'node:test'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { CommandError } from '../../src/cli/command.ts'
+import { checkSkillsFolder } from '../../src/cli/folders.ts'
+import { createProgram } from '../../src/cli/program.ts'
+import { ProgressLine, showing } from '../../src/cli/progress.ts'
+import { SETTINGS } from '../../src/config/settings.ts'
+import { runHere } from '../helper/command-line.ts'
+import { skills } from '../helper/skills.ts'
+
+const COMMANDS = createProgram(() => {}, async () => {}).commands.map((command) => command.name())
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { readonly version: string }
+
+/** What a command line that starts no service does in a folder. */
+async function run (cwd: string, ...argv: readonly string[]) {
+  return await runHere(argv, { cwd })
+}
+
+function world (t: Test): string {
+  return t.testdir({
+    file: '',
+    skills: { demo: { 'SKILL.md': '' }, empty: { 'skill.md': {} } },
+    shouted: { 'SKILL.MD': '' }
+  })
+}
+
+t.test('K82: help prints every command, help of a command its flags, help of serve every setting, all with exit code 0', async (t) => {
+  const cwd = world(t)
+  for (const argv of [['help'], ['--help'], ['-h'], ['--port', '80', '--help']]) {
+    const { code, stdout, stderr } = await run(cwd, ...argv)
+    t.strictSame([code, stderr], [0, ''], argv.join(' '))
+    for (const name of COMMANDS) t.match(stdout, `  ${name} `)
+  }
+  for (const name of COMMANDS) {
+    const asked = await run(cwd, 'help', name)
+    t.match(asked, { code: 0, stderr: '', stdout: new RegExp(`^Usage: skillserve ${name}`) })
+    t.strictSame(await run(cwd, name, '--help'), asked, name)
+  }
+  const { stdout } = await run(cwd, 'help', 'serve')
+  t.match(stdout, '--port <PORT>')
+  for (const { variable } of Object.values(SETTINGS)) t.match(stdout.replace(/\s+/g, ' '), variable)
+})
+
+t.test('K82: version prints the version of the package and exits with 0', async (t) => {
+  const cwd = world(t)
+  for (const argv of [['version'], ['--version'], ['-v'], ['serve', '-v'], ['healthcheck', '--version']]) {
+    t.strictSame(await run(cwd, ...argv), { code: 0, stdout: `${version}\n`, stderr: '' }, argv.join(' '))
+  }
+})
+
+t.test('K82: what is not a command and not a folder, or is a skill, is one line on stderr and exit code 1', async (t) => {
+  const cwd = world(t)
+  const cases: readonly (readonly [argv: readonly string[], line: RegExp])[] = [
+    [['serv'], /^"serv" is not a command, and not a folder here, did you mean "serve"\? \(commands: serve, .*\)\. .* "\.\/serv"$/],
+    [['verison'], /did you mean "version"\?/],
+    [['helthcheck', '--unknown'], /did you mean "healthcheck"\?/],
+    [['elsewhere'], /^"elsewhere" is not a command, and not a folder here \(commands: serve, [a-z, ]+, help, version\)/],
+    [['file'], /^"file" is a file, not a folder of skills$/],
+    [['./file'], /^"\.\/file" is a file, not a folder of skills$/],
+    [['constructor'], /^"constructor" is not a command, and not a folder here/],
+    [['__proto__'], /^"__proto__" is not a command, and not a folder here/],
+    [['a\nb'], /^"a\\nb" is not a command/],
+    [['a\0b'], /^"a\\u0000b" is not a command/],
+    [['x'.repeat(5_000)], /^"x{80}…" is not a command/],
+    [['skills', 'other'], /^"other" is not a command, and not a folder here/],
+    [['serve', 'other'], /^"other" is not a command, and not a folder here/],
+    [['--port', '0', 'other'], /^"other" is not a command, and not a folder here/],
+    [['git+https:/host/team.git'], /^"git\+https:\/host\/team\.git" is not a folder here, and not an address of skills: did you mean "git\+https:\/\/host\/team\.git"\?/],
+    [['serve', 'git+file:/srv/team.git'], /did you mean "git\+file:\/\/\/srv\/team\.git"\?/],
+    [['oci:ghcr.io/team/skills:1'], /did you mean "oci:\/\/ghcr\.io\/team\/skills:1"\?/],
+    [['sync', 's3:bucket'], /did you mean "s3:\/\/bucket"\?/],
+    [['owner/repo'], /^"owner\/repo" is not a folder here, .* did you mean "github:owner\/repo"\? .* "\.\/owner\/repo"$/],
+    [['sync', 'git+https://', 'https://x.example/a.zip'], /^the address git\+https:\/\/… cannot be used: the address has no host: it is git\+https:\/\/host\/path$/],
+    [['github.com/owner/repository'], /did you mean "https:\/\/github\.com\/owner\/repository"\?/],
+    [['sync', 'GitLab.com/owner/repository.git#main:skills'], /did you mean "https:\/\/GitLab\.com\/owner\/repository\.git#main:skills"\?/],
+    [['skills/demo'], /^"skills\/demo" is itself a skill, with its own SKILL\.md: give the folder that holds it, "\.\/skills"$/],
+    [['skills', './skills/demo/'], /^"\.\/skills\/demo\/" is itself a skill, .*"\.\/skills"$/],
+    [['shouted'], /^"shouted" is itself a skill, with its own SKILL\.MD: give the folder that holds it, "\."$/],
+    [[join(cwd, 'shouted')], new RegExp(`it, "${cwd}"$`)],
+    ...['lock', 'sync', 'dev'].map((name) => [[name, 'other'], /^"other" is not a command, and not a folder here/] as const),
+    [['export', 'out', 'other'], /^"other" is not a command, and not a folder here/],
+    [['help', 'serv'], /^there is no command "serv", did you mean "serve"\? \(commands: /],
+    [['help', 'toString'], /^there is no command "toString"/],
+    [['help', 'serve', 'version'], /^too many arguments for 'help'/],
+    [['version', 'x'], /^too many arguments for 'version'/],
+    [['healthcheck', 'skills'], /^too many arguments for 'healthcheck'/],
+    [['--port', '0', 'version'], /^a command comes first: skillserve version …$/],
+    [['version', '--port', '1'], /^unknown option '--port'$/],
+    [['--prot', '1'], /^unknown option '--prot' \(Did you mean --port\?\)$/],
+    [['--port'], /^option '--port <PORT>' argument missing$/],
+    [[''], /^an argument is empty$/],
+    [['verify', '', '--trust', 'trust.yaml'], /^an argument is empty$/],
+    [['--port', 'x', './elsewhere'], /^--port must be /],
+    [['dev'], /^missing required argument 'DIR'$/],
+    [['completion'], /^missing required argument 'SHELL'$/],
+    [['completion', 'fish'], /Allowed choices are bash, zsh/],
+    [['healthcheck', '--port', '1'], /^GET \/readyz has no answer: connect ECONNREFUSED 127\.0\.0\.1:1; HOST, PORT and BASE_PATH, or their flags, are those of the service$/],
+    [['healthcheck', '--port', '0'], /port 0 takes any free port/]
+  ]
+  for (const [argv, line] of cases) {
+    const { code, stdout, stderr } = await run(cwd, ...argv)
+    t.strictSame([code, stdout], [1, ''], JSON.stringify(argv))
+    t.match(stderr, /^skillserve: [^\n]+\n$/)
+    t.match(stderr.slice('skillserve: '.length, -1), line)
+  }
+  t.match(await runHere(['9090'], { cwd, env: { npm_lifecycle_event: 'start', npm_config_port: 'true' } }), {
+    code: 1, stderr: 'skillserve: npm kept these flags for itself: npm start -- --port 9090\n'
+  })
+  for (const argv of [['./skills/demo'], ['sync', './skills/demo']]) {
+    t.match(await runHere(argv, { cwd, env: { LAYOUT: '', PORT: 'x' } }), { code: 1, stderr: /is itself a skill/ }, 'an empty variable is none')
+  }
+})
+
+t.test('K82, K3: a path is a folder, there or not, and a bare word is one when it is there', async (t) => {
+  const cwd = t.testdir({ skills: { demo: { 'SKILL.md': '' } }, odd: { 'SKILL.md': { 'SKILL.md': '' } }, link: t.fixture('symlink', 'skills') })
+  symlinkSync('skills/demo', join(cwd, 'demo'))
+  symlinkSync('nowhere', join(cwd, 'dangling'))
+  for (const text of ['skills', 'link', 'odd', '.', '..', './skills', 'skills/', './missing', 'missing/', './a/b', 'a/b/c', join(cwd, 'missing'), './serve', 'github:owner/repo']) {
+    await t.resolves(checkSkillsFolder(text, cwd, COMMANDS), text)
+  }
+  for (const text of ['demo', 'dangling']) await t.rejects(checkSkillsFolder(text, cwd, COMMANDS), CommandError)
+})
+
+t.test('K50: the health check finds a service at an address with a zone', { skip: process.platform !== 'linux' && 'the loopback interface has another name' }, async (t) => {
+  const hosts: unknown[] = []
+  const server = createServer((request, response) => {
+    hosts.push(request.headers.host, request.url)
+    response.end('{}')
+  })
+  t.teardown(() => { server.close() })
+  await once(server.listen(0, '::1'), 'listening')
+  const env = { PORT: String((server.address() as AddressInfo).port), BASE_PATH: '/team' }
+  t.match(await runHere(['healthcheck', '--host', '::1%lo'], { env, cwd: world(t) }), { code: 0, stderr: '' })
+  t.strictSame(hosts, ['[::1]', '/team/readyz'])
+})
+
+t.test('K89: init writes a skill that validate accepts, with a reference and a script that runs', async (t) => {
+  const cwd = t.testdir({})
+  const { code, stdout } = await run(cwd, 'init', 'skills/word-count')
+  t.equal(code, 0)
+  t.match(stdout, 'Next: skillserve validate skills/word-count')
+  const script = join(cwd, 'skills/word-count/scripts/count.sh')
+  t.equal(statSync(script).mode & 0o777, 0o755)
+  t.match(execFileSync(script, [join(cwd, 'skills/word-count/references/limits.md')], { encoding: 'utf8' }), /^ *\d+\n$/)
+  t.match(await run(cwd, 'validate', 'skills', '--target', 'all', '--fail-on', 'info'), { code: 0, stdout: /^1 skill: no findings/ })
+  t.match(await run(cwd, 'init', 'skills/word-count'), { code: 1, stderr: /is there already: init writes new skills only\n$/ })
+  for (const name of ['Word-Count', 'a--b', 'a-', 'ä', 'x'.repeat(65)]) {
+    t.match(await run(cwd, 'init', name), { code: 1, stderr: /cannot be the name of a skill/ }, name)
+  }
+})
+
+t.test('K89: config prints each setting with its origin and no secret, and every mistake at once', async (t) => {
+  const cwd = t.testdir({ skills: skills('one'), 'access.yaml': 'rules:\n  - { groups: [a], roots: [nope] }\n', 'trust.yaml': 'signer: []\n', 'sources.yaml': 'sources:\n  - { name: more, folder: ./skills }\n' })
+  const env = { AUDIT_LOG: 'audit.log', AUDIT_SALT: 'a-secret-of-the-operator', LIMITS_STORE: 'redis://:pass-word@127.0.0.1', PORT: '9090' }
+  const good = await runHere(['config', 'skills', '--config', 'sources.yaml', '--log-level', 'warn'], { cwd, env })
+  t.match(good, { code: 0, stderr: '' })
+  for (const line of [/^SKILLS_DIR +\/\S+\/skills +DIR$/m, /^PORT +9090 +PORT$/m, /^LOG_LEVEL +warn +--log-level$/m, /^HOST +127\.0\.0\.1 +default$/m,
+    /^AUDIT_SALT +\(secret\) +AUDIT_SALT$/m, /^LIMITS_STORE +\(secret\) +LIMITS_STORE$/m, /^TRUST_FILE +-$/m, /^sources\[0\] +folder more +\/\S+\/sources\.yaml$/m]) t.match(good.stdout, line)
+  t.notMatch(good.stdout, /a-secret-of|pass-word/)
+  const bad = await runHere(['config', 'skills', '--access', 'access.yaml', '--trust', 'trust.yaml', '--locked=none.lock', '--port', 'x'], { cwd, env: { ...env, AUDIT_SALT: 'short', LIMITS: 'maybe' } })
+  t.equal(bad.code, 1)
+  const lines = bad.stderr.trimEnd().split('\n')
+  t.equal(lines.length, 6, bad.stderr)
+  for (const mistake of [/--port must be/, /AUDIT_SALT must be/, /LIMITS must be one of auto, on, off/, /access\.yaml:2: rules\[0\]\.roots\[0\] is not the name of a folder/, /trust\.yaml:1: /, /LOCKED or --locked: .*none\.lock cannot be read/]) {
+    t.ok(lines.some((line) => mistake.test(line)), String(mistake))
+  }
+})
+
+t.test('K82: completion in bash has commands, flags, values and paths', async (t) => {
+  const cwd = t.testdir({ skills: {}, 'two words': {}, 'a.yaml': '' })
+  const { code, stdout } = await run(cwd, 'completion', 'bash')
+  t.equal(code, 0)
+  t.ok((await run(cwd, 'completion', 'zsh')).stdout.endsWith(stdout))
+  writeFileSync(join(cwd, 'script'), stdout)
+  const complete = (...words: readonly string[]): readonly string[] => {
+    const program = 'source ./script; COMP_WORDS=(skillserve "$@"); COMP_CWORD=$#; _skillserve; printf "%s\\n" "$' + '{COMPREPLY[@]}"'
+    return execFileSync('bash', ['--norc', '-c', program, 'bash', ...words], { cwd, encoding: 'utf8' }).split('\n').filter((line) => line !== '')
+  }
+  t.strictSame(complete('').filter((word) => COMMANDS.includes(word)), COMMANDS)
+  for (const [words, expected] of [
+    [['va'], ['validate']],
+    [['s'], ['serve', 'sign', 'sync', 'skills']],
+    [['tw'], ['two words']],
+    [['validate', '--fi'], ['--fix']],
+    [['validate', '--format', 's'], ['sarif']],
+    [['validate', '--format', '=', 's'], ['sarif']],
+    [['validate', '--format', '='], ['text', 'json', 'sarif', 'github']],
+    [['validate', '--target', 'claude-co'], ['claude-code']],
+    [['help', 'val'], ['validate']],
+    [['completion', ''], ['bash', 'zsh']],
+    [['validate', 'a.'], ['a.yaml']],
+    [['skills', '--por'], ['--port']],
+    [['serve', '--lock'], ['--locked']]
+  ] as const) t.strictSame(complete(...words), expected, words.join(' '))
+})
+
+t.test('one line after a second, the latest text ten times a second, and nothing of it stays', async (t) => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => { mock.timers.reset() })
+  let written = ''
+  const line = new ProgressLine((text) => { written += text })
+  const taken = (): string => {
+    const text = written
+    written = ''
+    return text
+  }
+  const show = showing((text) => { line.show(text) }, 'skill')
+  show?.(1, 3_000)
+  mock.timers.tick(999)
+  show?.(2, 3_000)
+  t.equal(taken(), '')
+  mock.timers.tick(1)
+  t.equal(taken(), '\r\u001B[K2 of 3,000 skills')
+  for (const done of [3, 4, 5]) show?.(done, 3_000, 'file')
+  mock.timers.tick(100)
+  t.equal(taken(), '\r\u001B[K5 of 3,000 files')
+  show?.(6, 3_000)
+  line.erase()
+  line.erase()
+  mock.timers.tick(10_000)
+  t.equal(taken(), '\r\u001B[K', 'what was to come does not come behind the result')
+  t.equal(showing(undefined, 'skill'), undefined)
+})

@@ -1,0 +1,165 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Client } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { transformSync } from 'esbuild'
+import t from 'tap'
+import { runHere } from '../helper/command-line.ts'
+import { launch, runProcess, startProcess } from '../helper/process.ts'
+import { skill, skills, skillText, until } from '../helper/skills.ts'
+
+const EXAMPLES = fileURLToPath(new URL('../../skills', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+const INDEXED = 'the skills are indexed'
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { readonly version: string }
+
+/** Runs a command in a terminal of its own. */
+const TERMINAL = '/usr/bin/script'
+const noTerminal = !existsSync(TERMINAL) && `there is no ${TERMINAL}`
+
+t.test('K82: a command prints to stdout and ends with 0, a mistake prints to stderr and ends with 1', async (t) => {
+  t.match(await runProcess(t, { args: ['version'] }), { code: 0, stdout: `${version}\n`, stderr: '' })
+  t.match(await runProcess(t, { args: ['verison'] }), { code: 1, stdout: '', stderr: /^skillserve: "verison" is not a command, [^\n]+\n$/ })
+})
+
+t.test('a reader of the output that leaves ends the command without a word', async (t) => {
+  const child = spawn(process.execPath, [MAIN, 'validate', EXAMPLES, '--format', 'json'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  child.stdout.destroy()
+  let stderr = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => { stderr += text })
+  const [code] = await once(child, 'close')
+  t.strictSame([code, stderr], [141, ''])
+})
+
+t.test('output that cannot be written, a working folder that is gone, and too few files that may be open, are one line each', { skip: process.platform !== 'linux' }, (t) => {
+  const takeFiles = `data:text/javascript,${encodeURIComponent(`
+    import { closeSync, openSync } from 'node:fs'
+    const taken = []; try { while (true) taken.push(openSync('/dev/null')) } catch {}
+    closeSync(taken.pop())
+  `)}`
+  const shell = (script: string) => spawnSync('sh', ['-c', script, process.execPath, MAIN, t.testdir({ gone: {} }), takeFiles], { encoding: 'utf8', timeout: 60_000 })
+  t.match(shell('"$0" "$1" validate --help >/dev/full'), { status: 3, stderr: /^skillserve: standard output cannot be written \(ENOSPC\)\n$/ })
+  t.match(shell('cd "$2/gone" && rmdir "$2/gone" && "$0" "$1" version'), { status: 1, stderr: /^skillserve: the working folder is not there any more: change to another one\n$/ })
+  t.match(shell('ulimit -n 64 && "$0" --import "$3" "$1" --port 0 "$2"'), { status: 1, stderr: /^skillserve: the process may not open enough files: raise its limit \(ulimit -n\)\n$/ })
+  t.end()
+})
+
+t.test('SIGTERM ends the process while it still loads its code, also as the first process of a container', async (t) => {
+  const preload = `data:text/javascript,${encodeURIComponent(`
+    process.on('newListener', (name) => { if (name === 'SIGUSR1') setImmediate(() => process.kill(process.pid, 'SIGTERM')) })
+  `)}`
+  const { code, signal } = await runProcess(t, { args: ['serve', EXAMPLES], nodeOptions: ['--import', preload] })
+  t.equal(signal, null)
+  t.ok(code === 0 || code === 143, `${code}`)
+})
+
+t.test('K1: an older Node gets one sentence, in the syntax of Node 12', async (t) => {
+  for (const [older, code] of [['18.20.8', 1], ['20.18.3', 1], ['20.19.0', 0], ['22.0.0', 0]] as const) {
+    const preload = `data:text/javascript,Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${older}' } })`
+    const { code: actual, stderr } = await runProcess(t, { script: 'cli/skillserve.cjs', args: ['version'], nodeOptions: ['--import', preload] })
+    t.strictSame([actual, stderr], [code, code === 0 ? '' : `skillserve: Node 20.19 or later is needed, this is ${older}\n`], older)
+  }
+  const code = readFileSync(new URL('../../dist/cli/skillserve.cjs', import.meta.url), 'utf8')
+  const forTarget = (target: string): string => transformSync(code, { target, supported: { 'dynamic-import': true } }).code
+  t.equal(forTarget('node12'), forTarget('esnext'), 'nothing has to be rewritten')
+})
+
+t.test('K50: the health check passes on a ready service, whatever hosts it allows, and fails without one', async (t) => {
+  const service = await startProcess(t, { args: [EXAMPLES], env: { HOST: '0.0.0.0', ALLOWED_HOSTS: 'skills.example.org', BASE_PATH: '/team' } })
+  await service.printed(INDEXED)
+  t.ok(service.log().some(({ level, msg }) => level === 40 && /^everybody who can reach this address/.test(String(msg))))
+  const env = { HOST: '0.0.0.0', PORT: String(service.port), ALLOWED_HOSTS: 'skills.example.org', BASE_PATH: '/team' }
+  t.match(await runProcess(t, { args: ['healthcheck'], env }), { code: 0, stdout: '', stderr: '' })
+  t.match(await runHere(['healthcheck', '--host', '127.0.0.1'], { env }), { code: 0, stdout: '', stderr: '' })
+  t.match(await runHere(['healthcheck'], { env: { ...env, ALLOWED_HOSTS: 'other.example.org' } }), { code: 1, stderr: /^skillserve: GET \/readyz answered 403: \S[^\n]+\n$/ }, 'with the detail of the problem')
+  await service.stop()
+  t.match(await runProcess(t, { args: ['healthcheck'], env }), { code: 1, stderr: /^skillserve: .*ECONNREFUSED/ })
+})
+
+t.test('the image checks its health with the command', async (t) => {
+  const dockerfile = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8')
+  const [, command = ''] = /^HEALTHCHECK [^]*?CMD (\[.*\])$/m.exec(dockerfile) ?? []
+  t.strictSame(JSON.parse(command), ['node', 'dist/cli/main.js', 'healthcheck'])
+})
+
+t.test('SIGUSR1 opens no inspector', async (t) => {
+  const service = await startProcess(t, { args: [t.testdir(skills('one'))], nodeOptions: ['--inspect-port=0'] })
+  service.signal('SIGUSR1')
+  // The inspector starts in a thread of its own, before the handler of a later signal is called.
+  for (let question = 0; question < 20; question++) t.equal((await fetch(`${service.url}/livez`)).status, 200)
+  t.match(await service.stop(), { code: 0, stderr: '' })
+})
+
+t.test('K88: mcp serves a client over standard input and output, with its log on standard error, until the client leaves', async (t) => {
+  const folder = t.testdir({ skills: skills('alpha', 'beta') })
+  for (const mode of ['legacy', 'auto'] as const) {
+    const transport = new StdioClientTransport({ command: process.execPath, args: [MAIN, 'mcp', join(folder, 'skills')], stderr: 'pipe' })
+    let log = ''
+    transport.stderr?.on('data', (part: Buffer) => { log += String(part) })
+    const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } })
+    await client.connect(transport)
+    t.teardown(() => client.close())
+    t.match(client.getServerVersion(), { name: 'skillserve', version })
+    const { tools } = await client.listTools()
+    t.ok(tools.some(({ name }) => name === 'read_file_in_skill'), mode)
+    t.match(await client.callTool({ name: 'list_skills', arguments: {} }), { content: [{ type: 'text', text: '{"skills": ["alpha", "beta"]}' }] })
+    t.match(await client.callTool({ name: 'get_skill', arguments: { skill_name: 'alpha' } }), { content: [{ text: /"skill_name": "alpha"/ }] })
+    t.match(await client.readResource({ uri: 'skill://beta/SKILL.md' }), { contents: [{ text: /^---\nname: beta/ }] })
+    await until(() => log.includes('skillserve speaks MCP'))
+    t.ok(log.trimEnd().split('\n').every((line) => line.startsWith('{')), 'JSON lines')
+    await client.close()
+  }
+  t.match(await runProcess(t, { args: ['mcp', join(folder, 'nope')], runBy: ['sh', '-c', '"$0" "$@" </dev/null'] }), { code: 0, stdout: '' })
+})
+
+t.test('K82: a person at a terminal sees how far a command is, and a pipe gets the result alone', { skip: noTerminal }, async (t) => {
+  const server = createServer((_request, response) => { setTimeout(() => { response.writeHead(404).end() }, 1_300) }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => { server.close() })
+  const args = ['sync', `http://127.0.0.1:${(server.address() as AddressInfo).port}/skills.zip`, '--state-dir']
+  const atTerminal = ['bash', '-c', 'script -qec "$(printf "%q " "$@")" /dev/null', 'bash']
+  const [terminal, pipe] = await Promise.all([
+    runProcess(t, { args: [...args, join(t.testdir({ one: {}, two: {} }), 'one')], env: { TERM: 'xterm' }, runBy: atTerminal }),
+    runProcess(t, { args: [...args, join(t.testdirName, 'two')], env: { TERM: 'xterm' } })
+  ])
+  t.match([terminal.code, ...terminal.stdout.split('\r\u001B[K')], [1, '', '0 of 1 source', /^the source skills cannot be read: .*\r\n$/])
+  t.match(pipe, { code: 1, stdout: /^the source skills cannot be read: .*\n$/, stderr: '' })
+})
+
+t.test('K4, K77: dev prints each skill once at the start, linked ones too, and its findings after each save', async (t) => {
+  const folder = t.testdir({ real: { linked: skill('linked') }, skills: { ...skills('a', 'b', 'c'), linked: t.fixture('symlink', '../real/linked') } })
+  const preview = launch(t, { args: ['dev', join(folder, 'skills'), '--port', '0', '--allow-links', join(folder, 'real')], env: {} })
+  await preview.printed(/Preview at http:\/\/127\.0\.0\.1:\d+/)
+  await preview.printed(/linked: nothing to fix; about \d+ tokens in each turn, \d+ in use\n/)
+  const [url = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(preview.stdout()) ?? []
+  writeFileSync(join(folder, 'skills/a/SKILL.md'), '---\nname: other\ndescription: d\n---\nx\n')
+  await preview.printed(/a: about/)
+  await preview.printed(/error SKILL\.md:2: .*\. \w.*\.\n/)
+  for (const name of ['a', 'b', 'c', 'linked']) t.equal(preview.stdout().split(`${name}: nothing to fix`).length - 1, 1, name)
+  writeFileSync(join(folder, 'skills/a/SKILL.md'), skillText('other', 'More.\n'))
+  await preview.printed(/a: about[^]*a: about/)
+  const { port } = new URL(url)
+  t.match(await launch(t, { args: ['dev', join(folder, 'skills'), '--port', port] }).ended, {
+    code: 1, stdout: '', stderr: `skillserve: port ${port} of 127.0.0.1 is in use, --port chooses another (0 takes any free port)\n`
+  })
+  process.kill(preview.pid, 'SIGTERM')
+  t.match(await preview.ended, { code: 0, stderr: '' })
+})
+
+t.test('K77: dev opens the address in the browser of the person at the terminal', { skip: noTerminal }, async (t) => {
+  const folder = t.testdir({ skills: { demo: skill('demo') }, bin: { 'xdg-open': '#!/bin/sh\necho "$1" > "$OPENED.new" && mv "$OPENED.new" "$OPENED"\n' } })
+  chmodSync(join(folder, 'bin/xdg-open'), 0o755)
+  const opened = join(folder, 'opened')
+  const terminal = spawn(TERMINAL, ['-qec', `exec '${process.execPath}' '${MAIN}' dev '${join(folder, 'skills')}' --port 0`, '/dev/null'], {
+    env: { PATH: [join(folder, 'bin'), process.env['PATH']].join(delimiter), DISPLAY: ':0', OPENED: opened }, stdio: ['pipe', 'ignore', 'ignore']
+  })
+  t.teardown(() => { terminal.kill('SIGKILL') })
+  await until(() => existsSync(opened))
+  t.match(readFileSync(opened, 'utf8'), /^http:\/\/127\.0\.0\.1:\d+\n$/)
+  terminal.kill('SIGTERM')
+})
