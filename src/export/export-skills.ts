@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { wellKnownFindings } from '../core/clients/discovery.ts'
 import { preventsUse } from '../core/format/findings.ts'
 import type { SkillArchive } from '../core/content/archive.ts'
@@ -13,7 +14,7 @@ import { compareCodePoints } from '../core/shared/text.ts'
 import { type Judge, type JudgedEntry, readCatalogEntry } from '../core/listing/entry.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import { Discovery, hexOf, IMMUTABLE, isSingleFile } from '../well-known/discovery.ts'
-import { type OutputFile, OutputFolder } from './output-folder.ts'
+import { namesIn, type OutputFile, readText, writeTree } from './output-tree.ts'
 
 interface ExportOptions {
   /** The skills that may be exported. */
@@ -45,14 +46,12 @@ interface ServedFile extends OutputFile {
   readonly caching: string
 }
 
-/** The two indexes, the rules for headers, and the manifest. */
-const LAST_FILES = 4
-
 const INDEX = '.well-known/agent-skills/index.json'
 const LEGACY_INDEX = '.well-known/skills/index.json'
 const MANIFEST = 'manifest.json'
-/** In a folder whose first export is not finished: the next one may go on. */
-const MARKER = '.skillserve-unfinished'
+
+/** The folders below which nothing but the export is expected. */
+const OWNED = ['.well-known/skills', '.well-known/agent-skills']
 
 /** `.well-known/agent-skills/<name>/<digest>/…`, which may stay when the index does not list it any more. */
 const ARTIFACT = /^\.well-known\/agent-skills\/([^/]+)\/[\da-f]{64}\/(?:SKILL\.md|archive\.zip)$/
@@ -85,40 +84,38 @@ function cacheControl (rule: string, isPublic: boolean): string {
 }
 
 /**
- * Writes skills as a tree of files that any static server can serve to clients of discovery. Equal skills give equal bytes. What an
- * index lists is there before the index, and what it does not list any more goes after it.
+ * Writes skills as a tree of files that any static server can serve to clients of discovery. Equal skills give equal
+ * bytes. An index takes its place after everything that it lists.
  * @throws {ExportError} for a folder with something else in it
  * @throws {SkillError} for a skill that changes meanwhile
  */
-export async function exportSkills ({ skills, folder, isPublic, isRestricted = false, prune = false, onProgress }: ExportOptions): Promise<ExportReport> {
-  const output = new OutputFolder(folder)
-  const names = await output.names()
-  if (names.length > 0 && !names.includes(MARKER) && !isManifest(await output.read(MANIFEST))) throw new ExportError('holds something else than an earlier export: name an empty or a new folder')
-  await output.removeRests()
-  const discovery = new Discovery(skills, (done, total) => onProgress?.(done, total, 'skill'))
-  try {
-    const { '0.2.0': index, '0.1.0': legacyIndex } = await discovery.indexes()
-    const listed: ServedFile[] = []
-    for (const { name, url, digest } of index.skills) listed.push(await artifactFile(discovery, name, url, digest))
-    for (const { name, files, version = 'current' } of legacyIndex.skills) listed.push(...await filesOfSkill(skills, version, name, files))
-    listed.push(textFile(LEGACY_INDEX, JSON.stringify(legacyIndex)), textFile(INDEX, JSON.stringify(index)))
-    const all = [...listed, textFile('_headers', headersFor(isPublic), 'text/plain; charset=utf-8'), textFile(MANIFEST, manifestOf(listed, isPublic))]
-    const isFirst = !names.includes(MANIFEST) || names.includes(MARKER)
-    if (isFirst) await output.write(textFile(MARKER, ''))
-    // The indexes are written after everything that they list.
-    let written = await output.writeAll(all.slice(0, -LAST_FILES), (done) => onProgress?.(done, all.length, 'file'))
-    for (const file of all.slice(-LAST_FILES)) if (await output.write(file)) written++
-    const installable = new Set([...index.skills, ...legacyIndex.skills].map(({ name }) => name))
-    const mayStay = (path: string): boolean => {
-      const [, name = ''] = ARTIFACT.exec(path) ?? []
-      return name !== '' && !prune && (!isRestricted || installable.has(name))
-    }
-    const removed = await removeOthers(output, new Set(all.map(({ path }) => path)), mayStay)
-    if (isFirst) await output.remove(MARKER)
-    return { files: all.length, written, removed, skills: installable.size, leftOut: await explain(skills, (await skills.list()).filter((name) => !installable.has(name))) }
-  } finally {
-    discovery.close()
+export async function exportSkills (
+  { skills, folder, isPublic, isRestricted = false, prune = false, onProgress }: ExportOptions
+): Promise<ExportReport> {
+  const names = await namesIn(folder)
+  // The manifest is written first, so a folder with an interrupted export has one too.
+  if (names.length > 0 && !isManifest(await readText(join(folder, MANIFEST)))) {
+    throw new ExportError('holds something else than an earlier export: name an empty or a new folder')
   }
+  const discovery = new Discovery(skills, (done, total) => onProgress?.(done, total, 'skill'))
+  const { '0.2.0': index, '0.1.0': legacyIndex } = await discovery.indexes()
+  const listed: ServedFile[] = []
+  for (const { name, url, digest } of index.skills) listed.push(await artifactFile(discovery, name, url, digest))
+  for (const { name, files, version = 'current' } of legacyIndex.skills) {
+    listed.push(...await filesOfSkill(skills, version, name, files))
+  }
+  listed.push(textFile(LEGACY_INDEX, JSON.stringify(legacyIndex)), textFile(INDEX, JSON.stringify(index)))
+  const manifest = textFile(MANIFEST, manifestOf(listed, isPublic))
+  const all = [manifest, textFile('_headers', headersFor(isPublic), 'text/plain; charset=utf-8'), ...listed]
+  const installable = new Set([...index.skills, ...legacyIndex.skills].map(({ name }) => name))
+  const mayStay = (path: string): boolean => {
+    const [, name = ''] = ARTIFACT.exec(path) ?? []
+    return name !== '' && !prune && (!isRestricted || installable.has(name))
+  }
+  const onWritten = (done: number) => onProgress?.(done, all.length, 'file')
+  const { written, removed } = await writeTree(folder, all, { owned: OWNED, mayStay, onWritten })
+  const missing = (await skills.list()).filter((name) => !installable.has(name))
+  return { files: all.length, written, removed, skills: installable.size, leftOut: await explain(skills, missing) }
 }
 
 /** Why an export cannot be written to a folder. Completes a sentence that begins with the folder. */
@@ -138,11 +135,16 @@ async function artifactFile (discovery: Discovery, name: string, url: string, di
   if (installable === undefined) throw new SkillError('skill_changing', `Skill '${name}' changed while it was exported`)
   const served = { path: `.well-known/agent-skills/${url}`, digest, caching: IMMUTABLE }
   const archive = archives.at(-1)
-  if (isSingleFile(installable) || archive === undefined) return { ...served, type: 'text/markdown; charset=utf-8', size: installable.mainFile.bytes.length, chunks: () => [installable.mainFile.bytes] }
+  if (isSingleFile(installable) || archive === undefined) {
+    const { bytes } = installable.mainFile
+    return { ...served, type: 'text/markdown; charset=utf-8', size: bytes.length, chunks: () => [bytes] }
+  }
   return { ...served, type: ZIP_MEDIA_TYPE, size: archive.size, chunks: () => archive.chunks() }
 }
 
-async function filesOfSkill (skills: SkillService, version: string, name: string, files: readonly string[]): Promise<ServedFile[]> {
+async function filesOfSkill (
+  skills: SkillService, version: string, name: string, files: readonly string[]
+): Promise<ServedFile[]> {
   const manifest = await skills.at(version).manifest(name)
   const byPath = new Map(manifest.files.map((file) => [file.path, file]))
   // The index calls the main file SKILL.md in any casing.
@@ -161,8 +163,10 @@ async function filesOfSkill (skills: SkillService, version: string, name: string
   })
 }
 
-/** The file as the manifest has it. Its digest says so: with a revision, each file would have all files of the skill compared. */
-async function * bytesOf (open: () => Promise<ServableFile>, { path, digest, size_bytes: size }: ManifestFile): AsyncGenerator<Uint8Array> {
+/** The bytes of a file if they are those of the manifest. */
+async function * bytesOf (
+  open: () => Promise<ServableFile>, { path, digest, size_bytes: size }: ManifestFile
+): AsyncGenerator<Uint8Array> {
   const servable = await open()
   if ((servable.kind === 'content' ? servable.content.digest : servable.digest) !== digest) {
     if (servable.kind === 'stream') await servable.file.close()
@@ -175,7 +179,8 @@ async function * bytesOf (open: () => Promise<ServableFile>, { path, digest, siz
   try {
     yield * servable.file.chunks(0, size - 1)
   } catch (error) {
-    throw error instanceof RefusedError ? new SkillError('skill_changing', `A file changed while it was exported: ${error.message}`) : error
+    if (!(error instanceof RefusedError)) throw error
+    throw new SkillError('skill_changing', `A file changed while it was exported: ${error.message}`)
   } finally {
     await servable.file.close()
   }
@@ -188,7 +193,10 @@ function textFile (path: string, text: string, type = JSON_TYPE): ServedFile {
 
 /** For object stores, which want type and rule with each upload; in the order to upload in. */
 function manifestOf (files: readonly ServedFile[], isPublic: boolean): string {
-  const rows = files.map(({ path, type, caching, digest, size }) => ({ path, content_type: type, cache_control: cacheControl(caching, isPublic), sha256: hexOf(digest), size_bytes: size }))
+  const rows = files.map(({ path, type, caching, digest, size }) => {
+    const rule = cacheControl(caching, isPublic)
+    return { path, content_type: type, cache_control: rule, sha256: hexOf(digest), size_bytes: size }
+  })
   return `${JSON.stringify({ files: rows }, undefined, 2)}\n`
 }
 
@@ -202,15 +210,9 @@ function isManifest (text: string): boolean {
   }
 }
 
-async function removeOthers (output: OutputFolder, present: ReadonlySet<string>, mayStay: (path: string) => boolean): Promise<number> {
-  const paths = [...await output.list('.well-known/skills'), ...await output.list('.well-known/agent-skills')]
-  const others = paths.filter((path) => !present.has(path) && !mayStay(path))
-  for (const path of others) await output.remove(path)
-  return others.length
-}
-
 async function explain (skills: SkillService, names: readonly string[]): Promise<ExportReport['leftOut']> {
-  return await Promise.all(names.toSorted(compareCodePoints).map(async (name) => ({ name, reason: await reasonFor(skills, name) })))
+  const sorted = names.toSorted(compareCodePoints)
+  return await Promise.all(sorted.map(async (name) => ({ name, reason: await reasonFor(skills, name) })))
 }
 
 async function reasonFor (skills: SkillService, name: string): Promise<string> {
@@ -224,6 +226,7 @@ async function reasonFor (skills: SkillService, name: string): Promise<string> {
   }
 }
 
-const judgeForDiscovery: Judge<JudgedEntry> = async ({ skill, manifest, mainFile, fileFindings }) => ({
-  findings: [...skill.findings, ...fileFindings, ...manifest === undefined ? [] : wellKnownFindings(skill, manifest, mainFile?.utf8)]
-})
+const judgeForDiscovery: Judge<JudgedEntry> = async ({ skill, manifest, mainFile, fileFindings }) => {
+  const ofDiscovery = manifest === undefined ? [] : wellKnownFindings(skill, manifest, mainFile?.utf8)
+  return { findings: [...skill.findings, ...fileFindings, ...ofDiscovery] }
+}

@@ -9,6 +9,8 @@ import { locate } from './prompt.ts'
 
 interface LlmsTxtOptions {
   readonly skillsOf: SkillsOf
+  /** Address of the service as its callers use it, without a slash at the end. Default: its path prefix. */
+  readonly publicUrl?: string | undefined
 }
 
 /** The file says that it is Markdown; its name says that it is text, which browsers show. */
@@ -17,7 +19,7 @@ const MEDIA_TYPE = 'text/plain; charset=utf-8'
 const EXAMPLE = '# Skills\n\n> Folders of instructions for agents.\n\n## Skills\n\n- [calculator](/skills/calculator/files/SKILL.md): Basic arithmetic\n'
 
 /** `GET /llms.txt`: the skills for whoever reads an address by that convention (https://llmstxt.org/). */
-export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async function llmsTxtRoute (app, { skillsOf }) {
+export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async function llmsTxtRoute (app, { skillsOf, publicUrl }) {
   // Rendered once for each state of the catalog, in which the list is one and the same object.
   const rendered = new WeakMap<readonly SkillMetadata[], Promise<string>>()
 
@@ -36,14 +38,14 @@ export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async function l
     await skills.list()
     const available = await skills.available()
     let text = rendered.get(available)
-    if (text === undefined) rendered.set(available, text = render(available, app.prefix))
+    if (text === undefined) rendered.set(available, text = render(available, publicUrl ?? app.prefix))
     const list = await text
     return answerRendered(reply, text, () => list, MEDIA_TYPE)
   })
 }
 
-async function render (skills: readonly SkillMetadata[], prefix: string): Promise<string> {
-  const list = await renderPrompt(skills, { form: 'markdown', locate: (skill) => locate(prefix, skill) })
+async function render (skills: readonly SkillMetadata[], base: string): Promise<string> {
+  const list = await renderPrompt(skills, { form: 'markdown', locate: (skill) => locate(base, skill) })
   return `# Skills
 
 > Agent Skills: folders of instructions, scripts and references for agents, served over HTTP.
@@ -52,8 +54,8 @@ Read the SKILL.md of a skill before you use it, and other files when it names th
 ${list === '' ? '' : `\n## Skills\n\n${list}\n`}
 ## Optional
 
-- [Catalog](${prefix}/catalog): search with \`?q=\`, findings, sizes and revisions as JSON
-- [Prompt](${prefix}/agent/prompt): the same list for a system prompt
-- [OpenAPI](${prefix}/openapi.json): every address of the service
+- [Catalog](${base}/catalog): search with \`?q=\`, findings, sizes and revisions as JSON
+- [Prompt](${base}/agent/prompt): the same list for a system prompt
+- [OpenAPI](${base}/openapi.json): every address of the service
 `
 }

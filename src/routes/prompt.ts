@@ -11,6 +11,8 @@ import { JSON_MEDIA_TYPE, answerRendered } from '../http/send/json.ts'
 
 interface PromptRoutesOptions {
   readonly skillsOf: SkillsOf
+  /** Address of the service as its callers use it, without a slash at the end. Default: its path prefix. */
+  readonly publicUrl?: string | undefined
 }
 
 /** A prompt that is rendered, or being rendered. */
@@ -26,7 +28,7 @@ const MEDIA_TYPES = {
 } as const satisfies Record<PromptForm, string>
 
 /** The catalog for a system prompt. */
-export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = async function promptRoutes (app, { skillsOf }) {
+export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = async function promptRoutes (app, { skillsOf, publicUrl }) {
   // One prompt per form, the latest, for as long as the catalog is unchanged.
   const prompts = new WeakMap<readonly SkillMetadata[], Map<PromptForm, Prompt>>()
 
@@ -35,7 +37,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
     if (forms === undefined) prompts.set(available, forms = new Map())
     let prompt = forms.get(form)
     if (prompt === undefined || prompt.budget !== budget) {
-      prompt = { budget, text: renderPrompt(available, { form, budget, locate: (skill) => locate(app.prefix, skill) }) }
+      prompt = { budget, text: renderPrompt(available, { form, budget, locate: (skill) => locate(publicUrl ?? app.prefix, skill) }) }
       forms.set(form, prompt)
     }
     return prompt
@@ -68,9 +70,10 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
 }
 
 /**
- * A path and not a URL: the service cannot know the address that its callers use. The path is that of the file and not of
- * the document. What a skill names relative to its main file is found relative to this path.
+ * The address of a skill's main file: a path unless the service knows its public address. It is that of the file and
+ * not of the document, so that what a skill names relative to its main file is found relative to it.
+ * @param base address of the service, or its path prefix
  */
-export function locate (prefix: string, skill: SkillMetadata): string {
-  return `${prefix}/skills/${encodeURIComponent(addressOf(skill))}/files/SKILL.md`
+export function locate (base: string, skill: SkillMetadata): string {
+  return `${base}/skills/${encodeURIComponent(addressOf(skill))}/files/SKILL.md`
 }

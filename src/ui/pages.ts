@@ -1,24 +1,27 @@
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
-import type { SkillsOf } from '../http/callers.ts'
+import { LRUCache } from 'lru-cache'
 import type { Manifest } from '../core/shared/skill.ts'
 import type { SkillService } from '../core/skill-source.ts'
+import type { SkillsOf } from '../http/callers.ts'
 import type { ReadinessParts } from '../http/readiness.ts'
+import { prefersPage } from '../http/request/accept.ts'
 import type { Sources } from '../sources/sources.ts'
 import type { Judging } from '../verdicts/index.ts'
-import { prefersPage } from '../http/request/accept.ts'
 import { type Addresses, addressesFrom } from './addresses.ts'
-import { readAssets } from './assets.ts'
-import type { Comparison, FileChange } from './changes.ts'
-import { MarkdownRenderer, type Rendering } from './markdown-renderer.ts'
+import { type Assets, readAssets } from './assets.ts'
+import { renderMarkdown, type Rendering } from './markdown/render.ts'
+import { missingPage } from './missing.ts'
 import type { Frame, Page } from './pages/layout.ts'
 import type { Missing } from './pages/problem.ts'
-import { missingPage } from './missing.ts'
-import { sendAsset, sendPage, sendProblemPage } from './send.ts'
+import { sendPage, sendProblemPage } from './send.ts'
+
+/** The HTML of all kept texts together, in UTF-16 code units: a text that takes its parser long is rendered once. */
+const MAX_KEPT_CHARACTERS = 8_388_608
 
 export interface PagesOptions {
   /** The skills that a request may see. */
   readonly skillsOf: SkillsOf
-  /** What other doors have to say about a skill, as in the catalog. */
+  /** Validates a skill, as for the catalog. */
   readonly judge: Judging
   readonly version: string
   /** Path prefix of the service. */
@@ -28,7 +31,7 @@ export interface PagesOptions {
   readonly isPreview: boolean
   /** Address of the service as its users type it, without a slash at the end. Default: that of each request. */
   readonly publicUrl?: string | undefined
-  /** The sources that are no folders; undefined without any. */
+  /** The sources other than folders; undefined without any. */
   readonly sources?: Pick<Sources, 'githubOf'> | undefined
   readonly readiness: ReadinessParts
   /** What an error is to the caller of a request. */
@@ -56,8 +59,7 @@ interface PageRequest extends Pick<PagesOptions, 'judge' | 'sources' | 'readines
   readonly addresses: Addresses
   /** Address of the service as far as it can know: the script puts in that of the browser's address bar. */
   readonly base: string
-  readonly render: (text: ShownText) => Promise<Rendering>
-  readonly compare: (change: FileChange) => Promise<string | undefined>
+  readonly render: (text: ShownText) => Rendering
 }
 
 /** A page, in a file of its own. It asks the core what the routes of the API ask. */
@@ -70,19 +72,20 @@ export interface PageMaker {
 /** What all pages have in common. */
 export class Pages {
   readonly #options: PagesOptions
-  readonly #assets = readAssets()
-  readonly #markdown: MarkdownRenderer
+  readonly #assets: Assets
+  readonly #rendered = new LRUCache<string, Rendering>({
+    maxSize: MAX_KEPT_CHARACTERS,
+    sizeCalculation: (rendering, key) => key.length + ('html' in rendering ? rendering.html.length : 0)
+  })
 
   constructor (options: PagesOptions) {
     this.#options = options
-    this.#markdown = new MarkdownRenderer(options)
+    this.#assets = readAssets()
   }
 
-  async close (): Promise<void> {
-    await this.#markdown.close()
-  }
-
-  async answer (request: FastifyRequest, reply: FastifyReply, { make, explain }: PageMaker): Promise<FastifyReply> {
+  async answer (
+    request: FastifyRequest, reply: FastifyReply, { make, explain }: PageMaker
+  ): Promise<FastifyReply> {
     const frame = this.#frameOf(request)
     const asked = this.#ask(request, frame.addresses)
     try {
@@ -90,19 +93,15 @@ export class Pages {
     } catch (error) {
       const translated = this.#options.translate(error, request)
       if (!prefersPage(request)) throw translated
-      return sendProblemPage(translated, request, reply, frame, translated === error ? await explain?.(error, asked) : undefined)
+      const missing = translated === error ? await explain?.(error, asked) : undefined
+      return sendProblemPage(translated, request, reply, frame, missing)
     }
   }
 
-  /** An error that a request met before its page: who asks may not, or asks too often. */
+  /** An error that a request met before its page: the caller may not see it, or asks too often. */
   problem (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const frame = this.#frameOf(request)
     return sendProblemPage(error, request, reply, frame, missingPage(error, this.#options.prefix, frame.addresses))
-  }
-
-  asset (request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    const { name } = request.params as { readonly name: string }
-    return sendAsset(reply, this.#assets.find(name))
   }
 
   #frameOf ({ url }: FastifyRequest): Frame {
@@ -124,19 +123,19 @@ export class Pages {
       query: request.query as PageRequest['query'],
       addresses,
       base: publicUrl ?? `${request.protocol}://${request.host}${prefix}`,
-      render: (text) => this.#render(text, name, addresses),
-      compare: async ({ texts, key }) => texts && await this.#compare(texts, key)
+      render: (text) => this.#render(text, name, addresses)
     }
   }
 
-  async #render ({ path, text, digest, manifest, level }: ShownText, name: string, addresses: Addresses): Promise<Rendering> {
+  #render ({ path, text, digest, manifest, level }: ShownText, name: string, addresses: Addresses): Rendering {
+    const skillPage = addresses.skill(name)
+    const key = JSON.stringify([digest, manifest?.revision, path, skillPage])
+    const kept = this.#rendered.get(key)
+    if (kept !== undefined) return kept
     const files = manifest && new Set(manifest.files.map((file) => file.path))
-    const context = { path, skillPage: addresses.skill(name), bytes: addresses.bytes(name, ''), level, ...files && { files } }
-    return await this.#markdown.render(JSON.stringify([digest, manifest?.revision, path, context.skillPage]), { text, context })
-  }
-
-  async #compare (texts: Comparison, key: string): Promise<string | undefined> {
-    const rendering = await this.#markdown.render(`changes ${key}`, texts)
-    return 'html' in rendering && rendering.html !== '' ? rendering.html : undefined
+    const context = { path, skillPage, bytes: addresses.bytes(name, ''), level, ...files && { files } }
+    const rendering = renderMarkdown(text, context)
+    this.#rendered.set(key, rendering)
+    return rendering
   }
 }

@@ -1,7 +1,8 @@
 import { basename } from 'node:path/posix'
-import type { FastifyError, FastifyPluginAsync, FastifyReply, FastifyRequest, preValidationAsyncHookHandler } from 'fastify'
-import { lazyCode } from '../core/files/load-code.ts'
-import { Lazy } from '../core/shared/async.ts'
+import fastifyStatic from '@fastify/static'
+import type {
+  FastifyError, FastifyPluginAsync, FastifyReply, FastifyRequest, preValidationAsyncHookHandler
+} from 'fastify'
 import { overloadError } from '../core/shared/errors.ts'
 import { own } from '../core/shared/json.ts'
 import { addVary } from '../http/headers.ts'
@@ -10,78 +11,87 @@ import type { Load } from '../http/overload/load.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { prefersPage } from '../http/request/accept.ts'
 import type { Weight } from '../http/request/weight.ts'
+import { ASSETS_FOLDER, readAssets } from './assets.ts'
 import type { PageMaker, Pages, PagesOptions } from './pages.ts'
 
 type LoadPage = () => Promise<{ readonly page: PageMaker }>
 
-/** Every page by its address: a new one is a file and a row here. What makes it is loaded when it is asked for. */
+const SKILL_READ: RouteReads = { event: 'skill.read', door: 'ui' }
+const FILE_READ: RouteReads = { event: 'skill.file_read', door: 'ui' }
+const LIST_READ: RouteReads = { event: 'skill.list', door: 'ui' }
+
+/** Every page by its address: a new one is a file and a row here. Its code is loaded by the first request. */
 const PAGES: Readonly<Record<string, { readonly load: LoadPage, readonly reads: RouteReads }>> = {
-  '/ui/skills/:name': { load: lazyCode(() => import('./pages/skill.ts')), reads: { event: 'skill.read', door: 'ui' } },
-  '/ui/skills/:name/changes': { load: lazyCode(() => import('./pages/changes.ts')), reads: { event: 'skill.read', door: 'ui' } },
-  '/ui/skills/:name/files': { load: lazyCode(() => import('./pages/file.ts')), reads: { event: 'skill.read', door: 'ui' } },
-  '/ui/skills/:name/files/*': { load: lazyCode(() => import('./pages/file.ts')), reads: { event: 'skill.file_read', door: 'ui' } },
-  '/ui/status': { load: lazyCode(() => import('./pages/status.ts')), reads: 'nothing' }
+  '/ui/skills/:name': { load: () => import('./pages/skill.ts'), reads: SKILL_READ },
+  '/ui/skills/:name/changes': { load: () => import('./pages/changes.ts'), reads: SKILL_READ },
+  '/ui/skills/:name/files': { load: () => import('./pages/file.ts'), reads: SKILL_READ },
+  '/ui/skills/:name/files/*': { load: () => import('./pages/file.ts'), reads: FILE_READ },
+  '/ui/status': { load: () => import('./pages/status.ts'), reads: 'nothing' }
 }
+
+const loadList: LoadPage = () => import('./pages/list.ts')
 
 /** Where people look for the list above its pages, and the way to it from there. */
 const HOMES = { '/ui': './', '/ui/': '../', '/ui/skills': '../', '/ui/skills/': '../../' } as const
 
-const LIST: RouteReads = { event: 'skill.list', door: 'ui' }
-
 interface CatalogPages {
   readonly forBrowsers: ForBrowsers
-  /** Answers a browser whose address below `/ui/` the router refuses; throws the error for everybody else. */
+  /** Answers a browser whose address below `/ui/` the router refuses; throws the error for other clients. */
   readonly answerBadUrl: ForBrowsers['errorHandler']
   /** Everything below `/ui/`. */
   readonly routes: FastifyPluginAsync
 }
 
-const loadPages = lazyCode(() => import('./pages.ts'))
-const loadList: LoadPage = lazyCode(() => import('./pages/list.ts'))
-
 /** What a route that answers programs does for browsers. */
 interface ForBrowsers {
-  readonly config: { readonly reads: (request: FastifyRequest) => RouteReads, readonly weight: (request: FastifyRequest) => Weight | undefined }
+  readonly config: {
+    readonly reads: (request: FastifyRequest) => RouteReads
+    readonly weight: (request: FastifyRequest) => Weight | undefined
+  }
   /** Answers them; for others the route goes on. */
   readonly preValidation: preValidationAsyncHookHandler
   /** Answers them with what went wrong before. */
   readonly errorHandler: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 }
 
-/** The catalog for people. It costs its routes, until the first page is asked for. */
-export function catalogPages ({ load: busy, ...options }: PagesOptions & { readonly load: Pick<Load, 'level'> }): CatalogPages {
-  const pages = new Lazy<Pages>(async () => {
-    const { Pages } = await loadPages()
-    return new Pages(options)
-  })
+/** The catalog for people. */
+export function catalogPages (
+  { load: busy, ...options }: PagesOptions & { readonly load: Pick<Load, 'level'> }
+): CatalogPages {
+  let loading: Promise<Pages> | undefined
+  const pages = (): Promise<Pages> => {
+    loading ??= import('./pages.ts').then(({ Pages }) => new Pages(options))
+    return loading
+  }
 
   async function show (request: FastifyRequest, reply: FastifyReply, loadPage: LoadPage): Promise<FastifyReply> {
-    const [all, { page }] = await Promise.all([pages.get(), loadPage()])
+    const [all, { page }] = await Promise.all([pages(), loadPage()])
     return await all.answer(request, reply, page)
   }
 
-  async function errorHandler (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    // Thrown on to the handler of the service, which knows everybody else's form.
+  async function errorHandler (error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
+    // Thrown on to the handler of the service, which knows the form for other clients.
     if (!prefersPage(request)) throw error
-    return (await pages.get()).problem(error, request, reply)
+    return (await pages()).problem(error, request, reply)
   }
 
   return {
     forBrowsers: {
       config: {
-        reads: (request) => prefersPage(request) ? LIST : 'nothing',
+        reads: (request) => prefersPage(request) ? LIST_READ : 'nothing',
         weight: (request) => prefersPage(request) && hasSearch(request) ? 'costly' : undefined
       },
       async preValidation (request, reply) {
-        // Of the server as a whole: no page.
+        // `OPTIONS *` is about the server as a whole.
         if (request.url === '*') return
         addVary(reply, 'Accept')
         if (!prefersPage(request)) return
         // It has entries, as the list of the API has.
         if (busy.level > 0) throw overloadError.busy()
         // Relative links need the slash.
-        if (request.url.split('?', 1)[0]?.endsWith('/') === false) await redirect(`${basename(options.prefix)}/`, request, reply)
-        else await show(request, reply, loadList)
+        if (request.url.split('?', 1)[0]?.endsWith('/') === false) {
+          await redirect(`${basename(options.prefix)}/`, request, reply)
+        } else await show(request, reply, loadList)
       },
       errorHandler
     },
@@ -92,16 +102,38 @@ export function catalogPages ({ load: busy, ...options }: PagesOptions & { reado
     async routes (app) {
       const schema = { hide: true }
       app.setErrorHandler(errorHandler)
-      app.addHook('onClose', async () => { await (await pages.peek())?.close() })
-      for (const [address, { load, reads }] of Object.entries(PAGES)) app.get(address, { schema, config: { reads } }, (request, reply) => show(request, reply, load))
-      const config = { reads: 'nothing' } as const
-      // Open to all: the page that refuses a caller has a style too.
-      app.get('/ui/assets/:name', { schema, config: { isOpen: true } }, async (request, reply) => (await pages.get()).asset(request, reply))
-      for (const [address, home] of Object.entries(HOMES)) app.get(address, { schema, config }, (request, reply) => redirect(home, request, reply))
+      for (const [address, { load, reads }] of Object.entries(PAGES)) {
+        app.get(address, { schema, config: { reads } }, (request, reply) => show(request, reply, load))
+      }
+      for (const [address, home] of Object.entries(HOMES)) {
+        app.get(address, { schema, config: { reads: 'nothing' } }, (request, reply) => redirect(home, request, reply))
+      }
+      await app.register(assets)
       // For an address that leads nowhere too, the error handler of these routes decides on the form.
-      await app.register(async (below) => { below.setNotFoundHandler(() => { throw new HttpProblem('route_not_found') }) }, { prefix: '/ui' })
+      await app.register(async (below) => {
+        below.setNotFoundHandler(() => { throw new HttpProblem('route_not_found') })
+      }, { prefix: '/ui' })
     }
   }
+}
+
+/** Style, script and icon, under addresses that change with their content. */
+const assets: FastifyPluginAsync = async function assets (app) {
+  const { find } = readAssets()
+  // Nothing in the answer depends on the time of a file, which differs between replicas.
+  const headers = { etag: false, lastModified: false, cacheControl: false }
+  await app.register(fastifyStatic, { root: ASSETS_FOLDER, serve: false, ...headers })
+  // Open to all: the page that refuses a caller has a style too.
+  app.get('/ui/assets/:name', { schema: { hide: true }, config: { isOpen: true } }, (request, reply) => {
+    const { name } = request.params as { readonly name: string }
+    const file = find(name)
+    if (file === undefined) throw new HttpProblem('route_not_found')
+    return reply.headers({
+      'cache-control': 'public, max-age=31536000, immutable',
+      'cross-origin-resource-policy': 'same-origin',
+      'content-security-policy': "default-src 'none'; sandbox"
+    }).sendFile(file)
+  })
 }
 
 /** To another address of the same page, with what was asked of it. */

@@ -1,4 +1,6 @@
 import { countCodePoints } from '../core/shared/text.ts'
+import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
+import type { SkillSource } from '../core/skill-source.ts'
 import type { EntryFilter } from '../core/listing/pages.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { MAX_QUERY_CODE_POINTS } from '../schemas/catalog.ts'
@@ -27,6 +29,22 @@ export const CHOICE_PARAMETERS = {
   errors: ['valid', 'false']
 } as const satisfies Record<Choice, readonly [name: string, value: string]>
 
+/** By the array of offered skills, which is the same one while no skill changes. */
+const validNames = new WeakMap<readonly SkillMetadata[], Promise<ReadonlySet<string>>>()
+
+/** The names of the valid skills, which are among those that models are offered. */
+export async function validNamesOf (skills: Pick<SkillSource, 'available' | 'find'>): Promise<ReadonlySet<string>> {
+  const available = await skills.available()
+  const find = async (): Promise<ReadonlySet<string>> => {
+    const valid = new Set<string>()
+    for (const name of available.map(addressOf)) if ((await skills.find(name))?.valid === true) valid.add(name)
+    return valid
+  }
+  const names = validNames.get(available) ?? find()
+  validNames.set(available, names)
+  return await names
+}
+
 /**
  * Other parameters are left alone, as web servers do.
  * @throws HttpProblem for a search that is too long
@@ -37,7 +55,9 @@ export function readQuestion (parameters: Readonly<Record<string, unknown>>): Li
     return typeof value === 'string' && value !== '' ? value : undefined
   }
   const query = word('q')?.toWellFormed().trim() ?? ''
-  if (countCodePoints(query) > MAX_QUERY_CODE_POINTS) throw new HttpProblem('bad_query', `The search has more than ${MAX_QUERY_CODE_POINTS} characters`)
+  if (countCodePoints(query) > MAX_QUERY_CODE_POINTS) {
+    throw new HttpProblem('bad_query', `The search has more than ${MAX_QUERY_CODE_POINTS} characters`)
+  }
   const targets = parseTargets(word('target') ?? '')
   return {
     query,
@@ -49,19 +69,25 @@ export function readQuestion (parameters: Readonly<Record<string, unknown>>): Li
 }
 
 /** The address of the list that a question asks for, on its first page unless it has a cursor. */
-export function listAddress (addresses: Addresses, { query = '', choice, root, target, cursor }: Partial<ListQuestion>): string {
+export function listAddress (
+  addresses: Addresses, { query, choice, root, target, cursor }: Partial<ListQuestion>
+): string {
   const [name, value] = choice === undefined ? [] : CHOICE_PARAMETERS[choice]
-  const parameters = new URLSearchParams({
-    ...query !== '' && { q: query }, ...name !== undefined && { [name]: value }, ...root !== undefined && { root }, ...target !== undefined && { target }, ...cursor !== undefined && { cursor }
-  })
+  const parameters = new URLSearchParams()
+  for (const [key, text] of Object.entries({ q: query, ...name !== undefined && { [name]: value }, root, target, cursor })) {
+    if (text !== undefined && text !== '') parameters.set(key, text)
+  }
   return parameters.size === 0 ? addresses.home : `${addresses.home}?${parameters.toString()}`
 }
 
 /** How the list is chosen: by what the index knows, or by reading entries. */
-export function filterOf ({ choice, target }: ListQuestion): { readonly valid?: boolean, readonly filter?: EntryFilter<EntryVerdicts> } {
+export function filterOf (
+  { choice, target }: ListQuestion
+): { readonly valid?: boolean, readonly filter?: EntryFilter<EntryVerdicts> } {
   if (choice === undefined) return {}
   if (target !== undefined) {
-    return { filter: { key: `${choice} ${target}`, accepts: ({ targets = [] }) => targets.some(({ verdict }) => isChosen(choice, verdict)) } }
+    const accepts = ({ targets = [] }: EntryVerdicts) => targets.some(({ verdict }) => isChosen(choice, verdict))
+    return { filter: { key: `${choice} ${target}`, accepts } }
   }
   if (choice !== 'warnings') return { valid: choice === 'valid' }
   return { filter: { key: choice, accepts: ({ findings }) => findings.some(({ severity }) => severity === 'warning') } }

@@ -2,23 +2,22 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { sha256 } from '../core/shared/digest.ts'
 import { strongEtag } from '../http/etag.ts'
 import { HttpProblem, problemOf, RETRY_AFTER_SECONDS } from '../http/problem.ts'
-import type { Asset } from './assets.ts'
 import { type Frame, type Page, renderPage, STATE_PLACEHOLDER } from './pages/layout.ts'
 import { type Missing, problemPage } from './pages/problem.ts'
 import type { Problem } from '../schemas/problem.ts'
 
-const HTML_MEDIA_TYPE = 'text/html; charset=utf-8'
-const IMMUTABLE = 'public, max-age=31536000, immutable'
-
 /** In the place of words with a path of the server, and of those for programs. */
 const FOR_PEOPLE: Partial<Record<Problem['code'], { readonly title?: string, readonly sentence: string }>> = {
-  skills_folder_not_found: { sentence: 'No folder of skills is there, or its source is not fetched yet. The log of the service says which, and the service recovers by itself' },
+  skills_folder_not_found: {
+    sentence: 'No folder of skills is there, or its source is not fetched yet. ' +
+      'The log of the service says which, and the service recovers by itself'
+  },
   route_not_found: { title: 'Page not found', sentence: 'No page has this address' },
   unauthenticated: { sentence: 'These skills are for callers who say who they are' }
 }
 
 const HEADERS = {
-  'content-type': HTML_MEDIA_TYPE,
+  'content-type': 'text/html; charset=utf-8',
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
@@ -29,11 +28,15 @@ const HEADERS = {
  * Nothing but the page's own script runs, by its digest: files of skills are on the same origin. It never writes HTML,
  * which `trusted-types` makes sure of.
  */
-function contentSecurityPolicy ({ script }: Frame['assets']): string {
-  return `default-src 'none'; script-src '${script.integrity}'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'`
+function contentSecurityPolicy ({ scriptIntegrity }: Frame['assets']): string {
+  return [
+    "default-src 'none'", `script-src '${scriptIntegrity}'`, "style-src 'self'", "img-src 'self'", "connect-src 'self'",
+    "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'",
+    "trusted-types 'none'"
+  ].join('; ')
 }
 
-/** The ETag names everything that the page shows; the page holds it too, so that its script can ask whether it is still so. An error has none. */
+/** The ETag names everything that the page shows; the page holds it too, for its script. An error has none. */
 export function sendPage (reply: FastifyReply, page: Page, frame: Frame): FastifyReply {
   const text = renderPage(page, frame).toString()
   const state = sha256(text)
@@ -45,23 +48,15 @@ export function sendPage (reply: FastifyReply, page: Page, frame: Frame): Fastif
     .send(text.replace(STATE_PLACEHOLDER, strongEtag(state).slice(1, -1)))
 }
 
-/** An error as a page, for a browser: anybody else gets the problem that every route gives. */
-export function sendProblemPage (error: unknown, request: FastifyRequest, reply: FastifyReply, frame: Frame, missing?: Missing): FastifyReply {
+/** An error as a page, for a browser: other clients get the problem that every route gives. */
+export function sendProblemPage (
+  error: unknown, request: FastifyRequest, reply: FastifyReply, frame: Frame, missing?: Missing
+): FastifyReply {
   const { status, code, error: text, detail, ...problem } = problemOf(error, request)
   // The hints of other problems name addresses of the API.
   const { title = problem.title, sentence } = FOR_PEOPLE[code] ?? { sentence: status === 403 ? detail : text }
   if (error instanceof HttpProblem) reply.headers(error.headers)
   if (status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
-  return sendPage(reply.code(status).header('cache-control', 'no-store'), problemPage({ status, code, title, sentence, missing }, frame.addresses), frame)
-}
-
-/** @throws HttpProblem when there is none */
-export function sendAsset (reply: FastifyReply, asset: Asset | undefined): FastifyReply {
-  if (asset === undefined) throw new HttpProblem('route_not_found')
-  return reply.headers({
-    'content-type': asset.type,
-    'cache-control': IMMUTABLE,
-    'cross-origin-resource-policy': 'same-origin',
-    'content-security-policy': "default-src 'none'; sandbox"
-  }).header('etag', strongEtag(sha256(asset.bytes))).send(asset.bytes)
+  reply.code(status).header('cache-control', 'no-store')
+  return sendPage(reply, problemPage({ status, code, title, sentence, missing }, frame.addresses), frame)
 }

@@ -68,8 +68,7 @@ export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async functi
   }, async (request, reply) => {
     const { name, skill, '*': file } = request.params
     const skills = skillsOf(request)
-    const listed = name === skill ? (await discoveries.of(skills).indexesOf(name, ARTIFACTS))['0.1.0'].skills[0]?.files : undefined
-    if (listed?.includes(file) !== true) throw new HttpProblem('artifact_not_found')
+    if (name !== skill || !await discoveries.of(skills).listsFile(name, file)) throw new HttpProblem('artifact_not_found')
     // `SKILL.md` is the main file in any casing.
     return answerFile(request, reply, await skills.openFile(name, file), file)
   })

@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { PerSkills, type SkillsOf } from '../http/callers.ts'
 import { strongEtag } from '../http/etag.ts'
 import { ofOneRevision, type RevisionsOf } from '../http/headers.ts'
@@ -7,12 +8,12 @@ import { noteRevision } from '../http/revision.ts'
 import { ZIP_MEDIA_TYPE } from '../core/content/zip.ts'
 import { answerArchive } from '../http/send/archive.ts'
 import { answerContent, answerFile } from '../http/send/file.ts'
-import { answerLong } from '../http/send/json.ts'
+import { answerRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
 import { ARTIFACT_PROBLEMS, FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers, withCatalogRevision } from '../openapi/responses.ts'
 import { ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema } from '../schemas/well-known.ts'
-import { Discovery, hexOf, IMMUTABLE, indexText, isSingleFile } from './discovery.ts'
+import { Discovery, hexOf, IMMUTABLE, isSingleFile } from './discovery.ts'
 import { oneSkill } from './one-skill.ts'
 
 interface WellKnownOptions {
@@ -31,13 +32,18 @@ interface WellKnownOptions {
  */
 export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (app, { skillsOf, revisionsOf, isPublic }) {
   const discoveries = new PerSkills((skills) => new Discovery(skills))
-  app.addHook('onClose', async () => { for (const discovery of discoveries.values()) discovery.close() })
   if (isPublic) {
     app.addHook('onRequest', ({ principal }, reply, next) => {
       // What a caller sees that has proved who it is, is for that caller.
       if (principal === undefined || principal.kind === 'anonymous') reply.header('access-control-allow-origin', '*')
       next()
     })
+  }
+
+  const indexesFor = (request: FastifyRequest, reply: FastifyReply) => {
+    const revisions = revisionsOf(request)
+    const discovery = discoveries.of(skillsOf(request))
+    return ofOneRevision(reply, revisionsOf, () => discovery.indexes(() => revisions.knownRevision))
   }
 
   await app.register(oneSkill, { skillsOf, discoveries })
@@ -52,8 +58,8 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       response: { 200: withCatalogRevision(jsonAnswer(DiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
   }, async (request, reply) => {
-    const { '0.2.0': index } = await ofOneRevision(reply, revisionsOf, () => discoveries.of(skillsOf(request)).indexes())
-    return await answerLong(reply, index, () => indexText(index))
+    const { '0.2.0': index } = await indexesFor(request, reply)
+    return answerRendered(reply, index, () => JSON.stringify(index))
   })
 
   app.get('/.well-known/agent-skills/:name/:digest/SKILL.md', {
@@ -105,8 +111,8 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       response: { 200: withCatalogRevision(jsonAnswer(LegacyDiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
     }
   }, async (request, reply) => {
-    const { '0.1.0': index } = await ofOneRevision(reply, revisionsOf, () => discoveries.of(skillsOf(request)).indexes())
-    return await answerLong(reply, index, () => indexText(index))
+    const { '0.1.0': index } = await indexesFor(request, reply)
+    return answerRendered(reply, index, () => JSON.stringify(index))
   })
 
   app.get('/.well-known/skills/:name/*', {

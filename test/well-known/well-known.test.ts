@@ -1,11 +1,17 @@
 import { createHash } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
-import type { DiscoveryIndex, LegacyDiscoveryIndex } from '../../src/well-known/discovery.ts'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { createChangeFeed } from '../../src/core/events/change-feed.ts'
+import { sha256 } from '../../src/core/shared/digest.ts'
+import type { SkillManager } from '../../src/core/skill-manager.ts'
+import { Discovery, type DiscoveryIndex, type LegacyDiscoveryIndex } from '../../src/well-known/discovery.ts'
+import { type Installable, readInstallable } from '../../src/well-known/installable.ts'
 import { buildService, type Files, type Service } from '../helper/build.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
-import { createFaultyDisk, skill, skillText, until } from '../helper/skills.ts'
+import { differences, installSkills } from '../helper/skills-client.ts'
+import { passTick, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
 
 const INDEX = '/.well-known/agent-skills/index.json'
 const LEGACY_INDEX = '/.well-known/skills/index.json'
@@ -213,13 +219,178 @@ t.test('no root is 503, and an empty one has empty indexes', async (t) => {
   })
 })
 
-t.test('the first index and the revision of the catalog take one reading of each file together', async (t) => {
-  const reads: string[] = []
-  const disk = createFaultyDisk({ ageMs: 3_600_000, intercept: (call, _path, file) => { if (call === 'read') reads.push(file) } })
-  const service = await buildService(t, { files: Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`s${index}`, skill(`s${index}`, { 'a.md': 'a', 'b.md': 'b' })])), options: { disk } })
-  await service.skills.available()
-  t.equal((await readIndex(service)).skills.length, 10)
-  await until(async () => (await service.fetch('/skills')).headers.has('catalog-revision'))
-  t.equal(new Set(reads).size, 30)
-  t.equal(reads.length, 30)
+const cli = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
+
+const ONE_SKILL_FILES = {
+  alone: skill('alone'),
+  more: skill('more', { docs: { 'x.md': 'x' } }),
+  long: { 'SKILL.md': `---\nname: long\ndescription: ${'\u{1F600}'.repeat(600)}\n---\nText\n`, 'b.md': 'b' },
+  invalid: { 'SKILL.md': '# No frontmatter\n' },
+  empty: { 'a.md': 'a' }
+}
+
+t.test('one service', async (t) => {
+  const service = await buildService(t, { files: ONE_SKILL_FILES })
+  const indexOf = async (name: string) => {
+    const path = `/skills/${name}/.well-known/agent-skills/index.json`
+    const { skills } = (await service.fetch(path)).json() as DiscoveryIndex
+    return { path, skills }
+  }
+  const legacyIndexOf = async (name: string) => ((await service.fetch(`/skills/${name}/.well-known/skills/index.json`)).json() as LegacyDiscoveryIndex).skills
+
+  t.test('the index of a skill has its entry of the whole index, with an address of the same artifact', async (t) => {
+    const whole = (await service.fetch('/.well-known/agent-skills/index.json')).json() as DiscoveryIndex
+    for (const name of ['alone', 'more']) {
+      const { path, skills: [entry, ...others] } = await indexOf(name)
+      const expected = whole.skills.find((each) => each.name === name)
+      t.same(others, [])
+      t.same({ ...entry, url: '' }, { ...expected, url: '' })
+      const url = new URL(entry?.url ?? '', `${service.url}${path}`)
+      t.equal(url.pathname, `/.well-known/agent-skills/${expected?.url}`)
+      t.equal((await service.fetch(url.pathname)).status, 200)
+      // Below a path prefix of a proxy too.
+      t.match(new URL(entry?.url ?? '', `http://host/prefix${path}`).pathname, '/prefix/.well-known/agent-skills/')
+      const etag = (await service.fetch(path)).headers.get('etag') ?? ''
+      t.equal((await service.fetch(path, { headers: { 'if-none-match': etag } })).status, 304)
+    }
+  })
+
+  t.test('a skill that clients do not take has an empty index, a name of no skill none', async (t) => {
+    t.same((await indexOf('invalid')).skills, [])
+    t.same(await legacyIndexOf('invalid'), [])
+    t.same((await indexOf('empty')).skills, [], 'also one without a main file')
+    t.same((await indexOf('long')).skills, [])
+    for (const version of ['agent-skills', 'skills']) {
+      t.match(await service.fetch(`/skills/nope/.well-known/${version}/index.json`), { status: 404 })
+    }
+  })
+
+  t.test('0.1.0: files of this skill, and no others', async (t) => {
+    t.match(await legacyIndexOf('long'), [{ name: 'long', files: ['SKILL.md', 'b.md'], version: (await service.skills.manifest('long')).revision }])
+    const read = async (path: string) => await service.fetch(`/skills/long/.well-known/skills/${path}`)
+    const { text, headers } = await read('long/b.md')
+    t.strictSame([text, headers.get('content-type')], ['b', 'text/markdown; charset=utf-8'])
+    for (const path of ['long/c.md', 'alone/SKILL.md', 'nope/SKILL.md', 'long/.env', 'long/']) t.equal((await read(path)).status, 404, path)
+  })
+
+  t.test('the version of an entry changes with any file', async (t) => {
+    const versionOf = async () => (await legacyIndexOf('more'))[0]?.version
+    const before = await versionOf()
+    writeFileSync(join(service.root, 'more/docs/x.md'), 'y')
+    t.not(await versionOf(), before)
+  })
+
+  for (const name of ['alone', 'more']) {
+    t.test(`skills add URL/skills/${name} installs this skill alone`, async (t) => {
+      const { succeeded, output, folder } = await installSkills(`${service.url}/skills/${name}`, { cli, cwd: t.testdir() })
+      t.ok(succeeded, output)
+      t.same(existsSync(folder) ? readdirSync(folder) : [], [name])
+      t.same(differences(join(service.root, name), join(folder, name)), [])
+    })
+  }
+})
+
+t.test('the indexes of one skill are of its present state', async (t) => {
+  const service = await buildService(t, { files: { demo: skill('demo') } })
+  const digestNow = async () => ((await service.fetch('/skills/demo/.well-known/agent-skills/index.json')).json() as DiscoveryIndex).skills[0]?.digest
+  const before = await digestNow()
+  writeFileSync(join(service.root, 'demo/SKILL.md'), `${skillText('demo')}More\n`)
+  t.not(await digestNow(), before)
+})
+
+/** Without a watcher the regular comparison finds what changed. */
+async function createDiscovery (t: Test, files: NonNullable<Parameters<Test['testdir']>[0]>) {
+  const base = t.testdir(files)
+  const manager = await startManager(t, [base], { times: { reconcileDegraded: 20 } })
+  const feed = createChangeFeed({ skills: manager })
+  t.teardown(() => { feed.close() })
+  const discovery = new Discovery(manager)
+  return { base, manager, discovery, indexes: () => discovery.indexes(() => feed.revision) }
+}
+
+async function requireInstallable (manager: SkillManager, name: string): Promise<Installable> {
+  const installable = await readInstallable(manager, name)
+  if (installable === undefined) throw new Error(`${name} is not listed`)
+  return installable
+}
+
+t.test('one SKILL.md is listed as that, more files as an archive, both with the digest in the address', async (t) => {
+  const files = { one: skill('one', { '.env': 'x' }), two: skill('two', { 'a.md': 'a' }), none: { 'a.md': 'a' } }
+  const { manager, discovery, indexes } = await createDiscovery(t, files)
+  const { '0.2.0': index, '0.1.0': legacy } = await indexes()
+  const { archive, digest } = await discovery.archive(await requireInstallable(manager, 'two'))
+  t.equal(digest, await archive.digest())
+  const hex = sha256(skillText('one')).slice(7)
+  t.same(index, {
+    $schema: 'https://schemas.agentskills.io/discovery/0.2.0/schema.json',
+    skills: [
+      { name: 'one', type: 'skill-md', description: 'What one is for', url: `one/${hex}/SKILL.md`, digest: `sha256:${hex}` },
+      { name: 'two', type: 'archive', description: 'What two is for', url: `two/${digest.slice(7)}/archive.zip`, digest }
+    ]
+  })
+  const revisionOf = async (name: string) => (await manager.manifest(name)).revision
+  t.same(legacy, {
+    skills: [
+      { name: 'one', description: 'What one is for', version: await revisionOf('one'), files: ['SKILL.md'] },
+      { name: 'two', description: 'What two is for', version: await revisionOf('two'), files: ['SKILL.md', 'a.md'] }
+    ]
+  })
+})
+
+t.test('K52: indexes are the same objects while nothing changes, and any change in a skill is soon in them', async (t) => {
+  const { base, discovery, indexes } = await createDiscovery(t, {
+    demo: skill('demo', { docs: { 'a.md': 'a', 'b.md': 'b' }, link: t.fixture('symlink', 'docs/a.md') }), other: skill('other')
+  })
+  await until(async () => {
+    const first = await indexes()
+    return await indexes() === first
+  })
+  const changes: Readonly<Record<string, () => void>> = {
+    'a file deep inside': () => { writeFileSync(join(base, 'demo/docs/a.md'), 'changed') },
+    'a new file': () => { writeFileSync(join(base, 'demo/docs/c.md'), 'c') },
+    'a file that went away': () => { rmSync(join(base, 'demo/docs/b.md')) },
+    'another target of a link': () => {
+      rmSync(join(base, 'demo/link'))
+      symlinkSync('docs/c.md', join(base, 'demo/link'))
+    },
+    'the main file': () => { writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo', 'other text')) },
+    'a skill that became invalid': () => { writeFileSync(join(base, 'demo/SKILL.md'), 'no frontmatter') },
+    'a skill that became valid again': () => { writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo')) },
+    'a new skill': () => {
+      cpSync(join(base, 'other'), join(base, 'other-copy'), { recursive: true })
+      writeFileSync(join(base, 'other-copy/SKILL.md'), skillText('other-copy'))
+    },
+    'a skill that went away': () => { rmSync(join(base, 'demo'), { recursive: true }) }
+  }
+  let before = JSON.stringify((await indexes())['0.2.0'])
+  for (const [what, change] of Object.entries(changes)) {
+    passTick(base)
+    change()
+    await until(async () => JSON.stringify((await indexes())['0.2.0']) !== before)
+    before = JSON.stringify((await indexes())['0.2.0'])
+    t.pass(what)
+  }
+  t.match(before, /"other".*"other-copy"/)
+  t.notMatch(before, '"demo"')
+  t.strictSame(await Promise.all(['demo', 'other'].map((name) => discovery.listsFile(name, 'SKILL.md'))), [false, true])
+})
+
+t.test('K53, K59: the archive of an installable is of the revision that was read', async (t) => {
+  const { base, manager, discovery } = await createDiscovery(t, { demo: skill('demo', { x: 'one' }) })
+  const installable = await requireInstallable(manager, 'demo')
+  const { digest } = await discovery.archive(installable)
+  passTick(base)
+  writeFileSync(join(base, 'demo/x'), 'two')
+  t.equal((await discovery.archive(installable)).digest, digest)
+  const found = await discovery.findInstallable('demo', async (each) => (await discovery.archive(each)).digest === digest)
+  t.match(found, { manifest: { revision: installable.manifest.revision } })
+})
+
+t.test('a thousand questions at the same time are answered by one index, and without a root there is none', async (t) => {
+  const { base, discovery } = await createDiscovery(t, skills('a', 'b', 'c'))
+  const [first, ...others] = await Promise.all(Array.from({ length: 1_000 }, () => discovery.indexes()))
+  t.ok(others.every((each) => each === first))
+  t.same(first?.['0.2.0'].skills.map(({ name }) => name), ['a', 'b', 'c'])
+  rmSync(base, { recursive: true })
+  await t.rejects(discovery.indexes(), { code: 'skills_folder_not_found' })
 })

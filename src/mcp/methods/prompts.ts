@@ -1,4 +1,5 @@
 import type { GetPromptResult, Prompt } from '@modelcontextprotocol/server'
+import { isUsable } from '../../core/format/findings.ts'
 import { SkillError } from '../../core/shared/errors.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import { loadSkill } from '../../tools/load-skill.ts'
@@ -8,24 +9,26 @@ import { type Page, readPage } from './paging.ts'
 
 const TASK = { name: 'task', description: 'What to do with the skill; comes after its instructions', required: false }
 
-/** One page of prompts: each valid skill is one. */
+/** One page of prompts: each skill that models are offered is one. */
 export async function listPrompts (skills: SkillSource, cursor: string | undefined): Promise<Page<Prompt>> {
   return await readPage(skills.scope, await skills.list(), cursor, async (name) => {
     const skill = await skills.find(name)
-    return skill?.valid ? { name, description: skill.metadata.description, arguments: [TASK] } : undefined
+    if (skill === undefined || !isUsable(skill)) return undefined
+    return { name, description: skill.metadata.description, arguments: [TASK] }
   }, (prompts) => prompts.length >= MCP_PAGE_ENTRIES)
 }
 
 /** The document of a skill as the user's message, and the task, if there is one, as the next. */
 export async function getPrompt (skills: SkillSource, name: string, task: string | undefined): Promise<GetPromptResult> {
   const { skill, content } = await skills.read(name, loadSkill).catch((error: unknown) => {
-    if (error instanceof SkillError && (error.kind === 'missing' || error.kind === 'invalid')) throw noPrompt()
-    throw error
+    const isMissing = error instanceof SkillError && (error.kind === 'missing' || error.kind === 'invalid')
+    throw isMissing ? noPrompt() : error
   })
-  if (!skill.valid) throw noPrompt()
+  if (!isUsable(skill)) throw noPrompt()
+  const texts = [content.utf8 ?? '', ...task === undefined ? [] : [task]]
   return {
     description: skill.metadata.description,
-    messages: [content.utf8 ?? '', ...task === undefined ? [] : [task]].map((text) => ({ role: 'user', content: { type: 'text', text } }))
+    messages: texts.map((text) => ({ role: 'user', content: { type: 'text', text } }))
   }
 }
 

@@ -1,6 +1,7 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { SkillState } from '../../core/content/skill-state.ts'
 import type { TrustReport } from '../../core/content/trust/trust-policy.ts'
+import { isUsable } from '../../core/format/findings.ts'
 import { unlessRefused } from '../../core/shared/errors.ts'
 import type { Finding, Frontmatter } from '../../core/shared/skill.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
@@ -43,27 +44,35 @@ export async function listSkillEntries (skills: SkillSource, cursor: string | un
  */
 export async function getSkillEntry (skills: SkillSource, uri: string): Promise<SkillEntry> {
   const parts = parseSkillUri(uri)
-  if (parts?.path !== 'SKILL.md') throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'A skill is named by the URI of its SKILL.md: skill://<name>/SKILL.md')
+  if (parts?.path !== 'SKILL.md') {
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams,
+      'A skill is named by the URI of its SKILL.md: skill://<name>/SKILL.md')
+  }
   const { entry, findings } = await skills.read(parts.name, readEntry)
   if (entry !== undefined) return entry
   const reasons = findings.filter(({ severity }) => severity !== 'info').map(({ message }) => message).join('; ')
-  throw new ProtocolError(ProtocolErrorCode.InvalidParams, `No skill is served at ${mainFileUri(parts.name)}. ${reasons}`)
+  const sentence = `No skill is served at ${mainFileUri(parts.name)}. ${reasons}`
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, sentence)
 }
 
 /** The entry of a skill that is listed. A skill that goes away, or cannot be read, is not on the page. */
 async function findListed (skills: SkillSource, name: string): Promise<SkillEntry | undefined> {
-  return await unlessRefused(async () => {
-    // The index knows invalid skills, which spares the manifest of each.
-    return await skills.readListed(name, async (state) => state.skill.valid ? (await readEntry(state)).entry : undefined)
-  })
+  return await unlessRefused(() => skills.read(name, async (state) => {
+    // The index knows skills that are not offered, which spares the manifest of each.
+    return isUsable(state.skill) ? (await readEntry(state)).entry : undefined
+  }))
 }
 
-async function readEntry (state: SkillState): Promise<{ readonly entry?: SkillEntry, readonly findings: readonly Finding[] }> {
+async function readEntry (
+  state: SkillState
+): Promise<{ readonly entry?: SkillEntry, readonly findings: readonly Finding[] }> {
   const manifest = await state.manifest()
   const { frontmatter, findings } = await checkEligibility(state.skill, manifest, await state.mainFile())
   if (frontmatter === undefined) return { findings }
   const { name } = state.skill
   const verdict = await state.trust()
-  const resources = manifest.files.map(({ path, digest, size_bytes: size }) => ({ uri: skillUri(name, path), digest, size }))
-  return { entry: { uri: mainFileUri(name), frontmatter, resources, _meta: { [REVISION]: manifest.revision, ...verdict && { [TRUST]: verdict.report } } }, findings }
+  const resources = manifest.files.map(({ path, digest, size_bytes: size }) =>
+    ({ uri: skillUri(name, path), digest, size }))
+  const meta = { [REVISION]: manifest.revision, ...verdict && { [TRUST]: verdict.report } }
+  return { entry: { uri: mainFileUri(name), frontmatter, resources, _meta: meta }, findings }
 }

@@ -4,7 +4,16 @@ import { encodePath } from '../../core/disk/paths.ts'
 import { escape, escapeVisibly } from '../markup/html.ts'
 import { linkTarget, type LinkTarget } from './links.ts'
 
-/** Where a text stands, as plain data: it crosses to another thread. */
+/** Longest text that is rendered, in UTF-16 code units; 99 % of real SKILL.md files have less than 32 KB. */
+export const MAX_MARKDOWN_CHARACTERS = 65_536
+
+/** Longest HTML of one text: a hidden character becomes a mark of 80 code units. */
+const MAX_HTML_CHARACTERS = 1_048_576
+
+/** HTML, or why a text is shown as it is. */
+export type Rendering = { readonly html: string } | { readonly plain: 'large' | 'deep' }
+
+/** Where a text stands. */
 export interface MarkdownContext {
   /** Path of the file in its skill. */
   readonly path: string
@@ -27,14 +36,8 @@ interface State extends MarkdownContext {
   isHeading: boolean
   /** Level of the last heading. */
   lastLevel: number
-  /** The text, line by line, for what Markdown would leave out. */
+  /** The text, line by line, for definitions, which Markdown leaves out. */
   readonly lines: readonly string[]
-  /** Cells of the table's row as they are written, those that are still to come. */
-  cells: string[]
-  /** The edges of the present cell, which the parser cuts off. */
-  cellEdges: readonly [start: string, end: string]
-  /** Cells of the table's row for which it has no columns. */
-  rowEnd: string
 }
 
 /** So that ids of a skill's headings meet neither those of the page nor properties of the document. */
@@ -48,14 +51,10 @@ const DEEPEST_HEADING = 6
 const MAX_NESTING = 100
 
 const LINE_END = /\r\n?|\n/
-const ROW_EDGES = /^[\s>]*\|?|(?<!\\)\|$/g
-const CELL_END = /(?<!\\)\|/
-/** What is cut off from a cell as if it were a blank, and is none that a reader expects. */
-const HIDDEN_EDGE = /[\ufeff\v]/g
 
 /**
- * A new renderer of GitHub's Markdown. Raw HTML stays text, and what Markdown hides is shown, such as `[//]: # (a comment)`: a reviewer sees what a
- * model reads.
+ * A new renderer of GitHub's Markdown. Raw HTML stays text, and what Markdown hides is shown, such as
+ * `[//]: # (a comment)`: a reviewer sees what a model reads.
  */
 function createRenderer (): { readonly markdown: Parser, readonly setState: (state: State) => void } {
   let state: State
@@ -80,11 +79,12 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
     const { content, info } = at(tokens, index)
     const [language] = LANGUAGE.exec(info.trim()) ?? []
     const rest = info.trim().slice(language?.length)
-    return `${rest === '' ? '' : `<p class="beside">${escapeVisibly(info.trim())}</p>`}${codeBlock(content, language)}`
+    const words = rest === '' ? '' : `<p class="aside">${escapeVisibly(info.trim())}</p>`
+    return words + codeBlock(content, language)
   }
   rules['reference_definition'] = (tokens, index) => {
     const [start, end] = at(tokens, index).map ?? [0, 0]
-    return `<p class="beside definition"><code>${escapeVisibly(state.lines.slice(start, end).join('\n'))}</code></p>\n`
+    return `<p class="aside definition"><code>${escapeVisibly(state.lines.slice(start, end).join('\n'))}</code></p>\n`
   }
 
   rules['heading_open'] = (tokens, index) => {
@@ -95,7 +95,9 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
     // No level is skipped, whatever the author skips: readers of the page go by the levels.
     state.lastLevel = Math.min(wanted, state.lastLevel + 1, DEEPEST_HEADING)
     const id = ID_PREFIX + state.slugger.slug(textOf(tokens[index + 1]))
-    return `<h${state.lastLevel} id="${escape(id)}"><a class="anchor" href="#${escape(encodeURIComponent(id))}" aria-hidden="true" tabindex="-1">#</a>`
+    const href = escape(`#${encodeURIComponent(id)}`)
+    const anchor = `<a class="anchor" href="${href}" aria-hidden="true" tabindex="-1">#</a>`
+    return `<h${state.lastLevel} id="${escape(id)}">${anchor}`
   }
   rules['heading_close'] = () => state.isHeading ? `</h${state.lastLevel}>\n` : '</p>\n'
 
@@ -105,9 +107,10 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
     const text = textUpTo(tokens, index).trim()
     // A link that nobody sees would hide its target.
     const label = text === '' ? escapeVisibly(target.kind === 'file' ? target.path : href) : ''
-    const missing = target.kind === 'file' && !isThere(state, target.path) ? ` <span class="missing">${escapeVisibly(target.path)} is not in the skill</span>` : ''
+    const isMissing = target.kind === 'file' && !isThere(state, target.path)
+    const missing = isMissing ? ` <span class="missing">${escapeVisibly(target.path)} is not in the skill</span>` : ''
     const named = 'host' in target && text !== '' && !namesHost(text, target.host) ? target.host : ''
-    state.linkEnd = `${label}</a>${missing}${beside([named, titleOf(at(tokens, index))])}`
+    state.linkEnd = `${label}</a>${missing}${aside([named, titleOf(at(tokens, index))])}`
     return `<a${addressOf(href, target, state)}>`
   }
   rules['link_close'] = () => {
@@ -121,10 +124,15 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
     const text = textOf(token)
     const target = linkTarget(source, state.path)
     if (target.kind === 'file' && isThere(state, target.path)) {
-      return `<img src="${escape(state.bytes + encodePath(target.path))}" alt="${escape(text)}" loading="lazy">${beside([titleOf(token)])}`
+      const address = escape(state.bytes + encodePath(target.path))
+      return `<img src="${address}" alt="${escape(text)}" loading="lazy">${aside([titleOf(token)])}`
     }
-    const label = escapeVisibly(text === '' ? 'image' : text) + beside([target.kind === 'web' ? `image on ${target.host}` : `${target.kind === 'file' ? target.path : source} is not in the skill`, titleOf(token)])
-    return state.linkEnd !== undefined || target.kind !== 'web' ? label : `<a${addressOf(source, target, state)}>${label}</a>`
+    const where = target.kind === 'web'
+      ? `image on ${target.host}`
+      : `${target.kind === 'file' ? target.path : source} is not in the skill`
+    const label = escapeVisibly(text === '' ? 'image' : text) + aside([where, titleOf(token)])
+    const isLink = target.kind === 'web' && state.linkEnd === undefined
+    return isLink ? `<a${addressOf(source, target, state)}>${label}</a>` : label
   }
 
   // Scrolls by itself where it is wide, also by keyboard.
@@ -132,27 +140,10 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
   rules['table_close'] = () => '</table></div>\n'
   rules['th_open'] = rules['td_open'] = (tokens, index) => {
     const tag = cellTag(at(tokens, index), tokens[index + 1])
-    state.cellEdges = edgesOf(state.cells.shift() ?? '')
-    const [start] = state.cellEdges
     const [, side] = /text-align:(left|center|right)/.exec(String(at(tokens, index).attrGet('style'))) ?? []
-    return `<${tag}${side === undefined ? '' : ` class="align-${side}"`}>${escapeVisibly(start)}`
+    return `<${tag}${side === undefined ? '' : ` class="align-${side}"`}>`
   }
-
-  rules['tr_open'] = (tokens, index) => {
-    let columns = 0
-    for (let each = index + 1; at(tokens, each).type !== 'tr_close'; each++) if (at(tokens, each).type === 'inline') columns++
-    const [line = 0] = at(tokens, index).map ?? []
-    const cells = state.lines[line]?.trimEnd().replaceAll(ROW_EDGES, '').split(CELL_END) ?? []
-    // The head has a cell for each column. Before them may stand the mark of a list.
-    const isHead = tokens[index + 1]?.type === 'th_open'
-    state.cells = isHead ? cells.slice(-columns) : cells.slice(0, columns)
-    state.rowEnd = isHead ? '' : cells.slice(columns).join('|').trim()
-    return '<tr>\n'
-  }
-  rules['th_close'] = rules['td_close'] = (tokens, index) => {
-    const more = tokens[index + 1]?.type === 'tr_close' ? beside([state.rowEnd]) : ''
-    return `${escapeVisibly(state.cellEdges[1])}${more}</${cellTag(at(tokens, index), tokens[index - 1])}>\n`
-  }
+  rules['th_close'] = rules['td_close'] = (tokens, index) => `</${cellTag(at(tokens, index), tokens[index - 1])}>\n`
 
   markdown.core.ruler.push('tasks', ({ tokens }) => {
     for (const [index, token] of tokens.entries()) {
@@ -169,29 +160,23 @@ function createRenderer (): { readonly markdown: Parser, readonly setState: (sta
 
 let renderer: ReturnType<typeof createRenderer> | undefined
 
-/**
- * The HTML of a text in Markdown; undefined for one with more quotations and lists in each other than the parser reads. The time is not bounded by
- * the text's size: see `MarkdownRenderer`.
- */
-export function renderMarkdown (text: string, context: MarkdownContext): string | undefined {
+/** The HTML of a text in Markdown, unless it is too long, or nests more deeply than the parser reads. */
+export function renderMarkdown (text: string, context: MarkdownContext): Rendering {
+  if (text.length > MAX_MARKDOWN_CHARACTERS) return { plain: 'large' }
   const { markdown, setState } = renderer ??= createRenderer()
-  setState({ ...context, slugger: new GithubSlugger(), linkEnd: undefined, lastLevel: context.level, isHeading: false, lines: text.split(LINE_END), cells: [], cellEdges: ['', ''], rowEnd: '' })
+  const lines = text.split(LINE_END)
+  const slugger = new GithubSlugger()
+  setState({ ...context, slugger, linkEnd: undefined, lastLevel: context.level, isHeading: false, lines })
   const environment = {}
   const tokens = markdown.parse(text, environment)
-  if (tokens.some(({ level, nesting }) => nesting === 1 && level >= MAX_NESTING - 1)) return undefined
-  return markdown.renderer.render(tokens, markdown.options, environment)
-}
-
-/** The hidden characters at the edges of a cell. */
-function edgesOf (cell: string): readonly [start: string, end: string] {
-  const rest = cell.trimStart()
-  const [start, end] = [cell.slice(0, cell.length - rest.length), rest.slice(rest.trimEnd().length)]
-  return [start.match(HIDDEN_EDGE)?.join('') ?? '', end.match(HIDDEN_EDGE)?.join('') ?? '']
+  if (tokens.some(({ level, nesting }) => nesting === 1 && level >= MAX_NESTING - 1)) return { plain: 'deep' }
+  const html = markdown.renderer.render(tokens, markdown.options, environment)
+  return html.length > MAX_HTML_CHARACTERS ? { plain: 'large' } : { html }
 }
 
 /** What a reader would otherwise not see, in small letters behind the text that it belongs to. */
-function beside (texts: readonly string[]): string {
-  return texts.filter((text) => text !== '').map((text) => ` <span class="beside">${escapeVisibly(text)}</span>`).join('')
+function aside (texts: readonly string[]): string {
+  return texts.filter((text) => text !== '').map((text) => ` <span class="aside">${escapeVisibly(text)}</span>`).join('')
 }
 
 function titleOf (token: Token): string {
@@ -205,13 +190,14 @@ function namesHost (text: string, host: string): boolean {
 }
 
 function codeBlock (content: string, language?: string): string {
-  return `<pre tabindex="0"><code${language === undefined ? '' : ` class="language-${escape(language)}"`}>${escapeVisibly(content)}</code></pre>\n`
+  const name = language === undefined ? '' : ` class="language-${escape(language)}"`
+  return `<pre tabindex="0"><code${name}>${escapeVisibly(content)}</code></pre>\n`
 }
 
 /** The attributes of an `a` element. */
 function addressOf (href: string, target: LinkTarget, { skillPage, files }: State): string {
   switch (target.kind) {
-    case 'heading': return ` href="#${escape(encodeURIComponent(target.id === '' ? '' : ID_PREFIX + target.id))}"`
+    case 'heading': return ` href="${escape(target.id === '' ? '#' : `#${encodeURIComponent(ID_PREFIX + target.id)}`)}"`
     case 'file': return ` href="${escape(fileAddress(target.path, target.fragment, skillPage, files))}"`
     case 'mail': return ` href="${escape(href)}"`
     case 'web': return ` href="${escape(href)}" rel="noopener noreferrer nofollow ugc"`
@@ -246,7 +232,10 @@ function at (tokens: readonly Token[], index: number): Token {
 function textOf (token: Token | undefined): string {
   const { children = [], content = '' } = token ?? {}
   if (children === null || children.length === 0) return token?.type === 'image' ? '' : content
-  return children.map((child) => child.type === 'softbreak' || child.type === 'hardbreak' ? ' ' : child.type === 'image' ? textOf(child) : child.content).join('')
+  return children.map((child) => {
+    if (child.type === 'softbreak' || child.type === 'hardbreak') return ' '
+    return child.type === 'image' ? textOf(child) : child.content
+  }).join('')
 }
 
 /** Whether a reader hears nothing of a heading or a cell. */
@@ -262,6 +251,9 @@ function cellTag ({ tag }: Token, inline: Token | undefined): string {
 /** The text between a link's start and its end. */
 function textUpTo (tokens: readonly Token[], start: number): string {
   let text = ''
-  for (let index = start + 1; index < tokens.length && tokens[index]?.type !== 'link_close'; index++) text += tokens[index]?.content ?? ''
+  for (const token of tokens.slice(start + 1)) {
+    if (token.type === 'link_close') break
+    text += token.content
+  }
   return text
 }

@@ -1,9 +1,11 @@
 import { structuredPatch } from 'diff'
-import { escapeVisibly } from './html.ts'
+import { escapeVisibly, html, type Html, trusted } from './html.ts'
 
-/** Lines around a change, and most lines that may differ: the time grows with their square. */
+/** Lines around a change. */
 const CONTEXT_LINES = 3
-const MAX_EDITS = 4_000
+
+/** Most lines that may differ: the time grows with their square. */
+const MAX_EDITS = 1_000
 
 const ELEMENTS: Readonly<Record<string, string>> = { '+': 'ins', '-': 'del' }
 
@@ -13,17 +15,20 @@ const NO_LINE_END = '<span class="hidden-character" title="the file ends here">n
 /** Git's note that the line before ends its file without a line end. */
 const NOTE = '\\'
 
-/** What differs between two texts, line by line; empty when too much does. Line ends that differ are marked, since nobody sees them. */
-export function renderDiff (before: string, after: string): string {
+/** What differs between two texts, line by line; undefined when too much does. Line ends that differ are marked. */
+export function renderDiff (before: string, after: string): Html | undefined {
   if (before === after) return note('The text is the same: the bytes of the file differ in their encoding.')
   const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT_LINES, maxEditLength: MAX_EDITS })
-  if (patch === undefined) return ''
-  const hunks = patch.hunks.map(({ newStart, lines }) => `<span class="hunk">line ${newStart}\n</span>${lines.map(renderLine).join('')}`)
-  return `${withoutLineEnds(before) === withoutLineEnds(after) ? note('Only line ends differ.') : ''}<pre class="source diff" tabindex="0"><code>${hunks.join('')}</code></pre>`
+  if (patch === undefined) return undefined
+  const hunks = patch.hunks.map(({ newStart, lines }) =>
+    `<span class="hunk">line ${newStart}\n</span>${lines.map(renderLine).join('')}`)
+  const onlyLineEnds = withoutLineEnds(before) === withoutLineEnds(after)
+  return html`${onlyLineEnds && note('Only line ends differ.')}<pre class="source diff" tabindex="0"><code>${
+    trusted(hunks.join(''))}</code></pre>`
 }
 
-function note (sentence: string): string {
-  return `<p class="note">${sentence}</p>`
+function note (sentence: string): Html {
+  return html`<p class="note">${sentence}</p>`
 }
 
 function withoutLineEnds (text: string): string {

@@ -3,7 +3,7 @@ import { skillBody } from '../../core/format/main-file.ts'
 import type { Addresses } from '../addresses.ts'
 import { readFile, type ShownFile } from '../content.ts'
 import { html, type Html, trusted, visible } from '../markup/html.ts'
-import type { Rendering } from '../markdown-renderer.ts'
+import type { Rendering } from '../markdown/render.ts'
 import { missingFile, missingSkill } from '../missing.ts'
 import type { PageMaker } from '../pages.ts'
 import { crumbs, folderPage } from './files.ts'
@@ -13,8 +13,6 @@ import { plainText } from './skill.ts'
 import { type Source, sourceView } from './source.ts'
 import { baseName } from '../../core/disk/paths.ts'
 
-const LARGE: Rendering = { plain: 'large' }
-
 interface FileContentOfPage extends Omit<ShownFile, 'manifest'> {
   readonly name: string
   readonly path: string
@@ -23,7 +21,7 @@ interface FileContentOfPage extends Omit<ShownFile, 'manifest'> {
   readonly rendering: Rendering | undefined
 }
 
-/** A file of a skill: its text with an address for each line, or what else can be shown of it. For a folder, what is in it. */
+/** A file of a skill: its text with an address for each line, or what else can be shown of it; or a folder. */
 export const page: PageMaker = {
   async make ({ skills, name, path, query: { view }, addresses, render }) {
     const shown = await skills.read(name, (state) => readFile(state, path))
@@ -31,44 +29,67 @@ export const page: PageMaker = {
     const { manifest, digest, ...file } = shown
     const isMarkdown = /\.mdx?$/i.test(path) && file.text !== undefined
     const isRendered = isMarkdown && view === 'rendered'
-    const text = isRendered && !file.isCut && digest !== undefined ? { path, text: skillBody(file.text ?? ''), digest, manifest, level: 1 } : undefined
-    // Half of a text is not rendered: nobody would see that it goes on.
-    const rendering = isRendered && file.isCut ? LARGE : text && await render(text)
+    const isWhole = !file.isCut && digest !== undefined
+    const rendering: Rendering | undefined = !isRendered
+      ? undefined
+      : isWhole ? render({ path, text: skillBody(file.text ?? ''), digest, manifest, level: 1 }) : { plain: 'large' }
     return filePage({ ...file, digest, name, path, isMarkdown, rendering }, addresses)
   },
-  explain: async (error, { skills, name, path, addresses }) => missingSkill(error, skills, name, addresses) ?? await missingFile(error, skills, name, path, addresses)
+  explain: async (error, { skills, name, path, addresses }) =>
+    missingSkill(error, skills, name, addresses) ?? await missingFile(error, skills, name, path, addresses)
 }
 
 function filePage (file: FileContentOfPage, addresses: Addresses): Page {
-  const { name, path, bytes, mediaType, encoding, rendering } = file
+  const { name, path, rendering } = file
   const source = file.text === undefined ? undefined : sourceView(file.text)
   const isCut = file.isCut || source?.isCut === true
+  const address = addresses.bytes(name, path)
   return {
     title: `${path} – ${name} – Skills`,
     current: 'skills',
     main: html`<div class="file">
 ${crumbs(name, path, addresses)}
 <h1><bdi>${visible(baseName(path))}</bdi></h1>
-<div class="title"><p class="meta">${source !== undefined && file.text !== '' && !isCut && html`<span>${counted(source.lines, 'line')}</span> `}${size(bytes)} <span>${mediaType}</span>${encoding !== undefined && encoding !== 'utf-8' && html` <span>${encoding}</span>`}${file.text === undefined && file.digest !== undefined && html` ${digest(file.digest)}`}</p>
-<p class="actions">${file.isMarkdown && toggle(file, addresses)} <a href="${addresses.bytes(name, path)}">Raw</a> <a href="${addresses.bytes(name, path)}" download>Download</a></p></div>
-${rendering === undefined ? shown(file, source, isCut, addresses) : rendered(file, rendering)}
+<div class="title">${meta(file, isCut ? undefined : source)}
+<p class="actions">${file.isMarkdown && toggle(file, addresses)} <a href="${address}">Raw</a>
+<a href="${address}" download>Download</a></p></div>
+${rendering === undefined ? shown(file, source, isCut, address) : rendered(file, rendering)}
 </div>`
   }
 }
 
+/** @param source undefined where the number of lines is not known */
+function meta (file: FileContentOfPage, source: Source | undefined): Html {
+  const { text, bytes, mediaType, encoding, digest: whole } = file
+  const lines = source !== undefined && text !== '' && html`<span>${counted(source.lines, 'line')}</span> `
+  return html`<p class="meta">${lines}${size(bytes)} <span>${mediaType}</span>${
+    encoding !== undefined && encoding !== 'utf-8' && html` <span>${encoding}</span>`}${
+    text === undefined && whole !== undefined && html` ${digest(whole)}`}</p>`
+}
+
 function toggle ({ name, path, rendering }: FileContentOfPage, addresses: Addresses): Html {
   const address = addresses.file(name, path)
-  return rendering === undefined ? html`<a href="${address}?view=rendered">Rendered</a>` : html`<a href="${address}">Source</a>`
+  return rendering === undefined
+    ? html`<a href="${address}?view=rendered">Rendered</a>`
+    : html`<a href="${address}">Source</a>`
 }
 
 function rendered ({ text = '', isCut }: FileContentOfPage, rendering: Rendering): Html {
-  return 'html' in rendering ? html`<div class="prose" dir="auto">${trusted(rendering.html)}</div>` : plainText(text, rendering.plain, isCut)
+  return 'html' in rendering
+    ? html`<div class="prose" dir="auto">${trusted(rendering.html)}</div>`
+    : plainText(text, rendering.plain, isCut)
 }
 
-function shown ({ name, path, mediaType, text }: FileContentOfPage, source: Source | undefined, isCut: boolean, addresses: Addresses): Html {
-  const address = addresses.bytes(name, path)
+function shown (
+  { path, mediaType, text }: FileContentOfPage, source: Source | undefined, isCut: boolean, address: string
+): Html {
   const image = mediaType.startsWith('image/') && html`<p class="picture"><img src="${address}" alt="${path}"></p>`
-  if (source === undefined) return image === false ? html`<p class="nothing">This file is not text. <a href="${address}" download>Download it</a> to look into it.</p>` : html`${image}`
-  return html`${image}${isCut && html`<p class="note">This is the beginning. <a href="${address}">The whole file</a> is as it is on the disk.</p>`}
+  if (source === undefined) {
+    const download = html`<a href="${address}" download>Download it</a>`
+    return html`${image || html`<p class="nothing">This file is not text. ${download} to look into it.</p>`}`
+  }
+  const note = html`<p class="note">This is the beginning.
+<a href="${address}">The whole file</a> is as it is on the disk.</p>`
+  return html`${image}${isCut && note}
 ${text === '' ? html`<p class="nothing">The file is empty.</p>` : source.markup}`
 }

@@ -1,8 +1,8 @@
 import type { Addresses } from '../addresses.ts'
-import type { Assets } from '../assets.ts'
+import type { AssetName, Assets } from '../assets.ts'
 import { type Content, html, type Html } from '../markup/html.ts'
 
-/** What every page has beside its own content. */
+/** What every page has besides its own content. */
 export interface Frame {
   readonly addresses: Addresses
   readonly assets: Assets
@@ -22,15 +22,17 @@ export interface Page {
   readonly changes?: string
   /** It shows what this process alone knows, or does not know yet: caches ask for it each time. */
   readonly isOfProcess?: boolean
-  /** Whoever gets it may read no other page. */
+  /** The caller may not open other pages: there is no navigation. */
   readonly isOnly?: boolean
 }
 
 /** Stands in a page for the name of its state, which depends on everything else in it. */
 export const STATE_PLACEHOLDER = '{state}'
 
-export function renderPage ({ title, current, main, changes, isOnly }: Page, { addresses, assets: { style, script, icon }, version, isPreview }: Frame): Html {
-  const asset = (name: string) => addresses.at(`ui/assets/${name}`)
+export function renderPage (
+  { title, current, main, changes, isOnly }: Page, { addresses, assets, version, isPreview }: Frame
+): Html {
+  const asset = (file: AssetName) => addresses.at(`ui/assets/${assets.nameOf(file)}`)
   return html`<!doctype html>
 <html lang="en" data-state="${STATE_PLACEHOLDER}"${isPreview && html` data-preview`}>
 <head>
@@ -38,20 +40,22 @@ export function renderPage ({ title, current, main, changes, isOnly }: Page, { a
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${title}</title>
-<link rel="icon" href="${asset(icon.name)}" type="${icon.type}">
-<link rel="stylesheet" href="${asset(style.name)}">
-<script src="${asset(script.name)}" integrity="${script.integrity}" defer></script>
+<link rel="icon" href="${asset('icon.svg')}" type="image/svg+xml">
+<link rel="stylesheet" href="${asset('catalog.css')}">
+<script src="${asset('catalog.js')}" integrity="${assets.scriptIntegrity}" defer></script>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top">
 ${isOnly === true ? html`<span class="brand">skillserve</span>` : navigation(current, addresses)}
 </header>
-<p class="outdated" role="status" data-home="${addresses.home}"${changes !== undefined && html` data-changes="${changes}"`}></p>
+<p class="outdated" role="status" data-home="${addresses.home}"${
+  changes !== undefined && html` data-changes="${changes}"`}></p>
 <main id="main" tabindex="-1">
 ${main}
 </main>
-<footer class="bottom"><p>skillserve ${version}${isOnly !== true && html` <a href="${addresses.at('llms.txt')}">llms.txt</a> <a href="${addresses.at('openapi.yaml')}">OpenAPI</a>`}</p></footer>
+<footer class="bottom"><p>skillserve ${version}${isOnly !== true && html`
+<a href="${addresses.at('llms.txt')}">llms.txt</a> <a href="${addresses.at('openapi.yaml')}">OpenAPI</a>`}</p></footer>
 </body>
 </html>
 `

@@ -1,5 +1,6 @@
 import { counted, grouped } from '../../core/shared/text.ts'
 import type { CatalogEntry } from '../../core/listing/entry.ts'
+import type { SkillSource } from '../../core/skill-source.ts'
 import { readCatalogPage } from '../../core/listing/pages.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import { DEFAULT_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
@@ -8,7 +9,9 @@ import type { Addresses } from '../addresses.ts'
 import { highlighter } from '../markup/highlight.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { PageMaker } from '../pages.ts'
-import { CHOICE_PARAMETERS, CHOICES, filterOf, listAddress, type ListQuestion, readQuestion } from '../question.ts'
+import {
+  CHOICE_PARAMETERS, CHOICES, filterOf, listAddress, type ListQuestion, readQuestion, validNamesOf
+} from '../question.ts'
 import { snippets } from '../snippets.ts'
 import type { Page } from './layout.ts'
 import { outcome, size, verdict } from './parts.ts'
@@ -18,6 +21,9 @@ interface ListedSkill extends CatalogEntry, EntryVerdicts {
   /** Name of its root. */
   readonly root: string | undefined
 }
+
+/** How many skills each filter leaves, as far as the index knows without reading entries. */
+type Counts = Readonly<Partial<Record<'all' | typeof CHOICES[number], number>>>
 
 interface ListContent extends ListQuestion {
   readonly entries: readonly ListedSkill[]
@@ -29,6 +35,7 @@ interface ListContent extends ListQuestion {
   readonly nextCursor: string | undefined
   readonly isComplete: boolean
   readonly isPending: boolean
+  readonly counts: Counts
   /** Names of all roots. */
   readonly roots: readonly string[]
   /** Address of the service, as this page was asked for. */
@@ -50,14 +57,28 @@ export const page: PageMaker = {
     const question = readQuestion(parameters)
     const { query, root, target, cursor } = question
     const { valid, filter } = filterOf(question)
-    const found = await readCatalogPage({ skills, judge: target === undefined ? judge : (state) => judge(state, [target]) }, {
-      limit: DEFAULT_PAGE_ENTRIES, query, valid, root, filter, ...cursor !== undefined && { cursor }
-    })
+    const found = await readCatalogPage(
+      { skills, judge: target === undefined ? judge : (state) => judge(state, [target]) },
+      { limit: DEFAULT_PAGE_ENTRIES, query, valid, root, filter, ...cursor !== undefined && { cursor } }
+    )
     if (found === undefined) throw new HttpProblem('bad_cursor')
-    const entries = found.entries.map((text) => JSON.parse(text) as CatalogEntry & EntryVerdicts).map((entry) => ({ ...entry, root: skills.rootOf(entry.name) }))
+    const entries = found.entries.map((text) => {
+      const entry = JSON.parse(text) as CatalogEntry & EntryVerdicts
+      return { ...entry, root: skills.rootOf(entry.name) }
+    })
     const roots = [...new Set(skills.status.roots.map((each) => each.name))]
-    return listPage({ ...question, ...found, entries, roots, isFiltered: filter !== undefined, base }, addresses)
+    const counts = await countSkills(skills, question)
+    return listPage({ ...question, ...found, entries, roots, counts, isFiltered: filter !== undefined, base }, addresses)
   }
+}
+
+async function countSkills (skills: SkillSource, { query, root, target }: ListQuestion): Promise<Counts> {
+  const found = query === '' ? await skills.list() : (await skills.search(query)).names
+  const names = root === undefined ? found : found.filter((name) => skills.rootOf(name) === root)
+  if (target !== undefined) return { all: names.length }
+  const validNames = await validNamesOf(skills)
+  const valid = names.filter((name) => validNames.has(name)).length
+  return { all: names.length, valid, errors: names.length - valid }
 }
 
 function listPage (content: ListContent, addresses: Addresses): Page {
@@ -92,20 +113,27 @@ function form ({ query, choice, root, target, roots }: ListContent, addresses: A
   const folders = root === undefined || roots.includes(root) ? roots : [...roots, root]
   return html`<form class="search" action="${addresses.home}" method="get">
 <div class="field"><label class="unseen" for="q">Search names, descriptions and texts</label>
-<input id="q" name="q" type="search" value="${query}" placeholder="Search skills" maxlength="${MAX_QUERY_CODE_POINTS}" autocomplete="off" spellcheck="false" aria-keyshortcuts="/ Control+K">
+<input id="q" name="q" type="search" value="${query}" placeholder="Search skills" maxlength="${MAX_QUERY_CODE_POINTS}"
+autocomplete="off" spellcheck="false" aria-keyshortcuts="/ Control+K">
 <button>Search</button></div>
-<div class="refine">${folders.length > 1 && html`<label>Folder ${select('root', 'all', folders.map((folder) => [folder, folder]), root)}</label>`}
-<label>Judged by ${select('target', 'the format', TARGET_NAMES.map((each) => [each, TARGETS[each].title]), target)}</label></div>
+<div class="refine">${folders.length > 1 && html`
+<label>Folder ${select('root', 'all', folders.map((folder) => [folder, folder]), root)}</label>`}
+<label>Validated for ${select('target', 'the format', TARGET_NAMES.map((each) => [each, TARGETS[each].title]), target)}</label></div>
 ${name !== undefined && html`<input type="hidden" name="${name}" value="${value}">`}
 </form>`
 }
 
-function select (name: string, none: string, options: ReadonlyArray<readonly [value: string, label: string]>, chosen: string | undefined): Html {
+function select (
+  name: string, none: string, options: ReadonlyArray<readonly [value: string, label: string]>, chosen: string | undefined
+): Html {
   return html`<select name="${name}"><option value="">${none}</option>${options.map(([value, label]) => html`
 <option value="${value}"${value === chosen && html` selected`}>${label}</option>`)}</select>`
 }
 
-function item ({ name, description, findings, file_count: files, size_bytes: bytes, root, tokens, targets }: ListedSkill, highlight: (text: string) => Html, showsRoot: boolean, addresses: Addresses): Html {
+function item (
+  entry: ListedSkill, highlight: (text: string) => Html, showsRoot: boolean, addresses: Addresses
+): Html {
+  const { name, description, findings, file_count: files, size_bytes: bytes, root, tokens, targets } = entry
   const facts: readonly Content[] = [
     files !== null && counted(files, 'file'),
     bytes !== null && size(bytes),
@@ -114,26 +142,39 @@ function item ({ name, description, findings, file_count: files, size_bytes: byt
   ]
   return html`
 <li><h2><a href="${addresses.skill(name)}"><bdi>${highlight(name)}</bdi></a></h2>
-<p class="description" dir="auto">${description === '' ? html`<em>No description</em>` : highlight(shortened(description))}</p>
+<p class="description" dir="auto">${
+  description === '' ? html`<em>No description</em>` : highlight(shortened(description))}</p>
 <p class="state">${targets?.[0] === undefined ? verdict(findings) : outcome(targets[0].verdict)}</p>
 <p class="meta">${facts.filter((fact) => fact !== false).map((fact) => html`<span>${fact}</span> `)}</p></li>`
 }
 
 function shortened (description: string): string {
-  return description.length <= MAX_DESCRIPTION ? description : `${description.slice(0, MAX_DESCRIPTION).replace(/[\uD800-\uDBFF]$/, '')}…`
+  if (description.length <= MAX_DESCRIPTION) return description
+  return `${description.slice(0, MAX_DESCRIPTION).replace(/[\uD800-\uDBFF]$/, '')}…`
 }
 
-function countLine ({ entries, total, end, isFiltered, query, isComplete, choice, cursor, nextCursor, target }: ListContent): string {
-  const suffix = `${choice === undefined ? '' : ` ${SUFFIXES[choice]}`}${target === undefined ? '' : ` for ${TARGETS[target].title}`}${query === '' ? '' : ` for “${query}”`}`
-  const what = counted(isFiltered ? entries.length : total, 'skill') + suffix
+function countLine (content: ListContent): string {
+  const { entries, total, end, isFiltered, query, isComplete, choice, cursor, nextCursor, target } = content
   const isAll = !isFiltered || (cursor === undefined && nextCursor === undefined)
-  const range = isAll ? '' : cursor === undefined ? ` among the first ${grouped(end)} of ${grouped(total)}` : ` on this page, which ends at ${grouped(end)} of ${grouped(total)}`
-  return `${what}${range}${isComplete ? '' : '. Texts are still being indexed: search again in a few seconds'}`
+  const until = `${grouped(end)} of ${grouped(total)}`
+  return [
+    counted(isFiltered ? entries.length : total, 'skill'),
+    choice === undefined ? '' : ` ${SUFFIXES[choice]}`,
+    target === undefined ? '' : ` for ${TARGETS[target].title}`,
+    query === '' ? '' : ` for “${query}”`,
+    isAll ? '' : cursor === undefined ? ` among the first ${until}` : ` on this page, which ends at ${until}`,
+    isComplete ? '' : '. Texts are still being indexed: search again in a few seconds'
+  ].join('')
 }
 
 function choices (question: ListContent, addresses: Addresses): Html {
-  return html`<nav class="tabs" aria-label="Filter"><ul>${[undefined, ...CHOICES].map((choice) => html`
-<li><a href="${listAddress(addresses, { ...question, choice, cursor: undefined })}"${choice === question.choice && html` aria-current="true"`}>${choice === undefined ? 'All' : LABELS[choice]}</a></li>`)}
+  return html`<nav class="tabs" aria-label="Filter"><ul>${[undefined, ...CHOICES].map((choice) => {
+    const count = question.counts[choice ?? 'all']
+    return html`
+<li><a href="${listAddress(addresses, { ...question, choice, cursor: undefined })}"${
+  choice === question.choice && html` aria-current="true"`}>${choice === undefined ? 'All' : LABELS[choice]}${
+  count !== undefined && html` <span class="count-of">${grouped(count)}</span>`}</a></li>`
+  })}
 </ul></nav>`
 }
 
@@ -151,10 +192,12 @@ function nothing (question: ListContent, addresses: Addresses): Html {
   const { query, choice, root, target, nextCursor } = question
   if (nextCursor !== undefined) return html`<p class="nothing">None of the skills that were read fits. The next page reads more.</p>`
   if (query === '' && choice === undefined && root === undefined && target === undefined) {
-    return html`<div class="nothing"><p>There is no skill yet. A skill is a folder with a <code>SKILL.md</code>: put one into a folder that this service serves, and load this page again.</p>
+    return html`<div class="nothing"><p>There is no skill yet. A skill is a folder with a <code>SKILL.md</code>:
+put one into a folder that this service serves, and load this page again.</p>
 <pre tabindex="0"><code>${EXAMPLE}</code></pre></div>`
   }
   const isRefined = choice !== undefined || root !== undefined || target !== undefined
-  return html`<p class="nothing">No skill fits. ${query !== '' && isRefined && html`<a href="${listAddress(addresses, { query })}">Search among all skills</a> `}<a href="${addresses.home}">Show all skills</a></p>
+  const among = query !== '' && isRefined && html`<a href="${listAddress(addresses, { query })}">Search among all skills</a> `
+  return html`<p class="nothing">No skill fits. ${among}<a href="${addresses.home}">Show all skills</a></p>
 <p class="nothing">A skill comes here as a folder with a <code>SKILL.md</code>, in a folder that this service serves.</p>`
 }

@@ -5,8 +5,8 @@ import type { GithubState } from '../../sources/git/github.ts'
 import type { TargetName } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, trusted, visible } from '../markup/html.ts'
-import type { Rendering } from '../markdown-renderer.ts'
-import { type JudgedSkill, readSkill, type ShownSkill } from '../content.ts'
+import type { Rendering } from '../markdown/render.ts'
+import { readSkill, type ShownSkill, type ValidatedSkill } from '../content.ts'
 import { missingSkill } from '../missing.ts'
 import type { PageMaker } from '../pages.ts'
 import { githubSnippets, type Snippet, snippets } from '../snippets.ts'
@@ -33,11 +33,12 @@ export const page: PageMaker = {
   async make ({ skills, judge, sources, name, addresses, base, render }) {
     const { main, ...skill } = await skills.read(name, (state) => readSkill(state, judge))
     const body = main === undefined ? '' : skillBody(main.text)
-    const rendering = main && await render({ path: skill.mainFile, text: body, digest: main.digest, manifest: skill.manifest, level: 2 })
+    const rendering = main && render({ path: skill.mainFile, text: body, digest: main.digest, manifest: skill.manifest, level: 2 })
     const root = skills.rootOf(name)
     const published = root === undefined ? undefined : sources?.githubOf(root)
-    // A commit tells of all skills of a source.
-    const github = root !== undefined && published !== undefined && skills.status.partial?.includes(root) === true ? undefined : published
+    // A commit says something about all skills of a source.
+    const isPartial = root !== undefined && skills.status.partial?.includes(root) === true
+    const github = isPartial ? undefined : published
     return skillPage({ ...skill, body, rendering, base, root, github }, addresses)
   },
   explain: async (error, { skills, name, addresses }) => missingSkill(error, skills, name, addresses)
@@ -120,7 +121,7 @@ function origin ({ status, signer, pinned }: TrustReport): Html {
 }
 
 /** Every field but those in the heading, whatever its type. */
-function frontmatter ({ frontmatter, name }: JudgedSkill): Html | false {
+function frontmatter ({ frontmatter, name }: ValidatedSkill): Html | false {
   const fields = Object.entries(frontmatter as Readonly<Record<string, unknown>>)
     .filter(([key, value]) => key !== 'description' && !(key === 'name' && value === name))
   if (fields.length === 0) return false
@@ -144,7 +145,6 @@ function instructions ({ problem, body, rendering }: SkillContent): Html {
 
 const REASONS = {
   large: 'it is too large to be rendered',
-  slow: 'rendering it takes too long',
   deep: 'its quotations or lists are nested too deeply to be rendered'
 } as const
 

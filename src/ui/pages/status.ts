@@ -4,64 +4,123 @@ import { HttpProblem } from '../../http/problem.ts'
 import { judgeReadiness, type Readiness } from '../../http/readiness.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
 import type { Addresses } from '../addresses.ts'
-import { html, type Html, visible } from '../markup/html.ts'
+import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { PageMaker } from '../pages.ts'
-import { listAddress } from '../question.ts'
+import { listAddress, validNamesOf } from '../question.ts'
 import type { Page } from './layout.ts'
 import { factList } from './parts.ts'
 
-const STATES = { ok: 'there', waiting: 'not fetched yet', missing: 'missing', unreadable: 'not readable', failed: 'cannot be listed' } as const
-const WATCHERS = { starting: 'starting', watching: 'following changes', degraded: 'compared at intervals only', off: 'off' } as const
-const SOURCE_STATES = { waiting: ['not fetched yet', 'warning'], ok: ['up to date', 'good'], stale: ['not up to date', 'warning'], failed: ['fails', 'error'] } as const
+const STATES = {
+  ok: 'there', waiting: 'not fetched yet', missing: 'missing', unreadable: 'not readable', failed: 'cannot be listed'
+} as const
+const WATCHERS = {
+  starting: 'starting', watching: 'following changes', degraded: 'compared at intervals only', off: 'off'
+} as const
+const SOURCE_STATES = {
+  waiting: ['not fetched yet', 'warning'],
+  ok: ['up to date', 'good'],
+  stale: ['not up to date', 'warning'],
+  failed: ['fails', 'error']
+} as const
+
+interface StatusContent {
+  readonly status: SkillStatus
+  readonly readiness: Readiness
+  /** How many skills are valid. */
+  readonly valid: number
+}
 
 /** What /readyz says, for people. */
 export const page: PageMaker = {
   async make ({ request, skills, readiness, addresses }) {
     // As of /readyz, callers without credentials learn no more than whether the service is ready.
-    if (request.principal?.kind === 'anonymous') throw new HttpProblem('unauthenticated', undefined, { 'www-authenticate': 'Bearer realm="skillserve"' })
+    if (request.principal?.kind === 'anonymous') {
+      throw new HttpProblem('unauthenticated', undefined, { 'www-authenticate': 'Bearer realm="skillserve"' })
+    }
     const status = await skills.freshStatus()
-    return statusPage(status, judgeReadiness(status, readiness), addresses)
+    const valid = status.ready ? (await validNamesOf(skills)).size : 0
+    return statusPage({ status, readiness: judgeReadiness(status, readiness), valid }, addresses)
   }
 }
 
-function statusPage (status: SkillStatus, { isReady, reasons, sources }: Readiness, addresses: Addresses): Page {
-  const { skills, roots, watcher, failures, hanging, quarantined } = status
-  const [reason, ...others] = reasons.map(readable)
+function statusPage (content: StatusContent, addresses: Addresses): Page {
+  const { status: { roots }, readiness: { isReady, reasons, sources } } = content
+  const quality = !isReady ? 'error' : reasons.length > 0 ? 'warning' : 'good'
   return {
     title: 'Status – Skills',
     current: 'status',
     isOfProcess: true,
     main: html`<h1>Status</h1>
-<p class="lead"><span class="verdict ${isReady ? reason === undefined ? 'good' : 'warning' : 'error'}">${isReady ? 'ready' : 'not ready'}</span> – ${reason === undefined ? `${counted(skills, 'skill')}, and nothing is wrong.` : others.length === 0 ? `${reason}.` : `${reasons.length} things are wrong:`}</p>
-${others.length > 0 && html`<ul class="reasons">${[reason, ...others].map((each) => html`<li>${each}</li>`)}</ul>`}
+<p class="lead"><span class="verdict ${quality}">${isReady ? 'ready' : 'not ready'}</span> – ${summary(content, addresses)}</p>
+${reasons.length > 0 && html`<ul class="reasons">${reasons.map((reason) => html`<li>${readable(reason)}</li>`)}</ul>`}
 <section aria-labelledby="roots"><h2 id="roots">Folders</h2>
-<div class="table" tabindex="0"><table><thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col">State</th><th scope="col" class="align-right">Skills</th><th scope="col" class="align-right">Left out</th></tr></thead>
-<tbody>${roots.map(({ name, type, state, skills, skipped }) => html`
-<tr><td><a href="${listAddress(addresses, { root: name })}"><bdi>${visible(name)}</bdi></a></td><td>${type}</td><td><span class="verdict ${state === 'ok' ? 'good' : state === 'waiting' ? 'warning' : 'error'}">${STATES[state]}</span></td><td class="align-right">${grouped(skills)}</td><td class="align-right">${grouped(skipped)}</td></tr>`)}
-</tbody></table></div></section>
-${sources !== undefined && sources.length > 0 && sourceTable(sources)}
-<section aria-labelledby="index"><h2 id="index">Index</h2>
+${table(['Name', 'Kind', 'State'], ['Skills', 'Left out'], roots.map(({ name, type, state, skills, skipped }) => [
+  html`<a href="${listAddress(addresses, { root: name })}"><bdi>${visible(name)}</bdi></a>`,
+  type,
+  mark(STATES[state], state === 'ok' ? 'good' : state === 'waiting' ? 'warning' : 'error'),
+  grouped(skills),
+  grouped(skipped)
+]))}</section>
+${sources !== undefined && sources.length > 0 && html`<section aria-labelledby="sources"><h2 id="sources">Sources</h2>
+${table(['Name', 'Kind', 'State', 'Revision', 'Checked'], ['Skills'], sources.map(sourceRow))}</section>`}
+${index(content.status, addresses)}`
+  }
+}
+
+/** Counts, and where to look. */
+function summary ({ status, valid }: StatusContent, addresses: Addresses): Content {
+  const { skills, roots } = status
+  const errors = status.ready ? Math.max(skills - valid, 0) : 0
+  const skipped = roots.reduce((sum, root) => sum + root.skipped, 0)
+  return html`${counted(skills, 'skill')}${errors > 0 && html`,
+<a href="${listAddress(addresses, { choice: 'errors' })}">${grouped(errors)} with errors</a>`}${skipped > 0 && html`,
+${counted(skipped, 'entry', 'entries')} left out: the log names each and says why`}.`
+}
+
+function index ({ watcher, failures, hanging, quarantined }: SkillStatus, addresses: Addresses): Html {
+  const names = hanging.map((name) => html`<li><a href="${addresses.skill(name)}"><bdi>${visible(name)}</bdi></a></li>`)
+  const keptBack = ', kept back by the lock or the trust file: the log and skillserve verify say why'
+  return html`<section aria-labelledby="index"><h2 id="index">Index</h2>
 ${factList([
   ['Changes on the disk', WATCHERS[watcher.status]],
   ['How', watcher.mode === 'polling' ? 'by polling' : 'by events of the operating system'],
   watcher.lastError === undefined ? undefined : ['Last error', html`<code>${watcher.lastError}</code>`],
   failures.length === 0 ? undefined : ['Failures', failures.join(', ')],
-  quarantined === undefined ? undefined : ['Quarantined', html`${counted(quarantined, 'folder')}${quarantined > 0 && ', kept back by the lock or the trust file: the log and skillserve verify say why'}`],
-  hanging.length === 0 ? undefined : ['Disk does not answer', html`<ul>${hanging.map((name) => html`<li><a href="${addresses.skill(name)}"><bdi>${visible(name)}</bdi></a></li>`)}</ul>`]
+  quarantined === undefined
+    ? undefined
+    : ['Quarantined', html`${counted(quarantined, 'folder')}${quarantined > 0 && keptBack}`],
+  names.length === 0 ? undefined : ['Disk does not answer', html`<ul>${names}</ul>`]
 ])}
 <p class="actions"><a href="${addresses.at('readyz')}">As JSON</a></p></section>`
-  }
 }
 
-function sourceTable (sources: readonly SourceStatus[]): Html {
-  return html`<section aria-labelledby="sources"><h2 id="sources">Sources</h2>
-<div class="table" tabindex="0"><table><thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col">State</th><th scope="col">Revision</th><th scope="col">Checked</th><th scope="col" class="align-right">Skills</th></tr></thead>
-<tbody>${sources.map(({ name, kind, state, error, failing_since: since, revision, checked_at: checked, skills, left_out: leftOut }) => {
+function sourceRow (source: SourceStatus): readonly Content[] {
+  const { name, kind, state, error, failing_since: since, revision, checked_at: checked, skills, left_out: left } = source
   const [what, quality] = SOURCE_STATES[state]
-  return html`
-<tr><td><bdi>${visible(name)}</bdi></td><td>${kind}</td><td><span class="verdict ${quality}">${what}</span>${error !== undefined && html`<br>${visible(error.message)}${since !== undefined && html`, since ${time(since)}`}`}${leftOut !== undefined && html`<br>${counted(leftOut.count, 'entry', 'entries')} left out`}</td><td>${revision !== undefined && html`<code>${visible(shortened(revision))}</code>`}</td><td>${checked === undefined ? 'never' : time(checked)}</td><td class="align-right">${grouped(skills)}</td></tr>`
-})}
-</tbody></table></div></section>`
+  const sinceWhen = since !== undefined && html`, since ${time(since)}`
+  return [
+    html`<bdi>${visible(name)}</bdi>`,
+    kind,
+    html`${mark(what, quality)}${error !== undefined && html`<br>${visible(error.message)}${sinceWhen}`}${
+      left !== undefined && html`<br>${counted(left.count, 'entry', 'entries')} left out`}`,
+    revision !== undefined && html`<code>${visible(shortened(revision))}</code>`,
+    checked === undefined ? 'never' : time(checked),
+    grouped(skills)
+  ]
+}
+
+/** @param numbers heads of the last columns, which hold numbers */
+function table (heads: readonly string[], numbers: readonly string[], rows: ReadonlyArray<readonly Content[]>): Html {
+  const align = (column: number) => column >= heads.length && html` class="align-right"`
+  return html`<div class="table" tabindex="0"><table><thead><tr>${[...heads, ...numbers].map((head, column) => html`
+<th scope="col"${align(column)}>${head}</th>`)}</tr></thead>
+<tbody>${rows.map((cells) => html`
+<tr>${cells.map((cell, column) => html`<td${align(column)}>${cell}</td>`)}</tr>`)}
+</tbody></table></div>`
+}
+
+function mark (what: string, quality: 'good' | 'warning' | 'error'): Html {
+  return html`<span class="verdict ${quality}">${what}</span>`
 }
 
 function time (iso: string): Html {

@@ -2,12 +2,12 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page, Route } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { addAxe, barriers, emulate, lendTab, noBrowser, overflow, startBrowser } from '../../helper/browser.ts'
-import { buildService } from '../../helper/build.ts'
-import { buildGuarded } from '../../helper/guarded.ts'
-import { PROBES } from '../../helper/markdown-probes.ts'
-import { launch } from '../../helper/process.ts'
-import { passTick, skill, skillText, until } from '../../helper/skills.ts'
+import { addAxe, barriers, emulate, lendTab, noBrowser, overflow, startBrowser } from '../helper/browser.ts'
+import { buildService } from '../helper/build.ts'
+import { buildGuarded } from '../helper/guarded.ts'
+import { PROBES } from '../helper/markdown-probes.ts'
+import { launch } from '../helper/process.ts'
+import { passTick, skill, skillText, until } from '../helper/skills.ts'
 
 const TEXT = `# Title
 
@@ -197,7 +197,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     await tab.getByRole('link', { name: 'Errors' }).click()
     t.match(await tab.locator('#results').innerText(), /No skill fits/)
     await tab.goto(url)
-    await tab.getByLabel('Judged by').selectOption('codex')
+    await tab.getByLabel('Validated for').selectOption('codex')
     await tab.getByRole('button', { name: 'Search' }).click()
     t.match(await tab.locator('.count').innerText(), '4 skills for Codex')
     await tab.goto(url)
@@ -228,7 +228,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     await tab.keyboard.press('Escape')
     await tab.waitForURL((address) => address.search === '')
     t.equal(await tab.locator('.skills h2').count(), 4)
-    await tab.getByLabel('Judged by').selectOption('codex')
+    await tab.getByLabel('Validated for').selectOption('codex')
     await tab.waitForURL('**/?target=codex')
     await tab.goto(url)
     await tab.keyboard.press('/')
