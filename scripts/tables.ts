@@ -14,9 +14,8 @@ import { AccessFileSchema } from '../src/access/schema.ts'
 import { ConfigFileSchema } from '../src/config/config-file.ts'
 import { TrustFileSchema } from '../src/trust/trust-file.ts'
 import { SETTINGS } from '../src/config/settings.ts'
-import { Signal } from '../src/core/shared/signal.ts'
 import { AUDIT_EVENTS } from '../src/observe/reads.ts'
-import { createMetrics } from '../src/observe/metrics/metrics.ts'
+import { Metrics } from '../src/observe/metrics.ts'
 
 const ROOT = new URL('../', import.meta.url)
 
@@ -75,12 +74,19 @@ function metricsRows (): string[] {
   const status = {
     ready: true, indexed: true, generation: 0, skills: 0, roots: [], watcher: { status: 'watching', mode: 'events', errors: 0 }, failures: [], hanging: []
   } as const
-  const metrics = createMetrics({
-    skills: { status, contents: { usage: { bytes: 0, hits: 0, misses: 0 } }, refreshed: new Signal(), invalidNow: () => [], isWatching: () => true }, version: ''
+  const { described } = new Metrics({
+    skills: {
+      status,
+      contents: { usage: { bytes: 0, hits: 0, misses: 0 } },
+      refreshed: { subscribe () {} },
+      namesNow: () => [],
+      invalidNow: () => [],
+      isWatching: () => true
+    },
+    version: ''
   })
-  metrics.close()
-  return Object.entries(metrics.table).map(([name, { type, labels, help }]) =>
-    `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${help.replace(/\.$/, '')} |\n`)
+  return described.map(({ name, type, labels, help }) =>
+    `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${help} |\n`)
 }
 
 function settingsTable ({ link, hasSetting }: SettingsDocument): string {

@@ -1,5 +1,4 @@
-import type { IncomingMessage } from 'node:http'
-import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify'
+import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyPluginCallback, type FastifyRequest } from 'fastify'
 import { type AccessDoors, alwaysAllowed, PerSkills } from './http/callers.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
 import type { SkillService } from './core/skill-source.ts'
@@ -77,25 +76,27 @@ export interface AppOptions {
   readonly shutdown?: Shutdown
   /** How long shared caches may keep what anybody may read, in seconds: see `conditional`. Default 0, not at all. */
   readonly cacheSeconds?: number
+  /** Makes spans of requests: registered before all others. */
+  readonly tracing?: FastifyPluginCallback | undefined
   /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
   readonly plugins?: readonly FastifyPluginAsync[]
   /** Default: it works, or there is none. */
   readonly auditState?: () => AuditState
   /** Learn of every request: metrics, traces, the audit log. */
   readonly observers?: readonly Observer[]
-  /** The address of a client behind trusted proxies. Default: that of the peer. */
-  readonly clientOf?: ((request: IncomingMessage) => string) | undefined
+  /** Addresses and subnets whose `X-Forwarded-For` names the client. Default none. */
+  readonly trustedProxies?: readonly string[] | undefined
   /** How busy the process is. Default: never too busy. */
   readonly load?: Pick<Load, 'level'>
   /** What bodies and answers hold together. Default: the service's own. */
   readonly memory?: AnswerMemory
   /** Counts a tool call towards its caller's limit; the sentence that it is refused with, or undefined. */
-  readonly admitCall?: ((request: FastifyRequest, tool: Tool | undefined) => string | undefined) | undefined
+  readonly admitCall?: ((request: FastifyRequest, tool: Tool | undefined) => Promise<string | undefined>) | undefined
 }
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, publicUrl, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, policy, plugins = [], auditState = () => 'working', clientOf, admitCall, load = { level: 0 }, memory } = options
+  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, publicUrl, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, policy, tracing, plugins = [], auditState = () => 'working', trustedProxies, admitCall, load = { level: 0 }, memory } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
@@ -108,11 +109,12 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const translate = (error: unknown, request: FastifyRequest): unknown => access === undefined ? error : access.translate(error, request)
   const readiness = { remarks: () => [access?.remark() ?? [], policy?.remark() ?? []].flat(), auditState, shutdown, sources: sources && (() => sources.status) }
   const pages = ui ? catalogPages({ load, skillsOf, judge, version, prefix: basePath, log: logger, isPreview, publicUrl, sources, readiness, translate }) : undefined
-  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts, allowedOrigins, observer, clientOf, rewriteUrl: access && ((request) => access.rewriteUrl(request)), answerBadUrl: pages?.answerBadUrl }))
+  const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts, allowedOrigins, observer, trustedProxies, rewriteUrl: access && ((request) => access.rewriteUrl(request)), answerBadUrl: pages?.answerBadUrl }))
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
   app.decorateRequest('principal', undefined)
   app.decorateRequest('trace', undefined)
 
+  if (tracing !== undefined) await app.register(tracing)
   await app.register(security, { loopbackOnly, allowedHosts })
   await app.register(errors, { basePath, translate })
   await app.register(cors, { allowedOrigins })

@@ -1,7 +1,7 @@
 import { executionAsyncResource } from 'node:async_hooks'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
-import { type Logger, pino } from 'pino'
+import type { Logger } from 'pino'
 import type { AccessDoors } from './http/callers.ts'
 import { buildApp } from './app.ts'
 import { idleSettings, missingLinkTargets } from './config/idle-settings.ts'
@@ -18,11 +18,11 @@ import { maxConnections } from './http/connections/max-connections.ts'
 import { Closers, Shutdown } from './http/connections/shutdown.ts'
 import { stop } from './http/connections/stop.ts'
 import { explainListenError, listen } from './listen.ts'
-import { defaultLogFormat, logDestination } from './log-format.ts'
-import { LogOutput } from './log-output.ts'
+import { type LineOutput, openLog } from './log.ts'
 import { AnswerMemory } from './http/overload/answer-memory.ts'
 import { Load } from './http/overload/load.ts'
-import { protect, type Protection } from './limits/protect.ts'
+import { Limits } from './limits/limits.ts'
+import { connectStore, type LimitsStore } from './limits/store.ts'
 import { observe, type Observation } from './observe/observe.ts'
 import type { Sources } from './sources/sources.ts'
 import { loadPolicy } from './trust/load-policy.ts'
@@ -78,7 +78,7 @@ interface Ending {
 
 async function openServer (config: Config, options: ServerOptions, { closers, shutdown }: Ending): Promise<void> {
   const { env, takeSignals = () => {}, preview } = options
-  const { output, logger } = await openLog(config, env)
+  const { output, logger } = await openLog(config.logLevel, env, config.logFormat)
   const open: { parts?: OpenedParts } = {}
   const signals = closeWithGrace({ delay: false, logger, skip: NOT_HANDLED }, async ({ signal, err }) => {
     closers.openNoMore()
@@ -89,9 +89,9 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
     await stop(opening, logger, closers)
   })
   takeSignals(true)
-  // By habit, rotation of logs sends this signal. The audit log finds its file without it.
   let isHungUp = false
   process.on('SIGHUP', () => {
+    open.parts?.observation.reopen()
     if (open.parts === undefined || config.auditLog !== undefined || open.parts.sources !== undefined) open.parts?.sources?.hint()
     // A terminal that closes sends it twice, by itself and by its shell. A second SIGTERM would cut running requests.
     else if (!isHungUp && !shutdown.isLeaving) {
@@ -131,31 +131,21 @@ interface OpenedParts extends OpenedSkills {
 }
 
 /** All parts, which serve nobody yet. */
-async function openParts (config: Config, { version, env, isExample = false, preview }: ServerOptions, { output, logger, closers, shutdown }: Ending & { readonly output: LogOutput, readonly logger: Logger }): Promise<OpenedParts> {
+async function openParts (config: Config, { version, env, isExample = false, preview }: ServerOptions, { output, logger, closers, shutdown }: Ending & { readonly output: LineOutput, readonly logger: Logger }): Promise<OpenedParts> {
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   for (const problem of idleSettings(config)) logger.warn({ problem }, 'a setting has no effect')
   for (const path of await missingLinkTargets(config)) logger.warn({ path }, 'a folder of LINK_TARGETS or --allow-links is not there: no link leads into it yet')
   const memory = new AnswerMemory()
   const opened = await openSkills(config, { logger, env, memory, closers })
-  const { skills, service, access, sources, policy } = opened
+  const { service, access, sources, policy } = opened
   const load = new Load(logger)
   closers.add(() => { load.close() })
   const registry = createToolRegistry(createTools(), {
     isOverloaded: () => load.level > 0,
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }
   })
-  const protection = await protect({
-    isLimited: config.limits === 'on' || (config.limits === 'auto' && (access !== undefined || !isLoopback(config.host))),
-    rate: config.limitRate,
-    burst: config.limitBurst,
-    trustedProxies: config.trustedProxies ?? [],
-    store: config.limitsStore,
-    hasCallers: access !== undefined,
-    skills,
-    log: logger
-  })
-  closers.add(() => { protection.close() })
-  const observation = await openObservation(config, { ...opened, version, logger, output, load, protection })
+  const limits = await openLimits(config, { ...opened, logger, closers })
+  const observation = await openObservation(config, { ...opened, version, logger, output, load, ...limits })
   // Before the skills: lines of the audit log wait for their revisions.
   closers.add(() => observation.close())
   const app = await buildApp({
@@ -177,10 +167,11 @@ async function openParts (config: Config, { version, env, isExample = false, pre
     shutdown,
     // What depends on the caller is for no shared cache.
     cacheSeconds: access === undefined ? config.cacheSeconds : 0,
-    plugins: [...protection.plugins, ...observation.plugins],
+    tracing: observation.tracing,
+    plugins: [...limits.limits === undefined ? [] : [limits.limits.plugin], ...observation.plugins],
     auditState: observation.auditState,
-    clientOf: protection.clientOf,
-    admitCall: protection.admitCall,
+    trustedProxies: config.trustedProxies,
+    admitCall: limits.limits?.admitCall,
     load,
     memory
   })
@@ -189,12 +180,19 @@ async function openParts (config: Config, { version, env, isExample = false, pre
   return { ...opened, app, observation, load }
 }
 
-async function openLog ({ logLevel, logFormat = defaultLogFormat() }: Config, env: Environment): Promise<{ readonly output: LogOutput, readonly logger: Logger }> {
-  const output = new LogOutput()
-  process.once('exit', () => { output.flushSync() })
-  const logger = pino({ level: logLevel }, await logDestination(logFormat, output, env))
-  output.dropped.subscribe((lines) => { logger.warn({ lines }, 'lines of the log were dropped here: standard output did not take them') })
-  return { output, logger }
+interface OpenedLimits {
+  /** Undefined where nothing is limited. */
+  readonly limits: Limits | undefined
+  readonly store: LimitsStore | undefined
+}
+
+async function openLimits (config: Config, { skills, access, logger, closers }: OpenedSkills & { readonly logger: Logger, readonly closers: Closers }): Promise<OpenedLimits> {
+  const isLimited = config.limits === 'on' || (config.limits === 'auto' && (access !== undefined || !isLoopback(config.host)))
+  if (!isLimited) return { limits: undefined, store: undefined }
+  const store = config.limitsStore === undefined ? undefined : await connectStore(config.limitsStore, logger)
+  closers.add(() => { store?.close() })
+  const limits = new Limits({ rate: config.limitRate, burst: config.limitBurst, skills, hasCallers: access !== undefined, store, log: logger })
+  return { limits, store }
 }
 
 interface OpenedSkills {
@@ -234,16 +232,15 @@ async function openSkills (config: Config, { logger, env, memory, closers }: { r
   return { skills, service: access.nothing, access, sources, policy }
 }
 
-interface ObservedParts extends OpenedSkills {
+interface ObservedParts extends OpenedSkills, OpenedLimits {
   readonly version: string
   readonly logger: Logger
-  readonly output: LogOutput
+  readonly output: LineOutput
   readonly load: Load
-  readonly protection: Protection
 }
 
 /** @throws ConfigError when the file of the audit log cannot be opened */
-async function openObservation (config: Config, { skills, service, access, sources, policy, version, logger, output, load, protection }: ObservedParts): Promise<Observation> {
+async function openObservation (config: Config, { skills, service, access, sources, policy, version, logger, output, load, limits, store }: ObservedParts): Promise<Observation> {
   try {
     return await observe({
       skills,
@@ -263,15 +260,13 @@ async function openObservation (config: Config, { skills, service, access, sourc
             stdout: output,
             salt: config.auditSalt,
             skills: access?.everything ?? service,
-            policies: [...access ? [access.file] : [], ...policy?.files ?? []],
-            judged: policy?.judged
+            policies: [...access ? [access.file] : [], ...policy?.files ?? []]
           },
-      clientOf: protection.clientOf,
       readings: {
-        logDropped: () => output.lost,
-        limitsStoreFailures: protection.storeFailures,
+        logDropped: () => output.dropped,
+        limitsStoreFailures: () => store?.failures ?? 0,
         overloadLevel: () => load.level,
-        limited: () => protection.refusals,
+        limited: () => limits?.refusals ?? [],
         authFailures: () => access?.refusals ?? [],
         issuersAway: () => access?.issuersAway ?? 0,
         ...sources && { sources: () => sources.status }

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { METRICS_SCOPE } from '../observe/metrics/metrics-route.ts'
+import { METRICS_SCOPE } from '../observe/metrics-server.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 
 /** What callers may do: no route asks for another scope. */

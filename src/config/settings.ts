@@ -182,14 +182,13 @@ export const SETTINGS = {
     variable: 'LIMIT_RATE',
     default: '100',
     ...POSITIVE,
-    meaning: 'units that come back to each caller per second; a request or a tool call is one',
+    meaning: 'units that each caller may use per second on average; a request or a tool call is one',
     section: 'limits'
   },
   limitBurst: {
     variable: 'LIMIT_BURST',
-    default: '2000',
     ...POSITIVE,
-    meaning: 'units that a caller may use at once',
+    meaning: 'units that a caller may use at once; without it 2,000, or the number of skills plus 1,000 where that is more',
     section: 'limits'
   },
   limitsStore: {

@@ -68,6 +68,8 @@ export interface ResponseEnd {
   readonly isComplete: boolean
   /** Of the body; undefined for HEAD and 304. */
   readonly bytes: number | undefined
+  /** The address of the client. */
+  readonly client: string
 }
 
 /** Several observers as one; undefined for none. */

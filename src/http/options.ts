@@ -7,7 +7,8 @@ import { answerClientErrors, answerConnect, answerTimeouts } from './connections
 import { type Connections, GracefulServer } from './connections/connections.ts'
 import { type CorsHeaders, createCorsHeaders } from './cors.ts'
 import { sendProblem } from './problem.ts'
-import { RequestLogController, type RequestLogOptions } from './request-log.ts'
+import type { Observer } from './observer.ts'
+import { RequestLogController } from './request-log.ts'
 import { securityHeaders } from './headers.ts'
 
 /** All in milliseconds. */
@@ -24,7 +25,10 @@ export interface HttpTimeouts {
   readonly keepAlive: number
 }
 
-interface HttpServerOptions extends RequestLogOptions {
+interface HttpServerOptions {
+  readonly observer?: Observer | undefined
+  /** Addresses and subnets whose `X-Forwarded-For` names the client. */
+  readonly trustedProxies?: readonly string[] | undefined
   /** Filled by the server; `draining` and `stalledResponses` read it. */
   readonly connections: Connections
   readonly logger?: FastifyBaseLogger
@@ -47,7 +51,7 @@ const REQUEST_ID = /^[\w.-]{1,64}$/
 const WITHOUT_EMPTY_BODIES = { optimizeEmptyRequests: true }
 
 /** Fastify's options for this service; `buildApp` adds the plugins that they rely on. */
-export function httpServerOptions ({ connections, logger, timeouts = {}, allowedOrigins, rewriteUrl, answerBadUrl = throwOn, ...log }: HttpServerOptions): FastifyHttpOptions<Server> {
+export function httpServerOptions ({ connections, logger, timeouts = {}, allowedOrigins, rewriteUrl, answerBadUrl = throwOn, observer, trustedProxies = [] }: HttpServerOptions): FastifyHttpOptions<Server> {
   const corsHeaders = createCorsHeaders(allowedOrigins)
   return {
     serverFactory: (handler: RequestListener) => createServer(handler, connections, timeouts, corsHeaders, logger),
@@ -55,7 +59,8 @@ export function httpServerOptions ({ connections, logger, timeouts = {}, allowed
     ...rewriteUrl && { rewriteUrl },
     // Fastify then leaves its own compilers unloaded, a tenth of the start.
     schemaController: { compilersFactory: { buildValidator: refuseToCompile, buildSerializer: refuseToCompile } },
-    logController: new RequestLogController(log),
+    trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
+    logController: new RequestLogController(observer),
     // One logger for all requests, and the request id in each line: every request would pay for a child logger that few use.
     childLoggerFactory: (parent) => parent,
     genReqId: createRequestIds(),

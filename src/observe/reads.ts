@@ -1,12 +1,11 @@
 import type { FastifyRequest } from 'fastify'
 import { isMainFile } from '../core/format/main-files.ts'
 import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
-import type { ObservedOperation, RouteReads } from '../http/observer.ts'
+import { LISTEN, type ObservedOperation, type ReadEvent, type RouteReads } from '../http/observer.ts'
 import type { ObservedCall } from '../tools/calls/observer.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
 import { own } from '../core/shared/json.ts'
 import { decodePercent, maskSecrets } from '../core/shared/text.ts'
-import { eventOfOperation } from './operations.ts'
 
 /** What somebody asked for. */
 export interface Read {
@@ -29,19 +28,41 @@ export const AUDIT_EVENTS = {
   'skill.search': 'a search, without its words',
   'discovery.index': 'a discovery index',
   'events.open': 'a stream of changes; its line is written when it opens',
-  'auth.failed': 'a caller without proof of who it is: 401. An address has 20 lines a minute, and then one with a count',
+  'auth.failed': 'a caller without valid credentials: 401. An address has 20 lines a minute, and then one with a count',
   'access.denied': 'a request that was refused before anything was read',
   'policy.loaded': 'an access file, trust file or lock came into force',
   'policy.rejected': 'one of them cannot be used; the last good one stays in force',
   'skill.changed': 'a skill was added, changed or removed on the disk',
   'audit.dropped': 'lines of this log were lost before this one',
-  'skill.quarantined': 'a skill is not served from now on, or for another reason than before: see [trust](trust.md)',
-  'skill.released': 'a quarantined skill is served again',
   'service.started': 'the start of the process',
   'service.stopped': 'its end'
 } as const
 
 export type AuditEvent = keyof typeof AUDIT_EVENTS
+
+/** The label of methods that are a caller's text. */
+export const OTHER = '_OTHER'
+
+/** The methods of MCP, and what each reads of skills. Calls of tools report their reads by themselves. */
+const OPERATIONS: ReadonlyMap<string, ReadEvent | undefined> = new Map([
+  ...[
+    'initialize', 'ping', 'server/discover', 'tools/list', 'tools/call', 'resources/templates/list', 'resources/subscribe',
+    'resources/unsubscribe', 'completion/complete', 'logging/setLevel'
+  ].map((method) => [method, undefined] as const),
+  ['prompts/list', 'skill.list'],
+  ['prompts/get', 'skill.read'],
+  ['resources/list', 'skill.list'],
+  ['resources/read', 'skill.file_read'],
+  ['resources/directory/read', 'skill.manifest'],
+  ['skills/list', 'skill.list'],
+  ['skills/get', 'skill.entry'],
+  [LISTEN, 'events.open']
+])
+
+/** The name of an MCP request in metrics and spans. There are as many as methods, whatever callers send. */
+export function operationName (method: string): string {
+  return OPERATIONS.has(method) ? method : OTHER
+}
 
 /** Longest text of a caller in a line, in characters. */
 const MAX_CHARACTERS = 512
@@ -69,7 +90,8 @@ export function doorOfCalls (request: FastifyRequest): string | undefined {
 }
 
 /** What a call has read, or was refused: known when it has ended, since a display name may mean any skill before. */
-export function readOfCall ({ tool, args, skills, dialect }: ObservedCall, request: FastifyRequest, outcome: ToolOutcome): Read | undefined {
+export function readOfCall (call: ObservedCall, request: FastifyRequest, outcome: ToolOutcome): Read | undefined {
+  const { tool, args, skills, dialect } = call
   if (tool === undefined) return undefined
   const { reads } = tool
   const given = tool.skillArgument === undefined ? undefined : text(own(args, tool.skillArgument))
@@ -84,13 +106,14 @@ export function readOfCall ({ tool, args, skills, dialect }: ObservedCall, reque
 }
 
 export function readOfOperation ({ method, params, origin }: ObservedOperation): Read | undefined {
-  const event = eventOfOperation(method)
+  const event = OPERATIONS.get(method)
   if (event === undefined) return undefined
   const door = readsOf(origin)?.door ?? 'mcp'
   if (method === 'prompts/get') return { event, door, skill: text(own(params, 'name')) }
   const [, address, file] = /^skill:\/\/([^/?#]+)(?:\/([^?#]*))?$/.exec(text(own(params, 'uri')) ?? '') ?? []
   const skill = address && (decodePercent(address) ?? address)
-  return event === 'skill.file_read' ? readOfFile(file && (decodePercent(file) ?? file), { door, skill }) : { event, door, skill }
+  if (event === 'skill.file_read') return readOfFile(file && (decodePercent(file) ?? file), { door, skill })
+  return { event, door, skill }
 }
 
 /** The main file is the same read through the doors of files. */

@@ -31,7 +31,7 @@ interface AgentRoutesOptions {
   readonly handleToolCall: ToolCallHandler
   readonly observer?: ToolObserver | undefined
   /** Counts a call towards the caller's limit: see `ToolCallContext`. */
-  readonly admitCall?: ((request: FastifyRequest, tool: Tool | undefined) => string | undefined) | undefined
+  readonly admitCall?: ((request: FastifyRequest, tool: Tool | undefined) => Promise<string | undefined>) | undefined
 }
 
 /** Definitions and calls of tools. A tool's outcome is always a 200: the model reads it. */

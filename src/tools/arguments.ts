@@ -1,10 +1,6 @@
 import { isJsonObject, jsonDepthExceeds, own } from '../core/shared/json.ts'
 import { MAX_JSON_DEPTH } from './limits.ts'
-import { findJsonSyntaxError } from './text/json-syntax.ts'
 import { type ToolArguments, ToolArgumentsError, type ToolParameters } from './tool.ts'
-
-/** How much of a broken text is quoted on each side of the error, in characters. */
-const QUOTED_CONTEXT = 16
 
 /**
  * The arguments of a call in any dialect: an object, a JSON string of one, or nothing, which means `{}`. Nothing is
@@ -61,16 +57,10 @@ function parseText (text: string, parameters: ToolParameters): unknown {
   }
   try {
     return JSON.parse(text)
-  } catch {
-    throw invalidArguments(describeSyntaxError(text), parameters)
+  } catch (error) {
+    // V8's own words, which say what and where.
+    throw invalidArguments(error instanceof SyntaxError ? error.message : String(error), parameters)
   }
-}
-
-function describeSyntaxError (text: string): string {
-  const error = findJsonSyntaxError(text)
-  if (error === undefined) return 'not valid JSON'
-  const near = text.slice(Math.max(0, error.position - QUOTED_CONTEXT), error.position + QUOTED_CONTEXT)
-  return `${error.problem} at position ${error.position}, near ${JSON.stringify(near)}`
 }
 
 function kindOf (value: unknown): string {

@@ -2,7 +2,7 @@ import type { FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
 import { AnswerMemory } from '../../src/http/overload/answer-memory.ts'
-import { protect } from '../../src/limits/protect.ts'
+import { Limits } from '../../src/limits/limits.ts'
 import { openEvents } from '../helper/event-stream.ts'
 import { bearer, buildGuarded, type GuardedService, newSecret } from '../helper/guarded.ts'
 import { AUDIENCE, startIssuer } from '../helper/issuer.ts'
@@ -107,8 +107,8 @@ t.test('K67 K68: callers who leave while the keys for their tokens are read take
   const held: Array<() => void> = []
   const memory = new AnswerMemory()
   const log = { info () {}, warn () {} }
-  const { plugins } = await protect({ isLimited: true, rate: 100, burst: 1_000, trustedProxies: [], store: undefined, hasCallers: true, skills: { namesNow: () => [] }, log })
-  const service = await buildGuarded(t, { roots: ROOTS, access: `issuers:\n  - { issuer: '${issuer.url}', audiences: ['${AUDIENCE}'] }\n${RULES}`, plugins, memory })
+  const { plugin } = new Limits({ rate: 100, burst: 1_000, hasCallers: true, skills: { namesNow: () => [] }, log })
+  const service = await buildGuarded(t, { roots: ROOTS, access: `issuers:\n  - { issuer: '${issuer.url}', audiences: ['${AUDIENCE}'] }\n${RULES}`, plugins: [plugin], memory })
   issuer.answer = (request, response) => {
     held.push(() => { issuer.server.emit('request', request, response) })
   }

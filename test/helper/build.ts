@@ -16,7 +16,7 @@ import { rawRequest, type RawResponse, request, type RequestHead } from './raw-h
 /** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
 export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir']>[0]>>>
 
-export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'guard' | 'keep' | 'watcher' | 'times' | 'policy'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'timeouts' | 'ui' | 'publicUrl' | 'sources' | 'clientOf' | 'admitCall' | 'auditState' | 'load'>> {
+export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'guard' | 'keep' | 'watcher' | 'times' | 'policy'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'timeouts' | 'ui' | 'publicUrl' | 'sources' | 'trustedProxies' | 'admitCall' | 'auditState' | 'load'>> {
   /** What lies beside the skills folder. */
   readonly siblings?: Files
   /** Puts more into the test's folder before the service starts. */

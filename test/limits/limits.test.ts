@@ -1,62 +1,80 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { fastify } from 'fastify'
 import fp from 'fastify-plugin'
+import { RateLimiterMemory } from 'rate-limiter-flexible'
 import t, { type Test } from 'tap'
-import { createClientOf, createSubnets } from '../../src/http/request/client-address.ts'
-import { SETTINGS } from '../../src/config/settings.ts'
-import { Limits } from '../../src/limits/limits.ts'
-import { protect } from '../../src/limits/protect.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import type { Principal } from '../../src/http/callers.ts'
+import { Limits } from '../../src/limits/limits.ts'
+import { connectStore } from '../../src/limits/store.ts'
+import { MAX_TOOL_CALLS } from '../../src/tools/limits.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { listenRequest, modernRequest } from '../helper/mcp.ts'
+import { startProcess } from '../helper/process.ts'
+import { freePort, hasProgram } from '../helper/proxies.ts'
+import { jsonRequest, openRaw } from '../helper/raw-http.ts'
+import { skills as skillFolders, until } from '../helper/skills.ts'
 
-const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n', 'large.bin': Buffer.alloc(2 * 1_048_576), 'large.txt': 'a'.repeat(2 * 1_048_576) } }
+const FILES = {
+  demo: {
+    'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n',
+    'large.bin': Buffer.alloc(2 * 1_048_576),
+    'large.txt': 'a'.repeat(2 * 1_048_576)
+  }
+}
 
 interface Limited extends Service {
   refusals (): Limits['refusals']
-  pass (ms: number): void
+  /** Ends the window of the one address. */
+  pass (): Promise<void>
   /** Status and `Retry-After` of an answer. */
   get (path: string, headers?: Readonly<Record<string, string>>): Promise<readonly [status: number, retryAfter: number]>
 }
 
-async function buildLimited (t: Test, { proxies = [], principals = false, burst = 20 }: { readonly burst?: number, readonly proxies?: readonly string[], readonly principals?: boolean } = {}): Promise<Limited> {
-  let time = 0
+interface LimitedOptions {
+  readonly burst?: number
+  readonly rate?: number
+  readonly proxies?: readonly string[]
+  readonly principals?: boolean
+}
+
+/** Sets the principal that the header of a test names. */
+const login = fp(async (app) => {
+  app.addHook('onRequest', async (request) => {
+    const name = request.headers['x-test-principal']
+    if (typeof name !== 'string') return
+    request.principal = { id: `token:${name}`, name, kind: 'token', groups: [], scopes: new Set(), view: '' } satisfies Principal
+  })
+})
+
+async function buildLimited (t: Test, { proxies = [], principals = false, burst = 20, rate = 0.01 }: LimitedOptions = {}): Promise<Limited> {
   let limits: Limits | undefined
-  const clientOf = createClientOf(proxies)
+  const limiters: RateLimiterMemory[] = []
+  const limiter = (options: ConstructorParameters<typeof RateLimiterMemory>[0]) => {
+    const made = new RateLimiterMemory(options)
+    limiters.push(made)
+    return made
+  }
   const service = await buildService(t, {
     files: FILES,
     options: {
-      clientOf: proxies.length > 0 ? clientOf : undefined,
-      admitCall: (request, tool) => limits?.admitCall(request, tool),
-      plug: () => {
-        limits = new Limits({
-          rate: 10,
-          burst: () => burst,
-          hasCallers: principals,
-          clientOf,
-          isProxy: createSubnets(proxies),
-          log: { info: (...line) => { service.app.log.info(...line) }, warn: (...line) => { service.app.log.warn(...line) } },
-          now: () => time
-        })
-        const { plugin } = limits
-        return [fp(async (app) => {
-          if (principals) {
-            app.addHook('onRequest', (request, _reply, next) => {
-              const name = request.headers['x-test-principal']
-              if (typeof name === 'string') request.principal = { id: `token:${name}`, name, kind: 'token', groups: [], scopes: new Set(), view: '' } satisfies Principal
-              next()
-            })
-          }
-          await app.register(plugin)
-        })]
+      trustedProxies: proxies,
+      admitCall: async (request, tool) => await limits?.admitCall(request, tool),
+      plug: (skills) => {
+        const log = { info: (...line: [object, string]) => { service.app.log.info(...line) }, warn () {} }
+        limits = new Limits({ rate, burst, skills, hasCallers: principals, store: { limiter, failures: 0, close () {} }, log })
+        return [...principals ? [login] : [], limits.plugin]
       }
     }
   })
+  const pass = async (): Promise<void> => { for (const limiter of limiters) await limiter.delete('127.0.0.1') }
   // What the set-up itself has used.
-  time += 1_000_000
+  await pass()
   return {
     ...service,
     refusals: () => limits?.refusals ?? new Map(),
-    pass: (ms) => { time += ms },
+    pass,
     get: async (path, headers = {}) => {
       const answer = await service.fetch(path, { headers })
       return [answer.status, Number(answer.headers.get('retry-after'))]
@@ -69,22 +87,18 @@ async function spend (service: Limited, count: number, path = '/skills/demo', he
 }
 
 t.test('K67: a client that loops gets 429 with Retry-After, and is served again after that time', async (t) => {
-  const service = await buildLimited(t)
+  const service = await buildLimited(t, { rate: 4 })
   t.strictSame(await spend(service, 20), Array(20).fill(200))
   const { status, headers, json } = await service.fetch('/skills/demo')
   t.equal(status, 429)
   t.equal(headers.get('cache-control'), 'no-store')
-  t.match(json(), { code: 'rate_limited', detail: /^The limit is 10 units a second, 20 at once for address 127\.0\.0\.1; try again in \d+ s$/ })
-  service.pass(Number(headers.get('retry-after')) * 1000)
+  t.match(json(), { code: 'rate_limited', detail: /^The limit is 20 units in 5 s for address 127\.0\.0\.1; try again in \d+ s$/ })
+  await spend(service, 5)
+  const lines = service.log().filter(({ msg }) => String(msg).startsWith('a caller is past its limit'))
+  t.match(lines, [{ client: '127.0.0.1', rule: /^20 units in 5 s/, reqId: String }])
+  t.equal(lines.length, 1)
+  await new Promise((resolve) => setTimeout(resolve, Number(headers.get('retry-after')) * 1_000))
   t.strictSame(await service.get('/skills/demo'), [200, 0])
-  const lines = () => service.log().filter(({ msg }) => String(msg).startsWith('a caller is past its limit'))
-  t.match(lines(), [{ client: '127.0.0.1', rule: '10 units a second, 20 at once', reqId: String }])
-  service.pass(58_000)
-  await spend(service, 25)
-  t.equal(lines().length, 1)
-  service.pass(1_000)
-  await spend(service, 25)
-  t.equal(lines().length, 2, 'one a minute')
 })
 
 t.test('K67: a 429 carries the limit and what is left of it; other answers have no such header', async (t) => {
@@ -93,7 +107,7 @@ t.test('K67: a 429 carries the limit and what is left of it; other answers have 
   for (const name of ['ratelimit', 'ratelimit-policy', 'x-ratelimit-limit']) t.notOk(ok.has(name), name)
   await spend(service, 19)
   const { headers } = await service.fetch('/skills/demo')
-  t.equal(headers.get('ratelimit-policy'), '"units";q=20;w=2')
+  t.equal(headers.get('ratelimit-policy'), '"units";q=20;w=2000')
   t.equal(headers.get('ratelimit'), `"units";r=0;t=${headers.get('retry-after')}`)
 })
 
@@ -112,11 +126,11 @@ t.test('K67: calls are counted and not requests: those past the limit get a sent
   const contents = (json() as Array<{ readonly content: string }>).map(({ content }) => content)
   t.equal(status, 200)
   t.equal(contents.filter((content) => content.includes('# Demo')).length, 20)
-  t.match(contents.slice(20), Array(5).fill(/Rate limit: try again in \d s/))
+  t.match(contents.slice(20), Array(5).fill(/Rate limit: try again in \d+ s/))
   t.equal(service.refusals().get('units'), 5, 'each call that was refused')
   t.equal((await service.post('/agent/tool-call', calls)).status, 429, 'before any call of the next request')
   t.equal(service.refusals().get('units'), 6)
-  service.pass(1_000)
+  await service.pass()
   t.equal((await service.post('/agent/tool-call', calls.slice(0, 10))).status, 200)
 })
 
@@ -124,7 +138,7 @@ t.test('K26: a call past the limit is refused under the name of its skill', asyn
   const service = await buildLimited(t, { burst: 2 })
   const call = (args: unknown) => ({ id: 'c', type: 'function', function: { name: 'Skill', arguments: args } })
   const { json } = await service.post('/agent/tool-call', [call({}), call({}), call({ skill_name: 'demo' }), call('{"skill_name":"demo"}'), call('{')])
-  t.match((json() as ReadonlyArray<{ readonly content: string }>).slice(2).map(({ content }) => content), ['demo', 'demo', ''].map((name) => new RegExp(`^Error invoking skill '${name}': Rate limit: try again in \\d s$`)))
+  t.match((json() as ReadonlyArray<{ readonly content: string }>).slice(2).map(({ content }) => content), ['demo', 'demo', ''].map((name) => new RegExp(`^Error invoking skill '${name}': Rate limit: try again in \\d+ s$`)))
 })
 
 t.test('K67: what is no call of a tool that there is costs as much as one', async (t) => {
@@ -152,8 +166,6 @@ t.test('K67: a search costs the same through every door, and any other call thro
     for (let i = 0; i < 5; i++) t.equal(await door(service, search), 200)
     for (let i = 0; i < 5; i++) t.equal(await door(service, read), 200, '20 - 5 * 3')
     t.equal(await door(service, read), 429)
-    service.pass(100)
-    t.equal(await door(service, search), 429)
   }
   const service = await buildLimited(t)
   const call = (i: number) => ({ id: `c${i}`, type: 'function', function: { name: 'search_skills', arguments: '{"query":"demo"}' } })
@@ -169,7 +181,6 @@ t.test('K67: a search on the page of the catalog costs the same as any other', a
     return page.status
   }
   for (let i = 0; i < 6; i++) t.equal(await open('/?q=demo'), 200)
-  t.equal(await open('/?q=demo'), 429)
   t.strictSame([await open('/'), await open('/?q='), await open('/')], [200, 200, 429], '20 - 6 * 3')
 })
 
@@ -207,27 +218,20 @@ t.test('K67: large answers and searches cost more', async (t) => {
   t.equal(statuses.filter((status) => status === 200).length, 13, '20 - 1 - 2 - 3 - 1')
 })
 
-t.test('K67: by default one address installs a thousand skills at once, and five thousand where there are so many', async (t) => {
-  for (const count of [1_000, 5_000]) {
+t.test('K67: by default one address installs a thousand skills at once, and five thousand where there are so many; LIMIT_BURST is taken as it is', async (t) => {
+  const burstOf = (env: Readonly<Record<string, string>>) => loadConfig({ positionals: [], flags: new Map(), env, cwd: process.cwd() }).limitBurst
+  t.equal(burstOf({}), undefined)
+  for (const [count, burst, refused] of [[1_000, undefined, 0], [5_000, undefined, 0], [100, burstOf({ LIMIT_BURST: '50' }), 54]] as const) {
     const names: readonly string[] = Array(count).fill('')
-    const { plugins } = await protect({
-      isLimited: true,
-      rate: SETTINGS.limitRate.parse(SETTINGS.limitRate.default) ?? 0,
-      burst: SETTINGS.limitBurst.parse(SETTINGS.limitBurst.default) ?? 0,
-      trustedProxies: [],
-      store: undefined,
-      hasCallers: true,
-      skills: { namesNow: () => names },
-      log: { info () {}, warn () {} },
-      now: () => 0
-    })
+    const limits = new Limits({ rate: 1, burst, hasCallers: true, skills: { namesNow: () => names }, log: { info () {}, warn () {} } })
     const app = fastify()
-    for (const plugin of plugins) await app.register(plugin)
+    app.decorateRequest('principal', undefined)
+    await app.register(limits.plugin)
     app.get('/skills/:name', async () => 'text')
-    let refused = 0
+    let found = 0
     // Four look for the index where it is not, as the installer does.
-    for (let i = 0; i < count + 4; i++) if ((await app.inject(i < 4 ? '/nowhere' : '/skills/x')).statusCode === 429) refused++
-    t.equal(refused, 0)
+    for (let i = 0; i < count + 4; i++) if ((await app.inject(i < 4 ? '/nowhere' : '/skills/x')).statusCode < 429) found++
+    t.equal(count + 4 - found, refused, `${count} skills`)
     await app.close()
   }
 })
@@ -266,7 +270,7 @@ t.test('K67: the refusal of a guess on a page is a problem, and says so', async 
   t.equal(headers.get('content-type'), 'application/problem+json')
   t.notOk(headers.has('content-encoding'))
   t.equal(headers.get('ratelimit-policy'), '"failures";q=60;w=120')
-  t.match(json(), { code: 'rate_limited', detail: /^The limit is 60 refused requests at once, one more each 2 s, for address 127\.0\.0\.1;/ })
+  t.match(json(), { code: 'rate_limited', detail: /^The limit is 60 failed requests in 120 s for address 127\.0\.0\.1;/ })
 })
 
 t.test('K67: hooks with a wrong signature are guesses too, whether callers are told apart or not', async (t) => {
@@ -292,13 +296,17 @@ t.test('K67: behind a trusted proxy each client has its own limit, and the log h
   t.notOk(service.log().some(({ msg }) => String(msg).startsWith('X-Forwarded-For is ignored')))
 })
 
-t.test('K67: without trusted proxies X-Forwarded-For changes nothing, which the log says once', async (t) => {
+t.test('K67: without trusted proxies X-Forwarded-For changes nothing; the log says so once, even when every request is refused', async (t) => {
   const service = await buildLimited(t)
-  await Promise.all(Array.from({ length: 20 }, (_, i) => service.get('/skills/demo', { 'x-forwarded-for': `203.0.113.${i}`, 'x-forwarded-host': 'evil.example' })))
+  await service.raw('GET', '/skills/demo', { host: 'evil.example', headers: ['X-Forwarded-For: 203.0.113.1'] })
+  await Promise.all(Array.from({ length: 20 }, (_, i) =>
+    service.get('/skills/demo', { 'x-forwarded-for': `203.0.113.${i}`, 'x-forwarded-host': 'evil.example' })))
   t.equal((await service.get('/skills/demo', { 'x-forwarded-for': '203.0.113.99' }))[0], 429)
   const lines = service.log()
   t.ok(lines.filter(({ msg }) => msg === 'request completed').every(({ client }) => client === '127.0.0.1'))
-  t.equal(lines.filter(({ msg }) => String(msg).startsWith('X-Forwarded-For is ignored')).length, 1)
+  const warnings = lines.filter(({ msg }) => String(msg).startsWith('X-Forwarded-For is ignored'))
+  t.match(warnings, [{ peer: '127.0.0.1' }])
+  t.equal(lines.indexOf(warnings[0] ?? {}), lines.findIndex(({ code }) => code === 'host_not_allowed') - 1, 'with the first')
 })
 
 t.test('K67: a trusted proxy that names no client, or itself, is not said to be untrusted; the line is left for one that is', async (t) => {
@@ -308,7 +316,7 @@ t.test('K67: a trusted proxy that names no client, or itself, is not said to be 
     t.equal(statusCode, 200)
     return service.log().filter(({ msg }) => String(msg).startsWith('X-Forwarded-For is ignored')).map(({ peer }) => peer)
   }
-  for (const forwarded of ['unknown', '10.0.0.1', '', '10.0.0.2, unknown']) t.strictSame(await warned('10.0.0.1', forwarded), [], forwarded)
+  for (const forwarded of ['unknown', '10.0.0.2', '10.0.0.2, unknown']) t.strictSame(await warned('10.0.0.1', forwarded), [], forwarded)
   t.strictSame(await warned('::ffff:10.0.0.1', 'unknown'), [])
   t.strictSame(await warned('192.0.2.1', '203.0.113.7'), ['192.0.2.1'])
 })
@@ -342,7 +350,7 @@ t.test('K67: a caller has at most sixteen streams of events through all doors, a
   t.equal((await open({ accept: 'text/event-stream', 'x-test-principal': 'other' })).status, 200)
   t.equal(service.refusals().get('streams'), 4)
   abort.abort()
-  service.pass(100_000)
+  await service.pass()
   for (;;) {
     const again = await fetch(`${service.url}/events`, { headers: { accept: 'text/event-stream' } })
     await again.body?.cancel()
@@ -350,4 +358,106 @@ t.test('K67: a caller has at most sixteen streams of events through all doors, a
     await new Promise((resolve) => setImmediate(resolve))
   }
   t.strictSame(warnings, [], 'Node takes more than ten listeners of one answer for a leak')
+})
+
+const CALLS = jsonRequest('POST', '/agent/tool-call', Array.from({ length: MAX_TOOL_CALLS }, () => ({ function: { name: 'list_skills' } })))
+
+t.test('K67: on a loopback address without callers nothing is limited, unless the setting says so', async (t) => {
+  const root = t.testdir(skillFolders('demo'))
+  for (const [limits, isLimited] of [['auto', false], ['off', false], ['on', true]] as const) {
+    const { url, stop } = await startProcess(t, { args: [root], env: { LIMITS: limits, LIMIT_RATE: '1', LIMIT_BURST: '50' } })
+    const connection = await openRaw(url)
+    const { text } = await connection.send(CALLS).response()
+    t.equal(text.split('Rate limit: try again').length - 1, isLimited ? MAX_TOOL_CALLS - 50 : 0, limits)
+    connection.destroy()
+    await stop()
+  }
+})
+
+async function startRedis (t: Test, port: number): Promise<ChildProcess> {
+  const redis = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'], { stdio: ['ignore', 'pipe', 'ignore'] })
+  t.teardown(() => { redis.kill('SIGKILL') })
+  for await (const chunk of redis.stdout) if (String(chunk).includes('Ready to accept connections')) break
+  return redis
+}
+
+/** A replica with a connection of its own, and a window that does not end in a test. */
+async function startReplica (t: Test, port: number) {
+  const lines: string[] = []
+  const log = { info: (_: object, line: string) => { lines.push(line) }, warn: (fields: object, line: string) => { lines.push(line + JSON.stringify(fields)) } }
+  const store = await connectStore(`redis://:CANARY-PASSWORD@127.0.0.1:${port}`, log)
+  const limits = new Limits({ rate: 0.1, burst: 100, skills: { namesNow: () => [] }, hasCallers: false, store, log })
+  const app = fastify()
+  app.decorateRequest('principal', undefined)
+  await app.register(limits.plugin)
+  app.get('/', async () => 'text')
+  t.teardown(() => {
+    store.close()
+    return app.close()
+  })
+  return {
+    store,
+    lines,
+    /** How many of so many requests are served, and how long the slowest took in milliseconds. */
+    use: async (count: number, remoteAddress = '192.0.2.1') => {
+      let served = 0
+      let slowest = 0
+      for (let i = 0; i < count; i++) {
+        const start = performance.now()
+        if ((await app.inject({ url: '/', remoteAddress })).statusCode === 200) served++
+        slowest = Math.max(slowest, performance.now() - start)
+      }
+      return { served, slowest }
+    },
+    /** Resolves when a request was counted in the store. */
+    connected: async () => {
+      await until(async () => {
+        const before = store.failures
+        await app.inject({ url: '/', remoteAddress: '192.0.2.99' })
+        return store.failures === before
+      })
+    }
+  }
+}
+
+const noRedis = hasProgram('redis-server', '--version') ? false : 'redis-server is not installed'
+t.test('K67: replicas share one limit through Redis, and a store that hangs or goes away costs accuracy and no answer', { skip: noRedis }, async (t) => {
+  const port = await freePort()
+  let redis = await startRedis(t, port)
+  const [one, two] = [await startReplica(t, port), await startReplica(t, port)]
+  await one.connected()
+  await two.connected()
+  t.strictSame([(await one.use(60)).served, (await two.use(60)).served, (await one.use(5)).served], [60, 40, 0])
+
+  redis.kill('SIGSTOP')
+  const hung = await one.use(30, '192.0.2.2')
+  t.equal(hung.served, 30)
+  t.ok(hung.slowest < 1_000, `${hung.slowest} ms`)
+  t.ok((await one.use(30, '192.0.2.2')).slowest < 250, 'only the first requests wait')
+  t.ok(one.store.failures > 0)
+  redis.kill('SIGCONT')
+  await one.connected()
+
+  redis.kill('SIGKILL')
+  await once(redis, 'exit')
+  const before = one.store.failures
+  t.equal((await one.use(120, '192.0.2.3')).served, 100, 'each replica counts for itself')
+  t.ok(one.store.failures > before)
+  redis = await startRedis(t, port)
+  await one.connected()
+  await two.connected()
+  t.strictSame([(await one.use(60, '192.0.2.4')).served, (await two.use(60, '192.0.2.4')).served], [60, 40])
+  const kinds = one.lines.filter((line) => line.startsWith('the store of limits')).map((line) => line.includes('answers again'))
+  t.strictSame(kinds, kinds.map((_, index) => index % 2 === 1), 'a line for each time that it goes and comes back')
+  t.ok(kinds.length >= 4)
+  t.notMatch(one.lines.join(), 'CANARY')
+  redis.kill('SIGKILL')
+})
+
+t.test('K67: a store that was never there delays no start and no request, and is in the log once', async (t) => {
+  const replica = await startReplica(t, await freePort())
+  const { served, slowest } = await replica.use(120)
+  t.equal(served, 100)
+  t.ok(slowest < 1_000, `${slowest} ms`)
+  t.equal(replica.lines.filter((line) => line.includes('does not answer')).length, 1)
 })

@@ -1,138 +1,303 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
+import type { InjectOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import t from 'tap'
+import { LEGACY_METHODS, MCP_METHODS } from '../access/questions.ts'
+import { createSecret } from '../../src/access/secret.ts'
 import { sha256 } from '../../src/core/shared/digest.ts'
-import { overloadError } from '../../src/core/shared/errors.ts'
 import type { Principal } from '../../src/http/callers.ts'
-import { AuthFailures } from '../../src/observe/audit/auth-failures.ts'
-import { type AuditLine, buildAudited, settle } from '../helper/audited.ts'
-import type { Service } from '../helper/build.ts'
-import { modernRequest } from '../helper/mcp.ts'
-import { jsonRequest, openRaw, request } from '../helper/raw-http.ts'
-import { skill, skills, until } from '../helper/skills.ts'
+import { DIALECTS } from '../../src/tools/dialects/index.ts'
+import { createTools } from '../../src/tools/tools.ts'
+import { type AuditLine, buildAudited } from '../helper/audited.ts'
+import { listenRequest, modernRequest } from '../helper/mcp.ts'
+import { openRaw, request } from '../helper/raw-http.ts'
+import { followRoutes } from '../helper/routes.ts'
+import { skill, skillText, until } from '../helper/skills.ts'
 
-t.test('K73: each read through any door leaves one line, with the revision that was read', async (t) => {
-  const { fetch, post, next, url } = await buildAudited(t)
-  await settle()
-  const { headers } = await fetch('/skills/demo/files')
+const STREAM = { accept: 'text/event-stream' }
+
+const OPERATIONS = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+
+/** What each route leaves, by its pattern. Routes without an event read no skill; those with `calls` have a line for each call. */
+const ROUTES: Readonly<Record<string, string | undefined>> = {
+  '/skills': 'skill.list',
+  '/skills/:name': 'skill.read',
+  '/skills/:name/files': 'skill.manifest',
+  '/skills/:name/files/*': 'skill.file_read',
+  '/skills/:name/archive.zip': 'skill.archive',
+  '/catalog': 'skill.list',
+  '/catalog/:name': 'skill.entry',
+  '/events': 'events.open',
+  '/agent/prompt': 'skill.list',
+  '/agent/tool-call': 'calls',
+  '/agent/tools/:name': 'calls',
+  '/mcp': 'calls',
+  '/llms.txt': 'skill.list',
+  '/.well-known/agent-skills/index.json': 'discovery.index',
+  '/.well-known/skills/index.json': 'discovery.index',
+  '/.well-known/skills/:name/*': 'skill.file_read',
+  '/.well-known/agent-skills/:name/:digest/SKILL.md': 'skill.read',
+  '/.well-known/agent-skills/:name/:digest/archive.zip': 'skill.archive',
+  '/skills/:name/.well-known/agent-skills/index.json': 'discovery.index',
+  '/skills/:name/.well-known/skills/index.json': 'discovery.index',
+  '/skills/:name/.well-known/skills/:skill/*': 'skill.file_read',
+  '/ui/skills/:name': 'skill.read',
+  '/ui/skills/:name/files': 'skill.read',
+  '/ui/skills/:name/changes': 'skill.read',
+  '/ui/skills/:name/files/*': 'skill.file_read'
+}
+
+/** What each method of MCP leaves. */
+const METHODS: Readonly<Record<string, string | undefined>> = {
+  'prompts/get': 'skill.read',
+  'prompts/list': 'skill.list',
+  'resources/read': 'skill.read',
+  'resources/directory/read': 'skill.manifest',
+  'resources/list': 'skill.list',
+  'skills/get': 'skill.entry',
+  'skills/list': 'skill.list',
+  'tools/call': 'skill.read'
+}
+
+t.test('K73: a line says what was read, by whom, with which outcome and digest, and the revision where the answer knew it', async (t) => {
+  const { fetch, post, next } = await buildAudited(t)
+  const { headers } = await fetch('/skills/demo?revision=current')
   const revision = headers.get('skill-revision')
-  t.match(await next(1), [{ event: 'skill.manifest', outcome: 'success', door: 'rest', target: { skill: 'demo', revision } }])
-
   const document = await fetch('/skills/demo')
-  t.match(await next(1), [{ event: 'skill.read', outcome: 'success', principal: { kind: 'anonymous' }, source: { address: '127.0.0.1' }, target: { skill: 'demo', root: 'skills', revision, digest: sha256(document.bytes), bytes: document.bytes.length } }])
   await fetch('/skills/demo', { headers: { 'if-none-match': document.headers.get('etag') ?? '' } })
-  t.match(await next(1), [{ event: 'skill.read', outcome: 'not_modified', target: { skill: 'demo', revision } }])
-
-  for (const [path, event, door, target] of [
-    ['/skills/demo/files/a.txt', 'skill.file_read', 'rest', { skill: 'demo', path: 'a.txt', revision }],
-    ['/skills/demo/archive.zip', 'skill.archive', 'rest', { skill: 'demo', revision }],
-    ['/catalog/demo', 'skill.entry', 'rest', { skill: 'demo', revision }],
-    ['/catalog', 'skill.list', 'rest', { skills: 1 }],
-    ['/catalog?q=words', 'skill.search', 'rest', { query_length: 5 }],
-    [`/catalog?q=${'many%20'.repeat(180)}`, 'skill.search', 'rest', { query_length: 900 }],
-    ['/skills', 'skill.list', 'rest', { skills: 1 }],
-    ['/agent/prompt', 'skill.list', 'prompt', {}],
-    ['/.well-known/agent-skills/index.json', 'discovery.index', 'well-known', { skills: 1 }],
-    ['/.well-known/skills/demo/SKILL.md', 'skill.read', 'well-known', { skill: 'demo', path: 'SKILL.md', revision }]
+  await fetch('/skills/demo/files')
+  const read = { event: 'skill.read', door: 'rest', principal: { kind: 'anonymous' }, source: { address: '127.0.0.1' } }
+  const target = { skill: 'demo', root: 'skills', digest: sha256(document.bytes) }
+  t.match(await next(4), [
+    { ...read, outcome: 'success', target: { ...target, revision } },
+    { ...read, outcome: 'success', target: { ...target, bytes: document.bytes.length } },
+    { ...read, outcome: 'not_modified', target },
+    { event: 'skill.manifest', outcome: 'success', target: { skill: 'demo', revision } }
+  ])
+  for (const [path, event, target] of [
+    ['/catalog', 'skill.list', { skills: 1 }],
+    ['/catalog?q=words', 'skill.search', { query_length: 5 }],
+    [`/catalog?q=${'many%20'.repeat(180)}`, 'skill.search', { query_length: 900 }]
   ] as const) {
     await fetch(path)
-    t.match(await next(1), [{ event, outcome: 'success', door, target }], path)
+    t.match(await next(1), [{ event, outcome: 'success', door: 'rest', target }], path)
   }
-
+  const call = (name: string, args: string) => ({ id: name, type: 'function', function: { name, arguments: args } })
   await post('/agent/tool-call', [
-    { id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } },
-    { id: 'b', type: 'function', function: { name: 'read_file_in_skill', arguments: '{"skill_name":"demo","file_path":"a.txt"}' } },
-    { id: 'c', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"none"}' } }
+    call('get_skill', '{"skill_name":"demo"}'),
+    call('read_file_in_skill', '{"skill_name":"demo","file_path":"a.txt"}'),
+    call('get_skill', '{"skill_name":"none"}')
   ])
-  // The calls of a batch run at the same time, and each leaves its line when it ends.
-  const kindOf = ({ event, outcome }: AuditLine): string => `${String(event)} ${String(outcome)}`
-  t.match((await next(3)).toSorted((a, b) => kindOf(a) < kindOf(b) ? -1 : 1), [
-    { event: 'skill.file_read', door: 'tool-call/openai', outcome: 'success', target: { skill: 'demo', path: 'a.txt', revision } },
-    { event: 'skill.read', outcome: 'not_found', target: { skill: 'none', revision: undefined } },
-    { event: 'skill.read', outcome: 'success', target: { skill: 'demo', revision } }
-  ])
-
-  const mcp = async (method: string, params: Readonly<Record<string, unknown>>) => (await globalThis.fetch(`${url}/mcp`, modernRequest({ method, params }))).text()
-  const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {}, 'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1.0.0' } }
-  await mcp('tools/call', { name: 'get_skill', arguments: { skill_name: 'demo' }, _meta: meta })
-  await mcp('resources/read', { uri: 'skill://demo/a.txt' })
-  await mcp('resources/read', { uri: 'skill://none/a.txt' })
-  const ofMcp = await next(3)
-  t.match(ofMcp[0], { client: 'test 1.0.0' })
-  t.match(ofMcp.map(({ event, door, outcome, target }) => [event, door, outcome, target]), [
-    ['skill.read', 'mcp/modern', 'success', { skill: 'demo', revision }],
-    ['skill.file_read', 'mcp/modern', 'success', { skill: 'demo', path: 'a.txt', revision }],
-    ['skill.file_read', 'mcp/modern', 'not_found', { skill: 'none', path: 'a.txt' }]
-  ])
+  const lines = (await next(3)).map(({ event, outcome, door, target }) => `${event} ${outcome} ${door} ${String(target['skill'])}`)
+  t.strictSame(lines.sort(), [
+    'skill.file_read success tool-call/openai demo',
+    'skill.read not_found tool-call/openai none',
+    'skill.read success tool-call/openai demo'
+  ], 'the calls of a batch end in any order')
 })
 
-for (const [what, link, target, next] of [['a skill', 'skills/ok', '../v1/ok', '../v2/ok'], ['a folder above it', 'current', 'v1', 'v2']] as const) {
-  t.test(`K73: a read before a link of ${what} was switched to older files never has their revision`, async (t) => {
-    let switchLink: (() => void) | undefined
-    // After the call has ended, and before anything else can run.
-    const onSend = fp(async (app) => { app.addHook('onSend', async () => { switchLink?.() }) }, { fastify: '5.x' })
-    const service = await buildAudited(t, {
-      files: { ok: t.fixture('symlink', link === 'current' ? '../current/ok' : target) },
-      siblings: { v1: skills('ok'), v2: { ok: { 'SKILL.md': '# Two' } }, current: t.fixture('symlink', 'v1') },
-      linkTargets: ['v1', 'v2'],
-      plug: () => [onSend]
-    })
-    await settle()
-    const read = async () => {
-      await service.post('/agent/tools/get_skill', { skill_name: 'ok' })
-      return (await service.next(1))[0]?.target['revision']
-    }
-    t.match(await read(), /^sha256:/)
-    switchLink = () => {
-      switchLink = undefined
-      symlinkSync(next, join(service.folder, 'next'))
-      renameSync(join(service.folder, 'next'), join(service.folder, link))
-    }
-    t.equal(await read(), null)
-    t.match(await read(), /^sha256:/, 'the read after it has it')
-  })
-}
+t.test('K73: every route says what its requests read, or is open to all and says nothing about skills', async (t) => {
+  const { plugin, all } = followRoutes()
+  await buildAudited(t, { plug: () => [plugin] })
+  t.ok(all.length > 40)
+  t.strictSame(all.filter(({ config: { reads, isOpen } }) => (reads === undefined) !== (isOpen === true)).map(({ method, url }) => `${method} ${url}`), [])
+  for (const { method, url, config: { reads } } of all.filter(({ url, config: { reads } }) => typeof reads !== 'function' && ROUTES[url] !== undefined)) {
+    t.match(reads, ROUTES[url] === 'calls' ? { callsOf: String } : { event: ROUTES[url] }, `${method} ${url}`)
+  }
+})
 
-for (const [what, change, isLink = false] of [
-  ['another file of the skill changed', ({ root }) => { writeFileSync(join(root, 'demo/other.txt'), 'new') }],
-  ['a link of the skill was switched to older files', ({ root, folder }) => {
-    symlinkSync('../v2/demo', join(folder, 'link'))
-    renameSync(join(folder, 'link'), join(root, 'demo'))
-  }, true],
-  ['the skill became another folder with older files', ({ root, folder }) => {
-    renameSync(join(root, 'demo'), join(folder, 'old'))
-    renameSync(join(folder, 'next'), join(root, 'demo'))
-  }]
-] satisfies ReadonlyArray<readonly [string, (service: Service) => void, boolean?]>) {
-  t.test(`K73: a download during which ${what} never has the revision after it`, async (t) => {
-    const large = Buffer.alloc(32_000_000)
-    const demo = { ...skill('demo'), 'large.bin': large }
-    const service = await buildAudited(t, {
-      files: { demo: isLink ? t.fixture('symlink', '../v1/demo') : demo },
-      siblings: { next: skill('demo'), ...isLink && { v1: { demo }, v2: skills('demo') } },
-      linkTargets: ['v1', 'v2']
-    })
-    await settle()
-    const connection = await openRaw(service.url)
-    connection.send(request('GET', '/skills/demo/files/large.bin'))
-    await once(connection.socket, 'data')
-    connection.socket.pause()
-    change(service)
-    await service.fetch('/skills/demo/files')
-    const [of] = await service.next(1)
-    await settle()
-    connection.socket.resume()
-    t.equal((await connection.response()).body.length, large.length)
-    const [line] = await service.next(1)
-    t.match([of, line], [{ event: 'skill.manifest', target: { revision: /^sha256:/ } }, { event: 'skill.file_read', outcome: 'success', target: { bytes: large.length, revision: null } }])
-  })
-}
+t.test('K73: every route, dialect, tool and method of MCP leaves exactly one line for a read, with the members that the documents have', async (t) => {
+  const { plugin, all } = followRoutes()
+  const { app, text, audit } = await buildAudited(t, { plug: () => [plugin] })
+  /** Characters of the log. */
+  let seen = 0
+  const found: AuditLine[] = []
+  /** The lines of one request. */
+  const linesOf = async (question: InjectOptions): Promise<AuditLine[]> => {
+    const before = seen
+    await app.inject(question)
+    // The line of a request whose answer reads nothing follows all of those before it.
+    await app.inject('/skills/end-of-the-lines')
+    for (;;) {
+      const lines = text().slice(before).split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as AuditLine)
+      if (lines.at(-1)?.target['skill'] !== 'end-of-the-lines') {
+        await new Promise((resolve) => setTimeout(resolve, 5))
+        continue
+      }
+      seen = text().length
+      const own = lines.slice(0, -1)
+      found.push(...own)
+      return own
+    }
+  }
+  const json = (url: string, payload: unknown): InjectOptions => ({ method: 'POST', url, headers: { 'content-type': 'application/json' }, payload: JSON.stringify(payload) })
+
+  const unknown = new Set(Object.keys(ROUTES))
+  for (const { method, url } of all.filter(({ method, url }) => method === 'GET' && ROUTES[url] !== 'events.open' && url !== '/mcp')) {
+    unknown.delete(url)
+    const event = ROUTES[url]
+    const path = url.replace(':digest', '0'.repeat(64)).replaceAll(/:\w+/g, 'demo').replace('*', 'a.txt')
+    t.strictSame((await linesOf({ method: 'GET', url: path })).map((line) => line.event), event === undefined ? [] : [event], `${method} ${url}`)
+  }
+  t.strictSame([...unknown].sort(), ['/agent/tool-call', '/agent/tools/:name', '/events', '/mcp'], 'those below, and the streams')
+
+  for (const [url, event] of [['/', 'skill.list'], ['/?q=demo', 'skill.search']]) {
+    t.match(await linesOf({ url: String(url), headers: { accept: 'text/html,*/*;q=0.8' } }), [{ event, door: 'ui', outcome: 'success' }], 'the same for browsers')
+  }
+  for (const [query, lines] of [['toolset=wave&format=anthropic', 1], ['toolset=all&format=mcp', 1], ['toolset=all', 0], ['toolset=reader&format=mcp', 0]] as const) {
+    const found = await linesOf({ url: `/agent/tools?${query}` })
+    t.match(found, [{ event: 'skill.list', door: 'rest', outcome: 'success', target: { skills: 1 } }].slice(0, lines), `${query}: descriptions with all skills`)
+    t.equal(found.length, lines, query)
+  }
+  for (const { name, example } of DIALECTS) {
+    const [line, ...others] = await linesOf(json('/agent/tool-call', JSON.parse(JSON.stringify(example).replaceAll('calculator', 'demo'))))
+    t.match(line, { event: 'skill.read', outcome: 'success', door: /^tool-call\/\w/, target: { skill: 'demo', root: 'skills' } }, name)
+    t.strictSame(others, [], name)
+  }
+  for (const { name } of createTools()) {
+    const lines = await linesOf(json(`/agent/tools/${name}`, { skill_name: 'demo', skill: 'demo', file_path: 'a.txt', query: 'demo' }))
+    t.equal(lines.length, 1, name)
+  }
+  for (const [method, params] of Object.entries(MCP_METHODS)) {
+    const { headers, body } = modernRequest({ method, params: params('demo') })
+    const lines = await linesOf({ method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) })
+    t.match(lines, METHODS[method] === undefined ? [] : [{ event: METHODS[method], door: 'mcp/modern' }], method)
+    t.ok(lines.length <= 1, method)
+  }
+  for (const method of ['resources/read', 'prompts/get', 'tools/call', ...Object.keys(LEGACY_METHODS)]) {
+    const params = (MCP_METHODS[method] ?? LEGACY_METHODS[method])?.('demo')
+    const question = json('/mcp', { jsonrpc: '2.0', id: 1, method, params })
+    const lines = await linesOf({ ...question, headers: { ...question.headers, accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' } })
+    t.match(lines, METHODS[method] === undefined ? [] : [{ event: METHODS[method], door: 'mcp/legacy' }], method)
+    t.ok(lines.length <= 1, method)
+  }
+  for (const method of ['skills/get', 'resources/directory/read', 'resources/read', 'prompts/get']) {
+    const { headers, body } = modernRequest({ method, params: { unknown: 'demo' } })
+    t.match(await linesOf({ method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) }), [{ event: method === 'resources/read' ? 'skill.file_read' : METHODS[method], outcome: 'failure' }], `${method} without parameters`)
+  }
+  for (const method of ['skills/list', 'resources/read']) {
+    const { headers, body } = modernRequest({ method, params: { uri: 'skill://demo/a.txt' } })
+    for (const wrong of ['mcp-method', 'mcp-protocol-version']) {
+      const lines = await linesOf({ method: 'POST', url: '/mcp', headers: { ...headers as Record<string, string>, [wrong]: 'other' }, payload: String(body) })
+      t.match(lines, [{ event: METHODS[method]?.replace('skill.read', 'skill.file_read'), outcome: 'failure' }], `${method}: a wrong ${wrong} is refused`)
+      t.equal(lines.length, 1, `${method}: ${wrong}`)
+    }
+  }
+  await audit.close()
+
+  const table = Array.from(OPERATIONS.matchAll(/^\| (`[^|]*`) \| (.*) \|$/gm), ([, names = '', meaning = '']) => ({ names: Array.from(names.matchAll(/`([\w-]+)`/g), ([, name = '']) => name), meaning }))
+  const documented = new Set(table.flatMap(({ names }) => names))
+  const members = new Set(found.flatMap((line) => Object.keys(line)))
+  t.strictSame([...members].filter((member) => !documented.has(member)), [], 'members without a line in the table')
+  t.ok(members.size >= 10)
+  const ofTarget = table.find(({ names }) => names.includes('target'))?.meaning ?? ''
+  t.strictSame([...new Set(found.flatMap(({ target }) => Object.keys(target)))].filter((member) => !ofTarget.includes(`\`${member}`)), [], 'members of target')
+  const ofDoor = table.find(({ names }) => names.includes('door'))?.meaning ?? ''
+  t.strictSame([...new Set(found.map(({ door }) => door.replace(/^tool-call\/.*/, 'tool-call/')))].filter((door) => !ofDoor.includes(`\`${door}\``)), [], 'doors')
+})
+
+t.test('K61: no line holds a token that a caller puts where a name belongs', async (t) => {
+  const { app, next } = await buildAudited(t)
+  const token = createSecret('token')
+  const { headers, body } = modernRequest({ method: 'resources/read', params: { uri: `skill://${token}/${token}` } })
+  await app.inject(`/skills/${token}`)
+  await app.inject(`/skills/demo/files/${token.replace('s', '%2573')}`)
+  await app.inject({ method: 'POST', url: '/agent/tools/get_skill', headers: { 'content-type': 'application/json' }, payload: JSON.stringify({ skill_name: token }) })
+  await app.inject({ method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) })
+  const lines = await next(4)
+  t.notMatch(JSON.stringify(lines), token.slice(12, 30))
+  t.match(lines.map(({ target }) => target), [{ skill: '-' }, { skill: 'demo', path: '-' }, { skill: '-' }, { skill: '-', path: '-' }])
+})
+
+t.test('K73: a read that does not succeed has the same outcome at every door', async (t) => {
+  const { app, next } = await buildAudited(t, { files: { demo: { 'SKILL.md': '# Demo', 'a.txt': 'text', 'b.bin': Buffer.from([0, 1, 2]) } } })
+  const ask = async (question: InjectOptions): Promise<AuditLine['outcome'] | undefined> => {
+    await app.inject(question)
+    return (await next(1))[0]?.outcome
+  }
+  const json = (url: string, payload: unknown): InjectOptions => ({ method: 'POST', url, headers: { 'content-type': 'application/json' }, payload: JSON.stringify(payload) })
+  const modern = (method: string, params: Readonly<Record<string, unknown>>): InjectOptions => {
+    const { headers, body } = modernRequest({ method, params })
+    return { method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) }
+  }
+  for (const [skill, path, outcome] of [['none', 'a.txt', 'not_found'], ['demo', 'none.txt', 'not_found'], ['demo', '../x', 'denied'], ['demo', 'b.bin', 'failure']] as const) {
+    const args = { skill_name: skill, file_path: path }
+    t.equal(await ask({ url: `/skills/${skill}/files/${encodeURIComponent(path)}`, headers: { accept: 'application/json' } }), outcome, `REST: ${path}`)
+    for (const question of [
+      json('/agent/tools/read_file_in_skill', args),
+      json('/agent/tool-call', { name: 'read_file_in_skill', arguments: args }),
+      modern('tools/call', { name: 'read_file_in_skill', arguments: args })
+    ]) t.equal(await ask(question), outcome, `${String(question.url)}: ${path}`)
+    if (outcome === 'not_found') t.equal(await ask(modern('resources/read', { uri: `skill://${skill}/${path}` })), outcome, `MCP: ${path}`)
+  }
+  for (const name of ['get_skill', 'list_skill_files', 'Skill']) t.equal(await ask(json(`/agent/tools/${name}`, { skill_name: 'none' })), 'not_found', name)
+  t.equal(await ask(json('/agent/tools/skill', { skill: 'none' })), 'not_found', 'skill')
+  t.equal(await ask(json('/agent/tools/get_skill', { skill_name: 'a/b' })), 'failure', 'a name that no skill may have')
+  t.equal(await ask(json('/agent/tools/get_skill', {})), 'failure', 'without arguments')
+  for (const [method, params] of [
+    ['skills/get', { uri: 'skill://none/SKILL.md' }],
+    ['resources/directory/read', { uri: 'skill://none' }],
+    ['resources/directory/read', { uri: 'skill://demo/none' }],
+    ['resources/read', { uri: 'skill://none' }],
+    ['prompts/get', { name: 'none' }]
+  ] as const) t.equal(await ask(modern(method, params)), 'not_found', `${method} ${JSON.stringify(params)}`)
+})
+
+t.test('K61: what a client calls itself, and where it says to come from, holds no secret', async (t) => {
+  const { app, next } = await buildAudited(t)
+  for (const kind of ['token', 'link'] as const) {
+    const secret = createSecret(kind)
+    const cut = `${'x'.repeat(120)}${secret}`
+    const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {}, 'io.modelcontextprotocol/clientInfo': { name: secret, version: secret } }
+    const { headers, body } = modernRequest({ method: 'resources/read', params: { uri: 'skill://demo/a.txt', _meta: meta } })
+    await app.inject({ url: '/skills', headers: { 'user-agent': `curl ${secret}`, 'x-forwarded-for': secret, 'x-request-id': secret } })
+    await app.inject({ url: '/skills', headers: { 'user-agent': cut, 'x-forwarded-for': `${'1'.repeat(500)}${secret}` } })
+    await app.inject({ method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) })
+    const lines = await next(3)
+    t.notMatch(JSON.stringify(lines), secret.slice(4, 12), kind)
+    t.match(lines.map(({ client }) => client), ['curl -', `${'x'.repeat(120)}-`, '- -'])
+  }
+  await app.inject({ url: '/skills', headers: { 'user-agent': 'x'.repeat(1_000), 'x-forwarded-for': '1'.repeat(1_000) } })
+  const [line] = await next(1)
+  t.equal(line?.['client'], 'x'.repeat(128))
+  t.match(line?.['source'], { forwarded: /^1{512}$/ })
+})
+
+t.test('K73: a read of a kept revision names that revision, and not the present one', async (t) => {
+  for (const files of [{ 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# One\n' }, { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# One\n', 'a.txt': 'text' }]) {
+    const { fetch, post, next, root } = await buildAudited(t, { files: { demo: files } })
+    const revision = (await fetch('/skills/demo/files')).headers.get('skill-revision')
+    const { skills: [entry] } = (await fetch('/.well-known/agent-skills/index.json')).json() as { readonly skills: ReadonlyArray<{ readonly url: string }> }
+    await next(2)
+    writeFileSync(join(root, 'demo/SKILL.md'), '---\nname: demo\ndescription: A demo\n---\n# Two\n')
+    const answers = [
+      await post(`/agent/tools/get_skill?revision=${String(revision)}`, { skill_name: 'demo' }),
+      await post(`/agent/tools/skill?revision=${String(revision)}`, { skill: 'demo' }),
+      await post(`/agent/tool-call?revision=${String(revision)}`, { id: 'a', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } }),
+      await fetch(`/.well-known/agent-skills/${String(entry?.url)}`)
+    ]
+    for (const { text } of answers) t.match(text, '# One')
+    t.strictSame((await next(4)).map(({ target }) => target['revision']), answers.map(() => revision))
+    t.equal(answers.at(-1)?.headers.get('skill-revision'), null, 'an answer that was not asked for its revision names none')
+  }
+})
+
+t.test('K73: a call by display name is a read of the skill that was found', async (t) => {
+  const { post, next } = await buildAudited(t, { files: { pdf: { 'SKILL.md': skillText('other') }, 'pdf-tools': { 'SKILL.md': skillText('pdf') } } })
+  for (const [name, folder] of [['pdf', 'pdf-tools'], [' pdf-tools ', 'pdf-tools'], ['other', 'pdf']] as const) {
+    await post('/agent/tools/skill', { skill: name })
+    t.match(await next(1), [{ event: 'skill.read', outcome: 'success', target: { skill: folder, root: 'skills' } }], name)
+  }
+  await post('/agent/tools/skill', { skill: ' none ' })
+  t.match(await next(1), [{ event: 'skill.read', outcome: 'not_found', target: { skill: 'none' } }])
+})
 
 t.test('K73: refusals say so, and probes and pages about nothing leave no line', async (t) => {
-  const { fetch, post, raw, next } = await buildAudited(t, { admitCall: (_request, tool) => tool?.name === 'list_skills' ? 'Rate limit: try again in 1 s' : undefined })
+  const { fetch, post, raw, next } = await buildAudited(t, { admitCall: async (_request, tool) => tool?.name === 'list_skills' ? 'Rate limit: try again in 1 s' : undefined })
   await fetch('/livez')
   await fetch('/readyz')
   await fetch('/')
@@ -163,28 +328,20 @@ t.test('K73: the digest of a file is that of its bytes, however they are sent', 
   }
 })
 
-t.test('K73: a call whose answer is refused when it is made has the line of the call and no other', async (t) => {
-  const { app, fetch, next } = await buildAudited(t, { plug: () => [fp(async (app) => { app.addHook('onSend', async ({ url }) => { if (url.startsWith('/agent')) throw overloadError.full() }) })] })
-  const { statusCode } = await app.inject({ method: 'POST', url: '/agent/tools/get_skill', headers: { 'content-type': 'application/json' }, payload: '{"skill_name":"demo"}' })
-  t.equal(statusCode, 503)
-  await fetch('/skills')
-  t.match((await next(2)).map(({ event }) => event), ['skill.read', 'skill.list'])
-})
-
-t.test('K73: a thousand reads are a thousand lines with ids of their own, and no content and no header is in them', async (t) => {
+t.test('K73: concurrent reads have a line each with an id of its own, and no content and no header is in them', async (t) => {
   const { fetch, text, url } = await buildAudited(t)
-  const read = request('GET', '/skills/demo?revision=current', { headers: ['Authorization: Bearer CANARY-TOKEN', 'Cookie: session=CANARY-COOKIE', 'X-Forwarded-For: 203.0.113.7'] })
+  const read = request('GET', '/skills/demo?revision=current', {
+    headers: ['Authorization: Bearer CANARY-TOKEN', 'Cookie: session=CANARY-COOKIE', 'X-Forwarded-For: 203.0.113.7']
+  })
   await Promise.all(Array.from({ length: 10 }, async () => {
     const connection = await openRaw(url)
     t.teardown(() => { connection.destroy() })
-    connection.send(Buffer.concat(Array<Buffer>(100).fill(read)))
-    for (let i = 0; i < 100; i++) await connection.response()
+    for (let i = 0; i < 20; i++) await connection.send(read).response()
   }))
   await fetch('/catalog?q=CANARY-QUERY')
-  while (text().split('\n').length < 1002) await new Promise((resolve) => setTimeout(resolve, 5))
+  await until(() => text().split('\n').length >= 202)
   const lines = text().trim().split('\n').map((line) => JSON.parse(line) as AuditLine)
-  t.equal(lines.length, 1001)
-  t.equal(new Set(lines.map(({ id }) => id)).size, 1001)
+  t.equal(new Set(lines.map(({ id }) => id)).size, 201)
   t.match(lines[0], { source: { address: '127.0.0.1', forwarded: '203.0.113.7' } })
   t.notMatch(text(), 'CANARY')
 })
@@ -197,26 +354,6 @@ t.test('K73: where the log is required, nothing is read while it cannot be writt
   t.match(json(), { code: 'audit_unavailable' })
   t.ok(headers.get('retry-after'))
   t.equal((await fetch('/livez')).status, 200)
-})
-
-t.test('K73: where the log is required, nothing is read while ten thousand lines wait for a revision; probes answer, and /readyz says why', async (t) => {
-  const { skills, url, fetch, text } = await buildAudited(t)
-  let answer = (_state: undefined): void => {}
-  const answered = new Promise<undefined>((resolve) => { answer = resolve })
-  skills.inspect = async () => await answered
-  t.equal((await fetch('/skills/demo')).status, 200)
-  // Each is a line.
-  const calls = jsonRequest('POST', '/agent/tool-call', Array(128).fill({ function: { name: 'list_skills' } }))
-  const connection = await openRaw(url)
-  t.teardown(() => { connection.destroy() })
-  connection.send(Buffer.concat(Array<Buffer>(79).fill(calls)))
-  for (let batch = 0; batch < 79; batch++) t.equal((await connection.response()).status, 200)
-  t.match((await fetch('/skills')).json(), { status: 503, code: 'audit_unavailable' })
-  t.match((await fetch('/readyz')).json(), { status: 503, detail: 'the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can' })
-  t.equal((await fetch('/livez')).status, 200)
-  answer(undefined)
-  await until(() => text() !== '')
-  t.equal((await fetch('/skills')).status, 200)
 })
 
 t.test('K73: each line has the digest of the one before it', async (t) => {
@@ -247,19 +384,81 @@ t.test('K73: with a salt no name and no address is in it, and equal ones stay eq
   t.equal(addresses[0], addresses[1])
 })
 
-t.test('K73: an address that is refused again and again has twenty lines a minute, and then a count; beyond ten thousand, addresses share them', async (t) => {
-  const rest: Array<readonly [string, number]> = []
-  const failures = new AuthFailures((address, count) => { rest.push([address, count]) })
-  let lines = 0
-  for (let i = 0; i < 1_000; i++) if (failures.admits('192.0.2.1')) lines++
-  t.ok(failures.admits('192.0.2.2'))
-  t.equal(lines, 20)
-  failures.flush()
-  t.strictSame(rest, [['192.0.2.1', 980]])
-  t.ok(failures.admits('192.0.2.1'), 'another minute')
-  lines = 0
-  for (let i = 0; i < 12_000; i++) if (failures.admits(`2001:db8::${i}`)) lines++
-  t.equal(lines, 9_999 + 20)
-  failures.close()
-  t.strictSame(rest.slice(1), [['others', 2_001 - 20]])
+t.test('K73: an address without valid credentials has twenty lines a minute, and then one with their number', async (t) => {
+  const refuse = fp(async (app) => {
+    app.addHook('onRequest', async ({ url }, reply) => url === '/skills' ? reply.code(401).send() : undefined)
+  })
+  const { app, text, audit } = await buildAudited(t, { plug: () => [refuse] })
+  for (let i = 0; i < 25; i++) await app.inject({ url: '/skills', remoteAddress: '192.0.2.1' })
+  await app.inject({ url: '/skills', remoteAddress: '192.0.2.2' })
+  await audit.close()
+  const lines = text().trim().split('\n').map((line) => JSON.parse(line) as AuditLine).filter(({ event }) => event === 'auth.failed')
+  t.equal(lines.length, 22)
+  t.match(lines.at(-1), { outcome: 'denied', target: { count: 5 }, source: { address: '192.0.2.1' } })
+})
+
+for (const [name, path, init, door] of [
+  ['GET /events', '/events', { headers: STREAM }, 'rest'],
+  ['GET /mcp', '/mcp', { headers: STREAM }, 'mcp/legacy'],
+  ['subscriptions/listen', '/mcp', listenRequest(), 'mcp/modern']
+] as const) {
+  t.test(`K73: ${name} leaves its line when the stream opens, and none when it ends`, async (t) => {
+    const { app, url, next, text, audit } = await buildAudited(t)
+    const gone = new AbortController()
+    t.teardown(() => { gone.abort() })
+    const response = await fetch(`${url}${path}`, { ...init, signal: gone.signal })
+    t.equal(response.status, 200)
+    t.match(await next(1), [{ event: 'events.open', outcome: 'success', door, principal: { kind: 'anonymous' }, source: { peer: '127.0.0.1' }, reqId: String }])
+
+    gone.abort()
+    await t.rejects(response.text())
+    // Every response has closed then.
+    await app.close()
+    await audit.close()
+    t.equal(text(), '')
+  })
+}
+
+t.test('K73: an event stream that is refused leaves one line, with what came of it', async (t) => {
+  const { url, app, next, audit } = await buildAudited(t)
+  for (const [path, code] of [['/events', 'not_acceptable'], ['/mcp', 'method_not_allowed']] as const) {
+    t.ok((await fetch(`${url}${path}`, { headers: { accept: 'application/json' } })).status > 400)
+    t.match(await next(1), [{ event: 'events.open', outcome: 'failure', target: { code } }], path)
+  }
+  await app.inject({ method: 'HEAD', url: '/events', headers: STREAM })
+  t.match(await next(1), [{ event: 'events.open', outcome: 'success' }], 'HEAD has no stream')
+  await audit.close()
+})
+
+t.test('K73: a read that was never answered is no success', async (t) => {
+  const { app, url, next } = await buildAudited(t, {
+    plug: () => [async (app) => {
+      app.get('/slow', { config: { reads: { event: 'skill.list', door: 'rest' } } }, async () => {
+        connection.socket.resetAndDestroy()
+        await new Promise(() => {})
+      })
+    }]
+  })
+  const connection = await openRaw(url)
+  connection.send(request('GET', '/slow'))
+  t.match(await next(1), [{ event: 'skill.list', outcome: 'failure', target: { complete: false } }])
+  await app.close()
+})
+
+t.test('K73: an answer that the end of the process cuts off leaves its line before the last', async (t) => {
+  const { app, url, text, audit } = await buildAudited(t, { files: { demo: { 'SKILL.md': '# Demo', 'large.bin': Buffer.alloc(32 * 1_048_576) } } })
+  audit.started()
+  const asked = get(`${url}/skills/demo/archive.zip`)
+  const [response] = await once(asked, 'response') as [IncomingMessage]
+  asked.on('error', () => {})
+  response.on('error', () => {})
+  // It is not read: the rest waits for the client.
+  const closed = app.close()
+  await until(() => !app.server.listening)
+  app.server.closeAllConnections()
+  await closed
+  await audit.close()
+  const lines = text().trim().split('\n').map((line) => JSON.parse(line) as { readonly event: string })
+  t.match(lines, [{ event: 'service.started' }, { event: 'skill.archive', target: { complete: false } }, { event: 'service.stopped' }])
+  t.equal(lines.length, 3)
 })

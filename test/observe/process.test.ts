@@ -1,4 +1,8 @@
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import { existsSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import Fastify from 'fastify'
@@ -6,12 +10,14 @@ import t, { type Test } from 'tap'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/settings.ts'
 import { listen } from '../../src/listen.ts'
+import { fullDisk, startStuck, unreadPipe } from '../adversarial/attacks/stuck-log.ts'
 import { runHere } from '../helper/command-line.ts'
 import { newSecret } from '../helper/guarded.ts'
 import { installSdk } from '../helper/otel.ts'
-import { startProcess } from '../helper/process.ts'
-import { openRaw, request } from '../helper/raw-http.ts'
-import { until } from '../helper/skills.ts'
+import { runProcess, startProcess } from '../helper/process.ts'
+import { freePort } from '../helper/proxies.ts'
+import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
+import { saveAtomically, skill, skills, until } from '../helper/skills.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n' } }
 
@@ -29,8 +35,6 @@ t.test('K71: METRICS_PORT has the metrics on a port of its own, and the service 
   const response = await fetch(String(url))
   t.equal(response.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
   t.match(await response.text(), /^skillserve_skills\{root="[^"]+"\} 1$/m)
-  const open = await fetch(String(url), { headers: { accept: 'application/openmetrics-text; version=1.0.0' } })
-  t.match(await open.text(), /# EOF\n$/)
   t.equal((await fetch(String(url).replace('/metrics', '/'))).status, 404)
   t.equal((await fetch(String(url), { method: 'POST' })).status, 405)
   t.equal((await fetch(`${service.url}/metrics`)).status, 404)
@@ -41,8 +45,7 @@ t.test('K71: METRICS_PORT has the metrics on a port of its own, and the service 
   await service.printed('all taken')
   const { status, text } = await connection.send(request('GET', '/metrics')).response()
   t.equal(status, 200)
-  t.match(text, /^nodejs_heap_used_bytes \d+$/m)
-  for (const name of ['process_resident_memory_bytes', 'process_open_fds']) t.notMatch(text, `\n${name} `)
+  t.match(text, /^nodejs_heap_size_used_bytes \d+$/m)
   connection.destroy()
   t.match(await service.stop(), { code: 0, stderr: '' })
 })
@@ -161,6 +164,193 @@ t.test('K70 K71 K72 K73: no token, secret link, cookie or file content is in log
     for (const secret of ['CANARY', ci, metrics, link, ci.slice(4), link.slice(4)]) t.notOk(signal.includes(secret), secret)
   }
 })
+
+t.test('K73: the audit log survives rotation with SIGHUP, and SIGTERM, without a lost line', async (t) => {
+  const folder = t.testdir({ skills: FILES })
+  const [path, rotated] = [join(folder, 'audit.log'), join(folder, 'audit.log.1')]
+  // What a process has left that was killed while it wrote.
+  writeFileSync(path, '{"event":"skill.read"}\n{"event":"ski')
+  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: path } })
+  const read = async () => (await fetch(`${service.url}/skills/demo`)).text()
+  await read()
+  await until(() => readFileSync(path, 'utf8').includes('"skill.read",'))
+  renameSync(path, rotated)
+  service.signal('SIGHUP')
+  await until(() => existsSync(path))
+  await read()
+  await until(() => readFileSync(path, 'utf8').includes('skill.read'))
+  await read()
+  t.match(await service.stop(), { code: 0 })
+  const texts = [rotated, path].flatMap((file) => readFileSync(file, 'utf8').trim().split('\n')).slice(1)
+  t.equal(texts[0], '{"event":"ski')
+  const lines = texts.slice(1).map((line) => JSON.parse(line) as { readonly event: string, readonly prev: string })
+  for (const [i, { prev }] of lines.entries()) {
+    t.equal(prev, createHash('sha256').update(texts[i] ?? '').digest('hex'), 'one chain over restart and rotation')
+  }
+  t.strictSame(lines.map(({ event }) => event), ['service.started', 'skill.read', 'skill.read', 'skill.read', 'service.stopped'])
+})
+
+t.test('K73: a full disk delays nothing where the log is not required', { skip: existsSync('/dev/full') ? false : 'there is no /dev/full' }, async (t) => {
+  const free = await startProcess(t, { args: [t.testdir(FILES)], env: { AUDIT_LOG: '/dev/full' } })
+  for (let i = 0; i < 50; i++) t.equal((await fetch(`${free.url}/skills/demo`)).status, 200)
+  const readiness = async () => await (await fetch(`${free.url}/readyz`)).json() as { readonly status: unknown, readonly detail?: string }
+  await until(async () => (await readiness()).detail !== undefined)
+  t.match(await readiness(), { status: 'ready', detail: 'the audit log cannot be written; its lines wait, and are lost when they are too many' })
+  await free.printed('the audit log cannot be written')
+  t.match(await free.stop(), { code: 0 })
+  t.match(free.log().filter(({ msg }) => String(msg).startsWith('the audit log')), [{ level: 40, path: '/dev/full', problem: 'ENOSPC', msg: 'the audit log cannot be written; its lines wait, and are lost beyond 8 MiB' }])
+})
+
+t.test('K73: where the log is required a full disk refuses reads until there is room', async (t) => {
+  const folder = t.testdir({ skills: FILES })
+  const path = join(folder, 'audit.log')
+  symlinkSync('/dev/full', path)
+  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: path, AUDIT_REQUIRED: 'true' } })
+  const readiness = async () => await (await fetch(`${service.url}/readyz`)).json() as { readonly status: unknown, readonly detail?: string }
+  const statusOf = async (path: string) => (await fetch(service.url + path)).status
+  await until(async () => await statusOf('/skills/demo') === 503)
+  t.equal(await statusOf('/livez'), 200)
+  t.match(await readiness(), { status: 503, detail: 'the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can' })
+  rmSync(path)
+  service.signal('SIGHUP')
+  await until(async () => await statusOf('/skills/demo') === 200)
+  await service.printed('the audit log is written again')
+  t.match(await service.stop(), { code: 0 })
+  for (const line of readFileSync(path, 'utf8').trim().split('\n')) t.match(JSON.parse(line), { event: String })
+})
+
+t.test('K73: a disk that hangs delays no request and no end, and the log says that it hangs', async (t) => {
+  const folder = t.testdir({ skills: FILES })
+  const fifo = join(folder, 'audit.fifo')
+  t.equal(spawnSync('mkfifo', [fifo]).status, 0)
+  // Holds the other end open and reads nothing: a write waits for ever once the pipe is full.
+  const holder = await open(fifo, 'r+')
+  t.teardown(() => holder.close())
+  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: fifo } })
+  const connection = await openRaw(service.url)
+  t.teardown(() => { connection.destroy() })
+  // A pipe has room for 64 KiB, and a line of a read has more than 400 bytes.
+  for (let i = 0; i < 200; i++) t.equal((await connection.send(request('GET', '/skills/demo')).response()).status, 200)
+  await service.printed(/"problem":"slow","msg":"the audit log cannot be written/)
+  const { code, signal } = await service.stop()
+  t.ok(code === 0 || signal === 'SIGKILL')
+})
+
+t.test('K73: AUDIT_LOG=stdout is among the log; it has refused callers, each state of the access file, and changes of skills', async (t) => {
+  const token = newSecret('ci', 'groups: [all]')
+  const policy = `tokens:\n  - ${token.entry}\nrules:\n  - { groups: [all] }\n`
+  const folder = t.testdir({ skills: FILES, 'access.yaml': policy })
+  const access = join(folder, 'access.yaml')
+  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: 'stdout', ACCESS_FILE: access } })
+  const events = (event: string) => service.log().filter((line) => line['event'] === event)
+  const read = async (headers = {}) => (await fetch(`${service.url}/skills/demo`, { headers })).status
+  t.equal(await read({ authorization: `Bearer ${token.text}` }), 200)
+  t.equal(await read({ authorization: 'Bearer sks_wrong' }), 401)
+  t.equal(await read(), 401)
+  saveAtomically(access, 'tokens: nonsense\n')
+  await until(() => events('policy.rejected').length === 1)
+  saveAtomically(access, `${policy}# Again\n`)
+  saveAtomically(join(folder, 'skills', 'demo', 'SKILL.md'), '---\nname: demo\ndescription: Another\n---\n# Demo\n', join(folder, 'next'))
+  await until(() => events('policy.loaded').length === 2 && events('skill.changed').length > 0)
+  await service.stop()
+  t.match(events('skill.read'), [{ outcome: 'success', principal: { kind: 'token', id: 'token:ci', name: 'ci', groups: ['anonymous', 'authenticated', 'all'] }, target: { skill: 'demo', root: 'skills' } }])
+  t.match(events('auth.failed'), [
+    { outcome: 'denied', principal: { kind: 'anonymous' }, door: 'rest', target: { skill: 'demo', code: 'invalid_token' } },
+    { outcome: 'denied', target: { skill: 'demo', code: 'unauthenticated' } }
+  ])
+  t.match(events('policy.rejected'), [{ outcome: 'failure', target: { file: access, problem: /access\.yaml:1/ } }])
+  t.match(events('policy.loaded')[0], { target: { file: access, digest: /^sha256:[\da-f]{64}$/ } })
+  t.match(events('skill.changed'), [{ target: { skill: 'demo', change: 'changed' } }])
+})
+
+t.test('K73: a pipe that nobody reads is refused, and the start does not wait for a reader', async (t) => {
+  const folder = t.testdir({ skills: FILES })
+  const fifo = join(folder, 'audit.fifo')
+  t.equal(spawnSync('mkfifo', [fifo]).status, 0)
+  t.match(await runHere([join(folder, 'skills')], { env: { PORT: '0', AUDIT_LOG: fifo } }), {
+    code: 1, stderr: /^skillserve: AUDIT_LOG must be a file that can be written, and \S+ cannot be opened \(ENXIO\)\n$/
+  })
+})
+
+t.test('K73: a file among the skills stops the start, also through a link, since it would be served', async (t) => {
+  const folder = t.testdir({ skills: FILES, link: t.fixture('symlink', 'skills/demo') })
+  t.match(await runHere([join(folder, 'skills')], { env: { PORT: '0', AUDIT_LOG: join(folder, 'link/audit.log') } }), {
+    code: 1, stderr: /^skillserve: AUDIT_LOG: "\S+audit\.log" is inside "\S+skills" of DIR or SKILLS_DIR, .+\n$/
+  })
+  t.notOk(existsSync(join(folder, 'skills/demo/audit.log')))
+})
+for (const [what, stdout] of [['on a full disk', fullDisk], ['a pipe that nobody reads', unreadPipe]] as const) {
+  t.test(`K73: where the audit log is required and standard output is ${what}, nothing is read`, async (t) => {
+    const service = await startStuck(t, t.testdir(skills('one')), stdout(t), { AUDIT_LOG: 'stdout', AUDIT_REQUIRED: 'true' })
+    let status = 200
+    while (status === 200) status = (await rawRequest(service.url, request('GET', '/skills/one'))).status
+    t.equal(status, 503)
+    t.equal((await rawRequest(service.url, request('GET', '/livez'))).status, 200)
+    t.match(await service.stop(), { code: 0 })
+  })
+}
+
+t.test('K73: lines of the audit log that standard output does not take are counted as such', async (t) => {
+  const port = await freePort()
+  const service = await startStuck(t, t.testdir(skills('one')), unreadPipe(t), { AUDIT_LOG: 'stdout', METRICS_PORT: String(port) })
+  const droppedOf = async (log: string) => Number(new RegExp(`^skillserve_${log}_dropped_total (\\d+)$`, 'm').exec(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text())?.[1])
+  const dropped = async () => await droppedOf('audit')
+  t.equal(await dropped(), 0)
+  let before = 0
+  for (; before === 0; before = await dropped()) await service.flood(500_000)
+  for (let i = 0; i < 5; i++) await rawRequest(service.url, request('GET', '/skills/one'))
+  await until(async () => await dropped() >= before + 5)
+  t.ok(await droppedOf('log') > await dropped(), 'all lines of that output, those of the log too')
+  await service.stop()
+})
+
+t.test('K73: a start that fails for the audit log ends by itself, whatever was opened before', async (t) => {
+  const folder = t.testdir({ skills: { demo: skill('demo') }, file: '' })
+  const ended = await runProcess(t, {
+    args: [join(folder, 'skills')],
+    env: { AUDIT_LOG: join(folder, 'file/audit.log'), LIMITS: 'on', LIMITS_STORE: 'redis://127.0.0.1:1', METRICS_PORT: '0' }
+  })
+  t.match(ended, { code: 1, signal: null, stderr: /^skillserve: AUDIT_LOG must be a file that can be written, and \S+ cannot be opened \(ENOTDIR, a part of the path is no folder\)\n$/ })
+})
+
+t.test('K73 K91: a second signal takes no line of the audit log of what was answered before, and SIGHUP ends no service whose audit log is its output', async (t) => {
+  const folder = t.testdir({ skills: FILES })
+  const path = join(folder, 'audit.log')
+  for (const audit of [path, 'stdout']) {
+    const service = await startProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: audit, SHUTDOWN_DELAY: '30' } })
+    service.signal('SIGHUP')
+    for (let i = 0; i < 5; i++) t.equal((await fetch(`${service.url}/livez`)).status, 200)
+    service.signal('SIGTERM')
+    await service.printed('"stopping"')
+    t.equal((await fetch(`${service.url}/readyz`)).status, 503)
+    const read = await fetch(`${service.url}/skills/demo`)
+    const { code, stdout } = await service.stop()
+    t.strictSame([read.status, read.headers.get('connection')], [200, 'close'])
+    t.equal(code, 1)
+    const events = eventsOf(audit === path ? readFileSync(path, 'utf8') : stdout)
+    t.strictSame(events, ['service.started', 'skill.read'])
+  }
+})
+
+t.test('K73: a start that failed has not stopped what it never started', async (t) => {
+  const folder = t.testdir({ skills: { demo: skill('demo') } })
+  const path = join(folder, 'audit.log')
+  const holder = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => holder.close())
+  await once(holder, 'listening')
+  const { port } = holder.address() as AddressInfo
+  writeFileSync(path, '')
+  t.match(await runProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: path, METRICS_PORT: String(port) } }), {
+    code: 1, stderr: `skillserve: port ${port} of 127.0.0.1 is in use, METRICS_PORT or --metrics-port chooses another (0 takes any free port)\n`
+  })
+  const events = eventsOf(readFileSync(path, 'utf8'))
+  t.equal(events.filter((event) => event === 'service.stopped').length, events.filter((event) => event === 'service.started').length, events.join())
+})
+
+function eventsOf (text: string): readonly string[] {
+  const lines = text.split('\n').filter((line) => line.startsWith('{"time":"'))
+  return lines.map((line) => (JSON.parse(line) as { readonly event: string }).event)
+}
 
 function configOf (env: Readonly<Record<string, string>>): Config {
   return loadConfig({ positionals: [], flags: new Map(), env, cwd: process.cwd() })

@@ -1,15 +1,65 @@
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createSecret } from '../../src/access/secret.ts'
-import { newSecret } from '../helper/guarded.ts'
 import { listenRequest, modernRequest } from '../helper/mcp.ts'
 import { installSdk } from '../helper/otel.ts'
 import { startProcess } from '../helper/process.ts'
-import { saveAtomically, skillText, until } from '../helper/skills.ts'
+import { skill, skillText, until } from '../helper/skills.ts'
 
 const SKILL = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo CANARY-CONTENT\n' } }
+
+const MODULES = pathToFileURL(join(process.cwd(), 'node_modules/@opentelemetry/')).href
+
+/** Spans that the exporter keeps. */
+const QUEUE = 64
+
+/** What an operator writes: the SDK, with the exporter that reads the standard variables. */
+const OTEL = `
+import { OTLPTraceExporter } from '${MODULES}exporter-trace-otlp-http/build/src/index.js'
+import { BatchSpanProcessor, NodeTracerProvider } from '${MODULES}sdk-trace-node/build/src/index.js'
+const processor = new BatchSpanProcessor(new OTLPTraceExporter(), { scheduledDelayMillis: 50, maxQueueSize: ${QUEUE}, maxExportBatchSize: ${QUEUE / 4} })
+new NodeTracerProvider({ spanProcessors: [processor] }).register()
+`
+
+interface Exported {
+  readonly resourceSpans: ReadonlyArray<{ readonly scopeSpans: ReadonlyArray<{ readonly scope: { readonly name: string }, readonly spans: ReadonlyArray<{ readonly name: string, readonly traceId: string }> }> }>
+}
+
+/** A collector that takes spans; `isHung`: that takes requests and answers none. */
+async function startCollector (t: Test, { isHung = false } = {}) {
+  const exported: Exported[] = []
+  let asked = (): void => {}
+  const wasAsked = new Promise<void>((resolve) => { asked = resolve })
+  const server = createServer((request, response) => {
+    let text = ''
+    request.on('data', (chunk: Buffer) => { text += chunk.toString() }).on('end', () => {
+      asked()
+      if (isHung) return
+      if (request.url === '/v1/traces') exported.push(JSON.parse(text) as Exported)
+      response.setHeader('content-type', 'application/json').end('{}')
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const spans = () => exported.flatMap(({ resourceSpans }) => resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ scope, spans }) => spans.map((span) => ({ ...span, scope: scope.name })))))
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, spans, wasAsked }
+}
+
+async function startTraced (t: Test, endpoint: string) {
+  const folder = t.testdir({ skills: { demo: skill('demo') }, 'otel.mjs': OTEL })
+  writeFileSync(join(folder, 'otel.mjs'), OTEL)
+  return await startProcess(t, {
+    args: [join(folder, 'skills')], env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, nodeOptions: ['--import', pathToFileURL(join(folder, 'otel.mjs')).href]
+  })
+}
 
 t.test('K72: with an SDK that --import loads, requests, tool calls and MCP requests are spans of the caller\'s trace, and an event stream is one until its head is out', async (t) => {
   const folder = t.testdir({ skills: { ...SKILL, pdf: { 'SKILL.md': skillText('other') } } })
@@ -56,7 +106,7 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   const spans = sdk.spans()
   const named = (name: string) => spans.filter((line) => line.name === name)
 
-  t.match(named('GET /skills/:name'), [{ kind: 1, trace, parent: span, attributes: { 'http.request.method': 'GET', 'http.route': '/skills/:name', 'url.path': '/skills/demo', 'url.scheme': 'http', 'server.address': '127.0.0.1', 'client.address': '127.0.0.1', 'skillserve.skill': 'demo', 'skillserve.revision': /^sha256:/ } }])
+  t.match(named('GET /skills/:name'), [{ kind: 1, trace, parent: span, attributes: { 'http.request.method': 'GET', 'http.route': '/skills/:name', 'url.path': '/skills/demo', 'url.scheme': 'http', 'server.address': '127.0.0.1', 'client.address': '127.0.0.1', 'skillserve.skill': 'demo' } }])
   t.strictSame(named('GET /livez'), [])
   const [request] = named('POST /agent/tool-call')
   const [failed, called] = named('execute_tool get_skill')
@@ -78,38 +128,22 @@ t.test('K72: with an SDK that --import loads, requests, tool calls and MCP reque
   t.notOk(own?.trace === trace)
 })
 
-t.test('K72: names of spans are no text of a caller; changes that were found and slow manifests have spans of their own', async (t) => {
-  // Enough to be hashed for longer than a manifest that nobody waits for.
-  const large = { 'SKILL.md': skillText('large'), 'a.bin': Buffer.alloc(9_000_000) }
-  const folder = t.testdir({ skills: { ...SKILL, large } })
-  const token = newSecret('ci', 'groups: [all]')
-  writeFileSync(join(folder, 'access.yaml'), `tokens:\n  - ${token.entry}\nrules:\n  - { groups: [all] }\n`)
+t.test('K72: names of spans are no text of a caller', async (t) => {
+  const folder = t.testdir({ skills: SKILL })
   const sdk = installSdk(folder)
-  const service = await startProcess(t, { args: [join(folder, 'skills')], env: { ACCESS_FILE: join(folder, 'access.yaml') }, nodeOptions: sdk.nodeOptions })
-  const headers = { authorization: `Bearer ${token.text}` }
+  const service = await startProcess(t, { args: [join(folder, 'skills')], nodeOptions: sdk.nodeOptions })
   const ask = async (init: RequestInit) => await (await fetch(`${service.url}/mcp`, init)).text()
-  await ask(modernRequest({ method: 'CANARY/method' }, headers))
+  await ask(modernRequest({ method: 'CANARY/method' }))
   await ask({
     method: 'POST',
-    headers: { ...headers, 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'CANARY/method' })
   })
-  await ask(modernRequest({ method: 'tools/call', params: { name: 'CANARY-tool', arguments: {} } }, headers))
-  await (await fetch(`${service.url}/skills/large?revision=current`, { headers })).text()
-  await service.printed(/watching a skills folder/)
-  saveAtomically(join(folder, 'skills', 'demo', 'SKILL.md'), skillText('demo', 'Another.\n'), join(folder, 'next'))
-  const root = { 'skillserve.root': 'skills' }
-  await until(() => sdk.spans().some(({ name }) => name === 'catalog.refresh'))
+  await ask(modernRequest({ method: 'tools/call', params: { name: 'CANARY-tool', arguments: {} } }))
   t.match(await service.stop(), { code: 0 })
   const spans = sdk.spans()
-  const named = (name: string) => spans.filter((span) => span.name === name)
   t.notMatch(spans.map(({ name }) => name).join('\n'), 'CANARY')
-  t.strictSame(named('_OTHER').map(({ attributes }) => attributes['error.type']), ['404', '-32601'])
-  t.match(named('catalog.refresh')[0], { kind: 0, parent: undefined, attributes: { ...root, 'skillserve.skills': 2, 'skillserve.differences': Number } })
-  t.match(named('manifest.build').filter(({ attributes }) => attributes['skillserve.skill'] === 'large'), [{ kind: 0, parent: undefined, attributes: { ...root, 'skillserve.files': 2 } }])
-  const views = new Set(spans.map(({ attributes }) => attributes['skillserve.view']).filter((view) => view !== undefined))
-  t.equal(views.size, 1)
-  t.match([...views], [Number])
+  t.strictSame(spans.filter(({ name }) => name === '_OTHER').map(({ attributes }) => attributes['error.type']), ['404', '-32601'])
 })
 
 t.test('K72: without an SDK no module of OpenTelemetry is loaded', async (t) => {
@@ -120,4 +154,31 @@ t.test('K72: without an SDK no module of OpenTelemetry is loaded', async (t) => 
   await (await fetch(`${service.url}/skills/demo`)).text()
   const { stderr } = await service.stop()
   t.notMatch(stderr, 'LOADED')
+})
+
+t.test('K72: spans reach a collector over OTLP, in the trace of the caller', async (t) => {
+  const collector = await startCollector(t)
+  const service = await startTraced(t, collector.url)
+  const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
+  await (await fetch(`${service.url}/skills/demo`, { headers: { traceparent: `00-${trace}-00f067aa0ba902b7-01` } })).text()
+  const requests = () => collector.spans().filter(({ name }) => name === 'GET /skills/:name')
+  while (requests().length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+  t.match(requests(), [{ traceId: trace, scope: '@fastify/otel' }])
+  t.match(await service.stop(), { code: 0 })
+})
+
+t.test('K72: a collector that hangs delays no request and no end', async (t) => {
+  const collector = await startCollector(t, { isHung: true })
+  const service = await startTraced(t, collector.url)
+  await (await fetch(`${service.url}/skills/demo`)).text()
+  await collector.wasAsked
+  // More than the exporter keeps.
+  for (let round = 0; round < 2; round++) {
+    const answers = await Promise.all(Array.from({ length: QUEUE }, () => fetch(`${service.url}/skills/demo`)))
+    for (const answer of answers) {
+      await answer.arrayBuffer()
+      if (answer.status !== 200) t.fail(`status ${answer.status}`)
+    }
+  }
+  t.match(await service.stop(), { code: 0 })
 })

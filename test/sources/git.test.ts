@@ -1,8 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { PROMETHEUS } from '../../src/observe/metrics/exposition.ts'
-import { createMetrics } from '../../src/observe/metrics/metrics.ts'
+import { Metrics } from '../../src/observe/metrics.ts'
 import { runGit } from '../../src/sources/git/git-command.ts'
 import { gitError, isBrokenStore, storeError } from '../../src/sources/git/git-errors.ts'
 import { createRepository, skillFiles, startGitHost } from '../helper/git.ts'
@@ -154,10 +153,9 @@ t.test('K85: a source that fails keeps what was published, and says since when a
   await sources.sync()
   t.equal(log.length, lines, 'the same failure is logged once')
   t.match(log[0], { details: { program: /^git \d+\.\d+/ } })
-  const metrics = createMetrics({ skills: Object.assign(skills, { invalidNow: () => [] }), version: '1', readings: { sources: () => sources.status } })
-  t.match(metrics.write(PROMETHEUS), new RegExp(`^skillserve_source_failing_since_timestamp_seconds\\{source="team",code="auth_failed"\\} ${Date.parse(status().failing_since ?? '') / 1000}$`, 'm'))
-  for (const name of ['checked', 'changed'] as const) t.match(metrics.write(PROMETHEUS), new RegExp(`^skillserve_source_${name}_timestamp_seconds\\{source="team"\\} ${Date.parse(status()[`${name}_at` as const] ?? '') / 1000}$`, 'm'), name)
-  metrics.close()
+  const metrics = new Metrics({ skills: Object.assign(skills, { invalidNow: () => [] }), version: '1', readings: { sources: () => sources.status } })
+  t.match(await metrics.text(), new RegExp(`^skillserve_source_failing_since_timestamp_seconds\\{source="team",code="auth_failed"\\} ${Date.parse(status().failing_since ?? '') / 1000}$`, 'm'))
+  for (const name of ['checked', 'changed'] as const) t.match(await metrics.text(), new RegExp(`^skillserve_source_${name}_timestamp_seconds\\{source="team"\\} ${Date.parse(status()[`${name}_at` as const] ?? '') / 1000}$`, 'm'), name)
   host.fault = undefined
   await sources.sync()
   t.match(status(), { state: 'ok', failing_since: undefined })

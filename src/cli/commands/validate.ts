@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { ConfigError, didYouMean, quote } from '../../config/setting.ts'
-import { hasColor } from '../../log-format.ts'
+import { hasColor } from '../../log.ts'
 import type { RootOptions } from '../../core/roots/root.ts'
 import type { FindingSeverity } from '../../core/shared/skill.ts'
 import { counted } from '../../core/shared/text.ts'

@@ -1,9 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP, isIPv4, SocketAddress } from 'node:net'
+import type { FastifyRequest } from 'fastify'
 import { copyOf } from '../../core/shared/text.ts'
-
-/** The address of the client that a request comes from. */
-export type ClientOf = (request: IncomingMessage) => string
 
 /** An IPv4 address that a socket for both families shows as IPv6. */
 const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
@@ -18,6 +16,14 @@ const SUBNET = /^([\da-f.:]+)(?:\/(\d{1,3}))?$/i
 /** The peer's address. Behind a proxy this is the proxy's. */
 export function peerOf ({ socket }: IncomingMessage): string {
   return plainAddress(socket.remoteAddress ?? '')
+}
+
+/** The address of the client, as trusted proxies report it: Fastify's `trustProxy` decides. Otherwise that of the peer. */
+export function clientOf (request: FastifyRequest): string {
+  const [, bracketed, withPort] = WITH_PORT.exec(request.ip ?? '') ?? []
+  const address = bracketed ?? withPort ?? request.ip ?? ''
+  // A copy, since limits keep addresses for long, and a header has 16 KB.
+  return isIP(address) === 0 ? peerOf(request.raw) : copyOf(plainAddress(address))
 }
 
 /** Whether a text is an address, or one with the length of a prefix: `10.0.0.0/8`. */
@@ -40,38 +46,6 @@ export function createSubnets (entries: readonly string[]): (address: string) =>
     else list.addSubnet(address, Number(prefix), family)
   }
   return (address) => isIP(address) !== 0 && list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
-}
-
-/**
- * Finds the client behind trusted proxies. Each proxy appends the address of its own peer to `X-Forwarded-For`, so the list is
- * read from its end. The first address that is not trusted is the client. What stands before it is the client's own text.
- * A peer that is not trusted is itself the client, whatever it sends.
- * @param trusted addresses and subnets, as `isSubnet` takes them
- */
-export function createClientOf (trusted: readonly string[]): ClientOf {
-  const isTrusted = createSubnets(trusted)
-
-  return function clientOf (request) {
-    const peer = peerOf(request)
-    const header = request.headers['x-forwarded-for']
-    // A copy, since limits and logs keep addresses for long, and a header has 16 KB.
-    return header === undefined || !isTrusted(peer) ? peer : copyOf(lastUntrusted(peer, header))
-  }
-
-  function lastUntrusted (peer: string, header: string | string[]): string {
-    let client = peer
-    const forwarded = String(header).split(',')
-    for (const entry of forwarded.reverse()) {
-      const text = entry.trim()
-      const [, bracketed, withPort] = WITH_PORT.exec(text) ?? []
-      const address = plainAddress(bracketed ?? withPort ?? text)
-      // A trusted proxy does not write this, so the client is behind the last address.
-      if (isIP(address) === 0) return client
-      client = address
-      if (!isTrusted(address)) return client
-    }
-    return client
-  }
 }
 
 /** An address in the spelling of its family: an IPv4 address is never shown as IPv6. */

@@ -2,7 +2,7 @@ import type { SkillSource } from '../../core/skill-source.ts'
 import { parseArguments } from '../arguments.ts'
 import type { ToolRegistry } from '../registry.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolOutcome } from '../tool.ts'
-import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
+import { type CallLogger, hasCallers, toolCallLine, toolResultLine } from './call-log.ts'
 import type { ToolObserver } from './observer.ts'
 
 export interface ToolRun {
@@ -30,7 +30,7 @@ export async function runTool (tool: Tool, raw: unknown, run: ToolRun, id?: stri
   log.info(fields, toolCallLine(tool, args instanceof ToolArgumentsError ? {} : args))
   const end = observer?.onCall({ tool, args: args instanceof ToolArgumentsError ? {} : args, skills, dialect, id, origin })
   const outcome = await (args instanceof ToolArgumentsError ? registry.refuse(tool, args, {}, skills) : registry.call(tool, args, skills))
-  log.info(fields, toolResultLine(outcome))
+  log.info(fields, toolResultLine(outcome, hasCallers(skills)))
   end?.(outcome.isError ? 'error' : 'ok', outcome)
   return outcome
 }

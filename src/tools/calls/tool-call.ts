@@ -5,7 +5,7 @@ import { openEnvelope } from '../dialects/envelope.ts'
 import type { ToolRegistry } from '../registry.ts'
 import { isJsonObject } from '../../core/shared/json.ts'
 import { type Tool, ToolArgumentsError, ToolLimitError, ToolOutcome, type Toolset } from '../tool.ts'
-import { type CallLogger, toolCallLine, toolResultLine } from './call-log.ts'
+import { type CallLogger, hasCallers, toolCallLine, toolResultLine } from './call-log.ts'
 import { type ConfirmSkill, confirmSkills } from './confirm-skills.ts'
 import type { ToolObserver } from './observer.ts'
 import { readArguments, runTool, type ToolRun } from './run-tool.ts'
@@ -35,7 +35,7 @@ export interface ToolCallContext {
    * Asked before each call runs, those of unknown tools too.
    * @returns the sentence that the call is refused with; undefined lets it run
    */
-  readonly admit?: ((tool: Tool | undefined) => string | undefined) | undefined
+  readonly admit?: ((tool: Tool | undefined) => Promise<string | undefined>) | undefined
 }
 
 /** What `GET /agent/tools` gives to a caller who does not choose. */
@@ -125,13 +125,13 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
 
   async function run (call: ToolCall, request: CallRun): Promise<CallEnd> {
     const tool = request.find(call)
-    const refusal = request.admit?.(tool)
+    const refusal = await request.admit?.(tool)
     if (refusal !== undefined) return { outcome: await refuse(call, tool, refusal, request), refused: tool === undefined }
     if (tool === undefined) {
       log.info(request.fields, toolCallLine(call.name, {}))
       const message = call.problem ?? request.unknownTool(call.name)
       const outcome = new ToolOutcome({ error: message }, message, true)
-      log.info(request.fields, toolResultLine(outcome))
+      log.info(request.fields, toolResultLine(outcome, hasCallers(request.skills)))
       observeRefusal(call, undefined, outcome, request)
       return { outcome, refused: true }
     }
@@ -145,7 +145,7 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
     const outcome = tool === undefined ? new ToolOutcome({ error: message }, message, true) : await registry.refuse(tool, new ToolLimitError(message), args, request.skills)
     if (!neverRan) return outcome
     log.info(request.fields, toolCallLine(tool ?? call.name, args))
-    log.info(request.fields, toolResultLine(outcome))
+    log.info(request.fields, toolResultLine(outcome, hasCallers(request.skills)))
     observeRefusal(call, tool, outcome, request)
     return outcome
   }

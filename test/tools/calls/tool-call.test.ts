@@ -127,7 +127,7 @@ t.test('what is no call in an MCP batch is an invalid request', async (t) => {
 
 t.test('K37: malformed arguments come back in the tool\'s own form, with its schema', async (t) => {
   const { answer } = setUp()
-  t.match(JSON.parse(JSON.parse(await answer(chatCall('get_skill', '{"skill_name"'))).content), { error: /^Invalid tool arguments: .* at position 13.*\n\nParameters: \{"type":"object"/ })
+  t.match(JSON.parse(JSON.parse(await answer(chatCall('get_skill', '{"skill_name"'))).content), { error: /^Invalid tool arguments: .* JSON.*\n\nParameters: \{"type":"object"/ })
   t.match(JSON.parse(await answer(chatCall('read_file_in_skill', '['))).content, /^ERROR: Invalid tool arguments: .*\n\nParameters: /)
   t.match(JSON.parse(await answer(chatCall('Skill', '['))).content, /^Error invoking skill '': Invalid tool arguments: .*\n\nParameters: /)
   t.match(JSON.parse(await answer(chatCall('skill', '['))).content, /^Invalid tool arguments: .*\n\nParameters: /)

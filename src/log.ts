@@ -1,0 +1,128 @@
+import { isatty } from 'node:tty'
+import { type DestinationStream, type Logger, pino } from 'pino'
+import type { Environment } from './config/setting.ts'
+
+type LogFormat = 'pretty' | 'json'
+
+/** Lines are written together once they are this many bytes, and at the latest after this many milliseconds. */
+const MIN_BYTES = 4_096
+const FLUSH_MS = 100
+
+/** Lines beyond this many waiting bytes are dropped. They are those of some seconds under full load. */
+const MAX_BYTES = 8 * 1_024 * 1_024
+
+/** How long the end of the process waits for a slow reader, in milliseconds. */
+const END_MS = 500
+
+/** Who has read what is personal. */
+const OWNER_AND_GROUP = 0o640
+
+/** A write that takes longer than this is a problem, in milliseconds. */
+const SLOW_MS = 2_000
+
+interface LineOutputOptions {
+  /** A file that lines are appended to; default: standard output. */
+  readonly path?: string
+  /** Gets the number of lines that were lost, once others are taken again. */
+  readonly onDropped: (lines: number) => void
+}
+
+/** Where lines go. A reader that hangs or a full disk costs lines, and delays nothing. */
+export interface LineOutput extends DestinationStream {
+  /** The number of lines that were dropped since the start. */
+  readonly dropped: number
+  /** Why lines are not written: the code of the system's error, or `slow`. */
+  readonly problem: string | undefined
+  /** Writes what waits, without waiting for more. */
+  flush (): void
+  /** Opens the file again, after a rotation. */
+  reopen (): void
+}
+
+export function openLineOutput ({ path, onDropped }: LineOutputOptions): LineOutput {
+  let dropped = 0
+  let reported = 0
+  let error: string | undefined
+  let waitingSince: number | undefined
+  let endsAt = Number.POSITIVE_INFINITY
+  const isSlow = (): boolean => waitingSince !== undefined && performance.now() - waitingSince > SLOW_MS
+  const problem = (): string | undefined => error ?? (isSlow() ? 'slow' : undefined)
+  // Before pino's own handler, which would try for ever to write to a full disk.
+  process.prependOnceListener('exit', () => {
+    endsAt = performance.now() + END_MS
+    try {
+      if (problem() === undefined) destination.flushSync()
+    } catch {
+      // The reader is too slow.
+    }
+    destination.destroy()
+  })
+  const destination = pino.destination({
+    ...path !== undefined && { dest: path, mode: OWNER_AND_GROUP },
+    sync: false,
+    minLength: MIN_BYTES,
+    maxLength: MAX_BYTES,
+    periodicFlush: FLUSH_MS,
+    retryEAGAIN: () => performance.now() < endsAt
+  })
+  destination.on('drop', () => { dropped++ })
+  // What could not be written is tried again with the next flush.
+  destination.on('error', (reason: NodeJS.ErrnoException) => { error = reason.code ?? reason.message })
+  destination.on('write', (bytes: number) => {
+    if (bytes > 0) error = waitingSince = undefined
+  })
+  destination.on('drain', () => {
+    const lines = dropped - reported
+    reported = dropped
+    if (lines > 0) onDropped(lines)
+  })
+  return {
+    get dropped () { return dropped },
+    get problem () { return problem() },
+    write: (line) => {
+      waitingSince ??= performance.now()
+      destination.write(line)
+    },
+    flush: () => { destination.flush() },
+    reopen: () => { destination.reopen() }
+  }
+}
+
+/** The log of the process, and where its lines go. */
+interface Log {
+  readonly logger: Logger
+  readonly output: LineOutput
+}
+
+/** @param format default: pretty on a terminal */
+export async function openLog (level: string, env: Environment, format?: LogFormat): Promise<Log> {
+  const output = openLineOutput({
+    onDropped: (lines) => { logger.warn({ lines }, 'lines of the log were dropped: standard output did not take them') }
+  })
+  const isPretty = format === undefined ? isatty(1) : format === 'pretty'
+  const logger = pino({ level }, isPretty ? await prettyLines(output, env) : output)
+  return { logger, output }
+}
+
+/** Whether a terminal in this environment shows colors. */
+export function hasColor (env: Environment): boolean {
+  return !env['NO_COLOR'] && env['TERM'] !== 'dumb'
+}
+
+/** Lines for people. */
+async function prettyLines (output: DestinationStream, env: Environment): Promise<DestinationStream> {
+  const { default: { prettyFactory } } = await import('pino-pretty')
+  const format = prettyFactory({
+    colorize: isatty(1) && hasColor(env),
+    ignore: 'pid,hostname,reqId,bytes,client,route,url,method,status,ms',
+    translateTime: 'SYS:HH:MM:ss.l',
+    messageFormat: (fields, messageKey) => {
+      const { method, url, status, ms, client } = fields
+      const message = String(fields[messageKey])
+      if (status === undefined) return message
+      const note = message === 'request completed' ? '' : ` (${message})`
+      return `${String(method)} ${String(url)} ${String(status)} ${String(ms)} ms ${String(client)}${note}`
+    }
+  })
+  return { write: (line) => { output.write(format(line)) } }
+}

@@ -1,0 +1,363 @@
+import { createHmac, hash, randomBytes } from 'node:crypto'
+import { appendFileSync, closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import type { CatalogChange } from '../core/catalog/catalog.ts'
+import type { SkillErrorKind } from '../core/shared/errors.ts'
+import type { SkillSource, SourceAtRevision } from '../core/skill-source.ts'
+import { own } from '../core/shared/json.ts'
+import type { CoreLog } from '../core/shared/log.ts'
+import { maskSecrets } from '../core/shared/text.ts'
+import type { Principal, SkillsOf } from '../http/callers.ts'
+import { REVISION_HEADER } from '../http/headers.ts'
+import {
+  NEVER_ANSWERED, type ObservedOperation, type Observer, type OperationEnd, type ResponseEnd
+} from '../http/observer.ts'
+import { HttpProblem, problemCodeOf } from '../http/problem.ts'
+import type { AuditState } from '../http/readiness.ts'
+import { clientOf, peerOf } from '../http/request/client-address.ts'
+import { traceOf } from '../http/request/traceparent.ts'
+import { notedRevision } from '../http/revision.ts'
+import { type LineOutput, openLineOutput } from '../log.ts'
+import type { FollowedPolicy } from '../config/files/followed-file.ts'
+import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
+import type { ToolOutcome } from '../tools/tool.ts'
+import { type AuditEvent, doorOfCalls, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
+
+type Outcome = 'success' | 'not_modified' | 'denied' | 'not_found' | 'failure' | 'error'
+
+const MAX_CLIENT_CHARACTERS = 128
+const MAX_FORWARDED_CHARACTERS = 512
+
+/** Hex digits of a pseudonym: enough to tell a few million callers apart. */
+const PSEUDONYM_LENGTH = 24
+
+/** Longer than any line, in bytes. */
+const MAX_LINE_BYTES = 65_536
+
+/** Lines of one address without valid credentials in a minute; the rest are one line with their number. */
+const MAX_FAILURES = 20
+const MINUTE_MS = 60_000
+
+/** Interval of checks whether the log is written, in milliseconds. */
+const CHECK_MS = 1_000
+
+export interface AuditOptions {
+  /** A file, or `stdout`. */
+  readonly path: string
+  /** The output of the log. */
+  readonly stdout: LineOutput
+  /** Whether reads are refused while lines cannot be written. */
+  readonly isRequired: boolean
+  /** Names and addresses are written as their HMAC with this text: equal ones stay equal. */
+  readonly salt: string | undefined
+  readonly version: string
+  readonly log: CoreLog
+}
+
+/**
+ * The audit log: a line of JSON for each read through any API, and for what the service and its policies do. Each line
+ * has the SHA-256 of the line before it, so that lines which were changed or cut out can be seen.
+ */
+export class Audit implements Observer {
+  /** Refuses reads while the log cannot be written, if it is required. */
+  readonly plugin: FastifyPluginAsync
+  readonly #options: AuditOptions
+  readonly #output: LineOutput
+  readonly #timers: readonly NodeJS.Timeout[]
+  readonly #processId = randomBytes(4).toString('hex')
+  /** Streams whose line is written: they may last for days. */
+  readonly #opened = new WeakSet<FastifyRequest>()
+  /** Requests with a line for a call or an operation. */
+  readonly #reported = new WeakSet<FastifyRequest>()
+  #skillsOf: SkillsOf | undefined
+  #isStarted = false
+  #count = 0
+  #prev: string | null
+  #lost = 0
+  #failures = new Map<string, number>()
+  #problem: string | undefined
+
+  /** @throws the system's error when the file cannot be opened */
+  constructor (options: AuditOptions) {
+    const { path, stdout, isRequired } = options
+    this.#options = options
+    this.#prev = path === 'stdout' ? null : digestOfLastLine(path)
+    this.#output = path === 'stdout' ? stdout : openLineOutput({ path, onDropped: () => {} })
+    this.#timers = [
+      setInterval(() => { this.#check() }, CHECK_MS).unref(),
+      setInterval(() => { this.#countFailures() }, MINUTE_MS).unref()
+    ]
+    this.plugin = fp(async (app) => {
+      if (!isRequired) return
+      app.addHook('onRequest', async ({ routeOptions: { config } }) => {
+        if (this.state === 'refusing' && config.load !== 'probe') throw new HttpProblem('audit_unavailable')
+      })
+    }, { name: 'audit' })
+  }
+
+  get state (): AuditState {
+    if (this.#output.problem === undefined) return 'working'
+    return this.#options.isRequired ? 'refusing' : 'failing'
+  }
+
+  /** The number of lines that were lost. */
+  get dropped (): number {
+    return this.#lost
+  }
+
+  /** Opens the file again, after a rotation. */
+  reopen (): void {
+    if (this.#options.path !== 'stdout') this.#output.reopen()
+  }
+
+  started (): void {
+    this.#isStarted = true
+    this.append('service.started', 'success', {}, { version: this.#options.version })
+  }
+
+  /** Reports the state of a policy file now, and each change of it. */
+  follow (file: FollowedPolicy): void {
+    const loaded = (): void => { this.append('policy.loaded', 'success', { file: file.path, digest: file.digest }) }
+    loaded()
+    file.on('changed', loaded)
+    file.on('failed', (error) => {
+      if (error !== undefined) this.append('policy.rejected', 'failure', { file: file.path, problem: error.message })
+    })
+  }
+
+  catalogChanged (change: Pick<CatalogChange, 'added' | 'changed' | 'removed'>): void {
+    for (const kind of ['added', 'changed', 'removed'] as const) {
+      for (const skill of change[kind]) this.append('skill.changed', 'success', { skill, change: kind })
+    }
+  }
+
+  append (event: AuditEvent, outcome: Outcome, target: object, fields: object = {}): void {
+    const time = Date.now()
+    const id = `${time.toString(36)}-${this.#processId}-${(++this.#count).toString(36).padStart(6, '0')}`
+    const at = new Date(time).toISOString()
+    const line = JSON.stringify({ time: at, id, event, outcome, ...fields, target, prev: this.#prev })
+    this.#prev = hash('sha256', line)
+    // The log may lose lines of its own in the same output.
+    const { dropped } = this.#output
+    this.#output.write(`${line}\n`)
+    this.#lost += this.#output.dropped - dropped
+  }
+
+  useSkills (skillsOf: SkillsOf): void {
+    this.#skillsOf = skillsOf
+  }
+
+  onRequest (): void {}
+
+  onStream (request: FastifyRequest): void {
+    const read = readOfRequest(request)
+    if (read === undefined) return
+    this.#opened.add(request)
+    this.#report(request, read, 'success', clientOf(request))
+  }
+
+  onResponse (request: FastifyRequest, reply: FastifyReply, { status, isComplete, bytes, client }: ResponseEnd): void {
+    if (this.#opened.has(request)) return
+    const outcome = outcomeOf(status)
+    const read = readOfRequest(request)
+    const door = read?.door ?? doorOfCalls(request)
+    const isAnswered = status !== NEVER_ANSWERED
+    const more = {
+      bytes,
+      digest: digestIn(reply, read),
+      ...hasRead(outcome) ? { revision: revisionIn(request, reply) } : isAnswered && { code: problemCodeOf(request) },
+      ...!isComplete && { complete: false }
+    }
+    if (status === 401) {
+      if (!this.#hasLine(client)) return
+      this.#report(request, { door: 'rest', ...read, event: 'auth.failed' }, outcome, client, more)
+    } else if (read !== undefined) {
+      this.#report(request, read, outcome, client, more)
+    } else if (!this.#reported.has(request)) {
+      const isRefused = outcome === 'denied' || (door !== undefined && isAnswered && !hasRead(outcome))
+      if (isRefused) this.#report(request, { event: 'access.denied', door: door ?? 'rest' }, outcome, client, more)
+    }
+  }
+
+  onCall (call: ObservedCall): ((result: CallResult, outcome: ToolOutcome) => void) | undefined {
+    const request = call.origin as FastifyRequest | undefined
+    const client = request && clientOf(request)
+    return request && ((result, outcome) => {
+      const read = readOfCall(call, request, outcome)
+      if (read === undefined) return
+      this.#reported.add(request)
+      const failure = result === 'refused' ? 'denied' : outcomeOfError(outcome.errorKind)
+      this.#report(request, read, result === 'ok' ? 'success' : failure, client, { revision: revisionRead(call, read) })
+    })
+  }
+
+  onOperation (operation: ObservedOperation): ((end: OperationEnd) => void) | undefined {
+    const read = readOfOperation(operation)
+    if (read === undefined) return undefined
+    const { origin } = operation
+    const client = clientOf(origin)
+    return ({ error, kind }) => {
+      this.#reported.add(origin)
+      this.#report(origin, read, error === undefined ? 'success' : outcomeOfError(kind), client)
+    }
+  }
+
+  /** The last lines. The process writes them when it exits. */
+  async close (): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer)
+    // Responses that were cut off close after the server.
+    await nextTurn()
+    this.#countFailures()
+    if (this.#isStarted) this.append('service.stopped', 'success', {}, { version: this.#options.version })
+  }
+
+  /** Says in the log that lines cannot be written, and that they can again. */
+  #check (): void {
+    const { isRequired, log, path } = this.#options
+    const { problem } = this.#output
+    if (problem === this.#problem) return
+    this.#problem = problem
+    if (problem === undefined) {
+      log.info({ path }, 'the audit log is written again')
+      if (this.#lost > 0) log.warn({ path, lines: this.#lost }, 'lines of the audit log were lost since the start')
+    } else {
+      const effect = isRequired ? 'reads are refused until it can' : 'its lines wait, and are lost beyond 8 MiB'
+      log.warn({ path, problem }, `the audit log cannot be written; ${effect}`)
+    }
+  }
+
+  /** Counts a caller without valid credentials. */
+  #hasLine (client: string): boolean {
+    const count = (this.#failures.get(client) ?? 0) + 1
+    this.#failures.set(client, count)
+    return count <= MAX_FAILURES
+  }
+
+  #countFailures (): void {
+    const failures = this.#failures
+    this.#failures = new Map()
+    for (const [address, count] of failures) {
+      if (count <= MAX_FAILURES) continue
+      const source = { address: this.#personal(address) }
+      this.append('auth.failed', 'denied', { count: count - MAX_FAILURES }, { source })
+    }
+  }
+
+  #report (request: FastifyRequest, read: Read, outcome: Outcome, address = '', more: object = {}): void {
+    const { event, door, skill, path, queryLength } = read
+    const skills = this.#skillsOf?.(request)
+    const isList = event === 'skill.list' || event === 'discovery.index'
+    const target = {
+      skill,
+      root: skill === undefined ? undefined : skills?.rootOf(skill),
+      path,
+      // The number that the caller sees.
+      skills: isList && hasRead(outcome) ? skills?.namesNow().length : undefined,
+      query_length: queryLength,
+      ...more
+    }
+    const { principal, headers, raw } = request
+    this.append(event, outcome, target, {
+      principal: this.#principal(principal),
+      source: { address: this.#personal(address), peer: this.#personal(peerOf(raw)), forwarded: this.#forwarded(headers) },
+      door,
+      client: clientName(request),
+      reqId: request.id,
+      trace_id: traceOf(request)?.traceId
+    })
+  }
+
+  #principal (principal: Principal | undefined): object {
+    if (principal === undefined || principal.kind === 'anonymous') return { kind: 'anonymous' }
+    const { kind, id, name, groups } = principal
+    return { kind, id: this.#personal(id), ...this.#options.salt === undefined && { name }, groups }
+  }
+
+  /** Callers may write an address there, or anything. */
+  #forwarded ({ 'x-forwarded-for': text }: FastifyRequest['headers']): string | undefined {
+    if (text === undefined || this.#options.salt !== undefined) return undefined
+    return maskSecrets(String(text)).slice(0, MAX_FORWARDED_CHARACTERS)
+  }
+
+  #personal (text: string): string {
+    const { salt } = this.#options
+    return salt === undefined ? text : createHmac('sha256', salt).update(text).digest('hex').slice(0, PSEUDONYM_LENGTH)
+  }
+}
+
+function hasRead (outcome: Outcome): boolean {
+  return outcome === 'success' || outcome === 'not_modified'
+}
+
+function outcomeOf (status: number): Outcome {
+  if (status < 300) return 'success'
+  if (status < 400) return 'not_modified'
+  if (status === 401 || status === 403 || status === 429) return 'denied'
+  if (status === 404) return 'not_found'
+  return status < 500 ? 'failure' : 'error'
+}
+
+/** @param kind undefined for what is wrong with the call itself */
+function outcomeOfError (kind: SkillErrorKind | undefined): Outcome {
+  if (kind === 'forbidden') return 'denied'
+  if (kind === 'missing') return 'not_found'
+  return kind === 'broken' || kind === 'unavailable' ? 'error' : 'failure'
+}
+
+/** What an MCP client calls itself, else the user agent. */
+function clientName ({ body, headers }: FastifyRequest): string | undefined {
+  const info = own(own(own(body, 'params'), '_meta'), 'io.modelcontextprotocol/clientInfo')
+  const [name, version] = [own(info, 'name'), own(info, 'version')]
+  const full = typeof version === 'string' ? `${String(name)} ${version}` : name
+  const client = typeof name === 'string' ? String(full) : headers['user-agent']
+  // Callers may write a secret of theirs there.
+  return client === undefined ? undefined : maskSecrets(client).slice(0, MAX_CLIENT_CHARACTERS)
+}
+
+/** `sha256:<hex>` of the file that was sent, or that the caller has: its ETag has it. */
+function digestIn (reply: FastifyReply, read: Read | undefined): string | undefined {
+  if (read?.event !== 'skill.read' && read?.event !== 'skill.file_read') return undefined
+  const [, digest] = /^(?:W\/)?"([\da-f]{64})(?:-\w+)?"$/.exec(String(reply.getHeader('etag') ?? '')) ?? []
+  return digest === undefined ? undefined : `sha256:${digest}`
+}
+
+/** Where the answer knew it. */
+function revisionIn (request: FastifyRequest, reply: FastifyReply): string | undefined {
+  const revision = reply.getHeader(REVISION_HEADER) ?? notedRevision(request)
+  return typeof revision === 'string' ? revision : undefined
+}
+
+/** Of a call in a request that chose a revision. */
+function revisionRead ({ skills }: ObservedCall, { skill }: Read): string | undefined {
+  return skill !== undefined && isAtRevision(skills) ? skills.revisionOf(skill) : undefined
+}
+
+function isAtRevision (skills: SkillSource): skills is SourceAtRevision {
+  return 'revisionOf' in skills
+}
+
+/**
+ * Makes the file if it is not there, and ends a line that a crash has cut off.
+ * @returns the digest of its last line
+ * @throws the system's error when the file cannot be opened
+ */
+function digestOfLastLine (path: string): string | null {
+  const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = constants
+  // O_NONBLOCK makes a pipe without a reader an error. Otherwise opening it would wait.
+  closeSync(openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, 0o640))
+  if (!statSync(path).isFile()) return null
+  const fd = openSync(path, 'r')
+  try {
+    const { size } = fstatSync(fd)
+    const bytes = Buffer.alloc(Math.min(size, MAX_LINE_BYTES))
+    readSync(fd, bytes, 0, bytes.length, size - bytes.length)
+    const tail = bytes.toString()
+    if (tail !== '' && !tail.endsWith('\n')) appendFileSync(path, '\n')
+    const last = tail.split('\n').findLast((line) => line !== '')
+    return last === undefined ? null : hash('sha256', last)
+  } finally {
+    closeSync(fd)
+  }
+}

@@ -1,0 +1,317 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { isMainFile } from '../core/format/main-files.ts'
+import type { SkillStatus } from '../core/skill-source.ts'
+import { copyOf, distinctNames } from '../core/shared/text.ts'
+import { LISTEN, type ObservedOperation, type Observer, type OperationEnd, type ResponseEnd } from '../http/observer.ts'
+import { problemCodeOf } from '../http/problem.ts'
+import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
+import type { ToolOutcome } from '../tools/tool.ts'
+import { operationName, OTHER, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
+
+interface MetricsOptions {
+  readonly skills: MeasuredSkills
+  readonly version: string
+  /** Whether reads are counted by skill: the metrics then hold names of skills. */
+  readonly countsReads?: boolean
+  readonly readings?: Readings
+}
+
+/** What is measured of the skills. */
+export interface MeasuredSkills {
+  readonly status: SkillStatus
+  readonly contents: { readonly usage: { readonly bytes: number, readonly hits: number, readonly misses: number } }
+  /** Comparisons of a root with the disk. */
+  readonly refreshed: { subscribe (listener: (refresh: RootRefresh) => void): unknown }
+  namesNow (): readonly string[]
+  /** Whether changes in the root at this position cause events, or it is polled. */
+  isWatching (root: number): boolean
+  /** The number of skills with an error, for each root. */
+  invalidNow (): readonly number[]
+}
+
+interface RootRefresh {
+  readonly root: number
+  readonly milliseconds: number
+  readonly isFailed: boolean
+}
+
+/** Values that other parts of the service count: read at each scrape. */
+export interface Readings {
+  readonly auditDropped?: () => number
+  readonly logDropped?: () => number
+  readonly limitsStoreFailures?: () => number
+  readonly overloadLevel?: () => number
+  readonly issuersAway?: () => number
+  readonly limited?: () => Iterable<readonly [rule: string, count: number]>
+  readonly authFailures?: () => Iterable<readonly [reason: string, count: number]>
+  readonly sources?: () => readonly MeasuredSource[]
+}
+
+/** A source as /readyz has it. Times are ISO 8601. */
+interface MeasuredSource {
+  readonly name: string
+  readonly changed_at?: string
+  readonly checked_at?: string
+  readonly failing_since?: string
+  readonly error?: { readonly code: string }
+}
+
+/** A metric as the documents describe it. */
+interface Described {
+  readonly name: string
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly labels: readonly string[]
+  readonly help: string
+}
+
+/** The values of the labels, and the value. */
+type Row = ReadonlyArray<string | number>
+
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'DELETE', 'PATCH', 'CONNECT', 'TRACE'])
+
+/** The label of requests without a route. */
+const UNMATCHED = 'unmatched'
+
+/** In seconds. The convention begins with 0.005, but many answers take less than a millisecond. */
+const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
+
+/** Skills with series of their own; the rest share one. */
+const MAX_SKILLS = 1_000
+const OTHER_SKILLS = '_other'
+
+/** Hexadecimal digits of a revision that a double holds exactly. */
+const REVISION_DIGITS = 12
+
+/** What operators measure. Labels are routes, methods, statuses, tools and names of roots, never a caller's text. */
+export class Metrics implements Observer {
+  readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE
+  /** All but those of prom-client. */
+  readonly described: Described[] = []
+  readonly #registry = new Registry()
+  readonly #options: MetricsOptions
+  readonly #durations = this.#histogram('http_server_request_duration_seconds',
+    ['http_request_method', 'http_route', 'http_response_status_code'], 'Duration of HTTP requests')
+
+  readonly #active = this.#gauge('http_server_active_requests', ['http_request_method'], 'Requests under way')
+  readonly #bytes = this.#counter('http_server_response_body_size_bytes_total', ['http_route'],
+    'Bytes of response bodies, by Content-Length')
+
+  readonly #toolCalls = this.#counter('skillserve_tool_calls_total', ['tool', 'dialect', 'outcome'],
+    'Calls of tools. A call that fails is an HTTP 200: outcome is ok, error or refused')
+
+  readonly #operations = this.#histogram('mcp_server_operation_duration_seconds', ['mcp_method_name', 'error_type'],
+    'Duration of MCP requests')
+
+  readonly #streams = {
+    events: this.#gauge('skillserve_event_streams', [], 'Open streams of GET /events'),
+    mcp: this.#gauge('skillserve_mcp_streams', [], 'Open streams of MCP')
+  }
+
+  readonly #shed = this.#counter('skillserve_overload_refusals_total', [], 'Requests answered with 503 overloaded')
+  readonly #reads = this.#counter('skillserve_reads_total', ['skill', 'door'], 'Reads of main files with ' +
+    'METRICS_READS=true, at most 1,000 skills; a 304 and an archive are reads too, a HEAD is not. It begins again at 0 ' +
+    'when one of these skills is removed')
+
+  readonly #readSkills = new Set<string>()
+  /** MCP requests whose answers are streams. */
+  readonly #subscriptions = new WeakSet<FastifyRequest>()
+  #revision: () => string | undefined = () => undefined
+
+  constructor (options: MetricsOptions) {
+    this.#options = options
+    collectDefaultMetrics({ register: this.#registry })
+    // Gauges whose names end as those of counters, which promtool refuses.
+    for (const kind of ['handles', 'requests', 'resources']) this.#registry.removeSingleMetric(`nodejs_active_${kind}_total`)
+    this.#addSkills(options.skills)
+    this.#addReadings(options.readings)
+    const { version } = options
+    this.#rows('gauge', 'skillserve_build_info', ['version', 'node'], 'Always 1', () => [[version, process.version, 1]])
+  }
+
+  async text (): Promise<string> {
+    const text = await this.#registry.metrics()
+    // A renaming loop would add series for ever.
+    const names = new Set(this.#options.skills.namesNow())
+    if ([...this.#readSkills].some((name) => !names.has(name))) {
+      this.#reads.reset()
+      this.#readSkills.clear()
+    }
+    return text
+  }
+
+  useRevision (revision: () => string | undefined): void {
+    this.#revision = revision
+  }
+
+  onRequest ({ method, routeOptions: { url: route, config: { streams } } }: FastifyRequest): void {
+    if (isScrape(route)) return
+    this.#active.inc({ http_request_method: methodName(method) })
+    if (streams !== undefined && method === 'GET') this.#streams[streams].inc()
+  }
+
+  onResponse (request: FastifyRequest, _reply: FastifyReply, { milliseconds, status, bytes = 0 }: ResponseEnd): void {
+    const { method, routeOptions: { url: route = UNMATCHED, config: { streams } } } = request
+    if (isScrape(route)) return
+    const labels = { http_request_method: methodName(method) }
+    this.#active.dec(labels)
+    if (streams !== undefined && method === 'GET') this.#streams[streams].dec()
+    else if (this.#subscriptions.delete(request)) this.#streams.mcp.dec()
+    this.#durations.observe({ ...labels, http_route: route, http_response_status_code: status }, milliseconds / 1_000)
+    if (bytes > 0) this.#bytes.inc({ http_route: route }, bytes)
+    if (status === 503 && problemCodeOf(request) === 'overloaded') this.#shed.inc()
+    // HEAD gives nobody the bytes. A 304 goes to a client that has them.
+    if (method !== 'HEAD' && (status < 300 || status === 304)) this.#countRead(() => readOfRequest(request))
+  }
+
+  onCall (call: ObservedCall): (result: CallResult, outcome: ToolOutcome) => void {
+    const { tool, dialect, origin } = call
+    return (result, outcome) => {
+      this.#toolCalls.inc({ tool: tool?.name ?? '_unknown', dialect, outcome: result })
+      const request = origin as FastifyRequest | undefined
+      if (result === 'ok' && request !== undefined) this.#countRead(() => readOfCall(call, request, outcome))
+    }
+  }
+
+  onOperation (operation: ObservedOperation): (end: OperationEnd) => void {
+    const { method, origin } = operation
+    const start = performance.now()
+    if (method === LISTEN) {
+      this.#subscriptions.add(origin)
+      this.#streams.mcp.inc()
+    }
+    return ({ error = '' }) => {
+      const labels = { mcp_method_name: operationName(method), error_type: error }
+      this.#operations.observe(labels, (performance.now() - start) / 1_000)
+      if (error === '') this.#countRead(() => readOfOperation(operation))
+    }
+  }
+
+  #countRead (findRead: () => Read | undefined): void {
+    const { skills, countsReads } = this.#options
+    if (countsReads !== true) return
+    const { event, skill, path = '', door = '' } = findRead() ?? {}
+    const isMain = event === 'skill.read' || event === 'skill.archive' || (event === 'skill.file_read' && isMainFile(path))
+    if (!isMain || skill === undefined) return
+    const isCounted = this.#readSkills.has(skill)
+    // Names come from the catalog, and never from a caller.
+    if (!isCounted && !skills.namesNow().includes(skill)) return
+    const isOther = !isCounted && this.#readSkills.size >= MAX_SKILLS
+    if (!isCounted && !isOther) this.#readSkills.add(copyOf(skill))
+    this.#reads.inc({ skill: isOther ? OTHER_SKILLS : skill, door })
+  }
+
+  #addSkills (skills: MeasuredSkills): void {
+    const durations = this.#histogram('skillserve_refresh_duration_seconds', ['root'],
+      'Duration of comparisons with the disk')
+    const failures = this.#counter('skillserve_refresh_failures_total', ['root'],
+      'Comparisons that failed; the last good state is served')
+    // Two roots may lie in folders of one name.
+    const names = distinctNames(skills.status.roots.map(({ name }) => name))
+    const refreshedAt = names.map(() => Date.now())
+    skills.refreshed.subscribe(({ root, milliseconds, isFailed }) => {
+      durations.observe({ root: names[root] ?? '' }, milliseconds / 1_000)
+      if (isFailed) failures.inc({ root: names[root] ?? '' })
+      else refreshedAt[root] = Date.now()
+    })
+    const ofRoots = (name: string, help: string, value: (index: number) => number): void => {
+      this.#rows('gauge', `skillserve_${name}`, ['root'], help, () => names.map((root, index) => [root, value(index)]))
+    }
+    const root = (index: number) => skills.status.roots[index]
+    ofRoots('skills', 'Skills in a root', (index) => root(index)?.skills ?? 0)
+    ofRoots('skills_invalid', 'Skills in a root that have an error', (index) => skills.invalidNow()[index] ?? 0)
+    ofRoots('root_available', '1 for a root that is there and can be read',
+      (index) => Number(root(index)?.state === 'ok'))
+    ofRoots('last_refresh_timestamp_seconds', 'End of the last comparison with the disk that succeeded',
+      (index) => (refreshedAt[index] ?? 0) / 1_000)
+    ofRoots('watcher_healthy', '1 while changes cause events, or the root is polled',
+      (index) => Number(skills.isWatching(index)))
+    this.#rows('gauge', 'skillserve_catalog_generation', [], 'Goes up with each change of the catalog',
+      () => [[skills.status.generation]])
+    this.#rows('gauge', 'skillserve_catalog_revision', [], 'The first 12 hexadecimal digits of the revision of the ' +
+      'catalog, as a number: equal at replicas of equal content. None while it is not known', () => {
+      const revision = this.#revision()
+      return revision === undefined ? [] : [[Number.parseInt(revision.slice(0, REVISION_DIGITS), 16)]]
+    })
+    const ofCache = (type: 'counter' | 'gauge', name: string, help: string, value: 'bytes' | 'hits' | 'misses'): void => {
+      this.#rows(type, `skillserve_cache_${name}`, ['cache'], help, () => [['contents', skills.contents.usage[value]]])
+    }
+    ofCache('gauge', 'bytes', 'Memory for contents of files', 'bytes')
+    ofCache('counter', 'hits_total', 'Files that were found in memory', 'hits')
+    ofCache('counter', 'misses_total', 'Files that were read', 'misses')
+  }
+
+  #addReadings ({ sources = () => [], ...readings }: Readings = {}): void {
+    const counter = (name: string, help: string, read: () => number = () => 0): void => {
+      this.#rows('counter', `skillserve_${name}_total`, [], help, () => [[read()]])
+    }
+    type ReadSource = (source: MeasuredSource) => Row
+    const ofSources = (name: string, labels: readonly string[], help: string, read: ReadSource): void => {
+      const rows = () => sources().map(read).filter((row) => !Number.isNaN(row.at(-1)))
+      this.#rows('gauge', `skillserve_source_${name}_timestamp_seconds`, labels, help, rows)
+    }
+    ofSources('checked', ['source'], 'Last check of a source that succeeded',
+      ({ name, checked_at: at }) => [name, seconds(at)])
+    ofSources('changed', ['source'], 'Since when the revision of a source is served',
+      ({ name, changed_at: at }) => [name, seconds(at)])
+    ofSources('failing_since', ['source', 'code'], 'Since when a source fails, and with which error; no series while ' +
+      'it does not', ({ name, error, failing_since: at }) => [name, error?.code ?? '', seconds(at)])
+    this.#rows('counter', 'skillserve_auth_failures_total', ['reason'], 'Refused callers: missing, invalid, expired, ' +
+      'audience, scope, or issuer for keys that cannot be read', readings.authFailures)
+    this.#rows('counter', 'skillserve_rate_limited_total', ['rule'], 'Refusals of callers past a limit: units, streams ' +
+      'or failures. Calls in a batch count one by one', readings.limited)
+    this.#rows('gauge', 'skillserve_issuers_away', [], 'Issuers of tokens whose keys could not be read at the last ' +
+      'attempt', () => [[readings.issuersAway?.() ?? 0]])
+    this.#rows('gauge', 'skillserve_overload_level', [], '1 while costly requests are refused, 2 while all but probes ' +
+      'are', () => [[readings.overloadLevel?.() ?? 0]])
+    counter('limits_store_failures', 'Requests that this replica counted alone, since the shared store of limits did ' +
+      'not answer', readings.limitsStoreFailures)
+    counter('audit_dropped', 'Lines of the audit log that were lost: must stay 0', readings.auditDropped)
+    counter('log_dropped', 'Lines of the log that standard output did not take', readings.logDropped)
+  }
+
+  /** A metric whose series are read at each scrape. */
+  #rows (type: 'counter' | 'gauge', name: string, labels: readonly string[], help: string, read?: () => Iterable<Row>) {
+    const labelsOf = (row: Row) => Object.fromEntries(labels.map((label, index) => [label, String(row[index])]))
+    const collect = (): void => {
+      metric.reset()
+      // Without labels there is always a series, of 0.
+      if (labels.length === 0) metric.remove()
+      for (const row of read?.() ?? []) metric.inc(labelsOf(row), Number(row.at(-1)))
+    }
+    const metric = type === 'gauge'
+      ? this.#gauge(name, labels, help, collect)
+      : this.#counter(name, labels, help, collect)
+  }
+
+  #gauge (name: string, labels: readonly string[], help: string, collect = (): void => {}): Gauge {
+    return new Gauge({ ...this.#describe('gauge', name, labels, help), collect })
+  }
+
+  #counter (name: string, labels: readonly string[], help: string, collect = (): void => {}): Counter {
+    return new Counter({ ...this.#describe('counter', name, labels, help), collect })
+  }
+
+  #histogram (name: string, labels: readonly string[], help: string): Histogram {
+    return new Histogram({ ...this.#describe('histogram', name, labels, help), buckets: BUCKETS })
+  }
+
+  #describe (type: Described['type'], name: string, labels: readonly string[], help: string) {
+    this.described.push({ type, name, labels, help })
+    return { name, help, labelNames: [...labels], registers: [this.#registry] }
+  }
+}
+
+/** NaN for a time that there is not. */
+function seconds (time: string | undefined): number {
+  return Date.parse(time ?? '') / 1_000
+}
+
+function methodName (method: string): string {
+  return METHODS.has(method) ? method : OTHER
+}
+
+/** A scrape is no use of the service. */
+function isScrape (route: string | undefined): boolean {
+  return route?.endsWith('/metrics') === true
+}
