@@ -2,7 +2,6 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest,
 import fp from 'fastify-plugin'
 import type { CoreLog } from '../core/shared/log.ts'
 import { HttpProblem, problemCodeOf, replaceProblem } from '../http/problem.ts'
-import { lengthOf } from '../http/send/compressed.ts'
 import { networkOf, peerOf, type ClientOf } from '../http/request/client-address.ts'
 import type { Tool } from '../tools/tool.ts'
 import { type Bucket, Buckets } from './buckets.ts'
@@ -151,7 +150,7 @@ export class Limits {
     if (status === 400 || status === 403 || status === 503) return UNCOUNTED.has(problemCodeOf(request)) ? this.#pastUnits(request, this.#callerOf(request), 1) : undefined
     // The answer to a HEAD says how long another one would be.
     if (status >= 300 || request.method === 'HEAD') return undefined
-    const bytes = Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : lengthOf(reply)
+    const bytes = Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : Number(reply.getHeader('content-length') ?? 0)
     if (bytes <= UNIT_BYTES) return undefined
     const { buckets, bucket } = this.#callerOf(request)
     buckets.charge(bucket, Math.floor(bytes / UNIT_BYTES))

@@ -12,7 +12,6 @@ import type { Comparison, FileChange } from './changes.ts'
 import { MarkdownRenderer, type Rendering } from './markdown-renderer.ts'
 import type { Frame, Page } from './pages/layout.ts'
 import type { Missing } from './pages/problem.ts'
-import { missingPage } from './missing.ts'
 import { sendAsset, sendPage, sendProblemPage } from './send.ts'
 
 export interface PagesOptions {
@@ -97,7 +96,7 @@ export class Pages {
   /** An error that a request met before its page: who asks may not, or asks too often. */
   problem (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const frame = this.#frameOf(request)
-    return sendProblemPage(error, request, reply, frame, missingPage(error, this.#options.prefix, frame.addresses))
+    return sendProblemPage(error, request, reply, frame)
   }
 
   asset (request: FastifyRequest, reply: FastifyReply): FastifyReply {

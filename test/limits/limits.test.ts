@@ -25,7 +25,7 @@ async function buildLimited (t: Test, { proxies = [], principals = false, burst 
   const service = await buildService(t, {
     files: FILES,
     options: {
-      clientOf: proxies.length > 0 ? clientOf : undefined,
+      trustedProxies: proxies,
       admitCall: (request, tool) => limits?.admitCall(request, tool),
       plug: () => {
         limits = new Limits({
