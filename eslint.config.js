@@ -40,6 +40,7 @@ const FLOORS = [
   ['sources/'],
   ['openapi/', 'plugins/', 'mcp/', 'observe/', 'limits/'],
   ['routes/', 'well-known/', 'ui/', 'validate/'],
+  ['app-options.ts'],
   ['app.ts', 'export/'],
   ['config/'],
   ['trust/', 'access/', 'listen.ts'],

@@ -1,47 +1,38 @@
 /**
- * Writes the OpenAPI document of the service to openapi/openapi.yaml and openapi/openapi.json, or into FOLDER. With
- * `--check` it writes nothing, and fails when a file is not what the routes say.
+ * Writes the OpenAPI document of the running app to openapi/openapi.yaml, or to FILE. With `--check` it writes nothing, and
+ * fails when the file is not what the routes say.
  *
- *   tsx scripts/openapi.ts [--check] [FOLDER]
+ *   tsx scripts/openapi.ts [--check] [FILE]
  */
 
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { createDocument } from './openapi/document.ts'
-
-const DEFAULT_FOLDER = fileURLToPath(new URL('../openapi', import.meta.url))
-
-function readOrNothing (file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch {
-    return ''
-  }
-}
-
-/** Number of the first line that differs, from 1. */
-function firstDifference (a: string, b: string): number {
-  const lines = b.split('\n')
-  return a.split('\n').findIndex((line, index) => line !== lines[index]) + 1 || lines.length
-}
+import { pino } from 'pino'
+import { buildApp } from '../src/app.ts'
+import { readPackageVersion } from '../src/cli/package-files.ts'
+import { createSkillManager } from '../src/core/skill-manager.ts'
+import { createToolRegistry } from '../src/tools/registry.ts'
+import { createTools } from '../src/tools/tools.ts'
 
 const { values, positionals } = parseArgs({ options: { check: { type: 'boolean', default: false } }, allowPositionals: true })
-const folder = positionals[0] ?? DEFAULT_FOLDER
-const { yaml, json } = await createDocument()
+const file = positionals[0] ?? fileURLToPath(new URL('../openapi/openapi.yaml', import.meta.url))
 
-if (!values.check) mkdirSync(folder, { recursive: true })
-for (const [name, text] of [['openapi.yaml', yaml], ['openapi.json', json]] as const) {
-  const file = join(folder, name)
-  const shown = relative(process.cwd(), file)
-  if (!values.check) {
-    writeFileSync(file, text)
-    console.log(`${shown} written`)
-    continue
-  }
-  const written = readOrNothing(file)
-  if (written === text) continue
-  console.error(`${shown} is not what the routes say, from line ${firstDifference(text, written)} on: run \`npm run openapi\` and commit the file`)
+const skills = createSkillManager({ projectRoots: [], watcher: false })
+const app = await buildApp({
+  skills, registry: createToolRegistry(createTools()), logger: pino({ level: 'silent' }), version: readPackageVersion(), host: '127.0.0.1'
+})
+await app.ready()
+const document = app.swagger({ yaml: true })
+await app.close()
+await skills.close()
+
+const shown = relative(process.cwd(), file)
+if (!values.check) {
+  writeFileSync(file, document)
+  console.log(`${shown} written`)
+} else if (readFileSync(file, 'utf8') !== document) {
+  console.error(`${shown} is not what the routes say: run \`npm run openapi\` and commit the file`)
   process.exitCode = 1
 }

@@ -34,4 +34,4 @@ export type { Tool, ToolArguments, ToolExample, ToolParameters, Toolset } from '
 export type { WaveErrorDetails as SkillErrorDetails, WaveErrorType as SkillErrorType, WaveToolResult as ToolResult } from './tools/wave/wave-messages.ts'
 
 export { buildApp } from './app.ts'
-export type { AppOptions } from './app.ts'
+export type { AppOptions } from './app-options.ts'

@@ -14,13 +14,11 @@ import { errorCode } from './core/shared/system-errors.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from './core/skill-manager.ts'
 import type { SkillService } from './core/skill-source.ts'
 import { isLoopback } from './http/request/hosts.ts'
-import { maxConnections } from './http/connections/max-connections.ts'
-import { Closers, Shutdown } from './http/connections/shutdown.ts'
-import { stop } from './http/connections/stop.ts'
+import { Closers, Shutdown } from './http/shutdown.ts'
+import { stop } from './http/stop.ts'
 import { explainListenError, listen } from './listen.ts'
 import { type LineOutput, openLog } from './log.ts'
-import { AnswerMemory } from './http/overload/answer-memory.ts'
-import { Load } from './http/overload/load.ts'
+import { overloadLimits } from './plugins/overload.ts'
 import { Limits } from './limits/limits.ts'
 import { connectStore, type LimitsStore } from './limits/store.ts'
 import { observe, type Observation } from './observe/observe.ts'
@@ -31,6 +29,9 @@ import { createTools } from './tools/tools.ts'
 
 /** Signals that do not stop the process by themselves. After a real fault a handler in JavaScript would spin. SIGUSR2 is for diagnostics. */
 const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGUSR2', 'SIGHUP']
+
+/** Open connections at the same time: descriptors are left for reading skills. */
+const MAX_CONNECTIONS = 10_000
 
 /**
  * One tick of the process, kept. V8 forgets the shape of ticks when it collects garbage while none waits. Each `process.nextTick` then
@@ -63,7 +64,7 @@ export async function startServer (config: Config, options: ServerOptions): Prom
     await openServer(config, options, ending)
   } catch (error) {
     // What a signal closes while it is being opened.
-    if (ending.shutdown.isLeaving) return
+    if (ending.shutdown.isStopping) return
     await ending.closers.close()
     throw error
   }
@@ -94,22 +95,22 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
     open.parts?.observation.reopen()
     if (open.parts === undefined || config.auditLog !== undefined || open.parts.sources !== undefined) open.parts?.sources?.hint()
     // A terminal that closes sends it twice, by itself and by its shell. A second SIGTERM would cut running requests.
-    else if (!isHungUp && !shutdown.isLeaving) {
+    else if (!isHungUp && !shutdown.isStopping) {
       isHungUp = true
       process.kill(process.pid, 'SIGTERM')
     }
   })
   closers.add(() => {
     // While the process stops, a second signal ends it.
-    if (shutdown.isLeaving) return
+    if (shutdown.isStopping) return
     signals.uninstall()
     takeSignals(false)
   })
 
   const opening = openParts(config, options, { output, logger, closers, shutdown })
-  const { app, skills, service, sources, observation, load } = open.parts = await opening
-  if (!shutdown.isLeaving) await skills.start()
-  if (shutdown.isLeaving) return
+  const { app, skills, service, sources, observation } = open.parts = await opening
+  if (!shutdown.isStopping) await skills.start()
+  if (shutdown.isStopping) return
   try {
     await observation.start()
   } catch (error) {
@@ -118,7 +119,6 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
   const url = await listen(app, config, preview === undefined ? 'PORT or --port' : '--port')
   // Whoever started the process waits for the address.
   output.flush()
-  load.start()
   const endPreview = preview?.(service, url)
   if (endPreview !== undefined) closers.add(endPreview)
   sources?.start()
@@ -127,7 +127,6 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
 interface OpenedParts extends OpenedSkills {
   readonly app: FastifyInstance
   readonly observation: Observation
-  readonly load: Load
 }
 
 /** All parts, which serve nobody yet. */
@@ -135,20 +134,19 @@ async function openParts (config: Config, { version, env, isExample = false, pre
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   for (const problem of idleSettings(config)) logger.warn({ problem }, 'a setting has no effect')
   for (const path of await missingLinkTargets(config)) logger.warn({ path }, 'a folder of LINK_TARGETS or --allow-links is not there: no link leads into it yet')
-  const memory = new AnswerMemory()
-  const opened = await openSkills(config, { logger, env, memory, closers })
+  const opened = await openSkills(config, { logger, env, closers })
   const { service, access, sources, policy } = opened
-  const load = new Load(logger)
-  closers.add(() => { load.close() })
+  const built: { app?: FastifyInstance } = {}
+  const isOverloaded = () => built.app?.isUnderPressure() === true
   const registry = createToolRegistry(createTools(), {
-    isOverloaded: () => load.level > 0,
+    isOverloaded,
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }
   })
   const limits = await openLimits(config, { ...opened, logger, closers })
-  const observation = await openObservation(config, { ...opened, version, logger, output, load, ...limits })
+  const observation = await openObservation(config, { ...opened, version, logger, output, isOverloaded, ...limits })
   // Before the skills: lines of the audit log wait for their revisions.
   closers.add(() => observation.close())
-  const app = await buildApp({
+  const app = built.app = await buildApp({
     skills: service,
     access,
     policy,
@@ -170,14 +168,13 @@ async function openParts (config: Config, { version, env, isExample = false, pre
     tracing: observation.tracing,
     plugins: [...limits.limits === undefined ? [] : [limits.limits.plugin], ...observation.plugins],
     auditState: observation.auditState,
-    trustedProxies: config.trustedProxies,
+    trustedProxies: config.trustedProxies ?? [],
     admitCall: limits.limits?.admitCall,
-    load,
-    memory
+    overload: overloadLimits()
   })
   closers.add(() => app.close())
-  app.server.maxConnections = maxConnections()
-  return { ...opened, app, observation, load }
+  app.server.maxConnections = MAX_CONNECTIONS
+  return { ...opened, app, observation }
 }
 
 interface OpenedLimits {
@@ -204,7 +201,7 @@ interface OpenedSkills {
 }
 
 /** The folders and sources with their policy, and what an access file lets callers see of them. */
-async function openSkills (config: Config, { logger, env, memory, closers }: { readonly logger: Logger, readonly env: Environment, readonly memory: AnswerMemory, readonly closers: Closers }): Promise<OpenedSkills> {
+async function openSkills (config: Config, { logger, env, closers }: { readonly logger: Logger, readonly env: Environment, readonly closers: Closers }): Promise<OpenedSkills> {
   const roots = await openRoots(config, { log: logger, env })
   const { sources, ...folders } = roots
   closers.add(() => sources?.close())
@@ -217,8 +214,7 @@ async function openSkills (config: Config, { logger, env, memory, closers }: { r
     polling: config.watchPolling,
     keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
     log: logger,
-    policy,
-    hasRoom: (bytes: number, since: number) => memory.hasRoomFor(bytes, since)
+    policy
   }
   const skills = createSkillManager(options)
   closers.add(() => skills.close())
@@ -236,11 +232,11 @@ interface ObservedParts extends OpenedSkills, OpenedLimits {
   readonly version: string
   readonly logger: Logger
   readonly output: LineOutput
-  readonly load: Load
+  readonly isOverloaded: () => boolean
 }
 
 /** @throws ConfigError when the file of the audit log cannot be opened */
-async function openObservation (config: Config, { skills, service, access, sources, policy, version, logger, output, load, limits, store }: ObservedParts): Promise<Observation> {
+async function openObservation (config: Config, { skills, service, access, sources, policy, version, logger, output, isOverloaded, limits, store }: ObservedParts): Promise<Observation> {
   try {
     return await observe({
       skills,
@@ -265,7 +261,7 @@ async function openObservation (config: Config, { skills, service, access, sourc
       readings: {
         logDropped: () => output.dropped,
         limitsStoreFailures: () => store?.failures ?? 0,
-        overloadLevel: () => load.level,
+        overloadLevel: () => isOverloaded() ? 1 : 0,
         limited: () => limits?.refusals ?? [],
         authFailures: () => access?.refusals ?? [],
         issuersAway: () => access?.issuersAway ?? 0,

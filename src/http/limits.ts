@@ -20,18 +20,3 @@ export const MAX_BODY_BYTES = 1_048_576
 
 /** Largest skill in the body of POST /validate, packed, in bytes: it is in memory while it is judged. */
 export const MAX_VALIDATED_BYTES = 10 * 1_048_576
-
-/** Pipelined requests that wait for the answers before them, on all connections: some 4 KB of memory each. */
-export const MAX_WAITING_REQUESTS = 20_000
-
-/**
- * Bodies that are read, and answers that are made or wait for their clients, all together in bytes; what several answers share counts
- * once. The process has several times as much in memory: texts, their bytes, and what the system has not taken.
- */
-export const MAX_HELD_BYTES = 100_663_296
-
-/**
- * How long the rest of a body is read that nobody wants, in milliseconds. Closing the connection before would reset it, and a client
- * that is still sending would lose its answer (RFC 9112 §9.6).
- */
-export const LINGER_MS = 5_000

@@ -52,8 +52,8 @@ export class HttpProblem extends Error {
 
   /** @param detail a sentence without a full stop that tells the caller what to do; default: the code's own. */
   constructor (
-    code: HttpProblemCode, detail: string = httpProblems[code].detail, headers: Readonly<Record<string, string>> = {},
-    members: Readonly<Record<string, unknown>> = {}
+    code: HttpProblemCode, detail: string = httpProblems[code].detail,
+    headers: Readonly<Record<string, string>> = {}, members: Readonly<Record<string, unknown>> = {}
   ) {
     super(detail)
     this.name = 'HttpProblem'
@@ -136,9 +136,8 @@ export function sendProblem (error: unknown, request: FastifyRequest, reply: Fas
   if (known instanceof RevisionChangedError && known.present !== undefined) reply.header(REVISION_HEADER, known.present)
   if (problem.status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
   if (announcesBody(request.raw)) {
-    // Fastify closes after every body that it refused: of one that was read, nothing is left over.
+    // Of a body that was read nothing is left over; Node would go on reading any other, up to its announced length.
     if (request.raw.complete) reply.removeHeader('connection')
-    // Otherwise Node would go on reading a body that nobody wants, up to its announced length.
     else reply.header('connection', 'close')
   }
   reply.code(problem.status).header('cache-control', 'no-store').type(PROBLEM_MEDIA_TYPE)
@@ -170,6 +169,6 @@ export function toInstance (url: string): string {
 }
 
 /** Whether a request has a body, by its head. */
-export function announcesBody ({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+function announcesBody ({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }

@@ -3,7 +3,7 @@ import { ROOT_PROBLEMS } from '../core/roots/root-reports.ts'
 import type { SkillStatus } from '../core/skill-source.ts'
 import { watcherRemedy } from '../core/watch/watcher.ts'
 import type { SourceStatus } from '../schemas/health.ts'
-import type { Shutdown } from './connections/shutdown.ts'
+import type { Shutdown } from './shutdown.ts'
 
 /** How the audit log is: while it is required and does not work, nothing is read. */
 export type AuditState = 'working' | 'failing' | 'refusing'
@@ -20,7 +20,7 @@ export interface ReadinessParts {
   /** The sources that are no folders; undefined without any. */
   readonly sources?: (() => readonly SourceStatus[]) | undefined
   readonly auditState: () => AuditState
-  readonly shutdown: Pick<Shutdown, 'isLeaving'>
+  readonly shutdown: Pick<Shutdown, 'isStopping'>
 }
 
 /** How the service is for a caller. */
@@ -39,8 +39,8 @@ export function judgeReadiness (status: SkillStatus, { remarks, sources, auditSt
   const all = sources?.()
   const visible = visibleSources(all, status)
   const audit = auditState()
-  const isReady = status.ready && audit !== 'refusing' && !shutdown.isLeaving && all?.some(isAwaited) !== true
-  const reasons = shutdown.isLeaving ? ['The service is stopping'] : [...explainStatus(status, visible), ...audit === 'working' ? [] : [AUDIT_PROBLEMS[audit]], ...remarks()]
+  const isReady = status.ready && audit !== 'refusing' && !shutdown.isStopping && all?.some(isAwaited) !== true
+  const reasons = shutdown.isStopping ? ['The service is stopping'] : [...explainStatus(status, visible), ...audit === 'working' ? [] : [AUDIT_PROBLEMS[audit]], ...remarks()]
   return { isReady, reasons, detail: reasons.join('; ') || undefined, sources: visible }
 }
 

@@ -1,10 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { SkillState } from '../core/content/skill-state.ts'
 import { RevisionChangedError } from '../core/shared/errors.ts'
 import type { SourceAtRevision, SkillSource } from '../core/skill-source.ts'
-import { matchesStrongly } from './etag.ts'
-import { REVISION_HEADER } from './headers.ts'
 import type { ConfirmSkill } from '../tools/calls/confirm-skills.ts'
+import { matchesEtag } from './etag.ts'
+import { REVISION_HEADER } from './headers.ts'
 
 /** The revision in which a request wants its skills, and the conditions on its answer. */
 export interface RevisionCondition {
@@ -17,43 +16,28 @@ export interface RevisionCondition {
   confirm (reply: FastifyReply, etag: string | undefined): void
 }
 
-/** The request names no revision, so none is computed. */
-class Unconditional implements RevisionCondition {
-  readonly skills: SkillSource
-
-  constructor (skills: SkillSource) {
-    this.skills = skills
-  }
-
-  confirm (): void {}
-}
-
-/** `?revision=` or `If-Match` (RFC 9110 §13.1.1). */
-class Conditional implements RevisionCondition {
-  readonly skills: SourceAtRevision
-  readonly #ifMatch: string | undefined
-
-  constructor (skills: SourceAtRevision, ifMatch: string | undefined) {
-    this.skills = skills
-    this.#ifMatch = ifMatch
-  }
-
-  confirm (reply: FastifyReply, etag: string | undefined): void {
-    const { onlyRevision, presentRevision } = this.skills
-    if (this.#ifMatch !== undefined) confirmPresent(this.#ifMatch, onlyRevision, presentRevision, ...etag === undefined ? [] : [etag])
-    if (onlyRevision !== undefined) reply.header(REVISION_HEADER, onlyRevision)
-  }
+/** The skills in the revision that the request asks for by `?revision=` or `If-Match` (RFC 9110 §13.1.1); undefined for one that asks for none. */
+function wantedRevision ({ query, headers }: FastifyRequest, skills: SkillSource): SourceAtRevision | undefined {
+  const { revision } = query as { readonly revision?: string }
+  const isGuarded = headers['if-match'] !== undefined
+  return revision === undefined && !isGuarded ? undefined : skills.at(revision ?? 'current', isGuarded)
 }
 
 /** The condition of a request that names one skill. */
-export function revisionCondition ({ query, headers }: FastifyRequest, skills: SkillSource): RevisionCondition {
-  const { revision } = query as { readonly revision?: string }
-  const ifMatch = headers['if-match']
-  if (revision === undefined && ifMatch === undefined) return new Unconditional(skills)
-  return new Conditional(skills.at(revision ?? 'current', ifMatch !== undefined), ifMatch)
+export function revisionCondition (request: FastifyRequest, skills: SkillSource): RevisionCondition {
+  const wanted = wantedRevision(request, skills)
+  if (wanted === undefined) return { skills, confirm () {} }
+  return {
+    skills: wanted,
+    confirm (reply, etag) {
+      const { onlyRevision, presentRevision } = wanted
+      confirmPresent(request, onlyRevision, presentRevision, etag)
+      if (onlyRevision !== undefined) reply.header(REVISION_HEADER, onlyRevision)
+    }
+  }
 }
 
-/** The same for a request with tool calls. */
+/** The condition of a request with tool calls, which may name several skills. */
 export interface ToolCondition {
   readonly skills: SkillSource
   /** The revision of everything that the calls have read, if they asked for one. */
@@ -62,28 +46,24 @@ export interface ToolCondition {
   readonly confirmSkill?: ConfirmSkill
 }
 
-/**
- * The condition of a request that may name several skills. A tag of `If-Match` is a revision here: results have no ETag.
- */
-export function toolCondition ({ query, headers }: FastifyRequest, skills: SkillSource): ToolCondition {
-  const { revision } = query as { readonly revision?: string }
-  const ifMatch = headers['if-match']
-  if (revision === undefined && ifMatch === undefined) return { skills, revision: undefined }
-  const atRevision = skills.at(revision ?? 'current', ifMatch !== undefined)
+export function toolCondition (request: FastifyRequest, skills: SkillSource): ToolCondition {
+  const wanted = wantedRevision(request, skills)
+  if (wanted === undefined) return { skills, revision: undefined }
   return {
-    skills: atRevision,
-    get revision () { return atRevision.onlyRevision },
+    skills: wanted,
+    get revision () { return wanted.onlyRevision },
     async confirmSkill ({ name, isDisplayName }) {
-      const revisionOf = async (state: SkillState) => (await state.manifest()).revision
-      const read = await (isDisplayName ? atRevision.readByDisplayName(name, revisionOf) : atRevision.read(name, revisionOf))
-      if (ifMatch !== undefined) confirmPresent(ifMatch, read, atRevision.presentRevision)
+      const { revision } = await (isDisplayName
+        ? wanted.readByDisplayName(name, (state) => state.manifest())
+        : wanted.read(name, (state) => state.manifest()))
+      confirmPresent(request, revision, wanted.presentRevision)
     }
   }
 }
 
 const revisions = new WeakMap<FastifyRequest, string>()
 
-/** Notes the revision that was read for an answer which does not name it: for its line in the audit log. */
+/** Notes the revision that was read for an answer which does not name it, for its line in the audit log. */
 export function noteRevision (request: FastifyRequest, revision: string): void {
   revisions.set(request, revision)
 }
@@ -95,22 +75,19 @@ export function notedRevision (request: FastifyRequest): string | undefined {
 /**
  * A revision that is only kept never matches: `If-Match` wants the present one.
  * @param read the revision of the answer
+ * @throws {RevisionChangedError}
  */
-function confirmPresent (ifMatch: string, read: string | undefined, present: string | undefined, ...etags: readonly string[]): void {
-  if (!isMatch(ifMatch, read === present ? present : undefined, ...etags)) throw new RevisionChangedError(present)
+function confirmPresent ({ headers }: FastifyRequest, read: string | undefined, present: string | undefined, etag?: string): void {
+  const ifMatch = headers['if-match']
+  if (ifMatch !== undefined && !matchesEtag(ifMatch, ...tags(read === present ? present : undefined, etag))) throw new RevisionChangedError(present)
 }
 
-function isMatch (ifMatch: string, revision: string | undefined, ...etags: readonly string[]): boolean {
-  return matchesStrongly(ifMatch, ...etags, ...revision === undefined ? [] : [`"${revision}"`])
+/** Whether `If-Match` names neither this ETag nor the revision in the head of the answer. */
+export function isUnwanted ({ headers }: FastifyRequest, reply: FastifyReply, etag: string): boolean {
+  const ifMatch = headers['if-match']
+  return ifMatch !== undefined && !matchesEtag(ifMatch, ...tags(reply.getHeader(REVISION_HEADER), etag))
 }
 
-/**
- * Whether `If-Match` names neither an answer with this ETag nor the revision in its head. A route that knows revisions has made the
- * same comparison, and has put the revision there.
- */
-export function isUnwanted (request: FastifyRequest, reply: FastifyReply, etag: string): boolean {
-  const ifMatch = request.headers['if-match']
-  if (ifMatch === undefined) return false
-  const revision = reply.getHeader(REVISION_HEADER)
-  return !isMatch(ifMatch, revision === undefined ? undefined : String(revision), etag)
+function tags (revision: unknown, etag: string | undefined): string[] {
+  return [revision === undefined ? [] : `"${String(revision)}"`, etag ?? []].flat()
 }

@@ -7,10 +7,8 @@ import { overloadError } from '../core/shared/errors.ts'
 import { own } from '../core/shared/json.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { SkillsOf, WhileAllowed } from '../http/callers.ts'
-import type { Shutdown } from '../http/connections/shutdown.ts'
 import { MAX_EVENT_STREAM_BYTES } from '../http/limits.ts'
 import { LISTEN, type Observer, type RouteReads } from '../http/observer.ts'
-import type { Load } from '../http/overload/load.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { names } from '../http/request/accept.ts'
 import { parseTraceparent } from '../http/request/traceparent.ts'
@@ -33,9 +31,8 @@ interface McpOptions {
   readonly version: string
   readonly observer?: Observer | undefined
   readonly checkOrigin: OriginCheck
-  /** Whether the process has received a signal to stop. */
-  readonly shutdown: Shutdown
-  readonly load: Pick<Load, 'level'>
+  /** Whether the process has more to do than it can. */
+  readonly isOverloaded: () => boolean
 }
 
 /** The head of an answer goes out with its first bytes. */
@@ -51,18 +48,16 @@ const LEGACY_REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'
 
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). The SDK is loaded by the first message. */
 export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcpDoor (app, options) {
-  const { checkOrigin, shutdown, load, skillsOf, followedOf, feeds, whileAllowed, registry, version, observer } = options
-  const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, shutdown, whileAllowed, observer })
+  const { checkOrigin, isOverloaded, skillsOf, followedOf, feeds, whileAllowed, registry, version, observer } = options
+  const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, whileAllowed, observer })
   const inProgress = new Set<Promise<unknown>>()
   /** Ends each open stream of `subscriptions/listen`. */
   const listening = new Map<FastifyReply, () => Promise<void>>()
   let isClosing = false
-  const stopLeaving = shutdown.endWhileLeaving(() => [...listening.values()], (close) => { close().catch(() => {}) })
 
   // An open stream would keep the server from closing. Answers in progress are sent first.
   app.addHook('preClose', async () => {
     isClosing = true
-    stopLeaving()
     await Promise.allSettled(inProgress)
     const open = [...listening]
     await Promise.all(open.map(([, close]) => close()))
@@ -90,8 +85,8 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
     if (typeof revision === 'string' && !LEGACY_REVISIONS.includes(revision)) {
       throw new HttpProblem('bad_request', `MCP-Protocol-Version is one of ${LEGACY_REVISIONS.join(', ')}`)
     }
-    return streams.open(request, reply, (send, isMoved) => {
-      send(isMoved ? LIST_CHANGES : OPENING)
+    return streams.open(request, reply, (send) => {
+      send(OPENING)
       const skills = followedOf(request)
       // Nothing remembers what a client has subscribed to: it hears of the main file of every changed skill.
       return followChanges({ skills, feed: feeds.of(skills) }, {
@@ -109,7 +104,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
   }, async (request, reply) => {
     const method = own(request.body, 'method')
     // Entries have revisions, for which every file of a skill may have to be read.
-    if (load.level > 0 && method === 'skills/list') throw overloadError.busy()
+    if (isOverloaded() && method === 'skills/list') throw overloadError.busy()
     request.trace = parseTraceparent(own(own(own(request.body, 'params'), '_meta'), 'traceparent')) ?? request.trace
     if (method === LISTEN) admitStream(request.body)
     const { answerMessage } = await import('./handler.ts')

@@ -141,22 +141,24 @@ const COMMON_PROBLEMS: readonly ProblemCode[] = ['bad_request', 'bad_query', 'ho
 /** Where an access file is in force. */
 const ACCESS_PROBLEMS: readonly ProblemCode[] = ['unauthenticated', 'invalid_token', 'token_expired', 'invalid_credentials', 'insufficient_scope']
 const OTHER_PROBLEMS: readonly ProblemCode[] = [
-  'request_timeout', 'precondition_failed', 'expectation_failed', 'headers_too_large', 'internal_error', 'transfer_encoding_unsupported', 'rate_limited', 'overloaded', 'audit_unavailable',
-  'issuer_unavailable', 'http_version_not_supported'
+  'request_timeout', 'precondition_failed', 'headers_too_large', 'internal_error', 'transfer_encoding_unsupported', 'rate_limited', 'overloaded', 'audit_unavailable',
+  'issuer_unavailable'
 ]
+
+declare module 'fastify' {
+  interface FastifySchema {
+    /** What requests of the route can meet besides what any can: for the document. Problems are bytes, which nothing serialises. */
+    problems?: readonly ProblemCode[]
+  }
+}
 
 /**
  * Error answers, all of one shape: these codes by their statuses, and `default` for what HTTP itself refuses.
- * The examples are components of the document: see `scripts/openapi/`.
+ * @param isOpen whether the route answers callers without credentials, whatever the access file says
  */
-export function problemAnswers (...codes: readonly ProblemCode[]): Readonly<Record<string, ResponseObject>> {
-  return openProblemAnswers(...codes, ...ACCESS_PROBLEMS)
-}
-
-/** The same for a route that is open to callers without credentials, whatever the access file says. */
-export function openProblemAnswers (...codes: readonly ProblemCode[]): Readonly<Record<string, ResponseObject>> {
+export function problemAnswers (codes: readonly ProblemCode[], isOpen: boolean): Readonly<Record<string, ResponseObject>> {
   const byStatus = new Map<number, ProblemCode[]>()
-  for (const code of new Set([...codes, ...COMMON_PROBLEMS])) {
+  for (const code of new Set([...codes, ...isOpen ? [] : ACCESS_PROBLEMS, ...COMMON_PROBLEMS])) {
     const { status } = PROBLEMS[code]
     byStatus.set(status, [...byStatus.get(status) ?? [], code])
   }

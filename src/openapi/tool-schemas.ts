@@ -22,7 +22,7 @@ export const ToolCallRequestSchema = Type.Unsafe<unknown>({
   anyOf: [
     ...DIALECTS.map(({ title, callSchema }) => ({ title, ...callSchema })),
     { title: 'Calls in a message or response of a provider', type: 'object', additionalProperties: true },
-    { title: 'An array of calls', type: 'array', items: {}, minItems: 1, maxItems: MAX_TOOL_CALLS }
+    { title: 'An array of calls', description: `At most ${MAX_TOOL_CALLS}`, type: 'array', items: {} }
   ]
 })
 
@@ -68,8 +68,7 @@ export const ToolParamsSchema = Type.Object({
 export const ToolArgumentsSchema = Type.Unsafe<unknown>({
   title: 'ToolArguments',
   description: 'The arguments of one call, as the definition of the tool says. The result explains what does not fit.',
-  type: 'object',
-  additionalProperties: true
+  anyOf: [{ type: 'object', additionalProperties: true }, { title: 'Anything else', description: 'Gets an error result' }]
 })
 
 export const ToolResultSchema = Type.Unsafe<object>({

@@ -1,11 +1,17 @@
 import fastifyCors from '@fastify/cors'
 import fp from 'fastify-plugin'
-import { allowsOrigin, EXPOSED_HEADERS } from '../http/cors.ts'
+import { CATALOG_REVISION_HEADER, REVISION_HEADER } from '../http/headers.ts'
 
 interface CorsOptions {
   /** As browsers send them, in lower case. Empty: no page of another origin may read anything. */
   readonly allowedOrigins: readonly string[]
 }
+
+/** What a page may read of an answer besides the headers that browsers always show (Fetch, "CORS-safelisted response-header name"). */
+const EXPOSED_HEADERS = [
+  'Accept-Ranges', 'Allow', CATALOG_REVISION_HEADER, 'Content-Disposition', 'Content-Encoding', 'Content-Range', 'ETag', 'Mcp-Session-Id',
+  'RateLimit', 'RateLimit-Policy', 'Retry-After', REVISION_HEADER, 'WWW-Authenticate', 'X-Request-Id'
+]
 
 /** What a page may send. The fetch standard lets no `*` stand for `Authorization`. */
 const ALLOWED_HEADERS = [
@@ -17,15 +23,15 @@ const ALLOWED_HEADERS = [
 const MAX_AGE_SECONDS = 7200
 
 /**
- * Opens every route to the web pages of some origins (Fetch, "CORS protocol"). Registered after `security`, which decides on
- * the host first, and after `errors`, whose handler an `OPTIONS` route gets only if it is there before.
+ * Opens every route to the web pages of some origins (Fetch, "CORS protocol"). Registered after `security`, which decides on the host first,
+ * and after `errors`, whose handler an `OPTIONS` route gets only if it is there before.
  */
 export const cors = fp<CorsOptions>(async function cors (app, { allowedOrigins }) {
   if (allowedOrigins.length === 0) return
-  const allows = allowsOrigin(allowedOrigins)
+  const allowed = new Set(allowedOrigins)
   await app.register(fastifyCors, {
     // With `false` the request goes on to the routes, none of which takes OPTIONS. With a list the plugin would answer the preflight of any page.
-    origin: (origin, done) => { done(null, allows(origin) && origin) },
+    origin: (origin, done) => { done(null, origin !== undefined && allowed.has(origin.toLowerCase()) && origin) },
     methods: ['GET', 'HEAD', 'POST'],
     allowedHeaders: ALLOWED_HEADERS,
     exposedHeaders: EXPOSED_HEADERS,

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from '@sinclair/typebox'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
@@ -11,14 +11,13 @@ import {
 } from '../openapi/tool-schemas.ts'
 import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples } from '../openapi/tool-call-examples.ts'
 import { BODY_PROBLEMS, PATH_PROBLEMS, REVISION_PROBLEMS } from '../openapi/problem-sets.ts'
-import { jsonAnswer, notModifiedAnswer, problemAnswers, requestBody, resultAnswer } from '../openapi/responses.ts'
-import { takeAnyBody } from '../plugins/schemas.ts'
+import { jsonAnswer, notModifiedAnswer, requestBody, resultAnswer } from '../openapi/responses.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { own } from '../core/shared/json.ts'
 import type { ToolObserver } from '../tools/calls/observer.ts'
 import { confirmSkills } from '../tools/calls/confirm-skills.ts'
 import { runTool } from '../tools/calls/run-tool.ts'
-import { DEFAULT_TOOLSET, type ToolCallHandler } from '../tools/calls/tool-call.ts'
+import { createToolCallHandler, DEFAULT_TOOLSET } from '../tools/calls/tool-call.ts'
 import type { Tool } from '../tools/tool.ts'
 import { toolDefinitions } from '../tools/tool-definitions.ts'
 import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
@@ -28,14 +27,17 @@ type ToolQuery = Static<typeof ToolQuerySchema>
 interface AgentRoutesOptions {
   readonly registry: ToolRegistry
   readonly skillsOf: SkillsOf
-  readonly handleToolCall: ToolCallHandler
+  readonly log: FastifyBaseLogger
   readonly observer?: ToolObserver | undefined
   /** Counts a call towards the caller's limit: see `ToolCallContext`. */
   readonly admitCall?: ((request: FastifyRequest, tool: Tool | undefined) => Promise<string | undefined>) | undefined
 }
 
 /** Definitions and calls of tools. A tool's outcome is always a 200: the model reads it. */
-export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async function agentRoutes (app, { registry, skillsOf, handleToolCall, observer, admitCall }) {
+export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async function agentRoutes (app, options) {
+  const { registry, skillsOf, log, observer, admitCall } = options
+  const handleToolCall = createToolCallHandler({ registry, log, observer })
+
   app.post('/agent/tool-call', {
     config: { reads: { callsOf: 'tool-call' } },
     schema: {
@@ -46,12 +48,10 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       querystring: ToolCallQuerySchema,
       body: requestBody(ToolCallRequestSchema, toolCallExamples),
       response: {
-        200: resultAnswer(ToolCallResponseSchema, 'The results', toolCallAnswerExamples),
-        ...problemAnswers(...BODY_PROBLEMS, ...REVISION_PROBLEMS, 'unrecognised_tool_call', 'too_many_calls')
-      }
-    },
-    // The model reads what does not fit, in the form of its dialect or tool.
-    validatorCompiler: takeAnyBody(app)
+        200: resultAnswer(ToolCallResponseSchema, 'The results', toolCallAnswerExamples)
+      },
+      problems: [...BODY_PROBLEMS, ...REVISION_PROBLEMS, 'unrecognised_tool_call', 'too_many_calls']
+    }
   }, async (request, reply) => {
     const condition = toolCondition(request, skillsOf(request))
     const { toolset, others } = request.query
@@ -79,7 +79,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       description: 'The definitions of the tools in the form that a provider wants in a request.',
       tags: ['agent'],
       querystring: ToolQuerySchema,
-      response: { 200: jsonAnswer(ToolDefinitionsSchema, 'The definitions'), 304: notModifiedAnswer(), ...problemAnswers() }
+      response: { 200: jsonAnswer(ToolDefinitionsSchema, 'The definitions'), 304: notModifiedAnswer() }
     }
   }, async (request, reply) => {
     const { format = 'openai', toolset = DEFAULT_TOOLSET } = request.query
@@ -101,11 +101,10 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       querystring: RevisionQuerySchema,
       body: requestBody(ToolArgumentsSchema, toolArgumentsExamples),
       response: {
-        200: resultAnswer(ToolResultSchema, 'The result', toolResultExamples),
-        ...problemAnswers(...BODY_PROBLEMS, ...PATH_PROBLEMS, ...REVISION_PROBLEMS, 'tool_not_found')
-      }
-    },
-    validatorCompiler: takeAnyBody(app)
+        200: resultAnswer(ToolResultSchema, 'The result', toolResultExamples)
+      },
+      problems: [...BODY_PROBLEMS, ...PATH_PROBLEMS, ...REVISION_PROBLEMS, 'tool_not_found']
+    }
   }, async (request, reply) => {
     const { name } = request.params
     const tool = registry.find(name)

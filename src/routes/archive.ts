@@ -2,12 +2,12 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { SkillsOf } from '../http/callers.ts'
 import { strongEtag } from '../http/etag.ts'
 import { READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
-import { bytesAnswers, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
+import { bytesAnswers, notModifiedAnswer } from '../openapi/responses.ts'
 import { SkillArchiveQuerySchema, SkillNameParamsSchema } from '../schemas/skills.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
 import { ZIP_MEDIA_TYPE } from '../core/content/zip.ts'
-import { answerArchive } from '../http/send/archive.ts'
+import { answerArchive } from '../http/send/file.ts'
 
 interface ArchiveRoutesOptions {
   readonly skillsOf: SkillsOf
@@ -22,22 +22,23 @@ export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = as
     schema: {
       operationId: 'getSkillArchive',
       summary: 'Read a whole skill as a ZIP archive',
-      description: 'Every file of the manifest, the main file at the root. Not compressed, and without times and permissions of the files: the same content is the same bytes on every replica.',
+      description: 'Every file of the manifest, the main file at the root. Not compressed, and without times and permissions of the files: ' +
+        'the same content is the same bytes on every replica.',
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: SkillArchiveQuerySchema,
       response: {
         ...bytesAnswers('The archive', ZIP_MEDIA_TYPE, 'PK'),
-        304: notModifiedAnswer(),
-        ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS, 'archive_too_large', 'range_not_satisfiable')
-      }
+        304: notModifiedAnswer()
+      },
+      problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS, 'archive_too_large', 'range_not_satisfiable']
     }
   }, async (request, reply) => {
     const { name } = request.params
-    const wrapped = request.query.wrap === 'true'
+    const { wrap = false } = request.query
     const condition = revisionCondition(request, skillsOf(request))
-    const archive = await condition.skills.archive(name, wrapped ? (path) => `${name}/${path}` : undefined)
+    const archive = await condition.skills.archive(name, wrap ? (path) => `${name}/${path}` : undefined)
     reply.header(REVISION_HEADER, archive.revision)
-    return answerArchive(request, reply, archive, { name, etag: strongEtag(archive.revision, wrapped ? `${FORMAT}wrap` : FORMAT), condition })
+    return answerArchive(request, reply, archive, name, strongEtag(archive.revision, wrap ? `${FORMAT}wrap` : FORMAT), condition)
   })
 }

@@ -1,17 +1,14 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { Static } from '@sinclair/typebox'
 import { readCatalogEntry } from '../core/listing/entry.ts'
 import { readCatalogPage } from '../core/listing/pages.ts'
-import { MAX_PAGE_CHARACTERS } from '../core/shared/limits.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { readTargets } from '../http/request/targets.ts'
-import { readScalars } from '../http/request/query-scalars.ts'
-import { CatalogEntryQuerySchema, CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema, DEFAULT_PAGE_ENTRIES, MAX_PAGE_ENTRIES } from '../schemas/catalog.ts'
+import { CatalogEntryQuerySchema, CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema, DEFAULT_PAGE_ENTRIES } from '../schemas/catalog.ts'
 import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
-import { jsonAnswer, notModifiedAnswer, problemAnswers, withCatalogRevision } from '../openapi/responses.ts'
+import { jsonAnswer, notModifiedAnswer, withCatalogRevision } from '../openapi/responses.ts'
 import { SkillNameParamsSchema } from '../schemas/skills.ts'
-import { JSON_MEDIA_TYPE, answerJson } from '../http/send/json.ts'
+import { answerRendered, JSON_MEDIA_TYPE } from '../http/send/json.ts'
 import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
 import { own } from '../core/shared/json.ts'
@@ -23,13 +20,14 @@ interface CatalogRoutesOptions {
   readonly judge: Judging
 }
 
-/** Forms of a page that are in memory until it is sent: the entries, the page of them, and the bytes of the page. */
-const COPIES = 3
-
 /** What there is to know about each skill, page by page, and search. */
 export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skillsOf, revisionsOf, judge }) {
   app.get('/catalog', {
-    config: { reads: { event: 'skill.list', door: 'rest' }, load: 'costly', weight: ({ query }) => own(query, 'q') === undefined ? undefined : 'costly', answerBytes: ({ query }) => largestPage((query as Static<typeof CatalogQuerySchema>).limit) },
+    config: {
+      reads: { event: 'skill.list', door: 'rest' },
+      load: 'costly',
+      weight: ({ query }) => own(query, 'q') === undefined ? undefined : 'costly'
+    },
     schema: {
       operationId: 'browseCatalog',
       summary: 'Browse and search the skills',
@@ -38,11 +36,10 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       querystring: CatalogQuerySchema,
       response: {
         200: withCatalogRevision(jsonAnswer(CatalogPageSchema, 'The page')),
-        304: notModifiedAnswer(),
-        ...problemAnswers('bad_cursor', ...FOLDER_PROBLEMS)
-      }
-    },
-    preValidation: readScalars('limit', 'valid')
+        304: notModifiedAnswer()
+      },
+      problems: ['bad_cursor', ...FOLDER_PROBLEMS]
+    }
   }, async (request, reply) => {
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
     const { entries, total, nextCursor = null, isComplete, isPending } = await ofOneRevision(reply, revisionsOf, async () => {
@@ -67,20 +64,15 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       querystring: CatalogEntryQuerySchema,
       response: {
         200: jsonAnswer(CatalogEntrySchema, 'The entry'),
-        304: notModifiedAnswer(),
-        ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS)
-      }
+        304: notModifiedAnswer()
+      },
+      problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS]
     }
   }, async (request, reply) => {
     const condition = revisionCondition(request, skillsOf(request))
     const targets = readTargets(request.query.target)
     const entry = await readCatalogEntry({ skills: condition.skills, judge: (state) => judge(state, targets) }, request.params.name)
     if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
-    return answerJson(reply, entry, () => JSON.stringify(entry), condition)
+    return await answerRendered(reply, entry, () => JSON.stringify(entry), { condition })
   })
-}
-
-/** What a page takes until it is sent, in bytes: a character takes two. */
-function largestPage (entries = DEFAULT_PAGE_ENTRIES): number {
-  return Math.ceil(COPIES * 2 * MAX_PAGE_CHARACTERS * entries / MAX_PAGE_ENTRIES)
 }

@@ -8,15 +8,13 @@ import { accepts } from '../http/request/accept.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
 import { EventsHeadersSchema, EventsQuerySchema } from '../schemas/events.ts'
-import type { Shutdown } from '../http/connections/shutdown.ts'
 import { EVENTS_EXAMPLE } from '../openapi/examples.ts'
-import { eventStreamAnswer, problemAnswers } from '../openapi/responses.ts'
+import { eventStreamAnswer } from '../openapi/responses.ts'
 
 export interface EventRoutesOptions {
   readonly followedOf: SkillsOf
   readonly feeds: { of (skills: SkillService): Pick<ChangeFeed, 'position' | 'subscribe'> }
   readonly whileAllowed: WhileAllowed
-  readonly shutdown: Shutdown
   readonly observer?: Pick<Observer, 'onStream'> | undefined
   /** Defaults: those of `limits.ts`. */
   readonly maxStreams?: number
@@ -29,8 +27,8 @@ const frames = new WeakMap<FeedEvent, Buffer>()
 
 /** Changes of skills as server-sent events. */
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async function eventRoutes (app, options) {
-  const { followedOf, feeds, whileAllowed, shutdown, observer, maxStreams = MAX_EVENT_STREAMS, maxStreamBytes, heartbeatMs } = options
-  const streams = createEventStreams(app, { maxStreams, shutdown, whileAllowed, observer, maxStreamBytes, heartbeatMs })
+  const { followedOf, feeds, whileAllowed, observer, maxStreams = MAX_EVENT_STREAMS, maxStreamBytes, heartbeatMs } = options
+  const streams = createEventStreams(app, { maxStreams, whileAllowed, observer, maxStreamBytes, heartbeatMs })
 
   app.get('/events', {
     config: { reads: { event: 'events.open', door: 'rest' }, streams: 'events', weight: ({ headers }) => accepts(headers.accept, EVENT_STREAM_MEDIA_TYPE) ? 'stream' : undefined },
@@ -41,18 +39,14 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
       tags: ['skills'],
       headers: EventsHeadersSchema,
       querystring: EventsQuerySchema,
-      response: { 200: eventStreamAnswer('The events, without an end', EVENTS_EXAMPLE), ...problemAnswers('not_acceptable', 'too_many_streams', 'not_ready') }
+      response: { 200: eventStreamAnswer('The events, without an end', EVENTS_EXAMPLE) },
+      problems: ['not_acceptable', 'too_many_streams', 'not_ready']
     }
   }, async (request, reply) => {
     if (!accepts(request.headers.accept, EVENT_STREAM_MEDIA_TYPE)) throw new HttpProblem('not_acceptable')
     const lastId = request.headers['last-event-id'] || request.query.last_event_id || undefined
-    return streams.open(request, reply, (send, isMoved) => {
+    return streams.open(request, reply, (send) => {
       const feed = feeds.of(followedOf(request))
-      if (isMoved) {
-        const stop = feed.subscribe((event) => { send(frameOf(event)) })
-        send(frameOf({ type: 'reset', id: feed.position ?? '' }))
-        return stop
-      }
       send(Buffer.from(`retry: ${EVENT_RETRY_MS + Math.floor(Math.random() * EVENT_RETRY_SPREAD_MS)}\n\n`))
       const unsubscribe = feed.subscribe((event) => { send(frameOf(event)) }, lastId)
       // Without an event: a client that is cut off before the first one resumes from here.

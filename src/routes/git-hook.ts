@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { HttpProblem } from '../http/problem.ts'
-import { jsonAnswer, openProblemAnswers } from '../openapi/responses.ts'
+import { jsonAnswer } from '../openapi/responses.ts'
 import { HookAnswerSchema } from '../schemas/health.ts'
 import type { SourceHook } from '../sources/keeper.ts'
 import { readSecretFile } from '../sources/secrets.ts'
@@ -26,13 +26,14 @@ export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function
   app.post('/hooks/git', {
     bodyLimit: MAX_BODY_BYTES,
     // The sender proves itself by the signature of the body.
-    config: { isOpen: true, bodyTypes: ['*'], isBodyStreamed: true },
+    config: { isOpen: true },
     schema: {
       operationId: 'gitHook',
       summary: 'Asks for a check of git sources',
       description: 'For the webhooks of GitHub, GitLab, Gitea, Forgejo and Bitbucket. Only sources with a `webhook` in the configuration file are checked, and only those whose secret the sender has.',
       tags: ['service'],
-      response: { 200: jsonAnswer(HookAnswerSchema, 'They will be checked within seconds'), ...openProblemAnswers('hook_refused', 'body_too_large', 'unsupported_media_type') }
+      response: { 200: jsonAnswer(HookAnswerSchema, 'They will be checked within seconds') },
+      problems: ['hook_refused', 'body_too_large', 'unsupported_media_type']
     }
   }, async (request) => {
     const secrets = await Promise.all(hooks.map(({ secretFile }) => readSecretFile(secretFile).catch(() => undefined)))

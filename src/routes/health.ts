@@ -4,7 +4,7 @@ import type { RevisionsOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { judgeReadiness, type ReadinessParts } from '../http/readiness.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
-import { extendedProblemAnswer, probeAnswer, openProblemAnswers } from '../openapi/responses.ts'
+import { extendedProblemAnswer, probeAnswer } from '../openapi/responses.ts'
 
 interface HealthRoutesOptions {
   readonly skillsOf: SkillsOf
@@ -22,7 +22,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       summary: 'Whether the process answers',
       description: 'Touches no disk.',
       tags: ['service'],
-      response: { 200: probeAnswer(LivenessSchema, 'It does'), ...openProblemAnswers() }
+      response: { 200: probeAnswer(LivenessSchema, 'It does') }
     }
   }, async (_request, reply) => {
     reply.header('cache-control', 'no-store')
@@ -36,7 +36,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       summary: 'Whether the service can do its work',
       description: 'Ready once the first index is built, each source that is not optional was fetched once, and while at least one root is there. The answer has the state of the index and of the watcher, ready or not, and `detail` says in words what is wrong. With an access file, callers without a credential get the status alone.',
       tags: ['service'],
-      response: { 200: probeAnswer(ReadinessSchema, 'Ready'), ...openProblemAnswers(), ...extendedProblemAnswer('not_ready', NotReadySchema) }
+      response: { 200: probeAnswer(ReadinessSchema, 'Ready'), ...extendedProblemAnswer('not_ready', NotReadySchema) }
     }
   }, async (request, reply) => {
     reply.header('cache-control', 'no-store')

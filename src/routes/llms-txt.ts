@@ -3,7 +3,7 @@ import type { SkillsOf } from '../http/callers.ts'
 import { renderPrompt } from '../core/listing/prompt.ts'
 import type { SkillMetadata } from '../core/shared/skill.ts'
 import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
-import { contentAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
+import { contentAnswer, notModifiedAnswer } from '../openapi/responses.ts'
 import { answerRendered } from '../http/send/json.ts'
 import { locate } from './prompt.ts'
 
@@ -20,9 +20,6 @@ const EXAMPLE = '# Skills\n\n> Folders of instructions for agents.\n\n## Skills\
 
 /** `GET /llms.txt`: the skills for whoever reads an address by that convention (https://llmstxt.org/). */
 export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async function llmsTxtRoute (app, { skillsOf, publicUrl }) {
-  // Rendered once for each state of the catalog, in which the list is one and the same object.
-  const rendered = new WeakMap<readonly SkillMetadata[], Promise<string>>()
-
   app.get('/llms.txt', {
     config: { reads: { event: 'skill.list', door: 'llms.txt' } },
     schema: {
@@ -30,17 +27,15 @@ export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async function l
       summary: 'The skills by the convention of llms.txt',
       description: 'Markdown: every valid skill with its description and the path of its SKILL.md, then the other doors. Text of skills is escaped: none can end its entry or begin another.',
       tags: ['skills'],
-      response: { 200: contentAnswer('The list', 'text/plain', { type: 'string' }, EXAMPLE), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
+      response: { 200: contentAnswer('The list', 'text/plain', { type: 'string' }, EXAMPLE), 304: notModifiedAnswer() },
+      problems: FOLDER_PROBLEMS
     }
   }, async (request, reply) => {
     const skills = skillsOf(request)
     // Throws without a folder of skills, which is not the same as an empty one.
     await skills.list()
     const available = await skills.available()
-    let text = rendered.get(available)
-    if (text === undefined) rendered.set(available, text = render(available, publicUrl ?? app.prefix))
-    const list = await text
-    return answerRendered(reply, text, () => list, MEDIA_TYPE)
+    return await answerRendered(reply, available, () => render(available, publicUrl ?? app.prefix), { type: MEDIA_TYPE })
   })
 }
 

@@ -2,12 +2,11 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type PromptForm, renderPrompt } from '../core/listing/prompt.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
-import { readScalars } from '../http/request/query-scalars.ts'
 import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
 import { PROMPT_EXAMPLE } from '../openapi/examples.ts'
 import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
-import { notModifiedAnswer, problemAnswers, textOrJsonAnswer } from '../openapi/responses.ts'
-import { JSON_MEDIA_TYPE, answerRendered } from '../http/send/json.ts'
+import { notModifiedAnswer, textOrJsonAnswer } from '../openapi/responses.ts'
+import { answerRendered, JSON_MEDIA_TYPE } from '../http/send/json.ts'
 
 interface PromptRoutesOptions {
   readonly skillsOf: SkillsOf
@@ -53,19 +52,17 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
       querystring: PromptQuerySchema,
       response: {
         200: textOrJsonAnswer(PromptSchema, 'The skills', PROMPT_EXAMPLE),
-        304: notModifiedAnswer(),
-        ...problemAnswers(...FOLDER_PROBLEMS)
-      }
-    },
-    preValidation: readScalars('budget')
+        304: notModifiedAnswer()
+      },
+      problems: FOLDER_PROBLEMS
+    }
   }, async (request, reply) => {
     const { format = 'xml', budget } = request.query
     const skills = skillsOf(request)
     // Throws without a folder of skills, which is not the same as an empty one.
     await skills.list()
     const prompt = promptOf(await skills.available(), format, budget)
-    const text = await prompt.text
-    return answerRendered(reply, prompt, () => text, MEDIA_TYPES[format])
+    return await answerRendered(reply, prompt, () => prompt.text, { type: MEDIA_TYPES[format] })
   })
 }
 

@@ -1,29 +1,29 @@
-import type { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply } from 'fastify'
-import type { FileContent } from '../core/files/file-content.ts'
 import { mediaType } from '../core/content/media-type.ts'
-import { type Awaitable, whenThere } from '../core/shared/async.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { SkillsOf } from '../http/callers.ts'
+import { addVary, REVISION_HEADER, type RevisionsOf, setCatalogRevision } from '../http/headers.ts'
 import { accepts, prefers } from '../http/request/accept.ts'
+import { revisionCondition } from '../http/revision.ts'
+import { answerContent, answerFile } from '../http/send/file.ts'
+import { answerRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
 import { FILE_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
-import { bytesOrJsonAnswer, jsonAnswer, jsonOrTextAnswer, notModifiedAnswer, partialAnswer, problemAnswers, withCatalogRevision, withRevision } from '../openapi/responses.ts'
 import {
-  RevisionQuerySchema, SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema, SkillFileSchema, SkillListSchema, SkillManifestSchema, SkillNameParamsSchema
+  bytesOrJsonAnswer, jsonAnswer, jsonOrTextAnswer, notModifiedAnswer, partialAnswer, withCatalogRevision, withRevision
+} from '../openapi/responses.ts'
+import {
+  RevisionQuerySchema, SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema, SkillFileSchema, SkillListSchema, SkillManifestSchema,
+  SkillNameParamsSchema
 } from '../schemas/skills.ts'
+import type { ToolRegistry } from '../tools/registry.ts'
 import type { Tool } from '../tools/tool.ts'
-import { answerContent, answerFile } from '../http/send/file.ts'
-import { answerJson, answerOutcome } from '../http/send/json.ts'
-import { addVary, REVISION_HEADER, type RevisionsOf, setCatalogRevision } from '../http/headers.ts'
-import { revisionCondition, type RevisionCondition } from '../http/revision.ts'
 
-export interface SkillRoutesOptions {
+interface SkillRoutesOptions {
   readonly skillsOf: SkillsOf
   readonly revisionsOf: RevisionsOf
-  /** The handlers that the routes share with the tool calls. */
-  readonly tools: { readonly listSkills: Tool, readonly getSkill: Tool, readonly readFileInSkill: Tool }
+  /** The routes share their handlers with the tool calls. */
+  readonly registry: ToolRegistry
 }
 
 /** Representations of a document, the default first. */
@@ -33,7 +33,11 @@ const DOCUMENT_TYPES = ['application/json', 'text/markdown', 'text/plain'] as co
 const ANY_BYTES = 'application/octet-stream'
 
 /** List, document, manifest and files of skills. */
-export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skillsOf, revisionsOf, tools }) {
+export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skillsOf, revisionsOf, registry }) {
+  const listSkills = toolNamed(registry, 'list_skills')
+  const getSkill = toolNamed(registry, 'get_skill')
+  const readFileInSkill = toolNamed(registry, 'read_file_in_skill')
+
   app.get('/skills', {
     config: { reads: { event: 'skill.list', door: 'rest' } },
     schema: {
@@ -41,12 +45,13 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       summary: 'List all skills',
       description: 'Names of all skills from every root, sorted by code point.',
       tags: ['skills'],
-      response: { 200: withCatalogRevision(jsonAnswer(SkillListSchema, 'The names')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
+      response: { 200: withCatalogRevision(jsonAnswer(SkillListSchema, 'The names')), 304: notModifiedAnswer() },
+      problems: FOLDER_PROBLEMS
     }
   }, async (request, reply) => {
-    const outcome = await tools.listSkills.run({}, skillsOf(request))
+    const outcome = await listSkills.run({}, skillsOf(request))
     setCatalogRevision(reply, revisionsOf(request).revision)
-    return answerJson(reply, outcome, () => outcome.json)
+    return await answerRendered(reply, outcome, () => outcome.json)
   })
 
   app.get('/skills/:name', {
@@ -61,19 +66,21 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       response: {
         200: jsonOrTextAnswer(SkillDocumentSchema, 'The document', ['text/markdown', 'text/plain'], DOCUMENT_EXAMPLE),
         206: partialAnswer(DOCUMENT_EXAMPLE.slice(0, 14), ['text/markdown', 'text/plain']),
-        304: notModifiedAnswer(),
-        ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...MAIN_FILE_PROBLEMS)
-      }
+        304: notModifiedAnswer()
+      },
+      problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...MAIN_FILE_PROBLEMS]
     }
-  }, (request, reply) => {
+  }, async (request, reply) => {
     const { name } = request.params
     const condition = revisionCondition(request, skillsOf(request))
     addVary(reply, 'Accept')
     const type = prefers(request.headers.accept, DOCUMENT_TYPES)
-    return sendWhenThere(reply, type === 'application/json'
-      ? whenThere(tools.getSkill.run({ skill_name: name }, condition.skills), (outcome) => answerOutcome(reply, outcome, condition))
-      : whenThere(condition.skills.readMainFile(name, 'SKILL.MD'), (content) =>
-        answerContent(request, reply, content, { mediaType: type, condition }, type.slice('text/'.length))))
+    if (type === 'application/json') {
+      const outcome = await getSkill.run({ skill_name: name }, condition.skills)
+      return await answerRendered(reply, outcome, () => outcome.json, { condition })
+    }
+    const content = await condition.skills.readMainFile(name, 'SKILL.MD')
+    return answerContent(request, reply, content, { mediaType: type, condition }, type.slice('text/'.length))
   })
 
   app.get('/skills/:name/files', {
@@ -81,20 +88,21 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     schema: {
       operationId: 'listSkillFiles',
       summary: 'List the files of a skill',
-      description: 'Every file with its size, media type and digest, and the revision of the whole: equal content has an equal revision everywhere.',
+      description: 'Every file with its size, media type and digest, and the revision of the whole: equal content has an equal revision ' +
+        'everywhere.',
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: RevisionQuerySchema,
       response: {
         200: withRevision(jsonAnswer(SkillManifestSchema, 'The manifest')),
-        304: notModifiedAnswer(),
-        ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS)
-      }
+        304: notModifiedAnswer()
+      },
+      problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS]
     }
   }, async (request, reply) => {
     const condition = revisionCondition(request, skillsOf(request))
     const manifest = await condition.skills.manifest(request.params.name)
-    return answerJson(reply.header(REVISION_HEADER, manifest.revision), manifest, () => JSON.stringify(manifest), condition)
+    return await answerRendered(reply.header(REVISION_HEADER, manifest.revision), manifest, () => JSON.stringify(manifest), { condition })
   })
 
   app.get('/skills/:name/files/*', {
@@ -102,39 +110,48 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     schema: {
       operationId: 'readSkillFile',
       summary: 'Read a file of a skill',
-      description: 'The bytes of any file, of any size, with `Range`. When `Accept` prefers `application/json`, its text inside JSON. A file without a JSON form goes out as bytes to a client that takes them too.',
+      description: 'The bytes of any file, of any size, with `Range`. When `Accept` prefers `application/json`, its text inside JSON. A file ' +
+        'without a JSON form goes out as bytes to a client that takes them too.',
       tags: ['skills'],
       params: SkillFileParamsSchema,
       querystring: SkillFileQuerySchema,
       response: {
         200: bytesOrJsonAnswer(SkillFileSchema, 'The bytes, under the media type of the file', FILE_EXAMPLE),
         206: partialAnswer(FILE_EXAMPLE.slice(0, 14)),
-        304: notModifiedAnswer(),
-        ...problemAnswers(...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...FILE_PROBLEMS)
-      }
+        304: notModifiedAnswer()
+      },
+      problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...FILE_PROBLEMS]
     }
   }, async (request, reply) => {
     const { name, '*': path } = request.params
+    const { accept } = request.headers
     const type = mediaType(path)
     const condition = revisionCondition(request, skillsOf(request))
-    const source = condition.skills
+    const { skills } = condition
+    const bytes = async () => answerFile(request, reply, await skills.openFile(name, path), path, condition)
     addVary(reply, 'Accept')
-    if (prefers(request.headers.accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') {
-      return answerFile(request, reply, await source.openFile(name, path), path, condition)
+    if (prefers(accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') return await bytes()
+    if (request.query.encoding === 'base64') {
+      const content = (await skills.readFile(name, path)).bytes
+      const file = {
+        success: true, skill_name: name, file_path: path, content: content.toString('base64'), size_bytes: content.length, encoding: 'base64'
+      }
+      return await answerRendered(reply, file, () => JSON.stringify(file), { condition })
     }
-    if (request.query.encoding === 'base64') return answerBase64(reply, request.params, await source.readFile(name, path), condition)
-    const readText = () => tools.readFileInSkill.run({ skill_name: name, file_path: path }, source)
-    if (!admitsBytes(request.headers.accept, type)) return answerOutcome(reply, await readText(), condition)
-    return await orBytes(async () => answerOutcome(reply, await readText(), condition), async () =>
-      answerFile(request, reply, await source.openFile(name, path), path, condition))
+    try {
+      const outcome = await readFileInSkill.run({ skill_name: name, file_path: path }, skills)
+      return await answerRendered(reply, outcome, () => outcome.json, { condition })
+    } catch (error) {
+      if (hasNoText(error) && admitsBytes(accept, type)) return await bytes()
+      throw error
+    }
   })
 }
 
-/** The answer of a handler: a body that is there goes out without a promise. */
-function sendWhenThere (reply: FastifyReply, body: Awaitable<Buffer>): Promise<Buffer> | undefined {
-  if (body instanceof Promise) return body
-  reply.send(body)
-  return undefined
+function toolNamed (registry: ToolRegistry, name: string): Tool {
+  const tool = registry.find(name)
+  if (tool === undefined) throw new Error(`there is no tool ${name}`)
+  return tool
 }
 
 /** Whether a client that prefers JSON takes the bytes too, as axios and Angular do. */
@@ -142,20 +159,7 @@ function admitsBytes (accept: string | undefined, type: string): boolean {
   return accept !== undefined && accept !== 'application/json' && accepts(accept, type)
 }
 
-/** JSON, or the bytes of a file that has no JSON form: it is not text, or too large. */
-async function orBytes (jsonForm: () => Promise<Buffer>, bytes: () => Promise<Buffer | Readable>): Promise<Buffer | Readable> {
-  try {
-    return await jsonForm()
-  } catch (error) {
-    if (error instanceof SkillError && (error.code === 'file_not_text' || error.code === 'file_too_large')) return await bytes()
-    throw error
-  }
-}
-
-/** `read_file_in_skill`'s object for any file, its content as base64. */
-function answerBase64 (
-  reply: FastifyReply, { name, '*': path }: { readonly name: string, readonly '*': string }, { bytes }: FileContent, condition: RevisionCondition
-): Buffer {
-  const value = { success: true, skill_name: name, file_path: path, content: bytes.toString('base64'), size_bytes: bytes.length, encoding: 'base64' }
-  return answerJson(reply, value, () => JSON.stringify(value), condition)
+/** Of a file that has no JSON form: it is not text, or too large. */
+function hasNoText (error: unknown): boolean {
+  return error instanceof SkillError && (error.code === 'file_not_text' || error.code === 'file_too_large')
 }

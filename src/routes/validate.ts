@@ -1,11 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { HttpProblem } from '../http/problem.ts'
 import { problemOfCoding } from '../plugins/json-body.ts'
-import { takeAnyBody } from '../plugins/schemas.ts'
 import { MAX_VALIDATED_BYTES } from '../http/limits.ts'
 import { readTargets } from '../http/request/targets.ts'
 import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
-import { resultAnswer, problemAnswers } from '../openapi/responses.ts'
+import { resultAnswer } from '../openapi/responses.ts'
 import { isSafeName } from '../core/shared/skill-name.ts'
 import { ValidateQuerySchema, ValidationSchema } from '../schemas/validation.ts'
 import { type FindingSource, judgeInSlices } from '../verdicts/entry.ts'
@@ -42,7 +41,7 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
 
   app.post('/validate', {
     bodyLimit: MAX_VALIDATED_BYTES,
-    config: { reads: 'nothing', load: 'costly', bodyTypes: [...DOCUMENT_TYPES, ...ARCHIVE_TYPES] },
+    config: { reads: 'nothing', load: 'costly' },
     schema: {
       operationId: 'validateSkill',
       summary: 'Judge a skill that is sent',
@@ -51,12 +50,10 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
       querystring: ValidateQuerySchema,
       body: BODY,
       response: {
-        200: resultAnswer(ValidationSchema, 'The verdicts'),
-        ...problemAnswers('invalid_archive', 'body_too_large', 'unsupported_media_type')
-      }
-    },
-    // What is in the body is judged, not validated.
-    validatorCompiler: takeAnyBody(app)
+        200: resultAnswer(ValidationSchema, 'The verdicts')
+      },
+      problems: ['invalid_archive', 'body_too_large', 'unsupported_media_type']
+    }
   }, async ({ body, query: { folder, target } }, reply) => {
     if (!Buffer.isBuffer(body)) throw new HttpProblem('unsupported_media_type', WANTED)
     if (folder !== undefined && !isSafeName(folder)) throw new HttpProblem('bad_query', "Query parameter 'folder' is no name of a skill")

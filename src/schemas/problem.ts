@@ -86,7 +86,6 @@ export const httpProblems = {
   uri_too_long: { status: 414, title: 'URI too long', detail: 'A segment of the path is too long' },
   unsupported_media_type: { status: 415, title: 'Unsupported media type', detail: 'Send the body as application/json, in UTF-8 and without Content-Encoding' },
   range_not_satisfiable: { status: 416, title: 'Range not satisfiable', detail: 'The range lies beyond the end of the file; Content-Range has its size' },
-  expectation_failed: { status: 417, title: 'Expectation failed', detail: 'The only expectation that is met is 100-continue' },
   rate_limited: { status: 429, title: 'Too many requests', detail: 'The caller is past its limit; Retry-After says when to try again' },
   headers_too_large: { status: 431, title: 'Header fields too large', detail: 'The request line and headers together are too large' },
   internal_error: { status: 500, title: 'Internal error', detail: 'Something went wrong in the service; its log has the cause under this request id' },
@@ -94,8 +93,7 @@ export const httpProblems = {
   too_many_streams: { status: 503, title: 'Too many streams', detail: 'As many clients follow events as may at the same time; try again later, or ask GET /skills' },
   audit_unavailable: { status: 503, title: 'Audit log unavailable', detail: 'The audit log cannot be written, and without it nothing may be read' },
   issuer_unavailable: { status: 503, title: 'Issuer unavailable', detail: 'The keys of the issuer of the token cannot be read; try again soon' },
-  not_ready: { status: 503, title: 'Not ready', detail: 'The service is not ready; try again soon' },
-  http_version_not_supported: { status: 505, title: 'HTTP version not supported', detail: 'Send the request as HTTP/1.1' }
+  not_ready: { status: 503, title: 'Not ready', detail: 'The service is not ready; try again soon' }
 } as const satisfies Record<string, { readonly status: number, readonly title: string, readonly detail: string }>
 
 export type HttpProblemCode = keyof typeof httpProblems

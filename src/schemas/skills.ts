@@ -36,8 +36,8 @@ export const SkillFileQuerySchema = Type.Object({
 
 export const SkillArchiveQuerySchema = Type.Object({
   revision: RevisionSchema,
-  wrap: Type.Optional(StringEnum(['true', 'false'], {
-    default: 'false',
+  wrap: Type.Optional(Type.Boolean({
+    default: false,
     description: 'Whether everything is in one folder with the name of the skill'
   }))
 })

@@ -1,19 +1,11 @@
 import { SkillError } from '../core/shared/errors.ts'
 import { nearest } from '../core/shared/nearest.ts'
 import type { SkillSource, SkillService } from '../core/skill-source.ts'
-import { NoRoute } from '../http/request/nearest-route.ts'
 import type { Addresses } from './addresses.ts'
 import type { Missing } from './pages/problem.ts'
 import { baseName } from '../core/disk/paths.ts'
 
 const MAX_COMPARED_CHARACTERS = 128
-
-/** The page that somebody may have meant. */
-export function missingPage (error: unknown, prefix: string, addresses: Addresses): Missing | undefined {
-  if (!(error instanceof NoRoute) || error.near === undefined) return undefined
-  const label = error.near.slice(prefix.length)
-  return { near: { label, address: addresses.at(label.slice(1)) } }
-}
 
 /** The skill that somebody may have meant. */
 export function missingSkill (error: unknown, skills: Pick<SkillService, 'namesNow'>, name: string, addresses: Addresses): Missing | undefined {

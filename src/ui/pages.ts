@@ -101,7 +101,7 @@ export class Pages {
   /** An error that a request met before its page: the caller may not see it, or asks too often. */
   problem (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const frame = this.#frameOf(request)
-    return sendProblemPage(error, request, reply, frame, missingPage(error, this.#options.prefix, frame.addresses))
+    return sendProblemPage(error, request, reply, frame)
   }
 
   #frameOf ({ url }: FastifyRequest): Frame {

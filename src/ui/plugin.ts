@@ -7,7 +7,6 @@ import { overloadError } from '../core/shared/errors.ts'
 import { own } from '../core/shared/json.ts'
 import { addVary } from '../http/headers.ts'
 import type { RouteReads } from '../http/observer.ts'
-import type { Load } from '../http/overload/load.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { prefersPage } from '../http/request/accept.ts'
 import type { Weight } from '../http/request/weight.ts'
@@ -56,7 +55,7 @@ interface ForBrowsers {
 
 /** The catalog for people. */
 export function catalogPages (
-  { load: busy, ...options }: PagesOptions & { readonly load: Pick<Load, 'level'> }
+  { isOverloaded, ...options }: PagesOptions & { readonly isOverloaded: () => boolean }
 ): CatalogPages {
   let loading: Promise<Pages> | undefined
   const pages = (): Promise<Pages> => {
@@ -87,7 +86,7 @@ export function catalogPages (
         addVary(reply, 'Accept')
         if (!prefersPage(request)) return
         // It has entries, as the list of the API has.
-        if (busy.level > 0) throw overloadError.busy()
+        if (isOverloaded()) throw overloadError.busy()
         // Relative links need the slash.
         if (request.url.split('?', 1)[0]?.endsWith('/') === false) {
           await redirect(`${basename(options.prefix)}/`, request, reply)

@@ -5,7 +5,7 @@ import { answerFile } from '../http/send/file.ts'
 import { answerRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
 import { ARTIFACT_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
-import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers } from '../openapi/responses.ts'
+import { bytesAnswers, jsonAnswer, notModifiedAnswer } from '../openapi/responses.ts'
 import { DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, SkillIndexParamsSchema, SkillLegacyFileParamsSchema } from '../schemas/well-known.ts'
 import type { Discovery } from './discovery.ts'
 
@@ -17,7 +17,7 @@ interface OneSkillOptions {
 /** From the index of a skill to the artifacts that every index names. */
 const ARTIFACTS = '../../../../.well-known/agent-skills/'
 
-const INDEX_PROBLEMS = problemAnswers(...SKILL_PROBLEMS, ...MAIN_FILE_PROBLEMS, ...READ_PROBLEMS)
+const INDEX_PROBLEMS = [...SKILL_PROBLEMS, ...MAIN_FILE_PROBLEMS, ...READ_PROBLEMS]
 
 const INDEXES = [
   {
@@ -47,7 +47,8 @@ export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async functi
         description: `Version ${version} of skill discovery for clients that have the address of a skill. The list is empty if these clients do not take the skill.`,
         tags: ['discovery'],
         params: SkillIndexParamsSchema,
-        response: { 200: answer, 304: notModifiedAnswer(), ...INDEX_PROBLEMS }
+        response: { 200: answer, 304: notModifiedAnswer() },
+        problems: INDEX_PROBLEMS
       }
     }, async (request, reply) => {
       const index = (await discoveries.of(skillsOf(request)).indexesOf(request.params.name, ARTIFACTS))[version]
@@ -63,7 +64,8 @@ export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async functi
       description: 'The bytes of a file of the skill in its index 0.1.0.',
       tags: ['discovery'],
       params: SkillLegacyFileParamsSchema,
-      response: { ...bytesAnswers('The bytes, under the media type of the file', '*/*', DOCUMENT_EXAMPLE), 304: notModifiedAnswer(), ...problemAnswers(...ARTIFACT_PROBLEMS, 'invalid_skill_name') }
+      response: { ...bytesAnswers('The bytes, under the media type of the file', '*/*', DOCUMENT_EXAMPLE), 304: notModifiedAnswer() },
+      problems: [...ARTIFACT_PROBLEMS, 'invalid_skill_name']
     }
   }, async (request, reply) => {
     const { name, skill, '*': file } = request.params

@@ -6,12 +6,11 @@ import { ofOneRevision, type RevisionsOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { noteRevision } from '../http/revision.ts'
 import { ZIP_MEDIA_TYPE } from '../core/content/zip.ts'
-import { answerArchive } from '../http/send/archive.ts'
-import { answerContent, answerFile } from '../http/send/file.ts'
+import { answerArchive, answerContent, answerFile } from '../http/send/file.ts'
 import { answerRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
 import { ARTIFACT_PROBLEMS, FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
-import { bytesAnswers, jsonAnswer, notModifiedAnswer, problemAnswers, withCatalogRevision } from '../openapi/responses.ts'
+import { bytesAnswers, jsonAnswer, notModifiedAnswer, withCatalogRevision } from '../openapi/responses.ts'
 import { ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema } from '../schemas/well-known.ts'
 import { Discovery, hexOf, IMMUTABLE, isSingleFile } from './discovery.ts'
 import { oneSkill } from './one-skill.ts'
@@ -55,7 +54,8 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       summary: 'The skills that clients can install, with digests',
       description: 'Version 0.2.0 of skill discovery. Lists the skills that its clients take; the addresses in it name the digests of what lies there.',
       tags: ['discovery'],
-      response: { 200: withCatalogRevision(jsonAnswer(DiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
+      response: { 200: withCatalogRevision(jsonAnswer(DiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer() },
+      problems: FOLDER_PROBLEMS
     }
   }, async (request, reply) => {
     const { '0.2.0': index } = await indexesFor(request, reply)
@@ -70,7 +70,8 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'What the index lists as `skill-md`. Never changes. After a change of the skill it stays readable while its revision is kept, and is 404 afterwards.',
       tags: ['discovery'],
       params: ArtifactParamsSchema,
-      response: { ...bytesAnswers('The bytes', 'text/markdown', DOCUMENT_EXAMPLE), 304: notModifiedAnswer(), ...problemAnswers(...ARTIFACT_PROBLEMS) }
+      response: { ...bytesAnswers('The bytes', 'text/markdown', DOCUMENT_EXAMPLE), 304: notModifiedAnswer() },
+      problems: ARTIFACT_PROBLEMS
     }
   }, async (request, reply) => {
     const { name, digest } = request.params
@@ -89,7 +90,8 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'What the index lists as `archive`. Never changes. After a change of the skill it stays readable while its revision is kept, and is 404 afterwards.',
       tags: ['discovery'],
       params: ArtifactParamsSchema,
-      response: { ...bytesAnswers('The archive', ZIP_MEDIA_TYPE, 'PK'), 304: notModifiedAnswer(), ...problemAnswers(...ARTIFACT_PROBLEMS) }
+      response: { ...bytesAnswers('The archive', ZIP_MEDIA_TYPE, 'PK'), 304: notModifiedAnswer() },
+      problems: ARTIFACT_PROBLEMS
     }
   }, async (request, reply) => {
     const { name, digest } = request.params
@@ -98,7 +100,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     if (installable === undefined) throw new HttpProblem('artifact_not_found')
     noteRevision(request, installable.manifest.revision)
     const { archive } = await discovery.archive(installable)
-    return answerArchive(request, reply.header('cache-control', IMMUTABLE), archive, { name, etag: strongEtag(digest) })
+    return answerArchive(request, reply.header('cache-control', IMMUTABLE), archive, name, strongEtag(digest))
   })
 
   app.get('/.well-known/skills/index.json', {
@@ -108,7 +110,8 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       summary: 'The skills that clients can install, with their files',
       description: 'Version 0.1.0 of skill discovery. Lists the skills whose files all have names that its clients can ask for.',
       tags: ['discovery'],
-      response: { 200: withCatalogRevision(jsonAnswer(LegacyDiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer(), ...problemAnswers(...FOLDER_PROBLEMS) }
+      response: { 200: withCatalogRevision(jsonAnswer(LegacyDiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer() },
+      problems: FOLDER_PROBLEMS
     }
   }, async (request, reply) => {
     const { '0.1.0': index } = await indexesFor(request, reply)
@@ -123,7 +126,8 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'The bytes of a file of a skill in the index 0.1.0.',
       tags: ['discovery'],
       params: LegacyFileParamsSchema,
-      response: { ...bytesAnswers('The bytes, under the media type of the file', '*/*', DOCUMENT_EXAMPLE), 304: notModifiedAnswer(), ...problemAnswers(...ARTIFACT_PROBLEMS) }
+      response: { ...bytesAnswers('The bytes, under the media type of the file', '*/*', DOCUMENT_EXAMPLE), 304: notModifiedAnswer() },
+      problems: ARTIFACT_PROBLEMS
     }
   }, async (request, reply) => {
     const { name, '*': file } = request.params

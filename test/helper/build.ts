@@ -16,7 +16,7 @@ import { rawRequest, type RawResponse, request, type RequestHead } from './raw-h
 /** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
 export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir']>[0]>>>
 
-export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'guard' | 'keep' | 'watcher' | 'times' | 'policy'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'timeouts' | 'ui' | 'publicUrl' | 'sources' | 'trustedProxies' | 'admitCall' | 'auditState' | 'load'>> {
+export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'guard' | 'keep' | 'watcher' | 'times' | 'policy'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'timeouts' | 'ui' | 'publicUrl' | 'sources' | 'trustedProxies' | 'admitCall' | 'auditState' | 'overload'>> {
   /** What lies beside the skills folder. */
   readonly siblings?: Files
   /** Puts more into the test's folder before the service starts. */
@@ -93,8 +93,8 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     ...policy && { policy },
     log: logger
   })
-  const registry = createToolRegistry(createTools(), { isOverloaded: () => (appOptions.load?.level ?? 0) > 0 })
-  const app = await buildApp({ skills, registry, logger, version: readPackageVersion(), host, ...observe && { observers: observe(skills) }, ...plug && { plugins: plug(skills) }, ...appOptions })
+  const registry = createToolRegistry(createTools(), { isOverloaded: () => app.isUnderPressure() })
+  const app: FastifyInstance = await buildApp({ skills, registry, logger, version: readPackageVersion(), host, ...observe && { observers: observe(skills) }, ...plug && { plugins: plug(skills) }, ...appOptions })
   t.teardown(async () => {
     app.server.closeAllConnections()
     await app.close()

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
+import { load } from 'js-yaml'
 import { pino } from 'pino'
 import type { Test } from 'tap'
 import { createSecret, digestOf, type SecretKind } from '../../src/access/secret.ts'
@@ -37,7 +38,7 @@ export interface GuardedService {
   get (path: string, token?: string, init?: RequestInit): Promise<Response>
 }
 
-export interface GuardedOptions extends Pick<SkillManagerOptions, 'watcher'>, Pick<AppOptions, 'memory'> {
+export interface GuardedOptions extends Pick<SkillManagerOptions, 'watcher'> {
   /** Files by name of the root, in the order of the roots. */
   readonly roots: Readonly<Record<string, Files>>
   /** The access file. */
@@ -51,7 +52,7 @@ export interface GuardedOptions extends Pick<SkillManagerOptions, 'watcher'>, Pi
   readonly sources?: AppOptions['sources']
 }
 
-const DOCUMENT = readFileSync(new URL('../../openapi/openapi.json', import.meta.url), 'utf8')
+const DOCUMENT = JSON.stringify(load(readFileSync(new URL('../../openapi/openapi.yaml', import.meta.url), 'utf8')))
 /** Other protocols, pages, links, and a route of a test. */
 const NOT_IN_DOCUMENT = /^\/(?:docs|mcp|metrics|ui|t|meter|\.well-known\/o[\w-]+)(?:[/?]|$)/
 
@@ -66,7 +67,7 @@ export function bearer (token: string): { readonly authorization: string } {
 }
 
 /** Starts a service with callers on a free port; the test's teardown ends it. */
-export async function buildGuarded (t: Test, { roots, access: text, basePath = '', publicUrl, watcher = false, host = '127.0.0.1', port = 0, plugins = [], sources, memory }: GuardedOptions): Promise<GuardedService> {
+export async function buildGuarded (t: Test, { roots, access: text, basePath = '', publicUrl, watcher = false, host = '127.0.0.1', port = 0, plugins = [], sources }: GuardedOptions): Promise<GuardedService> {
   const folder = t.testdir({ ...roots, 'access.yaml': text })
   const file = join(folder, 'access.yaml')
   let log = ''
@@ -78,7 +79,7 @@ export async function buildGuarded (t: Test, { roots, access: text, basePath = '
   }))
   const skills = createSkillManager({ projectRoots: Object.keys(roots).map((root) => join(folder, root)), watcher, log: logger })
   const access = await openAccess({ file, basePath, publicUrl, skills, log: logger }, skills.rootPaths)
-  const app = await buildApp({ skills: access.nothing, access, registry: createToolRegistry(createTools()), logger, version: readPackageVersion(), host, basePath, plugins, ...sources && { sources }, ...memory && { memory } })
+  const app = await buildApp({ skills: access.nothing, access, registry: createToolRegistry(createTools()), logger, version: readPackageVersion(), host, basePath, plugins, ...sources && { sources } })
   t.teardown(async () => {
     app.server.closeAllConnections()
     await app.close()

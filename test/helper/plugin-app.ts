@@ -2,30 +2,24 @@ import { Writable } from 'node:stream'
 import { fastify, type FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import type { Test } from 'tap'
+import { connections } from '../../src/http/connections.ts'
 import { httpServerOptions, type HttpTimeouts } from '../../src/http/options.ts'
+import { Shutdown } from '../../src/http/shutdown.ts'
 import { conditional } from '../../src/plugins/conditional.ts'
-import { Connections } from '../../src/http/connections/connections.ts'
-import { draining, type DrainingOptions } from '../../src/http/connections/draining.ts'
+import { cors } from '../../src/plugins/cors.ts'
 import { errors } from '../../src/plugins/errors.ts'
 import { jsonBody } from '../../src/plugins/json-body.ts'
-import { schemas } from '../../src/plugins/schemas.ts'
-import { sharedSchemas } from '../../src/schemas/index.ts'
+import { overload, type OverloadOptions } from '../../src/plugins/overload.ts'
 import { security, type SecurityOptions } from '../../src/plugins/security.ts'
-import { overload } from '../../src/http/overload/overload.ts'
-import { AnswerMemory, type AnswerMemoryOptions } from '../../src/http/overload/answer-memory.ts'
-import { stalledResponses, type StalledResponsesOptions } from '../../src/http/connections/stalled-responses.ts'
+import { validation } from '../../src/plugins/validation.ts'
+import { sharedSchemas } from '../../src/schemas/index.ts'
 
 export interface PluginAppOptions {
   readonly timeouts?: Partial<HttpTimeouts>
   readonly allowedOrigins?: readonly string[]
   readonly security?: Partial<SecurityOptions>
-  readonly stalled?: Partial<StalledResponsesOptions>
-  readonly draining?: Partial<DrainingOptions>
-  readonly overload?: AnswerMemoryOptions
-  /** Requests that may wait on all connections together. */
-  readonly maxWaiting?: number
-  /** Time in which a body that was refused may end, in milliseconds. */
-  readonly lingerMs?: number
+  readonly shutdown?: Shutdown
+  readonly overload?: OverloadOptions
 }
 
 export interface PluginApp {
@@ -52,20 +46,21 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
     }
   })
 
-  const connections = new Connections(options.maxWaiting, options.lingerMs)
-  const app = fastify(httpServerOptions({ connections, logger: pino(stream), ...(options.timeouts && { timeouts: options.timeouts }), ...(options.allowedOrigins && { allowedOrigins: options.allowedOrigins }) }))
+  const { timeouts, allowedOrigins = [], shutdown = new Shutdown() } = options
+  const app = fastify(httpServerOptions({ logger: pino(stream), ...timeouts && { timeouts } }))
   t.teardown(() => {
     app.server.closeAllConnections()
     return app.close()
   })
+  app.decorateRequest('principal', undefined).decorateRequest('trace', undefined)
+  app.register(connections, { shutdown })
   app.register(security, { loopbackOnly: true, allowedHosts: [], ...options.security })
-  app.register(schemas, { shared: sharedSchemas })
-  app.register(errors)
+  app.register(errors, { basePath: '', translate: (error) => error })
+  app.register(cors, { allowedOrigins })
+  app.register(validation, { shared: sharedSchemas })
   app.register(jsonBody)
-  app.register(conditional)
-  app.register(stalledResponses, { connections, ...options.stalled })
-  app.register(overload, { load: { level: 0 }, memory: new AnswerMemory(options.overload) })
-  app.register(draining, { connections, ...options.draining })
+  app.register(conditional, { cacheSeconds: 0 })
+  app.register(overload, { overload: options.overload })
   app.register((child, _options, done) => {
     addRoutes(child)
     done()

@@ -2,7 +2,7 @@ import t from 'tap'
 import type { SkillStatus } from '../../src/core/skill-source.ts'
 import { judgeReadiness } from '../../src/http/readiness.ts'
 
-const PARTS = { remarks: () => [], auditState: () => 'working' as const, shutdown: { isLeaving: false } }
+const PARTS = { remarks: () => [], auditState: () => 'working' as const, shutdown: { isStopping: false } }
 
 function statusWith (lastError: string): SkillStatus {
   return {

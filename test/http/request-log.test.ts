@@ -115,15 +115,3 @@ t.test('the log', async (t) => {
     }
   })
 })
-
-t.test('no logger is no log', async (t) => {
-  const { fastify } = await import('fastify')
-  const { Connections } = await import('../../src/http/connections/connections.ts')
-  const { httpServerOptions } = await import('../../src/http/options.ts')
-  const app = fastify(httpServerOptions({ connections: new Connections() }))
-  app.get('/', (request) => {
-    request.log.info('nowhere')
-    return 'ok'
-  })
-  t.equal((await app.inject('/')).body, 'ok')
-})

@@ -11,7 +11,6 @@ import t, { type Test } from 'tap'
 import { createChangeFeed, type FeedListener } from '../../src/core/events/change-feed.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
 import { createWatcher } from '../../src/core/watch/watcher.ts'
-import { Shutdown } from '../../src/http/connections/shutdown.ts'
 import { followChanges } from '../../src/mcp/changes.ts'
 import { boundedStream } from '../../src/mcp/listen.ts'
 import { serveMcpOverStdio } from '../../src/mcp/stdio.ts'
@@ -118,16 +117,11 @@ t.test('GET /mcp, for clients of the 2025 revisions', async (t) => {
     t.match([head.status, await head.text()], [200, ''])
   })
 
-  t.test('K91: closing ends the streams, and a process that drains opens no other', async (t) => {
+  t.test('K91: closing ends the streams', async (t) => {
     const service = await startService(t)
     const ended = (await openStream(t, service)).text()
     await service.app.close()
     t.match(await ended, /^: notifications follow\n/)
-
-    const shutdown = new Shutdown()
-    await shutdown.begin()
-    const draining = await startService(t, { shutdown })
-    t.equal((await openStream(t, draining)).status, 503)
   })
 
   t.test('a client that resumes, as the SDK does, gets a new stream', async (t) => {
@@ -199,13 +193,12 @@ t.test('subscriptions/listen, for clients of revision 2026-07-28', async (t) => 
     await until(() => followers === ofFeed)
   })
 
-  t.test('K91: streams end by their result, while the process leaves and when it closes', async (t) => {
-    const shutdown = new Shutdown()
-    const service = await startService(t, { shutdown })
+  t.test('K91: streams end by their result when the service closes', async (t) => {
+    const service = await startService(t)
     const client = await connectClient(t, service.url, 'auto')
     const filters = [{ resourcesListChanged: true }, { resourceSubscriptions: ['skill://demo/SKILL.md'] }]
     const subscriptions = await Promise.all(filters.map((filter) => client.listen(filter)))
-    await shutdown.begin(10)
+    await service.app.close()
     t.strictSame(await Promise.all(subscriptions.map(({ closed }) => closed)), ['graceful', 'graceful'])
 
     const { url, app } = await startService(t)

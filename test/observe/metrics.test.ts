@@ -200,10 +200,9 @@ t.test('K71: skills, invalid ones, freshness, streams, the process', async (t) =
 })
 
 t.test('K68 K71: what overload refuses is counted, and no other 503', async (t) => {
-  const load: { level: LoadLevel } = { level: 0 }
   const shutdown = new Shutdown()
-  const { value, fetch, counted } = await buildMeasured(t, { load, shutdown })
-  load.level = 2
+  const { value, fetch, counted, app } = await buildMeasured(t, { overload: { maxEventLoopDelay: Number.MIN_VALUE, sampleInterval: 10 }, shutdown })
+  await until(() => app.isUnderPressure())
   await shutdown.begin()
   t.strictSame(await Promise.all(['/skills', '/skills/demo', '/readyz'].map(async (path) => (await fetch(path)).status)), [503, 503, 503])
   await counted(4)

@@ -209,8 +209,7 @@ t.test('errors through a route', async (t) => {
   })
 
   t.test('an unknown expectation is 417, 100-continue is met, an upgrade is ignored', async (t) => {
-    const expecting = await rawRequest(url, request('GET', '/skills/demo', { headers: ['Expect: 200-ok'] }))
-    t.match(problemOf(t, expecting), { status: 417, code: 'expectation_failed' })
+    t.equal((await rawRequest(url, request('GET', '/skills/demo', { headers: ['Expect: 200-ok'] }))).status, 417)
     t.equal((await rawRequest(url, jsonRequest('POST', '/json', { name: 'x' }, { headers: ['Expect: 100-continue'] }))).status, 200)
     t.equal((await rawRequest(url, request('GET', '/skills/demo', { headers: ['Connection: Upgrade', 'Upgrade: websocket'] }))).status, 200)
     const closing = await rawRequest(url, request('GET', '/skills/demo', { headers: ['Connection: close, x'] }))

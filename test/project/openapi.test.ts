@@ -1,18 +1,11 @@
-import { execFile } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
+import { readFileSync } from 'node:fs'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { load } from 'js-yaml'
 import t from 'tap'
-import { createDocument } from '../../scripts/openapi/document.ts'
 import { buildService } from '../helper/build.ts'
 import { type Exchange, responseCheckOf } from '../helper/openapi.ts'
 
 const ROOT = new URL('../../', import.meta.url)
-/** As the runner has translated it: a process that does so itself takes more time than the rest of the test. */
-const SCRIPT = fileURLToPath(import.meta.resolve('../../scripts/openapi.js'))
 
 interface MediaType {
   readonly schema?: object
@@ -64,10 +57,8 @@ t.test('K50: one service', async (t) => {
     t.equal(document.info.version, version)
   })
 
-  t.test('K50: the document is what the routes say (if not: npm run openapi)', async (t) => {
-    const { yaml, json } = await createDocument()
-    t.equal((await service.fetch('/openapi.yaml')).text, yaml)
-    t.equal(response.text, json)
+  t.test('K50: openapi/openapi.yaml is that document (if not: npm run openapi)', async (t) => {
+    t.equal((await service.fetch('/openapi.yaml')).text, readFileSync(new URL('openapi/openapi.yaml', ROOT), 'utf8'))
   })
 
   t.test('K50: every operation has an id, texts, a tag and examples', (t) => {
@@ -163,10 +154,9 @@ t.test('K50: one service', async (t) => {
       t.equal(asset.headers.get('x-content-type-options'), 'nosniff')
       t.equal((await service.fetch(pathname, { headers: { 'if-none-match': asset.headers.get('etag') ?? '' } })).status, 304, pathname)
     }
-    const start = await service.fetch('/docs/start.js')
+    const start = await service.fetch('/docs/static/swagger-initializer.js')
     t.match(start.headers.get('content-type'), /javascript/)
-    t.match(start.text, "url: 'openapi.json'", 'the document that the page shows')
-    t.match(await service.raw('GET', '/docs/'), { status: 308, headers: { location: '../docs' } })
+    t.same((await service.fetch('/docs/json')).json(), document, 'the document that the page shows')
     for (const path of ['/docs/nope', '/docs/index.html', '/docs/../../package.json', '/docs/%2e%2e%2f%2e%2e%2fpackage.json', '/docs/..%5cpackage.json']) {
       t.equal((await service.raw('GET', path)).status, 404, path)
     }
@@ -194,16 +184,6 @@ t.test('K50: one service', async (t) => {
     for (const [reason, change] of Object.entries(bad)) t.throws(() => { check({ ...good, ...change }) }, new RegExp(reason), reason)
     t.end()
   })
-})
-
-t.test('K50: scripts/openapi.ts finds drift', async (t) => {
-  const folder = t.testdir({})
-  for (const name of ['openapi.yaml', 'openapi.json']) {
-    const committed = readFileSync(new URL(`openapi/${name}`, ROOT), 'utf8')
-    writeFileSync(join(folder, name), name === 'openapi.yaml' ? committed.replace('title: skillserve', 'title: other') : committed)
-  }
-  const run = promisify(execFile)(process.execPath, [SCRIPT, '--check', folder], { cwd: fileURLToPath(ROOT), env: { PATH: process.env.PATH } })
-  await t.rejects(run, { code: 1, stderr: /^\S+openapi\.yaml is not what the routes say, from line 3 on: run `npm run openapi` and commit the file\n$/ })
 })
 
 function hasExample ({ example, examples = {} }: MediaType): boolean {

@@ -7,7 +7,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import type { FeedEvent, FeedListener } from '../../src/core/events/change-feed.ts'
-import { Shutdown } from '../../src/http/connections/shutdown.ts'
 import { MAX_EVENT_STREAMS } from '../../src/http/limits.ts'
 import { alwaysAllowed } from '../../src/http/callers.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
@@ -153,7 +152,7 @@ async function listen (t: Test, options: Partial<EventRoutesOptions> = {}) {
   const fake = createFakeFeed()
   const skills = createSkillManager({ projectRoots: [], watcher: false })
   const service = await listenWithPlugins(t, (app) => {
-    app.register(eventRoutes, { followedOf: () => skills, feeds: { of: () => fake.feed }, whileAllowed: alwaysAllowed, shutdown: new Shutdown(), ...options })
+    app.register(eventRoutes, { followedOf: () => skills, feeds: { of: () => fake.feed }, whileAllowed: alwaysAllowed, ...options })
   })
   return { ...service, ...fake }
 }
@@ -262,16 +261,6 @@ async function stuckSocket (sockets: readonly Socket[], act: () => void): Promis
     if (stuck !== undefined) return stuck
   }
 }
-
-t.test('while the service stops there are no new streams', async (t) => {
-  const shutdown = new Shutdown()
-  await shutdown.begin()
-  const { url } = await listen(t, { shutdown })
-  const connection = await openRaw(url)
-  const refused = await connection.send(request('GET', '/events')).response()
-  t.match(refused.json(), { status: 503, code: 'not_ready' })
-  connection.destroy()
-})
 
 t.test('K92: a real process: a restart misses nothing, and a stop is not held up by open streams', async (t) => {
   const root = t.testdir({ a: deepSkill('a') })

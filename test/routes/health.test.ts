@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import t from 'tap'
 import { createLocalDisk, type Disk } from '../../src/core/disk/disk.ts'
-import { Shutdown } from '../../src/http/connections/shutdown.ts'
+import { Shutdown } from '../../src/http/shutdown.ts'
 import { buildService } from '../helper/build.ts'
 import { createFaultyDisk, holdListing } from '../helper/disk.ts'
 

@@ -4,9 +4,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { SkillErrorCode } from '../../src/core/shared/errors.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../../src/core/shared/limits.ts'
-import { HttpProblem, toProblem } from '../../src/http/problem.ts'
-import { problemExample } from '../../scripts/openapi/problem-examples.ts'
-import { httpProblems, type HttpProblemCode, skillProblems } from '../../src/schemas/problem.ts'
+import { skillProblems } from '../../src/schemas/problem.ts'
 import { buildService, type Files, type Service } from '../helper/build.ts'
 import { createFaultyDisk, osError } from '../helper/disk.ts'
 
@@ -149,11 +147,4 @@ t.test('K48: what the operating system said is in the log, under the request id'
   const line = service.log().find(({ msg }) => msg === 'request failed')
   t.equal(line?.reqId, response.headers.get('x-request-id'))
   t.match(JSON.stringify(line), 'EIO')
-})
-
-t.test('K48: the examples of the document are what the service sends', (t) => {
-  for (const code of Object.keys(httpProblems) as HttpProblemCode[]) {
-    t.same(problemExample(code), toProblem(new HttpProblem(code), '/skills/calculator', '5f0c9a1e-1'), code)
-  }
-  t.end()
 })

@@ -6,16 +6,18 @@ const MAX_ACCEPT_CHARACTERS = 1024
 /** Parameters other than a weight: `application/json; charset=utf-8` asks for JSON. */
 const PARAMETERS = /;(?!\s*q\s*=)[^;,]*/gi
 
+function negotiator (accept: string): Negotiator {
+  return new Negotiator({ headers: { accept: accept.replace(PARAMETERS, '') } })
+}
+
 /** Whether an `Accept` header allows a media type: for the one route where nothing else can be sent. */
 export function accepts (accept: string | undefined, type: string): boolean {
-  if (accept === undefined || accept === '' || accept === '*/*' || accept.length > MAX_ACCEPT_CHARACTERS) return true
-  return new Negotiator({ headers: { accept: accept.replace(PARAMETERS, '') } }).mediaType([type]) !== undefined
+  return accept === undefined || accept === '' || accept.length > MAX_ACCEPT_CHARACTERS || negotiator(accept).mediaType([type]) !== undefined
 }
 
 /** Whether a header names the type itself: a browser takes any type, and has no use for an endless answer. */
 export function names (accept: string | undefined, type: string): boolean {
-  if (accept === undefined || accept.length > MAX_ACCEPT_CHARACTERS) return false
-  return new Negotiator({ headers: { accept: accept.replace(PARAMETERS, '') } }).mediaTypes().some((named) => named.toLowerCase() === type)
+  return accept !== undefined && accept.length <= MAX_ACCEPT_CHARACTERS && negotiator(accept).mediaTypes().some((named) => named.toLowerCase() === type)
 }
 
 /**
@@ -24,11 +26,8 @@ export function names (accept: string | undefined, type: string): boolean {
  */
 export function prefers<T extends string> (accept: string | undefined, available: readonly [T, ...T[]]): T {
   const [fallback] = available
-  if (accept === undefined || accept === '*/*' || accept === fallback) return fallback
-  const exact = available.find((type) => type === accept)
-  if (exact !== undefined) return exact
-  if (accept.length > MAX_ACCEPT_CHARACTERS) return fallback
-  const preferred = new Negotiator({ headers: { accept: accept.replace(PARAMETERS, '') } }).mediaType(available)
+  if (accept === undefined || accept === '*/*' || accept.length > MAX_ACCEPT_CHARACTERS) return fallback
+  const preferred = negotiator(accept).mediaType(available)
   return available.find((type) => type === preferred) ?? fallback
 }
 

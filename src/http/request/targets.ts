@@ -1,7 +1,6 @@
 import { parseTargets, TARGET_NAMES, type TargetName } from '../../verdicts/targets.ts'
 import { quote } from '../../core/shared/text.ts'
 import { HttpProblem } from '../problem.ts'
-import { suggestion } from './query.ts'
 
 /**
  * The targets that a query names; undefined without a choice.
@@ -11,5 +10,5 @@ export function readTargets (text: string | undefined): readonly TargetName[] | 
   if (text === undefined) return undefined
   const targets = parseTargets(text)
   if (!('unknown' in targets)) return targets
-  throw new HttpProblem('bad_query', `Query parameter 'target' has ${quote(targets.unknown)}${suggestion(targets.unknown, [...TARGET_NAMES, 'all'])}`)
+  throw new HttpProblem('bad_query', `Query parameter 'target' has ${quote(targets.unknown)}, allowed: ${[...TARGET_NAMES, 'all'].join(', ')}`)
 }

@@ -1,15 +1,18 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { fileSentence } from '../../core/content/refusal-sentences.ts'
+import type { SkillArchive } from '../../core/content/archive.ts'
 import { isTextType, mediaType } from '../../core/content/media-type.ts'
+import { fileSentence } from '../../core/content/refusal-sentences.ts'
+import { ZIP_MEDIA_TYPE } from '../../core/content/zip.ts'
 import { isTextKind } from '../../core/files/file-kind.ts'
 import type { FileContent } from '../../core/files/file-content.ts'
 import type { ServableFile } from '../../core/files/file-store.ts'
-import { matchingEtag, strongEtag } from '../etag.ts'
+import { matchesEtag, strongEtag } from '../etag.ts'
 import { contentHeaders } from '../headers.ts'
 import { HttpProblem } from '../problem.ts'
-import { selectRange } from './range.ts'
 import { isUnwanted, type RevisionCondition } from '../revision.ts'
+import { attachment } from './content-disposition.ts'
+import { selectRange } from './range.ts'
 
 /** What is sent, and how. */
 export interface FileAnswer {
@@ -19,72 +22,59 @@ export interface FileAnswer {
   readonly condition?: RevisionCondition | undefined
 }
 
-/** The headers that describe one file, made once for each state of it. */
-interface FileHeaders {
-  readonly mediaType: string
-  readonly variant: string | undefined
-  readonly type: string
-  readonly etag: string
-}
-
-type StreamedFile = Extract<ServableFile, { kind: 'stream' }>
-
-const headersOf = new WeakMap<FileContent, FileHeaders>()
-
 /**
- * The body for a file: its bytes from memory, or a stream when it is large; whole or the range asked for. Sets the headers, as all
- * of these do.
+ * The body for a file: its bytes from memory, or a stream when it is large; whole or the range asked for. Sets the headers, as all functions
+ * of this file do.
  * @param path what the caller calls the file
  */
-export function answerFile (request: FastifyRequest, reply: FastifyReply, file: ServableFile, path: string, condition?: RevisionCondition): Buffer | Readable {
-  switch (file.kind) {
-    case 'content': {
-      const type = mediaType(path, isTextKind(file.content.kind))
-      return answerContent(request, reply, file.content, { mediaType: type, condition })
-    }
-    case 'stream': return answerStream(request, reply, file, path, { mediaType: mediaType(path, file.isUtf8), condition })
+export function answerFile (
+  request: FastifyRequest, reply: FastifyReply, file: ServableFile, path: string, condition?: RevisionCondition
+): Buffer | Readable {
+  if (file.kind === 'content') {
+    return answerContent(request, reply, file.content, { mediaType: mediaType(path, isTextKind(file.content.kind)), condition })
+  }
+  const { file: opened, digest, isUtf8 } = file
+  try {
+    return answerChunks(request, reply, {
+      condition,
+      mediaType: contentType(mediaType(path, isUtf8), isUtf8),
+      size: Number(opened.stats.size),
+      etag: digest === undefined ? undefined : strongEtag(digest),
+      chunks: (start, end) => withSentences(opened.chunks(start, end, digest), path),
+      close: () => { void opened.close() }
+    })
+  } catch (error) {
+    void opened.close()
+    throw error
   }
 }
 
 /** @param variant names the representation where one resource has several of the same bytes */
 export function answerContent (
-  request: FastifyRequest, reply: FastifyReply, content: FileContent, { mediaType, condition }: FileAnswer, variant?: string
+  request: FastifyRequest, reply: FastifyReply, { bytes, utf8, digest }: FileContent, { mediaType, condition }: FileAnswer, variant?: string
 ): Buffer {
-  const { bytes } = content
-  const { type, etag } = describe(content, mediaType, variant)
+  const etag = strongEtag(digest, variant)
   condition?.confirm(reply, etag)
   reply
     .headers(contentHeaders)
-    .header('content-type', type)
+    .header('content-type', contentType(mediaType, utf8 !== undefined))
     .header('etag', etag)
     .header('accept-ranges', 'bytes')
   const range = chooseRange(request, reply, bytes.length, etag)
   return range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)
 }
 
-function answerStream (request: FastifyRequest, reply: FastifyReply, { file, digest, isUtf8 }: StreamedFile, path: string, answer: FileAnswer): Readable {
-  try {
-    return answerChunks(request, reply, {
-      ...answer,
-      mediaType: contentType(answer.mediaType, isUtf8),
-      size: Number(file.stats.size),
-      etag: digest === undefined ? undefined : strongEtag(digest),
-      chunks: (start, end) => withSentences(file.chunks(start, end, digest), path),
-      close: () => { void file.close() }
-    })
-  } catch (error) {
-    void file.close()
-    throw error
-  }
-}
-
-/** A file that changes before its first byte is out gets an error of the domain as its answer. */
-async function * withSentences (chunks: AsyncIterable<Buffer>, path: string): AsyncGenerator<Buffer> {
-  try {
-    yield * chunks
-  } catch (error) {
-    throw fileSentence(error, '', path)
-  }
+/** @param name of the skill: the file is called `name`.zip */
+export function answerArchive (
+  request: FastifyRequest, reply: FastifyReply, archive: SkillArchive, name: string, etag: string, condition?: RevisionCondition
+): Readable {
+  return answerChunks(request, reply.header('content-disposition', attachment(`${name}.zip`)), {
+    mediaType: ZIP_MEDIA_TYPE,
+    size: archive.size,
+    etag,
+    condition,
+    chunks: (start, end) => archive.chunks(start, end)
+  })
 }
 
 /** Bytes that are read while they are sent. */
@@ -99,7 +89,7 @@ interface ChunkedContent extends FileAnswer {
   close? (): void
 }
 
-export function answerChunks (request: FastifyRequest, reply: FastifyReply, content: ChunkedContent): Readable {
+function answerChunks (request: FastifyRequest, reply: FastifyReply, content: ChunkedContent): Readable {
   const { mediaType, size, etag, condition } = content
   condition?.confirm(reply, etag)
   reply
@@ -108,11 +98,19 @@ export function answerChunks (request: FastifyRequest, reply: FastifyReply, cont
     .header('accept-ranges', 'bytes')
   if (etag !== undefined) reply.header('etag', etag)
   const { start, end } = chooseRange(request, reply, size, etag) ?? { start: 0, end: size - 1 }
-  const stream = Readable.from(content.chunks(start, end), { objectMode: false, highWaterMark: 1 })
-  // Runs as well if the body is never read: for a 304, a HEAD, or a client that has left.
-  stream.once('close', () => { content.close?.() })
   reply.header('content-length', end - start + 1)
-  return stream
+  const stream = Readable.from(content.chunks(start, end), { objectMode: false, highWaterMark: 1 })
+  // Runs as well if the body is never read: for HEAD, a 304, or a client that has left.
+  return stream.once('close', () => { content.close?.() })
+}
+
+/** A file that changes before its first byte is out gets an error of the domain as its answer. */
+async function * withSentences (chunks: AsyncIterable<Buffer>, path: string): AsyncGenerator<Buffer> {
+  try {
+    yield * chunks
+  } catch (error) {
+    throw fileSentence(error, '', path)
+  }
 }
 
 /** The bytes to send; undefined for all of them. Sets what a partial answer says of itself. */
@@ -123,7 +121,7 @@ function chooseRange (
   if (range === undefined || request.method !== 'GET') return undefined
   // Neither a 412 nor a 304 has a range to check (RFC 9110 §13.2.2).
   if (etag !== undefined && isUnwanted(request, reply, etag)) return undefined
-  if (ifNoneMatch !== undefined && etag !== undefined && matchingEtag(ifNoneMatch, etag) !== undefined) return undefined
+  if (ifNoneMatch !== undefined && etag !== undefined && matchesEtag(ifNoneMatch, etag)) return undefined
   const selection = selectRange(range, typeof ifRange === 'string' ? ifRange : undefined, { size, etag })
   switch (selection.kind) {
     case 'full': return undefined
@@ -133,19 +131,6 @@ function chooseRange (
     case 'unsatisfiable':
       throw new HttpProblem('range_not_satisfiable', undefined, { 'content-range': `bytes */${size}` })
   }
-}
-
-function describe (content: FileContent, mediaType: string, variant: string | undefined): FileHeaders {
-  const known = headersOf.get(content)
-  if (known?.mediaType === mediaType && known.variant === variant) return known
-  const headers = {
-    mediaType,
-    variant,
-    type: contentType(mediaType, content.utf8 !== undefined),
-    etag: strongEtag(content.digest, variant)
-  }
-  headersOf.set(content, headers)
-  return headers
 }
 
 function contentType (mediaType: string, isUtf8: boolean): string {

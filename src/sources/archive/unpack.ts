@@ -9,6 +9,11 @@ import { SourceError } from '../source-error.ts'
 import { refused, type UnpackedFiles } from './unpacked-files.ts'
 import { unpackZip } from './unpack-zip.ts'
 
+declare module 'node:zlib' {
+  // Since Node 22.15; the types are those of Node 20.
+  const createZstdDecompress: ((options: { readonly params: Readonly<Record<number, number>> }) => Transform) | undefined
+}
+
 /** Enough to tell what a file is: the first header of a tar archive. */
 const HEAD_BYTES = 512
 const USTAR_AT = 257

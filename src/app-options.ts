@@ -1,0 +1,58 @@
+import type { FastifyBaseLogger, FastifyPluginAsync, FastifyPluginCallback, FastifyRequest } from 'fastify'
+import type { SkillService } from './core/skill-source.ts'
+import type { AccessDoors } from './http/callers.ts'
+import type { Observer } from './http/observer.ts'
+import type { HttpTimeouts } from './http/options.ts'
+import type { AuditState } from './http/readiness.ts'
+import type { Shutdown } from './http/shutdown.ts'
+import type { OverloadOptions } from './plugins/overload.ts'
+import type { Sources } from './sources/sources.ts'
+import type { ToolRegistry } from './tools/registry.ts'
+import type { Tool } from './tools/tool.ts'
+
+export interface AppOptions {
+  readonly skills: SkillService
+  /** The sources that are no folders. */
+  readonly sources?: Pick<Sources, 'status' | 'hooks' | 'githubOf'>
+  readonly registry: ToolRegistry
+  readonly logger: FastifyBaseLogger
+  /** Named to MCP clients. */
+  readonly version: string
+  /** The address that the service will listen on, without brackets. It decides on the check of the Host header. */
+  readonly host: string
+  /** Host names to answer to: see `security`. */
+  readonly allowedHosts?: readonly string[]
+  /** Origins of web pages that may use every route. `/mcp` takes loopback ones too on a loopback address. */
+  readonly allowedOrigins?: readonly string[]
+  /** Addresses and networks whose `X-Forwarded-*` headers count. */
+  readonly trustedProxies?: readonly string[]
+  /** Path prefix of every route: `/skillserve`. Default none. */
+  readonly basePath?: string
+  /** Address of the service as its users type it, without a slash at the end, for pages. Default: that of each request. */
+  readonly publicUrl?: string | undefined
+  /** Whether people get pages at `/` and `/ui/`. Default true. */
+  readonly ui?: boolean
+  /** Whether open pages follow each change by themselves, with a stream each. Default false. */
+  readonly isPreview?: boolean
+  readonly timeouts?: Partial<HttpTimeouts>
+  /** Who may see what. Absent: everybody sees all of `skills`. */
+  readonly access?: AccessDoors | undefined
+  /** Which skills are served, and what is wrong with the files that say so. */
+  readonly policy?: { remark (): string | undefined } | undefined
+  /** Begun by what stops the process. */
+  readonly shutdown?: Shutdown
+  /** How long shared caches may keep what anybody may read, in seconds: see `conditional`. Default 0, not at all. */
+  readonly cacheSeconds?: number
+  /** Makes spans of requests: registered before all others. */
+  readonly tracing?: FastifyPluginCallback | undefined
+  /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
+  readonly plugins?: readonly FastifyPluginAsync[]
+  /** Default: it works, or there is none. */
+  readonly auditState?: () => AuditState
+  /** Learn of every request: metrics, traces, the audit log. */
+  readonly observers?: readonly Observer[]
+  /** When requests are refused because the process has too much to do. Default: never. */
+  readonly overload?: OverloadOptions
+  /** Counts a tool call towards its caller's limit; the sentence that it is refused with, or undefined. */
+  readonly admitCall?: ((request: FastifyRequest, tool: Tool | undefined) => Promise<string | undefined>) | undefined
+}

@@ -1,0 +1,89 @@
+import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
+import type { FastifySchema } from 'fastify'
+import { httpProblems, type ProblemCode, skillProblems } from '../schemas/problem.ts'
+import { problemAnswers } from './responses.ts'
+
+interface DocumentOptions {
+  readonly version: string
+  readonly basePath: string
+}
+
+/** What @fastify/swagger makes the OpenAPI document with, besides the schemas of the routes. */
+export function documentOptions ({ version, basePath }: DocumentOptions): FastifyDynamicSwaggerOptions {
+  return {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'skillserve',
+        summary: 'Agent Skills over HTTP',
+        description: 'Serves folders of Agent Skills to agents that have no file system of their own: the same skills, the same bytes and the ' +
+          'same checks through REST and through tool calls.',
+        version,
+        license: { name: 'MIT', identifier: 'MIT' },
+        contact: { name: 'skillserve maintainers', url: 'https://www.npmjs.com/package/skillserve' }
+      },
+      servers: [{ url: basePath || '/', description: 'This service' }],
+      // Only a service with an access file asks for a token.
+      security: [{}, { bearer: [] }],
+      components: {
+        examples: problemExamples(),
+        securitySchemes: {
+          bearer: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'A token of the access file, or an access token (JWT) of one of its issuers. Without an access file none is needed'
+          }
+        }
+      },
+      tags: [
+        { name: 'skills', description: 'Skills as resources' },
+        { name: 'agent', description: "What a model's tool calls need" },
+        { name: 'discovery', description: 'Skills at well-known addresses, for clients that install them' },
+        { name: 'service', description: 'The service itself' }
+      ]
+    },
+    refResolver: { buildLocalReference: (schema, _base, _fragment, index) => typeof schema.$id === 'string' ? schema.$id : `schema-${index}` },
+    transform: ({ schema, url, route: { config } }) => {
+      const { problems = [], response, ...rest } = schema as RouteSchema
+      const isOpen = config?.isOpen === true
+      const answers = { ...problemAnswers(problems, isOpen), ...response }
+      return nameWildcard({ ...rest, response: answers, ...isOpen && { security: [] } }, url)
+    },
+    transformObject: (document) => 'openapiObject' in document ? finish(document.openapiObject) : document.swaggerObject
+  }
+}
+
+/** An example of every problem there is, for the responses of the routes to refer to. */
+function problemExamples (): Readonly<Record<string, { readonly summary: string, readonly value: object }>> {
+  return Object.fromEntries(Object.entries({ ...skillProblems, ...httpProblems }).map(([code, problem]) => {
+    const { status, title } = problem
+    const sentence = 'detail' in problem ? problem.detail : title
+    const detail = 'hint' in problem ? `${sentence}. ${problem.hint}` : sentence
+    const type = `urn:skillserve:problem:${code}`
+    const value = { type, title, status, detail, instance: '/skills/calculator', error: sentence, code: code as ProblemCode, requestId: '5f0c9a1e-1' }
+    return [code, { summary: title, value }]
+  }))
+}
+
+/** Without examples that no operation has, and with `$schema` where an example has a key of that name. */
+function finish<Document extends { paths?: object, components?: { examples?: Record<string, unknown> } }> (document: Document): Document {
+  const { paths, components } = document
+  const text = JSON.stringify(paths)
+  const used = Object.entries(components?.examples ?? {}).filter(([code]) => text.includes(`"#/components/examples/${code}"`))
+  const finished = { ...document, components: { ...components, examples: Object.fromEntries(used) } }
+  // @fastify/swagger takes a key `$schema` for a keyword and drops it: such examples say `$$schema`.
+  return JSON.parse(JSON.stringify(finished).replaceAll('"$$schema":', () => '"$schema":')) as Document
+}
+
+interface RouteSchema extends Pick<FastifySchema, 'problems'> {
+  readonly response?: object
+  readonly params?: { readonly properties?: Readonly<Record<string, object>> }
+}
+
+/** OpenAPI has no wildcards: the rest of a path becomes a parameter called `path`. */
+function nameWildcard<Schema extends RouteSchema> (schema: Schema, url: string): { schema: Schema, url: string } {
+  if (!url.endsWith('/*')) return { schema, url }
+  const { '*': path = {}, ...named } = schema.params?.properties ?? {}
+  const params = { ...schema.params, properties: { ...named, path }, required: [...Object.keys(named), 'path'] }
+  return { schema: { ...schema, params }, url: `${url.slice(0, -1)}:path` }
+}

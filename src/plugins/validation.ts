@@ -1,0 +1,49 @@
+import { Ajv, type AnySchema, type ErrorObject } from 'ajv'
+import fp from 'fastify-plugin'
+import { quote } from '../core/shared/text.ts'
+import { HttpProblem } from '../http/problem.ts'
+
+interface ValidationOptions {
+  /** Schemas that routes refer to by `$id`. */
+  readonly shared: readonly object[]
+}
+
+/** The query of a documented route that names no parameters. */
+const NO_QUERY = { type: 'object', properties: {}, additionalProperties: false }
+
+/** Shared schemas, and Fastify's validation with other options for bodies: a number in JSON is not the text of one. */
+export const validation = fp<ValidationOptions>(function validation (app, { shared }, done) {
+  for (const schema of shared) app.addSchema(schema)
+  app.addHook('onRoute', ({ schema }) => {
+    if (schema !== undefined && schema.hide !== true) schema.querystring ??= NO_QUERY
+  })
+  // `verbose`: an error knows the schema and the value that it is about.
+  const forBodies = new Ajv({ strict: false })
+  const forText = new Ajv({ strict: false, verbose: true, coerceTypes: true, useDefaults: true })
+  app.setValidatorCompiler<AnySchema>(({ schema, httpPart }) => (httpPart === 'body' ? forBodies : forText).compile(schema))
+  app.setSchemaErrorFormatter(([error], part) => part === 'querystring' && error !== undefined
+    ? queryProblem(error as ErrorObject)
+    : new HttpProblem('bad_request', `${part}${error?.instancePath ?? ''} ${error?.message ?? 'is not valid'}`))
+  done()
+}, { name: 'validation' })
+
+/** Names the parameter, and what is allowed. */
+function queryProblem ({ keyword, params, parentSchema, data, instancePath, message = 'is not valid' }: ErrorObject): HttpProblem {
+  if (keyword === 'additionalProperties') {
+    const allowed = Object.keys((parentSchema as { readonly properties?: object } | undefined)?.properties ?? {})
+    const sentence = `Unknown query parameter ${quote(String(params['additionalProperty']))}`
+    return new HttpProblem('bad_query', `${sentence}, ${allowed.length === 0 ? 'this address takes none' : `allowed: ${allowed.join(', ')}`}`)
+  }
+  const name = instancePath.slice(1)
+  if (Array.isArray(data)) return new HttpProblem('bad_query', `Query parameter '${name}' is given ${data.length} times, send it once`)
+  return new HttpProblem('bad_query', `Query parameter '${name}' is ${quote(String(data))}, ${expectation(keyword, params) ?? `it ${message}`}`)
+}
+
+function expectation (keyword: string, params: Readonly<Record<string, unknown>>): string | undefined {
+  switch (keyword) {
+    case 'enum': return `allowed: ${(params['allowedValues'] as readonly unknown[]).map(String).join(', ')}`
+    case 'const': return `allowed: ${String(params['allowedValue'])}`
+    case 'type': return params['type'] === 'boolean' ? 'allowed: true, false' : undefined
+    default: return undefined
+  }
+}

@@ -1,0 +1,343 @@
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { PassThrough, Readable } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { FastifyReply } from 'fastify'
+import t, { type Test } from 'tap'
+import { Shutdown } from '../../src/http/shutdown.ts'
+import { listenWithPlugins, type PluginApp } from '../helper/plugin-app.ts'
+import { openRaw, rawRequest, type RawResponse, request } from '../helper/raw-http.ts'
+import { until } from '../helper/skills.ts'
+import { checkTime, startStopwatch } from '../helper/timing.ts'
+
+const GET = request('GET', '/wait')
+
+function repeated (count: number, bytes: Buffer): Buffer {
+  return Buffer.concat(Array<Buffer>(count).fill(bytes))
+}
+
+function checkProblem (t: Test, response: RawResponse, status: number, code: string): void {
+  t.equal(response.status, status)
+  t.match(response.headers, {
+    'content-type': 'application/problem+json',
+    'content-length': String(response.body.length),
+    connection: 'close',
+    'x-content-type-options': 'nosniff'
+  })
+  t.match(response.json(), { type: `urn:skillserve:problem:${code}`, title: /./, status, detail: /./, instance: '/', error: /./, code })
+}
+
+t.test('K48: what never becomes a request', async (t) => {
+  const [stream, begun] = [new PassThrough(), new PassThrough()]
+  stream.write('first ')
+  begun.write('first ')
+  const service = await listenWithPlugins(t, (app) => {
+    app.get('/ok', () => 'ok')
+    app.post('/ok', () => 'ok')
+    app.get('/stream', (_request, reply) => reply.send(stream))
+    app.get('/begun', (_request, reply) => reply.send(begun))
+  })
+  const { url } = service
+  const refusals = () => service.lines.filter((line) => line.includes('request refused')).length
+
+  t.test('a head over 16 KiB or of 3,000 lines is 431', async (t) => {
+    const lines = Array.from({ length: 3000 }, (_, i) => `X-${i}: a`)
+    for (const bytes of [
+      request('GET', '/ok', { headers: [`X: ${'a'.repeat(20_000)}`] }),
+      request('GET', '/ok', { headers: lines }),
+      request('GET', `/${'a'.repeat(20_000)}`)
+    ]) checkProblem(t, await rawRequest(url, bytes), 431, 'headers_too_large')
+  })
+
+  t.test('contradictory or broken framing, and what is no HTTP, is 400 and closed', async (t) => {
+    const framed = (...headers: string[]) => request('POST', '/ok', { headers, body: 'abc' })
+    for (const [name, bytes] of Object.entries({
+      'a length and chunks': framed('Content-Length: 3', 'Transfer-Encoding: chunked'),
+      'two lengths': framed('Content-Length: 3', 'Content-Length: 4'),
+      'a negative length': framed('Content-Length: -1'),
+      'a length that is no integer': framed('Content-Length: 1e3'),
+      'obs-fold': 'GET /ok HTTP/1.1\r\nHost: localhost\r\nX: a\r\n b\r\n\r\n',
+      'space before the colon': 'GET /ok HTTP/1.1\r\nHost : localhost\r\n\r\n',
+      'bare LF': 'GET /ok HTTP/1.1\nHost: localhost\n\n',
+      'unknown method': 'FOO /ok HTTP/1.1\r\nHost: localhost\r\n\r\n',
+      'raw byte in the path': 'GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n',
+      'NUL in a header': 'GET /ok HTTP/1.1\r\nHost: localhost\r\nX: a\0b\r\n\r\n',
+      'TLS hello': '\x16\x03\x01\x00\xc8\x01\x00\x00\xc4\x03\x03'
+    })) {
+      t.comment(name)
+      const connection = await openRaw(url)
+      checkProblem(t, await connection.send(bytes).response(), 400, 'bad_request')
+      await connection.closed()
+    }
+    const chunked = request('POST', '/ok', { headers: ['Content-Type: application/json', 'Transfer-Encoding: chunked'], body: 'zz\r\n{}\r\n0\r\n\r\n' })
+    t.equal((await rawRequest(url, chunked)).status, 400)
+    t.match(await service.logged(({ msg }) => msg === 'request refused'), { level: 30, code: /^HPE_/, address: '127.0.0.1' })
+  })
+
+  t.test('other versions of HTTP are 400, other codings than chunks 501, each the last of its connection', async (t) => {
+    for (const [status, code, bytes] of [
+      [400, 'bad_request', 'GET /ok\r\n\r\n'],
+      [400, 'bad_request', 'GET /ok HTTP/2.0\r\nHost: localhost\r\n\r\n'],
+      [400, 'bad_request', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+      [501, 'transfer_encoding_unsupported', request('POST', '/ok', { headers: ['Transfer-Encoding: gzip, chunked'], body: '0\r\n\r\n' })]
+    ] as const) {
+      const connection = await openRaw(url)
+      const response = await connection.send(bytes).response()
+      t.equal(response.status, status, String(bytes).slice(0, 20))
+      t.match(response.json(), { code })
+      await connection.closed()
+    }
+  })
+
+  t.test('the requests before a malformed one are answered first', async (t) => {
+    for (const malformed of ['GET /ok HTTP/1.1\r\nbad header\r\n\r\n', 'FOO / HTTP/1.1\r\n\r\n', '\0\0\0\0']) {
+      const connection = await openRaw(url)
+      connection.send(Buffer.concat([repeated(10, request('GET', '/ok')), Buffer.from(malformed), request('GET', '/ok')]))
+      for (let index = 0; index < 10; index++) t.equal((await connection.response()).status, 200)
+      checkProblem(t, await connection.response(), 400, 'bad_request')
+      await connection.closed()
+      t.equal(connection.received.length, 0, 'and nothing behind it')
+    }
+  })
+
+  t.test('a malformed request in the middle of an answer leaves the answer whole', async (t) => {
+    const connection = await openRaw(url)
+    const head = once(connection.socket, 'data')
+    connection.send(request('GET', '/stream'))
+    await head
+    const before = refusals()
+    for (let packet = 0; packet < 2; packet++) {
+      const refused = once(service.app.server, 'clientError')
+      connection.send('nonsense\r\n\r\n')
+      await refused
+    }
+    t.equal(refusals(), before + 1, 'it is logged once')
+    stream.end('last')
+    t.equal((await connection.response()).text, 'first last')
+    checkProblem(t, await connection.response(), 400, 'bad_request')
+    await connection.closed()
+  })
+
+  t.test('no head stands in the middle of an answer that has begun before its request was whole', async (t) => {
+    const connection = await openRaw(url)
+    const head = once(connection.socket, 'data')
+    connection.send(request('GET', '/begun', { headers: ['Transfer-Encoding: chunked'], body: '1\r\na\r\n' }))
+    await head
+    await connection.send('zz\r\n').closed()
+    t.match(connection.received.toString(), /^HTTP\/1\.1 200 [^]*first \r\n$/)
+  })
+})
+
+t.test('K56: slow clients', async (t) => {
+  const service = await listenWithPlugins(t, (app) => {
+    app.get('/ok', () => 'ok')
+    app.post('/ok', () => 'ok')
+  }, { timeouts: { headers: 150, request: 300, check: 20 } })
+
+  t.test('K56: a slow head, a slow body and a silent connection get 408 and are closed', async (t) => {
+    const slowBody = request('POST', '/ok', { headers: ['Content-Type: application/json', 'Content-Length: 10'], body: '{' })
+    for (const bytes of ['GET /ok HTTP/1.1\r\nHost: localhost\r\nX', slowBody, '']) {
+      const connection = await openRaw(service.url)
+      checkProblem(t, await connection.send(bytes).response(), 408, 'request_timeout')
+      await connection.closed()
+    }
+  })
+
+  t.test('K56: dripping does not extend the time', async (t) => {
+    const connection = await openRaw(service.url)
+    connection.send('GET /ok HTTP/1.1\r\nHost: localhost\r\n')
+    const drip = setInterval(() => connection.send('X: a\r\n'), 30)
+    t.teardown(() => clearInterval(drip))
+    checkProblem(t, await connection.response(), 408, 'request_timeout')
+  })
+
+  t.test('K56: 200 slow clients do not delay a normal one', async (t) => {
+    const slow = await Promise.all(Array.from({ length: 200 }, () => openRaw(service.url)))
+    for (const connection of slow) connection.send('GET /ok HTTP/1.1\r\nHost: localhost\r\n')
+    t.equal((await checkTime(t, 1_000, () => rawRequest(service.url, request('GET', '/ok')))).status, 200)
+    for (const connection of slow) connection.destroy()
+  })
+})
+
+t.test('K56: an answer that its client does not take is cut', async (t) => {
+  const { app, url } = await listenWithPlugins(t, (app) => {
+    app.get('/large', () => Buffer.alloc(16_777_216))
+    app.get('/stream', (_request, reply) => reply.send(new Readable({ read () { this.push(Buffer.alloc(65_536)) } })))
+  }, { timeouts: { connection: 100 } })
+  for (const path of ['/large', '/stream']) {
+    const [socket, unread] = await Promise.all([once(app.server, 'connection').then(([socket]) => socket as Socket), openRaw(url)])
+    unread.socket.pause()
+    unread.send(request('GET', path))
+    await new Promise((resolve) => { socket.once('close', resolve) })
+    t.ok(socket.bytesWritten > 0, path)
+    unread.destroy()
+  }
+})
+
+t.test('K56: pipelined requests', async (t) => {
+  t.test('are handled one after the other, in their order', async (t) => {
+    let running = 0
+    let most = 0
+    const { url } = await listenWithPlugins(t, (app) => {
+      app.get('/skills/:name', async ({ params }) => {
+        most = Math.max(most, ++running)
+        await nextTurn()
+        running--
+        return (params as { readonly name: string }).name
+      })
+    })
+    const connection = await openRaw(url)
+    connection.send(Buffer.concat(Array.from({ length: 17 }, (_, index) => request('GET', `/skills/${index}`))))
+    for (let index = 0; index < 17; index++) t.equal((await connection.response()).text, String(index))
+    t.equal(most, 1)
+    connection.destroy()
+  })
+
+  t.test('of which more than 16 wait end their connection: 1,000 of them, and others are served', async (t) => {
+    const waiting: FastifyReply[] = []
+    const { url } = await listenWithPlugins(t, (app) => {
+      app.get('/wait', (_request, reply) => { waiting.push(reply) })
+      app.get('/ok', () => 'ok')
+    })
+    for (const count of [18, 1_000]) {
+      const connection = await openRaw(url)
+      await connection.send(repeated(count, GET)).closed()
+      t.equal(connection.received.length, 0)
+    }
+    t.ok(waiting.length <= 2)
+    const modest = await openRaw(url)
+    modest.send(Buffer.concat([GET, repeated(16, request('GET', '/ok'))]))
+    await until(() => waiting.length > 2 || waiting.at(-1)?.raw.destroyed === false)
+    waiting.at(-1)?.send('done')
+    t.equal((await modest.response()).text, 'done')
+    for (let index = 0; index < 16; index++) t.equal((await modest.response()).text, 'ok')
+    modest.destroy()
+  })
+
+  t.test('what is open for an answer is closed when the client goes, and nothing is opened for the requests behind it', async (t) => {
+    const streams: Readable[] = []
+    const { app, url } = await listenWithPlugins(t, (app) => {
+      app.get('/wait', (_request, reply) => {
+        const stream = new Readable({ read () { this.push(Buffer.alloc(65_536)) } })
+        streams.push(stream)
+        return reply.send(stream)
+      })
+    })
+    const connections = await Promise.all(Array.from({ length: 5 }, () => openRaw(url)))
+    for (const connection of connections) {
+      connection.socket.pause()
+      connection.send(repeated(16, GET))
+    }
+    await until(() => streams.length === 5)
+    for (const connection of connections) connection.destroy()
+    await until(() => streams.every(({ destroyed }) => destroyed))
+    await until(() => new Promise((resolve) => { app.server.getConnections((_error, count) => { resolve(count === 0) }) }))
+    t.equal(streams.length, 5)
+  })
+
+  t.test('a body behind an unfinished answer is read when its request is handled', async (t) => {
+    const waiting: FastifyReply[] = []
+    const { url } = await listenWithPlugins(t, (app) => {
+      app.get('/wait', (_request, reply) => { waiting.push(reply) })
+      app.post('/json', (request) => JSON.stringify(request.body).length)
+    })
+    const body = JSON.stringify('x'.repeat(1_000_000))
+    const connection = await openRaw(url)
+    connection.send(Buffer.concat([GET, request('POST', '/json', { headers: ['Content-Type: application/json'], body }), GET]))
+    await until(() => waiting.length === 1)
+    waiting[0]?.send('done')
+    t.equal((await connection.response()).text, 'done')
+    t.equal((await connection.response()).text, String(body.length))
+    await until(() => waiting.length === 2)
+    waiting[1]?.send('done')
+    t.equal((await connection.response()).text, 'done')
+    connection.destroy()
+  })
+
+  t.test('behind an answer that ends the connection nothing is handled; a client that closes its side has its answers', async (t) => {
+    const handled: string[] = []
+    const { url } = await listenWithPlugins(t, (app) => {
+      app.get('/skills/:name', (request, reply) => {
+        handled.push(request.url)
+        reply.send('x')
+      })
+    })
+    const connection = await openRaw(url)
+    const closing = request('GET', '/skills/2', { headers: ['Connection: close'] })
+    connection.send(Buffer.concat([request('GET', '/skills/1'), closing, repeated(5, request('GET', '/skills/3'))]))
+    for (let index = 0; index < 2; index++) t.equal((await connection.response()).text, 'x')
+    await connection.closed()
+    t.equal(connection.received.length, 0)
+    t.same(handled, ['/skills/1', '/skills/2'])
+    const half = await openRaw(url)
+    half.socket.end(repeated(10, request('GET', '/skills/4')))
+    for (let index = 0; index < 10; index++) t.equal((await half.response()).text, 'x')
+    await half.closed()
+  })
+})
+
+t.test('K91: the end', async (t) => {
+  t.test('while the process stops, requests are served, each as the last of its connection', async (t) => {
+    const shutdown = new Shutdown()
+    const { url } = await listenWithPlugins(t, (app) => { app.get('/ok', () => 'ok') }, { shutdown })
+    const client = await openRaw(url)
+    t.equal((await client.send(request('GET', '/ok')).response()).headers.connection, 'keep-alive')
+    await shutdown.begin()
+    t.equal((await client.send(request('GET', '/ok')).response()).headers.connection, 'close')
+    await client.closed()
+  })
+
+  t.test('app.close() ends silent connections, and others with their last answer', async (t) => {
+    const started = new EventTarget()
+    const download = new PassThrough()
+    let finish = () => {}
+    const { app, url } = await listenWithPlugins(t, (app) => {
+      app.get('/wait', () => new Promise((resolve) => {
+        finish = () => resolve('done')
+        started.dispatchEvent(new Event('started'))
+      }))
+      app.get('/download', (_request, reply) => reply.send(download))
+      app.get('/ok', () => 'ok')
+    })
+    const [waiting, downloading, idle] = await Promise.all([openRaw(url), openRaw(url), openRaw(url)])
+    t.equal((await idle.send(request('GET', '/ok')).response()).headers.connection, 'keep-alive')
+    const running = once(started, 'started')
+    waiting.send(request('GET', '/wait'))
+    await running
+    download.write('first ')
+    const head = once(downloading.socket, 'data')
+    downloading.send(request('GET', '/download'))
+    await head
+
+    const closed = app.close()
+    await idle.closed()
+    finish()
+    const answer = await waiting.response()
+    t.equal(answer.text, 'done')
+    download.end('last')
+    t.equal((await downloading.response()).text, 'first last')
+    const elapsed = startStopwatch()
+    await closed
+    t.ok(elapsed() < 5000, 'without waiting for the keep-alive time')
+  })
+})
+
+t.test('request ids', async (t) => {
+  const service: PluginApp = await listenWithPlugins(t, (app) => { app.get('/id', (request) => ({ id: request.id })) })
+  const get = (headers: string[] = []) => rawRequest(service.url, request('GET', '/id', { headers }))
+
+  t.test('K39: every answer names its request, and no two are alike', async (t) => {
+    const [a, b] = [await get(), await get()]
+    t.match(a.headers['x-request-id'], /^[\w.-]{1,64}$/)
+    t.equal(a.headers['x-request-id'], (a.json() as { id: string }).id)
+    t.not(a.headers['x-request-id'], b.headers['x-request-id'])
+  })
+
+  t.test('an id of the caller is taken when it is harmless, and only then', async (t) => {
+    t.equal((await get(['X-Request-Id: trace_1.2-x'])).headers['x-request-id'], 'trace_1.2-x')
+    for (const id of ['', 'a b', 'a"b', 'a'.repeat(65), 'a'.repeat(10_000), '\xe9', 'a, b']) {
+      t.match((await get([`X-Request-Id: ${id}`])).headers['x-request-id'], /^[\da-f]{12}-[\da-z]+$/)
+    }
+    t.equal((await get(['X-Request-Id: \x1b[31m'])).status, 400)
+  })
+})
