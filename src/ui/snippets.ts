@@ -14,13 +14,16 @@ export interface Snippet {
   readonly through: 'rest' | 'main file' | 'archive' | 'discovery' | 'mcp'
 }
 
+const MCP = { language: 'json', through: 'mcp' } as const
+
 /**
  * How each client comes to a skill.
  * @param base address of the service, without a slash at the end
  * @param name of the skill; undefined for all skills
  */
 export function snippets (base: string, name?: string): readonly Snippet[] {
-  const mcp = `${base}/mcp`
+  const url = `${base}/mcp`
+  const addToClaude = `claude mcp add --transport http skills ${shellWord(url)}`
   return [
     ...curl(base, name),
     {
@@ -31,11 +34,22 @@ export function snippets (base: string, name?: string): readonly Snippet[] {
       through: 'discovery',
       text: `npx skills add ${shellWord(base)}${name === undefined ? '' : ` --skill ${shellWord(name)}`}`
     },
-    { id: 'claude-code', client: 'Claude Code', where: 'in a terminal', language: 'sh', through: 'mcp', text: `claude mcp add --transport http skills ${shellWord(mcp)}` },
-    { id: 'cursor', client: 'Cursor', where: '.cursor/mcp.json', language: 'json', through: 'mcp', text: json({ mcpServers: { skills: { url: mcp } } }) },
-    { id: 'vscode', client: 'VS Code', where: '.vscode/mcp.json', language: 'json', through: 'mcp', text: json({ servers: { skills: { type: 'http', url: mcp } } }) },
-    { id: 'gemini', client: 'Gemini CLI', where: '.gemini/settings.json', language: 'json', through: 'mcp', text: json({ mcpServers: { skills: { httpUrl: mcp } } }) },
-    { id: 'opencode', client: 'OpenCode', where: 'opencode.json', language: 'json', through: 'discovery', text: json({ skills: { urls: [`${base}/.well-known/skills/`] } }) },
+    { ...MCP, id: 'claude-code', client: 'Claude Code', where: 'in a terminal', language: 'sh', text: addToClaude },
+    { ...MCP, id: 'cursor', client: 'Cursor', where: '.cursor/mcp.json', text: json({ mcpServers: { skills: { url } } }) },
+    {
+      ...MCP, id: 'vscode', client: 'VS Code', where: '.vscode/mcp.json', text: json({ servers: { skills: { type: 'http', url } } })
+    },
+    {
+      ...MCP, id: 'gemini', client: 'Gemini CLI', where: '.gemini/settings.json', text: json({ mcpServers: { skills: { httpUrl: url } } })
+    },
+    {
+      id: 'opencode',
+      client: 'OpenCode',
+      where: 'opencode.json',
+      language: 'json',
+      through: 'discovery',
+      text: json({ skills: { urls: [`${base}/.well-known/skills/`] } })
+    },
     {
       id: 'tools',
       client: 'Tool definitions',
@@ -44,11 +58,18 @@ export function snippets (base: string, name?: string): readonly Snippet[] {
       through: 'rest',
       text: `curl -s ${shellWord(`${base}/agent/tools?format=openai`)}`
     },
-    { id: 'prompt', client: 'Prompt', where: 'a list of all skills for the system prompt of a model', language: 'sh', through: 'rest', text: `curl -s ${shellWord(`${base}/agent/prompt`)}` }
+    {
+      id: 'prompt',
+      client: 'Prompt',
+      where: 'a list of all skills for the system prompt of a model',
+      language: 'sh',
+      through: 'rest',
+      text: `curl -s ${shellWord(`${base}/agent/prompt`)}`
+    }
   ]
 }
 
-/** For a skill whose source is there. The command line of that host installs it from the source itself, in the revision that is served here. */
+/** For a skill from GitHub, whose command line installs it from there, in the revision that is served here. */
 export function githubSnippets (name: string, state: GithubState | undefined): readonly Snippet[] {
   if (state === undefined) return []
   const { repository, commit, prefix } = state
@@ -68,8 +89,17 @@ function curl (base: string, name: string | undefined): readonly Snippet[] {
   if (name === undefined) return [{ ...all, where: 'lists the skills', text: `curl -s ${shellWord(`${base}/skills`)}` }]
   const skill = `${base}/skills/${encodeURIComponent(name)}`
   return [
-    { ...all, through: 'main file', where: 'reads its SKILL.md', text: `curl -s -H 'Accept: text/markdown' ${shellWord(skill)}` },
-    { ...all, id: 'zip', client: 'ZIP archive', through: 'archive', where: 'saves the whole skill', text: `curl -s -OJ ${shellWord(`${skill}/archive.zip`)}` }
+    {
+      ...all, through: 'main file', where: 'reads its SKILL.md', text: `curl -s -H 'Accept: text/markdown' ${shellWord(skill)}`
+    },
+    {
+      ...all,
+      id: 'zip',
+      client: 'ZIP archive',
+      through: 'archive',
+      where: 'saves the whole skill',
+      text: `curl -s -OJ ${shellWord(`${skill}/archive.zip`)}`
+    }
   ]
 }
 

@@ -176,7 +176,7 @@ export function renderMarkdown (text: string, context: MarkdownContext): Renderi
 
 /** What a reader would otherwise not see, in small letters behind the text that it belongs to. */
 function aside (texts: readonly string[]): string {
-  return texts.filter((text) => text !== '').map((text) => ` <span class="aside">${escapeVisibly(text)}</span>`).join('')
+  return texts.map((text) => text === '' ? '' : ` <span class="aside">${escapeVisibly(text)}</span>`).join('')
 }
 
 function titleOf (token: Token): string {
@@ -205,7 +205,9 @@ function addressOf (href: string, target: LinkTarget, { skillPage, files }: Stat
   }
 }
 
-function fileAddress (path: string, fragment: string, skillPage: string, files: ReadonlySet<string> | undefined): string {
+function fileAddress (
+  path: string, fragment: string, skillPage: string, files: ReadonlySet<string> | undefined
+): string {
   if (files?.has(path) === false) return `${skillPage}#files`
   const page = `${skillPage}/files/${encodePath(path)}`
   // As hosts of git have them: lines are those of the source, also of Markdown.

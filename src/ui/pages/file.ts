@@ -25,7 +25,7 @@ interface FileContentOfPage extends Omit<ShownFile, 'manifest'> {
 export const page: PageMaker = {
   async make ({ skills, name, path, query: { view }, addresses, render }) {
     const shown = await skills.read(name, (state) => readFile(state, path))
-    if ('folder' in shown) return folderPage({ name, path: shown.folder, manifest: shown.manifest }, addresses)
+    if ('folder' in shown) return folderPage(name, shown.folder, shown.manifest, addresses)
     const { manifest, digest, ...file } = shown
     const isMarkdown = /\.mdx?$/i.test(path) && file.text !== undefined
     const isRendered = isMarkdown && view === 'rendered'

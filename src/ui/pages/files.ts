@@ -19,13 +19,14 @@ interface Folder {
 }
 
 /** A folder of a skill: the files in it, and the folders with how much is in them. */
-export function folderPage ({ name, path, manifest }: { readonly name: string, readonly path: string, readonly manifest: Manifest }, addresses: Addresses): Page {
+export function folderPage (name: string, path: string, manifest: Manifest, addresses: Addresses): Page {
   const prefix = path === '' ? '' : `${path}/`
   const below = manifest.files.filter((file) => file.path.startsWith(prefix))
   const { folders, files } = contentsOf(below, prefix)
   const items = [
     ...Array.from(folders, ([folder, inside]) => html`
-<li class="folder"><a href="${addresses.file(name, prefix + folder)}"><bdi>${visible(folder)}/</bdi></a> <span>${counted(inside.length, 'file')}</span> ${size(sumOf(inside))}</li>`),
+<li class="folder"><a href="${addresses.file(name, prefix + folder)}"><bdi>${visible(folder)}/</bdi></a> <span>${
+  counted(inside.length, 'file')}</span> ${size(sumOf(inside))}</li>`),
     ...files.map((file) => fileItem(file, prefix, name, addresses))
   ]
   return {
@@ -45,19 +46,27 @@ ${more(items.length - MAX_LISTED, name, addresses)}
 /** Folders of a skill lead to their pages. */
 export function crumbs (name: string, path: string, addresses: Addresses): Html {
   const segments = path.split('/').slice(0, -1)
-  return html`<nav class="crumbs" aria-label="Breadcrumb"><ol><li><a href="${addresses.home}">Skills</a></li><li><a href="${addresses.skill(name)}"><bdi>${visible(name)}</bdi></a></li>${segments.map((segment, index) => html`
-<li><a href="${addresses.file(name, segments.slice(0, index + 1).join('/'))}"><bdi>${visible(segment)}</bdi></a></li>`)}</ol></nav>`
+  const link = (address: string, text: string) => html`<li><a href="${address}"><bdi>${visible(text)}</bdi></a></li>`
+  return html`<nav class="crumbs" aria-label="Breadcrumb"><ol>${link(addresses.home, 'Skills')}${
+    link(addresses.skill(name), name)}${segments.map((segment, index) =>
+    link(addresses.file(name, segments.slice(0, index + 1).join('/')), segment))}</ol></nav>`
 }
 
 /** All files of a skill, folders with what is in them. */
 export function fileTree ({ files }: Manifest, name: string, addresses: Addresses): Html {
+  if (files.length === 0) return html`<p class="nothing">The skill has no files.</p>`
   return html`${branch(files.slice(0, MAX_LISTED), '', 1, name, addresses)}
 ${more(files.length - MAX_LISTED, name, addresses)}`
 }
 
-function branch (below: readonly ListedFile[], prefix: string, depth: number, name: string, addresses: Addresses): Html {
-  const { folders, files } = depth > MAX_TREE_DEPTH ? { folders: new Map<string, readonly ListedFile[]>(), files: below } : contentsOf(below, prefix)
-  return html`<ul class="files">${files.map((file) => fileItem(file, prefix, name, addresses))}${Array.from(folders, ([folder, inside]) => html`
+function branch (
+  below: readonly ListedFile[], prefix: string, depth: number, name: string, addresses: Addresses
+): Html {
+  const { folders, files }: Folder = depth > MAX_TREE_DEPTH
+    ? { folders: new Map(), files: below }
+    : contentsOf(below, prefix)
+  return html`<ul class="files">${files.map((file) => fileItem(file, prefix, name, addresses))}${
+    Array.from(folders, ([folder, inside]) => html`
 <li class="folder"><a href="${addresses.file(name, prefix + folder)}"><bdi>${visible(folder)}/</bdi></a>
 ${branch(inside, `${prefix}${folder}/`, depth + 1, name, addresses)}</li>`)}
 </ul>`
@@ -69,7 +78,8 @@ function fileItem ({ path, size_bytes: bytes }: ListedFile, prefix: string, name
 }
 
 function more (left: number, name: string, addresses: Addresses): Content {
-  return left > 0 && html`<p class="note">${counted(left, 'more entry', 'more entries')}: <a href="${addresses.at(`skills/${encodeURIComponent(name)}/files`)}">all files as JSON</a>.</p>`
+  return left > 0 && html`<p class="note">${counted(left, 'more entry', 'more entries')}:
+<a href="${addresses.at(`skills/${encodeURIComponent(name)}/files`)}">all files as JSON</a>.</p>`
 }
 
 function contentsOf (below: readonly ListedFile[], prefix: string): Folder {
@@ -82,9 +92,8 @@ function contentsOf (below: readonly ListedFile[], prefix: string): Folder {
       continue
     }
     const folder = file.path.slice(prefix.length, slash)
-    const inside = folders.get(folder)
-    if (inside === undefined) folders.set(folder, [file])
-    else inside.push(file)
+    folders.set(folder, folders.get(folder) ?? [])
+    folders.get(folder)?.push(file)
   }
   return { folders, files }
 }

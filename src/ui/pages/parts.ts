@@ -47,14 +47,22 @@ export function outcome (verdict: Outcome): Html {
 }
 
 /** @param mainFile path of the file that a finding is about if it names no other */
-export function findingList (findings: readonly Finding[], name: string, mainFile: string | undefined, addresses: Addresses): Html {
+export function findingList (
+  findings: readonly Finding[], name: string, mainFile: string | undefined, addresses: Addresses
+): Html {
   const firsts = new Map(findings.toReversed().map((found) => [found.code, found]))
   return html`<ul class="findings">${findings.map((found) => {
     const { severity, message, fix, code, targets = [], line, file = mainFile } = found
+    const clients = targets.length > MAX_NAMED
+      ? html` <a href="#targets">matters to ${targets.length} clients</a>`
+      : targets.length > 0 && html` <span>matters to ${titles(targets)}</span>`
+    const where = line !== undefined && file !== undefined &&
+      html`<a href="${addresses.file(name, file)}#L${line}">${file === mainFile ? '' : visible(file)} line ${line}</a> `
     return html`
-<li class="${severity}"${firsts.get(code) === found && html` id="${code}"`}><p><strong>${severity}</strong> <span dir="auto">${visible(sentence(message))}</span></p>
+<li class="${severity}"${firsts.get(code) === found && html` id="${code}"`}><p><strong>${severity}</strong>
+<span dir="auto">${visible(sentence(message))}</span></p>
 <p class="fix"><span class="label">Fix</span> <span dir="auto">${visible(sentence(fix))}</span></p>
-<p class="meta">${line !== undefined && file !== undefined && html`<a href="${addresses.file(name, file)}#L${line}">${file === mainFile ? '' : visible(file)} line ${line}</a> `}<code>${code}</code>${targets.length > MAX_NAMED ? html` <a href="#targets">matters to ${targets.length} clients</a>` : targets.length > 0 && html` <span>matters to ${titles(targets)}</span>`}</p></li>`
+<p class="meta">${where}<code>${code}</code>${clients}</p></li>`
   })}
 </ul>`
 }
@@ -80,4 +88,16 @@ export function factList (facts: ReadonlyArray<readonly [term: string, value: Co
 /** The beginning of a digest, and all of it in the title. */
 export function digest (text: string): Html {
   return html`<code title="${text}">${text.slice(0, 'sha256:'.length + 12)}</code>`
+}
+
+/** @param numbers heads of the last columns, which hold numbers */
+export function table (
+  heads: readonly string[], numbers: readonly string[], rows: ReadonlyArray<readonly Content[]>
+): Html {
+  const align = (column: number) => column >= heads.length && html` class="align-right"`
+  return html`<div class="table" tabindex="0"><table><thead><tr>${[...heads, ...numbers].map((head, column) => html`
+<th scope="col"${align(column)}>${head}</th>`)}</tr></thead>
+<tbody>${rows.map((cells) => html`
+<tr>${cells.map((cell, column) => html`<td${align(column)}>${cell}</td>`)}</tr>`)}
+</tbody></table></div>`
 }

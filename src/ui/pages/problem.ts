@@ -32,12 +32,16 @@ export function problemPage ({ status, code, title, sentence, missing }: Problem
 <h1>${title}</h1>
 <p class="lead" dir="auto">${visible(sentence)}.</p>
 ${code === 'unauthenticated' && SIGNED_OUT}
-${missing?.near !== undefined && html`<p class="near">Did you mean <a href="${missing.near.address}"><bdi>${visible(missing.near.label)}</bdi></a>?</p>`}
-${!isOnly && html`<p class="actions"><a href="${addresses.home}">All skills</a>${missing?.query !== undefined && html` <a href="${listAddress(addresses, { query: missing.query })}">Search for “${visible(missing.query)}”</a>`}${status !== 401 && html` <a href="${addresses.status}">Status</a>`}</p>`}</div>`
+${missing?.near !== undefined && html`<p class="near">Did you mean <a href="${missing.near.address}"><bdi>${
+  visible(missing.near.label)}</bdi></a>?</p>`}
+${!isOnly && html`<p class="actions"><a href="${addresses.home}">All skills</a>${missing?.query !== undefined && html`
+<a href="${listAddress(addresses, { query: missing.query })}">Search for “${visible(missing.query)}”</a>`}${
+  status !== 401 && html` <a href="${addresses.status}">Status</a>`}</p>`}</div>`
   }
 }
 
 /** Browsers hold no token: they are let in by a proxy, or see what is open to all. */
-const SIGNED_OUT: Html = html`<div class="nothing"><ul><li>In a browser: through the proxy of your organization that you sign in to, if it has one.</li>
+const SIGNED_OUT: Html = html`<div class="nothing"><ul>
+<li>In a browser: through the proxy of your organization that you sign in to, if it has one.</li>
 <li>In a program or an agent: with <code>Authorization: Bearer …</code> and the token that you were given.</li></ul>
 <p>Whoever runs this service can give you access.</p></div>`

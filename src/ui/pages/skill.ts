@@ -33,7 +33,8 @@ export const page: PageMaker = {
   async make ({ skills, judge, sources, name, addresses, base, render }) {
     const { main, ...skill } = await skills.read(name, (state) => readSkill(state, judge))
     const body = main === undefined ? '' : skillBody(main.text)
-    const rendering = main && render({ path: skill.mainFile, text: body, digest: main.digest, manifest: skill.manifest, level: 2 })
+    const { mainFile: path, manifest } = skill
+    const rendering = main && render({ path, text: body, digest: main.digest, manifest, level: 2 })
     const root = skills.rootOf(name)
     const published = root === undefined ? undefined : sources?.githubOf(root)
     // A commit says something about all skills of a source.
@@ -50,13 +51,16 @@ function skillPage (content: SkillContent, addresses: Addresses): Page {
   return {
     title: `${name} – Skills`,
     current: 'skills',
-    ...entry.revision !== null && { changes: `${addresses.skill(name)}/changes?from=${encodeURIComponent(entry.revision)}` },
+    ...entry.revision !== null && {
+      changes: `${addresses.skill(name)}/changes?from=${encodeURIComponent(entry.revision)}`
+    },
     main: html`<div class="columns skill">
 <div class="head">
 <nav class="crumbs" aria-label="Breadcrumb"><ol><li><a href="${addresses.home}">Skills</a></li></ol></nav>
 <h1><bdi>${visible(name)}</bdi></h1>
 <p class="lead" dir="auto">${description === '' ? html`<em>No description</em>` : visible(description)}</p>
-<p class="meta">${verdict(findings)} <a href="#targets">${summary(entry.targets)}</a>${entry.file_count !== null && html` <a href="#files">${counted(entry.file_count, 'file')}</a>`}${entry.size_bytes !== null && html` ${size(entry.size_bytes)}`}</p>
+<p class="meta">${verdict(findings)} <a href="#targets">${summary(entry.targets)}</a>${entry.file_count !== null && html`
+<a href="#files">${counted(entry.file_count, 'file')}</a>`}${entry.size_bytes !== null && html` ${size(entry.size_bytes)}`}</p>
 </div>
 <aside aria-labelledby="use"><section><h2 id="use">Use it</h2>
 ${snippetList([...snippets(base, name), ...githubSnippets(name, content.github)], base, missingFor(content))}</section>
@@ -66,12 +70,14 @@ ${facts(content, addresses)}
 ${findings.length > 0 && html`<section aria-labelledby="findings"><h2 id="findings">Findings</h2>
 ${findingList(findings, name, mainFile, addresses)}</section>`}
 <section aria-labelledby="instructions"><div class="title"><h2 id="instructions">Instructions</h2>
-${content.problem === undefined && html`<p class="actions"><a href="${addresses.file(name, mainFile)}">Source</a> <a href="${addresses.bytes(name, mainFile)}">Raw</a></p>`}</div>
+${content.problem === undefined && html`<p class="actions"><a href="${addresses.file(name, mainFile)}">Source</a>
+<a href="${addresses.bytes(name, mainFile)}">Raw</a></p>`}</div>
 ${frontmatter(entry)}
 ${instructions(content)}
 </section>
-${manifest !== undefined && html`<section aria-labelledby="files"><div class="title"><h2 id="files">Files</h2><p class="actions"><a href="${addresses.at(`skills/${encodeURIComponent(name)}/archive.zip`)}">Download as ZIP</a></p></div>
-${manifest.files.length === 0 ? html`<p class="nothing">The skill has no files.</p>` : fileTree(manifest, name, addresses)}</section>`}
+${manifest !== undefined && html`<section aria-labelledby="files"><div class="title"><h2 id="files">Files</h2>
+<p class="actions"><a href="${addresses.at(`skills/${encodeURIComponent(name)}/archive.zip`)}">Download as ZIP</a></p></div>
+${fileTree(manifest, name, addresses)}</section>`}
 <section aria-labelledby="targets"><h2 id="targets">Where it works</h2>
 ${targetTable(entry.targets)}</section>
 </div>
@@ -80,25 +86,32 @@ ${targetTable(entry.targets)}</section>
 }
 
 /** Why clients of a door do not get the skill. */
-function missingFor ({ entry: { targets, revision, findings }, manifest, problem }: SkillContent): Readonly<Partial<Record<Snippet['through'], string>>> {
-  const isListed = (name: TargetName) => revision !== null && targets.some(({ target, verdict }) => target === name && verdict !== 'not_loaded' && verdict !== 'refused')
+function missingFor ({ entry, manifest, problem }: SkillContent): Readonly<Partial<Record<Snippet['through'], string>>> {
+  const { targets, revision, findings } = entry
+  const isListed = (name: TargetName) => revision !== null && targets.some(({ target, verdict }) =>
+    target === name && verdict !== 'not_loaded' && verdict !== 'refused')
   const hasBytes = problem === undefined || findings.some(({ code }) => code === 'main_file_not_utf8')
   return {
     ...!hasBytes && { 'main file': 'SKILL.md cannot be read: see the findings.' },
     ...manifest === undefined && { archive: 'The skill has no archive: see the findings.' },
-    ...!isListed('discovery-0.1.0') && !isListed('discovery-0.2.0') && { discovery: 'This client does not get the skill as it is: see its findings.' },
+    ...!isListed('discovery-0.1.0') && !isListed('discovery-0.2.0') && {
+      discovery: 'This client does not get the skill as it is: see its findings.'
+    },
     ...!isListed('mcp') && { mcp: 'MCP does not list the skill as it is: see its findings.' }
   }
 }
 
 function facts ({ entry, root }: SkillContent, addresses: Addresses): Html {
   const { name, revision, type, trust, tokens: { listed, body, all_files: all, method } } = entry
+  const earlier = html`<a href="${addresses.skill(name)}/changes">Earlier revisions</a>`
   return html`<section aria-labelledby="facts"><h2 id="facts">Facts</h2>
 ${factList([
   root === undefined ? undefined : ['Folder', html`<bdi>${visible(root)}</bdi>${type === 'personal' && ', personal'}`],
   trust === undefined ? undefined : ['Origin', origin(trust)],
-  revision === null ? undefined : ['Revision', html`<ul><li>${digest(revision)}</li><li><a href="${addresses.skill(name)}/changes">Earlier revisions</a></li></ul>`],
-  ['Tokens', html`<ul title="${method}"><li>≈ ${grouped(listed)} in each turn</li>${body !== null && html`<li>≈ ${grouped(body)} in use</li>`}${all !== null && html`<li>≈ ${grouped(all)} with all files</li>`}</ul>`]
+  revision === null ? undefined : ['Revision', html`<ul><li>${digest(revision)}</li><li>${earlier}</li></ul>`],
+  ['Tokens', html`<ul title="${method}"><li>≈ ${grouped(listed)} in each turn</li>${
+    body !== null && html`<li>≈ ${grouped(body)} in use</li>`}${
+    all !== null && html`<li>≈ ${grouped(all)} with all files</li>`}</ul>`]
 ])}
 <p class="actions"><a href="${addresses.at(`catalog/${encodeURIComponent(name)}`)}">As JSON</a></p></section>`
 }
@@ -116,7 +129,8 @@ const ORIGINS = {
 /** Who vouches for the skill. */
 function origin ({ status, signer, pinned }: TrustReport): Html {
   const [what, kind] = status === null ? [] : ORIGINS[status]
-  return html`<ul>${what !== undefined && html`<li><span class="verdict ${kind}">${what}</span>${signer !== null && html` by <bdi>${visible(signer)}</bdi>`}</li>`}${pinned !== null && html`
+  const by = signer !== null && html` by <bdi>${visible(signer)}</bdi>`
+  return html`<ul>${what !== undefined && html`<li><span class="verdict ${kind}">${what}</span>${by}</li>`}${pinned !== null && html`
 <li>${pinned ? 'this revision is locked' : html`<span class="verdict warning">not in the lock</span>`}</li>`}</ul>`
 }
 
@@ -138,7 +152,9 @@ function fieldValue (value: unknown): Content {
 function instructions ({ problem, body, rendering }: SkillContent): Html {
   if (problem !== undefined) return html`<p class="nothing">${visible(problem)}.</p>`
   if (rendering !== undefined && 'html' in rendering) {
-    return body.trim() === '' ? html`<p class="nothing">There is nothing after the frontmatter.</p>` : html`<div class="prose" dir="auto">${trusted(rendering.html)}</div>`
+    return body.trim() === ''
+      ? html`<p class="nothing">There is nothing after the frontmatter.</p>`
+      : html`<div class="prose" dir="auto">${trusted(rendering.html)}</div>`
   }
   return plainText(body, rendering?.plain ?? 'large')
 }
@@ -154,6 +170,7 @@ const REASONS = {
  */
 export function plainText (text: string, why: keyof typeof REASONS, isBeginning = false): Html {
   const { markup, isCut } = sourceView(text)
-  return html`<p class="note">Shown as plain text: ${REASONS[why]}.${(isCut || isBeginning) && ' This is its beginning.'}</p>
+  const beginning = (isCut || isBeginning) && ' This is its beginning.'
+  return html`<p class="note">Shown as plain text: ${REASONS[why]}.${beginning}</p>
 ${markup}`
 }

@@ -31,7 +31,8 @@ export function sourceView (text: string): Source {
     const lineEnd = shown.indexOf('\n', start)
     const end = lineEnd === -1 ? shown.length : lineEnd
     lines++
-    markup += `<span class="line"><a id="L${lines}" href="#L${lines}" tabindex="-1">${lines}</a>${start === 0 ? mark : ''}${escapeVisibly(shown, start === 0 ? mark.length : start, end)}\n</span>`
+    const line = start === 0 ? mark + escapeVisibly(shown, mark.length, end) : escapeVisibly(shown, start, end)
+    markup += `<span class="line"><a id="L${lines}" href="#L${lines}" tabindex="-1">${lines}</a>${line}\n</span>`
     start = end + 1
   }
   return {

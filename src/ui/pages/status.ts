@@ -8,7 +8,7 @@ import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { PageMaker } from '../pages.ts'
 import { listAddress, validNamesOf } from '../question.ts'
 import type { Page } from './layout.ts'
-import { factList } from './parts.ts'
+import { factList, table } from './parts.ts'
 
 const STATES = {
   ok: 'there', waiting: 'not fetched yet', missing: 'missing', unreadable: 'not readable', failed: 'cannot be listed'
@@ -51,7 +51,7 @@ function statusPage (content: StatusContent, addresses: Addresses): Page {
     current: 'status',
     isOfProcess: true,
     main: html`<h1>Status</h1>
-<p class="lead"><span class="verdict ${quality}">${isReady ? 'ready' : 'not ready'}</span> – ${summary(content, addresses)}</p>
+<p class="lead">${mark(isReady ? 'ready' : 'not ready', quality)} – ${summary(content, addresses)}</p>
 ${reasons.length > 0 && html`<ul class="reasons">${reasons.map((reason) => html`<li>${readable(reason)}</li>`)}</ul>`}
 <section aria-labelledby="roots"><h2 id="roots">Folders</h2>
 ${table(['Name', 'Kind', 'State'], ['Skills', 'Left out'], roots.map(({ name, type, state, skills, skipped }) => [
@@ -95,7 +95,7 @@ ${factList([
 }
 
 function sourceRow (source: SourceStatus): readonly Content[] {
-  const { name, kind, state, error, failing_since: since, revision, checked_at: checked, skills, left_out: left } = source
+  const { name, kind, state, error, failing_since: since, revision, checked_at: checked, left_out: left } = source
   const [what, quality] = SOURCE_STATES[state]
   const sinceWhen = since !== undefined && html`, since ${time(since)}`
   return [
@@ -105,18 +105,8 @@ function sourceRow (source: SourceStatus): readonly Content[] {
       left !== undefined && html`<br>${counted(left.count, 'entry', 'entries')} left out`}`,
     revision !== undefined && html`<code>${visible(shortened(revision))}</code>`,
     checked === undefined ? 'never' : time(checked),
-    grouped(skills)
+    grouped(source.skills)
   ]
-}
-
-/** @param numbers heads of the last columns, which hold numbers */
-function table (heads: readonly string[], numbers: readonly string[], rows: ReadonlyArray<readonly Content[]>): Html {
-  const align = (column: number) => column >= heads.length && html` class="align-right"`
-  return html`<div class="table" tabindex="0"><table><thead><tr>${[...heads, ...numbers].map((head, column) => html`
-<th scope="col"${align(column)}>${head}</th>`)}</tr></thead>
-<tbody>${rows.map((cells) => html`
-<tr>${cells.map((cell, column) => html`<td${align(column)}>${cell}</td>`)}</tr>`)}
-</tbody></table></div>`
 }
 
 function mark (what: string, quality: 'good' | 'warning' | 'error'): Html {
