@@ -50,7 +50,7 @@ Flags beat the environment, the environment beats defaults. SIGHUP reads the acc
 again and reopens the audit log; the first two are also read again within two seconds of a change.
 Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used and after an error that nobody handled.`)
 
-  add('dev <DIR...>', 'preview folders of skills while they are written', () => import('./commands/dev.ts'), ['port', 'linkTargets'])
+  add('dev <DIR...>', 'preview folders of skills while they are written', () => import('./commands/dev.ts'), ['port', 'linkTargets', 'layout', 'stateDir'])
     .option('--no-open', 'print the address only; otherwise a browser opens it, where there is a desktop')
     .addHelpText('after', `
 Serves the folders on this machine only. An open page is loaded again when what it shows is saved; findings and token

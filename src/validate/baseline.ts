@@ -1,9 +1,8 @@
-import { writeFileSync } from 'node:fs'
 import { dirname, relative, resolve, sep } from 'node:path'
 import { isJsonObject } from '../core/shared/json.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
-import { readRegularFileSync, textForFile, whyUnreadable, whyUnwritable } from '../config/files/files.ts'
-import { PathError } from './skills.ts'
+import { readRegularFileSync, replaceFile, whyUnreadable, whyUnwritable } from '../config/files/files.ts'
+import { PathError } from './with-skills.ts'
 
 /** Findings that a repository has accepted: codes by the path of the skill. */
 export interface Baseline {
@@ -15,11 +14,10 @@ type BaselineKey = (path: string) => string
 
 /**
  * The path from the folder of the baseline, so that it counts wherever the command runs.
- * @param named what reports call skills of sources: they lie in no folder of the caller's
+ * @param fetched names of sources, by which reports call their skills
  */
-export function baselineKeys (file: string, cwd: string, named: Iterable<string>): BaselineKey {
-  const names = new Set(named)
-  return (path) => names.has(path) ? path : relative(dirname(file), resolve(cwd, path)).split(sep).join('/') || '.'
+export function baselineKeys (file: string, cwd: string, fetched: readonly string[]): BaselineKey {
+  return (path) => fetched.some((name) => path.startsWith(`${name}/`)) ? path : relative(dirname(file), resolve(cwd, path)).split(sep).join('/') || '.'
 }
 
 /**
@@ -40,10 +38,11 @@ export function readBaseline (file: string, keyOf: BaselineKey): Baseline {
 }
 
 /** Writes what is there now as accepted, sorted, so that a change of it is easy to read. */
-export function writeBaseline (file: string, found: ReadonlyMap<string, ReadonlySet<string>>, keyOf: BaselineKey): void {
-  const entries = [...found].map(([path, codes]) => [keyOf(path), [...codes].sort(compareCodePoints)] as const).sort(([a], [b]) => compareCodePoints(a, b))
+export async function writeBaseline (file: string, found: ReadonlyMap<string, ReadonlySet<string>>, keyOf: BaselineKey): Promise<void> {
+  const entries = [...found].map(([path, codes]) => [keyOf(path), [...codes].sort(compareCodePoints)] as const)
+    .sort(([a], [b]) => compareCodePoints(a, b))
   try {
-    writeFileSync(file, textForFile(`${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`))
+    await replaceFile(file, `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`)
   } catch (error) {
     throw new PathError(`the baseline ${JSON.stringify(file)} cannot be written (${whyUnwritable(error)})`)
   }

@@ -1,16 +1,20 @@
-import { randomUUID } from 'node:crypto'
-import { chmodSync, chownSync, lstatSync, readFileSync, renameSync, rmSync, type Stats, writeFileSync } from 'node:fs'
+import { lstatSync, readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
+import { createTwoFilesPatch, structuredPatch } from 'diff'
+import { replaceFile, whyUnwritable } from '../config/files/files.ts'
 import { locateFrontmatter } from '../core/format/fences.ts'
 import { preventsUse } from '../core/format/findings.ts'
 import { parseFrontmatter } from '../core/format/frontmatter.ts'
-import { AGENT_FIELDS, isValidName, KNOWN_FIELDS, nameAsYaml } from '../core/format/fields.ts'
+import { AGENT_FIELDS, isMisspelt, isValidName, KNOWN_FIELDS, misspeltFields, nameAsYaml } from '../core/format/fields.ts'
 import { fieldPositions } from '../core/format/positions.ts'
 import { isPlainScalar } from '../core/format/yaml.ts'
 import { isJsonObject, own } from '../core/shared/json.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/shared/limits.ts'
 import type { Frontmatter } from '../core/shared/skill.ts'
+import { printable } from '../core/shared/text.ts'
 import { decodeUtf8 } from '../core/files/decode.ts'
+import { shownPath } from './validate.ts'
+import { PathError, type Place, type ReadOptions, withSkills } from './with-skills.ts'
 
 /** Several too: behind the first one, no reader finds the frontmatter. */
 const BYTE_ORDER_MARKS = /^\uFEFF+/
@@ -40,71 +44,81 @@ export function mend (text: string, folder: string): Mended {
   const location = locateFrontmatter(bytes)
   if (location.kind !== 'found') return { text: plain }
   const lines = bytes.toString('utf8', location.start, location.end).split('\n').slice(0, -1)
-  const { frontmatter: before, findings } = parseFrontmatter(bytes.subarray(location.start, location.end))
+  const { findings } = parseFrontmatter(bytes.subarray(location.start, location.end))
   // What a part means that is not read, nobody knows: a field that seems to be missing may stand in it.
   const left = findings.find((found) => preventsUse(found) && found.code !== 'frontmatter_empty')?.message
   if (left !== undefined) return { text: plain, left }
   let fixed = lines
-  for (const fix of [quoteValues, writeName, joinTools, moveUnknown]) {
+  for (const fix of [quoteValues, renameFields, writeName, joinTools, moveUnknown]) {
     const next = fix(fixed, folder)
     // Each step has to read as before in everything else, without a new error, or it is left out.
-    if (next !== undefined && keepsMeaning(before, read(next), folder) && errorCount(next) <= errorCount(fixed)) fixed = next
+    if (next !== undefined && keepsMeaning(read(fixed), read(next), folder) && errorCount(next) <= errorCount(fixed)) fixed = next
   }
-  return { text: `${bytes.toString('utf8', 0, location.start)}${fixed.map((line) => `${line}\n`).join('')}${bytes.toString('utf8', location.end)}` }
+  const [head, body] = [bytes.toString('utf8', 0, location.start), bytes.toString('utf8', location.end)]
+  return { text: `${head}${fixed.map((line) => `${line}\n`).join('')}${body}` }
 }
 
-/** What is reported of one file. */
-interface FixedFile {
-  readonly before: string
-  readonly after: string
-  /** Why the frontmatter was left as it is; undefined where it was read. */
-  readonly left: string | undefined
+/** What was done, as lines that steer no terminal. */
+interface AllFixes {
+  /** A patch for each file that changes. */
+  readonly diffs: readonly string[]
+  /** A sentence on each place that changes, and on each file whose frontmatter was left as it is. */
+  readonly notes: readonly string[]
 }
+
+/** Changed lines of one place that are shown; more are counted. */
+const MAX_SHOWN_LINES = 6
 
 /**
- * Mends a main file on the disk, by a new file in its place. Links and files that are not UTF-8 are left alone.
- * @returns undefined when there is nothing to do, and nothing to say
- * @throws {Error} the disk's, when the new file cannot be written
+ * Fixes the main files of all skills of all places. Links and files that are not UTF-8 are left alone.
+ * @throws {PathError} for a place that cannot be read, and a file that cannot be written
  */
-export function fixFile (path: string, folder: string, isDryRun: boolean): FixedFile | undefined {
-  const found = readText(path)
-  if (found === undefined) return undefined
-  const { text: before, stats } = found
-  const { text: after, left } = mend(before, folder)
-  if (after === before && left === undefined) return undefined
-  if (!isDryRun && after !== before) {
-    const temporary = `${path}.${randomUUID()}`
-    try {
-      writeFileSync(temporary, after, { mode: stats.mode, flag: 'wx' })
-      restoreOwner(temporary, stats)
-      renameSync(temporary, path)
-    } catch (error) {
-      rmSync(temporary, { force: true })
-      throw error
+export async function fixAll (places: readonly Place[], options: ReadOptions, cwd: string, isDryRun: boolean): Promise<AllFixes> {
+  const diffs: string[] = []
+  const notes: string[] = []
+  await withSkills(places, options, async (opened) => {
+    for (const { skills, names } of opened) {
+      for (const name of names) {
+        const path = (await skills.find(name))?.metadata.path
+        const before = path === undefined ? undefined : readText(path)
+        if (path === undefined || before === undefined) continue
+        const shown = shownPath(cwd, path)
+        const { text: after, left } = mend(before, name)
+        if (left !== undefined) notes.push(printable(`${shown}: the frontmatter is left as it is: ${left}`))
+        if (after === before) continue
+        notes.push(...changesOf(shown, before, after))
+        diffs.push(createTwoFilesPatch(shown, shown, before, after).split('\n').slice(2).map(printable).join('\n'))
+        if (!isDryRun) await write(path, shown, after)
+      }
     }
-  }
-  return { before, after, left }
+  })
+  return { diffs, notes }
 }
 
-/** Undefined for what cannot be read as well: the report says why. */
-function readText (path: string): { readonly text: string, readonly stats: Stats } | undefined {
+async function write (path: string, shown: string, text: string): Promise<void> {
+  try {
+    await replaceFile(path, text)
+  } catch (error) {
+    throw new PathError(`${JSON.stringify(shown)} cannot be written (${whyUnwritable(error)})`)
+  }
+}
+
+/** `skills/demo/SKILL.md:2: -name: other +name: demo`, for each place that differs. */
+function changesOf (shown: string, before: string, after: string): readonly string[] {
+  return structuredPatch('', '', before, after, '', '', { context: 0 }).hunks.map(({ newStart, lines }) => {
+    const what = lines.length > MAX_SHOWN_LINES ? `${lines.length} changed lines` : lines.join(' ')
+    return printable(`fixed ${shown}:${Math.max(newStart, 1)}: ${what}`)
+  })
+}
+
+/** Undefined for what cannot be read, and for a link: the report says why. */
+function readText (path: string): string | undefined {
   try {
     const stats = lstatSync(path)
-    const text = stats.isFile() && stats.size <= MAX_MAIN_FILE_BYTES ? decodeUtf8(readFileSync(path)) : undefined
-    return text === undefined ? undefined : { text, stats }
+    return stats.isFile() && stats.size <= MAX_MAIN_FILE_BYTES ? decodeUtf8(readFileSync(path)) : undefined
   } catch {
     return undefined
   }
-}
-
-/** A new file has the owner of the process, and not the modes that its mask takes away. */
-function restoreOwner (path: string, { mode, uid, gid }: Stats): void {
-  try {
-    chownSync(path, uid, gid)
-  } catch {
-    // Only root may give a file away: it stays with whoever mends it.
-  }
-  chmodSync(path, mode)
 }
 
 function read (lines: readonly string[]): Frontmatter {
@@ -115,11 +129,14 @@ function errorCount (lines: readonly string[]): number {
   return parseFrontmatter(Buffer.from(`${lines.join('\n')}\n`)).findings.filter(preventsUse).length
 }
 
-/** Name and tools may change, and fields may move into `metadata`: all else has to stay. */
+/** Name and tools may change, and fields may get their right name or move into `metadata`: all else has to stay. */
 function keepsMeaning (before: Frontmatter, after: Frontmatter, folder: string): boolean {
-  if (after['name'] !== folder && !isDeepStrictEqual(after['name'], before['name'])) return false
+  const right = misspeltFields(before)
+  if (after['name'] !== folder && !isDeepStrictEqual(after['name'], before['name']) && ![...right.values()].includes('name')) return false
   const metadata = isJsonObject(after['metadata']) ? after['metadata'] : {}
   return Object.entries(before).every(([field, value]) => {
+    const renamed = right.get(field)
+    if (renamed !== undefined && !Object.hasOwn(after, field)) return isDeepStrictEqual(after[renamed], value)
     if (field === 'name' || (field === 'allowed-tools' && Array.isArray(value) && after[field] === value.join(' '))) return true
     if (field === 'metadata' && isJsonObject(value)) return Object.entries(value).every(([key, entry]) => isDeepStrictEqual(metadata[key], entry))
     if (Object.hasOwn(after, field)) return isDeepStrictEqual(after[field], value)
@@ -148,6 +165,18 @@ function splitComment (text: string): readonly [value: string, comment: string] 
 /** YAML refuses the control characters that JSON leaves as they are. */
 function quoteScalar (text: string): string {
   return JSON.stringify(text).replaceAll(/[\x7f-\x9f]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`)
+}
+
+/** Fields of the format that are misspelt, or written in another case, by their right names. */
+function renameFields (lines: readonly string[]): string[] {
+  const renamed = [...lines]
+  const positions = fieldPositions(lines.join('\n'))
+  for (const [name, field] of misspeltFields(read(lines))) {
+    const at = (positions.get(name)?.line ?? 0) - 2
+    const line = renamed[at]
+    if (line?.startsWith(name)) renamed[at] = `${field}${line.slice(name.length)}`
+  }
+  return renamed
 }
 
 /** The folder's name, where it is a valid one. */
@@ -184,7 +213,8 @@ function moveUnknown (lines: readonly string[]): string[] | undefined {
   const rest = lines.filter((line, index) => {
     const [, field = ''] = /^([A-Za-z][\w-]*):[ \t]/.exec(line) ?? []
     const [text, comment] = splitComment(line.slice(field.length + 1))
-    if (field === '' || KNOWN_FIELDS.has(field) || AGENT_FIELDS.has(field) || !MOVABLE.test(text) || /^[ \t]+\S/.test(lines[index + 1] ?? '')) return true
+    if (field === '' || KNOWN_FIELDS.has(field) || AGENT_FIELDS.has(field) || isMisspelt(field)) return true
+    if (!MOVABLE.test(text) || /^[ \t]+\S/.test(lines[index + 1] ?? '')) return true
     // A value that is not there says nothing, and as a text it would.
     if ((own(values, field) ?? null) === null || (isJsonObject(metadata) && Object.hasOwn(metadata, field))) return true
     moved.push(`${indent}${field}: ${/^["']/.test(text) ? text : quoteScalar(text)}${comment}`)
@@ -209,20 +239,4 @@ function blockOf (lines: readonly string[], field: string): { readonly start: nu
     else if (line.trim() !== '') break
   }
   return { start, end }
-}
-
-/** The changed lines of a file, between what both have in common. */
-export function diffOf (path: string, { before, after }: Pick<FixedFile, 'before' | 'after'>): string {
-  const old = before.split('\n')
-  const now = after.split('\n')
-  let head = 0
-  while (head < old.length && old[head] === now[head]) head++
-  let tail = 0
-  while (tail < old.length - head && tail < now.length - head && old.at(-1 - tail) === now.at(-1 - tail)) tail++
-  const removed = old.slice(head, old.length - tail)
-  const added = now.slice(head, now.length - tail)
-  // Of no lines, the range names the line before.
-  const rangeOf = ({ length }: readonly string[]) => `${length === 0 ? head : head + 1},${length}`
-  const range = `@@ -${rangeOf(removed)} +${rangeOf(added)} @@`
-  return `--- ${path}\n+++ ${path}\n${range}\n${[...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)].join('\n')}\n`
 }

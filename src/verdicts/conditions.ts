@@ -1,9 +1,13 @@
-import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_UPLOAD_BYTES, MAX_UPLOAD_FILE_BYTES, MAX_UPLOAD_FILES } from '../core/shared/limits.ts'
+import { basename } from 'node:path/posix'
+import { load } from 'js-yaml'
+import { locateFrontmatter } from '../core/format/fences.ts'
+import {
+  MAX_CLAUDE_LISTING_CHARACTERS, MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH, MAX_UPLOAD_BYTES, MAX_UPLOAD_FILE_BYTES, MAX_UPLOAD_FILES
+} from '../core/shared/limits.ts'
 import { countCodePoints } from '../core/shared/text.ts'
 import { KNOWN_FIELDS, RESERVED_WORD } from '../core/format/fields.ts'
 import { own, ownText } from '../core/shared/json.ts'
 import type { Finding } from '../core/shared/skill.ts'
-import { basename } from 'node:path/posix'
 import { hasBrackets } from './rules/flow-style.ts'
 import { bytesOf, type Subject } from './subject.ts'
 
@@ -16,6 +20,9 @@ const NOT_LETTERS = /[^\p{L}\p{N}-]/u
 
 const OPENING_FENCE_WITH_BLANKS = /^---[ \t]+\r?\n/
 const FENCE_BYTES = 256
+
+/** Aliases that are read to find out whether a reader with aliases would. */
+const MAX_OPENCODE_ALIASES = 1_000
 
 /** Largest ZIP of a skill that OpenAI takes, in bytes. */
 const MAX_UPLOAD_ZIP_BYTES = 50_000_000
@@ -39,10 +46,31 @@ export const CONDITIONS = {
   // Its client reads some of what other readers refuse, and refuses some of what they read.
   refused_by_mcp: ({ otherFindings }) => otherFindings.some(({ code }) => code === 'mcp_refused'),
   line_refused_by_mcp: ({ otherFindings }, { line }) => otherFindings.some((other) => other.code === 'mcp_refused' && other.line === line),
+  refused_by_opencode: ({ mainFile }) => mainFile !== undefined && !isReadByOpencode(mainFile),
   opening_fence_has_blanks: ({ mainFile }) => mainFile !== undefined && OPENING_FENCE_WITH_BLANKS.test(mainFile.toString('latin1', 0, FENCE_BYTES))
 } as const satisfies Readonly<Record<string, (subject: Subject, found: Finding) => boolean>>
 
 export type ConditionName = keyof typeof CONDITIONS
+
+/** A line of a field whose value OpenCode may write as a block when the YAML as it stands cannot be read. */
+const OPENCODE_FIELD = /^([A-Za-z_]\w*)\s*:\s*(.*)$/
+
+/** Whether OpenCode's second attempt reads the frontmatter: values with a colon become blocks, unless they are in quotes. */
+function isReadByOpencode (mainFile: Buffer): boolean {
+  const location = locateFrontmatter(mainFile)
+  if (location.kind !== 'found' || location.end - location.start > MAX_FRONTMATTER_BYTES) return false
+  const lines = mainFile.toString('utf8', location.start, location.end).split(/\r?\n/).map((line) => {
+    const [, field, text = ''] = OPENCODE_FIELD.exec(line) ?? []
+    const value = text.trim()
+    return field === undefined || /^["'|>]/.test(value) || !value.includes(':') ? line : `${field}: |-\n  ${value}`
+  })
+  try {
+    load(lines.join('\n'), { maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: MAX_OPENCODE_ALIASES })
+    return true
+  } catch {
+    return false
+  }
+}
 
 /** What Claude Code lists of a skill is both texts together. */
 export function isListingTooLong ({ skill: { frontmatter } }: Subject): boolean {

@@ -14,7 +14,7 @@ import { estimateTokens, type TokenEstimate } from './tokens.ts'
  */
 export type FindingSource = (skill: CatalogSkill, listing: FileList, mainFile: FileContent) => Promise<readonly Finding[]>
 
-/** What an entry of the catalog has beside the skill's content. */
+/** What an entry of the catalog has besides the skill's content. */
 export interface EntryVerdicts extends JudgedEntry {
   readonly tokens: TokenEstimate
   /** Only for targets that were chosen. */

@@ -43,13 +43,14 @@ const ROWS: readonly OutcomeRow[] = [
   {
     codes: ['yaml_invalid', 'yaml_repaired'],
     refused: [...STRICT, 'anthropic-upload'],
-    not_loaded: ['codex', 'opencode', 'goose', 'skills-cli', ...INDEXES],
+    not_loaded: ['codex', 'goose', 'skills-cli', ...INDEXES],
     changed: ['claude-code', 'gemini-cli'],
     warned: ['vscode']
   },
+  // Its second attempt takes values with a colon as text.
+  { codes: ['yaml_invalid', 'yaml_repaired'], when: 'refused_by_opencode', not_loaded: ['opencode'] },
   { codes: ['yaml_repaired'], when: 'refused_by_mcp', not_loaded: ['mcp'] },
   { codes: ['byte_order_mark'], refused: ['skills-ref', 'quick-validate'], not_loaded: ['codex', 'gemini-cli'] },
-  { codes: ['line_ends_crlf'], refused: ['quick-validate'] },
   { codes: ['frontmatter_flow_style'], refused: ['skills-ref'] },
   { codes: ['frontmatter_flow_style'], when: 'line_refused_by_mcp', not_loaded: ['mcp'] },
   { codes: ['metadata_not_mapping', 'metadata_not_text', 'allowed_tools_list'], when: 'field_in_brackets', refused: ['skills-ref'] },
@@ -60,10 +61,12 @@ const ROWS: readonly OutcomeRow[] = [
   {
     codes: ['name_not_text'],
     refused: ['spec', 'quick-validate', 'anthropic-upload'],
-    not_loaded: ['codex', 'opencode', 'goose', 'skills-cli'],
+    not_loaded: ['opencode', 'skills-cli'],
     changed: ['claude-code', 'gemini-cli'],
     warned: ['vscode']
   },
+  // They take any scalar as text.
+  { codes: ['name_not_text', 'description_not_text'], when: 'field_is_no_scalar', not_loaded: ['codex', 'goose'] },
   { codes: ['name_too_long'], refused: [...STRICT, 'anthropic-upload'], not_loaded: ['codex'] },
   { codes: ['name_invalid_characters'], refused: ['spec', 'quick-validate', 'anthropic-upload', 'gh-skill'], warned: ['vscode'] },
   { codes: ['name_invalid_characters'], when: 'name_not_letters', refused: ['skills-ref'] },
@@ -83,11 +86,12 @@ const ROWS: readonly OutcomeRow[] = [
   {
     codes: ['description_missing'],
     refused: [...STRICT, ...UPLOADS],
-    not_loaded: ['codex', 'gemini-cli', 'opencode', 'skills-cli'],
-    changed: ['claude-code'],
+    not_loaded: ['codex', 'gemini-cli', 'skills-cli'],
+    // OpenCode loads it for use by hand only.
+    changed: ['claude-code', 'opencode'],
     warned: ['vscode']
   },
-  { codes: ['description_not_text'], refused: ['spec', 'quick-validate'], not_loaded: ['skills-cli'] },
+  { codes: ['description_not_text'], refused: ['spec', 'quick-validate'], not_loaded: ['opencode', 'skills-cli'], changed: ['gemini-cli'] },
   { codes: ['description_too_long'], refused: [...STRICT, 'anthropic-upload'], not_loaded: ['codex'] },
   { codes: ['description_too_long'], when: 'listing_too_long', cut: ['claude-code'] },
   { codes: ['when_to_use_too_long'], cut: ['claude-code'] },

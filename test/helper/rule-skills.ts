@@ -27,8 +27,8 @@ export const RULES: ReadonlyArray<readonly [rule: string, parts: SkillParts, cod
   ['main file skill.md', { ...GOOD, mainFile: 'skill.md' }, 'main_file_casing', said('refused spec quick-validate anthropic-upload gh-skill; not_loaded claude-code codex vscode gemini-cli opencode goose skills-cli mcp')],
   ['no frontmatter', { text: '# Demo\n' }, 'frontmatter_missing', said('invalid; refused spec skills-ref quick-validate anthropic-upload openai-upload gh-skill; changed claude-code; not_loaded codex gemini-cli opencode goose skills-cli; warned vscode')],
   ['byte order mark', { text: `\uFEFF${GOOD.text}` }, 'byte_order_mark', { 'skills-ref': 'refused', 'quick-validate': 'refused', codex: 'not_loaded', 'gemini-cli': 'not_loaded' }],
-  ['CRLF', { text: GOOD.text?.replaceAll('\n', '\r\n') ?? '' }, 'line_ends_crlf', { 'quick-validate': 'refused' }],
-  ['unquoted colon', { text: text('name: demo', 'description: Use when: asked') }, 'yaml_repaired', broken()],
+  ['CRLF', { text: GOOD.text?.replaceAll('\n', '\r\n') ?? '' }, 'line_ends_crlf', {}],
+  ['unquoted colon', { text: text('name: demo', 'description: Use when: asked') }, 'yaml_repaired', broken(['opencode'])],
   ['YAML that nobody reads', { text: text('name: demo', D, 'tags: "a" b') }, 'yaml_invalid', broken()],
   ['no name', { text: text(D) }, 'name_missing', said('invalid; refused spec skills-ref quick-validate anthropic-upload openai-upload gh-skill; changed claude-code codex; warned vscode; not_loaded gemini-cli opencode goose skills-cli')],
   ['name of 65 letters', { folder: long(65), text: text(`name: ${long(65)}`, D) }, 'name_too_long', said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill; not_loaded codex')],
@@ -40,8 +40,8 @@ export const RULES: ReadonlyArray<readonly [rule: string, parts: SkillParts, cod
   ['two hyphens', { folder: 'de--mo', text: text('name: de--mo', D) }, 'name_double_hyphen', hyphens()],
   ['another name than the folder', { text: text('name: other', D) }, 'name_folder_mismatch', said('invalid; refused spec skills-ref gh-skill; changed claude-code; warned vscode')],
   ['reserved word', { folder: 'claude-demo', text: text('name: claude-demo', D) }, 'name_reserved_word', { 'anthropic-upload': 'refused' }],
-  ['name that is a number', { folder: '3000', text: text('name: 3000', D) }, 'name_not_text', said('invalid; refused spec quick-validate anthropic-upload; changed claude-code gemini-cli; not_loaded codex opencode goose skills-cli; warned vscode')],
-  ['no description', { text: text('name: demo') }, 'description_missing', said('invalid; refused spec skills-ref quick-validate anthropic-upload openai-upload gh-skill; changed claude-code; not_loaded codex gemini-cli opencode skills-cli; warned vscode')],
+  ['name that is a number', { folder: '3000', text: text('name: 3000', D) }, 'name_not_text', said('invalid; refused spec quick-validate anthropic-upload; changed claude-code gemini-cli; not_loaded opencode skills-cli; warned vscode')],
+  ['no description', { text: text('name: demo') }, 'description_missing', said('invalid; refused spec skills-ref quick-validate anthropic-upload openai-upload gh-skill; changed claude-code opencode; not_loaded codex gemini-cli skills-cli; warned vscode')],
   ['description of 1,100 characters', { text: text('name: demo', `description: ${long(1_100)}`) }, 'description_too_long', said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill; not_loaded codex')],
   ['description of 1,600 characters', { text: text('name: demo', `description: ${long(1_600)}`) }, 'description_too_long', said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill; cut claude-code; not_loaded codex')],
   ['tag in the description', { text: text('name: demo', 'description: a <b> c') }, 'description_xml_tag', { 'quick-validate': 'refused', 'anthropic-upload': 'refused' }],
@@ -60,8 +60,10 @@ export const RULES: ReadonlyArray<readonly [rule: string, parts: SkillParts, cod
   ['a placeholder', { text: `${GOOD.text}Do $ARGUMENTS\n` }, 'body_placeholder', {}]
 ]
 
-function broken (): Partial<Record<TargetName, Outcome>> {
-  return said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill; not_loaded codex opencode goose skills-cli; changed claude-code gemini-cli; warned vscode')
+/** @param readers clients that read it all the same */
+function broken (readers: readonly TargetName[] = []): Partial<Record<TargetName, Outcome>> {
+  const outcomes = said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill; not_loaded codex opencode goose skills-cli; changed claude-code gemini-cli; warned vscode')
+  return Object.fromEntries(Object.entries(outcomes).filter(([target]) => !readers.includes(target as TargetName)))
 }
 
 function hyphens (): Partial<Record<TargetName, Outcome>> {

@@ -1,5 +1,8 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import type { Finding } from '../../src/core/shared/skill.ts'
+import { baselineKeys, readBaseline, writeBaseline } from '../../src/validate/baseline.ts'
 import { createReporter } from '../../src/validate/report/index.ts'
 import type { ReporterOptions, SkillReport } from '../../src/validate/report/reporter.ts'
 import { GOOD } from '../helper/rule-skills.ts'
@@ -17,7 +20,7 @@ const FINDINGS: readonly Finding[] = [
 async function report (more: Partial<SkillReport> = {}): Promise<SkillReport> {
   const { skill } = await subjectFor({ ...GOOD, mainFile: 'skill.md' })
   const tokens = () => ({ listed: 6, body: 7, all_files: 8, method: 'm' })
-  return { path: 'skills/demo', skill, revision: undefined, verdicts: [{ target: 'codex', verdict: 'ok', read: '2026-11-22' }], findings: FINDINGS, tokens, ...more }
+  return { path: 'skills/demo', skill, revision: null, verdicts: [{ target: 'codex', verdict: 'ok', read: '2026-11-22' }], findings: FINDINGS, tokens, ...more }
 }
 
 function print (format: Parameters<typeof createReporter>[0], reports: readonly SkillReport[], options: Partial<ReporterOptions> = {}, totals = NO_TOTALS): string {
@@ -74,7 +77,6 @@ t.test('K79: JSON has a revision in any case, null where there is none', async (
 {"path":"skills/demo","skill_name":"demo","revision":"r","valid":false,"tokens":{"listed":6,"body":7,"all_files":8,"method":"m"},"targets":[{"target":"codex","verdict":"ok","read":"2026-11-22"}],"findings":[{"code":"body_empty","severity":"info","message":"d","fix":"Do d"}]}
 ],"totals":{"skills":2,"errors":0,"warnings":0,"infos":1,"accepted":0}}
 `)
-  t.equal(createReporter('json', { print: () => {}, targets: undefined, hasColor: false, version: '' }).needsRevisions, true)
 })
 
 t.test('K79: SARIF has a result for each finding, and says how many code scanning would not take', async (t) => {
@@ -94,4 +96,36 @@ t.test('K79: SARIF has a result for each finding, and says how many code scannin
   const many = (count: number) => read(Array.from({ length: count }, () => ({ code: 'file_program', severity: 'info', message: 'c', fix: 'Do c' })))
   t.match(await many(25_000), { results: { length: 25_000 }, invocations: [{ toolExecutionNotifications: undefined }] })
   t.match(await many(25_001), { results: { length: 25_000 }, invocations: [{ executionSuccessful: true, toolExecutionNotifications: [{ level: 'warning', message: { text: /^1 more findings are left out: code scanning takes 25000 in a run$/ } }] }] })
+})
+
+t.test('K79: a baseline has a line for each path and code, sorted, and calls its own folder by a dot', async (t) => {
+  const folder = t.testdir()
+  const file = join(folder, 'base.json')
+  const keyOf = baselineKeys(file, join(folder, 'ci'), ['repo'])
+  await writeBaseline(file, new Map([['../skills/b', new Set(['z', 'a'])], ['..', new Set(['b'])], ['repo/a', new Set(['c'])]]), keyOf)
+  t.equal(readFileSync(file, 'utf8'), `{
+  ".": [
+    "b"
+  ],
+  "repo/a": [
+    "c"
+  ],
+  "skills/b": [
+    "a",
+    "z"
+  ]
+}
+`)
+})
+
+t.test('K79: the key of a skill counts before its path in reports', (t) => {
+  const folder = t.testdir({ 'base.json': '{"../skills/a": ["one"], "skills/a": ["two"], "skills/b": ["two"]}' })
+  const file = join(folder, 'base.json')
+  const { accepts } = readBaseline(file, baselineKeys(file, join(folder, '..'), []))
+  t.strictSame(['skills/a', 'skills/b', 'skills/c'].map((path) => ['one', 'two'].filter((code) => accepts(path, code))), [['one'], ['two'], []])
+  for (const text of ['null', '5', '"skills/a"', '[]', '{"a": "code"}', '{"a": [1]}', '{"a": null}']) {
+    writeFileSync(file, text)
+    t.throws(() => readBaseline(file, (path) => path), { name: 'PathError', message: /must be an object of paths, each with a list of codes/ }, text)
+  }
+  t.end()
 })

@@ -1,15 +1,15 @@
-import { resolve } from 'node:path'
+import { basename, resolve } from 'node:path'
 import { ConfigError, didYouMean, quote } from '../../config/setting.ts'
 import { hasColor } from '../../log.ts'
-import type { RootOptions } from '../../core/roots/root.ts'
+import { isMainFile } from '../../core/format/main-files.ts'
 import type { FindingSeverity } from '../../core/shared/skill.ts'
 import { counted } from '../../core/shared/text.ts'
 import { isAddress } from '../../sources/address/address.ts'
 import type { ProjectChoices } from '../../validate/project-file.ts'
-import type { NamedFolder } from '../../validate/validate.ts'
+import type { Place } from '../../validate/with-skills.ts'
 import { TARGET_NAMES, type TargetName, parseTargets } from '../../verdicts/targets.ts'
 import { type Arguments, type CommandContext, CommandError, type RunCommand } from '../command.ts'
-import { readLinkTargets, warnSkipped, withRoots } from '../folders.ts'
+import { namingSkipped, readLinkTargets, withRoots } from '../folders.ts'
 import { readPackageVersion } from '../package-files.ts'
 import { showing } from '../progress.ts'
 
@@ -27,15 +27,21 @@ const CLEAR_SCREEN = '\u001B[2J\u001B[3J\u001B[H'
 
 /** Validates skills without starting the service. */
 export const run: RunCommand = async (args, context) => {
-  const paths = args.positionals.length === 0 ? [DEFAULT_PATH] : args.positionals.filter((path) => !isAddress(path))
-  const addresses = args.positionals.filter(isAddress)
+  const all = args.positionals.length === 0 ? [DEFAULT_PATH] : args.positionals
+  const layout = args.flags.get('layout')?.at(-1) ?? context.env['LAYOUT'] ?? 'flat'
+  // A SKILL.md is one skill in any layout.
+  const roots = all.filter((path) => isAddress(path) || (layout !== 'flat' && !isMainFile(basename(path))))
+  const paths = all.filter((path) => !roots.includes(path))
   const flags = readFlags(args, context)
   try {
     const { readProjectFile } = await import('../../validate/project-file.ts')
-    const options = withDefaults(flags, await readProjectFile(paths[0] ?? '.', context.cwd))
+    const options = withDefaults(flags, await readProjectFile(all.find((path) => !isAddress(path)) ?? '.', context.cwd))
     if (options.writesBaseline && options.baseline === undefined) throw new CommandError('--write-baseline needs --baseline FILE')
-    if (addresses.length > 0) return await judgeSources(addresses, paths, options, args, context)
-    return options.isWatching ? await watch(paths, options, context) : await judge(paths, options, context)
+    if ((options.fix !== 'no' || options.isWatching) && all.some(isAddress)) {
+      throw new CommandError(`--${options.isWatching ? 'watch' : 'fix'} is for folders, and not for addresses of sources`)
+    }
+    const validateOnce = () => roots.length > 0 ? judgeRoots(roots, paths, options, args, context) : judge(paths, options, context)
+    return options.isWatching ? await watch(all, validateOnce, context) : await validateOnce()
   } catch (error) {
     if (error instanceof CommandError) throw error
     throw await isMisuse(error) ? new CommandError(messageOf(error)) : new CommandError(`validate failed: ${messageOf(error)}`, FAULT)
@@ -98,7 +104,7 @@ function withDefaults (flags: Flags, project: ProjectChoices): Options {
 }
 
 async function isMisuse (error: unknown): Promise<boolean> {
-  const { PathError } = await import('../../validate/skills.ts')
+  const { PathError } = await import('../../validate/with-skills.ts')
   return error instanceof PathError || error instanceof ConfigError
 }
 
@@ -107,7 +113,7 @@ function messageOf (error: unknown): string {
 }
 
 /** The exit code is that of the last report. */
-async function watch (paths: readonly string[], options: Options, context: CommandContext): Promise<number> {
+async function watch (paths: readonly string[], run: () => Promise<number>, context: CommandContext): Promise<number> {
   const { runOnChanges } = await import('../../validate/watch.ts')
   const stop = new AbortController()
   const onSignal = (): void => {
@@ -120,7 +126,7 @@ async function watch (paths: readonly string[], options: Options, context: Comma
   await runOnChanges(paths, context.cwd, async () => {
     if (context.isTerminal === true) context.print(CLEAR_SCREEN)
     try {
-      code = await judge(paths, options, context)
+      code = await run()
     } catch (error) {
       code = await isMisuse(error) ? MISUSE : FAULT
       context.print(`${messageOf(error)}\n`)
@@ -130,28 +136,29 @@ async function watch (paths: readonly string[], options: Options, context: Comma
   return code
 }
 
-async function judgeSources (addresses: readonly string[], paths: readonly string[], options: Options, args: Arguments, context: CommandContext): Promise<number> {
-  if (options.fix !== 'no' || options.isWatching) throw new CommandError(`--${options.isWatching ? 'watch' : 'fix'} is for folders, and not for addresses of sources`)
-  return await withRoots({ ...args, positionals: addresses }, context, ({ projectRoots }) => judge(paths, options, context, projectRoots.flatMap((root) => foldersOf(root))))
+/** Of a folder with a layout, and of a source, the skills are those that `serve` would find. */
+async function judgeRoots (
+  texts: readonly string[], paths: readonly string[], options: Options, args: Arguments, context: CommandContext
+): Promise<number> {
+  return await withRoots({ ...args, positionals: texts }, context, ({ projectRoots }) =>
+    judge(paths, options, context, projectRoots.map((root, index): Place => {
+      const path = texts[index] ?? root.path
+      return { root, path, isFetched: isAddress(path) }
+    })))
 }
 
-/** The skills of a source, called as if they lay in a folder of its name. */
-function foldersOf ({ name = '', listed }: RootOptions): NamedFolder[] {
-  return [...listed?.folders ?? []].map(([skill, { path, realPath }]) => [`${name}/${skill}`, { name: skill, type: 'project', root: 0, path, realPath, linked: false }])
-}
-
-async function judge (paths: readonly string[], options: Options, { cwd, env, print, warn, progress, isTerminal = false }: CommandContext, folders: readonly NamedFolder[] = []): Promise<number> {
-  const { validate, reaches } = await import('../../validate/validate.ts')
-  const { mcpFindings } = await import('../../mcp/findings.ts')
-  const { baselineKeys, readBaseline, writeBaseline } = await import('../../validate/baseline.ts')
-  const { createReporter, collecting } = await import('../../validate/report/index.ts')
+async function judge (paths: readonly string[], options: Options, context: CommandContext, roots: readonly Place[] = []): Promise<number> {
+  const { cwd, env, print, warn, progress, isTerminal = false } = context
   const { targets, format, failOn, maxWarnings, isQuiet, baseline, writesBaseline, linkTargets } = options
-  const skipped = new Set<string>()
-  const list = { cwd, linkTargets, onSkipped: (sentence: string) => { skipped.add(sentence) } }
+  const [{ placeOf }, { validate, reaches }, { mcpFindings }, { baselineKeys, readBaseline, writeBaseline }, { createReporter, collecting }] = await Promise.all([
+    import('../../validate/with-skills.ts'), import('../../validate/validate.ts'), import('../../mcp/findings.ts'), import('../../validate/baseline.ts'),
+    import('../../validate/report/index.ts')
+  ])
+  const places = [...await Promise.all(paths.map((path) => placeOf(path, cwd))), ...roots]
   if (options.fix !== 'no') {
-    const { fixAll } = await import('../../validate/fix-all.ts')
-    const { diffs, left } = await fixAll(paths, list, options.fix === 'dry')
-    for (const sentence of left) warn(sentence)
+    const { fixAll } = await import('../../validate/fix.ts')
+    const { diffs, notes } = await fixAll(places, { linkTargets }, cwd, options.fix === 'dry')
+    for (const sentence of notes) warn(sentence)
     if (options.fix === 'dry') {
       print(diffs.join(''))
       return diffs.length > 0 ? FOUND : 0
@@ -160,21 +167,21 @@ async function judge (paths: readonly string[], options: Options, { cwd, env, pr
   const reporter = createReporter(format, { print, targets, hasColor: isTerminal && hasColor(env), version: readPackageVersion() })
   const found = new Map<string, Set<string>>()
   const file = baseline === undefined ? undefined : resolve(cwd, baseline)
-  const keyOf = baselineKeys(file ?? cwd, cwd, folders.map(([path]) => path))
-  const totals = await validate({
-    ...list,
-    paths,
-    folders,
+  const keyOf = baselineKeys(file ?? cwd, cwd, roots.flatMap(({ root: { name }, isFetched }) => isFetched === true && name !== undefined ? name : []))
+  const totals = await namingSkipped(context, (onSkipped) => validate({
+    places,
+    cwd,
+    linkTargets,
+    onSkipped,
     targets,
     onProgress: showing(progress, 'skill'),
     sources: [mcpFindings],
     reporter: writesBaseline ? collecting(found) : reporter,
     ...isQuiet && !writesBaseline && { reportFrom: failOn },
     baseline: file === undefined || writesBaseline ? undefined : readBaseline(file, keyOf)
-  })
-  warnSkipped(skipped, { warn })
+  }))
   if (writesBaseline && file !== undefined) {
-    writeBaseline(file, found, keyOf)
+    await writeBaseline(file, found, keyOf)
     print(`${counted(totals.error + totals.warning + totals.info, 'finding')} of ${counted(totals.skills, 'skill')} accepted\n`)
     return 0
   }

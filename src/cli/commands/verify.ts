@@ -16,17 +16,19 @@ export const run: RunCommand = async ({ positionals: folders, flags }, context) 
   const { FolderError, holdsMainFile, verifyFolder, verifyRoot } = await import('../../trust/verify-folder.ts')
   const policy = await readPolicy({ ...trustFile !== undefined && { trustFile: resolve(cwd, trustFile) }, ...lockFile !== undefined && { lockFile: resolve(cwd, lockFile) } })
   const linkTargets = readLinkTargets({ flags }, context)
+  const hasLayout = (flags.get('layout')?.at(-1) ?? context.env['LAYOUT'] ?? 'flat') !== 'flat'
   try {
     let verified: readonly VerifiedSkill[] = []
     let areAll = true
     await namingSkipped(context, async (onSkipped) => {
       for (const folder of folders) {
         const path = resolve(cwd, folder)
-        const found = isAddress(folder)
+        const isRoot = isAddress(folder) || hasLayout
+        const found = isRoot
           ? await withRoots({ positionals: [folder], flags }, context, async ({ projectRoots }) => (await Promise.all(projectRoots.map((root) => verifyRoot(root, policy, { linkTargets, onSkipped, onProgress })))).flat())
           : await verifyFolder(path, policy, { linkTargets, onSkipped, onProgress })
         verified = [...verified, ...found]
-        areAll &&= isAddress(folder) || !await holdsMainFile(path)
+        areAll &&= isRoot || !await holdsMainFile(path)
       }
     })
     const missing = areAll ? missingOf(policy.lockedNames ?? [], verified) : []

@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs'
-import { open, readlink, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, chown, open, readlink, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, resolve, sep } from 'node:path'
 import { errorCode } from '../../core/shared/system-errors.ts'
 
@@ -53,7 +53,12 @@ export async function replaceFile (path: string, text: string): Promise<void> {
   if (stats?.isFile() === false && !stats.isDirectory()) throw new Error('it is not a regular file')
   const temporary = `${target}.${process.pid}.tmp`
   try {
-    await writeFile(temporary, text, { flush: true, ...stats !== undefined && { mode: stats.mode } })
+    await writeFile(temporary, text, { flush: true })
+    if (stats !== undefined) {
+      await chmod(temporary, stats.mode)
+      // Only root may give a file away.
+      await chown(temporary, stats.uid, stats.gid).catch(() => {})
+    }
     await rename(temporary, target)
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {})

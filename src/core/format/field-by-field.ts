@@ -2,7 +2,7 @@ import { isJsonObject } from '../shared/json.ts'
 import type { Finding } from '../shared/skill.ts'
 import { finding, quoteList } from './findings.ts'
 import { quote } from '../shared/text.ts'
-import { failureFinding, INDENTED_REASON, linesOf, NO_FIELD_REASON, lineName, readLenientYaml, startOf, type YamlFailure } from './yaml.ts'
+import { failureFinding, INDENTED_REASON, isAliased, linesOf, NO_FIELD_REASON, lineName, readLenientYaml, startOf, type YamlFailure } from './yaml.ts'
 
 /** What can be read of a frontmatter that is not valid YAML as a whole. */
 export interface ReadableFields {
@@ -60,7 +60,7 @@ export function readFieldByField (source: string, whole: YamlFailure): ReadableF
   const ranked = [...blocks].sort((a, b) => rank(a) - rank(b))
   for (const block of ranked.slice(0, MAX_FIELDS)) {
     const { field } = block
-    const { entries: read, isRepaired, problem } = entries.has(field) || broken.has(field) ? repeated(block) : readBlock(block)
+    const { entries: read, isRepaired, problem } = entries.has(field) || broken.has(field) ? repeated(block) : readBlock(block, isAliased(whole))
     for (const [key, value] of read) if (!entries.has(key)) entries.set(key, value)
     if (isRepaired) repaired.push(field)
     if (problem === undefined) continue
@@ -113,14 +113,15 @@ function repeated ({ field, start: line }: Block): ReadBlock {
   return { entries: [], problem: { line, finding: failureFinding({ kind: 'failure', reason: 'duplicated mapping key', line }, field) } }
 }
 
-function readBlock (block: Block): ReadBlock {
+/** @param isAliased whether the frontmatter has aliases, whose anchors may be in other blocks */
+function readBlock (block: Block, isAliased: boolean): ReadBlock {
   const { field, start, lines } = block
-  if (field === '') return readLinesBefore(block)
-  const whole = readLines(lines)
+  if (field === '') return readLinesBefore(block, isAliased)
+  const whole = readLines(lines, isAliased)
   if (whole.failure === undefined) return whole
   const margin = lines.findIndex(isAtMargin)
   if (margin !== -1 && FLOW_VALUE.test(lines[0] ?? '')) {
-    const indented = readLines(lines.map((line, index) => isAtMargin(line, index) ? ` ${line}` : line))
+    const indented = readLines(lines.map((line, index) => isAtMargin(line, index) ? ` ${line}` : line), isAliased)
     if (indented.failure === undefined) {
       return { entries: indented.entries, problem: { line: start + margin, finding: marginFinding(field, start + margin), isMended: true } }
     }
@@ -128,7 +129,7 @@ function readBlock (block: Block): ReadBlock {
   const wrong = margin === -1 ? whole.failure.line ?? 0 : margin
   const reason = margin === -1 || DOCUMENT_MARK.test(lines[margin] ?? '') ? whole.failure.reason : NO_FIELD_REASON
   return {
-    entries: wrong === 0 ? textOf(block) : readLines(lines.slice(0, wrong)).entries.filter(([, value]) => value !== null),
+    entries: wrong === 0 ? textOf(block) : readLines(lines.slice(0, wrong), isAliased).entries.filter(([, value]) => value !== null),
     problem: { line: start + wrong, finding: failureFinding({ kind: 'failure', reason, line: start + wrong }, field) }
   }
 }
@@ -139,14 +140,14 @@ function isAtMargin (line: string, index: number): boolean {
 }
 
 /** Lines that are indented may be fields still. */
-function readLinesBefore ({ start: line, lines }: Block): ReadBlock {
-  const { entries, failure } = readLines(lines)
+function readLinesBefore ({ start: line, lines }: Block, isAliased: boolean): ReadBlock {
+  const { entries, failure } = readLines(lines, isAliased)
   const reason = failure === undefined ? INDENTED_REASON : DOCUMENT_MARK.test(lines[0] ?? '') ? failure.reason : NO_FIELD_REASON
   return { entries, problem: { line, finding: failureFinding({ kind: 'failure', reason, line }) } }
 }
 
-function readLines (lines: readonly string[]): ReadBlock & { readonly failure?: YamlFailure } {
-  const { outcome, repaired } = readLenientYaml(lines.join('\n'))
+function readLines (lines: readonly string[], isAliased: boolean): ReadBlock & { readonly failure?: YamlFailure } {
+  const { outcome, repaired } = readLenientYaml(lines.join('\n'), isAliased)
   if (outcome.kind === 'failure') return { entries: [], failure: outcome }
   return { ...toEntries(outcome.value), isRepaired: repaired.length > 0 }
 }

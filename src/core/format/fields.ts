@@ -200,22 +200,36 @@ function checkUnknownFields (frontmatter: Frontmatter): Finding[] {
   const unknown = Object.keys(frontmatter).filter(name => !KNOWN_FIELDS.has(name))
   if (unknown.length === 0) return []
   return [finding('unknown_fields', `the frontmatter has fields that the Agent Skills format does not know: ${quoteList(unknown)}`,
-    fixOfUnknown(unknown, [...KNOWN_FIELDS].filter(name => !Object.hasOwn(frontmatter, name))))]
+    fixOfUnknown(unknown, misspeltFields(frontmatter)))]
 }
 
-/**
- * Fields that an agent reads have no effect elsewhere.
- * @param absent fields of the format, one of which a typo may stand for
- */
-function fixOfUnknown (unknown: readonly string[], absent: readonly string[]): string {
-  const [read, others] = [unknown.filter((name) => AGENT_FIELDS.has(name)), unknown.filter((name) => !AGENT_FIELDS.has(name))]
-  // A typo is seldom in the first letter, and `date` is no `name`.
-  const isTypo = (name: string, field: string) => name.charAt(0) === field.charAt(0) && nearest(name, [field]) !== undefined
+/** Whether a name is meant to be that of a field of the format. A typo is seldom in the first letter, and `date` is not `name`. */
+export function isMisspelt (name: string, fields: Iterable<string> = KNOWN_FIELDS): boolean {
+  return rightName(name, fields) !== undefined
+}
+
+function rightName (name: string, fields: Iterable<string>): string | undefined {
+  if (KNOWN_FIELDS.has(name) || AGENT_FIELDS.has(name)) return undefined
+  const lower = name.toLowerCase()
+  return [...fields].find((field) => lower.charAt(0) === field.charAt(0) && nearest(lower, [field]) !== undefined)
+}
+
+/** Misspelt fields of a frontmatter, each with its right name, of the fields that it does not have. */
+export function misspeltFields (frontmatter: Frontmatter): ReadonlyMap<string, string> {
+  const absent = new Set([...KNOWN_FIELDS].filter((field) => !Object.hasOwn(frontmatter, field)))
   const misspelt = new Map<string, string>()
-  for (const field of absent) {
-    const name = others.find((name) => isTypo(name.toLowerCase(), field))
-    if (name !== undefined) misspelt.set(name, field)
+  for (const name of Object.keys(frontmatter)) {
+    const field = rightName(name, absent)
+    if (field === undefined) continue
+    misspelt.set(name, field)
+    absent.delete(field)
   }
+  return misspelt
+}
+
+/** Fields that an agent reads have no effect elsewhere. */
+function fixOfUnknown (unknown: readonly string[], misspelt: ReadonlyMap<string, string>): string {
+  const [read, others] = [unknown.filter((name) => AGENT_FIELDS.has(name)), unknown.filter((name) => !AGENT_FIELDS.has(name))]
   const unread = others.filter((name) => !misspelt.has(name))
   const fixes = [
     ...[...misspelt].map(([name, field]) => `rename ${quote(name)} to ${quote(field)}`),

@@ -18,6 +18,10 @@ const TOO_DEEP = 'nesting exceeded'
 const ALIASED = 'aliases exceeded'
 const EMPTY = 'expected a document'
 
+/** The reason for a value such as `*.ts`, which begins like an alias and is none. Enough aliases are read to find it. */
+const NO_ANCHOR = 'unidentified alias'
+const MAX_TRIED_ALIASES = 1_000
+
 /** js-yaml finds these two where the next entry begins. */
 const NO_COLON = 'can not read a block mapping entry'
 const NO_COMMA = 'missed comma'
@@ -35,6 +39,7 @@ const SYNTAX_FIXES: ReadonlyArray<readonly [RegExp, (where: string) => string]> 
   [/^duplicated mapping key/, where => `Remove the field in ${where} or the other one of the same name`],
   [/^tab characters/, where => `Indent ${where} with blanks instead of tabs`],
   [/^the stream contains non-printable|^expected valid JSON character|^null byte/, where => `Remove the control characters from ${where}`],
+  [/^unidentified alias/, where => `Put the value in ${where} that begins with '*' in double quotes`],
   [/^unknown escape/, where => `Write every backslash in ${where} twice`],
   [/^unknown \w+ tag|^undeclared tag/, where => `Put the value in ${where} that begins with '!' in double quotes`],
   [/^expected a single document/, () => "Remove the lines that begin with '---' or '...' from the frontmatter"],
@@ -56,15 +61,29 @@ export function isPlainScalar (value: string): boolean {
 /** Values in quotes, over several lines, or in flow style are never repaired. */
 const STRUCTURED_VALUE = /^["'|>[{]/
 
-/** YAML 1.2 core types, no aliases, bounded depth. Never throws. */
-function readYaml (source: string): YamlOutcome {
+/**
+ * YAML 1.2 core types, no aliases, bounded depth. Never throws.
+ * @param isPart whether the anchors of aliases may be elsewhere
+ */
+function readYaml (source: string, isPart: boolean): YamlOutcome {
   try {
     return { kind: 'value', value: load(source, { maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: 0 }) }
   } catch (error) {
     if (!(error instanceof YAMLException)) return { kind: 'failure', reason: 'it cannot be read', line: undefined }
     if (error.reason.startsWith(EMPTY)) return { kind: 'value', value: null }
-    return { kind: 'failure', reason: error.reason, line: error.mark && wrongLine(source, error.reason, error.mark) }
+    const { reason, mark } = !isPart && error.reason.startsWith(ALIASED) ? withoutAnchor(source) ?? error : error
+    return { kind: 'failure', reason, line: mark && wrongLine(source, reason, mark) }
   }
+}
+
+/** The error of an alias that no anchor belongs to, which every reader refuses; undefined for real aliases. */
+function withoutAnchor (source: string): YAMLException | undefined {
+  try {
+    load(source, { maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: MAX_TRIED_ALIASES })
+  } catch (error) {
+    if (error instanceof YAMLException && error.reason.startsWith(NO_ANCHOR)) return error
+  }
+  return undefined
 }
 
 interface LenientOutcome {
@@ -74,12 +93,16 @@ interface LenientOutcome {
 }
 
 /** If js-yaml fails, a second pass takes the refused one-line values as text. What was refused by intent stays refused. */
-export function readLenientYaml (source: string): LenientOutcome {
-  const asWritten = readYaml(source)
+export function readLenientYaml (source: string, isPart = false): LenientOutcome {
+  const asWritten = readYaml(source, isPart)
   if (asWritten.kind === 'value' || isRefusal(asWritten)) return { outcome: asWritten, repaired: [] }
   const { text, fields } = quotePlainValues(source)
-  const outcome = fields.length > 0 ? readYaml(text) : asWritten
+  const outcome = fields.length > 0 ? readYaml(text, isPart) : asWritten
   return outcome.kind === 'value' ? { outcome, repaired: fields } : { outcome: asWritten, repaired: [] }
+}
+
+export function isAliased ({ reason }: YamlFailure): boolean {
+  return reason.startsWith(ALIASED)
 }
 
 function isRefusal ({ reason }: YamlFailure): boolean {

@@ -4,7 +4,6 @@ import { type ReporterFactory, type SkillReport, type Totals } from './reporter.
 export const jsonReporter: ReporterFactory = ({ print }) => {
   let isFirst = true
   return {
-    needsRevisions: true,
     begin () { print('{"skills":[') },
     skill (report) {
       print(`${isFirst ? '' : ','}\n${JSON.stringify(toJson(report))}`)
@@ -15,7 +14,7 @@ export const jsonReporter: ReporterFactory = ({ print }) => {
 }
 
 function toJson ({ path, skill: { name, valid }, revision, verdicts, findings, tokens }: SkillReport): object {
-  return { path, skill_name: name, revision: revision ?? null, valid, tokens: tokens(), targets: verdicts, findings }
+  return { path, skill_name: name, revision, valid, tokens: tokens(), targets: verdicts, findings }
 }
 
 function namesOf ({ skills, error, warning, info, accepted }: Totals): object {

@@ -7,7 +7,8 @@ export interface SkillReport {
   /** Its folder as the caller's paths name it, with `/` between segments. */
   readonly path: string
   readonly skill: CatalogSkill
-  readonly revision: string | undefined
+  /** Null when its files cannot be listed. */
+  readonly revision: string | null
   readonly verdicts: readonly TargetVerdict[]
   /** Those that are to be reported. */
   readonly findings: readonly Finding[]
@@ -26,8 +27,6 @@ export interface Totals {
 
 /** Writes a report piece by piece: nothing of a skill is kept. */
 export interface Reporter {
-  /** Whether it writes revisions, for which all files are hashed. */
-  readonly needsRevisions?: boolean
   /** Before the first skill. */
   readonly begin?: () => void
   readonly skill: (report: SkillReport) => void

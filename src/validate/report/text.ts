@@ -4,6 +4,8 @@ import { listedTokens, roundTokens, type TokenEstimate } from '../../verdicts/to
 import { fileOf, helpUrl, type ReporterFactory, type SkillReport, type Totals } from './reporter.ts'
 
 const COLORS: Readonly<Record<FindingSeverity | 'dim', string>> = { error: '\u001B[31m', warning: '\u001B[33m', info: '\u001B[36m', dim: '\u001B[2m' }
+const MAX_NAMED_CLIENTS = 3
+
 const PLAIN = '\u001B[0m'
 
 /** Beginnings that CI services take for commands. */
@@ -20,7 +22,7 @@ export const textReporter: ReporterFactory = ({ print, targets, hasColor }) => {
     const { severity, code, message, fix, line, column = 1, targets: names = [] } = found
     const position = `${shown(fileOf(report, found))}${line === undefined ? '' : `:${line}:${column}`}`
     const lines = [`${position}  ${paint(severity, severity)}  ${code}  ${printable(message)}`, `    fix: ${printable(fix)}`]
-    if (names.length > 0) lines.push(paint('dim', `    matters to: ${names.join(', ')}`))
+    if (names.length > 0) lines.push(paint('dim', `    matters to: ${named(names)}`))
     if (!explained.has(code)) lines.push(paint('dim', `    see: ${helpUrl(code)}`))
     explained.add(code)
     return `${lines.join('\n')}\n`
@@ -39,6 +41,12 @@ export const textReporter: ReporterFactory = ({ print, targets, hasColor }) => {
     },
     end (totals) { print(`${sumUp(totals)}; ${describeTokens(listed, only)}\n`) }
   }
+}
+
+/** At most three clients, and how many more there are. */
+function named (names: readonly string[]): string {
+  const more = names.length - MAX_NAMED_CLIENTS
+  return `${names.slice(0, MAX_NAMED_CLIENTS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }
 
 function sumUp ({ skills, error, warning, info, accepted }: Totals): string {

@@ -2,10 +2,8 @@ import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createNetworkDisk, type Disk } from '../../../src/core/disk/disk.ts'
-import { listFiles } from '../../../src/validate/listed-files.ts'
 import type { Interceptor } from '../../helper/disk.ts'
 import { createFaultyDisk, failing, outcome, skill, skillText, startManager } from '../../helper/skills.ts'
 
@@ -60,21 +58,6 @@ for (const [kind, createDisk] of Object.entries(DISKS)) {
   })
 }
 
-t.test('K9: the check of a folder names what no path reaches too', async (t) => {
-  const root = nest(t, LONG)
-  const listed = await listFiles(createFaultyDisk(), { folder: { name: 'demo', realPath: join(root, 'demo') } } as Parameters<typeof listFiles>[1])
-  t.match(listed, { files: [{ path: 'SKILL.md' }], findings: [{ code: 'file_path_too_long' }] })
-})
-
-t.test('K79: what a file is, its own bytes tell, however many are read at the same time', async (t) => {
-  const root = t.testdir({ picture: skill('picture', { a: { 'logo.png': '' } }), text: skill('text', { a: { 'page.md': 'text' } }) })
-  fs.writeFileSync(join(root, 'picture/a/logo.png'), Buffer.from('89504e470d0a1a0a', 'hex'))
-  const disk = createNetworkDisk()
-  const slow: Disk = { ...disk, read: async (...args) => await Promise.resolve(disk.read(...args)).finally(nextTurn) }
-  const listed = await Promise.all(['picture', 'text'].map((name) => listFiles(slow, { folder: { name, realPath: join(root, name) } } as Parameters<typeof listFiles>[1])))
-  t.strictSame(listed.map((each) => each?.findings), [[], []])
-})
-
 t.test('K53: a file whose state a failing disk does not tell is not taken for gone', async (t) => {
   const root = t.testdir({ demo: skill('demo', { a: 'a', link: t.fixture('symlink', 'a') }) })
   const disk = createFaultyDisk({ ageMs: 60_000 })
@@ -92,8 +75,4 @@ t.test('K53: a file whose state a failing disk does not tell is not taken for go
     disk.intercept = () => {}
     t.equal((await manager.manifest('demo')).files.length, files.length + 1)
   }
-  disk.intercept = failing('lstat', '/a', 'EIO')
-  fs.rmSync(join(root, 'demo/link'))
-  const listed = listFiles(disk, { folder: { name: 'demo', realPath: join(root, 'demo') } } as Parameters<typeof listFiles>[1])
-  t.match(await listed.catch((error: unknown) => error), { refusal: 'io_error' })
 })

@@ -231,7 +231,8 @@ t.test('K9: a mistake in one field takes nothing from the others, is one finding
     ['a text that is not indented', 'license: |\nMIT License\nand more', 4, /^Write line 4/, 'license'],
     ['several documents', 'license: MIT\n--- b', 4, /Remove the lines that begin with '---'/, 'license'],
     ['an unknown tag in a list', 'tags:\n  - !x y', 4, /line 4 .* '!'/, 'tags'],
-    ['an alias', 'metadata: *x', 3, /^Write the aliased values out/, 'metadata'],
+    ['an alias', 'license: &x MIT\nmetadata: *x', 4, /^Write the aliased values out/, 'metadata'],
+    ['an alias without an anchor', 'metadata:\n  a: *x', 4, /^Put the value in line 4 of SKILL\.md that begins with '\*' in double quotes/, 'metadata'],
     ['an indented field', 'license: MIT\n  tags: a', 4, /^Correct line 4/, 'license']
   ]
   for (const end of ['\n', '\r\n']) {

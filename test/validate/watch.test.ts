@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { runOnChanges } from '../../src/validate/watch.ts'
@@ -16,18 +16,6 @@ t.test('K79: --watch reports again after each change, whatever becomes of the fo
   await running.printed(/1 skill: 1 error; about .*\nwaiting for changes\n/)
   process.kill(running.pid, 'SIGINT')
   t.match(await running.ended, { code: 1, stdout: /^1 skill/, stderr: '' })
-})
-
-t.test('a folder that takes the place of another one is watched', async (t) => {
-  const cwd = t.testdir({ skills: { good: skill('good') }, other: skill('good') })
-  const { next, stop } = watchHere(['skills', 'missing'], cwd)
-  await next()
-  renameSync(join(cwd, 'skills/good'), join(cwd, 'skills/.old'))
-  renameSync(join(cwd, 'other'), join(cwd, 'skills/good'))
-  await next()
-  writeFileSync(join(cwd, 'skills/good/SKILL.md'), skillText('good', 'Again.\n'))
-  await next()
-  await stop()
 })
 
 t.test('K79: --watch of one SKILL.md reports again when it is saved', async (t) => {

@@ -84,7 +84,7 @@ t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
     [['group/'], /'group\/' has no skills: .* There are skills in 'group\/inner'/],
     [['a.md/SKILL.md'], /'a\.md\/SKILL\.md' is not there/],
     [['loop'], /'loop' cannot be read/],
-    [['a.md'], /is no SKILL\.md/],
+    [['a.md'], /is not a SKILL\.md/],
     [['--target', 'nope'], /--target has "nope", there are spec, /],
     [['--target', 'codx'], /--target has "codx", there are spec, .*, did you mean "codex"\?$/m],
     [['--format', 'xml'], /--format must be one of text, json, sarif, github/],
@@ -138,7 +138,7 @@ t.test('K4, K79: what could be a skill and is left out is named, and --allow-lin
   ].sort())
   t.match(await run(cwd, 'only', '--allow-links', 'real'), { code: 0, out: /^1 skill: no findings/, errors: '' })
   writeFileSync(join(cwd, 'real/linked/SKILL.md'), `\uFEFF${skillText('linked')}`)
-  t.match(await run(cwd, 'only', '--fix', '--allow-links', 'real'), { code: 0, errors: '' })
+  t.match(await run(cwd, 'only', '--fix', '--allow-links', 'real'), { code: 0, errors: /^skillserve: fixed only\/linked\/SKILL\.md:1: .*\n$/ })
   t.equal(readFileSync(join(cwd, 'real/linked/SKILL.md'), 'utf8'), skillText('linked'))
 })
 
@@ -223,7 +223,7 @@ t.test('K79: a baseline that cannot be used is one line with the remedy', async 
   writeFileSync(join(cwd, 'text'), 'x')
   writeFileSync(join(cwd, 'list'), '["skills/bad"]')
   for (const [file, reason] of [
-    ['pipe', 'cannot be read: it is no regular file'], ['/dev/zero', 'cannot be read: it is no regular file'], ['large', 'cannot be read: it is larger than 16777216 bytes'],
+    ['pipe', 'cannot be read: it is not a regular file'], ['/dev/zero', 'cannot be read: it is not a regular file'], ['large', 'cannot be read: it is larger than 16777216 bytes'],
     ['skills', 'cannot be read: EISDIR, it is a folder'], ['text', 'is not valid JSON'], ['list', 'must be an object of paths, each with a list of codes']
   ] as const) {
     t.strictSame(await run(cwd, '--baseline', file), { code: 2, out: '', errors: `skillserve: the baseline ${JSON.stringify(resolve(cwd, file))} ${reason}; --write-baseline writes it\n` })
