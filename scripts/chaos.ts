@@ -13,8 +13,8 @@ WATCH_POLLING, --dead with a kernel that refuses every watch, --blind with watch
 that the service runs as, so that permissions count. Exits with 1 when an answer was wrong.
 `
 
-/** In how many milliseconds the index follows without events (K52). */
-const INDEX_DEADLINE_MS = 30_000
+/** How long what follows by itself may take without events, in milliseconds (K52). */
+const BLIND_FOLLOW_MS = 30_000
 
 /** In the place of Node's `watch`. */
 const WATCHES = {
@@ -52,7 +52,7 @@ await runLong(async (run) => {
     uid
   })
   run.part(`changing skills while clients read, ${seconds} s`, () => `${world.disk.history.last.index} system calls`)
-  const report = await runChaos({ world, url: service.url, seed, seconds, bound: uid !== 0, ...watch !== undefined && { indexDeadlineMs: INDEX_DEADLINE_MS } })
+  const report = await runChaos({ world, url: service.url, seed, seconds, bound: uid !== 0, ...watch !== undefined && { followMs: BLIND_FOLLOW_MS } })
   const { code, stderr } = await service.stop()
   print(run, report)
   if (code !== 0 || stderr !== '') run.print(`the service ended with ${code}: ${stderr}`)
@@ -69,7 +69,7 @@ function withWatch (watch: string): string {
   `)
 }
 
-function print (run: LongRun, { operations, steps, requests, answers, notModified, renamed, gaveUp, violations }: ChaosReport): void {
+function print (run: LongRun, { operations, steps, requests, answers, notModified, renamed, followed, gaveUp, violations }: ChaosReport): void {
   for (const { question, said, expected, history } of violations) {
     run.print(`\nVIOLATION ${JSON.stringify(question)}\n  said      ${said}\n  expected  ${expected.join('\n        or  ')}\n  ${history.join('\n  ')}`)
   }
@@ -79,6 +79,7 @@ function print (run: LongRun, { operations, steps, requests, answers, notModifie
   for (const [kind, count] of [...answers].sort()) run.print(`  ${kind.padEnd(20)}${count}`)
   run.print(`not modified  ${notModified}`)
   run.print(`name moved    ${renamed}`)
+  run.print(`label of before ${followed}`)
   run.print(`given up      ${gaveUp}`)
   run.print(`violations    ${violations.length}`)
 }

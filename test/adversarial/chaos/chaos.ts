@@ -1,6 +1,6 @@
 import { once, EventEmitter } from 'node:events'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
-import { openRaw, request, type RawConnection, type RawResponse } from '../../helper/raw-http.ts'
+import { openRaw, type RawConnection, type RawResponse } from '../../helper/raw-http.ts'
 import { chooseMutation } from './mutations.ts'
 import { createOracle, type OracleOptions } from './oracle.ts'
 import { getRequest, isToolCall, saidByResponse, saidByTools, toolCallRequest, type Kind, type Question, type Said } from './questions.ts'
@@ -18,13 +18,16 @@ export interface ChaosOptions extends Pick<OracleOptions, 'bound'> {
   readonly seconds?: number
   /** Connections that ask at the same time. Default 12. */
   readonly readers?: number
-  /** How long the index may take to follow, in milliseconds. Default 5 s: generous, for a busy machine (K52). */
-  readonly indexDeadlineMs?: number
+  /**
+   * How long labels, catalog entries, search, tool descriptions and events may take to follow, in milliseconds (K52).
+   * Default 5 s: five times what is promised, for a busy machine.
+   */
+  readonly followMs?: number
 }
 
 /** An answer that no state of the disk explains. */
 export interface Violation {
-  readonly question: Question | 'the description of Skill'
+  readonly question: Question | 'the description of Skill' | 'catalog entries' | 'search' | 'events'
   readonly said: Said
   /** What would have been right: in each state between sending and answer, latest first. */
   readonly expected: readonly string[]
@@ -43,6 +46,8 @@ export interface ChaosReport {
   notModified: number
   /** Answers from a folder that lost its name before it was read: content and name are of different moments. */
   renamed: number
+  /** Answers to a label that an earlier state explains: labels follow a change within a second (K52). */
+  followed: number
   /** Answers that gave up on what would not hold still: an I/O error, or a stream that was cut. */
   gaveUp: number
   readonly violations: Violation[]
@@ -76,11 +81,11 @@ const GAVE_UP = /Error reading SKILL\.MD for skill|: I\/O error$| changed while 
  * in between request and answer: it must be right for one of them (K51, K53). In the end, when nothing
  * moves any more, everything is asked once more.
  */
-export async function runChaos ({ world, url, seed, operations, seconds, readers = 12, indexDeadlineMs = 5_000, bound }: ChaosOptions): Promise<ChaosReport> {
+export async function runChaos ({ world, url, seed, operations, seconds, readers = 12, followMs = 5_000, bound }: ChaosOptions): Promise<ChaosReport> {
   const { disk } = world
   const { history } = disk
-  const { expected, isRight, meaning, validSkills } = createOracle({ roots: ROOTS, linkTarget: LINK_TARGET, folder: disk.folder, bound })
-  const report: ChaosReport = { operations: 0, steps: 0, requests: 0, answers: new Map(), notModified: 0, renamed: 0, gaveUp: 0, violations: [] }
+  const { expected, isRight, meaning, manifests, validSkills } = createOracle({ roots: ROOTS, linkTarget: LINK_TARGET, folder: disk.folder, bound })
+  const report: ChaosReport = { operations: 0, steps: 0, requests: 0, answers: new Map(), notModified: 0, renamed: 0, followed: 0, gaveUp: 0, violations: [] }
   const answered = new EventEmitter().setMaxListeners(0)
   const sentAt = new Map<object, number>()
   const over = new AbortController()
@@ -110,7 +115,7 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
         report.operations++
         await (isStorm ? nextTurn() : sleep(1 + random.below(60)))
       }
-      history.forget(Math.min(history.last.index, ...sentAt.values()))
+      history.forget(Math.min(history.at(performance.now() - followMs), ...sentAt.values()))
     }
   }
 
@@ -188,6 +193,7 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
     if (GAVE_UP.test(said)) gaveUp(question, said, sent)
     else if (!history.since(sent).some(({ disk }) => isRight(disk, question, said))) {
       if (isOfTwoMoments(question, said, sent)) report.renamed++
+      else if (isOfEarlierLabels(question, said, sent)) report.followed++
       else violate(question, said, sent)
     }
   }
@@ -198,6 +204,14 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
     const window = history.since(sent)
     const named = new Map(window.map(({ disk }) => [meaning(disk, question.name), disk]))
     return [...named.values()].some((each) => window.some(({ disk }) => isRight(disk, question, said, each)))
+  }
+
+  /** K52: which skill a label means may be as it was a while ago, and so may what that skill is. */
+  function isOfEarlierLabels (question: Question, said: Said, sent: number): boolean {
+    if (question.kind !== 'skill') return false
+    const window = history.since(sent)
+    const earliest = history.at((window.at(-1)?.at ?? 0) - followMs)
+    return history.since(earliest).some((named) => [named, ...window].some(({ disk }) => isRight(disk, question, said, named.disk)))
   }
 
   /** Only what changed meanwhile may be given up on; other names and permissions of a file count as changes of it too. */
@@ -234,21 +248,61 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
         await (isToolCall({ kind } as Question) ? callTools(connection, some) : get(connection, some, new Map()))
       }
     }
-    await checkIndex(connection)
     connection.destroy()
+    await checkFollowing()
   }
 
-  /** The description of `Skill` lists the valid skills of the index, which follows by itself (K28, K52). */
-  async function checkIndex (connection: RawConnection): Promise<void> {
+  /** What follows a change by itself: tool descriptions (K28), catalog entries, search and events (K52). */
+  async function checkFollowing (): Promise<void> {
     const skills = validSkills(history.last.disk).map(({ name, description }) => `${name}: ${description}`)
-    const wanted = `Invoke skills based on available skill metadata. Skills: ${skills.length === 0 ? 'No skills currently available' : skills.join(', ')}`
-    const deadline = performance.now() + indexDeadlineMs
-    let description: string | undefined
-    do {
-      const response = await connection.send(request('GET', '/agent/tools?toolset=wave&format=anthropic')).response()
-      description = (response.json() as ReadonlyArray<{ readonly description: string }>)[0]?.description
-    } while (description !== wanted && performance.now() < deadline)
-    if (description !== wanted) report.violations.push({ question: 'the description of Skill', said: String(description), expected: [wanted], history: [] })
+    const listed = skills.length === 0 ? 'No skills currently available' : skills.join(', ')
+    await follows('the description of Skill', `Invoke skills based on available skill metadata. Skills: ${listed}`, async () => {
+      const [tool] = await getJson('/agent/tools?toolset=wave&format=anthropic') as ReadonlyArray<{ readonly description: string }>
+      return String(tool?.description)
+    })
+    const revisions = [...manifests(history.last.disk)].map(([name, said]) => [name, /"revision":"([^"]+)"/.exec(said)?.[1] ?? null] as const)
+    await follows('catalog entries', JSON.stringify(revisions.sort(([a], [b]) => a < b ? -1 : 1)), async () => {
+      const { skills = [] } = await getJson('/catalog?limit=500') as { readonly skills?: ReadonlyArray<{ readonly name: string, readonly revision?: string }> }
+      return JSON.stringify(skills.map(({ name, revision }) => [name, revision ?? null] as const))
+    })
+    await checkNews()
+  }
+
+  /** A skill that appears is found and is an event. */
+  async function checkNews (): Promise<void> {
+    const ended = new AbortController()
+    const { body } = await fetch(`${url}/events`, { signal: ended.signal })
+    const stream = (body ?? new ReadableStream<Uint8Array>())[Symbol.asyncIterator]()
+    let events = Buffer.from((await stream.next()).value ?? []).toString()
+    const reading = (async () => {
+      for await (const chunk of { [Symbol.asyncIterator]: () => stream }) events += Buffer.from(chunk).toString()
+    })().catch(() => {})
+    const path = '/a/newcomer'
+    world.disk.makeFolder(path)
+    world.makeFile(`${path}/SKILL.md`, Buffer.from('---\nname: newcomer\ndescription: About wombats\n---\n'))
+    await Promise.all([
+      follows('search', 'newcomer', async () => {
+        const { skills = [] } = await getJson('/catalog?q=wombats') as { readonly skills?: ReadonlyArray<{ readonly name: string }> }
+        return skills.map(({ name }) => name).join()
+      }),
+      follows('events', 'newcomer', async () => /"name":"(newcomer)"/.exec(events)?.[1] ?? events)
+    ])
+    ended.abort()
+    await reading
+  }
+
+  async function getJson (path: string): Promise<unknown> {
+    return await (await fetch(url + path)).json()
+  }
+
+  async function follows (question: Violation['question'], wanted: string, ask: () => Promise<string>): Promise<void> {
+    const deadline = performance.now() + followMs
+    let said = await ask()
+    while (said !== wanted && performance.now() < deadline) {
+      await sleep(20)
+      said = await ask()
+    }
+    if (said !== wanted) report.violations.push({ question, said, expected: [wanted], history: [] })
   }
 }
 

@@ -3,6 +3,8 @@ import type { DiskState } from './model-disk.ts'
 /** One system call that changed the disk, and the disk after it. */
 export interface Step {
   readonly index: number
+  /** When it was made, on the clock of `performance.now()`. */
+  readonly at: number
   readonly what: string
   readonly disk: DiskState
 }
@@ -16,7 +18,7 @@ export class History {
   #oldest = 0
 
   constructor (disk: DiskState) {
-    this.#steps = [{ index: 0, what: 'the beginning', disk }]
+    this.#steps = [{ index: 0, at: performance.now(), what: 'the beginning', disk }]
   }
 
   get last (): Step {
@@ -26,12 +28,18 @@ export class History {
   }
 
   add (what: string, disk: DiskState): void {
-    this.#steps.push({ index: this.last.index + 1, what, disk })
+    this.#steps.push({ index: this.last.index + 1, at: performance.now(), what, disk })
   }
 
   /** From this step up to now, latest first: what an answer to a request sent after it may show. */
   since (index: number): readonly Step[] {
     return this.#steps.slice(Math.max(0, index - this.#oldest)).reverse()
+  }
+
+  /** The step that was the last one at a time. */
+  at (time: number): number {
+    const after = this.#steps.findIndex(({ at }) => at > time)
+    return Math.max(this.#oldest, (after === -1 ? this.#steps.length : after) - 1 + this.#oldest)
   }
 
   /** No request that was sent before this step is still waiting for its answer. */

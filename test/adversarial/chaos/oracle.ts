@@ -31,6 +31,8 @@ export interface Oracle {
   isRight (disk: DiskState, question: Question, said: Said, named?: DiskState): boolean
   /** The folder that a name means in a state, as a text to compare. */
   meaning (disk: DiskState, name: string): string
+  /** The manifest of each skill, as the answer to its question. */
+  manifests (disk: DiskState): ReadonlyMap<string, Said>
   /** Names of the valid skills with their descriptions, sorted, as the description of `Skill` lists them (K28). */
   validSkills (disk: DiskState): ReadonlyArray<{ readonly name: string, readonly description: string }>
 }
@@ -51,6 +53,7 @@ interface ManifestEntry {
   readonly digest: string
 }
 
+type NamedQuestion = Question & { readonly name: string }
 type Refusal = 'missing' | 'outside' | 'forbidden' | 'folder'
 type Opened = { readonly bytes: Buffer } | { readonly refusal: Refusal }
 
@@ -89,7 +92,7 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     switch (question.kind) {
       case 'list': return success(JSON.stringify({ skills: [...catalog.keys()].sort() }))
       case 'list_skills': return spaced({ skills: [...catalog.keys()].sort() })
-      case 'skill': return expectedByLabel(disk, catalog, question)
+      case 'skill': return expectedByLabel(disk, named, catalog, question)
       default: break
     }
     const skill = catalog.get(question.name)
@@ -113,7 +116,8 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     if (expected(disk, question, named) === said) return true
     if (question.kind !== 'skill') return false
     const skills = [...catalogOf(named)?.values() ?? []]
-    return skills.some((skill) => labelOf(disk, skill) === question.name && readsMainFile(disk, skill) && expectedDocument(disk, skill, question) === said)
+    const labelled = skills.filter((skill) => labelOf(named, skill) === question.name && readsMainFile(named, skill))
+    return labelled.some((skill) => expectedDocument(disk, skill, question) === said)
   }
 
   function expectedDocument (disk: DiskState, skill: ModelSkill, question: Question): Said {
@@ -143,12 +147,13 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
   }
 
   /** K29: the frontmatter's name, then the folder's. */
-  function expectedByLabel (disk: DiskState, catalog: ReadonlyMap<string, ModelSkill>, question: Question & { readonly name: string }): Said {
+  function expectedByLabel (disk: DiskState, named: DiskState, catalog: ReadonlyMap<string, ModelSkill>, question: NamedQuestion): Said {
     const label = question.name
     const folder = catalog.get(label)
-    const skill = folder !== undefined && labelOf(disk, folder) === label
+    const isLabelled = (skill: ModelSkill) => readsMainFile(named, skill) && labelOf(named, skill) === label
+    const skill = folder !== undefined && labelOf(named, folder) === label
       ? folder
-      : [...catalog.keys()].sort().map((name) => catalog.get(name)).find((each) => each !== undefined && readsMainFile(disk, each) && labelOf(disk, each) === label) ?? folder
+      : [...catalog.values()].filter(isLabelled).sort((a, b) => a.name < b.name ? -1 : 1)[0] ?? folder
     return skill === undefined ? failure(question, 404, `Skill "${label}" not found`) : expectedDocument(disk, skill, question)
   }
 
@@ -268,7 +273,12 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     })
   }
 
-  return { expected, isRight, meaning, validSkills }
+  function manifests (disk: DiskState): ReadonlyMap<string, Said> {
+    const skills = [...catalogOf(disk)?.values() ?? []]
+    return new Map(skills.map((skill) => [skill.name, expectedManifest(disk, skill, { kind: 'manifest', name: skill.name })]))
+  }
+
+  return { expected, isRight, meaning, manifests, validSkills }
 }
 
 /** The frontmatter's name where all of it can be read. */
