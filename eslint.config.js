@@ -38,11 +38,12 @@ const FLOORS = [
   ['log-output.ts'],
   ['http/'],
   ['sources/'],
+  ['trust/'],
   ['openapi/', 'plugins/', 'mcp/', 'observe/', 'limits/'],
   ['routes/', 'well-known/', 'ui/', 'validate/'],
   ['app.ts', 'export/'],
   ['config/', 'log-format.ts'],
-  ['trust/', 'access/', 'listen.ts'],
+  ['access/', 'listen.ts'],
   ['server.ts', 'index.ts'],
   ['cli/']
 ]

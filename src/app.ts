@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyRequest } from 'fastify'
 import { type AccessDoors, alwaysAllowed, PerSkills } from './http/callers.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
+import type { SkillState } from './core/content/skill-state.ts'
 import type { SkillService } from './core/skill-source.ts'
 import { Connections } from './http/connections/connections.ts'
 import { draining } from './http/connections/draining.ts'
@@ -39,6 +40,7 @@ import { skillRoutes, type SkillRoutesOptions } from './routes/skills.ts'
 import { validateRoute } from './routes/validate.ts'
 import { sharedSchemas } from './schemas/index.ts'
 import type { Sources } from './sources/sources.ts'
+import type { Trust } from './trust/trust.ts'
 import type { ToolRegistry } from './tools/registry.ts'
 import { createToolCallHandler } from './tools/calls/tool-call.ts'
 import type { Tool } from './tools/tool.ts'
@@ -71,8 +73,8 @@ export interface AppOptions {
   readonly timeouts?: Partial<HttpTimeouts>
   /** Who may see what. Absent: everybody sees all of `skills`. */
   readonly access?: AccessDoors | undefined
-  /** Which skills are served, and what is wrong with the files that say so. */
-  readonly policy?: { remark (): string | undefined } | undefined
+  /** The lock and the trust file. */
+  readonly trust?: Pick<Trust, 'remark' | 'refusedIn' | 'originOf' | 'judging'> | undefined
   /** Begun by whoever stops the process. */
   readonly shutdown?: Shutdown
   /** How long shared caches may keep what anybody may read, in seconds: see `conditional`. Default 0, not at all. */
@@ -95,7 +97,7 @@ export interface AppOptions {
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, publicUrl, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, policy, plugins = [], auditState = () => 'working', clientOf, admitCall, load = { level: 0 }, memory } = options
+  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', ui = true, isPreview = false, publicUrl, timeouts = {}, shutdown = new Shutdown(), cacheSeconds = 0, access, trust, plugins = [], auditState = () => 'working', clientOf, admitCall, load = { level: 0 }, memory } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const connections = new Connections()
@@ -104,9 +106,10 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   observer?.useSkills?.(skillsOf)
   observer?.useRevision?.(() => feeds.of(access?.everything ?? skills).revision)
   const revisionsOf = (request: FastifyRequest) => feeds.of(followedOf(request))
-  const judge = createJudge([mcpFindings])
+  const judging = createJudge([mcpFindings])
+  const judge = trust?.judging(judging) ?? judging
   const translate = (error: unknown, request: FastifyRequest): unknown => access === undefined ? error : access.translate(error, request)
-  const readiness = { remarks: () => [access?.remark() ?? [], policy?.remark() ?? []].flat(), auditState, shutdown, sources: sources && (() => sources.status) }
+  const readiness = { remarks: () => [access?.remark() ?? [], trust?.remark() ?? []].flat(), refusedIn: trust && ((roots: readonly string[]) => trust.refusedIn(roots)), auditState, shutdown, sources: sources && (() => sources.status) }
   const pages = ui ? catalogPages({ load, skillsOf, judge, version, prefix: basePath, log: logger, isPreview, publicUrl, sources, readiness, translate }) : undefined
   const app: FastifyInstance = fastify(httpServerOptions({ connections, logger, timeouts, allowedOrigins, observer, clientOf, rewriteUrl: access && ((request) => access.rewriteUrl(request)), answerBadUrl: pages?.answerBadUrl }))
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
@@ -140,7 +143,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, handleToolCall: createToolCallHandler({ registry, log: logger, observer }) })
     await routes.register(promptRoutes, { skillsOf })
     await routes.register(llmsTxtRoute, { skillsOf })
-    await routes.register(mcpDoor, { skillsOf, followedOf, feeds, whileAllowed, registry, version, observer, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), shutdown, load })
+    await routes.register(mcpDoor, { skillsOf, followedOf, feeds, whileAllowed, registry, version, observer, originOf: trust && ((state: SkillState) => trust.originOf(state)), checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), shutdown, load })
     await routes.register(wellKnown, { skillsOf, revisionsOf, isPublic: !loopbackOnly && (allowedHosts.length === 0 || !allowedHosts.every(isLocalName)) })
     if (pages !== undefined) await routes.register(pages.routes)
   }, { prefix: basePath })

@@ -25,7 +25,7 @@ import { Load } from './http/overload/load.ts'
 import { protect, type Protection } from './limits/protect.ts'
 import { observe, type Observation } from './observe/observe.ts'
 import type { Sources } from './sources/sources.ts'
-import { loadPolicy } from './trust/load-policy.ts'
+import { openTrust, type Trust } from './trust/trust.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
@@ -107,7 +107,8 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
   })
 
   const opening = openParts(config, options, { output, logger, closers, shutdown })
-  const { app, skills, service, sources, observation, load } = open.parts = await opening
+  const { app, skills, service, sources, trust, observation, load } = open.parts = await opening
+  if (!shutdown.isLeaving) await trust?.start()
   if (!shutdown.isLeaving) await skills.start()
   if (shutdown.isLeaving) return
   try {
@@ -137,7 +138,7 @@ async function openParts (config: Config, { version, env, isExample = false, pre
   for (const path of await missingLinkTargets(config)) logger.warn({ path }, 'a folder of LINK_TARGETS or --allow-links is not there: no link leads into it yet')
   const memory = new AnswerMemory()
   const opened = await openSkills(config, { logger, env, memory, closers })
-  const { skills, service, access, sources, policy } = opened
+  const { skills, service, access, sources, trust } = opened
   const load = new Load(logger)
   closers.add(() => { load.close() })
   const registry = createToolRegistry(createTools(), {
@@ -161,7 +162,7 @@ async function openParts (config: Config, { version, env, isExample = false, pre
   const app = await buildApp({
     skills: service,
     access,
-    policy,
+    trust,
     ...sources && { sources },
     registry,
     logger,
@@ -202,7 +203,7 @@ interface OpenedSkills {
   readonly service: SkillService
   readonly access?: AccessDoors
   readonly sources: Sources | undefined
-  readonly policy: Awaited<ReturnType<typeof loadPolicy>>
+  readonly trust: Trust | undefined
 }
 
 /** The folders and sources with their policy, and what an access file lets callers see of them. */
@@ -211,15 +212,15 @@ async function openSkills (config: Config, { logger, env, memory, closers }: { r
   const { sources, ...folders } = roots
   closers.add(() => sources?.close())
   await checkAuditLog(config, folders)
-  const policy = await loadPolicy(config, roots, logger)
-  closers.add(() => { policy?.close() })
+  const trust = await openTrust(config, roots, logger)
+  closers.add(() => trust?.close())
   const options: SkillManagerOptions & { readonly log: Logger } = {
     ...folders,
+    ...trust?.guarded(folders),
     linkTargets: config.linkTargets,
     polling: config.watchPolling,
     keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
     log: logger,
-    policy,
     hasRoom: (bytes: number, since: number) => memory.hasRoomFor(bytes, since)
   }
   const skills = createSkillManager(options)
@@ -227,11 +228,11 @@ async function openSkills (config: Config, { logger, env, memory, closers }: { r
   const { accessFile: file, basePath, publicUrl, host } = config
   if (file === undefined) {
     if (!isLoopback(host)) logger.warn({ host }, 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what')
-    return { skills, service: skills, sources, policy }
+    return { skills, service: skills, sources, trust }
   }
   const { openAccess } = await import('./access/open.ts')
   const access = await openAccess({ file, basePath, publicUrl, skills, log: logger }, [...skills.rootPaths, ...config.linkTargets ?? []])
-  return { skills, service: access.nothing, access, sources, policy }
+  return { skills, service: access.nothing, access, sources, trust }
 }
 
 interface ObservedParts extends OpenedSkills {
@@ -243,7 +244,7 @@ interface ObservedParts extends OpenedSkills {
 }
 
 /** @throws ConfigError when the file of the audit log cannot be opened */
-async function openObservation (config: Config, { skills, service, access, sources, policy, version, logger, output, load, protection }: ObservedParts): Promise<Observation> {
+async function openObservation (config: Config, { skills, service, access, sources, trust, version, logger, output, load, protection }: ObservedParts): Promise<Observation> {
   try {
     return await observe({
       skills,
@@ -263,8 +264,8 @@ async function openObservation (config: Config, { skills, service, access, sourc
             stdout: output,
             salt: config.auditSalt,
             skills: access?.everything ?? service,
-            policies: [...access ? [access.file] : [], ...policy?.files ?? []],
-            judged: policy?.judged
+            policies: [...access ? [access.file] : [], ...trust?.files ?? []],
+            trust
           },
       clientOf: protection.clientOf,
       readings: {

@@ -1,8 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { FollowedPolicy } from '../config/files/followed-file.ts'
-import type { GateChange } from '../core/content/trust/trust-policy.ts'
+import type { TrustChange } from '../core/shared/origin.ts'
 import type { CoreLog } from '../core/shared/log.ts'
-import type { Signal } from '../core/shared/signal.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
 import type { AuditState } from '../http/readiness.ts'
@@ -34,7 +33,7 @@ interface WantedAudit {
   readonly skills: Pick<SkillService, 'available' | 'subscribe'>
   readonly policies: readonly FollowedPolicy[]
   /** What a trust policy takes away and gives back. */
-  readonly judged: Signal<GateChange> | undefined
+  readonly trust: { on (event: 'verdict', listener: (change: TrustChange) => void): void } | undefined
 }
 
 /** Where the metrics can be read. Nowhere: nothing is counted. */
@@ -112,7 +111,7 @@ async function observeMetrics ({ skills, version, log, readings, metrics: { addr
 
 async function openAudit ({ audit: wanted, version, log, clientOf = peerOf }: ObserveOptions): Promise<Observation & { dropped (): number }> {
   if (wanted === undefined) return { ...NOTHING, dropped: () => 0 }
-  const { path, isRequired, stdout, salt, skills, policies, judged } = wanted
+  const { path, isRequired, stdout, salt, skills, policies, trust } = wanted
   const [{ Audit }, { AuditFile }] = await Promise.all([import('./audit/audit.ts'), import('./audit/audit-file.ts')])
   const file = path === 'stdout' ? undefined : new AuditFile(path)
   const output = file === undefined ? stdout : new LogOutput(file)
@@ -141,7 +140,7 @@ async function openAudit ({ audit: wanted, version, log, clientOf = peerOf }: Ob
     audit.closeNow()
     output.flushSync()
   })
-  judged?.subscribe((change) => { audit.judged(change) })
+  trust?.on('verdict', (change) => { audit.judged(change) })
   return {
     observers: [audit.observer],
     plugins: [audit.plugin],

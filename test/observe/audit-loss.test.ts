@@ -135,7 +135,7 @@ t.test('K73: a line that its output has lost is counted at once, and its number 
     clientOf: undefined,
     readings: {},
     metrics: { address: { host: '127.0.0.1', port: 0 }, hasCallers: false, basePath: '', countsReads: false },
-    audit: { path: 'stdout', isRequired: false, stdout, salt: undefined, skills, policies: [], judged: undefined }
+    audit: { path: 'stdout', isRequired: false, stdout, salt: undefined, skills, policies: [], trust: undefined }
   })
   t.teardown(close)
   const fill = () => { for (const { lost } = stdout; stdout.lost === lost;) stdout.write(`${'x'.repeat(60_000)}\n`) }

@@ -5,7 +5,7 @@ import { realPathOf, textForFile, whyUnwritable } from '../../config/files/files
 import type { RootOptions } from '../../core/roots/root.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import type { Lock } from '../../trust/lock-file.ts'
-import type { ReadOptions } from '../../trust/verify-folder.ts'
+import type { ListOptions } from '../../trust/verify-folder.ts'
 import { type Command, CommandError } from '../command.ts'
 import { namingSkipped } from '../folders/left-out.ts'
 import { readLinkTargets, ROOT_FLAGS, withRoots } from '../folders/open-folders.ts'
@@ -18,10 +18,9 @@ const DEFAULT_FILE = 'skills.lock'
 export const command: Command = {
   summary: 'writes the present revisions of skills to a file, for serve --locked',
   positionals: '[DIR...]',
-  flags: ['out', 'trust', 'allow-links', 'config', ...ROOT_FLAGS],
+  flags: ['out', 'allow-links', 'config', ...ROOT_FLAGS],
   details: () => `  DIR                folders of skills, or addresses of sources, as for serve; default ${DEFAULT_FOLDER}
   --out FILE         the file to write; default ${DEFAULT_FILE}
-  --trust FILE       the trust file of the service, with which files that signatures never cover are no part of revisions
   --allow-links DIR  folders that links in a folder of skills may lead into, as for serve
   --config FILE      a file with sources, as for serve; without DIR, they alone are locked
   --layout LAYOUT    where skills lie, as for serve
@@ -34,12 +33,9 @@ when a folder or a skill cannot be read, or there is no skill: then nothing is w
     const { cwd, print } = context
     const folders = positionals.length === 0 && !flags.has('config') ? [DEFAULT_FOLDER] : positionals
     const out = resolve(cwd, flags.get('out')?.at(-1) ?? DEFAULT_FILE)
-    const trustFile = flags.get('trust')?.at(-1)
-    // What a signature never covers is not served with a trust file, and no part of the revision.
-    const policy = trustFile === undefined ? undefined : await (await import('../../trust/open-policy.ts')).readPolicy({ trustFile: resolve(cwd, trustFile) })
     const linkTargets = readLinkTargets({ flags }, context)
     const lock = await namingSkipped(context, async (onSkipped) =>
-      await withRoots(folders, { flags }, context, ({ projectRoots }) => readLock(projectRoots, { policy, linkTargets, onSkipped, onProgress: showing(context.progress, 'skill') })))
+      await withRoots(folders, { flags }, context, ({ projectRoots }) => readLock(projectRoots, { linkTargets, onSkipped, onProgress: showing(context.progress, 'skill') })))
     const { formatLock } = await import('../../trust/lock-file.ts')
     const before = await readBefore(out)
     await writeLock(out, formatLock(lock))
@@ -71,7 +67,7 @@ export async function writeLock (out: string, text: string): Promise<void> {
 }
 
 /** Each folder by itself: of two with a skill of one name, some callers see the later one alone. */
-async function readLock (roots: readonly RootOptions[], options: ReadOptions): Promise<Lock> {
+async function readLock (roots: readonly RootOptions[], options: ListOptions): Promise<Lock> {
   const lock = new Map<string, Set<string>>()
   for (const root of roots) {
     for (const [name, revision] of await readRevisions(root, options)) lock.set(name, (lock.get(name) ?? new Set()).add(revision))
@@ -80,7 +76,7 @@ async function readLock (roots: readonly RootOptions[], options: ReadOptions): P
   return lock
 }
 
-async function readRevisions (root: RootOptions, options: ReadOptions): Promise<ReadonlyMap<string, string>> {
+async function readRevisions (root: RootOptions, options: ListOptions): Promise<ReadonlyMap<string, string>> {
   const [{ readRoot }, { ROOT_PROBLEMS }] = await Promise.all([import('../../trust/verify-folder.ts'), import('../../core/roots/root-reports.ts')])
   return await readRoot(root, options, async (skills) => {
     const { roots: [report] } = await skills.freshStatus()

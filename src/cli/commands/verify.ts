@@ -26,9 +26,9 @@ Exits with 0 when a service with these files and require would serve every skill
     const [trustFile, lockFile] = [flags.get('trust')?.at(-1), flags.get('locked')?.at(-1)]
     if (folders.length === 0) throw new CommandError('verify takes folders: skillserve verify DIR... --trust FILE')
     if (trustFile === undefined && lockFile === undefined) throw new CommandError('verify needs --trust FILE or --locked FILE')
-    const { readPolicy } = await import('../../trust/open-policy.ts')
+    const { readPolicy } = await import('../../trust/read-policy.ts')
     const { FolderError, holdsMainFile, verifyFolder, verifyRoot } = await import('../../trust/verify-folder.ts')
-    const policy = await readPolicy({ ...trustFile !== undefined && { trustFile: resolve(cwd, trustFile) }, ...lockFile !== undefined && { lockFile: resolve(cwd, lockFile) } })
+    const { policy, lockedNames } = await readPolicy({ ...trustFile !== undefined && { trustFile: resolve(cwd, trustFile) }, ...lockFile !== undefined && { lockFile: resolve(cwd, lockFile) } })
     const linkTargets = readLinkTargets({ flags }, context)
     try {
       let verified: readonly VerifiedSkill[] = []
@@ -43,8 +43,8 @@ Exits with 0 when a service with these files and require would serve every skill
           areAll &&= isAddress(folder) || !await holdsMainFile(path)
         }
       })
-      const missing = areAll ? missingOf(policy.lockedNames ?? [], verified) : []
-      const skills = [...verified, ...missing].map(({ name, isServed, problem, verdict }) => ({ name, ok: isServed, ...verdict?.report, problem }))
+      const missing = areAll ? missingOf(lockedNames, verified) : []
+      const skills = [...verified, ...missing].map(({ name, isServed, problem, report }) => ({ name, ok: isServed, ...report, problem }))
       if (flags.has('json')) print(`${JSON.stringify({ skills }, undefined, 2)}\n`)
       else for (const line of inColumns(skills.map(({ name, ok, problem, ...report }) => [ok ? 'ok     ' : 'refused', JSON.stringify(name), report.signer ?? '-', problem]))) print(`${line}\n`)
       return skills.every(({ ok }) => ok) ? 0 : 1
@@ -58,7 +58,7 @@ Exits with 0 when a service with these files and require would serve every skill
 /** The skills of a lock that no folder has. */
 function missingOf (locked: readonly string[], verified: readonly VerifiedSkill[]): VerifiedSkill[] {
   const names = new Set(verified.map(({ name }) => name))
-  return locked.filter((name) => !names.has(name)).map((name) => ({ name, verdict: undefined, isServed: false, problem: 'the lock names this skill, and no folder has it' }))
+  return locked.filter((name) => !names.has(name)).map((name) => ({ name, report: undefined, isServed: false, findings: [], problem: 'the lock names this skill, and no folder has it' }))
 }
 
 /** Lines of columns as wide as their longest entry, two spaces apart. */

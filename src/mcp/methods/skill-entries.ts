@@ -1,6 +1,6 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { SkillState } from '../../core/content/skill-state.ts'
-import type { TrustReport } from '../../core/content/trust/trust-policy.ts'
+import type { TrustReport } from '../../core/shared/origin.ts'
 import { unlessRefused } from '../../core/shared/errors.ts'
 import type { Finding, Frontmatter } from '../../core/shared/skill.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
@@ -12,6 +12,9 @@ import { mainFileUri, parseSkillUri, skillUri } from '../skill-uri.ts'
 /** Keys of the protocol's metadata: a prefix that is ours. */
 const REVISION = 'skillserve/revision'
 export const TRUST = 'skillserve/trust'
+
+/** Where a state of a skill comes from. */
+export type OriginOf = (state: SkillState) => Promise<{ readonly report: TrustReport }>
 
 /** An entry of `skills/list` (Skills extension, "The skill entry"). */
 interface SkillEntry {
@@ -27,10 +30,10 @@ interface SkillEntry {
 }
 
 /** One page of the skills that the official client accepts. */
-export async function listSkillEntries (skills: SkillSource, cursor: string | undefined): Promise<Page<SkillEntry>> {
+export async function listSkillEntries (skills: SkillSource, cursor: string | undefined, originOf?: OriginOf): Promise<Page<SkillEntry>> {
   let files = 0
   return await readPage(skills.scope, await skills.list(), cursor, async (name) => {
-    const entry = await findListed(skills, name)
+    const entry = await findListed(skills, name, originOf)
     files += entry?.resources.length ?? 0
     return entry
   }, (entries) => entries.length >= MCP_PAGE_ENTRIES || files >= MCP_PAGE_FILES)
@@ -41,29 +44,29 @@ export async function listSkillEntries (skills: SkillSource, cursor: string | un
  * @throws {ProtocolError} -32602 that says why there is no entry
  * @throws {SkillError} when the skill cannot be read
  */
-export async function getSkillEntry (skills: SkillSource, uri: string): Promise<SkillEntry> {
+export async function getSkillEntry (skills: SkillSource, uri: string, originOf?: OriginOf): Promise<SkillEntry> {
   const parts = parseSkillUri(uri)
   if (parts?.path !== 'SKILL.md') throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'A skill is named by the URI of its SKILL.md: skill://<name>/SKILL.md')
-  const { entry, findings } = await skills.read(parts.name, readEntry)
+  const { entry, findings } = await skills.read(parts.name, (state) => readEntry(state, originOf))
   if (entry !== undefined) return entry
   const reasons = findings.filter(({ severity }) => severity !== 'info').map(({ message }) => message).join('; ')
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, `No skill is served at ${mainFileUri(parts.name)}. ${reasons}`)
 }
 
 /** The entry of a skill that is listed. A skill that goes away, or cannot be read, is not on the page. */
-async function findListed (skills: SkillSource, name: string): Promise<SkillEntry | undefined> {
+async function findListed (skills: SkillSource, name: string, originOf: OriginOf | undefined): Promise<SkillEntry | undefined> {
   return await unlessRefused(async () => {
     // The index knows invalid skills, which spares the manifest of each.
-    return await skills.readListed(name, async (state) => state.skill.valid ? (await readEntry(state)).entry : undefined)
+    return await skills.readListed(name, async (state) => state.skill.valid ? (await readEntry(state, originOf)).entry : undefined)
   })
 }
 
-async function readEntry (state: SkillState): Promise<{ readonly entry?: SkillEntry, readonly findings: readonly Finding[] }> {
+async function readEntry (state: SkillState, originOf: OriginOf | undefined): Promise<{ readonly entry?: SkillEntry, readonly findings: readonly Finding[] }> {
   const manifest = await state.manifest()
   const { frontmatter, findings } = await checkEligibility(state.skill, manifest, await state.mainFile())
   if (frontmatter === undefined) return { findings }
   const { name } = state.skill
-  const verdict = await state.trust()
+  const verdict = await originOf?.(state)
   const resources = manifest.files.map(({ path, digest, size_bytes: size }) => ({ uri: skillUri(name, path), digest, size }))
   return { entry: { uri: mainFileUri(name), frontmatter, resources, _meta: { [REVISION]: manifest.revision, ...verdict && { [TRUST]: verdict.report } } }, findings }
 }

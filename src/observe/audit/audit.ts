@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import type { CatalogChange } from '../../core/catalog/catalog.ts'
-import type { GateChange } from '../../core/content/trust/trust-policy.ts'
+import type { TrustChange } from '../../core/shared/origin.ts'
 import type { Observer } from '../../http/observer.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import type { AuditState } from '../../http/readiness.ts'
@@ -95,7 +95,7 @@ export class Audit {
   }
 
   /** A trust policy takes a skill away, or gives it back. */
-  judged ({ folder: { name: skill }, root, verdict: { isServed, report: { signer, checked_revision: revision }, findings: [reason] } }: GateChange): void {
+  judged ({ skill, root, isServed, report: { signer, checked_revision: revision }, reason }: TrustChange): void {
     const target = { skill, root, signer: signer ?? undefined, ...!isServed && { code: reason?.code, problem: reason?.message }, revision: revision === '' ? undefined : revision }
     if (isServed) this.#append('skill.released', 'success', target)
     else this.#append('skill.quarantined', 'denied', target)

@@ -24,8 +24,8 @@ export const page: PageMaker = {
   }
 }
 
-function statusPage (status: SkillStatus, { isReady, reasons, sources }: Readiness, addresses: Addresses): Page {
-  const { skills, roots, watcher, failures, hanging, quarantined } = status
+function statusPage (status: SkillStatus, { isReady, reasons, sources, quarantined }: Readiness, addresses: Addresses): Page {
+  const { skills, roots, watcher, failures, hanging } = status
   const [reason, ...others] = reasons.map(readable)
   return {
     title: 'Status – Skills',

@@ -1,9 +1,10 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { TrustPolicy, TrustReport } from '../../../src/core/content/trust/trust-policy.ts'
+import type { TrustReport } from '../../../src/core/shared/origin.ts'
+import { Policy } from '../../../src/trust/policy.ts'
+import type { RootPolicy } from '../../../src/trust/trust.ts'
 import { finding } from '../../../src/core/format/findings.ts'
-import { Signal } from '../../../src/core/shared/signal.ts'
 import { Shutdown } from '../../../src/http/connections/shutdown.ts'
 import type { SourceStatus } from '../../../src/schemas/health.ts'
 import { buildService } from '../../helper/build.ts'
@@ -129,17 +130,16 @@ t.test('K74: the page of a skill says who signed it, and what does not hold', as
     foreign: { signed: true, status: 'untrusted' },
     refused: { status: 'invalid' }
   }
-  const policy: TrustPolicy = {
-    hiddenNames: new Set(),
-    changed: new Signal(),
-    judged: new Signal(),
+  const policy: RootPolicy = Object.assign(new Policy({}), {
     guards: () => true,
-    judge: async ({ manifest: { skill_name: name, revision } }) => ({
+    judge: async (_root: string, { manifest: { skill_name: name, revision, files } }: Parameters<Policy['judge']>[1]) => ({
+      files,
+      revision,
       isServed: name !== 'refused',
       report: { signed: false, status: null, signer: null, pinned: null, checked_revision: revision, ...reports[name] },
       findings: name === 'stale' ? [finding('signature_stale', "files differ from what was signed: 'run.sh'", 'Sign the skill again')] : []
     })
-  }
+  })
   const { url } = await buildService(t, { files: Object.fromEntries(Object.keys(reports).map((name) => [name, skill(name)])), options: { policy } })
   const page = async (name: string) => (await open(`${url}/ui/skills/${name}`)).text
   t.match(await page('signed'), /<dt>Origin<\/dt><dd><ul><li><span class="verdict good">signed<\/span> by <bdi>Ada &lt;b&gt;<\/bdi><\/li>\s*<li>this revision is locked<\/li>/)
