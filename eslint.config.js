@@ -38,6 +38,7 @@ const FLOORS = [
   ['log.ts'],
   ['http/'],
   ['sources/'],
+  ['trust/'],
   ['openapi/', 'plugins/', 'mcp/', 'observe/', 'limits/'],
   ['routes/', 'well-known/', 'ui/', 'validate/'],
   ['app-options.ts'],

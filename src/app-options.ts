@@ -9,6 +9,7 @@ import type { OverloadOptions } from './plugins/overload.ts'
 import type { Sources } from './sources/sources.ts'
 import type { ToolRegistry } from './tools/registry.ts'
 import type { Tool } from './tools/tool.ts'
+import type { Trust } from './trust/trust.ts'
 
 export interface AppOptions {
   readonly skills: SkillService
@@ -37,8 +38,8 @@ export interface AppOptions {
   readonly timeouts?: Partial<HttpTimeouts>
   /** Who may see what. Absent: everybody sees all of `skills`. */
   readonly access?: AccessDoors | undefined
-  /** Which skills are served, and what is wrong with the files that say so. */
-  readonly policy?: { remark (): string | undefined } | undefined
+  /** The lock and the trust file. */
+  readonly trust?: Pick<Trust, 'remark' | 'refusedIn' | 'originOf' | 'judging'> | undefined
   /** Begun by what stops the process. */
   readonly shutdown?: Shutdown
   /** How long shared caches may keep what anybody may read, in seconds: see `conditional`. Default 0, not at all. */

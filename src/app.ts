@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { fastify, type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { AppOptions } from './app-options.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
+import type { SkillState } from './core/content/skill-state.ts'
 import { alwaysAllowed, PerSkills } from './http/callers.ts'
 import { connections } from './http/connections.ts'
 import { combineObservers } from './http/observer.ts'
@@ -41,7 +42,7 @@ export type { AppOptions }
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', access, policy } = options
+  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', access, trust } = options
   const { shutdown = new Shutdown(), auditState = () => 'working' as const, isPreview = false, admitCall } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
@@ -50,10 +51,12 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const revisionsOf = (request: FastifyRequest) => feeds.of(followedOf(request))
   observer?.useSkills?.(skillsOf)
   observer?.useRevision?.(() => feeds.of(access?.everything ?? skills).revision)
-  const judge = createJudge([mcpFindings])
+  const judging = createJudge([mcpFindings])
+  const judge = trust?.judging(judging) ?? judging
   const translate = (error: unknown, request: FastifyRequest): unknown => access === undefined ? error : access.translate(error, request)
-  const remarks = () => [access?.remark() ?? [], policy?.remark() ?? []].flat()
-  const readiness = { remarks, auditState, shutdown, sources: sources && (() => sources.status) }
+  const remarks = () => [access?.remark() ?? [], trust?.remark() ?? []].flat()
+  const refusedIn = trust && ((roots: readonly string[]) => trust.refusedIn(roots))
+  const readiness = { remarks, refusedIn, auditState, shutdown, sources: sources && (() => sources.status) }
   const isOverloaded = () => app.isUnderPressure()
   const pages = options.ui === false ? undefined : catalogPages({ ...options, isOverloaded, skillsOf, judge, prefix: basePath, log: logger, isPreview, readiness, translate })
 
@@ -87,7 +90,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, log: logger })
     await routes.register(promptRoutes, { skillsOf })
     await routes.register(llmsTxtRoute, { skillsOf })
-    await routes.register(mcpDoor, { skillsOf, followedOf, feeds, whileAllowed, registry, version, observer, checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isOverloaded })
+    await routes.register(mcpDoor, { skillsOf, followedOf, feeds, whileAllowed, registry, version, observer, originOf: trust && ((state: SkillState) => trust.originOf(state)), checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isOverloaded })
     await routes.register(wellKnown, { skillsOf, revisionsOf, isPublic: !loopbackOnly && !(allowedHosts.length > 0 && allowedHosts.every(isLocalName)) })
     if (pages !== undefined) await routes.register(pages.routes)
   }, { prefix: basePath })

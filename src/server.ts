@@ -23,7 +23,7 @@ import { Limits } from './limits/limits.ts'
 import { connectStore, type LimitsStore } from './limits/store.ts'
 import { observe, type Observation } from './observe/observe.ts'
 import type { Sources } from './sources/sources.ts'
-import { loadPolicy } from './trust/load-policy.ts'
+import { openTrust, type Trust } from './trust/trust.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
@@ -108,7 +108,8 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
   })
 
   const opening = openParts(config, options, { output, logger, closers, shutdown })
-  const { app, skills, service, sources, observation } = open.parts = await opening
+  const { app, skills, service, sources, trust, observation } = open.parts = await opening
+  if (!shutdown.isStopping) await trust?.start()
   if (!shutdown.isStopping) await skills.start()
   if (shutdown.isStopping) return
   try {
@@ -135,7 +136,7 @@ async function openParts (config: Config, { version, env, isExample = false, pre
   for (const problem of idleSettings(config)) logger.warn({ problem }, 'a setting has no effect')
   for (const path of await missingLinkTargets(config)) logger.warn({ path }, 'a folder of LINK_TARGETS or --allow-links is not there: no link leads into it yet')
   const opened = await openSkills(config, { logger, env, closers })
-  const { service, access, sources, policy } = opened
+  const { service, access, sources, trust } = opened
   const built: { app?: FastifyInstance } = {}
   const isOverloaded = () => built.app?.isUnderPressure() === true
   const registry = createToolRegistry(createTools(), {
@@ -149,7 +150,7 @@ async function openParts (config: Config, { version, env, isExample = false, pre
   const app = built.app = await buildApp({
     skills: service,
     access,
-    policy,
+    trust,
     ...sources && { sources },
     registry,
     logger,
@@ -197,35 +198,35 @@ interface OpenedSkills {
   readonly service: SkillService
   readonly access?: AccessDoors
   readonly sources: Sources | undefined
-  readonly policy: Awaited<ReturnType<typeof loadPolicy>>
+  readonly trust: Trust | undefined
 }
 
-/** The folders and sources with their policy, and what an access file lets callers see of them. */
+/** The folders and sources and what an access file lets callers see of them. */
 async function openSkills (config: Config, { logger, env, closers }: { readonly logger: Logger, readonly env: Environment, readonly closers: Closers }): Promise<OpenedSkills> {
   const roots = await openRoots(config, { log: logger, env })
   const { sources, ...folders } = roots
   closers.add(() => sources?.close())
   await checkAuditLog(config, folders)
-  const policy = await loadPolicy(config, roots, logger)
-  closers.add(() => { policy?.close() })
+  const trust = await openTrust(config, roots, logger)
+  closers.add(() => trust?.close())
   const options: SkillManagerOptions & { readonly log: Logger } = {
     ...folders,
+    ...trust?.guarded(folders),
     linkTargets: config.linkTargets,
     polling: config.watchPolling,
     keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
-    log: logger,
-    policy
+    log: logger
   }
   const skills = createSkillManager(options)
   closers.add(() => skills.close())
   const { accessFile: file, basePath, publicUrl, host } = config
   if (file === undefined) {
     if (!isLoopback(host)) logger.warn({ host }, 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what')
-    return { skills, service: skills, sources, policy }
+    return { skills, service: skills, sources, trust }
   }
   const { openAccess } = await import('./access/open.ts')
   const access = await openAccess({ file, basePath, publicUrl, skills, log: logger }, [...skills.rootPaths, ...config.linkTargets ?? []])
-  return { skills, service: access.nothing, access, sources, policy }
+  return { skills, service: access.nothing, access, sources, trust }
 }
 
 interface ObservedParts extends OpenedSkills, OpenedLimits {
@@ -236,7 +237,7 @@ interface ObservedParts extends OpenedSkills, OpenedLimits {
 }
 
 /** @throws ConfigError when the file of the audit log cannot be opened */
-async function openObservation (config: Config, { skills, service, access, sources, policy, version, logger, output, isOverloaded, limits, store }: ObservedParts): Promise<Observation> {
+async function openObservation (config: Config, { skills, service, access, sources, trust, version, logger, output, isOverloaded, limits, store }: ObservedParts): Promise<Observation> {
   try {
     return await observe({
       skills,
@@ -256,7 +257,8 @@ async function openObservation (config: Config, { skills, service, access, sourc
             stdout: output,
             salt: config.auditSalt,
             skills: access?.everything ?? service,
-            policies: [...access ? [access.file] : [], ...policy?.files ?? []]
+            policies: [...access ? [access.file] : [], ...trust?.files ?? []],
+            trust
           },
       readings: {
         logDropped: () => output.dropped,

@@ -1,13 +1,13 @@
-import { homedir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, isAbsolute, join } from 'node:path'
 import type { RootOptions } from '../core/roots/root.ts'
-import { DiskGuard } from '../core/disk/network/guard.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import { isAddress, parseAddress } from '../sources/address/address.ts'
 import { AddressError } from '../sources/source-error.ts'
 import type { FolderRoot, LayoutFolder } from '../sources/address/source-kind.ts'
-import type { RootSpec, Source } from '../sources/kinds.ts'
-import type { Sources } from '../sources/sources.ts'
+import type { RootSpec } from '../sources/kinds.ts'
+import { homeOf } from './files/home.ts'
+import { StateFolder } from '../sources/publish/state-folder.ts'
+import { createSources, type Sources } from '../sources/sources.ts'
 import { ConfigError, type Environment } from './setting.ts'
 import type { Config } from './settings.ts'
 import { checkNotServed } from './written-places.ts'
@@ -16,35 +16,48 @@ import { checkNotServed } from './written-places.ts'
 export interface OpenedRoots {
   readonly projectRoots: readonly RootOptions[]
   readonly personalRoot?: RootOptions
-  /** The calls to disks that hang, of sources and of the skills in them: all use the threads of one process. */
-  readonly guard: DiskGuard
+  /** For everything that the service writes by itself. */
+  readonly state: StateFolder
   /** Undefined when all roots are plain folders. */
   readonly sources: Sources | undefined
 }
 
+type RootsConfig = Pick<Config, 'skillsDirs' | 'personalDir' | 'configFile' | 'stateDir' | 'layout'> &
+  Partial<Pick<Config, 'watchPolling' | 'linkTargets'>>
+
 /**
- * Opens the folders and sources that the settings name. What sources published before is there at once; nothing is fetched yet.
+ * Opens the folders and sources that the settings name. What sources published before is there at once; nothing is
+ * fetched yet.
  * @throws ConfigError
  */
-export async function openRoots (config: Pick<Config, 'skillsDirs' | 'personalDir' | 'configFile' | 'stateDir' | 'layout'> & Partial<Pick<Config, 'watchPolling' | 'linkTargets'>>, options: { readonly log: CoreLog, readonly env: Environment }): Promise<OpenedRoots> {
-  const fromFile = config.configFile === undefined ? [] : await openConfigFile(config.configFile)
-  const project = [...config.skillsDirs.map((text) => toSpec(text, config.layout)), ...fromFile]
-  const personal = config.personalDir === undefined ? [] : [toSpec(config.personalDir, config.layout)]
+export async function openRoots (
+  config: RootsConfig, { log, env }: { readonly log: CoreLog, readonly env: Environment }
+): Promise<OpenedRoots> {
+  const { skillsDirs, personalDir, configFile, layout, watchPolling: polling = false, linkTargets } = config
+  const fromFile = configFile === undefined ? [] : await openConfigFile(configFile)
+  const project = [...skillsDirs.map((text) => toSpec(text, layout)), ...fromFile]
+  const personal = personalDir === undefined ? [] : [toSpec(personalDir, layout)]
   if (project.length === 0) throw new ConfigError('there is no source of skills: the configuration file names none')
   const all = [...project, ...personal]
   const kept = all.map((spec) => spec.kind === 'folder' ? withLayout(spec) : spec)
-  const otherNames = all.flatMap((spec, index) => spec.kind === 'folder' && kept[index] === undefined ? [spec.name ?? basename(spec.path)] : [])
-  const writesState = all.some(({ kind }) => kind !== 'folder')
-  if (writesState) await checkNotServed(config.stateDir ?? defaultStateDir(options.env), 'STATE_DIR or --state-dir', config, { project: project.map(folderOf), personal: personal.map(folderOf)[0] })
-  const guard = new DiskGuard()
-  const sources = await openSources(kept.filter((spec) => spec !== undefined), otherNames, config, { ...options, guard })
+  const otherNames = all.flatMap((spec, index) =>
+    spec.kind === 'folder' && kept[index] === undefined ? [spec.name ?? basename(spec.path)] : [])
+  const stateDir = config.stateDir ?? defaultStateDir(env)
+  const state = new StateFolder(stateDir, async (path) => {
+    const folders = { project: project.map(folderOf), personal: personal.map(folderOf)[0] }
+    await checkNotServed(path, 'STATE_DIR or --state-dir', config, folders)
+  })
+  const specs = kept.filter((spec) => spec !== undefined)
+  const sources = specs.length === 0
+    ? undefined
+    : await createSources({ sources: specs, otherNames, stateDir: state, env, log, polling, linkTargets }).catch(asConfigError)
   const opened = [...sources?.roots ?? []]
   const roots = all.map((spec, index): RootOptions => {
     if (spec.kind !== 'folder' || kept[index] !== undefined) return opened.shift() ?? { path: '' }
     return { path: spec.path, ...spec.name !== undefined && { name: spec.name } }
   })
   const [personalRoot] = roots.splice(project.length)
-  return { projectRoots: roots, ...personalRoot !== undefined && { personalRoot }, guard, sources }
+  return { projectRoots: roots, ...personalRoot !== undefined && { personalRoot }, state, sources }
 }
 
 async function openConfigFile (path: string): Promise<readonly RootSpec[]> {
@@ -57,18 +70,8 @@ function withLayout ({ layout = 'flat', name, ...folder }: FolderRoot): LayoutFo
   return layout === 'flat' ? undefined : { ...folder, layout, name: name ?? basename(folder.path) }
 }
 
-/** No module is loaded for plain folders. */
-async function openSources (
-  specs: ReadonlyArray<Source | LayoutFolder>, otherNames: readonly string[], { stateDir, watchPolling: polling = false, linkTargets }: Partial<Pick<Config, 'stateDir' | 'watchPolling' | 'linkTargets'>>,
-  { log, env, guard }: { readonly log: CoreLog, readonly env: Environment, readonly guard: DiskGuard }
-): Promise<Sources | undefined> {
-  if (specs.length === 0) return undefined
-  const { createSources } = await import('../sources/sources.ts')
-  try {
-    return await createSources({ sources: specs, otherNames, stateDir: stateDir ?? defaultStateDir(env), env, log, polling, linkTargets, guard })
-  } catch (error) {
-    throw error instanceof AddressError ? new ConfigError(error.message, { cause: error }) : error
-  }
+function asConfigError (error: unknown): never {
+  throw error instanceof AddressError ? new ConfigError(error.message, { cause: error }) : error
 }
 
 function folderOf (spec: RootSpec): string | undefined {
@@ -80,6 +83,10 @@ function toSpec (text: string, layout: Config['layout']): RootSpec {
   return layout === undefined ? spec : { ...spec, layout }
 }
 
-function defaultStateDir (env: Environment): string {
-  return join(env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'skillserve')
+/** Undefined for a user without a home. A relative XDG_CACHE_HOME is to be ignored, as its specification says. */
+function defaultStateDir (env: Environment): string | undefined {
+  const cache = env['XDG_CACHE_HOME'] ?? ''
+  const home = homeOf(env)
+  const parent = isAbsolute(cache) ? cache : home && join(home, '.cache')
+  return parent && join(parent, 'skillserve')
 }

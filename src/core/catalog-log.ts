@@ -3,7 +3,6 @@ import type { CatalogChange, IndexedSkill } from './catalog/catalog.ts'
 import type { RootReport } from './roots/root-reports.ts'
 import type { RootFolder, SkippedEntry } from './roots/scan-root.ts'
 import { allowingSetting } from './roots/skipped.ts'
-import type { GateChange } from './content/trust/trust-policy.ts'
 import type { DiskAreaChange } from './disk/network/guard.ts'
 import type { CoreLog } from './shared/log.ts'
 import type { Signal } from './shared/signal.ts'
@@ -12,7 +11,7 @@ import type { Signal } from './shared/signal.ts'
 const MAX_SKILL_LINES = 20
 const LINES_MS = 1_000
 
-const NONE = { invalid: 0, valid: 0, served: 0, quarantined: 0 }
+const NONE = { invalid: 0, valid: 0 }
 
 interface CatalogLogOptions {
   readonly log: CoreLog
@@ -26,7 +25,6 @@ interface CatalogLogOptions {
     readonly last: { get (name: string): Pick<IndexedSkill, 'valid' | 'findings' | 'metadata'> | undefined }
   }
   readonly disks: Signal<DiskAreaChange>
-  readonly gate?: Signal<GateChange> | undefined
 }
 
 /** Logs what happens to a root and its skills: one line at the start, and one for each transition. */
@@ -43,7 +41,7 @@ export class CatalogLog {
   #isStarted = false
   #first: RootReport | undefined
 
-  constructor ({ log, root, catalog, disks, gate }: CatalogLogOptions) {
+  constructor ({ log, root, catalog, disks }: CatalogLogOptions) {
     const { path, type } = root
     this.#log = log
     this.#path = path
@@ -57,7 +55,6 @@ export class CatalogLog {
     })
     root.skipped.subscribe((entries) => { this.#logSkipped(entries) })
     catalog.changed.subscribe((change) => { this.#onChange(change) })
-    gate?.subscribe((change) => { this.#onVerdict(change) })
     disks.subscribe(({ name, isAnswering }) => {
       const fields = { root: path, ...isAbsolute(name) ? { folder: name } : { skill: name } }
       if (isAnswering) log.info(fields, 'a disk answers again')
@@ -136,13 +133,6 @@ export class CatalogLog {
     this.#log.warn({ skill: name, path, code: problem?.code, problem: problem?.message }, 'a skill is not valid: it is served as files, and models are not offered it')
   }
 
-  #onVerdict ({ folder: { name, path }, root, verdict: { isServed, report: { signer }, findings: [reason] } }: GateChange): void {
-    if (!this.#takeLine(isServed ? 'served' : 'quarantined')) return
-    const fields = { skill: name, path, root, ...signer !== null && { signer } }
-    if (isServed) this.#log.info(fields, 'a skill is served: it has passed its check')
-    else this.#log.warn({ ...fields, code: reason?.code, problem: reason?.message }, 'a skill is quarantined: it is not served')
-  }
-
   /** Whether there is a line for one more skill. Otherwise it is counted. */
   #takeLine (kind: keyof typeof NONE): boolean {
     this.#timer ??= setTimeout(() => { this.#endLines() }, LINES_MS).unref()
@@ -152,11 +142,10 @@ export class CatalogLog {
   }
 
   #endLines (): void {
-    const { invalid, valid, served, quarantined } = this.#unlogged
+    const { invalid, valid } = this.#unlogged
     this.#lines = 0
     this.#unlogged = { ...NONE }
     this.#timer = undefined
-    if (served + quarantined > 0) this.#log.warn({ served, quarantined }, 'more skills were quarantined, or are served again; skillserve verify lists them')
     if (invalid + valid > 0) this.#log.warn({ invalid, valid }, 'more skills became invalid, or valid again; GET /catalog has their findings')
   }
 }

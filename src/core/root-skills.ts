@@ -19,7 +19,6 @@ export class RootSkills {
   /** What is in the skills. */
   readonly files: SkillFiles
   readonly #core: Core
-  readonly #stopFollowing: (() => void) | undefined
   #indexed = false
   /** There from the beginning: whoever asks before the start waits too. */
   readonly #firstIndex: Promise<void>
@@ -30,7 +29,6 @@ export class RootSkills {
     this.#firstIndex = new Promise((resolve) => { this.#beginIndex = resolve })
     this.#core = wireCore(options)
     this.files = this.#core.files
-    this.#stopFollowing = options.policy?.changed.subscribe(() => { if (this.#indexed) this.#core.catalog.readmit() })
   }
 
   /** What settings and reports call the root. */
@@ -57,7 +55,6 @@ export class RootSkills {
   }
 
   async close (): Promise<void> {
-    this.#stopFollowing?.()
     // Nobody waits for a start that does not come any more.
     this.#firstIndex.catch(() => {})
     this.#beginIndex?.(Promise.reject(new Error('closed before the start')))
@@ -71,12 +68,12 @@ export class RootSkills {
 
   /** While somebody listens, the folders inside of inspected skills are watched too. */
   observe (listener: (names?: Iterable<string>) => void): () => void {
-    const { catalog, gate, refresher } = this.#core
+    const { catalog, refresher } = this.#core
     const stop = catalog.touched.subscribe(listener)
     refresher.wantInside(true)
     return () => {
       stop()
-      refresher.wantInside(gate !== undefined || catalog.touched.hasListeners)
+      refresher.wantInside(catalog.touched.hasListeners)
     }
   }
 
@@ -88,7 +85,7 @@ export class RootSkills {
   isWatching (): boolean { return this.#core.refresher.watcher.status === 'watching' }
 
   get status (): SkillStatus {
-    const { catalog, gate, guard, refresher, root } = this.#core
+    const { catalog, guard, refresher, root } = this.#core
     const { generation, names } = catalog.last
     const { failure, path, unavailable } = root
     return {
@@ -99,8 +96,7 @@ export class RootSkills {
       roots: [catalog.rootStatus],
       watcher: refresher.watcher,
       failures: failure === undefined ? [] : [failure],
-      hanging: guard.hanging.filter((area) => area.name !== '' && area.root === path).flatMap(({ name }) => root.namesIn(name)),
-      ...gate && { quarantined: gate.refusedCount }
+      hanging: guard.hanging.filter((area) => area.name !== '' && area.root === path).flatMap(({ name }) => root.namesIn(name))
     }
   }
 
@@ -109,14 +105,9 @@ export class RootSkills {
     return this.#core.root.sync()
   }
 
-  /** Under a policy a skill is listed once it was checked. */
   async list (): Promise<readonly string[]> {
-    const { catalog, gate, root } = this.#core
-    const isGuarded = gate !== undefined
-    // The skills of the start are checked while they are indexed.
-    if (isGuarded) await this.#firstIndex
-    if (isGuarded || !root.holdsAtOnce()) await root.sync(true)
-    if (isGuarded) await catalog.checkNew()
+    const { root } = this.#core
+    if (!root.holdsAtOnce()) await root.sync(true)
     root.requireFolder()
     return this.namesNow()
   }

@@ -1,6 +1,5 @@
 import type { RootOptions } from './roots/root.ts'
 import type { KeptRevisionsOptions } from './content/kept/revision-memory.ts'
-import type { TrustPolicy } from './content/trust/trust-policy.ts'
 import type { Disk } from './disk/disk.ts'
 import type { DiskGuard } from './disk/network/guard.ts'
 import type { RoomForFile } from './files/file-store.ts'
@@ -32,6 +31,4 @@ export interface SkillManagerOptions {
   readonly hasRoom?: RoomForFile
   /** Which revisions stay readable after a change. Default: KEPT_REVISION_MS, KEPT_REVISION_BYTES. */
   readonly keep?: Partial<KeptRevisionsOptions>
-  /** Decides which states of skills are served. Default: all. */
-  readonly policy?: TrustPolicy | undefined
 }

@@ -110,8 +110,6 @@ export interface SkillStatus {
   readonly hanging: readonly string[]
   /** Names of the roots of which only some skills may be seen; absent without callers. */
   readonly partial?: readonly string[]
-  /** How many folders a trust policy keeps from being skills; absent without one. */
-  readonly quarantined?: number
 }
 
 /** The skills of a running service: what doors ask that follow changes or report the state of the service. */

@@ -3,7 +3,6 @@ import { LiveCatalog } from './catalog/live-catalog.ts'
 import { KeptRevisions } from './content/kept/kept-revisions.ts'
 import { ManifestStore } from './content/manifest.ts'
 import { SkillFiles } from './content/skill-files.ts'
-import { Gate } from './content/trust/gate.ts'
 import type { DiskAreaChange } from './disk/network/guard.ts'
 import { SILENT } from './shared/log.ts'
 import { Signal } from './shared/signal.ts'
@@ -24,7 +23,7 @@ export interface RootSkillsOptions extends Omit<SkillManagerOptions, 'projectRoo
 export type Core = ReturnType<typeof wireCore>
 
 /** Makes the parts in one order, disk → root → catalog → files → refresher. Each is handed the parts before it. */
-export function wireCore ({ root: options, type, linkTargets, polling = false, log = SILENT, onSkipped, watcher, disk, times = {}, shared, policy }: RootSkillsOptions) {
+export function wireCore ({ root: options, type, linkTargets, polling = false, log = SILENT, onSkipped, watcher, disk, times = {}, shared }: RootSkillsOptions) {
   const { phase, guard, store } = shared
   const root = new Root(options, { type, linkTargets, disk, guard, phase })
   // The guard is shared with the other roots.
@@ -32,20 +31,11 @@ export function wireCore ({ root: options, type, linkTargets, polling = false, l
   const stops = [guard.changed.subscribe((area) => { if (area.root === root.path) disks.emit(area) })]
   const kept = new KeptRevisions(shared.revisions)
   const manifests = new ManifestStore({ store, kept })
-  const gate = policy && new Gate({ policy, root, store, manifests })
-  const catalog = new LiveCatalog({ root, store, phase, admission: gate })
-  const catalogLog = new CatalogLog({ log, root, catalog, disks, gate: gate?.changed })
+  const catalog = new LiveCatalog({ root, store, phase })
+  const catalogLog = new CatalogLog({ log, root, catalog, disks })
   if (onSkipped !== undefined) root.skipped.subscribe(onSkipped)
-  const files = new SkillFiles({ root, catalog, store, kept, manifests, gate })
+  const files = new SkillFiles({ root, catalog, store, kept, manifests })
   const refresher = new Refresher({ root: root.path, polling, watcher, times, log, index: catalog })
-  if (gate !== undefined && policy !== undefined) {
-    // A change of any file decides whether a guarded skill is served.
-    refresher.wantInside(true)
-    stops.push(
-      gate.changed.subscribe((change) => { policy.judged.emit(change) }),
-      gate.checked.subscribe(({ folder, inside }) => { refresher.followInside(folder.realPath, inside) })
-    )
-  }
   files.inspected.subscribe(({ folder, inside }) => { refresher.followInside(folder.realPath, inside) })
   // Reads again what could not be read while the disk hung: one skill, or the whole root.
   disks.subscribe(({ name, isAnswering }) => { if (isAnswering) refresher.hintAt(name === '' ? catalog.last.names : root.namesIn(name)) })
@@ -53,12 +43,10 @@ export function wireCore ({ root: options, type, linkTargets, polling = false, l
     refresher.hintAt(names)
     refresher.follow({ realPath, folders: root.listed?.isFixed === true ? new Map() : root.folders, links })
   })
-  const { listed } = root
-  if (listed !== undefined) stops.push(listed.changed.subscribe(() => { void root.rescan() }))
+  if (root.listing !== undefined) stops.push(root.listing.changed.subscribe(() => { void root.rescan() }))
   return {
     root,
     guard,
-    gate,
     catalog,
     manifests,
     catalogLog,

@@ -19,6 +19,8 @@ export interface ReadinessParts {
   readonly remarks: () => readonly string[]
   /** The sources that are no folders; undefined without any. */
   readonly sources?: (() => readonly SourceStatus[]) | undefined
+  /** How many skills of these roots a lock or a trust file refuses; undefined where none can be. */
+  readonly refusedIn?: ((roots: readonly string[]) => number | undefined) | undefined
   readonly auditState: () => AuditState
   readonly shutdown: Pick<Shutdown, 'isStopping'>
 }
@@ -32,16 +34,19 @@ export interface Readiness {
   readonly detail: string | undefined
   /** Of the sources, what the caller may see. */
   readonly sources: readonly SourceStatus[] | undefined
+  /** How many skills of the roots that the caller may see whole are refused. */
+  readonly quarantined: number | undefined
 }
 
 /** @param status of what the caller may see */
-export function judgeReadiness (status: SkillStatus, { remarks, sources, auditState, shutdown }: ReadinessParts): Readiness {
+export function judgeReadiness (status: SkillStatus, { remarks, sources, refusedIn, auditState, shutdown }: ReadinessParts): Readiness {
   const all = sources?.()
   const visible = visibleSources(all, status)
+  const whole = status.roots.map(({ name }) => name).filter((name) => status.partial?.includes(name) !== true)
   const audit = auditState()
   const isReady = status.ready && audit !== 'refusing' && !shutdown.isStopping && all?.some(isAwaited) !== true
   const reasons = shutdown.isStopping ? ['The service is stopping'] : [...explainStatus(status, visible), ...audit === 'working' ? [] : [AUDIT_PROBLEMS[audit]], ...remarks()]
-  return { isReady, reasons, detail: reasons.join('; ') || undefined, sources: visible }
+  return { isReady, reasons, detail: reasons.join('; ') || undefined, sources: visible, quarantined: refusedIn?.(whole) }
 }
 
 /**

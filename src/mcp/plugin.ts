@@ -19,6 +19,7 @@ import type { ToolRegistry } from '../tools/registry.ts'
 import { followChanges } from './changes.ts'
 import { MAX_LISTEN_CHARACTERS, MAX_MCP_STREAMS } from './limits.ts'
 import { boundedStream } from './listen.ts'
+import type { OriginOf } from './methods/skill-entries.ts'
 import type { OriginCheck } from './origin.ts'
 import { mainFileUri } from './skill-uri.ts'
 
@@ -30,6 +31,8 @@ interface McpOptions {
   readonly registry: ToolRegistry
   readonly version: string
   readonly observer?: Observer | undefined
+  /** Absent without a lock and a trust file. */
+  readonly originOf?: OriginOf | undefined
   readonly checkOrigin: OriginCheck
   /** Whether the process has more to do than it can. */
   readonly isOverloaded: () => boolean
@@ -48,7 +51,7 @@ const LEGACY_REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'
 
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). The SDK is loaded by the first message. */
 export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcpDoor (app, options) {
-  const { checkOrigin, isOverloaded, skillsOf, followedOf, feeds, whileAllowed, registry, version, observer } = options
+  const { checkOrigin, isOverloaded, skillsOf, followedOf, feeds, whileAllowed, registry, version, observer, originOf } = options
   const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, whileAllowed, observer })
   const inProgress = new Set<Promise<unknown>>()
   /** Ends each open stream of `subscriptions/listen`. */
@@ -112,7 +115,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
     const followed = followedOf(request)
     const disconnected = new AbortController()
     const { response, close } = answerMessage(request, { skills: followed, feed: feeds.of(followed) },
-      disconnected.signal, { skills, registry, version, observer, log: app.log })
+      disconnected.signal, { skills, registry, version, observer, originOf, log: app.log })
     let stopWatch = (): void => {}
     if (method === LISTEN) {
       listening.set(reply, close)

@@ -9,7 +9,7 @@ import { getPrompt, listPrompts } from './methods/prompts.ts'
 import {
   acceptSubscription, listResources, readDirectory, readResource, resourceTemplates
 } from './methods/resources.ts'
-import { getSkillEntry, listSkillEntries } from './methods/skill-entries.ts'
+import { getSkillEntry, listSkillEntries, type OriginOf } from './methods/skill-entries.ts'
 import { callTool, listTools, MCP_TOOLSET } from './methods/tools.ts'
 import type { Operation } from './operation.ts'
 
@@ -20,6 +20,8 @@ export interface McpServerOptions {
   /** Of the service. */
   readonly version: string
   readonly observer?: Observer | undefined
+  /** Absent without a lock and a trust file. */
+  readonly originOf?: OriginOf | undefined
 }
 
 interface McpContext {
@@ -46,7 +48,7 @@ const MODERN_CACHE = { ttlMs: 0, cacheScope: 'private' } as const
 
 /** The MCP server: which methods are answered, and by what. One serves one HTTP request, or one client over stdio. */
 export function createMcpServer (
-  { skills, registry, log, version, observer }: McpServerOptions, { isModern, fields, operation }: McpContext
+  { skills, registry, log, version, observer, originOf }: McpServerOptions, { isModern, fields, operation }: McpContext
 ): Server {
   const server = new Server({ name: 'skillserve', version }, {
     capabilities: {
@@ -88,7 +90,7 @@ export function createMcpServer (
     refuseCursor(params?.cursor)
     return { resourceTemplates }
   }))
-  server.setRequestHandler('resources/read', ({ params: { uri } }) => guard(() => readResource(skills, uri)))
+  server.setRequestHandler('resources/read', ({ params: { uri } }) => guard(() => readResource(skills, uri, originOf)))
   if (!isModern) {
     server.setRequestHandler('resources/subscribe', ({ params: { uri } }) => guard(async () => acceptSubscription(uri)))
     server.setRequestHandler('resources/unsubscribe', () => ({}))
@@ -99,11 +101,11 @@ export function createMcpServer (
   }
 
   server.setRequestHandler('skills/list', { params: PageParams }, ({ cursor }) => guard(async () => {
-    const { items, ...next } = await listSkillEntries(skills, cursor)
+    const { items, ...next } = await listSkillEntries(skills, cursor, originOf)
     return { skills: items, ...next, ...cache }
   }))
   server.setRequestHandler('skills/get', { params: SkillParams }, ({ uri }) => guard(async () =>
-    ({ skill: await getSkillEntry(skills, uri), ...cache })))
+    ({ skill: await getSkillEntry(skills, uri, originOf), ...cache })))
   server.setRequestHandler('resources/directory/read', { params: FolderParams }, ({ uri, cursor }) =>
     guard(async () => {
       const { items, ...next } = await readDirectory(skills, uri, cursor)

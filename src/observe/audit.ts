@@ -3,7 +3,7 @@ import { appendFileSync, closeSync, constants, fstatSync, openSync, readSync, st
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import type { CatalogChange } from '../core/catalog/catalog.ts'
+import type { TrustChange } from '../core/shared/origin.ts'
 import type { SkillErrorKind } from '../core/shared/errors.ts'
 import type { SkillSource, SourceAtRevision } from '../core/skill-source.ts'
 import { own } from '../core/shared/json.ts'
@@ -127,10 +127,21 @@ export class Audit implements Observer {
     })
   }
 
-  catalogChanged (change: Pick<CatalogChange, 'added' | 'changed' | 'removed'>): void {
-    for (const kind of ['added', 'changed', 'removed'] as const) {
-      for (const skill of change[kind]) this.append('skill.changed', 'success', { skill, change: kind })
+  catalogChanged (names: readonly string[]): void {
+    for (const skill of names) this.append('skill.changed', 'success', { skill })
+  }
+
+  /** The lock or the trust file takes a skill away, or gives it back. */
+  judged ({ skill, root, isServed, report: { signer, checked_revision: revision }, reason }: TrustChange): void {
+    const target = {
+      skill,
+      root,
+      signer: signer ?? undefined,
+      ...!isServed && { code: reason?.code, problem: reason?.message },
+      revision: revision === '' ? undefined : revision
     }
+    if (isServed) this.append('skill.released', 'success', target)
+    else this.append('skill.quarantined', 'denied', target)
   }
 
   append (event: AuditEvent, outcome: Outcome, target: object, fields: object = {}): void {

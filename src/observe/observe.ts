@@ -1,4 +1,5 @@
 import type { FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
+import type { TrustChange } from '../core/shared/origin.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import type { SkillService } from '../core/skill-source.ts'
 import type { Observer } from '../http/observer.ts'
@@ -21,6 +22,8 @@ interface WantedAudit extends Pick<AuditOptions, 'path' | 'isRequired' | 'stdout
   /** All skills: their changes are in the audit log. */
   readonly skills: Pick<SkillService, 'available' | 'subscribe'>
   readonly policies: readonly FollowedPolicy[]
+  /** The lock and the trust file: they take skills away and give them back. */
+  readonly trust: { on (event: 'verdict', listener: (change: TrustChange) => void): void } | undefined
 }
 
 /** Where the metrics can be read. Nowhere: nothing is counted. */
@@ -75,10 +78,11 @@ export async function observe (options: ObserveOptions): Promise<Observation> {
       }
       if (audit === undefined || wantedAudit === undefined) return
       audit.started()
-      const { path, policies, skills } = wantedAudit
+      const { path, policies, skills, trust } = wantedAudit
       for (const policy of policies) audit.follow(policy)
+      trust?.on('verdict', (change) => { audit.judged(change) })
       // The first index is not a change.
-      skills.available().then(() => skills.subscribe((change) => { audit.catalogChanged(change) }), () => {})
+      skills.available().then(() => skills.subscribe((names) => { audit.catalogChanged(names) }), () => {})
       log.info({ path }, 'writing the audit log')
     },
     reopen () { audit?.reopen() },

@@ -42,13 +42,13 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     reply.header('cache-control', 'no-store')
     const isStranger = access !== undefined && (request.principal === undefined || request.principal.kind === 'anonymous')
     const status = await (isStranger ? access.everything : skillsOf(request)).freshStatus()
-    const { isReady, detail, sources } = judgeReadiness(status, readiness)
+    const { isReady, detail, sources, quarantined } = judgeReadiness(status, readiness)
     if (isStranger) {
       if (!isReady) throw new HttpProblem('not_ready')
       return { status: 'ready' as const }
     }
     const { revision } = revisionsOf(request)
-    const { skills: count, generation, roots, watcher, failures, hanging, quarantined } = status
+    const { skills: count, generation, roots, watcher, failures, hanging } = status
     const state = {
       skills: count,
       ...revision !== undefined && { revision },

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { ScanReport, TrustReport } from '../core/content/trust/trust-policy.ts'
+import type { ScanReport, TrustReport } from '../core/shared/origin.ts'
 import type { CatalogEntry } from '../core/listing/entry.ts'
 import type { EntryVerdicts } from '../verdicts/entry.ts'
 import { TOKEN_METHOD } from '../verdicts/tokens.ts'

@@ -42,7 +42,7 @@ export const HookAnswerSchema = Type.Object({
 export type SourceStatus = Static<typeof SourceStatusSchema>
 
 /** State of the index and of the watcher, ready or not. */
-const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed' | 'partial'> & { readonly revision?: string }>()(Type.Object({
+const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed' | 'partial'> & { readonly revision?: string, readonly quarantined?: number }>()(Type.Object({
   skills: Type.Integer({ minimum: 0 }),
   revision: Type.Optional(Type.String({ description: 'Of the whole catalog, any file of any skill: equal on replicas of equal content. Absent until all skills have been read once, and while a change is compared' })),
   generation: Type.Integer({ minimum: 0, description: 'Goes up with every change that this process has noticed: says nothing about other replicas' }),

@@ -1,6 +1,6 @@
 import type { Queue } from '../core/shared/async.ts'
 import type { LeftOut } from '../core/layout/layout.ts'
-import type { SourceChange, SourceFiles } from './publish/source-tree.ts'
+import type { SourceFiles } from './publish/source-tree.ts'
 
 /** What a fetcher keeps with what was published, for the next fetch: validators, ids. */
 type FetchMemory = Readonly<Record<string, string>>
@@ -8,8 +8,6 @@ type FetchMemory = Readonly<Record<string, string>>
 export interface FetchOptions {
   /** Of the state that is published; undefined before the first, and when it is to be fetched again. */
   readonly known: FetchMemory | undefined
-  /** Whether the caller has all files of `known` in mind: what is different from them is enough. */
-  readonly isListed?: boolean
   /** Whether somebody asks for this check, and it is not only due. */
   readonly isAsked?: boolean
   readonly signal: AbortSignal
@@ -23,8 +21,6 @@ export interface Fetched {
   readonly revision: string
   readonly memory: FetchMemory
   readonly files: SourceFiles
-  /** What is different from the files that the caller has in mind. `files` then has no entries. */
-  readonly changes?: readonly SourceChange[]
   /** The folder in it that is the source. */
   readonly path: string
   /** The parts of it that no file system can hold. */

@@ -1,26 +1,30 @@
 import type { Environment } from '../config/setting.ts'
-import { archiveKind } from './archive/archive-source.ts'
 import type { FetchedSource, FolderRoot, SourceKind } from './address/source-kind.ts'
+import { createArchiveFetcher } from './archive/archive-fetcher.ts'
+import { archiveKind } from './archive/archive-source.ts'
 import type { Fetcher } from './fetcher.ts'
+import { createGitFetcher } from './git/git-fetcher.ts'
 import { gitKind } from './git/git-source.ts'
+import { createOciFetcher } from './oci/oci-fetcher.ts'
 import { ociKind } from './oci/oci-source.ts'
+import { createS3Fetcher } from './s3/s3-fetcher.ts'
 import { s3Kind } from './s3/s3-source.ts'
 
 /** A kind, and how its states are fetched. */
 interface FetchedKind<Spec extends FetchedSource> extends SourceKind<Spec> {
   /** @param stateDir for what the fetcher keeps between fetches */
-  createFetcher (source: Spec, stateDir: string, env: Environment): Promise<Fetcher>
+  createFetcher (source: Spec, stateDir: string, env: Environment): Fetcher
 }
 
 /**
- * The kinds of sources that are fetched. A new kind is a file with its addresses and settings, a file with its fetcher, and one row
- * here. The first kind that takes an address has it: an archive on a git host is an archive. Fetchers are loaded when they are needed.
+ * The kinds of sources that are fetched. A new kind is a file with its addresses and settings, a file with its fetcher,
+ * and one row here. The first kind that takes an address has it: an archive on a git host is an archive.
  */
 const KINDS = [
-  withFetcher(archiveKind, async (source, _stateDir, env) => (await import('./archive/archive-fetcher.ts')).createArchiveFetcher(source, env)),
-  withFetcher(gitKind, async (source, stateDir, env) => (await import('./git/git-fetcher.ts')).createGitFetcher(source, stateDir, env)),
-  withFetcher(s3Kind, async (source, _stateDir, env) => (await import('./s3/s3-fetcher.ts')).createS3Fetcher(source, env)),
-  withFetcher(ociKind, async (source, _stateDir, env) => (await import('./oci/oci-fetcher.ts')).createOciFetcher(source, env))
+  withFetcher(archiveKind, (source, _stateDir, env) => createArchiveFetcher(source, env)),
+  withFetcher(gitKind, (source, stateDir, env) => createGitFetcher(source, stateDir, env)),
+  withFetcher(s3Kind, (source, _stateDir, env) => createS3Fetcher(source, env)),
+  withFetcher(ociKind, (source, _stateDir, env) => createOciFetcher(source, env))
 ] as const
 
 export type Source = ReturnType<typeof KINDS[number]['configure']>
@@ -30,7 +34,9 @@ export type RootSpec = FolderRoot | Source
 
 export const SOURCE_KINDS: ReadonlyArray<FetchedKind<Source>> = KINDS
 
-function withFetcher<Spec extends FetchedSource> (kind: SourceKind<Spec>, createFetcher: FetchedKind<Spec>['createFetcher']): FetchedKind<Spec> {
+function withFetcher<Spec extends FetchedSource> (
+  kind: SourceKind<Spec>, createFetcher: FetchedKind<Spec>['createFetcher']
+): FetchedKind<Spec> {
   return { ...kind, createFetcher }
 }
 

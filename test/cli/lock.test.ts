@@ -177,17 +177,6 @@ t.test('K64, K95: a lock names the skill of each folder that has it, so that a c
   await service.stop()
 })
 
-t.test('K95: with a trust file, a lock has the revisions that a service with both has', async (t) => {
-  const cwd = t.testdir({ skills: skills('one'), 'trust.yaml': 'signers: []\n' })
-  fs.writeFileSync(join(cwd, 'skills/one/.gitignore'), 'tmp\n')
-  await run(cwd, 'lock')
-  const plain = fs.readFileSync(join(cwd, 'skills.lock'), 'utf8')
-  t.match(await run(cwd, 'lock', '--trust', 'trust.yaml'), { code: 0, stdout: 'changed  "one"\nskills.lock: 1 skill\n' })
-  t.not(fs.readFileSync(join(cwd, 'skills.lock'), 'utf8'), plain)
-  t.match(await run(cwd, 'verify', 'skills', '--trust', 'trust.yaml', '--locked', 'skills.lock', '--json'), { stdout: /"pinned": true/ })
-  t.match(await run(cwd, 'lock', '--trust', 'none.yaml'), { code: 1, stderr: /--trust: \S*none\.yaml cannot be read/ })
-})
-
 t.test('K95: verify fails for a skill that the lock names and no folder has', async (t) => {
   const cwd = t.testdir({ common: skills('one', 'two'), team: skills('three') })
   t.equal((await run(cwd, 'lock', 'common', 'team')).code, 0)

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import fs from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
+import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import t, { type Test } from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
@@ -107,8 +108,9 @@ t.test('K95: a trust file that cannot be used is one line with its file, line an
     ['  - { name: x, root: acme.pem }', /trust\.yaml:3: signers\[1\]\.root does not name a PEM file of the right kind$/m]
   ] as const) {
     const cwd = world(t, text)
-    const { openPolicy } = await import('../../src/trust/open-policy.ts')
-    await t.rejects(openPolicy({ trustFile: join(cwd, 'trust/trust.yaml') }, ['skills'], { info () {}, warn () {} }), { message }, text)
+    const { openTrust } = await import('../../src/trust/trust.ts')
+    const roots = { projectRoots: [{ path: '/skills' }], sources: undefined, state: new StateFolder(undefined) }
+    await t.rejects(openTrust({ trustFile: join(cwd, 'trust/trust.yaml') }, roots, { info () {}, warn () {} }), { message }, text)
   }
   const cwd = t.testdir({ skills: skills('one') })
   t.match(await run(cwd, '--trust', 'none.yaml'), { code: 1, stderr: /none\.yaml cannot be read: ENOENT, there is no such file\n$/ })
@@ -145,9 +147,10 @@ t.test('K95: a service reports or requires, denies at once, and keeps the last g
   t.match(await (await fetch(`${service.url}/readyz`)).json(), { status: 'ready', detail: /^the trust file cannot be used as it is/ })
 
   fs.writeFileSync(join(cwd, 'skills/one/SKILL.md'), skillText('one', 'changed'))
-  t.equal(await entry('one'), 404)
+  await until(async () => await entry('one') === 404)
   await service.printed(/'SKILL\.md' changed after acme signed the skill/)
   await run(cwd, 'sign', 'skills', '--key', 'private.pem')
+  await until(async () => await entry('one') !== 404 && await entry('two') !== 404)
   t.match(await entry('one'), { trust: { status: 'valid' } })
   t.match(await entry('two'), { trust: { status: 'valid' } })
 

@@ -1,5 +1,5 @@
 import { EventEmitter, on } from 'node:events'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { Writable } from 'node:stream'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { pino } from 'pino'
@@ -7,6 +7,8 @@ import type { Test } from 'tap'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import type { Observer } from '../../src/http/observer.ts'
+import { StateFolder } from '../../src/sources/publish/state-folder.ts'
+import { createTrust, type RootPolicy } from '../../src/trust/trust.ts'
 import { readPackageVersion } from '../../src/cli/package-files.ts'
 import { createToolRegistry, type ToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
@@ -80,9 +82,13 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
   prepare?.(folder)
   const projectRoots = roots.map((root) => join(folder, root))
   const { logger, text, logged } = createLog()
+  const named = projectRoots.map((path) => ({ path, name: basename(path) }))
+  const trust = policy && createTrust({ policy, roots: named, state: new StateFolder(join(folder, 'state')), log: logger })
+  t.teardown(() => trust?.close())
+  await trust?.start()
 
   const skills = createSkillManager({
-    projectRoots,
+    projectRoots: trust?.guarded({ projectRoots: named }).projectRoots ?? projectRoots,
     ...personalRoot !== undefined && { personalRoot: join(folder, personalRoot) },
     ...linkTargets && { linkTargets: linkTargets.map((path) => join(folder, path)) },
     watcher,
@@ -90,7 +96,6 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     ...guard && { guard },
     ...times && { times },
     ...keep && { keep },
-    ...policy && { policy },
     log: logger
   })
   const registry = createToolRegistry(createTools(), { isOverloaded: () => app.isUnderPressure() })

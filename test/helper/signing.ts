@@ -2,8 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto'
 import fs from 'node:fs'
 import { join } from 'node:path'
-import { EventEmitter } from 'node:events'
-import { OriginPolicy } from '../../src/trust/origin-policy.ts'
+import { Policy } from '../../src/trust/policy.ts'
 import { parseSigningKey, signFolder } from '../../src/trust/sign-folder.ts'
 import type { Signer } from '../../src/trust/signers.ts'
 import type { Trust } from '../../src/trust/trust-file.ts'
@@ -34,12 +33,11 @@ export function trustOf (signers: readonly Partial<Signer>[], { now, ...rest }: 
   const make = (signers: readonly Partial<Signer>[], rest: Partial<Omit<Trust, 'signers'>>): Trust => ({
     signers: signers.map((signer) => ({ name: 'acme', acceptsExpired: false, ...signer })), roots: new Map(), deny: new Set(), ...rest
   })
-  const trust = Object.assign(new EventEmitter(), { value: make(signers, rest) })
+  const policy = new Policy({ trust: make(signers, rest) }, { ...now && { now } })
   return {
-    policy: new OriginPolicy({ trust, ...now && { now } }),
+    policy,
     replace (signers: readonly Partial<Signer>[], rest: Partial<Omit<Trust, 'signers'>>) {
-      trust.value = make(signers, rest)
-      trust.emit('changed')
+      policy.replace({ trust: make(signers, rest) })
     }
   }
 }

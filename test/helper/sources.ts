@@ -35,8 +35,8 @@ export async function openSources (t: Test, sources: SourcesOptions['sources'], 
     info: (details, message) => { log.push({ level: 'info', details, message }) },
     warn: (details, message) => { log.push({ level: 'warn', details, message }) }
   }
-  const stateDir = options.stateDir ?? join(t.testdirName, 'state')
-  const opened = await createSources({ sources, stateDir, env: { PATH: process.env['PATH'] }, log: logger, ...options })
+  const stateDir = typeof options.stateDir === 'string' ? options.stateDir : join(t.testdirName, 'state')
+  const opened = await createSources({ sources, env: { PATH: process.env['PATH'] }, log: logger, ...options, stateDir })
   t.teardown(() => opened.close())
   if (guard !== undefined) opened.guardBy(guard)
   await opened.sync()

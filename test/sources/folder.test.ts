@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { mock } from 'node:test'
@@ -269,27 +269,4 @@ t.test('K8: a skill of a folder with a layout that is hidden whole is not read i
   t.strictSame(await skills.list(), [])
   t.match(await read('x-b', b.revision), /^skill_not_found/)
   t.equal(await read('x-a', a.revision), skillText('a'), 'one that is removed is kept')
-})
-
-t.test('K86: after a change one folder is listed, and not the whole tree', async (t) => {
-  const path = t.testdir()
-  write(path, Object.fromEntries(Array.from({ length: 300 }, (_, index) => Object.entries(skillsAt(`g${index % 10}/s${index}`))).flat()))
-  const { DiskTree } = await import('../../src/sources/folder/disk-tree.ts')
-  const { findSkills } = await import('../../src/core/layout/find-skills.ts')
-  const { default: fs } = await import('node:fs')
-  const tree = await DiskTree.open(path)
-  t.equal((await findSkills(tree, { layout: 'tree', name: 'x' })).skills.length, 300)
-  let calls = 0
-  const { readdirSync } = fs
-  fs.readdirSync = ((...args: Parameters<typeof readdirSync>) => {
-    calls++
-    return readdirSync(...args)
-  }) as typeof readdirSync
-  t.teardown(() => { fs.readdirSync = readdirSync })
-  write(path, skillsAt('g3/new'))
-  t.ok(await tree.update(['g3']))
-  t.equal((await findSkills(tree, { layout: 'tree', name: 'x' })).skills.length, 301)
-  t.equal(calls, 2, 'the group, and the new skill')
-  t.notOk(await tree.update(['g3', 'g4']), 'nothing happened')
-  t.equal(readFileSync(join(path, 'g3/new/SKILL.md'), 'utf8').length > 0, true)
 })

@@ -3,13 +3,10 @@ import dns from 'node:dns'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AwsV4Signer } from 'aws4fetch'
+import { Bucket } from '../../src/sources/s3/bucket.ts'
+import { s3Kind } from '../../src/sources/s3/s3-source.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
-import { Bucket } from '../../src/sources/s3/bucket.ts'
-import { createS3Fetcher } from '../../src/sources/s3/s3-fetcher.ts'
-import { s3Kind } from '../../src/sources/s3/s3-source.ts'
-import { planOf } from '../../src/sources/publish/plan.ts'
-import { checkEntries, SourceTree } from '../../src/sources/publish/source-tree.ts'
 import { startServer } from '../helper/fault-server.ts'
 import { skillText, textOf } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
@@ -330,32 +327,3 @@ t.test('K85: a marker without a tag is no marker, since nobody could see that it
   const { status } = await open(t, store, { marker: '.revision' })
   t.match(status(), { state: 'failed', error: { code: 'bad_answer', message: 'the service gives no tag of the marker' } })
 })
-
-t.test('K83: a bucket of many objects lets others have their turns while it is read', async (t) => {
-  // So many that the shortest step takes several slices on a fast machine.
-  const count = 120_000
-  const objects = Array.from({ length: count }, (_, index) => ({ key: `skill-${index >> 4}/file-${index}.md`, etag: '"1"', size: 1 }))
-  t.intercept(Bucket.prototype, 'list', { value: async () => objects })
-  const fetcher = createS3Fetcher(s3Kind.configure('s3://bucket', {}), {})
-  const fetched = await inTurns(t, 'fetched', () => fetcher.fetch({ known: undefined, signal: AbortSignal.timeout(60_000), tmp: '' }))
-  if (fetched?.confirm === undefined) throw new Error('nothing to confirm')
-  await inTurns(t, 'confirmed', fetched.confirm)
-  await inTurns(t, 'checked', () => checkEntries(fetched.files.entries, 'it'))
-  const tree = await inTurns(t, 'as a tree', () => SourceTree.of(fetched.files))
-  const found = Array.from({ length: count >> 4 }, (_, index) => ({ name: `skill-${index}`, path: `skill-${index}` }))
-  const { skills } = await inTurns(t, 'planned', () => planOf(tree, found, { listed: new Map(), sizes: new Map() }, { prefix: '', where: 'it' }))
-  t.equal(skills.length, found.length)
-})
-
-/** Whether work of many slices leaves several turns of the event loop to others. */
-async function inTurns<T> (t: Test, what: string, work: () => Promise<T>): Promise<T> {
-  let turns = 0
-  let immediate = setImmediate(function count () {
-    turns++
-    immediate = setImmediate(count)
-  })
-  const value = await work()
-  clearImmediate(immediate)
-  t.ok(turns > 2, `${what}: ${turns} turns`)
-  return value
-}

@@ -4,7 +4,7 @@ import { mock } from 'node:test'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { createQueue } from '../../src/core/shared/async.ts'
+import pLimit from 'p-limit'
 import type { Fetched, Fetcher, FetchOptions } from '../../src/sources/fetcher.ts'
 import type { SourceFiles } from '../../src/sources/publish/source-tree.ts'
 import { Schedule } from '../../src/sources/schedule.ts'
@@ -24,8 +24,8 @@ async function openKeeper (t: Test, fetch: (options: FetchOptions) => Promise<Fe
     fetcher: { intervalMs: 60_000, fetch },
     folder,
     approval: {},
-    lock: { confirm: async () => {} },
-    inTurn: async (job) => await job(),
+    state: { confirm: async () => {} },
+    inTurn: pLimit(9),
     log: {
       info: (details, message) => { log.push({ level: 'info', details, message }) },
       warn: (details, message) => { log.push({ level: 'warn', details, message }) }
@@ -147,38 +147,6 @@ t.test('K85: a skill that goes and comes back within minutes is still there when
   t.ok(isThere('a'))
 })
 
-t.test('K85: a sweep that fails while the source is closed is not repeated, and one that runs ends before', async (t) => {
-  let names = ['a', 'gone']
-  const asked: string[] = []
-  let answer: Promise<void> = Promise.resolve()
-  const confirm = (): Promise<void> => {
-    asked.push(names.join())
-    return answer
-  }
-  const fetch = async () => ({ ...stateOf(1), revision: names.join(), files: filesOf(names) })
-  const { keeper } = await openKeeper(t, fetch, { lock: { confirm }, fetcher: { intervalMs: HOUR_MS, fetch } })
-  mock.timers.enable({ apis: ['setTimeout'] })
-  t.teardown(() => { mock.timers.reset() })
-  await keeper.sync()
-  names = ['a']
-  await keeper.sync()
-  const before = asked.length
-  let fail = (): void => {}
-  answer = new Promise((_resolve, reject) => { fail = () => { reject(new Error('another process has the lock')) } })
-  mock.timers.tick(130_000)
-  while (asked.length === before) await nextTurn()
-  let isClosed = false
-  const closed = keeper.close().then(() => { isClosed = true })
-  for (let turn = 0; turn < 10; turn++) await nextTurn()
-  t.notOk(isClosed, 'the sweep runs')
-  fail()
-  await closed
-  const after = asked.length
-  mock.timers.tick(130_000)
-  for (let turn = 0; turn < 10; turn++) await nextTurn()
-  t.equal(asked.length, after)
-})
-
 t.test('K84: a hook that comes during a check is followed by another one, as soon as hooks may be', async (t) => {
   let asked = 0
   const { keeper } = await openKeeper(t, async () => {
@@ -200,7 +168,7 @@ t.test('K84: a hook that comes during a check is followed by another one, as soo
 })
 
 t.test('K84: sources that share a folder take one place among the fetches, and a fetch that waits for another one is not under way', async (t) => {
-  const [inTurn, shared] = [createQueue(2), createQueue()]
+  const [inTurn, shared] = [pLimit(2), pLimit(1)]
   const begun: string[] = []
   let endSlow = (): void => {}
   const slow = new Promise<void>((resolve) => { endSlow = resolve })
@@ -266,26 +234,6 @@ t.test('K85: what was written of a state that is refused afterwards goes when wh
   mock.timers.tick(130_000)
   for (const deadline = performance.now() + 10_000; performance.now() < deadline && readdirSync(join(folder, 'skills')).length > 1;) await nextTurn()
   t.strictSame(readdirSync(join(folder, 'skills')), skills)
-})
-
-t.test('K85: a process whose state folder another one has taken over during a fetch publishes nothing in it, and removes nothing', async (t) => {
-  let next = stateOf(1)
-  let isLost = false
-  const confirm = async (): Promise<void> => { if (isLost) throw new SourceError('disk', 'another process uses the state folder') }
-  const { keeper, folder } = await openKeeper(t, async () => next, { lock: { confirm } })
-  mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() })
-  t.teardown(() => { mock.timers.reset() })
-  await keeper.sync()
-  next = stateOf(2)
-  await keeper.sync()
-  const before = [...readdirSync(join(folder, 'skills')), readFileSync(join(folder, 'skills.json'), 'utf8')]
-  next = { ...stateOf(3), confirm: async () => { isLost = true } }
-  await keeper.sync()
-  t.match(keeper.status, { state: 'stale', error: { code: 'disk', message: 'another process uses the state folder' } })
-  t.equal(readFileSync(join(folder, 'skills.json'), 'utf8'), before.at(-1))
-  mock.timers.tick(130_000)
-  for (let turn = 0; turn < 500; turn++) await nextTurn()
-  t.match(new Set(readdirSync(join(folder, 'skills'))), new Set(before.slice(0, -1)))
 })
 
 t.test('K85: the end of a source waits for the check that somebody asked for', async (t) => {

@@ -157,9 +157,7 @@ export class FakeSource implements SkillSource {
       mainFile: () => this.readMainFile(skill.name),
       file: (path) => this.readFile(skill.name, path),
       open: (path) => this.openFile(skill.name, path),
-      hasLinks: async () => false,
       fileFindings: async () => [],
-      trust: async () => undefined,
       manifest: () => this.manifest(skill.name),
       archive: () => this.archive()
     }

@@ -28,7 +28,7 @@ t.test('K95: results of scanners count for their revision, and refuse by severit
     const byRevision = new Map(revision === undefined ? [] : [[revision, scans as never[]]])
     const { policy } = trustOf([{ key: key.publicKey }], { roots: new Map([['demo', 'require']]), scans: { byRevision, isRequired: false, ...rules }, now: () => Date.now() + days * DAY_MS })
     const [verified] = await verifyFolder(folder, policy)
-    return { isServed: verified?.isServed, codes: verified?.verdict?.findings.map(({ code }) => code), revision: verified?.verdict?.report.checked_revision, scans: verified?.verdict?.report.scans }
+    return { isServed: verified?.isServed, codes: verified?.findings.map(({ code }) => code), revision: verified?.report?.checked_revision, scans: verified?.report?.scans }
   }
   const { revision } = await judge(undefined, [])
   t.match(await judge(undefined, []), { isServed: true, codes: [], scans: [] })
@@ -79,7 +79,7 @@ t.test('K95: a service follows scans and revocations: of a revision, and of a si
   write()
   await until(async () => await list() === 'one,two')
   appendFileSync(join(cwd, 'skills/one/run.sh'), ' ')
-  t.equal((await get('/skills/one')).status, 404, 'a byte of a script')
+  await until(async () => (await get('/skills/one')).status === 404)
   await service.printed("run.sh' changed after acme signed")
   writeFileSync(join(cwd, 'scans.json'), '{"x": [{}]}')
   await service.printed('the last good one stays in force')

@@ -1,14 +1,15 @@
 import { spawnSync } from 'node:child_process'
 import { createPrivateKey, sign as signBytes, type X509Certificate } from 'node:crypto'
 import fs from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { bundleToJSON } from '@sigstore/bundle'
 import { DSSEBundleBuilder } from '@sigstore/sign'
 import t, { type Test } from 'tap'
 import { formatBundle, signedBytes } from '../../src/trust/bundle.ts'
 import { verifyFolder } from '../../src/trust/verify-folder.ts'
 import { type Authority, type KeyPair, makeAuthority, makeKeyPair, sign, statementAbout, type StatementDraft, trustOf } from '../helper/signing.ts'
-import { skill, startManager } from '../helper/skills.ts'
+import { startGuarded } from '../helper/verified.ts'
+import { skill } from '../helper/skills.ts'
 
 const YEAR_MS = 365 * 86_400_000
 
@@ -27,7 +28,7 @@ function makeSkill (t: Test): string {
 
 async function statusOf (folder: string, trust: ReturnType<typeof trustOf>): Promise<readonly [status: string | null | undefined, signer: string | null | undefined, problem: string | undefined]> {
   const [verified] = await verifyFolder(folder, trust.policy)
-  return [verified?.verdict?.report.status, verified?.verdict?.report.signer, verified?.problem]
+  return [verified?.report?.status, verified?.report?.signer, verified?.problem]
 }
 
 for (const curve of ['P-256', 'P-384', 'P-521']) {
@@ -123,9 +124,9 @@ t.test('K95: what the format leaves out of signatures may change, and is not ser
   t.match(predicate, { resources: [{ name: 'SKILL.md' }, { name: 'docs/a.md' }], serialization: { ignore_paths: ['.git', '.gitattributes', '.github', '.gitignore', 'skill.oms.sig'] } })
   t.equal(predicate.resources.length, 2)
   for (const path of ['.gitignore', '.gitattributes', '.github/ci.yml']) fs.appendFileSync(join(folder, path), 'b')
-  const { policy } = trustOf([{ key: key.publicKey }], { roots: new Map([['demo', 'require']]) })
-  t.match(await verifyFolder(folder, policy), [{ isServed: true, verdict: { report: { status: 'valid' } } }])
-  const skills = await startManager(t, [base], { policy })
+  const { policy } = trustOf([{ key: key.publicKey }], { roots: new Map([[basename(base), 'require']]) })
+  t.match(await verifyFolder(folder, policy), [{ isServed: true, report: { status: 'valid' } }])
+  const { skills } = await startGuarded(t, base, policy)
   t.strictSame((await skills.manifest('demo')).files.map(({ path }) => path), ['SKILL.md', 'docs/a.md', 'skill.oms.sig'])
   await t.rejects(async () => await skills.readFile('demo', '.github/ci.yml'), { code: 'file_not_found' })
 })
@@ -168,7 +169,7 @@ t.test('K95: a signer is known by the root of its certificate, within its time',
   t.match(await statusOf(folder, trust(acme, -2)), ['expired', 'acme', /is not valid before/])
   t.match(await statusOf(folder, trust(acme, 0.95)), ['valid', 'acme', /expires on/])
   t.match(await verifyFolder(folder, trust(acme, 2).policy), [{ isServed: false }])
-  t.match(await verifyFolder(folder, trust(acme, 2, true).policy), [{ isServed: true, verdict: { report: { status: 'expired' } } }])
+  t.match(await verifyFolder(folder, trust(acme, 2, true).policy), [{ isServed: true, report: { status: 'expired' } }])
 
   await signWith(server)
   t.match(await statusOf(folder, trust(server)), ['invalid', null, /not one for signing code/])

@@ -21,8 +21,8 @@ async function runExport ({ positionals: [out = '', ...positionals], flags }: Ar
   const config = await readConfig({ positionals, flags }, context)
   if (caller !== undefined && config.accessFile === undefined) throw new CommandError('--as needs an access file: --access FILE')
   const folder = resolve(cwd, out)
-  const [{ openRoots }, { loadPolicy }, { SILENT }, { ExportError, exportSkills }, { SkillError }] = await Promise.all([
-    import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/shared/log.ts'), import('../../export/export-skills.ts'), import('../../core/shared/errors.ts')
+  const [{ openRoots }, { openTrust }, { SILENT }, { ExportError, exportSkills }, { SkillError }] = await Promise.all([
+    import('../../config/roots.ts'), import('../../trust/trust.ts'), import('../../core/shared/log.ts'), import('../../export/export-skills.ts'), import('../../core/shared/errors.ts')
   ])
   const found = await openRoots(config, { log: SILENT, env })
   const { sources, ...roots } = found
@@ -30,23 +30,24 @@ async function runExport ({ positionals: [out = '', ...positionals], flags }: Ar
   closers.add(() => sources?.close())
   const paths = [...roots.projectRoots, ...roots.personalRoot ? [roots.personalRoot] : []].map(({ path }) => path)
   try {
-    const policy = await loadPolicy(config, found, SILENT)
-    closers.add(() => { policy?.close() })
-    const options = { ...roots, linkTargets: config.linkTargets, watcher: false, policy, onSkipped } as const
+    const trust = await openTrust(config, found, SILENT)
+    closers.add(() => trust?.close())
+    const options = { ...roots, ...trust?.guarded(roots), linkTargets: config.linkTargets, watcher: false, onSkipped } as const
     const { skills, service } = await openSkills(options, config, caller ?? 'anonymous')
     closers.add(() => skills.close())
     const quarantined = new Map<string, string>()
-    policy?.judged.subscribe(({ folder: { name }, verdict: { isServed, findings: [reason] } }) => {
-      if (isServed) quarantined.delete(name)
-      else quarantined.set(name, reason?.message ?? 'it is not served')
+    trust?.on('verdict', ({ skill, isServed, reason }) => {
+      if (isServed) quarantined.delete(skill)
+      else quarantined.set(skill, reason?.message ?? 'it is not served')
     })
     await checkApart(folder, paths)
     await fetchSources(sources, context)
+    await trust?.start()
     await skills.start()
     await skills.available()
     // An export that is there stays, unless all of its skills were refused.
     if ((await service.list()).length === 0 && quarantined.size === 0) throw new CommandError(`there are no skills to export${config.accessFile === undefined ? '' : `: ${caller ?? 'anonymous'} sees none by the access file${caller === undefined ? ', --as NAME exports what another caller sees' : ''}`}`)
-    const report = await exportSkills({ skills: service, folder, isPublic: caller === undefined || caller === 'anonymous', isRestricted: config.accessFile !== undefined || policy !== undefined, prune: flags.has('prune'), onProgress: showing(progress, 'skill') })
+    const report = await exportSkills({ skills: service, folder, isPublic: caller === undefined || caller === 'anonymous', isRestricted: config.accessFile !== undefined || trust !== undefined, prune: flags.has('prune'), onProgress: showing(progress, 'skill') })
     const served = new Set(service.namesNow())
     const leftOut = [...report.leftOut, ...[...quarantined].filter(([name]) => !served.has(name)).map(([name, reason]) => ({ name, reason: `quarantined: ${reason}` }))]
     for (const { name, reason } of leftOut) print(`left out: ${name}: ${reason}\n`)

@@ -4,7 +4,7 @@ import { replaceFile, whyUnwritable } from '../../config/files/files.ts'
 import type { RootOptions } from '../../core/roots/root.ts'
 import type { SkillSource } from '../../core/skill-source.ts'
 import type { Lock } from '../../trust/lock-file.ts'
-import type { ReadOptions } from '../../trust/verify-folder.ts'
+import type { ListOptions } from '../../trust/verify-folder.ts'
 import { CommandError, type RunCommand } from '../command.ts'
 import { namingSkipped, readLinkTargets, withRoots } from '../folders.ts'
 import { showing } from '../progress.ts'
@@ -17,12 +17,9 @@ export const run: RunCommand = async ({ positionals, flags }, context) => {
   const { cwd, print } = context
   const folders = positionals.length === 0 && !flags.has('config') ? [DEFAULT_FOLDER] : positionals
   const out = resolve(cwd, flags.get('out')?.at(-1) ?? DEFAULT_FILE)
-  const trustFile = flags.get('trust')?.at(-1)
-  // What a signature never covers is not served with a trust file, and no part of the revision.
-  const policy = trustFile === undefined ? undefined : await (await import('../../trust/open-policy.ts')).readPolicy({ trustFile: resolve(cwd, trustFile) })
   const linkTargets = readLinkTargets({ flags }, context)
   const lock = await namingSkipped(context, async (onSkipped) =>
-    await withRoots({ positionals: folders, flags }, context, ({ projectRoots }) => readLock(projectRoots, { policy, linkTargets, onSkipped, onProgress: showing(context.progress, 'skill') })))
+    await withRoots({ positionals: folders, flags }, context, ({ projectRoots }) => readLock(projectRoots, { linkTargets, onSkipped, onProgress: showing(context.progress, 'skill') })))
   const { formatLock } = await import('../../trust/lock-file.ts')
   const before = await readBefore(out)
   await writeLock(out, formatLock(lock))
@@ -40,7 +37,7 @@ async function writeLock (out: string, text: string): Promise<void> {
 }
 
 /** Each folder by itself: of two with a skill of one name, some callers see the later one alone. */
-async function readLock (roots: readonly RootOptions[], options: ReadOptions): Promise<Lock> {
+async function readLock (roots: readonly RootOptions[], options: ListOptions): Promise<Lock> {
   const lock = new Map<string, Set<string>>()
   for (const root of roots) {
     for (const [name, revision] of await readRevisions(root, options)) lock.set(name, (lock.get(name) ?? new Set()).add(revision))
@@ -49,7 +46,7 @@ async function readLock (roots: readonly RootOptions[], options: ReadOptions): P
   return lock
 }
 
-async function readRevisions (root: RootOptions, options: ReadOptions): Promise<ReadonlyMap<string, string>> {
+async function readRevisions (root: RootOptions, options: ListOptions): Promise<ReadonlyMap<string, string>> {
   const [{ readRoot }, { ROOT_PROBLEMS }] = await Promise.all([import('../../trust/verify-folder.ts'), import('../../core/roots/root-reports.ts')])
   return await readRoot(root, options, async (skills) => {
     const { roots: [report] } = await skills.freshStatus()

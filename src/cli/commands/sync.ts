@@ -8,14 +8,14 @@ import { showing } from '../progress.ts'
 export const run: RunCommand = async (args, context) => {
   const { env, print, progress } = context
   const config = await readConfig(args, context)
-  const [{ openRoots }, { loadPolicy }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../trust/load-policy.ts'), import('../../core/shared/log.ts')])
+  const [{ openRoots }, { openTrust }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../trust/trust.ts'), import('../../core/shared/log.ts')])
   const roots = await openRoots(config, { log: SILENT, env })
   const { sources } = roots
   if (sources === undefined) throw new CommandError('there is nothing to fetch: give an address, or --config FILE with sources that are no folders')
-  let policy: Awaited<ReturnType<typeof loadPolicy>>
+  let trust: Awaited<ReturnType<typeof openTrust>>
   try {
     // A lock keeps no state from being published.
-    policy = await loadPolicy({ lockFile: undefined, trustFile: config.trustFile }, roots, SILENT)
+    trust = await openTrust({ lockFile: undefined, trustFile: config.trustFile }, roots, SILENT)
     // A minute without a word looks like a program that hangs.
     await sources.sync(showing(progress, 'source'), ({ name, error, revision, skills }) => {
       const delivered = [revision ?? [], counted(skills, 'skill')].flat().join(', ')
@@ -23,7 +23,7 @@ export const run: RunCommand = async (args, context) => {
     })
     return sources.failure === undefined ? 0 : 1
   } finally {
-    policy?.close()
+    await trust?.close()
     await sources.close()
   }
 }

@@ -12,9 +12,9 @@ export const run: RunCommand = async ({ positionals: folders, flags }, context) 
   const onProgress = showing(context.progress, 'skill')
   const [trustFile, lockFile] = [flags.get('trust')?.at(-1), flags.get('locked')?.at(-1)]
   if (trustFile === undefined && lockFile === undefined) throw new CommandError('verify needs --trust FILE or --locked FILE')
-  const { readPolicy } = await import('../../trust/open-policy.ts')
+  const { readPolicy } = await import('../../trust/read-policy.ts')
   const { FolderError, holdsMainFile, verifyFolder, verifyRoot } = await import('../../trust/verify-folder.ts')
-  const policy = await readPolicy({ ...trustFile !== undefined && { trustFile: resolve(cwd, trustFile) }, ...lockFile !== undefined && { lockFile: resolve(cwd, lockFile) } })
+  const { policy, lockedNames } = await readPolicy({ ...trustFile !== undefined && { trustFile: resolve(cwd, trustFile) }, ...lockFile !== undefined && { lockFile: resolve(cwd, lockFile) } })
   const linkTargets = readLinkTargets({ flags }, context)
   const hasLayout = (flags.get('layout')?.at(-1) ?? context.env['LAYOUT'] ?? 'flat') !== 'flat'
   try {
@@ -31,8 +31,8 @@ export const run: RunCommand = async ({ positionals: folders, flags }, context) 
         areAll &&= isRoot || !await holdsMainFile(path)
       }
     })
-    const missing = areAll ? missingOf(policy.lockedNames ?? [], verified) : []
-    const skills = [...verified, ...missing].map(({ name, isServed, problem, verdict }) => ({ name, ok: isServed, ...verdict?.report, problem }))
+    const missing = areAll ? missingOf(lockedNames, verified) : []
+    const skills = [...verified, ...missing].map(({ name, isServed, problem, report }) => ({ name, ok: isServed, ...report, problem }))
     if (flags.has('json')) print(`${JSON.stringify({ skills }, undefined, 2)}\n`)
     else print(inColumns(skills.map(({ name, ok, problem, ...report }) => [ok ? 'ok     ' : 'refused', JSON.stringify(name), report.signer ?? '-', problem])))
     return skills.every(({ ok }) => ok) ? 0 : 1
@@ -45,5 +45,5 @@ export const run: RunCommand = async ({ positionals: folders, flags }, context) 
 /** The skills of a lock that no folder has. */
 function missingOf (locked: readonly string[], verified: readonly VerifiedSkill[]): VerifiedSkill[] {
   const names = new Set(verified.map(({ name }) => name))
-  return locked.filter((name) => !names.has(name)).map((name) => ({ name, verdict: undefined, isServed: false, problem: 'the lock names this skill, and no folder has it' }))
+  return locked.filter((name) => !names.has(name)).map((name) => ({ name, report: undefined, isServed: false, findings: [], problem: 'the lock names this skill, and no folder has it' }))
 }

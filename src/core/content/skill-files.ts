@@ -147,7 +147,7 @@ export class SkillFiles {
   }
 
   async #readRevision<T> (name: string, answer: (state: SkillState) => Promise<T>, revision: RevisionChoice, present: Pick<IndexedSkill, 'filter'> | undefined): Promise<T> {
-    const { gate, kept, root } = this.#parts
+    const { kept, root } = this.#parts
     const find = async (now: PathFilter | undefined, isWhole: boolean) => {
       kept.hide(name, () => now, isWhole)
       const found = await kept.find(name, revision)
@@ -155,8 +155,7 @@ export class SkillFiles {
       return found === undefined || (present?.filter !== undefined && await hidesSome(present.filter, found)) ? undefined : found
     }
     const served = async (found: KeptRevision | undefined) => {
-      if (found === undefined || (gate?.guards() === true && !(await gate.judgeKept(found)).isServed)) return undefined
-      return new KeptState(found, gate)
+      return found === undefined || root.listed?.allows?.(name, found.manifest.revision) === false ? undefined : new KeptState(found)
     }
     try {
       return await this.#readLive(name, async (state) => {

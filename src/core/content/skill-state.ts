@@ -33,12 +33,8 @@ export interface SkillState {
   readonly skill: CatalogSkill
   /** All files and the revision. */
   manifest (): Promise<Manifest>
-  /** Whether a file of the skill, or one that was left out of the manifest, is a symbolic link. */
-  hasLinks (): Promise<boolean>
   /** Findings about files left out of the manifest, and about the bytes of those in it. */
   fileFindings (): Promise<readonly Finding[]>
-  /** What the trust policy says of it; undefined without a policy. */
-  trust (): Promise<Verdict | undefined>
   /** The main file, with `get_skill`'s sentences when there is none. Default preference: `SKILL.md`. */
   mainFile (preference?: MainFilePreference): Promise<FileContent>
   /** A file up to MAX_TEXT_FILE_BYTES, with `read_file_in_skill`'s sentences. */
@@ -162,10 +158,6 @@ export class LiveState implements SkillState {
     }
     catalog.refuse(folder)
     throw mainFileError.skillNotFound(name)
-  }
-
-  async hasLinks (): Promise<boolean> {
-    return (await this.#snapshotOnce()).hasLinks
   }
 
   async fileFindings (): Promise<readonly Finding[]> {

@@ -100,6 +100,7 @@ export const FINDINGS = {
 
   unsigned: ['info', 'the skill has no signature'],
   signature_stale: ['warning', 'files were changed, added or removed after the skill was signed'],
+  signature_exempt: ['info', 'the signature leaves files out'],
   signature_untrusted: ['warning', 'the signer is not in the trust file'],
   signature_expired: ['warning', 'the certificate of the signer has expired, or is not valid yet'],
   signature_expires_soon: ['info', 'the certificate of the signer expires within 30 days'],

@@ -4,7 +4,7 @@ import type { FileContent } from '../files/file-content.ts'
 import { finding } from '../format/findings.ts'
 import { toJsonValue } from '../shared/json.ts'
 import { MAX_FRONTMATTER_DEPTH, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../shared/limits.ts'
-import type { TrustReport } from '../content/trust/trust-policy.ts'
+import type { TrustReport } from '../shared/origin.ts'
 import type { SkillSource } from '../skill-source.ts'
 import type { CatalogSkill, Finding, Manifest, SkillType } from '../shared/skill.ts'
 
@@ -21,8 +21,6 @@ export interface CatalogEntry {
   readonly file_count: number | null
   readonly valid: boolean
   readonly findings: readonly Finding[]
-  /** Where the skill comes from; absent without a trust policy. */
-  readonly trust?: TrustReport
 }
 
 /** One state of a skill, for whoever judges it. */
@@ -34,6 +32,8 @@ export interface EntryState {
   readonly mainFile: FileContent | undefined
   /** Findings about files left out of the manifest, about the bytes of those in it, and about a manifest that is missing. */
   readonly fileFindings: readonly Finding[]
+  /** Undefined where the files cannot be read. */
+  readonly state?: SkillState
 }
 
 /** What a judge says of a skill. It changes nothing about whether the skill is valid. Must not throw or reject. */
@@ -42,6 +42,8 @@ export type Judge<Judged extends JudgedEntry> = (state: EntryState) => Promise<J
 /** The members of an entry that a judge makes: it may add some. */
 export interface JudgedEntry {
   readonly findings: readonly Finding[]
+  /** Where the skill comes from; absent without a lock and a trust file. */
+  readonly trust?: TrustReport
 }
 
 export interface CatalogEntryOptions<Judged extends JudgedEntry = JudgedEntry> {
@@ -79,12 +81,7 @@ export async function describeState<Judged extends JudgedEntry> (state: SkillSta
   const mainFile = await state.mainFile().catch(nothing)
   if (manifest === undefined) return await toEntry({ skill, manifest, mainFile, fileFindings: [] }, judge)
   if ('excess' in manifest) return await toEntry({ skill, manifest: undefined, mainFile, fileFindings: [TOO_LARGE[manifest.excess]] }, judge)
-  const verdict = await state.trust()
-  const ofFiles = await state.fileFindings()
-  // The same array for the same state: by it a judge knows what it has judged before.
-  const fileFindings = verdict === undefined || verdict.findings.length === 0 ? ofFiles : [...ofFiles, ...verdict.findings]
-  const entry = await toEntry({ skill, manifest, mainFile, fileFindings }, judge)
-  return verdict === undefined ? entry : { ...entry, trust: verdict.report }
+  return await toEntry({ skill, manifest, mainFile, fileFindings: await state.fileFindings(), state }, judge)
 }
 
 async function toEntry<Judged extends JudgedEntry> (state: EntryState, judge: Judge<Judged>): Promise<CatalogEntry & Judged> {

@@ -19,9 +19,15 @@ export interface Listing {
   /** A new map for each state; undefined while there is none. Names are safe. */
   readonly folders: ReadonlyMap<string, ListedFolder> | undefined
   /** Names of the skills that an ignore file hides whole. */
-  readonly ignored?: ReadonlySet<string>
+  readonly ignored?: ReadonlySet<string> | undefined
   /** Emits after each new state. */
   readonly changed: Signal<void>
   /** Whether the folders never change once they are listed: a change is another folder. */
   readonly isFixed: boolean
+  /** True while the root lists its own folder, as if it had no listing. */
+  readonly isDirect?: boolean | undefined
+  /** How many entries of the folder could be skills and are left out. */
+  readonly skipped?: number | undefined
+  /** Whether a revision that was handed out before may still be read. Default: it may. */
+  allows? (name: string, revision: string): boolean
 }

@@ -63,7 +63,8 @@ export class Root implements RootFolder {
   readonly name: string
   readonly path: string
   readonly type: SkillType
-  readonly listed: Listing | undefined
+  /** What lists its skills, now or at another time. */
+  readonly listing: Listing | undefined
   readonly prefix: string
   readonly linkTargets: readonly string[]
   /** Lists the folder again. */
@@ -88,7 +89,7 @@ export class Root implements RootFolder {
     this.name = name
     this.path = path
     this.type = type
-    this.listed = listed
+    this.listing = listed
     this.prefix = prefix
     this.linkTargets = linkTargets
     this.#parts = parts
@@ -99,6 +100,11 @@ export class Root implements RootFolder {
 
   get disk (): Disk {
     return this.#disk
+  }
+
+  /** Undefined while the root lists its own folder. */
+  get listed (): Listing | undefined {
+    return this.listing?.isDirect === true ? undefined : this.listing
   }
 
   /** Its skills by name. */
@@ -124,7 +130,7 @@ export class Root implements RootFolder {
   /** @param served the folders that are not taken for absent; default: all */
   status (served?: Served): RootStatus {
     const skills = served === undefined ? this.folders.size : [...this.folders.values()].filter((folder) => served.has(folder)).length
-    return { name: this.name, type: this.type, state: this.#scan?.state ?? 'missing', skills, skipped: this.#lastGood?.skipped.length ?? 0 }
+    return { name: this.name, type: this.type, state: this.#scan?.state ?? 'missing', skills, skipped: this.listed?.skipped ?? this.#lastGood?.skipped.length ?? 0 }
   }
 
   /** Names of the entries that hang with an area of the disk. */

@@ -180,7 +180,7 @@ class FolderCollection {
     this.#realPath = realPath
     this.#rules = rules
     this.#before = before?.folders ?? new Map()
-    this.#isInPlace = before?.realPath === realPath
+    this.#isInPlace = before?.realPath === realPath && before.listed === undefined
   }
 
   addFolder (name: string): void {

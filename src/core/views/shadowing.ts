@@ -20,9 +20,7 @@ export function shadowingState (state: SkillState, roots: readonly string[]): Sk
   return {
     skill: withShadowing(state.skill, roots),
     manifest: () => state.manifest(),
-    hasLinks: () => state.hasLinks(),
     fileFindings: () => state.fileFindings(),
-    trust: () => state.trust(),
     mainFile: (preference) => state.mainFile(preference),
     file: (path) => state.file(path),
     open: (path) => state.open(path),

@@ -9,7 +9,6 @@ const WATCHER_STATES = ['degraded', 'starting', 'off', 'watching'] as const sati
 export function viewStatus (members: readonly ViewMember[]): Omit<SkillStatus, 'generation' | 'skills'> {
   const all = members.map((member) => ({ member, status: member.skills.status }))
   const watchers = all.map(({ status }) => status.watcher)
-  const quarantined = all.flatMap(({ member, status }) => member.isWhole ? status.quarantined ?? [] : [])
   const worst = WATCHER_STATES.map((state) => watchers.find(({ status }) => status === state)).find((watcher) => watcher !== undefined)
   return {
     ready: all.every(({ status }) => status.indexed) && (all.length === 0 || all.some(({ status }) => status.ready)),
@@ -20,7 +19,6 @@ export function viewStatus (members: readonly ViewMember[]): Omit<SkillStatus, '
     watcher: { status: 'off', mode: 'events', ...worst, errors: watchers.reduce((sum, { errors }) => sum + errors, 0) },
     partial: members.filter(({ isWhole }) => !isWhole).map(({ skills }) => skills.name),
     failures: [...new Set(all.flatMap(({ status }) => status.failures))],
-    ...quarantined.length > 0 && { quarantined: quarantined.reduce((sum, count) => sum + count, 0) },
     hanging: all.flatMap(({ member, status }) => status.hanging.filter((name) => member.allows(name)))
   }
 }

@@ -7,7 +7,7 @@ import type { SkillSource } from '../../core/skill-source.ts'
 import { compareCodePoints } from '../../core/shared/text.ts'
 import { McpFault } from '../faults.ts'
 import { type Page, readPage } from './paging.ts'
-import { TRUST } from './skill-entries.ts'
+import { type OriginOf, TRUST } from './skill-entries.ts'
 import { mainFileUri, parseSkillUri, skillUri } from '../skill-uri.ts'
 
 export const resourceTemplates = [{
@@ -38,13 +38,13 @@ export async function listResources (skills: SkillSource, cursor: string | undef
 }
 
 /** A file: `text` when its bytes are UTF-8, otherwise `blob`. */
-export async function readResource (skills: SkillSource, uri: string): Promise<ReadResourceResult> {
+export async function readResource (skills: SkillSource, uri: string, originOf?: OriginOf): Promise<ReadResourceResult> {
   const parts = parseSkillUri(uri)
   if (parts === undefined || parts.path === '') {
     throw new ResourceNotFoundError(uri, 'No such resource: files are skill://<name>/<path>, percent-encoded; folders are for resources/directory/read')
   }
   const { name, path } = parts
-  const [content, verdict] = await skills.read(name, async (state) => [await state.file(path), await state.trust()] as const)
+  const [content, verdict] = await skills.read(name, async (state) => [await state.file(path), await originOf?.(state)] as const)
   const body = content.utf8 === undefined ? { blob: content.bytes.toString('base64') } : { text: content.utf8 }
   return { contents: [{ uri, mimeType: mediaType(path, isTextKind(content.kind)), ...body, ...verdict && { _meta: { [TRUST]: verdict.report } } }] }
 }

@@ -1,6 +1,6 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { SkillState } from '../../core/content/skill-state.ts'
-import type { TrustReport } from '../../core/content/trust/trust-policy.ts'
+import type { TrustReport } from '../../core/shared/origin.ts'
 import { isUsable } from '../../core/format/findings.ts'
 import { unlessRefused } from '../../core/shared/errors.ts'
 import type { Finding, Frontmatter } from '../../core/shared/skill.ts'
@@ -13,6 +13,9 @@ import { mainFileUri, parseSkillUri, skillUri } from '../skill-uri.ts'
 /** Keys of the protocol's metadata: a prefix that is ours. */
 const REVISION = 'skillserve/revision'
 export const TRUST = 'skillserve/trust'
+
+/** Where a state of a skill comes from. */
+export type OriginOf = (state: SkillState) => Promise<{ readonly report: TrustReport }>
 
 /** An entry of `skills/list` (Skills extension, "The skill entry"). */
 interface SkillEntry {
@@ -28,10 +31,10 @@ interface SkillEntry {
 }
 
 /** One page of the skills that the official client accepts. */
-export async function listSkillEntries (skills: SkillSource, cursor: string | undefined): Promise<Page<SkillEntry>> {
+export async function listSkillEntries (skills: SkillSource, cursor: string | undefined, originOf?: OriginOf): Promise<Page<SkillEntry>> {
   let files = 0
   return await readPage(skills.scope, await skills.list(), cursor, async (name) => {
-    const entry = await findListed(skills, name)
+    const entry = await findListed(skills, name, originOf)
     files += entry?.resources.length ?? 0
     return entry
   }, (entries) => entries.length >= MCP_PAGE_ENTRIES || files >= MCP_PAGE_FILES)
@@ -42,13 +45,13 @@ export async function listSkillEntries (skills: SkillSource, cursor: string | un
  * @throws {ProtocolError} -32602 that says why there is no entry
  * @throws {SkillError} when the skill cannot be read
  */
-export async function getSkillEntry (skills: SkillSource, uri: string): Promise<SkillEntry> {
+export async function getSkillEntry (skills: SkillSource, uri: string, originOf?: OriginOf): Promise<SkillEntry> {
   const parts = parseSkillUri(uri)
   if (parts?.path !== 'SKILL.md') {
     throw new ProtocolError(ProtocolErrorCode.InvalidParams,
       'A skill is named by the URI of its SKILL.md: skill://<name>/SKILL.md')
   }
-  const { entry, findings } = await skills.read(parts.name, readEntry)
+  const { entry, findings } = await skills.read(parts.name, (state) => readEntry(state, originOf))
   if (entry !== undefined) return entry
   const reasons = findings.filter(({ severity }) => severity !== 'info').map(({ message }) => message).join('; ')
   const sentence = `No skill is served at ${mainFileUri(parts.name)}. ${reasons}`
@@ -56,21 +59,21 @@ export async function getSkillEntry (skills: SkillSource, uri: string): Promise<
 }
 
 /** The entry of a skill that is listed. A skill that goes away, or cannot be read, is not on the page. */
-async function findListed (skills: SkillSource, name: string): Promise<SkillEntry | undefined> {
+async function findListed (skills: SkillSource, name: string, originOf: OriginOf | undefined): Promise<SkillEntry | undefined> {
   return await unlessRefused(() => skills.read(name, async (state) => {
     // The index knows skills that are not offered, which spares the manifest of each.
-    return isUsable(state.skill) ? (await readEntry(state)).entry : undefined
+    return isUsable(state.skill) ? (await readEntry(state, originOf)).entry : undefined
   }))
 }
 
 async function readEntry (
-  state: SkillState
+  state: SkillState, originOf: OriginOf | undefined
 ): Promise<{ readonly entry?: SkillEntry, readonly findings: readonly Finding[] }> {
   const manifest = await state.manifest()
   const { frontmatter, findings } = await checkEligibility(state.skill, manifest, await state.mainFile())
   if (frontmatter === undefined) return { findings }
   const { name } = state.skill
-  const verdict = await state.trust()
+  const verdict = await originOf?.(state)
   const resources = manifest.files.map(({ path, digest, size_bytes: size }) =>
     ({ uri: skillUri(name, path), digest, size }))
   const meta = { [REVISION]: manifest.revision, ...verdict && { [TRUST]: verdict.report } }

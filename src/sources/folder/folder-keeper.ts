@@ -1,69 +1,58 @@
 import { join } from 'node:path'
+import type { IgnoreRules } from '../../core/disk/ignore-file.ts'
+import { findSkills } from '../../core/layout/find-skills.ts'
+import type { LeftOut } from '../../core/layout/layout.ts'
 import type { ListedFolder, Listing } from '../../core/roots/listing.ts'
 import type { RootOptions } from '../../core/roots/root.ts'
 import { isIgnored } from '../../core/roots/skill-filter.ts'
-import { errorCode } from '../../core/shared/system-errors.ts'
-import type { DiskGuard } from '../../core/disk/network/guard.ts'
-import type { IgnoreRules } from '../../core/disk/ignore-file.ts'
-import { RefusedError } from '../../core/disk/refused.ts'
-import { coalesce, createQueue } from '../../core/shared/async.ts'
-import { type CoreLog, SILENT } from '../../core/shared/log.ts'
+import { coalesce } from '../../core/shared/async.ts'
+import type { CoreLog } from '../../core/shared/log.ts'
 import { Signal } from '../../core/shared/signal.ts'
-import { findSkills } from '../../core/layout/find-skills.ts'
-import type { LeftOut } from '../../core/layout/layout.ts'
-import { Refresher, type RefreshTimes } from '../../core/refresher.ts'
-import type { RefreshHints } from '../../core/watch/watcher.ts'
+import { errorCode } from '../../core/shared/system-errors.ts'
+import { whyUnwritable } from '../../config/files/files.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
 import type { LayoutFolder } from '../address/source-kind.ts'
-import { type LayoutReport, summaryOf } from '../publish/report.ts'
-import { SourceError } from '../source-error.ts'
 import type { Keeper } from '../keeper.ts'
-import { DiskTree, treeDisk } from './disk-tree.ts'
+import { type LayoutReport, summaryOf } from '../publish/report.ts'
+import type { StateFolder } from '../publish/state-folder.ts'
+import { AddressError, SourceError } from '../source-error.ts'
+import { DiskTree } from './disk-tree.ts'
 import { FolderPackages } from './folder-packages.ts'
-import { PackageTree } from './package-tree.ts'
-
-/** Shorter than the catalog's own pause, which comes on top. */
-const TIMES: RefreshTimes = { debounce: 20, maxDebounce: 60 }
+import { FolderWatch } from './folder-watch.ts'
 
 interface FolderKeeperOptions {
   readonly folder: LayoutFolder
+  readonly state: StateFolder
   readonly log: CoreLog
   readonly polling?: boolean | undefined
   readonly linkTargets?: readonly string[] | undefined
-  readonly guard: DiskGuard
+}
+
+interface FolderListing extends Listing {
+  folders: Listing['folders']
+  ignored: ReadonlySet<string>
 }
 
 /**
- * Keeps the listing of a folder with a layout near its disk. Skills are served where they lie, and compared with the disk at
- * each request like any other. Hints of a watcher and full searches at intervals say which folders are skills.
+ * Keeps the listing of a folder with a layout near its disk: any event below it, and each comparison at intervals,
+ * searches all of it again. Skills are served where they lie; those of packages are unpacked into the state folder.
  */
 export class FolderKeeper implements Keeper {
   readonly #options: FolderKeeperOptions
-  readonly #listing: { folders: Listing['folders'], ignored: ReadonlySet<string>, readonly changed: Signal<void>, readonly isFixed: false } = { folders: undefined, ignored: new Set(), changed: new Signal(), isFixed: false }
-  readonly #refresher: Refresher
+  readonly #listing: FolderListing = { folders: undefined, ignored: new Set(), changed: new Signal(), isFixed: false }
   readonly #closing = new AbortController()
-  /** The watcher and whoever asks for a search share the tree and the packages. */
-  readonly #inTurn = createQueue()
   readonly #packages: FolderPackages
-  /** Searches all of it anew. */
-  readonly sync = coalesce(() => this.#inTurn(() => this.#refresh({ everything: true, names: new Set() })))
-  #tree: DiskTree | undefined
+  readonly sync = coalesce(() => this.#sync())
+  #watch: FolderWatch | undefined
+  #root: string | undefined
   #report: LayoutReport | undefined
   #failure: { readonly error: SourceError, readonly since: Date } | undefined
   #checkedAt: Date | undefined
 
   constructor (options: FolderKeeperOptions) {
     this.#options = options
-    const { folder, polling = false, log } = options
-    this.#packages = new FolderPackages(folder.name, this.#closing.signal)
-    this.#refresher = new Refresher({
-      root: folder.path,
-      polling,
-      times: TIMES,
-      // The catalog's own watcher of this folder says how it is; only failures are news.
-      log: { ...SILENT, warn: (details, message) => { log.warn({ ...details, source: folder.name }, message) } },
-      index: { refresh: (hints) => this.#inTurn(() => this.#refresh(hints)) }
-    })
+    const { folder: { name, path }, state } = options
+    this.#packages = new FolderPackages(name, path, state, this.#closing.signal)
   }
 
   get root (): RootOptions & { readonly name: string } {
@@ -73,15 +62,18 @@ export class FolderKeeper implements Keeper {
 
   get status (): SourceStatus {
     const failure = this.#failure
-    const isListed = this.#listing.folders !== undefined
+    const { folders } = this.#listing
+    const [good, bad] = folders === undefined ? ['waiting', 'failed'] as const : ['ok', 'stale'] as const
     return {
       name: this.#options.folder.name,
       kind: 'folder',
-      state: failure === undefined ? isListed ? 'ok' : 'waiting' : isListed ? 'stale' : 'failed',
-      skills: this.#listing.folders?.size ?? 0,
+      state: failure === undefined ? good : bad,
+      skills: folders?.size ?? 0,
       ...this.#checkedAt !== undefined && { checked_at: this.#checkedAt.toISOString() },
-      ...failure !== undefined && { failing_since: failure.since.toISOString(), error: { code: failure.error.code, message: failure.error.message } },
-      ...isListed && this.#report
+      ...failure !== undefined && {
+        failing_since: failure.since.toISOString(), error: { code: failure.error.code, message: failure.error.message }
+      },
+      ...folders !== undefined && this.#report
     }
   }
 
@@ -91,7 +83,15 @@ export class FolderKeeper implements Keeper {
   }
 
   start (): void {
-    this.#refresher.start()
+    const { folder: { name, path }, polling = false, log } = this.#options
+    this.#watch = new FolderWatch({
+      path,
+      polling,
+      onChange: () => { this.hint() },
+      onError: (code) => { log.warn({ source: name, path, code }, 'changes of a folder cause no events: it is compared at intervals') }
+    })
+    this.#watch.follow(this.#root)
+    this.hint()
   }
 
   hint (): void {
@@ -100,69 +100,94 @@ export class FolderKeeper implements Keeper {
 
   async close (): Promise<void> {
     this.#closing.abort()
-    await this.#refresher.close()
-    await this.#inTurn(() => this.#packages.close())
+    await this.#watch?.close()
+    await this.sync()
+    await this.#packages.close()
   }
 
-  async #refresh ({ everything, names }: RefreshHints): Promise<void> {
-    const { folder: { path }, linkTargets, guard } = this.#options
+  async #sync (): Promise<void> {
+    const { folder: { path }, linkTargets } = this.#options
     if (this.#closing.signal.aborted) return
     try {
-      const isSame = !everything && names.size > 0 && this.#tree !== undefined && await this.#tree.isAt(path)
-      if (!isSame) this.#tree = await DiskTree.open(path, linkTargets, treeDisk(path, linkTargets, guard))
-      else if (await this.#tree?.update(['', ...names]) === false) return
-      if (this.#tree !== undefined) await this.#search(this.#tree, !isSame)
+      const tree = await DiskTree.open(path, linkTargets)
+      this.#root = tree.root
+      const problem = await this.#search(tree)
       this.#checkedAt = new Date()
-      if (this.#packages.problem === undefined) this.#failure = undefined
-      else this.#setFailure(this.#packages.problem)
+      if (problem === undefined) this.#failure = undefined
+      else this.#fail(problem)
     } catch (error) {
-      if (!this.#closing.signal.aborted) this.#fail(error)
+      if (!this.#closing.signal.aborted) this.#lose(error)
     }
+    this.#watch?.follow(this.#root)
   }
 
-  async #search (tree: DiskTree, isThorough: boolean): Promise<void> {
-    const { folder, log } = this.#options
-    const { layout, name, include, exclude, prefix = '' } = folder
+  /** Returns what keeps packages from being unpacked: the skills next to them are served in any case. */
+  async #search (tree: DiskTree): Promise<SourceError | undefined> {
+    const { folder: { layout, name, path: top, include, exclude, prefix = '' } } = this.#options
     const options = { layout, name, include, exclude }
-    const plain = await findSkills(tree, options)
-    const packages = await this.#packages.unpack(tree, plain.packages, isThorough)
-    const found = packages === undefined ? plain : await findSkills(new PackageTree(tree, packages.tree), options)
+    let problem: SourceError | undefined
+    let packed: ReadonlyMap<string, ListedFolder> = new Map()
+    let found = await findSkills(tree, options)
+    const leftOut: LeftOut[] = []
     const rules = await tree.ignoreRules()
-    const [ignored, skills] = split(found.skills, ({ path }) => path !== '' && isIgnored(rules, path, true))
-    const [packed, own] = split(skills, ({ path }) => packages?.tree.isFolder(path) === true && !tree.listed.has(path))
-    const folders = new Map<string, ListedFolder>()
-    for (const { name, path } of own) folders.set(prefix + name, { path: path === '' ? folder.path : join(folder.path, path), realPath: await tree.realPath(path), rules: rulesOf(rules, prefix + name, path) })
-    for (const [name, listed] of await this.#packages.publish(packed, prefix, plain.packages)) folders.set(name, listed)
-    this.#refresher.follow({ realPath: tree.root, folders: tree.listed })
-    this.#report = summaryOf({
-      ...found, leftOut: [...found.leftOut, ...packages?.leftOut ?? [], ...tree.outside, ...ignored.map(({ path }): LeftOut => ({ path, reason: 'ignored' }))]
-    })
+    const isHidden = (path: string): boolean => path !== '' && isIgnored(rules, path, true)
+    if (found.packages.length > 0) {
+      try {
+        const packages = await this.#packages.unpack(tree, found.packages)
+        leftOut.push(...packages.leftOut)
+        const both = await findSkills(packages.tree, options)
+        const inPackages = await Promise.all(both.skills.map(async (skill) =>
+          this.#packages.isPackaged(skill.path) && !isHidden(skill.path) && !await tree.isFolder(skill.path) ? skill : []))
+        packed = await this.#packages.publish(inPackages.flat(), prefix)
+        found = both
+      } catch (error) {
+        this.#closing.signal.throwIfAborted()
+        problem = asPackageError(error)
+      }
+    }
+    const folders = new Map<string, ListedFolder>(packed)
+    for (const { name, path } of found.skills.filter(({ path }) => !isHidden(path))) {
+      if (folders.has(prefix + name)) continue
+      const place = path === '' ? top : join(top, path)
+      folders.set(prefix + name, { path: place, realPath: await tree.realPath(path), rules: rulesOf(rules, prefix + name, path) })
+    }
+    const hidden = found.skills.filter(({ path }) => isHidden(path))
+    leftOut.push(...found.leftOut, ...tree.outside, ...hidden.map(({ path }): LeftOut => ({ path, reason: 'ignored' })))
+    this.#report = summaryOf({ ...found, leftOut })
+    this.#list(folders, new Set(hidden.map(({ name }) => prefix + name)))
+    return problem
+  }
+
+  #list (folders: ReadonlyMap<string, ListedFolder>, ignored: ReadonlySet<string>): void {
+    const { folder: { name, path }, log } = this.#options
     const before = this.#listing.folders
-    this.#listing.ignored = new Set(ignored.map(({ name }) => prefix + name))
+    this.#listing.ignored = ignored
     if (before !== undefined && isSameListing(before, folders)) return
     this.#listing.folders = folders
     this.#listing.changed.emit()
-    log.info({ source: name, path: folder.path, layout: found.layout, skills: folders.size, leftOut: this.#report.left_out?.count ?? 0 }, before === undefined ? 'a folder was searched for skills' : 'the skills of a folder are others')
+    const details = { source: name, path, layout: this.#report?.layout, skills: folders.size, leftOut: this.#report?.left_out?.count ?? 0 }
+    log.info(details, before === undefined ? 'a folder was searched for skills' : 'skills of a folder changed')
   }
 
   /** A folder that is gone has no skills; of one that cannot be read now, those of the last search stay. */
-  #fail (cause: unknown): void {
-    const error = asSourceError(cause)
-    const isGone = error.code !== 'disk' && error.code !== 'internal'
-    if (isGone && this.#listing.folders !== undefined) {
+  #lose (cause: unknown): void {
+    const error = asFolderError(cause)
+    if (error.code === 'not_found') this.#root = undefined
+    if (error.code === 'not_found' || error.code === 'auth_failed') {
+      const isNews = this.#listing.folders !== undefined
       this.#listing.folders = undefined
-      this.#tree = undefined
-      this.#listing.changed.emit()
+      if (isNews) this.#listing.changed.emit()
     }
-    this.#refresher.follow({ realPath: undefined, folders: new Map() })
-    this.#setFailure(error, cause)
+    this.#fail(error)
   }
 
-  #setFailure (error: SourceError, cause: unknown = error): void {
-    const isSame = this.#failure?.error.code === error.code && this.#failure.error.message === error.message
+  #fail (error: SourceError): void {
+    const { code, message, cause } = error
+    const isSame = this.#failure?.error.code === code && this.#failure.error.message === message
     this.#failure = { error, since: this.#failure?.since ?? new Date() }
-    const { name, path } = this.#options.folder
-    if (!isSame) this.#options.log.warn({ source: name, path, code: error.code, ...error.code === 'internal' && { err: cause } }, `a folder cannot be searched for skills: ${error.message}`)
+    const { folder: { name, path }, log } = this.#options
+    const details = { source: name, path, code, ...code === 'internal' && { err: cause } }
+    if (!isSame) log.warn(details, `a folder cannot be searched for skills: ${message}`)
   }
 }
 
@@ -170,13 +195,19 @@ export class FolderKeeper implements Keeper {
 function rulesOf (rules: IgnoreRules | undefined, name: string, path: string): IgnoreRules | undefined {
   if (rules === undefined || 'problem' in rules) return rules
   const id = `${rules.id} ${path}`
-  const { filter } = rules
-  return { id, filter: { id, hides: (file, isFolder) => filter.hides(path === '' ? file.slice(name.length + 1) : path + file.slice(name.length), isFolder) } }
+  const placeOf = (file: string): string => path === '' ? file.slice(name.length + 1) : path + file.slice(name.length)
+  return { id, filter: { id, hides: (file, isFolder) => rules.filter.hides(placeOf(file), isFolder) } }
 }
 
-function asSourceError (error: unknown): SourceError {
+function asPackageError (error: unknown): SourceError {
   if (error instanceof SourceError) return error
-  if (error instanceof RefusedError) return new SourceError('disk', 'a file of it changed each time that it was read', { cause: error })
+  if (error instanceof AddressError) return new SourceError('disk', 'its packages cannot be unpacked: the state folder cannot be used; --state-dir chooses another', { details: error.message, cause: error })
+  if (errorCode(error) === '') return new SourceError('internal', 'an unexpected error, which the log has', { cause: error })
+  return new SourceError('disk', `its packages cannot be unpacked (${whyUnwritable(error)})`, { cause: error })
+}
+
+function asFolderError (error: unknown): SourceError {
+  if (error instanceof SourceError) return error
   switch (errorCode(error)) {
     case 'ENOENT':
     case 'ENOTDIR':
@@ -191,10 +222,6 @@ function asSourceError (error: unknown): SourceError {
     default:
       return new SourceError('disk', `its disk does not answer as it should (${errorCode(error)})`, { cause: error })
   }
-}
-
-function split<T> (items: readonly T[], test: (item: T) => boolean): [yes: T[], no: T[]] {
-  return [items.filter((item) => test(item)), items.filter((item) => !test(item))]
 }
 
 function isSameListing (a: ReadonlyMap<string, ListedFolder>, b: ReadonlyMap<string, ListedFolder>): boolean {

@@ -13,7 +13,7 @@ import { AddressError, SourceError } from '../source-error.ts'
 import type { SourceAuth } from '../address/source-kind.ts'
 import { gitVersion, type GitOptions, type GitSurroundings, runGit, writeAuthorities } from './git-command.ts'
 import { isBrokenStore, storeError } from './git-errors.ts'
-import { readChanges, readCommit, type RunInStore } from './git-files.ts'
+import { readCommit, type RunInStore } from './git-files.ts'
 import type { GitSource } from './git-source.ts'
 import type { RefAndPath } from './host-page.ts'
 
@@ -102,7 +102,7 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
     return { entries: files.entries, write: (wanted, signal) => watch(files.write(wanted, signal)), read: (entry) => watch(files.read(entry)) }
   }
 
-  async function readState (remote: Omit<GitOptions, 'args'>, resolved: Resolved, { known, isListed, signal }: FetchOptions): Promise<Fetched> {
+  async function readState (remote: Omit<GitOptions, 'args'>, resolved: Resolved, { signal }: FetchOptions): Promise<Fetched> {
     await mkdir(store, { recursive: true, mode: 0o700 })
     if (!existsSync(join(store, 'HEAD'))) await runGit({ args: ['init', '--quiet', '--bare', '--template=', store], signal, ...surroundings })
     await removeRests(store)
@@ -119,10 +119,9 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
       }
     }
     const tip = `${own}^{commit}`
-    const changed = isListed === true && known?.['path'] === resolved.path ? await readChanges(run, known['commit'] ?? '', tip) : undefined
-    const commit = changed?.commit ?? (await run(['rev-parse', '--verify', '--quiet', '--end-of-options', tip])).toString().trim()
+    const commit = (await run(['rev-parse', '--verify', '--quiet', '--end-of-options', tip])).toString().trim()
     if (COMMIT_ID.test(resolved.label) && commit !== resolved.label) throw new SourceError('ref_not_found', 'the host gave another commit than the one that was asked for')
-    const { files, leftOut } = changed === undefined ? await readCommit(run, commit, resolved.path) : { files: changed.files, leftOut: [] }
+    const { files, leftOut } = await readCommit(run, commit, resolved.path)
     if (await countPacks(store) > MAX_PACKS) await run(['gc', '--quiet', '--prune=now'])
     const algorithm = commit.length === 40 ? 'sha1' : 'sha256'
     return {
@@ -130,7 +129,6 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
       memory: { commit, path: resolved.path },
       files: watched(files),
       leftOut,
-      ...changed && { changes: changed.changes },
       path: resolved.path
     }
   }

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { writeFile } from 'node:fs/promises'
 import type { LeftOut } from '../../core/layout/layout.ts'
 import { SourceError } from '../source-error.ts'
-import type { SourceChange, SourceEntry, SourceFiles } from '../publish/source-tree.ts'
+import type { SourceEntry, SourceFiles } from '../publish/source-tree.ts'
 import { MAX_FILE_BYTES, MAX_LINK_BYTES } from '../publish/limits.ts'
 
 /** Runs git in the store of a repository. */
@@ -25,45 +25,6 @@ export async function readCommit (run: RunInStore, commit: string, path: string)
   await readBlobs(run, links.map(({ id }) => id), async (index, bytes) => { targets.set(links[index]?.id ?? '', bytes.toString()) })
   return { files: filesOf(run, entries.map((entry) => entry.kind === 'link' ? { ...entry, target: targets.get(entry.id) ?? '' } : entry)), leftOut: leftOut.filter(isPart) }
 }
-
-/** More changes than that are read as a whole commit. */
-const MAX_CHANGES = 1_000
-
-/**
- * What is different between two commits, for a push of few files. Undefined where links or submodules came, changed or went. Undefined
- * too where a name is not UTF-8, or the store has lost the first commit.
- * @param to any name of a commit
- */
-export async function readChanges (run: RunInStore, from: string, to: string): Promise<{ readonly commit: string, readonly files: SourceFiles, readonly changes: readonly SourceChange[] } | undefined> {
-  let fields: string[]
-  try {
-    const listing = await run(['diff-tree', '-r', '-z', '--raw', '--no-renames', from, to])
-    if (!isUtf8(listing)) return undefined
-    fields = listing.toString().split('\0')
-  } catch {
-    return undefined
-  }
-  if (fields.length > 2 * MAX_CHANGES) return undefined
-  const changes: Array<{ readonly path: string, readonly id: string, readonly status: string }> = []
-  for (let index = 0; index + 1 < fields.length; index += 2) {
-    // `:<old mode> <mode> <old id> <id> <status>`
-    const [oldMode = '', mode = '', , id = '', status = ''] = fields[index]?.slice(1).split(' ') ?? []
-    if (![oldMode, mode].every((each) => PLAIN_MODES.has(each)) || !/^[AMD]$/.test(status)) return undefined
-    changes.push({ path: fields[index + 1] ?? '', id, status })
-  }
-  const ids = changes.filter(({ status }) => status !== 'D').map(({ id }) => id)
-  const listing = (await run(['cat-file', '--batch-check=%(objectname) %(objectsize)'], { input: [to, ...ids].map((name) => `${name}\n`) })).toString()
-  const [[commit = ''] = [], ...sizes] = listing.split('\n').map((line) => line.split(' '))
-  const sizeOf = new Map(sizes.map(([id = '', size]) => [id, Number(size)]))
-  return {
-    commit,
-    files: filesOf(run, []),
-    changes: changes.map(({ path, id, status }) => ({ path, isNew: status === 'A', entry: status === 'D' ? undefined : { path, kind: 'file', id, size: sizeOf.get(id) ?? 0 } }))
-  }
-}
-
-/** A file, an executable file, and none. */
-const PLAIN_MODES = new Set(['100644', '100755', '000000'])
 
 function filesOf (run: RunInStore, entries: readonly SourceEntry[]): SourceFiles {
   return {

@@ -1,27 +1,31 @@
-import { existsSync } from 'node:fs'
+import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, realpath, rename, rm, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import pLimit from 'p-limit'
 import type { ListedFolder, Listing } from '../../core/roots/listing.ts'
-import { errorCode } from '../../core/shared/system-errors.ts'
-import type { FoundSkill } from '../../core/layout/layout.ts'
 import { isJsonObject } from '../../core/shared/json.ts'
-import { createQueue } from '../../core/shared/async.ts'
 import { Signal } from '../../core/shared/signal.ts'
 import { isSafeName } from '../../core/shared/skill-name.ts'
-import { planOf, type SkillToWrite } from './plan.ts'
+import { errorCode } from '../../core/shared/system-errors.ts'
+import type { SourceEntry, SourceFiles } from './source-tree.ts'
 import { readJson, replaceFile } from './state-folder.ts'
-import type { SourceEntry, SourceTree } from './source-tree.ts'
 
-/**
- * Names the skills of what was published last, and their state. It is only ever replaced, by a rename: of two files, a process that
- * is killed could leave those of two states.
- */
+/** Names the folder of each skill, and the state that they are of. It is only ever replaced, by a rename. */
 const LISTING_FILE = 'skills.json'
 
-/** How long a folder that no listing names any more stays, in milliseconds: slow clients have a minute for an answer. */
+/** How long a folder stays that no listing names any more, in milliseconds: slow clients have a minute for an answer. */
 const RETIRED_MS = 120_000
 
-/** What was published last, beside its skills. */
+const DIGEST = /^[\da-f]{40}$/
+
+/** A skill that is to be published. The same object stands for the same content. */
+export interface PublishedSkill {
+  readonly name: string
+  /** Sorted by path. */
+  readonly files: ReadonlyArray<{ readonly path: string, readonly entry: SourceEntry }>
+}
+
+/** What was published last, next to its skills. */
 export interface PublishedState {
   readonly revision: string
   /** Of the settings that decide what of a source is published. */
@@ -34,16 +38,14 @@ export interface PublishedState {
 }
 
 interface PublishOptions {
-  /** Names of the skills that may be others than before, in the state that follows it; undefined: all may. */
-  readonly only?: ReadonlySet<string> | undefined
   readonly state: PublishedState
-  readonly prefix: string
   readonly signal: AbortSignal
-  /** Names the state in sentences. */
-  readonly where: string
-  /** Called when the files are read. Throws a SourceError if they are of no one state. */
+  /** Called when the files are written. Throws a SourceError if they are not of one state. */
   readonly confirm?: (() => Promise<void>) | undefined
-  /** Called with the real paths of the skills that are others than before, by name, before readers see them. Throws a SourceError to refuse them. */
+  /**
+   * Called with the real paths of the skills that changed, by name, before readers see them. Throws a SourceError to
+   * refuse them.
+   */
   readonly approve?: ((folders: ReadonlyMap<string, string>, skillsFolder: string) => Promise<void>) | undefined
 }
 
@@ -54,30 +56,27 @@ interface PublishedChange {
 }
 
 /**
- * The folder in which one source publishes its skills. A folder of a skill is named by what is in it, written once, and
- * never changed; a listing names the folders of one state. A push that changes one skill of 10,000 thus writes one folder and a
- * listing, and readers compare one skill.
+ * The folder in which the skills of one source are published. The folder of a skill is named by its content, written
+ * once and never changed; a listing names the folders of one state. A change of one skill writes one folder and the
+ * listing.
  */
 export class Publisher implements Listing {
   readonly changed = new Signal<void>()
   readonly isFixed = true
   readonly #folder: string
-  readonly #confirm: () => Promise<void>
   /** No folder is removed while a state that may name it is published. */
-  readonly #inTurn = createQueue()
-  /** Folders that no listing names any more, with the timer that removes them: the machine's clock may be set. */
-  readonly #retired = new Map<string, NodeJS.Timeout>()
+  readonly #inTurn = pLimit(1)
+  readonly #digests = new WeakMap<PublishedSkill, string>()
+  /** When a folder was retired, in milliseconds of the monotonic clock, by digest. */
+  readonly #retired = new Map<string, number>()
+  #sweeping: NodeJS.Timeout | undefined
   /** Digests by name. */
   #listed: ReadonlyMap<string, string> = new Map()
-  /** Bytes of each skill, by name; as far as this process has published them. */
-  #sizes: ReadonlyMap<string, number> = new Map()
   #folders: ReadonlyMap<string, ListedFolder> | undefined
   #realFolder = ''
 
-  /** @param confirm throws while another process may write into the folder */
-  constructor (folder: string, confirm: () => Promise<void>) {
+  constructor (folder: string) {
     this.#folder = folder
-    this.#confirm = confirm
   }
 
   get folders (): ReadonlyMap<string, ListedFolder> | undefined {
@@ -88,175 +87,186 @@ export class Publisher implements Listing {
     return this.#listed.size
   }
 
-  /** Room for what is being fetched; empty at each start. */
+  /** For what is being fetched; empty at each start. */
   get tmp (): string {
     return join(this.#folder, 'tmp')
   }
 
   /**
-   * Makes the folders, and removes what a process that was killed left behind.
-   * @param settings those of now: what was published by others may hold skills that these leave out
+   * Makes the folders, and removes what a process that was killed has left.
+   * @param settings what was published by others may hold skills that these leave out
    */
   async open (settings: string): Promise<PublishedState | undefined> {
     await rm(this.tmp, { recursive: true, force: true })
     await this.#makeFolders()
     this.#realFolder = await realpath(this.#skillsFolder)
     const listing = await readJson(join(this.#folder, LISTING_FILE))
-    if (!isJsonObject(listing) || !isJsonObject(listing.skills)) return undefined
-    const { state } = listing
-    if (isState(state) && state.settings !== settings) return undefined
-    const listed = Object.entries(listing.skills).filter((entry): entry is [string, string] => isSafeName(entry[0]) && typeof entry[1] === 'string' && DIGEST.test(entry[1]))
-    const there = new Set(await readdir(this.#skillsFolder))
-    const present = listed.filter(([, digest]) => there.has(digest))
-    this.#list(new Map(present))
-    await this.#removeUnlisted()
-    if (!isState(state)) return undefined
-    // What somebody has removed is fetched again, and not taken for what the source has.
-    return present.length === listed.length ? state : { ...state, memory: {} }
+    const { state, skills } = isJsonObject(listing) ? listing : {}
+    if (!isState(state) || state.settings !== settings || !isJsonObject(skills)) return undefined
+    const listed = Object.entries(skills)
+      .filter((entry): entry is [string, string] => isSafeName(entry[0]) && DIGEST.test(String(entry[1])))
+    const isWhole = await this.#listPresent(new Map(listed))
+    const named = new Set(this.#listed.values())
+    for (const name of await readdir(this.#skillsFolder)) if (!named.has(name)) await this.#remove(name)
+    // What somebody has removed is fetched again.
+    return isWhole ? state : { ...state, memory: {} }
   }
 
-  /** Makes the folders again that somebody has removed. False: skills are missing, and are not listed any more. */
+  /** Makes the folders again that somebody has removed. False: skills are missing, and not listed any more. */
   async restore (): Promise<boolean> {
     await this.#makeFolders()
-    const there = new Set(await readdir(this.#skillsFolder))
-    const present = [...this.#listed].filter(([, digest]) => there.has(digest))
-    if (present.length === this.#listed.size) return true
-    this.#list(new Map(present))
-    return false
+    return await this.#listPresent(this.#listed)
   }
 
-  async publish (tree: SourceTree, found: readonly FoundSkill[], options: PublishOptions): Promise<PublishedChange> {
+  async publish (
+    skills: readonly PublishedSkill[], write: SourceFiles['write'], options: PublishOptions
+  ): Promise<PublishedChange> {
     return await this.#inTurn(async () => {
-      const { only, state, signal, confirm, approve } = options
+      const { state, signal, confirm, approve } = options
       const before = this.#listed
-      const { listed, sizes, skills } = await planOf(tree, found, { listed: before, sizes: this.#sizes }, options)
-      const others = [...listed].filter(([name, digest]) => before.get(name) !== digest)
+      const listed = new Map(skills.map((skill) => [skill.name, this.#digestOf(skill)]))
+      const changed = [...listed].filter(([name, digest]) => before.get(name) !== digest)
       try {
-        await this.#confirm()
-        const there = only === undefined ? new Set(await readdir(this.#skillsFolder)) : undefined
-        await this.#write(tree, skills.filter(({ digest }) => !(there?.has(digest) ?? existsSync(join(this.#skillsFolder, digest)))), signal)
+        const there = new Set(await readdir(this.#skillsFolder))
+        await this.#write(skills.filter((skill) => !there.has(this.#digestOf(skill))), write, signal)
         await confirm?.()
-        await approve?.(new Map(others.map(([name, digest]) => [name, join(this.#realFolder, digest, name)])), this.#realFolder)
-        await this.#confirm()
+        const folderOf = (name: string, digest: string): string => join(this.#realFolder, digest, name)
+        await approve?.(new Map(changed.map(([name, digest]) => [name, folderOf(name, digest)])), this.#realFolder)
         signal.throwIfAborted()
-        await replaceFile(join(this.#folder, LISTING_FILE), `${JSON.stringify({ skills: Object.fromEntries(listed), state })}\n`, this.tmp)
+        const text = JSON.stringify({ skills: Object.fromEntries(listed), state })
+        await replaceFile(join(this.#folder, LISTING_FILE), `${text}\n`, this.tmp)
       } catch (error) {
         // No listing names what was written.
-        this.#retire(listed)
+        this.#retire(listed.values())
         throw error
       }
-      for (const digest of listed.values()) this.#retired.delete(digest)
-      this.#sizes = sizes
       this.#list(listed)
-      this.#retire(before)
-      const changed = others.filter(([name]) => before.has(name)).length
-      const added = others.length - changed
-      return { added, changed, removed: before.size + added - listed.size }
+      this.#retire(before.values())
+      const added = changed.filter(([name]) => !before.has(name)).length
+      return { added, changed: changed.length - added, removed: before.size + added - listed.size }
     })
   }
 
   /** Waits for folders that are being removed: afterwards, another process may write into the folder. */
   async close (): Promise<void> {
-    await this.#inTurn(async () => { for (const timer of this.#retired.values()) clearTimeout(timer) })
+    await this.#inTurn(async () => { clearTimeout(this.#sweeping) })
   }
 
   get #skillsFolder (): string {
     return join(this.#folder, 'skills')
   }
 
+  /** Names a folder by its content and by the skill's name: two skills of one content are two folders. */
+  #digestOf (skill: PublishedSkill): string {
+    const known = this.#digests.get(skill)
+    if (known !== undefined) return known
+    const digest = createHash('sha256').update(skill.name)
+    for (const { path, entry: { kind, target, id } } of skill.files) {
+      if (kind !== 'submodule') digest.update(`\0${kind}\0${path}\0${kind === 'link' ? target ?? '' : id}`)
+    }
+    const text = digest.digest('hex').slice(0, 40)
+    this.#digests.set(skill, text)
+    return text
+  }
+
   /** Files first and links afterwards: nothing is ever written through a link. */
-  async #write (tree: SourceTree, skills: readonly SkillToWrite[], signal: AbortSignal): Promise<void> {
+  async #write (skills: readonly PublishedSkill[], write: SourceFiles['write'], signal: AbortSignal): Promise<void> {
     if (skills.length === 0) return
     const staging = await mkdtemp(join(this.tmp, 'skills-'))
     try {
       const files: Array<{ entry: SourceEntry, path: string }> = []
       const links: Array<{ target: string, path: string }> = []
-      for (const { digest, name, files: own } of skills) {
-        const folders = new Set([join(staging, digest, name)])
-        for (const { path, entry } of own) {
-          const to = join(staging, digest, name, path)
+      for (const skill of skills) {
+        const top = join(staging, this.#digestOf(skill), skill.name)
+        const folders = new Set([top])
+        for (const { path, entry } of skill.files) {
           if (entry.kind === 'submodule') continue
+          const to = join(top, path)
           folders.add(dirname(to))
           if (entry.kind === 'link') links.push({ target: entry.target ?? '', path: to })
           else files.push({ entry, path: to })
         }
         for (const folder of folders) await mkdir(folder, { recursive: true, mode: 0o755 })
       }
-      await tree.files.write(files, signal)
+      await write(files, signal)
       for (const { target, path } of links) await symlink(target, path)
-      for (const { digest } of skills) await moveInto(join(staging, digest), join(this.#skillsFolder, digest))
+      for (const skill of skills) {
+        const digest = this.#digestOf(skill)
+        await moveInto(join(staging, digest), join(this.#skillsFolder, digest))
+      }
     } finally {
       await rm(staging, { recursive: true, force: true })
     }
   }
 
   /** Has those folders removed later that are not listed. */
-  #retire (folders: ReadonlyMap<string, string>): void {
-    const gone = [...folders].filter(([name, digest]) => this.#listed.get(name) !== digest)
-    if (gone.length === 0) return
-    const timer = setTimeout(() => { void this.#inTurn(() => this.#sweep(timer)) }, RETIRED_MS).unref()
-    for (const [, digest] of gone) this.#retired.set(digest, timer)
+  #retire (digests: Iterable<string>): void {
+    const listed = new Set(this.#listed.values())
+    for (const digest of digests) if (!listed.has(digest)) this.#retired.set(digest, performance.now())
+    for (const digest of listed) this.#retired.delete(digest)
+    if (this.#retired.size > 0) this.#sweepLater()
   }
 
-  async #sweep (timer: NodeJS.Timeout): Promise<void> {
-    const due = [...this.#retired].filter(([, own]) => own === timer)
-    if (due.length === 0) return
-    try {
-      // Another process may have listed them again.
-      await this.#confirm()
-      for (const [digest] of due) {
-        await rm(join(this.#skillsFolder, digest), { recursive: true, force: true })
+  #sweepLater (): void {
+    clearTimeout(this.#sweeping)
+    this.#sweeping = setTimeout(() => { void this.#inTurn(() => this.#sweep()) }, RETIRED_MS).unref()
+  }
+
+  async #sweep (): Promise<void> {
+    for (const [digest, retiredAt] of this.#retired) {
+      if (performance.now() - retiredAt < RETIRED_MS) continue
+      try {
+        await this.#remove(digest)
         this.#retired.delete(digest)
+      } catch {
+        // What stays is tried again.
       }
-    } catch {
-      // What stays is tried again.
-      timer.refresh()
     }
+    if (this.#retired.size > 0) this.#sweepLater()
+  }
+
+  async #remove (digest: string): Promise<void> {
+    await rm(join(this.#skillsFolder, digest), { recursive: true, force: true })
+  }
+
+  /** Lists those skills whose folders are there. False when some are missing. */
+  async #listPresent (listed: ReadonlyMap<string, string>): Promise<boolean> {
+    const there = new Set(await readdir(this.#skillsFolder))
+    const present = new Map([...listed].filter(([, digest]) => there.has(digest)))
+    if (present.size < listed.size || listed !== this.#listed) this.#list(present)
+    return present.size === listed.size
   }
 
   /** Readers get it from now on. The same state stays the same map, and the same skill the same object. */
   #list (listed: ReadonlyMap<string, string>): void {
     const before = this.#folders
-    if (before !== undefined && isSameMap(this.#listed, listed)) return
-    const folders = new Map<string, ListedFolder>()
-    for (const [name, digest] of listed) {
+    const isSame = this.#listed.size === listed.size &&
+      [...listed].every(([name, digest]) => this.#listed.get(name) === digest)
+    if (before !== undefined && isSame) return
+    this.#folders = new Map([...listed].map(([name, digest]) => {
       const known = this.#listed.get(name) === digest ? before?.get(name) : undefined
-      folders.set(name, known ?? { path: join(this.#skillsFolder, digest, name), realPath: join(this.#realFolder, digest, name) })
-    }
+      const path = join(this.#skillsFolder, digest, name)
+      return [name, known ?? { path, realPath: join(this.#realFolder, digest, name) }]
+    }))
     this.#listed = listed
-    this.#folders = folders
     this.changed.emit()
   }
 
   async #makeFolders (): Promise<void> {
     for (const folder of [this.tmp, this.#skillsFolder]) await mkdir(folder, { recursive: true, mode: 0o700 })
   }
-
-  async #removeUnlisted (): Promise<void> {
-    const listed = new Set(this.#listed.values())
-    for (const name of await readdir(this.#skillsFolder)) {
-      if (!listed.has(name)) await rm(join(this.#skillsFolder, name), { recursive: true, force: true })
-    }
-  }
 }
-
-const DIGEST = /^[\da-f]{40}$/
 
 async function moveInto (from: string, to: string): Promise<void> {
   try {
     await rename(from, to)
   } catch (error) {
-    // Two skills of one state cannot have one digest: what is there was left by a publication that failed later.
+    // What is there has the same content: a publication that failed later has left it.
     if (errorCode(error) !== 'ENOTEMPTY' && errorCode(error) !== 'EEXIST') throw error
   }
 }
 
-function isSameMap (a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>): boolean {
-  if (a.size !== b.size) return false
-  for (const [key, value] of a) if (b.get(key) !== value) return false
-  return true
-}
-
 function isState (value: unknown): value is PublishedState {
-  return isJsonObject(value) && typeof value['revision'] === 'string' && typeof value['settings'] === 'string' && isJsonObject(value['memory']) && typeof value['changedAt'] === 'string'
+  return isJsonObject(value) && typeof value['revision'] === 'string' && typeof value['settings'] === 'string' &&
+    isJsonObject(value['memory']) && typeof value['changedAt'] === 'string'
 }

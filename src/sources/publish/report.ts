@@ -1,15 +1,17 @@
 import { posix } from 'node:path'
-import { createSlicer } from '../../core/shared/async.ts'
 import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
 import type { SourceEntry, SourceFiles } from './source-tree.ts'
 
-/** What the status says of a published state, beside its revision. */
+/** What the status says of a published state, next to its revision. */
 export type LayoutReport = Pick<SourceStatus, 'layout' | 'places' | 'left_out'>
 
 /** How many of the things that were left out are named. */
 const MAX_NAMED = 20
 const LFS_POINTER = 'version https://git-lfs.github.com/spec/v1'
+/** Sizes of such a pointer, in bytes, and names of files that people keep elsewhere. */
+const isPointerSize = (size: number): boolean => size > 100 && size < 200
+const BINARY = /\.(?:png|jpe?g|gif|pdf|zip|bin|mp4|ttf|otf|pptx|docx|xlsx|onnx|safetensors|psd|webp)$/i
 
 export function summaryOf ({ layout, places, leftOut }: FoundSkills): LayoutReport {
   const all: LeftOut[] = [...new Map(leftOut.map((item) => [`${item.path}\n${item.reason}`, item])).values()]
@@ -23,14 +25,14 @@ export function summaryOf ({ layout, places, leftOut }: FoundSkills): LayoutRepo
 /** Submodules, links out of the source, and files that are kept elsewhere: a client would read something else, or nothing. */
 export async function brokenParts (files: SourceFiles, entries: Iterable<SourceEntry>): Promise<LeftOut[]> {
   const found: LeftOut[] = []
-  const yieldIfNeeded = createSlicer()
   for (const entry of entries) {
-    if (entry.kind === 'submodule') found.push({ path: entry.path, reason: 'submodule' })
-    else if (entry.kind === 'link' && leadsOut(entry)) found.push({ path: entry.path, reason: 'link_outside' })
-    else if (entry.kind === 'file' && entry.size > 100 && entry.size < 200 && /\.(?:png|jpe?g|gif|pdf|zip|bin|mp4|ttf|otf|pptx|docx|xlsx|onnx|safetensors|psd|webp)$/i.test(entry.path) &&
-      (await files.read(entry)).subarray(0, LFS_POINTER.length).toString() === LFS_POINTER) found.push({ path: entry.path, reason: 'lfs_pointer' })
-    const pause = yieldIfNeeded()
-    if (pause !== undefined) await pause
+    const { path, kind, size } = entry
+    if (kind === 'submodule') found.push({ path, reason: 'submodule' })
+    else if (kind === 'link' && leadsOut(entry)) found.push({ path, reason: 'link_outside' })
+    else if (kind === 'file' && isPointerSize(size) && BINARY.test(path)) {
+      const head = (await files.read(entry)).subarray(0, LFS_POINTER.length)
+      if (head.toString() === LFS_POINTER) found.push({ path, reason: 'lfs_pointer' })
+    }
   }
   return found
 }

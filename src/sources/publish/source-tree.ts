@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { LayoutTree, TreeEntry } from '../../core/layout/layout.ts'
-import { forEachInSlices } from '../../core/shared/async.ts'
 import { compareCodePoints } from '../../core/shared/text.ts'
 import { SourceError } from '../source-error.ts'
 import { MAX_PATH_BYTES } from './limits.ts'
@@ -19,13 +19,6 @@ export interface SourceEntry {
   readonly target?: string
 }
 
-/** A file that came or has other bytes, or that went. */
-export interface SourceChange {
-  readonly path: string
-  readonly entry: SourceEntry | undefined
-  readonly isNew: boolean
-}
-
 /** All that a source holds in one state. */
 export interface SourceFiles {
   readonly entries: readonly SourceEntry[]
@@ -41,6 +34,8 @@ const MAX_DEPTH = 20
 const MAX_LINKS_ON_A_PATH = 40
 /** Segments of a path and of all links on it. 40 links of full length have 80,000, and a folder has any number of such links. */
 const MAX_STEPS_ON_A_PATH = 256
+/** Links that are followed before others get a turn: each may take all of these steps. */
+const LINKS_PER_TURN = 1_000
 
 type Node = Folder | SourceEntry
 type Folder = Map<string, Node>
@@ -50,19 +45,22 @@ type Folder = Map<string, Node>
  * @param where names the state in the sentence
  * @throws SourceError
  */
-export async function checkEntries (entries: readonly SourceEntry[], where: string): Promise<void> {
+export function checkEntries (entries: readonly SourceEntry[], where: string): void {
   if (entries.length > MAX_ENTRIES) throw new SourceError('too_large', `${where} has more than ${MAX_ENTRIES} files`)
+  const refuse = (path: string, problem: string): never => {
+    throw new SourceError('refused_tree', `${where} is refused: ${quotePath(path)} ${problem}`)
+  }
   const names = new Set<string>()
-  await forEachInSlices(entries, ({ path }) => {
+  for (const { path } of entries) {
     const problem = pathProblem(path)
-    if (problem !== undefined) throw new SourceError('refused_tree', `${where} is refused: ${quotePath(path)} ${problem}`)
-    if (names.has(path)) throw new SourceError('refused_tree', `${where} is refused: ${quotePath(path)} is there twice`)
+    if (problem !== undefined) refuse(path, problem)
+    if (names.has(path)) refuse(path, 'is there twice')
     names.add(path)
-  })
-  await forEachInSlices(entries, ({ path }) => {
+  }
+  for (const { path } of entries) {
     const both = foldersAbove(path).find((folder) => names.has(folder))
-    if (both !== undefined) throw new SourceError('refused_tree', `${where} is refused: ${quotePath(both)} is a file and a folder`)
-  })
+    if (both !== undefined) refuse(both, 'is a file and a folder')
+  }
 }
 
 /** Why no source may have this path; undefined: it may. */
@@ -70,7 +68,7 @@ export function pathProblem (path: string): string | undefined {
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) return `is longer than ${MAX_PATH_BYTES} bytes`
   const segments = path.split('/')
   if (segments.length > MAX_DEPTH) return `lies deeper than ${MAX_DEPTH} folders`
-  if (path.includes('\0') || !path.isWellFormed()) return 'is no name of a file'
+  if (path.includes('\0') || !path.isWellFormed()) return 'is not a file name'
   if (segments.some((segment) => segment === '' || segment === '.' || segment === '..')) return 'leads out of its folder'
   // Never served, and no honest source has it.
   if (segments.some((segment) => segment.toLowerCase() === '.git')) return 'would be a repository of its own'
@@ -83,34 +81,16 @@ export function quotePath (path: string): string {
 
 /** A state as folders, in which links inside lead on. */
 export class SourceTree implements LayoutTree {
-  #files: SourceFiles
+  readonly #files: SourceFiles
   readonly #top: Folder = new Map()
   readonly #base: string
   readonly #unresolved = new Set<SourceEntry>()
-  readonly #readPaths = new Set<string>()
-
-  private constructor (files: SourceFiles, base: string) {
-    this.#files = files
-    this.#base = base
-  }
 
   /** @param base the folder that is the top; '' for all */
-  static async of (files: SourceFiles, base = ''): Promise<SourceTree> {
-    const tree = new SourceTree(files, base)
-    await forEachInSlices(files.entries, (entry) => { tree.#put(entry) })
-    return tree
-  }
-
-  get files (): SourceFiles {
-    return this.#files
-  }
-
-  /** Makes it the tree of another state. */
-  update (files: SourceFiles, changes: readonly SourceChange[]): void {
+  constructor (files: SourceFiles, base = '') {
     this.#files = files
-    // First what went: a file may come in the place of a folder.
-    for (const { path, entry } of changes) if (entry === undefined) removeFrom(this.#top, path.split('/'))
-    for (const { entry } of changes) if (entry !== undefined) this.#put(entry)
+    this.#base = base
+    for (const entry of files.entries) this.#put(entry)
   }
 
   #put (entry: SourceEntry): void {
@@ -129,15 +109,18 @@ export class SourceTree implements LayoutTree {
     const found = this.#find(folder)
     if (!(found?.node instanceof Map)) return []
     const entries: TreeEntry[] = []
-    await forEachInSlices(found.node, ([name, node]) => {
+    let links = 0
+    for (const [name, node] of found.node) {
       if (node instanceof Map) {
         entries.push({ name, kind: 'folder', linked: false })
-        return
+        continue
       }
-      const target = node.kind === 'link' ? this.#resolve(posix.join(found.path, name))?.node : node.kind === 'file' ? node : undefined
+      const isLink = node.kind === 'link'
+      if (isLink && ++links % LINKS_PER_TURN === 0) await nextTurn()
+      const target = isLink ? this.#resolve(posix.join(found.path, name))?.node : node.kind === 'file' ? node : undefined
       if (target === undefined) this.#unresolved.add(node)
-      else entries.push({ name, kind: target instanceof Map ? 'folder' : 'file', linked: node.kind === 'link' })
-    })
+      else entries.push({ name, kind: target instanceof Map ? 'folder' : 'file', linked: isLink })
+    }
     return entries.sort((a, b) => compareCodePoints(a.name, b.name))
   }
 
@@ -147,24 +130,13 @@ export class SourceTree implements LayoutTree {
   }
 
   async realPath (folder: string): Promise<string> {
-    return this.placeOf(folder)
-  }
-
-  /** `realPath`: all links are in memory. */
-  placeOf (folder: string): string {
     return this.#find(folder)?.path ?? folder
   }
 
   async read (file: string, limit: number): Promise<Buffer | undefined> {
     const found = this.#find(file)
     if (found === undefined || found.node instanceof Map) return undefined
-    this.#readPaths.add(found.path)
-    return found.node.size > limit ? undefined : await this.files.read(found.node)
-  }
-
-  /** Whether a search has read this file of the source, by whatever link. */
-  wasRead (path: string): boolean {
-    return this.#readPaths.has(path)
+    return found.node.size > limit ? undefined : await this.#files.read(found.node)
   }
 
   isFolder (folder: string): boolean {
@@ -225,14 +197,4 @@ export class SourceTree implements LayoutTree {
 /** The segments of a path, the last one first. */
 function stepsOf (path: string): string[] {
   return path.split('/').filter((segment) => segment !== '' && segment !== '.').reverse()
-}
-
-/** Removes a file, and the folders that are empty then. */
-function removeFrom (folder: Folder, [name = '', ...rest]: readonly string[]): void {
-  const next = folder.get(name)
-  if (next instanceof Map && rest.length > 0) {
-    removeFrom(next, rest)
-    if (next.size > 0) return
-  }
-  folder.delete(name)
 }

@@ -1,5 +1,5 @@
 import { counted, grouped } from '../../core/shared/text.ts'
-import type { TrustReport } from '../../core/content/trust/trust-policy.ts'
+import type { TrustReport } from '../../core/shared/origin.ts'
 import { skillBody } from '../../core/format/main-file.ts'
 import type { GithubState } from '../../sources/git/github.ts'
 import type { TargetName } from '../../verdicts/index.ts'

@@ -12,19 +12,15 @@ import { contentFindings } from '../file-findings.ts'
 import type { KeptRevision } from './kept-revisions.ts'
 import { pathInside } from '../path-inside.ts'
 import type { SkillState } from '../skill-state.ts'
-import type { Gate } from '../trust/gate.ts'
-import type { Verdict } from '../trust/trust-policy.ts'
 
 /** A revision that the skill had, from memory. */
 export class KeptState implements SkillState {
   readonly skill: CatalogSkill
   readonly #kept: KeptRevision
-  readonly #gate: Gate | undefined
 
-  constructor (kept: KeptRevision, gate?: Gate) {
+  constructor (kept: KeptRevision) {
     const { folder, mainFiles } = kept
     this.#kept = kept
-    this.#gate = gate
     const name = mainFileAmong(mainFiles)
     const content = name === undefined ? undefined : this.#contentOf(name)
     // As of the index of a skill that is there, which reads no such file.
@@ -36,10 +32,6 @@ export class KeptState implements SkillState {
     return this.#kept.manifest
   }
 
-  async hasLinks (): Promise<boolean> {
-    return false
-  }
-
   async fileFindings (): Promise<readonly Finding[]> {
     const { manifest: { files }, contents } = this.#kept
     return contentFindings(files, new Map(files.flatMap(({ path, digest }) => {
@@ -47,10 +39,6 @@ export class KeptState implements SkillState {
       const kind = bytes && fileKind(bytes)
       return kind === undefined ? [] : [[path, kind] as const]
     })))
-  }
-
-  async trust (): Promise<Verdict | undefined> {
-    return await this.#gate?.judgeKept(this.#kept)
   }
 
   async mainFile (preference: MainFilePreference = 'SKILL.md'): Promise<FileContent> {

@@ -1,0 +1,12 @@
+import { userInfo } from 'node:os'
+import type { Environment } from '../setting.ts'
+
+/** The user's home folder; undefined for a user who has none, as in many containers. */
+export function homeOf (env: Environment): string | undefined {
+  if (env['HOME']) return env['HOME']
+  try {
+    return userInfo().homedir || undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,274 @@
+import fs from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { openRoots } from '../../src/config/roots.ts'
+import { createChangeFeed } from '../../src/core/events/change-feed.ts'
+import { SILENT } from '../../src/core/shared/log.ts'
+import { formatLock, parseLock } from '../../src/trust/lock-file.ts'
+import { Policy } from '../../src/trust/policy.ts'
+import { openTrust } from '../../src/trust/trust.ts'
+import { buildService } from '../helper/build.ts'
+import { createRepository, skillFiles } from '../helper/git.ts'
+import { makeKeyPair, sign, trustOf } from '../helper/signing.ts'
+import { createManager, passTick, skill, skillText, skills, startManager, textOf, until } from '../helper/skills.ts'
+import { openSources, sourceAt } from '../helper/sources.ts'
+import { startGuarded } from '../helper/verified.ts'
+
+type Pins = Readonly<Record<string, readonly string[]>>
+
+const toLock = (pins: Pins) => new Map(Object.entries(pins).map(([name, revisions]) => [name, new Set(revisions)]))
+
+/** A lock that a test changes. */
+function lockOf (pins: Pins = {}) {
+  const policy = new Policy({ lock: toLock(pins) })
+  return { policy, pin: (pins: Pins) => { policy.replace({ lock: toLock(pins) }) } }
+}
+
+async function revisionOf (t: Test, base: string, name: string): Promise<string> {
+  const manager = createManager(t, [base])
+  await manager.initialize()
+  return (await manager.manifest(name)).revision
+}
+
+t.test('K95: with a lock, only the named revisions are served, by every question, from copies of the same revision', async (t) => {
+  const base = t.testdir({ ...skills('good', 'other', 'changed') })
+  const good = await revisionOf(t, base, 'good')
+  const changed = await revisionOf(t, base, 'changed')
+  passTick(base)
+  fs.writeFileSync(join(base, 'changed/SKILL.md'), skillText('changed', 'canary'))
+  const { skills: manager, trust, log } = await startGuarded(t, base, lockOf({ good: [good], changed: [changed] }).policy)
+  t.strictSame(await manager.list(), ['good'])
+  t.equal((await manager.manifest('good')).revision, good)
+  t.match(await textOf(() => manager.readMainFile('good', 'SKILL.md')), /Instructions of good/)
+  t.notOk((await manager.find('good'))?.metadata.skillPath.startsWith(base), 'from a copy')
+  for (const name of ['other', 'changed']) {
+    t.match(await textOf(() => manager.readMainFile(name, 'SKILL.md')), /^skill_not_found/)
+    await t.rejects(manager.manifest(name), { code: 'skill_not_found' })
+    await t.rejects(manager.archive(name), { code: 'skill_not_found' })
+    t.equal(await manager.find(name), undefined)
+  }
+  t.strictSame((await manager.search('instructions canary')).names, ['good'])
+  t.equal(trust.refusedIn(trust.guarded({ projectRoots: [{ path: base }] }).projectRoots.map(({ name = '' }) => name)), 2)
+  t.equal(log.filter((line) => line.startsWith('a skill is quarantined')).length, 2)
+})
+
+t.test('K95: a change of any file takes a skill away, and its return brings it back; no unverified byte is served meanwhile', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { scripts: { 'run.sh': 'echo 1' } }) })
+  const { policy } = lockOf({ demo: [await revisionOf(t, base, 'demo')] })
+  const { skills: manager } = await startGuarded(t, base, policy)
+  const script = join(base, 'demo/scripts/run.sh')
+  const isGone = async () => (await manager.list()).length === 0
+  for (const change of [
+    () => { fs.writeFileSync(script, 'echo 2') },
+    () => { fs.writeFileSync(join(base, 'demo/added.md'), 'canary') },
+    () => { fs.renameSync(join(base, 'demo'), join(base, '.demo')) }
+  ]) {
+    change()
+    await until(async () => {
+      t.match(await textOf(() => manager.readFile('demo', 'scripts/run.sh')), /^(?:echo 1$|skill_not_found)/)
+      return await isGone()
+    })
+    t.match(await textOf(() => manager.readFile('demo', 'added.md')), /^skill_not_found/)
+    if (fs.existsSync(join(base, '.demo'))) fs.renameSync(join(base, '.demo'), join(base, 'demo'))
+    fs.writeFileSync(script, 'echo 1')
+    fs.rmSync(join(base, 'demo/added.md'), { force: true })
+    await until(async () => !await isGone())
+  }
+})
+
+t.test('K95: a new lock is in force, for kept revisions too', async (t) => {
+  const base = t.testdir({ demo: skill('demo'), more: skill('more') })
+  const [demo, more] = [await revisionOf(t, base, 'demo'), await revisionOf(t, base, 'more')]
+  const { policy, pin } = lockOf({ demo: [demo] })
+  const { skills: manager } = await startGuarded(t, base, policy)
+  await manager.manifest('demo')
+  await manager.archive('demo')
+  passTick(base)
+  fs.writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo', 'second'))
+  const second = await revisionOf(t, base, 'demo')
+  await until(async () => (await manager.list()).length === 0)
+  t.match(await textOf(() => manager.at(demo).readMainFile('demo', 'SKILL.md')), /Instructions of demo/, 'a caller finishes with what was handed out')
+  pin({ demo: [second], more: [more] })
+  await until(async () => (await manager.list()).join() === 'demo,more')
+  t.match(await textOf(() => manager.readMainFile('demo', 'SKILL.md')), /second/)
+  t.match(await textOf(() => manager.at(demo).readMainFile('demo', 'SKILL.md')), /^revision_changed/)
+  pin({})
+  await until(async () => (await manager.list()).length === 0)
+})
+
+t.test('K95: a refused folder does not hide one of the same name in a later root', async (t) => {
+  const folder = t.testdir({ first: { demo: { 'SKILL.md': skillText('demo', 'canary') } }, second: { demo: { 'SKILL.md': skillText('demo', 'reviewed') } } })
+  const revision = await revisionOf(t, join(folder, 'second'), 'demo')
+  const { skills: manager } = await startGuarded(t, [join(folder, 'first'), join(folder, 'second')], lockOf({ demo: [revision] }).policy)
+  t.match(await textOf(() => manager.readMainFile('demo', 'SKILL.md')), /reviewed/)
+})
+
+t.test('K95: events report that a changed skill is gone, and nothing of one that is refused', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { inner: { 'a.txt': 'a' } }), other: skill('other') })
+  const { skills: manager } = await startGuarded(t, base, lockOf({ demo: [await revisionOf(t, base, 'demo')] }).policy)
+  const feed = createChangeFeed({ skills: manager })
+  t.teardown(() => { feed.close() })
+  const events: string[] = []
+  feed.subscribe((event) => { if ('name' in event) events.push(`${event.type} ${event.name}`) })
+  // The copies are new, and so is each of them to a feed that has just begun.
+  await until(() => feed.revision !== undefined)
+  events.length = 0
+  passTick(base)
+  fs.writeFileSync(join(base, 'demo/inner/a.txt'), 'b')
+  await until(() => events.length > 0)
+  t.strictSame(events, ['removed demo'])
+  fs.writeFileSync(join(base, 'other/b.txt'), 'b')
+  fs.writeFileSync(join(base, 'demo/inner/a.txt'), 'a')
+  await until(() => events.length > 1)
+  t.strictSame(events, ['removed demo', 'added demo'])
+})
+
+t.test('K95: a trust file guards a root, and lets it go again; a denied skill is served from no root', async (t) => {
+  const key = makeKeyPair()
+  const base = join(t.testdir({ root: skills('signed', 'unsigned') }), 'root')
+  await sign(join(base, 'signed'), key)
+  const signers = [{ key: key.publicKey }]
+  const { policy, replace } = trustOf(signers)
+  const { skills: manager } = await startGuarded(t, base, policy)
+  const served = async () => (await manager.list().catch(() => ['waiting'])).join()
+  const place = async () => (await manager.find('signed'))?.metadata.skillPath
+  t.strictSame([await served(), await place()], ['signed,unsigned', join(base, 'signed')], 'served directly')
+  replace(signers, { roots: new Map([['root', 'require']]) })
+  await until(async () => await served() === 'signed')
+  t.not(await place(), join(base, 'signed'))
+  replace(signers, { deny: new Set(['acme']) })
+  await until(async () => await served() === 'unsigned')
+  replace(signers, { deny: new Set([(await manager.manifest('unsigned')).revision]) })
+  await until(async () => await served() === 'signed')
+  replace(signers, {})
+  await until(async () => await served() === 'signed,unsigned')
+  await until(async () => await place() === join(base, 'signed'))
+  fs.mkdirSync(join(base, 'new'))
+  t.equal(await served(), 'new,signed,unsigned', 'as fresh as any folder')
+})
+
+t.test('K4, K95: what a guarded folder leaves out is counted and logged, and a link out of a skill is a finding', async (t) => {
+  const base = join(t.testdir({ root: { demo: skill('demo'), out: t.fixture('symlink', '/etc') } }), 'root')
+  fs.symlinkSync('/etc/hostname', join(base, 'demo/host'))
+  const { policy } = lockOf({ demo: [await revisionOf(t, base, 'demo')] })
+  const { skills: manager, trust, log } = await startGuarded(t, base, policy)
+  t.match((await manager.freshStatus()).roots, [{ skills: 1, skipped: 1 }])
+  t.match(log.join('\n'), /'out' is left out, since the link leads out of the folder/)
+  const { findings } = await manager.read('demo', (state) => trust.originOf(state))
+  t.match(findings, [{ code: 'link_outside', file: 'host' }])
+})
+
+t.test('K3, K95: a guarded folder that is missing is told as any other, and comes back', async (t) => {
+  const folder = t.testdir({ kept: { demo: skill('demo') } })
+  const base = join(folder, 'root')
+  const { policy } = lockOf({ demo: [await revisionOf(t, join(folder, 'kept'), 'demo')] })
+  const { skills: manager } = await startGuarded(t, base, policy)
+  await t.rejects(manager.list(), { message: `Skills folder not found at path: ${base}` })
+  fs.renameSync(join(folder, 'kept'), base)
+  await until(async () => (await manager.list().catch(() => [])).length === 1)
+})
+
+t.test('K59: an artifact of an index stays readable while its skill is quarantined, and not when the lock drops it', async (t) => {
+  const twin = await buildService(t, { files: { demo: skill('demo', { 'a.txt': 'one' }) } })
+  const { revision } = (await twin.fetch('/skills/demo/files')).json() as { revision: string }
+  const { policy, pin } = lockOf({ demo: [revision] })
+  const { root, fetch } = await buildService(t, { files: { demo: skill('demo', { 'a.txt': 'one' }) }, options: { policy } })
+  const index = (await fetch('/.well-known/agent-skills/index.json')).json() as { skills: Array<{ url: string }> }
+  const artifact = `/.well-known/agent-skills/${index.skills[0]?.url}`
+  t.equal((await fetch(artifact)).status, 200)
+  passTick(root)
+  fs.appendFileSync(join(root, 'demo/SKILL.md'), 'second\n')
+  await until(async () => (await fetch('/skills/demo')).status === 404)
+  t.equal((await fetch(artifact)).status, 200)
+  pin({})
+  await until(async () => (await fetch(artifact)).status === 404)
+})
+
+t.test('K95: without a place for the copies, the start names the setting', async (t) => {
+  const folder = t.testdir({ skills: skills('a'), lock: '{}\n', file: '' })
+  for (const [stateDir, message] of [[join(folder, 'file'), /^the state folder .*file cannot be written \(E\w+.*\): --state-dir or STATE_DIR chooses another$/], [join(folder, 'skills'), /is inside .*whose files are served/]] as const) {
+    const roots = await openRoots({ skillsDirs: [join(folder, 'skills')], configFile: undefined, layout: undefined, stateDir, personalDir: undefined }, { log: SILENT, env: {} })
+    const trust = await openTrust({ lockFile: join(folder, 'lock') }, roots, SILENT)
+    await t.rejects(trust?.start() ?? Promise.resolve(), { message })
+    await trust?.close()
+  }
+})
+
+t.test('K84, K95: of a source that must be signed, only a signed state is published, as a whole', async (t) => {
+  const repository = createRepository(t)
+  const keys = makeKeyPair()
+  const signed = async (...names: readonly string[]) => {
+    for (const name of names) await sign(join(repository.path, 'skills', name), keys)
+    return repository.commit({})
+  }
+  repository.commit(skillFiles('a', 'b'))
+  const first = await signed('a', 'b')
+  const file = join(t.testdirName, 'trust.yaml')
+  fs.writeFileSync(join(t.testdirName, 'key.pub'), keys.publicPem)
+  fs.writeFileSync(file, 'signers:\n  - name: team\n    key: key.pub\nroots:\n  repo: require\n')
+  const { sources, status, stateDir } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
+  const { StateFolder } = await import('../../src/sources/publish/state-folder.ts')
+  const trust = await openTrust({ trustFile: file }, { projectRoots: sources.roots, sources, state: new StateFolder(`${stateDir}-copies`) }, SILENT)
+  t.teardown(() => trust?.close())
+  await trust?.start()
+  const manager = await startManager(t, trust?.guarded({ projectRoots: sources.roots }).projectRoots ?? [])
+  t.match(status(), { state: 'ok', revision: `main@sha1:${first}`, skills: 2 })
+
+  const unsigned = repository.commit({ 'skills/a/SKILL.md': skillText('a', 'Changed by somebody.\n'), 'skills/b/more.txt': 'x' })
+  await sources.sync()
+  t.match(status(), { state: 'stale', revision: `main@sha1:${first}`, error: { code: 'verification_failed' } })
+  t.match(status().error?.message, `main@sha1:${unsigned} is refused: the skill "a": `, 'which commit, which skill, and why')
+  t.match((await manager.readMainFile('a', 'SKILL.md')).utf8, /Instructions of a/)
+
+  const second = await signed('a', 'b')
+  await sources.sync()
+  t.match(status(), { state: 'ok', revision: `main@sha1:${second}`, failing_since: undefined })
+  await until(async () => /Changed by somebody/.test((await manager.readMainFile('a', 'SKILL.md')).utf8 ?? ''))
+
+  fs.cpSync(join(repository.path, 'skills/a'), join(repository.path, 'skills/c'), { recursive: true })
+  repository.commit({ 'skills/c/SKILL.md': skillText('c') })
+  await sources.sync()
+  t.match(status(), { state: 'stale', skills: 2 }, 'a new skill without a signature of its own')
+})
+
+t.test('K95: a rule for a name holds for every source and folder of that name, and a key that goes away is remarked on', async (t) => {
+  const { publicPem } = makeKeyPair()
+  const folder = t.testdir({
+    'trust.yaml': 'signers:\n  - { name: team, key: key.pub }\nroots: { skills: require, skills-2: report }\n',
+    'key.pub': publicPem,
+    a: { skills: { a: skill('a') } },
+    b: { skills: { b: skill('b') } },
+    c: { skills: { c: skill('c') } },
+    'skills-2': { d: skill('d') }
+  })
+  const skillsDirs = ['a/skills', 'b/skills', 'c/skills'].map((path) => join(folder, path))
+  fs.writeFileSync(join(folder, 'config.yaml'), JSON.stringify({ sources: [{ folder: 'skills-2' }] }))
+  const roots = await openRoots({ skillsDirs, configFile: join(folder, 'config.yaml'), layout: 'tree', stateDir: join(folder, 'state'), personalDir: undefined }, { log: SILENT, env: {} })
+  t.teardown(() => roots.sources?.close())
+  t.strictSame(roots.projectRoots.map(({ name }) => name), ['skills', 'skills-3', 'skills-4', undefined], 'a number makes no name of another root')
+  const trust = await openTrust({ trustFile: join(folder, 'trust.yaml') }, roots, SILENT)
+  t.teardown(() => trust?.close())
+  await trust?.start()
+  const manager = await startManager(t, trust?.guarded(roots).projectRoots ?? [])
+  t.strictSame(await manager.list(), ['d'])
+
+  t.equal(trust?.remark(), undefined)
+  fs.rmSync(join(folder, 'key.pub'))
+  await until(() => trust?.remark() !== undefined)
+  t.match(trust?.remark(), /^the trust file cannot be used as it is/)
+  fs.writeFileSync(join(folder, 'key.pub'), publicPem)
+  await until(() => trust?.remark() === undefined)
+})
+
+t.test('K95: a lock is read with notes and several revisions, and written in one order', async (t) => {
+  const a = `sha256:${'a'.repeat(64)}`
+  const b = `sha256:${'b'.repeat(64)}`
+  t.strictSame(parseLock('l', `one: ${a}\ntwo: [${a}, ${b}]\n"a: b": { revision: "${b}", reviewed_by: anna }\n`),
+    new Map([['one', new Set([a])], ['two', new Set([a, b])], ['a: b', new Set([b])]]))
+  t.throws(() => parseLock('l', `one: ${a}\ntwo: latest\n`), { message: /^l:2: two must be a revision/ })
+  t.throws(() => parseLock('l', ''), { message: /^l:1: / })
+  const text = formatLock(new Map([['b', new Set([b, a])], ['a: "x"', new Set([a])]]))
+  t.equal(text, formatLock(new Map([['a: "x"', new Set([a])], ['b', new Set([a, b])]])))
+  t.strictSame(parseLock('l', text), new Map([['a: "x"', new Set([a])], ['b', new Set([a, b])]]))
+  t.strictSame(parseLock('l', formatLock(new Map())), new Map())
+})
