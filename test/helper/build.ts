@@ -18,7 +18,7 @@ import { rawRequest, type RawResponse, request, type RequestHead } from './raw-h
 /** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
 export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir']>[0]>>>
 
-export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'guard' | 'keep' | 'watcher' | 'times' | 'policy'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'timeouts' | 'ui' | 'publicUrl' | 'sources' | 'trustedProxies' | 'admitCall' | 'auditState' | 'overload'>> {
+export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'tickMs'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'timeouts' | 'ui' | 'publicUrl' | 'sources' | 'trustedProxies' | 'admitCall' | 'auditState' | 'overload'>> {
   /** What lies beside the skills folder. */
   readonly siblings?: Files
   /** Puts more into the test's folder before the service starts. */
@@ -33,6 +33,8 @@ export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'guar
   readonly observe?: (skills: SkillManager) => readonly Observer[]
   /** Plugins, with the skills that they may need. */
   readonly plug?: (skills: SkillManager) => readonly FastifyPluginAsync[]
+  /** Guards the roots, with copies in `state` of the test's folder. */
+  readonly policy?: RootPolicy
   /** Whether to wait for the first index, as the process does not. Default true. */
   readonly indexed?: boolean
 }
@@ -77,7 +79,7 @@ export interface Service {
  * @param files what is in `skills`, the root; null for no such folder
  */
 export async function buildService (t: Test, { files = {}, options = {} }: { readonly files?: Files | null, readonly options?: ServiceOptions } = {}): Promise<Service> {
-  const { siblings = {}, prepare, roots = ['skills'], personalRoot, linkTargets, disk, guard, watcher = false, times, keep, policy, indexed = true, host = '127.0.0.1', observe, plug, ...appOptions } = options
+  const { siblings = {}, prepare, roots = ['skills'], personalRoot, linkTargets, disk, watcher = false, tickMs, keep, policy, indexed = true, host = '127.0.0.1', observe, plug, ...appOptions } = options
   const folder = t.testdir({ ...files === null ? {} : { skills: files }, ...siblings })
   prepare?.(folder)
   const projectRoots = roots.map((root) => join(folder, root))
@@ -93,13 +95,12 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     ...linkTargets && { linkTargets: linkTargets.map((path) => join(folder, path)) },
     watcher,
     ...disk && { disk },
-    ...guard && { guard },
-    ...times && { times },
+    ...tickMs !== undefined && { tickMs },
     ...keep && { keep },
     log: logger
   })
   const registry = createToolRegistry(createTools(), { isOverloaded: () => app.isUnderPressure() })
-  const app: FastifyInstance = await buildApp({ skills, registry, logger, version: readPackageVersion(), host, ...observe && { observers: observe(skills) }, ...plug && { plugins: plug(skills) }, ...appOptions })
+  const app: FastifyInstance = await buildApp({ skills, registry, logger, version: readPackageVersion(), host, trust, ...observe && { observers: observe(skills) }, ...plug && { plugins: plug(skills) }, ...appOptions })
   t.teardown(async () => {
     app.server.closeAllConnections()
     await app.close()
