@@ -2,7 +2,7 @@ import type { Transform } from 'node:stream'
 import { promisify } from 'node:util'
 import zlib from 'node:zlib'
 import Negotiator from 'negotiator'
-import { isTextType } from '../core/content/media-type.ts'
+import { isTextType } from '../core/read/media-type.ts'
 import type { Encoding } from './etag.ts'
 
 type Compress = typeof zlib.brotliCompress

@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 import { jsonDepthExceeds } from '../core/shared/json.ts'
 import { MAX_BODY_BYTES } from '../http/limits.ts'
 import { MAX_JSON_DEPTH } from '../tools/limits.ts'
-import { decodeUtf8 } from '../core/files/decode.ts'
+import { decodeUtf8 } from '../core/read/decode.ts'
 import { announcesBody, HttpProblem } from '../http/problem.ts'
 
 declare module 'fastify' {

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net'
 import fp from 'fastify-plugin'
-import type { SkillService } from '../core/skill-source.ts'
+import type { SkillService } from '../core/service.ts'
 import type { Connections } from '../http/connections/connections.ts'
 
 interface PollPhaseOptions {

@@ -10,7 +10,7 @@ import { isPlainScalar } from '../core/format/yaml.ts'
 import { isJsonObject, own } from '../core/shared/json.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/shared/limits.ts'
 import type { Frontmatter } from '../core/shared/skill.ts'
-import { decodeUtf8 } from '../core/files/decode.ts'
+import { decodeUtf8 } from '../core/read/decode.ts'
 
 /** Several too: behind the first one, no reader finds the frontmatter. */
 const BYTE_ORDER_MARKS = /^\uFEFF+/

@@ -1,6 +1,6 @@
 import { dirname, relative, sep } from 'node:path'
 import { atOnce } from '../core/shared/async.ts'
-import type { SkillFolder } from '../core/roots/scan-root.ts'
+import type { SkillFolder } from '../core/roots/list-root.ts'
 import type { FindingSeverity } from '../core/shared/skill.ts'
 import { estimateTokens, type FindingSource, type TargetName, verdictsOf } from '../verdicts/index.ts'
 import type { Baseline } from './baseline.ts'

@@ -1,6 +1,6 @@
 import { dirname, resolve } from 'node:path'
-import { isHiddenPath } from '../core/disk/hidden.ts'
-import type { Disk } from '../core/disk/disk.ts'
+import { isHiddenPath } from '../core/read/hidden.ts'
+import type { Disk } from '../core/read/disk.ts'
 import { createLocalDiskFor } from '../core/disk/network/local-disk.ts'
 import { readNetworkMounts } from '../core/disk/network/network-mounts.ts'
 import { FolderWatcher, watchLocal, watchWithNode } from '../core/watch/folder-watcher.ts'

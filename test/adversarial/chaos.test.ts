@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { createNetworkDisk } from '../../src/core/disk/disk.ts'
+import { createNetworkDisk } from '../../src/core/read/disk.ts'
 import { createWatcher } from '../../src/core/watch/watcher.ts'
 import { buildService } from '../helper/build.ts'
 import { startProcess } from '../helper/process.ts'

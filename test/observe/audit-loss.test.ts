@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import t from 'tap'
-import type { SkillService } from '../../src/core/skill-source.ts'
+import type { SkillService } from '../../src/core/service.ts'
 import { LinesOfReads } from '../../src/observe/audit/lines-of-reads.ts'
 import { LogOutput } from '../../src/log-output.ts'
 import { observe } from '../../src/observe/observe.ts'

@@ -1,11 +1,11 @@
-import type { SkillState } from '../content/skill-state.ts'
+import type { SkillState } from '../revisions/state.ts'
 import { SkillError, type SkillExcess, SkillTooLargeError } from '../shared/errors.ts'
-import type { FileContent } from '../files/file-content.ts'
+import type { FileContent } from '../read/file-content.ts'
 import { finding } from '../format/findings.ts'
 import { toJsonValue } from '../shared/json.ts'
 import { MAX_FRONTMATTER_DEPTH, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../shared/limits.ts'
-import type { TrustReport } from '../content/trust/trust-policy.ts'
-import type { SkillSource } from '../skill-source.ts'
+import type { TrustReport } from '../shared/origin.ts'
+import type { SkillSource } from '../service.ts'
 import type { CatalogSkill, Finding, Manifest, SkillType } from '../shared/skill.ts'
 
 /** What the catalog tells of a skill. `null` where its files cannot be listed. */
@@ -21,8 +21,6 @@ export interface CatalogEntry {
   readonly file_count: number | null
   readonly valid: boolean
   readonly findings: readonly Finding[]
-  /** Where the skill comes from; absent without a trust policy. */
-  readonly trust?: TrustReport
 }
 
 /** One state of a skill, for whoever judges it. */
@@ -34,6 +32,8 @@ export interface EntryState {
   readonly mainFile: FileContent | undefined
   /** Findings about files left out of the manifest, about the bytes of those in it, and about a manifest that is missing. */
   readonly fileFindings: readonly Finding[]
+  /** Undefined where the files cannot be read. */
+  readonly state?: SkillState
 }
 
 /** What a judge says of a skill. It changes nothing about whether the skill is valid. Must not throw or reject. */
@@ -42,10 +42,12 @@ export type Judge<Judged extends JudgedEntry> = (state: EntryState) => Promise<J
 /** The members of an entry that a judge makes: it may add some. */
 export interface JudgedEntry {
   readonly findings: readonly Finding[]
+  /** Where the skill comes from; absent without a lock and a trust file. */
+  readonly trust?: TrustReport
 }
 
 export interface CatalogEntryOptions<Judged extends JudgedEntry = JudgedEntry> {
-  readonly skills: Pick<SkillSource, 'find' | 'read' | 'readListed'>
+  readonly skills: Pick<SkillSource, 'find' | 'read'>
   readonly judge: Judge<Judged>
 }
 
@@ -61,7 +63,7 @@ export async function readCatalogEntry<Judged extends JudgedEntry> ({ skills, ju
 export async function findCatalogEntry<Judged extends JudgedEntry> (options: CatalogEntryOptions<Judged>, name: string): Promise<(CatalogEntry & Judged) | undefined> {
   const { judge } = options
   try {
-    return await options.skills.readListed(name, (state) => describeState(state, judge))
+    return await options.skills.read(name, (state) => describeState(state, judge), 'if-room')
   } catch (error) {
     if (!(error instanceof SkillError)) throw error
     // A skill of which no state is known is in the listing by what the index knows: it keeps nobody else's entry back.
@@ -79,12 +81,7 @@ export async function describeState<Judged extends JudgedEntry> (state: SkillSta
   const mainFile = await state.mainFile().catch(nothing)
   if (manifest === undefined) return await toEntry({ skill, manifest, mainFile, fileFindings: [] }, judge)
   if ('excess' in manifest) return await toEntry({ skill, manifest: undefined, mainFile, fileFindings: [TOO_LARGE[manifest.excess]] }, judge)
-  const verdict = await state.trust()
-  const ofFiles = await state.fileFindings()
-  // The same array for the same state: by it a judge knows what it has judged before.
-  const fileFindings = verdict === undefined || verdict.findings.length === 0 ? ofFiles : [...ofFiles, ...verdict.findings]
-  const entry = await toEntry({ skill, manifest, mainFile, fileFindings }, judge)
-  return verdict === undefined ? entry : { ...entry, trust: verdict.report }
+  return await toEntry({ skill, manifest, mainFile, fileFindings: await state.fileFindings(), state }, judge)
 }
 
 async function toEntry<Judged extends JudgedEntry> (state: EntryState, judge: Judge<Judged>): Promise<CatalogEntry & Judged> {

@@ -1,4 +1,4 @@
-import type { SkillService } from '../../core/skill-source.ts'
+import type { SkillService } from '../../core/service.ts'
 import type { Journal } from './journal.ts'
 
 /** A line of the log that is still to be written. */

@@ -1,6 +1,6 @@
-import type { CacheUsage } from '../../core/files/file-store.ts'
+import type { CacheUsage } from '../../core/read/file-cache.ts'
 import type { RootRefresh } from '../../core/skill-manager.ts'
-import type { SkillStatus } from '../../core/skill-source.ts'
+import type { SkillStatus } from '../../core/service.ts'
 import type { Signal } from '../../core/shared/signal.ts'
 import { distinctNames } from '../../core/shared/text.ts'
 import { Counter, Histogram, type Metric, Reading } from './instruments.ts'

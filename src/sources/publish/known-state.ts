@@ -4,7 +4,7 @@ import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
 import { PACKAGE } from '../../core/layout/walk-tree.ts'
 import { brokenParts } from './report.ts'
 import { checkEntries, type SourceChange, type SourceFiles, type SourceTree } from './source-tree.ts'
-import { baseName, foldersAbove } from '../../core/disk/paths.ts'
+import { baseName, foldersAbove } from '../../core/shared/paths.ts'
 
 /** Files that say where skills are: one that comes, goes or is another may add and remove skills. */
 const MANIFEST = /(?:^|\/)\.claude-plugin\//

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { SkillSource } from '../../core/skill-source.ts'
+import type { SkillSource } from '../../core/service.ts'
 import { countCodePoints } from '../../core/shared/text.ts'
 import { MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
 import { integerArgument, invalidArguments, stringArgument } from '../arguments.ts'

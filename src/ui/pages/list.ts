@@ -1,6 +1,6 @@
 import { counted, grouped } from '../../core/shared/text.ts'
 import type { CatalogEntry } from '../../core/listing/entry.ts'
-import type { SkillSource } from '../../core/skill-source.ts'
+import type { SkillSource } from '../../core/service.ts'
 import { readCatalogPage } from '../../core/listing/pages.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import { DEFAULT_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
