@@ -14,7 +14,6 @@ export type { NeovateSkillTool, SkillBodySource } from './library/create-skill-t
 
 export { SkillError } from './core/shared/errors.ts'
 export type { SkillErrorCode } from './core/shared/errors.ts'
-export type { CatalogChange } from './core/catalog/catalog.ts'
 export type { ServableFile } from './core/read/file-cache.ts'
 export type { FileContent } from './core/read/file-content.ts'
 export type { MainFilePreference } from './core/format/main-files.ts'

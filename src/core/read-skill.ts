@@ -115,11 +115,12 @@ export function isSameToCallers (a: IndexedSkill, b: IndexedSkill): boolean {
     a.refused?.refusal === b.refused?.refusal && a.findings.length === b.findings.length && a.findings.every(({ code }, index) => code === b.findings[index]?.code)
 }
 
-function describeSkill (folder: SkillFolder, { mainFiles, main, filter, refused }: {
+/** What the catalog says of a skill whose files are these. */
+export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, refused }: {
   readonly mainFiles: readonly string[]
   readonly main: Pick<MainFile, 'name' | 'content'> | undefined
-  readonly filter: SkillFilter | undefined
-  readonly refused: RefusedError | undefined
+  readonly filter?: SkillFilter | undefined
+  readonly refused?: RefusedError | undefined
 }): CatalogSkill & Pick<IndexedSkill, 'headings'> {
   const { ownName } = folder
   const parsed = main && parseSkillBytes(main.content.bytes, ownName ?? folder.name)

@@ -85,7 +85,7 @@ export async function subjectOfArchive (bytes: Buffer, folder: string | undefine
     const wrapper = wrapperOf(all)
     const inside = all.map((entry) => ({ entry, path: entry.fileName.slice(wrapper.length) })).sort((a, b) => compareCodePoints(a.path, b.path))
     const name = folder ?? (wrapper === '' ? undefined : wrapper.slice(0, -1))
-    const filter = createSkillFilter(name ?? NAMELESS, undefined, await readRules(zip, inside.find(({ path }) => path === IGNORE_FILE)?.entry), NO_NAMES)
+    const filter = createSkillFilter(name ?? NAMELESS, undefined, await readRules(zip, inside.find(({ path }) => path === IGNORE_FILE)?.entry))
     const entries = inside.filter(({ path }) => filter?.hides(path, false) !== true)
     const mainPath = mainFileAmong(entries.map(({ path }) => path))
     const packed = entries.find(({ path }) => path === mainPath)
