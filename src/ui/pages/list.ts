@@ -161,8 +161,7 @@ function countLine (content: ListContent): string {
     choice === undefined ? '' : ` ${SUFFIXES[choice]}`,
     target === undefined ? '' : ` for ${TARGETS[target].title}`,
     query === '' ? '' : ` for “${query}”`,
-    isAll ? '' : cursor === undefined ? ` among the first ${until}` : ` on this page, which ends at ${until}`,
-    isComplete ? '' : '. Texts are still being indexed: search again in a few seconds'
+    isAll ? '' : cursor === undefined ? ` among the first ${until}` : ` on this page, which ends at ${until}`
   ].join('')
 }
 
