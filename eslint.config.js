@@ -4,49 +4,18 @@ import neostandard from 'neostandard'
 import tseslint from 'typescript-eslint'
 
 /**
- * The floors of src, the lowest first: a file imports from its own room and from floors below. Rooms of one floor are
- * siblings, and none imports another. Names are prefixes of paths below src; the longest one that fits counts.
+ * The floors of src, the lowest first: a file imports from its own floor and from those below, and imports form no circle. Names
+ * are prefixes of paths below src; the longest one that fits counts.
  */
 const FLOORS = [
   ['core/shared/'],
-  ['core/format/'],
-  ['core/disk/'],
-  ['core/files/'],
-  ['core/layout/'],
-  ['core/watch/'],
-  ['core/roots/'],
-  ['core/catalog/'],
-  ['core/content/'],
-  ['core/clients/'],
-  ['core/search/'],
-  ['core/skill-source.ts'],
-  ['core/skills-at-revision.ts'],
-  ['core/refresher.ts', 'core/catalog-log.ts'],
-  ['core/shared-parts.ts'],
-  ['core/skill-manager-options.ts'],
-  ['core/wiring.ts'],
-  ['core/root-skills.ts'],
-  ['core/views/'],
-  ['core/skill-manager.ts'],
-  ['core/listing/', 'core/events/'],
-  ['config/setting.ts'],
-  ['config/files/'],
-  ['verdicts/'],
-  ['schemas/'],
-  ['tools/'],
-  ['library/'],
-  ['log.ts'],
-  ['http/'],
-  ['sources/'],
-  ['trust/'],
-  ['openapi/', 'plugins/', 'mcp/', 'observe/', 'limits/'],
-  ['routes/', 'well-known/', 'ui/', 'validate/'],
-  ['app-options.ts'],
-  ['app.ts', 'export/'],
-  ['config/'],
-  ['trust/', 'access/', 'listen.ts'],
-  ['server.ts', 'index.ts'],
-  ['cli/']
+  ['core/format/', 'core/read/'],
+  ['core/'],
+  ['library/', 'schemas/', 'tools/', 'verdicts/'],
+  ['access/', 'config/', 'http/', 'limits/', 'log-', 'observe/', 'openapi/', 'plugins/', 'sources/', 'trust/'],
+  ['export/', 'mcp/', 'routes/', 'ui/', 'validate/', 'well-known/'],
+  ['app.ts'],
+  ['cli/', 'index.ts', 'listen.ts', 'server.ts']
 ]
 
 /** What the script of the pages uses. */
@@ -54,21 +23,20 @@ const BROWSER_GLOBALS = ['addEventListener', 'EventSource', 'getSelection', 'his
 
 const SRC = resolve(import.meta.dirname, 'src')
 
-/** The room that a file is in, and the number of its floor. */
-function placeOf (path) {
-  let found
-  for (const [floor, rooms] of FLOORS.entries()) {
-    for (const room of rooms) if (path.startsWith(room) && room.length > (found?.room.length ?? 0)) found = { room, floor }
+function floorOf (path) {
+  let found = { prefix: '', floor: -1 }
+  for (const [floor, prefixes] of FLOORS.entries()) {
+    for (const prefix of prefixes) if (path.startsWith(prefix) && prefix.length > found.prefix.length) found = { prefix, floor }
   }
-  return found
+  return found.floor
 }
 
 const importsOf = new Map()
 
-/** Whether a file leads to another by its imports, those of types included. The floors keep circles within a room. */
+/** Whether a file leads to another by its imports, those of types included. */
 function leadsTo (from, target, seen = new Set()) {
   if (from === target) return true
-  if (seen.has(from) || placeOf(relative(SRC, from))?.room !== placeOf(relative(SRC, target))?.room) return false
+  if (seen.has(from) || floorOf(relative(SRC, from)) !== floorOf(relative(SRC, target))) return false
   seen.add(from)
   if (!importsOf.has(from)) importsOf.set(from, [...readFileSync(from, 'utf8').matchAll(/ from '(\.[^']+\.ts)'/g)].map(([, path]) => resolve(dirname(from), path)))
   return importsOf.get(from).some((path) => leadsTo(path, target, seen))
@@ -77,15 +45,14 @@ function leadsTo (from, target, seen = new Set()) {
 const floors = {
   meta: { type: 'problem', schema: [] },
   create (context) {
-    const from = placeOf(relative(SRC, context.filename))
+    const from = relative(SRC, context.filename)
     function check (node) {
       const specifier = node.source?.value
       if (typeof specifier !== 'string' || !specifier.startsWith('.')) return
-      const path = relative(SRC, resolve(context.filename, '..', specifier))
-      const to = placeOf(path)
-      if (from === undefined || to === undefined) context.report({ node, message: `${path} is on no floor: add it to FLOORS in eslint.config.js` })
-      else if (to.room !== from.room && to.floor >= from.floor) context.report({ node, message: `${from.room} must not import from ${to.room}: arrows point down only` })
-      else if (leadsTo(resolve(SRC, path), context.filename)) context.report({ node, message: `${path} leads back to this file: imports form no circle, those of types neither` })
+      const to = relative(SRC, resolve(context.filename, '..', specifier))
+      if (floorOf(to) === -1 || floorOf(from) === -1) context.report({ node, message: `${to} is on no floor: add it to FLOORS in eslint.config.js` })
+      else if (floorOf(to) > floorOf(from)) context.report({ node, message: `${from} must not import ${to}, which is on a higher floor` })
+      else if (leadsTo(resolve(SRC, to), context.filename)) context.report({ node, message: `${to} leads back to this file: imports form no circle` })
     }
     return { ImportDeclaration: check, ExportNamedDeclaration: check, ExportAllDeclaration: check, ImportExpression: check }
   }

@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger, FastifyPluginAsync, FastifyPluginCallback, FastifyRequest } from 'fastify'
-import type { SkillService } from './core/skill-source.ts'
+import type { SkillService } from './core/service.ts'
 import type { AccessDoors } from './http/callers.ts'
 import type { Observer } from './http/observer.ts'
 import type { HttpTimeouts } from './http/options.ts'

@@ -14,13 +14,12 @@ export type { NeovateSkillTool, SkillBodySource } from './library/create-skill-t
 
 export { SkillError } from './core/shared/errors.ts'
 export type { SkillErrorCode } from './core/shared/errors.ts'
-export type { CatalogChange } from './core/catalog/catalog.ts'
-export type { ServableFile } from './core/files/file-store.ts'
-export type { FileContent } from './core/files/file-content.ts'
+export type { ServableFile } from './core/read/file-cache.ts'
+export type { FileContent } from './core/read/file-content.ts'
 export type { MainFilePreference } from './core/format/main-files.ts'
-export type { SourceAtRevision, SkillService, SkillSource, SkillStatus } from './core/skill-source.ts'
+export type { SourceAtRevision, SkillService, SkillSource, SkillStatus } from './core/service.ts'
 export type { CatalogSkill, Finding, FindingSeverity, Frontmatter, Manifest, ManifestFile, Skill, SkillMetadata, SkillType } from './core/shared/skill.ts'
-export type { DecodedText, TextEncoding } from './core/files/decode.ts'
+export type { DecodedText, TextEncoding } from './core/read/decode.ts'
 
 export { createToolRegistry } from './tools/registry.ts'
 export type { ToolRegistry } from './tools/registry.ts'

@@ -2,7 +2,7 @@ import type { FastifyBaseLogger, FastifyPluginAsync, FastifyReply, FastifyReques
 import fp from 'fastify-plugin'
 import { FollowedFile } from '../config/files/followed-file.ts'
 import { SkillError } from '../core/shared/errors.ts'
-import type { SkillService } from '../core/skill-source.ts'
+import type { SkillService } from '../core/service.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { addVary } from '../http/headers.ts'
 import { HttpProblem, toInstance } from '../http/problem.ts'

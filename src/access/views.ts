@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { SkillManager } from '../core/skill-manager.ts'
-import type { SkillService } from '../core/skill-source.ts'
-import type { View } from '../core/views/view.ts'
+import type { SkillService } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import { type Policy, type Proof, READ_SCOPE } from './policy.ts'
 
 /** Views that are kept while nobody uses them. */

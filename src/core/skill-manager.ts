@@ -1,154 +1,134 @@
-import { mainFileText } from './files/file-content.ts'
-import type { MadeManifest } from './content/manifest.ts'
-import type { FileStore } from './files/file-store.ts'
+import { EventEmitter } from 'node:events'
+import { Catalog } from './catalog.ts'
 import { skillBody } from './format/main-file.ts'
-import { folderError, type SkillError } from './shared/errors.ts'
+import { logCatalog } from './log.ts'
+import type { CacheUsage } from './read/file-cache.ts'
+import type { Disk } from './read/disk.ts'
+import { mainFileText } from './read/file-content.ts'
+import { type KeepOptions, KeptRevisions } from './revisions/kept-revisions.ts'
+import { Snapshots } from './revisions/snapshot.ts'
+import type { RootOptions } from './roots/root.ts'
+import type { SkippedEntry } from './roots/list-root.ts'
+import { CatalogSearch } from './search/catalog-search.ts'
 import { type CoreLog, SILENT } from './shared/log.ts'
-import { Signal } from './shared/signal.ts'
 import { addressOf, type Skill, type SkillMetadata, toCatalogSkill } from './shared/skill.ts'
-import type { Refresh } from './refresher.ts'
-import { RootSkills } from './root-skills.ts'
-import { createSharedParts, type SharedParts } from './shared-parts.ts'
-import type { SkillManagerOptions } from './skill-manager-options.ts'
-import type { SkillStatus } from './skill-source.ts'
-import { MemberLists } from './views/member-lists.ts'
-import { RootsSearch } from './views/roots-search.ts'
-import { SharedInspections } from './views/shared-inspections.ts'
-import { View, type ViewGround } from './views/view.ts'
-import type { ViewMember } from './views/view-member.ts'
+import { type Grant, View, type ViewParts } from './view.ts'
+import { Refresher } from './watch/refresher.ts'
 
-export type { SkillManagerOptions }
+export type { Grant }
 
-/** The skills of a root that a view has: all of them, or those whose names fit. */
-export type Grant = 'all' | ((name: string) => boolean)
-
-/** A refresh of one root. */
-export interface RootRefresh extends Refresh {
-  /** The position of the root. */
-  readonly root: number
-  /** Differences between index and disk that were found since the refresh before. */
-  readonly differences: number
+export interface SkillManagerOptions {
+  /** Absolute paths, or folders with names; the earlier wins. They need not exist. */
+  readonly projectRoots: readonly (string | RootOptions)[]
+  /** Loses to every project root. */
+  readonly personalRoot?: string | RootOptions
+  /** Absolute paths: links in a root that leave it are followed when they lead to or into one of these folders. */
+  readonly linkTargets?: readonly string[] | undefined
+  /** Compare everything each second instead of asking the kernel for events. */
+  readonly polling?: boolean
+  readonly log?: CoreLog
+  /** Called with the entries of a root that could be skills and are left out, which the log names too. */
+  readonly onSkipped?: ((entries: readonly SkippedEntry[]) => void) | undefined
+  /** `false` runs without a watcher: everything is compared every 20 seconds. */
+  readonly watcher?: boolean
+  /** Pause between two comparisons of everything, in milliseconds. Default 20,000, with polling 1,000. */
+  readonly tickMs?: number | undefined
+  /** The file system, for all roots. Default: what fits the kind of disk of each root. */
+  readonly disk?: Disk
+  /** Which revisions stay readable after a change. */
+  readonly keep?: KeepOptions
 }
 
-/** A manifest of a skill in one root. */
-export interface RootManifest extends MadeManifest {
+/** A refresh of one root that has ended. */
+export interface RootRefresh {
   /** The position of the root. */
   readonly root: number
+  readonly milliseconds: number
+  /** What was there before is served. */
+  readonly isFailed: boolean
 }
 
-/**
- * All skills, in the roots' order: the view of everything. It starts and stops the roots, and makes smaller views. Each skill is
- * indexed and read once, however many views have it.
- */
+interface Parts extends ViewParts {
+  readonly events: EventEmitter<{ refreshed: [refresh: RootRefresh] }>
+  readonly refresher: Refresher
+  readonly log: CoreLog
+  /** Makes the first index. */
+  readonly index: () => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+/** All skills, in the order of the roots: the view of everything. It starts and stops the roots, and makes smaller views. */
 export class SkillManager extends View {
-  /** Each refresh of a root. */
-  readonly refreshed = new Signal<RootRefresh>()
-  /** Each manifest that was made, and not found in memory. */
-  readonly manifestMade = new Signal<RootManifest>()
-  readonly #log: CoreLog
   readonly #parts: Parts
-  readonly #roots: readonly RootSkills[]
-  #isStarted = false
 
   constructor (options: SkillManagerOptions) {
     const parts = createParts(options)
-    super('', new MemberLists(parts.members), parts.ground)
-    this.#log = options.log ?? SILENT
+    super('', new Map([...parts.catalog.roots.keys()].map((root) => [root, 'all'])), parts)
     this.#parts = parts
-    this.#roots = parts.roots
-    for (const [root, skills] of parts.roots.entries()) {
-      let before = skills.changeCount
-      skills.refreshed.subscribe((refresh) => {
-        const now = skills.changeCount
-        this.refreshed.emit({ ...refresh, root, differences: now - before })
-        before = now
-      })
-      skills.manifestMade.subscribe((manifest) => { this.manifestMade.emit({ ...manifest, root }) })
-    }
-  }
-
-  /** The memory for contents of files. */
-  get contents (): Pick<FileStore, 'usage'> {
-    return this.#parts.shared.store
+    logCatalog(parts.catalog, parts.log, options.onSkipped)
   }
 
   /** Lists the roots, and returns when `list` can be answered; the index and the watchers follow in the background. */
   async start (): Promise<void> {
-    const starts = Promise.all(this.#roots.map((skills) => skills.start()))
-    if (!this.#isStarted) this.available().then((available) => { this.#logIndexed(available.length) }, () => {})
-    this.#isStarted = true
-    await starts
-    for (const skills of this.#roots) skills.logStart()
+    await Promise.all(this.#parts.catalog.roots.map((root) => root.list()))
+    void this.#parts.index()
   }
 
-  /** Wave's `initialize`: like `start`, and waits until every skill has been read. */
+  /** Wave's `initialize`: starts, and waits until every skill has been read. */
   async initialize (): Promise<void> {
     await this.start()
     await this.available()
   }
 
   async close (): Promise<void> {
-    await Promise.all(this.#roots.map((skills) => skills.close()))
+    await this.#parts.close()
   }
 
-  #logIndexed (valid: number): void {
-    this.#log.info({ skills: this.namesNow().length, valid, roots: this.status.roots }, 'the skills are indexed')
+  /** Calls the listener after each refresh of a root. */
+  onRefreshed (listener: (refresh: RootRefresh) => void): void {
+    this.#parts.events.on('refreshed', listener)
   }
 
-  override get unavailable (): SkillError | undefined {
-    return this.#roots.length === 0 ? folderError.notFound('') : super.unavailable
-  }
-
-  override get status (): SkillStatus {
-    const status = super.status
-    return { ...status, ready: status.ready && this.unavailable === undefined }
-  }
-
-  /** Goes up with each change of a root that a caller can see. */
-  override get generation (): number {
-    return this.#roots.reduce((sum, { generation }) => sum + generation, 0)
+  /** The cache of files' contents. */
+  get contents (): { readonly usage: CacheUsage } {
+    return this.#parts.catalog.files
   }
 
   /** The number of skills with an error in the index, for each root. */
   invalidNow (): readonly number[] {
-    return this.#roots.map(({ invalidCount }) => invalidCount)
+    const { catalog } = this.#parts
+    return catalog.roots.map((_root, index) => [...catalog.skillsIn(index).values()].filter(({ valid }) => !valid).length)
   }
 
   /** Whether changes in the root at this position cause events, or it is polled. */
   isWatching (root: number): boolean {
-    return this.#roots[root]?.isWatching() === true
+    return this.#parts.refresher.isWatching(root)
   }
 
   /** As configured, in their order. */
   get rootPaths (): readonly string[] {
-    return this.#roots.map(({ path }) => path)
+    return this.#parts.catalog.roots.map(({ path }) => path)
   }
 
   /** In their order; may hold one name twice. */
   get rootNames (): readonly string[] {
-    return this.#roots.map(({ name }) => name)
+    return this.#parts.catalog.roots.map(({ name }) => name)
   }
 
-  /** Names of the skills in a root, as of its last scan. */
+  /** Names of the skills in a root, as of its last listing. */
   skillsIn (root: string): readonly string[] {
-    return this.#roots.find(({ name }) => name === root)?.namesNow() ?? []
+    return [...this.#parts.catalog.roots.find(({ name }) => name === root)?.folders.keys() ?? []]
   }
 
   /**
    * A view of the roots that have a grant, in the order of the roots.
    * @param scope differs from that of every other view
-   * @param before the view that it takes the place of
    */
-  createView (scope: string, grants: ReadonlyMap<string, Grant>, before?: View): View {
-    return new View(scope, new MemberLists(this.#membersOf(grants), before?.generation), this.#parts.ground)
-  }
-
-  #membersOf (grants: ReadonlyMap<string, Grant>): readonly ViewMember[] {
-    return this.#parts.members.flatMap((member) => {
-      const grant = grants.get(member.skills.name)
-      if (grant === undefined) return []
-      return grant === 'all' ? member : { ...member, allows: grant, isWhole: false }
-    })
+  createView (scope: string, grants: ReadonlyMap<string, Grant>): View {
+    return new View(scope, new Map([...this.#parts.catalog.roots.entries()].flatMap(([index, { name }]) => {
+      const grant = grants.get(name)
+      return grant === undefined ? [] : [[index, grant]]
+    })), this.#parts)
   }
 
   /** Wave's and Neovate's reading interface. */
@@ -179,24 +159,47 @@ export function createSkillManager (options: SkillManagerOptions): SkillManager 
   return new SkillManager(options)
 }
 
-interface Parts {
-  readonly shared: SharedParts
-  readonly roots: readonly RootSkills[]
-  /** A member for each root, with all its skills. */
-  readonly members: readonly ViewMember[]
-  readonly ground: ViewGround
-}
-
-function createParts ({ projectRoots, personalRoot, guard, keep, hasRoom, ...options }: SkillManagerOptions): Parts {
-  const shared = createSharedParts({ guard, hasRoom, keep })
-  const roots = [
-    ...projectRoots.map((root) => new RootSkills({ ...options, root, type: 'project', shared })),
-    ...personalRoot === undefined ? [] : [new RootSkills({ ...options, root: personalRoot, type: 'personal', shared })]
-  ]
-  const members = roots.map((skills): ViewMember => ({ skills, inspections: new SharedInspections(skills), allows: everything, isWhole: true }))
-  return { shared, roots, members, ground: { phase: shared.phase, search: new RootsSearch(roots) } }
-}
-
-function everything (): boolean {
-  return true
+function createParts (options: SkillManagerOptions): Parts {
+  const { projectRoots, personalRoot, linkTargets, disk, keep, polling = false, watcher = true, tickMs, log = SILENT } = options
+  const kept = new KeptRevisions(keep)
+  const catalog = new Catalog({
+    roots: [
+      ...projectRoots.map((root) => ({ options: root, type: 'project' as const })),
+      ...personalRoot === undefined ? [] : [{ options: personalRoot, type: 'personal' as const }]
+    ],
+    linkTargets,
+    disk,
+    kept
+  })
+  const events = new EventEmitter<{ refreshed: [refresh: RootRefresh] }>()
+  const refresher = new Refresher({ catalog, polling, isWatching: watcher, tickMs, log, onRefreshed: (refresh) => { events.emit('refreshed', refresh) } })
+  let settle = { resolve: (): void => {}, reject: (_error: Error): void => {} }
+  const indexed = new Promise<void>((resolve, reject) => { settle = { resolve, reject } })
+  // Whoever waits gets the error; nobody has to.
+  indexed.catch(() => {})
+  let isIndexed = false
+  const index = async (): Promise<void> => {
+    if (isIndexed) return
+    for (const root of catalog.roots.keys()) await catalog.refresh(root, undefined, false)
+    isIndexed = true
+    settle.resolve()
+    refresher.start()
+  }
+  return {
+    catalog,
+    kept,
+    events,
+    refresher,
+    log,
+    index,
+    snapshots: new Snapshots(catalog.files),
+    search: new CatalogSearch(catalog),
+    indexed: () => indexed,
+    close: async () => {
+      settle.reject(new Error('the skills were closed before the first index'))
+      await refresher.close()
+    },
+    isIndexed: () => isIndexed,
+    watcher: () => refresher.state
+  }
 }

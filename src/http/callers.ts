@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import type { FollowedPolicy } from '../config/files/followed-file.ts'
-import type { SkillService } from '../core/skill-source.ts'
+import type { SkillService } from '../core/service.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -1,6 +1,6 @@
 import { counted } from '../core/shared/text.ts'
-import { ROOT_PROBLEMS } from '../core/roots/root-reports.ts'
-import type { SkillStatus } from '../core/skill-source.ts'
+import { ROOT_PROBLEMS } from '../core/roots/root.ts'
+import type { SkillStatus } from '../core/service.ts'
 import { watcherRemedy } from '../core/watch/watcher.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { Shutdown } from './shutdown.ts'

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RevisionChangedError } from '../core/shared/errors.ts'
-import type { SourceAtRevision, SkillSource } from '../core/skill-source.ts'
+import type { SourceAtRevision, SkillSource } from '../core/service.ts'
 import type { ConfirmSkill } from '../tools/calls/confirm-skills.ts'
 import { matchesEtag } from './etag.ts'
 import { REVISION_HEADER } from './headers.ts'

@@ -6,7 +6,7 @@ import { MAX_MAIN_FILE_BYTES } from '../core/shared/limits.ts'
 import { preventsUse } from '../core/format/findings.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
 import type { Frontmatter, SkillMetadata } from '../core/shared/skill.ts'
-import { decodeUtf8 } from '../core/files/decode.ts'
+import { decodeUtf8 } from '../core/read/decode.ts'
 
 /** The result of `parseSkillFile`, as its source document defines it. */
 export interface ParsedSkillFile {

@@ -1,5 +1,5 @@
 import type { ChangeFeed } from '../core/events/change-feed.ts'
-import type { SkillService } from '../core/skill-source.ts'
+import type { SkillService } from '../core/service.ts'
 import { MCP_NOTIFY_MS } from './limits.ts'
 
 /** Where changes come from. */

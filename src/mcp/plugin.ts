@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import { overloadError } from '../core/shared/errors.ts'
 import { own } from '../core/shared/json.ts'
-import type { SkillService } from '../core/skill-source.ts'
+import type { SkillService } from '../core/service.ts'
 import type { SkillsOf, WhileAllowed } from '../http/callers.ts'
 import { MAX_EVENT_STREAM_BYTES } from '../http/limits.ts'
 import { LISTEN, type Observer, type RouteReads } from '../http/observer.ts'

@@ -1,6 +1,6 @@
 import { fromJsonSchema, ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
 import type { CoreLog } from '../core/shared/log.ts'
-import type { SkillService } from '../core/skill-source.ts'
+import type { SkillService } from '../core/service.ts'
 import type { Observer } from '../http/observer.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { withFaults } from './faults.ts'

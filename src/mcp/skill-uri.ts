@@ -1,4 +1,4 @@
-import { encodePath } from '../core/disk/paths.ts'
+import { encodePath } from '../core/shared/paths.ts'
 import { decodePercent } from '../core/shared/text.ts'
 
 /** A `skill://` URI, decoded: the folder name of a skill, and a path in it, empty for the folder itself. */

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { isMainFile } from '../core/format/main-files.ts'
-import type { SkillStatus } from '../core/skill-source.ts'
+import type { SkillStatus } from '../core/service.ts'
 import { copyOf, distinctNames } from '../core/shared/text.ts'
 import { LISTEN, type ObservedOperation, type Observer, type OperationEnd, type ResponseEnd } from '../http/observer.ts'
 import { problemCodeOf } from '../http/problem.ts'

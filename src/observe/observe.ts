@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
 import type { TrustChange } from '../core/shared/origin.ts'
 import type { CoreLog } from '../core/shared/log.ts'
-import type { SkillService } from '../core/skill-source.ts'
+import type { SkillService } from '../core/service.ts'
 import type { Observer } from '../http/observer.ts'
 import type { AuditState } from '../http/readiness.ts'
 import type { FollowedPolicy } from '../config/files/followed-file.ts'

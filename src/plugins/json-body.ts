@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { decodeUtf8 } from '../core/files/decode.ts'
+import { decodeUtf8 } from '../core/read/decode.ts'
 import { jsonDepthExceeds } from '../core/shared/json.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { MAX_JSON_DEPTH } from '../tools/limits.ts'

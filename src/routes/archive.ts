@@ -6,7 +6,7 @@ import { bytesAnswers, notModifiedAnswer } from '../openapi/responses.ts'
 import { SkillArchiveQuerySchema, SkillNameParamsSchema } from '../schemas/skills.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
-import { ZIP_MEDIA_TYPE } from '../core/content/zip.ts'
+import { ZIP_MEDIA_TYPE } from '../core/revisions/zip.ts'
 import { answerArchive } from '../http/send/file.ts'
 
 interface ArchiveRoutesOptions {

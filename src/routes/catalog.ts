@@ -42,15 +42,14 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     }
   }, async (request, reply) => {
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
-    const { entries, total, nextCursor = null, isComplete, isPending } = await ofOneRevision(reply, revisionsOf, async () => {
+    const { entries, total, nextCursor = null, isPending } = await ofOneRevision(reply, revisionsOf, async () => {
       const page = await readCatalogPage({ skills: skillsOf(request), judge }, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
       if (page === undefined) throw new HttpProblem('bad_cursor')
       return page
     })
-    const incomplete = isComplete ? '' : ',"incomplete":true'
-    if (!isComplete || isPending) reply.header('cache-control', 'no-cache')
+    if (isPending) reply.header('cache-control', 'no-cache')
     reply.header('content-type', JSON_MEDIA_TYPE)
-    return `{"skills":[${entries.join(',')}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}${incomplete}}`
+    return `{"skills":[${entries.join(',')}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}}`
   })
 
   app.get('/catalog/:name', {

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { SkillsOf, WhileAllowed } from '../http/callers.ts'
 import type { ChangeFeed, FeedEvent } from '../core/events/change-feed.ts'
-import type { SkillService } from '../core/skill-source.ts'
+import type { SkillService } from '../core/service.ts'
 import type { Observer } from '../http/observer.ts'
 import { EVENT_RETRY_MS, EVENT_RETRY_SPREAD_MS, MAX_EVENT_STREAMS } from '../http/limits.ts'
 import { accepts } from '../http/request/accept.ts'

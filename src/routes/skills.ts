@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { mediaType } from '../core/content/media-type.ts'
+import { mediaType } from '../core/read/media-type.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { addVary, REVISION_HEADER, type RevisionsOf, setCatalogRevision } from '../http/headers.ts'

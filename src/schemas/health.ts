@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import type { SkillStatus } from '../core/skill-source.ts'
+import type { SkillStatus } from '../core/service.ts'
 import { describes, StringEnum } from './typebox.ts'
 import { ProblemSchema } from './problem.ts'
 

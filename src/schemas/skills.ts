@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Manifest } from '../core/shared/skill.ts'
-import type { TextEncoding } from '../core/files/decode.ts'
+import type { TextEncoding } from '../core/read/decode.ts'
 import { describes, StringEnum } from './typebox.ts'
 
 const NameSchema = Type.String({

@@ -1,5 +1,5 @@
-import type { SkillState } from '../core/content/skill-state.ts'
-import { type FileContent, mainFileText } from '../core/files/file-content.ts'
+import type { SkillState } from '../core/revisions/state.ts'
+import { type FileContent, mainFileText } from '../core/read/file-content.ts'
 import type { CatalogSkill } from '../core/shared/skill.ts'
 
 interface LoadedSkill {

@@ -1,5 +1,5 @@
 import { overloadError, SkillError } from '../core/shared/errors.ts'
-import type { SkillSource } from '../core/skill-source.ts'
+import type { SkillSource } from '../core/service.ts'
 import { failWithError } from './outcomes.ts'
 import { printable } from '../core/shared/text.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, type ToolOutcome, type Toolset } from './tool.ts'

@@ -1,4 +1,4 @@
-import type { SkillSource } from '../core/skill-source.ts'
+import type { SkillSource } from '../core/service.ts'
 import type { ToolDefinition } from './dialects/dialect.ts'
 import { type DefinitionFormat, writeDefinitions } from './dialects/index.ts'
 import type { ToolRegistry } from './registry.ts'

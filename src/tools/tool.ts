@@ -1,6 +1,6 @@
 import type { TObject } from '@sinclair/typebox'
 import { SkillError, type SkillErrorKind } from '../core/shared/errors.ts'
-import type { SkillSource } from '../core/skill-source.ts'
+import type { SkillSource } from '../core/service.ts'
 
 /** The plain subset of JSON Schema that every provider accepts. Keys are sent in the order of the source documents. */
 export interface ToolParameters {

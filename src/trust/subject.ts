@@ -1,7 +1,7 @@
 import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { SkillState } from '../core/content/skill-state.ts'
-import { foldersAbove } from '../core/disk/paths.ts'
+import type { SkillState } from '../core/revisions/state.ts'
+import { foldersAbove } from '../core/shared/paths.ts'
 import type { FindingCode } from '../core/format/findings.ts'
 import type { Manifest } from '../core/shared/skill.ts'
 

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { basename } from 'node:path'
-import type { SkillState } from '../core/content/skill-state.ts'
+import type { SkillState } from '../core/revisions/state.ts'
 import { finding } from '../core/format/findings.ts'
 import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'
 import type { RootOptions } from '../core/roots/root.ts'

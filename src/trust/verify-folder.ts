@@ -1,6 +1,6 @@
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
-import type { SkillState } from '../core/content/skill-state.ts'
+import type { SkillState } from '../core/revisions/state.ts'
 import type { FindingCode } from '../core/format/findings.ts'
 import { listedMainFile } from '../core/format/main-files.ts'
 import type { RootOptions } from '../core/roots/root.ts'

@@ -1,4 +1,4 @@
-import { encodePath } from '../core/disk/paths.ts'
+import { encodePath } from '../core/shared/paths.ts'
 
 /**
  * Addresses of pages, relative to the page that links to them: they hold below any path prefix, of the service itself and

@@ -1,8 +1,8 @@
 import { isMainFile } from '../core/format/main-files.ts'
 import type { Manifest, ManifestFile } from '../core/shared/skill.ts'
-import type { SkillState } from '../core/content/skill-state.ts'
+import type { SkillState } from '../core/revisions/state.ts'
 import { RevisionChangedError, SkillError } from '../core/shared/errors.ts'
-import type { SkillSource } from '../core/skill-source.ts'
+import type { SkillSource } from '../core/service.ts'
 import { renderDiff } from './markup/diff.ts'
 import type { Html } from './markup/html.ts'
 

@@ -1,9 +1,9 @@
 import { SkillError } from '../core/shared/errors.ts'
 import { nearest } from '../core/shared/nearest.ts'
-import type { SkillSource, SkillService } from '../core/skill-source.ts'
+import type { SkillSource, SkillService } from '../core/service.ts'
 import type { Addresses } from './addresses.ts'
 import type { Missing } from './pages/problem.ts'
-import { baseName } from '../core/disk/paths.ts'
+import { baseName } from '../core/shared/paths.ts'
 
 const MAX_COMPARED_CHARACTERS = 128
 

@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import type { Manifest } from '../core/shared/skill.ts'
-import type { SkillService } from '../core/skill-source.ts'
+import type { SkillService } from '../core/service.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import type { ReadinessParts } from '../http/readiness.ts'
 import { prefersPage } from '../http/request/accept.ts'

@@ -1,6 +1,6 @@
 import { countCodePoints } from '../core/shared/text.ts'
 import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
-import type { SkillSource } from '../core/skill-source.ts'
+import type { SkillSource } from '../core/service.ts'
 import type { EntryFilter } from '../core/listing/pages.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { MAX_QUERY_CODE_POINTS } from '../schemas/catalog.ts'

@@ -12,7 +12,7 @@ import { isJsonObject, own } from '../core/shared/json.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/shared/limits.ts'
 import type { Frontmatter } from '../core/shared/skill.ts'
 import { printable } from '../core/shared/text.ts'
-import { decodeUtf8 } from '../core/files/decode.ts'
+import { decodeUtf8 } from '../core/read/decode.ts'
 import { shownPath } from './validate.ts'
 import { PathError, type Place, type ReadOptions, withSkills } from './with-skills.ts'
 

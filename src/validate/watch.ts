@@ -3,8 +3,8 @@ import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { watch } from 'chokidar'
-import { isHiddenPath } from '../core/disk/hidden.ts'
-import { baseName } from '../core/disk/paths.ts'
+import { isHiddenPath } from '../core/read/hidden.ts'
+import { baseName } from '../core/shared/paths.ts'
 
 /** Editors save in several steps: the events of one save are one run. */
 const QUIET_MS = 100

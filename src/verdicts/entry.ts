@@ -1,5 +1,5 @@
-import { wellKnownFindings } from '../core/clients/discovery.ts'
-import type { FileContent } from '../core/files/file-content.ts'
+import { wellKnownFindings } from '../core/listing/discovery.ts'
+import type { FileContent } from '../core/read/file-content.ts'
 import { createQueue, inSlices } from '../core/shared/async.ts'
 import type { CatalogSkill, FileList, Finding, Manifest } from '../core/shared/skill.ts'
 import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'

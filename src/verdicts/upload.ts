@@ -1,16 +1,16 @@
 import { constants, inflateRawSync } from 'node:zlib'
 import type { Entry, ZipFile } from 'yauzl'
-import { describeSkill } from '../core/catalog/index-skill.ts'
+import { describeSkill } from '../core/read-skill.ts'
 import { isMainFile, mainFileAmong } from '../core/format/main-files.ts'
-import { createSkillFilter, type SkillFilter } from '../core/roots/skill-filter.ts'
-import { contentFindings } from '../core/content/file-findings.ts'
+import { createSkillFilter, type SkillFilter } from '../core/roots/ignore-rules.ts'
+import { contentFindings } from '../core/revisions/file-findings.ts'
 import type { ListedFile } from '../core/shared/skill.ts'
-import { IGNORE_FILE, type IgnoreRules, parseIgnoreFile, unreadableIgnoreFile } from '../core/disk/ignore-file.ts'
-import { RefusedError } from '../core/disk/refused.ts'
-import { isHidden } from '../core/disk/hidden.ts'
-import { FileContent } from '../core/files/file-content.ts'
-import { lazyCode } from '../core/files/load-code.ts'
-import { fileKind, type FileKind, HEAD_BYTES } from '../core/files/file-kind.ts'
+import { IGNORE_FILE, type IgnoreRules, parseIgnoreFile, unreadableIgnoreFile } from '../core/read/ignore-file.ts'
+import { RefusedError } from '../core/read/refused.ts'
+import { isHidden } from '../core/read/hidden.ts'
+import { FileContent } from '../core/read/file-content.ts'
+import { lazyCode } from '../core/shared/load-code.ts'
+import { fileKind, type FileKind, HEAD_BYTES } from '../core/read/file-kind.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
 import { forEachInSlices } from '../core/shared/async.ts'
 import { MAX_IGNORE_FILE_BYTES, MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES, MAX_UNPACKED_RATIO, UNPACKED_RATIO_FROM_BYTES } from '../core/shared/limits.ts'
@@ -85,7 +85,7 @@ export async function subjectOfArchive (bytes: Buffer, folder: string | undefine
     const wrapper = wrapperOf(all)
     const inside = all.map((entry) => ({ entry, path: entry.fileName.slice(wrapper.length) })).sort((a, b) => compareCodePoints(a.path, b.path))
     const name = folder ?? (wrapper === '' ? undefined : wrapper.slice(0, -1))
-    const filter = createSkillFilter(name ?? NAMELESS, undefined, await readRules(zip, inside.find(({ path }) => path === IGNORE_FILE)?.entry), NO_NAMES)
+    const filter = createSkillFilter(name ?? NAMELESS, undefined, await readRules(zip, inside.find(({ path }) => path === IGNORE_FILE)?.entry))
     const entries = inside.filter(({ path }) => filter?.hides(path, false) !== true)
     const mainPath = mainFileAmong(entries.map(({ path }) => path))
     const packed = entries.find(({ path }) => path === mainPath)

@@ -1,12 +1,12 @@
 import type { Static } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
-import type { SkillArchive } from '../core/content/archive.ts'
-import type { SkillState } from '../core/content/skill-state.ts'
+import type { SkillArchive } from '../core/revisions/archive.ts'
+import type { SkillState } from '../core/revisions/state.ts'
 import { isUsable } from '../core/format/findings.ts'
 import { SkillError, type SkillErrorCode } from '../core/shared/errors.ts'
 import { ownText } from '../core/shared/json.ts'
 import type { CatalogSkill, Manifest } from '../core/shared/skill.ts'
-import type { SkillService, SkillSource } from '../core/skill-source.ts'
+import type { SkillService, SkillSource } from '../core/service.ts'
 import {
   DISCOVERY_SCHEMA_ID, type DiscoveryIndexSchema, type LegacyDiscoveryIndexSchema
 } from '../schemas/well-known.ts'

@@ -1,9 +1,9 @@
 import { isUsable } from '../core/format/findings.ts'
-import type { SkillState } from '../core/content/skill-state.ts'
-import type { FileContent } from '../core/files/file-content.ts'
-import type { SkillSource } from '../core/skill-source.ts'
+import type { SkillState } from '../core/revisions/state.ts'
+import type { FileContent } from '../core/read/file-content.ts'
+import type { SkillSource } from '../core/service.ts'
 import type { CatalogSkill, Manifest } from '../core/shared/skill.ts'
-import { type DiscoveryVersion, isListed, mainFileOf, wellKnownFindings } from '../core/clients/discovery.ts'
+import { type DiscoveryVersion, isListed, mainFileOf, wellKnownFindings } from '../core/listing/discovery.ts'
 
 /** Clients ask for the main file under this name, whatever it is called on the disk. */
 export const MAIN_FILE = 'SKILL.md'

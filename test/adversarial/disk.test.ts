@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createNetworkDisk } from '../../src/core/disk/disk.ts'
+import { createNetworkDisk } from '../../src/core/read/disk.ts'
 import { DiskGuard } from '../../src/core/disk/network/guard.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { openRaw, request } from '../helper/raw-http.ts'

@@ -2,12 +2,9 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import type { CatalogChange } from '../../src/core/catalog/catalog.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { codePoint } from '../helper/code-point.ts'
 import { createFaultyDisk, createManager, failing, findByDisplayName, outcome, skill, skills, skillText, startManager, textOf, until } from '../helper/skills.ts'
-
-const HOUR_MS = 3_600_000
 
 async function document (manager: SkillManager, name: string) {
   return await manager.readMainFile(name, 'SKILL.MD')
@@ -93,22 +90,6 @@ t.test('K7: the earlier root wins, a project root beats the personal one, the lo
   t.equal((await manager.find('mine'))?.metadata.type, 'personal')
 })
 
-t.test('K7: a change in an earlier root has it listed again for names that it may have got, and for no other', async (t) => {
-  const base = t.testdir({ one: skills('early'), two: skills('demo') })
-  const disk = createFaultyDisk({ ageMs: HOUR_MS })
-  const manager = await startManager(t, [join(base, 'one'), join(base, 'two')], { disk })
-  const listings = () => disk.calls.get('readdir') ?? 0
-  fs.writeFileSync(join(base, 'one/loose.txt'), '')
-  const before = listings()
-  t.equal((await manager.find('demo'))?.metadata.skillPath, join(base, 'two/demo'))
-  t.equal(listings(), before)
-  fs.writeFileSync(join(base, 'one/demo'), 'a file is no skill')
-  t.equal((await manager.find('demo'))?.metadata.skillPath, join(base, 'two/demo'))
-  fs.rmSync(join(base, 'one/demo'))
-  fs.symlinkSync('early', join(base, 'one/demo'))
-  t.equal((await manager.find('demo'))?.metadata.skillPath, join(base, 'one/demo'))
-})
-
 t.test('K3 K14: no root, and the way back', async (t) => {
   const base = t.testdir({ file: '' })
   const root = join(base, 'root')
@@ -174,30 +155,6 @@ t.test('K29: a label is the frontmatter name, then the folder name, and never a 
   for (const label of ['Label', ' label', '', '..', 'demo/', '../root/demo', 'nothing', '\0']) t.equal(await found(label), undefined, JSON.stringify(label))
 })
 
-t.test('K29 K53: a frontmatter name that goes from one skill to the next while all of them are compared is never missed', async (t) => {
-  const root = t.testdir({ c: skill('c'), m: skill('label'), z: skill('z') })
-  // Timestamps that lie ahead: nothing that was read before is trusted.
-  const disk = createFaultyDisk({ ageMs: -HOUR_MS })
-  const manager = await startManager(t, [root], { disk })
-  const relabel = (name: string, label: string) => fs.writeFileSync(join(root, name, 'SKILL.md'), skillText(label))
-  // First m is read because it has the label. Then c and m have been read, since any skill may have it. At each moment one of
-  // the three has it.
-  const moves = [
-    ['/m', () => { relabel('z', 'label'); relabel('m', 'm') }],
-    ['/c', () => {}],
-    ['/z', () => { relabel('c', 'label'); relabel('z', 'z') }]
-  ] as const
-  let next = 0
-  disk.intercept = (operation, path) => {
-    const [place, move] = moves[next] ?? []
-    if (operation !== 'stat' || place === undefined || !path.endsWith(place)) return
-    next++
-    move?.()
-  }
-  t.equal((await findByDisplayName(manager, 'label'))?.name, 'c')
-  t.equal(next, moves.length)
-})
-
 t.test('K33: the interfaces of the seeds', async (t) => {
   const base = t.testdir({ root: { good: skill('good'), bad: { 'SKILL.md': 'text' }, none: {} }, personal: skills('mine') })
   const manager = createManager(t, [join(base, 'root')], { personalRoot: join(base, 'personal') })
@@ -218,33 +175,6 @@ t.test('K33: the interfaces of the seeds', async (t) => {
   await manager.initialize()
   manager.getAvailableSkills().length = 0
   t.equal(manager.getAvailableSkills().length, 2, 'what a caller does to the list is its own')
-})
-
-t.test('changes are reported once they are in place', async (t) => {
-  const base = t.testdir({ root: skills('a', 'b') })
-  const root = join(base, 'root')
-  const manager = await startManager(t, [root], { times: { debounce: 0 } })
-  const changes: CatalogChange[] = []
-  const stop = manager.subscribe((change) => {
-    t.equal(change.generation, manager.status.generation)
-    changes.push(change)
-  })
-  fs.writeFileSync(join(root, 'a/SKILL.md'), skillText('a', 'changed'))
-  await manager.find('a')
-  fs.mkdirSync(join(root, 'c'))
-  await manager.list()
-  await manager.find('c')
-  fs.rmSync(join(root, 'b'), { recursive: true })
-  await manager.list()
-  t.match(changes, [{ changed: ['a'] }, { added: ['c'] }, { removed: ['b'] }])
-  t.equal(changes.length, 3)
-  fs.utimesSync(join(root, 'a/SKILL.md'), 1, 1)
-  await manager.find('a')
-  t.equal(changes.length, 3, 'a touch is no change')
-  stop()
-  fs.mkdirSync(join(root, 'd'))
-  await manager.find('d')
-  t.equal(changes.length, 3)
 })
 
 t.test('K50: ready as soon as the first index is complete and a root is there', async (t) => {

@@ -1,12 +1,12 @@
 import type { BigIntStats } from 'node:fs'
-import { createLocalDisk, type Disk } from '../../src/core/disk/disk.ts'
+import { localDisk, type Disk } from '../../src/core/read/disk.ts'
 
 /** An error as the operating system gives it, with a text that no answer may hold. */
 export function osError (code: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`${code}: leaked text, open '/leaked/path'`), { code, errno: -1, syscall: 'open' })
 }
 
-export type DiskOperation = 'stat' | 'lstat' | 'realpath' | 'readdir' | 'opendir' | 'readdirBytes' | 'open' | 'fstat' | 'readlink' | 'read' | 'close'
+export type DiskOperation = 'stat' | 'lstat' | 'realpath' | 'readdir' | 'open' | 'fstat' | 'readlink' | 'read' | 'close'
 
 /**
  * Called before each operation: may throw, change the disk, or keep it waiting.
@@ -38,7 +38,7 @@ export interface FaultyDiskOptions {
 }
 
 /** A disk that does what a test says, else what the real one does. */
-export function createFaultyDisk ({ disk = createLocalDisk(), intercept = () => {}, hasProc = disk.hasProc, ageMs = 0, stepMs = 0 }: FaultyDiskOptions = {}): FaultyDisk {
+export function createFaultyDisk ({ disk = localDisk, intercept = () => {}, hasProc = disk.hasProc, ageMs = 0, stepMs = 0 }: FaultyDiskOptions = {}): FaultyDisk {
   const opened = new Map<number, Named>()
   const calls = new Map<DiskOperation, number>()
   const age = BigInt(ageMs) * 1_000_000n
@@ -86,8 +86,6 @@ export function createFaultyDisk ({ disk = createLocalDisk(), intercept = () => 
     lstat: (path) => run('lstat', { path, file: path }, () => then(disk.lstat(path), (stats) => aged(stats))),
     realpath: (path) => run('realpath', { path, file: path }, () => disk.realpath(path)),
     readdir: (path) => run('readdir', { path, file: path }, () => disk.readdir(path)),
-    opendir: (path) => run('opendir', { path, file: path }, () => disk.opendir(path)),
-    readdirBytes: (path) => run('readdirBytes', { path, file: path }, () => disk.readdirBytes(path)),
     open (path, flags) {
       const name = named(path)
       return run('open', name, () => then(disk.open(path, flags), (descriptor) => {

@@ -27,11 +27,10 @@ interface Followed {
 
 /** A skill manager with the real watcher, and a feed that has inspected all skills once and watches what is inside of them. */
 export async function follow (t: Test, root: string, options: Partial<SkillManagerOptions> = {}): Promise<Followed> {
-  const skills = createSkillManager({ projectRoots: [root], times: NO_TICKS, disk: createFaultyDisk({ ageMs: AGE_MS }), ...options })
+  const skills = createSkillManager({ projectRoots: [root], tickMs: NO_TICKS, disk: createFaultyDisk({ ageMs: AGE_MS }), ...options })
   await skills.initialize()
   await until(() => options.watcher === false || !['off', 'starting'].includes(skills.status.watcher.status))
-  const inspections = new Map<string, number>()
-  const feed = createChangeFeed({ skills: countInspections(skills, inspections) })
+  const feed = createChangeFeed({ skills })
   const events: FeedEvent[] = []
   let taken = 0
   const stop = feed.subscribe((event) => { if (event.type !== 'position') events.push(event) })
@@ -39,10 +38,7 @@ export async function follow (t: Test, root: string, options: Partial<SkillManag
     feed.close()
     await skills.close()
   })
-  const isWatching = skills.status.watcher.status === 'watching' && options.polling !== true
-  // Once to know the skill, and once more when the folders inside are under watch.
-  const needed = skills.namesNow().map((name) => [name, isWatching && hasFolder(join(root, name)) ? 2 : 1] as const)
-  await until(() => needed.every(([name, count]) => (inspections.get(name) ?? 0) >= count), 120_000)
+  await until(() => feed.revision !== undefined, 120_000)
   return {
     skills,
     feed,
@@ -68,22 +64,6 @@ export async function knownRevision (feed: ChangeFeed): Promise<string | undefin
   return feed.revision
 }
 
-export function countInspections (skills: SkillManager, inspections: Map<string, number>) {
-  return {
-    available: () => skills.available(),
-    namesNow: () => skills.namesNow(),
-    subscribe: skills.subscribe.bind(skills),
-    observe: skills.observe.bind(skills),
-    manifest: skills.manifest.bind(skills),
-    keptRevisions: skills.keptRevisions.bind(skills),
-    inspect: async (...[name, known]: Parameters<SkillManager['inspect']>) => {
-      const state = await skills.inspect(name, known)
-      inspections.set(name, (inspections.get(name) ?? 0) + 1)
-      return state
-    }
-  }
-}
-
 /** Waits until every folder that is there is under watch. */
 export async function allWatched (before: number, root: string): Promise<void> {
   await until(() => process.platform !== 'linux' || countKernelWatches() - before === 2 + countFolders(root))
@@ -92,10 +72,6 @@ export async function allWatched (before: number, root: string): Promise<void> {
 function countFolders (folder: string): number {
   const folders = fs.readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory() && entry.name !== '.git')
   return folders.reduce((sum, { name }) => sum + 1 + countFolders(join(folder, name)), 0)
-}
-
-function hasFolder (folder: string): boolean {
-  return fs.readdirSync(folder, { withFileTypes: true }).some((entry) => entry.isDirectory())
 }
 
 export function eventText (event: FeedEvent): string {

@@ -1,6 +1,6 @@
-import type { Disk } from '../../src/core/disk/disk.ts'
-import { RefusedError } from '../../src/core/disk/refused.ts'
-import { openInside } from '../../src/core/files/open-inside.ts'
+import type { Disk } from '../../src/core/read/disk.ts'
+import { RefusedError } from '../../src/core/read/refused.ts'
+import { openInside } from '../../src/core/read/open-inside.ts'
 
 /** What reading a file came to: its text, or the refusal. */
 export async function readInside (disk: Disk, folder: string, path: string, limit = 1_000): Promise<string> {

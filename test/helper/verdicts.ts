@@ -1,7 +1,7 @@
 import type { CatalogSkill } from '../../src/core/shared/skill.ts'
-import { describeSkill } from '../../src/core/catalog/index-skill.ts'
-import { type Refusal, RefusedError } from '../../src/core/disk/refused.ts'
-import { FileContent } from '../../src/core/files/file-content.ts'
+import { describeSkill } from '../../src/core/read-skill.ts'
+import { type Refusal, RefusedError } from '../../src/core/read/refused.ts'
+import { FileContent } from '../../src/core/read/file-content.ts'
 import { mcpFindings } from '../../src/mcp/findings.ts'
 import { subjectOf, type Subject, type TargetName, type Verdicts, verdictsOf } from '../../src/verdicts/index.ts'
 

@@ -9,7 +9,7 @@ const DEADLINE_MS = 60_000
 const HOUR_MS = 3_600_000
 
 /** Nothing but the watcher reports changes. */
-export const NO_TICKS = { reconcileHealthy: HOUR_MS, reconcileDegraded: HOUR_MS }
+export const NO_TICKS = HOUR_MS
 
 export function skillText (name: string, description = 'first'): string {
   return `---\nname: ${name}\ndescription: ${description}\n---\n`
@@ -42,7 +42,7 @@ export function inIndex (manager: SkillManager): string[] {
 
 /** A manager with the real watcher, set up or degraded. */
 export async function startWatching (t: Test, root: string, options: Partial<SkillManagerOptions> = {}): Promise<SkillManager> {
-  const manager = createSkillManager({ projectRoots: [root], times: NO_TICKS, ...options })
+  const manager = createSkillManager({ projectRoots: [root], tickMs: NO_TICKS, ...options })
   t.teardown(() => manager.close())
   await manager.initialize()
   await until(() => !['off', 'starting'].includes(manager.status.watcher.status))

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { SkillStatus } from '../../src/core/skill-source.ts'
+import type { SkillStatus } from '../../src/core/service.ts'
 import { judgeReadiness } from '../../src/http/readiness.ts'
 
 const PARTS = { remarks: () => [], auditState: () => 'working' as const, shutdown: { isStopping: false } }

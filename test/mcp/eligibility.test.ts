@@ -1,7 +1,7 @@
 import { skillEntry } from '@modelcontextprotocol/server/ext/skills'
 import fc from 'fast-check'
 import t from 'tap'
-import { FileContent } from '../../src/core/files/file-content.ts'
+import { FileContent } from '../../src/core/read/file-content.ts'
 import { finding } from '../../src/core/format/findings.ts'
 import { parseSkillBytes } from '../../src/core/format/main-file.ts'
 import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../src/core/shared/limits.ts'

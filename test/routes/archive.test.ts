@@ -7,7 +7,7 @@ import { buildService, type Files } from '../helper/build.ts'
 import { createFaultyDisk, osError } from '../helper/disk.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 import { until } from '../helper/skills.ts'
-import { ARCHIVE_CHUNK_BYTES } from '../../src/core/content/archive.ts'
+import { ARCHIVE_CHUNK_BYTES } from '../../src/core/revisions/archive.ts'
 import { MAX_BUFFERED_FILE_BYTES } from '../../src/core/shared/limits.ts'
 
 const FILES: Files = {

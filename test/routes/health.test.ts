@@ -1,6 +1,6 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import t from 'tap'
-import { createLocalDisk, type Disk } from '../../src/core/disk/disk.ts'
+import { createLocalDisk, type Disk } from '../../src/core/read/disk.ts'
 import { Shutdown } from '../../src/http/shutdown.ts'
 import { buildService } from '../helper/build.ts'
 import { createFaultyDisk, holdListing } from '../helper/disk.ts'

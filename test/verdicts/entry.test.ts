@@ -1,6 +1,6 @@
 import t from 'tap'
-import { describeSkill } from '../../src/core/catalog/index-skill.ts'
-import { FileContent } from '../../src/core/files/file-content.ts'
+import { describeSkill } from '../../src/core/read-skill.ts'
+import { FileContent } from '../../src/core/read/file-content.ts'
 import { MAX_MAIN_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import type { Finding } from '../../src/core/shared/skill.ts'
 import { createJudge } from '../../src/verdicts/entry.ts'

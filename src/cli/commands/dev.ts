@@ -1,7 +1,7 @@
 import { type ChangeFeed, createChangeFeed } from '../../core/events/change-feed.ts'
 import { readCatalogEntry } from '../../core/listing/entry.ts'
 import type { Finding } from '../../core/shared/skill.ts'
-import type { SkillService } from '../../core/skill-source.ts'
+import type { SkillService } from '../../core/service.ts'
 import { mcpFindings } from '../../mcp/findings.ts'
 import { startServer } from '../../server.ts'
 import { createJudge } from '../../verdicts/entry.ts'

@@ -4,7 +4,7 @@ import { isWithin, realPathOf, whyUnwritable } from '../../config/files/files.ts
 import { quote } from '../../config/setting.ts'
 import type { Config } from '../../config/settings.ts'
 import type { SkillManager, SkillManagerOptions } from '../../core/skill-manager.ts'
-import type { SkillService } from '../../core/skill-source.ts'
+import type { SkillService } from '../../core/service.ts'
 import { Closers } from '../../http/shutdown.ts'
 import { type Arguments, type CommandContext, CommandError, type RunCommand } from '../command.ts'
 import { fetchSources, namingSkipped, readConfig } from '../folders.ts'

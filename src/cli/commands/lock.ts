@@ -2,7 +2,7 @@ import { basename, resolve } from 'node:path'
 import { counted } from '../../core/shared/text.ts'
 import { replaceFile, whyUnwritable } from '../../config/files/files.ts'
 import type { RootOptions } from '../../core/roots/root.ts'
-import type { SkillSource } from '../../core/skill-source.ts'
+import type { SkillSource } from '../../core/service.ts'
 import type { Lock } from '../../trust/lock-file.ts'
 import type { ListOptions } from '../../trust/verify-folder.ts'
 import { CommandError, type RunCommand } from '../command.ts'
@@ -47,7 +47,7 @@ async function readLock (roots: readonly RootOptions[], options: ListOptions): P
 }
 
 async function readRevisions (root: RootOptions, options: ListOptions): Promise<ReadonlyMap<string, string>> {
-  const [{ readRoot }, { ROOT_PROBLEMS }] = await Promise.all([import('../../trust/verify-folder.ts'), import('../../core/roots/root-reports.ts')])
+  const [{ readRoot }, { ROOT_PROBLEMS }] = await Promise.all([import('../../trust/verify-folder.ts'), import('../../core/roots/root.ts')])
   return await readRoot(root, options, async (skills) => {
     const { roots: [report] } = await skills.freshStatus()
     if (report?.state !== 'ok') throw new CommandError(`${root.path} ${ROOT_PROBLEMS[report?.state ?? 'missing']}`)

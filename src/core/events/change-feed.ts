@@ -1,55 +1,50 @@
 import { randomBytes } from 'node:crypto'
+import { EventEmitter } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SkillError } from '../shared/errors.ts'
 import { MAX_RECENT_EVENTS } from '../shared/limits.ts'
 import { type CoreLog, SILENT } from '../shared/log.ts'
-import { Signal } from '../shared/signal.ts'
+import type { SkillService } from '../service.ts'
 import { RecentEvents } from './recent-events.ts'
-import { CATALOG_REVISION } from './revision-sum.ts'
-import { type SkillChange, SkillTracker, type TrackedSkills } from './skill-tracker.ts'
+import { RevisionSum } from './revision-sum.ts'
 
-/** How long the change feed goes on after its last listener has left, in milliseconds: one that comes back misses nothing. */
+/** How long the feed goes on without a listener and a question, in milliseconds: one that comes back misses nothing. */
 const FEED_GRACE_MS = 60_000
 
-/**
- * And how many times as long as all skills were read for it: questions that are minutes apart do not have them read again. Measured:
- * 10,000 skills of ten files take 15 s of CPU time and 75 MB.
- */
-const FEED_GRACE_PER_READING = 60
+/** A skill that is being written is compared again after this pause, in milliseconds, so often. */
+const RETRY_MS = 100
+const MAX_RETRIES = 5
+
+/** What became of a skill. `revision` is its manifest's; a skill whose folder may not be read has none. */
+export type SkillChange =
+  | { readonly type: 'added' | 'changed', readonly name: string, readonly revision?: string }
+  | { readonly type: 'removed', readonly name: string }
 
 /**
- * A change with an id to resume from. `position` has a new id alone. `reset` says that changes were missed, so that whatever is
- * known of skills may be out of date. The id is the revision of the catalog after the change.
+ * A change with an id to resume from: the revision of the catalog after it. `position` has a new id alone. `reset` says that
+ * changes were missed, so that whatever is known of skills may be out of date.
  */
 export type FeedEvent = { readonly id: string } & (SkillChange | { readonly type: 'position' | 'reset' })
 
 export type FeedListener = (event: FeedEvent) => void
 
 export interface ChangeFeedOptions {
-  readonly skills: TrackedSkills
+  readonly skills: Pick<SkillService, 'available' | 'namesNow' | 'read' | 'subscribe'>
   readonly log?: CoreLog
   /** How long the feed goes on without a listener and a question, in milliseconds. Default FEED_GRACE_MS. */
   readonly graceMs?: number
 }
 
-/** What goes on while somebody listens, or asks for the revision. */
-interface Run {
-  readonly tracker: SkillTracker
-  readonly recent: RecentEvents<FeedEvent>
-}
-
 /**
- * The changes of skills, any of their files included, as a sequence of events, and the revision of the whole catalog. A change
- * that is complete after `subscribe` is reported at the latest by the next comparison of everything. One from just before may
- * be reported too. Ids come from content, so that a client resumes at any replica that was in the same state.
- * Until all skills have been read once, ids are those of this feed alone. Without listeners and questions nothing is compared and
- * nothing inside of skills is watched.
+ * The changes of skills, any of their files included, as a sequence of events, and the revision of the whole catalog. Ids come from
+ * content, so that a client resumes at any replica that was in the same state. Until all skills have been read once, ids are
+ * those of this feed alone. Without listeners and questions nothing is read.
  */
 export class ChangeFeed {
   readonly #options: ChangeFeedOptions
-  readonly #events = new Signal<FeedEvent>()
+  readonly #events = new EventEmitter<{ event: [event: FeedEvent] }>().setMaxListeners(0)
   #run: Run | undefined
   #grace: NodeJS.Timeout | undefined
-  /** How long all skills were read, in milliseconds. */
-  #readingMs = 0
   #isAsked = false
 
   constructor (options: ChangeFeedOptions) {
@@ -62,100 +57,216 @@ export class ChangeFeed {
   }
 
   /**
-   * The revision of the catalog: equal content has an equal one everywhere. Undefined until all skills have been read once, and while
-   * a skill that may have changed is compared. The first question begins the reading.
+   * The revision of the catalog: equal content has an equal one everywhere. Undefined until all skills have been read once, and
+   * while a skill that has changed is compared. The first question begins the reading.
    */
   get revision (): string | undefined {
     this.#isAsked = true
-    if (this.#run === undefined) {
-      this.#endSoon()
-      this.#run = this.#begin()
-    }
-    return this.#run.tracker.revision
+    if (this.#run === undefined) this.#endSoon()
+    return this.#begun.revision
   }
 
-  /** The same, for a question that begins nothing. */
+  /** The revision, for a question that begins nothing. */
   get knownRevision (): string | undefined {
-    return this.#run?.tracker.revision
+    return this.#run?.revision
   }
 
   /**
    * Calls the listener with all later events, until the returned function is called.
-   * @param lastId id of the last known event: the listener gets those after it, or one `reset`, before this returns. They come
-   * later while `lastId` is a revision of the catalog and the present one is not known. They also wait until the revisions that they
-   * name are kept.
+   * @param lastId id of the last known event: the listener gets those after it, or one `reset`. They come later while `lastId`
+   * may be a revision of the catalog and the present one is not known.
    */
   subscribe (listener: FeedListener, lastId?: string): () => void {
     clearTimeout(this.#grace)
-    this.#run ??= this.#begin()
-    const { recent, tracker } = this.#run
-    const mayBecomeKnown = (id: string): boolean => !tracker.isComplete && CATALOG_REVISION.test(id) && recent.after(id) === undefined
+    const run = this.#begun
     let waitsWith = lastId
-    let isKeeping = false
-    const sendMissed = (): void => {
-      if (waitsWith === undefined) return
-      const missed = recent.after(waitsWith) ?? [{ type: 'reset', id: recent.position } as const]
+    const onEvent = (event: FeedEvent): void => {
+      if (waitsWith === undefined) listener(event)
+      else resume()
+    }
+    const resume = (): void => {
+      if (waitsWith === undefined || (!run.isComplete && run.recent.after(waitsWith) === undefined)) return
+      const missed = run.recent.after(waitsWith) ?? [{ type: 'reset', id: run.recent.position } as const]
       waitsWith = undefined
       for (const event of missed) listener(event)
     }
-    const resume = (): void => {
-      if (waitsWith === undefined || isKeeping || mayBecomeKnown(waitsWith)) return
-      const kept = tracker.keepNamed(recent.after(waitsWith) ?? [])
-      if (kept === undefined) return sendMissed()
-      isKeeping = true
-      void kept.then(sendMissed)
-    }
-    const stop = this.#events.subscribe((event) => {
-      if (waitsWith === undefined) listener(event)
-      else resume()
-    })
+    this.#events.on('event', onEvent)
     resume()
     return () => {
       waitsWith = undefined
-      stop()
-      if (!this.#events.hasListeners) this.#endSoon()
+      this.#events.off('event', onEvent)
+      if (this.#events.listenerCount('event') === 0) this.#endSoon()
     }
   }
 
   close (): void {
     clearTimeout(this.#grace)
-    this.#events.clear()
-    this.#end()
+    this.#events.removeAllListeners()
+    this.#run?.stop()
+    this.#run = undefined
   }
 
-  #begin (): Run {
-    const { skills, log = SILENT } = this.#options
-    const recent = new RecentEvents<FeedEvent>(MAX_RECENT_EVENTS, randomBytes(6).toString('hex'))
-    const begunAt = performance.now()
-    this.#readingMs = 0
-    const tracker: SkillTracker = new SkillTracker({
-      skills,
-      log,
-      isHeard: () => this.#events.hasListeners,
-      onChange: (change, revision) => { this.#events.emit(recent.add({ id: revision ?? recent.position, ...change })) },
-      onRevision: (id) => {
-        this.#readingMs ||= performance.now() - begunAt
-        this.#events.emit(recent.add({ id, type: 'position' }))
-      }
+  get #begun (): Run {
+    this.#run ??= new Run(this.#options, {
+      isHeard: () => this.#events.listenerCount('event') > 0,
+      onEvent: (event) => { this.#events.emit('event', event) }
     })
-    return { recent, tracker }
+    return this.#run
   }
 
   #endSoon (): void {
     clearTimeout(this.#grace)
     this.#grace = setTimeout(() => {
-      if (this.#isAsked) this.#endSoon()
-      else this.#end()
+      const goesOn = this.#isAsked
       this.#isAsked = false
-    }, Math.max(this.#options.graceMs ?? FEED_GRACE_MS, this.#readingMs * FEED_GRACE_PER_READING)).unref()
-  }
-
-  #end (): void {
-    this.#run?.tracker.stop()
-    this.#run = undefined
+      if (goesOn) return this.#endSoon()
+      this.#run?.stop()
+      this.#run = undefined
+    }, this.#options.graceMs ?? FEED_GRACE_MS).unref()
   }
 }
 
 export function createChangeFeed (options: ChangeFeedOptions): ChangeFeed {
   return new ChangeFeed(options)
+}
+
+interface RunEvents {
+  /** Whether events are heard: their revisions are handed out, and kept. */
+  isHeard (): boolean
+  onEvent (event: FeedEvent): void
+}
+
+/** What goes on while somebody listens, or asks for the revision: it compares the revisions of skills that have changed. */
+class Run {
+  readonly recent = new RecentEvents<FeedEvent>(MAX_RECENT_EVENTS, randomBytes(6).toString('hex'))
+  readonly #options: ChangeFeedOptions
+  readonly #events: RunEvents
+  readonly #sum = new RevisionSum()
+  /** By name; undefined for a skill that has none. */
+  readonly #revisions = new Map<string, string | undefined>()
+  /** Skills from the beginning that were not read yet. */
+  #unread = new Set<string>()
+  /** Skills to compare. */
+  readonly #due = new Set<string>()
+  readonly #retries = new Map<string, number>()
+  readonly #unsubscribe: () => void
+  /** Names at the beginning: what has happened to these is no arrival. */
+  #initial = new Set<string>()
+  #isStarted = false
+  #isWorking = false
+  #isComplete = false
+  #isStopped = false
+
+  constructor (options: ChangeFeedOptions, events: RunEvents) {
+    this.#options = options
+    this.#events = events
+    this.#unsubscribe = options.skills.subscribe((names) => {
+      for (const name of names) {
+        this.#retries.delete(name)
+        // What has happened to it since the beginning is news.
+        this.#unread.delete(name)
+        this.#due.add(name)
+      }
+      if (this.#isStarted) void this.#work()
+    })
+    void this.#start()
+  }
+
+  get isComplete (): boolean {
+    return this.#isComplete
+  }
+
+  get revision (): string | undefined {
+    return this.#isComplete && this.#due.size + this.#retries.size === 0 ? this.#sum.text : undefined
+  }
+
+  stop (): void {
+    this.#isStopped = true
+    this.#unsubscribe()
+  }
+
+  async #start (): Promise<void> {
+    const { skills, log = SILENT } = this.#options
+    // Skills that come while the first index is made have been there before.
+    await skills.available().catch((err: unknown) => { if (!this.#isStopped) log.warn({ err }, 'the skills could not be followed') })
+    this.#initial = new Set(skills.namesNow())
+    for (const name of this.#initial) if (!this.#due.has(name)) this.#unread.add(name)
+    this.#isStarted = true
+    await this.#work()
+  }
+
+  async #work (): Promise<void> {
+    if (this.#isWorking) return
+    this.#isWorking = true
+    for (let name = this.#next(); name !== undefined && !this.#isStopped; name = this.#next()) await this.#compare(name)
+    this.#isWorking = false
+    if (this.#isStopped || this.#isComplete || this.#unread.size > 0) return
+    this.#isComplete = true
+    this.#emit({ id: this.#sum.text, type: 'position' })
+  }
+
+  #next (): string | undefined {
+    return this.#due.values().next().value ?? this.#unread.values().next().value
+  }
+
+  async #compare (name: string): Promise<void> {
+    const isNews = this.#due.delete(name)
+    this.#unread.delete(name)
+    const now = await this.#revisionOf(name)
+    if (this.#isStopped) return
+    if (now === 'changing') return this.#tryAgain(name)
+    this.#retries.delete(name)
+    const wasKnown = this.#revisions.has(name)
+    const before = this.#revisions.get(name)
+    if (now === 'gone') {
+      if (wasKnown) this.#sum.remove(name, before)
+      this.#revisions.delete(name)
+      const wasInitial = this.#initial.delete(name)
+      if (wasKnown || wasInitial) this.#report({ type: 'removed', name })
+      return
+    }
+    if (wasKnown && before === now) return
+    if (wasKnown) this.#sum.remove(name, before)
+    this.#sum.add(name, now)
+    this.#revisions.set(name, now)
+    if (isNews) this.#report({ type: wasKnown || this.#initial.has(name) ? 'changed' : 'added', name, ...now !== undefined && { revision: now } })
+  }
+
+  /** The revision of a skill; undefined for one that cannot be read whole. */
+  async #revisionOf (name: string): Promise<string | undefined | 'gone' | 'changing'> {
+    try {
+      const keep = this.#events.isHeard() ? 'always' : 'never'
+      return (await this.#options.skills.read(name, (state) => state.manifest(), keep)).revision
+    } catch (error) {
+      if (!(error instanceof SkillError)) {
+        this.#options.log?.warn({ err: error, skill: name }, 'a skill could not be compared with what it was')
+        return undefined
+      }
+      if (error.kind === 'missing' || error.code === 'invalid_skill_name' || error.code.startsWith('skills_folder_')) return 'gone'
+      return error.code === 'skill_changing' ? 'changing' : undefined
+    }
+  }
+
+  /** A skill that is written without pause causes another event when it rests. */
+  #tryAgain (name: string): void {
+    const count = (this.#retries.get(name) ?? 0) + 1
+    if (count > MAX_RETRIES) {
+      this.#retries.delete(name)
+      return
+    }
+    this.#retries.set(name, count)
+    void sleep(RETRY_MS, undefined, { ref: false }).then(() => {
+      if (this.#isStopped || !this.#retries.has(name)) return
+      this.#due.add(name)
+      void this.#work()
+    })
+  }
+
+  #report (change: SkillChange): void {
+    this.#emit({ id: this.#isComplete ? this.#sum.text : this.recent.position, ...change })
+  }
+
+  #emit (event: FeedEvent): void {
+    this.#events.onEvent(this.recent.add(event))
+  }
 }

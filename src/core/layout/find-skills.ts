@@ -7,7 +7,7 @@ import { MAX_MAIN_FILE_BYTES } from '../shared/limits.ts'
 import type { FoundSkill, FoundSkills, Layout, LayoutOptions, LayoutTree, LeftOut } from './layout.ts'
 import { pluginSkills } from './marketplace.ts'
 import { hasMainFile, mainFileOf, type TreeSearch, walkTree } from './walk-tree.ts'
-import { baseName } from '../disk/paths.ts'
+import { baseName } from '../shared/paths.ts'
 
 /** Where agents keep the skills of a project. */
 const AGENT_FOLDERS = ['.agents', '.claude', '.github', '.codex', '.gemini', '.cursor', '.opencode'].map((folder) => `${folder}/skills`)

@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject } from '../shared/json.ts'
 import { nearest } from '../shared/nearest.ts'
 import type { LayoutTree, LeftOut } from './layout.ts'
 import { hasMainFile, join, type TreeSearch } from './walk-tree.ts'
-import { baseName } from '../disk/paths.ts'
+import { baseName } from '../shared/paths.ts'
 
 const MARKETPLACE_FILE = '.claude-plugin/marketplace.json'
 const PLUGIN_FILE = '.claude-plugin/plugin.json'

@@ -1,7 +1,7 @@
 import { mainFileAmong } from '../format/main-files.ts'
 import { createSlicer } from '../shared/async.ts'
 import type { LayoutTree, LeftOut, TreeEntry } from './layout.ts'
-import { baseName } from '../disk/paths.ts'
+import { baseName } from '../shared/paths.ts'
 
 /** Folders below the place where a search begins. */
 const MAX_DEPTH = 8

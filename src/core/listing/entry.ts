@@ -1,11 +1,11 @@
-import type { SkillState } from '../content/skill-state.ts'
+import type { SkillState } from '../revisions/state.ts'
 import { SkillError, type SkillExcess, SkillTooLargeError } from '../shared/errors.ts'
-import type { FileContent } from '../files/file-content.ts'
+import type { FileContent } from '../read/file-content.ts'
 import { finding } from '../format/findings.ts'
 import { toJsonValue } from '../shared/json.ts'
 import { MAX_FRONTMATTER_DEPTH, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../shared/limits.ts'
 import type { TrustReport } from '../shared/origin.ts'
-import type { SkillSource } from '../skill-source.ts'
+import type { SkillSource } from '../service.ts'
 import type { CatalogSkill, Finding, Manifest, SkillType } from '../shared/skill.ts'
 
 /** What the catalog tells of a skill. `null` where its files cannot be listed. */
@@ -47,7 +47,7 @@ export interface JudgedEntry {
 }
 
 export interface CatalogEntryOptions<Judged extends JudgedEntry = JudgedEntry> {
-  readonly skills: Pick<SkillSource, 'find' | 'read' | 'readListed'>
+  readonly skills: Pick<SkillSource, 'find' | 'read'>
   readonly judge: Judge<Judged>
 }
 
@@ -63,7 +63,7 @@ export async function readCatalogEntry<Judged extends JudgedEntry> ({ skills, ju
 export async function findCatalogEntry<Judged extends JudgedEntry> (options: CatalogEntryOptions<Judged>, name: string): Promise<(CatalogEntry & Judged) | undefined> {
   const { judge } = options
   try {
-    return await options.skills.readListed(name, (state) => describeState(state, judge))
+    return await options.skills.read(name, (state) => describeState(state, judge), 'if-room')
   } catch (error) {
     if (!(error instanceof SkillError)) throw error
     // A skill of which no state is known is in the listing by what the index knows: it keeps nobody else's entry back.

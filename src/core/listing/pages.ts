@@ -1,7 +1,6 @@
 import { createSlicer } from '../shared/async.ts'
 import { MAX_PAGE_CHARACTERS } from '../shared/limits.ts'
-import { addressOf, type SkillMetadata } from '../shared/skill.ts'
-import type { SkillSource } from '../skill-source.ts'
+import type { SkillSource } from '../service.ts'
 import { compareCodePoints } from '../shared/text.ts'
 import { formatCursor, type PagePosition, parseCursor } from './cursor.ts'
 import { type CatalogEntry, type CatalogEntryOptions, findCatalogEntry, type JudgedEntry } from './entry.ts'
@@ -40,14 +39,12 @@ export interface CatalogPage {
   readonly end: number
   /** Undefined on the last page. */
   readonly nextCursor: string | undefined
-  /** Of a search: false while some skills cannot be found by their body yet. */
-  readonly isComplete: boolean
   /** Whether an entry lacks its revision because the files are still being read. */
   readonly isPending: boolean
 }
 
 interface CatalogPageOptions<Judged extends JudgedEntry = JudgedEntry> extends CatalogEntryOptions<Judged> {
-  readonly skills: CatalogEntryOptions['skills'] & Pick<SkillSource, 'available' | 'list' | 'rootOf' | 'scope' | 'search'>
+  readonly skills: CatalogEntryOptions['skills'] & Pick<SkillSource, 'available' | 'findNow' | 'list' | 'rootOf' | 'scope' | 'search'>
 }
 
 /** The skills that may be on the page, in its order. */
@@ -87,7 +84,6 @@ export async function readCatalogPage<Judged extends JudgedEntry> (
     entries,
     total: names.length,
     end,
-    isComplete: found.isComplete,
     isPending,
     nextCursor: last && formatCursor(question, { after: last, ...scores && { score: scores[end - 1] ?? 0 } })
   }
@@ -96,23 +92,11 @@ export async function readCatalogPage<Judged extends JudgedEntry> (
 /** `valid` is applied to what the index knows: to read all skills for a page of a few would take seconds. */
 async function findCandidates (
   skills: CatalogPageOptions['skills'], words: string, valid: boolean | undefined
-): Promise<Candidates & { readonly isComplete: boolean }> {
-  const found = words === '' ? { names: await skills.list(), isComplete: true } : await skills.search(words)
+): Promise<Candidates> {
+  const found = words === '' ? { names: await skills.list() } : await skills.search(words)
   if (valid === undefined) return found
-  const offered = namesOf(await skills.available())
-  const validNames = new Set<string>()
-  // Valid skills are among those that models are offered.
-  for (const name of found.names) if (offered.has(name) && (await skills.find(name))?.valid === true) validNames.add(name)
-  return { ...select(found, (name) => validNames.has(name) === valid), isComplete: found.isComplete }
-}
-
-/** Keyed by the list, which is the same array while no skill changes. A set of 10,000 names for each page would be 0.4 MB of garbage. */
-const knownNames = new WeakMap<readonly SkillMetadata[], ReadonlySet<string>>()
-
-function namesOf (available: readonly SkillMetadata[]): ReadonlySet<string> {
-  let names = knownNames.get(available)
-  if (names === undefined) knownNames.set(available, names = new Set(available.map(addressOf)))
-  return names
+  await skills.available()
+  return select(found, (name) => skills.findNow(name)?.valid === valid)
 }
 
 function select ({ names, scores }: Candidates, accepts: (name: string) => boolean): Candidates {

@@ -1,5 +1,4 @@
-import type { IgnoreRules } from '../disk/ignore-file.ts'
-import type { Signal } from '../shared/signal.ts'
+import type { IgnoreRules } from '../read/ignore-file.ts'
 
 /** Where a skill of a listing lies. */
 export interface ListedFolder {
@@ -11,17 +10,12 @@ export interface ListedFolder {
 }
 
 /**
- * The skills of a root by name, as somebody in this process finds them. Consumers: folders with a layout, and sources. A source exchanges
- * thousands of skills in one step, and those that did not change keep folder and index entry. A request compares a reference,
- * and no disk.
+ * The skills of a root by name, where they are not simply its folders: a folder with a layout, or what a source has
+ * published.
  */
 export interface Listing {
   /** A new map for each state; undefined while there is none. Names are safe. */
   readonly folders: ReadonlyMap<string, ListedFolder> | undefined
-  /** Names of the skills that an ignore file hides whole. */
-  readonly ignored?: ReadonlySet<string> | undefined
-  /** Emits after each new state. */
-  readonly changed: Signal<void>
   /** Whether the folders never change once they are listed: a change is another folder. */
   readonly isFixed: boolean
   /** True while the root lists its own folder, as if it had no listing. */
@@ -30,4 +24,6 @@ export interface Listing {
   readonly skipped?: number | undefined
   /** Whether a revision that was handed out before may still be read. Default: it may. */
   allows? (name: string, revision: string): boolean
+  /** Calls the listener after each new state. Returns a function that stops it. */
+  readonly changed: { subscribe (listener: () => void): () => void }
 }

@@ -1,24 +1,15 @@
-import { basename, dirname } from 'node:path'
-import { type Awaitable, coalesce } from '../shared/async.ts'
-import { createNetworkDisk, type Disk } from '../disk/disk.ts'
-import { errorCode } from '../shared/system-errors.ts'
-import { avoidForeign } from '../disk/network/avoid-foreign.ts'
-import type { DiskGuard } from '../disk/network/guard.ts'
-import { guardDisk, type GuardedDisk } from '../disk/network/guarded-disk.ts'
-import { createLocalDiskApart } from '../disk/network/local-disk.ts'
-import { type ForeignDisks, readNetworkMounts } from '../disk/network/network-mounts.ts'
-import { pathFrom } from '../disk/paths.ts'
-import type { PollPhase } from '../disk/poll-phase.ts'
-import type { PathFilter } from '../disk/hidden.ts'
-import { isSameState } from '../disk/signature.ts'
+import { basename } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { pathBelow } from '../shared/paths.ts'
+import { IGNORE_FILE } from '../read/ignore-file.ts'
+import { createNetworkDisk, type Disk, isOnNetwork, localDisk, realpathOrNothing } from '../read/disk.ts'
+import { signatureAt, isSameOrMissing, isSameState } from '../read/signature.ts'
+import { coalesce } from '../shared/async.ts'
 import { folderError, type SkillError } from '../shared/errors.ts'
-import { Signal } from '../shared/signal.ts'
-import type { Signature, SkillType } from '../shared/skill.ts'
-import type { RootChange, RootReport, RootStatus } from './root-reports.ts'
+import type { SkillType } from '../shared/skill.ts'
+import { errorCode } from '../shared/system-errors.ts'
 import type { Listing } from './listing.ts'
-import { areSameNames, areSameSkips, holdLinks, holdsIgnoreFile, isOtherKind, isSameScan } from './scan-state.ts'
-import { type GoodScan, type RootFolder, type RootScan, scanRoot, type SkillFolder, type SkippedEntry } from './scan-root.ts'
-import { createSkillFilter } from './skill-filter.ts'
+import { linkState, type ListingFailure, listRoot, type RootFolder, type RootListing, type SkillFolder } from './list-root.ts'
 
 /** A folder of skills as its owner gives it. */
 export interface RootOptions {
@@ -32,259 +23,164 @@ export interface RootOptions {
   readonly prefix?: string
 }
 
-/** Which folders are skills for callers. */
-type Served = Pick<ReadonlySet<SkillFolder>, 'has'>
-
-interface RootParts {
+/** What is known of a root: for /readyz and the log. */
+export interface RootStatus {
+  readonly name: string
   readonly type: SkillType
-  /** Absolute paths of the folders outside of the root that links in it may lead into. */
-  readonly linkTargets?: readonly string[] | undefined
-  /** Default: the disk that fits the root's file system. */
-  readonly disk?: Disk | undefined
-  readonly guard: DiskGuard
-  readonly phase: PollPhase
+  readonly state: 'ok' | ListingFailure['state']
+  readonly skills: number
+  /** Entries that look like skills and are none: the log names them. */
+  readonly skipped: number
 }
 
-/** Of a skill that is hidden whole. */
-const WHOLE: PathFilter = { id: 'whole', hides: () => true }
-
-const NO_NAMES: ReadonlySet<string> = new Set()
+/** Why nothing of a root is listed, as the end of a sentence about its folder. */
+export const ROOT_PROBLEMS = {
+  waiting: 'is not fetched yet',
+  missing: 'is missing, or is a file',
+  unreadable: 'may not be read',
+  failed: 'cannot be listed'
+} as const satisfies Record<ListingFailure['state'], string>
 
 const NO_FOLDERS: ReadonlyMap<string, SkillFolder> = new Map()
 
-/** A configured folder of skills, with the folders of its last good scan. */
+interface RootParts {
+  readonly type: SkillType
+  readonly linkTargets?: readonly string[] | undefined
+  /** Default: the one that fits the file system of the root. */
+  readonly disk?: Disk | undefined
+  /** Called after each listing that differs from the one before. */
+  readonly onListed: (root: Root, before: RootListing | undefined) => void
+}
+
+/** A configured folder of skills, with its last good listing. */
 export class Root implements RootFolder {
-  readonly changed = new Signal<RootChange>()
-  readonly states = new Signal<RootReport>()
-  /** Scans that failed, with their causes. */
-  readonly failed = new Signal<unknown>()
-  /** The entries that are left out, if they are others than before. */
-  readonly skipped = new Signal<readonly SkippedEntry[]>()
   readonly name: string
   readonly path: string
   readonly type: SkillType
   /** What lists its skills, now or at another time. */
-  readonly listing: Listing | undefined
+  readonly source: Listing | undefined
   readonly prefix: string
   readonly linkTargets: readonly string[]
-  /** Lists the folder again. */
-  readonly rescan = coalesce(() => this.#scanAgain())
+  /** Lists the folder again. A call during a run waits for one more run. */
+  readonly list = coalesce(() => this.#list())
   readonly #parts: RootParts
-  readonly #local: Disk
   #disk: Disk
-  /** The same, where calls go through the guard. The root, or a mount in it, may lie on a disk that does not answer at once. */
-  #guarded: GuardedDisk | undefined
-  /** Network disks that hold nothing of this root, when it was last found on a disk of this kind: calls to that disk may still be under way. */
-  readonly #foreign: { local?: ForeignDisks | undefined, network?: ForeignDisks | undefined } = {}
-  #scan: RootScan | undefined
-  /** The last scan that succeeded: it is served while scans fail for other reasons than a missing root. */
-  #lastGood: GoodScan | undefined
-  #changeCount = 0
-  /** Code of the error of the last scan, '' when it did not fail. */
-  #failure = ''
+  #isNetwork = false
+  #listing: RootListing | undefined
+  #failure: ListingFailure | undefined
 
   constructor (root: string | RootOptions, parts: RootParts) {
     const { path, name = basename(path), listed, prefix = '' } = typeof root === 'string' ? { path: root } : root
-    const { type, linkTargets = [], disk } = parts
     this.name = name
     this.path = path
-    this.type = type
-    this.listing = listed
+    this.type = parts.type
+    this.source = listed
     this.prefix = prefix
-    this.linkTargets = linkTargets
+    this.linkTargets = parts.linkTargets ?? []
     this.#parts = parts
-    this.#local = createLocalDiskApart(() => this.#foreign.local)
-    this.#guarded = disk && this.#guard(disk)
-    this.#disk = this.#guarded ?? this.#local
+    this.#disk = parts.disk ?? localDisk
+    if (parts.disk === undefined) this.#chooseDisk(path)
+  }
+
+  /** Undefined while the root lists its own folder. */
+  get listed (): Listing | undefined {
+    return this.source?.isDirect === true ? undefined : this.source
   }
 
   get disk (): Disk {
     return this.#disk
   }
 
-  /** Undefined while the root lists its own folder. */
-  get listed (): Listing | undefined {
-    return this.listing?.isDirect === true ? undefined : this.listing
+  /** Whether it lies on a network disk: its events are not to be relied on, and it may hang. */
+  get isNetwork (): boolean {
+    return this.#isNetwork
   }
 
-  /** Its skills by name. */
+  /** Its skills by name, of the last good listing. */
   get folders (): ReadonlyMap<string, SkillFolder> {
-    return this.#lastGood?.folders ?? NO_FOLDERS
+    return this.#listing?.folders ?? NO_FOLDERS
   }
 
-  /** Its state at the last good scan. */
-  get signature (): Signature | undefined {
-    return this.#lastGood?.signature
+  get listing (): RootListing | undefined {
+    return this.#listing
   }
 
-  /** Goes up with each scan that differs from the one before: something came or went. */
-  get changeCount (): number {
-    return this.#changeCount
+  /** Why the last listing failed, if it did. */
+  get failure (): ListingFailure | undefined {
+    return this.#failure
   }
 
-  /** Code of the last scan's error, without paths; undefined when it did not fail. */
-  get failure (): string | undefined {
-    return this.#failure === '' ? undefined : this.#failure
-  }
-
-  /** @param served the folders that are not taken for absent; default: all */
-  status (served?: Served): RootStatus {
-    const skills = served === undefined ? this.folders.size : [...this.folders.values()].filter((folder) => served.has(folder)).length
-    return { name: this.name, type: this.type, state: this.#scan?.state ?? 'missing', skills, skipped: this.listed?.skipped ?? this.#lastGood?.skipped.length ?? 0 }
-  }
-
-  /** Names of the entries that hang with an area of the disk. */
-  namesIn (area: string): readonly string[] {
-    return this.#guarded?.namesIn(area) ?? [area]
+  get status (): RootStatus {
+    return { name: this.name, type: this.type, state: this.#failure?.state ?? 'ok', skills: this.folders.size, skipped: this.listed?.skipped ?? this.#listing?.skipped.length ?? 0 }
   }
 
   /** The error of a root that is not there. */
   get unavailable (): SkillError | undefined {
-    if (this.#lastGood !== undefined) return undefined
-    return this.#scan?.state === 'unreadable' ? folderError.permissionDenied() : folderError.notFound(this.path)
-  }
-
-  /** @throws {SkillError} for a root that is not there */
-  requireFolder (): void {
-    const { unavailable } = this
-    if (unavailable !== undefined) throw unavailable
-  }
-
-  /** Whether the listing that the skills come from, if they do, is the one that was last scanned. Touches no disk. */
-  listingHolds (): boolean {
-    return this.listed === undefined || (this.#scan?.state === 'ok' && this.#scan.listed === this.listed.folders)
-  }
-
-  /** Whether the root's ignore file is as it was when a skill was listed. */
-  async rulesHold ({ rootRules }: SkillFolder): Promise<boolean> {
-    const scan = this.#scan
-    if (this.listed !== undefined) return this.listingHolds()
-    return scan?.state === 'ok' && scan.isTrustworthy && scan.ignoreFile?.rules === rootRules && await holdsIgnoreFile(this.#parts.phase, this.#disk, scan)
-  }
-
-  /** What the root's ignore file, as of the last scan, hides of a skill that need not be there. */
-  filterOf (name: string): PathFilter | undefined {
-    if (this.listed !== undefined) return this.listed.ignored?.has(name) === true ? WHOLE : undefined
-    const rules = this.#lastGood?.ignoreFile?.rules
-    return rules && createSkillFilter(name, rules, undefined, NO_NAMES)
+    if (this.#listing !== undefined) return undefined
+    return this.#failure?.state === 'unreadable' ? folderError.permissionDenied() : folderError.notFound(this.path)
   }
 
   /**
-   * Whether the root is there, and has nothing of this name. To list it again may take a second.
-   * @param name that a listing had, of this root or another: no caller's text becomes a path
+   * Compares the root with the disk by one `stat`, and lists it again if it differs. Never throws: a disk that fails leaves
+   * the last listing in place.
+   * @param withLinks whether the links in it are compared too: a target may come or go without a change to the root
    */
-  lacks (name: string): Awaitable<boolean> {
-    if (this.folders.has(name) || this.listed !== undefined || this.#lastGood === undefined) return false
-    return this.holdsAtOnce() || this.#lacksOnDisk(name)
+  async sync (withLinks: boolean | string = false): Promise<void> {
+    if (!await this.#isCurrent(withLinks)) await this.list()
   }
 
-  async #lacksOnDisk (name: string): Promise<boolean> {
+  async #isCurrent (withLinks: boolean | string): Promise<boolean> {
+    const listing = this.#listing
+    if (listing === undefined || this.#failure !== undefined) return false
+    if (this.listed !== undefined || listing.listed !== undefined) return listing.listed === this.listed?.folders
+    if (!listing.isTrustworthy) return false
     try {
-      return await this.holdsFor(name) || ((await this.#disk.stat(this.path))?.isDirectory() === true && await this.#disk.lstat(`${this.path}/${name}`) === undefined)
+      const now = await signatureAt(this.#disk, this.path)
+      if (now === undefined || !isSameState(now, listing.signature)) return false
+      if (listing.ignoreFile !== undefined && !isSameOrMissing(await signatureAt(this.#disk, pathBelow(listing.realPath, IGNORE_FILE)), listing.ignoreFile.signature)) return false
+      for (const [name, state] of withLinks === false ? [] : listing.links) {
+        if (withLinks !== true && withLinks !== name) continue
+        if (await linkState(this.#disk, pathBelow(this.path, name)) !== state) return false
+      }
+      return true
     } catch {
       return false
     }
   }
 
-  /**
-   * Compares the root with the disk, and scans it again if it differs.
-   * @param links whether links in the root are compared too: one may change its meaning without a change to the root
-   */
-  async sync (links = false): Promise<void> {
-    if (!await this.holds(links)) await this.rescan()
-  }
-
-  /** The same with links, on the disks that are mounted by now. No event tells of a mount. */
-  async reconcile (): Promise<void> {
-    if (this.#chooseDisk()) await this.rescan()
-    else await this.sync(true)
-  }
-
-  /** Whether the root is as it was listed. */
-  async holds (links: boolean): Promise<boolean> {
-    const { phase } = this.#parts
-    const scan = this.#scan
-    if (this.listed !== undefined) return this.listingHolds() && (!links || await phase.stat(this.#disk, this.path) !== undefined)
-    if (scan?.state !== 'ok' || !scan.isTrustworthy) return false
-    const now = await phase.stat(this.#disk, this.path)
-    return now !== undefined && isSameState(now, scan.signature) && await holdsIgnoreFile(phase, this.#disk, scan) &&
-      (!links || scan.links.size === 0 || await holdLinks(this.#disk, this.path, this.linkTargets, scan))
-  }
-
-  /** Whether the root is as it was listed, as far as one name goes: of several links, another name's says nothing. */
-  async holdsFor (name: string): Promise<boolean> {
-    return await this.holds(this.listed !== undefined || (this.#scan?.state === 'ok' && this.#scan.links.has(name)))
-  }
-
-  /** Whether the disk says at once that the root, and the links in it, are as they were listed. False where more than its own folder counts. */
-  holdsAtOnce (): boolean {
-    const scan = this.#scan
-    if (this.listed !== undefined || scan?.state !== 'ok' || !scan.isTrustworthy || scan.ignoreFile !== undefined || scan.links.size > 0) return false
-    const now = this.#parts.phase.statAtOnce(this.#disk, this.path)
-    return now !== undefined && isSameState(now, scan.signature)
-  }
-
-  async #scanAgain (): Promise<void> {
-    const before = this.#lastGood
-    const scanBefore = this.#scan
-    // Before the first call: one to a dead mount would hold the whole process. A link to the root may lead elsewhere now.
-    this.#chooseDisk()
-    const scan = await scanRoot(this.#disk, this, before)
-    const good = scan.state === 'ok' ? scan : undefined
-    const isRelocated = good?.realPath !== before?.realPath || good?.signature.ino !== before?.signature.ino
-    // All at once: whoever finds the new scan relies on its folders being in the catalog.
-    this.#scan = scan
-    const failedBefore = this.#failure
-    this.#failure = scan.state === 'failed' ? errorCode(scan.cause) || 'error' : ''
-    if (scan.state === 'failed') {
-      // Every request scans again: the same failure is reported once.
-      if (this.#failure !== failedBefore) this.failed.emit(scan.cause)
-      this.#report(scan, scanBefore)
-      return
+  async #list (): Promise<void> {
+    const before = this.#listing
+    const failureBefore = `${this.#failure?.state} ${this.failureCode}`
+    const found = await listRoot(this.#disk, this, before)
+    if ('state' in found) {
+      this.#failure = found
+      // A disk that fails does not say that the skills are gone.
+      if (found.state !== 'failed') this.#listing = undefined
+    } else {
+      this.#failure = undefined
+      this.#listing = found
+      if (this.#parts.disk === undefined) this.#chooseDisk(found.realPath)
     }
-    this.#lastGood = good
-    if (good !== undefined) this.#guarded?.keepLinks(good.links)
-    // Stats from before would say that what moved here, or away, is still where it was.
-    if (!isSameScan(good, before)) {
-      this.#changeCount++
-      this.#parts.phase.forget()
-    }
-    if (isRelocated || good?.folders !== before?.folders || !areSameNames(good?.links, before?.links)) {
-      const names = good?.changedNames ?? [...before?.folders.keys() ?? []]
-      const links = [...good?.links.keys() ?? []].map((name) => `${good?.realPath}/${name}`)
-      this.changed.emit({ realPath: good?.realPath, links, names })
-    }
-    if (good !== undefined && (before === undefined || !areSameSkips(good.skipped, before.skipped))) this.skipped.emit(good.skipped)
-    this.#report(scan, scanBefore)
+    const isSame = before?.folders === this.#listing?.folders && before?.realPath === this.#listing?.realPath && before?.signature.ino === this.#listing?.signature.ino &&
+      failureBefore === `${this.#failure?.state} ${this.failureCode}` &&
+      isDeepStrictEqual(before?.skipped, this.#listing?.skipped)
+    if (!isSame || before === undefined) this.#parts.onListed(this, before)
   }
 
-  #report (scan: RootScan, before: RootScan | undefined): void {
-    if (scan.state === before?.state && !(scan.state === 'ok' && before.state === 'ok' && isOtherKind(scan, before))) return
-    this.states.emit({ ...this.status(), before: before?.state, isSkill: scan.state === 'ok' && scan.isSkill })
+  /** The kind of disk may change when something is mounted. */
+  #chooseDisk (path: string): void {
+    const isNetwork = isOnNetwork(path)
+    if (isNetwork !== this.#isNetwork) this.#disk = isNetwork ? createNetworkDisk() : localDisk
+    this.#isNetwork = isNetwork
   }
 
-  /**
-   * A network disk is asked so that nobody else waits for it. Links of the root, or a mount in it, may lead to one.
-   * @returns whether it is a disk of another kind than before
-   */
-  #chooseDisk (): boolean {
-    const { disk } = this.#parts
-    if (disk !== undefined) return false
-    const { isNetwork, foreign } = readNetworkMounts().survey([this.path, ...this.linkTargets, ...this.#listedOutside()])
-    this.#foreign[isNetwork ? 'network' : 'local'] = foreign
-    if (isNetwork === (this.#guarded !== undefined)) return false
-    this.#guarded = this.#guarded === undefined ? this.#guard(createNetworkDisk()) : undefined
-    this.#disk = this.#guarded ?? this.#local
-    return true
+  /** Code of what keeps the root from being listed, without paths; undefined when nothing does. */
+  get failureCode (): string | undefined {
+    return this.#failure?.state === 'failed' ? errorCode(this.#failure.cause) : undefined
   }
 
-  /** Folders that hold skills of the listing elsewhere: unpacked packages are in the state folder. */
-  #listedOutside (): readonly string[] {
-    const folders = [...this.listed?.folders?.values() ?? []].filter(({ path }) => pathFrom(this.path, path) === undefined)
-    return [...new Set(folders.map(({ realPath }) => dirname(realPath)))]
-  }
-
-  #guard (disk: Disk): GuardedDisk {
-    return avoidForeign(guardDisk(this.#parts.guard, disk, this.path, this.linkTargets), () => this.#foreign.network)
+  /** Where the root really is; the path itself while nothing is there. */
+  async realPath (): Promise<string> {
+    return await realpathOrNothing(this.#disk, this.path) ?? this.path
   }
 }

@@ -1,6 +1,5 @@
-import { dirname } from 'node:path'
 import { printable, quote, shellWord } from '../shared/text.ts'
-import type { SkippedEntry } from './scan-root.ts'
+import type { SkippedEntry } from './list-root.ts'
 
 /**
  * Why an entry of a folder of skills is none of its skills, as a sentence without a full stop. None for what a .skillignore
@@ -17,13 +16,12 @@ export function describeSkipped ({ name, reason, target = '' }: SkippedEntry, re
   }
 }
 
-/** The setting that would allow a link to a folder, for a shell; none for one that lies in the root of the file system. */
-export function allowingSetting (target = ''): string | undefined {
-  const folder = dirname(target)
-  return folder === dirname(folder) ? undefined : `--allow-links ${shellWord(folder)}`
+/** The setting that would allow a link to a folder, for a shell: it names that folder alone. None for the root of the file system. */
+export function allowingSetting (target: string): string | undefined {
+  return target === '/' ? undefined : `--allow-links ${shellWord(target)}`
 }
 
 function allowedBy (target: string): string {
   const setting = allowingSetting(target)
-  return setting === undefined ? '--allow-links would have to name all of the disk, so let it lead to a folder below another one' : `${setting} allows it`
+  return setting === undefined ? 'let it lead to a folder below, and allow that one' : `${setting} allows it`
 }

@@ -8,6 +8,7 @@ const KINDS = {
   invalid_skill_name: 'invalid',
   skill_not_found: 'missing',
   skill_changing: 'unavailable',
+  disk_not_answering: 'unavailable',
   main_file_not_found: 'missing',
   main_file_too_large: 'too_large',
   main_file_permission_denied: 'forbidden',
@@ -75,6 +76,7 @@ export const mainFileError = {
     new SkillError('main_file_permission_denied', `Permission denied reading SKILL.MD for skill '${name}'`, cause),
   notUtf8: (name: string) => new SkillError('main_file_not_utf8', `SKILL.MD contains invalid UTF-8 for skill '${name}'`),
   unreadable: (name: string, cause?: unknown) => new SkillError('main_file_unreadable', `Error reading SKILL.MD for skill '${name}'`, cause),
+  noAnswer: (name: string, cause?: unknown) => new SkillError('disk_not_answering', `Error reading SKILL.MD for skill '${name}'`, cause),
   /** The skill is rewritten without pause: no state of it holds for as long as reading takes. */
   changing: (name: string) => new SkillError('skill_changing', `Error reading SKILL.MD for skill '${name}'`)
 } as const
@@ -92,6 +94,7 @@ export const fileError = {
   tooLarge: (file: string, bytes: number | bigint) =>
     cannotRead('file_too_large', file, `file too large (${bytes} bytes, limit ${MAX_TEXT_FILE_BYTES})`),
   ioError: (file: string, cause?: unknown) => cannotRead('file_io_error', file, 'I/O error', cause),
+  noAnswer: (file: string, cause?: unknown) => cannotRead('disk_not_answering', file, 'I/O error', cause),
   /** As `mainFileError.changing`. */
   changing: (file: string) => cannotRead('skill_changing', file, 'I/O error')
 } as const
@@ -101,9 +104,9 @@ export const skillError = {
   tooLarge: (name: string, excess: SkillExcess) => new SkillTooLargeError(name, excess),
   permissionDenied: (name: string, cause?: unknown) => new SkillError('file_permission_denied', `Permission denied reading skill '${name}'`, cause),
   ioError: (name: string, cause?: unknown) => new SkillError('file_io_error', `Error reading skill '${name}'`, cause),
+  noAnswer: (name: string, cause?: unknown) => new SkillError('disk_not_answering', `Error reading skill '${name}'`, cause),
   /** As `mainFileError.changing`. */
-  changing: (name: string) => new SkillError('skill_changing', `Skill '${name}' changed while it was read`),
-  unread: (name: string) => new SkillUnreadError(name)
+  changing: (name: string) => new SkillError('skill_changing', `Skill '${name}' changed while it was read`)
 } as const
 
 /** What a skill has too much of. */
@@ -118,13 +121,6 @@ export class SkillTooLargeError extends SkillError {
       ? `Skill '${name}' has more than ${MAX_SKILL_ENTRIES} files and folders`
       : `Skill '${name}' has more than ${MAX_SKILL_BYTES} bytes`)
     this.excess = excess
-  }
-}
-
-/** A list of many skills does not wait for this one, whose files are being read in the background. */
-export class SkillUnreadError extends SkillError {
-  constructor (name: string) {
-    super('skill_changing', `Skill '${name}' is being read`)
   }
 }
 

@@ -36,20 +36,11 @@ export const ADVISED_MAIN_FILE_LINES = 500
 export const MAX_SKILL_ENTRIES = 20_000
 export const MAX_SKILL_BYTES = 4_294_967_294
 
-/** How often a question is repeated when the disk changes while it is answered. */
+/** How often a folder or file is looked up again when it is replaced meanwhile. */
 export const MAX_ATTEMPTS = 8
 
 /** Longest piece of work in one turn of the event loop, in milliseconds. */
 export const SLICE_MS = 5
-
-/**
- * Pause between two full comparisons of index and disk, in milliseconds. A watcher that seems to work has the same one as a
- * failing one: on some mounts no event ever comes.
- */
-export const RECONCILE_MS = 20_000
-
-/** The pause after a full comparison is at least this many times as long as the comparison, but at most RECONCILE_MS. */
-export const PAUSE_FACTOR = 10
 
 /** How long a call to a network disk may take before it counts as failed, in milliseconds. */
 export const DISK_ANSWER_MS = 5_000
@@ -66,30 +57,21 @@ export const RACY_WINDOW_MS = 25
 /** Change events that a listener who was away can still be told: one that missed more reads the catalog again. */
 export const MAX_RECENT_EVENTS = 1_024
 
-/**
- * Coarsest timestamps of a file system, in milliseconds (FAT's). A file whose timestamp is older than this when the change
- * feed begins has not changed since. One that is younger, without parts of a second, is read again on the next request.
- */
+/** Coarsest timestamps of a file system, in milliseconds (FAT's). */
 export const TIMESTAMP_STEP_MS = 2_000
 
 /** Smallest budget of a prompt, in UTF-16 code units: room for a frame and for what says how many skills were left out. */
 export const MIN_PROMPT_CHARACTERS = 128
 
-/** Digests of files over MAX_BUFFERED_FILE_BYTES, kept by identity: one is hashed once, however often it is sent. About 250 bytes each. */
-export const MAX_CACHED_DIGESTS = 10_000
+/** Digests of files, kept by the state of the file, so that an unchanged one is hashed once. About 300 bytes each. */
+export const MAX_CACHED_DIGESTS = 150_000
 
-/** Large files of checked skills are compared in blocks of this size before they are sent; digests of blocks kept, both in bytes. */
-export const CHECKED_BLOCK_BYTES = 262_144
-export const BLOCK_CACHE_BYTES = 4 * 1_048_576
+/** Files of all manifests that are kept together. */
+export const MAX_CACHED_SNAPSHOT_FILES = 50_000
 
-/**
- * Weight of all manifests kept in memory together, in bytes, with the states of all that they were made from. An unchanged
- * file is therefore hashed once. Measured at ten files a skill: 375 bytes a file, so that 150,000 files fit.
- */
-export const MANIFEST_CACHE_BYTES = 64 * 1_048_576
-
-/** The same for the proof that a skill is too large. */
-export const EXCESS_CACHE_BYTES = 8 * 1_048_576
+/** How long a revision that was handed out stays readable after its last use, in milliseconds, and the bytes of all of them. */
+export const KEPT_REVISION_MS = 600_000
+export const KEPT_REVISION_BYTES = 64 * 1_048_576
 
 /** Most files of a skill that `skills/list` has an entry for: a client takes the whole listing or nothing. */
 export const MAX_MCP_LISTED_FILES = 5_000
@@ -143,11 +125,8 @@ export const MAX_IGNORE_FILE_BYTES = 16_384
 export const MAX_IGNORE_PATTERNS = 64
 export const MAX_IGNORE_PATH_SEGMENTS = 32
 
-/**
- * Answers with files of more than MAX_MAIN_FILE_BYTES that may be under way; fewer in a small heap. Each keeps what its connection
- * has sent. By that, 300 clients with hundreds of pipelined calls ended a heap of 256 MB, although most of them were closed.
- */
-export const MAX_LARGE_READS = 64
+/** Files over MAX_BUFFERED_FILE_BYTES that are read whole at the same time. */
+export const MAX_LARGE_READS = 4
 
 /** From so many unpacked bytes on, an archive that has more than this many times its packed size is taken for an attack. */
 export const UNPACKED_RATIO_FROM_BYTES = 10 * 1_048_576

@@ -1,150 +1,151 @@
+import { basename, dirname, join } from 'node:path'
+import { type FSWatcher, watch } from 'chokidar'
+import { isHiddenPath } from '../read/hidden.ts'
+import { pathFrom } from '../shared/paths.ts'
+import type { Root } from '../roots/root.ts'
 import { errorCode } from '../shared/system-errors.ts'
-import { Signal } from '../shared/signal.ts'
-import { RootWatch, type RootWatchOptions, type WatchTargets } from './root-watch.ts'
 
 export interface WatcherState {
-  /** `degraded`: some changes give no hint. `off`: closed, or never opened. */
+  /** `degraded`: some changes cause no event. `off`: closed, or never opened. */
   readonly status: 'starting' | 'watching' | 'degraded' | 'off'
-  /** `polling`: changes are found by comparing index and disk at short intervals; with network disks, in these alone. */
+  /** `polling`: changes are found by comparing everything at short intervals. */
   readonly mode: 'events' | 'polling'
-  /** Errors since the watcher last worked; 0 while it does. */
+  /** Errors since the watcher last worked. */
   readonly errors: number
   /** Code of the latest error, such as `ENOSPC`; never a path. */
   readonly lastError?: string
 }
 
 /** What lets the kernel watch again: the text of `ENOSPC` speaks of a full disk. */
-const REMEDIES: ReadonlyMap<string | undefined, string> = new Map([
+const REMEDIES: ReadonlyMap<string, string> = new Map([
   ['ENOSPC', 'raise fs.inotify.max_user_watches'],
   ['EMFILE', 'raise fs.inotify.max_user_instances or the limit of open files']
 ])
 
 /** @param code of an error of a watcher */
 export function watcherRemedy (code: string | undefined): string | undefined {
-  return REMEDIES.get(code)
+  return REMEDIES.get(code ?? '')
 }
 
-/** What may have changed since the last refresh. */
-export interface RefreshHints {
-  /** Anything may have changed; `names` is of no interest. */
-  readonly everything: boolean
-  /** Of skills, or of entries of the root that are none. Without any, the root itself may have changed. */
-  readonly names: ReadonlySet<string>
+export interface WatcherEvents {
+  /** Something happened at a skill of the root, or, without a name, to the root itself. It proves nothing. */
+  readonly onHint: (name: string | undefined) => void
+  /** Called once for each kind of error. */
+  readonly onError: (code: string) => void
 }
 
-export interface Watcher {
-  readonly state: WatcherState
-  /** Names of skills, or of other entries of the root; '' for the root itself. Not debounced. A hint proves nothing, and its absence neither. */
-  readonly hints: Signal<string>
-  /** Events were lost: anything may have changed. */
-  readonly missed: Signal<void>
-  /** Each new status or mode, and each new kind of error. At `watching`, changes from before have given no hint. */
-  readonly states: Signal<WatcherState>
-  /** Replaces what is watched in the root. */
-  follow (targets: WatchTargets): void
-  /** Watches these folders inside of a skill too, all by real path, until `leaveInside`. */
-  followInside (skillFolder: string, folders: readonly string[]): void
-  leaveInside (): void
-  /** Sets up everything anew: the only way out of `degraded`. */
-  restart (): void
-  close (): void
-}
+/**
+ * Watches one root with chokidar: its folders, the folders that links in it lead to, and the folder above, since a root that is
+ * deleted and made again is another folder. Files have no watch of their own: a folder reports what happens to its entries.
+ */
+export class RootWatcher {
+  readonly #root: Root
+  readonly #events: WatcherEvents
+  readonly #parent: FSWatcher
+  #folders: FSWatcher | undefined
+  /** What is watched outside of the root's own folder, with the names of the skills there. */
+  #outside = new Map<string, string>()
+  /** What came, went or was replaced since `renew`. */
+  readonly #renamed = new Set<string>()
+  #watched: { readonly realPath: string, readonly ino: bigint } | undefined
+  #errors = new Map<string, number>()
+  #isReady = false
 
-export interface WatcherOptions extends RootWatchOptions {
-  /** Absolute path, as configured; it need not exist. */
-  readonly root: string
-}
+  constructor (root: Root, events: WatcherEvents) {
+    this.#root = root
+    this.#events = events
+    const parent = dirname(root.path)
+    const name = basename(root.path)
+    this.#parent = this.#watch(parent, { depth: 0, ignored: (path: string) => path !== parent && path !== root.path })
+      .on('all', (_event, path) => { if (basename(path) === name) events.onHint(undefined) })
+      .on('raw', (_event, path) => { if (basename(path) === name) events.onHint(undefined) })
+    this.follow()
+  }
 
-export type WatcherFactory = (options: WatcherOptions) => Watcher
-
-/** Not errors of the watcher: whoever reads a missing or unreadable folder reports it. */
-const UNWATCHABLE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES', 'EPERM'])
-
-/** Watches a root and gives hints for the refresher. It reads no skill. */
-export function createWatcher ({ root, ...options }: WatcherOptions): Watcher {
-  const hints = new Signal<string>()
-  const missed = new Signal<void>()
-  const states = new Signal<WatcherState>()
-  const reportedErrors = new Set<string>()
-  let targets: WatchTargets | undefined
-  let status: WatcherState['status'] = 'starting'
-  let errors = 0
-  let lastError: string | undefined
-  let reportedMode: WatcherState['mode'] | undefined
-  let watch = open()
-
-  return {
-    hints,
-    missed,
-    states,
-    get state () { return state() },
-
-    follow (wanted) {
-      targets = wanted
-      watch.follow(wanted)
-    },
-
-    followInside (skillFolder, folders) {
-      watch.followInside(skillFolder, folders)
-    },
-
-    leaveInside () {
-      watch.leaveInside()
-    },
-
-    restart () {
-      if (status === 'off') return
-      const { inside } = watch
-      watch.close()
-      status = 'starting'
-      watch = open()
-      for (const [skillFolder, folders] of inside) watch.followInside(skillFolder, folders)
-    },
-
-    close () {
-      if (status === 'off') return
-      watch.close()
-      status = 'off'
-      states.emit(state())
+  get state (): WatcherState {
+    const errors = [...this.#errors.values()].reduce((sum, count) => sum + count, 0)
+    const lastError = [...this.#errors.keys()].at(-1)
+    return {
+      status: errors > 0 ? 'degraded' : this.#isReady || this.#folders === undefined ? 'watching' : 'starting',
+      mode: 'events',
+      errors,
+      ...lastError !== undefined && { lastError }
     }
   }
 
-  function state (): WatcherState {
-    return { status, mode: mode(), errors, ...lastError !== undefined && { lastError } }
-  }
-
-  function mode (): WatcherState['mode'] {
-    return watch.isRemote ? 'polling' : 'events'
-  }
-
-  function open (): RootWatch {
-    const opened = new RootWatch(root, { onHint: (name = '') => { hints.emit(name) }, onMissed: () => { missed.emit() }, onError, onReady }, options)
-    if (targets !== undefined) opened.follow(targets)
-    return opened
-  }
-
-  function onReady (): void {
-    const isStarted = status === 'starting'
-    if (isStarted) {
-      status = 'watching'
-      errors = 0
-      lastError = undefined
-      reportedErrors.clear()
+  /** Watches what the last listing of the root has found. */
+  follow (): void {
+    const { listing } = this.#root
+    if (listing?.realPath !== this.#watched?.realPath || listing?.signature.ino !== this.#watched?.ino) {
+      void this.#folders?.close()
+      this.#outside = new Map()
+      this.#isReady = false
+      this.#watched = listing && { realPath: listing.realPath, ino: listing.signature.ino }
+      this.#folders = listing && this.#watch(listing.realPath, {}).on('ready', () => { this.#isReady = true })
+        .on('all', (_event, path) => { this.#hint(path) })
+        .on('raw', (event, path, details) => {
+          const changed = join(watchedPathOf(details), path)
+          if (event === 'rename') this.#renamed.add(changed)
+          this.#hint(changed)
+        })
     }
-    if (status !== 'watching' || (!isStarted && reportedMode === mode())) return
-    reportedMode = mode()
-    states.emit(state())
+    const outside = new Map<string, string>()
+    for (const { name, realPath, linked } of this.#root.folders.values()) {
+      if (linked || pathFrom(listing?.realPath ?? '', realPath) === undefined || this.#root.listed !== undefined) outside.set(realPath, name)
+    }
+    const isInside = (path: string): boolean => pathFrom(listing?.realPath ?? '', path) !== undefined
+    this.#folders?.unwatch([...this.#outside.keys()].filter((path) => !outside.has(path) && !isInside(path)))
+    this.#folders?.add([...outside.keys()].filter((path) => !this.#outside.has(path) && !isInside(path)))
+    this.#outside = outside
   }
 
-  /** Thousands of errors can come at once: each kind is reported once until the watcher works again. */
-  function onError (error: unknown): void {
-    const code = errorCode(error) || 'UNKNOWN'
-    if (UNWATCHABLE.has(code)) return
-    status = 'degraded'
-    errors++
-    lastError = code
-    if (reportedErrors.has(code)) return
-    reportedErrors.add(code)
-    states.emit(state())
+  /** A folder that is deleted and made again is another one, which chokidar does not watch: what was renamed is added once more. */
+  renew (): void {
+    const paths = [...this.#renamed].filter((path) => path !== this.#watched?.realPath)
+    this.#renamed.clear()
+    this.#folders?.unwatch(paths)
+    this.#folders?.add(paths)
   }
+
+  /** Sets everything up anew: the only way out of `degraded`. */
+  restart (): void {
+    this.#errors = new Map()
+    this.#watched = undefined
+    this.follow()
+  }
+
+  async close (): Promise<void> {
+    await Promise.all([this.#parent.close(), this.#folders?.close()])
+  }
+
+  #watch (path: string, options: { depth?: number, ignored?: (path: string) => boolean }): FSWatcher {
+    const watcher = watch(path, {
+      ignoreInitial: true,
+      followSymlinks: false,
+      usePolling: false,
+      ...options,
+      ignored: (path, stats) => stats?.isFile() === true || isHiddenPath([basename(path)]) || options.ignored?.(path) === true
+    })
+    return watcher.on('error', (error) => {
+      const code = errorCode(error)
+      if (!this.#errors.has(code)) this.#events.onError(code)
+      this.#errors.set(code, (this.#errors.get(code) ?? 0) + 1)
+    })
+  }
+
+  #hint (path: string): void {
+    const below = pathFrom(this.#watched?.realPath ?? '', path)
+    if (below === '') this.#events.onHint(undefined)
+    // Where the skills of a listing lie is its owner's matter.
+    else if (below !== undefined && this.#root.listed === undefined) this.#events.onHint(below.split('/', 1)[0])
+    for (let folder = path; folder !== dirname(folder); folder = dirname(folder)) {
+      const name = this.#outside.get(folder)
+      if (name !== undefined) this.#events.onHint(name)
+    }
+  }
+}
+
+/** What chokidar says of a raw event: which folder was watched. */
+function watchedPathOf (details: unknown): string {
+  return typeof details === 'object' && details !== null && 'watchedPath' in details && typeof details.watchedPath === 'string' ? details.watchedPath : ''
 }

@@ -1,5 +1,5 @@
 import { SkillCatalogError, skillEntry } from '@modelcontextprotocol/server/ext/skills'
-import type { FileContent } from '../../core/files/file-content.ts'
+import type { FileContent } from '../../core/read/file-content.ts'
 import { finding, isUsable, preventsUse } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/fences.ts'
 import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES } from '../../core/shared/limits.ts'

@@ -1,7 +1,7 @@
 import type { GetPromptResult, Prompt } from '@modelcontextprotocol/server'
 import { isUsable } from '../../core/format/findings.ts'
 import { SkillError } from '../../core/shared/errors.ts'
-import type { SkillSource } from '../../core/skill-source.ts'
+import type { SkillSource } from '../../core/service.ts'
 import { loadSkill } from '../../tools/load-skill.ts'
 import { MCP_PAGE_ENTRIES } from '../limits.ts'
 import { McpFault } from '../faults.ts'

@@ -1,5 +1,5 @@
 import { type CallToolResult, type ListToolsResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import type { SkillSource } from '../../core/skill-source.ts'
+import type { SkillSource } from '../../core/service.ts'
 import type { ToolRegistry } from '../../tools/registry.ts'
 import { runTool, type ToolRun } from '../../tools/calls/run-tool.ts'
 import { mcp } from '../../tools/dialects/wire/mcp.ts'

@@ -9,7 +9,7 @@ import { withoutEndSlashes } from '../../core/shared/text.ts'
 import { MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_PATH_BYTES, MAX_PUBLISHED_BYTES } from '../publish/limits.ts'
 import { SourceError } from '../source-error.ts'
 import { quotePath, type SourceEntry, type SourceFiles } from '../publish/source-tree.ts'
-import { baseName, foldersAbove } from '../../core/disk/paths.ts'
+import { baseName, foldersAbove } from '../../core/shared/paths.ts'
 
 const MAX_ENTRIES = 50_000
 

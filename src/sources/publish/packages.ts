@@ -5,13 +5,13 @@ import { createUnpackedFiles } from '../archive/unpacked-files.ts'
 import { unpackArchive } from '../archive/unpack.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import type { LeftOut } from '../../core/layout/layout.ts'
-import { RefusedError } from '../../core/disk/refused.ts'
+import { RefusedError } from '../../core/read/refused.ts'
 import { PACKAGE } from '../../core/layout/walk-tree.ts'
 import { SourceError } from '../source-error.ts'
 import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from './limits.ts'
 import { isUnwritable } from './plan.ts'
 import { checkEntries, MAX_ENTRIES, type SourceEntry, type SourceFiles } from './source-tree.ts'
-import { baseName, foldersAbove, folderOf } from '../../core/disk/paths.ts'
+import { baseName, foldersAbove, folderOf } from '../../core/shared/paths.ts'
 
 const MAX_PACKAGES = 1_000
 

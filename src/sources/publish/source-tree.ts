@@ -4,7 +4,7 @@ import type { LayoutTree, TreeEntry } from '../../core/layout/layout.ts'
 import { compareCodePoints } from '../../core/shared/text.ts'
 import { SourceError } from '../source-error.ts'
 import { MAX_PATH_BYTES } from './limits.ts'
-import { foldersAbove } from '../../core/disk/paths.ts'
+import { foldersAbove } from '../../core/shared/paths.ts'
 
 /** A file or link of a source in one state. */
 export interface SourceEntry {

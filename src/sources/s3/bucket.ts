@@ -1,5 +1,5 @@
 import { AwsClient } from 'aws4fetch'
-import { encodePath } from '../../core/disk/paths.ts'
+import { encodePath } from '../../core/shared/paths.ts'
 import type { Environment } from '../../config/setting.ts'
 import { type HttpAnswer, readBody, saveBody, send, statusError } from '../http/http-client.ts'
 import { MAX_FILE_BYTES } from '../publish/limits.ts'

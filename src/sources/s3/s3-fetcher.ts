@@ -9,7 +9,7 @@ import type { S3Source } from './s3-source.ts'
 import { pathProblem, type SourceEntry } from '../publish/source-tree.ts'
 import { Bucket } from './bucket.ts'
 import type { StoredObject } from './listing.ts'
-import { foldersAbove } from '../../core/disk/paths.ts'
+import { foldersAbove } from '../../core/shared/paths.ts'
 
 const INTERVAL_MS = 300_000
 const MAX_DOWNLOADS = 16

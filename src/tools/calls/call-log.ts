@@ -1,6 +1,6 @@
 import { MAX_LOG_LINE_CHARACTERS } from '../limits.ts'
 import { maskSecrets, quoteJson } from '../../core/shared/text.ts'
-import type { SkillSource } from '../../core/skill-source.ts'
+import type { SkillSource } from '../../core/service.ts'
 import type { Tool, ToolArguments, ToolOutcome } from '../tool.ts'
 
 /** A logger for the lines of tool calls: pino's, or any other. */

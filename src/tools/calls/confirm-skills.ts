@@ -1,5 +1,5 @@
 import { RevisionChangedError, SkillError } from '../../core/shared/errors.ts'
-import type { SkillSource } from '../../core/skill-source.ts'
+import type { SkillSource } from '../../core/service.ts'
 import { parseArguments } from '../arguments.ts'
 import { own } from '../../core/shared/json.ts'
 import { type Tool, ToolArgumentsError } from '../tool.ts'

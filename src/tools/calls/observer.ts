@@ -1,4 +1,4 @@
-import type { SkillSource } from '../../core/skill-source.ts'
+import type { SkillSource } from '../../core/service.ts'
 import type { Tool, ToolArguments, ToolOutcome } from '../tool.ts'
 
 /** A call of a tool, whatever door it came through. */

@@ -1,4 +1,4 @@
-import type { SkillSource } from '../../core/skill-source.ts'
+import type { SkillSource } from '../../core/service.ts'
 import { parseArguments } from '../arguments.ts'
 import type { ToolRegistry } from '../registry.ts'
 import { type Tool, type ToolArguments, ToolArgumentsError, type ToolOutcome } from '../tool.ts'

@@ -1,4 +1,4 @@
-import type { SkillSource } from '../../core/skill-source.ts'
+import type { SkillSource } from '../../core/service.ts'
 import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../limits.ts'
 import type { Dialect, ToolCall } from '../dialects/dialect.ts'
 import { openEnvelope } from '../dialects/envelope.ts'

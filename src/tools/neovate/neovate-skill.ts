@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { FileContent } from '../../core/files/file-content.ts'
+import type { FileContent } from '../../core/read/file-content.ts'
 import { SkillError } from '../../core/shared/errors.ts'
 import { skillBody } from '../../core/format/main-file.ts'
 import type { CatalogSkill } from '../../core/shared/skill.ts'

@@ -1,4 +1,4 @@
-import { type FileContent, mainFileText } from '../../core/files/file-content.ts'
+import { type FileContent, mainFileText } from '../../core/read/file-content.ts'
 import { SkillDocumentSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'
 import { ErrorResultSchema, failWithError, jsonOutcome, SharedOutcomes } from '../outcomes.ts'

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { SkillSource } from '../../core/skill-source.ts'
+import type { SkillSource } from '../../core/service.ts'
 import { countCodePoints } from '../../core/shared/text.ts'
 import { MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
 import { integerArgument, invalidArguments, stringArgument } from '../arguments.ts'
@@ -70,11 +70,11 @@ function readArguments (args: ToolArguments): { readonly query: string, readonly
 /** A skill that went away after the search is left out. */
 async function findSkills (skills: SkillSource, query: string, limit: number) {
   const found: Array<{ readonly skill_name: string, readonly description: string }> = []
-  const { names, isComplete } = await skills.search(query)
+  const { names } = await skills.search(query)
   for (const name of names) {
     if (found.length === limit) break
     const skill = await skills.find(name)
     if (skill !== undefined) found.push({ skill_name: name, description: skill.metadata.description })
   }
-  return { skills: found, ...!isComplete && { incomplete: true } }
+  return { skills: found }
 }

@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { parseRelativePath } from '../../core/disk/relative-path.ts'
+import { parseRelativePath } from '../../core/read/relative-path.ts'
 import { decodePercent } from '../../core/shared/text.ts'
 
 /** Where a link of a skill's Markdown leads. `elsewhere` is what no page links to. */

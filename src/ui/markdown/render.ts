@@ -1,6 +1,6 @@
 import GithubSlugger from 'github-slugger'
 import MarkdownIt, { type MarkdownIt as Parser, type Token } from 'markdown-it'
-import { encodePath } from '../../core/disk/paths.ts'
+import { encodePath } from '../../core/shared/paths.ts'
 import { escape, escapeVisibly } from '../markup/html.ts'
 import { linkTarget, type LinkTarget } from './links.ts'
 

@@ -11,7 +11,7 @@ import type { Page } from './layout.ts'
 import { digest, size } from './parts.ts'
 import { plainText } from './skill.ts'
 import { type Source, sourceView } from './source.ts'
-import { baseName } from '../../core/disk/paths.ts'
+import { baseName } from '../../core/shared/paths.ts'
 
 interface FileContentOfPage extends Omit<ShownFile, 'manifest'> {
   readonly name: string

@@ -4,7 +4,7 @@ import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { Page } from './layout.ts'
 import { size } from './parts.ts'
-import { baseName } from '../../core/disk/paths.ts'
+import { baseName } from '../../core/shared/paths.ts'
 
 /** Most entries of a list. */
 const MAX_LISTED = 500

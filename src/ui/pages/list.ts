@@ -1,6 +1,6 @@
 import { counted, grouped } from '../../core/shared/text.ts'
 import type { CatalogEntry } from '../../core/listing/entry.ts'
-import type { SkillSource } from '../../core/skill-source.ts'
+import type { SkillSource } from '../../core/service.ts'
 import { readCatalogPage } from '../../core/listing/pages.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import { DEFAULT_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
@@ -33,7 +33,6 @@ interface ListContent extends ListQuestion {
   /** Entries were read to find those that fit. */
   readonly isFiltered: boolean
   readonly nextCursor: string | undefined
-  readonly isComplete: boolean
   readonly isPending: boolean
   readonly counts: Counts
   /** Names of all roots. */
@@ -82,12 +81,12 @@ async function countSkills (skills: SkillSource, { query, root, target }: ListQu
 }
 
 function listPage (content: ListContent, addresses: Addresses): Page {
-  const { query, entries, roots, isComplete, isPending } = content
+  const { query, entries, roots, isPending } = content
   const highlight = highlighter(query)
   return {
     title: query === '' ? 'Skills' : `${query} – Skills`,
     current: 'skills',
-    isOfProcess: !isComplete || isPending,
+    isOfProcess: isPending,
     main: html`<div class="columns list">
 <div class="lead-column">
 <h1>Skills</h1>
@@ -154,7 +153,7 @@ function shortened (description: string): string {
 }
 
 function countLine (content: ListContent): string {
-  const { entries, total, end, isFiltered, query, isComplete, choice, cursor, nextCursor, target } = content
+  const { entries, total, end, isFiltered, query, choice, cursor, nextCursor, target } = content
   const isAll = !isFiltered || (cursor === undefined && nextCursor === undefined)
   const until = `${grouped(end)} of ${grouped(total)}`
   return [
@@ -162,8 +161,7 @@ function countLine (content: ListContent): string {
     choice === undefined ? '' : ` ${SUFFIXES[choice]}`,
     target === undefined ? '' : ` for ${TARGETS[target].title}`,
     query === '' ? '' : ` for “${query}”`,
-    isAll ? '' : cursor === undefined ? ` among the first ${until}` : ` on this page, which ends at ${until}`,
-    isComplete ? '' : '. Texts are still being indexed: search again in a few seconds'
+    isAll ? '' : cursor === undefined ? ` among the first ${until}` : ` on this page, which ends at ${until}`
   ].join('')
 }
 

@@ -1,5 +1,5 @@
 import { counted, grouped } from '../../core/shared/text.ts'
-import type { SkillStatus } from '../../core/skill-source.ts'
+import type { SkillStatus } from '../../core/service.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import { judgeReadiness, type Readiness } from '../../http/readiness.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
@@ -77,19 +77,13 @@ function summary ({ status, valid }: StatusContent, addresses: Addresses): Conte
 ${counted(skipped, 'entry', 'entries')} left out: the log names each and says why`}.`
 }
 
-function index ({ watcher, failures, hanging, quarantined }: SkillStatus, addresses: Addresses): Html {
-  const names = hanging.map((name) => html`<li><a href="${addresses.skill(name)}"><bdi>${visible(name)}</bdi></a></li>`)
-  const keptBack = ', kept back by the lock or the trust file: the log and skillserve verify say why'
+function index ({ watcher, failures }: SkillStatus, addresses: Addresses): Html {
   return html`<section aria-labelledby="index"><h2 id="index">Index</h2>
 ${factList([
   ['Changes on the disk', WATCHERS[watcher.status]],
   ['How', watcher.mode === 'polling' ? 'by polling' : 'by events of the operating system'],
   watcher.lastError === undefined ? undefined : ['Last error', html`<code>${watcher.lastError}</code>`],
-  failures.length === 0 ? undefined : ['Failures', failures.join(', ')],
-  quarantined === undefined
-    ? undefined
-    : ['Quarantined', html`${counted(quarantined, 'folder')}${quarantined > 0 && keptBack}`],
-  names.length === 0 ? undefined : ['Disk does not answer', html`<ul>${names}</ul>`]
+  failures.length === 0 ? undefined : ['Failures', failures.join(', ')]
 ])}
 <p class="actions"><a href="${addresses.at('readyz')}">As JSON</a></p></section>`
 }

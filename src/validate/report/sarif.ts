@@ -1,4 +1,4 @@
-import { encodePath } from '../../core/disk/paths.ts'
+import { encodePath } from '../../core/shared/paths.ts'
 import { FINDINGS } from '../../core/format/findings.ts'
 import type { Finding, FindingSeverity } from '../../core/shared/skill.ts'
 import { helpUrl, positionOf, type ReporterFactory, type SkillReport } from './reporter.ts'

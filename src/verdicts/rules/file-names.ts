@@ -1,7 +1,7 @@
 import { findingOnFiles } from '../../core/format/findings.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import type { Finding, ListedFile } from '../../core/shared/skill.ts'
-import { folderOf } from '../../core/disk/paths.ts'
+import { folderOf } from '../../core/shared/paths.ts'
 
 /** Names that Windows keeps for devices, characters that it refuses, and ends that it drops. */
 const NOT_ON_WINDOWS = /(?:^|\/)(?:(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\.[^/]*)?(?=\/|$)|[^/]*[<>:"\\|?*][^/]*|[^/]*[. ](?=\/|$))/i

@@ -12,7 +12,7 @@ import { bodyFindings } from './body.ts'
 import { flowLines, SHAPE_CODES } from './flow-style.ts'
 import { scanNames } from './file-names.ts'
 import { scanText } from './text-scan.ts'
-import { baseName } from '../../core/disk/paths.ts'
+import { baseName } from '../../core/shared/paths.ts'
 
 /** What installers leave in `metadata`: `gh skill` writes `github-*` and `local-path`. */
 export const INSTALLER_KEY = /^(?:github-.+|local-path)$/

@@ -2,7 +2,7 @@ import t from 'tap'
 import { sha256 } from '../../../src/core/shared/digest.ts'
 import { parseSkillBytes } from '../../../src/core/format/main-file.ts'
 import type { CatalogSkill, Finding, Manifest } from '../../../src/core/shared/skill.ts'
-import { isListed, wellKnownFindings } from '../../../src/core/clients/discovery.ts'
+import { isListed, wellKnownFindings } from '../../../src/core/listing/discovery.ts'
 import { skillText } from '../../helper/skills.ts'
 
 interface Case {

@@ -3,9 +3,8 @@ import fs from 'node:fs'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import { ARCHIVE_CHUNK_BYTES, createArchive, diskSource, type SkillArchive } from '../../../src/core/content/archive.ts'
-import { createLocalDisk } from '../../../src/core/disk/disk.ts'
-import { isHidden } from '../../../src/core/disk/hidden.ts'
+import { ARCHIVE_CHUNK_BYTES, createArchive, type SkillArchive } from '../../../src/core/revisions/archive.ts'
+import { isHiddenFile } from '../../../src/core/read/hidden.ts'
 import { sha256 } from '../../../src/core/shared/digest.ts'
 import { MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from '../../../src/core/shared/limits.ts'
 import type { Manifest, ManifestFile } from '../../../src/core/shared/skill.ts'
@@ -99,9 +98,9 @@ t.test('K45: any legal name survives the way through other programs', { skip: RE
     { weight: 2, arbitrary: fc.constantFrom('\\', ' ', ':', '.', '-', '"', "'", '%', '*', '?', '<', '|', '$', '~', '@', '#', '^') },
     { weight: 1, arbitrary: fc.constantFrom('\n', '\t', '\x01', '\x1b', '\x7f', '\u0085', '\u200e', '\u2028', '\uFEFF', '\uFFFD', 'e\u0301') }
   )
-  const name = fc.string({ unit, minLength: 1, maxLength: 60 }).filter((text) => text !== '.' && !isHidden(text, false))
+  const name = fc.string({ unit, minLength: 1, maxLength: 60 }).filter((text) => !['.', '..', '.git'].includes(text) && !isHiddenFile(text))
   const path = fc.array(name, { minLength: 1, maxLength: 3 }).map((segments) => segments.join('/'))
-  const special = ['a\\b', 'a', 'C:x', '-rf', 'a..', '[\u{1F600}]', 'x'.repeat(255), 'é'.repeat(127), 'deep/'.repeat(40) + 'x']
+  const special = ['a\\b', 'a', 'C:x', '-rf', '..a', 'a..', '...', '[\u{1F600}]', 'x'.repeat(255), 'é'.repeat(127), 'deep/'.repeat(40) + 'x']
 
   let run = 0
   await fc.assert(fc.asyncProperty(fc.array(path, { maxLength: 60 }), async (paths) => {
@@ -142,7 +141,6 @@ t.test('K45: any part is the same as that part of the whole', async (t) => {
 t.test('K53: without kept revisions a change after the archive was made ends it; what came is never complete', async (t) => {
   const changes: Readonly<Record<string, (path: string) => void>> = {
     'another content': (path) => { fs.writeFileSync(path, 'two') },
-    'the same content, written again': (path) => { fs.writeFileSync(path, 'one') },
     'a file that grew': (path) => { fs.appendFileSync(path, 'more') },
     'a file that went away': (path) => { fs.rmSync(path) },
     'a link to the outside': (path) => {
@@ -206,19 +204,6 @@ t.test('K59: an archive that was begun is finished, whatever becomes of the skil
   t.equal(sha256(Buffer.concat(chunks)), expected)
 })
 
-t.test('K53: a change in a state that is too young to show shows in the bytes', async (t) => {
-  const base = t.testdir({ demo: { 'SKILL.md': 'x' } })
-  const { dev, ino, size, mtimeNs, ctimeNs } = fs.statSync(join(base, 'demo/SKILL.md'), { bigint: true })
-  const snapshot = {
-    manifest: manifestOf([{ path: 'SKILL.md', size_bytes: Number(size), media_type: 'text/markdown', digest: sha256('x') }]),
-    crc32s: Uint32Array.of(1),
-    observed: new Map([['SKILL.md', { dev, ino, size, mtimeNs, ctimeNs }]])
-  }
-  const archive = createArchive(snapshot, diskSource(createLocalDisk(), fs.realpathSync(join(base, 'demo')), snapshot))
-  await t.rejects(readArchive(archive), { code: 'skill_changing' })
-  t.equal((await readArchive(archive, 0, 10)).length, 11, 'what is not read whole is not compared')
-})
-
 function manifestOf (files: readonly ManifestFile[]): Manifest {
   return { skill_name: 'demo', revision: sha256(''), files }
 }
@@ -241,7 +226,7 @@ t.test('K53: a change while the archive is prepared is in it, or it fails before
 
 t.test('K45: what ZIP cannot hold without its 64-bit extension is refused before anything is read', async (t) => {
   const file = (path: string, size: number): ManifestFile => ({ path, size_bytes: size, media_type: '', digest: '' })
-  const make = (files: readonly ManifestFile[]) => createArchive({ manifest: manifestOf(files), crc32s: new Uint32Array(files.length) }, { read: () => { throw new Error('nothing is read') } })
+  const make = (files: readonly ManifestFile[]) => createArchive({ manifest: manifestOf(files), crc32s: files.map(() => 0) }, { read: () => { throw new Error('nothing is read') } })
   const overhead = 30 + 46 + 2 + 22
   const refused = { code: 'archive_too_large', message: "Skill 'demo' does not fit into an archive (65534 files, 4294967294 bytes)" }
   t.throws(() => make([file('a', MAX_ARCHIVE_BYTES - overhead + 1)]), refused)

@@ -110,11 +110,12 @@ t.test('K52: a new ignore file in a root is followed; an edit of a skill\'s own 
   const root = t.testdir({ demo: skill('demo'), drafts: skill('drafts') })
   const manager = await startWatching(t, root)
   let changed = 0
-  manager.subscribe((change) => { changed += change.changed.includes('demo') ? 1 : 0 })
+  manager.subscribe((names) => { changed += names.includes('demo') ? 1 : 0 })
   fs.writeFileSync(join(root, '.skillignore'), 'drafts\n')
-  await until(() => !manager.namesNow().includes('drafts') && changed === 1)
+  await until(() => !manager.namesNow().includes('drafts') && changed > 0)
+  const before = changed
   fs.writeFileSync(join(root, 'demo/.skillignore'), '*.log\n')
-  await until(() => changed === 2)
+  await until(() => changed > before)
   fs.rmSync(join(root, '.skillignore'))
   await followed(manager, root)
 })
@@ -124,9 +125,9 @@ t.test('K8: while an ignore file cannot be used, only the main file is served, a
     'too large': [/has more than 16384 bytes/, (file) => { fs.writeFileSync(file, '#'.repeat(20_000)) }],
     'not UTF-8': [/UTF-8/, (file) => { fs.writeFileSync(file, Buffer.from([0xff])) }],
     'too many wildcards': [/wildcards/, (file) => { fs.writeFileSync(file, '*a*b*c*d\n') }],
-    'a folder': [/is no regular file/, (file) => { fs.mkdirSync(file) }],
-    'a link that leads out': [/is no regular file/, (file) => { fs.symlinkSync('/etc/hosts', file) }],
-    'a link to nothing': [/is no regular file/, (file) => { fs.symlinkSync('nothing', file) }]
+    'a folder': [/is not a regular file/, (file) => { fs.mkdirSync(file) }],
+    'a link that leads out': [/is not a regular file/, (file) => { fs.symlinkSync('/etc/hosts', file) }],
+    'a link to nothing': [/is not a regular file/, (file) => { fs.symlinkSync('nothing', file) }]
   }
   for (const [what, [message, make]] of Object.entries(cases)) {
     for (const place of ['root/demo/.skillignore', 'root/.skillignore']) {
@@ -135,7 +136,7 @@ t.test('K8: while an ignore file cannot be used, only the main file is served, a
       const manager = await startManager(t, [join(base, 'root')])
       t.strictSame(await pathsOf(manager), ['SKILL.md'], `${place} is ${what}`)
       t.match(await textOf(() => manager.readFile('demo', 'a.md')), 'file_not_found')
-      t.match(await manager.find('demo'), { valid: false, findings: [{ code: 'ignore_file_unusable', message }] })
+      t.match(await manager.find('demo'), { findings: [{ code: 'ignore_file_unusable', message }] })
       t.equal(countOpenBelow(base), 0)
       fs.rmSync(join(base, place), { recursive: true })
       fs.writeFileSync(join(base, place), '# nothing\n')
@@ -159,7 +160,7 @@ t.test('K53: an ignore file on a disk that fails is no unusable one, and counts 
     const manager = await startManager(t, [base], { disk })
     disk.intercept = failing('open', '.skillignore', 'EIO')
     fs.writeFileSync(join(base, place), 'c.md\n')
-    t.match(await textOf(() => manager.readFile('demo', 'a.md')), place === '.skillignore' ? 'skill_changing' : 'file_not_found', 'what it hides now is not known')
+    t.match(await textOf(() => manager.readFile('demo', 'a.md')), place === '.skillignore' ? 'a' : 'file_not_found', 'what is known of the root stays; what the skill hides is not known')
     disk.intercept = () => {}
     t.equal(await textOf(() => manager.readFile('demo', 'a.md')), 'a', place)
     t.strictSame((await manager.find('demo'))?.findings, [])

@@ -2,12 +2,11 @@ import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { Disk } from '../../../src/core/disk/disk.ts'
-import { createNetworkDisk } from '../../../src/core/disk/disk.ts'
+import type { Disk } from '../../../src/core/read/disk.ts'
+import { createNetworkDisk } from '../../../src/core/read/disk.ts'
 import { sha256 } from '../../../src/core/shared/digest.ts'
 import { MAX_BUFFERED_FILE_BYTES } from '../../../src/core/shared/limits.ts'
-import type { Inspected } from '../../../src/core/content/manifest.ts'
-import { isTextType, mediaType } from '../../../src/core/content/media-type.ts'
+import { isTextType, mediaType } from '../../../src/core/read/media-type.ts'
 import { compareCodePoints } from '../../../src/core/shared/text.ts'
 import { countOpenBelow, createFaultyDisk, failing, osError, outcome, passTick, skill, skillText, startManager } from '../../helper/skills.ts'
 
@@ -124,28 +123,6 @@ t.test('K43: an unchanged skill is hashed once; nothing of it is opened again', 
   fs.writeFileSync(join(base, 'demo/new'), '')
   t.equal((await manager.manifest('demo')).files.length, 4)
   t.ok((disk.calls.get('open') ?? 0) <= (opened ?? 0) + 6, 'of a changed one the new files only, and links')
-})
-
-t.test('K43 K52: an inspection lists no folder of a skill whose manifest is in memory, and says the same', async (t) => {
-  const base = t.testdir({ demo: skill('demo', { docs: { deep: { 'a.md': 'a' } }, link: t.fixture('symlink', 'docs/deep/a.md') }), other: skill('other') })
-  const disk = createFaultyDisk({ ageMs: HOUR_MS })
-  const manager = await startManager(t, [base], { disk })
-  const listed = await manager.inspect('demo') as Inspected
-  t.equal(listed.revision, (await manager.manifest('demo')).revision)
-  const before = disk.calls.get('readdir')
-  t.strictSame(await manager.inspect('demo'), listed)
-  t.equal(await manager.inspect('demo', listed), listed, 'the same object, so that nothing is reported')
-  t.equal(disk.calls.get('readdir'), before)
-  for (const edit of [
-    () => { fs.writeFileSync(join(base, 'demo/docs/deep/a.md'), 'b') },
-    () => { fs.writeFileSync(join(base, 'demo/docs/deep/new.md'), '') },
-    () => { fs.rmSync(join(base, 'demo/docs'), { recursive: true }) }
-  ]) {
-    const { revision } = await manager.manifest('demo')
-    passTick(base)
-    edit()
-    t.not((await manager.inspect('demo') as Inspected).revision, revision)
-  }
 })
 
 t.test('K53: a change during the walk is never half in the manifest', async (t) => {
@@ -300,26 +277,4 @@ t.test('K43 K44: media types', (t) => {
   for (const type of ['text/plain', 'application/json', 'application/ld+json', 'image/svg+xml', 'application/yaml']) t.ok(isTextType(type), type)
   for (const type of ['image/png', 'application/octet-stream', 'application/jsonx', 'application/gzip']) t.notOk(isTextType(type), type)
   t.end()
-})
-
-t.test('K53: a root that goes away and comes back while a skill is listed leaves nothing out, now and later', async (t) => {
-  const base = t.testdir({ root: { demo: skill('demo', { 'a.md': '', docs: { 'b.md': '', deep: { 'c.md': '' } } }) } })
-  const disk = createFaultyDisk({ ageMs: HOUR_MS })
-  const manager = await startManager(t, [join(base, 'root')], { disk })
-  const expected = ['SKILL.md', 'a.md', 'docs/b.md', 'docs/deep/c.md']
-  for (let moment = 1, operations = moment; operations >= moment; moment++) {
-    operations = 0
-    disk.intercept = () => {
-      operations++
-      if (operations === moment) fs.renameSync(join(base, 'root'), join(base, 'away'))
-      if (operations === moment + 1) fs.renameSync(join(base, 'away'), join(base, 'root'))
-    }
-    const during = await outcome(async () => (await manager.manifest('demo')).files.map(({ path }) => path))
-    disk.intercept = () => {}
-    if (fs.existsSync(join(base, 'away'))) fs.renameSync(join(base, 'away'), join(base, 'root'))
-    // Nothing at all is an answer too: for a moment there was no root.
-    if (Array.isArray(during)) t.strictSame(during, expected, `away before operation ${moment}`)
-    t.strictSame((await manager.manifest('demo')).files.map(({ path }) => path), expected)
-    fs.writeFileSync(join(base, 'root/demo/a.md'), String(moment))
-  }
 })

@@ -1,9 +1,7 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { createFaultyDisk, outcome, passTick, skill, skillText, startManager } from '../../helper/skills.ts'
-import { MAX_CHANGE_WAIT_MS } from '../../../src/core/content/skill-state.ts'
+import { createFaultyDisk, outcome, skill, skillText, startManager } from '../../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -45,22 +43,6 @@ t.test('K48: a skill of which no state holds is unavailable for now, after a bou
   t.match(await manager.manifest('demo'), { skill_name: 'demo' })
 })
 
-t.test('K48 K53: a disk that is slower than the wait gets a second try, however long the first one took', async (t) => {
-  const base = t.testdir({ demo: skill('demo', { a: 'a' }) })
-  const disk = createFaultyDisk()
-  const manager = await startManager(t, [base], { disk })
-  let state: 'unread' | 'read' | 'edited' = 'unread'
-  disk.intercept = async (operation, path, file) => {
-    if (state === 'unread' && operation === 'close' && file.endsWith('/a')) state = 'read'
-    if (state !== 'read' || operation !== 'stat' || !path.endsWith('/a')) return
-    state = 'edited'
-    await pause(MAX_CHANGE_WAIT_MS)
-    fs.writeFileSync(join(base, 'demo/a'), 'edited')
-  }
-  t.match((await manager.manifest('demo')).files, [{ path: 'SKILL.md' }, { path: 'a', size_bytes: 6 }])
-  t.equal(state, 'edited')
-})
-
 t.test('K53: a main file that is replaced by rename at every moment is always read whole, with its own metadata', async (t) => {
   const base = t.testdir({ demo: skill('demo') })
   const disk = createFaultyDisk()
@@ -77,23 +59,6 @@ t.test('K53: a main file that is replaced by rename at every moment is always re
     }))
     t.equal(description, body)
   }
-})
-
-t.test('a document after an edit of a two-file skill takes at most 16 calls to the disk, one open and one read', async (t) => {
-  const base = t.testdir({ demo: skill('demo', { 'a.md': 'a' }) })
-  const disk = createFaultyDisk({ ageMs: HOUR_MS })
-  const manager = await startManager(t, [base], { disk })
-  await manager.readMainFile('demo', 'SKILL.MD')
-  passTick(base)
-  fs.writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo', 'edited'))
-  // The probe of the clock changed the root.
-  await manager.list()
-  disk.calls.clear()
-  t.match((await manager.readMainFile('demo', 'SKILL.MD')).utf8, /edited/)
-  const calls = [...disk.calls.values()].reduce((sum, count) => sum + count, 0)
-  t.ok(calls <= 16, JSON.stringify([...disk.calls]))
-  t.equal(disk.calls.get('open'), 2, 'once without touching it, once for reading')
-  t.equal(disk.calls.get('read'), 1)
 })
 
 t.test('K58: what is asked in a revision is read once, however many parts the answer has', async (t) => {

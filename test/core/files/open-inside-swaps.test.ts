@@ -9,8 +9,8 @@ import { startSwapper } from '../../helper/swapper.ts'
 
 const CANARY = 'CANARY'
 /** As the runner has translated them: a process that does so itself takes more time than its test. */
-const READER = import.meta.resolve('../../../src/core/files/open-inside.js')
-const DISK = import.meta.resolve('../../../src/core/disk/disk.js')
+const READER = import.meta.resolve('../../../src/core/read/open-inside.js')
+const DISK = import.meta.resolve('../../../src/core/read/disk.js')
 
 t.test('K19 K22: a swap at any moment of the opening gives the secret to nobody', async (t) => {
   const base = fs.realpathSync(t.testdir({ secret: { 'SKILL.md': CANARY, 'a.md': CANARY }, root: {} }))
@@ -59,9 +59,9 @@ t.test('K22: what was removed after it was opened is still that file, and K8 cou
 /** Reads as fast as it can, until it has met both states often enough, and says what it got. */
 const READS = `
   import { openInside } from ${JSON.stringify(READER)}
-  import { createLocalDisk } from ${JSON.stringify(DISK)}
+  import { localDisk } from ${JSON.stringify(DISK)}
   const [folder, path] = process.argv.slice(1)
-  const disk = createLocalDisk()
+  const disk = localDisk
   const seen = {}
   const deadline = performance.now() + 20_000
   for (let count = 0; (count < 3_000 || Object.keys(seen).length < 2 || seen.public === undefined) && performance.now() < deadline; count++) {

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import t, { type Test } from 'tap'
-import { createLocalDisk, createNetworkDisk, type Disk } from '../../../src/core/disk/disk.ts'
+import { localDisk, createNetworkDisk, type Disk } from '../../../src/core/read/disk.ts'
 import { sha256 } from '../../../src/core/shared/digest.ts'
-import { openInside } from '../../../src/core/files/open-inside.ts'
+import { openInside } from '../../../src/core/read/open-inside.ts'
 import { readInside } from '../../helper/open-inside.ts'
 import { countOpenBelow, createFaultyDisk, failing, osError } from '../../helper/skills.ts'
 
@@ -17,7 +17,7 @@ const CANARY = 'CANARY'
 
 /** The kinds of disk: all give the same answers. */
 const DISKS: Readonly<Record<string, () => Disk>> = {
-  'a local disk': createLocalDisk,
+  'a local disk': () => localDisk,
   'a network disk': createNetworkDisk,
   'a disk without /proc': () => createFaultyDisk({ hasProc: false }),
   'a network disk without /proc': () => createFaultyDisk({ disk: createNetworkDisk(), hasProc: false })

@@ -107,7 +107,7 @@ t.test('K46: the same question has the same cursor everywhere', async (t) => {
 
 t.test('K46: a search goes on after the last entry, whatever new skills do to the scores', async (t) => {
   const root = t.testdir(skills('a', 'b', 'c', 'd', 'e'))
-  const manager = await startManager(t, [root], { watcher: false, times: { reconcileDegraded: 20 } })
+  const manager = await startManager(t, [root], { watcher: false, tickMs: 20 })
   const query = 'instructions photosynthesis'
   const pages = await allPages(pagesOf(manager), { limit: 2, query }, async (_, number) => {
     if (number !== 1) return

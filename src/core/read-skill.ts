@@ -1,0 +1,208 @@
+import { basename } from 'node:path'
+import { IGNORE_FILE, type IgnoreRules, unreadableIgnoreFile } from './read/ignore-file.ts'
+import { finding } from './format/findings.ts'
+import { parseSkillBytes } from './format/main-file.ts'
+import { isMainFile, orderMainFiles } from './format/main-files.ts'
+import type { Disk } from './read/disk.ts'
+import type { FileCache } from './read/file-cache.ts'
+import type { FileContent } from './read/file-content.ts'
+import { asRefused, changed, isNoMainFile, mainFileRefusal, RefusedError, type Refusal } from './read/refused.ts'
+import { isSameOrMissing, isSameState, isTrustworthy, signatureAt, signatureOf } from './read/signature.ts'
+import { createSkillFilter, type IgnoreFile, readIgnoreFile, type SkillFilter } from './roots/ignore-rules.ts'
+import type { SkillFolder } from './roots/list-root.ts'
+import { MAX_MAIN_FILE_BYTES } from './shared/limits.ts'
+import type { CatalogSkill, Finding, Frontmatter, Signature } from './shared/skill.ts'
+
+/** A skill in one state, with what tells whether that is still its state on the disk. Never changes: a later state is another value. */
+export interface IndexedSkill extends CatalogSkill {
+  readonly folder: SkillFolder
+  /** Undefined for a folder that could not be read. */
+  readonly folderSignature: Signature | undefined
+  /** Names in the folder that are a main file by their letters, in any casing. */
+  readonly mainFiles: readonly string[]
+  /** The one that was read. */
+  readonly mainFile: { readonly name: string, readonly signature: Signature } | undefined
+  readonly ignoreFile: IgnoreFile | undefined
+  /** The files that the skill does not serve, besides hidden names. */
+  readonly filter: SkillFilter | undefined
+  /** Why the main file, or the folder, could not be read. */
+  readonly refused: RefusedError | undefined
+  /** Whether every later edit is sure to change one of the signatures. */
+  readonly isTrustworthy: boolean
+  /** Headings of its body, for search. */
+  readonly headings: readonly string[]
+  /** Order of the readings. */
+  readonly sequence: number
+  /** Stands for the states of all its files, as of the last comparison of everything; undefined before. */
+  readonly fingerprint: string | undefined
+}
+
+interface MainFile {
+  readonly name: string
+  readonly content: FileContent
+  readonly signature: Signature
+}
+
+const NO_FRONTMATTER: Frontmatter = Object.freeze({})
+
+/**
+ * Whether folder and main file of a skill are on the disk as they were when it was read: two `stat` calls. An ignore file and a
+ * link cost one more.
+ * @throws {RefusedError} `io_error`, `no_answer`
+ */
+export async function isCurrent (disk: Disk, skill: IndexedSkill): Promise<boolean> {
+  const { folder, folderSignature, mainFile, mainFiles, ignoreFile } = skill
+  if (!skill.isTrustworthy || skill.refused !== undefined || folderSignature === undefined) return false
+  // A main file that was passed over may be of use now: the target of a link was made.
+  if (mainFile?.name !== orderMainFiles(mainFiles, 'SKILL.md')[0]) return false
+  const now = await signatureAt(disk, folder.path)
+  if (now === undefined || !isSameState(now, folderSignature)) return false
+  if (mainFile !== undefined && !isSameOrMissing(await signatureAt(disk, `${folder.path}/${mainFile.name}`), mainFile.signature)) return false
+  if (ignoreFile !== undefined && !isSameOrMissing(await signatureAt(disk, `${folder.path}/${IGNORE_FILE}`), ignoreFile.signature)) return false
+  return !folder.linked || await disk.realpath(folder.path) === folder.realPath
+}
+
+/**
+ * Reads a skill. Whatever is wrong inside the folder is a finding.
+ * @returns undefined when the folder is no longer the one that the root listed
+ */
+export async function readSkill (disk: Disk, files: FileCache, folder: SkillFolder, sequence: number): Promise<IndexedSkill | undefined> {
+  const readAt = Date.now()
+  let folderSignature: Signature | undefined
+  let mainFiles: readonly string[] | undefined
+  let ignoreFile: IgnoreFile | undefined
+  let filter: SkillFilter | undefined
+  let main: MainFile | undefined
+  let refused: RefusedError | undefined
+  try {
+    const stats = await disk.stat(folder.path)
+    if (!stats?.isDirectory() || await disk.realpath(folder.path) !== folder.realPath) return undefined
+    folderSignature = signatureOf(stats)
+    const names = (await disk.readdir(folder.realPath)).map(({ name }) => name).filter((name) => isMainFile(name) || name === IGNORE_FILE)
+    if (names.includes(IGNORE_FILE)) ignoreFile = await readIgnoreFile(disk, folder.realPath)
+    filter = createSkillFilter(folder.name, folder.rootRules, ignoreFile?.rules)
+    mainFiles = names.filter((name) => name !== IGNORE_FILE && filter?.hides(name, false) !== true)
+    main = await readMainFile(disk, files, { folder, filter }, mainFiles)
+    const after = await signatureAt(disk, folder.path)
+    // What came or went besides main files and ignore rules is not of interest here, and is another state next time.
+    if (after === undefined || after.ino !== folderSignature.ino) throw changed('the folder was replaced while its skill was read')
+  } catch (error) {
+    refused = asRefused(error)
+    // Main files are asked for one by one, since any may be missing or a link: this is the folder itself.
+    if (refused.refusal === 'not_found' || refused.refusal === 'outside') return undefined
+    if (mainFiles === undefined) filter = createSkillFilter(folder.name, folder.rootRules, await unreadRules(disk, folder))
+  }
+  mainFiles ??= []
+  const signatures = [folderSignature, ignoreFile?.signature, main?.signature]
+  return Object.freeze({
+    ...describeSkill(folder, { mainFiles, main, filter, refused }),
+    folder,
+    folderSignature,
+    mainFiles,
+    mainFile: main && { name: main.name, signature: main.signature },
+    ignoreFile,
+    filter,
+    refused,
+    isTrustworthy: signatures.every((signature) => signature === undefined || isTrustworthy(signature, readAt)),
+    sequence,
+    fingerprint: undefined
+  })
+}
+
+/** Whether callers see no difference: a touch, or the same bytes written again. */
+export function isSameToCallers (a: IndexedSkill, b: IndexedSkill): boolean {
+  return a.folder === b.folder && a.digest === b.digest && a.filter?.id === b.filter?.id && a.metadata.path === b.metadata.path &&
+    a.refused?.refusal === b.refused?.refusal && a.findings.length === b.findings.length && a.findings.every(({ code }, index) => code === b.findings[index]?.code)
+}
+
+/** What the catalog says of a skill whose files are these. */
+export /** What the catalog says of a skill whose files are these. */
+export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, refused }: {
+  readonly mainFiles: readonly string[]
+  readonly main: Pick<MainFile, 'name' | 'content'> | undefined
+  readonly filter?: SkillFilter | undefined
+  readonly refused?: RefusedError | undefined
+}): CatalogSkill & Pick<IndexedSkill, 'headings'> {
+  const { ownName } = folder
+  const parsed = main && parseSkillBytes(main.content.bytes, ownName ?? folder.name)
+  // The operator has renamed the skill, and its author made no mistake.
+  const isRenamed = ownName !== undefined && parsed?.summary.name === ownName
+  const file = main?.name ?? mainFiles[0] ?? 'SKILL.md'
+  const inMainFile = (found: Finding): Finding => ({ ...found, file })
+  const findings = [
+    ...mainFileFindings(mainFiles, main?.name, refused).map(inMainFile),
+    ...parsed?.findings.map(inMainFile) ?? [],
+    ...isRenamed ? [inMainFile(renamedFinding(ownName, folder.name))] : [],
+    ...filter?.findings ?? []
+  ]
+  return {
+    name: folder.name,
+    metadata: {
+      name: isRenamed ? folder.name : parsed?.summary.name ?? folder.name,
+      description: parsed?.summary.description ?? '',
+      type: folder.type,
+      skillPath: folder.path,
+      path: `${folder.path}/${file}`,
+      ...folder.name !== basename(folder.path) && { address: folder.name }
+    },
+    frontmatter: parsed?.frontmatter ?? NO_FRONTMATTER,
+    headings: parsed?.headings ?? [],
+    findings,
+    valid: !findings.some(({ severity }) => severity === 'error'),
+    ...main && { digest: main.content.digest }
+  }
+}
+
+/** Of a skill that could not be listed, or whose ignore file could not be read: what that one hides is not known. */
+async function unreadRules (disk: Disk, { realPath }: SkillFolder): Promise<IgnoreRules | undefined> {
+  try {
+    if (await disk.lstat(`${realPath}/${IGNORE_FILE}`) === undefined) return undefined
+  } catch (error) {
+    // Without permission to search the folder no file in it can be opened.
+    if (asRefused(error).refusal === 'permission_denied') return undefined
+  }
+  return unreadableIgnoreFile('cannot be read')
+}
+
+/** The first of the main files that is a regular file of this skill. */
+async function readMainFile (disk: Disk, files: FileCache, { folder, filter }: { folder: SkillFolder, filter: SkillFilter | undefined }, names: readonly string[]): Promise<MainFile | undefined> {
+  for (const name of orderMainFiles(names, 'SKILL.md')) {
+    try {
+      return { name, ...await files.read({ disk, folder: folder.realPath, path: name, filter }, MAX_MAIN_FILE_BYTES) }
+    } catch (error) {
+      if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw error
+    }
+  }
+  return undefined
+}
+
+function mainFileFindings (names: readonly string[], used: string | undefined, refused: RefusedError | undefined): Finding[] {
+  const findings: Finding[] = []
+  if (refused !== undefined) findings.push(refusedFinding(mainFileRefusal(refused)))
+  else if (used === undefined) findings.push(names.length === 0 ? MISSING : NOT_A_FILE)
+  if (names.length > 1) findings.push(SEVERAL)
+  if (used !== undefined && used !== 'SKILL.md') findings.push(finding('main_file_casing', `the main file is called '${used}'`, 'Rename it to SKILL.md'))
+  return findings
+}
+
+function renamedFinding (name: string, address: string): Finding {
+  return finding('name_prefixed', `name '${name}' lacks the prefix of its source: the skill is served as '${address}'`,
+    `If clients that compare the two matter, call the skill and its folder '${address}' in the source, and drop the prefix`, 'name')
+}
+
+const MISSING: Finding = finding('main_file_missing', 'SKILL.md is missing', 'Add a SKILL.md file with YAML frontmatter that has a name and a description')
+
+const NOT_A_FILE: Finding = finding('main_file_not_a_file', 'SKILL.md is not a regular file inside the skill folder', 'Replace SKILL.md with a regular file, or with a link to a file of the same skill')
+
+const SEVERAL: Finding = finding('main_file_ambiguous', 'the folder has several main files that differ only in case', 'Keep SKILL.md and remove or rename the others')
+
+function refusedFinding (refusal: Refusal): Finding {
+  switch (refusal) {
+    case 'too_large':
+      return finding('main_file_too_large', `SKILL.md is larger than ${MAX_MAIN_FILE_BYTES} bytes`, 'Move details into supporting files and link to them from SKILL.md')
+    case 'permission_denied':
+      return finding('main_file_permission_denied', 'SKILL.md may not be read by the server', 'Give the user that runs the server permission to read the folder and SKILL.md')
+    default:
+      return finding('main_file_unreadable', 'SKILL.md cannot be read', 'Check the disk, and write SKILL.md again')
+  }
+}

@@ -1,0 +1,55 @@
+import { crc32 } from 'node:zlib'
+import { sha256 } from '../shared/digest.ts'
+import { mainFileError } from '../shared/errors.ts'
+import { decodeText, decodeUtf8, type DecodedText } from './decode.ts'
+import { fileKind, type FileKind } from './file-kind.ts'
+
+/**
+ * The bytes of one file in one state, with what is derived from them. All answers share one object for each state, so
+ * renderings can be kept in a WeakMap by it.
+ */
+export class FileContent {
+  readonly bytes: Buffer
+  /** `sha256:<hex>` of the bytes. */
+  readonly digest: string
+  #text: DecodedText | undefined | null = null
+  #utf8: string | undefined | null = null
+  #crc32: number | undefined
+
+  constructor (bytes: Buffer, digest = sha256(bytes)) {
+    this.bytes = bytes
+    this.digest = digest
+  }
+
+  /** The text by `read_file_in_skill`'s rules; undefined when the file is not text. */
+  get text (): DecodedText | undefined {
+    if (this.#text === null) this.#text = decodeText(this.bytes)
+    return this.#text
+  }
+
+  /** The text as strict UTF-8, a byte order mark kept; undefined when the file is not UTF-8. */
+  get utf8 (): string | undefined {
+    if (this.#utf8 === null) this.#utf8 = decodeUtf8(this.bytes)
+    return this.#utf8
+  }
+
+  get kind (): FileKind | undefined {
+    return fileKind(this.bytes)
+  }
+
+  /** For ZIP archives. */
+  get crc32 (): number {
+    this.#crc32 ??= crc32(this.bytes)
+    return this.#crc32
+  }
+}
+
+/**
+ * The text of a main file.
+ * @param name of the skill, for the error
+ * @throws {SkillError} `main_file_not_utf8`
+ */
+export function mainFileText ({ utf8 }: FileContent, name: string): string {
+  if (utf8 === undefined) throw mainFileError.notUtf8(name)
+  return utf8
+}

@@ -1,0 +1,148 @@
+import type { MainFilePreference } from '../format/main-files.ts'
+import type { ServableFile } from '../read/file-cache.ts'
+import type { FileContent } from '../read/file-content.ts'
+import type { SearchAnswer, SkillSource, SourceAtRevision } from '../service.ts'
+import { fileError, unlessRefused } from '../shared/errors.ts'
+import type { CatalogSkill, Manifest, SkillMetadata } from '../shared/skill.ts'
+import { hasForbiddenSequence } from '../shared/skill-name.ts'
+import type { SkillArchive } from './archive.ts'
+import type { SkillState } from './state.ts'
+
+/** Reads skills in the wanted revision, the present or a kept one. */
+interface RevisionReader {
+  read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T>
+  /** Names of the skills whose kept revisions include the wanted one. */
+  named (): readonly string[]
+}
+
+/** The skills of one request that asked for a revision. What is said of many skills has none, and passes through. */
+export class SkillsAtRevision implements SourceAtRevision {
+  readonly #source: SkillSource
+  readonly #reader: RevisionReader
+  readonly #wanted: string
+  /** By name of the skill: its first read decides for the others. */
+  readonly #revisions = new Map<string, string>()
+  readonly #notesPresent: boolean
+  #present: string | undefined
+
+  /** @param wanted `sha256:<hex>`, or `current` for the present revision of each skill */
+  constructor (source: SkillSource, reader: RevisionReader, wanted: string, notesPresent = false) {
+    this.#source = source
+    this.#reader = reader
+    this.#wanted = wanted
+    this.#notesPresent = notesPresent && wanted !== 'current'
+  }
+
+  get scope (): string {
+    return this.#source.scope
+  }
+
+  revisionOf (name: string): string | undefined {
+    return this.#revisions.get(name)
+  }
+
+  get onlyRevision (): string | undefined {
+    const revisions = new Set(this.#revisions.values())
+    return revisions.size === 1 ? revisions.values().next().value : undefined
+  }
+
+  get presentRevision (): string | undefined {
+    return this.#present
+  }
+
+  async read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
+    // Before the answer, which may hold an open file.
+    if (this.#notesPresent) this.#present = await this.#presentOf(name)
+    const read = async (state: SkillState): Promise<T> => {
+      const { revision } = await state.manifest()
+      const value = await answer(state)
+      this.#revisions.set(name, revision)
+      if (this.#wanted === 'current') this.#present = revision
+      return value
+    }
+    if (this.#wanted !== 'current') return await this.#reader.read(name, read)
+    const first = this.#revisions.get(name)
+    return await (first === undefined ? this.#source.read(name, read) : this.#source.at(first).read(name, read))
+  }
+
+  async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
+    return await this.read(await this.#folderOf(displayName), answer)
+  }
+
+  /** The names of the revision count: the skill may be called otherwise by now, or be gone. */
+  async #folderOf (displayName: string): Promise<string> {
+    for (const name of this.#wanted === 'current' ? [] : this.#reader.named()) {
+      const before = await unlessRefused(() => this.#reader.read(name, async ({ skill }) => skill.metadata.name))
+      if (before === displayName || (before !== undefined && name === displayName)) return name
+    }
+    return await this.#source.readByDisplayName(displayName, async ({ skill }) => skill.name)
+  }
+
+  async find (name: string): Promise<CatalogSkill | undefined> {
+    if (await this.#source.find(name) === undefined && this.keptRevisions(name).length === 0) return undefined
+    return await this.read(name, async ({ skill }) => skill)
+  }
+
+  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
+    return this.read(name, (state) => state.mainFile(preference))
+  }
+
+  readFile (name: string, path: string): Promise<FileContent> {
+    return this.#readFiles(name, (state) => state.file(path))
+  }
+
+  openFile (name: string, path: string): Promise<ServableFile> {
+    return this.#readFiles(name, (state) => state.open(path))
+  }
+
+  manifest (name: string): Promise<Manifest> {
+    return this.#readFiles(name, (state) => state.manifest())
+  }
+
+  archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
+    return this.#readFiles(name, (state) => state.archive(nameOf))
+  }
+
+  /** `read_file_in_skill` has its own sentence for names. */
+  async #readFiles<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    return await this.read(name, answer)
+  }
+
+  list (): Promise<readonly string[]> {
+    return this.#source.list()
+  }
+
+  available (): Promise<readonly SkillMetadata[]> {
+    return this.#source.available()
+  }
+
+  availableNow (): readonly SkillMetadata[] {
+    return this.#source.availableNow()
+  }
+
+  search (query: string): Promise<SearchAnswer> {
+    return this.#source.search(query)
+  }
+
+  findNow (name: string): CatalogSkill | undefined {
+    return this.#source.findNow(name)
+  }
+
+  rootOf (name: string): string | undefined {
+    return this.#source.rootOf(name)
+  }
+
+  keptRevisions (name: string): readonly string[] {
+    return this.#source.keptRevisions(name)
+  }
+
+  at (revision: string, notesPresent?: boolean): SourceAtRevision {
+    return this.#source.at(revision, notesPresent)
+  }
+
+  /** Undefined for a skill that is gone, or that changes without pause: a kept revision of it can still be read. */
+  async #presentOf (name: string): Promise<string | undefined> {
+    return (await unlessRefused(() => this.#source.manifest(name)))?.revision
+  }
+}

@@ -1,0 +1,59 @@
+import type { LeftOutFiles, LeftOutKind } from '../read/left-out-files.ts'
+import type { FileKind } from '../read/file-kind.ts'
+import { type FindingCode, findingOnFiles } from '../format/findings.ts'
+import type { Finding, ListedFile } from '../shared/skill.ts'
+
+/** Code, what is said before and after the names, and what mends it. */
+const KINDS = {
+  outside: ['link_outside', 'links that lead to no file of the skill are left out', 'Put copies of the files into the skill folder'],
+  folder_link: ['link_to_folder', 'links to folders are left out', 'Put the folders themselves there, or links to single files'],
+  special: ['file_special', 'files that are no regular files are left out', 'Remove FIFOs, sockets and devices from the skill folder'],
+  unreadable: ['file_unreadable', 'the server may not read some files or folders, which are left out', 'Give the user that runs the server permission to read them'],
+  too_long: ['file_path_too_long', 'files and folders whose paths are too long for the system are left out', 'Give the folders shorter names, or nest them less deeply'],
+  unnameable: ['file_name_not_utf8', 'files whose names are not UTF-8 are left out', 'Rename them in UTF-8']
+} as const satisfies Readonly<Record<LeftOutKind, readonly [code: FindingCode, what: string, fix: string]>>
+
+/** Says what is not in the manifest of a skill: one finding of each kind, with the first names and a count. */
+export function leftOutFindings (leftOut: LeftOutFiles): readonly Finding[] {
+  return [...leftOut].flatMap(([kind, { names, count }]) => {
+    const [code, what, fix] = KINDS[kind]
+    return findingOnFiles(code, names, what, fix, count)
+  })
+}
+
+/** Programs in machine code or byte code, which no person reads. */
+const PROGRAM = /\.(?:exe|dll|so|dylib|com|scr|msi|class|jar|pyc|pyo|wasm|deb|rpm|apk|dmg|pkg)$/i
+
+/** Files that are archives by their format, and are known as something else. */
+const PACKED = /\.(?:docx|dotx|xlsx|xlsm|pptx|potx|od[tsp]|epub|vsix|whl|nupkg|sketch|kra|3mf|svgz|npz)$/i
+
+/** What a file of such a name is. Text has no kind, and a script is text too. */
+const NAMED: ReadonlyArray<readonly [names: RegExp, kinds: ReadonlyArray<FileKind | undefined>]> = [
+  [/\.(?:png|jpe?g|gif|webp)$/i, ['image']],
+  [/\.pdf$/i, ['pdf']],
+  [/\.(?:zip|gz|tgz|xz|txz|bz2|tbz2?|7z|rar|zst)$/i, ['archive']],
+  [/\.(?:md|markdown|txt|rst|json|jsonl|ya?ml|toml|csv|tsv|xml|html?|css|svg|ini|cfg|env)$/i, [undefined]],
+  [/\.(?:py|sh|bash|zsh|js|mjs|cjs|ts|mts|rb|pl|php|lua|r|ps1|bat|cmd|go|rs|c|h|cc|cpp|java|kt|swift|sql)$/i, [undefined, 'script']]
+]
+
+/**
+ * What is to be said of the bytes of files. A file that is not what its name says is in no other finding.
+ * @param kinds by path; an empty file has none
+ */
+export function contentFindings (files: readonly ListedFile[], kinds: ReadonlyMap<string, FileKind>): readonly Finding[] {
+  const programs: string[] = []
+  const archives: string[] = []
+  const mismatches: string[] = []
+  for (const { path, size_bytes: size } of files) {
+    const kind = kinds.get(path)
+    const named = NAMED.find(([names]) => names.test(path))?.[1]
+    if (named !== undefined && size > 0 && !named.includes(kind)) mismatches.push(path)
+    else if (kind === 'program' || PROGRAM.test(path)) programs.push(path)
+    else if (kind === 'archive' && !PACKED.test(path)) archives.push(path)
+  }
+  return [
+    ...findingOnFiles('file_program', programs, 'the skill has compiled programs, which nobody can review', 'Put the source there, or say where the programs come from'),
+    ...findingOnFiles('file_archive', archives, 'the skill has archives, whose content nobody sees before they are unpacked', 'Put the files themselves there'),
+    ...findingOnFiles('file_type_mismatch', mismatches, 'the bytes of files are not what their names say', 'Put the right files there, or give them names that say what they are')
+  ]
+}

@@ -1,0 +1,56 @@
+import { mainFileError, fileError, skillError } from '../shared/errors.ts'
+import { mainFileRefusal, RefusedError } from '../read/refused.ts'
+
+/** `get_skill`'s sentence for why a main file was not read; any other error as it is. */
+export function mainFileSentence (error: unknown, name: string): unknown {
+  if (!(error instanceof RefusedError)) return error
+  switch (mainFileRefusal(error)) {
+    case 'not_found':
+    case 'outside':
+    case 'is_directory':
+    case 'not_regular': return mainFileError.notFound(name)
+    case 'too_large': return mainFileError.tooLarge(name)
+    case 'permission_denied': return mainFileError.permissionDenied(name, error.cause)
+    case 'changed': return mainFileError.changing(name)
+    case 'no_answer': return mainFileError.noAnswer(name, error.cause)
+    case 'too_many_files':
+    case 'too_many_bytes':
+    case 'io_error': return mainFileError.unreadable(name, error.cause)
+  }
+}
+
+/** `read_file_in_skill`'s sentence for why a file was not read; any other error as it is. */
+export function fileSentence (error: unknown, name: string, file: string): unknown {
+  if (!(error instanceof RefusedError)) return error
+  switch (error.refusal) {
+    case 'not_found': return fileError.notFound(name, file)
+    case 'outside': return fileError.traversal()
+    case 'is_directory': return fileError.isDirectory(file)
+    case 'not_regular': return fileError.notRegular(file)
+    case 'too_large': return fileError.tooLarge(file, error.size)
+    case 'permission_denied': return fileError.permissionDenied(file, error.cause)
+    case 'changed': return fileError.changing(file)
+    case 'no_answer': return fileError.noAnswer(file, error.cause)
+    case 'too_many_files':
+    case 'too_many_bytes':
+    case 'io_error': return fileError.ioError(file, error.cause)
+  }
+}
+
+/** The sentence for why the files of a skill were not listed; any other error as it is. */
+export function skillSentence (error: unknown, name: string): unknown {
+  if (!(error instanceof RefusedError)) return error
+  switch (error.refusal) {
+    case 'not_found': return mainFileError.skillNotFound(name)
+    case 'too_many_files':
+    case 'too_many_bytes': return skillError.tooLarge(name, error.refusal)
+    case 'permission_denied': return skillError.permissionDenied(name, error.cause)
+    case 'changed': return skillError.changing(name)
+    case 'no_answer': return skillError.noAnswer(name, error.cause)
+    case 'outside':
+    case 'is_directory':
+    case 'not_regular':
+    case 'too_large':
+    case 'io_error': return skillError.ioError(name, error.cause)
+  }
+}

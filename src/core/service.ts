@@ -1,0 +1,122 @@
+import type { MainFilePreference } from './format/main-files.ts'
+import type { ServableFile } from './read/file-cache.ts'
+import type { FileContent } from './read/file-content.ts'
+import type { SkillArchive } from './revisions/archive.ts'
+import type { Keep, SkillState } from './revisions/state.ts'
+import type { RootStatus } from './roots/root.ts'
+import type { CatalogSkill, Manifest, SkillMetadata } from './shared/skill.ts'
+import type { WatcherState } from './watch/watcher.ts'
+
+/** Skills that were searched for, the best first. */
+export interface SearchAnswer {
+  readonly names: readonly string[]
+  /** Of each name. */
+  readonly scores: readonly number[]
+}
+
+/**
+ * The skills that a caller may see. What is asked for by name is fresh: a change that was complete before the call is in the
+ * answer. What is said of many skills follows changes within a second. Every failure is a `SkillError`.
+ */
+export interface SkillSource {
+  /** Identifies the set of skills: a cursor of one is not valid for another. Empty where everybody sees the same. */
+  readonly scope: string
+
+  /** Names of all skills, sorted by code point; fresh. The same array while nothing changes. Throws without a root. */
+  list (): Promise<readonly string[]>
+
+  /** The skill of exactly this name; fresh. Undefined for none, also for a name that no skill can have. */
+  find (name: string): Promise<CatalogSkill | undefined>
+
+  /** The skill of this name as the index has it, without a comparison with the disk. */
+  findNow (name: string): CatalogSkill | undefined
+
+  /** Name of the root that a skill comes from; undefined without such a skill. */
+  rootOf (name: string): string | undefined
+
+  /** All valid skills, sorted by name. Waits for the first index. */
+  available (): Promise<readonly SkillMetadata[]>
+
+  /** The valid skills that the index has now. */
+  availableNow (): readonly SkillMetadata[]
+
+  /** Skills that fit the words of a query. Throws `folderError`'s sentences without a root. */
+  search (query: string): Promise<SearchAnswer>
+
+  /**
+   * What `answer` makes of a skill in one state; fresh. `answer` may run several times, and reads through its argument only.
+   * @param keep whether a revision that the answer names stays readable; default `always`
+   */
+  read<T> (name: string, answer: (state: SkillState) => Promise<T>, keep?: Keep): Promise<T>
+
+  /** As `read`, of the skill with this name in its frontmatter, else of this name. */
+  readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T>
+
+  /** The main file of a skill, whatever its encoding. Throws `mainFileError`'s sentences, `folderError`'s without a root. */
+  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent>
+
+  /** A file of a skill, up to MAX_TEXT_FILE_BYTES. Throws `fileError`'s sentences, `folderError`'s without a root. */
+  readFile (name: string, path: string): Promise<FileContent>
+
+  /** A file of any size, to be sent as bytes. Throws as `readFile`. */
+  openFile (name: string, path: string): Promise<ServableFile>
+
+  /** All files of a skill. */
+  manifest (name: string): Promise<Manifest>
+
+  /**
+   * All files of a skill as a ZIP archive, to be read after the call.
+   * @param nameOf what a file of the manifest is called in the archive; default: its path
+   */
+  archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive>
+
+  /** Revisions of a skill that `at` gives although the skill may have moved on, the one used last first. */
+  keptRevisions (name: string): readonly string[]
+
+  /**
+   * The same skills in one revision: reads of a skill with another present revision give the kept one, or throw
+   * `revision_changed`. Made for one request.
+   * @param revision `sha256:<hex>`, or `current` for the present one of each skill that is read
+   * @param notesPresent whether each read finds out the present revision too, as `current` always does
+   */
+  at (revision: string, notesPresent?: boolean): SourceAtRevision
+}
+
+/** Skills in a chosen revision. */
+export interface SourceAtRevision extends SkillSource {
+  /** The revision of a skill that was read; undefined before. */
+  revisionOf (name: string): string | undefined
+  /** The revision of everything that was read, if it is one. */
+  readonly onlyRevision: string | undefined
+  /** The present revision of the skill that was read last, if it was noted; undefined for a skill that is gone. */
+  readonly presentRevision: string | undefined
+}
+
+/** What /readyz reports. */
+export interface SkillStatus {
+  /** The first index is complete and a root is there. */
+  readonly ready: boolean
+  readonly indexed: boolean
+  readonly generation: number
+  readonly skills: number
+  readonly roots: readonly RootStatus[]
+  readonly watcher: WatcherState
+  /** Codes of what kept the last refresh from reading the disk; what was there before is served. */
+  readonly failures: readonly string[]
+  /** Names of the roots of which only some skills may be seen; absent without callers. */
+  readonly partial?: readonly string[]
+}
+
+/** The skills of a running service, for those who follow changes or report its state. */
+export interface SkillService extends SkillSource {
+  readonly status: SkillStatus
+  /** The status after a comparison of the roots with the disk. */
+  freshStatus (): Promise<SkillStatus>
+  /** What `list` gave last, without a comparison with the disk. */
+  namesNow (): readonly string[]
+  /**
+   * Calls the listener with the names of skills that have changed in any of their files, have come or have gone. Returns a
+   * function that stops it.
+   */
+  subscribe (listener: (names: readonly string[]) => void): () => void
+}

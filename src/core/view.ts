@@ -1,0 +1,334 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Catalog, FoundSkill, Sees, SkillRef } from './catalog.ts'
+import type { MainFilePreference } from './format/main-files.ts'
+import { finding, isUsable } from './format/findings.ts'
+import type { IndexedSkill } from './read-skill.ts'
+import type { ServableFile } from './read/file-cache.ts'
+import type { FileContent } from './read/file-content.ts'
+import type { SkillArchive } from './revisions/archive.ts'
+import { SkillsAtRevision } from './revisions/at-revision.ts'
+import type { KeptRevisions } from './revisions/kept-revisions.ts'
+import type { Snapshots } from './revisions/snapshot.ts'
+import { type Keep, KeptState, LiveState, type SkillState } from './revisions/state.ts'
+import type { CatalogSearch } from './search/catalog-search.ts'
+import type { SearchAnswer, SkillService, SkillStatus, SourceAtRevision } from './service.ts'
+import { fileError, folderError, mainFileError, RevisionChangedError, SkillError } from './shared/errors.ts'
+import type { CatalogSkill, Finding, Manifest, SkillMetadata } from './shared/skill.ts'
+import { hasForbiddenSequence } from './shared/skill-name.ts'
+import { compareCodePoints, sameOr } from './shared/text.ts'
+import type { WatcherState } from './watch/watcher.ts'
+
+/** How often a skill is read again when it changes while it is read, and the pause before, in milliseconds. */
+const MAX_READS = 3
+const CHANGE_PAUSE_MS = 20
+
+/** What all views of a process share. */
+export interface ViewParts {
+  readonly catalog: Catalog
+  readonly snapshots: Snapshots
+  readonly kept: KeptRevisions
+  readonly search: CatalogSearch
+  /** Resolves after the first index. */
+  readonly indexed: () => Promise<void>
+  readonly isIndexed: () => boolean
+  readonly watcher: () => WatcherState
+}
+
+/** The skills of a root that a view has: all of them, or those whose names fit. */
+export type Grant = 'all' | ((name: string) => boolean)
+
+/** What a view has in its catalog, as of one generation of it. */
+interface Visible {
+  readonly generation: number
+  /** Sorted by code point. */
+  readonly names: readonly string[]
+  /** The position of each name's root. */
+  readonly owners: ReadonlyMap<string, number>
+  readonly available: readonly SkillMetadata[]
+  /** Names by the different ones in the frontmatter of their skills. */
+  readonly byDisplayName: ReadonlyMap<string, string>
+}
+
+/**
+ * The skills of some roots, or some of their skills, as if there were no others. A name is resolved in the roots of the view, in
+ * their order. All APIs read through a view, whether there are callers or not.
+ */
+export class View implements SkillService {
+  readonly scope: string
+  readonly #parts: ViewParts
+  /** By the position of the root. */
+  readonly #grants: ReadonlyMap<number, Grant>
+  readonly #sees: Sees
+  #visible: Visible | undefined
+  #changes = 0
+
+  /** @param scope differs from that of every other view */
+  constructor (scope: string, grants: ReadonlyMap<number, Grant>, parts: ViewParts) {
+    this.scope = scope
+    this.#parts = parts
+    this.#grants = grants
+    this.#sees = (root, name) => {
+      const grant = grants.get(root)
+      return grant === 'all' || grant?.(name) === true
+    }
+  }
+
+  async list (): Promise<readonly string[]> {
+    await this.#sync()
+    this.#requireRoot()
+    return this.namesNow()
+  }
+
+  async #sync (): Promise<void> {
+    await this.#parts.catalog.sync((root) => this.#grants.has(root))
+  }
+
+  namesNow (): readonly string[] {
+    return this.#now.names
+  }
+
+  async find (name: string): Promise<CatalogSkill | undefined> {
+    const found = await this.#parts.catalog.find(name, this.#sees)
+    if (found !== undefined) return this.#shown(found)
+    this.#requireRoot()
+    return undefined
+  }
+
+  findNow (name: string): CatalogSkill | undefined {
+    const root = this.#now.owners.get(name)
+    return root === undefined ? undefined : this.#parts.catalog.skillsIn(root).get(name)
+  }
+
+  rootOf (name: string): string | undefined {
+    return this.#parts.catalog.roots[this.#now.owners.get(name) ?? -1]?.name
+  }
+
+  async available (): Promise<readonly SkillMetadata[]> {
+    await this.#parts.indexed()
+    return this.availableNow()
+  }
+
+  availableNow (): readonly SkillMetadata[] {
+    return this.#now.available
+  }
+
+  async search (query: string): Promise<SearchAnswer> {
+    await this.list()
+    await this.#parts.indexed()
+    const { owners } = this.#now
+    return await this.#parts.search.search(query, ({ root, name }) => owners.get(name) === root)
+  }
+
+  async read<T> (name: string, answer: (state: SkillState) => Promise<T>, keep: Keep = 'always'): Promise<T> {
+    if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
+    const { catalog, snapshots, kept } = this.#parts
+    for (let count = 1; ; count++) {
+      const found = await catalog.find(name, this.#sees)
+      if (found === undefined) throw this.unavailable ?? mainFileError.skillNotFound(name)
+      const { root, disk } = found
+      try {
+        return await answer(this.#shownState(found, new LiveState(found.skill, { disk, root, files: catalog.files, snapshots, kept, keep })))
+      } catch (error) {
+        if (!(error instanceof SkillError) || count === MAX_READS) throw error
+        // An error may come from a folder that was replaced meanwhile.
+        if (error.code !== 'skill_changing' && await catalog.isStill(found)) throw error
+        await pause(CHANGE_PAUSE_MS * count)
+      }
+    }
+  }
+
+  async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
+    await this.#parts.indexed()
+    const own = this.findNow(displayName)
+    const other = this.#now.byDisplayName.get(displayName)
+    const name = own?.metadata.name !== displayName && other !== undefined ? other : displayName
+    try {
+      return await this.read(name, answer)
+    } catch (error) {
+      // Its sentence has the name that was asked for.
+      throw error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'invalid_skill_name') ? mainFileError.skillNotFound(displayName) : error
+    }
+  }
+
+  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
+    return this.read(name, (state) => state.mainFile(preference))
+  }
+
+  readFile (name: string, path: string): Promise<FileContent> {
+    return this.#readFiles(name, (state) => state.file(path))
+  }
+
+  openFile (name: string, path: string): Promise<ServableFile> {
+    return this.#readFiles(name, (state) => state.open(path))
+  }
+
+  manifest (name: string): Promise<Manifest> {
+    return this.#readFiles(name, (state) => state.manifest())
+  }
+
+  archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
+    return this.#readFiles(name, (state) => state.archive(nameOf))
+  }
+
+  /** `read_file_in_skill` has its own sentence for names. */
+  async #readFiles<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    return await this.read(name, answer)
+  }
+
+  keptRevisions (name: string): readonly string[] {
+    return [...new Set([...this.#grants.keys()].flatMap((root) => this.#sees(root, name) ? this.#parts.kept.revisionsOf(root, name) : []))]
+  }
+
+  at (revision: string, notesPresent?: boolean): SourceAtRevision {
+    return new SkillsAtRevision(this, {
+      read: (name, answer) => this.#readAt(name, revision, answer),
+      named: () => this.#parts.kept.of(revision).filter(({ root, name }) => this.#sees(root, name)).map(({ name }) => name).sort(compareCodePoints)
+    }, revision, notesPresent)
+  }
+
+  /** The present skill if it has the revision, else a kept one. */
+  async #readAt<T> (name: string, revision: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
+    let present: string | undefined
+    try {
+      const value = await this.read(name, async (state) => {
+        present = (await state.manifest()).revision
+        return present === revision ? { is: await answer(state) } : undefined
+      })
+      if (value !== undefined) return value.is
+    } catch (error) {
+      const kept = this.#keptState(name, revision)
+      // Also of a skill that is gone, too large, or whose disk fails.
+      if (!(error instanceof SkillError) || kept === undefined || present === revision) throw error
+      return await answer(kept)
+    }
+    const kept = this.#keptState(name, revision)
+    if (kept === undefined) throw new RevisionChangedError(present)
+    return await answer(kept)
+  }
+
+  #keptState (name: string, revision: string): SkillState | undefined {
+    for (const root of this.#grants.keys()) {
+      if (!this.#sees(root, name) || this.#parts.catalog.roots[root]?.source?.allows?.(name, revision) === false) continue
+      const kept = this.#parts.kept.get(root, name, revision)
+      if (kept !== undefined) return new KeptState(kept)
+    }
+    return undefined
+  }
+
+  subscribe (listener: (names: readonly string[]) => void): () => void {
+    const { catalog } = this.#parts
+    const onChanged = (changed: readonly SkillRef[]): void => {
+      const names = changed.filter(({ root, name }) => this.#sees(root, name)).map(({ name }) => name)
+      if (names.length > 0) listener([...new Set(names)])
+    }
+    catalog.on('changed', onChanged)
+    return () => { catalog.off('changed', onChanged) }
+  }
+
+  get status (): SkillStatus {
+    const { catalog, isIndexed, watcher } = this.#parts
+    const roots = [...this.#grants].flatMap(([index, grant]) => {
+      const root = catalog.roots[index]
+      return root === undefined ? [] : { root, grant }
+    })
+    const partial = roots.filter(({ grant }) => grant !== 'all').map(({ root }) => root.name)
+    return {
+      ready: isIndexed() && this.unavailable === undefined,
+      indexed: isIndexed(),
+      generation: this.#generation,
+      skills: this.namesNow().length,
+      roots: roots.map(({ root, grant }) => grant === 'all'
+        ? root.status
+        // Skipped entries may belong to skills that the view must not have.
+        : { ...root.status, skills: [...root.folders.keys()].filter(grant).length, skipped: 0 }),
+      watcher: watcher(),
+      failures: [...new Set(roots.flatMap(({ root }) => root.failureCode ?? []))],
+      ...this.scope !== '' && { partial }
+    }
+  }
+
+  async freshStatus (): Promise<SkillStatus> {
+    await this.#sync()
+    return this.status
+  }
+
+  /** The error of a view whose roots are all missing. */
+  get unavailable (): SkillError | undefined {
+    const roots = [...this.#grants.keys()].flatMap((index) => this.#parts.catalog.roots[index] ?? [])
+    if (roots.length === 0) return this.scope === '' ? folderError.notFound('') : undefined
+    const errors = roots.map(({ unavailable }) => unavailable)
+    if (errors.includes(undefined)) return undefined
+    return errors.find((error) => error?.code === 'skills_folder_permission_denied') ?? errors[0]
+  }
+
+  #requireRoot (): void {
+    const { unavailable } = this
+    if (unavailable !== undefined) throw unavailable
+  }
+
+  get #generation (): number {
+    void this.#now
+    return this.#changes
+  }
+
+  get #now (): Visible {
+    const { catalog } = this.#parts
+    const before = this.#visible
+    if (before?.generation === catalog.generation) return before
+    const owners = new Map<string, number>()
+    for (const root of this.#grants.keys()) {
+      for (const name of catalog.roots[root]?.folders.keys() ?? []) if (this.#sees(root, name) && !owners.has(name)) owners.set(name, root)
+    }
+    const sorted = [...owners.keys()].sort(compareCodePoints)
+    const skills = sorted.flatMap((name) => catalog.skillsIn(owners.get(name) ?? -1).get(name) ?? [])
+    const byDisplayName = new Map<string, string>()
+    for (const { name, metadata } of skills) if (metadata.name !== name && !byDisplayName.has(metadata.name)) byDisplayName.set(metadata.name, name)
+    const names = sameOr(before?.names ?? [], sorted)
+    const available = sameOr(before?.available ?? [], skills.filter(isUsable).map(({ metadata }) => metadata))
+    this.#visible = { generation: catalog.generation, names, owners, available, byDisplayName }
+    if (names !== before?.names || available !== before.available) this.#changes++
+    return this.#visible
+  }
+
+  #shown ({ root, skill }: FoundSkill): CatalogSkill {
+    const hidden = [...this.#grants.keys()].filter((other) => other > root && this.#sees(other, skill.name) && this.#parts.catalog.roots[other]?.folders.has(skill.name) === true)
+    return hidden.length === 0 ? skill : withShadowing(skill, hidden.map((other) => this.#parts.catalog.roots[other]?.name ?? ''))
+  }
+
+  /** The state of a skill, with the finding that it hides others of its name. */
+  #shownState (found: FoundSkill, state: LiveState): SkillState {
+    const skill = this.#shown(found)
+    if (skill === found.skill) return state
+    return {
+      skill,
+      manifest: () => state.manifest(),
+      hasLinks: () => state.hasLinks(),
+      fileFindings: () => state.fileFindings(),
+      mainFile: (preference) => state.mainFile(preference),
+      file: (path) => state.file(path),
+      open: (path) => state.open(path),
+      archive: (nameOf) => state.archive(nameOf)
+    }
+  }
+}
+
+/** One object for each skill and list of roots: renderings are kept by it. */
+const shadowing = new WeakMap<IndexedSkill, Map<string, CatalogSkill>>()
+
+/** Which skills are hidden depends on the view, so that this finding is not in the catalog. */
+function withShadowing (skill: IndexedSkill, roots: readonly string[]): CatalogSkill {
+  const byRoots = shadowing.get(skill) ?? new Map<string, CatalogSkill>()
+  shadowing.set(skill, byRoots)
+  const key = JSON.stringify(roots)
+  const found = byRoots.get(key) ?? { ...skill, findings: [...skill.findings, shadowingFinding(roots)] }
+  byRoots.set(key, found)
+  return found
+}
+
+/** @param roots of the skills that are hidden */
+function shadowingFinding (roots: readonly string[]): Finding {
+  const names = roots.map((root) => `'${root}'`)
+  if (names.length === 1) return finding('shadowed', `a skill of the same name in the root ${names.join()} is hidden by this one`, 'Rename or remove one of the two folders')
+  return finding('shadowed', `skills of the same name in the roots ${names.slice(0, -1).join(', ')} and ${names.at(-1)} are hidden by this one`, 'Rename or remove all of these folders but one')
+}
