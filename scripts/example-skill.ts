@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { load } from 'js-yaml'
 import { MORE_DOORS } from '../src/routes/doors.ts'
 import { httpProblems, skillProblems } from '../src/schemas/problem.ts'
 import { DEFINITION_FORMATS } from '../src/tools/dialects/index.ts'
@@ -6,7 +7,7 @@ import { TOOLSETS } from '../src/tools/tool.ts'
 import { createTools } from '../src/tools/tools.ts'
 
 const REFERENCES = 'skills/using-skillserve/references'
-const OPENAPI = new URL('../openapi/openapi.json', import.meta.url)
+const OPENAPI = new URL('../openapi/openapi.yaml', import.meta.url)
 
 interface OpenApiPaths {
   readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly summary?: string }>>>>
@@ -28,7 +29,7 @@ function withLists (text: string, lists: Readonly<Record<string, () => readonly 
 }
 
 function routeRows (): string[] {
-  const { paths } = JSON.parse(readFileSync(OPENAPI, 'utf8')) as OpenApiPaths
+  const { paths } = load(readFileSync(OPENAPI, 'utf8')) as OpenApiPaths
   const documented = Object.entries(paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, { summary = '' }]) => ({
     methods: [method.toUpperCase()], path: path.replace('{path}', '*').replaceAll(/\{(\w+)\}/g, ':$1'), what: summary
   })))

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
+import { load } from 'js-yaml'
 import t from 'tap'
 import type Typescript from 'typescript'
 
@@ -62,7 +63,7 @@ export async function skills (): Promise<string> {
 `
 
 t.test('a client of openapi-typescript and openapi-fetch compiles under strict', async (t) => {
-  const document = JSON.parse(readFileSync(`${ROOT}openapi/openapi.json`, 'utf8')) as Parameters<typeof openapiTS>[0]
+  const document = load(readFileSync(`${ROOT}openapi/openapi.yaml`, 'utf8')) as Parameters<typeof openapiTS>[0]
   const types = astToString(await openapiTS(document))
   // Of types alone: an object that may hold anything becomes one that may hold nothing without `additionalProperties`.
   const empty = types.split('\n').filter((line) => line.includes('Record<string, never>') && !line.startsWith('export type'))

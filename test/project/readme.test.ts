@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { load } from 'js-yaml'
 import t from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
 import * as coreLimits from '../../src/core/shared/limits.ts'
@@ -120,7 +121,7 @@ t.test('the programs in the README are those of the examples, whose types are ch
 
 t.test('the README names every route there is', async (t) => {
   // It is what the routes say: test/project/openapi.test.ts.
-  const { paths } = JSON.parse(read('openapi/openapi.json')) as { readonly paths: Readonly<Record<string, unknown>> }
+  const { paths } = load(read('openapi/openapi.yaml')) as { readonly paths: Readonly<Record<string, unknown>> }
   const routes = Object.keys(paths).map((path) => path.replace('{path}', '*').replaceAll(/\{(\w+)\}/g, ':$1'))
   t.ok(routes.length > 5)
   const readme = read('README.md')

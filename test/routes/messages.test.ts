@@ -4,10 +4,10 @@ import { skill } from '../helper/skills.ts'
 
 const FILES = { demo: skill('demo', { 'notes.md': 'notes' }) }
 
-t.test('K47: an unknown or wrong query parameter is named, with what is allowed and the nearest name', async (t) => {
+t.test('K47: an unknown or wrong query parameter is named, with what is allowed', async (t) => {
   const service = await buildService(t, { files: FILES })
   const cases: ReadonlyArray<readonly [target: string, detail: string]> = [
-    ['/skills/demo?revison=current', "Unknown query parameter 'revison', allowed: revision; did you mean 'revision'?"],
+    ['/skills/demo?revison=current', "Unknown query parameter 'revison', allowed: revision"],
     ['/skills?limit=5', "Unknown query parameter 'limit', this address takes none"],
     ['/livez?verbose', "Unknown query parameter 'verbose', this address takes none"],
     ['/skills/demo?__proto__=1', "Unknown query parameter '__proto__', allowed: revision"],
@@ -15,7 +15,7 @@ t.test('K47: an unknown or wrong query parameter is named, with what is allowed 
     ['/skills/demo?a%0Ab=1', "Unknown query parameter 'a\\nb', allowed: revision"],
     ['/agent/tools?format=openia', "Query parameter 'format' is 'openia', allowed: openai, "],
     ['/agent/tools?format=claude', "Query parameter 'format' is 'claude', allowed: openai, "],
-    ['/skills/demo/files/notes.md?encoding=base46', "Query parameter 'encoding' is 'base46', allowed: base64; did you mean 'base64'?"],
+    ['/skills/demo/files/notes.md?encoding=base46', "Query parameter 'encoding' is 'base46', allowed: base64"],
     ['/skills/demo?revision=latest', "Query parameter 'revision' is 'latest', it must match pattern "],
     ['/skills/demo?revision=current&revision=current', "Query parameter 'revision' is given 2 times, send it once"],
     ['/catalog?limit=501', "Query parameter 'limit' is '501', it must be <= 500"],
@@ -28,7 +28,6 @@ t.test('K47: an unknown or wrong query parameter is named, with what is allowed 
     const problem = (await service.fetch(target)).json() as { readonly detail: string }
     t.match(problem, { status: 400, code: 'bad_query' }, target)
     t.ok(problem.detail.startsWith(detail), `${target}: ${problem.detail}`)
-    if (target.includes('codx')) t.match(problem.detail, /, all; did you mean 'codex'\?$/)
   }
   t.equal((await service.fetch('/docs?x=1')).status, 200, 'what is not in the document takes any')
   for (const path of ['/docs', '/ui/status', '/ui/skills/demo', '/']) {
@@ -36,41 +35,19 @@ t.test('K47: an unknown or wrong query parameter is named, with what is allowed 
   }
 })
 
-t.test('K47: an address that does not exist names the one that was meant', async (t) => {
+t.test('K47: an address below a skill that is none names the file', async (t) => {
   const service = await buildService(t, { files: FILES })
-  const cases: ReadonlyArray<readonly [target: string, meant: string]> = [
+  for (const [target, meant] of [
     ['/skills/demo/SKILL.md', '/skills/demo/files/SKILL.md'],
     ['/skills/demo/docs/a%20b.md', '/skills/demo/files/docs/a%20b.md'],
-    ['/skills/demo/', '/skills/demo'],
-    ['/skills/demo/archive', '/skills/demo/archive.zip'],
-    ['/skills/demo/archive.tar.gz', '/skills/demo/archive.zip'],
-    ['/skills/demo/archive/notes.md', '/skills/demo/files/archive/notes.md'],
-    ['/skills/demo/file/docs/a%20b.md', '/skills/demo/files/docs/a%20b.md'],
-    ['/agent/tool/get_skill', '/agent/tools/get_skill'],
-    ['/ui/statuz', '/ui/status'],
-    ['/ui/skill/demo', '/ui/skills/demo'],
-    ['/ui/skills/demo/', '/ui/skills/demo'],
     ['/ui/skills/demo/docs/a%20b.md', '/ui/skills/demo/files/docs/a%20b.md'],
-    ['/ui/skills/demo/archive', '/skills/demo/archive.zip'],
-    ['/ui/nowhere', ''],
-    ['/skill/demo', '/skills/demo'],
-    ['/catalogs', '/catalog'],
-    ['/mpc', '/mcp'],
-    ['/mcp/', '/mcp'],
-    ['/doc', '/docs'],
-    ['/ui/skils', '/ui/skills'],
-    ['/agent/prompts', '/agent/prompt'],
-    ['/agent/tool', '/agent/tools'],
-    ['/openapi.yml', '/openapi.yaml'],
-    ['/.well-known/agent-skill/index.json', '/.well-known/agent-skills/index.json'],
-    ['/.wellknown/skills/index.json', '/.well-known/skills/index.json'],
+    ['/skills/demo/', ''],
+    ['/skils', ''],
     ['/nowhere/index.json', '']
-  ]
-  for (const [target, meant] of cases) {
+  ] as const) {
     const problem = (await service.fetch(target)).json() as { readonly detail: string }
     t.match(problem, { status: 404, code: 'route_not_found' }, target)
     t.equal(/did you mean (\S+)\?$/.exec(problem.detail)?.[1] ?? '', meant, target)
-    if (meant !== '') t.equal((await fetch(service.url + meant.replace(/docs\/a%20b|archive\/notes/, 'notes'))).status, ['/agent/tools/get_skill', '/mcp'].includes(meant) ? 405 : 200, meant)
   }
 })
 

@@ -202,7 +202,7 @@ t.test('one service', async (t) => {
           const response = await service.fetch(path, { headers: { accept, 'if-none-match': value } })
           t.equal(response.status, 304, `${path} ${accept} ${value}`)
           t.equal(response.bytes.length, 0)
-          t.equal(response.headers.get('etag'), etag)
+          t.equal(response.headers.get('etag')?.replace('W/', ''), etag)
           t.equal(response.headers.get('cache-control'), 'no-cache')
           t.equal(response.headers.get('vary'), headers.get('vary'))
           t.equal(response.headers.get('content-length'), null)
