@@ -45,6 +45,7 @@ export function openLineOutput ({ path, onDropped }: LineOutputOptions): LineOut
   let error: string | undefined
   let waitingSince: number | undefined
   let endsAt = Number.POSITIVE_INFINITY
+  let isReopening = false
   const isSlow = (): boolean => waitingSince !== undefined && performance.now() - waitingSince > SLOW_MS
   const problem = (): string | undefined => error ?? (isSlow() ? 'slow' : undefined)
   // Before pino's own handler, which would try for ever to write to a full disk.
@@ -67,7 +68,12 @@ export function openLineOutput ({ path, onDropped }: LineOutputOptions): LineOut
   })
   destination.on('drop', () => { dropped++ })
   // What could not be written is tried again with the next flush.
-  destination.on('error', (reason: NodeJS.ErrnoException) => { error = reason.code ?? reason.message })
+  destination.on('error', (reason: NodeJS.ErrnoException) => {
+    error = reason.code ?? reason.message
+    // A write that fails makes the stream forget that it is to open its file again.
+    if (isReopening && reason.syscall === 'write') destination.reopen()
+  })
+  destination.on('ready', () => { isReopening = false })
   destination.on('write', (bytes: number) => {
     if (bytes > 0) error = waitingSince = undefined
   })
@@ -84,7 +90,10 @@ export function openLineOutput ({ path, onDropped }: LineOutputOptions): LineOut
       destination.write(line)
     },
     flush: () => { destination.flush() },
-    reopen: () => { destination.reopen() }
+    reopen: () => {
+      isReopening = true
+      destination.reopen()
+    }
   }
 }
 

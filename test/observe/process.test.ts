@@ -310,7 +310,7 @@ t.test('K73: a start that fails for the audit log ends by itself, whatever was o
     args: [join(folder, 'skills')],
     env: { AUDIT_LOG: join(folder, 'file/audit.log'), LIMITS: 'on', LIMITS_STORE: 'redis://127.0.0.1:1', METRICS_PORT: '0' }
   })
-  t.match(ended, { code: 1, signal: null, stderr: /^skillserve: AUDIT_LOG must be a file that can be written, and \S+ cannot be opened \(ENOTDIR, a part of the path is no folder\)\n$/ })
+  t.match(ended, { code: 1, signal: null, stderr: /^skillserve: AUDIT_LOG must be a file that can be written, and \S+ cannot be opened \(ENOTDIR, a part of the path is not a folder\)\n$/ })
 })
 
 t.test('K73 K91: a second signal takes no line of the audit log of what was answered before, and SIGHUP ends no service whose audit log is its output', async (t) => {
