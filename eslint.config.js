@@ -12,10 +12,10 @@ const FLOORS = [
   ['core/format/', 'core/read/'],
   ['core/'],
   ['library/', 'schemas/', 'tools/', 'verdicts/'],
-  ['access/', 'config/', 'http/', 'limits/', 'log-', 'observe/', 'openapi/', 'plugins/', 'sources/', 'trust/'],
+  ['access/', 'config/', 'http/', 'limits/', 'log.ts', 'observe/', 'openapi/', 'plugins/', 'sources/', 'trust/'],
   ['export/', 'mcp/', 'routes/', 'ui/', 'validate/', 'well-known/'],
-  ['app.ts'],
-  ['cli/', 'index.ts', 'listen.ts', 'server.ts']
+  ['app.ts', 'app-options.ts'],
+  ['cli/', 'index.ts', 'listen.ts', 'reload.ts', 'server.ts', 'start-summary.ts']
 ]
 
 /** What the script of the pages uses. */

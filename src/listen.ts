@@ -1,8 +1,27 @@
 import { lookup } from 'node:dns/promises'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { promisify } from 'node:util'
 import type { FastifyInstance } from 'fastify'
 import { errorCode } from './core/shared/system-errors.ts'
 import type { Config } from './config/settings.ts'
 import { ConfigError } from './config/setting.ts'
+
+/**
+ * Tries the port before anything else is opened or announced.
+ * @throws ConfigError when the address cannot be had
+ */
+export async function checkPort ({ host, port }: Config, portSetting: string): Promise<void> {
+  if (port === 0) return
+  const server = createServer()
+  try {
+    await once(server.listen({ host, port }), 'listening')
+  } catch (error) {
+    throw explainListenError(error, port, host, portSetting, 'HOST or --host')
+  } finally {
+    if (server.listening) await promisify(server.close.bind(server))()
+  }
+}
 
 /**
  * Opens the port of the service; one log line for each address says where.

@@ -1,10 +1,11 @@
-import { executionAsyncResource } from 'node:async_hooks'
+import { isatty } from 'node:tty'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { AccessDoors } from './http/callers.ts'
 import { buildApp } from './app.ts'
 import { idleSettings, missingLinkTargets } from './config/idle-settings.ts'
+import { readConfigFile } from './config/config-file.ts'
 import { openRoots } from './config/roots.ts'
 import { checkAuditLog } from './config/written-places.ts'
 import { whyUnwritable } from './config/files/files.ts'
@@ -16,13 +17,16 @@ import type { SkillService } from './core/service.ts'
 import { isLoopback } from './http/request/hosts.ts'
 import { Closers, Shutdown } from './http/shutdown.ts'
 import { stop } from './http/stop.ts'
-import { explainListenError, listen } from './listen.ts'
+import { checkPort, explainListenError, listen } from './listen.ts'
 import { type LineOutput, openLog } from './log.ts'
 import { overloadLimits } from './plugins/overload.ts'
 import { Limits } from './limits/limits.ts'
 import { connectStore, type LimitsStore } from './limits/store.ts'
 import { observe, type Observation } from './observe/observe.ts'
+import { reload } from './reload.ts'
 import type { Sources } from './sources/sources.ts'
+import { reload } from './reload.ts'
+import { startSummary } from './start-summary.ts'
 import { openTrust, type Trust } from './trust/trust.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
@@ -32,12 +36,6 @@ const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT',
 
 /** Open connections at the same time: descriptors are left for reading skills. */
 const MAX_CONNECTIONS = 10_000
-
-/**
- * One tick of the process, kept. V8 forgets the shape of ticks when it collects garbage while none waits. Each `process.nextTick` then
- * takes seven times as long until the process ends: 5 % of a request.
- */
-const keptTicks: object[] = []
 
 export interface ServerOptions {
   readonly version: string
@@ -58,7 +56,7 @@ export interface ServerOptions {
  * @throws ConfigError when the address cannot be had
  */
 export async function startServer (config: Config, options: ServerOptions): Promise<void> {
-  process.nextTick(() => { keptTicks.push(executionAsyncResource()) })
+  await checkPort(config, options.preview === undefined ? 'PORT or --port' : '--port')
   const ending = { closers: new Closers(), shutdown: new Shutdown() }
   try {
     await openServer(config, options, ending)
@@ -90,16 +88,17 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
     await stop(opening, logger, closers)
   })
   takeSignals(true)
-  let isHungUp = false
-  process.on('SIGHUP', () => {
-    open.parts?.observation.reopen()
-    if (open.parts === undefined || config.auditLog !== undefined || open.parts.sources !== undefined) open.parts?.sources?.hint()
-    // A terminal that closes sends it twice, by itself and by its shell. A second SIGTERM would cut running requests.
-    else if (!isHungUp && !shutdown.isStopping) {
-      isHungUp = true
-      process.kill(process.pid, 'SIGTERM')
-    }
-  })
+  const { configFile } = config
+  const configured = configFile === undefined ? undefined : await readConfigFile(configFile).catch(() => undefined)
+  const onHangUp = (): void => {
+    if (open.parts === undefined || shutdown.isStopping) return
+    const { access, trust, sources, observation } = open.parts
+    const files = [...access ? [access.file] : [], ...trust?.files ?? []]
+    const reopen = config.auditLog === undefined ? undefined : () => { observation.reopen() }
+    void reload({ files, sources, configFile, configured, reopen, log: logger })
+  }
+  process.on('SIGHUP', onHangUp)
+  closers.add(() => { process.off('SIGHUP', onHangUp) })
   closers.add(() => {
     // While the process stops, a second signal ends it.
     if (shutdown.isStopping) return
@@ -107,6 +106,9 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
     takeSignals(false)
   })
 
+  const isForPerson = preview === undefined && isatty(1) && config.logFormat !== 'json' && logger.isLevelEnabled('info') && config.logLevel === 'info'
+  // A person at a terminal gets a summary in place of the facts.
+  if (isForPerson) logger.level = 'warn'
   const opening = openParts(config, options, { output, logger, closers, shutdown })
   const { app, skills, service, sources, trust, observation } = open.parts = await opening
   if (!shutdown.isStopping) await trust?.start()
@@ -118,7 +120,10 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
     throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT or --metrics-port', 'METRICS_HOST')
   }
   const url = await listen(app, config, preview === undefined ? 'PORT or --port' : '--port')
-  // Whoever started the process waits for the address.
+  if (isForPerson) {
+    output.write(await startSummary({ skills, config, version: options.version, url: `${url}${config.basePath}` }))
+    logger.level = config.logLevel
+  }
   output.flush()
   const endPreview = preview?.(service, url)
   if (endPreview !== undefined) closers.add(endPreview)

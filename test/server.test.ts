@@ -109,13 +109,13 @@ t.test('K2: a bad value stops the process with one line on stderr that names it,
   }
 })
 
-t.test('a port in use is one line on stderr and exit code 1', async (t) => {
+t.test('K2: a port in use is one line on stderr and exit code 1', async (t) => {
   const holder = createServer().listen(0, '127.0.0.1')
   t.teardown(() => holder.close())
   await once(holder, 'listening')
   const { port } = holder.address() as AddressInfo
-  const { code, stderr } = await runProcess(t, { args: ['--port', String(port)] })
-  t.equal(code, 1)
+  const { code, stdout, stderr } = await runProcess(t, { args: ['--port', String(port)] })
+  t.strictSame([code, stdout], [1, ''], 'nothing is announced')
   t.equal(stderr, `skillserve: port ${port} of 127.0.0.1 is in use, PORT or --port chooses another (0 takes any free port)\n`)
 })
 
@@ -173,17 +173,42 @@ t.test('SIGINT with a request in flight answers it, as the last of its connectio
   t.equal((await service.ended).code, 0)
 })
 
-t.test('a terminal that closes ends the process as SIGTERM does, however often it says so', async (t) => {
-  const folder = skillsFolder(t)
-  const service = await startProcess(t, { cwd: folder })
-  const download = await startDownload(t, service, folder)
-  for (let count = 0; count < 3; count++) service.signal('SIGHUP')
-  await service.printed('"stopping"')
+t.test('K89: SIGHUP reads operators\' files again, says so, and never stops the process', async (t) => {
+  const folder = t.testdir({ skills: skills('one'), 'access.yaml': 'anonymous: [all]\nrules:\n  - { groups: [all] }\n', 'sources.yaml': 'sources:\n  - { folder: ./skills }\n' })
+  const plain = await startProcess(t, { args: [join(folder, 'skills')] })
+  plain.signal('SIGHUP')
+  await plain.printed('SIGHUP: files were read again')
+  t.equal((await fetch(`${plain.url}/livez`)).status, 200)
+  await plain.stop()
+  const service = await startProcess(t, { args: ['--access', join(folder, 'access.yaml'), '--config', join(folder, 'sources.yaml')] })
+  t.equal((await fetch(`${service.url}/skills`)).status, 200)
+  writeFileSync(join(folder, 'access.yaml'), 'rules: []\n')
+  writeFileSync(join(folder, 'sources.yaml'), 'sources: nothing\n')
   service.signal('SIGHUP')
-  let bytes = 0
-  for await (const chunk of download) bytes += (chunk as Buffer).length
-  t.equal(bytes, LARGE_FILE_BYTES)
-  t.equal((await service.ended).code, 0)
+  await service.printed('SIGHUP: the configuration file cannot be used')
+  t.equal((await fetch(`${service.url}/skills`)).status, 401)
+  writeFileSync(join(folder, 'sources.yaml'), 'sources:\n  - { folder: ./other }\n')
+  service.signal('SIGHUP')
+  await service.printed('its list of sources is used after a restart')
+  t.match(await service.stop(), { code: 0, stderr: '' })
+})
+
+t.test('K2: at a terminal a start says in at most ten lines what there is', { skip: !existsSync('/usr/bin/script') && 'there is no script' }, async (t) => {
+  const folder = t.testdir({ skills: { ...skills('one', 'two'), three: { 'SKILL.md': 'x' } } })
+  const main = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
+  const terminal = spawn('/usr/bin/script', ['-qec', `exec '${process.execPath}' '${main}' skills --port 0`, '/dev/null'], { cwd: folder, stdio: ['pipe', 'pipe', 'ignore'] })
+  t.teardown(() => { terminal.kill('SIGKILL') })
+  let out = ''
+  terminal.stdout.setEncoding('utf8').on('data', (text: string) => { out += text })
+  while (!out.includes('tool calls')) await once(terminal.stdout, 'data')
+  const lines = out.trimEnd().split(/\r?\n/)
+  t.ok(lines.length <= 10, out)
+  t.match(lines[0], /^skillserve \d+\.\d+\.\d+: 3 skills, \d+ findings?$/)
+  t.match(lines[1], /skills: 3 skills, \d+ findings?$/)
+  for (const address of [/page +http:\/\/127\.0\.0\.1:\d+\/$/m, /MCP +http:\/\/127\.0\.0\.1:\d+\/mcp\r?$/m, /tool calls +http:\/\/127\.0\.0\.1:\d+\/agent\/tool-call/]) t.match(out.replaceAll('\r', ''), address)
+  const ended = once(terminal, 'exit')
+  terminal.kill('SIGTERM')
+  await ended
 })
 
 t.test('a second signal ends the process at once with exit code 1', async (t) => {

@@ -46,8 +46,9 @@ A folder that is named like a command is ./NAME.`)
   add('serve [DIR...]', 'serve folders of skills over HTTP (the default)', () => import('./commands/serve.ts'), ALL)
     .addHelpText('after', ({ command }) => variablesHelp(command))
     .addHelpText('after', `
-Flags beat the environment, the environment beats defaults. SIGHUP reads the access file, the trust file and --config
-again and reopens the audit log; the first two are also read again within two seconds of a change.
+Flags beat the environment, the environment beats defaults. The access file, the trust file and the lock are read
+again within two seconds of a change, and at SIGHUP, which also checks the sources, reopens the audit log and says
+whether a changed --config needs a restart.
 Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used and after an error that nobody handled.`)
 
   add('dev <DIR...>', 'preview folders of skills while they are written', () => import('./commands/dev.ts'), ['port', 'linkTargets', 'layout', 'stateDir'])

@@ -61,8 +61,8 @@ export const SETTINGS = {
     argument: '--config FILE',
     variable: 'CONFIG_FILE',
     ...FILE,
-    meaning: 'YAML or JSON file with sources and their settings, which come after those of `DIR...`; read at the start ' +
-      'and again at SIGHUP',
+    meaning: 'YAML or JSON file with sources and their settings, which come after those of `DIR...`; read at the start, ' +
+      'SIGHUP says whether a change needs a restart',
     section: 'configuration-file'
   },
   stateDir: {

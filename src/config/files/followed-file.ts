@@ -14,6 +14,8 @@ export interface FollowedPolicy {
   readonly digest: string
   on (event: 'changed', listener: () => void): unknown
   on (event: 'failed', listener: (error: ConfigError | undefined) => void): unknown
+  /** Reads the file again now. */
+  reload (): Promise<void>
 }
 
 /**

@@ -1,0 +1,42 @@
+import type { Config } from './config/settings.ts'
+import { ROOT_PROBLEMS } from './core/roots/root.ts'
+import { counted } from './core/shared/text.ts'
+import type { SkillManager } from './core/skill-manager.ts'
+
+/** Folders that have a line of their own. */
+const MAX_FOLDERS = 4
+
+interface StartedService {
+  readonly skills: SkillManager
+  readonly config: Config
+  readonly version: string
+  /** Where the service listens, base path included. */
+  readonly url: string
+}
+
+/** What there is, for a person at a terminal: at most ten lines. */
+export async function startSummary ({ skills, config, version, url }: StartedService): Promise<string> {
+  await skills.available()
+  const findings = new Map<string, number>()
+  let total = 0
+  for (const name of skills.namesNow()) {
+    const count = (await skills.find(name))?.findings.length ?? 0
+    const root = skills.rootOf(name) ?? ''
+    findings.set(root, (findings.get(root) ?? 0) + count)
+    total += count
+  }
+  const { roots } = skills.status
+  const folders = roots.map(({ name, state, skills: count }, index) => {
+    const what = state === 'ok' ? `${counted(count, 'skill')}, ${counted(findings.get(name) ?? 0, 'finding')}` : ROOT_PROBLEMS[state]
+    return `  ${skills.rootPaths[index] ?? name}: ${what}`
+  })
+  return [
+    `skillserve ${version}: ${counted(skills.namesNow().length, 'skill')}, ${counted(total, 'finding')}`,
+    ...folders.slice(0, MAX_FOLDERS),
+    ...folders.length > MAX_FOLDERS ? [`  and ${counted(folders.length - MAX_FOLDERS, 'more folder', 'more folders')}`] : [],
+    ...config.ui ? [`  page        ${url}/`] : [],
+    `  MCP         ${url}/mcp`,
+    `  tool calls  ${url}/agent/tool-call`,
+    ''
+  ].join('\n')
+}
