@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -17,11 +17,21 @@ const QUESTION = 'What is the weather in Lyon?'
 
 /** The programs as JavaScript: `tsx`, which the documents name, takes longer to start than most of them run. */
 const built = t.testdir({})
-const names = ['agent-loop', 'anthropic', 'fake-model', 'gemini', 'mcp-client', 'openai-responses']
-buildSync({ entryPoints: names.map((name) => `${ROOT}examples/${name}.ts`), outdir: built, bundle: true, packages: 'external', format: 'esm', platform: 'node' })
+buildExamples(['agent-loop', 'fake-model', 'mcp-client'], built)
+
+/** Programs with the SDK of a provider, which `npm run test:clients` installs. */
+const SDK_EXAMPLES = ['anthropic', 'gemini', 'openai-responses']
+const CLIENTS = `${ROOT}test/clients/`
+const withoutSdk = !existsSync(`${CLIENTS}node_modules/openai`) && 'npm run test:clients installs its SDK'
+if (withoutSdk === false) buildExamples(SDK_EXAMPLES, `${CLIENTS}.examples`)
+
+function buildExamples (names: readonly string[], outdir: string): void {
+  const entryPoints = names.map((name) => `${ROOT}examples/${name}.ts`)
+  buildSync({ entryPoints, outdir, bundle: true, packages: 'external', format: 'esm', platform: 'node' })
+}
 
 function example (name: string): readonly string[] {
-  return [process.execPath, `${built}/${name}.js`]
+  return [process.execPath, `${SDK_EXAMPLES.includes(name) ? `${CLIENTS}.examples` : built}/${name}.js`]
 }
 
 interface Ended {
@@ -101,18 +111,21 @@ const loops: readonly Loop[] = [
   {
     name: 'openai-responses.ts',
     command: example('openai-responses'),
+    missing: withoutSdk,
     env: (origin) => shownEnv('openai-responses.ts', origin),
     refused: () => '401'
   },
   {
     name: 'anthropic.ts',
     command: example('anthropic'),
+    missing: withoutSdk,
     env: (origin) => shownEnv('anthropic.ts', origin),
     refused: () => '401'
   },
   {
     name: 'gemini.ts',
     command: example('gemini'),
+    missing: withoutSdk,
     env: (origin) => shownEnv('gemini.ts', origin),
     refused: () => '401'
   }
@@ -213,7 +226,7 @@ t.test('each example asks whether skillserve is running when nothing answers', a
   const SKILLS_URL = `http://127.0.0.1:${(held.address() as AddressInfo).port}`
   held.close()
   await once(held, 'close')
-  const examples = ['agent-loop', 'anthropic', 'mcp-client'].map(example)
+  const examples = ['agent-loop', 'mcp-client', ...withoutSdk === false ? ['anthropic'] : []].map(example)
   if (isInstalled('python3')) examples.push(['python3', 'examples/agent_loop.py'])
   if (isInstalled('curl')) examples.push(['sh', 'examples/tool-call.sh'])
   await Promise.all(examples.map(async (command) => {

@@ -10,9 +10,9 @@ import { type Message as OllamaMessage, Ollama, type Tool as OllamaTool } from '
 import OpenAI from 'openai'
 import type { ResponseInputItem, Tool as OpenAITool } from 'openai/resources/responses/responses'
 import t from 'tap'
-import { buildService, type Service } from '../helper/build.ts'
-import { skill, skillText } from '../helper/skills.ts'
-import { startProvider } from './scripted-provider.ts'
+import { buildService, type Service } from '../../helper/build.ts'
+import { skill, skillText } from '../../helper/skills.ts'
+import { startProvider } from '../scripted-provider.ts'
 
 /** A scripted model calls `get_skill` twice, for a skill that is there and for one that is not; then it says `Done.`. */
 const FOUND = { skill_name: 'demo' }

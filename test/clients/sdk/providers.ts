@@ -10,13 +10,13 @@ import type {
   ChatCompletion, ChatCompletionFunctionMessageParam, ChatCompletionFunctionTool, ChatCompletionMessage, ChatCompletionMessageFunctionToolCall, ChatCompletionToolMessageParam
 } from 'openai/resources/chat/completions/completions'
 import type { FunctionTool, Response, ResponseCustomToolCallOutput, ResponseFunctionToolCall, ResponseInputItem } from 'openai/resources/responses/responses'
-import type { anthropic } from '../../src/tools/dialects/wire/anthropic.ts'
-import type { gemini } from '../../src/tools/dialects/wire/gemini.ts'
-import type { mcp } from '../../src/tools/dialects/wire/mcp.ts'
-import type { openaiChat } from '../../src/tools/dialects/wire/openai-chat.ts'
-import type { openaiLegacy } from '../../src/tools/dialects/wire/openai-legacy.ts'
-import type { openaiResponses } from '../../src/tools/dialects/wire/openai-responses.ts'
-import type { ToolCallHandler } from '../../src/tools/calls/tool-call.ts'
+import type { anthropic } from '../../../src/tools/dialects/wire/anthropic.ts'
+import type { gemini } from '../../../src/tools/dialects/wire/gemini.ts'
+import type { mcp } from '../../../src/tools/dialects/wire/mcp.ts'
+import type { openaiChat } from '../../../src/tools/dialects/wire/openai-chat.ts'
+import type { openaiLegacy } from '../../../src/tools/dialects/wire/openai-legacy.ts'
+import type { openaiResponses } from '../../../src/tools/dialects/wire/openai-responses.ts'
+import type { ToolCallHandler } from '../../../src/tools/calls/tool-call.ts'
 import type { Assignable, Call, Definition, Result } from './assignable.ts'
 
 /** K40: definitions are ready to stand in a request. */

@@ -5,12 +5,12 @@ import type { Static } from '@sinclair/typebox'
 import type { ChatCompletion, ChatCompletionMessage, ChatCompletionMessageParam, ChatCompletionToolMessageParam } from 'openai/resources/chat/completions/completions'
 import type { Response, ResponseInputItem } from 'openai/resources/responses/responses'
 import t from 'tap'
-import type { anthropic } from '../../src/tools/dialects/wire/anthropic.ts'
-import type { mcp } from '../../src/tools/dialects/wire/mcp.ts'
-import type { openaiChat } from '../../src/tools/dialects/wire/openai-chat.ts'
-import type { openaiResponses } from '../../src/tools/dialects/wire/openai-responses.ts'
-import { buildService, type Service } from '../helper/build.ts'
-import { skill, skillText } from '../helper/skills.ts'
+import type { anthropic } from '../../../src/tools/dialects/wire/anthropic.ts'
+import type { mcp } from '../../../src/tools/dialects/wire/mcp.ts'
+import type { openaiChat } from '../../../src/tools/dialects/wire/openai-chat.ts'
+import type { openaiResponses } from '../../../src/tools/dialects/wire/openai-responses.ts'
+import { buildService, type Service } from '../../helper/build.ts'
+import { skill, skillText } from '../../helper/skills.ts'
 
 /** What each of the two calls of a response comes to: one succeeds, one fails. */
 const DOCUMENT = JSON.stringify({ skill_name: 'demo', documentation: skillText('demo') }).replaceAll('":"', '": "').replace('","', '", "')
