@@ -1,11 +1,14 @@
+import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import t from 'tap'
-import { startProcess } from '../helper/process.ts'
-import { jsonRequest, openRaw, rawRequest, request, type RawConnection, type RawResponse } from '../helper/raw-http.ts'
+import t, { type Test } from 'tap'
+import { type ServiceProcess, startProcess } from '../helper/process.ts'
+import { jsonRequest, openRaw, type RawConnection, rawRequest, type RawResponse, request } from '../helper/raw-http.ts'
 import { skills, skillText, until } from '../helper/skills.ts'
+import { startStopwatch } from '../helper/timing.ts'
 
 const LARGE_BYTES = 20_000_000
 const DOWNLOADS = 20
@@ -131,5 +134,215 @@ t.test('K56: a byte a second is 408 in time, and neither that nor 1,000 idle con
   t.notOk(idle.some(({ ended }) => ended), 'the idle ones are still welcome')
   await Promise.all(refusals)
   for (const connection of idle) connection.destroy()
+  t.match(await service.stop(), { code: 0, stderr: '' })
+})
+
+const FLOOD_CLIENTS = 400
+const DESCRIPTORS = 100
+
+/** Connections that ask for nothing, and count whether the service keeps them. */
+function flood (port: number): readonly Socket[] {
+  return Array.from({ length: FLOOD_CLIENTS }, () => connect(port, '127.0.0.1').on('error', () => {}))
+}
+
+t.test('more clients than descriptors: those that are connected are served, the rest are closed, and nothing is left of them', async (t) => {
+  const folder = t.testdir({ root: skills('one', 'two') })
+  const service = await startProcess(t, { args: [join(folder, 'root')], ulimit: `-n ${DESCRIPTORS}` })
+  const descriptors = () => readdirSync(`/proc/${service.pid}/fd`).length
+  await until(() => service.log().some(({ msg }) => msg === 'watching a skills folder'))
+  const before = descriptors()
+  const early = await openRaw(service.url)
+  const ask = async (path: string) => await early.send(request('GET', path)).response()
+
+  for (let round = 0; round < 3; round++) {
+    const sockets = flood(service.port)
+    await until(() => sockets.filter(({ destroyed }) => destroyed).length > FLOOD_CLIENTS / 2)
+    t.ok(descriptors() < DESCRIPTORS, `${descriptors()} descriptors`)
+    // What is in no cache needs descriptors of its own.
+    writeFileSync(join(folder, 'root/one/SKILL.md'), skillText('one', `round ${round}`))
+    writeFileSync(join(folder, `root/two/${round}.txt`), `new in round ${round}`)
+    t.strictSame((await ask('/skills')).json(), { skills: ['one', 'two'] })
+    t.match((await ask('/skills/one')).json(), { documentation: skillText('one', `round ${round}`) })
+    t.equal((await ask(`/skills/two/files/${round}.txt`)).text, `new in round ${round}`)
+    t.equal((await ask('/skills/two/files')).status, 200)
+    for (const socket of sockets) socket.destroy()
+    // One is the early client's.
+    await until(() => descriptors() <= before + 1)
+    t.equal((await rawRequest(service.url, request('GET', '/skills/one'))).status, 200, 'new clients are welcome again')
+  }
+  early.destroy()
+  t.match(await service.stop(), { code: 0, stderr: '' })
+})
+
+/** Opens what the limit allows at one signal, and closes it at the next. */
+const TAKE_ALL_DESCRIPTORS = `data:text/javascript,${encodeURIComponent(`
+  import { closeSync, openSync, writeSync } from 'node:fs'
+  const taken = []
+  process.on('SIGUSR2', () => {
+    if (taken.length > 0) for (const descriptor of taken.splice(0)) closeSync(descriptor)
+    else try { for (;;) taken.push(openSync('/dev/null')) } catch {}
+    writeSync(1, JSON.stringify({ msg: taken.length > 0 ? 'taken' : 'given back' }) + '\\n')
+  })
+`)}`
+
+t.test('doors whose code is first asked for while no descriptor is free work as soon as there are some', async (t) => {
+  const service = await startProcess(t, { args: [t.testdir(skills('one'))], ulimit: '-n 200', nodeOptions: ['--import', TAKE_ALL_DESCRIPTORS] })
+  const connection = await openRaw(service.url)
+  const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
+  const ask = async () => {
+    const statuses: number[] = []
+    for (const [path, accept] of [['/', 'text/html'], ['/ui/skills/one', 'text/html'], ['/catalog/one', '*/*']] as const) {
+      statuses.push((await connection.send(request('GET', path, { headers: [`Accept: ${accept}`] })).response()).status)
+    }
+    const { status } = await connection.send(jsonRequest('POST', '/mcp', list, { headers: ['Accept: application/json, text/event-stream'] })).response()
+    return [...statuses, status]
+  }
+  service.signal('SIGUSR2')
+  await service.printed('"taken"')
+  t.match(await ask(), [500, 500, Number, 500], 'an entry goes without what the SDK says')
+  service.signal('SIGUSR2')
+  await service.printed('given back')
+  t.strictSame(await ask(), [200, 200, 200, 200])
+  connection.destroy()
+  t.match(await service.stop(), { code: 0, stderr: '' })
+})
+
+t.test('git that is started while few descriptors are free fails as every other check, and ends no service', (t) => {
+  const script = `
+    import { closeSync, openSync } from 'node:fs'
+    import { runGit } from '${new URL('../../dist/sources/git/git-command.js', import.meta.url).href}'
+    const run = () => runGit({ args: ['--version'], signal: AbortSignal.timeout(30_000), home: '/', env: process.env }).then(() => 'ran', ({ code }) => code)
+    const outcomes = [await run()]
+    const listeners = process.listenerCount('exit')
+    const taken = []
+    try { for (;;) taken.push(openSync('/dev/null')) } catch {}
+    // The pipes of a child take eight, and its start two more.
+    for (const count of [0, 4, 5, taken.length - 9]) {
+      for (const descriptor of taken.splice(0, count)) closeSync(descriptor)
+      outcomes.push(await run())
+    }
+    console.log(JSON.stringify({ outcomes, left: process.listenerCount('exit') - listeners }))
+  `
+  const { status, stdout, stderr } = spawnSync('bash', ['-c', 'ulimit -n 100; exec "$0" --input-type=module -e "$1"', process.execPath, script], { encoding: 'utf8', timeout: 60_000 })
+  t.strictSame({ status, stdout, stderr }, { status: 0, stdout: `${JSON.stringify({ outcomes: ['ran', 'EMFILE', 'EMFILE', 'EMFILE', 'ran'], left: 0 })}\n`, stderr: '' })
+  t.end()
+})
+
+const BUSY_CLIENTS = 16
+/** More than a socket's buffers hold. */
+const ANSWER_BYTES = 1_000_000
+/** Several times as many as there are threads that could wait for one. */
+const FIFOS = 40
+/** Without the deadline of 9 s, slow clients would keep the process as long as they like: half a minute and more. */
+const DEADLINE_MS = 25_000
+
+/** What a client sends in one piece: some answers take turns of the event loop, others none. */
+const BATCH = [
+  request('GET', '/skills'),
+  request('GET', '/skills/one/files/large.bin'),
+  request('GET', '/nowhere'),
+  jsonRequest('POST', '/agent/tool-call', { function: { name: 'get_skill', arguments: { skill_name: 'two' } } }),
+  request('GET', '/skills/two/files'),
+  request('GET', '/livez')
+]
+const STATUSES = [200, 200, 404, 200, 200, 200]
+
+async function start (t: Test, port = 0): Promise<ServiceProcess> {
+  const folder = t.testdir({ skills: skills('one', 'two') })
+  writeFileSync(join(folder, 'skills/one/large.bin'), Buffer.alloc(ANSWER_BYTES, 'x'))
+  return await startProcess(t, { args: [join(folder, 'skills')], env: { PORT: String(port) } })
+}
+
+interface Client {
+  /** Answers to batches that were sent in time. */
+  answered: number
+  /** What was wrong with them. */
+  readonly losses: string[]
+}
+
+for (const [kind, size] of [['keep-alive', 1], ['pipelining', BATCH.length]] as const) {
+  t.test(`SIGTERM under load: every request of ${kind} clients that had arrived is answered completely`, async (t) => {
+    const service = await start(t)
+    const stopped = new AbortController()
+
+    async function ask (connection: RawConnection, client: Client, first: number): Promise<void> {
+      for (let turn = first; !stopped.signal.aborted; turn++) {
+        const batch = Array.from({ length: size }, (_, index) => (turn + index) % BATCH.length)
+        connection.send(Buffer.concat(batch.map((index) => BATCH[index] ?? Buffer.alloc(0))))
+        for (const index of batch) {
+          const response = await connection.response().catch((error: Error) => error.message)
+          if (typeof response === 'string') client.losses.push(response)
+          else if (response.status !== STATUSES[index]) client.losses.push(`${response.status} instead of ${STATUSES[index]}`)
+          client.answered++
+        }
+        if (connection.ended) return
+      }
+    }
+
+    const connections = await Promise.all(Array.from({ length: BUSY_CLIENTS }, () => openRaw(service.url)))
+    const clients = connections.map((): Client => ({ answered: 0, losses: [] }))
+    const asking = clients.map((client, index) => ask(connections[index] as RawConnection, client, index))
+    // A connection that waits to be accepted has not arrived yet.
+    await until(() => clients.every(({ answered }) => answered > BATCH.length))
+    // From here on nobody sends any more: what is still open had been sent before the signal.
+    stopped.abort()
+    service.signal('SIGTERM')
+    await Promise.all(asking)
+    t.match(await service.ended, { code: 0, stderr: '' })
+    // After eight seconds the drain is over: on a machine that is too busy for these answers until then, they may be cut.
+    if (service.log().some(({ msg }) => msg === 'cutting the connections that are still open')) t.comment('the machine was too busy')
+    else t.strictSame(clients.flatMap(({ losses }) => losses), [])
+    t.comment(`${clients.reduce((sum, { answered }) => sum + answered, 0)} answers`)
+  })
+}
+
+t.test('after SIGKILL under load the next process serves at once, on the same port', async (t) => {
+  const service = await start(t)
+  const connections = await Promise.all(Array.from({ length: BUSY_CLIENTS }, () => openRaw(service.url)))
+  for (const connection of connections) connection.send(Buffer.concat(BATCH))
+  t.match(await service.stop('SIGKILL'), { signal: 'SIGKILL' })
+  const next = await start(t, service.port)
+  t.equal(next.url, service.url)
+  const connection = await openRaw(next.url)
+  t.strictSame((await connection.send(request('GET', '/skills')).response()).json(), { skills: ['one', 'two'] })
+  connection.destroy()
+  t.match(await next.stop(), { code: 0, stderr: '' })
+})
+
+t.test('SIGTERM ends the process by the deadline, whatever slow clients are at', async (t) => {
+  const service = await start(t)
+  const connections = await Promise.all(Array.from({ length: 40 }, () => openRaw(service.url)))
+  const beginnings = [
+    'GET /skills HTTP/1.1\r\nHost: loc', 'POST /agent/tool-call HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{', '',
+    'GET /skills/one/files/large.bin HTTP/1.1\r\nHost: localhost\r\n\r\n', 'GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n'
+  ]
+  for (const [index, connection] of connections.entries()) {
+    connection.send(beginnings[index % beginnings.length] ?? '')
+    connection.socket.pause()
+  }
+  t.match((await (await openRaw(service.url)).send(request('GET', '/livez')).response()), { status: 200 })
+  const elapsed = startStopwatch()
+  t.match(await service.stop(), { code: 0, stderr: '' })
+  const took = elapsed()
+  t.ok(took < DEADLINE_MS, `${took} ms`)
+  for (const connection of connections) connection.destroy()
+})
+
+t.test('K22: FIFOs, also as a main file, hold up nobody, and not the end of the process', async (t) => {
+  const folder = t.testdir({ skills: skills('one') })
+  const root = join(folder, 'skills')
+  mkdirSync(join(root, 'piped'))
+  execFileSync('mkfifo', [join(root, 'piped/SKILL.md'), ...Array.from({ length: FIFOS }, (_, index) => join(root, `piped/${index}`))])
+  const service = await startProcess(t, { args: [root] })
+  const ask = async (path: string) => {
+    const connection = await openRaw(service.url)
+    const { status, text } = await connection.send(request('GET', path)).response()
+    connection.destroy()
+    return { status, text }
+  }
+  for (let index = 0; index < FIFOS; index++) t.match(await ask(`/skills/piped/files/${index}`), { status: 404, text: /not a regular file/ })
+  t.match(await ask('/skills/piped'), { status: 404, text: /SKILL\.MD not found for skill 'piped'/ })
+  t.match(await ask('/skills/piped/files'), { status: 200, text: /"files":\[\]/ })
+  t.match(await ask('/skills/one'), { status: 200 })
   t.match(await service.stop(), { code: 0, stderr: '' })
 })

@@ -1,0 +1,335 @@
+import { linkSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import t from 'tap'
+import { buildService } from '../helper/build.ts'
+import {
+  attack, BADURL, CANARY, checkLog, type Expected, FILES, isDirectory, name16, NAME18, noFile, NOROUTE, noSkill, SIBLINGS, TRAVERSAL
+} from './attacks/hostile-urls.ts'
+
+/** Names as they stand in the URL, as decoded, and what the name alone gives; the other routes follow from that. */
+const names: ReadonlyArray<readonly [encoded: string, name: string, kind: 'refused' | 'unknown']> = [
+  ['..', '..', 'refused'],
+  ['%2e%2e', '..', 'refused'],
+  ['.%2e', '..', 'refused'],
+  ['%2E.', '..', 'refused'],
+  ['', '', 'refused'],
+  ['demo%2ffiles%2fSKILL.md', 'demo/files/SKILL.md', 'refused'],
+  ['demo%2f..', 'demo/..', 'refused'],
+  ['demo%2f', 'demo/', 'refused'],
+  ['a%5cb', 'a\\b', 'refused'],
+  ['a\\b', 'a\\b', 'refused'],
+  ['..%5cdemo', '..\\demo', 'refused'],
+  ['foo..bar', 'foo..bar', 'refused'],
+  ['demo..', 'demo..', 'refused'],
+  ['demo%2f..%2fother', 'demo/../other', 'refused'],
+  ['.', '.', 'unknown'],
+  ['%2e', '.', 'unknown'],
+  ['%252e%252e', '%2e%2e', 'unknown'],
+  ['demo%252fx', 'demo%2fx', 'unknown'],
+  ['demo%00', 'demo\0', 'unknown'],
+  ['demo%0a', 'demo\n', 'unknown'],
+  ['%1b[31m', '\u001b[31m', 'unknown'],
+  ['Demo', 'Demo', 'unknown'],
+  ['DEMO', 'DEMO', 'unknown'],
+  ['demo%20', 'demo ', 'unknown'],
+  ['%20demo', ' demo', 'unknown'],
+  ['demo.', 'demo.', 'unknown'],
+  ['demo::$DATA', 'demo::$DATA', 'unknown'],
+  ['.hidden', '.hidden', 'unknown'],
+  ['.git', '.git', 'unknown'],
+  ['README.md', 'README.md', 'unknown'],
+  ['__proto__', '__proto__', 'unknown'],
+  ['constructor', 'constructor', 'unknown'],
+  ['toString', 'toString', 'unknown'],
+  ['hasOwnProperty', 'hasOwnProperty', 'unknown'],
+  ['%e2%80%ae', '\u202e', 'unknown'],
+  ['%e2%80%8bdemo', '\u200bdemo', 'unknown'],
+  ['%ef%bc%8e%ef%bc%8e', '\uff0e\uff0e', 'unknown'],
+  ['e%cc%81', 'e\u0301', 'unknown'],
+  ['demo;x=1', 'demo;x=1', 'unknown'],
+  ['a'.repeat(255), 'a'.repeat(255), 'unknown'],
+  ['a'.repeat(1000), 'a'.repeat(1000), 'unknown']
+]
+
+type ExpectedOfName = (name: string, kind: 'refused' | 'unknown') => Expected
+const byK16: ExpectedOfName = (name, kind) => kind === 'refused' ? name16(name) : noSkill(name)
+const byK18: ExpectedOfName = (name, kind) => kind === 'refused' ? NAME18 : noSkill(name)
+const notListed: ExpectedOfName = () => ({ statuses: [404], code: 'artifact_not_found' })
+const DIGEST = '0'.repeat(64)
+
+/** Routes with a name, which `*` stands for, and how they refuse a bad one. */
+const namedRoutes: ReadonlyArray<readonly [route: string, expected: ExpectedOfName]> = [
+  ['/skills/*', byK16],
+  ['/skills/*/files', byK18],
+  ['/skills/*/files/SKILL.md', byK18],
+  ['/skills/*/archive.zip', byK18],
+  ['/catalog/*', byK16],
+  ['/.well-known/skills/*/SKILL.md', notListed],
+  [`/.well-known/agent-skills/*/${DIGEST}/SKILL.md`, notListed],
+  [`/.well-known/agent-skills/*/${DIGEST}/archive.zip`, notListed]
+]
+
+t.test('K4 K5: hostile skill names', async (t) => {
+  const service = await buildService(t, { files: FILES, options: { siblings: SIBLINGS } })
+  for (const [route, expected] of namedRoutes) {
+    await t.test(`K16 K18: names that are no skill's, on ${route}`, async (t) => {
+      for (const [encoded, name, kind] of names) await attack(t, service, route.replace('*', () => encoded), expected(name, kind))
+    })
+  }
+  await t.test('what looks like a path behind the name', async (t) => {
+    await attack(t, service, '/skills/../files/etc/passwd', NAME18)
+    await attack(t, service, '/skills/%2e%2e/files/etc/passwd', NAME18)
+    await attack(t, service, '/skills//files/SKILL.md', NAME18)
+  })
+  await t.test('a URL longer than a head may be', async (t) => {
+    const response = await service.raw('GET', `/skills/${'a'.repeat(20_000)}`)
+    t.equal(response.status, 431)
+  })
+  await t.test('K48: what is not percent-encoded UTF-8', async (t) => {
+    for (const bad of ['%', '%zz', '%ff', '%c0%ae', '%e0%80%af', '%f0%80%80%af', '%ed%a0%80', '%u002e', '%zz<script>']) {
+      for (const [route] of namedRoutes) {
+        const response = await attack(t, service, route.replace('*', () => bad), BADURL)
+        t.notMatch(response.text, '<script>', 'no markup is echoed')
+      }
+    }
+  })
+  await t.test('K47: what is no route', async (t) => {
+    for (const target of [
+      '//skills/demo', '/skills/demo/', '/SKILLS/demo', '/skills%2fdemo', '/skills;x=1/demo',
+      '/skills../etc/passwd', '/skills/demo../SKILL.md', '/skills/demo/files../x', '/proc/self/environ', '/skills/demo/files%2fSKILL.md/x'
+    ]) await attack(t, service, target, NOROUTE)
+  })
+  await t.test('letters that are encoded without need', async (t) => {
+    const plain = await service.raw('GET', '/skills/demo')
+    for (const [target, body] of [['/%73kills/demo', plain.text], ['/skills/demo/%66iles/SKILL.md', '# Demo\n'], ['/skills/%64emo', plain.text]] as const) {
+      const response = await attack(t, service, target, { statuses: [200, 404] })
+      if (response.status === 200) t.equal(response.text, body)
+    }
+  })
+  await checkLog(t, service)
+})
+
+t.test('K18 K19: hostile file paths', async (t) => {
+  const service = await buildService(t, { files: FILES, options: { siblings: SIBLINGS } })
+  const folder = join(service.root, 'demo')
+  writeFileSync(join(folder, '..\\x'), CANARY)
+
+  const tables: Readonly<Record<string, ReadonlyArray<readonly [appended: string, expected: Expected]>>> = {
+    'what climbs out or is absolute': [
+      '../../../etc/passwd', '..', '../SKILL.md', '../', '../demo/SKILL.md',
+      '%2e%2e/%2e%2e/etc/passwd', '.%2e/x', '%2e./x',
+      '..%2f..%2fetc%2fpasswd', '%2E%2E%2f%2E%2E%2fetc%2fpasswd',
+      '../demo-evil/x.md', '../../skills-evil/x.md',
+      'references/../../demo-evil/x.md', 'references/../..', '../README.md', '../../outside/secret.txt',
+      '../'.repeat(5000),
+      '..%5c..%5cetc%5cpasswd', '..\\..\\..\\Windows\\System32', 'references%5c..%5c..%5cx', '..%5c../x', '..%5cx',
+      '/etc/passwd', '%2fetc/passwd', '//SKILL.md', `${folder}/SKILL.md`, encodeURIComponent(`${folder}/SKILL.md`),
+      'C:/windows/win.ini', 'C%3a%5cwindows', '%5c%5chost%5cshare', '%5cetc%5cpasswd',
+      '%00/../../x', 'up/demo-evil/x.md', 'up/../../x', 'secret.txt', 'up/README.md'
+    ].map((path) => [path, TRAVERSAL] as const),
+    'what is decoded once, and control characters': [
+      ['%252e%252e%252fetc%252fpasswd', noFile('%2e%2e%2fetc%2fpasswd')],
+      ['..%255c..%255c', noFile('..%5c..%5c')],
+      ['%25252e', noFile('%252e')],
+      ['SKILL.md%00', noFile('SKILL.md\0')],
+      ['SKILL.md%00.png', noFile('SKILL.md\0.png')],
+      ['.%00./x', noFile('.\0./x')],
+      ['a%0d%0aSet-Cookie:x=1', noFile('a\r\nSet-Cookie:x=1')],
+      ['a%09b', noFile('a\tb')],
+      ['%1b[31m', noFile('\u001b[31m')],
+      ['%7f', noFile('\u007f')]
+    ],
+    'what is not percent-encoded UTF-8': [
+      '%', '%zz', '%c0%ae%c0%ae%c0%af', '%e0%80%af', '%ff', '%u002e%u002e%u2215etc', '%ed%a0%80', 'SKILL.md%'
+    ].map((path) => [path, BADURL] as const),
+    'what K8 hides, and a file taken for a folder': [
+      '.git/config', 'sub/../.git/config', '.git', '.env', 'sub/.env', '.git/', '.git/HEAD', 'SKILL.md/', 'SKILL.md/x'
+    ].map((path) => [path, noFile(path)] as const),
+    'what K8 hides, encoded': [['%2eenv', noFile('.env')], ['.%65nv', noFile('.env')], ['%2egit%2fconfig', noFile('.git/config')]],
+    'folders, and nothing': [
+      ['references', isDirectory('references')],
+      ['references/', isDirectory('references/')],
+      ['.', isDirectory('.')],
+      ['references/..', isDirectory('references/..')],
+      ['', { statuses: [400], code: 'invalid_file_path', error: 'Invalid file path' }]
+    ],
+    'other spellings': [
+      ['skill.md', noFile('skill.md')],
+      ['Skill.md', noFile('Skill.md')],
+      ['SKILL.md%20', noFile('SKILL.md ')],
+      ['SKILL.md.', noFile('SKILL.md.')],
+      ['SKILL.md::$DATA', noFile('SKILL.md::$DATA')],
+      ['SKILL~1.MD', noFile('SKILL~1.MD')],
+      ['CON', noFile('CON')],
+      ['NUL', noFile('NUL')],
+      ['aux.md', noFile('aux.md')],
+      ['e%cc%81.md', noFile('e\u0301.md')],
+      ['%e2%80%aegpj.md', noFile('\u202egpj.md')],
+      ['%e2%80%8bSKILL.md', noFile('\u200bSKILL.md')],
+      ['%ef%bc%8e%ef%bc%8e/x', noFile('\uff0e\uff0e/x')],
+      ['file:///etc/passwd', noFile('file:///etc/passwd')],
+      ['~/.ssh/id_rsa', noFile('~/.ssh/id_rsa')],
+      ['$HOME/x', noFile('$HOME/x')],
+      ['..;/..;/etc/passwd', noFile('..;/..;/etc/passwd')],
+      ['.../.../x', noFile('.../.../x')],
+      ['proc/self/environ', noFile('proc/self/environ')],
+      ['__proto__', noFile('__proto__')],
+      ['constructor', noFile('constructor')]
+    ],
+    'endless paths, and a backslash that does not climb': [
+      ['a/'.repeat(2000), noFile('a/'.repeat(2000))],
+      ['a'.repeat(256), noFile('a'.repeat(256))],
+      ['%2e'.repeat(5000), noFile('.'.repeat(5000))],
+      ['references%5ca.md', noFile('references\\a.md')]
+    ]
+  }
+  for (const [name, rows] of Object.entries(tables)) {
+    await t.test(name, async (t) => {
+      for (const [appended, expected] of rows) {
+        const response = await attack(t, service, `/skills/demo/files/${appended}`, expected)
+        t.equal(response.headers['set-cookie'], undefined)
+      }
+    })
+  }
+
+  await t.test('the same paths are refused in the JSON form', async (t) => {
+    for (const [appended, { statuses, error }] of Object.values(tables).flat()) {
+      const response = await service.raw('GET', `/skills/demo/files/${appended}`, { headers: ['Accept: application/json'] })
+      t.ok(statuses.includes(response.status), appended.slice(0, 60))
+      if (error !== undefined) t.equal((response.json() as { error: string }).error, error)
+      t.notMatch(response.text, CANARY)
+    }
+  })
+
+  await t.test('other spellings of a path inside give the same bytes and ETag', async (t) => {
+    const document = await service.raw('GET', '/skills/demo/files/SKILL.md')
+    const reference = await service.raw('GET', '/skills/demo/files/references/a.md')
+    t.equal(document.text, '# Demo\n')
+    t.equal(reference.text, '# A\n')
+    const rows = [
+      ...['references%2fa.md', 'references//a.md', 'references/./a.md', './references/a.md', 'sub/../references/a.md'].map((path) => [path, reference] as const),
+      ...['./SKILL.md', 'references/../SKILL.md', 'SKILL%2emd'].map((path) => [path, document] as const)
+    ]
+    for (const [appended, plain] of rows) {
+      const response = await attack(t, service, `/skills/demo/files/${appended}`, { statuses: [200] })
+      t.equal(response.text, plain.text, appended)
+      t.equal(response.headers.etag, plain.headers.etag, appended)
+    }
+  })
+
+  await t.test('K47: a query leads nowhere else', async (t) => {
+    for (const query of ['?x=../../etc/passwd', '?raw', '?import&raw??', '?.svg?import', '#/../../x']) {
+      await attack(t, service, `/skills/demo/files/SKILL.md${query}`, { statuses: [400], code: 'bad_query' })
+    }
+  })
+
+  await t.test('raw bytes above 0x7f in the request line', async (t) => {
+    const response = await service.raw('GET', '/skills/demo/files/\xe9.md')
+    t.equal(response.status, 400)
+    t.match(response.json(), { code: 'bad_request' })
+  })
+
+  await t.test('other request targets', async (t) => {
+    for (const target of ['*', 'skills', '?', '#', '/.', '/..', '/../../etc/passwd']) {
+      const response = await service.raw('GET', target)
+      t.ok(response.status === 400 || response.status === 404, `${target}: ${response.status}`)
+      t.notMatch(response.text, CANARY)
+    }
+    const absolute = await service.raw('GET', 'http://evil.example/skills/demo')
+    t.ok(absolute.status === 200 || absolute.status === 403)
+    t.notMatch(absolute.headerLines.join('\n') + absolute.text, 'evil.example')
+  })
+  await checkLog(t, service)
+})
+
+t.test('legal inputs work', async (t) => {
+  const longName = 'n'.repeat(255)
+  const names = ['My Skill', 'UPPER', '日本語', 'v1.2', 'a_b', '__proto__', 'constructor', '-x', '100%', longName]
+  const service = await buildService(t, { files: FILES, options: { siblings: SIBLINGS } })
+  for (const name of names) {
+    mkdirSync(join(service.root, name))
+    writeFileSync(join(service.root, name, 'SKILL.md'), name)
+  }
+
+  await t.test('file names', async (t) => {
+    const rows: ReadonlyArray<readonly [appended: string, text: string]> = [
+      ['foo..bar.txt', 'dots'],
+      ['100%25.txt', 'percent'],
+      ['a%20b.md', 'blank'],
+      ['%c3%a9.md', 'nfc'],
+      ['.hidden.md', 'hidden'],
+      ['.github/x.yml', 'x: 1'],
+      ['.env.example', 'example'],
+      ['modules/x/index.js', 'x'],
+      ['SKILL.MD', '# Demo\n'],
+      ['a+b.txt', 'plus'],
+      ['a%2bb.txt', 'plus'],
+      ['a;b.txt', 'semicolon'],
+      ['a,b@c!.txt', 'comma'],
+      ['a%3fb%23c.txt', 'question'],
+      ['%252e%252e', 'two encoded dots'],
+      ['empty.txt', '']
+    ]
+    for (const [appended, text] of rows) {
+      const response = await attack(t, service, `/skills/demo/files/${appended}`, { statuses: [200] })
+      t.equal(response.text, text, appended)
+      const json = await service.raw('GET', `/skills/demo/files/${appended}`, { headers: ['Accept: application/json'] })
+      t.match(json.json(), { success: true, content: text, file_path: decodeURIComponent(appended) })
+    }
+    t.equal((await service.raw('GET', '/skills/upper/files/SKILL.md')).text, 'upper', 'K6: the other spelling')
+    t.equal((await service.raw('GET', '/skills/demo-evil/files/x.md')).text, 'evil', 'a folder without SKILL.md is a skill')
+    const { files } = (await service.fetch('/skills/demo/files')).json() as { files: ReadonlyArray<{ path: string }> }
+    for (const path of ['.hidden.md', '.github/x.yml', '.env.example', 'modules/x/index.js']) t.ok(files.some((file) => file.path === path), path)
+  })
+
+  await t.test('names of skills, on every door', async (t) => {
+    const { skills } = (await service.fetch('/skills')).json() as { skills: readonly string[] }
+    for (const name of names) {
+      t.ok(skills.includes(name), name)
+      const encoded = encodeURIComponent(name)
+      t.same((await service.fetch(`/skills/${encoded}`)).json(), { skill_name: name, documentation: name })
+      t.match((await service.fetch(`/skills/${encoded}/files`)).json(), { skill_name: name, files: [{ path: 'SKILL.md' }] })
+      t.equal((await service.fetch(`/skills/${encoded}/files/SKILL.md`)).text, name)
+      t.same((await service.post('/agent/tools/get_skill', { skill_name: name })).json(), { skill_name: name, documentation: name })
+    }
+  })
+
+  await t.test('a GET with a body, a Host with a port, HTTP/1.0 with a Host', async (t) => {
+    const { port } = new URL(service.url)
+    t.equal((await service.raw('GET', '/skills/demo', { body: 'ignored' })).status, 200)
+    t.equal((await service.raw('GET', '/skills/demo', { host: `127.0.0.1:${port}` })).status, 200)
+    t.equal((await service.raw('GET', '/skills/demo', { version: '1.0' })).status, 200)
+  })
+  await checkLog(t, service)
+})
+
+t.test('roots that are links, relative or end with a slash; links inside a skill', async (t) => {
+  const service = await buildService(t, {
+    files: null,
+    options: {
+      roots: ['link/'],
+      siblings: {
+        real: { demo: { 'SKILL.md': 'x', folder: { 'a.md': 'a' }, other: t.fixture('symlink', 'folder'), 'b.md': t.fixture('symlink', 'other/a.md') } },
+        link: t.fixture('symlink', 'real')
+      }
+    }
+  })
+  for (const path of ['folder/a.md', 'other/a.md', 'b.md']) {
+    t.equal((await service.raw('GET', `/skills/demo/files/${path}`)).text, 'a', path)
+  }
+  t.equal((await service.raw('GET', '/skills/demo/files/../x')).status, 403)
+})
+
+t.test('the root of the file system as a root', async (t) => {
+  const service = await buildService(t, { files: null, options: { roots: [relative(t.testdirName, '/')], siblings: { 'a.md': 'a' } } })
+  const [, name = ''] = realpathSync(service.folder).split('/')
+  const { skills } = (await service.fetch('/skills')).json() as { skills: readonly string[] }
+  t.ok(skills.includes(name))
+  t.equal((await service.raw('GET', `/skills/${name}/files/../etc/passwd`)).status, 403)
+})
+
+t.test('a hard link cannot be told from a file, and is served', async (t) => {
+  const service = await buildService(t, { files: { demo: { 'SKILL.md': 'x' } }, options: { siblings: { outside: { 'a.md': 'a' } } } })
+  linkSync(join(service.folder, 'outside/a.md'), join(service.root, 'demo/a.md'))
+  t.equal((await service.raw('GET', '/skills/demo/files/a.md')).text, 'a')
+})
