@@ -2,17 +2,20 @@ import { grouped, quote } from '../shared/text.ts'
 import * as limits from '../shared/limits.ts'
 import type { Finding, FindingSeverity } from '../shared/skill.ts'
 
+/** Numbers of the summaries, as text. */
+const n = grouped
+
 /** Names in a sentence before it only says how many more there are. */
 const MAX_LISTED_NAMES = 3
 
 /**
- * Every kind of finding: its severity, and what it says of a skill. Where clients decide, the severity is that of the Agent
- * Skills format: `error` means that the format refuses the skill. docs/findings.md is generated from this table.
+ * Every kind of finding: its severity, and what it says of a skill. Where clients decide, the severity is that of the
+ * Agent Skills format: `error` means that the format refuses the skill. docs/findings.md shows the same table.
  */
 export const FINDINGS = {
   main_file_missing: ['error', 'there is no SKILL.md'],
   main_file_not_a_file: ['error', 'SKILL.md is a folder, a device, or a link that leaves the skill'],
-  main_file_too_large: ['error', `SKILL.md has more than ${grouped(limits.MAX_MAIN_FILE_BYTES)} bytes`],
+  main_file_too_large: ['error', `SKILL.md has more than ${n(limits.MAX_MAIN_FILE_BYTES)} bytes`],
   main_file_permission_denied: ['error', 'the service may not read the folder or SKILL.md'],
   main_file_unreadable: ['error', 'the disk failed'],
   main_file_not_utf8: ['error', 'SKILL.md is not valid UTF-8'],
@@ -26,17 +29,18 @@ export const FINDINGS = {
   frontmatter_unclosed: ['error', 'there is no closing `---`'],
   frontmatter_empty: ['error', 'there is nothing between the fences'],
   frontmatter_not_mapping: ['error', 'the frontmatter does not consist of fields'],
-  frontmatter_too_large: ['error', `the frontmatter has more than ${grouped(limits.MAX_FRONTMATTER_BYTES)} bytes`],
+  frontmatter_too_large: ['error', `the frontmatter has more than ${n(limits.MAX_FRONTMATTER_BYTES)} bytes`],
   fence_unusual: ['error', 'the first line begins with `---` and goes on'],
   line_ends_cr: ['error', 'lines end with a bare carriage return'],
   yaml_invalid: ['error', 'a part of the frontmatter is not YAML and was not read'],
-  yaml_refused: ['error', `a part of the frontmatter has aliases, or is nested more than ${grouped(limits.MAX_FRONTMATTER_DEPTH)} levels deep`],
+  yaml_refused: ['error',
+    `a part of the frontmatter has aliases, or is nested more than ${n(limits.MAX_FRONTMATTER_DEPTH)} levels deep`],
   yaml_repaired: ['error', 'a value is not YAML and was read as it was meant'],
   half_character: ['warning', 'an escape in the frontmatter stands for half a character, which is served as U+FFFD'],
 
   name_missing: ['error', 'there is no `name`'],
   name_not_text: ['error', '`name` is not text'],
-  name_too_long: ['error', `\`name\` has more than ${grouped(limits.MAX_NAME_CODE_POINTS)} characters`],
+  name_too_long: ['error', `\`name\` has more than ${n(limits.MAX_NAME_CODE_POINTS)} characters`],
   name_invalid_characters: ['error', '`name` has more than lowercase letters, numbers and hyphens'],
   name_edge_hyphen: ['error', '`name` starts or ends with a hyphen'],
   name_double_hyphen: ['error', '`name` has two hyphens in a row'],
@@ -45,16 +49,19 @@ export const FINDINGS = {
   name_reserved_word: ['info', 'one provider refuses such a name in uploads'],
   description_missing: ['error', 'there is no `description`'],
   description_not_text: ['error', '`description` is not text'],
-  description_too_long: ['error', `\`description\` has more than ${grouped(limits.MAX_DESCRIPTION_CODE_POINTS)} characters`],
+  description_too_long: ['error', `\`description\` has more than ${n(limits.MAX_DESCRIPTION_CODE_POINTS)} characters`],
   description_xml_tag: ['info', '`description` has what looks like an XML tag'],
   description_angle_bracket: ['info', '`description` has an angle bracket'],
   description_block_scalar: ['info', '`description` is written as a block, behind `|` or `>`'],
   description_not_one_line: ['info', '`description` goes over several lines'],
-  when_to_use_too_long: ['info', `\`description\` and \`when_to_use\` together have more than ${grouped(limits.MAX_CLAUDE_LISTING_CHARACTERS)} characters`],
+  when_to_use_too_long: ['info',
+    '`description` and `when_to_use` together have more than ' +
+    `${n(limits.MAX_CLAUDE_LISTING_CHARACTERS)} characters`],
   license_not_text: ['warning', '`license` is not text'],
   compatibility_not_text: ['error', '`compatibility` is not text'],
   compatibility_empty: ['warning', '`compatibility` is empty'],
-  compatibility_too_long: ['error', `\`compatibility\` has more than ${grouped(limits.MAX_COMPATIBILITY_CODE_POINTS)} characters`],
+  compatibility_too_long: ['error',
+    `\`compatibility\` has more than ${n(limits.MAX_COMPATIBILITY_CODE_POINTS)} characters`],
   metadata_not_mapping: ['error', '`metadata` is not a mapping'],
   metadata_not_text: ['warning', '`metadata` has values that are not text'],
   allowed_tools_not_text: ['warning', '`allowed-tools` is neither text nor a list'],
@@ -74,7 +81,7 @@ export const FINDINGS = {
   secret_in_text: ['warning', 'SKILL.md has what looks like a key or a token'],
   encoded_text: ['info', 'SKILL.md has more than 1 KiB of encoded data in a row'],
   download_to_shell: ['info', 'SKILL.md has a command that hands a download to a shell'],
-  many_lines: ['info', `SKILL.md has more than ${grouped(limits.ADVISED_MAIN_FILE_LINES)} lines`],
+  many_lines: ['info', `SKILL.md has more than ${n(limits.ADVISED_MAIN_FILE_LINES)} lines`],
   control_characters: ['warning', 'SKILL.md has control characters, which a person does not see'],
   zero_width_characters: ['warning', 'SKILL.md has zero-width characters, which a person does not see'],
   bidi_control_characters: ['warning', 'SKILL.md has characters that change the direction of text'],
@@ -92,10 +99,13 @@ export const FINDINGS = {
   file_program: ['info', 'the skill has compiled programs'],
   file_archive: ['info', 'the skill has archives, of which nobody sees here what is in them'],
   file_type_mismatch: ['warning', 'the bytes of files are not what their names say'],
-  too_many_files: ['warning', `no revision, manifest and archive: the skill has more than ${grouped(limits.MAX_SKILL_ENTRIES)} files and folders`],
-  too_many_bytes: ['warning', `no revision, manifest and archive: the files of the skill have more than ${grouped(limits.MAX_SKILL_BYTES)} bytes`],
+  too_many_files: ['warning',
+    `no revision, manifest and archive: the skill has more than ${n(limits.MAX_SKILL_ENTRIES)} files and folders`],
+  too_many_bytes: ['warning',
+    `no revision, manifest and archive: the files of the skill have more than ${n(limits.MAX_SKILL_BYTES)} bytes`],
   nested_skills: ['info', 'a folder inside the skill is a skill itself'],
-  upload_too_large: ['info', `the skill is larger than uploads take: ${grouped(limits.MAX_UPLOAD_BYTES)} bytes, ${grouped(limits.MAX_UPLOAD_FILES)} files, ${grouped(limits.MAX_UPLOAD_FILE_BYTES)} bytes in a file`],
+  upload_too_large: ['info', `the skill is larger than uploads take: ${n(limits.MAX_UPLOAD_BYTES)} bytes, ` +
+    `${n(limits.MAX_UPLOAD_FILES)} files, ${n(limits.MAX_UPLOAD_FILE_BYTES)} bytes in a file`],
   revision_pending: ['info', 'no revision yet: the files of the skill are being read, or are written without pause'],
 
   unsigned: ['info', 'the skill has no signature'],
@@ -116,9 +126,11 @@ export const FINDINGS = {
   mcp_skill_invalid: ['info', 'MCP does not list the skill: it has errors'],
   mcp_refused: ['info', 'MCP does not list the skill: the official client refuses its frontmatter'],
   mcp_main_file_casing: ['info', 'MCP does not list the skill: the main file is not called SKILL.md'],
-  mcp_file_too_large: ['info', `MCP does not list the skill: a file has more than ${grouped(limits.MAX_TEXT_FILE_BYTES)} bytes`],
-  mcp_too_many_files: ['info', `MCP does not list the skill: it has more than ${grouped(limits.MAX_MCP_LISTED_FILES)} files`],
-  mcp_limits_exceeded: ['info', `MCP hosts may decline the skill: it has more than ${grouped(limits.MCP_ADVISED_SKILL_FILES)} files or ${grouped(limits.MCP_ADVISED_SKILL_BYTES)} bytes`],
+  mcp_file_too_large: ['info',
+    `MCP does not list the skill: a file has more than ${n(limits.MAX_TEXT_FILE_BYTES)} bytes`],
+  mcp_too_many_files: ['info', `MCP does not list the skill: it has more than ${n(limits.MAX_MCP_LISTED_FILES)} files`],
+  mcp_limits_exceeded: ['info', 'MCP hosts may decline the skill: it has more than ' +
+    `${n(limits.MCP_ADVISED_SKILL_FILES)} files or ${n(limits.MCP_ADVISED_SKILL_BYTES)} bytes`],
 
   discovery_skill_invalid: ['info', 'in no discovery index: the skill has errors'],
   discovery_main_file_missing: ['info', 'in no discovery index: SKILL.md cannot be read'],
@@ -127,9 +139,12 @@ export const FINDINGS = {
   discovery_frontmatter_differs: ['info', 'in no discovery index: clients find no frontmatter, or another end of it'],
   discovery_path_unsafe: ['info', 'in no discovery index: a path has a backslash, or begins like a drive'],
   discovery_path_not_plain: ['info', 'not in the discovery index 0.1.0: it cannot name a path of the skill'],
-  discovery_description_too_long: ['info', `not in the discovery index 0.2.0: \`description\` has more than ${grouped(limits.MAX_DISCOVERY_DESCRIPTION_UNITS)} UTF-16 units`],
-  discovery_archive_too_large: ['info', `not in the discovery index 0.2.0: more than ${grouped(limits.MAX_DISCOVERY_FILES)} files or ${grouped(limits.MAX_DISCOVERY_UNPACKED_BYTES)} bytes`],
-  discovery_file_large: ['info', `one client of the discovery index 0.1.0 cuts files after ${grouped(limits.ADVISED_DISCOVERY_FILE_BYTES)} bytes`],
+  discovery_description_too_long: ['info', 'not in the discovery index 0.2.0: ' +
+    `\`description\` has more than ${n(limits.MAX_DISCOVERY_DESCRIPTION_UNITS)} UTF-16 units`],
+  discovery_archive_too_large: ['info', 'not in the discovery index 0.2.0: more than ' +
+    `${n(limits.MAX_DISCOVERY_FILES)} files or ${n(limits.MAX_DISCOVERY_UNPACKED_BYTES)} bytes`],
+  discovery_file_large: ['info',
+    `one client of the discovery index 0.1.0 cuts files after ${n(limits.ADVISED_DISCOVERY_FILE_BYTES)} bytes`],
   discovery_internal: ['info', 'some clients of the discovery indexes show the skill only when asked for by its name']
 } as const satisfies Record<string, readonly [severity: FindingSeverity, summary: string]>
 
@@ -163,7 +178,9 @@ export interface Position {
  * @param field the frontmatter field that it is about, if it is about one
  * @param position line and column in the main file, where the rule knows them
  */
-export function finding (code: FindingCode, message: string, fix: string, field?: string, position?: Position): Finding {
+export function finding (
+  code: FindingCode, message: string, fix: string, field?: string, position?: Position
+): Finding {
   const [severity] = FINDINGS[code]
   return { code, severity, message, fix, ...field !== undefined && { field }, ...position }
 }
@@ -172,7 +189,9 @@ export function finding (code: FindingCode, message: string, fix: string, field?
  * What is to be said of files, with the first names, at the first of the files; nothing without any.
  * @param count how many there are, of which `paths` are the first
  */
-export function findingOnFiles (code: FindingCode, paths: readonly string[], what: string, fix: string, count = paths.length): Finding[] {
+export function findingOnFiles (
+  code: FindingCode, paths: readonly string[], what: string, fix: string, count = paths.length
+): Finding[] {
   const [file] = paths
   return file === undefined ? [] : [{ ...finding(code, `${what}: ${quoteList(paths, count)}`, fix), file }]
 }

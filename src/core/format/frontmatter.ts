@@ -1,4 +1,4 @@
-import { type ReadableFields, readFieldByField } from './field-by-field.ts'
+import { readFieldByField } from './field-by-field.ts'
 import { finding, preventsUse, quoteList } from './findings.ts'
 import { isJsonObject, own } from '../shared/json.ts'
 import { MAX_FRONTMATTER_BYTES } from '../shared/limits.ts'
@@ -9,7 +9,7 @@ interface ParsedFrontmatter {
   /** What can be read of it. */
   readonly frontmatter: Frontmatter
   readonly findings: readonly Finding[]
-  /** Fields of which the findings say already that they could not be read, or that nobody could look for. */
+  /** Fields that could not be read, or looked for: the findings say so already. */
   readonly broken: ReadonlySet<string>
 }
 
@@ -21,8 +21,8 @@ const HALF_CHARACTER = finding('half_character', 'the frontmatter has half a cha
   "Write the character itself instead of its '\\u' escapes")
 
 /**
- * Reads the YAML between the fences: YAML 1.2 core types, no aliases, bounded depth and size. What is not
- * YAML as a whole is read field by field. Never throws.
+ * Reads the YAML between the fences: YAML 1.2 core types, no aliases, bounded depth and size. What is not YAML as a
+ * whole is read field by field. Never throws.
  */
 export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
   const parsed = parse(bytes)
@@ -31,43 +31,6 @@ export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
   const frontmatter = wellFormedFields(parsed.frontmatter)
   if (JSON.stringify(frontmatter) === JSON.stringify(parsed.frontmatter)) return parsed
   return { ...parsed, frontmatter, findings: [...parsed.findings, HALF_CHARACTER] }
-}
-
-function parse (bytes: Buffer): ParsedFrontmatter {
-  if (bytes.length > MAX_FRONTMATTER_BYTES) {
-    return refused(finding('frontmatter_too_large',
-      `the frontmatter has ${bytes.length} bytes, more than the ${MAX_FRONTMATTER_BYTES} that are read`,
-      'Move long text from the frontmatter into the body of SKILL.md'))
-  }
-  const source = bytes.toString()
-  const { outcome, repaired } = readLenientYaml(source)
-  if (outcome.kind === 'value') return fromValue(outcome.value, repaired.length > 0 ? [repairFinding(repaired, outcome.value)] : [])
-  return fromFields(readFieldByField(source, outcome)) ?? refused(failureFinding(outcome))
-}
-
-function fromValue (value: unknown, findings: readonly Finding[]): ParsedFrontmatter {
-  if (value === null || value === undefined) {
-    return refused(finding('frontmatter_empty', 'the frontmatter is empty',
-      "Add the fields name and description between the two '---' lines"))
-  }
-  if (isJsonObject(value)) return { frontmatter: value, findings, broken: NO_FIELDS }
-  return refused(finding('frontmatter_not_mapping', 'the frontmatter does not consist of fields',
-    "Write the frontmatter as lines of the form 'field: value', beginning with name and description"))
-}
-
-/** A required field that was not found may stand in a line that could not be read, which has a finding. */
-function fromFields (read: ReadableFields | undefined): ParsedFrontmatter | undefined {
-  if (read === undefined) return undefined
-  const { entries, repaired, broken, findings } = read
-  // Not by assignment: `__proto__` is a key like any other.
-  const frontmatter: Frontmatter = Object.fromEntries(entries)
-  const hasErrors = findings.some(preventsUse)
-  const absent = hasErrors ? REQUIRED_FIELDS.filter((field) => !Object.hasOwn(frontmatter, field)) : []
-  return {
-    frontmatter,
-    findings: [...findings, ...repaired.length > 0 ? [repairFinding(repaired, frontmatter)] : []],
-    broken: new Set([...broken, ...absent])
-  }
 }
 
 /** JSON cannot carry half a surrogate pair: U+FFFD takes its place in keys and values. */
@@ -81,18 +44,48 @@ function wellFormed (value: unknown): unknown {
   return isJsonObject(value) ? wellFormedFields(value) : value
 }
 
+function parse (bytes: Buffer): ParsedFrontmatter {
+  if (bytes.length > MAX_FRONTMATTER_BYTES) {
+    return refused(finding('frontmatter_too_large',
+      `the frontmatter has ${bytes.length} bytes, more than the ${MAX_FRONTMATTER_BYTES} that are read`,
+      'Move long text from the frontmatter into the body of SKILL.md'))
+  }
+  const source = bytes.toString()
+  const { outcome, repaired } = readLenientYaml(source)
+  if (outcome.kind === 'failure') {
+    const read = readFieldByField(source, outcome)
+    if (read === undefined) return refused(failureFinding(outcome))
+    // Not by assignment: `__proto__` is a key like any other.
+    const frontmatter: Frontmatter = Object.fromEntries(read.entries)
+    // A required field that is missing may stand in a line that could not be read.
+    const isIncomplete = read.findings.some(preventsUse)
+    const unread = isIncomplete ? REQUIRED_FIELDS.filter((field) => !Object.hasOwn(frontmatter, field)) : []
+    const findings = [...read.findings, ...repairFindings(read.repaired, frontmatter)]
+    return { frontmatter, findings, broken: new Set([...read.broken, ...unread]) }
+  }
+  const { value } = outcome
+  if (isJsonObject(value)) return { frontmatter: value, findings: repairFindings(repaired, value), broken: NO_FIELDS }
+  return refused(value === null || value === undefined
+    ? finding('frontmatter_empty', 'the frontmatter is empty',
+      "Add the fields name and description between the two '---' lines")
+    : finding('frontmatter_not_mapping', 'the frontmatter does not consist of fields',
+      "Write the frontmatter as lines of the form 'field: value', beginning with name and description"))
+}
+
 function refused (problem: Finding): ParsedFrontmatter {
   return { frontmatter: {}, findings: [problem], broken: new Set(REQUIRED_FIELDS) }
 }
 
-function repairFinding (fields: readonly string[], values: unknown): Finding {
+/** One finding for all fields whose text was read as it stands. */
+function repairFindings (fields: readonly string[], values: Frontmatter): Finding[] {
+  if (fields.length === 0) return []
   const names = quoteList(fields)
-  const texts = isJsonObject(values) ? fields.map((field) => String(own(values, field))) : []
+  const texts = fields.map((field) => String(own(values, field)))
   // Double quotes give a meaning to what has none here.
   const inSingle = texts.some((text) => /["\\]/.test(text))
-  const isApostropheInside = inSingle && texts.some((text) => text.includes("'"))
-  // Quotes mend none of these.
-  const hasControls = texts.some((text) => CONTROL_CHARACTER.test(text))
-  return finding('yaml_repaired', `the text of ${names} is not valid YAML and was read as it stands`,
-    `Put the text of ${names} in ${inSingle ? 'single' : 'double'} quotes${isApostropheInside ? ", with each ' in it written twice" : ''}${hasControls ? ', without control characters' : ''}`, fields[0])
+  const hasApostrophe = inSingle && texts.some((text) => text.includes("'"))
+  const fix = `Put the text of ${names} in ${inSingle ? 'single' : 'double'} quotes` +
+    (hasApostrophe ? ", with each ' in it written twice" : '') +
+    (texts.some((text) => CONTROL_CHARACTER.test(text)) ? ', without control characters' : '')
+  return [finding('yaml_repaired', `the text of ${names} is not valid YAML and was read as it stands`, fix, fields[0])]
 }

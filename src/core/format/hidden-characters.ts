@@ -10,6 +10,9 @@ export const HIDDEN_KINDS = {
 
 export type HiddenKind = keyof typeof HIDDEN_KINDS
 
+/** Control characters that belong to text: tab, line feed, form feed, carriage return. */
+const WHITE_SPACE: ReadonlySet<number> = new Set([0x09, 0x0a, 0x0c, 0x0d])
+
 const ZERO_WIDTH_NON_JOINER = 0x200c
 const ZERO_WIDTH_JOINER = 0x200d
 export const BYTE_ORDER_MARK = 0xfeff
@@ -19,13 +22,13 @@ export const TAGS_START = 0xe0000
 export const TAGS_END = 0xe007f
 
 /**
- * Which kind a character is of, undefined for one that a person sees. A byte order mark is one that nobody sees: callers
- * know whether it is the first of a file.
+ * Which kind a character is of, undefined for one that a person sees. A byte order mark counts as hidden: callers know
+ * whether it is the first of a file.
  *
  * @param before the code point before it, where `dependsOnBefore` says so; undefined at the start
  */
 export function hiddenKindOf (codePoint: number, before: number | undefined): HiddenKind | undefined {
-  if (codePoint < 0x20) return codePoint === 0x09 || codePoint === 0x0a || codePoint === 0x0c || codePoint === 0x0d ? undefined : 'control_characters'
+  if (codePoint < 0x20) return WHITE_SPACE.has(codePoint) ? undefined : 'control_characters'
   if (codePoint < 0x200b) return codePoint >= 0x7f && codePoint <= 0x9f ? 'control_characters' : undefined
   switch (codePoint) {
     case 0x200b: // zero width space
@@ -36,10 +39,12 @@ export function hiddenKindOf (codePoint: number, before: number | undefined): Hi
     case ZERO_WIDTH_JOINER:
       return joins(before) ? undefined : 'zero_width_characters'
   }
-  if ((codePoint >= 0x202a && codePoint <= 0x202e) || (codePoint >= 0x2066 && codePoint <= 0x2069)) return 'bidi_control_characters'
+  if (codePoint >= 0x202a && codePoint <= 0x202e) return 'bidi_control_characters'
+  if (codePoint >= 0x2066 && codePoint <= 0x2069) return 'bidi_control_characters'
   if (codePoint >= TAGS_START && codePoint <= TAGS_END) return 'hidden_tag_characters'
   // One selects a form of the character before it. A row of them spells bytes.
-  return isVariationSelector(codePoint) && before !== undefined && isVariationSelector(before) ? 'zero_width_characters' : undefined
+  const isInRow = isVariationSelector(codePoint) && before !== undefined && isVariationSelector(before)
+  return isInRow ? 'zero_width_characters' : undefined
 }
 
 /** Whether the character before decides what this one is. */
@@ -51,7 +56,7 @@ function isVariationSelector (codePoint: number): boolean {
   return (codePoint >= 0xfe00 && codePoint <= 0xfe0f) || (codePoint >= 0xe0100 && codePoint <= 0xe01ef)
 }
 
-/** A joiner belongs to the spelling of some scripts and to emoji. Behind ASCII, another joiner, or what nobody sees, it hides something. */
+/** A joiner belongs to the spelling of some scripts and to emoji, and to nothing after ASCII or a hidden character. */
 function joins (before: number | undefined): boolean {
   return before !== undefined && before >= 0x80 && hiddenKindOf(before, undefined) === undefined
 }

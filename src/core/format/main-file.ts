@@ -43,8 +43,7 @@ const MISPLACED_FRONTMATTER = /^---[ \t]*\r?\n(?:name|description)[ \t]*:/m
 const DOTS_LINE = /^\.\.\.[ \t]*\r?$/m
 
 /**
- * Reads a main file: frontmatter, summary and findings. Pure, never throws, keeps no part of `bytes`. The time is linear
- * in their number.
+ * Reads a main file. Pure, never throws, keeps no part of `bytes`; the time is linear in their number.
  *
  * @param bytes the whole file
  * @param folderName the name of the skill's folder
@@ -88,7 +87,7 @@ function bodyAt (text: string, bytes: Buffer, { bodyStart }: FrontmatterLocation
 }
 
 /**
- * The beginning of the same text, of a file in UTF-8.
+ * The beginning of the body of a file in UTF-8.
  * @param maxCharacters in UTF-16 code units
  */
 export function bodyOf (bytes: Buffer, maxCharacters: number): string {
@@ -97,7 +96,9 @@ export function bodyOf (bytes: Buffer, maxCharacters: number): string {
   return bytes.toString('utf8', bodyStart, bodyStart + 3 * maxCharacters).slice(0, maxCharacters)
 }
 
-function readFrontmatter (bytes: Buffer, folderName: string, location: FrontmatterLocation): { frontmatter: Frontmatter, findings: readonly Finding[] } {
+function readFrontmatter (
+  bytes: Buffer, folderName: string, location: FrontmatterLocation
+): Pick<ParsedSkill, 'frontmatter' | 'findings'> {
   if (location.kind === 'missing') return { frontmatter: {}, findings: [diagnoseMissing(bytes, location.bodyStart)] }
   if (location.kind === 'unclosed') return { frontmatter: {}, findings: [diagnoseUnclosed(bytes)] }
 
@@ -128,35 +129,42 @@ function trimmedText (frontmatter: Frontmatter, field: string): string {
 function diagnoseMissing (bytes: Buffer, fileStart: number): Finding {
   const head = bytes.toString('utf8', fileStart, fileStart + DIAGNOSIS_BYTES)
   if (bytes.length < DIAGNOSIS_BYTES && LINK_TEXT.test(head) && !head.startsWith('---')) {
-    return finding('main_file_link_text', `SKILL.md holds nothing but the path ${quote(head)}: it was a symbolic link before`,
+    return finding('main_file_link_text',
+      `SKILL.md holds nothing but the path ${quote(head)}: it was a symbolic link before`,
       'Check the repository out with core.symlinks=true, or put a copy of the file there')
   }
   if (head.startsWith('---\r')) {
-    return finding('line_ends_cr', 'SKILL.md ends its lines with a bare carriage return', 'Save SKILL.md with LF line ends')
+    return finding('line_ends_cr', 'SKILL.md ends its lines with a bare carriage return',
+      'Save SKILL.md with LF line ends')
   }
   if (head.startsWith('---')) {
     const firstLine = head.split(/\r?\n/, 1)[0] ?? head
-    return finding('fence_unusual', `the first line of SKILL.md is ${quote(firstLine)} instead of '---'`, "Change the first line of SKILL.md to '---'")
+    return finding('fence_unusual', `the first line of SKILL.md is ${quote(firstLine)} instead of '---'`,
+      "Change the first line of SKILL.md to '---'")
   }
   if (MISPLACED_FRONTMATTER.test(head)) {
     return finding('frontmatter_not_first', 'something stands before the frontmatter of SKILL.md',
       "Move the opening '---' to the first line of SKILL.md")
   }
-  return finding('frontmatter_missing', bytes.length === fileStart ? 'SKILL.md is empty' : 'SKILL.md has no frontmatter',
+  return finding('frontmatter_missing',
+    bytes.length === fileStart ? 'SKILL.md is empty' : 'SKILL.md has no frontmatter',
     "Begin SKILL.md with a line '---', the fields name and description, and another line '---'")
 }
 
 function diagnoseUnclosed (bytes: Buffer): Finding {
   const head = bytes.toString('utf8', 0, MAX_FRONTMATTER_BYTES)
   if (DOTS_LINE.test(head)) {
-    return finding('frontmatter_unclosed', "the frontmatter is closed with '...' instead of '---'", "Change the line '...' to '---'")
+    return finding('frontmatter_unclosed', "the frontmatter is closed with '...' instead of '---'",
+      "Change the line '...' to '---'")
   }
-  return finding('frontmatter_unclosed', "the frontmatter is not closed with a line '---'", "Add a line '---' after the last field of the frontmatter")
+  return finding('frontmatter_unclosed', "the frontmatter is not closed with a line '---'",
+    "Add a line '---' after the last field of the frontmatter")
 }
 
 function checkBom (bytes: Buffer): Finding[] {
   if (!startsWithBom(bytes)) return []
-  return [finding('byte_order_mark', 'SKILL.md starts with a byte order mark', 'Save SKILL.md as UTF-8 without a byte order mark')]
+  return [finding('byte_order_mark', 'SKILL.md starts with a byte order mark',
+    'Save SKILL.md as UTF-8 without a byte order mark')]
 }
 
 /** Only the opening fence is checked: a file has the same line ends throughout, and some readers refuse CRLF there. */
@@ -166,8 +174,7 @@ function checkLineEnds (bytes: Buffer, frontmatterStart: number): Finding[] {
 }
 
 function checkBody (bytes: Buffer, bodyStart: number): Finding[] {
-  for (let i = bodyStart; i < bytes.length; i++) {
-    if ((bytes[i] ?? 0) > BLANK) return []
-  }
-  return [finding('body_empty', 'SKILL.md has no instructions after the frontmatter', 'Write the instructions of the skill below the frontmatter')]
+  if (bytes.subarray(bodyStart).some((byte) => byte > BLANK)) return []
+  return [finding('body_empty', 'SKILL.md has no instructions after the frontmatter',
+    'Write the instructions of the skill below the frontmatter')]
 }

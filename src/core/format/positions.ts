@@ -8,29 +8,41 @@ import type { Finding, Frontmatter } from '../shared/skill.ts'
 const FIRST: Position = { line: 1, column: 1 }
 
 /**
- * A field at the start of its line: its name, in quotes or not, and what stands before its value. No two parts of the expression
- * can take the same blanks: the author of a skill chooses how many there are.
+ * A field at the start of its line: its name, in quotes or not, and what stands before its value. No two parts of the
+ * expression can take the same blanks: the author of a skill chooses how many there are.
  */
 const FIELD_LINE = /^(?:"([^"\\]*)"[ \t]*|'([^']*)'[ \t]*|([^\s#"'[\]{},&*!|>%@`-][^:]*)):(?:[ \t]+|$)/
 
 /**
- * Adds line and column to findings that have none: those of the field that a finding is about, else those of the first line.
- * Consumers: editors and code scanning. Costs nothing for a file without findings.
+ * Adds line and column to findings that have none, for editors and code scanning: those of the field that a finding is
+ * about, else those of the first line.
  * @param bytes the whole main file
  */
-export function locateFindings (findings: readonly Finding[], bytes: Buffer, location: FrontmatterLocation, frontmatter: Frontmatter): readonly Finding[] {
+export function locateFindings (
+  findings: readonly Finding[], bytes: Buffer, location: FrontmatterLocation, frontmatter: Frontmatter
+): readonly Finding[] {
   if (findings.every(({ line }) => line !== undefined)) return findings
   const source = location.kind === 'found' ? bytes.toString('utf8', location.start, location.end) : ''
   const fields = fieldPositions(source)
-  return findings.map((found) => {
-    if (found.line !== undefined) return found
-    const position = found.code === 'metadata_not_text' ? positionOfEntry(source, fields, frontmatter) : undefined
-    return { ...found, ...position ?? positionOf(found, fields, bytes, location) }
-  })
+  const firstUnknown = (): Position => {
+    const line = [...fields].find(([name]) => !KNOWN_FIELDS.has(name))?.[1].line
+    return line === undefined ? FIRST : { line, column: 1 }
+  }
+  const positionOf = ({ code, field }: Finding): Position => {
+    switch (code) {
+      case 'metadata_not_text': return positionOfEntry(source, fields, frontmatter) ?? fields.get('metadata') ?? FIRST
+      case 'body_empty': return { line: lineAt(bytes, Math.min(location.bodyStart, bytes.length - 1)), column: 1 }
+      case 'unknown_fields': return firstUnknown()
+      default: return fields.get(field ?? '') ?? FIRST
+    }
+  }
+  return findings.map((found) => found.line === undefined ? { ...found, ...positionOf(found) } : found)
 }
 
 /** Where the first entry of `metadata` is whose value is not text. */
-function positionOfEntry (source: string, fields: ReadonlyMap<string, Position>, frontmatter: Frontmatter): Position | undefined {
+function positionOfEntry (
+  source: string, fields: ReadonlyMap<string, Position>, frontmatter: Frontmatter
+): Position | undefined {
   const start = fields.get('metadata')?.line
   const metadata = own(frontmatter, 'metadata')
   if (start === undefined || !isJsonObject(metadata)) return undefined
@@ -50,16 +62,17 @@ function positionOfEntry (source: string, fields: ReadonlyMap<string, Position>,
 }
 
 /**
- * Where the values of top-level fields begin, by field; of a value that begins in a later line, where the field begins.
- * @param source the frontmatter without its fences; nothing is read of one that is too large
+ * Where the values of top-level fields begin, by field; where the field begins if its value begins in a later line.
+ * @param source the frontmatter without its fences; one that is too large has no positions
  */
 export function fieldPositions (source: string): Map<string, Position> {
   const positions = new Map<string, Position>()
   for (const [index, text] of linesOf(source).entries()) {
     const field = fieldIn(text)
     if (field === undefined || positions.has(field.name)) continue
+    const isBelow = text.slice(field.valueAt).trim() === ''
     // The opening fence is the first line.
-    positions.set(field.name, { line: index + 2, column: text.slice(field.valueAt).trim() === '' ? 1 : field.valueAt + 1 })
+    positions.set(field.name, { line: index + 2, column: isBelow ? 1 : field.valueAt + 1 })
   }
   return positions
 }
@@ -75,18 +88,7 @@ function fieldIn (line: string): { readonly name: string, readonly valueAt: numb
   return { name: double ?? single ?? plain.trimEnd(), valueAt: head.length }
 }
 
-function positionOf ({ code, field }: Finding, fields: ReadonlyMap<string, Position>, bytes: Buffer, location: FrontmatterLocation): Position {
-  if (field !== undefined) return fields.get(field) ?? FIRST
-  if (code === 'body_empty') return { line: lineAt(bytes, Math.min(location.bodyStart, bytes.length - 1)), column: 1 }
-  if (code === 'unknown_fields') {
-    for (const [name, { line }] of fields) if (!KNOWN_FIELDS.has(name)) return { line, column: 1 }
-  }
-  return FIRST
-}
-
 /** The line that holds this byte. */
 function lineAt (bytes: Buffer, offset: number): number {
-  let line = 1
-  for (let at = bytes.indexOf(0x0a); at !== -1 && at < offset; at = bytes.indexOf(0x0a, at + 1)) line++
-  return line
+  return bytes.toString('latin1', 0, Math.max(offset, 0)).split('\n').length
 }
