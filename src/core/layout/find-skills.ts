@@ -1,41 +1,46 @@
 import { braceExpand, Minimatch } from 'minimatch'
-import { forEachInSlices } from '../shared/async.ts'
+import { createSlicer } from '../shared/async.ts'
 import { isSafeName } from '../shared/skill-name.ts'
 import { isValidName } from '../format/fields.ts'
 import { parseSkillBytes } from '../format/main-file.ts'
 import { MAX_MAIN_FILE_BYTES } from '../shared/limits.ts'
 import type { FoundSkill, FoundSkills, Layout, LayoutOptions, LayoutTree, LeftOut } from './layout.ts'
 import { pluginSkills } from './marketplace.ts'
-import { hasMainFile, mainFileOf, type TreeSearch, walkTree } from './walk-tree.ts'
+import { hasMainFile, join, mainFileOf, type TreeSearch, walkTree } from './walk-tree.ts'
 import { baseName } from '../shared/paths.ts'
 
-/** Where agents keep the skills of a project. */
-const AGENT_FOLDERS = ['.agents', '.claude', '.github', '.codex', '.gemini', '.cursor', '.opencode'].map((folder) => `${folder}/skills`)
-
-/** Skills of one tree: bounds the listing. */
+/** Skills of one tree, and packages of one monorepo. */
 const MAX_SKILLS = 20_000
+const MAX_PACKAGES = 1_000
 
 /** A place, and the paths of the folders of skills there. */
 type Places = Array<readonly [place: string, paths: readonly string[]]>
 
+interface Found {
+  readonly layout: FoundSkills['layout']
+  readonly places: Places
+}
+
 /** The skills of a tree in a layout. Of two with one name the first counts: by place, depth, path. */
 export async function findSkills (tree: LayoutTree, options: LayoutOptions): Promise<FoundSkills> {
   const leftOut: LeftOut[] = []
-  const { exclude } = options
-  const search: TreeSearch = { tree, leftOut, folders: 0, packages: new Set(), withMainFile: new Map(), isExcluded: exclude && createMatcher(exclude) }
+  const isExcluded = options.exclude && createMatcher(options.exclude)
+  const search: TreeSearch = { tree, leftOut, folders: 0, packages: new Set(), withMainFile: new Map(), isExcluded }
   const { layout, places } = await findPlaces(search, options.layout)
   const names = new Names(options, leftOut)
   const counts = new Map<string, number>()
+  const yieldIfNeeded = createSlicer()
   for (const [place, paths] of places) {
-    await forEachInSlices(paths, async (path) => {
+    for (const path of paths) {
       const name = path === '' ? await nameOfTop(tree, options.name) : baseName(path)
       if (names.add(name, path, await tree.realPath(path))) counts.set(place, (counts.get(place) ?? 0) + 1)
-    })
+      await yieldIfNeeded()
+    }
   }
   return { layout, places: counts, skills: names.skills, leftOut, packages: [...search.packages] }
 }
 
-async function findPlaces (search: TreeSearch, layout: Layout): Promise<{ layout: FoundSkills['layout'], places: Places }> {
+async function findPlaces (search: TreeSearch, layout: Layout): Promise<Found> {
   switch (layout) {
     case 'flat':
       return { layout, places: [['', await childrenOf(search.tree)]] }
@@ -50,10 +55,8 @@ async function findPlaces (search: TreeSearch, layout: Layout): Promise<{ layout
   }
 }
 
-/**
- * All the usual places together, since clients that install from repositories list them all. Without any, the whole tree.
- */
-async function findOut (search: TreeSearch): Promise<{ layout: FoundSkills['layout'], places: Places }> {
+/** All the usual places together, as clients that install from repositories list them; without any, the whole tree. */
+async function findOut (search: TreeSearch): Promise<Found> {
   const { tree } = search
   const plugins = await pluginSkills(search)
   const hasSkillsFolder = (await tree.entries('skills')).length > 0
@@ -61,14 +64,28 @@ async function findOut (search: TreeSearch): Promise<{ layout: FoundSkills['layo
   if (isSkill && !hasSkillsFolder && plugins === undefined) return { layout: 'single', places: [['', ['']]] }
   const places: Places = [['skills', await walkTree(search, 'skills')]]
   if (plugins !== undefined) places.push(['.claude-plugin', plugins])
-  for (const folder of AGENT_FOLDERS) places.push([folder, await walkTree(search, folder)])
+  for (const folder of await agentFolders(tree)) places.push([folder, await walkTree(search, folder)])
   places.push(['', [...isSkill ? [''] : [], ...await walkTree(search, '', 1)].filter((path) => path !== 'skills')])
-  if (places.some(([, paths]) => paths.length > 0)) return { layout: plugins === undefined ? 'tree' : 'marketplace', places }
-  return { layout: 'tree', places: [['', await walkTree(search, '')]] }
+  if (places.every(([, paths]) => paths.length === 0)) return await findPlaces(search, 'tree')
+  return { layout: plugins === undefined ? 'tree' : 'marketplace', places }
+}
+
+/** Where agents keep skills: `.X/skills` and `.X/skill`, at the top and in the packages of a monorepo. */
+async function agentFolders (tree: LayoutTree): Promise<string[]> {
+  const packages = (await tree.entries('packages')).filter(({ kind }) => kind === 'folder').slice(0, MAX_PACKAGES)
+  const found: string[] = []
+  for (const parent of ['', ...packages.map(({ name }) => `packages/${name}`)]) {
+    for (const { kind, name } of await tree.entries(parent)) {
+      if (kind !== 'folder' || !name.startsWith('.')) continue
+      found.push(join(parent, `${name}/skills`), join(parent, `${name}/skill`))
+    }
+  }
+  return found
 }
 
 async function childrenOf (tree: LayoutTree): Promise<string[]> {
-  return (await tree.entries('')).filter(({ kind, name }) => kind === 'folder' && !name.startsWith('.')).map(({ name }) => name)
+  const entries = await tree.entries('')
+  return entries.filter(({ kind, name }) => kind === 'folder' && !name.startsWith('.')).map(({ name }) => name)
 }
 
 /** A skill that is a whole tree has no folder of its own to be named by. */
@@ -80,16 +97,17 @@ async function nameOfTop (tree: LayoutTree, fallback: string): Promise<string> {
 }
 
 /**
- * Whether a path fits one of the globs. Names come from sources: the library makes no regular expressions, which one name could
- * keep busy for minutes.
+ * Whether a path fits one of the globs. Names come from sources: the library makes no regular expressions, which one
+ * name could keep busy for minutes.
  */
 function createMatcher (globs: readonly string[]): (path: string) => boolean {
-  const matchers = globs.map((glob) => new Minimatch(glob.replace(/^\.\//, ''), { dot: true, nocomment: true, nonegate: glob.startsWith('!(') }))
+  const options = (glob: string) => ({ dot: true, nocomment: true, nonegate: glob.startsWith('!(') })
+  const matchers = globs.map((glob) => new Minimatch(glob.replace(/^\.\//, ''), options(glob)))
   // As a folder, so that `x/` and `x/**` name `x` too.
   return (path) => matchers.some((matcher) => matcher.match(`${path}/`))
 }
 
-/** Whether there are more globs than `limit`, each alternative in braces counted: a line of twenty `{a,b}` is a million. */
+/** Whether there are more globs than `limit`, each alternative in braces counted: twenty `{a,b}` are a million. */
 export function areMoreThan (limit: number, globs: readonly string[]): boolean {
   let count = 0
   return globs.some((glob) => (count += braceExpand(glob, { braceExpandMax: limit + 1 }).length) > limit)

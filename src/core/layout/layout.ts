@@ -10,7 +10,7 @@ export interface TreeEntry {
   readonly linked: boolean
 }
 
-/** What a layout is applied to: a folder on a disk, or a state of a source. Paths are relative to its top, which is ''. */
+/** What a layout is applied to: a folder on a disk, or a state of a source. Paths are relative to its top, `''`. */
 export interface LayoutTree {
   /** Sorted by code point; nothing for what is no folder. Links out of the tree are left out. */
   entries (folder: string): Promise<readonly TreeEntry[]>
@@ -30,8 +30,8 @@ export interface LayoutOptions {
 }
 
 type LeftOutReason =
-  | 'shadowed' | 'excluded' | 'unsafe_name' | 'remote_plugin' | 'bad_manifest' | 'not_found' | 'bad_package' | 'link_outside' | 'ignored'
-  | 'submodule' | 'lfs_pointer' | 'bound_reached' | 'unknown_key'
+  | 'shadowed' | 'excluded' | 'unsafe_name' | 'remote_plugin' | 'bad_manifest' | 'not_found' | 'bad_package'
+  | 'link_outside' | 'ignored' | 'submodule' | 'lfs_pointer' | 'bound_reached' | 'unknown_key'
 
 /** An entry that looks like a skill and is not served, with the reason. */
 export interface LeftOut {

@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { createSlicer, forEachInSlices } from '../shared/async.ts'
+import { createSlicer } from '../shared/async.ts'
 import { isJsonObject, type JsonObject } from '../shared/json.ts'
 import { nearest } from '../shared/nearest.ts'
 import type { LayoutTree, LeftOut } from './layout.ts'
@@ -82,7 +82,7 @@ class PluginSkills {
     return await readManifest(tree, join(plugin, PLUGIN_FILE), PLUGIN_KEYS, leftOut)
   }
 
-  /** `skills/*` with a main file, the folders that its manifests name, and the plugin itself if it has a main file and no `skills/`. */
+  /** Adds `skills/*`, the folders that manifests name, and the plugin itself if it is a skill without `skills/`. */
   async add (plugin: string, manifests: readonly JsonObject[]): Promise<void> {
     const own = await this.#addBelow(join(plugin, 'skills'))
     for (const { skills } of manifests) {
@@ -101,10 +101,11 @@ class PluginSkills {
 
   async #addNamed (plugin: string, path: string): Promise<void> {
     const folder = inside(plugin, path)
-    if (folder === undefined) this.#search.leftOut.push({ path: shown(path), reason: 'bad_manifest' })
+    const { leftOut } = this.#search
+    if (folder === undefined) leftOut.push({ path: shown(path), reason: 'bad_manifest' })
     else if (await hasMainFile(this.#search, folder)) this.#found.add(folder)
     // It may name a folder of skills instead of a skill.
-    else if ((await this.#addBelow(folder)).skills === 0) this.#search.leftOut.push({ path: folder, reason: 'not_found' })
+    else if ((await this.#addBelow(folder)).skills === 0) leftOut.push({ path: folder, reason: 'not_found' })
   }
 
   /** Adds the skills right below a folder. */
@@ -115,12 +116,13 @@ class PluginSkills {
     if (known !== undefined) return known
     const entries = await tree.entries(folder)
     let skills = 0
-    await forEachInSlices(entries, async ({ name, kind }) => {
+    for (const { name, kind } of entries) {
       const path = join(folder, name)
-      if (kind !== 'folder' || !await hasMainFile(this.#search, path)) return
+      if (kind !== 'folder' || !await hasMainFile(this.#search, path)) continue
       skills++
       this.#found.add(path)
-    })
+      await this.#yieldIfNeeded()
+    }
     const below = { entries: entries.length, skills }
     this.#searched.set(realPath, below)
     return below
@@ -133,16 +135,19 @@ function shown (path: string): string {
 
 /** A path of a manifest below a folder; undefined for one that leads out of it. */
 function inside (folder: string, path: string): string | undefined {
-  if (path.length > MAX_PATH_LENGTH || path.startsWith('/') || path.includes('\\') || path.includes('\0')) return undefined
+  if (path.length > MAX_PATH_LENGTH || /^\/|[\\\0]/.test(path)) return undefined
   const relative = posix.normalize(path).replace(/\/$/, '')
   if (relative === '..' || relative.startsWith('../')) return undefined
   return relative === '.' || relative === '' ? folder : join(folder, relative)
 }
 
-async function readManifest (tree: LayoutTree, path: string, keys: readonly string[], leftOut: LeftOut[]): Promise<JsonObject | undefined> {
+async function readManifest (
+  tree: LayoutTree, path: string, keys: readonly string[], leftOut: LeftOut[]
+): Promise<JsonObject | undefined> {
   const bytes = await tree.read(path, MAX_MANIFEST_BYTES)
   if (bytes === undefined) {
-    const isTooLarge = (await tree.entries(posix.dirname(path))).some(({ kind, name }) => kind === 'file' && name === baseName(path))
+    const entries = await tree.entries(posix.dirname(path))
+    const isTooLarge = entries.some(({ kind, name }) => kind === 'file' && name === baseName(path))
     if (isTooLarge) leftOut.push({ path, reason: 'bad_manifest' })
     return undefined
   }
@@ -161,5 +166,6 @@ async function readManifest (tree: LayoutTree, path: string, keys: readonly stri
 
 /** A typo would leave out skills in silence. */
 function misspelt (manifest: JsonObject, keys: readonly string[], place: string): LeftOut[] {
-  return Object.keys(manifest).filter((key) => !keys.includes(key) && nearest(key, keys) !== undefined).map((key) => ({ path: place + key, reason: 'unknown_key' }))
+  const typos = Object.keys(manifest).filter((key) => !keys.includes(key) && nearest(key, keys) !== undefined)
+  return typos.map((key) => ({ path: place + key, reason: 'unknown_key' }))
 }

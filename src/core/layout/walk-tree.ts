@@ -22,18 +22,18 @@ export const PACKAGE = /\.(?:skill|zip)$/i
 export interface TreeSearch {
   readonly tree: LayoutTree
   readonly leftOut: LeftOut[]
-  /** Whether the operator excludes a folder; undefined where nobody says so. */
+  /** Whether the operator excludes a folder; undefined without such a setting. */
   readonly isExcluded: ((path: string) => boolean) | undefined
   folders: number
-  /** Whether a folder has a main file, by its path behind all links: any number of links may lead to a folder of any size. */
+  /** Whether a folder has a main file, by its real path: many links may lead to a large folder. */
   readonly withMainFile: Map<string, boolean>
   /** Packages that lie in no skill, by path. */
   readonly packages: Set<string>
 }
 
 /**
- * Paths of all folders with a main file below a place, in the order of depth and path. The place itself is
- * none of them. A skill in the folder of another one counts too.
+ * Paths of all folders with a main file below a place, but not the place itself, in the order of depth and path. A
+ * skill in the folder of another one counts too.
  */
 export async function walkTree (search: TreeSearch, place: string, maxDepth = MAX_DEPTH): Promise<string[]> {
   const found: string[] = []
@@ -56,7 +56,7 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
       const isInSkill = isBelowSkill || isSkill
       if (isSkill) found.push(folder)
       if (depth === maxDepth) {
-        isCutOff ||= depth === MAX_DEPTH && !isInSkill && entries.some(({ kind, name, linked }) => kind === 'folder' && !linked && !name.startsWith('.'))
+        isCutOff ||= depth === MAX_DEPTH && !isInSkill && entries.some(isVisibleFolder)
         continue
       }
       for (const { name, kind, linked } of entries) {
@@ -73,14 +73,17 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
         } else if (!name.startsWith('.') || (HIDDEN_GROUPS.has(name) && baseName(folder) === 'skills')) {
           next.push([path, isInSkill])
         }
-        const pause = yieldIfNeeded()
-        if (pause !== undefined) await pause
+        await yieldIfNeeded()
       }
     }
     level = next
   }
   if (isCutOff) search.leftOut.push({ path: place, reason: 'bound_reached' })
   return found
+}
+
+function isVisibleFolder ({ kind, name, linked }: TreeEntry): boolean {
+  return kind === 'folder' && !linked && !name.startsWith('.')
 }
 
 export async function hasMainFile ({ tree, withMainFile }: TreeSearch, folder: string): Promise<boolean> {
@@ -96,7 +99,7 @@ export function mainFileOf (entries: readonly TreeEntry[]): string | undefined {
   return mainFileAmong(entries.filter(({ kind }) => kind === 'file').map(({ name }) => name))
 }
 
-/** Folders of samples and of foreign code are no skills, unless they lie where skills do: `skills/test`. */
+/** Folders of samples and of foreign code are not searched, unless they lie in a folder of skills: `skills/test`. */
 function isLeftOut ({ isExcluded }: TreeSearch, folder: string, name: string, path: string): boolean {
   if (isExcluded !== undefined) return isExcluded(path)
   if (name === 'node_modules' || name === '__pycache__') return true

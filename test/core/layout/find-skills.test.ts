@@ -29,6 +29,10 @@ t.test('K86: auto finds skills in all the usual places', async (t) => {
   t.strictSame([...found.places], [['skills', 3], ['.claude/skills', 1], ['', 1]])
   t.equal(found.layout, 'tree')
   t.strictSame(paths(await find(skillsAt('docs/deep/f'))), { f: 'docs/deep/f' }, 'else anywhere')
+  const agents = skillsAt('.windsurf/skills/w', '.kiro/skills/k', '.opencode/skill/o', 'packages/p/.claude/skills/c')
+  t.strictSame(paths(await find({ ...agents, ...skillsAt('docs/deep/f') })), {
+    k: '.kiro/skills/k', o: '.opencode/skill/o', w: '.windsurf/skills/w', c: 'packages/p/.claude/skills/c'
+  }, 'folders of any agent, in packages too')
 })
 
 t.test('K86: a repository that is one skill is one, by its own name', async (t) => {
