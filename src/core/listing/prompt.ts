@@ -1,4 +1,4 @@
-import { forEachInSlices } from '../shared/async.ts'
+import { createSlicer } from '../shared/async.ts'
 import { foldWhitespace } from '../shared/text.ts'
 
 /** A skill in a system prompt. Name and description are untrusted text. */
@@ -73,21 +73,25 @@ export async function renderPrompt<Skill extends Omit<PromptSkill, 'location'>> 
   const { entry, write }: Form = FORMS[form]
   const all: string[] = []
   const kept: string[] = []
-  // `whole`: length of a prompt with all entries so far; `room`: what the kept ones leave of the budget. One character separates two entries.
+  // `whole`: length of a prompt with all entries so far; `room`: what the kept ones leave of the budget. One character
+  // separates two entries.
   let whole = write([''], 0).length - 1
   let room = budget - write([''], skills.length).length + 1
   const least = entry({ name: '', description: '', location: '' }).length
-  await forEachInSlices(skills, (skill) => {
+  const yieldIfNeeded = createSlicer()
+  for (const skill of skills) {
     const { name, description } = skill
-    // Whatever becomes of the description: a form may fold its white space.
-    if (whole > budget && least + name.length >= room) return
+    // The description may be of any length here: a form may fold its white space.
+    if (whole > budget && least + name.length >= room) continue
     const text = entry({ name, description, location: locate(skill) })
     whole += text.length + 1
     if (whole <= budget) all.push(text)
-    if (text.length >= room) return
-    room -= text.length + 1
-    kept.push(text)
-  })
+    if (text.length < room) {
+      room -= text.length + 1
+      kept.push(text)
+    }
+    await yieldIfNeeded()
+  }
   return whole <= budget || skills.length === 0 ? write(all, 0) : write(kept, skills.length - kept.length)
 }
 

@@ -24,9 +24,8 @@ const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
 /**
- * Whether JSON text nests arrays and objects deeper than `max` levels; `[]` is one level. One pass over the text, before
- * it is parsed: JSON.parse survives 200,000 levels, and code that walks the value afterwards does not. Exact for JSON
- * only; JSON.parse refuses other text.
+ * Whether JSON text nests arrays and objects deeper than `max` levels; `[]` is one level. To be called before JSON.parse,
+ * which survives 200,000 levels: code that walks the value does not. Exact for JSON only.
  */
 export function jsonDepthExceeds (text: string, max: number): boolean {
   if (text.length <= max) return false

@@ -5,8 +5,9 @@ const MAX_DISTANCE = 2
 export function nearest (word: string, words: readonly string[]): string | undefined {
   const limit = Math.min(MAX_DISTANCE, word.length - 2)
   const near = words.filter(({ length }) => Math.abs(length - word.length) <= limit)
-  const ranked = near.map((candidate) => ({ candidate, distance: editDistance(word, candidate) })).sort((a, b) => a.distance - b.distance)
-  return ranked.find(({ distance }) => distance <= limit)?.candidate
+  const ranked = near.map((candidate) => ({ candidate, distance: editDistance(word, candidate) }))
+  const best = ranked.sort((a, b) => a.distance - b.distance)[0]
+  return best !== undefined && best.distance <= limit ? best.candidate : undefined
 }
 
 /** Levenshtein's distance: letters to insert, to remove or to replace. */

@@ -4,8 +4,8 @@ export function sameOr<T> (before: readonly T[] | undefined, now: readonly T[]):
 }
 
 /**
- * The same names, each once: of equal ones, the later get a number that makes no other name of the list: `skills`, `skills-2`.
- * @param others what no numbered name may be either
+ * Makes names distinct: a name that occurs again gets a number, as in `skills`, `skills-2`.
+ * @param others names that no numbered name may have
  */
 export function distinctNames (names: readonly string[], others: readonly string[] = []): readonly string[] {
   const taken = new Set([...names, ...others])
@@ -46,7 +46,7 @@ function surrogatesLast (unit: number): number {
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800
 }
 
-/** White space that `foldWhitespace` changes. Nearly every text has none, and a test is far cheaper than a replacement. */
+/** White space that `foldWhitespace` changes: most texts have none, and a test is cheaper than a replacement. */
 const UNFOLDED = /[^\S ]| {2}|^ | $/
 
 /** The text in one line, for listings: each run of white space becomes one blank. */
@@ -56,7 +56,7 @@ export function foldWhitespace (text: string): string {
 
 const SLASH = 0x2f
 
-/** The text without slashes at its end. The time is linear: `/\/+$/` looks again from each of many slashes that stand elsewhere. */
+/** The text without slashes at its end, in linear time: `/\/+$/` would look again from each slash of a long row. */
 export function withoutEndSlashes (text: string): string {
   let end = text.length
   while (text.charCodeAt(end - 1) === SLASH) end--
@@ -97,7 +97,7 @@ export function positionIn<T> (sorted: readonly T[], text: string, textOf: (item
   return low
 }
 
-/** The same text in memory of its own, for what is kept: V8 keeps a whole text alive for a slice of it of more than 12 characters. */
+/** A copy of a text that is kept: V8 keeps a whole text alive for a slice of more than 12 characters. */
 export function copyOf (text: string): string {
   return Buffer.from(text).toString()
 }
@@ -110,10 +110,11 @@ const PLAIN = /^[ -~]*$/
 
 /** Text from outside in one visible line: unprintable characters become `\uXXXX`. Other characters stay as they are. */
 export function printable (text: string): string {
-  return PLAIN.test(text) ? text : text.replace(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  const escape = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return PLAIN.test(text) ? text : text.replace(UNPRINTABLE, escape)
 }
 
-/** The same as a JSON string. */
+/** Text from outside as a JSON string in one visible line. */
 export function quoteJson (text: string): string {
   return printable(JSON.stringify(text))
 }
@@ -130,7 +131,8 @@ const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\
 export function quote (text: string): string {
   // A code point has at most two units: this slice holds enough of them, however long the text.
   const points = Array.from(text.slice(0, 2 * MAX_QUOTED_CODE_POINTS + 2))
-  const shown = points.slice(0, MAX_QUOTED_CODE_POINTS).join('').replaceAll(UNSEEN, (character) => ESCAPES[character] ?? `\\u{${character.codePointAt(0)?.toString(16)}}`)
+  const escape = (character: string): string => ESCAPES[character] ?? `\\u{${character.codePointAt(0)?.toString(16)}}`
+  const shown = points.slice(0, MAX_QUOTED_CODE_POINTS).join('').replaceAll(UNSEEN, escape)
   return `'${shown}${points.length > MAX_QUOTED_CODE_POINTS ? '…' : ''}'`
 }
 
@@ -141,14 +143,17 @@ export function shellWord (text: string): string {
   return PLAIN_WORD.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** How the secrets of the service begin: what opens all that a token may see, and what opens the discovery documents. */
+/** How the secrets of the service begin: tokens, and links to discovery documents. */
 export const SECRET_PREFIXES = { token: 'sks_', link: 'skl_' } as const
 
 /**
  * A secret, or most of one, each character plain or percent-encoded any number of times. Of a secret with fewer than 16
  * characters behind its prefix 95 bits are unknown, and names such as `tasks_report` stay readable.
  */
-const SECRET = /(?:s|%(?:25)*[57]3)(?:k|%(?:25)*[46]b)(?:[sl]|%(?:25)*(?:[57]3|[46]c))(?:_|%(?:25)*5f)(?:[\da-z]|%(?:25)*[3-7][\da-f]){16,}/gi
+const SECRET = new RegExp([
+  '(?:s|%(?:25)*[57]3)', '(?:k|%(?:25)*[46]b)', '(?:[sl]|%(?:25)*(?:[57]3|[46]c))', '(?:_|%(?:25)*5f)',
+  '(?:[\\da-z]|%(?:25)*[3-7][\\da-f]){16,}'
+].join(''), 'gi')
 
 /** What stands in a text for a secret. */
 export const MASK = '-'

@@ -1,0 +1,182 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { createSecret } from '../../../src/access/secret.ts'
+import { isJsonObject, jsonDepthExceeds, own, toJsonValue } from '../../../src/core/shared/json.ts'
+import { nearest } from '../../../src/core/shared/nearest.ts'
+import { compareCodePoints, countCodePoints, foldWhitespace, grouped, maskSecrets, printable, quote, SECRET_PREFIXES, withoutEndSlashes } from '../../../src/core/shared/text.ts'
+import { codePoint, urlPath } from '../../helper/code-point.ts'
+import { checkTime } from '../../helper/timing.ts'
+
+t.test('K11: the order is that of code points', (t) => {
+  const names = ['b', 'a', 'B', 'ab', '', '\uFFFD', '\u{1F600}', '\uE000', 'é', '\u{10000}', '\uD7FF', '-', '_', '日本']
+  const byCodePoints = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b))
+  t.strictSame(names.toSorted(compareCodePoints), names.toSorted(byCodePoints), 'which is that of UTF-8 bytes')
+  t.notSame(names.toSorted(compareCodePoints), names.toSorted(), 'and not that of UTF-16 units')
+  const character = fc.constantFrom('a', 'b', '\uD7FF', '\uE000', '\uFFFD', '\u{10000}', '\u{10FFFF}', '\u{1F600}')
+  const name = fc.oneof(fc.string({ unit: codePoint }), fc.string({ unit: character, maxLength: 4 })).filter((text) => text.isWellFormed())
+  fc.assert(fc.property(name, name, (a, b) => Math.sign(compareCodePoints(a, b)) === byCodePoints(a, b)), { numRuns: 1_000 })
+  t.end()
+})
+
+t.test('K9: lengths are counted in code points', (t) => {
+  const unit = fc.constantFrom('a', 'é', '\u{1F600}', '\uD800', '\uDC00')
+  fc.assert(fc.property(fc.oneof(fc.string({ unit: codePoint }), fc.string({ unit })), (text) => countCodePoints(text) === [...text].length))
+  t.end()
+})
+
+t.test('white space is folded to one blank', (t) => {
+  t.equal(foldWhitespace('  a\n\t b\r\n\u00a0c '), 'a b c')
+  t.end()
+})
+
+t.test('text from outside stays in one visible line', (t) => {
+  t.equal(printable('plain'), 'plain')
+  t.equal(printable('é 日本 \u{1f600}'), 'é 日本 \u{1f600}')
+  t.equal(printable('a\r\n\x1b[0m\u2028\u2029\u202e\u0085\ud800b'), 'a\\u000d\\u000a\\u001b[0m\\u2028\\u2029\\u202e\\u0085\\ud800b')
+  t.end()
+})
+
+t.test('whole numbers are grouped as English texts group them', (t) => {
+  fc.assert(fc.property(fc.oneof(fc.nat(1_100), fc.maxSafeNat()), (number) => grouped(number) === number.toLocaleString('en')))
+  t.end()
+})
+
+t.test('slashes at the end go in linear time, wherever others are', async (t) => {
+  t.strictSame(['', '/', 'a', 'a/', '/a//', 'a/b'].map(withoutEndSlashes), ['', '', 'a', 'a', '/a', 'a/b'])
+  await checkTime(t, 20, () => withoutEndSlashes(`${'/'.repeat(100_000)}x`))
+})
+
+t.test('quoted text stays in one line and cannot steer a terminal', async t => {
+  const rows: Array<[string, string]> = [
+    ['plain', "'plain'"],
+    ['a\nb\r\tc', "'a\\nb\\r\\tc'"],
+    ['\u001b[31mred', "'\\u{1b}[31mred'"],
+    ['a\u202Eb', "'a\\u{202e}b'"],
+    ['a\u2028b', "'a\\u{2028}b'"],
+    ['\u{E0041}', "'\\u{e0041}'"],
+    ['\uD800', "'\\u{d800}'"],
+    ['技能 😀', "'技能 😀'"]
+  ]
+  for (const [text, expected] of rows) t.equal(quote(text), expected)
+})
+
+t.test('quoted text is cut at 80 code points, never inside one', async t => {
+  t.equal(quote('a'.repeat(80)), `'${'a'.repeat(80)}'`)
+  t.equal(quote('a'.repeat(81)), `'${'a'.repeat(80)}…'`)
+  t.equal(quote('😀'.repeat(80)), `'${'😀'.repeat(80)}'`)
+  t.equal(quote('😀'.repeat(1_000_000)), `'${'😀'.repeat(80)}…'`)
+})
+
+t.test('whatever the text, what is quoted is printable, well-formed and short', async t => {
+  t.doesNotThrow(() => fc.assert(fc.property(fc.string({ unit: codePoint }), text => {
+    const quoted = quote(text)
+    return !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(quoted) && quoted.isWellFormed() && quoted.length < 1_000
+  })))
+})
+
+function encode (character: string, times: number): string {
+  return times === 0 ? character : `%${'25'.repeat(times - 1)}${character.charCodeAt(0).toString(16)}`
+}
+
+t.test('K66: a secret is masked wherever it stands and however it is encoded', async () => {
+  const kinds = Object.keys(SECRET_PREFIXES) as Array<keyof typeof SECRET_PREFIXES>
+  fc.assert(fc.property(fc.constantFrom(...kinds), fc.array(fc.nat({ max: 3 }), { minLength: 42, maxLength: 42 }), urlPath, (kind, times, around) => {
+    const secret = [...createSecret(kind)].map((character, index) => encode(character, times[index] ?? 0)).join('')
+    return !maskSecrets(`${around}/${secret}/${around}`).includes(secret.slice(-20))
+  }))
+})
+
+t.test('K66: the rest of a text stays as it is', async (t) => {
+  const token = createSecret('token')
+  t.equal(maskSecrets(`//t/${token}/a?b=${token.toUpperCase()}`), '//t/-/a?b=-')
+  t.equal(maskSecrets(token.slice(0, -10)), '-', 'most of one')
+  for (const text of ['/skills/demo', '/skills/tasks_report', '/skills/a%20b_c', '/skills/sks_short', '/skills/%zz', '%'.repeat(100)]) t.equal(maskSecrets(text), text)
+})
+
+t.test('K66: a long text costs little', async (t) => {
+  const start = performance.now()
+  for (const part of ['%25', '25', 'sks_', '%73%6b', 's%2525', '_']) maskSecrets('%' + part.repeat(16_000))
+  t.ok(performance.now() - start < 1_000)
+})
+
+t.test('counts arrays and objects alike', (t) => {
+  t.equal(jsonDepthExceeds('[{"a":[]}]', 3), false)
+  t.equal(jsonDepthExceeds('[{"a":[]}]', 2), true)
+  t.equal(jsonDepthExceeds('[[],[],[],[]]', 2), false, 'siblings do not add up')
+  t.equal(jsonDepthExceeds('"a long enough string"', 0), false)
+  t.end()
+})
+
+t.test('brackets inside strings do not count, whatever is escaped there', (t) => {
+  for (const text of ['"[[[["', '["\\"[[[", "[["]', '["\\\\", "[["]', '{"[[[":"]]]"}', '["\\u005b[["]']) {
+    t.equal(jsonDepthExceeds(text, 1), false, text)
+  }
+  t.equal(jsonDepthExceeds('["\\\\", []]', 1), true, 'an escaped backslash does not escape the quote')
+  t.end()
+})
+
+t.test('K57: 64 levels are accepted and 65 are not', (t) => {
+  t.equal(jsonDepthExceeds('['.repeat(64) + ']'.repeat(64), 64), false)
+  t.equal(jsonDepthExceeds('['.repeat(65) + ']'.repeat(65), 64), true)
+  t.equal(jsonDepthExceeds('{"a":'.repeat(200_000), 64), true)
+  t.end()
+})
+
+t.test('says of any JSON exactly what its value shows', (t) => {
+  fc.assert(fc.property(fc.jsonValue({ maxDepth: 8 }), fc.integer({ min: 0, max: 8 }), (value, max) => {
+    return jsonDepthExceeds(JSON.stringify(value, null, 1), max) === (depthOf(value) > max)
+  }))
+  t.end()
+})
+
+t.test('takes any text in linear time', async (t) => {
+  fc.assert(fc.property(fc.string(), (text) => typeof jsonDepthExceeds(text, 3) === 'boolean'))
+  for (const text of ['"'.repeat(1_000_000), '\\'.repeat(1_000_000), '"\\'.repeat(500_000), '[]'.repeat(500_000)]) {
+    await checkTime(t, 500, () => jsonDepthExceeds(text, 64))
+  }
+})
+
+function depthOf (value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf))
+}
+
+t.test('K46: any value is plain JSON data', async (t) => {
+  const cycle: unknown[] = []
+  cycle.push(cycle)
+  const rows: ReadonlyArray<readonly [value: unknown, json: string]> = [
+    [{ a: [1, 'x', true, null], b: {} }, '{"a":[1,"x",true,null],"b":{}}'],
+    [[Number.NaN, -Infinity, 10n ** 30n, -0], '["NaN","-Infinity","1000000000000000000000000000000",0]'],
+    [[new Date(0), new Date(Number.NaN)], '["1970-01-01T00:00:00.000Z","Invalid Date"]'],
+    [[undefined, () => 1, Symbol('x')], '[null,null,null]'],
+    [JSON.parse('{"__proto__":{"x":1},"toJSON":1}'), '{"__proto__":{"x":1},"toJSON":1}'],
+    [{ toJSON: () => 'no' }, '{"toJSON":null}'],
+    [cycle, '[[[null]]]']
+  ]
+  for (const [value, json] of rows) t.equal(JSON.stringify(toJsonValue(value, 3)), json)
+})
+
+t.test('an object is neither null nor an array', (t) => {
+  for (const value of [{}, { a: 1 }, Object.create(null)]) t.equal(isJsonObject(value), true)
+  for (const value of [null, undefined, [], [{}], '', 'a', 0, true]) t.equal(isJsonObject(value), false, JSON.stringify(value))
+  t.end()
+})
+
+t.test('only own properties are read, whatever their names', (t) => {
+  t.equal(own({ a: 1 }, 'a'), 1)
+  t.same(own(JSON.parse('{"__proto__":{"a":1}}'), '__proto__'), { a: 1 })
+  for (const [value, key] of [[{}, 'a'], [{}, '__proto__'], [{}, 'constructor'], [[1], '0'], [[1], 'length'], ['text', 'length'], [null, 'a'], [undefined, 'a']] as const) {
+    t.equal(own(value, key), undefined, `${JSON.stringify(value)} ${key}`)
+  }
+  t.end()
+})
+
+const WORDS = ['serve', 'healthcheck', 'help', 'version', 'validate']
+
+t.test('a mistyped word stands for the one that takes the fewest changes', async (t) => {
+  const cases: readonly (readonly [word: string, meant: string | undefined])[] = [
+    ['serv', 'serve'], ['serves', 'serve'], ['verison', 'version'], ['vaildate', 'validate'], ['helo', 'help'], ['halp', 'help'],
+    ['SERVE', undefined], ['skills', undefined], ['', undefined], ['h', undefined], ['xy', undefined], ['elp', 'help']
+  ]
+  for (const [word, meant] of cases) t.equal(nearest(word, WORDS), meant, word)
+})
