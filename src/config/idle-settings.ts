@@ -1,4 +1,4 @@
-import { readNetworkMounts } from '../core/disk/network/network-mounts.ts'
+import { isOnNetwork } from '../core/read/disk.ts'
 import { isFolder } from './files/files.ts'
 import type { Config } from './settings.ts'
 
@@ -15,9 +15,7 @@ export function idleSettings ({ accessFile, auditLog, auditSalt, cacheSeconds, m
 
 /** Folders that links may lead into and that are not there. Network disks are not asked: they may never answer. */
 export async function missingLinkTargets ({ linkTargets = [] }: Config): Promise<string[]> {
-  if (linkTargets.length === 0) return []
-  const mounts = readNetworkMounts()
-  const local = linkTargets.filter((folder) => !mounts.touches(folder))
+  const local = linkTargets.filter((folder) => !isOnNetwork(folder))
   const areThere = await Promise.all(local.map(isFolder))
   return local.filter((_, index) => areThere[index] === false)
 }

@@ -1,4 +1,4 @@
-import { readNetworkMounts } from '../core/disk/network/network-mounts.ts'
+import { isOnNetwork } from '../core/read/disk.ts'
 import type { RootOptions } from '../core/roots/root.ts'
 import { isWithin, realPathOf } from './files/files.ts'
 import { ConfigError } from './setting.ts'
@@ -40,5 +40,5 @@ export async function checkAuditLog ({ auditLog, auditRequired, ...config }: Con
 
 /** The start waits for no network disk, which may never answer. */
 async function knownPathOf (folder: string): Promise<string> {
-  return readNetworkMounts().touches(folder) ? folder : await realPathOf(folder)
+  return isOnNetwork(folder) ? folder : await realPathOf(folder)
 }

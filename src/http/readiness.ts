@@ -1,4 +1,4 @@
-import { counted } from '../core/shared/text.ts'
+
 import { ROOT_PROBLEMS } from '../core/roots/root.ts'
 import type { SkillStatus } from '../core/service.ts'
 import { watcherRemedy } from '../core/watch/watcher.ts'
@@ -53,7 +53,7 @@ export function judgeReadiness (status: SkillStatus, { remarks, sources, refused
  * Why a service is not ready, or not quite well, in words; none for one that is well. Folders have the names of
  * the other members, because anybody may ask; the log has their paths.
  */
-function explainStatus ({ ready, indexed, roots, watcher, hanging }: SkillStatus, sources: readonly SourceStatus[] = []): string[] {
+function explainStatus ({ ready, indexed, roots, watcher }: SkillStatus, sources: readonly SourceStatus[] = []): string[] {
   const awaited = new Set(sources.filter(({ state }) => state === 'waiting' || state === 'failed').map(({ name }) => name))
   const reasons = roots.flatMap(({ name, type, state }) => state === 'ok' || awaited.has(name) ? [] : [`the folder ${name} (${type}) ${ROOT_PROBLEMS[state]}`])
   // A caller who sees no folder is in a service that is ready.
@@ -63,7 +63,6 @@ function explainStatus ({ ready, indexed, roots, watcher, hanging }: SkillStatus
     const cause = [watcher.lastError ?? [], watcherRemedy(watcher.lastError) ?? []].flat().join(': ')
     reasons.push(`changes cause no events${cause && ` (${cause})`}; the folders are compared at intervals`)
   }
-  if (hanging.length > 0) reasons.push(`the disk of ${counted(hanging.length, 'skill')} does not answer`)
   return [...reasons, ...sources.flatMap(explainSource)]
 }
 

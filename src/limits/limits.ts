@@ -5,7 +5,6 @@ import type { CoreLog } from '../core/shared/log.ts'
 import { HttpProblem, problemCodeOf, replaceProblem } from '../http/problem.ts'
 import { clientOf, networkOf } from '../http/request/client-address.ts'
 import type { Weight } from '../http/request/weight.ts'
-import { lengthOf } from '../http/send/compressed.ts'
 import type { Tool } from '../tools/tool.ts'
 import { type LimitsStore, MEMORY } from './store.ts'
 
@@ -143,7 +142,7 @@ export class Limits {
     const { statusCode: status } = reply
     if (status >= 400) return this.#isFailure(request, status) ? await this.#countFailure(request) : undefined
     if (status >= 300 || request.method === 'HEAD') return undefined
-    const bytes = Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : lengthOf(reply)
+    const bytes = Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : Number(reply.getHeader('content-length') ?? 0)
     if (bytes > UNIT_BYTES) await this.#units.penalty(callerOf(request).key, Math.floor(bytes / UNIT_BYTES))
     return undefined
   }

@@ -22,7 +22,7 @@ export interface MeasuredSkills {
   readonly status: SkillStatus
   readonly contents: { readonly usage: { readonly bytes: number, readonly hits: number, readonly misses: number } }
   /** Comparisons of a root with the disk. */
-  readonly refreshed: { subscribe (listener: (refresh: RootRefresh) => void): unknown }
+  onRefreshed (listener: (refresh: RootRefresh) => void): void
   namesNow (): readonly string[]
   /** Whether changes in the root at this position cause events, or it is polled. */
   isWatching (root: number): boolean
@@ -209,7 +209,7 @@ export class Metrics implements Observer {
     // Two roots may lie in folders of one name.
     const names = distinctNames(skills.status.roots.map(({ name }) => name))
     const refreshedAt = names.map(() => Date.now())
-    skills.refreshed.subscribe(({ root, milliseconds, isFailed }) => {
+    skills.onRefreshed(({ root, milliseconds, isFailed }) => {
       durations.observe({ root: names[root] ?? '' }, milliseconds / 1_000)
       if (isFailed) failures.inc({ root: names[root] ?? '' })
       else refreshedAt[root] = Date.now()

@@ -33,6 +33,8 @@ export const AUDIT_EVENTS = {
   'policy.loaded': 'an access file, trust file or lock came into force',
   'policy.rejected': 'one of them cannot be used; the last good one stays in force',
   'skill.changed': 'a skill was added, changed or removed on the disk',
+  'skill.quarantined': 'the lock or the trust file refuses a skill',
+  'skill.released': 'a skill that was refused is served again',
   'audit.dropped': 'lines of this log were lost before this one',
   'service.started': 'the start of the process',
   'service.stopped': 'its end'

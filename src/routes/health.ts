@@ -48,7 +48,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       return { status: 'ready' as const }
     }
     const { revision } = revisionsOf(request)
-    const { skills: count, generation, roots, watcher, failures, hanging } = status
+    const { skills: count, generation, roots, watcher, failures } = status
     const state = {
       skills: count,
       ...revision !== undefined && { revision },
@@ -56,7 +56,6 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       roots: [...roots],
       watcher,
       failures: [...failures],
-      hanging: [...hanging],
       ...quarantined !== undefined && { quarantined },
       ...sources !== undefined && { sources: [...sources] }
     }

@@ -55,7 +55,6 @@ const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed' | 'part
   })),
   watcher: WatcherSchema,
   failures: Type.Array(Type.String(), { description: 'Codes of errors at the last scan of a root; the last good state is served' }),
-  hanging: Type.Array(Type.String(), { description: 'Names of the skills whose disk does not answer; the last good state of each is listed' }),
   quarantined: Type.Optional(Type.Integer({ minimum: 0, description: 'Folders that the lock or the trust file keeps from being skills; absent without them' }))
 }))
 
@@ -78,7 +77,6 @@ export const ReadinessSchema = Type.Object({
     roots: [{ name: 'skills', type: 'project', state: 'ok', skills: 6, skipped: 0 }],
     watcher: { status: 'watching', mode: 'events', errors: 0 },
     failures: [],
-    hanging: []
   }]
 })
 
@@ -104,6 +102,5 @@ export const NotReadySchema = Type.Object({
     roots: [{ name: 'skills', type: 'project', state: 'missing', skills: 0, skipped: 0 }],
     watcher: { status: 'watching', mode: 'events', errors: 0 },
     failures: [],
-    hanging: []
   }]
 })

@@ -27,6 +27,7 @@ const skillTexts = {
   main_file_too_large: { title: 'Main file too large', hint: 'GET /skills/:name/files/SKILL.md streams it' },
   main_file_permission_denied: { title: 'Permission denied', hint: 'The service may not read this file until its operator gives it permission' },
   main_file_not_utf8: { title: 'Main file is not UTF-8', hint: 'GET /skills/:name/files/SKILL.md returns its bytes' },
+  disk_not_answering: { title: 'Disk not answering', hint: 'Try again after Retry-After; the log of the service has the cause' },
   main_file_unreadable: { title: 'Main file unreadable', hint: 'Try again; the log of the service has the cause' },
   invalid_file_path: { title: 'Invalid file path', hint: 'Name a file relative to the skill; GET /skills/:name/files lists them' },
   path_traversal: { title: 'Path traversal', hint: 'Name a file relative to the skill, without leaving it' },

@@ -209,8 +209,8 @@ export class VerifiedRoot<Verdict extends CheckedSkill> implements Listing {
       else this.#isEverythingPending = true
       void this.#sync()
     })
-    skills.subscribe(({ added, removed }) => {
-      for (const name of [...added, ...removed]) this.#pending.add(name)
+    skills.subscribe((names) => {
+      for (const name of names) this.#pending.add(name)
       void this.#sync()
     })
   }

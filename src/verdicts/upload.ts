@@ -49,8 +49,6 @@ const PACKED_HEAD_BYTES = 2 * HEAD_BYTES
 
 const TOO_MANY = `The archive has more than ${MAX_SKILL_ENTRIES} entries, folders included`
 
-const NO_NAMES: ReadonlySet<string> = new Set()
-
 /** A skill that is named in no other way. */
 const NAMELESS = 'skill'
 

@@ -5,7 +5,7 @@ import { createSkillManager } from '../../core/skill-manager.ts'
 import { serveMcpOverStdio } from '../../mcp/stdio.ts'
 import { createToolRegistry } from '../../tools/registry.ts'
 import { createTools } from '../../tools/tools.ts'
-import { loadPolicy } from '../../trust/load-policy.ts'
+import { openTrust } from '../../trust/trust.ts'
 import type { RunCommand } from '../command.ts'
 import { defaultsOf, readConfig } from '../folders.ts'
 import { readPackageVersion } from '../package-files.ts'
@@ -19,18 +19,20 @@ export const run: RunCommand = async (args, context) => {
   const config = await readConfig(args, context, defaultsOf(cwd))
   const log = pino({ level: config.logLevel }, pino.destination(STANDARD_ERROR))
   const roots = await openRoots(config, { log, env })
-  const policy = await loadPolicy(config, roots, log)
-  const skills = createSkillManager({ ...roots, linkTargets: config.linkTargets, polling: config.watchPolling, policy, log })
+  const trust = await openTrust(config, roots, log)
+  const { sources, ...folders } = roots
+  const skills = createSkillManager({ ...folders, ...trust?.guarded(folders), linkTargets: config.linkTargets, polling: config.watchPolling, log })
   const feed = createChangeFeed({ skills, log })
+  await trust?.start()
   await skills.start()
-  roots.sources?.start()
+  sources?.start()
   const registry = createToolRegistry(createTools(), { onError: (err, tool) => { log.error({ err, tool }, 'a tool call failed') } })
   const { closed } = serveMcpOverStdio({ skills, feed, registry, log, version: readPackageVersion() })
   log.info({}, 'skillserve speaks MCP over standard input and output')
   await closed
   feed.close()
-  policy?.close()
+  await trust?.close()
   await skills.close()
-  await roots.sources?.close()
+  await sources?.close()
   return 0
 }

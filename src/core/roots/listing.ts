@@ -18,6 +18,8 @@ export interface Listing {
   readonly folders: ReadonlyMap<string, ListedFolder> | undefined
   /** Whether the folders never change once they are listed: a change is another folder. */
   readonly isFixed: boolean
+  /** Names of the skills that an ignore file hides whole. */
+  readonly ignored?: ReadonlySet<string> | undefined
   /** True while the root lists its own folder, as if it had no listing. */
   readonly isDirect?: boolean | undefined
   /** How many entries of the folder could be skills and are left out. */

@@ -31,6 +31,7 @@ interface FolderKeeperOptions {
 interface FolderListing extends Listing {
   folders: Listing['folders']
   ignored: ReadonlySet<string>
+  readonly changed: Signal<void>
 }
 
 /**
