@@ -349,7 +349,7 @@ t.test('K64: a cursor is good for the skills that it was made for, and none but 
 })
 
 t.test('a page of skills ends with the skill that makes it five thousand files', async (t) => {
-  const skills = { scope: '', list: async () => NAMES, readListed: async () => ({ resources: Array(2_500) }) } as unknown as SkillSource
+  const skills = { scope: '', list: async () => NAMES, read: async () => ({ resources: Array(2_500) }) } as unknown as SkillSource
   const first = await listSkillEntries(skills, undefined)
   t.equal(first.items.length, 2)
   const second = await listSkillEntries(skills, first.nextCursor)

@@ -10,7 +10,7 @@ import { printable, quote } from '../../core/shared/text.ts'
 export interface Eligibility {
   /** As the official client reads it, which refuses a skill whose entry differs; undefined for a skill that is not listed. */
   readonly frontmatter: Frontmatter | undefined
-  /** Warnings are the reasons why the skill is not listed; an `info` says that hosts may decline a skill that is listed. */
+  /** Reasons why the skill is not listed; `mcp_limits_exceeded` says that hosts may decline a skill that is listed. */
   readonly findings: readonly Finding[]
 }
 

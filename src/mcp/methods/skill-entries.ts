@@ -53,7 +53,7 @@ export async function getSkillEntry (skills: SkillSource, uri: string, originOf?
   }
   const { entry, findings } = await skills.read(parts.name, (state) => readEntry(state, originOf))
   if (entry !== undefined) return entry
-  const reasons = findings.filter(({ severity }) => severity !== 'info').map(({ message }) => message).join('; ')
+  const reasons = findings.filter(({ code }) => code !== 'mcp_limits_exceeded').map(({ message }) => message).join('; ')
   const sentence = `No skill is served at ${mainFileUri(parts.name)}. ${reasons}`
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, sentence)
 }
