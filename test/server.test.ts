@@ -1,15 +1,17 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { loadConfig } from '../src/config/load.ts'
 import { listen } from '../src/listen.ts'
 import { ConfigError } from '../src/config/setting.ts'
 import { type ProcessOptions, runProcess, type ServiceProcess, startProcess } from './helper/process.ts'
+import { skills } from './helper/skills.ts'
 import { startStopwatch } from './helper/timing.ts'
 
 /** Far above what a stop needs, far below the deadline of the drain. */

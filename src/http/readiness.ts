@@ -1,4 +1,3 @@
-
 import { ROOT_PROBLEMS } from '../core/roots/root.ts'
 import type { SkillStatus } from '../core/service.ts'
 import { watcherRemedy } from '../core/watch/watcher.ts'
