@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { mock } from 'node:test'
@@ -23,8 +23,8 @@ function skillsAt (...paths: readonly string[]): Record<string, string> {
 }
 
 /** A service on one folder with a layout. */
-async function openFolder (t: Test, folder: Omit<LayoutFolder, 'kind' | 'name'>, { isWatched = false, linkTargets }: { isWatched?: boolean, linkTargets?: readonly string[] } = {}) {
-  const sources = await createSources({ sources: [{ kind: 'folder', name: basename(folder.path), ...folder }], stateDir: '/nowhere', env: {}, linkTargets })
+async function openFolder (t: Test, folder: Omit<LayoutFolder, 'kind' | 'name'>, { isWatched = false, linkTargets, stateDir = mkdtempSync(join(tmpdir(), 'state-')) }: { isWatched?: boolean, linkTargets?: readonly string[], stateDir?: string } = {}) {
+  const sources = await createSources({ sources: [{ kind: 'folder', name: basename(folder.path), ...folder }], stateDir, env: {}, linkTargets })
   t.teardown(() => sources.close())
   if (isWatched) sources.start()
   const skills = await startManager(t, sources.roots)
@@ -153,56 +153,13 @@ t.test('K86: packages in a folder are skills, and follow their files', async (t)
   t.match(status(), { skills: 1 })
 })
 
-t.test('K86: a temporary folder that cannot be written or was cleaned costs no skill that is there', async (t) => {
-  const path = t.testdir({ root: {}, tmp: {} })
-  const root = join(path, 'root')
-  const packed = (name: string) => ({ [`${name}.skill`]: zipOfTexts(Object.entries({ 'SKILL.md': skillText(name), 'x.txt': name })) })
-  write(root, { ...skillsAt('plain'), ...packed('a') })
-  const { TMPDIR: before = tmpdir() } = process.env
-  t.teardown(() => { process.env['TMPDIR'] = before })
-  process.env['TMPDIR'] = join(path, 'nowhere')
-  const { skills, sources, status } = await openFolder(t, { path: root, layout: 'tree' })
-  t.strictSame(await skills.list(), ['plain'])
-  t.match(status(), { state: 'stale', skills: 1, error: { code: 'disk', message: /temporary files \(ENOENT, there is no such folder\)/ } })
-  const tmp = join(path, 'tmp')
-  process.env['TMPDIR'] = tmp
-  await sources.sync()
-  t.strictSame(await skills.list(), ['a', 'plain'])
-  t.match(status(), { state: 'ok', error: undefined })
-  const files = () => readdirSync(tmp, { recursive: true, withFileTypes: true }).filter((entry) => entry.name === 'x.txt').map((entry) => join(entry.parentPath, entry.name))
-  for (const clean of [() => { rmSync(tmp, { recursive: true }); mkdirSync(tmp) }, () => { for (const file of files()) rmSync(file) }]) {
-    clean()
-    await sources.sync()
-    t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'a')
-    t.equal(readdirSync(tmp).length, 1, 'what is left of the other one is removed')
-  }
-  write(root, packed('b'))
-  process.env['TMPDIR'] = join(path, 'nowhere')
-  const [ours = ''] = readdirSync(tmp)
-  renameSync(join(tmp, ours), join(tmp, 'kept'))
-  writeFileSync(join(tmp, ours), '')
-  write(root, skillsAt('new'))
-  await sources.sync()
-  t.strictSame([...sources.roots[0]?.listed?.folders?.keys() ?? []].sort(), ['a', 'new', 'plain'])
-  t.match(status(), { state: 'stale', error: { code: 'disk' } })
-  rmSync(join(root, 'a.skill'))
-  await sources.sync()
-  t.strictSame(await skills.list(), ['new', 'plain'], 'a package that is gone is not served')
-})
-
-t.test('K86: a search that runs when the service ends leaves no package behind', async (t) => {
-  const path = t.testdir({ root: {}, tmp: {} })
-  write(join(path, 'root'), { 'a.skill': zipOfTexts(Object.entries({ 'SKILL.md': skillText('a') })) })
-  const { TMPDIR: before = tmpdir() } = process.env
-  t.teardown(() => { process.env['TMPDIR'] = before })
-  process.env['TMPDIR'] = join(path, 'tmp')
-  const { sources } = await openFolder(t, { path: join(path, 'root'), layout: 'tree' })
-  rmSync(join(path, 'tmp'), { recursive: true })
-  mkdirSync(join(path, 'tmp'))
-  const search = sources.sync()
-  await sources.close()
-  await search
-  t.strictSame(readdirSync(join(path, 'tmp')), [])
+t.test('K86: packages that cannot be unpacked cost no skill that is there, and the status says why', async (t) => {
+  const path = join(t.testdir({ file: '' }), 'repository')
+  write(path, skillsAt('skills/a'))
+  write(path, { 'skills/b.skill': zipOfTexts(Object.entries({ 'SKILL.md': skillText('b') })) })
+  const { skills, status } = await openFolder(t, { path, layout: 'auto' }, { stateDir: join(t.testdirName, 'file') })
+  t.strictSame(await skills.list(), ['a'])
+  t.match(status(), { state: 'stale', skills: 1, error: { code: 'disk', message: /state folder cannot be used; --state-dir chooses another$/ } })
 })
 
 t.test('K86: a package that goes and comes back within minutes is served after the sweep', async (t) => {
@@ -238,7 +195,7 @@ t.test('K86: nothing outside of the folder is served, whatever links say', async
   symlinkSync(join(outside, 'marketplace.json'), join(path, '.claude-plugin/marketplace.json'))
   const { skills, leftOut, status } = await openFolder(t, { path, layout: 'tree' })
   t.strictSame(await skills.list(), ['a', 'again'], 'a link is a name of its own')
-  t.strictSame(leftOut()?.sort(), ['group2: link_outside', 'secret: link_outside'])
+  t.strictSame(leftOut()?.sort(), ['b.zip: link_outside', 'group2: link_outside', 'secret: link_outside'])
   t.match(status(), { layout: 'tree' })
   const allowed = await openFolder(t, { path, layout: 'tree' }, { linkTargets: [outside] })
   t.strictSame(await allowed.skills.list(), ['a', 'again', 'b', 'secret'])

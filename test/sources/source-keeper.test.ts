@@ -145,6 +145,7 @@ t.test('K85: a skill that goes and comes back within minutes is still there when
   t.match(keeper.status, { state: 'ok', skills: 2 })
   t.equal(keeper.root.listed?.folders?.get('a')?.path, places?.get('a')?.path, 'the folder is used again')
   t.ok(isThere('a'))
+  await keeper.close()
 })
 
 t.test('K84: a hook that comes during a check is followed by another one, as soon as hooks may be', async (t) => {
@@ -234,6 +235,7 @@ t.test('K85: what was written of a state that is refused afterwards goes when wh
   mock.timers.tick(130_000)
   for (const deadline = performance.now() + 10_000; performance.now() < deadline && readdirSync(join(folder, 'skills')).length > 1;) await nextTurn()
   t.strictSame(readdirSync(join(folder, 'skills')), skills)
+  await keeper.close()
 })
 
 t.test('K85: the end of a source waits for the check that somebody asked for', async (t) => {

@@ -130,6 +130,7 @@ export class DiskTree implements LayoutTree {
   async #meaningOf (link: string): Promise<TreeEntry['kind'] | 'outside' | undefined> {
     try {
       const path = await realpath(link)
+      if (path === this.#root) return undefined
       if (!this.#isInside(path)) return 'outside'
       const stats = await stat(path)
       return stats.isDirectory() ? 'folder' : stats.isFile() ? 'file' : undefined

@@ -67,9 +67,8 @@ export class Publisher implements Listing {
   /** No folder is removed while a state that may name it is published. */
   readonly #inTurn = pLimit(1)
   readonly #digests = new WeakMap<PublishedSkill, string>()
-  /** When a folder was retired, in milliseconds of the monotonic clock, by digest. */
-  readonly #retired = new Map<string, number>()
-  #sweeping: NodeJS.Timeout | undefined
+  /** Folders that no listing names any more, with the timer that removes them. */
+  readonly #retired = new Map<string, NodeJS.Timeout>()
   /** Digests by name. */
   #listed: ReadonlyMap<string, string> = new Map()
   #folders: ReadonlyMap<string, ListedFolder> | undefined
@@ -149,7 +148,7 @@ export class Publisher implements Listing {
 
   /** Waits for folders that are being removed: afterwards, another process may write into the folder. */
   async close (): Promise<void> {
-    await this.#inTurn(async () => { clearTimeout(this.#sweeping) })
+    await this.#inTurn(async () => { for (const timer of this.#retired.values()) clearTimeout(timer) })
   }
 
   get #skillsFolder (): string {
@@ -202,27 +201,24 @@ export class Publisher implements Listing {
   /** Has those folders removed later that are not listed. */
   #retire (digests: Iterable<string>): void {
     const listed = new Set(this.#listed.values())
-    for (const digest of digests) if (!listed.has(digest)) this.#retired.set(digest, performance.now())
     for (const digest of listed) this.#retired.delete(digest)
-    if (this.#retired.size > 0) this.#sweepLater()
+    const gone = [...digests].filter((digest) => !listed.has(digest))
+    if (gone.length === 0) return
+    const timer = setTimeout(() => { void this.#inTurn(() => this.#sweep(timer)) }, RETIRED_MS).unref()
+    for (const digest of gone) this.#retired.set(digest, timer)
   }
 
-  #sweepLater (): void {
-    clearTimeout(this.#sweeping)
-    this.#sweeping = setTimeout(() => { void this.#inTurn(() => this.#sweep()) }, RETIRED_MS).unref()
-  }
-
-  async #sweep (): Promise<void> {
-    for (const [digest, retiredAt] of this.#retired) {
-      if (performance.now() - retiredAt < RETIRED_MS) continue
-      try {
+  async #sweep (timer: NodeJS.Timeout): Promise<void> {
+    try {
+      for (const [digest, own] of this.#retired) {
+        if (own !== timer) continue
         await this.#remove(digest)
         this.#retired.delete(digest)
-      } catch {
-        // What stays is tried again.
       }
+    } catch {
+      // What stays is tried again.
+      timer.refresh()
     }
-    if (this.#retired.size > 0) this.#sweepLater()
   }
 
   async #remove (digest: string): Promise<void> {
