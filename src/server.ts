@@ -110,6 +110,8 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
   if (isForPerson) logger.level = 'warn'
   const opening = openParts(config, options, { output, logger, closers, shutdown })
   const { app, skills, service, sources, trust, observation } = open.parts = await opening
+  // The summary counts findings of skills.
+  if (isForPerson) logger.level = 'error'
   if (!shutdown.isStopping) await trust?.start()
   if (!shutdown.isStopping) await skills.start()
   if (shutdown.isStopping) return

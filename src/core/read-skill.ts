@@ -116,6 +116,7 @@ export function isSameToCallers (a: IndexedSkill, b: IndexedSkill): boolean {
 }
 
 /** What the catalog says of a skill whose files are these. */
+export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, refused }: {
   readonly mainFiles: readonly string[]
   readonly main: Pick<MainFile, 'name' | 'content'> | undefined
   readonly filter?: SkillFilter | undefined
