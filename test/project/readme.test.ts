@@ -103,8 +103,8 @@ t.test('every shown refusal of the command line is the real one', async (t) => {
   }
 })
 
-t.test('K33: the library does what the README shows, imported by the name of the package', async (t) => {
-  const [example] = blocks.filter(({ language, document }) => language === 'js' && document === 'README.md')
+t.test('K33: the library does what the documents show, imported by the name of the package', async (t) => {
+  const [example] = blocks.filter(({ language, document }) => language === 'js' && document === 'docs/tool-calls.md')
   const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', example?.text ?? ''], {
     cwd: ROOT, encoding: 'utf8', env: { PATH: process.env['PATH'] }
   })
