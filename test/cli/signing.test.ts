@@ -78,8 +78,8 @@ t.test('K95: what cannot be signed or verified is one line, and exit code 1', as
   fs.mkdirSync(join(cwd, 'empty'))
   fs.symlinkSync('../skills/one', join(cwd, 'empty/linked'))
   for (const [argv, stderr] of [
-    [['sign', 'skills'], /^skillserve: sign needs --key FILE\n$/],
-    [['sign', '--key', 'private.pem'], /sign takes one folder/],
+    [['sign', 'skills'], /^skillserve: required option '--key <FILE>' not specified\n$/],
+    [['sign', '--key', 'private.pem'], /missing required argument 'DIR'/],
     [['sign', 'skills', '--key', 'trust/acme.pem'], /^skillserve: --key trust\/acme\.pem must be a private key in PEM without a password\n$/],
     [['sign', 'skills', '--key', '/dev/zero'], /^skillserve: --key \/dev\/zero must be a private key in PEM without a password\n$/],
     [['sign', 'skills', '--key', 'missing.pem'], /missing\.pem cannot be read: ENOENT, there is no such file\n$/],
