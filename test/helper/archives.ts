@@ -29,6 +29,7 @@ export interface ZipEntry {
   readonly claimed?: number
   readonly mode?: number
   readonly flags?: number
+  readonly isStored?: boolean
 }
 
 /** A ZIP as it is told to be, honest or not. */
@@ -36,13 +37,13 @@ export function zipOf (entries: readonly ZipEntry[]): Buffer {
   const locals: Buffer[] = []
   const central: Buffer[] = []
   let offset = 0
-  for (const { name, bytes, claimed = bytes.length, mode = 0o100644, flags = 0x800 } of entries) {
-    const packed = bytes.length === 0 ? EMPTY : deflateRawSync(bytes, FAST)
+  for (const { name, bytes, claimed = bytes.length, mode = 0o100644, flags = 0x800, isStored = false } of entries) {
+    const packed = isStored ? bytes : bytes.length === 0 ? EMPTY : deflateRawSync(bytes, FAST)
     const nameBytes = Buffer.from(name as string)
     const common = Buffer.alloc(26)
     common.writeUInt16LE(20, 0)
     common.writeUInt16LE(flags, 2)
-    common.writeUInt16LE(8, 4)
+    common.writeUInt16LE(isStored ? 0 : 8, 4)
     common.writeUInt32LE(crc32(bytes), 10)
     common.writeUInt32LE(packed.length, 14)
     common.writeUInt32LE(claimed, 18)

@@ -341,11 +341,13 @@ t.test('K83: an address that a server has named does not lead into this network,
     await t.rejects(send({ url: `http://${host}:${port}/`, signal, mayBeInside: false }), { code: 'redirected' }, host)
   }
   t.equal(server.requests.length, 0)
-  for (const address of ['192.0.2.1', '8.8.8.8', '2001:db8::1', '172.15.0.1', '172.32.0.1', '100.63.0.1', '100.128.0.1', '223.0.0.1', '1.0.0.1', '110.0.0.1', '2001:10::1']) t.notOk(isInsideAddress(address), address)
-  t.strictSame(outsideOf([{ address: '10.0.0.1' }, { address: '2001:db8::1' }]), [{ address: '2001:db8::1' }])
+  for (const address of ['8.8.8.8', '2606:4700::1', '172.15.0.1', '172.32.0.1', '100.63.0.1', '100.128.0.1', '223.0.0.1', '1.0.0.1', '110.0.0.1']) t.notOk(isInsideAddress(address), address)
+  t.strictSame(outsideOf([{ address: '10.0.0.1' }, { address: '2606:4700::1' }]), [{ address: '2606:4700::1' }])
   const inside = [
     '0.0.0.0', '10.0.0.1', '127.0.0.2', '169.254.0.1', '192.168.0.1', '172.16.0.1', '172.20.0.1', '172.31.0.1', '100.64.0.1', '100.70.0.1', '100.100.0.1', '100.127.0.1', '224.0.0.1', '239.0.0.1',
-    '255.255.255.255', '::', '::1', '::ffff:10.0.0.1', '::ffff:a00:1', '::FFFF:10.0.0.1', '64:ff9b::a00:1', 'fc00::1', 'fd00::1', 'fe80::1', 'FE90::1', 'fea0::1', 'feb0::1', 'ff02::1'
+    '255.255.255.255', '::', '::1', '::ffff:10.0.0.1', '::ffff:a00:1', '::FFFF:10.0.0.1', '64:ff9b::a00:1', 'fc00::1', 'fd00::1', 'fe80::1', 'FE90::1', 'fea0::1', 'feb0::1', 'ff02::1',
+    // 6to4, Teredo, benchmarking, documentation, and no address at all.
+    '2002:a00:1::', '2001::1', '198.18.0.1', '198.19.255.255', '192.0.2.1', '2001:db8::1', 'fe80::1%eth0', ''
   ]
   for (const address of inside) t.ok(isInsideAddress(address), address)
 })
@@ -359,7 +361,7 @@ t.test('K83: a host outside of this network does not lead into it by a redirect 
   t.equal((await readBody(await send(request))).toString(), 'inside', 'a host in this network may')
   const showOutside = (message: unknown): void => {
     const { socket } = (message as { readonly request: ClientRequest }).request
-    if (socket !== null) Object.defineProperty(socket, 'remoteAddress', { value: '192.0.2.1' })
+    if (socket !== null) Object.defineProperty(socket, 'remoteAddress', { value: '8.8.8.8' })
   }
   subscribe('http.client.request.start', showOutside)
   t.teardown(() => unsubscribe('http.client.request.start', showOutside))
@@ -384,7 +386,7 @@ t.test('K86: what a Mac adds to an archive is no skill, no package and no folder
   const { skills, status } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`, { layout: 'tree' })])
   t.strictSame(await skills.list(), ['a', 'p'])
   t.strictSame((await skills.manifest('a')).files.map(({ path }) => path), ['SKILL.md'])
-  t.strictSame((await skills.manifest('p')).files.map(({ path }) => path).sort(), ['._kept', 'SKILL.md'])
+  t.strictSame((await skills.manifest('p')).files.map(({ path }) => path).sort(), ['SKILL.md'])
   t.equal(status().left_out, undefined)
 })
 
@@ -424,4 +426,19 @@ t.test('K83 K86: packages take room while they are skills: others, bad ones and 
   t.strictSame(leftOut.map(({ path, reason }) => [path, reason]), [['995.zip', 'bound_reached'], ['a.skill', 'shadowed'], ['bomb.zip', 'bad_package'], ['moving.zip', 'bad_package']])
   const rest = readdirSync(join(tmp, 'packages'), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   t.equal(rest.length, 1, 'the file of the skill')
+})
+
+t.test('K83: one flipped byte of a stored entry is refused by the entry\'s name', async (t) => {
+  const text = Buffer.from(skillText('a'))
+  const good = zipOf([{ name: 'a/SKILL.md', bytes: text, isStored: true }])
+  const bad = Buffer.from(good)
+  const at = good.indexOf(text) + text.length - 3
+  bad.writeUInt8(bad.readUInt8(at) ^ 1, at)
+  let body: Buffer = bad
+  const server = await startServer(t, (_, response) => { response.end(body) })
+  const { sources, status } = await openSources(t, [sourceAt(`${server.url}/a.zip`)])
+  t.match(status(), { state: 'failed', error: { code: 'bad_archive', message: /"a\/SKILL\.md" has other bytes than its checksum says$/ } })
+  body = good
+  await sources.sync()
+  t.match(status(), { state: 'ok', skills: 1 })
 })

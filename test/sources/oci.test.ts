@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { dockerCredentials } from '../../src/sources/oci/docker-credentials.ts'
-import { isSameSite } from '../../src/sources/oci/registry.ts'
+import { mayHaveCredentials } from '../../src/sources/oci/registry.ts'
 import { tarGzOf, tarOf, zipOf } from '../helper/archives.ts'
 import { startServer } from '../helper/fault-server.ts'
 import { freePort } from '../helper/proxies.ts'
@@ -157,11 +157,12 @@ t.test('K85: a manifest of very many levels is refused before it is parsed', asy
   t.match(status(), { state: 'failed', error: { code: 'bad_answer', message: 'the manifest of the artifact is nested deeper than 64 levels' } })
 })
 
-t.test('K84: a realm gets credentials on the host of the registry and on hosts of its domain, such as that of GitLab', async (t) => {
+t.test('K84: a realm gets credentials on the host of the registry, and where Docker Hub and GitLab have theirs', async (t) => {
   for (const [realm, registry, expected] of [
-    ['ghcr.io', 'ghcr.io', true], ['localhost', 'localhost', true], ['auth.docker.io', 'registry-1.docker.io', true], ['gitlab.com', 'registry.gitlab.com', true], ['gitlab.team.example', 'registry.team.example', true],
+    ['ghcr.io', 'ghcr.io', true], ['localhost', 'localhost', true], ['auth.docker.io', 'registry-1.docker.io', true], ['gitlab.com', 'registry.gitlab.com', true],
+    ['gitlab.team.example', 'registry.team.example', false], ['a.co.uk', 'b.co.uk', false], ['registry.gitlab.com', 'gitlab.com', false], ['auth.docker.io', 'ghcr.io', false],
     ['evilgitlab.com', 'registry.gitlab.com', false], ['gitlab.com.evil.example', 'registry.gitlab.com', false], ['com', 'registry.gitlab.com', false], ['10.0.0.1', '192.0.0.1', false], ['[::1]', '[::2]', false]
-  ] as const) t.equal(isSameSite(realm, registry), expected, `${realm} for ${registry}`)
+  ] as const) t.equal(mayHaveCredentials(realm, registry), expected, `${realm} for ${registry}`)
 })
 
 t.test('K84: the credentials of docker login, from config.json or from a helper that it names', async (t) => {

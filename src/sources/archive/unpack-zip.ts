@@ -1,4 +1,5 @@
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
+import { crc32 } from 'node:zlib'
 import { type Entry, openPromise, type ZipFile } from 'yauzl'
 import { MAX_LINK_BYTES } from '../publish/limits.ts'
 import { refused, type UnpackedFiles } from './unpacked-files.ts'
@@ -12,7 +13,7 @@ const SIZES_FOLLOW = 0x8
 /** In the place of a size that another field has. */
 const SIZE_ELSEWHERE = 0xffff_ffff
 
-/** By the central directory, with which the header of each entry has to agree. The reader verifies sizes and checksums. */
+/** By the central directory, with which the header of each entry has to agree. */
 export async function unpackZip (path: string, into: UnpackedFiles): Promise<void> {
   const zip = await openPromise(path, { lazyEntries: true, strictFileNames: true, validateEntrySizes: true, autoClose: false })
   try {
@@ -28,7 +29,7 @@ export async function unpackZip (path: string, into: UnpackedFiles): Promise<voi
         continue
       }
       if (type !== 0 && type !== REGULAR && type !== SYMLINK) throw refused(fileName, 'is no file')
-      const content = await zip.openReadStreamPromise(entry)
+      const content = checked(await zip.openReadStreamPromise(entry), entry)
       if (type === SYMLINK) into.addLink(fileName, await textOf(content))
       else await into.addFile(fileName, content)
     }
@@ -49,6 +50,18 @@ async function dataStart (zip: ZipFile, entry: Entry): Promise<number> {
     (local.generalPurposeBitFlag & SIZES_FOLLOW) !== 0 || (['crc32', 'compressedSize', 'uncompressedSize'] as const).every((key) => local[key] === entry[key] || local[key] === SIZE_ELSEWHERE))
   if (!isSame) throw refused(entry.fileName, 'is another file in the header of its bytes')
   return local.fileDataStart
+}
+
+/** The reader checks sizes, and leaves checksums to its caller. */
+function checked (content: Readable, { fileName, crc32: expected }: Entry): Readable {
+  return Readable.from((async function * () {
+    let sum = 0
+    for await (const chunk of content as AsyncIterable<Buffer>) {
+      sum = crc32(chunk, sum)
+      yield chunk
+    }
+    if (sum !== expected) throw refused(fileName, 'has other bytes than its checksum says')
+  })())
 }
 
 async function textOf (content: Readable): Promise<string> {

@@ -6,6 +6,7 @@ import { request as requestHttps } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import ipaddr from 'ipaddr.js'
 import { errorCode } from '../../core/shared/system-errors.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { DISK_CODES } from '../as-source-error.ts'
@@ -58,7 +59,9 @@ export async function send ({ url, method = 'GET', headers = {}, credentials = {
       method, signal, mayBeInside: isOwn ? isInside ?? mayBeInside : isInside === true, headers: { 'accept-encoding': 'identity', ...headers, ...isOwn && credentials }
     })
     const { statusCode: status = 0, headers: { location } } = response
-    isInside ??= isInsideAddress(response.socket.remoteAddress ?? '')
+    const { remoteAddress } = response.socket
+    // A host whose address is not known counts as one outside: it may name no other inside.
+    isInside ??= remoteAddress !== undefined && isInsideAddress(remoteAddress)
     if (location === undefined || ![301, 302, 303, 307, 308].includes(status)) {
       if (status === 200 || accept.includes(status)) return { status, headers: headersOf(response), body: response, isInside }
       response.destroy()
@@ -134,12 +137,9 @@ function isAllowed (from: URL, to: URL): boolean {
   return to.protocol === 'https:' || (to.protocol === 'http:' && from.protocol === 'http:' && isLoopback(bare(to.hostname)))
 }
 
-/** Loopback, private, link-local and shared networks, multicast; IPv4 in IPv6. */
-const INSIDE = /^(?:0\.|10\.|127\.|169\.254\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|2(?:2[4-9]|3\d|[45]\d)\.|::1?$|::ffff:|64:ff9b:|f[cdf]|fe[89ab])/i
-
-/** Whether an address is one that only this machine or network has. */
+/** Whether an address may be one of this machine or its network: anything but public unicast, IPv4 in IPv6 unwrapped. */
 export function isInsideAddress (address: string): boolean {
-  return INSIDE.test(address.replace(/^::ffff:(?=\d+\.)/i, ''))
+  return !ipaddr.isValid(address) || ipaddr.process(address).range() !== 'unicast'
 }
 
 function bare (hostname: string): string {

@@ -1,4 +1,3 @@
-import { isIP } from 'node:net'
 import { sha256 } from '../../core/shared/digest.ts'
 import { jsonDepthExceeds, own } from '../../core/shared/json.ts'
 import type { Environment } from '../../config/setting.ts'
@@ -92,7 +91,7 @@ export class Registry {
     if (service !== undefined) url.searchParams.set('service', service)
     url.searchParams.set('scope', scope)
     // Whoever answers for the registry names the realm: another domain gets no credentials.
-    const answer = await readBody(await send({ url: url.href, signal: this.#signal, mayBeInside: isInside || url.host === base.host, credentials: isSameSite(url.hostname, base.hostname) ? credentials : {} }), MAX_MANIFEST_BYTES)
+    const answer = await readBody(await send({ url: url.href, signal: this.#signal, mayBeInside: isInside || url.host === base.host, credentials: mayHaveCredentials(url.hostname, base.hostname) ? credentials : {} }), MAX_MANIFEST_BYTES)
     const bearer = tokenIn(answer.toString())
     if (typeof bearer !== 'string' || !/^[\x21-\x7e]+$/.test(bearer)) throw new SourceError('auth_failed', 'the registry gives no token')
     return { authorization: `Bearer ${bearer}` }
@@ -125,9 +124,13 @@ function tokenIn (text: string): unknown {
   }
 }
 
-/** The same host, or hosts of one domain: `auth.docker.io` for `registry-1.docker.io`, `gitlab.com` for `registry.gitlab.com`. */
-export function isSameSite (a: string, b: string): boolean {
-  if (a === b) return true
-  const site = (host: string): string => host.split('.').slice(-2).join('.')
-  return site(a) === site(b) && isIP(a) === 0
+/** Hosts of realms that a registry on another host publishes: both belong to the same operator. */
+const REALMS: Readonly<Record<string, string>> = {
+  'registry-1.docker.io': 'auth.docker.io',
+  'registry.gitlab.com': 'gitlab.com'
+}
+
+/** Whether the credentials of a registry may be sent to a realm: to its own host, or to the one that is known for it. */
+export function mayHaveCredentials (realm: string, registry: string): boolean {
+  return realm === registry || REALMS[registry] === realm
 }
