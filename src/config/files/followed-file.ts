@@ -1,11 +1,11 @@
 import { EventEmitter } from 'node:events'
-import { unwatchFile, watchFile } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { sha256 } from '../../core/shared/digest.ts'
 import { ConfigError } from '../setting.ts'
 import { readTextFile } from './yaml-file.ts'
 
-/** Pause between two looks at the disk, and how long a file has to stay unchanged before it is read, in milliseconds. */
-const CHECK_MS = 250
+/** Pause between two looks at the disk, in milliseconds. A file is read once two looks in a row saw it the same. */
+const CHECK_MS = 400
 
 /** A file that an operator edits, for code that reports its changes. */
 export interface FollowedPolicy {
@@ -34,8 +34,8 @@ interface Content<Value> {
 
 /**
  * A file that is read again within two seconds after a change. While it cannot be used, the last good value stays in force.
- * Files that its text names, such as keys, are followed too. `watchFile` compares what a path leads to: links that are
- * replaced (Kubernetes' `..data`), files that were deleted and come back, and network disks are all seen.
+ * Files that its text names, such as keys, are followed too. What a path leads to is compared: links that are replaced
+ * (Kubernetes' `..data`), files that were deleted and come back, and network disks are all seen, which events do not promise.
  *
  * Events: `changed` with each new value, once it is in force; `failed` with the reason, once for each, and with undefined
  * when the file can be used again.
@@ -45,7 +45,10 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
   readonly #parse: ParseFile<Value>
   #content: Content<Value>
   #error: ConfigError | undefined
-  #watched: readonly string[] = []
+  #paths: readonly string[]
+  /** How the files looked before they were read last, and at the last look. */
+  #read = ''
+  #seen = ''
   #timer: NodeJS.Timeout | undefined
   /** Whether a read is running, and whether another one has to follow. */
   #reading: Promise<void> | undefined
@@ -56,7 +59,8 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     this.path = path
     this.#parse = parse
     this.#content = content
-    this.#watch([path, ...content.named.keys()])
+    this.#paths = [path, ...content.named.keys()]
+    this.#lookLater()
   }
 
   /** @throws ConfigError when the file cannot be used now */
@@ -84,45 +88,42 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
   /** Reads the file again now. Resolves when its content is in force, or its problem was reported. */
   async reload (): Promise<void> {
     await this.#reading
-    this.#reading ??= this.#read().finally(() => { this.#reading = undefined })
+    this.#reading ??= this.#readNow().finally(() => { this.#reading = undefined })
     await this.#reading
   }
 
   close (): void {
     this.#isClosed = true
     clearTimeout(this.#timer)
-    this.#watch([])
     this.removeAllListeners()
   }
 
-  #watch (paths: readonly string[]): void {
-    for (const path of this.#watched) if (!paths.includes(path)) unwatchFile(path, this.#schedule)
-    for (const path of paths) {
-      if (!this.#watched.includes(path)) watchFile(path, { interval: CHECK_MS, persistent: false }, this.#schedule)
-    }
-    this.#watched = paths
+  #lookLater (): void {
+    if (!this.#isClosed) this.#timer = setTimeout(() => { void this.#look().finally(() => { this.#lookLater() }) }, CHECK_MS).unref()
   }
 
-  /** An edit may take several writes: half of a rule may grant more than the whole one. */
-  readonly #schedule = (): void => {
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => { void this.reload() }, CHECK_MS).unref()
+  /** An edit may take several writes, and half of a rule may grant more than the whole one: so the files have to rest. */
+  async #look (): Promise<void> {
+    const now = await looksOf(this.#paths)
+    if (now === this.#seen && now !== this.#read) await this.reload()
+    this.#seen = now
   }
 
-  async #read (): Promise<void> {
+  async #readNow (): Promise<void> {
+    const looks = await looksOf(this.#paths)
     const named = new Set<string>()
     try {
       const content = await readContent(this.path, this.#parse, (path) => { named.add(path) })
       if (this.#isClosed) return
       const isSame = JSON.stringify([content.digest, ...content.named]) === JSON.stringify([this.digest, ...this.#content.named])
-      if (isSame && this.#error === undefined) return
       this.#content = content
       if (this.#error !== undefined) this.emit('failed', this.#error = undefined)
       if (!isSame) this.emit('changed', content.value)
     } catch (error) {
       if (!this.#isClosed) this.#fail(error instanceof ConfigError ? error : new ConfigError(`${this.path}: ${String(error)}`, { cause: error }))
     }
-    if (!this.#isClosed) this.#watch([this.path, ...named])
+    this.#paths = [this.path, ...named]
+    this.#read = looks
   }
 
   #fail (error: ConfigError): void {
@@ -130,6 +131,14 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     this.#error = error
     this.emit('failed', error)
   }
+}
+
+/** What tells a change of one of the files. */
+async function looksOf (paths: readonly string[]): Promise<string> {
+  return JSON.stringify(await Promise.all(paths.map(async (path) => {
+    const looks = await stat(path, { bigint: true }).catch((error: unknown) => String(error))
+    return typeof looks === 'string' ? looks : [path, ...[looks.dev, looks.ino, looks.mode, looks.size, looks.mtimeNs, looks.ctimeNs].map(String)]
+  })))
 }
 
 async function readContent<Value> (path: string, parse: ParseFile<Value>, onNamed: (path: string) => void): Promise<Content<Value>> {
