@@ -38,8 +38,8 @@ const MAX_STREAMS = 16
 /** Failed requests of one network: guesses of tokens, links, names and the secrets of hooks. */
 const FAILURES = { keyPrefix: 'skillserve:failures', points: 60, duration: 120 }
 
-/** Failures besides 401, and 404 for anonymous callers. */
-const GUESSES: ReadonlySet<string | undefined> = new Set(['hook_refused', 'insufficient_scope', 'invalid_credentials'])
+/** Failures besides 401, and 404 for anonymous callers: whoever repeats them costs work and gets nothing. */
+const GUESSES: ReadonlySet<string | undefined> = new Set(['hook_refused', 'insufficient_scope', 'invalid_credentials', 'issuer_unavailable'])
 
 /** Whose units a request takes. */
 interface Caller {
@@ -111,11 +111,7 @@ export class Limits {
     if (refusal === undefined) return
     const { points, duration } = limiter
     const rule = `${points} units in ${duration} s for ${who}`
-    // The first refusal of the window.
-    if (refusal.consumedPoints - units <= points) {
-      const line = { reqId: request.id, client: clientOf(request), principal: request.principal?.name, rule }
-      this.#options.log.info(line, 'a caller is past its limit; its other refusals of this window have no line')
-    }
+    this.#logFirst(request, rule, refusal.consumedPoints - units <= points)
     throw this.#refusal('units', rule, `q=${points};w=${duration}`, refusal)
   }
 
@@ -161,7 +157,13 @@ export class Limits {
     const refusal = await consume(this.#failures, network, 1)
     if (refusal === undefined) return undefined
     const limit = `${points} failed requests in ${duration} s for address ${network}`
+    this.#logFirst(request, limit, refusal.consumedPoints === points + 1)
     return this.#refusal('failures', limit, `q=${points};w=${duration}`, refusal)
+  }
+
+  #logFirst (request: FastifyRequest, rule: string, isFirst: boolean): void {
+    const line = { reqId: request.id, client: clientOf(request), principal: request.principal?.name, rule }
+    if (isFirst) this.#options.log.info(line, 'a caller is past its limit; its other refusals of this window have no line')
   }
 
   #refusal (rule: LimitRule, limit: string, policy: string, refusal?: RateLimiterRes): HttpProblem {

@@ -1,7 +1,6 @@
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createWatcher } from '../../src/core/watch/watcher.ts'
 import { openEvents } from '../helper/event-stream.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
 import { skill, skillText } from '../helper/skills.ts'
@@ -18,7 +17,7 @@ const OPS = '  - { groups: [ops], roots: [ops] }\n'
 
 async function start (t: Test) {
   const service = await buildGuarded(t, {
-    roots: { docs: { guide: skill('guide') }, ops: { pager: skill('pager') } }, access: access(DOCS + OPS), watcher: createWatcher
+    roots: { docs: { guide: skill('guide') }, ops: { pager: skill('pager') } }, access: access(DOCS + OPS), watcher: true
   })
   const open = async (token: string, lastId?: string) => {
     const stream = await openEvents(service.url, { headers: [`Authorization: Bearer ${token}`, ...lastId === undefined ? [] : [`Last-Event-ID: ${lastId}`]] })

@@ -1,7 +1,6 @@
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { createWatcher } from '../../src/core/watch/watcher.ts'
 import { openEvents } from '../helper/event-stream.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
 import { skillText } from '../helper/skills.ts'
@@ -40,7 +39,7 @@ t.test('K7 K64: the skill that hides several names the roots that its caller see
 })
 
 t.test('K64: when the skill that hides another one goes or comes, streams of those who see both are told of a change', async (t) => {
-  const { url, get, folder } = await buildGuarded(t, { roots: roots(), access: ACCESS, watcher: createWatcher })
+  const { url, get, folder } = await buildGuarded(t, { roots: roots(), access: ACCESS, watcher: true })
   const revisionOf = async (token: string) => (await (await get('/skills/deploy/files', token)).json() as { revision: string }).revision
   const [ofTeam, ofAll] = [await revisionOf(both.text), await revisionOf(one.text)]
   const stream = await openEvents(url, { headers: [`Authorization: Bearer ${both.text}`] })

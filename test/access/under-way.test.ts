@@ -1,7 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
-import { AnswerMemory } from '../../src/http/overload/answer-memory.ts'
 import { Limits } from '../../src/limits/limits.ts'
 import { openEvents } from '../helper/event-stream.ts'
 import { bearer, buildGuarded, type GuardedService, newSecret } from '../helper/guarded.ts'
@@ -107,7 +106,7 @@ t.test('K67: callers who leave while the keys for their tokens are read take no 
   const held: Array<() => void> = []
   const log = { info () {}, warn () {} }
   const { plugin } = new Limits({ rate: 100, burst: 1_000, hasCallers: true, skills: { namesNow: () => [] }, log })
-  const service = await buildGuarded(t, { roots: ROOTS, access: `issuers:\n  - { issuer: '${issuer.url}', audiences: ['${AUDIENCE}'] }\n${RULES}`, plugins: [plugin], memory })
+  const service = await buildGuarded(t, { roots: ROOTS, access: `issuers:\n  - { issuer: '${issuer.url}', audiences: ['${AUDIENCE}'] }\n${RULES}`, plugins: [plugin] })
   issuer.answer = (request, response) => {
     held.push(() => { issuer.server.emit('request', request, response) })
   }
@@ -139,9 +138,11 @@ t.test('K62: a proxy that is no peer any more ends the streams of its callers', 
 
 t.test('K62: a JWT that the tolerance of clocks admits has its stream as long', async (t) => {
   const issuer = await startIssuer(t)
-  const soon = new Date(Date.now() + 2_000).toISOString().replace(/\.\d+/, '')
+  const accessOf = (entry: string) => `issuers:\n  - { issuer: '${issuer.url}', audiences: ['${AUDIENCE}'] }\n${access(entry)}`
+  const service = await buildGuarded(t, { roots: ROOTS, access: accessOf(ann.entry) })
+  const soon = new Date(Date.now() + 4_000).toISOString().replace(/\.\d+/, '')
   const other = newSecret('other', `groups: [docs], expires: '${soon}'`)
-  const service = await buildGuarded(t, { roots: ROOTS, access: `issuers:\n  - { issuer: '${issuer.url}', audiences: ['${AUDIENCE}'] }\n${access(other.entry)}` })
+  await service.setAccess(accessOf(other.entry))
   const late = await openEvents(service.url, { headers: [`Authorization: Bearer ${await issuer.sign({ exp: Math.floor(Date.now() / 1_000) - 5 })}`] })
   t.teardown(() => { late.destroy() })
   // It ends by the same check of all streams.

@@ -3,8 +3,7 @@ import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import parsePrometheus from 'parse-prometheus-text-format'
 import t, { type Test } from 'tap'
-import { Shutdown } from '../../src/http/connections/shutdown.ts'
-import type { LoadLevel } from '../../src/http/overload/load.ts'
+import { Shutdown } from '../../src/http/shutdown.ts'
 import { type MeasuredSkills, Metrics } from '../../src/observe/metrics.ts'
 import { listenForMetrics } from '../../src/observe/metrics-server.ts'
 import { buildService, type ServiceOptions } from '../helper/build.ts'
@@ -80,16 +79,16 @@ t.test('K71: the revision of the catalog is a number, equal for equal skills; re
   const { revision } = JSON.parse((await fetch('/readyz')).text) as { readonly revision: string }
   t.equal(await value('skillserve_catalog_revision'), Number.parseInt(revision.slice(0, 12), 16))
 
-  type Refreshed = Parameters<MeasuredSkills['refreshed']['subscribe']>[0]
+  type Refreshed = Parameters<MeasuredSkills['onRefreshed']>[0]
   let refreshed: Refreshed = () => {}
   const roots = (['docs', 'ops', 'docs'] as const).map((name, i) =>
     ({ name, type: 'project' as const, state: i === 2 ? 'missing' as const : 'ok' as const, skills: 1, skipped: 0 }))
   const watcher = { status: 'watching', mode: 'events', errors: 0 } as const
   const metrics = new Metrics({
     skills: {
-      status: { ready: true, indexed: true, generation: 0, skills: 2, roots, watcher, failures: [], hanging: [] },
+      status: { ready: true, indexed: true, generation: 0, skills: 2, roots, watcher, failures: [] },
       contents: { usage: { bytes: 0, hits: 0, misses: 0 } },
-      refreshed: { subscribe: (listener) => { refreshed = listener } },
+      onRefreshed: (listener) => { refreshed = listener },
       namesNow: () => [],
       invalidNow: () => [0, 2, 1],
       isWatching: (root) => root === 1

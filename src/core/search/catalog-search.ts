@@ -25,7 +25,8 @@ export class CatalogSearch {
     }
     this.#changed.clear()
     const hits = index.search(query, (key) => sees(refOf(key)))
-    return { names: hits.map(({ key }) => refOf(key).name), scores: hits.map(({ score }) => score) }
+    // Places in place of the scores, whose size depends on skills that the caller may not see.
+    return { names: hits.map(({ key }) => refOf(key).name), scores: hits.map((_hit, index) => hits.length - index) }
   }
 
   async #build (): Promise<SkillSearch<string>> {

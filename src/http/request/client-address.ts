@@ -18,8 +18,9 @@ export function plainAddress (address: string): string {
   return isIP(address) === 0 || address.includes('%') ? address : ipaddr.process(address).toString()
 }
 
-/** Whether a text is an address, or one with the length of a prefix: `10.0.0.0/8`. */
+/** Whether a text is an address, or one with the length of a prefix: `10.0.0.0/8`. The name of a zone means something on one machine alone. */
 export function isSubnet (text: string): boolean {
+  if (text.includes('%')) return false
   return isIP(text) !== 0 || (ipaddr.isValidCIDR(text) && isIP(text.split('/', 1)[0] ?? '') !== 0)
 }
 
