@@ -37,9 +37,14 @@ interface SettingsDocument {
   readonly hasSetting: (setting: Setting) => boolean
 }
 
-/** The documents with tables of settings. A stranger gets by with the settings that have a flag. */
+/** What a stranger sets first. */
+const FIRST_SETTINGS: ReadonlySet<Setting> = new Set<Setting>([
+  SETTINGS.skillsDirs, SETTINGS.host, SETTINGS.port, SETTINGS.logLevel, SETTINGS.accessFile
+])
+
+/** The documents with tables of settings. */
 export const DOCUMENTS: Readonly<Record<string, SettingsDocument>> = {
-  'README.md': { link: (heading) => `docs/configuration.md#${heading}`, hasSetting: ({ argument }) => argument !== undefined },
+  'README.md': { link: (heading) => `docs/configuration.md#${heading}`, hasSetting: (setting) => FIRST_SETTINGS.has(setting) },
   'docs/configuration.md': { link: (heading) => `#${heading}`, hasSetting: () => true }
 }
 
@@ -72,13 +77,13 @@ export function withMetrics (text: string): string {
 
 function metricsRows (): string[] {
   const status = {
-    ready: true, indexed: true, generation: 0, skills: 0, roots: [], watcher: { status: 'watching', mode: 'events', errors: 0 }, failures: [], hanging: []
+    ready: true, indexed: true, generation: 0, skills: 0, roots: [], watcher: { status: 'watching', mode: 'events', errors: 0 }, failures: []
   } as const
   const { described } = new Metrics({
     skills: {
       status,
       contents: { usage: { bytes: 0, hits: 0, misses: 0 } },
-      refreshed: { subscribe () {} },
+      onRefreshed () {},
       namesNow: () => [],
       invalidNow: () => [],
       isWatching: () => true

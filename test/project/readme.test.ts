@@ -8,6 +8,7 @@ import { runCommandLine } from '../../src/cli/run.ts'
 import * as coreLimits from '../../src/core/shared/limits.ts'
 import * as httpLimits from '../../src/http/limits.ts'
 import * as mcpLimits from '../../src/mcp/limits.ts'
+import { MORE_DOORS } from '../../src/routes/doors.ts'
 import { MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../src/schemas/catalog.ts'
 import * as toolLimits from '../../src/tools/limits.ts'
 import { httpProblems, skillProblems } from '../../src/schemas/problem.ts'
@@ -111,21 +112,23 @@ t.test('K33: the library does what the documents show, imported by the name of t
   t.match(stdout.trimEnd(), patternOf(example?.output ?? ''), stderr)
 })
 
-t.test('the programs in the README are those of the examples, whose types are checked', async (t) => {
-  const examples = { ts: read('examples/agent-loop.ts'), python: read('examples/agent_loop.py'), js: read('examples/library.ts') }
-  for (const language of ['ts', 'python', 'js'] as const) {
-    const [program] = blocks.filter((block) => block.document === 'README.md' && block.language === language && block.text.includes('answer'))
-    t.ok(program !== undefined && examples[language].includes(program.text), language)
+t.test('the programs in the documents are those of the examples, whose types are checked', async (t) => {
+  const examples = [['README.md', 'ts', 'examples/agent-loop.ts'], ['docs/tool-calls.md', 'js', 'examples/library.ts']] as const
+  for (const [document, language, example] of examples) {
+    const [program] = blocks.filter((block) => block.document === document && block.language === language && block.text.includes('answer'))
+    t.ok(program !== undefined && read(example).includes(program.text), example)
   }
 })
 
-t.test('the README names every route there is', async (t) => {
-  // It is what the routes say: test/project/openapi.test.ts.
+t.test('the routes that the README names are there', async (t) => {
+  // That the document has all is proven by test/project/openapi.test.ts.
   const { paths } = load(read('openapi/openapi.yaml')) as { readonly paths: Readonly<Record<string, unknown>> }
-  const routes = Object.keys(paths).map((path) => path.replace('{path}', '*').replaceAll(/\{(\w+)\}/g, ':$1'))
-  t.ok(routes.length > 5)
-  const readme = read('README.md')
-  for (const route of routes) t.match(readme, new RegExp(`[\`\\s]${escapePattern(route)}\``), route)
+  const routes = new Set([
+    ...Object.keys(paths).map((path) => path.replace('{path}', '*').replaceAll(/\{(\w+)\}/g, ':$1')), ...MORE_DOORS.map(({ path }) => path)
+  ])
+  const named = Array.from(read('README.md').matchAll(/`(?:GET|POST) (\/[^`?]*)`/g), ([, route = '']) => route)
+  t.ok(named.length > 10)
+  t.strictSame(named.filter((route) => !routes.has(route)), [])
 })
 
 t.test('K48: docs/errors.md has every code, with its status', async (t) => {
