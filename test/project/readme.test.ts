@@ -75,7 +75,8 @@ const hasCurl = spawnSync('curl', ['--version']).status === 0
 
 t.test('every curl command gets the answer that is shown', { skip: !hasCurl && 'curl is not installed' }, async (t) => {
   const service = await startProcess(t, { args: [`${ROOT}skills`] })
-  await service.printed('the skills are indexed')
+  // Waits for the first index.
+  await fetch(`${service.url}/agent/prompt`)
   // curl then tells the status of each answer on stderr.
   const cwd = t.testdir({ '.curlrc': 'write-out = "%{stderr}%{http_code}\\n"\n', skills: t.fixture('symlink', `${ROOT}skills`) })
   const commands = blocks.filter(({ language, text }) => language === 'sh' && text.startsWith('curl '))
