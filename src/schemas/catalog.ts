@@ -99,8 +99,7 @@ export const CatalogPageSchema = Type.Object({
     description: 'Sorted by name; with `q` by score, and by name where that is equal'
   }),
   total: Type.Integer({ minimum: 0, description: 'How many there are on all pages together' }),
-  next_cursor: nullable<string>({ type: 'string', description: 'Gets the next page; `null` on the last one' }),
-  incomplete: Type.Optional(Type.Literal(true, { description: 'The search index is being built: every skill is found by name and description, some not by their body yet. Ask again in a few seconds' }))
+  next_cursor: nullable<string>({ type: 'string', description: 'Gets the next page; `null` on the last one' })
 }, {
   $id: 'CatalogPage',
   title: 'CatalogPage',

@@ -2,6 +2,7 @@ import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { isMainFile } from '../core/format/main-files.ts'
 import type { RootOptions } from '../core/roots/root.ts'
+import type { SkippedEntry } from '../core/roots/list-root.ts'
 import { describeSkipped } from '../core/roots/skipped.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import { errorCode } from '../core/shared/system-errors.ts'
@@ -86,6 +87,7 @@ export async function withSkills<T> (
 async function openPlace (place: Place, { linkTargets = [], onSkipped }: ReadOptions, managers: SkillManager[]): Promise<OpenedSkills> {
   const { root, only, path } = place
   const left = new Map<string, string>()
+  const skipped: SkippedEntry[] = []
   // A skill that was named by itself may be a link to anywhere.
   const target = only === undefined ? [] : await realpath(join(root.path, only)).catch(() => [])
   const skills = createSkillManager({
@@ -95,7 +97,7 @@ async function openPlace (place: Place, { linkTargets = [], onSkipped }: ReadOpt
     linkTargets: [...linkTargets, target].flat(),
     onSkipped (entries) {
       for (const entry of entries) for (const sentence of describeSkipped(entry)) left.set(entry.name, sentence)
-      if (only === undefined) onSkipped?.(entries)
+      skipped.push(...entries)
     }
   })
   managers.push(skills)
@@ -109,9 +111,11 @@ async function openPlace (place: Place, { linkTargets = [], onSkipped }: ReadOpt
     throw new PathError(`${quote(path)} is not a skill of its folder: ${left.get(only) ?? 'no skill has such a name, or a .skillignore hides it'}`)
   }
   if (names.length === 0 || (root.listed === undefined && !await holdsSkill(root.path, names))) {
-    const [why = `no folder in it has a SKILL.md${await hint(root.path, path, names)}`] = left.values()
+    const [[named, why] = ['', `no folder in it has a SKILL.md${await hint(root.path, path, names)}`]] = left
+    onSkipped?.(skipped.filter(({ name }) => name !== named))
     throw new PathError(`${quote(path)} has no skills: ${why}`)
   }
+  onSkipped?.(skipped)
   return { place, skills, names }
 }
 

@@ -5,9 +5,8 @@ import { FileContent } from '../../src/core/read/file-content.ts'
 import type { ServableFile } from '../../src/core/read/file-cache.ts'
 import { parseRelativePath } from '../../src/core/read/relative-path.ts'
 import type { CatalogSkill, Finding, Manifest, SkillMetadata, SkillType } from '../../src/core/shared/skill.ts'
-import type { SearchAnswer } from '../../src/core/search/search.ts'
 import { hasForbiddenSequence } from '../../src/core/shared/skill-name.ts'
-import type { SkillSource } from '../../src/core/service.ts'
+import type { SearchAnswer, SkillSource } from '../../src/core/service.ts'
 import { compareCodePoints } from '../../src/core/shared/text.ts'
 import { ErrorResultSchema } from '../../src/tools/outcomes.ts'
 import { type Tool, ToolOutcome } from '../../src/tools/tool.ts'
@@ -29,8 +28,6 @@ export class FakeSource implements SkillSource {
   #available: readonly SkillMetadata[] = []
   failure: Error | undefined
   readonly scope = ''
-  /** Whether a search says that it does not know all bodies yet. */
-  isIndexing = false
   readonly asked: string[] = []
 
   constructor (skills: Readonly<Record<string, FakeSkill>> = {}) {
@@ -63,6 +60,10 @@ export class FakeSource implements SkillSource {
     return this.#skills.get(name)
   }
 
+  findNow (name: string): CatalogSkill | undefined {
+    return this.#skills.get(name)
+  }
+
   async read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     this.#ask(`read ${name.slice(0, 50)}`)
     return await answer(this.#stateOf(this.#skills.get(name), name))
@@ -87,7 +88,7 @@ export class FakeSource implements SkillSource {
   async search (query: string): Promise<SearchAnswer> {
     this.#ask(`search ${query.slice(0, 50)}`)
     const names = this.#names.filter((name) => name.includes(query))
-    return { names, scores: names.map(() => 1), isComplete: !this.isIndexing }
+    return { names, scores: names.map(() => 1) }
   }
 
   async readMainFile (name: string): Promise<FileContent> {
@@ -102,10 +103,6 @@ export class FakeSource implements SkillSource {
 
   async openFile (name: string, path: string): Promise<ServableFile> {
     return { kind: 'content', content: await this.readFile(name, path) }
-  }
-
-  async readListed<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    return await this.read(name, answer)
   }
 
   async manifest (name: string): Promise<Manifest> {
@@ -158,6 +155,7 @@ export class FakeSource implements SkillSource {
       file: (path) => this.readFile(skill.name, path),
       open: (path) => this.openFile(skill.name, path),
       fileFindings: async () => [],
+      hasLinks: async () => false,
       manifest: () => this.manifest(skill.name),
       archive: () => this.archive()
     }

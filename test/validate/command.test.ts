@@ -126,7 +126,7 @@ t.test('K4, K79: what could be a skill and is left out is named, and --allow-lin
     mixed: { good: skill('good'), linked: t.fixture('symlink', '../real/linked'), gone: t.fixture('symlink', '../nowhere'), 'a\nb': skill('x') }
   })
   const allowed = join(cwd, 'real')
-  const hint = `'linked' is left out, since the link leads out of the folder: --allow-links ${allowed} allows it`
+  const hint = `'linked' is left out, since the link leads out of the folder: --allow-links ${join(allowed, 'linked')} allows it`
   t.match(await run(cwd, 'only'), { code: 2, out: '', errors: `skillserve: 'only' has no skills: ${hint}\n` })
   const mixed = await run(cwd, 'mixed', '--format', 'json')
   t.equal(mixed.code, 0)

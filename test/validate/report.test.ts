@@ -46,12 +46,12 @@ skills/demo  info  body_empty  d
     fix: Do d
     see: ${DOCUMENTATION}#body_empty
 
-1,000 skills: 1 error, 1 warning, 2 infos, 1 accepted by the baseline; about 5 tokens in each turn, 7 in use, 8 with all files
+1,000 skills: 1 error, 1 warning, 2 infos, 1 accepted by the baseline; about 6 tokens in each turn, 7 in use, 8 with all files
 `)
-  t.equal(print('text', [await report({ findings: [], tokens: () => ({ listed: 1, body: null, all_files: null, method: '' }) })]), '1 skill: no findings; about 5 tokens in each turn\n')
+  t.equal(print('text', [await report({ findings: [], tokens: () => ({ listed: 1, body: null, all_files: null, method: '' }) })]), '1 skill: no findings; about 6 tokens in each turn\n')
   const notLoaded = await report({ findings: [], verdicts: [{ target: 'codex', verdict: 'not_loaded', read: '' }, { target: 'spec', verdict: 'ok', read: '' }] })
-  t.equal(print('text', [notLoaded, await report({ findings: [] })], { targets: ['codex', 'spec'] }), 'skills/demo: codex not_loaded, spec ok\n\n1 skill: no findings; about 11 tokens in each turn\n')
-  t.equal(print('text', [notLoaded]), '1 skill: no findings; about 5 tokens in each turn, 7 in use, 8 with all files\n', 'no verdict that nobody asked for')
+  t.equal(print('text', [notLoaded, await report({ findings: [] })], { targets: ['codex', 'spec'] }), 'skills/demo: codex not_loaded, spec ok\n\n1 skill: no findings; about 12 tokens in each turn\n')
+  t.equal(print('text', [notLoaded]), '1 skill: no findings; about 6 tokens in each turn, 7 in use, 8 with all files\n', 'no verdict that nobody asked for')
 })
 
 t.test('K79: a relative path in a report begins like no command of a CI service, and one from the folder itself has none', async (t) => {

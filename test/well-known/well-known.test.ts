@@ -155,7 +155,7 @@ t.test('one service', async (t) => {
 for (const keepMs of [60_000, 0]) {
   t.test(`K59: after a change the index has a new address, and the old one is ${keepMs === 0 ? 'gone where nothing is kept' : 'readable still'}`, async (t) => {
     const service = await buildService(t, {
-      files: { alone: skill('alone'), more: skill('more', { docs: { 'x.json': '{}' } }) }, options: { keep: { keepMs }, times: { reconcileDegraded: 20 } }
+      files: { alone: skill('alone'), more: skill('more', { docs: { 'x.json': '{}' } }) }, options: { keep: { keepMs }, tickMs: 20 }
     })
     const find = async (name: string) => (await readIndex(service)).skills.find((entry) => entry.name === name)
     for (const [name, file] of [['alone', 'SKILL.md'], ['more', 'docs/x.json']] as const) {
@@ -301,7 +301,7 @@ t.test('the indexes of one skill are of its present state', async (t) => {
 /** Without a watcher the regular comparison finds what changed. */
 async function createDiscovery (t: Test, files: NonNullable<Parameters<Test['testdir']>[0]>) {
   const base = t.testdir(files)
-  const manager = await startManager(t, [base], { times: { reconcileDegraded: 20 } })
+  const manager = await startManager(t, [base], { tickMs: 20 })
   const feed = createChangeFeed({ skills: manager })
   t.teardown(() => { feed.close() })
   const discovery = new Discovery(manager)

