@@ -28,6 +28,9 @@ export function overloadLimits (): OverloadOptions {
   }
 }
 
+/** Between two measurements, in milliseconds. */
+const SAMPLE_MS = 1_000
+
 /** Beyond so many times the maximum, everything but probes is refused. */
 const SHED_ALL = 4
 
@@ -36,10 +39,17 @@ const SHED_ALL = 4
  * platform does not restart a busy process.
  */
 export const overload = fp<{ readonly overload?: OverloadOptions | undefined }>(async function overload (app, options) {
+  const { sampleInterval = SAMPLE_MS, maxEventLoopDelay = 0 } = options.overload ?? {}
+  let listeningSince = performance.now()
+  app.addHook('onListen', async () => { listeningSince = performance.now() })
   await app.register(underPressure, {
     ...options.overload,
+    sampleInterval,
     pressureHandler: async ({ routeOptions: { config: { load } } }, _reply, type, value) => {
-      const isWorst = type === underPressure.TYPE_EVENT_LOOP_DELAY && Number(value) > SHED_ALL * (options.overload?.maxEventLoopDelay ?? 0)
+      const isDelayed = type === underPressure.TYPE_EVENT_LOOP_DELAY
+      // The start itself delays the event loop: reading modules and compiling schemas.
+      if (isDelayed && performance.now() - listeningSince < 2 * sampleInterval) return
+      const isWorst = isDelayed && Number(value) > SHED_ALL * maxEventLoopDelay
       if (load === 'costly' || (load !== 'probe' && isWorst)) throw overloadError.busy()
     }
   })

@@ -116,7 +116,6 @@ t.test('K66: a token in a query is refused however its name is encoded, and a li
   const path = `/t/${link.text}/.well-known/agent-skills/index.json`
   const { host } = new URL(service.url)
   t.equal((await rawRequest(service.url, request('GET', `http://${host}${path}`))).status, 200)
-  t.equal((await rawRequest(service.url, request('GET', `http://elsewhere.example${path}`))).status, 403)
 })
 
 t.test('a query is searched for tokens in linear time', async (t) => {

@@ -28,7 +28,7 @@ const TAKE_ALL_DESCRIPTORS = `data:text/javascript,${encodeURIComponent(`
 `)}`
 
 t.test('K71: METRICS_PORT has the metrics on a port of its own, and the service has none; while no descriptor is free they lack what needs one, and that ends nothing', async (t) => {
-  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { METRICS_PORT: '0' }, ulimit: '-n 100', nodeOptions: ['--import', TAKE_ALL_DESCRIPTORS] })
+  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { METRICS_PORT: '0' }, ulimit: '-n 256', nodeOptions: ['--import', TAKE_ALL_DESCRIPTORS] })
   const { url } = service.log().find(({ msg }) => msg === 'metrics for Prometheus') ?? {}
   t.match(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/)
   await (await fetch(`${service.url}/skills/demo`)).text()
