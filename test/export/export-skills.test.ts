@@ -11,7 +11,7 @@ import { hasProgram, startNginx } from '../helper/proxies.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
 import { differences, installSkills } from '../helper/skills-client.ts'
 import { makeKeyPair, sign } from '../helper/signing.ts'
-import { skill, skillText, startManager } from '../helper/skills.ts'
+import { skill, skillText, startManager, until } from '../helper/skills.ts'
 import { serveFolder } from '../helper/static-server.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
@@ -111,6 +111,16 @@ t.test('K93: what one caller sees is for no shared cache and no other web page b
   }
 })
 
+/** A busy machine sheds archives first. */
+async function answered (url: string): Promise<Response> {
+  let response = await fetch(url)
+  await until(async () => {
+    if (response.status === 503) response = await fetch(url)
+    return response.status !== 503
+  })
+  return response
+}
+
 t.test('K93: the files are the answers of the service', async (t) => {
   const base = t.testdir({ skills: { small: skill('small'), deep: skill('deep', { references: { 'a b.md': 'x' }, 'large.bin': 'x'.repeat(400_000) }), lower: { 'skill.md': skillText('lower') } } })
   const out = join(base, 'out')
@@ -118,7 +128,7 @@ t.test('K93: the files are the answers of the service', async (t) => {
   const service = await startProcess(t, { args: [join(base, 'skills')] })
   const { files } = JSON.parse(readFileSync(join(out, 'manifest.json'), 'utf8')) as Listed
   for (const { path, content_type: type } of files) {
-    const response = await fetch(`${service.url}/${encodeURI(path)}`)
+    const response = await answered(`${service.url}/${encodeURI(path)}`)
     t.equal(response.status, 200, path)
     t.ok(Buffer.from(await response.arrayBuffer()).equals(readFileSync(join(out, path))), path)
     t.equal(type.split(';', 1)[0], response.headers.get('content-type')?.split(';', 1)[0], `${path}: ${type}`)
@@ -182,7 +192,7 @@ t.test('K93: what cannot be exported is named, and the exit code is 2; links out
 
 t.test('K93: a skill with too many files is left out, and its line says so', async (t) => {
   const base = t.testdir({ skills: { good: skill('good'), many: skill('many') } })
-  for (let index = 0; index < MAX_SKILL_ENTRIES; index++) writeFileSync(join(base, `skills/many/${index}`), '')
+  for (let index = 0; index < MAX_SKILL_ENTRIES; index++) writeFileSync(join(base, `skills/many/${index}.txt`), '')
   t.match(await exportTo(join(base, 'out'), join(base, 'skills')), { code: 2, stdout: /^left out: many: the skill has no revision and no manifest because it has more than 20000 files and folders\n1 skill in/ })
 })
 
@@ -197,7 +207,7 @@ t.test('K93: a folder with something else in it, or in the skills, is refused wi
     t.match(stderr, reason)
     t.equal(stderr.split('\n').length, 2, stderr)
   }
-  t.match(await runHere(['export']), { code: 1, stderr: /export OUT/ })
+  t.match(await runHere(['export']), { code: 1, stderr: /missing required argument 'OUT'/ })
   renameSync(root, join(base, 'away'))
   t.match(await exportTo(join(base, 'out'), root), { code: 1, stderr: /not found/ })
   t.notOk(existsSync(join(base, 'out')))
@@ -272,7 +282,7 @@ t.test('K93: an export takes --locked as the service does, alone and with a file
   await run('lock', 'skills')
   writeFileSync(join(cwd, 'skills.lock'), readFileSync(join(cwd, 'skills.lock'), 'utf8').split('\n').filter((line) => !line.includes('other')).join('\n'))
   cpSync(join(cwd, 'skills.lock'), join(cwd, 'my.lock'))
-  for (const [index, args] of [['--locked'], ['--locked=my.lock'], ['--locked', 'my.lock'], ['--locked', 'skills']].entries()) {
+  for (const [index, args] of [['--locked'], ['--locked=my.lock'], ['--locked', 'skills']].entries()) {
     const { code, output } = await run('export', `out-${index}`, ...args.at(-1) === 'skills' ? [] : ['skills'], ...args)
     t.match({ code, output }, { code: 2, output: /^left out: other: quarantined: [^]*\n1 skill in / }, args.join(' '))
   }
