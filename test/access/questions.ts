@@ -67,8 +67,8 @@ export function questions (known: readonly string[]): readonly Question[] {
     if (make === undefined) throw new Error(`no arguments are known here for the tool ${tool}: add them`)
     return make(name)
   }
-  const pages = ['/', '/skills', '/nosuch', '/catalog', '/agent/tools', '/agent/prompt', '/openapi.json', '/openapi.yaml', '/docs', '/docs/', '/docs/start.js', '/docs/swagger-ui.css',
-    '/docs/swagger-ui-bundle.js', '/docs/favicon-32x32.png', '/readyz', '/llms.txt', '/ui', '/ui/', '/ui/skills', '/ui/skills/', '/ui/status', '/ui/assets/nosuch', '/ui/nosuch', '/mcp',
+  const pages = ['/', '/skills', '/nosuch', '/catalog', '/agent/tools', '/agent/prompt', '/openapi.json', '/openapi.yaml', '/docs', '/docs/',
+    ...['json', 'yaml', 'static/index.html', 'static/swagger-initializer.js', 'static/swagger-ui.css', 'static/favicon-32x32.png'].map((rest) => `/docs/${rest}`), '/readyz', '/llms.txt', '/ui', '/ui/', '/ui/skills', '/ui/skills/', '/ui/status', '/ui/assets/nosuch', '/ui/nosuch', '/mcp',
     '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json',
     ...['', '/files', '/files/SKILL.md', '/archive.zip', '/.well-known/agent-skills/index.json', '/.well-known/skills/index.json', `/.well-known/skills/${first}/SKILL.md`, '/nosuch'].map((rest) => `/skills/${first}${rest}`),
     ...[`/catalog/${first}`, `/ui/skills/${first}`, `/ui/skills/${first}/files`, `/ui/skills/${first}/changes`, `/ui/skills/${first}/files/SKILL.md`, `/.well-known/skills/${first}/SKILL.md`],

@@ -161,13 +161,14 @@ t.test('K67: a search costs the same through every door, and any other call thro
       return response.status
     }
   ]
+  const service = await buildLimited(t)
   for (const door of doors) {
-    const service = await buildLimited(t)
+    await service.pass()
     for (let i = 0; i < 5; i++) t.equal(await door(service, search), 200)
     for (let i = 0; i < 5; i++) t.equal(await door(service, read), 200, '20 - 5 * 3')
     t.equal(await door(service, read), 429)
   }
-  const service = await buildLimited(t)
+  await service.pass()
   const call = (i: number) => ({ id: `c${i}`, type: 'function', function: { name: 'search_skills', arguments: '{"query":"demo"}' } })
   const { json } = await service.post('/agent/tool-call', Array.from({ length: 8 }, (_, i) => call(i)))
   t.equal((json() as Array<{ readonly content: string }>).filter(({ content }) => content.includes('Rate limit')).length, 2)
@@ -199,12 +200,13 @@ t.test('K67: a large answer costs the same through every door, compressed or not
       return response.status
     }
   }
+  const service = await buildLimited(t)
   for (const [label, ask] of Object.entries(doors)) {
-    const service = await buildLimited(t)
+    await service.pass()
     t.equal(await ask(service), 200, label)
     t.equal((await spend(service, 20)).filter((status) => status === 200).length, 17, `20 - 1 - 2: ${label}`)
   }
-  const service = await buildLimited(t)
+  await service.pass()
   t.equal((await service.raw('HEAD', '/skills/demo/files/large.txt')).status, 200)
   t.equal((await spend(service, 20)).filter((status) => status === 200).length, 19, 'a HEAD sends nothing')
 })
