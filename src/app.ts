@@ -46,9 +46,9 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const { shutdown = new Shutdown(), auditState = () => 'working' as const, isPreview = false, admitCall } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
-  const { skillsOf, followedOf, whileAllowed } = access ?? { skillsOf: () => skills, followedOf: () => skills, whileAllowed: alwaysAllowed }
+  const { skillsOf, whileAllowed } = access ?? { skillsOf: () => skills, whileAllowed: alwaysAllowed }
   const feeds = new PerSkills((skills) => createChangeFeed({ skills, log: logger }))
-  const revisionsOf = (request: FastifyRequest) => feeds.of(followedOf(request))
+  const revisionsOf = (request: FastifyRequest) => feeds.of(skillsOf(request))
   observer?.useSkills?.(skillsOf)
   observer?.useRevision?.(() => feeds.of(access?.everything ?? skills).revision)
   const judging = createJudge([mcpFindings])
@@ -86,11 +86,11 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(archiveRoutes, { skillsOf })
     await routes.register(catalogRoutes, { skillsOf, revisionsOf, judge })
     await routes.register(validateRoute, { sources: [mcpFindings] })
-    await routes.register(eventRoutes, { followedOf, feeds, whileAllowed, observer })
+    await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, observer })
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, log: logger })
     await routes.register(promptRoutes, { skillsOf })
     await routes.register(llmsTxtRoute, { skillsOf })
-    await routes.register(mcpDoor, { skillsOf, followedOf, feeds, whileAllowed, registry, version, observer, originOf: trust && ((state: SkillState) => trust.originOf(state)), checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isOverloaded })
+    await routes.register(mcpDoor, { skillsOf, feeds, whileAllowed, registry, version, observer, originOf: trust && ((state: SkillState) => trust.originOf(state)), checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isOverloaded })
     await routes.register(wellKnown, { skillsOf, revisionsOf, isPublic: !loopbackOnly && !(allowedHosts.length > 0 && allowedHosts.every(isLocalName)) })
     if (pages !== undefined) await routes.register(pages.routes)
   }, { prefix: basePath })

@@ -102,8 +102,6 @@ export class Access implements AccessDoors {
     return present?.scopes.has(READ_SCOPE) === true ? this.#views.of(present.view) : this.nothing
   }
 
-  readonly followedOf = this.skillsOf
-
   readonly whileAllowed = ({ principal }: FastifyRequest, end: () => void): () => void => {
     const caller = principal && this.#callers.get(principal)
     if (caller !== undefined) return this.#views.watch(caller.proof, caller.view, end)

@@ -51,13 +51,19 @@ const NO_FRONTMATTER: Frontmatter = Object.freeze({})
  * @throws {RefusedError} `io_error`, `no_answer`
  */
 export async function isCurrent (disk: Disk, skill: IndexedSkill): Promise<boolean> {
-  const { folder, folderSignature, mainFile, mainFiles, ignoreFile } = skill
-  if (!skill.isTrustworthy || skill.refused !== undefined || folderSignature === undefined) return false
+  const { folder, mainFile, mainFiles, refused } = skill
+  if (refused !== undefined) return false
   // A main file that was passed over may be of use now: the target of a link was made.
   if (mainFile?.name !== orderMainFiles(mainFiles, 'SKILL.md')[0]) return false
+  if (!await hasSameRules(disk, skill)) return false
+  return mainFile === undefined || isSameOrMissing(await signatureAt(disk, `${folder.path}/${mainFile.name}`), mainFile.signature)
+}
+
+/** Whether folder and ignore file are as they were when the skill was read: what was hidden then is hidden now. */
+export async function hasSameRules (disk: Disk, { folder, folderSignature, ignoreFile, isTrustworthy }: IndexedSkill): Promise<boolean> {
+  if (!isTrustworthy || folderSignature === undefined) return false
   const now = await signatureAt(disk, folder.path)
   if (now === undefined || !isSameState(now, folderSignature)) return false
-  if (mainFile !== undefined && !isSameOrMissing(await signatureAt(disk, `${folder.path}/${mainFile.name}`), mainFile.signature)) return false
   if (ignoreFile !== undefined && !isSameOrMissing(await signatureAt(disk, `${folder.path}/${IGNORE_FILE}`), ignoreFile.signature)) return false
   return !folder.linked || await disk.realpath(folder.path) === folder.realPath
 }

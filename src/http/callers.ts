@@ -61,10 +61,10 @@ export class PerSkills<Value extends object> {
 }
 
 /**
- * Watches over an answer that goes on for long: `end` is called once when the caller may no longer have it. `move` is called when
- * `followedOf` gives other skills from now on; without it the answer ends then. Returns a function that stops the watch.
+ * Watches over an answer that goes on for long: `end` is called once when the caller may no longer have it, or sees other skills from now on.
+ * Returns a function that stops the watch.
  */
-export type WhileAllowed = (request: FastifyRequest, end: () => void, move?: () => void) => () => void
+export type WhileAllowed = (request: FastifyRequest, end: () => void) => () => void
 
 /** For a service without callers. */
 export const alwaysAllowed: WhileAllowed = () => () => {}
@@ -77,8 +77,6 @@ export type RefusalReason = (typeof REFUSAL_REASONS)[number]
 /** Access control as the app uses it. */
 export interface AccessDoors {
   readonly skillsOf: SkillsOf
-  /** The same for streams, which follow what their callers see under each policy. */
-  readonly followedOf: SkillsOf
   readonly whileAllowed: WhileAllowed
   /** The access file. */
   readonly file: FollowedPolicy

@@ -13,8 +13,7 @@ import { HttpProblem } from '../http/problem.ts'
 import { names } from '../http/request/accept.ts'
 import { parseTraceparent } from '../http/request/traceparent.ts'
 import type { Weight } from '../http/request/weight.ts'
-import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
-import { cutUnread } from '../http/send/unread.ts'
+import { EVENT_STREAM_MEDIA_TYPE, createEventStreams, cutUnread } from '../http/send/event-streams.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { followChanges } from './changes.ts'
 import { MAX_LISTEN_CHARACTERS, MAX_MCP_STREAMS } from './limits.ts'
@@ -25,7 +24,6 @@ import { mainFileUri } from './skill-uri.ts'
 
 interface McpOptions {
   readonly skillsOf: SkillsOf
-  readonly followedOf: SkillsOf
   readonly feeds: { of (skills: SkillService): Pick<ChangeFeed, 'subscribe'> }
   readonly whileAllowed: WhileAllowed
   readonly registry: ToolRegistry
@@ -51,7 +49,7 @@ const LEGACY_REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'
 
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). The SDK is loaded by the first message. */
 export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcpDoor (app, options) {
-  const { checkOrigin, isOverloaded, skillsOf, followedOf, feeds, whileAllowed, registry, version, observer, originOf } = options
+  const { checkOrigin, isOverloaded, skillsOf, feeds, whileAllowed, registry, version, observer, originOf } = options
   const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, whileAllowed, observer })
   const inProgress = new Set<Promise<unknown>>()
   /** Ends each open stream of `subscriptions/listen`. */
@@ -90,7 +88,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
     }
     return streams.open(request, reply, (send) => {
       send(OPENING)
-      const skills = followedOf(request)
+      const skills = skillsOf(request)
       // Nothing remembers what a client has subscribed to: it hears of the main file of every changed skill.
       return followChanges({ skills, feed: feeds.of(skills) }, {
         onLists () { send(LIST_CHANGES) },
@@ -112,9 +110,8 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
     if (method === LISTEN) admitStream(request.body)
     const { answerMessage } = await import('./handler.ts')
     const skills = skillsOf(request)
-    const followed = followedOf(request)
     const disconnected = new AbortController()
-    const { response, close } = answerMessage(request, { skills: followed, feed: feeds.of(followed) },
+    const { response, close } = answerMessage(request, { skills, feed: feeds.of(skills) },
       disconnected.signal, { skills, registry, version, observer, originOf, log: app.log })
     let stopWatch = (): void => {}
     if (method === LISTEN) {

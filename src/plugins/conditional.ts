@@ -29,7 +29,9 @@ export const conditional = fp<ConditionalOptions>(async function conditional (ap
     const { statusCode: status } = reply
     const isRead = method === 'GET' || method === 'HEAD'
     if (reply.getHeader('cache-control') === undefined) reply.header('cache-control', status >= 400 ? 'no-store' : isRead ? cached : 'no-cache')
-    if (isLarge(reply, payload) && isCompressible(String(reply.getHeader('content-type')))) addVary(reply, 'accept-encoding')
+    // Without this header the plugin also compresses what mime-db calls compressible: SVG and application/octet-stream.
+    if (!isCompressible(String(reply.getHeader('content-type')))) request.headers['x-no-compression'] = 'true'
+    else if (isLarge(reply, payload)) addVary(reply, 'accept-encoding')
     // Fastify's own hook for HEAD would read a stream to its end.
     if (method === 'HEAD') discard(payload)
     if (!isRead || (status !== 200 && status !== 206)) return next(null, payload)

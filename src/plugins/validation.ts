@@ -8,14 +8,14 @@ interface ValidationOptions {
   readonly shared: readonly object[]
 }
 
-/** The query of a documented route that names no parameters. */
+/** The query of a documented route: no other parameters than it names. */
 const NO_QUERY = { type: 'object', properties: {}, additionalProperties: false }
 
 /** Shared schemas, and Fastify's validation with other options for bodies: a number in JSON is not the text of one. */
 export const validation = fp<ValidationOptions>(function validation (app, { shared }, done) {
   for (const schema of shared) app.addSchema(schema)
   app.addHook('onRoute', ({ schema }) => {
-    if (schema !== undefined && schema.hide !== true) schema.querystring ??= NO_QUERY
+    if (schema !== undefined && schema.hide !== true) schema.querystring = { ...NO_QUERY, ...schema.querystring ?? {} }
   })
   // `verbose`: an error knows the schema and the value that it is about.
   const forBodies = new Ajv({ strict: false })

@@ -12,7 +12,7 @@ import { EVENTS_EXAMPLE } from '../openapi/examples.ts'
 import { eventStreamAnswer } from '../openapi/responses.ts'
 
 export interface EventRoutesOptions {
-  readonly followedOf: SkillsOf
+  readonly skillsOf: SkillsOf
   readonly feeds: { of (skills: SkillService): Pick<ChangeFeed, 'position' | 'subscribe'> }
   readonly whileAllowed: WhileAllowed
   readonly observer?: Pick<Observer, 'onStream'> | undefined
@@ -27,7 +27,7 @@ const frames = new WeakMap<FeedEvent, Buffer>()
 
 /** Changes of skills as server-sent events. */
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async function eventRoutes (app, options) {
-  const { followedOf, feeds, whileAllowed, observer, maxStreams = MAX_EVENT_STREAMS, maxStreamBytes, heartbeatMs } = options
+  const { skillsOf, feeds, whileAllowed, observer, maxStreams = MAX_EVENT_STREAMS, maxStreamBytes, heartbeatMs } = options
   const streams = createEventStreams(app, { maxStreams, whileAllowed, observer, maxStreamBytes, heartbeatMs })
 
   app.get('/events', {
@@ -46,7 +46,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
     if (!accepts(request.headers.accept, EVENT_STREAM_MEDIA_TYPE)) throw new HttpProblem('not_acceptable')
     const lastId = request.headers['last-event-id'] || request.query.last_event_id || undefined
     return streams.open(request, reply, (send) => {
-      const feed = feeds.of(followedOf(request))
+      const feed = feeds.of(skillsOf(request))
       send(Buffer.from(`retry: ${EVENT_RETRY_MS + Math.floor(Math.random() * EVENT_RETRY_SPREAD_MS)}\n\n`))
       const unsubscribe = feed.subscribe((event) => { send(frameOf(event)) }, lastId)
       // Without an event: a client that is cut off before the first one resumes from here.

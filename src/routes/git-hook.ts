@@ -37,7 +37,7 @@ export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function
     }
   }, async (request) => {
     const secrets = await Promise.all(hooks.map(({ secretFile }) => readSecretFile(secretFile).catch(() => undefined)))
-    const digests = await digestsOf(request.body as Readable | undefined, secrets)
+    const digests = await digestsOf(request.body as Readable | undefined, Number(request.headers['content-length'] ?? 0), secrets)
     const asked = hooks.filter((_, index) => isProof(request.headers, secrets[index], digests[index] ?? ''))
     if (asked.length === 0) throw new HttpProblem('hook_refused')
     for (const { hint } of asked) hint()
@@ -45,16 +45,24 @@ export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function
   })
 }
 
-/** HMAC-SHA-256 of the body as it comes, one for each secret. */
-async function digestsOf (body: Readable | undefined, secrets: ReadonlyArray<string | undefined>): Promise<string[]> {
+/**
+ * HMAC-SHA-256 of the body as it comes, one for each secret.
+ * @param announced its size by the header, 0 without one
+ */
+async function digestsOf (body: Readable | undefined, announced: number, secrets: ReadonlyArray<string | undefined>): Promise<string[]> {
   const hashes = secrets.map((secret) => createHmac('sha256', secret ?? ''))
   let size = 0
+  if (announced > MAX_BODY_BYTES) throw tooLarge()
   for await (const chunk of chunksOf(body)) {
     size += chunk.length
-    if (size > MAX_BODY_BYTES) throw new HttpProblem('body_too_large', `A hook has at most ${MAX_BODY_BYTES} bytes`)
+    if (size > MAX_BODY_BYTES) throw tooLarge()
     for (const hash of hashes) hash.update(chunk)
   }
   return hashes.map((hash) => hash.digest('hex'))
+}
+
+function tooLarge (): HttpProblem {
+  return new HttpProblem('body_too_large', `A hook has at most ${MAX_BODY_BYTES} bytes`)
 }
 
 /** The end of the loop must not destroy the request: its socket, which still carries the answer, would go with it. */

@@ -1,5 +1,5 @@
 import { constants, inflateRawSync } from 'node:zlib'
-import type { Entry, ZipFile } from 'yauzl'
+import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 import { describeSkill } from '../core/read-skill.ts'
 import { isMainFile, mainFileAmong } from '../core/format/main-files.ts'
 import { createSkillFilter, type SkillFilter } from '../core/roots/ignore-rules.ts'
@@ -9,7 +9,6 @@ import { IGNORE_FILE, type IgnoreRules, parseIgnoreFile, unreadableIgnoreFile } 
 import { RefusedError } from '../core/read/refused.ts'
 import { isHidden } from '../core/read/hidden.ts'
 import { FileContent } from '../core/read/file-content.ts'
-import { lazyCode } from '../core/shared/load-code.ts'
 import { fileKind, type FileKind, HEAD_BYTES } from '../core/read/file-kind.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
 import { forEachInSlices } from '../core/shared/async.ts'
@@ -67,16 +66,12 @@ export async function subjectOfMainFile (bytes: Buffer, folder: string | undefin
   return { ...subject, files: undefined }
 }
 
-const loadYauzl = lazyCode(() => import('yauzl'))
-
 /**
  * A skill in a ZIP, at its root or in its one folder. Only SKILL.md is unpacked, up to MAX_MAIN_FILE_BYTES; of the other files
  * names, sizes and first bytes are read. Nothing is written.
  * @throws {ArchiveError}
  */
 export async function subjectOfArchive (bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]): Promise<Subject> {
-  // The bundle gives the names of a CommonJS module only by its default.
-  const { default: { fromBufferPromise } } = await loadYauzl()
   const zip = await fromBufferPromise(bytes, { strictFileNames: true, validateEntrySizes: true }).catch(refuse)
   try {
     const all = await listEntries(zip, bytes.length)

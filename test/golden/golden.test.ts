@@ -14,9 +14,9 @@ import { ACCESS_REQUESTS, EDITED_REQUESTS, EXAMPLE_REQUESTS, type GoldenRequest,
 
 const RECORD = new URL('answers.txt', import.meta.url)
 
-t.setTimeout(300_000)
+t.setTimeout(600_000)
 
-t.test('what the service answers and its commands print is what is recorded', { timeout: 240_000 }, async (t) => {
+t.test('what the service answers and its commands print is what is recorded', { timeout: 580_000 }, async (t) => {
   const folder = realpathSync(t.testdir())
   writeOddSkills(folder)
   const normaliser = new Normaliser()

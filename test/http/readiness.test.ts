@@ -12,8 +12,7 @@ function statusWith (lastError: string): SkillStatus {
     generation: 1,
     roots: [{ name: 'skills', type: 'project', state: 'ok', skills: 1, skipped: 0 }],
     watcher: { status: 'degraded', mode: 'events', errors: 1, lastError },
-    failures: [],
-    hanging: []
+    failures: []
   }
 }
 

@@ -178,9 +178,6 @@ t.test('K94: shared caches keep what anybody may read for a time, and nothing el
     const page = await fetch(service.url + path, { headers: { accept: 'text/html' } })
     t.equal(page.headers.get('cache-control'), control, path)
   }
-  // As while this process still reads the texts of skills.
-  service.skills.search = async () => ({ names: ['a'], scores: Float64Array.of(1), isComplete: false })
-  for (const path of ['/catalog?q=about', '/?q=about']) t.equal((await fetch(service.url + path, { headers: { accept: path === '/?q=about' ? 'text/html' : '*/*' } })).headers.get('cache-control'), 'no-cache', path)
   t.equal((await service.post('/agent/tools/list_skills', {})).headers.get('cache-control'), 'no-cache', 'nobody keeps the answer to a POST')
   const { skills: [artifact] } = (await service.fetch('/.well-known/agent-skills/index.json')).json() as { readonly skills: ReadonlyArray<{ readonly url: string }> }
   t.match((await service.fetch(`/.well-known/agent-skills/${artifact?.url}`)).headers.get('cache-control'), 'immutable')

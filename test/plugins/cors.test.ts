@@ -100,23 +100,3 @@ t.test('K69: without ALLOWED_ORIGINS no page of another origin reads anything', 
     t.same(Object.keys(answer.headers).filter((name) => name.startsWith('access-control') || name === 'vary'), [], target)
   }
 })
-
-t.test('K69: a page reads also the refusal of a request that was never whole, and of one that is not answered in time', async (t) => {
-  const service = await buildService(t, {
-    files: FILES,
-    options: {
-      allowedOrigins: [PAGE],
-      timeouts: { headers: 20, request: 50, check: 10, connection: 100 },
-      plug: () => [async (app) => { app.get('/never', () => new Promise(() => {})) }]
-    }
-  })
-  for (const [origin, allowed] of [[PAGE, PAGE], [STRANGER, undefined]] as const) {
-    for (const [status, bytes] of [
-      [408, request('POST', '/agent/tool-call', { headers: [`Origin: ${origin}`, 'Content-Type: application/json', 'Content-Length: 10'], body: '{' })],
-      [503, request('GET', '/never', { headers: [`Origin: ${origin}`] })]
-    ] as const) {
-      const answer = await rawRequest(service.url, bytes)
-      t.strictSame([answer.status, answer.headers['access-control-allow-origin'], answer.headers.vary], [status, allowed, allowed && 'Origin'], `${status} ${origin}`)
-    }
-  }
-})

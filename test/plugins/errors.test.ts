@@ -46,7 +46,8 @@ t.test('K48: every error of the domain has the status of the contract', (t) => {
     revision_changed: 412,
     overloaded: 503,
     skills_folder_not_found: 503,
-    skills_folder_permission_denied: 503
+    skills_folder_permission_denied: 503,
+    disk_not_answering: 503
   }
   t.same(Object.fromEntries(Object.entries(skillProblems).map(([code, { status }]) => [code, status])), statuses)
   t.end()

@@ -152,11 +152,11 @@ t.test('one service', async (t) => {
     for (const body of ['null', '1', 'true', '"{\\"function\\":{\\"name\\":\\"list_skills\\"}}"']) {
       const response = await service.post(CALL, body)
       t.equal(response.status, 400, body)
-      t.match(response.json(), { code: 'unrecognised_tool_call' })
+      t.match(response.json(), { code: 'bad_request' })
     }
     const none = await service.fetch(CALL, { method: 'POST' })
     t.equal(none.status, 400)
-    t.match(none.json(), { code: 'unrecognised_tool_call' })
+    t.match(none.json(), { code: 'bad_request' })
   })
 
   t.test('K57: limits of the body', async (t) => {
@@ -221,7 +221,7 @@ t.test('one service', async (t) => {
         const etag = response.headers.get('etag') ?? ''
         etags.add(etag)
         t.equal((await service.fetch(path, { headers: { 'if-none-match': etag } })).status, 304)
-        t.equal((await service.fetch(path, { method: 'HEAD' })).headers.get('etag'), etag)
+        t.equal((await service.fetch(path, { method: 'HEAD' })).headers.get('etag'), etag.replace('W/', ''), 'HEAD is not compressed')
       }
     }
     t.equal(etags.size, 30)

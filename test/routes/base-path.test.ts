@@ -13,7 +13,7 @@ t.test('K69: BASE_PATH serves everything below a path prefix', async (t) => {
   const get = (target: string) => rawRequest(url, request('GET', target))
 
   await t.test('every door is there, and below no other address', async (t) => {
-    for (const target of ['/skills', '/skills/plain', '/skills/plain/files/notes.txt', '/skills/plain/archive.zip', '/catalog', '/readyz', '/livez', '/agent/tools', '/docs', '/docs/start.js', '/.well-known/agent-skills/index.json']) {
+    for (const target of ['/skills', '/skills/plain', '/skills/plain/files/notes.txt', '/skills/plain/archive.zip', '/catalog', '/readyz', '/livez', '/agent/tools', '/docs', '/docs/static/swagger-ui.css', '/.well-known/agent-skills/index.json']) {
       t.equal((await get(base + target)).status, 200, target)
       t.equal((await get(target)).status, 404, target)
     }

@@ -10,7 +10,6 @@ import type { FeedEvent, FeedListener } from '../../src/core/events/change-feed.
 import { MAX_EVENT_STREAMS } from '../../src/http/limits.ts'
 import { alwaysAllowed } from '../../src/http/callers.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
-import { createWatcher } from '../../src/core/watch/watcher.ts'
 import { eventRoutes, type EventRoutesOptions } from '../../src/routes/events.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { type EventStream, type EventStreamOptions, openEvents, type ServerEvent } from '../helper/event-stream.ts'
@@ -33,7 +32,7 @@ function deepSkill (name: string) {
 }
 
 async function startService (t: Test): Promise<Service> {
-  const service = await buildService(t, { files: { a: deepSkill('a'), b: deepSkill('b') }, options: { watcher: createWatcher } })
+  const service = await buildService(t, { files: { a: deepSkill('a'), b: deepSkill('b') }, options: { watcher: true } })
   await until(() => service.skills.status.watcher.status === 'watching')
   return service
 }
@@ -152,7 +151,7 @@ async function listen (t: Test, options: Partial<EventRoutesOptions> = {}) {
   const fake = createFakeFeed()
   const skills = createSkillManager({ projectRoots: [], watcher: false })
   const service = await listenWithPlugins(t, (app) => {
-    app.register(eventRoutes, { followedOf: () => skills, feeds: { of: () => fake.feed }, whileAllowed: alwaysAllowed, ...options })
+    app.register(eventRoutes, { skillsOf: () => skills, feeds: { of: () => fake.feed }, whileAllowed: alwaysAllowed, ...options })
   })
   return { ...service, ...fake }
 }

@@ -63,8 +63,8 @@ t.test('one service', async (t) => {
       'tool.py': 'text/x-python; charset=utf-8',
       'logo.png': 'image/png',
       'doc.pdf': 'application/pdf',
-      LICENSE: 'application/octet-stream',
-      'strange.xyzzy': 'application/octet-stream',
+      LICENSE: 'text/plain; charset=utf-8',
+      'strange.xyzzy': 'text/plain; charset=utf-8',
       'empty.txt': 'text/plain; charset=utf-8',
       'big.bin': 'application/octet-stream'
     }

@@ -1,17 +1,14 @@
 // One skill of any size takes nothing from the others: each door that lists skills, with too much in one of them.
 import { type Dirent, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../../src/core/shared/limits.ts'
-import { createWatcher } from '../../src/core/watch/watcher.ts'
-import { createLocalDisk, type Disk } from '../../src/core/read/disk.ts'
+import { localDisk, type Disk } from '../../src/core/read/disk.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { createFaultyDisk, type FaultyDisk } from '../helper/disk.ts'
 import { openEvents } from '../helper/event-stream.ts'
 import { modernRequest } from '../helper/mcp.ts'
 import { skill, skillText, until } from '../helper/skills.ts'
-import { MAX_LISTED_WORK_BYTES } from '../../src/core/content/skill-reader.ts'
 
 const FILES = { large: skill('large'), small: skill('small', { 'a.md': 'a' }) }
 
@@ -67,7 +64,7 @@ function countCalls ({ calls }: FaultyDisk): number {
 t.test('K9: a file of terabytes keeps nobody else\'s entry back, and is streamed', async (t) => {
   let reads = 0
   const disk = createFaultyDisk({ intercept: (call, _path, file) => { if (call === 'read' && file.endsWith('huge.bin')) reads++ } })
-  const service = await buildService(t, { files: FILES, options: { disk, watcher: createWatcher, prepare: (folder) => { makeHuge(join(folder, 'skills/large/huge.bin')) } } })
+  const service = await buildService(t, { files: FILES, options: { disk, watcher: true, prepare: (folder) => { makeHuge(join(folder, 'skills/large/huge.bin')) } } })
   await checkLists(t, service, 'too_many_bytes')
   await checkRefusals(t, service)
   t.equal(reads, 0, 'nobody has read it')
@@ -91,30 +88,6 @@ function makeHuge (path: string): void {
   }
 }
 
-t.test('K9: a skill that takes long to hash keeps nobody else\'s entry back', async (t) => {
-  let open = (): void => {}
-  const gate = new Promise<void>((resolve) => { open = resolve })
-  // A disk that is slow, and not one that hangs.
-  const wait = async (): Promise<void> => { await Promise.race([gate, pause(500, undefined, { ref: false })]) }
-  const disk = createFaultyDisk({ intercept: (call, _path, file) => call === 'read' && file.endsWith('long.bin') ? wait() : undefined })
-  const service = await buildService(t, {
-    files: FILES,
-    options: { disk, watcher: createWatcher, cacheSeconds: 60, prepare: (folder) => { truncateAt(join(folder, 'skills/large/long.bin'), MAX_LISTED_WORK_BYTES) } }
-  })
-  await checkLists(t, service, 'revision_pending')
-  for (const path of ['/', '/catalog', '/.well-known/skills/index.json']) t.equal((await fetch(service.url + path, { headers: { accept: path === '/' ? 'text/html' : '*/*' } })).headers.get('cache-control'), 'no-cache', path)
-  await checkEvents(service)
-  open()
-  const { revision } = (await service.fetch('/catalog/large')).json() as Entry
-  t.match(revision, /^sha256:/, 'who asks for the skill itself waits')
-  t.match((await entriesOf(service))[0], { name: 'large', revision, findings: [{ code: 'mcp_file_too_large' }] })
-})
-
-function truncateAt (path: string, size: number): void {
-  writeFileSync(path, '')
-  truncateSync(path, size)
-}
-
 /** One file more than a skill may have: to write them all takes longer than the test. */
 function withManyFiles (disk: Disk): Disk {
   return {
@@ -130,8 +103,8 @@ function withManyFiles (disk: Disk): Disk {
 }
 
 t.test('K9: a skill with too many files keeps nobody else\'s entry back, and its document is served', async (t) => {
-  const disk = createFaultyDisk({ disk: withManyFiles(createLocalDisk()) })
-  const service = await buildService(t, { files: FILES, options: { disk, watcher: createWatcher } })
+  const disk = createFaultyDisk({ disk: withManyFiles(localDisk) })
+  const service = await buildService(t, { files: FILES, options: { disk, watcher: true } })
   await checkLists(t, service, 'too_many_files')
   await checkRefusals(t, service)
   // Skills are read in the background too, after the first list: from then on a document costs a few calls.

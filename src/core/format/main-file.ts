@@ -86,16 +86,6 @@ function bodyAt (text: string, bytes: Buffer, { bodyStart }: FrontmatterLocation
   return text.slice(bytes.toString('utf8', 0, bodyStart).length)
 }
 
-/**
- * The beginning of the body of a file in UTF-8.
- * @param maxCharacters in UTF-16 code units
- */
-export function bodyOf (bytes: Buffer, maxCharacters: number): string {
-  const { bodyStart } = locateFrontmatter(bytes)
-  // No character has more than three bytes for each of its code units.
-  return bytes.toString('utf8', bodyStart, bodyStart + 3 * maxCharacters).slice(0, maxCharacters)
-}
-
 function readFrontmatter (
   bytes: Buffer, folderName: string, location: FrontmatterLocation
 ): Pick<ParsedSkill, 'frontmatter' | 'findings'> {

@@ -1,7 +1,7 @@
 import { pathInside } from './path-inside.ts'
 import { fileSentence, mainFileSentence, skillSentence } from './refusal-sentences.ts'
 import { type MainFilePreference, orderMainFiles } from '../format/main-files.ts'
-import { type IndexedSkill, isCurrent } from '../read-skill.ts'
+import { hasSameRules, type IndexedSkill } from '../read-skill.ts'
 import type { Disk } from '../read/disk.ts'
 import type { FileCache, FilePlace, ServableFile } from '../read/file-cache.ts'
 import { FileContent } from '../read/file-content.ts'
@@ -159,7 +159,7 @@ export class LiveState implements SkillState {
 
   /** A file that was hidden before it was written must stay hidden: rules are compared after the reading. */
   async #confirmRules (): Promise<void> {
-    if (this.skill.filter !== undefined && !await isCurrent(this.#parts.disk, this.skill)) throw changed('what is hidden may have changed after the skill was read')
+    if (this.skill.filter !== undefined && !await hasSameRules(this.#parts.disk, this.skill)) throw changed('what is hidden may have changed after the skill was read')
   }
 
   #confirmed (path: string, content: FileContent): FileContent {

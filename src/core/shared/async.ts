@@ -30,29 +30,6 @@ export function coalesce (job: () => Promise<void>): () => Promise<void> {
   }
 }
 
-/** What is made when it is first asked for, and kept. A failure is not kept: too many open files, for example, will pass. */
-export class Lazy<T> {
-  readonly #make: () => Promise<T>
-  #value: Promise<T> | undefined
-
-  constructor (make: () => Promise<T>) {
-    this.#make = make
-  }
-
-  get (): Promise<T> {
-    this.#value ??= this.#make().catch((error: unknown) => {
-      this.#value = undefined
-      throw error
-    })
-    return this.#value
-  }
-
-  /** Undefined when nobody has asked for it, or it could not be made. Makes nothing, and never rejects. */
-  async peek (): Promise<T | undefined> {
-    return await this.#value?.catch(() => undefined)
-  }
-}
-
 export type Queue = <T>(job: () => Promise<T>) => Promise<T>
 
 /**
@@ -72,16 +49,6 @@ export function createQueue (width = 1): Queue {
       if (next === undefined) free++
       else next()
     }
-  }
-}
-
-/** A queue for each key, made when it is first asked for. */
-export function createQueues<Key extends object> (): (key: Key) => Queue {
-  const queues = new WeakMap<Key, Queue>()
-  return (key) => {
-    let queue = queues.get(key)
-    if (queue === undefined) queues.set(key, queue = createQueue())
-    return queue
   }
 }
 

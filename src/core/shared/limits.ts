@@ -109,9 +109,6 @@ export const MAX_MISSPELT_TERMS = 4
 /** How much of a name, a description or the headings is searched, in characters (UTF-16 code units). */
 export const MAX_SEARCHED_CHARACTERS = 8_192
 
-/** How much of the body of a skill is searched, in characters (UTF-16 code units). */
-export const MAX_SEARCHED_BODY_CHARACTERS = 8_192
-
 /** Claude Code cuts a description, together with `when_to_use`, after so many characters. */
 export const MAX_CLAUDE_LISTING_CHARACTERS = 1_536
 

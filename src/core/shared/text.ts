@@ -85,18 +85,6 @@ export function countCodePoints (text: string): number {
   return count
 }
 
-/** Where an item of this text is in a list that is sorted by code point, or would be. */
-export function positionIn<T> (sorted: readonly T[], text: string, textOf: (item: T) => string): number {
-  let [low, high] = [0, sorted.length]
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    const item = sorted[middle]
-    if (item !== undefined && compareCodePoints(textOf(item), text) < 0) low = middle + 1
-    else high = middle
-  }
-  return low
-}
-
 /** A copy of a text that is kept: V8 keeps a whole text alive for a slice of more than 12 characters. */
 export function copyOf (text: string): string {
   return Buffer.from(text).toString()

@@ -70,9 +70,7 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
     clearInterval(heartbeat)
     const open = [...streams]
     for (const [stream] of open) end(stream)
-    await nextTurn()
-    // The end waits behind what the client has not read.
-    for (const [, response] of open) if (!response.writableEnded || response.writableLength > 0) response.destroy()
+    await cutUnread(open.map(([, response]) => response))
   })
 
   return {
@@ -96,4 +94,10 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
       return reply.send(stream)
     }
   }
+}
+
+/** Cuts those of the answers, ended a moment ago, whose ends wait behind what their clients have not read. */
+export async function cutUnread (responses: readonly ServerResponse[]): Promise<void> {
+  await nextTurn()
+  for (const response of responses) if (!response.writableEnded || response.writableLength > 0) response.destroy()
 }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
-import { coalesce, createQueue, createSlicer, forEachInSlices, Lazy } from '../../../src/core/shared/async.ts'
+import { coalesce, createQueue, createSlicer, forEachInSlices } from '../../../src/core/shared/async.ts'
 import { SLICE_MS } from '../../../src/core/shared/limits.ts'
 
 function deferred () {
@@ -160,24 +160,4 @@ t.test('of a wide queue so many jobs run at the same time, and one that takes lo
   endSlow()
   await first
   t.same(events, ['a begins', 'b begins', 'b ends', 'c begins', 'c ends', 'd begins', 'd ends', 'a ends'])
-})
-
-t.test('what is made when it is first asked for is made once, and again after a failure', async (t) => {
-  let made = 0
-  let isBroken = true
-  const lazy = new Lazy(async () => {
-    made++
-    await nextTurn()
-    if (isBroken) throw new Error(`broken ${made}`)
-    return made
-  })
-  t.equal(await lazy.peek(), undefined, 'looking makes nothing')
-  t.equal(made, 0)
-  const failing = [lazy.get(), lazy.get()]
-  const [failed] = await Promise.all([lazy.peek(), ...failing.map((value) => t.rejects(value, { message: 'broken 1' }))])
-  t.equal(failed, undefined, 'looking does not fail')
-  isBroken = false
-  t.same(await Promise.all([lazy.get(), lazy.peek(), lazy.get()]), [2, 2, 2])
-  t.equal(await lazy.peek(), 2)
-  t.equal(made, 2)
 })

@@ -15,7 +15,7 @@ const MANY = Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`many-
 t.test('the definition is in the style of the seeds', async (t) => {
   const { name, description, parameters } = createSearchSkillsTool()
   t.equal(JSON.stringify({ name, description, parameters }),
-    '{"name":"search_skills","description":"Search the available skills by what they are for. Looks for the words of the query in names, descriptions and documentation. Returns skill names with descriptions as a JSON array, the best match first.",' +
+    '{"name":"search_skills","description":"Search the available skills by what they are for. Looks for the words of the query in names, descriptions and headings. Returns skill names with descriptions as a JSON array, the best match first.",' +
     '"parameters":{"type":"object","properties":{"query":{"type":"string","description":"Words that say what the skill should be about (e.g., \'fill pdf form\')"},' +
     '"limit":{"type":"integer","description":"Maximum number of skills to return, from 1 to 50. Default: 10"}},"required":["query"]}}')
 })
