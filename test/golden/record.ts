@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createHash } from 'node:crypto'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { buffer } from 'node:stream/consumers'
@@ -37,13 +38,18 @@ export interface GoldenAnswer {
 
 const agent = new Agent({ keepAlive: true })
 
-export async function ask (url: string, { method, path, headers = {}, body }: GoldenRequest): Promise<GoldenAnswer> {
+export async function ask (url: string, asked: GoldenRequest): Promise<GoldenAnswer> {
+  const { method, path, headers = {}, body } = asked
   const { hostname, port, host } = new URL(url)
   const sent = request({ agent, hostname, port, method, path, headers: { host, ...headers, ...body !== undefined && { 'content-length': Buffer.byteLength(body) } } })
   const answered = new Promise<IncomingMessage>((resolve, reject) => sent.once('response', resolve).once('error', reject))
   sent.end(body)
   const response = await answered
-  return { status: response.statusCode ?? 0, headers: response.headers, body: await buffer(response) }
+  const answer = { status: response.statusCode ?? 0, headers: response.headers, body: await buffer(response) }
+  // A machine that runs other tests meanwhile delays the event loop of the service for longer than it accepts.
+  if (!answer.body.includes('"code":"overloaded"')) return answer
+  await sleep(100)
+  return await ask(url, asked)
 }
 
 const READABLE = /^(?:text\/|application\/(?:json|problem\+json|yaml|javascript)|image\/svg)/

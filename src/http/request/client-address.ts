@@ -3,9 +3,14 @@ import { BlockList, isIP, isIPv4 } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 
-/** The address of the client that a request comes from, behind trusted proxies too. */
-export function clientOf ({ ip }: Pick<FastifyRequest, 'ip'>): string {
-  return plainAddress(ip)
+/** An address in `X-Forwarded-For` as some proxies write it: with a port, which is another one for each connection. */
+const WITH_PORT = /^(?:\[(.+)\]|([\d.]+)):\d+$/
+
+/** The address of the client that a request comes from, behind trusted proxies too. A proxy that names none counts as the client. */
+export function clientOf ({ ip, raw }: Pick<FastifyRequest, 'ip' | 'raw'>): string {
+  const [, six, four = ip] = WITH_PORT.exec(ip) ?? []
+  const address = plainAddress(six ?? four)
+  return isIP(address) === 0 ? peerOf(raw) : address
 }
 
 /** The peer's address. Behind a proxy this is the proxy's. */
