@@ -80,6 +80,7 @@ export class Refresher {
     if (root === undefined) return
     this.#watchers.set(index, new RootWatcher(root, {
       onHint: (name) => { this.#hint(index, name) },
+      onReady: () => { log.info({ root: root.path }, 'watching a skills folder') },
       onError: (code) => {
         const remedy = watcherRemedy(code)
         log.warn({ root: root.path, code, ...remedy !== undefined && { remedy } }, 'watching a skills folder failed; its skills are compared with the disk every 20 seconds')

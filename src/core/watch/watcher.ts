@@ -30,7 +30,9 @@ export function watcherRemedy (code: string | undefined): string | undefined {
 export interface WatcherEvents {
   /** Something happened at a skill of the root, or, without a name, to the root itself. It proves nothing. */
   readonly onHint: (name: string | undefined) => void
-  /** Called once for each kind of error. */
+  /** Every folder is watched, for the first time or again. */
+  readonly onReady: () => void
+  /** Called once for each kind of error, until everything is watched again. */
   readonly onError: (code: string) => void
 }
 
@@ -49,6 +51,8 @@ export class RootWatcher {
   readonly #renamed = new Set<string>()
   #watched: { readonly realPath: string, readonly ino: bigint } | undefined
   #errors = new Map<string, number>()
+  /** Errors that `onError` was called with since it worked last: a restart that fails is no news. */
+  readonly #reported = new Set<string>()
   #isReady = false
 
   constructor (root: Root, events: WatcherEvents) {
@@ -81,7 +85,7 @@ export class RootWatcher {
       this.#outside = new Map()
       this.#isReady = false
       this.#watched = listing && { realPath: listing.realPath, ino: listing.signature.ino }
-      this.#folders = listing && this.#watch(listing.realPath, {}).on('ready', () => { this.#isReady = true })
+      this.#folders = listing && this.#watch(listing.realPath, {}).on('ready', () => { this.#ready() })
         .on('all', (_event, path) => { this.#hint(path) })
         .on('raw', (event, path, details) => {
           const changed = join(watchedPathOf(details), path)
@@ -118,6 +122,13 @@ export class RootWatcher {
     await Promise.all([this.#parent.close(), this.#folders?.close()])
   }
 
+  #ready (): void {
+    this.#isReady = true
+    if (this.#errors.size > 0) return
+    this.#reported.clear()
+    this.#events.onReady()
+  }
+
   #watch (path: string, options: { depth?: number, ignored?: (path: string) => boolean }): FSWatcher {
     const watcher = watch(path, {
       ignoreInitial: true,
@@ -128,7 +139,8 @@ export class RootWatcher {
     })
     return watcher.on('error', (error) => {
       const code = errorCode(error)
-      if (!this.#errors.has(code)) this.#events.onError(code)
+      if (!this.#reported.has(code)) this.#events.onError(code)
+      this.#reported.add(code)
       this.#errors.set(code, (this.#errors.get(code) ?? 0) + 1)
     })
   }
