@@ -20,7 +20,7 @@ export const validation = fp<ValidationOptions>(function validation (app, { shar
   })
   // `verbose`: an error knows the schema and the value that it is about.
   const forBodies = new Ajv({ strict: false })
-  const forText = new Ajv({ strict: false, strictNumbers: true, verbose: true, coerceTypes: true, useDefaults: true })
+  const forText = new Ajv({ strict: false, verbose: true, coerceTypes: true, useDefaults: true })
   app.setValidatorCompiler<AnySchema>(({ schema, httpPart }) => {
     if (httpPart !== 'body') return forText.compile(schema)
     // What the document calls a string comes as bytes, which the route looks at itself.

@@ -92,6 +92,7 @@ function makeHuge (path: string): void {
 function withManyFiles (disk: Disk): Disk {
   return {
     ...disk,
+    lstat: (path) => disk.lstat(path.replace(/file-\d+$/, 'SKILL.md')),
     async readdir (path) {
       const entries = await disk.readdir(path)
       const [first] = entries

