@@ -222,7 +222,7 @@ t.test('K93: with an access file an export holds what one caller sees, with a tr
   const { privatePem, publicPem } = makeKeyPair()
   writeFileSync(join(cwd, 'acme.pem'), publicPem)
   for (const name of ['open', 'own']) await sign(join(cwd, 'skills', name), { privatePem })
-  const run = async (...args: readonly string[]) => await runHere(['export', ...args], { cwd })
+  const run = async (...args: readonly string[]) => await runHere(['export', ...args], { cwd, env: { STATE_DIR: 'state' } })
   const namesIn = (out: string) => readdirSync(join(cwd, out, '.well-known/agent-skills')).sort()
   writeFileSync(join(cwd, 'nobody.yaml'), 'rules: []\n')
   mkdirSync(join(cwd, 'empty'))
@@ -277,7 +277,7 @@ t.test('K93: an export takes --locked as the service does, alone and with a file
   const run = async (...args: readonly string[]) => {
     let output = ''
     const write = (text: string): void => { output += text }
-    return { code: await runCommandLine(args, { env: {}, cwd, print: write }, write), output }
+    return { code: await runCommandLine(args, { env: { STATE_DIR: 'state' }, cwd, print: write }, write), output }
   }
   await run('lock', 'skills')
   writeFileSync(join(cwd, 'skills.lock'), readFileSync(join(cwd, 'skills.lock'), 'utf8').split('\n').filter((line) => !line.includes('other')).join('\n'))
