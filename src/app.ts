@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import { fastify, type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { AppOptions } from './app-options.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
@@ -55,13 +54,11 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const judge = trust?.judging(judging) ?? judging
   const translate = (error: unknown, request: FastifyRequest): unknown => access === undefined ? error : access.translate(error, request)
   const remarks = () => [access?.remark() ?? [], trust?.remark() ?? []].flat()
-  const refusedIn = trust && ((roots: readonly string[]) => trust.refusedIn(roots))
-  const readiness = { remarks, refusedIn, auditState, shutdown, sources: sources && (() => sources.status) }
+  const readiness = { remarks, refusedIn: trust && ((roots: readonly string[]) => trust.refusedIn(roots)), auditState, shutdown, sources: sources && (() => sources.status) }
   const isOverloaded = () => app.isUnderPressure()
   const pages = options.ui === false ? undefined : catalogPages({ ...options, isOverloaded, skillsOf, judge, prefix: basePath, log: logger, isPreview, readiness, translate })
 
-  const rewriteUrl = access && ((request: IncomingMessage) => access.rewriteUrl(request))
-  const app: FastifyInstance = fastify(httpServerOptions({ ...options, observer, rewriteUrl, answerBadUrl: pages?.answerBadUrl }))
+  const app: FastifyInstance = fastify(httpServerOptions({ ...options, observer, rewriteUrl: access && ((request) => access.rewriteUrl(request)), answerBadUrl: pages?.answerBadUrl }))
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
   app.decorateRequest('principal', undefined).decorateRequest('trace', undefined)
   if (options.tracing !== undefined) await app.register(options.tracing)
