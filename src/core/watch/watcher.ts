@@ -1,3 +1,4 @@
+import { lstatSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
 import { isHiddenPath } from '../read/hidden.ts'
@@ -103,12 +104,18 @@ export class RootWatcher {
     this.#outside = outside
   }
 
-  /** A folder that is deleted and made again is another one, which chokidar does not watch: what was renamed is added once more. */
+  /** A folder that was replaced is another one, which chokidar does not watch: what was renamed is added once more, with all below. */
   renew (): void {
-    const paths = [...this.#renamed].filter((path) => path !== this.#watched?.realPath)
+    const replaced = new Set([...this.#renamed].filter((path) => path !== this.#watched?.realPath && isFolder(path)))
     this.#renamed.clear()
-    this.#folders?.unwatch(paths)
-    this.#folders?.add(paths)
+    if (this.#folders === undefined || replaced.size === 0) return
+    const isBelow = (path: string): boolean => replaced.has(path) || (path !== dirname(path) && isBelow(dirname(path)))
+    const below = Object.keys(this.#folders.getWatched()).filter(isBelow)
+    this.#folders.unwatch([...replaced, ...below])
+    // A path that is missing would have chokidar watch the folder above in another way.
+    this.#folders.add([...replaced, ...below.filter(isFolder)])
+    // What happens until they are watched causes no event: they are compared once more.
+    for (const path of replaced) this.#hint(path)
   }
 
   /** Sets everything up anew: the only way out of `degraded`. */
@@ -155,6 +162,10 @@ export class RootWatcher {
       if (name !== undefined) this.#events.onHint(name)
     }
   }
+}
+
+function isFolder (path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
 /** What chokidar says of a raw event: which folder was watched. */
