@@ -52,7 +52,11 @@ await runLong(async (run) => {
     uid
   })
   run.part(`changing skills while clients read, ${seconds} s`, () => `${world.disk.history.last.index} system calls`)
-  const report = await runChaos({ world, url: service.url, seed, seconds, bound: uid !== 0, ...watch !== undefined && { followMs: BLIND_FOLLOW_MS } })
+  const report = await runChaos({ world, url: service.url, seed, seconds, bound: uid !== 0, ...watch !== undefined && { followMs: BLIND_FOLLOW_MS } }).catch(async (error: unknown) => {
+    // What the service has said may be the reason.
+    run.print(JSON.stringify(await service.stop()))
+    throw error
+  })
   const { code, stderr } = await service.stop()
   print(run, report)
   if (code !== 0 || stderr !== '') run.print(`the service ended with ${code}: ${stderr}`)

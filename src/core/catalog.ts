@@ -61,6 +61,8 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   readonly #kept: KeptRevisions
   /** The skills of each root that have been read, by name. */
   readonly #skills: Array<ReadonlyMap<string, IndexedSkill>>
+  /** What identifies the ignore rules of each root, as of its last good listing. */
+  readonly #rules = new Map<number, string | undefined>()
   #generation = 0
   #reads = 0
 
@@ -123,6 +125,8 @@ export class Catalog extends EventEmitter<CatalogEvents> {
 
   /** Whether a skill that was found is what its name means still, untouched. */
   async isStill ({ root, disk, skill }: FoundSkill): Promise<boolean> {
+    // A root that was moved behind a link is the same folder in another place.
+    if (await this.roots[root]?.realPath() !== this.roots[root]?.listing?.realPath) await this.roots[root]?.list()
     await this.roots[root]?.sync(skill.name)
     return this.roots[root]?.folders.get(skill.name) === skill.folder && await isCurrent(disk, skill).catch(() => true)
   }
@@ -200,7 +204,11 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   /** A name that stays keeps its skill until it is read from its new folder: no list is empty meanwhile. */
   #takeListing (index: number, root: Root, before: RootListing | undefined): void {
     const changed = differences(before?.folders, root.folders)
-    if (before?.ignoreFile?.rules !== root.listing?.ignoreFile?.rules) for (const name of new Set([...before?.folders.keys() ?? [], ...root.folders.keys()])) this.#kept.drop(name)
+    const rules = root.listing?.ignoreFile?.rules.id
+    if (root.listing !== undefined && rules !== this.#rules.get(index)) {
+      this.#kept.dropRoot(index)
+      this.#rules.set(index, rules)
+    }
     const known = this.skillsIn(index)
     if (changed.some((name) => known.has(name) && !root.folders.has(name))) {
       this.#skills[index] = new Map([...known].filter(([name]) => root.folders.has(name)))

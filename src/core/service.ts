@@ -70,7 +70,7 @@ export interface SkillSource {
    */
   archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive>
 
-  /** Revisions of a skill that `at` gives although the skill may have moved on, the one used last first. */
+  /** Revisions of a skill that `at` gives although the skill may have moved on; of each root the one used last first. */
   keptRevisions (name: string): readonly string[]
 
   /**

@@ -81,8 +81,8 @@ export async function walkSkill (disk: Disk, base: string, filter: PathFilter | 
         continue
       }
       const stats = await statOf(disk, `${realPath}/${entry.name}`, entry)
-      if (stats === 'too_long') {
-        leftOut.add('too_long', path)
+      if (stats === 'too_long' || stats === 'unreadable') {
+        leftOut.add(stats, path)
         continue
       }
       if (stats === undefined && entry.isFile()) {
@@ -92,8 +92,10 @@ export async function walkSkill (disk: Disk, base: string, filter: PathFilter | 
         continue
       }
       if (stats?.isDirectory() === true) {
-        const target = isLinked ? undefined : await folderBehindDots(disk, base, path)
-        if (target === undefined) leftOut.add('folder_link', path)
+        const target = await realpathOrNothing(disk, pathBelow(base, path))
+        const below = target === undefined ? undefined : pathFrom(base, target)
+        if (target !== undefined && below === undefined) leftOut.add('outside', path)
+        else if (target === undefined || isLinked || !isBehindDots(below)) leftOut.add('folder_link', path)
         else pending.push({ prefix: `${path}/`, realPath: target, isLinked: true })
         continue
       }
@@ -134,16 +136,14 @@ async function statOf (disk: Disk, path: string, entry: Dirent) {
   } catch (error) {
     if (isUnknown(error)) throw asRefused(error)
     // Of a link, it may be the text of its target.
-    return entry.isFile() && errorCode(error) === 'ENAMETOOLONG' ? 'too_long' : undefined
+    if (!entry.isFile()) return undefined
+    if (errorCode(error) === 'ENAMETOOLONG') return 'too_long'
+    // The folder may be listed, and nothing in it looked at.
+    return asRefused(error).refusal === 'permission_denied' ? 'unreadable' : undefined
   }
 }
 
-/**
- * The real path of a folder that a link leads to through a name that begins with `..`, as in a mounted ConfigMap
- * (`references` → `..data/references`); undefined for any other link.
- */
-async function folderBehindDots (disk: Disk, base: string, path: string): Promise<string | undefined> {
-  const real = await realpathOrNothing(disk, pathBelow(base, path))
-  const below = real === undefined ? undefined : pathFrom(base, real)
-  return below?.split('/').some((name) => name.startsWith('..')) === true ? real : undefined
+/** Whether a folder lies behind a name that begins with `..`, as in a mounted ConfigMap (`references` → `..data/references`). */
+function isBehindDots (below: string | undefined): boolean {
+  return below?.split('/').some((name) => name.startsWith('..')) === true
 }

@@ -74,6 +74,11 @@ export class KeptRevisions {
     })
   }
 
+  /** As `drop`, of all names that are kept of a root: skills that are gone from it too. */
+  dropRoot (root: number): void {
+    for (const { skill } of this.#entries((_kept, at) => at === root)) this.drop(skill.name)
+  }
+
   #entries (accepts: (kept: KeptRevision, root: number) => boolean): KeptRevision[] {
     const found: KeptRevision[] = []
     for (const [key, kept] of [...this.#cache?.entries() ?? []]) if (accepts(kept, Number.parseInt(key))) found.push(kept)

@@ -148,8 +148,10 @@ async function listFolders (disk: Disk, root: RootFolder, { realPath, rules, bef
     else if (entry.isSymbolicLink()) {
       containers ??= await linkContainers(disk, realPath, root.linkTargets)
       const path = pathBelow(realPath, name)
-      links.set(name, await linkState(disk, path))
+      const state = await linkState(disk, path)
       const link = await resolveLink(disk, containers, path)
+      // One that could not be resolved is asked for again.
+      links.set(name, link.kind === 'unknown' ? 'unknown' : state)
       const known = before?.folders.get(name)
       if (link.kind === 'skill') add(name, link.realPath, true)
       else if (link.kind === 'unknown' && known !== undefined) add(name, known.realPath, known.linked)

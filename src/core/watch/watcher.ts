@@ -28,6 +28,9 @@ export function watcherRemedy (code: string | undefined): string | undefined {
   return REMEDIES.get(code ?? '')
 }
 
+/** How long chokidar may take to watch a folder that was added, in milliseconds. */
+const SETUP_MS = 250
+
 export interface WatcherEvents {
   /** Something happened at a skill of the root, or, without a name, to the root itself. It proves nothing. */
   readonly onHint: (name: string | undefined) => void
@@ -100,8 +103,10 @@ export class RootWatcher {
     }
     const isInside = (path: string): boolean => pathFrom(listing?.realPath ?? '', path) !== undefined
     this.#folders?.unwatch([...this.#outside.keys()].filter((path) => !outside.has(path) && !isInside(path)))
-    this.#folders?.add([...outside.keys()].filter((path) => !this.#outside.has(path) && !isInside(path)))
+    const added = [...outside.keys()].filter((path) => !this.#outside.has(path) && !isInside(path))
+    this.#folders?.add(added)
     this.#outside = outside
+    this.#compareLater(added)
   }
 
   /** A folder that was replaced is another one, which chokidar does not watch: what was renamed is added once more, with all below. */
@@ -114,8 +119,12 @@ export class RootWatcher {
     this.#folders.unwatch([...replaced, ...below])
     // A path that is missing would have chokidar watch the folder above in another way.
     this.#folders.add([...replaced, ...below.filter(isFolder)])
-    // What happens until they are watched causes no event: they are compared once more.
-    for (const path of replaced) this.#hint(path)
+    this.#compareLater([...replaced])
+  }
+
+  /** What happens until a new folder is watched causes no event. */
+  #compareLater (folders: readonly string[]): void {
+    if (folders.length > 0) setTimeout(() => { for (const folder of folders) this.#hint(folder) }, SETUP_MS).unref()
   }
 
   /** Sets everything up anew: the only way out of `degraded`. */

@@ -145,7 +145,7 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
     questions.forEach((question, index) => { check(question, said[index] ?? '', sent.index) })
     checkCanaries(questions[0], response, sent.index)
     sent.end()
-    return true
+    return response.headers.connection !== 'close'
   }
 
   /** Likewise. Pipelined: the answers come in the order of the questions. */

@@ -301,6 +301,7 @@ function inOrder (names: readonly string[], preferred: string): readonly string[
 }
 
 function mediaType (name: string): string {
+  if (name === '.skillignore') return 'text/plain'
   return MEDIA_TYPES[name.split('.').at(-1) ?? ''] ?? 'application/octet-stream'
 }
 

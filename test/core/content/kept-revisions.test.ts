@@ -39,7 +39,7 @@ t.test('K58 K59: a revision that nobody was given is revision_changed, and names
   const { manager, edit } = await start(t, {})
   const stranger = `sha256:${'0'.repeat(64)}`
   const present = await revisionOf(manager)
-  t.match(await textAt(manager, stranger), `revision_changed: Skill 'demo' has changed: its revision is ${present} now`)
+  t.match(await textAt(manager, stranger), `revision_changed: The skill has changed: its revision is ${present} now`)
   edit('two')
   t.equal(await textAt(manager, present), 'one')
 })

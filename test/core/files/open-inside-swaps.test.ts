@@ -81,7 +81,7 @@ for (const [what, swapped, secret] of [['the file', 'docs/a.md', 'a.md'], ['its 
     fs.symlinkSync(join(base, 'secret', secret), join(base, 'link'))
     const path = join(folder, swapped)
     const stopSwapping = await startSwapper(t, path.replace(/\/$/, ''), join(base, 'aside'), join(base, 'link'))
-    const reader = spawn(process.execPath, ['--input-type=module', '-e', READS, folder, 'docs/a.md'], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const reader = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', READS, folder, 'docs/a.md'], { stdio: ['ignore', 'pipe', 'inherit'] })
     t.teardown(() => { reader.kill('SIGKILL') })
     let output = ''
     reader.stdout.setEncoding('utf8').on('data', (text: string) => { output += text })
