@@ -101,7 +101,11 @@ export class RootWatcher {
     for (const { name, realPath, linked } of this.#root.folders.values()) {
       if (linked || pathFrom(listing?.realPath ?? '', realPath) === undefined || this.#root.listed !== undefined) outside.set(realPath, name)
     }
-    const isInside = (path: string): boolean => pathFrom(listing?.realPath ?? '', path) !== undefined
+    // Hidden folders of the root are not watched with it, as `..data` of a mounted ConfigMap.
+    const isInside = (path: string): boolean => {
+      const below = pathFrom(listing?.realPath ?? '', path)
+      return below !== undefined && !isHiddenPath(below.split('/'))
+    }
     this.#folders?.unwatch([...this.#outside.keys()].filter((path) => !outside.has(path) && !isInside(path)))
     const added = [...outside.keys()].filter((path) => !this.#outside.has(path) && !isInside(path))
     this.#folders?.add(added)
