@@ -124,11 +124,17 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   }
 
   /** Whether a skill that was found is what its name means still, untouched. */
-  async isStill ({ root, disk, skill }: FoundSkill): Promise<boolean> {
+  async isStill (found: FoundSkill): Promise<boolean> {
+    const root = this.roots[found.root]
     // A root that was moved behind a link is the same folder in another place.
-    if (await this.roots[root]?.realPath() !== this.roots[root]?.listing?.realPath) await this.roots[root]?.list()
+    if (await root?.realPath() !== root?.listing?.realPath) await root?.list()
+    return await this.isListed(found) && await isCurrent(found.disk, found.skill).catch(() => true)
+  }
+
+  /** Whether the root lists the same folder under the same rules. */
+  async isListed ({ root, skill }: FoundSkill): Promise<boolean> {
     await this.roots[root]?.sync(skill.name)
-    return this.roots[root]?.folders.get(skill.name) === skill.folder && await isCurrent(disk, skill).catch(() => true)
+    return this.roots[root]?.folders.get(skill.name) === skill.folder
   }
 
   /**

@@ -126,13 +126,13 @@ export class View implements SkillService {
       const found = await catalog.find(name, this.#sees)
       if (found === undefined) throw this.unavailable ?? mainFileError.skillNotFound(name)
       const { root, disk } = found
-      const isStill = (): Promise<boolean> => catalog.isStill(found)
+      const isListed = (): Promise<boolean> => catalog.isListed(found)
       try {
-        return await answer(this.#shownState(found, new LiveState(found.skill, { disk, root, files: catalog.files, snapshots, kept, keep, isStill })))
+        return await answer(this.#shownState(found, new LiveState(found.skill, { disk, root, files: catalog.files, snapshots, kept, keep, isListed })))
       } catch (error) {
         if (!(error instanceof SkillError) || count === MAX_READS) throw error
         // An error may come from a folder that was replaced or moved meanwhile.
-        const isSame = await isStill()
+        const isSame = await catalog.isStill(found)
         if (error.code !== 'skill_changing' && isSame) throw error
         await pause(CHANGE_PAUSE_MS * count)
       }

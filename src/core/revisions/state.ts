@@ -43,8 +43,8 @@ export interface LiveStateParts {
   readonly snapshots: Snapshots
   readonly kept: KeptRevisions
   readonly keep: Keep
-  /** Whether the name still means this skill, under the same rules of its root. */
-  readonly isStill: () => Promise<boolean>
+  /** Whether the root still lists its folder, under the same rules. */
+  readonly isListed: () => Promise<boolean>
 }
 
 /** A skill as it is on the disk. */
@@ -162,7 +162,7 @@ export class LiveState implements SkillState {
   /** A file that was hidden before it was written must stay hidden: rules are compared after the reading. */
   async #confirmRules (): Promise<void> {
     if (this.skill.filter === undefined) return
-    if (!await hasSameRules(this.#parts.disk, this.skill) || !await this.#parts.isStill()) throw changed('what is hidden may have changed after the skill was read')
+    if (!await hasSameRules(this.#parts.disk, this.skill) || !await this.#parts.isListed()) throw changed('what is hidden may have changed after the skill was read')
   }
 
   #confirmed (path: string, content: FileContent): FileContent {

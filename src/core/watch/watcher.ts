@@ -144,6 +144,8 @@ export class RootWatcher {
 
   #ready (): void {
     this.#isReady = true
+    // What has happened before caused no event.
+    this.#events.onHint(undefined)
     if (this.#errors.size > 0) return
     this.#reported.clear()
     this.#events.onReady()
