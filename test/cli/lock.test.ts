@@ -65,7 +65,7 @@ t.test('K4: lock, sign, verify and export name what could be a skill and is left
   })
   const real = join(cwd, 'real')
   const leftOut = (remedy: string): string => `skillserve: 'linked' is left out, since the link leads out of the folder: ${remedy}\n`
-  const allowed = leftOut(`--allow-links ${real} allows it`)
+  const allowed = leftOut(`--allow-links ${join(real, 'linked')} allows it`)
   t.match(await run(cwd, 'lock', 'skills'), { code: 0, stderr: allowed })
   t.match(await run(cwd, 'sign', 'skills', '--key', 'key'), { code: 0, stderr: leftOut(`sign ${join(real, 'linked')} by itself`) })
   t.match(await run(cwd, 'verify', 'skills', '--trust', 'trust.yaml'), { code: 0, stderr: allowed })

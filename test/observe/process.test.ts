@@ -81,7 +81,7 @@ t.test('K73: a service that has to write an audit log, and is told no place for 
 t.test('K70: what is no format is refused by its name', async (t) => {
   const { code, stderr } = await refusal({ LOG_FORMAT: 'xml' })
   t.equal(code, 1)
-  t.match(stderr, 'LOG_FORMAT must be pretty or json, not "xml"')
+  t.match(stderr, 'LOG_FORMAT must be one of pretty, json, not "xml"')
 })
 
 t.test('K67 K73: a setting that is a secret is not in the error about it', async (t) => {
