@@ -101,8 +101,7 @@ t.test('K66: no spelling of an address brings a secret into log or problem', asy
   for (const target of targets) {
     for (const head of [{}, { headers: [`Authorization: Bearer ${ann.text}`] }]) {
       const { status, text } = await rawRequest(service.url, request('GET', target, head))
-      // A parameter that does not exist is ignored.
-      t.ok(status >= 400 || target.startsWith('/catalog?'), target)
+      t.ok(status >= 400, target)
       answers += text
     }
   }
