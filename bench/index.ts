@@ -6,7 +6,6 @@ import { measureAccess, measureViews } from './access.ts'
 import { measureAnswers } from './answers.ts'
 import type { Bench } from './bench.ts'
 import { separateCores } from './cores.ts'
-import { measureEdit } from './edit.ts'
 import { measureFirstRequests } from './first-requests.ts'
 import { CONNECTIONS } from './load.ts'
 import { machine } from './machine.ts'
@@ -19,7 +18,6 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
   requests: measureRequests,
   access: measureAccess,
   views: measureViews,
-  edit: measureEdit,
   first: measureFirstRequests,
   scale: measureScale,
   search: measureSearch,
@@ -35,7 +33,6 @@ parts together take 5 to 10 minutes and are written to bench/results.md; single 
   requests  CPU time of single requests, against Fastify and node:http
   access    what tokens cost
   views     what 50 views of 10,000 skills cost
-  edit      disk calls of a document after an edit
   first     event-loop stalls of first requests
   scale     start, memory, stalls and changes with 10,000 skills
   search    search among 10,000 skills, and the pages for people

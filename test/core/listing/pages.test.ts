@@ -111,15 +111,6 @@ t.test('K46: a search goes on after the last entry, whatever new skills do to th
   t.same(pages.flat().filter((name) => !name.startsWith('x')), ['a', 'b', 'c', 'd', 'e'])
 })
 
-t.test('K46: a search goes on by the score when the last entry is gone', async (t) => {
-  const root = t.testdir(headed('a', 'b', 'c', 'd', 'e'))
-  const readPage = pagesOf(await startManager(t, [root]))
-  const pages = await allPages(readPage, { limit: 2, query: 'instructions' }, (page, number) => {
-    if (number === 1) fs.rmSync(join(root, page.at(-1) ?? ''), { recursive: true })
-  })
-  t.same(pages, [['a', 'b'], ['c', 'd'], ['e']])
-})
-
 t.test('K46: a page of very large entries is shorter', async (t) => {
   const root = t.testdir({})
   // In JSON each quote is two characters.
