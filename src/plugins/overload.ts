@@ -14,6 +14,9 @@ declare module 'fastify' {
 /** From when on the process has too much to do or to hold. */
 export type OverloadOptions = Pick<underPressure.FastifyUnderPressureOptions, 'maxEventLoopDelay' | 'maxHeapUsedBytes' | 'maxRssBytes' | 'sampleInterval'>
 
+/** Over so many milliseconds the delay is averaged: one long task, such as the start, is no overload. */
+const SAMPLE_MS = 5_000
+
 /** Of the memory that the process may have. */
 const MAX_MEMORY_SHARE = 0.9
 
@@ -23,6 +26,7 @@ export function overloadLimits (): OverloadOptions {
   const memory = constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
   return {
     maxEventLoopDelay: 250,
+    sampleInterval: SAMPLE_MS,
     maxHeapUsedBytes: getHeapStatistics().heap_size_limit * MAX_MEMORY_SHARE,
     maxRssBytes: memory * MAX_MEMORY_SHARE
   }

@@ -57,8 +57,8 @@ function failOnProblems (t: Test, page: Page, expected: RegExp): void {
   })
   t.teardown(async () => {
     // An empty page between would take two processes of the browser. A test that fails may leave a route that never answers: nothing waits for it.
-    await page.unrouteAll({ behavior: 'ignoreErrors' })
     page.removeAllListeners()
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
     const unexpected = problems.filter((problem) => !expected.test(problem))
     if (unexpected.length > 0) throw new Error(`the browser reported: ${unexpected.join('; ')}`)
   })

@@ -10,7 +10,6 @@ import { StdioServerTransport } from '@modelcontextprotocol/server/stdio'
 import t, { type Test } from 'tap'
 import { createChangeFeed, type FeedListener } from '../../src/core/events/change-feed.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
-import { createWatcher } from '../../src/core/watch/watcher.ts'
 import { followChanges } from '../../src/mcp/changes.ts'
 import { boundedStream } from '../../src/mcp/listen.ts'
 import { serveMcpOverStdio } from '../../src/mcp/stdio.ts'
@@ -24,7 +23,7 @@ const LISTEN = listenRequest()
 
 async function startService (t: Test, options = {}): Promise<Service> {
   const files = { demo: skill('demo', { docs: { 'a.md': 'a' } }) }
-  const service = await buildService(t, { files, options: { watcher: createWatcher, ...options } })
+  const service = await buildService(t, { files, options: { watcher: true, ...options } })
   await until(() => service.skills.status.watcher.status === 'watching')
   return service
 }
@@ -270,7 +269,7 @@ t.test('any number of changes at the same time make one notification of each lis
     return () => { set.delete(listener) }
   }
   const stop = followChanges({
-    skills: { subscribe: (listener) => subscribeTo(listeners)(() => { listener({ generation: 1, added: [], changed: ['x'], removed: [] }) }) },
+    skills: { subscribe: (listener) => subscribeTo(listeners)(() => { listener(['x']) }) },
     feed: { subscribe: subscribeTo(feed) }
   }, { onLists: () => { heard.push('lists') }, onSkill: (name) => { heard.push(name) } })
   for (let round = 1; round <= 2; round++) {

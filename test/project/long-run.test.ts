@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const COMMAND = `
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
-import { runLong } from ${JSON.stringify(import.meta.resolve('../../scripts/long-run.js'))}
+import { runLong } from ${JSON.stringify(import.meta.resolve('../../scripts/long-run.ts'))}
 void runLong(async (run) => {
   const folder = run.folder('long-run')
   writeFileSync(folder + '/file', '')
@@ -23,7 +23,7 @@ void runLong(async (run) => {
 
 t.test('a long command that is interrupted leaves no process and no folder behind, and shows progress on terminals alone', async (t) => {
   const folder = t.testdir()
-  const command = spawn(process.execPath, ['--input-type=module', '--eval', COMMAND], {
+  const command = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', COMMAND], {
     cwd: ROOT, env: { PATH: process.env['PATH'], TMPDIR: folder }, stdio: ['ignore', 'pipe', 'pipe']
   })
   t.teardown(() => { command.kill('SIGKILL') })

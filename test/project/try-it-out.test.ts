@@ -60,7 +60,7 @@ t.test('K50: each request of /docs succeeds as it is filled in, with the example
       const [first] = Object.values(content?.examples ?? {})
       const body = typeof first?.value === 'string' ? first.value : JSON.stringify(first?.value)
       const answer = await service.fetch(url, { method: verb, headers: { ...headers, 'content-type': type }, body })
-      t.equal(answer.status, 200, `${verb} ${url}`)
+      t.equal(answer.status, 200, `${verb} ${url}: ${answer.status === 200 ? '' : answer.text}`)
       t.notMatch(answer.text, /Invalid tool arguments|Unknown tool/, operationId)
     }
   }

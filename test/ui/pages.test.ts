@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto'
+import { EventEmitter } from 'node:events'
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
-import type { TrustPolicy, TrustReport } from '../../src/core/content/trust/trust-policy.ts'
 import { finding } from '../../src/core/format/findings.ts'
 import { MAX_MAIN_FILE_BYTES } from '../../src/core/shared/limits.ts'
-import { Signal } from '../../src/core/shared/signal.ts'
-import { Shutdown } from '../../src/http/connections/shutdown.ts'
+import type { TrustReport } from '../../src/core/shared/origin.ts'
+import { Shutdown } from '../../src/http/shutdown.ts'
 import type { SourceStatus } from '../../src/schemas/health.ts'
+import type { RootPolicy } from '../../src/trust/trust.ts'
 import { ASSETS_FOLDER } from '../../src/ui/assets.ts'
 import { highlighter } from '../../src/ui/markup/highlight.ts'
 import { buildService } from '../helper/build.ts'
@@ -426,15 +427,17 @@ t.test('K74: the page of a skill says who signed it, and what does not hold', as
     foreign: { signed: true, status: 'untrusted' },
     refused: { status: 'invalid' }
   }
-  const policy: TrustPolicy = {
-    hiddenNames: new Set(),
-    changed: new Signal(),
-    judged: new Signal(),
+  const events = new EventEmitter()
+  const policy: RootPolicy = {
+    on: events.on.bind(events) as RootPolicy['on'],
     guards: () => true,
-    judge: async ({ manifest: { skill_name: name, revision } }) => ({
+    allows: () => true,
+    judge: async (_root, { manifest: { skill_name: name, revision, files } }) => ({
       isServed: name !== 'refused',
       report: { signed: false, status: null, signer: null, pinned: null, checked_revision: revision, ...reports[name] },
-      findings: name === 'stale' ? [finding('signature_stale', "files differ from what was signed: 'run.sh'", 'Sign the skill again')] : []
+      findings: name === 'stale' ? [finding('signature_stale', "files differ from what was signed: 'run.sh'", 'Sign the skill again')] : [],
+      files,
+      revision
     })
   }
   const { url } = await buildService(t, { files: Object.fromEntries(Object.keys(reports).map((name) => [name, skill(name)])), options: { policy } })

@@ -63,6 +63,6 @@ export function parseOrigin (text: string): string | undefined {
 
 /** Whether an `Origin` header names a web page that this machine serves. */
 export function isLoopbackOrigin (origin: string): boolean {
-  const [, authority = ''] = /^https?:\/\/([^/]+)$/.exec(origin.toLowerCase()) ?? []
-  return isLoopback(hostOf(authority) ?? '')
+  const [, host = ''] = /^https?:\/\/([^/]+?)(?::\d+)?$/.exec(origin.toLowerCase()) ?? []
+  return isLoopback(host.replace(/^\[(.*)\]$/, '$1'))
 }
