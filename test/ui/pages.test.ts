@@ -250,13 +250,10 @@ t.test('K74: an error is a page for browsers and a problem for programs', async 
   t.equal((await open(`${url}/ui/nope`, { method: 'POST' })).status, 404)
 })
 
-t.test('K47: the page for an address below /ui that is not there leads to the one that was meant', async (t) => {
+t.test('K47: an address below /ui that is not there has a page that leads on', async (t) => {
   const { url } = await buildService(t, { files: {}, options: { basePath: '/team' } })
-  for (const [path, text] of [
-    ['/ui/statuz', '<h1>Page not found[^]*No page has this address\\.[^]*Did you mean <a href="\\.\\./ui/status"><bdi>/ui/status<'],
-    ['/ui/skill/a%20b/', 'Did you mean <a href="\\.\\./\\.\\./\\.\\./ui/skills/a%20b"><bdi>/ui/skills/a%20b<'],
-    ['/ui/nope', 'No page has this address\\.</p>\\s*<p class="actions">']
-  ] as const) t.match(await open(`${url}/team${path}`), { status: 404, text: new RegExp(text) }, path)
+  const text = /<h1>Page not found[^]*No page has this address\.<\/p>\s*<p class="actions"><a href="\.\.\/">All skills</
+  t.match(await open(`${url}/team/ui/statuz`), { status: 404, text })
 })
 
 t.test('K74: style, script and icon are immutable under names that change with them', async (t) => {
@@ -451,7 +448,7 @@ t.test('K74: the page of a skill says who signed it, and what does not hold', as
   t.notMatch((await open(url)).text, /refused/)
   t.notMatch((await open(`${url}/ui/skills/refuse`)).text, 'refused', 'nor as what may have been meant')
   t.notMatch((await open(`${url}/ui/status`)).text, 'refused', 'a page counts them; the log and skillserve verify name them')
-  t.match((await open(`${url}/ui/status`)).text, /<dt>Quarantined<\/dt><dd>1 folder, kept back by the lock or the trust file/)
+  t.match((await open(`${url}/ui/status`)).text, /,\s1 folder kept back by the lock or the trust file\./)
 })
 
 t.test('K76: snippets, the prompt and llms.txt have the address of PUBLIC_URL where it is set', async (t) => {

@@ -68,13 +68,14 @@ ${index(content.status, addresses)}`
 }
 
 /** Counts, and where to look. */
-function summary ({ status, valid }: StatusContent, addresses: Addresses): Content {
+function summary ({ status, readiness: { quarantined = 0 }, valid }: StatusContent, addresses: Addresses): Content {
   const { skills, roots } = status
   const errors = status.ready ? Math.max(skills - valid, 0) : 0
   const skipped = roots.reduce((sum, root) => sum + root.skipped, 0)
   return html`${counted(skills, 'skill')}${errors > 0 && html`,
 <a href="${listAddress(addresses, { choice: 'errors' })}">${grouped(errors)} with errors</a>`}${skipped > 0 && html`,
-${counted(skipped, 'entry', 'entries')} left out: the log names each and says why`}.`
+${counted(skipped, 'entry', 'entries')} left out: the log names each and says why`}${quarantined > 0 && html`,
+${counted(quarantined, 'folder')} kept back by the lock or the trust file`}.`
 }
 
 function index ({ watcher, failures }: SkillStatus, addresses: Addresses): Html {
