@@ -144,7 +144,7 @@ async function openParts (config: Config, { version, env, isExample = false, pre
   const opened = await openSkills(config, { logger, env, closers })
   const { service, access, sources, trust } = opened
   const built: { app?: FastifyInstance } = {}
-  const isOverloaded = () => built.app?.isOverloaded() === true
+  const isOverloaded = () => built.app?.isUnderPressure() === true
   const registry = createToolRegistry(createTools(), {
     isOverloaded,
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }

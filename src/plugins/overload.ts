@@ -14,9 +14,6 @@ declare module 'fastify' {
 /** From when on the process has too much to do or to hold. */
 export type OverloadOptions = Pick<underPressure.FastifyUnderPressureOptions, 'maxEventLoopDelay' | 'maxHeapUsedBytes' | 'maxRssBytes' | 'sampleInterval'>
 
-/** Over so many milliseconds the delay is averaged: one long task, such as the start, is no overload. */
-const SAMPLE_MS = 5_000
-
 /** Of the memory that the process may have. */
 const MAX_MEMORY_SHARE = 0.9
 
@@ -26,14 +23,13 @@ export function overloadLimits (): OverloadOptions {
   const memory = constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
   return {
     maxEventLoopDelay: 250,
-    sampleInterval: SAMPLE_MS,
     maxHeapUsedBytes: getHeapStatistics().heap_size_limit * MAX_MEMORY_SHARE,
     maxRssBytes: memory * MAX_MEMORY_SHARE
   }
 }
 
-/** Between two measurements, in milliseconds. */
-const SAMPLE_MS = 1_000
+/** Milliseconds over which the delay is averaged: one long task is no overload. */
+const SAMPLE_MS = 5_000
 
 /** Beyond so many times the maximum, everything but probes is refused. */
 const SHED_ALL = 4

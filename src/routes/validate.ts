@@ -18,12 +18,11 @@ const WANTED = 'Send a SKILL.md as text/markdown, or a ZIP as application/zip'
 
 const EXAMPLE = '---\nname: demo\ndescription: What it does, and when to use it\n---\n\n# Demo\n'
 
-/** Without a type: a body is bytes here. */
 const BODY = {
   content: {
-    'text/markdown': { schema: { contentMediaType: 'text/markdown', description: 'A SKILL.md', 'x-examples': { skill: { value: EXAMPLE } } } },
+    'text/markdown': { schema: { type: 'string', description: 'A SKILL.md', 'x-examples': { skill: { value: EXAMPLE } } } },
     'application/zip': {
-      schema: { contentMediaType: 'application/zip', description: 'A ZIP of the skill, with SKILL.md at its root or in its one folder', 'x-examples': { skill: { value: 'PK\u0003\u0004' } } }
+      schema: { type: 'string', description: 'A ZIP of the skill, with SKILL.md at its root or in its one folder', 'x-examples': { skill: { value: 'PK\u0003\u0004' } } }
     }
   }
 }
