@@ -115,6 +115,8 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       const skill = await readSkill(disk, this.files, folder, ++this.#reads)
       if (skill === undefined) {
         await root.list()
+        // What searches a folder with a layout has not seen yet that this one is gone.
+        if (root.listed !== undefined && root.folders.get(name) === folder) continue
         return 'replaced'
       }
       const committed = this.#commit(index, [{ skill, isTouched: false }]).get(name)
@@ -215,6 +217,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       this.#kept.dropRoot(index)
       this.#rules.set(index, rules)
     }
+    for (const name of root.listed?.ignored ?? []) this.#kept.drop(name)
     const known = this.skillsIn(index)
     if (changed.some((name) => known.has(name) && !root.folders.has(name))) {
       this.#skills[index] = new Map([...known].filter(([name]) => root.folders.has(name)))
