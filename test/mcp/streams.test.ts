@@ -311,6 +311,7 @@ for (const era of ERAS) {
     if (era === 'auto') {
       await client.listen({ resourcesListChanged: true, promptsListChanged: true, resourceSubscriptions: ['skill://demo/docs/a.md'] })
     }
+    await until(() => feed.revision !== undefined)
     const updated = next(era === 'auto' ? 'skill://demo/docs/a.md' : 'skill://demo/SKILL.md')
     appendFileSync(join(root, 'demo/docs/a.md'), '!')
     await updated
