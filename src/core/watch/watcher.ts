@@ -180,7 +180,12 @@ export class RootWatcher {
 }
 
 function isFolder (path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+  try {
+    return lstatSync(path).isDirectory()
+  } catch {
+    // Gone, below what is a file now, or not to be looked at: whatever it is, there is nothing to watch.
+    return false
+  }
 }
 
 /** What chokidar says of a raw event: which folder was watched. */
