@@ -211,6 +211,8 @@ t.test('K73: where the log is required a full disk refuses reads until there is 
   await until(async () => await statusOf('/skills/demo') === 503)
   t.equal(await statusOf('/livez'), 200)
   t.match(await readiness(), { status: 503, detail: 'the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can' })
+  // Looked for each second.
+  await service.printed('the audit log cannot be written')
   rmSync(path)
   service.signal('SIGHUP')
   await until(async () => await statusOf('/skills/demo') === 200)
