@@ -23,8 +23,6 @@ t.test('K83: a repository is a root like any other, and follows its branch', asy
     untouched = await skills.find('b')
     return untouched === before
   })
-  const changes: unknown[] = []
-  skills.subscribe(({ added, changed, removed }) => { changes.push({ added, changed, removed }) })
   const second = repository.commit({ 'skills/a/SKILL.md': skillText('a', 'Other instructions.\n'), ...skillFiles('c') })
   await sources.sync()
   t.match(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /Other instructions/, 'without a watcher, and whatever was asked before')
