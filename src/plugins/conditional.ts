@@ -33,7 +33,10 @@ export const conditional = fp<ConditionalOptions>(async function conditional (ap
     if (!isCompressible(String(reply.getHeader('content-type')))) request.headers['x-no-compression'] = 'true'
     else if (isLarge(reply, payload)) addVary(reply, 'accept-encoding')
     // Fastify's own hook for HEAD would read a stream to its end.
-    if (method === 'HEAD') discard(payload)
+    if (method === 'HEAD' && payload instanceof Readable) {
+      payload.destroy()
+      payload = Readable.from([])
+    }
     if (!isRead || (status !== 200 && status !== 206)) return next(null, payload)
 
     const etag = etagOf(reply, payload)
