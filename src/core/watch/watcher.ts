@@ -1,5 +1,5 @@
 import { lstatSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
 import { isHiddenPath } from '../read/hidden.ts'
 import { pathFrom } from '../shared/paths.ts'
@@ -53,6 +53,8 @@ export class RootWatcher {
   #outside = new Map<string, string>()
   /** What came, went or was replaced since `renew`. */
   readonly #renamed = new Set<string>()
+  /** What events came for in this turn of the event loop. */
+  readonly #changed = new Set<string>()
   #watched: { readonly realPath: string, readonly ino: bigint } | undefined
   #errors = new Map<string, number>()
   /** Errors that `onError` was called with since it worked last: a restart that fails is no news. */
@@ -91,11 +93,7 @@ export class RootWatcher {
       this.#watched = listing && { realPath: listing.realPath, ino: listing.signature.ino }
       this.#folders = listing && this.#watch(listing.realPath, {}).on('ready', () => { this.#ready() })
         .on('all', (_event, path) => { this.#hint(path) })
-        .on('raw', (event, path, details) => {
-          const changed = join(watchedPathOf(details), path)
-          if (event === 'rename') this.#renamed.add(changed)
-          this.#hint(changed)
-        })
+        .on('raw', (event, path, details) => { this.#collect(event, `${watchedPathOf(details)}/${path}`) })
     }
     const outside = new Map<string, string>()
     for (const { name, realPath, linked } of this.#root.folders.values()) {
@@ -165,6 +163,18 @@ export class RootWatcher {
       this.#reported.add(code)
       this.#errors.set(code, (this.#errors.get(code) ?? 0) + 1)
     })
+  }
+
+  /** Thousands of events of one path may come in one turn of the event loop, and libuv reads on while there are more. */
+  #collect (event: string, path: string): void {
+    if (event === 'rename') this.#renamed.add(path)
+    if (this.#changed.size === 0) {
+      setImmediate(() => {
+        for (const changed of this.#changed) this.#hint(changed)
+        this.#changed.clear()
+      })
+    }
+    this.#changed.add(path)
   }
 
   #hint (path: string): void {
