@@ -1,19 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Catalog, FoundSkill, Sees, SkillRef } from './catalog.ts'
-import type { MainFilePreference } from './format/main-files.ts'
 import { finding, isUsable } from './format/findings.ts'
 import type { IndexedSkill } from './read-skill.ts'
-import type { ServableFile } from './read/file-cache.ts'
-import type { FileContent } from './read/file-content.ts'
-import type { SkillArchive } from './revisions/archive.ts'
 import { SkillsAtRevision } from './revisions/at-revision.ts'
+import { SkillReads } from './revisions/skill-reads.ts'
 import type { KeptRevisions } from './revisions/kept-revisions.ts'
 import type { Snapshots } from './revisions/snapshot.ts'
 import { type Keep, KeptState, LiveState, type SkillState } from './revisions/state.ts'
 import type { CatalogSearch } from './search/catalog-search.ts'
 import type { SearchAnswer, SkillService, SkillStatus, SourceAtRevision } from './service.ts'
-import { fileError, folderError, mainFileError, RevisionChangedError, SkillError } from './shared/errors.ts'
-import type { CatalogSkill, Finding, Manifest, SkillMetadata } from './shared/skill.ts'
+import { folderError, mainFileError, RevisionChangedError, SkillError } from './shared/errors.ts'
+import type { CatalogSkill, Finding, SkillMetadata } from './shared/skill.ts'
 import { hasForbiddenSequence } from './shared/skill-name.ts'
 import { compareCodePoints, sameOr } from './shared/text.ts'
 import type { WatcherState } from './watch/watcher.ts'
@@ -53,7 +50,7 @@ interface Visible {
  * The skills of some roots, or some of their skills, as if there were no others. A name is resolved in the roots of the view, in
  * their order. All APIs read through a view, whether there are callers or not.
  */
-export class View implements SkillService {
+export class View extends SkillReads implements SkillService {
   readonly scope: string
   readonly #parts: ViewParts
   /** By the position of the root. */
@@ -64,6 +61,7 @@ export class View implements SkillService {
 
   /** @param scope differs from that of every other view */
   constructor (scope: string, grants: ReadonlyMap<number, Grant>, parts: ViewParts) {
+    super()
     this.scope = scope
     this.#parts = parts
     this.#grants = grants
@@ -150,32 +148,6 @@ export class View implements SkillService {
       // Its sentence has the name that was asked for.
       throw error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'invalid_skill_name') ? mainFileError.skillNotFound(displayName) : error
     }
-  }
-
-  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
-    return this.read(name, (state) => state.mainFile(preference))
-  }
-
-  readFile (name: string, path: string): Promise<FileContent> {
-    return this.#readFiles(name, (state) => state.file(path))
-  }
-
-  openFile (name: string, path: string): Promise<ServableFile> {
-    return this.#readFiles(name, (state) => state.open(path))
-  }
-
-  manifest (name: string): Promise<Manifest> {
-    return this.#readFiles(name, (state) => state.manifest())
-  }
-
-  archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
-    return this.#readFiles(name, (state) => state.archive(nameOf))
-  }
-
-  /** `read_file_in_skill` has its own sentence for names. */
-  async #readFiles<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    return await this.read(name, answer)
   }
 
   keptRevisions (name: string): readonly string[] {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import fp from 'fastify-plugin'
 import { securityHeaders } from '../http/headers.ts'
-import { HttpProblem } from '../http/problem.ts'
+import { HttpProblem, TARGET_ORIGIN } from '../http/problem.ts'
 import { hostOf, isLoopback, parseHost } from '../http/request/hosts.ts'
 import { hasSeveral } from '../http/request/several.ts'
 
@@ -24,11 +24,13 @@ export const security = fp<SecurityOptions>(async function security (app, { loop
   const isOpen = !loopbackOnly && allowed.size === 0
 
   function hostProblem (request: IncomingMessage): HttpProblem | undefined {
-    const { headers: { host }, httpVersion } = request
+    const { headers: { host }, httpVersion, url = '' } = request
     // RFC 9112 §3.2.
     if (hasSeveral(request, 'host') || (host === undefined && httpVersion !== '1.0')) return new HttpProblem('bad_request', 'Send exactly one Host header')
-    const name = hostOf(host ?? '')
-    if (isOpen) return host === undefined || name !== undefined ? undefined : new HttpProblem('bad_request', 'The Host header is not a host and port')
+    // The authority of an absolute target counts, and Host does not.
+    const authority = TARGET_ORIGIN.exec(url)?.[0].replace(/^.*?:\/\//, '') ?? host
+    const name = hostOf(authority ?? '')
+    if (isOpen) return authority === undefined || name !== undefined ? undefined : new HttpProblem('bad_request', 'The host of the request is not a host and port')
     return name !== undefined && (allowed.has(name) || (loopbackOnly && isLoopback(name))) ? undefined : new HttpProblem('host_not_allowed')
   }
 

@@ -1,11 +1,7 @@
-import type { MainFilePreference } from '../format/main-files.ts'
-import type { ServableFile } from '../read/file-cache.ts'
-import type { FileContent } from '../read/file-content.ts'
 import type { SearchAnswer, SkillSource, SourceAtRevision } from '../service.ts'
-import { fileError, unlessRefused } from '../shared/errors.ts'
-import type { CatalogSkill, Manifest, SkillMetadata } from '../shared/skill.ts'
-import { hasForbiddenSequence } from '../shared/skill-name.ts'
-import type { SkillArchive } from './archive.ts'
+import { unlessRefused } from '../shared/errors.ts'
+import type { CatalogSkill, SkillMetadata } from '../shared/skill.ts'
+import { SkillReads } from './skill-reads.ts'
 import type { SkillState } from './state.ts'
 
 /** Reads skills in the wanted revision, the present or a kept one. */
@@ -16,7 +12,7 @@ interface RevisionReader {
 }
 
 /** The skills of one request that asked for a revision. What is said of many skills has none, and passes through. */
-export class SkillsAtRevision implements SourceAtRevision {
+export class SkillsAtRevision extends SkillReads implements SourceAtRevision {
   readonly #source: SkillSource
   readonly #reader: RevisionReader
   readonly #wanted: string
@@ -27,6 +23,7 @@ export class SkillsAtRevision implements SourceAtRevision {
 
   /** @param wanted `sha256:<hex>`, or `current` for the present revision of each skill */
   constructor (source: SkillSource, reader: RevisionReader, wanted: string, notesPresent = false) {
+    super()
     this.#source = source
     this.#reader = reader
     this.#wanted = wanted
@@ -81,32 +78,6 @@ export class SkillsAtRevision implements SourceAtRevision {
   async find (name: string): Promise<CatalogSkill | undefined> {
     if (await this.#source.find(name) === undefined && this.keptRevisions(name).length === 0) return undefined
     return await this.read(name, async ({ skill }) => skill)
-  }
-
-  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
-    return this.read(name, (state) => state.mainFile(preference))
-  }
-
-  readFile (name: string, path: string): Promise<FileContent> {
-    return this.#readFiles(name, (state) => state.file(path))
-  }
-
-  openFile (name: string, path: string): Promise<ServableFile> {
-    return this.#readFiles(name, (state) => state.open(path))
-  }
-
-  manifest (name: string): Promise<Manifest> {
-    return this.#readFiles(name, (state) => state.manifest())
-  }
-
-  archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
-    return this.#readFiles(name, (state) => state.archive(nameOf))
-  }
-
-  /** `read_file_in_skill` has its own sentence for names. */
-  async #readFiles<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    return await this.read(name, answer)
   }
 
   list (): Promise<readonly string[]> {

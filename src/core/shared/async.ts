@@ -1,13 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { SLICE_MS } from './limits.ts'
 
-/** A value, or a promise of it: local disks answer at once, network disks later. Always `await` it, or hand it to `whenThere`. */
+/** A value, or a promise of it: local disks answer at once, network disks later. Always `await` it. */
 export type Awaitable<T> = T | Promise<T>
-
-/** What `use` makes of a value, at once if the value is there: a document from memory costs no promise, which is 3 % of its request. */
-export function whenThere<T, R> (value: Awaitable<T>, use: (value: T) => R): Awaitable<R> {
-  return value instanceof Promise ? value.then(use) : use(value)
-}
 
 /**
  * Makes a job that never runs twice at the same time. A call while it runs gets the next run, which begins after the

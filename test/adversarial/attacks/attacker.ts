@@ -62,9 +62,9 @@ export async function createAttacker (url: string, folder: string): Promise<Atta
   }
 }
 
-/** Requests that another server on the way may read in another sense: of another length, or in another version. */
-function mustBeRefused ({ head: { headers = [], version = '1.1' } }: Attack): boolean {
-  return !/^1\.[01]$/.test(version) || headers.some((line) => /^transfer-encoding: (?!chunked$)/i.test(line))
+/** Requests that another server on the way may read in another sense: for another host, of another length, or in another version. */
+function mustBeRefused ({ target, head: { headers = [], version = '1.1' } }: Attack): boolean {
+  return /^http:\/\/evil\./i.test(target) || !/^1\.[01]$/.test(version) || headers.some((line) => /^transfer-encoding: (?!chunked$)/i.test(line))
 }
 
 /** A problem quotes a parameter as it was meant. Byte by byte, since other parameters may not be UTF-8. */
