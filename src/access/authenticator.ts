@@ -29,7 +29,7 @@ export class Authenticator {
   readonly #policy: Policy
   readonly #verifier: JwtVerifier | undefined
   /** By the digest of the whole header. */
-  readonly #proofs = new LRUCache<string, Proof>({ max: MAX_REMEMBERED })
+  readonly #proofs = new LRUCache<string, Proof>({ maxSize: MAX_REMEMBERED, sizeCalculation: () => 1 })
 
   /** @param before that of the policy before, which is not used any more: keys of issuers stay */
   constructor (policy: Policy, log: CoreLog, before?: Authenticator) {

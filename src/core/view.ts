@@ -9,7 +9,7 @@ import type { Snapshots } from './revisions/snapshot.ts'
 import { type Keep, KeptState, LiveState, type SkillState } from './revisions/state.ts'
 import type { CatalogSearch } from './search/catalog-search.ts'
 import type { SearchAnswer, SkillService, SkillStatus, SourceAtRevision } from './service.ts'
-import { folderError, mainFileError, RevisionChangedError, SkillError } from './shared/errors.ts'
+import { folderError, mainFileError, RevisionChangedError, SkillError, skillError } from './shared/errors.ts'
 import type { CatalogSkill, Finding, SkillMetadata } from './shared/skill.ts'
 import { hasForbiddenSequence } from './shared/skill-name.ts'
 import { compareCodePoints, sameOr } from './shared/text.ts'
@@ -122,16 +122,17 @@ export class View extends SkillReads implements SkillService {
     const { catalog, snapshots, kept } = this.#parts
     for (let count = 1; ; count++) {
       const found = await catalog.find(name, this.#sees)
-      if (found === undefined) throw this.unavailable ?? mainFileError.skillNotFound(name)
+      if (found === undefined) throw this.unavailable ?? this.#absent(name)
       const { root, disk } = found
       const isListed = (): Promise<boolean> => catalog.isListed(found)
       try {
         return await answer(this.#shownState(found, new LiveState(found.skill, { disk, root, files: catalog.files, snapshots, kept, keep, isListed })))
       } catch (error) {
-        if (!(error instanceof SkillError) || count === MAX_READS) throw error
+        if (!(error instanceof SkillError)) throw error
         // An error may come from a folder that was replaced or moved meanwhile.
         const isSame = await catalog.isStill(found)
         if (error.code !== 'skill_changing' && isSame) throw error
+        if (count === MAX_READS) throw error.code === 'skill_changing' ? error : skillError.changing(name)
         await pause(CHANGE_PAUSE_MS * count)
       }
     }
@@ -239,6 +240,12 @@ export class View extends SkillReads implements SkillService {
   #requireRoot (): void {
     const { unavailable } = this
     if (unavailable !== undefined) throw unavailable
+  }
+
+  /** What a root has that has never answered is not known. */
+  #absent (name: string): SkillError {
+    const isUnknown = this.#parts.catalog.roots.some((root, index) => root.listing === undefined && root.failure?.state === 'failed' && this.#sees(index, name))
+    return isUnknown ? mainFileError.noAnswer(name) : mainFileError.skillNotFound(name)
   }
 
   get #generation (): number {

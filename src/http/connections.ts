@@ -6,6 +6,9 @@ import type { Shutdown } from './shutdown.ts'
 /** Pipelined requests of one connection that may wait for the answers before theirs. */
 const MAX_WAITING_REQUESTS = 16
 
+/** How long a connection that has sent no request yet may still do so once the server closes: Node does not count it as idle. */
+const UNUSED_MS = 1_000
+
 interface Exchange {
   readonly response: ServerResponse
   /** Lets the request pass to its handler. */
@@ -25,8 +28,17 @@ export function pendingResponses (socket: Socket): ServerResponse[] {
  * each of the thousands that fit into a packet, and their files would stay open after the client has left. Registered first.
  */
 export const connections = fp<{ readonly shutdown: Shutdown }>(function connections (app, { shutdown }, done) {
+  const unused = new Set<Socket>()
+  let isClosing = false
+  app.server.on('connection', (socket: Socket) => {
+    if (isClosing) socket.setTimeout(UNUSED_MS)
+    unused.add(socket)
+    socket.once('close', () => { unused.delete(socket) })
+  })
+
   app.addHook('onRequest', (request, reply, next) => {
     const { socket } = request.raw
+    unused.delete(socket)
     let pending = exchanges.get(socket)
     if (pending === undefined) exchanges.set(socket, pending = [])
     pending.push({ response: reply.raw, start: next })
@@ -42,7 +54,11 @@ export const connections = fp<{ readonly shutdown: Shutdown }>(function connecti
     if (shutdown.isStopping) reply.header('connection', 'close')
     next(null, payload)
   })
-  // For answers whose head is sent already, such as a download.
-  app.addHook('preClose', async () => { app.server.keepAliveTimeout = 1 })
+  app.addHook('preClose', async () => {
+    isClosing = true
+    // For answers whose head is sent already, such as a download.
+    app.server.keepAliveTimeout = 1
+    for (const socket of unused) socket.setTimeout(UNUSED_MS)
+  })
   done()
 }, { name: 'connections' })

@@ -47,7 +47,7 @@ export class Policy extends EventEmitter<{ changed: [] }> {
   readonly #options: PolicyOptions
   #files: PolicyFiles
   /** By revision: the same bytes have the same signature. Expiry and the rules of a root are applied later. */
-  readonly #results = new LRUCache<string, SignatureResult>({ max: MAX_RESULTS })
+  readonly #results = new LRUCache<string, SignatureResult>({ maxSize: MAX_RESULTS, sizeCalculation: () => 1 })
 
   constructor (files: PolicyFiles, options: PolicyOptions = {}) {
     super()

@@ -1,9 +1,7 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { ProcessOwner } from './process.ts'
 
 /**
  * Whoever opened /dev/fuse has to answer, and does not: each call to the disk hangs. Its process takes the mount with it when it
@@ -21,16 +19,6 @@ const MOUNT = `
 /** What a process is run by that finds a disk that hangs in one folder, and one that answers in another. No other process sees them. */
 export function runWithMounts (hung: string, live: string): readonly string[] {
   return ['unshare', '--map-root-user', '--mount', 'bash', '-c', MOUNT, 'bash', hung, live]
-}
-
-/** What a process is run by that sees no such disk until `hang` mounts one. */
-export const withOwnMounts: readonly string[] = ['unshare', '--map-root-user', '--mount']
-
-/** Mounts a disk that hangs for a process that runs. */
-export async function hang (t: ProcessOwner, pid: number, folder: string): Promise<void> {
-  const child = spawn('nsenter', ['--target', String(pid), '--user', '--mount', '--preserve-credentials', 'bash', '-c', `hung=$1; ${HANG}; echo; exec sleep infinity`, 'bash', folder], { stdio: ['ignore', 'pipe', 'inherit'] })
-  t.teardown(() => { child.kill('SIGKILL') })
-  await once(child.stdout, 'data')
 }
 
 function canMount (): boolean {

@@ -46,7 +46,7 @@ export class FileCache {
     sizeCalculation: ({ bytes }) => bytes.length * WEIGHT_PER_BYTE + WEIGHT_PER_ENTRY
   })
 
-  readonly #checksums = new LRUCache<string, FileChecksums>({ max: MAX_CACHED_DIGESTS })
+  readonly #checksums = new LRUCache<string, FileChecksums>({ maxSize: MAX_CACHED_DIGESTS, sizeCalculation: () => 1 })
   /** Checksums of large files that are being computed, by the same keys. */
   readonly #hashing = new Map<string, Promise<FileChecksums>>()
   /** Files over MAX_BUFFERED_FILE_BYTES that are read whole at the same time. */

@@ -45,11 +45,11 @@ export function skillSentence (error: unknown, name: string): unknown {
     case 'too_many_files':
     case 'too_many_bytes': return skillError.tooLarge(name, error.refusal)
     case 'permission_denied': return skillError.permissionDenied(name, error.cause)
-    case 'changed': return skillError.changing(name)
-    case 'no_answer': return skillError.noAnswer(name, error.cause)
+    case 'changed':
     case 'outside':
     case 'is_directory':
-    case 'not_regular':
+    case 'not_regular': return skillError.changing(name)
+    case 'no_answer': return skillError.noAnswer(name, error.cause)
     case 'too_large':
     case 'io_error': return skillError.ioError(name, error.cause)
   }

@@ -13,7 +13,7 @@ export interface WatcherState {
   readonly mode: 'events' | 'polling'
   /** Errors since the watcher last worked. */
   readonly errors: number
-  /** Code of the latest error, such as `ENOSPC`; never a path. */
+  /** Code of the latest error, such as `ENOSPC`, or `FLOOD`: something wrote without a pause. Never a path. */
   readonly lastError?: string
 }
 
@@ -27,6 +27,9 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
 export function watcherRemedy (code: string | undefined): string | undefined {
   return REMEDIES.get(code ?? '')
 }
+
+/** libuv reads events for as long as there are more, and no request is answered meanwhile: more than these in one turn are a flood. */
+const MAX_EVENTS_PER_TURN = 5_000
 
 /** How long chokidar may take to watch a folder that was added, in milliseconds. */
 const SETUP_MS = 250
@@ -47,7 +50,7 @@ export interface WatcherEvents {
 export class RootWatcher {
   readonly #root: Root
   readonly #events: WatcherEvents
-  readonly #parent: FSWatcher
+  #parent: FSWatcher | undefined
   #folders: FSWatcher | undefined
   /** What is watched outside of the root's own folder, with the names of the skills there. */
   #outside = new Map<string, string>()
@@ -60,15 +63,12 @@ export class RootWatcher {
   /** Errors that `onError` was called with since it worked last: a restart that fails is no news. */
   readonly #reported = new Set<string>()
   #isReady = false
+  #isClosed = false
 
   constructor (root: Root, events: WatcherEvents) {
     this.#root = root
     this.#events = events
-    const parent = dirname(root.path)
-    const name = basename(root.path)
-    this.#parent = this.#watch(parent, { depth: 0, ignored: (path: string) => path !== parent && path !== root.path })
-      .on('all', (_event, path) => { if (basename(path) === name) events.onHint(undefined) })
-      .on('raw', (_event, path) => { if (basename(path) === name) events.onHint(undefined) })
+    this.#watchParent()
     this.follow()
   }
 
@@ -85,6 +85,8 @@ export class RootWatcher {
 
   /** Watches what the last listing of the root has found. */
   follow (): void {
+    // `add` would open a closed watcher again.
+    if (this.#isClosed) return
     const { listing } = this.#root
     if (listing?.realPath !== this.#watched?.realPath || listing?.signature.ino !== this.#watched?.ino) {
       void this.#folders?.close()
@@ -113,6 +115,7 @@ export class RootWatcher {
 
   /** A folder that was replaced is another one, which chokidar does not watch: what was renamed is added once more, with all below. */
   renew (): void {
+    if (this.#isClosed) return
     const replaced = new Set([...this.#renamed].filter((path) => path !== this.#watched?.realPath && isFolder(path)))
     this.#renamed.clear()
     if (this.#folders === undefined || replaced.size === 0) return
@@ -131,13 +134,24 @@ export class RootWatcher {
 
   /** Sets everything up anew: the only way out of `degraded`. */
   restart (): void {
+    if (this.#isClosed) return
     this.#errors = new Map()
     this.#watched = undefined
+    this.#watchParent()
     this.follow()
   }
 
   async close (): Promise<void> {
-    await Promise.all([this.#parent.close(), this.#folders?.close()])
+    this.#isClosed = true
+    await Promise.all([this.#parent?.close(), this.#folders?.close()])
+  }
+
+  #watchParent (): void {
+    void this.#parent?.close()
+    const { path: root } = this.#root
+    const parent = dirname(root)
+    const hint = (_event: string, path: string): void => { if (basename(path) === basename(root)) this.#events.onHint(undefined) }
+    this.#parent = this.#watch(parent, { depth: 0, ignored: (path: string) => path !== parent && path !== root }).on('all', hint).on('raw', hint)
   }
 
   #ready (): void {
@@ -149,7 +163,7 @@ export class RootWatcher {
     this.#events.onReady()
   }
 
-  #watch (path: string, options: { depth?: number, ignored?: (path: string) => boolean }): FSWatcher {
+  #watch (path: string, options: { readonly depth?: number, readonly ignored?: (path: string) => boolean }): FSWatcher {
     const watcher = watch(path, {
       ignoreInitial: true,
       followSymlinks: false,
@@ -157,12 +171,20 @@ export class RootWatcher {
       ...options,
       ignored: (path, stats) => stats?.isFile() === true || isHiddenPath([basename(path)]) || options.ignored?.(path) === true
     })
-    return watcher.on('error', (error) => {
-      const code = errorCode(error)
-      if (!this.#reported.has(code)) this.#events.onError(code)
-      this.#reported.add(code)
-      this.#errors.set(code, (this.#errors.get(code) ?? 0) + 1)
+    let events = 0
+    watcher.on('raw', () => {
+      if (events++ === 0) setImmediate(() => { events = 0 })
+      if (events !== MAX_EVENTS_PER_TURN) return
+      void watcher.close()
+      this.#fail('FLOOD')
     })
+    return watcher.on('error', (error) => { this.#fail(errorCode(error)) })
+  }
+
+  #fail (code: string): void {
+    if (!this.#reported.has(code)) this.#events.onError(code)
+    this.#reported.add(code)
+    this.#errors.set(code, (this.#errors.get(code) ?? 0) + 1)
   }
 
   /** Thousands of events of one path may come in one turn of the event loop, and libuv reads on while there are more. */
