@@ -104,12 +104,13 @@ for (const [label, before, after] of [
 t.test('K67: callers who leave while the keys for their tokens are read take no stream', async (t) => {
   const issuer = await startIssuer(t)
   const held: Array<() => void> = []
-  const log = { info () {}, warn () {} }
-  const { plugin } = new Limits({ rate: 100, burst: 1_000, hasCallers: true, skills: { namesNow: () => [] }, log })
-  const service = await buildGuarded(t, { roots: ROOTS, access: `issuers:\n  - { issuer: '${issuer.url}', audiences: ['${AUDIENCE}'] }\n${RULES}`, plugins: [plugin] })
+  // From the beginning: the keys are read when the service starts.
   issuer.answer = (request, response) => {
     held.push(() => { issuer.server.emit('request', request, response) })
   }
+  const log = { info () {}, warn () {} }
+  const { plugin } = new Limits({ rate: 100, burst: 1_000, hasCallers: true, skills: { namesNow: () => [] }, log })
+  const service = await buildGuarded(t, { roots: ROOTS, access: `issuers:\n  - { issuer: '${issuer.url}', audiences: ['${AUDIENCE}'] }\n${RULES}`, plugins: [plugin] })
   const authorization = `Authorization: Bearer ${await issuer.sign()}`
   const clients = await Promise.all(Array.from({ length: 17 }, () => openRaw(service.url)))
   for (const [index, client] of clients.entries()) {

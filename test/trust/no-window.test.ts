@@ -8,8 +8,6 @@ import { until } from '../helper/skills.ts'
 
 /** Rounds of one edit without a signature and one with. More find nothing more often: `npm run attack` is for those. */
 const ROUNDS = 6
-/** Answers to wait for in each state. */
-const ANSWERS = 30
 /** Too large for the memory of the service: it is sent while it is read. */
 const LARGE_BYTES = 300_000
 
@@ -48,7 +46,6 @@ t.test('K95: while somebody edits and signs a skill, no answer of any door holds
     mcp('tools/list'), mcp('resources/list'), mcp('prompts/list'), mcp('tools/call', { name: 'get_skill', arguments: { skill_name: 'demo' } })
   ]
   const writing = new AbortController()
-  let answers = 0
   let signedAnswers = 0
   let absences = 0
   const leaks: string[] = []
@@ -63,11 +60,6 @@ t.test('K95: while somebody edits and signs a skill, no answer of any door holds
     }
     if (text.includes(CANARY)) leaks.push(`${path}: ${text.slice(Math.max(0, text.indexOf(CANARY) - 80), text.indexOf(CANARY) + 80)}`)
     if (text.includes('signed-')) signedAnswers++
-    answers++
-  }
-  async function answersAfter (count: number): Promise<void> {
-    const wanted = answers + count
-    await until(() => answers >= wanted)
   }
   async function read (offset: number): Promise<void> {
     for (let count = offset; !writing.signal.aborted; count++) {
@@ -75,21 +67,24 @@ t.test('K95: while somebody edits and signs a skill, no answer of any door holds
       await ask(path, init)
     }
   }
+  async function readScript () {
+    const response = await fetch(`${url}/skills/demo/files/scripts/run.sh`)
+    return { status: response.status, text: await response.text() }
+  }
   const readers = Array.from({ length: 6 }, async (_, index) => { await read(index * 5) })
   for (let round = 1; round <= ROUNDS; round++) {
     // Every other time the main file, and with it what the index compares, stays.
     writeState(demo, `${CANARY}-${round}`, round % 2 === 0)
-    await answersAfter(ANSWERS)
+    await until(async () => (await readScript()).status === 404)
     // In place, over bytes that may be being sent.
     writeState(demo, `signed-${round}`)
     await sign(demo, key)
-    await answersAfter(ANSWERS)
+    await until(async () => (await readScript()).text === `echo signed-${round}\n`)
   }
   writing.abort()
   await Promise.all(readers)
   t.strictSame(leaks, [])
   t.ok(signedAnswers > 20, `${signedAnswers} answers of signed states`)
   t.ok(absences > 0, `${absences} answers without the skill`)
-  t.match(await (await fetch(`${url}/skills/demo/files/scripts/run.sh`)).text(), `signed-${ROUNDS}`)
   t.notMatch(JSON.stringify(events.events), CANARY)
 })
