@@ -35,7 +35,6 @@ export const AUDIT_EVENTS = {
   'skill.changed': 'a skill was added, changed or removed on the disk',
   'skill.quarantined': 'the lock or the trust file refuses a skill',
   'skill.released': 'a skill that was refused is served again',
-  'audit.dropped': 'lines of this log were lost before this one',
   'service.started': 'the start of the process',
   'service.stopped': 'its end'
 } as const

@@ -262,7 +262,7 @@ t.test('K73: AUDIT_LOG=stdout is among the log; it has refused callers, each sta
   ])
   t.match(events('policy.rejected'), [{ outcome: 'failure', target: { file: access, problem: /access\.yaml:1/ } }])
   t.match(events('policy.loaded')[0], { target: { file: access, digest: /^sha256:[\da-f]{64}$/ } })
-  t.match(events('skill.changed'), [{ target: { skill: 'demo', change: 'changed' } }])
+  t.match(events('skill.changed'), [{ outcome: 'success', target: { skill: 'demo' } }])
 })
 
 t.test('K73: a pipe that nobody reads is refused, and the start does not wait for a reader', async (t) => {
