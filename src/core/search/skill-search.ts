@@ -49,20 +49,28 @@ export class SkillSearch<Key> {
     }
   })
 
+  /** What is in the index, by key. */
+  readonly #skills = new Map<Key, SearchedSkill>()
+
   /** Adds skills that are not in the index yet, in slices: requests are answered meanwhile. */
   async addAll (skills: ReadonlyArray<readonly [key: Key, skill: SearchedSkill]>): Promise<void> {
+    for (const [key, skill] of skills) this.#skills.set(key, skill)
     await this.#index.addAllAsync(skills.map(([key, skill]) => toDocument(key, skill)), { chunkSize: CHUNK_SIZE })
   }
 
   /** Adds a skill, or replaces the one with this key. */
   put (key: Key, skill: SearchedSkill): void {
     this.discard(key)
+    this.#skills.set(key, skill)
     this.#index.add(toDocument(key, skill))
   }
 
-  /** Removes a skill, if it is there. */
+  /** Removes a skill, if it is there. `MiniSearch.discard` would count it in the next search still, for some of the others. */
   discard (key: Key): void {
-    if (this.#index.has(key)) this.#index.discard(key)
+    const known = this.#skills.get(key)
+    if (known === undefined) return
+    this.#skills.delete(key)
+    this.#index.remove(toDocument(key, known))
   }
 
   /**

@@ -139,7 +139,7 @@ t.test('K46: whatever happens between two pages, who is there throughout comes e
       const root = join(base, String(runs++))
       for (const each of first) write(root, each, '# Common\n')
       return await pageThrough(t, { root, first, changes, limit, searching })
-    }), { numRuns: 60 })
+    }), { numRuns: 30 })
 })
 
 interface Paging {
