@@ -125,12 +125,12 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     return undefined
   }
 
-  /** Whether a skill that was found is what its name means still, untouched. */
+  /** Whether a skill that was found is what its name means still, untouched. One that could not be read was read just now. */
   async isStill (found: FoundSkill): Promise<boolean> {
     const root = this.roots[found.root]
     // A root that was moved behind a link is the same folder in another place.
     if (await root?.realPath() !== root?.listing?.realPath) await root?.list()
-    return await this.isListed(found) && await isCurrent(found.disk, found.skill).catch(() => true)
+    return await this.isListed(found) && (found.skill.refused !== undefined || await isCurrent(found.disk, found.skill).catch(() => true))
   }
 
   /** Whether the root lists the same folder under the same rules. */
