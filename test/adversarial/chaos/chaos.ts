@@ -195,7 +195,7 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
     if (OVERLOADED.test(said)) report.gaveUp++
     else if (GAVE_UP.test(said)) gaveUp(question, said, sent)
     else if (!history.since(sent).some(({ disk }) => isRight(disk, question, said))) {
-      if (isOfTwoMoments(question, said, sent)) report.renamed++
+      if (isOfTwoMoments(question, said, sent) || isOfRootsInTurn(question, said, sent)) report.renamed++
       else if (isOfEarlierLabels(question, said, sent)) report.followed++
       else violate(question, said, sent)
     }
@@ -207,6 +207,16 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
     const window = history.since(sent)
     const named = new Map(window.map(({ disk }) => [meaning(disk, question.name), disk]))
     return [...named.values()].some((each) => window.some(({ disk }) => isRight(disk, question, said, each)))
+  }
+
+  /** Roots are listed one by one: each name was there, or was not, at some moment. */
+  function isOfRootsInTurn (question: Question, said: Said, sent: number): boolean {
+    if (question.kind !== 'list' && question.kind !== 'list_skills') return false
+    const namesIn = (list: Said): string[] => /\[.*\]/.exec(list)?.[0].match(/[\w-]+/g) ?? []
+    const lists = history.since(sent).map(({ disk }) => namesIn(expected(disk, question)))
+    const names = namesIn(said)
+    return names.every((name) => lists.some((list) => list.includes(name))) &&
+      lists.flat().every((name) => names.includes(name) || lists.some((list) => !list.includes(name)))
   }
 
   /** K52: which skill a label means may be as it was a while ago, and so may what that skill is. */

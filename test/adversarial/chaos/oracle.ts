@@ -60,7 +60,7 @@ type Opened = { readonly bytes: Buffer } | { readonly refusal: Refusal }
 const MAIN_FILE = /^skill\.md$/i
 /** With lines that cannot be read, which make a skill invalid and leave name and description as they are. */
 const FRONTMATTER = /^---\nname: (.*)\ndescription: (.*)\n((?:(?!---).*\n)*)---\n/
-const MEDIA_TYPES: Readonly<Record<string, string>> = { md: 'text/markdown', MD: 'text/markdown', txt: 'text/plain' }
+const MEDIA_TYPES: Readonly<Record<string, string>> = { bin: 'application/octet-stream', md: 'text/markdown', MD: 'text/markdown', txt: 'text/plain' }
 
 export function createOracle ({ roots, linkTarget, folder, bound }: OracleOptions): Oracle {
   const catalogs = new WeakMap<DiskState, ReadonlyMap<string, ModelSkill> | undefined>()
@@ -79,7 +79,7 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
       if (!at.found || at.node.kind !== 'folder') continue
       isThere = true
       for (const name of at.node.entries.keys()) {
-        const base = skillFolder(disk, [at.path, linkTarget], `${at.path}/${name}`)
+        const base = skillFolder(disk, at.path, linkTarget, `${at.path}/${name}`)
         if (base !== undefined && !skills.has(name)) skills.set(name, { name, type: root.type, folder: `${folder}${root.path}/${name}`, base })
       }
     }
@@ -117,7 +117,10 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     if (question.kind !== 'skill') return false
     const skills = [...catalogOf(named)?.values() ?? []]
     const labelled = skills.filter((skill) => labelOf(named, skill) === question.name && readsMainFile(named, skill))
-    return labelled.some((skill) => expectedDocument(disk, skill, question) === said)
+    // The label gives the name, and the name the folder that has it now.
+    return labelled.some((skill) => [skill, catalogOf(disk)?.get(skill.name)].some((meant) => {
+      return meant !== undefined && expectedDocument(disk, meant, question) === said
+    }))
   }
 
   function expectedDocument (disk: DiskState, skill: ModelSkill, question: Question): Said {
@@ -197,7 +200,7 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
       const opened = open(disk, base, path)
       if ('refusal' in opened) continue
       const { bytes } = opened
-      yield { path, size_bytes: bytes.length, media_type: mediaType(name), digest: digestOf(bytes) }
+      yield { path, size_bytes: bytes.length, media_type: mediaType(name, bytes), digest: digestOf(bytes) }
     }
   }
 
@@ -288,10 +291,12 @@ function nameOfValid (text: string): string | undefined {
 }
 
 /** K4: a folder, or a link to a folder below one of these. The path is without links. */
-function skillFolder (disk: DiskState, containers: readonly string[], path: string): string | undefined {
+function skillFolder (disk: DiskState, root: string, linkTarget: string, path: string): string | undefined {
   if (path.includes('/.')) return undefined
   const at = lookup(disk, path)
-  return at.found && at.node.kind === 'folder' && containers.some((container) => at.path.startsWith(`${container}/`)) ? at.path : undefined
+  if (!at.found || at.node.kind !== 'folder') return undefined
+  const isInside = at.path === linkTarget || [root, linkTarget].some((container) => at.path.startsWith(`${container}/`))
+  return isInside ? at.path : undefined
 }
 
 /** K6: the preferred spelling, the other usual one, the rest. */
@@ -300,9 +305,10 @@ function inOrder (names: readonly string[], preferred: string): readonly string[
   return names.toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
 }
 
-function mediaType (name: string): string {
-  if (name === '.skillignore') return 'text/plain'
-  return MEDIA_TYPES[name.split('.').at(-1) ?? ''] ?? 'application/octet-stream'
+/** Text that no table knows is plain text. */
+function mediaType (name: string, bytes: Buffer): string {
+  const known = MEDIA_TYPES[name.split('.').at(-1) ?? '']
+  return known ?? (bytes.includes(0) || !isUtf8(bytes) ? 'application/octet-stream' : 'text/plain')
 }
 
 /** A failure in the form of the door that was asked. */
