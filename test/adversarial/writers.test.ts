@@ -4,29 +4,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import { buildService, type Service } from '../helper/build.ts'
 import { createFaultyDisk } from '../helper/disk.ts'
-import { skill, skillText } from '../helper/skills.ts'
+import { skill } from '../helper/skills.ts'
 
 const CANARY = 'CANARY'
-
-t.test('K51 K53: the tools for models answer every call while SKILL.md is replaced by rename before each stat', async (t) => {
-  const disk = createFaultyDisk()
-  const service = await buildService(t, { files: { demo: skill('demo') }, options: { disk } })
-  const main = join(service.root, 'demo/SKILL.md')
-  let version = 0
-  disk.intercept = (operation) => {
-    if (operation !== 'stat') return
-    fs.writeFileSync(join(service.folder, 'next'), skillText('demo', `text ${++version}`))
-    fs.renameSync(join(service.folder, 'next'), main)
-  }
-  for (const [tool, args] of [['Skill', { skill_name: 'demo' }], ['skill', { skill: 'demo' }], ['get_skill', { skill_name: 'demo' }]] as const) {
-    for (let count = 0; count < 10; count++) {
-      const { status, text } = await service.post(`/agent/tools/${tool}`, args)
-      if (status !== 200 || !/text \d+/.test(text)) t.fail(`${tool}: ${status} ${text}`)
-    }
-    t.pass(tool)
-  }
-  t.ok(version > 30)
-})
 
 /** Everything that is made of all files of a skill. */
 async function ofAllFiles (service: Service): Promise<string[]> {
