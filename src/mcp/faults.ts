@@ -29,7 +29,9 @@ export class McpFault extends ProtocolError {
  * Runs a handler. Every failure becomes a `ProtocolError`: the SDK sends the message of any error to the caller.
  * @param onError receives what the caller does not see
  */
-export async function withFaults<Result> (run: () => Promise<Result>, onError: (error: unknown) => void): Promise<Result> {
+export async function withFaults<Result> (
+  run: () => Promise<Result>, onError: (error: unknown) => void
+): Promise<Result> {
   try {
     return await run()
   } catch (error) {

@@ -12,8 +12,8 @@ interface OriginOptions {
 export type OriginCheck = (origin: string | undefined) => HttpProblem | undefined
 
 /**
- * Refuses web pages (MCP, "Streamable HTTP", security warning): programs send no `Origin`, browsers always do. Unlike the
- * SDK's hook, the check compares scheme and port too, and does not load the SDK when the service starts.
+ * Refuses web pages (MCP, "Streamable HTTP", security warning): programs send no `Origin`, browsers always do. Unlike
+ * the SDK's hook, the check compares scheme and port too, and does not load the SDK when the service starts.
  */
 export function createOriginCheck ({ loopbackOnly, allowedOrigins }: OriginOptions): OriginCheck {
   const allowed = new Set(allowedOrigins)

@@ -80,7 +80,9 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
   }, async (request, reply) => {
     if (!opensStream(request)) {
       throw new HttpProblem('method_not_allowed',
-        'MCP takes POST; the stream of notifications of the 2025 revisions has Accept: text/event-stream', { allow: 'POST' })
+        'MCP takes POST; the stream of notifications of the 2025 revisions has Accept: text/event-stream', {
+          allow: 'POST'
+        })
     }
     const revision = request.headers['mcp-protocol-version']
     if (typeof revision === 'string' && !LEGACY_REVISIONS.includes(revision)) {

@@ -18,7 +18,9 @@ interface StdioServer {
   close (): Promise<void>
 }
 
-/** Serves MCP to one client over standard input and output: the server of `/mcp`. Nothing else may write to the output. */
+/**
+ * Serves MCP to one client over standard input and output: the server of `/mcp`. Nothing else may write to the output.
+ */
 export function serveMcpOverStdio (options: StdioOptions): StdioServer {
   const { skills, feed, log, input = process.stdin, output = process.stdout } = options
   const onError = (err: unknown) => { log.warn({ err }, 'error of the MCP connection') }

@@ -4,8 +4,9 @@ import { type ToolArguments, ToolArgumentsError, type ToolParameters } from './t
 
 /**
  * The arguments of a call in any dialect: an object, a JSON string of one, or nothing, which means `{}`. Nothing is
- * repaired: guessed arguments would run a call that nobody asked for. `null` for an optional parameter is absent: strict modes
- * send it for each one that the model has not chosen. Halves of surrogate pairs become U+FFFD, as JSON in UTF-8 cannot carry them.
+ * repaired: guessed arguments would run a call that nobody asked for. `null` for an optional parameter is absent:
+ * strict modes send it for each one that the model has not chosen. Halves of surrogate pairs become U+FFFD, as JSON in
+ * UTF-8 cannot carry them.
  *
  * @throws {ToolArgumentsError} `Invalid tool arguments: <what and where>` with the schema
  */
@@ -14,7 +15,9 @@ export function parseArguments (raw: unknown, parameters: ToolParameters): ToolA
   if (value === undefined || value === null) return {}
   if (!isJsonObject(value)) throw invalidArguments(`expected a JSON object, got ${kindOf(value)}`, parameters)
   const given = Object.entries(value).filter(([key, argument]) => argument !== null || !isOptional(key, parameters))
-  return Object.fromEntries(given.map(([key, argument]) => [key, typeof argument === 'string' ? argument.toWellFormed() : argument]))
+  return Object.fromEntries(
+    given.map(([key, argument]) => [key, typeof argument === 'string' ? argument.toWellFormed() : argument])
+  )
 }
 
 function isOptional (key: string, { properties, required }: ToolParameters): boolean {
@@ -37,7 +40,9 @@ export function stringArgument (args: ToolArguments, key: string, parameters: To
  * @throws {ToolArgumentsError} when it is something else
  */
 export function integerArgument (
-  args: ToolArguments, key: string, { min, max, absent }: { readonly min: number, readonly max: number, readonly absent: number }, parameters: ToolParameters
+  args: ToolArguments, key: string, {
+    min, max, absent
+  }: { readonly min: number, readonly max: number, readonly absent: number }, parameters: ToolParameters
 ): number {
   const value = own(args, key)
   if (value === undefined) return absent

@@ -15,9 +15,9 @@ export async function failWithError (error: ToolFailure): Promise<ToolOutcome> {
 export const ErrorResultSchema = Type.Object({ error: Type.String() }, { title: 'Failure' })
 
 /**
- * Shares the outcome of an unchanged document between calls, so that the document is escaped once. One outcome is kept for
- * each source object. A caller who spells one path in a thousand ways cannot fill the memory with a thousand renderings.
- * An outcome is collected with its source.
+ * Shares the outcome of an unchanged document between calls, so that the document is escaped once. One outcome is kept
+ * for each source object. A caller who spells one path in a thousand ways cannot fill the memory with a thousand
+ * renderings. An outcome is collected with its source.
  */
 export class SharedOutcomes<Source extends object, Key> {
   readonly #latest = new WeakMap<Source, { readonly key: Key, readonly outcome: ToolOutcome }>()

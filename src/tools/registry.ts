@@ -2,7 +2,9 @@ import { overloadError, SkillError } from '../core/shared/errors.ts'
 import type { SkillSource } from '../core/service.ts'
 import { failWithError } from './outcomes.ts'
 import { printable } from '../core/shared/text.ts'
-import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, type ToolOutcome, type Toolset } from './tool.ts'
+import {
+  type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, type ToolOutcome, type Toolset
+} from './tool.ts'
 
 /** All tools, found by their exact names. */
 export interface ToolRegistry {
@@ -18,12 +20,18 @@ export interface ToolRegistry {
   /** The outcome of a call that is not run, in the tool's own form. Never throws. */
   refuse (tool: Tool, failure: ToolFailure, args: ToolArguments, skills: SkillSource): Promise<ToolOutcome>
 
-  /** `Unknown tool: <name>` and the names there are, of one toolset: a model must not hear of tools that it was not given. */
+  /**
+   * `Unknown tool: <name>` and the names there are, of one toolset: a model must not hear of tools that it was not
+   * given.
+   */
   unknownTool (name: string, toolset?: Toolset): string
 }
 
 interface ToolRegistryOptions {
-  /** Receives what callers do not see: unexpected errors, and SkillErrors that carry the operating system's error as `cause`. */
+  /**
+   * Receives what callers do not see: unexpected errors, and SkillErrors that carry the operating system's error as
+   * `cause`.
+   */
   readonly onError?: (error: unknown, toolName: string) => void
   /** Whether the process has more to do than it can: costly tools are refused then. Default: never. */
   readonly isOverloaded?: () => boolean
@@ -38,7 +46,9 @@ const CONTENTS: Readonly<Record<Toolset, readonly Toolset[]>> = {
 }
 
 /** @throws {Error} when two tools have the same name */
-export function createToolRegistry (tools: readonly Tool[], { onError = () => {}, isOverloaded = () => false }: ToolRegistryOptions = {}): ToolRegistry {
+export function createToolRegistry (
+  tools: readonly Tool[], { onError = () => {}, isOverloaded = () => false }: ToolRegistryOptions = {}
+): ToolRegistry {
   const byName = new Map(tools.map((tool) => [tool.name, tool]))
   if (byName.size !== tools.length) throw new Error('Two tools have the same name')
   const isIn = (tool: Tool, toolset?: Toolset) => toolset === undefined || CONTENTS[toolset].includes(tool.toolset)
@@ -83,6 +93,7 @@ export function createToolRegistry (tools: readonly Tool[], { onError = () => {}
 
     refuse: (tool, failure, args, skills) => fail(tool, failure, args, skills),
 
-    unknownTool: (name, toolset) => `Unknown tool: ${printable(name)}. Available tools: ${list(toolset).map((tool) => tool.name).join(', ')}`
+    unknownTool: (name, toolset) =>
+      `Unknown tool: ${printable(name)}. Available tools: ${list(toolset).map((tool) => tool.name).join(', ')}`
   }
 }

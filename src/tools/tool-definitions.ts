@@ -15,8 +15,11 @@ export interface ToolDefinitionOptions {
  * Definitions ready to stand as `tools` in a request to a provider. `function.description` of the OpenAI form is
  * the source documents' fixed text; the other forms carry the description that follows the catalog.
  */
-export function toolDefinitions (registry: ToolRegistry, { format, toolset, skills }: ToolDefinitionOptions): readonly object[] {
-  return writeDefinitions(format, registry.list(toolset === 'all' ? undefined : toolset).map((tool) => defineTool(tool, skills)))
+export function toolDefinitions (
+  registry: ToolRegistry, { format, toolset, skills }: ToolDefinitionOptions
+): readonly object[] {
+  return writeDefinitions(format, registry.list(toolset === 'all' ? undefined : toolset)
+    .map((tool) => defineTool(tool, skills)))
 }
 
 export function defineTool (tool: Tool, skills: SkillSource): ToolDefinition {

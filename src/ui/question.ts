@@ -74,7 +74,9 @@ export function listAddress (
 ): string {
   const [name, value] = choice === undefined ? [] : CHOICE_PARAMETERS[choice]
   const parameters = new URLSearchParams()
-  for (const [key, text] of Object.entries({ q: query, ...name !== undefined && { [name]: value }, root, target, cursor })) {
+  for (const [key, text] of Object.entries({
+    q: query, ...name !== undefined && { [name]: value }, root, target, cursor
+  })) {
     if (text !== undefined && text !== '') parameters.set(key, text)
   }
   return parameters.size === 0 ? addresses.home : `${addresses.home}?${parameters.toString()}`

@@ -35,12 +35,26 @@ export function snippets (base: string, name?: string): readonly Snippet[] {
       text: `npx skills add ${shellWord(base)}${name === undefined ? '' : ` --skill ${shellWord(name)}`}`
     },
     { ...MCP, id: 'claude-code', client: 'Claude Code', where: 'in a terminal', language: 'sh', text: addToClaude },
-    { ...MCP, id: 'cursor', client: 'Cursor', where: '.cursor/mcp.json', text: json({ mcpServers: { skills: { url } } }) },
     {
-      ...MCP, id: 'vscode', client: 'VS Code', where: '.vscode/mcp.json', text: json({ servers: { skills: { type: 'http', url } } })
+      ...MCP, id: 'cursor', client: 'Cursor', where: '.cursor/mcp.json', text: json({ mcpServers: { skills: { url } } })
     },
     {
-      ...MCP, id: 'gemini', client: 'Gemini CLI', where: '.gemini/settings.json', text: json({ mcpServers: { skills: { httpUrl: url } } })
+      ...MCP,
+      id: 'vscode',
+      client: 'VS Code',
+      where: '.vscode/mcp.json',
+      text: json({
+        servers: { skills: { type: 'http', url } }
+      })
+    },
+    {
+      ...MCP,
+      id: 'gemini',
+      client: 'Gemini CLI',
+      where: '.gemini/settings.json',
+      text: json({
+        mcpServers: { skills: { httpUrl: url } }
+      })
     },
     {
       id: 'opencode',
@@ -90,7 +104,11 @@ function curl (base: string, name: string | undefined): readonly Snippet[] {
   const skill = `${base}/skills/${encodeURIComponent(name)}`
   return [
     {
-      ...all, through: 'main file', where: 'reads its SKILL.md', text: `curl -s -H 'Accept: text/markdown' ${shellWord(skill)}`
+      ...all,
+      through: 'main file',
+      where: 'reads its SKILL.md',
+      text: 'curl -s -H \'Accept: text/markdown\' ' +
+        `${shellWord(skill)}`
     },
     {
       ...all,

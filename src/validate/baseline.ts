@@ -17,7 +17,9 @@ type BaselineKey = (path: string) => string
  * @param fetched names of sources, by which reports call their skills
  */
 export function baselineKeys (file: string, cwd: string, fetched: readonly string[]): BaselineKey {
-  return (path) => fetched.some((name) => path.startsWith(`${name}/`)) ? path : relative(dirname(file), resolve(cwd, path)).split(sep).join('/') || '.'
+  return (path) => fetched.some((name) => path.startsWith(`${name}/`))
+    ? path
+    : relative(dirname(file), resolve(cwd, path)).split(sep).join('/') || '.'
 }
 
 /**
@@ -25,7 +27,8 @@ export function baselineKeys (file: string, cwd: string, fetched: readonly strin
  * @throws {PathError} for a file that is not there, or has another shape
  */
 export function readBaseline (file: string, keyOf: BaselineKey): Baseline {
-  const fail = (sentence: string) => new PathError(`the baseline ${JSON.stringify(file)} ${sentence}; --write-baseline writes it`)
+  const fail = (sentence: string) =>
+    new PathError(`the baseline ${JSON.stringify(file)} ${sentence}; --write-baseline writes it`)
   let accepted: unknown
   try {
     accepted = JSON.parse(readRegularFileSync(file).toString())
@@ -38,7 +41,9 @@ export function readBaseline (file: string, keyOf: BaselineKey): Baseline {
 }
 
 /** Writes what is there now as accepted, sorted, so that a change of it is easy to read. */
-export async function writeBaseline (file: string, found: ReadonlyMap<string, ReadonlySet<string>>, keyOf: BaselineKey): Promise<void> {
+export async function writeBaseline (
+  file: string, found: ReadonlyMap<string, ReadonlySet<string>>, keyOf: BaselineKey
+): Promise<void> {
   const entries = [...found].map(([path, codes]) => [keyOf(path), [...codes].sort(compareCodePoints)] as const)
     .sort(([a], [b]) => compareCodePoints(a, b))
   try {
@@ -49,5 +54,6 @@ export async function writeBaseline (file: string, found: ReadonlyMap<string, Re
 }
 
 function isCodesByPath (value: unknown): value is Readonly<Record<string, readonly string[]>> {
-  return isJsonObject(value) && Object.values(value).every((codes) => Array.isArray(codes) && codes.every((code) => typeof code === 'string'))
+  return isJsonObject(value) && Object.values(value)
+    .every((codes) => Array.isArray(codes) && codes.every((code) => typeof code === 'string'))
 }

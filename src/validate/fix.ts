@@ -5,7 +5,9 @@ import { replaceFile, whyUnwritable } from '../config/files/files.ts'
 import { locateFrontmatter } from '../core/format/fences.ts'
 import { preventsUse } from '../core/format/findings.ts'
 import { parseFrontmatter } from '../core/format/frontmatter.ts'
-import { AGENT_FIELDS, isMisspelt, isValidName, KNOWN_FIELDS, misspeltFields, nameAsYaml } from '../core/format/fields.ts'
+import {
+  AGENT_FIELDS, isMisspelt, isValidName, KNOWN_FIELDS, misspeltFields, nameAsYaml
+} from '../core/format/fields.ts'
 import { fieldPositions } from '../core/format/positions.ts'
 import { isPlainScalar } from '../core/format/yaml.ts'
 import { isJsonObject, own } from '../core/shared/json.ts'
@@ -52,7 +54,9 @@ export function mend (text: string, folder: string): Mended {
   for (const fix of [quoteValues, renameFields, writeName, joinTools, moveUnknown]) {
     const next = fix(fixed, folder)
     // Each step has to read as before in everything else, without a new error, or it is left out.
-    if (next !== undefined && keepsMeaning(read(fixed), read(next), folder) && errorCount(next) <= errorCount(fixed)) fixed = next
+    if (next !== undefined && keepsMeaning(read(fixed), read(next), folder) && errorCount(next) <= errorCount(fixed)) {
+      fixed = next
+    }
   }
   const [head, body] = [bytes.toString('utf8', 0, location.start), bytes.toString('utf8', location.end)]
   return { text: `${head}${fixed.map((line) => `${line}\n`).join('')}${body}` }
@@ -73,7 +77,9 @@ const MAX_SHOWN_LINES = 6
  * Fixes the main files of all skills of all places. Links and files that are not UTF-8 are left alone.
  * @throws {PathError} for a place that cannot be read, and a file that cannot be written
  */
-export async function fixAll (places: readonly Place[], options: ReadOptions, cwd: string, isDryRun: boolean): Promise<AllFixes> {
+export async function fixAll (
+  places: readonly Place[], options: ReadOptions, cwd: string, isDryRun: boolean
+): Promise<AllFixes> {
   const diffs: string[] = []
   const notes: string[] = []
   await withSkills(places, options, async (opened) => {
@@ -132,13 +138,20 @@ function errorCount (lines: readonly string[]): number {
 /** Name and tools may change, and fields may get their right name or move into `metadata`: all else has to stay. */
 function keepsMeaning (before: Frontmatter, after: Frontmatter, folder: string): boolean {
   const right = misspeltFields(before)
-  if (after['name'] !== folder && !isDeepStrictEqual(after['name'], before['name']) && ![...right.values()].includes('name')) return false
+  if (after['name'] !== folder && !isDeepStrictEqual(
+    after['name'], before['name']
+  ) && ![...right.values()].includes('name')) return false
   const metadata = isJsonObject(after['metadata']) ? after['metadata'] : {}
   return Object.entries(before).every(([field, value]) => {
     const renamed = right.get(field)
     if (renamed !== undefined && !Object.hasOwn(after, field)) return isDeepStrictEqual(after[renamed], value)
-    if (field === 'name' || (field === 'allowed-tools' && Array.isArray(value) && after[field] === value.join(' '))) return true
-    if (field === 'metadata' && isJsonObject(value)) return Object.entries(value).every(([key, entry]) => isDeepStrictEqual(metadata[key], entry))
+    if (field === 'name' || (field === 'allowed-tools' && Array.isArray(value) && after[field] === value.join(' '))) {
+      return true
+    }
+    if (field === 'metadata' && isJsonObject(value)) {
+      return Object.entries(value)
+        .every(([key, entry]) => isDeepStrictEqual(metadata[key], entry))
+    }
     if (Object.hasOwn(after, field)) return isDeepStrictEqual(after[field], value)
     return Object.hasOwn(metadata, field) && (typeof value !== 'string' || metadata[field] === value)
   })
@@ -153,7 +166,10 @@ function quoteValues (lines: readonly string[]): string[] {
   }))
 }
 
-/** What stands behind the colon of a field: its value, and a comment with the blanks before. The time is linear in the length. */
+/**
+ * What stands behind the colon of a field: its value, and a comment with the blanks before. The time is linear in the
+ * length.
+ */
 function splitComment (text: string): readonly [value: string, comment: string] {
   const start = QUOTED.exec(text)?.[0].length ?? 0
   const blank = text.slice(start).search(/[ \t]#/)
@@ -192,10 +208,14 @@ function writeName (lines: readonly string[], folder: string): string[] | undefi
   return ONE_LINE_NAME.test(old) ? lines.with(at, `${head} ${value}${comment}`) : undefined
 }
 
-/** `allowed-tools` as one text. A list with comments in it is left alone, and one of tools with blanks: each reader parts these otherwise. */
+/**
+ * `allowed-tools` as one text. A list with comments in it is left alone, and one of tools with blanks: each reader
+ * parts these otherwise.
+ */
 function joinTools (lines: readonly string[]): string[] | undefined {
   const tools = read(lines)['allowed-tools']
-  if (!Array.isArray(tools) || tools.length === 0 || !tools.every((tool): tool is string => typeof tool === 'string' && /^\S+$/.test(tool))) return undefined
+  if (!Array.isArray(tools) || tools.length === 0 || !tools.every((tool): tool is string =>
+    typeof tool === 'string' && /^\S+$/.test(tool))) return undefined
   const block = blockOf(lines, 'allowed-tools')
   if (block === undefined || lines.slice(block.start, block.end).some((line) => line.includes('#'))) return undefined
   const text = tools.join(' ')
@@ -208,7 +228,10 @@ function moveUnknown (lines: readonly string[]): string[] | undefined {
   const values = read(lines)
   const { metadata } = values
   const block = blockOf(lines, 'metadata')
-  const [indent = '  '] = block === undefined ? [] : lines.slice(block.start + 1, block.end).flatMap((line) => /^[ \t]+(?=[^\s#])/.exec(line) ?? [])
+  const [indent = '  '] = block === undefined
+    ? []
+    : lines.slice(block.start + 1, block.end)
+      .flatMap((line) => /^[ \t]+(?=[^\s#])/.exec(line) ?? [])
   const moved: string[] = []
   const rest = lines.filter((line, index) => {
     const [, field = ''] = /^([A-Za-z][\w-]*):[ \t]/.exec(line) ?? []
@@ -227,7 +250,9 @@ function moveUnknown (lines: readonly string[]): string[] | undefined {
 }
 
 /** The lines of a top-level field: its own, and those below that are indented or items of its list. */
-function blockOf (lines: readonly string[], field: string): { readonly start: number, readonly end: number } | undefined {
+function blockOf (
+  lines: readonly string[], field: string
+): { readonly start: number, readonly end: number } | undefined {
   const position = fieldPositions(lines.join('\n')).get(field)
   if (position === undefined) return undefined
   const start = position.line - 2

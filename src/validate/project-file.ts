@@ -27,8 +27,8 @@ export interface ProjectChoices {
 }
 
 /**
- * The choices in the nearest `.skillserve.yaml`: beside the skills or, for skills inside the working folder, in a folder above
- * them up to that one.
+ * The choices in the nearest `.skillserve.yaml`: beside the skills or, for skills inside the working folder, in a
+ * folder above them up to that one.
  * @param path a folder of skills, a skill or a SKILL.md, there or not
  * @throws {ConfigError} `FILE:LINE: KEY …`
  */
@@ -40,7 +40,9 @@ export async function readProjectFile (path: string, cwd: string): Promise<Proje
   const chosen = targets && parseTargets(targets.join(','))
   if (chosen !== undefined && 'unknown' in chosen) {
     const index = targets?.findIndex((each) => 'unknown' in parseTargets(each)) ?? 0
-    throw project.error(['targets', index], `is no target, there are ${TARGET_NAMES.join(', ')}, all${didYouMean(chosen.unknown, TARGET_NAMES)}`)
+    throw project.error([
+      'targets', index
+    ], `is no target, there are ${TARGET_NAMES.join(', ')}, all${didYouMean(chosen.unknown, TARGET_NAMES)}`)
   }
   return {
     ...chosen !== undefined && { targets: chosen },

@@ -3,7 +3,9 @@ import { describeState } from '../core/listing/entry.ts'
 import { atOnce } from '../core/shared/async.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { FindingSeverity } from '../core/shared/skill.ts'
-import { estimateTokens, type FindingSource, type Subject, subjectOf, type TargetName, verdictsOf } from '../verdicts/index.ts'
+import {
+  estimateTokens, type FindingSource, type Subject, subjectOf, type TargetName, verdictsOf
+} from '../verdicts/index.ts'
 import type { Baseline } from './baseline.ts'
 import { type Reporter, SEVERITIES, type Totals } from './report/reporter.ts'
 import { type OpenedSkills, type Place, type ReadOptions, withSkills } from './with-skills.ts'
@@ -50,7 +52,9 @@ export async function validate (options: ValidateOptions): Promise<Totals> {
       totals.accepted += findings.length - fresh.length
       for (const { severity } of fresh) totals[severity]++
       const shown = fresh.filter(({ severity }) => reaches(severity, reportFrom))
-      reporter.skill({ path, skill: subject.skill, revision, verdicts, findings: shown, tokens: () => atOnce(estimateTokens(subject)) })
+      reporter.skill({
+        path, skill: subject.skill, revision, verdicts, findings: shown, tokens: () => atOnce(estimateTokens(subject))
+      })
       onProgress?.(totals.skills, count)
     }
     reporter.end(totals)
@@ -58,7 +62,9 @@ export async function validate (options: ValidateOptions): Promise<Totals> {
   })
 }
 
-async function * readAll (opened: readonly OpenedSkills[], cwd: string, sources: readonly FindingSource[]): AsyncGenerator<NamedSkill> {
+async function * readAll (
+  opened: readonly OpenedSkills[], cwd: string, sources: readonly FindingSource[]
+): AsyncGenerator<NamedSkill> {
   const seen = new Set<string>()
   for (const { place, skills, names } of opened) {
     const read = async (name: string): Promise<NamedSkill | undefined> => {

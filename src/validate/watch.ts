@@ -20,7 +20,9 @@ const LOOK_MS = 500
  * @param paths folders and files
  * @param job must not reject
  */
-export async function runOnChanges (paths: readonly string[], cwd: string, job: () => Promise<void>, signal: AbortSignal): Promise<void> {
+export async function runOnChanges (
+  paths: readonly string[], cwd: string, job: () => Promise<void>, signal: AbortSignal
+): Promise<void> {
   let wake = (): void => {}
   let timer: NodeJS.Timeout | undefined
   const roots = paths.map((path) => resolve(cwd, path))
@@ -29,8 +31,9 @@ export async function runOnChanges (paths: readonly string[], cwd: string, job: 
     timer = setTimeout(() => { wake() }, QUIET_MS)
   }
   // An error may be of one folder. What changed meanwhile is read by the next run.
-  const open = () => watch(roots, { ignoreInitial: true, ignored: (path) => !roots.includes(path) && isHiddenPath([baseName(path)]) })
-    .on('all', changed).on('error', changed)
+  const open = () =>
+    watch(roots, { ignoreInitial: true, ignored: (path) => !roots.includes(path) && isHiddenPath([baseName(path)]) })
+      .on('all', changed).on('error', changed)
   let watcher = open()
   let ids = idsOf(roots)
   const looks = setInterval(() => {

@@ -50,7 +50,9 @@ export async function placeOf (path: string, cwd: string): Promise<Place> {
   const absolute = resolve(cwd, path)
   const stats = await stat(absolute).catch((error: unknown) => { throw unreadable(path, error) })
   if (stats.isDirectory()) {
-    return await hasMainFile(absolute) ? skillAt(absolute, path) : { root: { path: absolute, name: basename(absolute) }, path }
+    return await hasMainFile(absolute)
+      ? skillAt(absolute, path)
+      : { root: { path: absolute, name: basename(absolute) }, path }
   }
   if (isMainFile(basename(absolute))) return skillAt(dirname(absolute), path)
   throw new PathError(`${quote(path)} is not a SKILL.md: give a folder of skills, a skill, or a SKILL.md`)
@@ -67,8 +69,8 @@ function unreadable (path: string, error: unknown): PathError {
 }
 
 /**
- * Opens the skills of several places with the core of the service, and closes them when `use` has ended. Memory does not grow with
- * the sizes of skills.
+ * Opens the skills of several places with the core of the service, and closes them when `use` has ended. Memory does
+ * not grow with the sizes of skills.
  * @throws {PathError} before `use` is called, for a place that cannot be read and for one without skills
  */
 export async function withSkills<T> (
@@ -84,7 +86,9 @@ export async function withSkills<T> (
   }
 }
 
-async function openPlace (place: Place, { linkTargets = [], onSkipped }: ReadOptions, managers: SkillManager[]): Promise<OpenedSkills> {
+async function openPlace (
+  place: Place, { linkTargets = [], onSkipped }: ReadOptions, managers: SkillManager[]
+): Promise<OpenedSkills> {
   const { root, only, path } = place
   const left = new Map<string, string>()
   const skipped: SkippedEntry[] = []
@@ -103,12 +107,15 @@ async function openPlace (place: Place, { linkTargets = [], onSkipped }: ReadOpt
   managers.push(skills)
   await skills.start()
   const names = await skills.list().catch((error: unknown) => {
-    if (error instanceof SkillError) throw new PathError(`${quote(path)} ${error.kind === 'forbidden' ? 'may not' : 'cannot'} be read`)
+    if (error instanceof SkillError) {
+      throw new PathError(`${quote(path)} ${error.kind === 'forbidden' ? 'may not' : 'cannot'} be read`)
+    }
     throw error
   })
   if (only !== undefined) {
     if (names.includes(only)) return { place, skills, names: [only] }
-    throw new PathError(`${quote(path)} is not a skill of its folder: ${left.get(only) ?? 'no skill has such a name, or a .skillignore hides it'}`)
+    throw new PathError(`${quote(path)} is not a skill of its folder: ` +
+      `${left.get(only) ?? 'no skill has such a name, or a .skillignore hides it'}`)
   }
   if (names.length === 0 || (root.listed === undefined && !await holdsSkill(root.path, names))) {
     const [[named, why] = ['', `no folder in it has a SKILL.md${await hint(root.path, path, names)}`]] = left

@@ -12,7 +12,9 @@ import { estimateTokens, type TokenEstimate } from './tokens.ts'
  * Why clients of a door do not take a skill. Must not throw or reject.
  * @param mainFile its content
  */
-export type FindingSource = (skill: CatalogSkill, listing: FileList, mainFile: FileContent) => Promise<readonly Finding[]>
+export type FindingSource = (
+  skill: CatalogSkill, listing: FileList, mainFile: FileContent
+) => Promise<readonly Finding[]>
 
 /** What an entry of the catalog has besides the skill's content. */
 export interface EntryVerdicts extends JudgedEntry {
@@ -24,20 +26,27 @@ export interface EntryVerdicts extends JudgedEntry {
 /** The one judge of all doors: made once, with what the clients of other doors say. */
 export type Judging = (state: EntryState, targets?: readonly TargetName[]) => Promise<EntryVerdicts>
 
-/** @param sources clients of doors that verdicts know nothing of; those of the well-known indexes are asked in any case */
+/**
+ * @param sources clients of doors that verdicts know nothing of; those of the well-known indexes are asked in any case
+ */
 export function createJudge (sources: readonly FindingSource[]): Judging {
-  // By manifest where there is one. A page of large main files leaves no room for their contents, and each would be judged for each page.
+  // By manifest where there is one. A page of large main files leaves no room for their contents, and each would be
+  // judged for each page.
   const known = new WeakMap<Manifest | FileContent, Known>()
   const enter = createQueue()
   return async (state, targets) => {
     const key = state.manifest ?? state.mainFile
     const before = key && known.get(key)
-    if (before !== undefined && isOf(before, state)) return targets === undefined ? before.verdicts : entryVerdicts(before.judged, targets)
+    if (before !== undefined && isOf(before, state)) {
+      return targets === undefined ? before.verdicts : entryVerdicts(before.judged, targets)
+    }
     const subject = await subjectOf(state, sources)
     // One after the other: a page of the catalog asks for many at the same time.
     const judged = await enter(() => judgeInSlices(subject))
     const { skill, mainFile, fileFindings } = state
-    if (key !== undefined) known.set(key, { skill, digest: mainFile?.digest, fileFindings, judged, verdicts: entryVerdicts(judged) })
+    if (key !== undefined) {
+      known.set(key, { skill, digest: mainFile?.digest, fileFindings, judged, verdicts: entryVerdicts(judged) })
+    }
     return entryVerdicts(judged, targets)
   }
 }
@@ -72,11 +81,17 @@ function isOf (known: Known, { skill, mainFile, fileFindings }: EntryState): boo
 }
 
 /** The same for a skill that no catalog holds, with the verdicts of the chosen targets or of the format. */
-export async function subjectOf ({ skill, manifest, mainFile, fileFindings }: EntryStateOf<FileList>, sources: readonly FindingSource[]): Promise<Subject> {
+export async function subjectOf (
+  { skill, manifest, mainFile, fileFindings }: EntryStateOf<FileList>, sources: readonly FindingSource[]
+): Promise<Subject> {
   const ofClients = manifest === undefined || mainFile === undefined
     ? []
-    : [...await Promise.all(sources.map((find) => find(skill, manifest, mainFile))), wellKnownFindings(skill, manifest, mainFile.utf8)]
-  return { skill, mainFile: mainFile?.bytes, files: manifest?.files, otherFindings: [...fileFindings, ...ofClients.flat()] }
+    : [...await Promise.all(sources.map((find) => find(skill, manifest, mainFile))), wellKnownFindings(
+        skill, manifest, mainFile.utf8
+      )]
+  return {
+    skill, mainFile: mainFile?.bytes, files: manifest?.files, otherFindings: [...fileFindings, ...ofClients.flat()]
+  }
 }
 
 /** A state of which the files need not have been read. */

@@ -1,7 +1,7 @@
 /**
- * Verdicts on skills, for every door. A page asks `createJudge` for what `GET /catalog/:name` shows, with a chosen set of
- * targets or without: `{ findings, tokens, targets? }`. Whoever has the parts of a skill already asks `verdictsOf` and `estimateTokens`,
- * which are pure.
+ * Verdicts on skills, for every door. A page asks `createJudge` for what `GET /catalog/:name` shows, with a chosen set
+ * of targets or without: `{ findings, tokens, targets? }`. Whoever has the parts of a skill already asks `verdictsOf`
+ * and `estimateTokens`, which are pure.
  */
 export { createJudge, type EntryVerdicts, type FindingSource, type Judging, subjectOf } from './entry.ts'
 export { type TargetVerdict, type Verdicts, verdictsOf } from './judge.ts'

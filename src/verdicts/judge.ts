@@ -31,21 +31,30 @@ export interface Verdicts {
 /** The target that counts when none is chosen. */
 const DEFAULT_TARGETS: readonly TargetName[] = ['spec']
 
-/** Reasons of MCP's list and of the indexes that repeat another finding: they stand only where no other one explains the outcome. */
+/**
+ * Reasons of MCP's list and of the indexes that repeat another finding: they stand only where no other one explains the
+ * outcome.
+ */
 const ECHOES: ReadonlySet<string> = new Set<FindingCode>([
-  'mcp_skill_invalid', 'mcp_refused', 'mcp_main_file_casing', 'discovery_skill_invalid', 'discovery_main_file_missing', 'discovery_main_file_ambiguous',
+  'mcp_skill_invalid', 'mcp_refused', 'mcp_main_file_casing', 'discovery_skill_invalid', 'discovery_main_file_missing',
+  'discovery_main_file_ambiguous',
   'discovery_frontmatter_repaired'
 ])
 
 /** Why a main file is no file of the skill. That it is left out of the manifest is the same mistake. */
-const MAIN_FILE_LEFT_OUT: ReadonlySet<string> = new Set<FindingCode>(['main_file_not_a_file', 'main_file_permission_denied', 'main_file_unreadable'])
-const LEFT_OUT: ReadonlySet<string> = new Set<FindingCode>(['link_outside', 'link_to_folder', 'file_special', 'file_unreadable'])
+const MAIN_FILE_LEFT_OUT: ReadonlySet<string> =
+  new Set<FindingCode>(['main_file_not_a_file', 'main_file_permission_denied', 'main_file_unreadable'])
+const LEFT_OUT: ReadonlySet<string> =
+  new Set<FindingCode>(['link_outside', 'link_to_folder', 'file_special', 'file_unreadable'])
 
 /** A finding, and what it comes to for each target that minds it. */
 export interface JudgedFinding {
   readonly found: Finding
   readonly outcomes: ReadonlyMap<TargetName, Outcome>
-  /** Whether clients decide on its severity. A finding without outcomes concerns every reader of the skill, and keeps its own. */
+  /**
+   * Whether clients decide on its severity. A finding without outcomes concerns every reader of the skill, and keeps
+   * its own.
+   */
   readonly isOfTargets: boolean
 }
 
@@ -58,8 +67,8 @@ export function * judgeFindings (subject: Subject): Generator<undefined, readonl
 
 /**
  * What each client does with a skill, for every API.
- * @param targets the clients that decide on severities: `not_loaded` and `refused` are errors, other outcomes warnings, and what
- * none of them minds is an info. Default: the format.
+ * @param targets the clients that decide on severities: `not_loaded` and `refused` are errors, other outcomes warnings,
+ * and what none of them minds is an info. Default: the format.
  */
 export function verdictsOn (judged: readonly JudgedFinding[], targets = DEFAULT_TARGETS): Verdicts {
   return {
@@ -81,7 +90,9 @@ function judge (found: Finding, subject: Subject): JudgedFinding {
   const possible = OUTCOMES_BY_CODE.get(found.code) ?? []
   const outcomes = new Map<TargetName, Outcome>()
   for (const { target, outcome, when } of possible) {
-    if (when === undefined || CONDITIONS[when](subject, found)) outcomes.set(target, worse(outcome, outcomes.get(target) ?? 'ok'))
+    if (when === undefined || CONDITIONS[when](subject, found)) {
+      outcomes.set(target, worse(outcome, outcomes.get(target) ?? 'ok'))
+    }
   }
   return { found, outcomes: inOrder(outcomes), isOfTargets: possible.length > 0 }
 }
@@ -99,11 +110,19 @@ function worse (a: Outcome, b: Outcome): Outcome {
 
 function isEcho ({ found, outcomes }: JudgedFinding, all: readonly JudgedFinding[]): boolean {
   // YAML refuses them, so that they are named there.
-  if (found.code === 'control_characters') return all.some((other) => other.found.code.startsWith('yaml_') && other.found.line === found.line)
-  if (LEFT_OUT.has(found.code)) return all.some((other) => MAIN_FILE_LEFT_OUT.has(other.found.code) && isAbout(found, other.found.file))
-  if (!ECHOES.has(found.code)) return found.code === 'mcp_limits_exceeded' && all.some((other) => other.found.code === 'mcp_too_many_files')
+  if (found.code === 'control_characters') {
+    return all.some((other) => other.found.code.startsWith('yaml_') && other.found.line === found.line)
+  }
+  if (LEFT_OUT.has(found.code)) {
+    return all.some((other) => MAIN_FILE_LEFT_OUT.has(other.found.code) && isAbout(found, other.found.file))
+  }
+  if (!ECHOES.has(found.code)) {
+    return found.code === 'mcp_limits_exceeded' &&
+    all.some((other) => other.found.code === 'mcp_too_many_files')
+  }
   return all.some((other) => !ECHOES.has(other.found.code) &&
-    Array.from(outcomes).every(([target, outcome]) => worse(other.outcomes.get(target) ?? 'ok', outcome) === other.outcomes.get(target)))
+    Array.from(outcomes)
+      .every(([target, outcome]) => worse(other.outcomes.get(target) ?? 'ok', outcome) === other.outcomes.get(target)))
 }
 
 /** Whether a finding names this file alone: names stand at the end of its message. */
@@ -131,11 +150,14 @@ function severityFor (targets: readonly TargetName[], outcomes: ReadonlyMap<Targ
 
 /** Clients of other doors know which field or file they mind, and no line. */
 function withPosition (found: Finding, { mainFile, skill }: Subject): Finding {
-  if (found.line !== undefined) return found.file === undefined ? { ...found, file: basename(skill.metadata.path) } : found
+  if (found.line !== undefined) {
+    return found.file === undefined ? { ...found, file: basename(skill.metadata.path) } : found
+  }
   if (found.field === undefined || mainFile === undefined) return found
   const location = locateFrontmatter(mainFile)
   if (location.kind !== 'found') return found
-  const position = fieldPositions(mainFile.toString('utf8', location.start, location.end)).get(found.field) ?? { line: 1, column: 1 }
+  const position = fieldPositions(mainFile.toString('utf8', location.start, location.end))
+    .get(found.field) ?? { line: 1, column: 1 }
   return { ...found, file: found.file ?? basename(skill.metadata.path), ...position }
 }
 
@@ -147,6 +169,7 @@ function withNestedSkills (found: Finding, { files = [] }: Subject): Finding {
   return {
     ...found,
     ...finding('main_file_missing', `SKILL.md is missing, but there are skills below: ${quoteList(nested)}`,
-      `Serve this folder itself as a folder of skills, or move ${nested.length === 1 ? 'that skill' : 'those skills'} up`)
+      'Serve this folder itself as a folder of skills, or move ' +
+        `${nested.length === 1 ? 'that skill' : 'those skills'} up`)
   }
 }

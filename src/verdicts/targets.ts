@@ -18,20 +18,66 @@ const READ = '2026-11-22'
 
 /** Every target by its name, in the order of reports. Their rules are in outcomes.ts. */
 export const TARGETS = {
-  spec: { title: 'Agent Skills format', source: 'agentskills/agentskills@69ef37e docs/specification.mdx', read: READ, aliases: ['format', 'agent-skills'] },
-  'skills-ref': { title: 'skills-ref, the reference validator', source: 'agentskills/agentskills@69ef37e skills-ref 0.1.0', read: READ },
-  'quick-validate': { title: "quick_validate of Anthropic's skill-creator", source: 'anthropics/skills@9d2f1ae skills/skill-creator/scripts', read: READ },
-  'anthropic-upload': { title: 'Upload to Anthropic', source: 'types of @anthropic-ai/sdk 1.12.0, and third-party texts', read: READ, aliases: ['anthropic'] },
-  'openai-upload': { title: 'Upload to OpenAI', source: 'types of openai 6.49.0, and third-party texts', read: READ, aliases: ['openai'] },
-  'claude-code': { title: 'Claude Code', source: 'anthropics/claude-code@5cfc0a1 CHANGELOG.md, code.claude.com/docs/en/skills', read: READ, aliases: ['claude'] },
+  spec: {
+    title: 'Agent Skills format',
+    source: 'agentskills/agentskills@69ef37e docs/specification.mdx',
+    read: READ,
+    aliases: ['format', 'agent-skills']
+  },
+  'skills-ref': {
+    title: 'skills-ref, the reference validator', source: 'agentskills/agentskills@69ef37e skills-ref 0.1.0', read: READ
+  },
+  'quick-validate': {
+    title: "quick_validate of Anthropic's skill-creator",
+    source: 'anthropics/skills@9d2f1ae ' +
+    'skills/skill-creator/scripts',
+    read: READ
+  },
+  'anthropic-upload': {
+    title: 'Upload to Anthropic',
+    source: 'types of @anthropic-ai/sdk 1.12.0, and third-party ' +
+    'texts',
+    read: READ,
+    aliases: ['anthropic']
+  },
+  'openai-upload': {
+    title: 'Upload to OpenAI', source: 'types of openai 6.49.0, and third-party texts', read: READ, aliases: ['openai']
+  },
+  'claude-code': {
+    title: 'Claude Code',
+    source: 'anthropics/claude-code@5cfc0a1 CHANGELOG.md, ' +
+    'code.claude.com/docs/en/skills',
+    read: READ,
+    aliases: ['claude']
+  },
   codex: { title: 'Codex', source: 'openai/codex codex-rs/core-skills/src/loader.rs', read: READ },
-  vscode: { title: 'VS Code', source: 'microsoft/vscode promptSyntax/languageProviders/promptValidator.ts', read: READ, aliases: ['vs-code', 'copilot'] },
-  'gemini-cli': { title: 'Gemini CLI', source: 'google-gemini/gemini-cli@5411f11 packages/core/src/skills/skillLoader.ts', read: READ, aliases: ['gemini'] },
+  vscode: {
+    title: 'VS Code',
+    source: 'microsoft/vscode promptSyntax/languageProviders/promptValidator.ts',
+    read: READ,
+    aliases: ['vs-code', 'copilot']
+  },
+  'gemini-cli': {
+    title: 'Gemini CLI',
+    source: 'google-gemini/gemini-cli@5411f11 ' +
+    'packages/core/src/skills/skillLoader.ts',
+    read: READ,
+    aliases: ['gemini']
+  },
   opencode: { title: 'OpenCode', source: 'anomalyco/opencode packages/opencode/src/skill/index.ts', read: READ },
   goose: { title: 'goose', source: 'block/goose crates/goose/src/skills/mod.rs', read: READ },
   'skills-cli': { title: 'skills CLI', source: 'npm skills 1.7.4 dist/cli.mjs', read: READ, aliases: ['skills'] },
-  'gh-skill': { title: 'gh skill publish', source: 'cli.github.com/manual/gh_skill_publish', read: READ, aliases: ['gh', 'gh-skill-publish'] },
-  mcp: { title: 'Skills over MCP, as this service lists them', source: 'npm @modelcontextprotocol/server 2.4.0', read: READ },
+  'gh-skill': {
+    title: 'gh skill publish',
+    source: 'cli.github.com/manual/gh_skill_publish',
+    read: READ,
+    aliases: [
+      'gh', 'gh-skill-publish'
+    ]
+  },
+  mcp: {
+    title: 'Skills over MCP, as this service lists them', source: 'npm @modelcontextprotocol/server 2.4.0', read: READ
+  },
   'discovery-0.1.0': { title: 'Well-known index 0.1.0', source: 'npm skills 1.5.18', read: READ },
   'discovery-0.2.0': { title: 'Well-known index 0.2.0', source: 'npm skills 1.7.4', read: READ }
 } as const satisfies Readonly<Record<string, Target>>

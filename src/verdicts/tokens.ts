@@ -16,7 +16,8 @@ export interface TokenEstimate {
   readonly method: string
 }
 
-export const TOKEN_METHOD = 'estimate by tokenx, for most texts within about 15 % of o200k; other files than SKILL.md by size'
+export const TOKEN_METHOD =
+  'estimate by tokenx, for most texts within about 15 % of o200k; other files than SKILL.md by size'
 
 /** Characters of a text that are counted without a pause. A word that goes on behind them counts twice. */
 const COUNTED_TOGETHER = 16_384
@@ -25,15 +26,19 @@ const COUNTED_TOGETHER = 16_384
 const BYTES_PER_TOKEN = 4
 
 /** Extensions of files that a model does not read as text. */
-const BINARY = new RegExp('\\.(?:7z|a|avi|bin|bmp|bz2|class|db|dll|docx?|dylib|eot|exe|gif|gz|icns|ico|jar|jpe?g|mov|mp[34]|o|odt|ogg|otf|' +
+const BINARY =
+  new RegExp('\\.(?:7z|a|avi|bin|bmp|bz2|class|db|dll|docx?|dylib|eot|exe|gif|gz|icns|ico|jar|jpe?g|mov|mp[34]|o|odt|ogg|otf|' +
   'pdf|png|pptx?|pyc|rar|so|sqlite\\d?|tar|tgz|tiff?|ttf|wasm|wav|webm|webp|woff2?|xlsx?|xz|zip|zst)$', 'i')
 
 /** Token estimates of a skill in one state. */
-export function * estimateTokens ({ skill: { metadata }, mainFile, files }: Pick<Subject, 'skill' | 'mainFile' | 'files'>): Generator<undefined, TokenEstimate> {
+export function * estimateTokens ({
+  skill: { metadata }, mainFile, files
+}: Pick<Subject, 'skill' | 'mainFile' | 'files'>): Generator<undefined, TokenEstimate> {
   const bodyStart = mainFile === undefined ? 0 : locateFrontmatter(mainFile).bodyStart
   const body = mainFile === undefined ? undefined : yield * countTokens(mainFile.toString('utf8', bodyStart))
   const head = mainFile === undefined ? 0 : yield * countTokens(mainFile.toString('utf8', 0, bodyStart))
-  const others = files === undefined ? 0 : tokensOfOthers(files, mainFile === undefined ? undefined : basename(metadata.path))
+  const others =
+    files === undefined ? 0 : tokensOfOthers(files, mainFile === undefined ? undefined : basename(metadata.path))
   return {
     listed: roundTokens(listedTokens(metadata)),
     body: body === undefined ? null : roundTokens(body),

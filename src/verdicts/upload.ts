@@ -12,7 +12,9 @@ import { FileContent } from '../core/read/file-content.ts'
 import { fileKind, type FileKind, HEAD_BYTES } from '../core/read/file-kind.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
 import { forEachInSlices } from '../core/shared/async.ts'
-import { MAX_IGNORE_FILE_BYTES, MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES, MAX_UNPACKED_RATIO, UNPACKED_RATIO_FROM_BYTES } from '../core/shared/limits.ts'
+import {
+  MAX_IGNORE_FILE_BYTES, MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES, MAX_UNPACKED_RATIO, UNPACKED_RATIO_FROM_BYTES
+} from '../core/shared/limits.ts'
 import { isSafeName } from '../core/shared/skill-name.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
 import { type FindingSource, subjectOf } from './entry.ts'
@@ -59,31 +61,41 @@ export function isZip (bytes: Buffer): boolean {
  * A SKILL.md that was sent alone. Nobody knows the other files, so that no link is checked.
  * @param folder the name of its folder; without one, the name in the frontmatter is taken for it
  */
-export async function subjectOfMainFile (bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]): Promise<Subject> {
+export async function subjectOfMainFile (
+  bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]
+): Promise<Subject> {
   const tooLarge = bytes.length > MAX_MAIN_FILE_BYTES
   const main = tooLarge ? undefined : { name: 'SKILL.md', content: new FileContent(bytes) }
-  const subject = await subjectFrom({ folder, main, files: [{ path: 'SKILL.md', size_bytes: bytes.length }], tooLarge }, sources)
+  const subject =
+    await subjectFrom({ folder, main, files: [{ path: 'SKILL.md', size_bytes: bytes.length }], tooLarge }, sources)
   return { ...subject, files: undefined }
 }
 
 /**
- * A skill in a ZIP, at its root or in its one folder. Only SKILL.md is unpacked, up to MAX_MAIN_FILE_BYTES; of the other files
- * names, sizes and first bytes are read. Nothing is written.
+ * A skill in a ZIP, at its root or in its one folder. Only SKILL.md is unpacked, up to MAX_MAIN_FILE_BYTES; of the
+ * other files names, sizes and first bytes are read. Nothing is written.
  * @throws {ArchiveError}
  */
-export async function subjectOfArchive (bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]): Promise<Subject> {
+export async function subjectOfArchive (
+  bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]
+): Promise<Subject> {
   const zip = await fromBufferPromise(bytes, { strictFileNames: true, validateEntrySizes: true }).catch(refuse)
   try {
     const all = await listEntries(zip, bytes.length)
     const wrapper = wrapperOf(all)
-    const inside = all.map((entry) => ({ entry, path: entry.fileName.slice(wrapper.length) })).sort((a, b) => compareCodePoints(a.path, b.path))
+    const inside = all.map((entry) => ({ entry, path: entry.fileName.slice(wrapper.length) }))
+      .sort((a, b) => compareCodePoints(a.path, b.path))
     const name = folder ?? (wrapper === '' ? undefined : wrapper.slice(0, -1))
-    const filter = createSkillFilter(name ?? NAMELESS, undefined, await readRules(zip, inside.find(({ path }) => path === IGNORE_FILE)?.entry))
+    const filter = createSkillFilter(name ??
+      NAMELESS, undefined, await readRules(zip, inside.find(({ path }) => path === IGNORE_FILE)?.entry))
     const entries = inside.filter(({ path }) => filter?.hides(path, false) !== true)
     const mainPath = mainFileAmong(entries.map(({ path }) => path))
     const packed = entries.find(({ path }) => path === mainPath)
     const tooLarge = packed !== undefined && packed.entry.uncompressedSize > MAX_MAIN_FILE_BYTES
-    const main = packed === undefined || tooLarge ? undefined : { name: packed.path, content: new FileContent(await unpack(zip, packed.entry)) }
+    const main = packed === undefined ||
+      tooLarge
+      ? undefined
+      : { name: packed.path, content: new FileContent(await unpack(zip, packed.entry)) }
     const files = entries.map(({ entry, path }) => ({ path, size_bytes: entry.uncompressedSize }))
     const kinds = await readKinds(zip, bytes, entries)
     return await subjectFrom({ folder: name, main, files, kinds, tooLarge, filter }, sources)
@@ -102,7 +114,9 @@ interface SkillParts {
   readonly filter?: SkillFilter | undefined
 }
 
-async function subjectFrom ({ folder, main, files, kinds, tooLarge, filter }: SkillParts, sources: readonly FindingSource[]): Promise<Subject> {
+async function subjectFrom (
+  { folder, main, files, kinds, tooLarge, filter }: SkillParts, sources: readonly FindingSource[]
+): Promise<Subject> {
   const name = folder ?? (main && ownName(main.content)) ?? NAMELESS
   const skill = describeSkill({ name, type: 'project', path: `/${name}`, realPath: `/${name}`, linked: false }, {
     mainFiles: files.map(({ path }) => path).filter((path) => isMainFile(path)),
@@ -110,12 +124,21 @@ async function subjectFrom ({ folder, main, files, kinds, tooLarge, filter }: Sk
     filter,
     ...tooLarge && { refused: new RefusedError('too_large') }
   })
-  return await subjectOf({ skill, manifest: { files }, mainFile: main?.content, fileFindings: kinds === undefined ? [] : contentFindings(files, kinds) }, sources)
+  return await subjectOf({
+    skill,
+    manifest: {
+      files
+    },
+    mainFile: main?.content,
+    fileFindings: kinds === undefined ? [] : contentFindings(files, kinds)
+  }, sources)
 }
 
 async function readRules (zip: ZipFile, entry: Entry | undefined): Promise<IgnoreRules | undefined> {
   if (entry === undefined) return undefined
-  if (entry.uncompressedSize > MAX_IGNORE_FILE_BYTES) return unreadableIgnoreFile(`has more than ${MAX_IGNORE_FILE_BYTES} bytes`)
+  if (entry.uncompressedSize > MAX_IGNORE_FILE_BYTES) {
+    return unreadableIgnoreFile(`has more than ${MAX_IGNORE_FILE_BYTES} bytes`)
+  }
   return parseIgnoreFile(await unpack(zip, entry))
 }
 
@@ -140,11 +163,16 @@ async function listEntries (zip: ZipFile, packedBytes: number): Promise<readonly
       if (names.has(fileName)) throw new ArchiveError('The archive has two files of one name')
       names.add(fileName)
       // As on a disk, folders count too.
-      for (let end = fileName.lastIndexOf('/'); end > 0 && !folders.has(fileName.slice(0, end)); end = fileName.lastIndexOf('/', end - 1)) folders.add(fileName.slice(0, end))
+      for (let end = fileName.lastIndexOf('/'); end > 0 && !folders.has(fileName.slice(
+        0, end
+      )); end = fileName.lastIndexOf('/', end - 1)) folders.add(fileName.slice(0, end))
       if (names.size + folders.size > MAX_SKILL_ENTRIES) throw new ArchiveError(TOO_MANY)
       bytes += entry.uncompressedSize
-      if (bytes > MAX_UNPACKED_BYTES || (bytes > UNPACKED_RATIO_FROM_BYTES && bytes > packedBytes * MAX_UNPACKED_RATIO)) {
-        throw new ArchiveError(`The archive unpacks to more than is read: 256 MiB, or ${MAX_UNPACKED_RATIO} times its own size`)
+      if (bytes > MAX_UNPACKED_BYTES ||
+        (bytes > UNPACKED_RATIO_FROM_BYTES && bytes > packedBytes * MAX_UNPACKED_RATIO)) {
+        throw new ArchiveError(
+          `The archive unpacks to more than is read: 256 MiB, or ${MAX_UNPACKED_RATIO} times its own size`
+        )
       }
       if (isFile(entry) && !isHidden(fileName, false)) entries.push(entry)
     }
@@ -160,16 +188,25 @@ function isFile ({ externalFileAttributes }: Entry): boolean {
   return type === 0 || type === REGULAR_FILE
 }
 
-/** The one folder that all files are in, with its `/`; empty when SKILL.md lies at the root or there are several folders. */
+/**
+ * The one folder that all files are in, with its `/`; empty when SKILL.md lies at the root or there are several
+ * folders.
+ */
 function wrapperOf (entries: readonly Entry[]): string {
   const [first] = entries
   if (first === undefined) return ''
   const wrapper = first.fileName.slice(0, first.fileName.indexOf('/') + 1)
-  const isSkill = entries.some(({ fileName }) => fileName.startsWith(wrapper) && isMainFile(fileName.slice(wrapper.length)))
-  return wrapper !== '' && isSkill && isSafeName(wrapper.slice(0, -1)) && entries.every(({ fileName }) => fileName.startsWith(wrapper)) ? wrapper : ''
+  const isSkill = entries.some(({ fileName }) =>
+    fileName.startsWith(wrapper) && isMainFile(fileName.slice(wrapper.length)))
+  return wrapper !== '' && isSkill && isSafeName(wrapper.slice(0, -1)) &&
+    entries.every(({ fileName }) => fileName.startsWith(wrapper))
+    ? wrapper
+    : ''
 }
 
-async function readKinds (zip: ZipFile, bytes: Buffer, entries: ReadonlyArray<{ readonly entry: Entry, readonly path: string }>): Promise<ReadonlyMap<string, FileKind>> {
+async function readKinds (
+  zip: ZipFile, bytes: Buffer, entries: ReadonlyArray<{ readonly entry: Entry, readonly path: string }>
+): Promise<ReadonlyMap<string, FileKind>> {
   const kinds = new Map<string, FileKind>()
   await forEachInSlices(entries, async ({ entry, path }) => {
     const kind = fileKind(await unpackHead(zip, bytes, entry))
@@ -206,6 +243,8 @@ async function unpack (zip: ZipFile, entry: Entry): Promise<Buffer> {
 /** yauzl's sentences may quote names from the archive. */
 function refuse (error: unknown): never {
   if (error instanceof ArchiveError) throw error
-  if (error instanceof Error && UNSAFE_NAME.test(error.message)) throw new ArchiveError("The archive has a path that is absolute, or has '..' or a backslash")
+  if (error instanceof Error && UNSAFE_NAME.test(error.message)) {
+    throw new ArchiveError("The archive has a path that is absolute, or has '..' or a backslash")
+  }
   throw new ArchiveError('The archive is no ZIP that can be read')
 }

@@ -48,7 +48,10 @@ export class Discovery {
   readonly #skills: DiscoverySkills
   readonly #onRead: ((done: number, total: number) => void) | undefined
   /** By revision, from which the bytes of an archive follow. */
-  readonly #archiveDigests = new LRUCache<string, Promise<string>>({ maxSize: MAX_CACHED_ARCHIVE_DIGESTS, sizeCalculation: () => 1 })
+  readonly #archiveDigests = new LRUCache<string, Promise<string>>({
+    maxSize: MAX_CACHED_ARCHIVE_DIGESTS, sizeCalculation: () => 1
+  })
+
   readonly #entries = new WeakMap<Manifest, { readonly skill: CatalogSkill, readonly entries: Entries }>()
   /** The entries of the last index, by name. */
   #known: ReadonlyMap<string, Entries> = new Map()

@@ -23,7 +23,9 @@ export interface Installable {
  * What the well-known indexes have of a skill; undefined for a skill that is not offered.
  * @throws {SkillError} when it cannot be read
  */
-export async function readInstallable (skills: Pick<SkillSource, 'read'>, name: string): Promise<Installable | undefined> {
+export async function readInstallable (
+  skills: Pick<SkillSource, 'read'>, name: string
+): Promise<Installable | undefined> {
   return await skills.read(name, installableIn)
 }
 

@@ -6,7 +6,9 @@ import { answerRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
 import { ARTIFACT_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesAnswers, jsonAnswer, notModifiedAnswer } from '../openapi/responses.ts'
-import { DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, SkillIndexParamsSchema, SkillLegacyFileParamsSchema } from '../schemas/well-known.ts'
+import {
+  DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, SkillIndexParamsSchema, SkillLegacyFileParamsSchema
+} from '../schemas/well-known.ts'
 import type { Discovery } from './discovery.ts'
 
 interface OneSkillOptions {
@@ -36,15 +38,20 @@ const INDEXES = [
   }
 ] as const
 
-/** Discovery below the address of one skill: clients that are given it install this skill, and otherwise all of them. */
-export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async function oneSkill (app, { skillsOf, discoveries }) {
+/**
+ * Discovery below the address of one skill: clients that are given it install this skill, and otherwise all of them.
+ */
+export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async function oneSkill (
+  app, { skillsOf, discoveries }
+) {
   for (const { path, version, operationId, summary, answer } of INDEXES) {
     app.get(path, {
       config: { reads: { event: 'discovery.index', door: 'well-known' } },
       schema: {
         operationId,
         summary,
-        description: `Version ${version} of skill discovery for clients that have the address of a skill. The list is empty if these clients do not take the skill.`,
+        description: `Version ${version} of skill discovery for clients that have the address of a skill. The list ` +
+          'is empty if these clients do not take the skill.',
         tags: ['discovery'],
         params: SkillIndexParamsSchema,
         response: { 200: answer, 304: notModifiedAnswer() },
@@ -64,13 +71,19 @@ export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async functi
       description: 'The bytes of a file of the skill in its index 0.1.0.',
       tags: ['discovery'],
       params: SkillLegacyFileParamsSchema,
-      response: { ...bytesAnswers('The bytes, under the media type of the file', '*/*', DOCUMENT_EXAMPLE), 304: notModifiedAnswer() },
+      response: {
+        ...bytesAnswers(
+          'The bytes, under the media type of the file', '*/*', DOCUMENT_EXAMPLE
+        ),
+        304: notModifiedAnswer()
+      },
       problems: [...ARTIFACT_PROBLEMS, 'invalid_skill_name']
     }
   }, async (request, reply) => {
     const { name, skill, '*': file } = request.params
     const skills = skillsOf(request)
-    if (name !== skill || !await discoveries.of(skills).listsFile(name, file)) throw new HttpProblem('artifact_not_found')
+    if (name !== skill || !await discoveries.of(skills)
+      .listsFile(name, file)) throw new HttpProblem('artifact_not_found')
     // `SKILL.md` is the main file in any casing.
     return answerFile(request, reply, await skills.openFile(name, file), file)
   })

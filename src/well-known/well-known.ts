@@ -11,7 +11,9 @@ import { answerRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
 import { ARTIFACT_PROBLEMS, FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
 import { bytesAnswers, jsonAnswer, notModifiedAnswer, withCatalogRevision } from '../openapi/responses.ts'
-import { ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema } from '../schemas/well-known.ts'
+import {
+  ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema
+} from '../schemas/well-known.ts'
 import { Discovery, hexOf, IMMUTABLE, isSingleFile } from './discovery.ts'
 import { oneSkill } from './one-skill.ts'
 
@@ -19,17 +21,19 @@ interface WellKnownOptions {
   readonly skillsOf: SkillsOf
   readonly revisionsOf: RevisionsOf
   /**
-   * Whether any web page may read these documents (`Access-Control-Allow-Origin: *`). Not where only this machine reaches
-   * the service: then any page that its user opens could read the skills.
+   * Whether any web page may read these documents (`Access-Control-Allow-Origin: *`). Not where only this machine
+   * reaches the service: then any page that its user opens could read the skills.
    */
   readonly isPublic: boolean
 }
 
 /**
- * Skill discovery over well-known URIs, versions 0.2.0 and 0.1.0 of the draft. A client that has an index fetches all that
- * it lists at once, so no answer here waits for another.
+ * Skill discovery over well-known URIs, versions 0.2.0 and 0.1.0 of the draft. A client that has an index fetches all
+ * that it lists at once, so no answer here waits for another.
  */
-export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (app, { skillsOf, revisionsOf, isPublic }) {
+export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (
+  app, { skillsOf, revisionsOf, isPublic }
+) {
   const discoveries = new PerSkills((skills) => new Discovery(skills))
   if (isPublic) {
     app.addHook('onRequest', ({ principal }, reply, next) => {
@@ -52,7 +56,8 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     schema: {
       operationId: 'getDiscoveryIndex',
       summary: 'The skills that clients can install, with digests',
-      description: 'Version 0.2.0 of skill discovery. Lists the skills that its clients take; the addresses in it name the digests of what lies there.',
+      description: 'Version 0.2.0 of skill discovery. Lists the skills that its clients take; the addresses in it ' +
+        'name the digests of what lies there.',
       tags: ['discovery'],
       response: { 200: withCatalogRevision(jsonAnswer(DiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer() },
       problems: FOLDER_PROBLEMS
@@ -67,7 +72,8 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     schema: {
       operationId: 'getDiscoveryDocument',
       summary: 'A skill that is one SKILL.md',
-      description: 'What the index lists as `skill-md`. Never changes. After a change of the skill it stays readable while its revision is kept, and is 404 afterwards.',
+      description: 'What the index lists as `skill-md`. Never changes. After a change of the skill it stays readable ' +
+        'while its revision is kept, and is 404 afterwards.',
       tags: ['discovery'],
       params: ArtifactParamsSchema,
       response: { ...bytesAnswers('The bytes', 'text/markdown', DOCUMENT_EXAMPLE), 304: notModifiedAnswer() },
@@ -76,10 +82,13 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   }, async (request, reply) => {
     const { name, digest } = request.params
     const discovery = discoveries.of(skillsOf(request))
-    const installable = await discovery.findInstallable(name, (installable) => isSingleFile(installable) && hexOf(installable.mainFile.digest) === digest)
+    const installable = await discovery.findInstallable(name, (installable) =>
+      isSingleFile(installable) && hexOf(installable.mainFile.digest) === digest)
     if (installable === undefined) throw new HttpProblem('artifact_not_found')
     noteRevision(request, installable.manifest.revision)
-    return answerContent(request, reply.header('cache-control', IMMUTABLE), installable.mainFile, { mediaType: 'text/markdown' })
+    return answerContent(
+      request, reply.header('cache-control', IMMUTABLE), installable.mainFile, { mediaType: 'text/markdown' }
+    )
   })
 
   app.get('/.well-known/agent-skills/:name/:digest/archive.zip', {
@@ -87,7 +96,8 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     schema: {
       operationId: 'getDiscoveryArchive',
       summary: 'A skill of several files as a ZIP archive',
-      description: 'What the index lists as `archive`. Never changes. After a change of the skill it stays readable while its revision is kept, and is 404 afterwards.',
+      description: 'What the index lists as `archive`. Never changes. After a change of the skill it stays readable ' +
+        'while its revision is kept, and is 404 afterwards.',
       tags: ['discovery'],
       params: ArtifactParamsSchema,
       response: { ...bytesAnswers('The archive', ZIP_MEDIA_TYPE, 'PK'), 304: notModifiedAnswer() },
@@ -96,7 +106,8 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   }, async (request, reply) => {
     const { name, digest } = request.params
     const discovery = discoveries.of(skillsOf(request))
-    const installable = await discovery.findInstallable(name, async (installable) => !isSingleFile(installable) && hexOf((await discovery.archive(installable)).digest) === digest)
+    const installable = await discovery.findInstallable(name, async (installable) =>
+      !isSingleFile(installable) && hexOf((await discovery.archive(installable)).digest) === digest)
     if (installable === undefined) throw new HttpProblem('artifact_not_found')
     noteRevision(request, installable.manifest.revision)
     const { archive } = await discovery.archive(installable)
@@ -108,9 +119,12 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     schema: {
       operationId: 'getLegacyDiscoveryIndex',
       summary: 'The skills that clients can install, with their files',
-      description: 'Version 0.1.0 of skill discovery. Lists the skills whose files all have names that its clients can ask for.',
+      description: 'Version 0.1.0 of skill discovery. Lists the skills whose files all have names that its clients ' +
+        'can ask for.',
       tags: ['discovery'],
-      response: { 200: withCatalogRevision(jsonAnswer(LegacyDiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer() },
+      response: {
+        200: withCatalogRevision(jsonAnswer(LegacyDiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer()
+      },
       problems: FOLDER_PROBLEMS
     }
   }, async (request, reply) => {
@@ -126,7 +140,12 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'The bytes of a file of a skill in the index 0.1.0.',
       tags: ['discovery'],
       params: LegacyFileParamsSchema,
-      response: { ...bytesAnswers('The bytes, under the media type of the file', '*/*', DOCUMENT_EXAMPLE), 304: notModifiedAnswer() },
+      response: {
+        ...bytesAnswers(
+          'The bytes, under the media type of the file', '*/*', DOCUMENT_EXAMPLE
+        ),
+        304: notModifiedAnswer()
+      },
       problems: ARTIFACT_PROBLEMS
     }
   }, async (request, reply) => {

@@ -12,7 +12,9 @@ function file (path: string, bytes = 1): ManifestFile {
   return { path, size_bytes: bytes, media_type: 'text/plain', digest: `sha256:${'0'.repeat(64)}` }
 }
 
-async function check (text: string, files: readonly ManifestFile[] = [file('SKILL.md')], given: Partial<CatalogSkill> = {}): Promise<Eligibility> {
+async function check (
+  text: string, files: readonly ManifestFile[] = [file('SKILL.md')], given: Partial<CatalogSkill> = {}
+): Promise<Eligibility> {
   const bytes = Buffer.from(text)
   const { frontmatter, summary, findings } = parseSkillBytes(bytes, 'demo')
   const manifest: Manifest = { skill_name: 'demo', revision: 'sha256:', files }
@@ -39,11 +41,22 @@ async function codes (text: string, files?: readonly ManifestFile[]): Promise<re
 t.test('nothing is said of a skill that is listed', async (t) => {
   for (const text of [
     withLines(), withLines().replaceAll('\n', '\r\n'), `\uFEFF${withLines()}`,
-    withLines('license: "MIT"', "x: 'it''s'", '# comment', '', 'version: 1.0.0', 'count: 3', 'date: 2026-01-01', 'on: yes # comment'),
+    withLines(
+      'license: "MIT"', "x: 'it''s'", '# comment', '', 'version: 1.0.0', 'count: 3', 'date: 2026-01-01',
+      'on: yes # comment'
+    ),
     withLines('metadata:', '  author: someone', '  version: "1.0"', 'compatibility: Needs Python'),
-    withLines('allowed-tools: [Read, Write, "Bash(git status)", Bash(git:*)]', 'empty: []', 'json: {"a": {"b": [1, true, null]}}'),
-    withLines('tools:', '- Read', '- Write', 'nested:', '  - name: a', '    value: b', '  -', '    c: d', '  - - x', '    - y'),
-    withLines('notes: |', '  a: b', '    deeper', '', '  # not a comment', 'folded: >-', '  one', '  two', 'list:', '  - |', '    text'),
+    withLines(
+      'allowed-tools: [Read, Write, "Bash(git status)", Bash(git:*)]', 'empty: []',
+      'json: {"a": {"b": [1, true, null]}}'
+    ),
+    withLines(
+      'tools:', '- Read', '- Write', 'nested:', '  - name: a', '    value: b', '  -', '    c: d', '  - - x', '    - y'
+    ),
+    withLines(
+      'notes: |', '  a: b', '    deeper', '', '  # not a comment', 'folded: >-', '  one', '  two', 'list:', '  - |',
+      '    text'
+    ),
     withLines('long: goes on', '  in the next line', '  and one more', 'below:', '  is its value')
   ]) t.same(await codes(text), [], text)
 })
@@ -81,7 +94,9 @@ t.test('each reason has its code, a sentence and what mends it', async (t) => {
 })
 
 t.test('a skill whose name lacks the prefix of its source is mended by its name', async (t) => {
-  const { findings } = await check(withLines(), undefined, { name: 'ops-demo', findings: [finding('name_prefixed', "name 'demo' lacks the prefix", "Change name to 'ops-demo'")] })
+  const { findings } = await check(withLines(), undefined, {
+    name: 'ops-demo', findings: [finding('name_prefixed', "name 'demo' lacks the prefix", "Change name to 'ops-demo'")]
+  })
   t.match(findings, [{ code: 'mcp_refused', message: /"ops-demo"/, fix: "Change name to 'ops-demo'" }])
   t.equal(findings.length, 1)
 })
@@ -91,7 +106,9 @@ t.test('files decide too', async (t) => {
   t.same(await codes(withLines(), [file('SKILL.md'), file('a', MAX_TEXT_FILE_BYTES + 1)]), ['mcp_file_too_large'])
   const many = (count: number) => [file('SKILL.md'), ...Array.from({ length: count - 1 }, (_, i) => file(`${i}`))]
   t.same(await codes(withLines(), many(512)), [])
-  t.same(await codes(withLines(), [file('SKILL.md', 0), file('a', MAX_TEXT_FILE_BYTES), file('b', 16 * 1_048_576 - MAX_TEXT_FILE_BYTES)]), [])
+  t.same(await codes(
+    withLines(), [file('SKILL.md', 0), file('a', MAX_TEXT_FILE_BYTES), file('b', 16 * 1_048_576 - MAX_TEXT_FILE_BYTES)]
+  ), [])
   t.same(await codes(withLines(), many(MAX_MCP_LISTED_FILES)), ['mcp_limits_exceeded'])
   t.same(await codes(withLines(), many(MAX_MCP_LISTED_FILES + 1)), ['mcp_too_many_files', 'mcp_limits_exceeded'])
 })
@@ -117,28 +134,43 @@ t.test('the frontmatter is as the client reads it, which is what it compares', a
 t.test('the client reads the same of all of a main file as of its beginning', async (t) => {
   const rest = '---\nname: other\ndescription: Another\n---\n'
   for (const text of [
-    withLines() + rest, withLines().replaceAll('\n', '\r\n') + rest, `\uFEFF${withLines()}${rest}`, withLines().replace('---\n# Demo\n', '--- \t\n') + rest,
-    withLines().replace(/---\n# Demo\n$/, '---'), withLines('x: "a\u2028---\u2028b"') + rest, `--- ${withLines().slice(3)}${rest}`
+    withLines() + rest, withLines().replaceAll('\n', '\r\n') + rest, `\uFEFF${withLines()}${rest}`, withLines()
+      .replace('---\n# Demo\n', '--- \t\n') + rest,
+    withLines().replace(/---\n# Demo\n$/, '---'), withLines('x: "a\u2028---\u2028b"') +
+      rest, `--- ${withLines().slice(3)}${rest}`
   ]) {
-    const whole = await skillEntry('demo', { 'SKILL.md': Buffer.from(text) }).then(({ frontmatter }) => frontmatter, () => undefined)
+    const whole = await skillEntry('demo', { 'SKILL.md': Buffer.from(text) })
+      .then(({ frontmatter }) => frontmatter, () => undefined)
     t.strictSame((await check(text)).frontmatter, whole)
   }
 })
 
 t.test('whatever the frontmatter is, the skill is listed or there are short reasons', async (t) => {
-  const word = fc.constantFrom('a', 'b-c', 'x y', '1', '1.0', '0x1', '1e3', '007', '-0', '~', 'null', 'true', 'yes', '.inf', '.5', '+1', '2026-01-01', 'Bash(git:*)', "it's", 'a#b', 'a #b', 'a: b', 'a:', ':a', '- a', '-', '?', '? a', '&a', '*a', '!a', '|', '>', '>-', '|+', '|2', '%', '@a', '`a', '', ' ', '\t', '"', "'", '"a"', "'a'", '"a', '"a\\n"', '"a" b', '"a" # c', '[]', '[a]', '[a, b]', '[a, [b]]', '[a', '[a,]', '[a: b]', '[1, 0x1]', "['a', \"b\"]", '{}', '{a: b}', '{"a": 1}', '{"a":"b"}', '{a', '# c', '...', '\u2028', '\u0085', '\u00a0', 'é', '\uFEFF')
-  const key = fc.constantFrom('a', 'b', 'a b', 'metadata', 'compatibility', '1', 'true', '"q"', 'é', 'x.y', '- a', '- - a', '? a', '__proto__', 'a ')
+  const word = fc.constantFrom(
+    'a', 'b-c', 'x y', '1', '1.0', '0x1', '1e3', '007', '-0', '~', 'null', 'true', 'yes', '.inf', '.5', '+1',
+    '2026-01-01', 'Bash(git:*)', "it's", 'a#b', 'a #b', 'a: b', 'a:', ':a', '- a', '-', '?', '? a', '&a', '*a', '!a',
+    '|', '>', '>-', '|+', '|2', '%', '@a', '`a', '', ' ', '\t', '"', "'", '"a"', "'a'", '"a', '"a\\n"', '"a" b',
+    '"a" # c', '[]', '[a]', '[a, b]', '[a, [b]]', '[a', '[a,]', '[a: b]', '[1, 0x1]', "['a', \"b\"]", '{}', '{a: b}',
+    '{"a": 1}', '{"a":"b"}', '{a', '# c', '...', '\u2028', '\u0085', '\u00a0', 'é', '\uFEFF'
+  )
+  const key = fc.constantFrom(
+    'a', 'b', 'a b', 'metadata', 'compatibility', '1', 'true', '"q"', 'é', 'x.y', '- a', '- - a', '? a', '__proto__',
+    'a '
+  )
   const indent = fc.constantFrom('', '', '', ' ', '  ', '    ', '\t')
   const line = fc.oneof(
     fc.tuple(indent, key, fc.constantFrom(': ', ': ', ':', ':\t', ':  '), word).map((parts) => parts.join('')),
     fc.tuple(indent, fc.constantFrom('- ', '-  ', '', '-\t'), word).map((parts) => parts.join(''))
   )
   let listed = 0
-  await fc.assert(fc.asyncProperty(fc.array(line, { maxLength: 6 }), fc.constantFrom('\n', '\r\n', '\r'), async (lines, end) => {
+  await fc.assert(fc.asyncProperty(fc.array(
+    line, { maxLength: 6 }
+  ), fc.constantFrom('\n', '\r\n', '\r'), async (lines, end) => {
     const text = withLines(...lines).replaceAll('\n', end)
     const { frontmatter, findings } = await check(text)
     if (frontmatter !== undefined) listed++
-    return (frontmatter === undefined) === (findings.length > 0) && findings.every(({ message }) => message.length < 300 && !/[\p{Cc}\p{Zl}]/u.test(message))
+    return (frontmatter === undefined) === (findings.length > 0) &&
+      findings.every(({ message }) => message.length < 300 && !/[\p{Cc}\p{Zl}]/u.test(message))
   }), { numRuns: 1_000 })
   t.ok(listed > 60, `${listed} were listed`)
 })

@@ -5,7 +5,9 @@ import { buildService } from '../helper/build.ts'
 import { modernRequest } from '../helper/mcp.ts'
 import { jsonRequest, openRaw } from '../helper/raw-http.ts'
 
-const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n', 'big.txt': 'x'.repeat(2_000_000) } }
+const FILES = {
+  demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n', 'big.txt': 'x'.repeat(2_000_000) }
+}
 
 const LEGACY = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 
@@ -13,7 +15,13 @@ interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  readonly body: { readonly error?: { readonly code: number, readonly message: string }, readonly code?: string, readonly result?: object }
+  readonly body: {
+    readonly error?: {
+      readonly code: number, readonly message: string
+    },
+    readonly code?: string,
+    readonly result?: object
+  }
 }
 
 async function send (url: string, init: RequestInit): Promise<Answer> {
@@ -25,12 +33,20 @@ async function send (url: string, init: RequestInit): Promise<Answer> {
 }
 
 function legacy (message: unknown, headers: Readonly<Record<string, string>> = {}): RequestInit {
-  return { method: 'POST', headers: { ...LEGACY, ...headers }, body: typeof message === 'string' ? message : JSON.stringify(message) }
+  return {
+    method: 'POST',
+    headers: {
+      ...LEGACY, ...headers
+    },
+    body: typeof message === 'string' ? message : JSON.stringify(message)
+  }
 }
 
 /** Ping of either revision: what answers it lives. */
 async function lives (t: Test, url: string): Promise<void> {
-  t.match(await send(url, modernRequest({ method: 'tools/list' })), { status: 200, body: { result: {} } }, 'and it lives')
+  t.match(
+    await send(url, modernRequest({ method: 'tools/list' })), { status: 200, body: { result: {} } }, 'and it lives'
+  )
 }
 
 t.test('hostile requests', async (t) => {
@@ -42,12 +58,16 @@ t.test('hostile requests', async (t) => {
     const cases: ReadonlyArray<readonly [name: string, init: RequestInit, status: number, code: string]> = [
       ['broken JSON', legacy('{'), 400, 'invalid_json'],
       ['no body', legacy(''), 400, 'invalid_json'],
-      ['invalid UTF-8', { method: 'POST', headers: LEGACY, body: Buffer.from([0x22, 0xff, 0x22]) }, 400, 'invalid_json'],
+      [
+        'invalid UTF-8', { method: 'POST', headers: LEGACY, body: Buffer.from([0x22, 0xff, 0x22]) }, 400, 'invalid_json'
+      ],
       ['a batch', legacy(`[${ping},${ping}]`), 400, 'bad_request'],
       ['a string', legacy('"ping"'), 400, 'bad_request'],
       ['null', legacy('null'), 400, 'bad_request'],
       ['deep nesting', legacy(`${'{"a":'.repeat(70)}1${'}'.repeat(70)}`), 400, 'json_too_deep'],
-      ['a large body', legacy({ jsonrpc: '2.0', id: 1, method: 'ping', params: { x: 'x'.repeat(1_100_000) } }), 413, 'body_too_large'],
+      ['a large body', legacy({
+        jsonrpc: '2.0', id: 1, method: 'ping', params: { x: 'x'.repeat(1_100_000) }
+      }), 413, 'body_too_large'],
       ['text', legacy(ping, { 'content-type': 'text/plain' }), 415, 'unsupported_media_type'],
       ['a compressed body', legacy(ping, { 'content-encoding': 'gzip' }), 415, 'unsupported_media_type']
     ]
@@ -77,14 +97,33 @@ t.test('hostile requests', async (t) => {
       ['a response', legacy({ jsonrpc: '2.0', id: 1, result: {} }), 202, 0],
       ['an unknown method', legacy({ jsonrpc: '2.0', id: 1, method: 'nope' }), 200, -32601],
       ['an unknown method, modern', modernRequest({ method: 'nope' }), 404, -32601],
-      ['a version from the future', modernRequest({ method: 'tools/list', params: { _meta: { 'io.modelcontextprotocol/protocolVersion': '2099-01-01', 'io.modelcontextprotocol/clientCapabilities': {} } } }, { 'mcp-protocol-version': '2099-01-01' }), 400, -32022],
-      ['a version header from the future', legacy({ jsonrpc: '2.0', id: 1, method: 'ping' }, { 'mcp-protocol-version': '2099-01-01' }), 400, -32602],
-      ['a method header that differs', modernRequest({ method: 'tools/list' }, { 'mcp-method': 'tools/call' }), 400, -32020],
-      ['a name header that differs', modernRequest({ method: 'tools/call', params: { name: 'get_skill' } }, { 'mcp-name': 'list_skills' }), 400, -32020],
-      ['no Accept for a stream', legacy({ jsonrpc: '2.0', id: 1, method: 'ping' }, { accept: 'application/json' }), 406, -32000],
-      ['parameters of a wrong type', modernRequest({ method: 'resources/directory/read', params: { uri: 5 } }), 200, -32602],
+      ['a version from the future', modernRequest({
+        method: 'tools/list',
+        params: {
+          _meta: {
+            'io.modelcontextprotocol/protocolVersion': '2099-01-01', 'io.modelcontextprotocol/clientCapabilities': {}
+          }
+        }
+      }, { 'mcp-protocol-version': '2099-01-01' }), 400, -32022],
+      ['a version header from the future', legacy(
+        { jsonrpc: '2.0', id: 1, method: 'ping' }, { 'mcp-protocol-version': '2099-01-01' }
+      ), 400, -32602],
+      ['a method header that differs', modernRequest(
+        { method: 'tools/list' }, { 'mcp-method': 'tools/call' }
+      ), 400, -32020],
+      ['a name header that differs', modernRequest(
+        { method: 'tools/call', params: { name: 'get_skill' } }, { 'mcp-name': 'list_skills' }
+      ), 400, -32020],
+      ['no Accept for a stream', legacy(
+        { jsonrpc: '2.0', id: 1, method: 'ping' }, { accept: 'application/json' }
+      ), 406, -32000],
+      ['parameters of a wrong type', modernRequest({
+        method: 'resources/directory/read', params: { uri: 5 }
+      }), 200, -32602],
       ['no parameters', modernRequest({ method: 'skills/get' }), 200, -32602],
-      ['a filter that is none', modernRequest({ method: 'subscriptions/listen', params: { notifications: 5 } }), 200, -32602]
+      ['a filter that is none', modernRequest({
+        method: 'subscriptions/listen', params: { notifications: 5 }
+      }), 200, -32602]
     ]
     for (const [name, init, status, code] of cases) {
       const { status: actual, body, text } = await send(url, init)
@@ -95,33 +134,51 @@ t.test('hostile requests', async (t) => {
   })
 
   t.test('whatever the parameters are, the answer is one JSON-RPC message without the inside of the service', async (t) => {
-    const methods = fc.constantFrom('initialize', 'ping', 'tools/list', 'tools/call', 'prompts/list', 'prompts/get', 'resources/list',
-      'resources/templates/list', 'resources/read', 'skills/list', 'skills/get', 'resources/directory/read', 'server/discover')
+    const methods =
+      fc.constantFrom('initialize', 'ping', 'tools/list', 'tools/call', 'prompts/list', 'prompts/get', 'resources/list',
+        'resources/templates/list', 'resources/read', 'skills/list', 'skills/get', 'resources/directory/read',
+        'server/discover')
     const value = fc.oneof(fc.jsonValue({ maxDepth: 2 }),
       fc.constantFrom<unknown[]>('demo', 'skill://demo/SKILL.md', 'get_skill', {}, { progressToken: {} },
-        { 'io.modelcontextprotocol/related-task': 5 }, { 'io.modelcontextprotocol/clientInfo': 5 }, { ['x'.repeat(1_000)]: 5 }))
-    const names = ['cursor', 'name', 'uri', 'arguments', '_meta', 'task', 'protocolVersion', 'capabilities', 'clientInfo']
+        {
+          'io.modelcontextprotocol/related-task': 5
+        }, { 'io.modelcontextprotocol/clientInfo': 5 }, { ['x'.repeat(1_000)]: 5 }))
+    const names = [
+      'cursor', 'name', 'uri', 'arguments', '_meta', 'task', 'protocolVersion', 'capabilities', 'clientInfo'
+    ]
     const params = fc.record(Object.fromEntries(names.map((name) => [name, value])), { requiredKeys: [] })
     await fc.assert(fc.asyncProperty(methods, params, fc.boolean(), async (method, params, modern) => {
       const message = { jsonrpc: '2.0', id: 1, method, params }
-      const { status, body: { error, result }, text } = await send(url, modern ? modernRequest({ method, params }) : legacy(message))
-      return status < 500 && (error === undefined) !== (result === undefined) && !text.includes(service.folder) && !/\n +at /.test(text)
+      const {
+        status, body: { error, result }, text
+      } = await send(url, modern ? modernRequest({ method, params }) : legacy(message))
+      return status < 500 && (error === undefined) !== (result === undefined) && !text.includes(service.folder) &&
+        !/\n +at /.test(text)
     }), { numRuns: 300 })
     await lives(t, url)
   })
 
   t.test('prototype names are data', async (t) => {
     for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
-      t.match(await send(url, modernRequest({ method: 'tools/call', params: { name } })), { body: { error: { code: -32602 } } }, name)
-      t.match(await send(url, modernRequest({ method: 'prompts/get', params: { name } })), { body: { error: { code: -32602 } } }, name)
-      t.match(await send(url, modernRequest({ method: 'resources/read', params: { uri: `skill://${name}/SKILL.md` } })), { body: { error: { code: -32602 } } }, name)
+      t.match(await send(url, modernRequest({ method: 'tools/call', params: { name } })), {
+        body: { error: { code: -32602 } }
+      }, name)
+      t.match(await send(url, modernRequest({ method: 'prompts/get', params: { name } })), {
+        body: { error: { code: -32602 } }
+      }, name)
+      t.match(await send(
+        url, modernRequest({ method: 'resources/read', params: { uri: `skill://${name}/SKILL.md` } })
+      ), { body: { error: { code: -32602 } } }, name)
     }
-    const poisoned = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_skill","arguments":{"__proto__":{"skill_name":"demo"}}}}'
+    const poisoned =
+      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_skill","arguments":{"__proto__":{"skill_name":"demo"}}}}'
     t.match(await send(url, legacy(poisoned)), { body: { result: { isError: true } } })
   })
 
   t.test('nothing of the inside is told: no path, no error of the system', async (t) => {
-    for (const uri of ['skill://demo/nope', 'skill://demo/../../x', `skill://demo/${'a'.repeat(300)}`, 'skill://demo/SKILL.md/x']) {
+    for (const uri of [
+      'skill://demo/nope', 'skill://demo/../../x', `skill://demo/${'a'.repeat(300)}`, 'skill://demo/SKILL.md/x'
+    ]) {
       const { text } = await send(url, modernRequest({ method: 'resources/read', params: { uri } }))
       t.notMatch(text, /ENOENT|ENOTDIR|ENAMETOOLONG|errno|\n +at /, uri)
       t.notOk(text.includes(service.folder), uri)
@@ -145,7 +202,10 @@ t.test('Origin', async (t) => {
     for (const origin of ['http://localhost:6274', 'https://127.0.0.1', 'http://[::1]:3000', 'HTTP://LOCALHOST']) {
       t.equal((await send(url, modernRequest(message, { origin }))).status, 200, origin)
     }
-    for (const origin of ['https://evil.example', 'null', 'http://localhost.evil.example', 'http://127.0.0.1.evil.example', 'http://127.1', 'chrome-extension://abc', 'file://', 'http://localhost@evil.example', 'http://evil.example, http://localhost']) {
+    for (const origin of [
+      'https://evil.example', 'null', 'http://localhost.evil.example', 'http://127.0.0.1.evil.example', 'http://127.1',
+      'chrome-extension://abc', 'file://', 'http://localhost@evil.example', 'http://evil.example, http://localhost'
+    ]) {
       const answer = await send(url, modernRequest(message, { origin }))
       t.match(answer, { status: 403, body: { code: 'origin_not_allowed' } }, origin)
       t.equal(answer.headers.get('content-type'), 'application/problem+json')
@@ -153,12 +213,16 @@ t.test('Origin', async (t) => {
   })
 
   t.test('ALLOWED_ORIGINS are those of a service that is bound elsewhere', async (t) => {
-    const { url } = await buildService(t, { files: FILES, options: { host: '0.0.0.0', allowedOrigins: ['https://app.example', 'chrome-extension://abc'] } })
+    const { url } = await buildService(t, {
+      files: FILES, options: { host: '0.0.0.0', allowedOrigins: ['https://app.example', 'chrome-extension://abc'] }
+    })
     for (const origin of ['https://app.example', 'https://APP.example', 'chrome-extension://abc']) {
       t.equal((await send(url, modernRequest(message, { origin }))).status, 200, origin)
     }
     t.equal((await send(url, modernRequest(message))).status, 200, 'no Origin')
-    for (const origin of ['http://app.example', 'https://app.example:444', 'https://sub.app.example', 'http://localhost', 'null']) {
+    for (const origin of [
+      'http://app.example', 'https://app.example:444', 'https://sub.app.example', 'http://localhost', 'null'
+    ]) {
       t.equal((await send(url, modernRequest(message, { origin }))).status, 403, origin)
     }
   })
@@ -166,9 +230,15 @@ t.test('Origin', async (t) => {
 
 t.test('K65: nobody else gets what a client of the newer revision has got, and the older ones have no such fields', async (t) => {
   const { url } = await buildService(t, { files: FILES })
-  for (const message of [{ method: 'skills/list' }, { method: 'skills/get', params: { uri: 'skill://demo/SKILL.md' } }, { method: 'resources/directory/read', params: { uri: 'skill://demo' } }]) {
-    t.match(await send(url, modernRequest(message)), { body: { result: { ttlMs: 0, cacheScope: 'private' } } }, message.method)
-    t.notMatch(JSON.stringify((await send(url, legacy({ jsonrpc: '2.0', id: 1, ...message }))).body), /error|ttlMs|cacheScope/, message.method)
+  for (const message of [{ method: 'skills/list' }, {
+    method: 'skills/get', params: { uri: 'skill://demo/SKILL.md' }
+  }, { method: 'resources/directory/read', params: { uri: 'skill://demo' } }]) {
+    t.match(
+      await send(url, modernRequest(message)), { body: { result: { ttlMs: 0, cacheScope: 'private' } } }, message.method
+    )
+    t.notMatch(JSON.stringify(
+      (await send(url, legacy({ jsonrpc: '2.0', id: 1, ...message }))).body
+    ), /error|ttlMs|cacheScope/, message.method)
   }
 })
 
@@ -177,7 +247,10 @@ t.test('a client that breaks off in the middle of an answer takes nobody with it
   for (let i = 0; i < 5; i++) {
     const connection = await openRaw(url)
     const { headers, body } = modernRequest({ method: 'resources/read', params: { uri: 'skill://demo/big.txt' } })
-    connection.send(jsonRequest('POST', '/mcp', String(body), { headers: Object.entries(headers ?? {}).filter(([name]) => name !== 'content-type').map(([name, value]) => `${name}: ${value}`) }))
+    connection.send(jsonRequest('POST', '/mcp', String(body), {
+      headers: Object.entries(headers ?? {})
+        .filter(([name]) => name !== 'content-type').map(([name, value]) => `${name}: ${value}`)
+    }))
     await once(connection.socket, 'data')
     connection.destroy()
   }

@@ -18,7 +18,10 @@ function document (name: string, description = `About ${name}`): string {
 }
 
 const BINARY = Buffer.from([0, 1, 2, 0xff, 0xfe, 0x80])
-const ODD_NAMES = ['a b.md', '[a] b#c?%.md', '100%.txt', '%2e%2e', 'é.md', 'e\u0301.md', 'a+b;c,d@e!.txt', 'œufs/出汁.md', "it's (odd) *~.md"]
+const ODD_NAMES = [
+  'a b.md', '[a] b#c?%.md', '100%.txt', '%2e%2e', 'é.md', 'e\u0301.md', 'a+b;c,d@e!.txt', 'œufs/出汁.md',
+  "it's (odd) *~.md"
+]
 
 function oddFiles (): Files {
   return {
@@ -42,7 +45,9 @@ const FILES: Files = {
   'no-main': { 'a.txt': 'a' }
 }
 
-async function readAll (client: Client): Promise<{ readonly skills: readonly Skill[], readonly files: ReadonlyMap<string, Buffer> }> {
+async function readAll (client: Client): Promise<{
+  readonly skills: readonly Skill[], readonly files: ReadonlyMap<string, Buffer>
+}> {
   const reader = new SkillsClient(client)
   const { skills } = await reader.list()
   const files = new Map<string, Buffer>()
@@ -67,7 +72,9 @@ for (const era of ERAS) {
       t.match(client.getServerVersion(), { name: 'skillserve' })
       const { tools } = await client.listTools()
       for (const { name } of tools) t.match(client.getInstructions(), new RegExp(`\\b${name} `), name)
-      t.match(client.getServerCapabilities(), { extensions: { 'io.modelcontextprotocol/skills': { directoryRead: true } } })
+      t.match(
+        client.getServerCapabilities(), { extensions: { 'io.modelcontextprotocol/skills': { directoryRead: true } } }
+      )
     })
 
     t.test('every skill that a strict client takes is listed, and every file of it read and verified', async (t) => {
@@ -77,7 +84,11 @@ for (const era of ERAS) {
       t.same(files.get('skill://odd/data.bin'), BINARY)
       t.equal(files.get('skill://odd/bom.txt')?.toString(), '\uFEFFmarked')
       t.equal(files.get('skill://odd/crlf.txt')?.toString(), 'a\r\nb\r\n')
-      for (const name of ODD_NAMES) t.equal(files.get(`skill://odd/${name.split('/').map(encodeURIComponent).join('/')}`)?.toString(), name, name)
+      for (const name of ODD_NAMES) {
+        t.equal(
+          files.get(`skill://odd/${name.split('/').map(encodeURIComponent).join('/')}`)?.toString(), name, name
+        )
+      }
     })
 
     t.test('K58 an entry is what the manifest says, its revision too, and skills/get gives the same one', async (t) => {
@@ -85,14 +96,17 @@ for (const era of ERAS) {
       const { skill } = await reader.get('skill://plain/SKILL.md')
       const manifest = await service.skills.manifest('plain')
       t.same(skill.frontmatter, { name: 'plain', description: 'About plain' })
-      t.same(skill.resources, manifest.files.map(({ path, digest, size_bytes: size }) => ({ uri: `skill://plain/${path}`, digest, size })))
+      t.same(skill.resources, manifest.files.map(({ path, digest, size_bytes: size }) =>
+        ({ uri: `skill://plain/${path}`, digest, size })))
       t.same(skill._meta, { 'skillserve/revision': manifest.revision })
       t.same((await reader.list()).skills.find(({ uri }) => uri === skill.uri), skill)
     })
 
     t.test('skills/get says why a skill is not listed', async (t) => {
       const reader = new SkillsClient(client)
-      const reasons = { broken: /no frontmatter/, listed: /metadata/, upper: /not called SKILL\.md/, missing: /not found/ }
+      const reasons = {
+        broken: /no frontmatter/, listed: /metadata/, upper: /not called SKILL\.md/, missing: /not found/
+      }
       for (const [name, reason] of Object.entries(reasons)) {
         await t.rejects(reader.get(`skill://${name}/SKILL.md`), { code: -32602, message: reason }, name)
       }
@@ -101,11 +115,20 @@ for (const era of ERAS) {
 
     t.test('folders are read with their children, files and folders', async (t) => {
       const reader = new SkillsClient(client)
-      const names = ({ resources }: { readonly resources: readonly Resource[] }) => resources.map(({ name, mimeType }) => [name, mimeType])
-      t.same(names(await reader.readDirectory('skill://plain')), [['SKILL.md', 'text/markdown'], ['docs', 'inode/directory'], ['z.json', 'application/json']])
-      t.same(names(await reader.readDirectory('skill://plain/docs')), [['b.md', 'text/markdown'], ['deep', 'inode/directory']])
-      t.match(await reader.readDirectory('skill://odd/%C5%93ufs'), { resources: [{ uri: 'skill://odd/%C5%93ufs/%E5%87%BA%E6%B1%81.md', size: 15 }] })
-      for (const uri of ['skill://plain/z.json', 'skill://plain/nope', 'skill://nope', 'file:///etc', 'skill://plain/docs/']) {
+      const names = ({ resources }: { readonly resources: readonly Resource[] }) =>
+        resources.map(({ name, mimeType }) => [name, mimeType])
+      t.same(names(
+        await reader.readDirectory('skill://plain')
+      ), [['SKILL.md', 'text/markdown'], ['docs', 'inode/directory'], ['z.json', 'application/json']])
+      t.same(names(
+        await reader.readDirectory('skill://plain/docs')
+      ), [['b.md', 'text/markdown'], ['deep', 'inode/directory']])
+      t.match(await reader.readDirectory('skill://odd/%C5%93ufs'), {
+        resources: [{ uri: 'skill://odd/%C5%93ufs/%E5%87%BA%E6%B1%81.md', size: 15 }]
+      })
+      for (const uri of [
+        'skill://plain/z.json', 'skill://plain/nope', 'skill://nope', 'file:///etc', 'skill://plain/docs/'
+      ]) {
         await t.rejects(reader.readDirectory(uri), { code: -32602 }, uri)
       }
     })
@@ -128,7 +151,9 @@ for (const era of ERAS) {
       ] as const
       for (const [name, args] of calls) {
         const result = await client.callTool({ name, arguments: args })
-        const [rest] = (await service.post('/agent/tool-call', [{ function: { name, arguments: args } }])).json() as [{ content: string }]
+        const [rest] = (await service.post('/agent/tool-call', [{ function: { name, arguments: args } }])).json() as [{
+          content: string
+        }]
         t.match(result.content, [{ type: 'text', text: rest.content }], `${name}: the text of POST /agent/tool-call`)
         t.equal(result.structuredContent, undefined)
         t.equal(result._meta?.['skillserve/revision'], undefined, 'K58: no revision that was not asked for')
@@ -138,49 +163,77 @@ for (const era of ERAS) {
     t.test('what a model can mend is an error result, an unknown tool an error', async (t) => {
       t.match(await client.callTool({ name: 'get_skill', arguments: { skill_name: 'nope' } }),
         { isError: true, content: [{ text: '{"error": "Skill \'nope\' not found in skills folder"}' }] })
-      t.match(await client.callTool({ name: 'get_skill', arguments: { skill_name: 5 } }), { isError: true, content: [{ text: /must be a string/ }] })
-      t.match(await client.callTool({ name: 'read_file_in_skill', arguments: { skill_name: 'plain', file_path: '../odd/SKILL.md' } }),
-        { isError: true, content: [{ text: /^ERROR: Path traversal detected/ }] })
-      for (const name of ['nope', 'Skill', '__proto__']) await t.rejects(client.callTool({ name }), { code: -32602, message: /^Unknown tool: .*list_skills/ }, name)
+      t.match(await client.callTool({ name: 'get_skill', arguments: { skill_name: 5 } }), {
+        isError: true, content: [{ text: /must be a string/ }]
+      })
+      t.match(await client.callTool({
+        name: 'read_file_in_skill', arguments: { skill_name: 'plain', file_path: '../odd/SKILL.md' }
+      }),
+      { isError: true, content: [{ text: /^ERROR: Path traversal detected/ }] })
+      for (const name of [
+        'nope', 'Skill', '__proto__'
+      ]) await t.rejects(client.callTool({ name }), { code: -32602, message: /^Unknown tool: .*list_skills/ }, name)
     })
 
     t.test('K39: a call leaves its two lines, with the id of the request', async (t) => {
       await client.callTool({ name: 'get_skill', arguments: { skill_name: 'plain' } })
       const lines = service.log().filter(({ msg }) => /\[Tool (?:Call|Result)\]/.test(String(msg))).slice(-2)
-      t.match(lines, [{ msg: '[Tool Call] get_skill(skill_name="plain")', reqId: /./ }, { msg: /^\[Tool Result\]/, reqId: lines[0]?.['reqId'] }])
+      t.match(lines, [{
+        msg: '[Tool Call] get_skill(skill_name="plain")', reqId: /./
+      }, { msg: /^\[Tool Result\]/, reqId: lines[0]?.['reqId'] }])
     })
 
     t.test('every main file is a resource, of skills that are not valid too; other files follow the template', async (t) => {
       const { resources } = await client.listResources()
-      t.same(resources.map(({ uri }) => uri), ['broken', 'listed', 'odd', 'plain', 'upper'].map((name) => `skill://${name}/SKILL.md`))
+      t.same(resources.map(({ uri }) =>
+        uri), ['broken', 'listed', 'odd', 'plain', 'upper'].map((name) => `skill://${name}/SKILL.md`))
       t.match(resources[3], { name: 'plain', description: 'About plain', mimeType: 'text/markdown' })
       t.match(await client.listResourceTemplates(), { resourceTemplates: [{ uriTemplate: 'skill://{name}/{+path}' }] })
     })
 
     t.test('a resource is text or a blob, under its media type', async (t) => {
       t.match(await client.readResource({ uri: 'skill://odd/data.bin' }),
-        { contents: [{ uri: 'skill://odd/data.bin', mimeType: 'application/octet-stream', blob: BINARY.toString('base64') }] })
-      t.match(await client.readResource({ uri: 'skill://upper/SKILL.md' }), { contents: [{ mimeType: 'text/markdown', text: /upper/ }] }, 'K6')
-      t.match(await client.readResource({ uri: 'skill://odd/empty.txt' }), { contents: [{ mimeType: 'text/plain', text: '' }] })
+        {
+          contents: [
+            { uri: 'skill://odd/data.bin', mimeType: 'application/octet-stream', blob: BINARY.toString('base64') }
+          ]
+        })
+      t.match(await client.readResource({ uri: 'skill://upper/SKILL.md' }), {
+        contents: [{ mimeType: 'text/markdown', text: /upper/ }]
+      }, 'K6')
+      t.match(await client.readResource({ uri: 'skill://odd/empty.txt' }), {
+        contents: [{ mimeType: 'text/plain', text: '' }]
+      })
     })
 
     t.test('a resource that is not there is -32602, whatever its URI tries', async (t) => {
       const uris = [
-        'skill://nope/SKILL.md', 'skill://plain/nope', 'skill://plain', 'skill://plain/docs', 'skill://plain/', 'skill://', 'skill:///etc/passwd',
-        'skill://plain/../odd/SKILL.md', 'skill://plain/%2e%2e/odd/SKILL.md', 'skill://plain/..%2fodd%2fSKILL.md', 'skill://plain/%00', 'skill://plain/%zz',
-        'skill://plain/z.json?x', 'skill://plain/z.json#x', 'skill://../etc/passwd', 'skill://%2e%2e/x', 'SKILL://plain/z.json', 'file:///etc/passwd', '', `skill://${'a'.repeat(9000)}/x`
+        'skill://nope/SKILL.md', 'skill://plain/nope', 'skill://plain', 'skill://plain/docs', 'skill://plain/',
+        'skill://', 'skill:///etc/passwd',
+        'skill://plain/../odd/SKILL.md', 'skill://plain/%2e%2e/odd/SKILL.md', 'skill://plain/..%2fodd%2fSKILL.md',
+        'skill://plain/%00', 'skill://plain/%zz',
+        'skill://plain/z.json?x', 'skill://plain/z.json#x', 'skill://../etc/passwd', 'skill://%2e%2e/x',
+        'SKILL://plain/z.json', 'file:///etc/passwd', '', `skill://${'a'.repeat(9000)}/x`
       ]
       for (const uri of uris) await t.rejects(client.readResource({ uri }), { code: -32602 }, uri.slice(0, 60))
     })
 
     t.test('each valid skill is a prompt', async (t) => {
       const { prompts } = await client.listPrompts()
-      t.match(prompts, [{ name: 'listed' }, { name: 'odd' }, { name: 'plain', description: 'About plain', arguments: [{ name: 'task', required: false }] }, { name: 'upper' }])
+      t.match(prompts, [{ name: 'listed' }, { name: 'odd' }, {
+        name: 'plain', description: 'About plain', arguments: [{ name: 'task', required: false }]
+      }, { name: 'upper' }])
       t.equal(prompts.length, 4)
-      t.match(await client.getPrompt({ name: 'plain' }), { messages: [{ role: 'user', content: { type: 'text', text: document('plain') } }] })
+      t.match(await client.getPrompt({ name: 'plain' }), {
+        messages: [{ role: 'user', content: { type: 'text', text: document('plain') } }]
+      })
       const { messages } = await client.getPrompt({ name: 'plain', arguments: { task: 'Do it' } })
-      t.match(messages, [{ content: { text: document('plain') } }, { role: 'user', content: { type: 'text', text: 'Do it' } }])
-      for (const name of ['broken', 'nope', '../odd']) await t.rejects(client.getPrompt({ name }), { code: -32602 }, name)
+      t.match(
+        messages, [{ content: { text: document('plain') } }, { role: 'user', content: { type: 'text', text: 'Do it' } }]
+      )
+      for (const name of [
+        'broken', 'nope', '../odd'
+      ]) await t.rejects(client.getPrompt({ name }), { code: -32602 }, name)
     })
 
     t.test('K51: an edit is in the next answer, and entry and bytes are of one state', async (t) => {
@@ -203,7 +256,8 @@ t.test('a service that never met MCP closes', async (t) => {
 
 t.test('pages survive changes between them', async (t) => {
   const names = Array.from({ length: 250 }, (_, i) => `skill-${String(i).padStart(3, '0')}`)
-  const service = await buildService(t, { files: Object.fromEntries(names.map((name) => [name, { 'SKILL.md': document(name) }])) })
+  const service =
+    await buildService(t, { files: Object.fromEntries(names.map((name) => [name, { 'SKILL.md': document(name) }])) })
   const client = await connectClient(t, service.url, 'auto')
   const pages = { resources: 'resources/list', prompts: 'prompts/list' } as const
 
@@ -212,10 +266,16 @@ t.test('pages survive changes between them', async (t) => {
     let cursor: string | undefined
     let changed = false
     do {
-      const init = { method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' } }
-      const response = await fetch(`${service.url}/mcp`, { ...init, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: cursor === undefined ? {} : { cursor } }) })
+      const init = {
+        method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+      }
+      const response = await fetch(`${service.url}/mcp`, {
+        ...init, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: cursor === undefined ? {} : { cursor } })
+      })
       const data = /^data: (.*)$/m.exec(await response.text())?.[1] ?? ''
-      const { result } = JSON.parse(data) as { result: Record<string, Array<{ name?: string, frontmatter?: { name: string } }>> & { nextCursor?: string } }
+      const { result } = JSON.parse(data) as {
+        result: Record<string, Array<{ name?: string, frontmatter?: { name: string } }>> & { nextCursor?: string }
+      }
       seen.push(...(result[member] ?? []).map((item) => item.name ?? item.frontmatter?.name ?? ''))
       cursor = result.nextCursor
       if (!changed) between()
@@ -239,14 +299,19 @@ t.test('pages survive changes between them', async (t) => {
   })
 
   await t.test('a cursor of a name that is gone goes on behind it', async (t) => {
-    const seen = await follow('prompts/list', 'prompts', () => { renameSync(join(service.root, 'skill-199'), join(service.root, '.skill-199')) })
+    const seen = await follow(
+      'prompts/list', 'prompts', () => { renameSync(join(service.root, 'skill-199'), join(service.root, '.skill-199')) }
+    )
     t.same(seen, names)
     renameSync(join(service.root, '.skill-199'), join(service.root, 'skill-199'))
   })
 
   await t.test('a cursor that is none of ours is -32602', async (t) => {
-    for (const cursor of ['', 'x', '2', Buffer.from('skill-1').toString('base64url'), `${Buffer.from('after:a').toString('base64url')}=`, 'é', '\0', 'a'.repeat(10_000)]) {
-      for (const method of ['resources/list', 'prompts/list', 'skills/list', 'tools/list', 'resources/templates/list']) {
+    for (const cursor of ['', 'x', '2', Buffer.from('skill-1')
+      .toString('base64url'), `${Buffer.from('after:a').toString('base64url')}=`, 'é', '\0', 'a'.repeat(10_000)]) {
+      for (const method of [
+        'resources/list', 'prompts/list', 'skills/list', 'tools/list', 'resources/templates/list'
+      ]) {
         const params = { cursor }
         const requests: Readonly<Record<string, () => Promise<unknown>>> = {
           'resources/list': () => client.listResources(params),
@@ -255,14 +320,17 @@ t.test('pages survive changes between them', async (t) => {
           'tools/list': () => client.listTools(params),
           'resources/templates/list': () => client.listResourceTemplates(params)
         }
-        await t.rejects(async () => requests[method]?.(), { code: -32602, message: /Invalid cursor/ }, `${method} ${JSON.stringify(cursor.slice(0, 20))}`)
+        await t.rejects(async () => requests[method]?.(), {
+          code: -32602, message: /Invalid cursor/
+        }, `${method} ${JSON.stringify(cursor.slice(0, 20))}`)
       }
     }
   })
 })
 
 t.test('no bytes go out that are not of the entry, while a writer keeps replacing both files of a skill', async (t) => {
-  const service = await buildService(t, { files: { live: { 'SKILL.md': document('live', 'state 0'), 'data.txt': 'state 0' } } })
+  const service =
+    await buildService(t, { files: { live: { 'SKILL.md': document('live', 'state 0'), 'data.txt': 'state 0' } } })
   const client = await connectClient(t, service.url, 'auto')
   const reader = new SkillsClient(client)
   let state = 0
@@ -274,7 +342,8 @@ t.test('no bytes go out that are not of the entry, while a writer keeps replacin
   }, 3)
   t.teardown(() => { clearInterval(writer) })
   for (let i = 0; i < 30; i++) {
-    const result = await client.readResource({ uri: 'skill://live/data.txt' }).catch((error: unknown) => error as { code: number })
+    const result = await client.readResource({ uri: 'skill://live/data.txt' })
+      .catch((error: unknown) => error as { code: number })
     if ('code' in result) {
       t.equal(result.code, -32603, 'rather an error than a mixture')
       continue
@@ -290,12 +359,19 @@ t.test('no bytes go out that are not of the entry, while a writer keeps replacin
 })
 
 t.test('K49: a large answer over MCP is compressed for whoever asks, and a small one is not', async (t) => {
-  const service = await buildService(t, { files: { demo: skill('demo', { 'large.txt': 'text '.repeat(1_000), 'small.txt': 'small' }) } })
+  const service = await buildService(
+    t, { files: { demo: skill('demo', { 'large.txt': 'text '.repeat(1_000), 'small.txt': 'small' }) } }
+  )
   const ask = async (file: string, encoding: string) => {
     const message = { method: 'resources/read', params: { uri: `skill://demo/${file}` } }
     const { url, app } = service
     const response = await app.inject({
-      url: `${url}/mcp`, method: 'POST', headers: { ...modernRequest(message).headers as Record<string, string>, 'accept-encoding': encoding }, payload: String(modernRequest(message).body)
+      url: `${url}/mcp`,
+      method: 'POST',
+      headers: {
+        ...modernRequest(message).headers as Record<string, string>, 'accept-encoding': encoding
+      },
+      payload: String(modernRequest(message).body)
     })
     return { encoding: response.headers['content-encoding'], vary: response.headers.vary, bytes: response.rawPayload }
   }
@@ -309,14 +385,17 @@ t.test('K49: a large answer over MCP is compressed for whoever asks, and a small
 
 t.test('a URI names a skill and a path in it, by its text alone', (t) => {
   for (const [uri, name, path] of [
-    ['skill://demo', 'demo', ''], ['skill://demo/SKILL.md', 'demo', 'SKILL.md'], ['skill://demo/docs/a%20b.md', 'demo', 'docs/a b.md'], ['skill://d%C3%A9mo/%23%3F%25.md', 'démo', '#?%.md'],
+    ['skill://demo', 'demo', ''], [
+      'skill://demo/SKILL.md', 'demo', 'SKILL.md'
+    ], ['skill://demo/docs/a%20b.md', 'demo', 'docs/a b.md'], ['skill://d%C3%A9mo/%23%3F%25.md', 'démo', '#?%.md'],
     ['skill://demo/..%5Cx', 'demo', '..\\x']
   ] as const) {
     t.strictSame(parseSkillUri(uri), { name, path }, uri)
     t.equal(skillUri(name, path), uri)
   }
   for (const uri of [
-    '', 'skill://', 'skill:///SKILL.md', 'skill://demo/', 'skill://demo//SKILL.md', 'skill://demo/docs%2Fa.md', 'skill://demo%2fSKILL.md', 'skill://demo/SKILL.md?x', 'skill://demo/SKILL.md#x',
+    '', 'skill://', 'skill:///SKILL.md', 'skill://demo/', 'skill://demo//SKILL.md', 'skill://demo/docs%2Fa.md',
+    'skill://demo%2fSKILL.md', 'skill://demo/SKILL.md?x', 'skill://demo/SKILL.md#x',
     'skill://demo/%zz', 'skill://demo/%', 'skill://demo/%FF', 'SKILL://demo', 'http://demo/SKILL.md', 'demo/SKILL.md'
   ]) t.equal(parseSkillUri(uri), undefined, uri)
   t.end()
@@ -325,14 +404,17 @@ t.test('a URI names a skill and a path in it, by its text alone', (t) => {
 const NAMES = ['a', 'b', 'c', 'd']
 
 async function read (cursor?: string, { names = NAMES, scope = '', without = [] as readonly string[] } = {}) {
-  return await readPage(scope, names, cursor, async (name) => without.includes(name) ? undefined : name, (items) => items.length >= 2)
+  return await readPage(scope, names, cursor, async (name) =>
+    without.includes(name) ? undefined : name, (items) => items.length >= 2)
 }
 
 t.test('each item comes once, and the last page has no cursor, also when it is full', async (t) => {
   const first = await read()
   t.match(first, { items: ['a', 'b'], nextCursor: String })
   t.strictSame(await read(first.nextCursor), { items: ['c', 'd'] })
-  t.strictSame((await read(undefined, { without: ['a', 'b'] })).items, ['c', 'd'], 'a page is of items, and not of names')
+  t.strictSame(
+    (await read(undefined, { without: ['a', 'b'] })).items, ['c', 'd'], 'a page is of items, and not of names'
+  )
 })
 
 t.test('names that came and went since the page before shift nothing, and the end stays the end', async (t) => {
@@ -344,12 +426,17 @@ t.test('names that came and went since the page before shift nothing, and the en
 t.test('K64: a cursor is good for the skills that it was made for, and none but a cursor is one', async (t) => {
   const { nextCursor } = await read(undefined, { scope: 'docs' })
   t.strictSame((await read(nextCursor, { scope: 'docs' })).items, ['c', 'd'])
-  for (const scope of ['', 'ops']) await t.rejects(read(nextCursor, { scope }), { code: -32602, message: /^Invalid cursor/ })
-  for (const cursor of ['', 'b', 'x'.repeat(10_000)]) await t.rejects(read(cursor), { code: -32602 }, cursor.slice(0, 10))
+  for (const scope of [
+    '', 'ops'
+  ]) await t.rejects(read(nextCursor, { scope }), { code: -32602, message: /^Invalid cursor/ })
+  for (const cursor of [
+    '', 'b', 'x'.repeat(10_000)
+  ]) await t.rejects(read(cursor), { code: -32602 }, cursor.slice(0, 10))
 })
 
 t.test('a page of skills ends with the skill that makes it five thousand files', async (t) => {
-  const skills = { scope: '', list: async () => NAMES, read: async () => ({ resources: Array(2_500) }) } as unknown as SkillSource
+  const skills =
+    { scope: '', list: async () => NAMES, read: async () => ({ resources: Array(2_500) }) } as unknown as SkillSource
   const first = await listSkillEntries(skills, undefined)
   t.equal(first.items.length, 2)
   const second = await listSkillEntries(skills, first.nextCursor)

@@ -68,12 +68,16 @@ t.test('GET /mcp, for clients of the 2025 revisions', async (t) => {
         return response
       }
     }))
-    t.match(client.getServerCapabilities(), { prompts: { listChanged: true }, resources: { listChanged: true, subscribe: true } })
+    t.match(client.getServerCapabilities(), {
+      prompts: { listChanged: true }, resources: { listChanged: true, subscribe: true }
+    })
     const { heard, next } = notificationsOf(client)
     await client.subscribeResource({ uri: 'skill://demo/SKILL.md' })
     await client.unsubscribeResource({ uri: 'skill://demo/SKILL.md' })
     for (const uri of ['skill://demo/docs/a.md', 'skill://demo', 'file:///etc/passwd']) {
-      await t.rejects(client.subscribeResource({ uri }), { code: -32602, message: /Subscribe to skill:\/\/<name>\/SKILL\.md/ })
+      await t.rejects(
+        client.subscribeResource({ uri }), { code: -32602, message: /Subscribe to skill:\/\/<name>\/SKILL\.md/ }
+      )
     }
     await opened
 
@@ -93,13 +97,17 @@ t.test('GET /mcp, for clients of the 2025 revisions', async (t) => {
 
   t.test('the stream is opened only for clients that ask for it', async (t) => {
     const service = await startService(t)
-    for (const headers of [{}, { 'mcp-protocol-version': '2025-06-18' }, { accept: 'application/json, text/event-stream' }]) {
+    for (const headers of [
+      {}, { 'mcp-protocol-version': '2025-06-18' }, { accept: 'application/json, text/event-stream' }
+    ]) {
       const response = await openStream(t, service, headers)
       t.match([response.status, response.headers.get('content-type'), response.headers.get('cache-control')],
         [200, 'text/event-stream', 'no-store'])
       t.equal(response.headers.get('mcp-session-id'), null)
     }
-    for (const headers of [{ accept: '*/*' }, { accept: 'application/json' }, { 'mcp-protocol-version': '2026-07-28' }]) {
+    for (const headers of [
+      { accept: '*/*' }, { accept: 'application/json' }, { 'mcp-protocol-version': '2026-07-28' }
+    ]) {
       const response = await openStream(t, service, headers)
       t.match([response.status, response.headers.get('allow')], [405, 'POST'], JSON.stringify(headers))
     }
@@ -143,7 +151,8 @@ t.test('subscriptions/listen, for clients of revision 2026-07-28', async (t) => 
   }
 
   t.test('a client hears of changed lists, and of the files that it subscribed to when their skill changes', async (t) => {
-    const service = await startService(t, { prepare: (folder: string) => { writeSkill(join(folder, 'skills'), 'old') } })
+    const service =
+      await startService(t, { prepare: (folder: string) => { writeSkill(join(folder, 'skills'), 'old') } })
     const client = await connectClient(t, service.url, 'auto')
     const { heard, next } = notificationsOf(client)
     const [docs, main] = ['skill://demo/docs/a.md', 'skill://demo/SKILL.md']
@@ -157,7 +166,9 @@ t.test('subscriptions/listen, for clients of revision 2026-07-28', async (t) => 
         writeSkill(service.folder, 'new')
         renameSync(join(service.folder, 'new'), join(service.root, 'new'))
       }],
-      ['a skill that goes', [old, 'resources', 'prompts'], () => { rmSync(join(service.root, 'old'), { recursive: true }) }],
+      ['a skill that goes', [
+        old, 'resources', 'prompts'
+      ], () => { rmSync(join(service.root, 'old'), { recursive: true }) }],
       ['another description', [docs, main, 'resources', 'prompts'], () => { writeSkill(service.root, 'demo', 'Other') }]
     ]
     for (const [what, expected, change] of cases) {
@@ -205,7 +216,10 @@ t.test('subscriptions/listen, for clients of revision 2026-07-28', async (t) => 
     const elapsed = startStopwatch()
     const closed = app.close()
     let rest = ''
-    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) rest += Buffer.from(chunk.value).toString()
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+      rest += Buffer.from(chunk.value)
+        .toString()
+    }
     await closed
     t.match(rest, /"result":\{"resultType":"complete"/)
     t.ok(elapsed() < 4_000)
@@ -309,7 +323,9 @@ for (const era of ERAS) {
     await t.rejects(client.readResource({ uri: 'skill://demo/nope' }), { code: -32602 })
     const { next } = notificationsOf(client)
     if (era === 'auto') {
-      await client.listen({ resourcesListChanged: true, promptsListChanged: true, resourceSubscriptions: ['skill://demo/docs/a.md'] })
+      await client.listen({
+        resourcesListChanged: true, promptsListChanged: true, resourceSubscriptions: ['skill://demo/docs/a.md']
+      })
     }
     await until(() => feed.revision !== undefined)
     const updated = next(era === 'auto' ? 'skill://demo/docs/a.md' : 'skill://demo/SKILL.md')

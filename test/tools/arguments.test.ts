@@ -32,14 +32,20 @@ t.test('K37: a JSON string and an object are the same', async (t) => {
 })
 
 t.test('K37: null for an optional parameter is absent, and stays for a required and an unknown one', async (t) => {
-  const optional: ToolParameters = { ...parameters, properties: { ...parameters.properties, limit: { type: 'integer', description: 'Most' } } }
+  const optional: ToolParameters = {
+    ...parameters, properties: { ...parameters.properties, limit: { type: 'integer', description: 'Most' } }
+  }
   t.same(parseArguments('{"skill_name":"a","limit":null}', optional), { skill_name: 'a' })
   t.same(parseArguments({ skill_name: null, other: null }, optional), { skill_name: null, other: null })
-  t.match(refusal(() => stringArgument(parseArguments({ skill_name: null }, optional), 'skill_name', optional)), /'skill_name' must be a string/)
+  t.match(refusal(
+    () => stringArgument(parseArguments({ skill_name: null }, optional), 'skill_name', optional)
+  ), /'skill_name' must be a string/)
 })
 
 t.test('K37: halves of surrogate pairs become U+FFFD, in a JSON string and in an object', async (t) => {
-  for (const raw of ['{"skill_name":"a\\ud800b"}', { skill_name: 'a\ud800b' }]) t.same(parseArguments(raw, parameters), { skill_name: 'a\ufffdb' })
+  for (const raw of [
+    '{"skill_name":"a\\ud800b"}', { skill_name: 'a\ud800b' }
+  ]) t.same(parseArguments(raw, parameters), { skill_name: 'a\ufffdb' })
 })
 
 t.test('K37: malformed JSON is refused with what, where and the schema', async (t) => {
@@ -65,7 +71,9 @@ t.test('what is no object is refused and never unwrapped', async (t) => {
     ['true', 'expected a JSON object, got a boolean']
   ]
   for (const [raw, problem] of rows) {
-    t.equal(refusal(() => parseArguments(raw, parameters)), `Invalid tool arguments: ${problem}\n\nParameters: ${SCHEMA}`)
+    t.equal(
+      refusal(() => parseArguments(raw, parameters)), `Invalid tool arguments: ${problem}\n\nParameters: ${SCHEMA}`
+    )
   }
 })
 
@@ -73,7 +81,9 @@ t.test('a string nested deeper than 64 levels is refused, 64 levels are taken', 
   const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`
   t.ok(parseArguments(nested(MAX_JSON_DEPTH), parameters))
   for (const levels of [MAX_JSON_DEPTH + 1, 200_000]) {
-    t.match(refusal(() => parseArguments(nested(levels), parameters)), 'Invalid tool arguments: nested deeper than 64 levels')
+    t.match(
+      refusal(() => parseArguments(nested(levels), parameters)), 'Invalid tool arguments: nested deeper than 64 levels'
+    )
   }
 })
 
@@ -92,7 +102,9 @@ t.test('an argument is never coerced', async (t) => {
 })
 
 t.test('an inherited property is no argument', async (t) => {
-  t.match(refusal(() => stringArgument(Object.create({ skill_name: 'x' }), 'skill_name', parameters)), "'skill_name' is missing, it must be a string")
+  t.match(refusal(
+    () => stringArgument(Object.create({ skill_name: 'x' }), 'skill_name', parameters)
+  ), "'skill_name' is missing, it must be a string")
 })
 
 t.test('K37: an integer is an integer within bounds, or absent', async (t) => {
@@ -100,14 +112,21 @@ t.test('K37: an integer is an integer within bounds, or absent', async (t) => {
   t.equal(integerArgument({}, 'limit', { min: 1, max: 9, absent: 5 }, parameters), 5)
   for (const value of [1, 9, 3.0]) t.equal(read(value), value)
   for (const value of ['3', 0, 10, 1.5, null, true, [3], Number.NaN, Infinity]) {
-    t.equal(refusal(() => read(value)), `Invalid tool arguments: 'limit' must be an integer from 1 to 9\n\nParameters: ${SCHEMA}`)
+    t.equal(refusal(() =>
+      read(value)), `Invalid tool arguments: 'limit' must be an integer from 1 to 9\n\nParameters: ${SCHEMA}`)
   }
 })
 
 t.test('K36: one blank stands after each colon and comma, as in the seeds', async (t) => {
-  t.equal(spacedJson({ skills: ['calculator', 'weather', 'web_search'] }), '{"skills": ["calculator", "weather", "web_search"]}')
-  t.equal(spacedJson({ skill_name: 'calculator', documentation: '# C\n\n' }), '{"skill_name": "calculator", "documentation": "# C\\n\\n"}')
-  t.equal(spacedJson({ a: [], b: {}, c: [1, true, null, { d: 'x' }] }), '{"a": [], "b": {}, "c": [1, true, null, {"d": "x"}]}')
+  t.equal(spacedJson({
+    skills: ['calculator', 'weather', 'web_search']
+  }), '{"skills": ["calculator", "weather", "web_search"]}')
+  t.equal(spacedJson({
+    skill_name: 'calculator', documentation: '# C\n\n'
+  }), '{"skill_name": "calculator", "documentation": "# C\\n\\n"}')
+  t.equal(
+    spacedJson({ a: [], b: {}, c: [1, true, null, { d: 'x' }] }), '{"a": [], "b": {}, "c": [1, true, null, {"d": "x"}]}'
+  )
 })
 
 t.test('text inside strings is never changed', async (t) => {

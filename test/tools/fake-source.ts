@@ -71,7 +71,8 @@ export class FakeSource implements SkillSource {
 
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     this.#ask(`readByDisplayName ${displayName.slice(0, 50)}`)
-    const skill = [...this.#skills.values()].find(({ metadata }) => metadata.name === displayName) ?? this.#skills.get(displayName)
+    const skill = [...this.#skills.values()].find(({ metadata }) => metadata.name === displayName) ??
+      this.#skills.get(displayName)
     return await answer(this.#stateOf(skill, displayName))
   }
 
@@ -108,9 +109,16 @@ export class FakeSource implements SkillSource {
   async manifest (name: string): Promise<Manifest> {
     this.#ask(`manifest ${name.slice(0, 50)}`)
     if (!this.#skills.has(name)) throw mainFileError.skillNotFound(name)
-    const files = [...this.#contents].flatMap(([key, content]) => key.startsWith(`${name}/`) && content instanceof FileContent
-      ? [{ path: key.slice(name.length + 1), size_bytes: content.bytes.length, media_type: 'text/plain', digest: content.digest }]
-      : [])
+    const files = [...this.#contents].flatMap(([key, content]) =>
+      key.startsWith(`${name}/`) && content instanceof FileContent
+        ? [{
+            path: key.slice(name.length +
+        1),
+            size_bytes: content.bytes.length,
+            media_type: 'text/plain',
+            digest: content.digest
+          }]
+        : [])
     return { skill_name: name, revision: 'sha256:', files }
   }
 

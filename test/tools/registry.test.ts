@@ -13,13 +13,17 @@ function brokenTool (members: Partial<Tool>): Tool {
 
 t.test('K31: all tools, found by their exact names', async (t) => {
   const registry = createToolRegistry(createTools())
-  t.same(registry.list().map(({ name }) => name), ['list_skills', 'get_skill', 'read_file_in_skill', 'Skill', 'skill', 'search_skills', 'list_skill_files'])
+  t.same(registry.list().map(({ name }) =>
+    name), ['list_skills', 'get_skill', 'read_file_in_skill', 'Skill', 'skill', 'search_skills', 'list_skill_files'])
   t.same(registry.list('reader').map(({ name }) => name), ['list_skills', 'get_skill', 'read_file_in_skill'])
-  t.same(registry.list('explore').map(({ name }) => name), ['list_skills', 'get_skill', 'read_file_in_skill', 'search_skills', 'list_skill_files'])
+  t.same(registry.list('explore')
+    .map(({ name }) => name), ['list_skills', 'get_skill', 'read_file_in_skill', 'search_skills', 'list_skill_files'])
   t.same(registry.list('wave').map(({ name }) => name), ['Skill'])
   t.same(registry.list('neovate').map(({ name }) => name), ['skill'])
   t.not(registry.find('Skill'), registry.find('skill'))
-  for (const name of ['constructor', '__proto__', 'toString', 'SKILL', 'List_Skills', '']) t.equal(registry.find(name), undefined)
+  for (const name of [
+    'constructor', '__proto__', 'toString', 'SKILL', 'List_Skills', ''
+  ]) t.equal(registry.find(name), undefined)
 })
 
 t.test('names of tools fit every provider', async (t) => {
@@ -48,7 +52,9 @@ t.test('a tool that fails to fail has an answer all the same', async (t) => {
 
 t.test('what the operating system said is reported and not shown', async (t) => {
   const reported: unknown[] = []
-  const tool = brokenTool({ run () { throw new SkillError('file_io_error', "Cannot read file 'x': I/O error", new Error('EIO /srv')) } })
+  const tool = brokenTool({
+    run () { throw new SkillError('file_io_error', "Cannot read file 'x': I/O error", new Error('EIO /srv')) }
+  })
   const registry = createToolRegistry([tool], { onError: (error) => reported.push(error) })
   t.same((await registry.call(tool, {}, source)).result, { error: "Cannot read file 'x': I/O error" })
   t.equal(reported.length, 1)
@@ -56,8 +62,11 @@ t.test('what the operating system said is reported and not shown', async (t) => 
 
 t.test('K37: an unknown tool is named, with the names there are', async (t) => {
   const registry = createToolRegistry(createTools())
-  t.equal(registry.unknownTool('nope'), 'Unknown tool: nope. Available tools: list_skills, get_skill, read_file_in_skill, Skill, skill, search_skills, list_skill_files')
-  t.equal(registry.unknownTool('nope', 'wave'), 'Unknown tool: nope. Available tools: Skill', 'K40: of the toolset only')
+  t.equal(registry.unknownTool('nope'), 'Unknown tool: nope. Available tools: list_skills, get_skill, ' +
+    'read_file_in_skill, Skill, skill, search_skills, list_skill_files')
+  t.equal(
+    registry.unknownTool('nope', 'wave'), 'Unknown tool: nope. Available tools: Skill', 'K40: of the toolset only'
+  )
   t.equal(registry.find('Skill', 'reader'), undefined)
   t.equal(registry.find('get_skill', 'explore'), registry.find('get_skill'))
   t.match(registry.unknownTool('a\nb'), 'Unknown tool: a\\u000ab. ')

@@ -49,14 +49,19 @@ const FILES = {
 
 /** One of each kind. */
 const PAGES = [
-  '/', '/?q=nothing-like-it', '/?q=weather&target=codex', '/ui/skills/weather', '/ui/skills/a%20b%3Fc%23d%25', '/ui/skills/weather/files/run.py',
-  '/ui/skills/weather/files/docs/more.md?view=rendered', '/ui/skills/weather/files/data.bin', '/ui/skills/weather/files/logo.svg', '/ui/skills/weather/files/large.txt',
+  '/', '/?q=nothing-like-it', '/?q=weather&target=codex', '/ui/skills/weather', '/ui/skills/a%20b%3Fc%23d%25',
+  '/ui/skills/weather/files/run.py',
+  '/ui/skills/weather/files/docs/more.md?view=rendered', '/ui/skills/weather/files/data.bin',
+  '/ui/skills/weather/files/logo.svg', '/ui/skills/weather/files/large.txt',
   '/ui/skills/weather/files/docs', '/ui/skills/changed/changes', '/ui/status', '/ui/skills/wether'
 ]
 
 const HOUR_MS = 3_600_000
 
-/** Rules of axe that depend on colours, which are the same at every width, or on the width, which is the same in every colour. */
+/**
+ * Rules of axe that depend on colours, which are the same at every width, or on the width, which is the same in every
+ * colour.
+ */
 const COLOUR_RULES = ['color-contrast', 'link-in-text-block']
 const LAYOUT_RULES = ['scrollable-region-focusable']
 
@@ -65,9 +70,13 @@ const WIDE = 1280
 const NARROW = 320
 
 /** How many elements of the page are shown. */
-const SHOWN = "[...document.querySelectorAll('*')].filter((element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true })).length"
+const SHOWN = "[...document.querySelectorAll('*')].filter((element) => element.checkVisibility({ opacityProperty: " +
+  'true, visibilityProperty: true })).length'
 
-/** The stop of the first Tab, and the stops that show no focus: after a key, the browser marks what a script focuses too. */
+/**
+ * The stop of the first Tab, and the stops that show no focus: after a key, the browser marks what a script focuses
+ * too.
+ */
 const UNSEEN_STOPS = `(() => {
   const first = document.activeElement.textContent
   const stops = [...document.querySelectorAll('a[href], button, input, select, [tabindex]')].filter((stop) => stop.tabIndex >= 0 && stop.checkVisibility())
@@ -96,7 +105,10 @@ const LAST_IS_RIGHTMOST = `(place) => {
   return last > before
 }`
 
-/** From here on, pages ask whether they are up to date when a test says so; by themselves they would ask on a busy machine only. */
+/**
+ * From here on, pages ask whether they are up to date when a test says so; by themselves they would ask on a busy
+ * machine only.
+ */
 async function stopClock (page: Page): Promise<void> {
   await page.clock.install({ time: 0 })
   // A clock runs until it is stopped, and stops at a later time only.
@@ -142,7 +154,9 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     t.strictSame(await barriers(tab, [...COLOUR_RULES, ...LAYOUT_RULES]), [], `${address}, dark, ${NARROW} pixels`)
     t.equal(await tab.evaluate(SHOWN), shown, `${address}: other rules say the same, since the same is shown`)
     await tab.keyboard.press('Tab')
-    t.strictSame(await tab.evaluate(UNSEEN_STOPS), { first: 'Skip to the content', unseen: [] }, `${address}, by keyboard`)
+    t.strictSame(
+      await tab.evaluate(UNSEEN_STOPS), { first: 'Skip to the content', unseen: [] }, `${address}, by keyboard`
+    )
   }
 
   await t.test('K74: axe finds nothing on any page, and none is wider than the window', async (t) => {
@@ -155,12 +169,19 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   })
 
   await t.test('K74: nor on that of a skill from right to left, with parts that have no text', async (t) => {
-    const text = `# ${'مرحبا '.repeat(20)}\n\n#\n\n[](run.py) ![](logo.svg)\n\n| | b |\n|-|-|\n|1|2|\n\nمرحبا \`f(x)\`\n\n    f(x)\n`
-    const { url } = await buildService(t, { files: { demo: { 'SKILL.md': skillText('demo', text), 'run.py': '# مرحبا\nf(x)\n' } } })
+    const text = `# ${'مرحبا '.repeat(20)}\n\n#\n\n[](run.py) ![](logo.svg)\n\n| | b |\n|-|-|\n|1|2|\n\nمرحبا ` +
+      '`f(x)`\n\n    f(x)\n'
+    const { url } = await buildService(
+      t, { files: { demo: { 'SKILL.md': skillText('demo', text), 'run.py': '# مرحبا\nf(x)\n' } } }
+    )
     const tab = await checkPages(t, [`${url}/ui/skills/demo`])
-    for (const [path, code] of [['/', '.prose p code'], ['/', '.prose pre code'], ['/files/run.py', '.line:last-child']] as const) {
+    for (const [path, code] of [
+      ['/', '.prose p code'], ['/', '.prose pre code'], ['/files/run.py', '.line:last-child']
+    ] as const) {
       await tab.goto(`${url}/ui/skills/demo${path}`.replace(/\/$/, ''))
-      t.ok(await tab.evaluate(`(${LAST_IS_RIGHTMOST})('${code}')`), `K75: ${code} is not reordered by the text around it`)
+      t.ok(
+        await tab.evaluate(`(${LAST_IS_RIGHTMOST})('${code}')`), `K75: ${code} is not reordered by the text around it`
+      )
     }
   })
 
@@ -168,13 +189,18 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     const tab = await lendTab(t, shared)
     await tab.emulateMedia({ forcedColors: 'active' })
     await tab.goto(`${url}/ui/skills/weather`)
-    const style = (place: string, property: string) => tab.evaluate(`getComputedStyle(document.querySelector('${place}')).${property}`)
-    t.not(await style('.top [aria-current]', 'borderBottomColor'), await style('.top nav a:not([aria-current])', 'borderBottomColor'))
+    const style = (place: string, property: string) =>
+      tab.evaluate(`getComputedStyle(document.querySelector('${place}')).${property}`)
+    t.not(await style(
+      '.top [aria-current]', 'borderBottomColor'
+    ), await style('.top nav a:not([aria-current])', 'borderBottomColor'))
     t.equal(await style('.hidden-character', 'outlineStyle'), 'solid')
   })
 
   await t.test('K74: nor on that for callers who are not signed in', async (t) => {
-    const guarded = await buildGuarded(t, { roots: { closed: { weather: skill('weather') } }, access: 'rules:\n  - { groups: [team], roots: [closed] }\n' })
+    const guarded = await buildGuarded(t, {
+      roots: { closed: { weather: skill('weather') } }, access: 'rules:\n  - { groups: [team], roots: [closed] }\n'
+    })
     await checkPages(t, [guarded.url])
   })
 
@@ -250,7 +276,8 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     await tab.goto(url)
     await tab.getByRole('searchbox').pressSequentially('wea')
     const failed = tab.locator('#count', { hasText: 'This search has failed' })
-    for (const refuse of [(route: Route) => route.fulfill({ status: 503, contentType: 'text/html', body: 'busy' }), (route: Route) => route.abort()]) {
+    for (const refuse of [(route: Route) =>
+      route.fulfill({ status: 503, contentType: 'text/html', body: 'busy' }), (route: Route) => route.abort()]) {
       await tab.locator('#count', { hasText: '1 skill for “wea' }).waitFor()
       await tab.route('**/?q=weat', refuse)
       await tab.getByRole('searchbox').fill('weat')
@@ -274,7 +301,8 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await tab.evaluate('navigator.clipboard.readText()'), `npx skills add ${url} --skill weather`)
   })
 
-  await t.test('K76: a snippet keeps the address that the service sees when that of the address bar means something to a shell', async (t) => {
+  await t.test('K76: a snippet keeps the address that the service sees when that of the address bar means something ' +
+    'to a shell', async (t) => {
     const tab = await lendTab(t, shared)
     for (const [prefix, address] of [['/behind', `${url}/behind`], ['/$(id)', url], ["/';id;'", url]] as const) {
       // A proxy that takes any first segment away.
@@ -283,11 +311,13 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
       })
       await tab.goto(`${url}${prefix}/ui/skills/weather`)
       await tab.locator('.copy:visible').waitFor()
-      t.equal(await tab.locator('#use-skills ~ .snippet code', { hasText: 'npx skills' }).textContent(), `npx skills add ${address} --skill weather`, prefix)
+      t.equal(await tab.locator('#use-skills ~ .snippet code', { hasText: 'npx skills' })
+        .textContent(), `npx skills add ${address} --skill weather`, prefix)
     }
   })
 
-  await t.test('K74: the first stop leads past the navigation, a heading has an address, and lines are chosen by a click and a click with shift', async (t) => {
+  await t.test('K74: the first stop leads past the navigation, a heading has an address, and lines are chosen by a ' +
+    'click and a click with shift', async (t) => {
     const tab = await lendTab(t, shared)
     await tab.goto(`${url}/ui/skills/weather`)
     for (const key of ['Tab', 'Enter', 'Tab']) await tab.keyboard.press(key)
@@ -307,7 +337,9 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
 
   await t.test('K74: an address of more lines than the file has chooses those that are there, at once', async (t) => {
     const tab = await lendTab(t, shared)
-    for (const [lines, count] of [[`L38-L${'9'.repeat(400)}`, 3], ['L39-L999999999999', 2], ['L41-L50', 0], ['L5-L3', 0], ['L3', 0]] as const) {
+    for (const [lines, count] of [
+      [`L38-L${'9'.repeat(400)}`, 3], ['L39-L999999999999', 2], ['L41-L50', 0], ['L5-L3', 0], ['L3', 0]
+    ] as const) {
       await tab.goto(`${url}/ui/skills/weather/files/run.py#${lines}`)
       // From one fragment to another the page stays.
       await tab.reload()
@@ -321,7 +353,9 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   await t.test('K77: a page that is open says when what it shows has changed, and not before, a list too', async (t) => {
     const tab = await lendTab(t, clocked)
     const ask = async (): Promise<number> => {
-      const [response] = await Promise.all([tab.waitForResponse((response) => response.request().method() === 'HEAD'), tab.clock.runFor(10_000)])
+      const [response] = await Promise.all([
+        tab.waitForResponse((response) => response.request().method() === 'HEAD'), tab.clock.runFor(10_000)
+      ])
       return response.status()
     }
     const openAndChange = async (path: string, text: string): Promise<void> => {
@@ -351,7 +385,8 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     await tab.route('**', (route) => route.request().method() === 'HEAD' ? route.fulfill({ status }) : route.continue())
     const ask = async (answer: number, times = 1): Promise<string> => {
       status = answer
-      const asked = Array.from({ length: times }, () => tab.waitForResponse((response) => response.request().method() === 'HEAD'))
+      const asked = Array.from({ length: times }, () =>
+        tab.waitForResponse((response) => response.request().method() === 'HEAD'))
       await tab.evaluate(`for (let i = 0; i < ${times}; i++) document.dispatchEvent(new Event('visibilitychange'))`)
       await Promise.all(asked)
       // What the script does with an answer is done before the next one is here.
@@ -362,14 +397,18 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
       await tab.goto(url + path)
       return await ask(answer, times)
     }
-    for (const status of [401, 403, 429, 500, 502, 503]) t.equal(await shown('/ui/skills/weather', status), '', `${status} says nothing of the page`)
+    for (const status of [
+      401, 403, 429, 500, 502, 503
+    ]) t.equal(await shown('/ui/skills/weather', status), '', `${status} says nothing of the page`)
     t.equal(await shown('/ui/skills/none', 404), '', 'what was not there is not gone')
     t.equal(await shown('/ui/skills/weather', 404), 'What this page shows is gone. Show what is there now')
     t.equal(await ask(200), 'What this page shows has changed. Show what is there now What changed')
     t.equal(await ask(304), '', 'it is again as it was')
     t.equal(await shown('/ui/skills/none', 200, 2), 'What this page shows has changed. Show what is there now')
     await tab.setViewportSize({ width: NARROW, height: 800 })
-    const places = await tab.evaluate(`(${PLACES_IN_NOTICE})()`) as { readonly start: number, readonly pieces: ReadonlyArray<readonly number[]> }
+    const places = await tab.evaluate(`(${PLACES_IN_NOTICE})()`) as {
+      readonly start: number, readonly pieces: ReadonlyArray<readonly number[]>
+    }
     t.ok(places.pieces.every((starts) => starts.length === 1), 'no link of it is broken over two lines')
     t.equal(places.pieces[0]?.[0], places.start, 'a link that begins a line begins where the text does')
     t.match(await shown('/', 200), 'has changed')
@@ -387,8 +426,10 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
       const response = await route.fetch()
       await route.fulfill({ response, body: (await response.text()).replace('<html ', '<html data-preview ') })
     })
-    await tab.addInitScript('globalThis.streams = []; globalThis.EventSource = class extends EventSource { constructor (url) { super(url); streams.push(this) } }')
-    const streams = (isHidden: boolean) => tab.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true })
+    await tab.addInitScript('globalThis.streams = []; globalThis.EventSource = class extends EventSource { ' +
+      'constructor (url) { super(url); streams.push(this) } }')
+    const streams = (isHidden: boolean) =>
+      tab.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true })
       document.dispatchEvent(new Event('visibilitychange'))
       streams.map(({ readyState }) => readyState === EventSource.CLOSED ? 'closed' : 'open')`)
     await tab.goto(`${url}/ui/skills/weather`)
@@ -397,9 +438,15 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   })
 })
 
-t.test('K75: no probe runs a script, loads anything or makes a form, with the policy of the pages and without', { skip: noBrowser }, async (t) => {
+t.test('K75: no probe runs a script, loads anything or makes a form, with the policy of the pages and without', {
+  skip: noBrowser
+}, async (t) => {
   if (browser === undefined || shared === undefined) return
-  const { url } = await buildService(t, { files: { demo: skill('demo', { 'SKILL.md': skillText('demo', PROBES.join('\n\n* * *\n\n')), 'evil.js': 'window.ran=1' }) } })
+  const { url } = await buildService(t, {
+    files: {
+      demo: skill('demo', { 'SKILL.md': skillText('demo', PROBES.join('\n\n* * *\n\n')), 'evil.js': 'window.ran=1' })
+    }
+  })
   for (const bypassCSP of [false, true]) {
     const tab = await lendTab(t, shared)
     if (bypassCSP) await emulate(t, tab, 'bypassCSP: true')
@@ -420,7 +467,9 @@ t.test('K75: no probe runs a script, loads anything or makes a form, with the po
         clobbered: typeof document.getElementById + typeof document.cookie + (document.body === document.querySelector('body'))
       }
     })()`)
-    t.strictSame(found, { ran: undefined, tags: [], handlers: [], schemes: ['http:', 'https:'], images: [], clobbered: 'functionstringtrue' }, bypassCSP ? 'without the policy' : 'with the policy')
+    t.strictSame(found, {
+      ran: undefined, tags: [], handlers: [], schemes: ['http:', 'https:'], images: [], clobbered: 'functionstringtrue'
+    }, bypassCSP ? 'without the policy' : 'with the policy')
   }
 })
 

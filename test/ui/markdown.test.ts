@@ -22,7 +22,8 @@ function render (text: string, context: Partial<MarkdownContext> = {}): string {
 }
 
 t.test('K75: what nobody sees is marked wherever Markdown cuts a text', (t) => {
-  const marks = (text: string) => Array.from(render(text).matchAll(/<span class="hidden-character"[^>]*>([^<]*)</g), ([, numbers]) => numbers)
+  const marks = (text: string) => Array.from(render(text)
+    .matchAll(/<span class="hidden-character"[^>]*>([^<]*)</g), ([, numbers]) => numbers)
   t.strictSame(marks('# A\u200d\u200c\u200d\u200c'), ['U+200D U+200C U+200D U+200C'])
   t.strictSame(marks('\u200dx'), ['U+200D'])
   t.strictSame(marks('a\n\u200cx'), ['U+200C'])
@@ -37,9 +38,13 @@ t.test('K75: what nobody sees is marked wherever Markdown cuts a text', (t) => {
 })
 
 t.test('K75: links to files of the skill lead to their pages, from any depth', (t) => {
-  const href = (text: string, path?: string) => /href="([^"]*)"/.exec(render(text, path === undefined ? {} : { path }))?.[1]
+  const href = (text: string, path?: string) =>
+    /href="([^"]*)"/.exec(render(text, path === undefined ? {} : { path }))?.[1]
   t.equal(href('[x](references/a.md)'), '../../ui/skills/demo/files/references/a.md?view=rendered')
-  t.equal(href('[x](./references/a.md#set-up)'), '../../ui/skills/demo/files/references/a.md?view=rendered#user-content-set-up')
+  t.equal(
+    href('[x](./references/a.md#set-up)'),
+    '../../ui/skills/demo/files/references/a.md?view=rendered#user-content-set-up'
+  )
   t.equal(href('[x](scripts/run.sh)'), '../../ui/skills/demo/files/scripts/run.sh')
   t.equal(href('[x](../SKILL.md)', 'references/a.md'), '../../ui/skills/demo/files/SKILL.md?view=rendered')
   t.equal(href('[x](a.md)', 'references/b.md'), '../../ui/skills/demo/files/references/a.md?view=rendered')
@@ -47,17 +52,24 @@ t.test('K75: links to files of the skill lead to their pages, from any depth', (
   t.equal(href('[x](a%20b%23c%3F.md)'), '../../ui/skills/demo/files/a%20b%23c%3F.md?view=rendered')
   t.equal(href('[x](技能.md)'), '../../ui/skills/demo/files/%E6%8A%80%E8%83%BD.md?view=rendered')
   t.equal(href('[x](scripts/run.sh#L10-L20)'), '../../ui/skills/demo/files/scripts/run.sh#L10-L20', 'lines of a file')
-  t.equal(href('[x](references/a.md#L3)'), '../../ui/skills/demo/files/references/a.md#L3', 'and of the source of a text')
+  t.equal(
+    href('[x](references/a.md#L3)'), '../../ui/skills/demo/files/references/a.md#L3', 'and of the source of a text'
+  )
   t.equal(href('[x](scripts/run.sh#main)'), '../../ui/skills/demo/files/scripts/run.sh')
   t.equal(href('[x](references/)'), '../../ui/skills/demo#files', 'a folder leads to the list of files')
   t.equal(href('see `scripts/run.sh`'), '../../ui/skills/demo/files/scripts/run.sh', 'the name of a file in code too')
-  t.match(render('[x](references/gone.md)'), /href="\.\.\/\.\.\/ui\/skills\/demo#files">x<\/a> <span class="missing">references\/gone.md is not in the skill/)
+  t.match(
+    render('[x](references/gone.md)'),
+    /href="\.\.\/\.\.\/ui\/skills\/demo#files">x<\/a> <span class="missing">references\/gone.md is not in the skill/
+  )
   t.end()
 })
 
 t.test('K75: what leaves the skill, or has a scheme that no page needs, stays text with its target', (t) => {
-  const targets = ['../other/SKILL.md', '/etc/passwd', '//host/x', 'C:\\\\x', 'c:/x', '\\\\\\\\host\\\\x', 'references/../../x', 'javascript:alert(1)', 'JaVaScRiPt:alert(1)',
-    'vbscript:x', 'data:text/html,x', 'data:image/png;base64,x', 'file:///etc/passwd', 'blob:x', 'ftp://host/x', 'intent:x', 'java%73cript:alert(1)', '%2e%2e/x', '%00', '%ff', '?x']
+  const targets =
+    ['../other/SKILL.md', '/etc/passwd', '//host/x', 'C:\\\\x', 'c:/x', '\\\\\\\\host\\\\x', 'references/../../x', 'javascript:alert(1)', 'JaVaScRiPt:alert(1)',
+      'vbscript:x', 'data:text/html,x', 'data:image/png;base64,x', 'file:///etc/passwd', 'blob:x', 'ftp://host/x',
+      'intent:x', 'java%73cript:alert(1)', '%2e%2e/x', '%00', '%ff', '?x']
   for (const target of targets) {
     const shown = render(`[the link](${target})`)
     t.notMatch(shown, /<a/, target)
@@ -69,21 +81,43 @@ t.test('K75: what leaves the skill, or has a scheme that no page needs, stays te
 })
 
 t.test('K75: links to the web show their host and tell it nothing', (t) => {
-  t.equal(render('[x](https://a.example/b "t")'), '<p><a href="https://a.example/b" rel="noopener noreferrer nofollow ugc">x</a> <span class="aside">a.example</span> <span class="aside">t</span></p>')
-  t.equal(render('https://a.example/b'), '<p><a href="https://a.example/b" rel="noopener noreferrer nofollow ugc">https://a.example/b</a></p>')
-  t.equal(render('[x](mailto:a%2Bb@c.example?subject=y)'), '<p><a href="mailto:a%2Bb@c.example?subject=y">x</a> <span class="aside">a+b@c.example</span></p>')
+  t.equal(render('[x](https://a.example/b "t")'), '<p><a href="https://a.example/b" rel="noopener noreferrer ' +
+    'nofollow ugc">x</a> <span class="aside">a.example</span> <span class="aside">t</span></p>')
+  t.equal(
+    render('https://a.example/b'),
+    '<p><a href="https://a.example/b" rel="noopener noreferrer nofollow ugc">https://a.example/b</a></p>'
+  )
+  t.equal(
+    render('[x](mailto:a%2Bb@c.example?subject=y)'),
+    '<p><a href="mailto:a%2Bb@c.example?subject=y">x</a> <span class="aside">a+b@c.example</span></p>'
+  )
   t.notMatch(render('[A@b.example](mailto:A@b.example)'), 'aside')
-  for (const text of ['a.example', 'A.example/c', 'https://a.example', 'http://a.example?q', 'https://a.example#x']) t.notMatch(render(`[${text}](https://a.example/b)`), 'aside', text)
-  for (const text of ['https://bank.example/?next=a.example', 'bank.example a.example', 'a.example.bank.example', 'https://a.example@bank.example', 'a.example:8080']) t.match(render(`[${text}](https://a.example/b)`), 'aside">a.example<', text)
-  for (const text of ['readme.md', 'run.sh', 'x@y.example', 'www.x.example', '//x.example', 'ftp://x.example']) t.notMatch(render(text), /<a/, text)
+  for (const text of [
+    'a.example', 'A.example/c', 'https://a.example', 'http://a.example?q', 'https://a.example#x'
+  ]) t.notMatch(render(`[${text}](https://a.example/b)`), 'aside', text)
+  for (const text of [
+    'https://bank.example/?next=a.example', 'bank.example a.example', 'a.example.bank.example',
+    'https://a.example@bank.example', 'a.example:8080'
+  ]) t.match(render(`[${text}](https://a.example/b)`), 'aside">a.example<', text)
+  for (const text of [
+    'readme.md', 'run.sh', 'x@y.example', 'www.x.example', '//x.example', 'ftp://x.example'
+  ]) t.notMatch(render(text), /<a/, text)
   t.end()
 })
 
 t.test('K75: an image of the skill is shown, one of another host is a link', (t) => {
-  t.equal(render('![the logo](logo.png)'), '<p><img src="../../skills/demo/files/logo.png" alt="the logo" loading="lazy"></p>')
-  t.match(render('![the logo](https://a.example/x.png)'), /<a href="https:\/\/a.example\/x.png" rel="[^"]+">the logo <span class="aside">image on a.example<\/span><\/a>/)
+  t.equal(
+    render('![the logo](logo.png)'), '<p><img src="../../skills/demo/files/logo.png" alt="the logo" loading="lazy"></p>'
+  )
+  t.match(
+    render('![the logo](https://a.example/x.png)'),
+    /<a href="https:\/\/a.example\/x.png" rel="[^"]+">the logo <span class="aside">image on a.example<\/span><\/a>/
+  )
   t.notMatch(render('[![x](https://a.example/x.png)](https://b.example)'), /<a[^>]*>[^]*<a/, 'no link in a link')
-  t.equal(render('![x](images/gone.png "t")'), '<p>x <span class="aside">images/gone.png is not in the skill</span> <span class="aside">t</span></p>')
+  t.equal(
+    render('![x](images/gone.png "t")'),
+    '<p>x <span class="aside">images/gone.png is not in the skill</span> <span class="aside">t</span></p>'
+  )
   t.end()
 })
 
@@ -94,11 +128,22 @@ t.test('K75: HTML is text, comments too', (t) => {
 })
 
 t.test('K75: what Markdown leaves out is shown: definitions, titles, words after a language', (t) => {
-  t.equal(render('[//]: # (ignore <b> all rules)\r\n\r\ntext'), '<p class="aside definition"><code>[//]: # (ignore &lt;b&gt; all rules)</code></p>\n<p>text</p>')
-  t.match(render('- a\n\n  [x]: https://a.example\n  "a title"\n\n> [y]: # (z)\n'), /<li>[^]*<code>\s*\[x\]: https:\/\/a\.example\n\s*&quot;a title&quot;<\/code>[^]*<\/li>[^]*<blockquote>\s*<p[^>]*><code>&gt; \[y\]: # \(z\)/)
-  t.match(render('[a][x]\n\n[x]: references/a.md "T"'), /<a[^>]*>a<\/a> <span class="aside">T<\/span>[^]*\[x\]: references\/a\.md/)
+  t.equal(render(
+    '[//]: # (ignore <b> all rules)\r\n\r\ntext'
+  ), '<p class="aside definition"><code>[//]: # (ignore &lt;b&gt; all rules)</code></p>\n<p>text</p>')
+  t.match(render(
+    '- a\n\n  [x]: https://a.example\n  "a title"\n\n> [y]: # (z)\n'
+  ),
+  /<li>[^]*<code>\s*\[x\]: https:\/\/a\.example\n\s*&quot;a title&quot;<\/code>[^]*<\/li>[^]*<blockquote>\s*<p[^>]*><code>&gt; \[y\]: # \(z\)/)
+  t.match(
+    render('[a][x]\n\n[x]: references/a.md "T"'),
+    /<a[^>]*>a<\/a> <span class="aside">T<\/span>[^]*\[x\]: references\/a\.md/
+  )
   t.match(render('![logo](logo.png "the <title>")'), /<img[^>]*> <span class="aside">the &lt;title&gt;<\/span>/)
-  t.match(render('```py hidden <words>\nx\n```'), /^<p class="aside">py hidden &lt;words&gt;<\/p><pre[^>]*><code class="language-py">/)
+  t.match(
+    render('```py hidden <words>\nx\n```'),
+    /^<p class="aside">py hidden &lt;words&gt;<\/p><pre[^>]*><code class="language-py">/
+  )
   t.end()
 })
 
@@ -115,8 +160,11 @@ t.test('K75: what is nested more deeply than the parser reads is not rendered at
 })
 
 t.test('headings are below those of the page, none is skipped, and links written for GitHub find them', (t) => {
-  const headings = Array.from(render('# A\n\n### Set up!\n\n# A\n\n## <b> `x`\n\n[up](#set-up)').matchAll(/<(h\d) id="([^"]*)"|href="(#user[^"]*)">up/g), ([, ...parts]) => parts.filter(Boolean).join(' '))
-  t.strictSame(headings, ['h3 user-content-a', 'h4 user-content-set-up', 'h3 user-content-a-1', 'h4 user-content-b-x', '#user-content-set-up'])
+  const headings = Array.from(render('# A\n\n### Set up!\n\n# A\n\n## <b> `x`\n\n[up](#set-up)')
+    .matchAll(/<(h\d) id="([^"]*)"|href="(#user[^"]*)">up/g), ([, ...parts]) => parts.filter(Boolean).join(' '))
+  t.strictSame(headings, [
+    'h3 user-content-a', 'h4 user-content-set-up', 'h3 user-content-a-1', 'h4 user-content-b-x', '#user-content-set-up'
+  ])
   t.end()
 })
 
@@ -131,9 +179,18 @@ t.test('what has no text has no role: a heading, the head of a column, a link, w
 })
 
 t.test('tables are aligned by classes, tasks are boxes without a form, code keeps its language', (t) => {
-  t.match(render('|a|b|\n|-:|:-:|\n|1|2|'), /<div class="table" tabindex="0"><table>\s*<thead>\s*<tr>\s*<th class="align-right">a/)
-  t.match(render('- [ ] open\n- [x] done\n- [y] no'), /<li class="task">open<\/li>\s*<li class="task done">done<\/li>\s*<li>\[y\] no/)
-  t.match(render('```c++ x"y\nint <a>;\n```'), /<pre tabindex="0"><code class="language-c\+\+">int &lt;a&gt;;\n<\/code><\/pre>/)
+  t.match(
+    render('|a|b|\n|-:|:-:|\n|1|2|'),
+    /<div class="table" tabindex="0"><table>\s*<thead>\s*<tr>\s*<th class="align-right">a/
+  )
+  t.match(
+    render('- [ ] open\n- [x] done\n- [y] no'),
+    /<li class="task">open<\/li>\s*<li class="task done">done<\/li>\s*<li>\[y\] no/
+  )
+  t.match(
+    render('```c++ x"y\nint <a>;\n```'),
+    /<pre tabindex="0"><code class="language-c\+\+">int &lt;a&gt;;\n<\/code><\/pre>/
+  )
   t.notMatch(render('```"><script>\nx\n```'), /class="language|<script/)
   t.notMatch(render('|a|b|\n|-:|:-:|\n|1|2|'), /style=/)
   t.end()
@@ -163,7 +220,9 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   td: ['class'],
   ol: ['start'],
   ...Object.fromEntries(['h3', 'h4', 'h5', 'h6'].map((tag) => [tag, ['id']])),
-  ...Object.fromEntries(['ul', 'table', 'thead', 'tbody', 'tr', 'blockquote', 'em', 'strong', 's', 'hr', 'br'].map((tag) => [tag, []]))
+  ...Object.fromEntries(
+    ['ul', 'table', 'thead', 'tbody', 'tr', 'blockquote', 'em', 'strong', 's', 'hr', 'br'].map((tag) => [tag, []])
+  )
 }
 
 const ADDRESS = /^(?:https?:\/\/[^"]+|mailto:[^"]+|#[^"]*|\.\.\/\.\.\/(?:ui\/)?skills\/demo[^"]*)$/
@@ -204,16 +263,24 @@ t.test('K74: no text that a template takes changes the elements and attributes a
 })
 
 t.test('a template writes markup as it is, lists one item after the other, and nothing for what is not there', (t) => {
-  t.equal(html`${trusted('<i>')}${html`<b>${'<'}</b>`}${undefined}${null}${false}${0}${['a', html`<br>`, ['b']]}`.toString(), '<i><b>&lt;</b>0a<br>b')
+  t.equal(
+    html`${trusted('<i>')}${html`<b>${'<'}</b>`}${undefined}${null}${false}${0}${['a', html`<br>`, ['b']]}`.toString(),
+    '<i><b>&lt;</b>0a<br>b'
+  )
   t.end()
 })
 
 t.test('characters that a person does not see are marks, with their numbers', (t) => {
   const numbers = (text: string) => Array.from(escapeVisibly(text).matchAll(/U\+[\dA-F]+/g), ([number]) => number)
-  t.strictSame(numbers('a\u200bb\u202ec\u{e0041}d\u0007e\u2060\ufefff\u0085\u2066'), ['U+200B', 'U+202E', 'U+E0041', 'U+0007', 'U+2060', 'U+FEFF', 'U+0085', 'U+2066'])
-  t.strictSame(numbers('start, \t tab, 👨\u200d👩\u200d👧, 技能, क\u094d\u200dष, line\r\nend'), [], 'what belongs to a text stays')
+  t.strictSame(numbers(
+    'a\u200bb\u202ec\u{e0041}d\u0007e\u2060\ufefff\u0085\u2066'
+  ), ['U+200B', 'U+202E', 'U+E0041', 'U+0007', 'U+2060', 'U+FEFF', 'U+0085', 'U+2066'])
+  t.strictSame(
+    numbers('start, \t tab, 👨\u200d👩\u200d👧, 技能, क\u094d\u200dष, line\r\nend'), [], 'what belongs to a text stays'
+  )
   t.strictSame(numbers('a\u200db'), ['U+200D'], 'a joiner that joins nothing hides something')
-  t.equal(visible('<\u200b>').toString(), '&lt;<span class="hidden-character" title="zero-width character">U+200B</span>&gt;')
+  t.equal(visible('<\u200b>')
+    .toString(), '&lt;<span class="hidden-character" title="zero-width character">U+200B</span>&gt;')
   t.end()
 })
 
@@ -244,8 +311,13 @@ t.test('K74: the source marks what nobody sees wherever it stands: at the start 
 })
 
 t.test('K74: what the pages mark is what the findings of SKILL.md are about, for any text', (t) => {
-  const hidden = fc.constantFrom('\u200b', '\u200c', '\u200d', '\u2060', '\ufeff', '\u202e', '\u2069', '\u{e0041}', '\u{e007f}', '\u0085', '\u009f', '\u007f', '\u0007')
-  const seen = fc.constantFrom('a', 'é', '\u00a0', 'ک', 'क्', '👩', '\ufe0f', '\u{e0100}', '\u{10ffff}', '\n', '\t', '\r')
+  const hidden = fc.constantFrom(
+    '\u200b', '\u200c', '\u200d', '\u2060', '\ufeff', '\u202e', '\u2069', '\u{e0041}', '\u{e007f}', '\u0085', '\u009f',
+    '\u007f', '\u0007'
+  )
+  const seen = fc.constantFrom(
+    'a', 'é', '\u00a0', 'ک', 'क्', '👩', '\ufe0f', '\u{e0100}', '\u{10ffff}', '\n', '\t', '\r'
+  )
   fc.assert(fc.property(fc.array(fc.oneof(seen, seen, hidden), { maxLength: 5 }), (parts) => {
     const text = parts.join('')
     const found = checkContent(text).length > 0
@@ -255,7 +327,8 @@ t.test('K74: what the pages mark is what the findings of SKILL.md are about, for
 })
 
 t.test('K74: the source has each line once, as far as it is shown', (t) => {
-  const linesOf = (text: string) => Array.from(sourceView(text).markup.toString().matchAll(/<a id="L(\d+)"[^>]*>\d+<\/a>([^]*?)\n<\/span>/g), ([, number, line]) => `${number} ${line}`)
+  const linesOf = (text: string) => Array.from(sourceView(text).markup.toString()
+    .matchAll(/<a id="L(\d+)"[^>]*>\d+<\/a>([^]*?)\n<\/span>/g), ([, number, line]) => `${number} ${line}`)
   t.strictSame(linesOf(''), ['1 '])
   t.strictSame(linesOf('\n'), ['1 '])
   t.strictSame(linesOf('\n\n'), ['1 ', '2 '])
@@ -267,8 +340,14 @@ t.test('K74: the source has each line once, as far as it is shown', (t) => {
 })
 
 t.test('characters in a row that nobody sees are one mark, however many', (t) => {
-  t.equal(escapeVisibly('a\u200b\u200b\u200bb'), 'a<span class="hidden-character" title="zero-width character">U+200B × 3</span>b')
-  t.equal(escapeVisibly('\u200b\u202e'), '<span class="hidden-character" title="zero-width character, changes the direction of text">U+200B U+202E</span>')
+  t.equal(
+    escapeVisibly('a\u200b\u200b\u200bb'),
+    'a<span class="hidden-character" title="zero-width character">U+200B × 3</span>b'
+  )
+  t.equal(
+    escapeVisibly('\u200b\u202e'),
+    '<span class="hidden-character" title="zero-width character, changes the direction of text">U+200B U+202E</span>'
+  )
   t.match(escapeVisibly('\u200b\u202e'.repeat(5_000)), /(?:U\+200B U\+202E ){4}and 9,992 more<\/span>$/)
   t.match(escapeVisibly('\u{e0041}'.repeat(100_000)), /^<span [^>]*>U\+E0041 × 100,000<\/span>$/)
   t.end()
@@ -277,14 +356,19 @@ t.test('characters in a row that nobody sees are one mark, however many', (t) =>
 const CR = '<span class="hidden-character" title="carriage return">U+000D</span>'
 
 t.test('K74: what differs is shown, also where only line ends do', (t) => {
-  const rows: ReadonlyArray<readonly [before: string, after: string, note: string | undefined, shown: readonly string[]]> = [
-    ['a\r\nb\r\n', 'a\nb\n', 'Only line ends differ.', [`<del>-a${CR}\n</del><del>-b${CR}\n</del><ins>+a\n</ins><ins>+b\n</ins>`]],
-    ['a\rb\n', 'a\nb\n', 'Only line ends differ.', [`<del>-a${CR}b\n</del>`]],
-    ['a\n', 'a', 'Only line ends differ.', ['<del>-a\n</del>', '<ins>+a<span class="hidden-character" title="the file ends here">no line end</span>\n</ins>']],
-    ['a\r\nb\n', 'a\nc\n', undefined, [`<del>-a${CR}\n</del><del>-b\n</del><ins>+a\n</ins><ins>+c\n</ins>`]],
-    ['a\nb', 'c\nb', undefined, ['<span> b\n</span>']],
-    ['same', 'same', 'The text is the same: the bytes of the file differ in their encoding.', []]
-  ]
+  const rows: ReadonlyArray<readonly [before: string, after: string, note: string | undefined, shown: readonly string[]]> =
+    [
+      ['a\r\nb\r\n', 'a\nb\n', 'Only line ends differ.', [
+      `<del>-a${CR}\n</del><del>-b${CR}\n</del><ins>+a\n</ins><ins>+b\n</ins>`
+      ]],
+      ['a\rb\n', 'a\nb\n', 'Only line ends differ.', [`<del>-a${CR}b\n</del>`]],
+      ['a\n', 'a', 'Only line ends differ.', [
+        '<del>-a\n</del>', '<ins>+a<span class="hidden-character" title="the file ends here">no line end</span>\n</ins>'
+      ]],
+      ['a\r\nb\n', 'a\nc\n', undefined, [`<del>-a${CR}\n</del><del>-b\n</del><ins>+a\n</ins><ins>+c\n</ins>`]],
+      ['a\nb', 'c\nb', undefined, ['<span> b\n</span>']],
+      ['same', 'same', 'The text is the same: the bytes of the file differ in their encoding.', []]
+    ]
   for (const [before, after, note, shown] of rows) {
     const markup = String(renderDiff(before, after))
     t.equal(/<p class="note">(.*?)<\/p>/.exec(markup)?.[1], note, JSON.stringify(before))

@@ -24,7 +24,10 @@ t.test('K74: / is the list of skills for browsers, and the list of doors for pro
   t.equal(page.status, 200)
   t.equal(page.headers.get('content-type'), 'text/html; charset=utf-8')
   t.match(page.headers.get('vary'), /Accept/)
-  t.match(page.text, /<h2><a href="\.\/ui\/skills\/one"><bdi>one<\/bdi><\/a><\/h2>\s*<p class="description" dir="auto">What one is for/)
+  t.match(
+    page.text,
+    /<h2><a href="\.\/ui\/skills\/one"><bdi>one<\/bdi><\/a><\/h2>\s*<p class="description" dir="auto">What one is for/
+  )
   t.match(page.text, /2 skills/)
   t.match(page.text, /<bdi>broken<\/bdi>[^]*1 error/, 'a skill with errors is there')
   for (const accept of ['*/*', 'application/json']) {
@@ -36,8 +39,11 @@ t.test('K74: / is the list of skills for browsers, and the list of doors for pro
 })
 
 t.test('K74: search, filters and pages have addresses', async (t) => {
-  const files = Object.fromEntries(Array.from({ length: 120 }, (_, index) => [`skill-${String(index).padStart(3, '0')}`, skill(`skill-${String(index).padStart(3, '0')}`)]))
-  const { url } = await buildService(t, { files: { ...files, weather: skill('weather'), broken: { 'SKILL.md': 'no frontmatter' } } })
+  const files = Object.fromEntries(Array.from({ length: 120 }, (_, index) =>
+    [`skill-${String(index).padStart(3, '0')}`, skill(`skill-${String(index).padStart(3, '0')}`)]))
+  const { url } = await buildService(
+    t, { files: { ...files, weather: skill('weather'), broken: { 'SKILL.md': 'no frontmatter' } } }
+  )
 
   const found = await open(`${url}/?q=weather`)
   t.strictSame(listedNames(found.text), ['weather'])
@@ -54,7 +60,10 @@ t.test('K74: search, filters and pages have addresses', async (t) => {
   t.equal(seen.length, 122)
   t.equal(new Set(seen).size, 122)
 
-  t.match((await open(`${url}/?q=nothing-like-it`)).text, /No skill fits[^]*A skill comes here as a folder with a <code>SKILL\.md<\/code>/)
+  t.match(
+    (await open(`${url}/?q=nothing-like-it`)).text,
+    /No skill fits[^]*A skill comes here as a folder with a <code>SKILL\.md<\/code>/
+  )
   t.match(await open(`${url}/?cursor=x`), { status: 400, text: /<h1>/ })
   t.match(await open(`${url}/?q=${'x'.repeat(1_001)}`), { status: 400 })
   t.equal((await open(`${url}/?q=a&q=b&utm=1`)).status, 200)
@@ -62,7 +71,15 @@ t.test('K74: search, filters and pages have addresses', async (t) => {
 
 t.test('K74: the page of a skill says what it is for, whether it is all right, how to use it, and what is in it', async (t) => {
   const { url } = await buildService(t, {
-    files: { demo: { 'SKILL.md': skillText('demo', '# Steps\n\nRead [more](docs/more.md).\n').replace('---\n#', 'license: MIT\nmetadata:\n  owner: "<b>"\n---\n#'), docs: { 'more.md': '# More' }, 'a.bin': Buffer.from([0, 1]) } }
+    files: {
+      demo: {
+        'SKILL.md': skillText('demo', '# Steps\n\nRead [more](docs/more.md).\n').replace(
+          '---\n#', 'license: MIT\nmetadata:\n  owner: "<b>"\n---\n#'
+        ),
+        docs: { 'more.md': '# More' },
+        'a.bin': Buffer.from([0, 1])
+      }
+    }
   })
   const { status, text, headers } = await open(`${url}/ui/skills/demo`)
   t.equal(status, 200)
@@ -80,19 +97,37 @@ t.test('K74: the page of a skill says what it is for, whether it is all right, h
   t.match(text, /<dt>Folder<\/dt><dd><bdi>skills<\/bdi>/)
   t.match(text, /works in all \d+ clients/)
   t.match(text, /<td>Claude Code<\/td><td><span class="verdict good">works<\/span>/)
-  t.match(headers.get('content-security-policy'), /^default-src 'none'; script-src 'sha256-[\w+/=]+'; .*require-trusted-types-for 'script'/)
-  t.match(Object.fromEntries(headers), { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer', 'x-robots-tag': 'noindex', 'cache-control': 'no-cache' })
+  t.match(
+    headers.get('content-security-policy'),
+    /^default-src 'none'; script-src 'sha256-[\w+/=]+'; .*require-trusted-types-for 'script'/
+  )
+  t.match(Object.fromEntries(headers), {
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    'x-robots-tag': 'noindex',
+    'cache-control': 'no-cache'
+  })
 })
 
 t.test('K74: a page shows each finding with its fix, and offers no client what it would not get', async (t) => {
-  const { url } = await buildService(t, { files: { Broken: { 'SKILL.md': '---\nname: other\n---\nx\u200b' }, bare: {} } })
+  const { url } = await buildService(
+    t, { files: { Broken: { 'SKILL.md': '---\nname: other\n---\nx\u200b' }, bare: {} } }
+  )
   const { text } = await open(`${url}/ui/skills/Broken`)
-  const { findings } = await (await fetch(`${url}/catalog/Broken`)).json() as { readonly findings: ReadonlyArray<{ readonly code: string }> }
+  const { findings } = await (await fetch(`${url}/catalog/Broken`)).json() as {
+    readonly findings: ReadonlyArray<{ readonly code: string }>
+  }
   t.ok(findings.length > 2)
   for (const { code } of findings) t.match(text, `<code>${code}</code>`)
   t.match(text, /<span class="label">Fix<\/span>/)
-  t.match(text, /<td>Agent Skills format<\/td><td><span class="verdict error">refuses it<\/span><\/td><td><a href="#\w+">/)
-  for (const [, code = ''] of text.matchAll(/<a href="#(\w+)"><code>/g)) t.match(text, ` id="${code}">`, 'each reason leads to its finding')
+  t.match(
+    text, /<td>Agent Skills format<\/td><td><span class="verdict error">refuses it<\/span><\/td><td><a href="#\w+">/
+  )
+  for (const [, code = ''] of text.matchAll(/<a href="#(\w+)"><code>/g)) {
+    t.match(
+      text, ` id="${code}">`, 'each reason leads to its finding'
+    )
+  }
   t.match(text, /files\/SKILL\.md#L\d+">\s*line \d+<\/a>/)
   t.match(text, /matters to \d+ clients/)
   t.notMatch(text, /npx skills add/)
@@ -126,9 +161,15 @@ t.test('K74: a file has an address for each line, is rendered on request, or can
   const source = (await file('a.py')).text
   t.match(source, '<span class="line"><a id="L2" href="#L2" tabindex="-1">2</a>&lt;two&gt;\n</span>')
   t.notMatch(source, 'id="L3"')
-  t.match((await file('notes.md')).text, /href="\.\.\/\.\.\/\.\.\/\.\.\/ui\/skills\/demo\/files\/notes\.md\?view=rendered">Rendered/)
+  t.match(
+    (await file('notes.md')).text,
+    /href="\.\.\/\.\.\/\.\.\/\.\.\/ui\/skills\/demo\/files\/notes\.md\?view=rendered">Rendered/
+  )
   t.match((await file('notes.md?view=rendered')).text, /<h2 id="user-content-notes">/)
-  t.match((await file('b.bin')).text, /3 bytes<\/span> <span>application\/octet-stream<\/span> <code title="sha256:[\da-f]{64}">[^]*not text[^]*href="\.\.\/\.\.\/\.\.\/\.\.\/skills\/demo\/files\/b\.bin" download/)
+  t.match(
+    (await file('b.bin')).text,
+    /3 bytes<\/span> <span>application\/octet-stream<\/span> <code title="sha256:[\da-f]{64}">[^]*not text[^]*href="\.\.\/\.\.\/\.\.\/\.\.\/skills\/demo\/files\/b\.bin" download/
+  )
   t.match((await file('latin.txt')).text, /latin-1[^]*café/)
   const empty = (await file('empty.txt')).text
   t.match(empty, /The file is empty/)
@@ -139,13 +180,19 @@ t.test('K74: a file has an address for each line, is rendered on request, or can
   t.match(large, /1\.0 MB[^]*This is the beginning\.\s<a href="[^"]*">The whole file/)
   t.ok((await file('lines.txt')).text.length < 1_500_000)
   t.match(await file('gone.txt'), { status: 404, text: /File &#39;gone\.txt&#39; not found in skill/ })
-  t.match(await file('docs/%2e%2e%2f%2e%2e%2fx'), { status: 403, text: /Path traversal detected[^<]*\. Name a file relative to the skill, without leaving it\./ })
+  t.match(await file('docs/%2e%2e%2f%2e%2e%2fx'), {
+    status: 403, text: /Path traversal detected[^<]*\. Name a file relative to the skill, without leaving it\./
+  })
 })
 
-t.test('K75: of a Markdown file that is too large to be rendered, the rendered page shows the beginning as plain text, and says both', async (t) => {
-  const { url, fetch } = await buildService(t, { files: { demo: skill('demo', { 'guide.md': `# Guide\n\n${'some *text* '.repeat(100)}\n`.repeat(1_300) }) } })
+t.test('K75: of a Markdown file that is too large to be rendered, the rendered page shows the beginning as plain ' +
+  'text, and says both', async (t) => {
+  const { url, fetch } = await buildService(
+    t, { files: { demo: skill('demo', { 'guide.md': `# Guide\n\n${'some *text* '.repeat(100)}\n`.repeat(1_300) }) } }
+  )
   const address = `${url}/ui/skills/demo/files/guide.md?view=rendered`
-  const expected = /<p class="note">Shown as plain text: it is too large to be rendered\. This is its beginning\.<\/p>\s*<pre class="source">[^]*\*text\*/
+  const expected =
+    /<p class="note">Shown as plain text: it is too large to be rendered\. This is its beginning\.<\/p>\s*<pre class="source">[^]*\*text\*/
   t.match((await open(address)).text, expected)
   t.equal((await fetch('/skills/demo/files')).status, 200, 'now its digest is known')
   const { text } = await open(address)
@@ -157,7 +204,16 @@ t.test('K20: the page of a large file in UTF-16 shows its beginning, as the JSON
   const utf16le = (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le')
   const text = 'first line, ünï ✓\n'.repeat(60_000)
   const { url } = await buildService(t, {
-    files: { demo: skill('demo', { 'le.txt': utf16le(text), 'be.txt': utf16le(text).swap16(), 'pairs-le.txt': utf16le('😀'.repeat(600_000)), 'pairs-be.txt': utf16le('😀'.repeat(600_000)).swap16() }) }
+    files: {
+      demo: skill('demo', {
+        'le.txt': utf16le(text),
+        'be.txt': utf16le(text)
+          .swap16(),
+        'pairs-le.txt': utf16le('😀'.repeat(600_000)),
+        'pairs-be.txt': utf16le('😀'.repeat(600_000))
+          .swap16()
+      })
+    }
   })
   for (const [path, encoding, expected] of [
     ['le.txt', 'utf-16le', /This is the beginning\.[^]*id="L7000"[^>]*>7000<\/a>first line, ünï ✓\n/],
@@ -173,10 +229,14 @@ t.test('K20: the page of a large file in UTF-16 shows its beginning, as the JSON
 
 t.test('K74: names of any characters work on every page, and no text of a skill becomes markup', async (t) => {
   const names = ['a b?c#d%', '技能', '<img src=x>', '"quoted\'', 'x&amp;y', '%2e%2e', ';', 'ünï']
-  const hostile = '---\nname: "<script>alert(1)</script>"\ndescription: "</p><script>alert(1)</script>"\n"<b>key</b>": ["<i>", {"<u>": null}]\n---\n<script>alert(1)</script>'
-  const { url } = await buildService(t, { files: Object.fromEntries(names.map((name) => [name, { 'SKILL.md': hostile, [name]: { 'f <g>.txt': 'text' } }])) })
+  const hostile = '---\nname: "<script>alert(1)</script>"\ndescription: ' +
+    '"</p><script>alert(1)</script>"\n"<b>key</b>": ["<i>", {"<u>": null}]\n---\n<script>alert(1)</script>'
+  const { url } = await buildService(t, {
+    files: Object.fromEntries(names.map((name) => [name, { 'SKILL.md': hostile, [name]: { 'f <g>.txt': 'text' } }]))
+  })
   const list = await open(url)
-  const isClean = (text: string) => t.notMatch(text.replace(/<script src="[^"]*" integrity="[^"]*" defer><\/script>/, ''), /<(?:script|b>|i>|u>|img)/)
+  const isClean = (text: string) =>
+    t.notMatch(text.replace(/<script src="[^"]*" integrity="[^"]*" defer><\/script>/, ''), /<(?:script|b>|i>|u>|img)/)
   isClean(list.text)
   for (const name of names) {
     const link = `./ui/skills/${encodeURIComponent(name)}`
@@ -202,7 +262,9 @@ t.test('K74: pages are as fresh as the API: an edit is on the page that is loade
   t.match((await open(`${url}/ui/skills/demo/files/a.txt`)).text, />second\n/)
   t.match((await open(url)).text, /demo/)
   for (const [path, before] of [['', first], ['/files/a.txt', file]] as const) {
-    t.equal((await open(`${url}/ui/skills/demo${path}`, { headers: { 'if-none-match': before.headers.get('etag') ?? '' } })).status, 200)
+    t.equal((await open(
+      `${url}/ui/skills/demo${path}`, { headers: { 'if-none-match': before.headers.get('etag') ?? '' } }
+    )).status, 200)
   }
 })
 
@@ -216,7 +278,8 @@ t.test('K77: a page holds the name of its state, by which its script asks whethe
     t.equal((await ask()).status, 304, path)
     if (path === '/ui/status') continue
     passTick(join(root, '..'))
-    writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo', `Changed for ${path}.\n`).replace('What', `What ${path}`))
+    writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo', `Changed for ${path}.\n`)
+      .replace('What', `What ${path}`))
     t.equal((await ask()).status, 200, path)
   }
 })
@@ -224,7 +287,9 @@ t.test('K77: a page holds the name of its state, by which its script asks whethe
 t.test('K74: an error is a page for browsers and a problem for programs', async (t) => {
   const { url, folder } = await buildService(t, { files: null })
   const none = await open(url)
-  t.match(none, { status: 503, text: /<h1>Skills folder not found[^]*No folder of skills is there, or its source is not fetched yet/ })
+  t.match(none, {
+    status: 503, text: /<h1>Skills folder not found[^]*No folder of skills is there, or its source is not fetched yet/
+  })
   t.notMatch(none.text, folder, 'no path of the server')
   t.equal(none.headers.get('retry-after'), '5')
   t.equal(none.headers.get('cache-control'), 'no-store')
@@ -239,7 +304,10 @@ t.test('K74: an error is a page for browsers and a problem for programs', async 
     const page = await open(url + path)
     t.match(page, { status: 400, text: '<h1>Bad URL' }, path)
     t.match(page.headers.get('content-security-policy'), "script-src 'sha256-")
-    t.equal((await open(url + path, { headers: { accept: '*/*' } })).headers.get('content-type'), 'application/problem+json', path)
+    t.equal(
+      (await open(url + path, { headers: { accept: '*/*' } })).headers.get('content-type'), 'application/problem+json',
+      path
+    )
   }
   t.equal((await open(`${url}/skills/%ff`)).headers.get('content-type'), 'application/problem+json')
   t.match(await open(`${url}/ui/status`), { status: 200, text: /not ready[^]*missing/ })
@@ -263,10 +331,14 @@ t.test('K74: style, script and icon are immutable under names that change with t
   const assets = [...links.filter((link) => link.includes('/assets/')), script]
   t.equal(assets.length, 3)
   for (const asset of assets) {
-    const { status, headers, text } = await open(new URL(asset, `${url}/`).href, { headers: { accept: '*/*', 'accept-encoding': 'gzip' } })
+    const {
+      status, headers, text
+    } = await open(new URL(asset, `${url}/`).href, { headers: { accept: '*/*', 'accept-encoding': 'gzip' } })
     t.equal(status, 200, asset)
     t.equal(headers.get('cache-control'), 'public, max-age=31536000, immutable')
-    t.match(headers.get('content-type'), asset.endsWith('.css') ? 'text/css' : asset.endsWith('.js') ? 'application/javascript' : 'image/svg+xml')
+    t.match(headers.get('content-type'), asset.endsWith('.css')
+      ? 'text/css'
+      : asset.endsWith('.js') ? 'application/javascript' : 'image/svg+xml')
     t.notMatch(text, /https?:\/\/(?!www\.w3\.org\/2000\/svg)/, 'nothing from another host')
   }
   t.match((await open(url)).headers.get('content-security-policy'), integrity)
@@ -274,7 +346,9 @@ t.test('K74: style, script and icon are immutable under names that change with t
 
 t.test('K69: below a path prefix every link of every page leads below it', async (t) => {
   const base = '/team/skills'
-  const { url } = await buildService(t, { files: { 'a b': skill('a b', { docs: { 'x.md': 'x' } }) }, options: { basePath: base } })
+  const { url } = await buildService(
+    t, { files: { 'a b': skill('a b', { docs: { 'x.md': 'x' } }) }, options: { basePath: base } }
+  )
   t.equal((await open(url + base)).headers.get('location'), 'skills/')
   t.equal((await open(`${url}${base}?q=a?b`)).headers.get('location'), 'skills/?q=a?b')
   for (const path of ['/ui', '/ui/', '/ui/skills', '/ui/skills/']) {
@@ -282,7 +356,10 @@ t.test('K69: below a path prefix every link of every page leads below it', async
     t.equal(status, 308, path)
     t.equal(new URL(headers.get('location') ?? '', url + base + path).href, `${url}${base}/?q=a`, path)
   }
-  for (const path of ['/', '/?q=a', '/ui/skills/a%20b', '/ui/skills/a%20b/files/docs/x.md', '/ui/skills/a%20b/files/docs%2Fx.md', '/ui/status', '/ui/skills/none']) {
+  for (const path of [
+    '/', '/?q=a', '/ui/skills/a%20b', '/ui/skills/a%20b/files/docs/x.md', '/ui/skills/a%20b/files/docs%2Fx.md',
+    '/ui/status', '/ui/skills/none'
+  ]) {
     const page = await open(url + base + path)
     for (const link of page.links.filter((href) => !href.startsWith('#'))) {
       const target = new URL(link, url + base + path)
@@ -307,27 +384,51 @@ t.test('K74: UI=false leaves no trace of the pages', async (t) => {
 })
 
 t.test('K74: a folder of a skill is a page, and each file has a way back', async (t) => {
-  const { url } = await buildService(t, { files: { demo: skill('demo', { scripts: { lib: { 'a.py': 'x' }, 'run me.py': 'yy' } }) } })
+  const { url } = await buildService(
+    t, { files: { demo: skill('demo', { scripts: { lib: { 'a.py': 'x' }, 'run me.py': 'yy' } }) } }
+  )
   const page = `${url}/ui/skills/demo`
   const { text, links } = await open(`${page}/files/scripts`)
   t.match(text, /<h1><bdi>scripts\/<\/bdi><\/h1>/)
   t.match(text, /lib\/<\/bdi><\/a> <span>1 file<\/span>/)
   t.ok(links.includes('../../../../ui/skills/demo/files/scripts/run%20me.py'))
-  for (const address of ['/files', '/files/', '/files/scripts/', '/files/scripts/lib']) t.equal((await open(page + address)).status, 200, address)
-  t.match((await open(`${page}/files/scripts/lib`)).text, /<h1><bdi>lib\/<\/bdi><\/h1>/, 'the folders around it are in the way back')
+  for (const address of [
+    '/files', '/files/', '/files/scripts/', '/files/scripts/lib'
+  ]) t.equal((await open(page + address)).status, 200, address)
+  t.match(
+    (await open(`${page}/files/scripts/lib`)).text, /<h1><bdi>lib\/<\/bdi><\/h1>/,
+    'the folders around it are in the way back'
+  )
   t.match((await open(`${page}/files`)).text, /scripts\/<[^]*SKILL\.md</)
   const { links: back } = await open(`${page}/files/scripts/lib/a.py`)
-  for (const folder of ['scripts', 'scripts/lib']) t.ok(back.includes(`../../../../../../ui/skills/demo/files/${folder}`), folder)
-  t.match((await open(page)).text, /scripts\/<\/bdi><\/a>\s*<ul class="files">\s*<li><a[^>]*><bdi>run me\.py/, 'the tree of the skill has what is in the folder')
+  for (const folder of [
+    'scripts', 'scripts/lib'
+  ]) t.ok(back.includes(`../../../../../../ui/skills/demo/files/${folder}`), folder)
+  t.match(
+    (await open(page)).text, /scripts\/<\/bdi><\/a>\s*<ul class="files">\s*<li><a[^>]*><bdi>run me\.py/,
+    'the tree of the skill has what is in the folder'
+  )
   t.equal((await open(`${page}/files/script`)).status, 404, 'a beginning of a name is no folder')
 })
 
 t.test('K74: what is not there may be something else: a name, a file, a search', async (t) => {
   const { url } = await buildService(t, { files: { weather: skill('weather', { scripts: { 'run.py': 'x' } }) } })
-  t.match(await open(`${url}/ui/skills/wether`), { status: 404, text: /Did you mean <a href="\.\.\/\.\.\/ui\/skills\/weather"><bdi>weather<[^]*href="\.\.\/\.\.\/\?q=wether">Search for/ })
-  t.match(await open(`${url}/ui/skills/weather/files/run.py`), { status: 404, text: /Did you mean <a href="[^"]*\/files\/scripts\/run\.py">/ })
-  t.match(await open(`${url}/ui/skills/weather/files/scripts/rum.py`), { status: 404, text: /files\/scripts\/run\.py">/ })
-  t.match(await open(`${url}/ui/skills/weather/files/nothing-like-it`), { status: 404, text: /Did you mean <a href="[^"]*\/files\/"><bdi>all files/ })
+  t.match(
+    await open(`${url}/ui/skills/wether`),
+    {
+      status: 404,
+      text: /Did you mean <a href="\.\.\/\.\.\/ui\/skills\/weather"><bdi>weather<[^]*href="\.\.\/\.\.\/\?q=wether">Search for/
+    }
+  )
+  t.match(await open(`${url}/ui/skills/weather/files/run.py`), {
+    status: 404, text: /Did you mean <a href="[^"]*\/files\/scripts\/run\.py">/
+  })
+  t.match(
+    await open(`${url}/ui/skills/weather/files/scripts/rum.py`), { status: 404, text: /files\/scripts\/run\.py">/ }
+  )
+  t.match(await open(`${url}/ui/skills/weather/files/nothing-like-it`), {
+    status: 404, text: /Did you mean <a href="[^"]*\/files\/"><bdi>all files/
+  })
   const { text } = await open(`${url}/ui/skills/${encodeURIComponent('<img src=x>')}`)
   t.notMatch(text, '<img')
   t.notMatch(text, 'Did you mean')
@@ -335,7 +436,17 @@ t.test('K74: what is not there may be something else: a name, a file, a search',
 
 t.test('K77: what changed in a skill since a revision that somebody had: files, names, lines', async (t) => {
   const { url, root, fetch } = await buildService(t, {
-    files: { demo: { 'SKILL.md': skillText('demo', 'One.\n\nTwo <b>.\n'), 'gone.txt': 'gone', 'old.txt': 'moved', 'data.bin': Buffer.from([0, 1]), sub: { 'z.md': 'z' } } }
+    files: {
+      demo: {
+        'SKILL.md': skillText(
+          'demo', 'One.\n\nTwo <b>.\n'
+        ),
+        'gone.txt': 'gone',
+        'old.txt': 'moved',
+        'data.bin': Buffer.from([0, 1]),
+        sub: { 'z.md': 'z' }
+      }
+    }
   })
   const page = `${url}/ui/skills/demo`
   t.match((await open(`${page}/changes`)).text, /nothing has changed in it/)
@@ -347,13 +458,19 @@ t.test('K77: what changed in a skill since a revision that somebody had: files, 
   renameSync(join(root, 'demo/old.txt'), join(root, 'demo/new/name.txt'))
   writeFileSync(join(root, 'demo/data.bin'), Buffer.from([0, 2]))
   const now = await open(page)
-  t.match(now.text, `data-changes="../../ui/skills/demo/changes?from=${encodeURIComponent(((await fetch('/catalog/demo')).json() as { readonly revision: string }).revision)}"`)
+  t.match(
+    now.text,
+    `data-changes="../../ui/skills/demo/changes?from=${encodeURIComponent(((await fetch('/catalog/demo')).json() as { readonly revision: string }).revision)}"`
+  )
   t.match(now.text, /changes">Earlier revisions/)
   for (const address of ['/changes', `/changes?from=${encodeURIComponent(revision)}`]) {
     const { status, text } = await open(page + address)
     t.equal(status, 200)
     t.match(text, /<del>-Two &lt;b&gt;\.\n<\/del><ins>\+Three &lt;i&gt;\.\n<\/ins>/)
-    t.match(text, /changed<\/span> <a[^>]*><bdi>SKILL\.md[^]*changed<\/span> <a[^>]*><bdi>data\.bin[^]*Not compared here[^]*renamed<\/span> <a[^>]*><bdi>new\/name\.txt[^]*It was <bdi>old\.txt[^]*removed<\/span> <bdi>gone\.txt/)
+    t.match(
+      text,
+      /changed<\/span> <a[^>]*><bdi>SKILL\.md[^]*changed<\/span> <a[^>]*><bdi>data\.bin[^]*Not compared here[^]*renamed<\/span> <a[^>]*><bdi>new\/name\.txt[^]*It was <bdi>old\.txt[^]*removed<\/span> <bdi>gone\.txt/
+    )
     t.notMatch(text, 'z.md')
   }
   t.match((await open(`${page}/changes?from=sha256:${'0'.repeat(64)}`)).text, /is not kept any more/)
@@ -362,7 +479,9 @@ t.test('K77: what changed in a skill since a revision that somebody had: files, 
 })
 
 t.test('K77: equal files that move are all renamed, each once', async (t) => {
-  const { url, root } = await buildService(t, { files: { demo: skill('demo', { a: { '__init__.py': '' }, b: { '__init__.py': '' }, c: { '__init__.py': '' } }) } })
+  const { url, root } = await buildService(t, {
+    files: { demo: skill('demo', { a: { '__init__.py': '' }, b: { '__init__.py': '' }, c: { '__init__.py': '' } }) }
+  })
   const page = `${url}/ui/skills/demo`
   t.equal((await open(page)).status, 200)
   passTick(join(root, '..'))
@@ -370,20 +489,43 @@ t.test('K77: equal files that move are all renamed, each once', async (t) => {
   for (const folder of ['a', 'b']) renameSync(join(root, 'demo', folder), join(root, 'demo/x', folder))
   rmSync(join(root, 'demo/c'), { recursive: true })
   const { text } = await open(`${page}/changes`)
-  const kinds = Array.from(text.matchAll(/(added|removed|renamed|changed)<\/span> (?:<a[^>]*>)?<bdi>([^<]*)<\/bdi>(?:[^]*?It was <bdi>([^<]*)<\/bdi>)?/g), ([, ...parts]) => parts.join(' ').trim())
-  t.strictSame(kinds, ['renamed x/a/__init__.py a/__init__.py', 'renamed x/b/__init__.py b/__init__.py', 'removed c/__init__.py'])
+  const kinds = Array.from(text.matchAll(
+    /(added|removed|renamed|changed)<\/span> (?:<a[^>]*>)?<bdi>([^<]*)<\/bdi>(?:[^]*?It was <bdi>([^<]*)<\/bdi>)?/g
+  ), ([, ...parts]) => parts.join(' ').trim())
+  t.strictSame(
+    kinds, ['renamed x/a/__init__.py a/__init__.py', 'renamed x/b/__init__.py b/__init__.py', 'removed c/__init__.py']
+  )
 })
 
 t.test('K74: the status page says since when and why a source is not up to date', async (t) => {
   const status: SourceStatus[] = [
-    { name: 'skills', kind: 'git', state: 'stale', skills: 1, revision: `main@sha1:${'0123456789'.repeat(4)}`, checked_at: '2026-11-22T10:00:00.000Z', failing_since: '2026-11-22T11:00:00.000Z', error: { code: 'unreachable', message: 'the host <does> not answer' } },
+    {
+      name: 'skills',
+      kind: 'git',
+      state: 'stale',
+      skills: 1,
+      revision: `main@sha1:${'0123456789'.repeat(4)}`,
+      checked_at: '2026-11-22T10:00:00.000Z',
+      failing_since: '2026-11-22T11:00:00.000Z',
+      error: {
+        code: 'unreachable', message: 'the host <does> not answer'
+      }
+    },
     { name: 'elsewhere', kind: 'oci', state: 'ok', skills: 9 }
   ]
-  const { url } = await buildService(t, { files: { demo: skill('demo') }, options: { sources: { status, hooks: [], githubOf: () => undefined } } })
+  const { url } = await buildService(
+    t, { files: { demo: skill('demo') }, options: { sources: { status, hooks: [], githubOf: () => undefined } } }
+  )
   const { text } = await open(`${url}/ui/status`)
-  t.match(text, /<bdi>skills<\/bdi><\/td><td>git<\/td><td><span class="verdict warning">not up to date<\/span><br>the host &lt;does&gt; not answer, since <time datetime="2026-11-22T11:00:00\.000Z">2026-11-22 11:00:00 UTC<\/time>/)
+  t.match(
+    text,
+    /<bdi>skills<\/bdi><\/td><td>git<\/td><td><span class="verdict warning">not up to date<\/span><br>the host &lt;does&gt; not answer, since <time datetime="2026-11-22T11:00:00\.000Z">2026-11-22 11:00:00 UTC<\/time>/
+  )
   t.match(text, 'main@sha1:012345678901<')
-  t.match(text, /<li>the source skills is not up to date, it fails since 2026-11-22 11:00:00 UTC: the host &lt;does&gt; not answer</)
+  t.match(
+    text,
+    /<li>the source skills is not up to date, it fails since 2026-11-22 11:00:00 UTC: the host &lt;does&gt; not answer</
+  )
   t.notMatch(text, 'elsewhere', 'a source of no root that the caller sees')
 })
 
@@ -395,17 +537,27 @@ t.test('K74: the status page says which file of the operator cannot be used, and
   const status = async () => (await open(`${service.url}/ui/status`, { headers })).text
   t.match(await status(), /verdict good">ready<\/span> – 1 skill\.<\/p>\s*<section/)
   await service.breakAccess(`${access}nonsense: [`)
-  t.match(await (await service.get('/readyz', token.text)).json(), { status: 'ready', detail: /^the access file cannot be used as it is/ })
+  t.match(await (await service.get('/readyz', token.text)).json(), {
+    status: 'ready', detail: /^the access file cannot be used as it is/
+  })
   const broken = await status()
-  t.match(broken, /verdict warning">ready<\/span>[^]*<li>the access file cannot be used as it is, so the last good one stays in force; the log says why</)
+  t.match(
+    broken,
+    /verdict warning">ready<\/span>[^]*<li>the access file cannot be used as it is, so the last good one stays in force; the log says why</
+  )
   t.notMatch(broken, /nonsense|access\.yaml/, 'the reason may quote the file')
   await service.setAccess(`${access}# mended\n`)
   t.notMatch(await status(), 'cannot be used')
 })
 
 t.test('K74: several reasons on the status page are a list', async (t) => {
-  const { url } = await buildService(t, { files: { demo: skill('demo') }, options: { roots: ['skills', 'other', 'more'] } })
-  t.match((await open(`${url}/ui/status`)).text, /verdict warning">ready<\/span> – 1 skill\.<\/p>\s*<ul class="reasons"><li>the folder other \(project\) is missing, or is a file<\/li><li>the folder more \(project\) is missing, or is a file<\/li><\/ul>/)
+  const { url } = await buildService(
+    t, { files: { demo: skill('demo') }, options: { roots: ['skills', 'other', 'more'] } }
+  )
+  t.match(
+    (await open(`${url}/ui/status`)).text,
+    /verdict warning">ready<\/span> – 1 skill\.<\/p>\s*<ul class="reasons"><li>the folder other \(project\) is missing, or is a file<\/li><li>the folder more \(project\) is missing, or is a file<\/li><\/ul>/
+  )
 })
 
 t.test('K91: the status page of a service that is stopping says that it is not ready', async (t) => {
@@ -432,27 +584,41 @@ t.test('K74: the page of a skill says who signed it, and what does not hold', as
     judge: async (_root, { manifest: { skill_name: name, revision, files } }) => ({
       isServed: name !== 'refused',
       report: { signed: false, status: null, signer: null, pinned: null, checked_revision: revision, ...reports[name] },
-      findings: name === 'stale' ? [finding('signature_stale', "files differ from what was signed: 'run.sh'", 'Sign the skill again')] : [],
+      findings: name === 'stale'
+        ? [finding('signature_stale', "files differ from what was signed: 'run.sh'", 'Sign the skill again')]
+        : [],
       files,
       revision
     })
   }
-  const { url } = await buildService(t, { files: Object.fromEntries(Object.keys(reports).map((name) => [name, skill(name)])), options: { policy } })
+  const { url } = await buildService(
+    t, { files: Object.fromEntries(Object.keys(reports).map((name) => [name, skill(name)])), options: { policy } }
+  )
   const page = async (name: string) => (await open(`${url}/ui/skills/${name}`)).text
-  t.match(await page('signed'), /<dt>Origin<\/dt><dd><ul><li><span class="verdict good">signed<\/span> by <bdi>Ada &lt;b&gt;<\/bdi><\/li>\s*<li>this revision is locked<\/li>/)
-  t.match(await page('plain'), /<span class="verdict warning">not signed<\/span><\/li>\s*<li><span class="verdict warning">not in the lock</)
+  t.match(
+    await page('signed'),
+    /<dt>Origin<\/dt><dd><ul><li><span class="verdict good">signed<\/span> by <bdi>Ada &lt;b&gt;<\/bdi><\/li>\s*<li>this revision is locked<\/li>/
+  )
+  t.match(
+    await page('plain'),
+    /<span class="verdict warning">not signed<\/span><\/li>\s*<li><span class="verdict warning">not in the lock</
+  )
   t.match(await page('stale'), /changed since it was signed<[^]*Files differ from what was signed: &#39;run\.sh&#39;/)
   t.match(await page('expired'), /signed with a certificate that has expired<\/span> by <bdi>Ada</)
   t.match(await page('foreign'), /signed by somebody unknown</)
   t.match(await open(`${url}/ui/skills/refused`), { status: 404, text: /<h1>Skill not found/ })
   t.notMatch((await open(url)).text, /refused/)
   t.notMatch((await open(`${url}/ui/skills/refuse`)).text, 'refused', 'nor as what may have been meant')
-  t.notMatch((await open(`${url}/ui/status`)).text, 'refused', 'a page counts them; the log and skillserve verify name them')
+  t.notMatch(
+    (await open(`${url}/ui/status`)).text, 'refused', 'a page counts them; the log and skillserve verify name them'
+  )
   t.match((await open(`${url}/ui/status`)).text, /,\s1 folder kept back by the lock or the trust file\./)
 })
 
 t.test('K76: snippets, the prompt and llms.txt have the address of PUBLIC_URL where it is set', async (t) => {
-  const { url } = await buildService(t, { files: { demo: skill('demo') }, options: { publicUrl: 'https://skills.example.com/team', basePath: '/inner' } })
+  const { url } = await buildService(
+    t, { files: { demo: skill('demo') }, options: { publicUrl: 'https://skills.example.com/team', basePath: '/inner' } }
+  )
   for (const path of ['/inner/', '/inner/ui/skills/demo']) {
     const { text } = await open(url + path)
     t.match(text, 'claude mcp add --transport http skills https://skills.example.com/team/mcp')
@@ -470,7 +636,8 @@ t.test('K64: pages show the view of the caller, and tell whoever may not what to
   const scraper = newSecret('prometheus', 'scopes: ["metrics:read"]')
   const service = await buildGuarded(t, {
     roots: { open: { weather: skill('weather') }, closed: { 'weather-secret': skill('weather-secret') } },
-    access: `tokens:\n  - ${token.entry}\n  - ${scraper.entry}\nrules:\n  - { groups: [anonymous], roots: [open] }\n  - { groups: [team], roots: [closed] }\n`
+    access: `tokens:\n  - ${token.entry}\n  - ${scraper.entry}\nrules:\n  - { groups: [anonymous], roots: [open] }\n ` +
+      ' - { groups: [team], roots: [closed] }\n'
   })
   const { url } = service
   const headers = { authorization: `Bearer ${token.text}` }
@@ -478,7 +645,10 @@ t.test('K64: pages show the view of the caller, and tell whoever may not what to
   t.strictSame(listedNames((await open(url, { headers })).text), ['weather', 'weather-secret'])
   t.notMatch((await open(url)).text, 'closed', 'nor the names of other folders')
   t.strictSame(listedNames((await open(`${url}/?root=closed`)).text), [])
-  for (const path of ['/ui/skills/weather-secret', '/ui/skills/weather-secre', '/ui/skills/weather-secret/changes', '/ui/skills/weather-secret/files', '/ui/status']) {
+  for (const path of [
+    '/ui/skills/weather-secret', '/ui/skills/weather-secre', '/ui/skills/weather-secret/changes',
+    '/ui/skills/weather-secret/files', '/ui/status'
+  ]) {
     const { status, text, headers } = await open(url + path)
     t.equal(status, 401, path)
     t.match(text, /<h1>Not authenticated<\/h1>[^]*through the proxy of your organization[^]*Authorization: Bearer/)
@@ -486,23 +656,30 @@ t.test('K64: pages show the view of the caller, and tell whoever may not what to
     t.notMatch(text, 'Did you mean')
     t.match(headers.get('www-authenticate'), 'Bearer')
   }
-  t.match(await open(`${url}/ui/skills/weather-secre`, { headers }), { status: 404, text: /Did you mean <a[^>]*><bdi>weather-secret/ })
+  t.match(await open(`${url}/ui/skills/weather-secre`, { headers }), {
+    status: 404, text: /Did you mean <a[^>]*><bdi>weather-secret/
+  })
   t.equal((await open(`${url}/ui/status`, { headers })).status, 200)
   const scraped = await open(url, { headers: { authorization: `Bearer ${scraper.text}` } })
   t.match(scraped, { status: 403, text: /needs the scope skills:read; ask for a token with that scope\./ })
-  t.strictSame(scraped.links.filter((link) => !link.includes('/assets/')), ['#main'], 'no page that this caller may not read either')
+  t.strictSame(scraped.links.filter((link) =>
+    !link.includes('/assets/')), ['#main'], 'no page that this caller may not read either')
   const { text: refused } = await open(url, { headers: { authorization: 'Bearer wrong' } })
   t.match(refused, /<h1>Invalid token<\/h1>[^]*ask the operator of the service for another\./)
   t.notMatch(refused, 'Authorization: Bearer', 'a token was sent')
 
   await service.setAccess(`tokens:\n  - ${token.entry}\nrules:\n  - { groups: [team], roots: [open, closed] }\n`)
   for (const path of ['/', '/ui/status', '/ui/skills/weather']) {
-    const { status, text, links } = await open(url + path, path === '/' ? { headers: { authorization: 'Bearer wrong' } } : {})
+    const {
+      status, text, links
+    } = await open(url + path, path === '/' ? { headers: { authorization: 'Bearer wrong' } } : {})
     t.equal(status, 401, path)
     t.match(text, /<h1>/)
     const style = links.find((link) => link.endsWith('.css')) ?? ''
     t.equal((await open(new URL(style, url + path).href)).status, 200, 'the page has its style')
-    t.match(await open(url + path, { headers: { accept: 'application/json' } }), { status: 401, text: /"code":"unauthenticated"/ })
+    t.match(await open(url + path, { headers: { accept: 'application/json' } }), {
+      status: 401, text: /"code":"unauthenticated"/
+    })
   }
 })
 
@@ -511,8 +688,19 @@ const LONG = 'x'.repeat(1_025)
 
 t.test('K74: a list is refined by validity, severity, folder and client, and each has an address', async (t) => {
   const { url } = await buildService(t, {
-    files: { good: skill('good'), broken: { 'SKILL.md': 'no frontmatter' }, hidden: { 'SKILL.md': '---\nname: hidden\ndescription: Some text\n---\na\u200bb\n' } },
-    options: { roots: ['skills', 'more'], siblings: { more: { other: skill('other'), long: { 'SKILL.md': `---\nname: long\ndescription: ${LONG}\n---\nText.\n` } } } }
+    files: {
+      good: skill('good'),
+      broken: {
+        'SKILL.md': 'no frontmatter'
+      },
+      hidden: { 'SKILL.md': '---\nname: hidden\ndescription: Some text\n---\na\u200bb\n' }
+    },
+    options: {
+      roots: ['skills', 'more'],
+      siblings: {
+        more: { other: skill('other'), long: { 'SKILL.md': `---\nname: long\ndescription: ${LONG}\n---\nText.\n` } }
+      }
+    }
   })
   const names = async (query: string) => listedNames((await open(`${url}/${query}`)).text)
   t.strictSame(await names('?valid=true'), ['good', 'hidden', 'other'])
@@ -533,11 +721,16 @@ t.test('K74: a list is refined by validity, severity, folder and client, and eac
   t.match(text, /<h2><a[^>]*><bdi>broken<[^]*?reads it differently/, 'the client decides on the mark')
   t.ok(links.includes('./?valid=true&root=skills&target=claude-code'), 'a choice keeps the others')
   t.match((await open(`${url}/?severity=warning`)).text, /1 skill with warnings</)
-  t.match((await open(`${url}/?q=zzz&root=more`)).text, /href="\.\/\?q=zzz">Search among all skills<\/a> <a href="\.\/">Show all/)
+  t.match(
+    (await open(`${url}/?q=zzz&root=more`)).text,
+    /href="\.\/\?q=zzz">Search among all skills<\/a> <a href="\.\/">Show all/
+  )
 })
 
 t.test('K74: a choice that reads entries reads a bounded number for a page, and goes on from there', async (t) => {
-  const files = Object.fromEntries(Array.from({ length: 520 }, (_, index) => [`s${index}`, { 'SKILL.md': `---\nname: s${index}\ndescription: d\n---\n${index % 250 === 0 ? 'a\u200bb' : 'x'}\n` }]))
+  const files = Object.fromEntries(Array.from({ length: 520 }, (_, index) => [
+    `s${index}`, { 'SKILL.md': `---\nname: s${index}\ndescription: d\n---\n${index % 250 === 0 ? 'a\u200bb' : 'x'}\n` }
+  ]))
   const { url } = await buildService(t, { files })
   const found: string[] = []
   const lines: string[] = []
@@ -554,13 +747,19 @@ t.test('K74: a choice that reads entries reads a bounded number for a page, and 
 t.test('K74: what a search has found is marked, in names, descriptions and other forms of the word', async (t) => {
   const { url } = await buildService(t, {
     files: {
-      'pdf-forms': { 'SKILL.md': '---\nname: pdf-forms\ndescription: Fills <b>PDF</b> forms, \u200band extracts text. Extracting is fast\n---\nx\n' },
+      'pdf-forms': {
+        'SKILL.md': '---\nname: pdf-forms\ndescription: Fills <b>PDF</b> forms, \u200band extracts ' +
+        'text. Extracting is fast\n---\nx\n'
+      },
       技能: { 'SKILL.md': '---\nname: 技能\ndescription: 天气预报\n---\nx\n' }
     }
   })
   const { text } = await open(`${url}/?q=pdf+extract`)
   t.match(text, '<bdi><mark>pdf</mark>-forms</bdi>')
-  t.match(text, /Fills &lt;b&gt;<mark>PDF<\/mark>&lt;\/b&gt; forms, <span class="hidden-character"[^>]*>U\+200B<\/span>and <mark>extracts<\/mark> text\. <mark>Extracting<\/mark> is fast/)
+  t.match(
+    text,
+    /Fills &lt;b&gt;<mark>PDF<\/mark>&lt;\/b&gt; forms, <span class="hidden-character"[^>]*>U\+200B<\/span>and <mark>extracts<\/mark> text\. <mark>Extracting<\/mark> is fast/
+  )
   t.match((await open(`${url}/?q=extracted`)).text, /and <mark>extracts<\/mark> text\. <mark>Extracting</)
   t.match((await open(`${url}/?q=${encodeURIComponent('天气')}`)).text, '<mark>天气预报</mark>')
 })
@@ -582,11 +781,14 @@ t.test('K74: what a search has found is marked in any script, also where letters
   t.end()
 })
 
-t.test('K74: a list of 50 skills takes less than 40 kB of the line, its style less than 12 and its script less than 10', async (t) => {
+t.test('K74: a list of 50 skills takes less than 40 kB of the line, its style less than 12 and its script less than ' +
+  '10', async (t) => {
   const words = readFileSync(new URL('../../docs/specification.md', import.meta.url), 'utf8').match(/[a-z]{2,}/gi) ?? []
-  const word = (skill: number, index: number) => words[createHash('sha256').update(`${skill} ${index}`).digest().readUInt32LE() % words.length] ?? ''
+  const word = (skill: number, index: number) =>
+    words[createHash('sha256').update(`${skill} ${index}`).digest().readUInt32LE() % words.length] ?? ''
   const describe = (number: number) => Array.from({ length: 90 }, (_, index) => word(number, index)).join(' ')
-  const files = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`skill-${index}`, { 'SKILL.md': `---\nname: skill-${index}\ndescription: ${describe(index)}\n---\nx\n` }]))
+  const files = Object.fromEntries(Array.from({ length: 50 }, (_, index) =>
+    [`skill-${index}`, { 'SKILL.md': `---\nname: skill-${index}\ndescription: ${describe(index)}\n---\nx\n` }]))
   const { url } = await buildService(t, { files })
   const { text } = await open(url)
   t.equal(listedNames(text).length, 50)
@@ -606,7 +808,10 @@ t.test('K75: a body of 50,000 marks of quotation, and one of 1 MiB, are plain te
       large: skill('large', { 'SKILL.md': head + 'A plain text.\n'.repeat((MAX_MAIN_FILE_BYTES - head.length) / 14) })
     }
   })
-  t.match(await open(`${url}/ui/skills/quotes`), { status: 200, text: /Shown as plain text: its quotations or lists are nested too deeply to be rendered\.[^]*&gt;&gt;&gt;/ })
+  t.match(await open(`${url}/ui/skills/quotes`), {
+    status: 200,
+    text: /Shown as plain text: its quotations or lists are nested too deeply to be rendered\.[^]*&gt;&gt;&gt;/
+  })
   const { status, text } = await open(`${url}/ui/skills/large`)
   t.equal(status, 200)
   t.match(text, /Shown as plain text: it is too large to be rendered\. This is its beginning\./)
@@ -614,9 +819,19 @@ t.test('K75: a body of 50,000 marks of quotation, and one of 1 MiB, are plain te
 
 t.test('K74: text that nobody sees makes no page large', async (t) => {
   const hidden = (count: number) => 'a\u200b'.repeat(count)
-  const skills = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`s${index}`, { 'SKILL.md': `---\nname: s${index}\ndescription: ${hidden(10_000)}\n---\nText.\n` }]))
-  const { url } = await buildService(t, { files: { ...skills, body: skill('body', { 'SKILL.md': skillText('body', hidden(200_000)), 'run.txt': '\u200b'.repeat(300_000) }) } })
-  for (const [path, limit] of [['/', 2_000_000], ['/ui/skills/body', 1_000_000], ['/ui/skills/body/files/SKILL.md', 1_000_000], ['/ui/skills/body/files/run.txt', 10_000]] as const) {
+  const skills = Object.fromEntries(Array.from({ length: 50 }, (_, index) =>
+    [`s${index}`, { 'SKILL.md': `---\nname: s${index}\ndescription: ${hidden(10_000)}\n---\nText.\n` }]))
+  const { url } = await buildService(t, {
+    files: {
+      ...skills,
+      body: skill(
+        'body', { 'SKILL.md': skillText('body', hidden(200_000)), 'run.txt': '\u200b'.repeat(300_000) }
+      )
+    }
+  })
+  for (const [path, limit] of [['/', 2_000_000], [
+    '/ui/skills/body', 1_000_000
+  ], ['/ui/skills/body/files/SKILL.md', 1_000_000], ['/ui/skills/body/files/run.txt', 10_000]] as const) {
     const { status, text } = await open(url + path)
     t.equal(status, 200)
     t.ok(text.length < limit, `${path}: ${text.length} characters`)
@@ -632,11 +847,16 @@ t.test('K74: a page is the same on every replica, whatever each has seen before'
   await t.test('the second one', async (t) => {
     const second = await buildService(t, { files })
     passTick(first.folder)
-    for (const { root } of [first, second]) writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo', 'A new text.\n'))
+    for (const { root } of [
+      first, second
+    ]) writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo', 'A new text.\n'))
     const { host } = new URL(first.url)
-    for (const path of ['/', '/ui/skills/demo', '/ui/skills/demo/files/SKILL.md?view=rendered', '/ui/skills/demo/files/a.txt']) {
+    for (const path of [
+      '/', '/ui/skills/demo', '/ui/skills/demo/files/SKILL.md?view=rendered', '/ui/skills/demo/files/a.txt'
+    ]) {
       const [a, b] = [await open(first.url + path), await open(second.url + path)]
-      t.equal(b.text.replaceAll(new URL(second.url).host, host).replace(/data-state="\w+"/, ''), a.text.replace(/data-state="\w+"/, ''), path)
+      t.equal(b.text.replaceAll(new URL(second.url).host, host)
+        .replace(/data-state="\w+"/, ''), a.text.replace(/data-state="\w+"/, ''), path)
       t.equal((await open(first.url + path, { headers: { 'if-none-match': a.headers.get('etag') ?? '' } })).status, 304)
     }
   })
@@ -654,16 +874,28 @@ t.test('K74: the source of a file on its page is what the API serves', async (t)
 
 t.test('K74: tabs of the list and the status page count skills with errors, and links that were left out', async (t) => {
   const { url } = await buildService(t, {
-    files: { good: skill('good'), fine: skill('fine'), broken: { 'SKILL.md': 'no frontmatter' }, away: t.fixture('symlink', '../elsewhere') },
+    files: {
+      good: skill('good'),
+      fine: skill('fine'),
+      broken: {
+        'SKILL.md': 'no frontmatter'
+      },
+      away: t.fixture('symlink', '../elsewhere')
+    },
     options: { siblings: { elsewhere: skill('elsewhere') } }
   })
   const counts = async (query: string) => {
     const { text } = await open(`${url}/${query}`)
-    return Array.from(text.matchAll(/>(All|Valid|Warnings|Errors)(?: <span class="count-of">([\d,]+)<\/span>)?<\/a>/g), ([, ...parts]) => parts.join(' ').trim())
+    return Array.from(text.matchAll(
+      />(All|Valid|Warnings|Errors)(?: <span class="count-of">([\d,]+)<\/span>)?<\/a>/g
+    ), ([, ...parts]) => parts.join(' ').trim())
   }
   t.strictSame(await counts(''), ['All 3', 'Valid 2', 'Warnings', 'Errors 1'])
   t.strictSame(await counts('?q=good&valid=false'), ['All 1', 'Valid 1', 'Warnings', 'Errors 0'])
   t.strictSame(await counts('?root=nobody'), ['All 0', 'Valid 0', 'Warnings', 'Errors 0'])
   const { text } = await open(`${url}/ui/status`)
-  t.match(text, /ready<\/span> – 3 skills,\s*<a href="\.\.\/\?valid=false">1 with errors<\/a>,\s*1 entry left out: the log names each and says why\.</)
+  t.match(
+    text,
+    /ready<\/span> – 3 skills,\s*<a href="\.\.\/\?valid=false">1 with errors<\/a>,\s*1 entry left out: the log names each and says why\.</
+  )
 })

@@ -16,7 +16,10 @@ import { skill, skillText } from '../helper/skills.ts'
 
 const SKILLS_CLI = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
 
-/** A shell whose `npx skills` is the client of this checkout, offline and without questions, and whose `claude` notes its arguments. */
+/**
+ * A shell whose `npx skills` is the client of this checkout, offline and without questions, and whose `claude` notes
+ * its arguments.
+ */
 function createShell (t: Test): { readonly cwd: string, run (line: string): Promise<string> } {
   const folder = t.testdir({ bin: {}, cwd: {} })
   const cwd = join(folder, 'cwd')
@@ -24,12 +27,20 @@ function createShell (t: Test): { readonly cwd: string, run (line: string): Prom
     writeFileSync(join(folder, 'bin', name), `#!/bin/sh\n${line}\n`)
     chmodSync(join(folder, 'bin', name), 0o755)
   }
-  program('npx', `[ "$1" = skills ] && shift && exec '${process.execPath}' --import ${shellWord(OFFLINE)} ${shellWord(SKILLS_CLI)} "$@" -y --agent claude-code`)
+  program('npx', `[ "$1" = skills ] && shift && exec '${process.execPath}' --import ${shellWord(OFFLINE)} ` +
+    `${shellWord(SKILLS_CLI)} "$@" -y --agent claude-code`)
   program('claude', `exec '${process.execPath}' -e 'console.log(JSON.stringify(process.argv.slice(1)))' -- "$@"`)
   return {
     cwd,
     run: async (line) => {
-      const env = { PATH: `${join(folder, 'bin')}${delimiter}${process.env['PATH'] ?? ''}`, HOME: cwd, DISABLE_TELEMETRY: '1', DO_NOT_TRACK: '1', CI: '1' }
+      const env =
+        {
+          PATH: `${join(folder, 'bin')}${delimiter}${process.env['PATH'] ?? ''}`,
+          HOME: cwd,
+          DISABLE_TELEMETRY: '1',
+          DO_NOT_TRACK: '1',
+          CI: '1'
+        }
       return (await promisify(execFile)('sh', ['-c', line], { cwd, env })).stdout
     }
   }
@@ -77,9 +88,13 @@ t.test('K76: each snippet runs as it is', async (t) => {
   await t.test('Claude Code, Cursor, VS Code, Gemini CLI: an MCP client finds the tools at the address', async (t) => {
     const words = JSON.parse(await createShell(t).run(of('claude-code'))) as readonly string[]
     t.strictSame(words.slice(0, 5), ['mcp', 'add', '--transport', 'http', 'skills'])
-    const parsed = (id: string) => JSON.parse(of(id)) as Readonly<Record<string, { readonly skills: Readonly<Record<string, string>> }>>
+    const parsed = (id: string) =>
+      JSON.parse(of(id)) as Readonly<Record<string, { readonly skills: Readonly<Record<string, string>> }>>
     t.equal(parsed('vscode')['servers']?.skills['type'], 'http')
-    for (const address of [words[5], parsed('cursor')['mcpServers']?.skills['url'], parsed('vscode')['servers']?.skills['url'], parsed('gemini')['mcpServers']?.skills['httpUrl']]) await connect(t, address ?? '')
+    for (const address of [
+      words[5], parsed('cursor')['mcpServers']?.skills['url'], parsed('vscode')['servers']?.skills['url'],
+      parsed('gemini')['mcpServers']?.skills['httpUrl']
+    ]) await connect(t, address ?? '')
   })
 
   await t.test('GitHub CLI: nothing for a skill that does not come from there', async (t) => {
@@ -87,15 +102,21 @@ t.test('K76: each snippet runs as it is', async (t) => {
   })
 
   await t.test('OpenCode: the index is below the address', async (t) => {
-    const { skills: { urls: [address = ''] } } = JSON.parse(of('opencode')) as { readonly skills: { readonly urls: readonly string[] } }
-    const { skills } = await (await fetch(new URL('index.json', address))).json() as { readonly skills: readonly object[] }
+    const { skills: { urls: [address = ''] } } = JSON.parse(of('opencode')) as {
+      readonly skills: { readonly urls: readonly string[] }
+    }
+    const { skills } = await (await fetch(new URL('index.json', address))).json() as {
+      readonly skills: readonly object[]
+    }
     t.equal(skills.length, 2)
   })
 })
 
 t.test('K76: names of any characters come through the shell unchanged', async (t) => {
   const names = ['a b?c#d%', 'it\'s $(touch x) `touch y` "q"', '技能', '*;&|<>~!']
-  const { url } = await buildService(t, { files: Object.fromEntries(names.map((name) => [name, { 'SKILL.md': `Text of ${name}` }])) })
+  const { url } = await buildService(
+    t, { files: Object.fromEntries(names.map((name) => [name, { 'SKILL.md': `Text of ${name}` }])) }
+  )
   await t.test('as words, and in addresses', async (t) => {
     const { cwd, run } = createShell(t)
     for (const name of names) {
@@ -108,22 +129,41 @@ t.test('K76: names of any characters come through the shell unchanged', async (t
 
 t.test('K76: a skill whose source is at github.com is installed from there, in the revision that is served', async (t) => {
   const commit = '0123456789abcdef0123456789abcdef01234567'
-  const source = (url: string, prefix = ''): GitSource => ({ kind: 'git', name: 'skills', layout: 'tree', url, at: [{ path: '' }], prefix })
-  const line = (url: string, revision: string | undefined, prefix = '', name = 'weather') => githubSnippets(name, githubState(source(url, prefix), revision))[0]?.text
-  for (const url of ['https://github.com/acme/skills', 'https://github.com/acme/skills.git', 'ssh://git@github.com/acme/skills.git', 'https://www.github.com/acme/skills/']) {
-    for (const revision of [`main@sha1:${commit}`, `v1.2@sha1:${commit}`, `sha1:${commit}`]) t.equal(line(url, revision), `gh skill install acme/skills weather@${commit}`, url)
+  const source = (url: string, prefix = ''): GitSource =>
+    ({ kind: 'git', name: 'skills', layout: 'tree', url, at: [{ path: '' }], prefix })
+  const line = (url: string, revision: string | undefined, prefix = '', name = 'weather') =>
+    githubSnippets(name, githubState(source(url, prefix), revision))[0]?.text
+  for (const url of [
+    'https://github.com/acme/skills', 'https://github.com/acme/skills.git', 'ssh://git@github.com/acme/skills.git',
+    'https://www.github.com/acme/skills/'
+  ]) {
+    for (const revision of [
+      `main@sha1:${commit}`, `v1.2@sha1:${commit}`, `sha1:${commit}`
+    ]) t.equal(line(url, revision), `gh skill install acme/skills weather@${commit}`, url)
   }
-  t.equal(line('https://github.com/acme/skills', `sha1:${commit}`, 'acme-', 'acme-weather'), `gh skill install acme/skills weather@${commit}`)
-  t.equal(line('https://github.com/acme/skills', `sha1:${commit}`, '', 'a b'), `gh skill install acme/skills 'a b@${commit}'`)
+  t.equal(line(
+    'https://github.com/acme/skills', `sha1:${commit}`, 'acme-', 'acme-weather'
+  ), `gh skill install acme/skills weather@${commit}`)
+  t.equal(
+    line('https://github.com/acme/skills', `sha1:${commit}`, '', 'a b'), `gh skill install acme/skills 'a b@${commit}'`
+  )
   t.equal(line('https://github.com/acme/skills', undefined), undefined, 'nothing is published yet')
-  for (const url of ['https://gitlab.com/acme/skills', 'https://github.com.example/acme/skills', 'https://x/github.com/acme/skills', 'file:///srv/acme/skills']) t.equal(line(url, `sha1:${commit}`), undefined, url)
+  for (const url of [
+    'https://gitlab.com/acme/skills', 'https://github.com.example/acme/skills', 'https://x/github.com/acme/skills',
+    'file:///srv/acme/skills'
+  ]) t.equal(line(url, `sha1:${commit}`), undefined, url)
 
   const asked: string[] = []
   const githubOf = (name: string) => {
     asked.push(name)
     return githubState(source('https://github.com/acme/skills'), `main@sha1:${commit}`)
   }
-  const { url } = await buildService(t, { files: { weather: skill('weather') }, options: { sources: { status: [], hooks: [], githubOf } } })
-  t.match((await openPage(`${url}/ui/skills/weather`)).text, `<pre tabindex="0"><code>gh skill install acme/skills weather@${commit}</code></pre>`)
+  const { url } = await buildService(
+    t, { files: { weather: skill('weather') }, options: { sources: { status: [], hooks: [], githubOf } } }
+  )
+  t.match(
+    (await openPage(`${url}/ui/skills/weather`)).text,
+    `<pre tabindex="0"><code>gh skill install acme/skills weather@${commit}</code></pre>`
+  )
   t.strictSame(asked, ['skills'], 'the root of the skill is asked for')
 })

@@ -9,27 +9,38 @@ import { runHere } from '../helper/command-line.ts'
 import { runProcess } from '../helper/process.ts'
 import { skill, skills, skillText } from '../helper/skills.ts'
 
-async function run (cwd: string, ...argv: readonly string[]): Promise<{ code: number | undefined, out: string, errors: string }> {
+async function run (
+  cwd: string, ...argv: readonly string[]
+): Promise<{ code: number | undefined, out: string, errors: string }> {
   const { code, stdout: out, stderr: errors } = await runHere(['validate', ...argv], { cwd })
   return { code, out, errors }
 }
 
 function brokenFolder (t: Test): string {
-  return t.testdir({ skills: { good: skill('good'), bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' } } })
+  return t.testdir({
+    skills: { good: skill('good'), bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' } }
+  })
 }
 
 t.test('K79: a report has colors on a terminal that shows them', async (t) => {
-  for (const [env, isColored] of [[{}, true], [{ TERM: 'xterm' }, true], [{ TERM: 'dumb' }, false], [{ NO_COLOR: '1' }, false]] as const) {
+  for (const [env, isColored] of [
+    [{}, true], [{ TERM: 'xterm' }, true], [{ TERM: 'dumb' }, false], [{ NO_COLOR: '1' }, false]
+  ] as const) {
     const { stdout } = await runHere(['validate', 'skills'], { cwd: brokenFolder(t), env, isTerminal: true })
     t.equal(stdout.includes('\u001b['), isColored, JSON.stringify(env))
   }
 })
 
 t.test('K79: a set without findings is one line; with a broken skill there are file, line, rule and remedy', async (t) => {
-  t.match(await run(t.testdir({ skills: { good: skill('good') } }), 'skills'), { code: 0, out: /^1 skill: no findings; about \d+ tokens in each turn, \d+ in use, \d+ with all files\n$/, errors: '' })
+  t.match(await run(t.testdir({ skills: { good: skill('good') } }), 'skills'), {
+    code: 0, out: /^1 skill: no findings; about \d+ tokens in each turn, \d+ in use, \d+ with all files\n$/, errors: ''
+  })
   const { code, out } = await run(brokenFolder(t))
   t.equal(code, 1)
-  t.match(out, /^skills\/bad\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch {2}name 'other' does not match the folder name 'bad'\n {4}fix: Change name to 'bad'\n/)
+  t.match(
+    out,
+    /^skills\/bad\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch {2}name 'other' does not match the folder name 'bad'\n {4}fix: Change name to 'bad'\n/
+  )
   t.match(out, /\n2 skills: 1 error; about \d+ tokens in each turn\n$/)
 })
 
@@ -48,8 +59,12 @@ t.test('K79: a main file that is no file of the skill is one finding; other file
   })
   truncateSync(join(cwd, 'skills/large/data.bin'), MAX_SKILL_BYTES + 1)
   mkdirSync(join(cwd, 'folders/only/SKILL.md'), { recursive: true })
-  for (const path of ['folders', 'folders/only']) t.match(await run(cwd, path), { code: 1, out: /^folders\/only\/SKILL\.md {2}error {2}main_file_not_a_file/ }, path)
-  const { skills } = JSON.parse((await run(cwd, '--format', 'json')).out) as { skills: ReadonlyArray<{ skill_name: string, findings: ReadonlyArray<{ code: string }> }> }
+  for (const path of [
+    'folders', 'folders/only'
+  ]) t.match(await run(cwd, path), { code: 1, out: /^folders\/only\/SKILL\.md {2}error {2}main_file_not_a_file/ }, path)
+  const { skills } = JSON.parse(
+    (await run(cwd, '--format', 'json')).out
+  ) as { skills: ReadonlyArray<{ skill_name: string, findings: ReadonlyArray<{ code: string }> }> }
   t.strictSame(skills.map(({ skill_name: name, findings }) => [name, ...findings.map(({ code }) => code)]), [
     ['both', 'main_file_not_a_file', 'link_outside'],
     ['folder', 'main_file_not_a_file'],
@@ -60,7 +75,8 @@ t.test('K79: a main file that is no file of the skill is one finding; other file
     ['second', 'main_file_ambiguous', 'link_outside']
   ])
   const { out } = await run(cwd, '--format', 'github')
-  t.strictSame(Array.from(out.matchAll(/title=(\w+)::/g), ([, code]) => code), skills.flatMap(({ findings }) => findings.map(({ code }) => code)), 'without revisions, for which files are hashed, too')
+  t.strictSame(Array.from(out.matchAll(/title=(\w+)::/g), ([, code]) => code), skills.flatMap(({ findings }) =>
+    findings.map(({ code }) => code)), 'without revisions, for which files are hashed, too')
 })
 
 t.test('K79: a folder of skills, a skill and a SKILL.md are told apart', async (t) => {
@@ -68,15 +84,30 @@ t.test('K79: a folder of skills, a skill and a SKILL.md are told apart', async (
   for (const [path, skills] of [['skills', 2], ['skills/bad', 1], ['skills/bad/SKILL.md', 1]] as const) {
     t.match(JSON.parse((await run(cwd, path, '--format', 'json')).out), { totals: { skills, errors: 1 } }, path)
   }
-  t.match(JSON.parse((await run(cwd, 'skills', 'skills/bad', '--format', 'json')).out), { totals: { skills: 2 } }, 'each once')
-  const linked = t.testdir({ other: t.fixture('symlink', 'linked'), deep: skill('deep', { inner: skill('inner') }), linked: { ...skill('linked'), 'SKILL.md': t.fixture('symlink', 'docs/main.md'), docs: { 'main.md': skillText('linked') } } })
-  t.match(JSON.parse((await run(linked, 'linked', '--format', 'json')).out), { totals: { skills: 1, errors: 0 } }, 'a main file may be a link')
-  t.match((await run(linked, 'other')).out, /^other\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch[^]*\n1 skill: /, 'and so may a skill')
+  t.match(
+    JSON.parse((await run(cwd, 'skills', 'skills/bad', '--format', 'json')).out), { totals: { skills: 2 } }, 'each once'
+  )
+  const linked =
+    t.testdir({
+      other: t.fixture('symlink', 'linked'),
+      deep: skill('deep', { inner: skill('inner') }),
+      linked: {
+        ...skill('linked'), 'SKILL.md': t.fixture('symlink', 'docs/main.md'), docs: { 'main.md': skillText('linked') }
+      }
+    })
+  t.match(JSON.parse(
+    (await run(linked, 'linked', '--format', 'json')).out
+  ), { totals: { skills: 1, errors: 0 } }, 'a main file may be a link')
+  t.match(
+    (await run(linked, 'other')).out, /^other\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch[^]*\n1 skill: /,
+    'and so may a skill'
+  )
   t.match((await run(linked, 'deep')).out, /nested_skills[^]*\n1 skill: /, 'a skill with another one inside')
 })
 
 t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
-  const cwd = t.testdir({ empty: {}, 'a.md': 'x', loop: t.fixture('symlink', 'loop'), group: { inner: { one: skill('one') } } })
+  const cwd =
+    t.testdir({ empty: {}, 'a.md': 'x', loop: t.fixture('symlink', 'loop'), group: { inner: { one: skill('one') } } })
   for (const [argv, line] of [
     [['nope'], /'nope' is not there/],
     [['empty'], /'empty' has no skills/],
@@ -115,7 +146,14 @@ t.test('K79: a skill that may not be read is a finding, with --fix too, and a SK
   const folder = await runProcess(t, { cwd, args: ['validate', 'skills', '--fix'], ...uid })
   const file = await runProcess(t, { cwd, args: ['validate', 'skills/one/SKILL.md'], ...uid })
   chmodSync(join(cwd, 'skills/one'), 0o755)
-  t.match(folder, { code: 1, stdout: /^skills\/one\/SKILL\.md {2}error {2}main_file_permission_denied[^]*^skills\/two\/SKILL\.md {2}error {2}main_file_permission_denied/m, stderr: '' })
+  t.match(
+    folder,
+    {
+      code: 1,
+      stdout: /^skills\/one\/SKILL\.md {2}error {2}main_file_permission_denied[^]*^skills\/two\/SKILL\.md {2}error {2}main_file_permission_denied/m,
+      stderr: ''
+    }
+  )
   t.match(file, { code: 2, stdout: '', stderr: /^skillserve: 'skills\/one\/SKILL\.md' may not be read\n/ })
 })
 
@@ -123,10 +161,18 @@ t.test('K4, K79: what could be a skill and is left out is named, and --allow-lin
   const cwd = t.testdir({
     real: { linked: skill('linked') },
     only: { linked: t.fixture('symlink', '../real/linked') },
-    mixed: { good: skill('good'), linked: t.fixture('symlink', '../real/linked'), gone: t.fixture('symlink', '../nowhere'), 'a\nb': skill('x') }
+    mixed: {
+      good: skill('good'),
+      linked: t.fixture(
+        'symlink', '../real/linked'
+      ),
+      gone: t.fixture('symlink', '../nowhere'),
+      'a\nb': skill('x')
+    }
   })
   const allowed = join(cwd, 'real')
-  const hint = `'linked' is left out, since the link leads out of the folder: --allow-links ${join(allowed, 'linked')} allows it`
+  const hint =
+    `'linked' is left out, since the link leads out of the folder: --allow-links ${join(allowed, 'linked')} allows it`
   t.match(await run(cwd, 'only'), { code: 2, out: '', errors: `skillserve: 'only' has no skills: ${hint}\n` })
   const mixed = await run(cwd, 'mixed', '--format', 'json')
   t.equal(mixed.code, 0)
@@ -138,7 +184,9 @@ t.test('K4, K79: what could be a skill and is left out is named, and --allow-lin
   ].sort())
   t.match(await run(cwd, 'only', '--allow-links', 'real'), { code: 0, out: /^1 skill: no findings/, errors: '' })
   writeFileSync(join(cwd, 'real/linked/SKILL.md'), `\uFEFF${skillText('linked')}`)
-  t.match(await run(cwd, 'only', '--fix', '--allow-links', 'real'), { code: 0, errors: /^skillserve: fixed only\/linked\/SKILL\.md:1: .*\n$/ })
+  t.match(await run(cwd, 'only', '--fix', '--allow-links', 'real'), {
+    code: 0, errors: /^skillserve: fixed only\/linked\/SKILL\.md:1: .*\n$/
+  })
   t.equal(readFileSync(join(cwd, 'real/linked/SKILL.md'), 'utf8'), skillText('linked'))
 })
 
@@ -146,14 +194,22 @@ t.test('K79: what fails is chosen', async (t) => {
   const cwd = brokenFolder(t)
   t.equal((await run(cwd, '--fail-on', 'never')).code, 0)
   t.equal((await run(cwd, '--fail-on', 'never', '--fail-on', 'error')).code, 1, 'the last one counts')
-  t.match((await run(cwd, '--target', 'codex', '--target', 'vscode')).out, 'skills/bad: codex ok, vscode warned\n', 'but targets add up')
+  t.match(
+    (await run(cwd, '--target', 'codex', '--target', 'vscode')).out, 'skills/bad: codex ok, vscode warned\n',
+    'but targets add up'
+  )
   t.equal((await run(cwd, '--target', 'codex')).code, 0, 'a rule of a target that was not chosen')
   t.equal((await run(cwd, '--target', 'vscode')).code, 0, 'a warning')
   t.equal((await run(cwd, '--target', 'vscode', '--max-warnings', '0')).code, 1)
   t.equal((await run(cwd, '--target', 'vscode', '--fail-on', 'warning')).code, 1)
-  t.match((await run(cwd, '--target', 'spec,codex,vscode,gh')).out, 'skills/bad: spec refused, codex ok, vscode warned, gh-skill refused\n')
+  t.match(
+    (await run(cwd, '--target', 'spec,codex,vscode,gh')).out,
+    'skills/bad: spec refused, codex ok, vscode warned, gh-skill refused\n'
+  )
   t.equal((await run(cwd, '--target', 'codex', '--quiet')).out.includes('name_folder_mismatch'), false)
-  t.match(await run(cwd, '--target', 'codex', '--baseline', 'base.json', '--write-baseline'), { out: '1 finding of 2 skills accepted\n' }, 'infos too')
+  t.match(await run(cwd, '--target', 'codex', '--baseline', 'base.json', '--write-baseline'), {
+    out: '1 finding of 2 skills accepted\n'
+  }, 'infos too')
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\nname: bad\ndescription: x\nnote: "over\n  lines"\n---\nbody\n')
   t.match((await run(cwd, '--target', 'mcp')).out, 'skills/bad: mcp not_loaded\n', 'what its client says counts')
 })
@@ -162,7 +218,9 @@ t.test('K79: a file beside the skills holds the choices of a project', async (t)
   const cwd = brokenFolder(t)
   const file = join(cwd, 'skills/.skillserve.yaml')
   writeFileSync(file, 'targets: [codex, vscode]\nfail_on: warning\n')
-  for (const path of ['skills', 'skills/bad', 'skills/bad/SKILL.md']) t.match(await run(cwd, path), { code: 1, out: /skills\/bad: codex ok, vscode warned\n/ }, path)
+  for (const path of [
+    'skills', 'skills/bad', 'skills/bad/SKILL.md'
+  ]) t.match(await run(cwd, path), { code: 1, out: /skills\/bad: codex ok, vscode warned\n/ }, path)
   t.equal((await run(cwd, '--fail-on', 'error')).code, 0, 'a flag beats it')
   t.match((await run(cwd, '--target', 'gh')).out, /gh-skill refused/)
   writeFileSync(file, 'targets: [vscode]\nmax_warnings: 0\n')
@@ -171,7 +229,21 @@ t.test('K79: a file beside the skills holds the choices of a project', async (t)
   writeFileSync(file, 'baseline: ../base.json\nmax_warnings: 0\n')
   writeFileSync(join(cwd, 'base.json'), '{"skills/bad": ["name_folder_mismatch"]}')
   t.equal((await run(cwd)).code, 0)
-  for (const [text, line] of [['targets: [codex, nope]\n', /\.skillserve\.yaml:1: targets\[1\] is no target, there are spec, /], ['targets: [codx]\n', /:1: targets\[0\] is no target, there are spec, .*, did you mean "codex"\?$/m], ['# a\ntarget: x\n', /\.skillserve\.yaml:2: target .*did you mean "targets"\?$/m], ['fail_on: warn\n', /:1: fail_on must be error, warning, info or never$/m], ['fail_on: eror\n', /:1: fail_on must be error, warning, info or never, did you mean "error"\?$/m], ['fail_on: bad\n', /:1: fail_on must be error, warning, info or never$/m], ['targets: codex\n', /:1: targets must be a list of targets$/m], ['targets: []\n', /:1: targets must be a list of targets$/m], ['baseline: ""\n', /:1: baseline must /], ['max_warnings: -1\n', /:1: max_warnings must be a whole number from 0$/m], ['fail_on: [', /\.skillserve\.yaml:\d: not valid YAML/]] as const) {
+  for (const [text, line] of [[
+    'targets: [codex, nope]\n', /\.skillserve\.yaml:1: targets\[1\] is no target, there are spec, /
+  ], [
+    'targets: [codx]\n', /:1: targets\[0\] is no target, there are spec, .*, did you mean "codex"\?$/m
+  ], [
+    '# a\ntarget: x\n', /\.skillserve\.yaml:2: target .*did you mean "targets"\?$/m
+  ], ['fail_on: warn\n', /:1: fail_on must be error, warning, info or never$/m], [
+    'fail_on: eror\n', /:1: fail_on must be error, warning, info or never, did you mean "error"\?$/m
+  ], [
+    'fail_on: bad\n', /:1: fail_on must be error, warning, info or never$/m
+  ], ['targets: codex\n', /:1: targets must be a list of targets$/m], [
+    'targets: []\n', /:1: targets must be a list of targets$/m
+  ], ['baseline: ""\n', /:1: baseline must /], [
+    'max_warnings: -1\n', /:1: max_warnings must be a whole number from 0$/m
+  ], ['fail_on: [', /\.skillserve\.yaml:\d: not valid YAML/]] as const) {
     writeFileSync(file, text)
     const { code, errors } = await run(cwd)
     t.equal(code, 2)
@@ -183,18 +255,25 @@ t.test('K79: a file beside the skills holds the choices of a project', async (t)
   t.equal((await run(cwd)).code, 0, 'the nearest one')
 })
 
-t.test('K79: the choices of a project count for skills below the working folder, and for those beside them elsewhere', async (t) => {
+t.test('K79: the choices of a project count for skills below the working folder, and for those beside them ' +
+  'elsewhere', async (t) => {
   const cwd = brokenFolder(t)
   mkdirSync(join(cwd, 'elsewhere/deep'), { recursive: true })
   for (const [file, rows] of [
-    ['skills/.skillserve.yaml', [['elsewhere', '../skills/bad', true], ['elsewhere', '../skills/bad/SKILL.md', true], ['elsewhere/deep', '../../skills', true], ['skills/bad', '.', false]]],
-    ['.skillserve.yaml', [['.', 'skills/bad', true], ['.', 'skills/bad/SKILL.md', true], ['elsewhere', '../skills', true], ['elsewhere', '../skills/bad', false]]]
+    ['skills/.skillserve.yaml', [['elsewhere', '../skills/bad', true], [
+      'elsewhere', '../skills/bad/SKILL.md', true
+    ], ['elsewhere/deep', '../../skills', true], ['skills/bad', '.', false]]],
+    ['.skillserve.yaml', [[
+      '.', 'skills/bad', true
+    ], ['.', 'skills/bad/SKILL.md', true], ['elsewhere', '../skills', true], ['elsewhere', '../skills/bad', false]]]
   ] as const) {
     writeFileSync(join(cwd, file), 'targets: [codex]\n')
     for (const [folder, path, counts] of rows) {
       const { out } = await run(join(cwd, folder), path)
       t.equal(out.includes('codex ok'), counts, `${file} in ${folder}: validate ${path}`)
-      const shown = folder.startsWith('elsewhere') ? `${cwd}/skills/bad/SKILL.md` : path === '.' ? 'SKILL.md' : 'skills/bad/SKILL.md'
+      const shown = folder.startsWith('elsewhere')
+        ? `${cwd}/skills/bad/SKILL.md`
+        : path === '.' ? 'SKILL.md' : 'skills/bad/SKILL.md'
       t.ok(`\n${out}`.includes(`\n${shown}:2:7  `), out)
     }
     rmSync(join(cwd, file))
@@ -203,12 +282,20 @@ t.test('K79: the choices of a project count for skills below the working folder,
 
 t.test('K79: a baseline accepts what there is', async (t) => {
   const cwd = brokenFolder(t)
-  t.strictSame(await run(cwd, '--baseline', 'base.json', '--write-baseline', '--quiet', '--fail-on', 'never'), { code: 0, out: '1 finding of 2 skills accepted\n', errors: '' })
+  t.strictSame(await run(cwd, '--baseline', 'base.json', '--write-baseline', '--quiet', '--fail-on', 'never'), {
+    code: 0, out: '1 finding of 2 skills accepted\n', errors: ''
+  })
   t.strictSame(JSON.parse(readFileSync(join(cwd, 'base.json'), 'utf8')), { 'skills/bad': ['name_folder_mismatch'] })
-  t.match(await run(cwd, '--baseline', 'base.json'), { code: 0, out: /^2 skills: no findings, 1 accepted by the baseline; about \d+ tokens in each turn\n$/ })
-  t.match(await run(cwd, '--baseline', 'nope.json'), { code: 2, errors: /nope\.json" cannot be read: ENOENT, there is no such file; --write-baseline writes it\n$/ })
+  t.match(await run(cwd, '--baseline', 'base.json'), {
+    code: 0, out: /^2 skills: no findings, 1 accepted by the baseline; about \d+ tokens in each turn\n$/
+  })
+  t.match(await run(cwd, '--baseline', 'nope.json'), {
+    code: 2, errors: /nope\.json" cannot be read: ENOENT, there is no such file; --write-baseline writes it\n$/
+  })
   mkdirSync(join(cwd, 'folder'))
-  t.match(await run(cwd, '--baseline', 'folder', '--write-baseline'), { code: 2, out: /^$/, errors: /folder" cannot be written \(EISDIR, it is a folder\)\n$/ }, 'says nothing was accepted')
+  t.match(await run(cwd, '--baseline', 'folder', '--write-baseline'), {
+    code: 2, out: /^$/, errors: /folder" cannot be written \(EISDIR, it is a folder\)\n$/
+  }, 'says nothing was accepted')
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\n# moved\n\ndescription: x\nname: other\n---\nbody\n')
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 0 }, 'wherever the line is')
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\nname: other\n---\nbody\n')
@@ -223,10 +310,19 @@ t.test('K79: a baseline that cannot be used is one line with the remedy', async 
   writeFileSync(join(cwd, 'text'), 'x')
   writeFileSync(join(cwd, 'list'), '["skills/bad"]')
   for (const [file, reason] of [
-    ['pipe', 'cannot be read: it is not a regular file'], ['/dev/zero', 'cannot be read: it is not a regular file'], ['large', 'cannot be read: it is larger than 16777216 bytes'],
-    ['skills', 'cannot be read: EISDIR, it is a folder'], ['text', 'is not valid JSON'], ['list', 'must be an object of paths, each with a list of codes']
+    ['pipe', 'cannot be read: it is not a regular file'], [
+      '/dev/zero', 'cannot be read: it is not a regular file'
+    ], ['large', 'cannot be read: it is larger than 16777216 bytes'],
+    [
+      'skills', 'cannot be read: EISDIR, it is a folder'
+    ], ['text', 'is not valid JSON'], ['list', 'must be an object of paths, each with a list of codes']
   ] as const) {
-    t.strictSame(await run(cwd, '--baseline', file), { code: 2, out: '', errors: `skillserve: the baseline ${JSON.stringify(resolve(cwd, file))} ${reason}; --write-baseline writes it\n` })
+    t.strictSame(await run(cwd, '--baseline', file), {
+      code: 2,
+      out: '',
+      errors: 'skillserve: the baseline ' +
+      `${JSON.stringify(resolve(cwd, file))} ${reason}; --write-baseline writes it\n`
+    })
   }
 })
 
@@ -236,8 +332,12 @@ t.test('K79: a baseline counts wherever the command runs, and so does one with p
   writeFileSync(join(cwd, 'skills/.skillserve.yaml'), 'baseline: ../base.json\n')
   t.match(await run(cwd, '--write-baseline'), { code: 0, errors: '' }, 'into the file that the project names')
   t.equal((await run(cwd, '--baseline', 'ci/base.json', '--write-baseline')).code, 0)
-  t.strictSame(JSON.parse(readFileSync(join(cwd, 'ci/base.json'), 'utf8')), { '../skills/bad': ['name_folder_mismatch'] })
-  for (const [folder, ...argv] of [['.'], ['skills', '.'], ['skills/bad', '.', '--baseline', '../../base.json'], ['ci', '../skills'], ['ci', '../skills', '--baseline', 'base.json'], ['skills', '.', '--baseline', '../ci/base.json']] as const) {
+  t.strictSame(
+    JSON.parse(readFileSync(join(cwd, 'ci/base.json'), 'utf8')), { '../skills/bad': ['name_folder_mismatch'] }
+  )
+  for (const [folder, ...argv] of [['.'], ['skills', '.'], ['skills/bad', '.', '--baseline', '../../base.json'], [
+    'ci', '../skills'
+  ], ['ci', '../skills', '--baseline', 'base.json'], ['skills', '.', '--baseline', '../ci/base.json']] as const) {
     t.equal((await run(join(cwd, folder), ...argv)).code, 0, `${folder}: validate ${argv.join(' ')}`)
   }
   writeFileSync(join(cwd, 'ci/base.json'), '{"skills/bad": ["name_folder_mismatch"]}')
@@ -245,26 +345,38 @@ t.test('K79: a baseline counts wherever the command runs, and so does one with p
 })
 
 t.test('K79: text of a skill forges no line of a report', async (t) => {
-  const text = '---\nname: other\ndescription: "a\\n::error file=x::forged\\e[31m"\nx\u2028y: 1\n::error::z: 2\n---\n\u001b[31m[a](b\u0085::error.md)\n'
+  const text = '---\nname: other\ndescription: "a\\n::error file=x::forged\\e[31m"\nx\u2028y: 1\n::error::z: ' +
+    '2\n---\n\u001b[31m[a](b\u0085::error.md)\n'
   const cwd = t.testdir({ '::error::a': { 'SKILL.md': text } })
   for (const format of ['text', 'github', 'json', 'sarif']) {
     const { out } = await run(cwd, '.', '--format', format, '--target', 'all')
     t.notMatch(out, /[^\P{Cc}\n]|[\u2028\u2029]/u, format)
     if (format === 'text') t.notMatch(out, /^\s*(?:::|##)/m)
-    if (format === 'github') t.ok(out.trim().split('\n').every((line) => /^::(?:error|warning|notice) file=[^:,]*,(?:line=\d+,col=\d+,)?title=\w+::/.test(line)), out)
+    if (format === 'github') {
+      t.ok(out.trim().split('\n')
+        .every((line) => /^::(?:error|warning|notice) file=[^:,]*,(?:line=\d+,col=\d+,)?title=\w+::/.test(line)), out)
+    }
   }
 })
 
 /** Of every kind: with a field, without one, in another file, about the folder. */
 const ODD = {
   bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' },
-  deep: { 'SKILL.md': '---\nname: deep\ndescription: x\nmetadata: {a: 1}\n---\n[a](b.md)\n', inner: { 'SKILL.md': 'x' }, 'a b#c%.md': 'x' },
+  deep: {
+    'SKILL.md': '---\nname: deep\ndescription: x\nmetadata: {a: 1}\n---\n[a](b.md)\n',
+    inner: {
+      'SKILL.md': 'x'
+    },
+    'a b#c%.md': 'x'
+  },
   lower: { 'skill.md': '---\nname: lower\ndescription: x\n---\nbody\n' },
   none: { 'a.md': 'x' }
 }
 
 t.test('K79: SARIF passes its JSON schema, and every result has a file and a line', async (t) => {
-  const schema = JSON.parse(readFileSync(new URL('../../node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json', import.meta.url), 'utf8'))
+  const schema = JSON.parse(readFileSync(
+    new URL('../../node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json', import.meta.url), 'utf8'
+  ))
   // Written in draft 4, of which it uses nothing that later drafts read otherwise.
   const { id, $schema, ...draft7 } = schema
   const ajv = new Ajv({ strict: false, allErrors: true, unicodeRegExp: false })
@@ -274,7 +386,9 @@ t.test('K79: SARIF passes its JSON schema, and every result has a file and a lin
   for (const argv of [[], ['--target', 'all'], ['skills/bad/SKILL.md']]) {
     const sarif = JSON.parse((await run(cwd, '--format', 'sarif', ...argv)).out)
     t.ok(isValid(sarif), JSON.stringify(isValid.errors?.slice(0, 3)))
-    for (const { locations: [{ physicalLocation: { artifactLocation: { uri }, region } }], ruleId } of sarif.runs[0].results) {
+    for (const {
+      locations: [{ physicalLocation: { artifactLocation: { uri }, region } }], ruleId
+    } of sarif.runs[0].results) {
       t.ok(existsSync(join(cwd, decodeURIComponent(uri))) || ruleId === 'main_file_missing', uri)
       t.ok(region.startLine >= 1, ruleId)
     }
@@ -286,23 +400,40 @@ t.test('K79: annotations of GitHub have a file and a line', async (t) => {
   const { out } = await run(t.testdir({ skills: ODD }), '--format', 'github', '--target', 'all')
   const lines = out.trim().split('\n')
   t.ok(lines.length > 5, out)
-  for (const line of lines) t.match(line, /^::(?:error|warning|notice) file=skills\/[^,:]+,line=\d+,(?:col=\d+,)?title=\w+::\S/)
+  for (const line of lines) {
+    t.match(
+      line, /^::(?:error|warning|notice) file=skills\/[^,:]+,line=\d+,(?:col=\d+,)?title=\w+::\S/
+    )
+  }
 })
 
 t.test('K79: SARIF has what code scanning reads', async (t) => {
   const { out } = await run(brokenFolder(t), '--format', 'sarif')
   const sarif = JSON.parse(out)
-  t.match(sarif, { version: '2.1.0', $schema: /sarif-2\.1\.0/, runs: [{ columnKind: 'utf16CodeUnits', tool: { driver: { name: 'skillserve' } } }] })
+  t.match(sarif, {
+    version: '2.1.0',
+    $schema: /sarif-2\.1\.0/,
+    runs: [
+      { columnKind: 'utf16CodeUnits', tool: { driver: { name: 'skillserve' } } }
+    ]
+  })
   const [{ results, tool: { driver: { rules } } }] = sarif.runs
   t.match(results, [{
     ruleId: 'name_folder_mismatch',
     level: 'error',
     message: { text: String },
-    locations: [{ physicalLocation: { artifactLocation: { uri: 'skills/bad/SKILL.md', uriBaseId: '%SRCROOT%' }, region: { startLine: 2, startColumn: 7 } } }]
+    locations: [{
+      physicalLocation: {
+        artifactLocation: { uri: 'skills/bad/SKILL.md', uriBaseId: '%SRCROOT%' },
+        region: { startLine: 2, startColumn: 7 }
+      }
+    }]
   }])
   for (const { id, helpUri, help, shortDescription, fullDescription } of rules) {
     t.ok(helpUri.endsWith(`docs/findings.md#${id}`), id)
-    for (const { text } of [help, shortDescription, fullDescription]) t.match(text, /./, `${id}: code scanning asks for all three`)
+    for (const { text } of [
+      help, shortDescription, fullDescription
+    ]) t.match(text, /./, `${id}: code scanning asks for all three`)
   }
 })
 

@@ -9,7 +9,9 @@ import { runHere } from '../helper/command-line.ts'
 import { skill, skillText } from '../helper/skills.ts'
 import { checkTime } from '../helper/timing.ts'
 
-async function run (cwd: string, ...flags: readonly string[]): Promise<{ code: number | undefined, out: string, errors: string }> {
+async function run (
+  cwd: string, ...flags: readonly string[]
+): Promise<{ code: number | undefined, out: string, errors: string }> {
   const { code, stdout: out, stderr: errors } = await runHere(['validate', ...flags], { cwd })
   return { code, out, errors }
 }
@@ -17,39 +19,57 @@ async function run (cwd: string, ...flags: readonly string[]): Promise<{ code: n
 const fixText = (text: string, folder: string): string => mend(text, folder).text
 
 t.test('K79: --fix mends what is certain, once, and keeps comments and order', async (t) => {
-  const text = '\uFEFF---\r\n# about\r\nname: Other # the name\r\nversion: 1.0 # of ours\r\ndescription: Use when: asked\r\nallowed-tools: [Read, "Bash(git:*)"]\r\nmetadata:\r\n  a: b\r\nargument-hint: x\r\n---\r\nBody\r\n'
+  const text = '\uFEFF---\r\n# about\r\nname: Other # the name\r\nversion: 1.0 # of ours\r\ndescription: Use when: ' +
+    'asked\r\nallowed-tools: [Read, "Bash(git:*)"]\r\nmetadata:\r\n  a: b\r\nargument-hint: x\r\n---\r\nBody\r\n'
   const cwd = t.testdir({ skills: { demo: { 'SKILL.md': text } } })
   t.match(await run(cwd, '--fix', '--dry-run'), { code: 1, out: /^--- skills\/demo\/SKILL\.md\n/ })
   const file = join(cwd, 'skills/demo/SKILL.md')
   t.equal(readFileSync(file, 'utf8'), text)
-  t.match(await run(cwd, '--fix'), { code: 0, errors: /^skillserve: fixed skills\/demo\/SKILL\.md:1: \d+ changed lines\n$/ })
+  t.match(
+    await run(cwd, '--fix'), { code: 0, errors: /^skillserve: fixed skills\/demo\/SKILL\.md:1: \d+ changed lines\n$/ }
+  )
   const fixed = readFileSync(file, 'utf8')
-  t.equal(fixed, '---\n# about\nname: demo # the name\ndescription: "Use when: asked"\nallowed-tools: "Read Bash(git:*)"\nmetadata:\n  a: b\n  version: "1.0" # of ours\nargument-hint: x\n---\nBody\n')
+  t.equal(fixed, '---\n# about\nname: demo # the name\ndescription: "Use when: asked"\nallowed-tools: "Read ' +
+    'Bash(git:*)"\nmetadata:\n  a: b\n  version: "1.0" # of ours\nargument-hint: x\n---\nBody\n')
   await run(cwd, '--fix')
   t.equal(readFileSync(file, 'utf8'), fixed)
   t.strictSame(await run(cwd, '--fix', '--dry-run'), { code: 0, out: '', errors: '' })
 })
 
 t.test('K79: fixing twice is fixing once, brings no error and leaves the body, whatever the file', async (t) => {
-  const line = fc.constantFrom('name: demo', 'name: "x" # c', 'name:', 'description: a: b', 'description: >', '  folded: x', 'tags: a', 'version: 2', 'x: "y" # z', 'metadata:', '  k: v', 'metadata: t', 'allowed-tools:', '  - Read', '- Write',
-    'allowed-tools: [A, B]', '', '# c', '\tbad', 'author: {a: b}', '__proto__: x')
+  const line =
+    fc.constantFrom('name: demo', 'name: "x" # c', 'name:', 'description: a: b', 'description: >', '  folded: x', 'tags: a', 'version: 2', 'x: "y" # z', 'metadata:', '  k: v', 'metadata: t', 'allowed-tools:', '  - Read', '- Write',
+      'allowed-tools: [A, B]', '', '# c', '\tbad', 'author: {a: b}', '__proto__: x')
   t.doesNotThrow(() => fc.assert(fc.property(fc.array(line, { maxLength: 8 }), fc.boolean(), (lines, isCrlf) => {
     const text = `---\n${lines.map((each) => `${each}\n`).join('')}---\nBody\n`
     const original = isCrlf ? text.replaceAll('\n', '\r\n') : text
     const once = fixText(original, 'demo')
-    const severe = (each: string): number => parseSkillBytes(Buffer.from(each), 'demo').findings.filter(({ severity }) => severity === 'error').length
+    const severe = (each: string): number =>
+      parseSkillBytes(Buffer.from(each), 'demo').findings.filter(({ severity }) => severity === 'error').length
     return fixText(once, 'demo') === once && severe(once) <= severe(original) && once.endsWith('---\nBody\n')
   }), { numRuns: 200, examples: [[['version: 2', 'version: 2', '# c', '  folded: x'], false]] }))
   const twice = '---\nname: demo\ndescription: x\n---\none\r\ntwo\r\r\nthree\r'
   t.equal(fixText(twice, 'demo'), '---\nname: demo\ndescription: x\n---\none\ntwo\r\r\nthree\r')
-  t.equal(fixText(fixText(twice, 'demo'), 'demo'), fixText(twice, 'demo'), 'a CRLF that was converted twice is no certain thing')
-  for (const marks of ['\uFEFF', '\uFEFF\uFEFF', '\uFEFF\uFEFF\uFEFF']) t.equal(fixText(`${marks}---\nname: other\n---\nBody\n`, 'demo'), '---\nname: demo\n---\nBody\n', `${marks.length} byte order marks`)
+  t.equal(fixText(
+    fixText(twice, 'demo'), 'demo'
+  ), fixText(twice, 'demo'), 'a CRLF that was converted twice is no certain thing')
+  for (const marks of ['\uFEFF', '\uFEFF\uFEFF', '\uFEFF\uFEFF\uFEFF']) {
+    t.equal(fixText(
+    `${marks}---\nname: other\n---\nBody\n`, 'demo'
+    ), '---\nname: demo\n---\nBody\n', `${marks.length} byte order marks`)
+  }
 })
 
 t.test('K79: --fix writes names that every reader takes as text, in quotes where YAML 1.1 would not', (t) => {
-  const fixed = (folder: string) => /^name: (.*)$/m.exec(fixText('---\nname: other\ndescription: x\n---\nBody\n', folder))?.[1]
-  t.strictSame(['demo', 'a1', 'yes-man', 'yes', 'on', 'n', 'null', '123', '1e5', '0x1f', '0o7', '2024-01-02', '3d-print'].map(fixed),
-    ['demo', 'a1', 'yes-man', '"yes"', '"on"', '"n"', '"null"', '"123"', '"1e5"', '"0x1f"', '"0o7"', '"2024-01-02"', '"3d-print"'])
+  const fixed = (folder: string) =>
+    /^name: (.*)$/m.exec(fixText('---\nname: other\ndescription: x\n---\nBody\n', folder))?.[1]
+  t.strictSame([
+    'demo', 'a1', 'yes-man', 'yes', 'on', 'n', 'null', '123', '1e5', '0x1f', '0o7', '2024-01-02', '3d-print'
+  ].map(fixed),
+  [
+    'demo', 'a1', 'yes-man', '"yes"', '"on"', '"n"', '"null"', '"123"', '"1e5"', '"0x1f"', '"0o7"', '"2024-01-02"',
+    '"3d-print"'
+  ])
   t.end()
 })
 
@@ -77,11 +97,16 @@ t.test('K79: --fix leaves links alone, what is too large, what is not UTF-8, and
     good: skill('good'),
     plain: { 'SKILL.md': '\uFEFFtext\n' }
   })
-  const inodes = () => ['link/real.md', 'large/SKILL.md', 'latin/SKILL.md', 'left/SKILL.md', 'good/SKILL.md'].map((name) => statSync(join(cwd, name)).ino)
+  const inodes = () => ['link/real.md', 'large/SKILL.md', 'latin/SKILL.md', 'left/SKILL.md', 'good/SKILL.md'].map(
+    (name) => statSync(join(cwd, name)).ino
+  )
   const before = inodes()
   const { errors } = await run(cwd, '.', '--fix')
   t.strictSame(inodes(), before)
-  t.match(errors, /^skillserve: left\/SKILL\.md: the frontmatter is left as it is: .* is not valid YAML[^\n]*\nskillserve: fixed plain\/SKILL\.md:1: [^\n]*\n$/)
+  t.match(
+    errors,
+    /^skillserve: left\/SKILL\.md: the frontmatter is left as it is: .* is not valid YAML[^\n]*\nskillserve: fixed plain\/SKILL\.md:1: [^\n]*\n$/
+  )
   t.equal(readFileSync(join(cwd, 'plain/SKILL.md'), 'utf8'), 'text\n', 'without frontmatter')
 })
 
@@ -99,7 +124,8 @@ t.test('K79: --fix gives a misspelt field its name where the right one is missin
   t.end()
 })
 
-t.test('K79: --fix goes on behind a skill that needs nothing and one without a main file, and its lines steer no terminal', async (t) => {
+t.test('K79: --fix goes on behind a skill that needs nothing and one without a main file, and its lines steer no ' +
+  'terminal', async (t) => {
   const bad = (text: string) => ({ 'SKILL.md': `---\nname: other\ndescription: ${text}\n---\nBody\n` })
   const cwd = t.testdir({ 's\u001b': { a: skill('a'), b: {}, c: bad('a: \u001bc'), d: bad('"') } })
   const { code, out, errors } = await run(cwd, 's\u001b', '--fix', '--dry-run')
@@ -139,7 +165,9 @@ t.test('K79: --fix puts a value with a control character in quotes, which reads 
 
 t.test('K79: --fix joins tools across a blank line, and leaves values alone that are not there', (t) => {
   const head = '---\nname: demo\ndescription: x\n'
-  t.equal(fixText(`${head}allowed-tools:\n  - Read\n\n  - Write\n\nlicense: MIT\n---\nBody\n`, 'demo'), `${head}allowed-tools: Read Write\n\nlicense: MIT\n---\nBody\n`)
+  t.equal(fixText(
+    `${head}allowed-tools:\n  - Read\n\n  - Write\n\nlicense: MIT\n---\nBody\n`, 'demo'
+  ), `${head}allowed-tools: Read Write\n\nlicense: MIT\n---\nBody\n`)
   const empty = `${head}version: null\nauthor: ~\n---\nBody\n`
   t.equal(fixText(empty, 'demo'), empty)
   t.end()
@@ -147,7 +175,10 @@ t.test('K79: --fix joins tools across a blank line, and leaves values alone that
 
 t.test('K79: --fix leaves frontmatter alone of which a part is not read, and says so', async (t) => {
   const large = `x: ${'y'.repeat(9_000)}`
-  for (const lines of ['name: "other\ndescription: x', 'name: [other\ndescription: x\nversion: 1', 'name: other\n\tbad: y', '- name: other', 'just text', 'name: other\nname: again', `name: other\n${large}`]) {
+  for (const lines of [
+    'name: "other\ndescription: x', 'name: [other\ndescription: x\nversion: 1', 'name: other\n\tbad: y',
+    '- name: other', 'just text', 'name: other\nname: again', `name: other\n${large}`
+  ]) {
     const text = `---\n${lines}\n---\nBody\n`
     t.equal(fixText(text, 'demo'), text)
     t.equal(fixText(`\uFEFF${text}`, 'demo'), text, 'a byte order mark is no part of it')
@@ -156,7 +187,10 @@ t.test('K79: --fix leaves frontmatter alone of which a part is not read, and say
   const cwd = t.testdir({ skills: { bad: { 'SKILL.md': text }, good: skill('good') } })
   for (const flags of [['--fix', '--dry-run'], ['--fix']]) {
     const { errors, out } = await run(cwd, ...flags)
-    t.match(errors, /^(?:skillserve: )?skills\/bad\/SKILL\.md: the frontmatter is left as it is: line 2 of SKILL\.md is not valid YAML: '.*'\n$/)
+    t.match(
+      errors,
+      /^(?:skillserve: )?skills\/bad\/SKILL\.md: the frontmatter is left as it is: line 2 of SKILL\.md is not valid YAML: '.*'\n$/
+    )
     if (flags.length > 1) t.equal(out, '')
   }
   t.equal(readFileSync(join(cwd, 'skills/bad/SKILL.md'), 'utf8'), text)
@@ -164,9 +198,15 @@ t.test('K79: --fix leaves frontmatter alone of which a part is not read, and say
 
 t.test('K79: --fix joins no tools with blanks in them, and moves a value with a mark in quotes', (t) => {
   const head = '---\nname: demo\ndescription: x\n'
-  for (const tools of ['allowed-tools:\n  - "Bash(git add:*)"\n  - Read', 'allowed-tools: ["Read Write", Edit]']) t.equal(fixText(`${head}${tools}\n---\nBody\n`, 'demo'), `${head}${tools}\n---\nBody\n`)
-  t.equal(fixText(`${head}tags: "a # b" # c\n---\nBody\n`, 'demo'), `${head}metadata:\n  tags: "a # b" # c\n---\nBody\n`)
-  t.equal(fixText('---\nname: "a # b"\t# c\ndescription: x\n---\nBody\n', 'demo'), '---\nname: demo\t# c\ndescription: x\n---\nBody\n')
+  for (const tools of [
+    'allowed-tools:\n  - "Bash(git add:*)"\n  - Read', 'allowed-tools: ["Read Write", Edit]'
+  ]) t.equal(fixText(`${head}${tools}\n---\nBody\n`, 'demo'), `${head}${tools}\n---\nBody\n`)
+  t.equal(
+    fixText(`${head}tags: "a # b" # c\n---\nBody\n`, 'demo'), `${head}metadata:\n  tags: "a # b" # c\n---\nBody\n`
+  )
+  t.equal(fixText(
+    '---\nname: "a # b"\t# c\ndescription: x\n---\nBody\n', 'demo'
+  ), '---\nname: demo\t# c\ndescription: x\n---\nBody\n')
   t.end()
 })
 
@@ -184,7 +224,10 @@ const FIXES: ReadonlyArray<readonly [before: string, after?: string]> = [
   ['? name\n: other\n'],
   ['"n\\u0061me": other\n'],
   ['{name: other, allowed-tools: [Read], tags: x}\n'],
-  ['name: demo\ndescription: a: b  \n"": ""\nauthor: {a: b}\n', 'name: demo\ndescription: "a: b"\n"": ""\nauthor: {a: b}\n'],
+  [
+    'name: demo\ndescription: a: b  \n"": ""\nauthor: {a: b}\n',
+    'name: demo\ndescription: "a: b"\n"": ""\nauthor: {a: b}\n'
+  ],
   ['name: demo\nallowed-tools:\n- Read\n- Write\n', 'name: demo\nallowed-tools: Read Write\n'],
   ['name: demo\nallowed-tools: [Bash(git), Read]\n', 'name: demo\nallowed-tools: Bash(git) Read\n'],
   ["name: demo\nallowed-tools: ['true']\n"],
@@ -195,9 +238,18 @@ const FIXES: ReadonlyArray<readonly [before: string, after?: string]> = [
   ['name: demo\nversion: 2  # c\n', 'name: demo\nmetadata:\n  version: "2"  # c\n'],
   // Text in YAML 1.2, and something else to readers of YAML 1.1.
   ['name: demo\ndate: 2024-01-02\nx: yes\n', 'name: demo\nmetadata:\n  date: "2024-01-02"\n  x: "yes"\n'],
-  ["name: demo\nhomepage: https://example.org/a#b\nauthor: it's <me@example.org>\n", 'name: demo\nmetadata:\n  homepage: "https://example.org/a#b"\n  author: "it\'s <me@example.org>"\n'],
-  ['name: demo\ntags: \'it\'\'s # a\'\nx: "a\\" # b" # c\n', 'name: demo\nmetadata:\n  tags: \'it\'\'s # a\'\n  x: "a\\" # b" # c\n'],
-  ['name: demo\nmetadata:\n      # about\n\n    a: b\ntags: x\n', 'name: demo\nmetadata:\n      # about\n\n    a: b\n    tags: "x"\n'],
+  [
+    "name: demo\nhomepage: https://example.org/a#b\nauthor: it's <me@example.org>\n",
+    'name: demo\nmetadata:\n  homepage: "https://example.org/a#b"\n  author: "it\'s <me@example.org>"\n'
+  ],
+  [
+    'name: demo\ntags: \'it\'\'s # a\'\nx: "a\\" # b" # c\n',
+    'name: demo\nmetadata:\n  tags: \'it\'\'s # a\'\n  x: "a\\" # b" # c\n'
+  ],
+  [
+    'name: demo\nmetadata:\n      # about\n\n    a: b\ntags: x\n',
+    'name: demo\nmetadata:\n      # about\n\n    a: b\n    tags: "x"\n'
+  ],
   ['name: demo\nmetadata: # ours\n  a: b\ntags: x\n', 'name: demo\nmetadata: # ours\n  a: b\n  tags: "x"\n'],
   ['name: demo\ntags: a\n  b\nversion: 2\n', 'name: demo\ntags: a\n  b\nmetadata:\n  version: "2"\n'],
   ['name: demo\nx: &a b\ntags: c\n', 'name: demo\nx: &a b\nmetadata:\n  tags: "c"\n'],
@@ -213,14 +265,22 @@ const FIXES: ReadonlyArray<readonly [before: string, after?: string]> = [
 ]
 
 t.test('K79: --fix writes what reads as before to every reader, or nothing', (t) => {
-  for (const [before, after = before] of FIXES) t.equal(fixText(`---\n${before}---\nBody\n`, 'demo'), `---\n${after}---\nBody\n`, JSON.stringify(before))
+  for (const [before, after = before] of FIXES) {
+    t.equal(
+      fixText(`---\n${before}---\nBody\n`, 'demo'), `---\n${after}---\nBody\n`, JSON.stringify(before)
+    )
+  }
   t.equal(fixText('---\nname: other\n---\n', 'No Name'), '---\nname: other\n---\n', 'a folder without a valid name')
   t.end()
 })
 
 t.test('--fix takes linear time, whatever the lines', async (t) => {
   const blanks = '\t'.repeat(3_500)
-  for (const line of [`x:${blanks}a${blanks}\r`, `x:${blanks}\u2028`, `name:${blanks}a${blanks}!"\u2028`, `license: a:${blanks} b${blanks}\u2028`]) {
-    await checkTime(t, 300, () => fixText(`---\n${line}\ndescription: x: y\n---\n`, 'demo'), JSON.stringify(line.slice(0, 12)))
+  for (const line of [
+    `x:${blanks}a${blanks}\r`, `x:${blanks}\u2028`, `name:${blanks}a${blanks}!"\u2028`,
+    `license: a:${blanks} b${blanks}\u2028`
+  ]) {
+    await checkTime(t, 300, () =>
+      fixText(`---\n${line}\ndescription: x: y\n---\n`, 'demo'), JSON.stringify(line.slice(0, 12)))
   }
 })

@@ -11,7 +11,19 @@ import { subjectFor } from '../helper/verdicts.ts'
 const DOCUMENTATION = 'https://github.com/skillserve/skillserve/blob/main/docs/findings.md'
 const NO_TOTALS = { skills: 1, error: 0, warning: 0, info: 0, accepted: 0 }
 const FINDINGS: readonly Finding[] = [
-  { code: 'name_missing', severity: 'error', message: 'a: 100 %, {b}\u001b', fix: 'Do\nit', field: 'name', file: 'SKILL.md', line: 2, column: 7, targets: ['codex', 'spec'] },
+  {
+    code: 'name_missing',
+    severity: 'error',
+    message: 'a: 100 %, {b}\u001b',
+    fix: 'Do\nit',
+    field: 'name',
+    file: 'SKILL.md',
+    line: 2,
+    column: 7,
+    targets: [
+      'codex', 'spec'
+    ]
+  },
   { code: 'file_program', severity: 'warning', message: 'b', fix: 'Do b', file: 'a,b:c.md' },
   { code: 'file_program', severity: 'info', message: 'c', fix: 'Do c', file: 'c.md', line: 3 },
   { code: 'body_empty', severity: 'info', message: 'd', fix: 'Do d' }
@@ -20,12 +32,27 @@ const FINDINGS: readonly Finding[] = [
 async function report (more: Partial<SkillReport> = {}): Promise<SkillReport> {
   const { skill } = await subjectFor({ ...GOOD, mainFile: 'skill.md' })
   const tokens = () => ({ listed: 6, body: 7, all_files: 8, method: 'm' })
-  return { path: 'skills/demo', skill, revision: null, verdicts: [{ target: 'codex', verdict: 'ok', read: '2026-11-22' }], findings: FINDINGS, tokens, ...more }
+  return {
+    path: 'skills/demo',
+    skill,
+    revision: null,
+    verdicts: [
+      { target: 'codex', verdict: 'ok', read: '2026-11-22' }
+    ],
+    findings: FINDINGS,
+    tokens,
+    ...more
+  }
 }
 
-function print (format: Parameters<typeof createReporter>[0], reports: readonly SkillReport[], options: Partial<ReporterOptions> = {}, totals = NO_TOTALS): string {
+function print (
+  format: Parameters<typeof createReporter>[0], reports: readonly SkillReport[], options: Partial<ReporterOptions> = {},
+  totals = NO_TOTALS
+): string {
   let text = ''
-  const reporter = createReporter(format, { print: (part) => { text += part }, targets: undefined, hasColor: false, version: '1.2.3', ...options })
+  const reporter = createReporter(
+    format, { print: (part) => { text += part }, targets: undefined, hasColor: false, version: '1.2.3', ...options }
+  )
   reporter.begin?.()
   for (const each of reports) reporter.skill(each)
   reporter.end(totals)
@@ -33,7 +60,9 @@ function print (format: Parameters<typeof createReporter>[0], reports: readonly 
 }
 
 t.test('K79: a report as text has a line for each finding and its remedy, and each address once', async (t) => {
-  t.equal(print('text', [await report()], {}, { skills: 1_000, error: 1, warning: 1, info: 2, accepted: 1 }), `skills/demo/SKILL.md:2:7  error  name_missing  a: 100 %, {b}\\u001b
+  t.equal(print(
+    'text', [await report()], {}, { skills: 1_000, error: 1, warning: 1, info: 2, accepted: 1 }
+  ), `skills/demo/SKILL.md:2:7  error  name_missing  a: 100 %, {b}\\u001b
     fix: Do\\u000ait
     matters to: codex, spec
     see: ${DOCUMENTATION}#name_missing
@@ -48,23 +77,42 @@ skills/demo  info  body_empty  d
 
 1,000 skills: 1 error, 1 warning, 2 infos, 1 accepted by the baseline; about 6 tokens in each turn, 7 in use, 8 with all files
 `)
-  t.equal(print('text', [await report({ findings: [], tokens: () => ({ listed: 1, body: null, all_files: null, method: '' }) })]), '1 skill: no findings; about 6 tokens in each turn\n')
-  const notLoaded = await report({ findings: [], verdicts: [{ target: 'codex', verdict: 'not_loaded', read: '' }, { target: 'spec', verdict: 'ok', read: '' }] })
-  t.equal(print('text', [notLoaded, await report({ findings: [] })], { targets: ['codex', 'spec'] }), 'skills/demo: codex not_loaded, spec ok\n\n1 skill: no findings; about 12 tokens in each turn\n')
-  t.equal(print('text', [notLoaded]), '1 skill: no findings; about 6 tokens in each turn, 7 in use, 8 with all files\n', 'no verdict that nobody asked for')
+  t.equal(print(
+    'text', [await report({ findings: [], tokens: () => ({ listed: 1, body: null, all_files: null, method: '' }) })]
+  ), '1 skill: no findings; about 6 tokens in each turn\n')
+  const notLoaded = await report({
+    findings: [],
+    verdicts: [
+      { target: 'codex', verdict: 'not_loaded', read: '' }, { target: 'spec', verdict: 'ok', read: '' }
+    ]
+  })
+  t.equal(print(
+    'text', [notLoaded, await report({ findings: [] })], { targets: ['codex', 'spec'] }
+  ), 'skills/demo: codex not_loaded, spec ok\n\n1 skill: no findings; about 12 tokens in each turn\n')
+  t.equal(
+    print('text', [notLoaded]), '1 skill: no findings; about 6 tokens in each turn, 7 in use, 8 with all files\n',
+    'no verdict that nobody asked for'
+  )
 })
 
-t.test('K79: a relative path in a report begins like no command of a CI service, and one from the folder itself has none', async (t) => {
+t.test('K79: a relative path in a report begins like no command of a CI service, and one from the folder itself has ' +
+  'none', async (t) => {
   const [, found] = FINDINGS
-  for (const [path, shown] of [['.', 'a,b:c.md'], ['/', '/a,b:c.md'], ['##a', './##a/a,b:c.md'], ['::a', './::a/a,b:c.md']] as const) {
-    t.ok(print('text', [await report({ path, findings: found === undefined ? [] : [found] })]).startsWith(`${shown}  warning  `), path)
+  for (const [path, shown] of [
+    ['.', 'a,b:c.md'], ['/', '/a,b:c.md'], ['##a', './##a/a,b:c.md'], ['::a', './::a/a,b:c.md']
+  ] as const) {
+    t.ok(print('text', [await report({ path, findings: found === undefined ? [] : [found] })])
+      .startsWith(`${shown}  warning  `), path)
   }
   const judged = await report({ path: '::a', verdicts: [{ target: 'codex', verdict: 'refused', read: '' }] })
   t.ok(print('text', [judged], { targets: ['codex'] }).startsWith('./::a: codex refused\n'))
 })
 
-t.test('K79: annotations have a level, a place and the remedy; what concerns the whole skill is shown at its main file', async (t) => {
-  t.equal(print('github', [await report()]), `::error file=skills/demo/SKILL.md,line=2,col=7,title=name_missing::a: 100 %25, {b}\\u001b. Do\\u000ait
+t.test('K79: annotations have a level, a place and the remedy; what concerns the whole skill is shown at its main ' +
+  'file', async (t) => {
+  t.equal(print(
+    'github', [await report()]
+  ), `::error file=skills/demo/SKILL.md,line=2,col=7,title=name_missing::a: 100 %25, {b}\\u001b. Do\\u000ait
 ::warning file=skills/demo/a%2Cb%3Ac.md,line=1,title=file_program::b. Do b
 ::notice file=skills/demo/c.md,line=3,title=file_program::c. Do c
 ::notice file=skills/demo/skill.md,line=1,title=body_empty::d. Do d
@@ -72,7 +120,9 @@ t.test('K79: annotations have a level, a place and the remedy; what concerns the
 })
 
 t.test('K79: JSON has a revision in any case, null where there is none', async (t) => {
-  t.equal(print('json', [await report({ findings: [] }), await report({ findings: FINDINGS.slice(3), revision: 'r' })], {}, { ...NO_TOTALS, skills: 2, info: 1 }), `{"skills":[
+  t.equal(print('json', [
+    await report({ findings: [] }), await report({ findings: FINDINGS.slice(3), revision: 'r' })
+  ], {}, { ...NO_TOTALS, skills: 2, info: 1 }), `{"skills":[
 {"path":"skills/demo","skill_name":"demo","revision":null,"valid":false,"tokens":{"listed":6,"body":7,"all_files":8,"method":"m"},"targets":[{"target":"codex","verdict":"ok","read":"2026-11-22"}],"findings":[]},
 {"path":"skills/demo","skill_name":"demo","revision":"r","valid":false,"tokens":{"listed":6,"body":7,"all_files":8,"method":"m"},"targets":[{"target":"codex","verdict":"ok","read":"2026-11-22"}],"findings":[{"code":"body_empty","severity":"info","message":"d","fix":"Do d"}]}
 ],"totals":{"skills":2,"errors":0,"warnings":0,"infos":1,"accepted":0}}
@@ -80,29 +130,81 @@ t.test('K79: JSON has a revision in any case, null where there is none', async (
 })
 
 t.test('K79: SARIF has a result for each finding, and says how many code scanning would not take', async (t) => {
-  const read = async (findings: readonly Finding[], path = 'skills/demo') => JSON.parse(print('sarif', [await report({ findings, path })])).runs[0]
+  const read = async (findings: readonly Finding[], path = 'skills/demo') =>
+    JSON.parse(print('sarif', [await report({ findings, path })])).runs[0]
   const { results, invocations, tool } = await read(FINDINGS)
-  const location = (uri: string, region: object) => [{ physicalLocation: { artifactLocation: { uri, uriBaseId: '%SRCROOT%' }, region } }]
+  const location = (uri: string, region: object) =>
+    [{ physicalLocation: { artifactLocation: { uri, uriBaseId: '%SRCROOT%' }, region } }]
   t.strictSame(results, [
-    { ruleId: 'name_missing', level: 'error', message: { text: 'a: 100 %, {{b}}\u001b. Do\nit.' }, locations: location('skills/demo/SKILL.md', { startLine: 2, startColumn: 7 }), properties: { targets: ['codex', 'spec'] } },
-    { ruleId: 'file_program', level: 'warning', message: { text: 'b. Do b.' }, locations: location('skills/demo/a%2Cb%3Ac.md', { startLine: 1 }) },
-    { ruleId: 'file_program', level: 'note', message: { text: 'c. Do c.' }, locations: location('skills/demo/c.md', { startLine: 3 }) },
-    { ruleId: 'body_empty', level: 'note', message: { text: 'd. Do d.' }, locations: location('skills/demo/skill.md', { startLine: 1 }) }
+    {
+      ruleId: 'name_missing',
+      level: 'error',
+      message: { text: 'a: 100 %, {{b}}\u001b. Do\nit.' },
+      locations: location(
+        'skills/demo/SKILL.md', { startLine: 2, startColumn: 7 }
+      ),
+      properties: { targets: ['codex', 'spec'] }
+    },
+    {
+      ruleId: 'file_program',
+      level: 'warning',
+      message: {
+        text: 'b. Do b.'
+      },
+      locations: location('skills/demo/a%2Cb%3Ac.md', { startLine: 1 })
+    },
+    {
+      ruleId: 'file_program',
+      level: 'note',
+      message: {
+        text: 'c. Do c.'
+      },
+      locations: location('skills/demo/c.md', { startLine: 3 })
+    },
+    {
+      ruleId: 'body_empty',
+      level: 'note',
+      message: {
+        text: 'd. Do d.'
+      },
+      locations: location('skills/demo/skill.md', { startLine: 1 })
+    }
   ])
   t.strictSame(invocations, [{ executionSuccessful: true }])
-  const levels = new Map(tool.driver.rules.map(({ id, defaultConfiguration: { level } }: { readonly id: string, readonly defaultConfiguration: { readonly level: string } }) => [id, level]))
-  t.strictSame(['name_missing', 'file_type_mismatch', 'file_program'].map((code) => levels.get(code)), ['error', 'warning', 'note'])
-  t.match((await read(FINDINGS.slice(3), '/other/demo')).results, [{ locations: [{ physicalLocation: { artifactLocation: { uri: 'file:///other/demo/skill.md', uriBaseId: undefined } } }] }])
-  const many = (count: number) => read(Array.from({ length: count }, () => ({ code: 'file_program', severity: 'info', message: 'c', fix: 'Do c' })))
+  const levels = new Map(tool.driver.rules.map(({
+    id, defaultConfiguration: { level }
+  }: { readonly id: string, readonly defaultConfiguration: { readonly level: string } }) => [id, level]))
+  t.strictSame(
+    ['name_missing', 'file_type_mismatch', 'file_program'].map((code) => levels.get(code)), ['error', 'warning', 'note']
+  )
+  t.match((await read(FINDINGS.slice(3), '/other/demo')).results, [{
+    locations: [
+      { physicalLocation: { artifactLocation: { uri: 'file:///other/demo/skill.md', uriBaseId: undefined } } }
+    ]
+  }])
+  const many = (count: number) =>
+    read(Array.from({ length: count }, () => ({ code: 'file_program', severity: 'info', message: 'c', fix: 'Do c' })))
   t.match(await many(25_000), { results: { length: 25_000 }, invocations: [{ toolExecutionNotifications: undefined }] })
-  t.match(await many(25_001), { results: { length: 25_000 }, invocations: [{ executionSuccessful: true, toolExecutionNotifications: [{ level: 'warning', message: { text: /^1 more findings are left out: code scanning takes 25000 in a run$/ } }] }] })
+  t.match(await many(25_001), {
+    results: { length: 25_000 },
+    invocations: [
+      {
+        executionSuccessful: true,
+        toolExecutionNotifications: [
+          { level: 'warning', message: { text: /^1 more findings are left out: code scanning takes 25000 in a run$/ } }
+        ]
+      }
+    ]
+  })
 })
 
 t.test('K79: a baseline has a line for each path and code, sorted, and calls its own folder by a dot', async (t) => {
   const folder = t.testdir()
   const file = join(folder, 'base.json')
   const keyOf = baselineKeys(file, join(folder, 'ci'), ['repo'])
-  await writeBaseline(file, new Map([['../skills/b', new Set(['z', 'a'])], ['..', new Set(['b'])], ['repo/a', new Set(['c'])]]), keyOf)
+  await writeBaseline(
+    file, new Map([['../skills/b', new Set(['z', 'a'])], ['..', new Set(['b'])], ['repo/a', new Set(['c'])]]), keyOf
+  )
   t.equal(readFileSync(file, 'utf8'), `{
   ".": [
     "b"
@@ -122,10 +224,13 @@ t.test('K79: the key of a skill counts before its path in reports', (t) => {
   const folder = t.testdir({ 'base.json': '{"../skills/a": ["one"], "skills/a": ["two"], "skills/b": ["two"]}' })
   const file = join(folder, 'base.json')
   const { accepts } = readBaseline(file, baselineKeys(file, join(folder, '..'), []))
-  t.strictSame(['skills/a', 'skills/b', 'skills/c'].map((path) => ['one', 'two'].filter((code) => accepts(path, code))), [['one'], ['two'], []])
+  t.strictSame(['skills/a', 'skills/b', 'skills/c'].map((path) =>
+    ['one', 'two'].filter((code) => accepts(path, code))), [['one'], ['two'], []])
   for (const text of ['null', '5', '"skills/a"', '[]', '{"a": "code"}', '{"a": [1]}', '{"a": null}']) {
     writeFileSync(file, text)
-    t.throws(() => readBaseline(file, (path) => path), { name: 'PathError', message: /must be an object of paths, each with a list of codes/ }, text)
+    t.throws(() => readBaseline(file, (path) => path), {
+      name: 'PathError', message: /must be an object of paths, each with a list of codes/
+    }, text)
   }
   t.end()
 })

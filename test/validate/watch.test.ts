@@ -5,7 +5,8 @@ import { runOnChanges } from '../../src/validate/watch.ts'
 import { launch } from '../helper/process.ts'
 import { skill, skillText } from '../helper/skills.ts'
 
-t.test('K79: --watch reports again after each change, whatever becomes of the folder, and ends with the exit code of the last report', async (t) => {
+t.test('K79: --watch reports again after each change, whatever becomes of the folder, and ends with the exit code of ' +
+  'the last report', async (t) => {
   const cwd = t.testdir({ skills: { good: skill('good') } })
   const running = launch(t, { args: ['validate', '--watch'], cwd })
   await running.printed(/1 skill: no findings; about .*\nwaiting for changes\n/)

@@ -11,8 +11,12 @@ const SKILLS = 16
 t.test('K80: many large skills that are judged at the same time leave turns of the event loop to others', async (t) => {
   const states = Array.from({ length: SKILLS }, (_, index) => {
     const name = `s${index}`
-    const mainFile = new FileContent(Buffer.from(`---\nname: ${name}\ndescription: d\n---\n`.padEnd(MAX_MAIN_FILE_BYTES, 'a text ')))
-    const skill = describeSkill({ name, type: 'project', path: `/skills/${name}`, realPath: `/skills/${name}`, linked: false }, { mainFiles: ['SKILL.md'], main: { name: 'SKILL.md', content: mainFile } })
+    const mainFile = new FileContent(
+      Buffer.from(`---\nname: ${name}\ndescription: d\n---\n`.padEnd(MAX_MAIN_FILE_BYTES, 'a text '))
+    )
+    const skill = describeSkill({
+      name, type: 'project', path: `/skills/${name}`, realPath: `/skills/${name}`, linked: false
+    }, { mainFiles: ['SKILL.md'], main: { name: 'SKILL.md', content: mainFile } })
     return { skill, manifest: undefined, mainFile, fileFindings: [] }
   })
   const judge = createJudge([])
@@ -34,11 +38,14 @@ t.test('K80: many large skills that are judged at the same time leave turns of t
   t.equal(turns, before, 'nor does it for chosen targets')
 })
 
-t.test('K80: the judgement of a state is kept while its manifest is, though its main file has left the memory and was read again', async (t) => {
+t.test('K80: the judgement of a state is kept while its manifest is, though its main file has left the memory and ' +
+  'was read again', async (t) => {
   const text = (description: string): Buffer => Buffer.from(`---\nname: s\ndescription: ${description}\n---\n`)
   const stateOf = (bytes: Buffer) => {
     const mainFile = new FileContent(bytes)
-    const skill = describeSkill({ name: 's', type: 'project', path: '/skills/s', realPath: '/skills/s', linked: false }, { mainFiles: ['SKILL.md'], main: { name: 'SKILL.md', content: mainFile } })
+    const skill = describeSkill({
+      name: 's', type: 'project', path: '/skills/s', realPath: '/skills/s', linked: false
+    }, { mainFiles: ['SKILL.md'], main: { name: 'SKILL.md', content: mainFile } })
     return { skill, manifest: { skill_name: 's', revision: 'r', files: [] }, mainFile, fileFindings: [] }
   }
   const judge = createJudge([])
@@ -47,7 +54,10 @@ t.test('K80: the judgement of a state is kept while its manifest is, though its 
   const known = await judge(state)
   t.equal(await judge({ ...state, mainFile: new FileContent(text('a')) }), known)
   const other = stateOf(text('much more than before'))
-  t.not((await judge({ ...other, manifest: state.manifest, fileFindings: state.fileFindings })).tokens.listed, tokens.listed, 'another index entry is judged')
+  t.not(
+    (await judge({ ...other, manifest: state.manifest, fileFindings: state.fileFindings })).tokens.listed,
+    tokens.listed, 'another index entry is judged'
+  )
   const fileFindings: readonly Finding[] = [{ code: 'file_program', severity: 'info', message: 'm', fix: 'f' }]
   for (const change of [{ mainFile: new FileContent(text('b')) }, { skill: { ...state.skill } }, { fileFindings }]) {
     await judge(state)

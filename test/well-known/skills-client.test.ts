@@ -9,7 +9,8 @@ import { skill, skillText } from '../helper/skills.ts'
 const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
 const cli = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
 
-t.test('the skills client installs every example skill byte for byte, and drops nothing that an index lists, however odd', async (t) => {
+t.test('the skills client installs every example skill byte for byte, and drops nothing that an index lists, however ' +
+  'odd', async (t) => {
   const service = await buildService(t, {
     files: {
       bom: { 'SKILL.md': `\uFEFF${skillText('bom')}` },
@@ -46,12 +47,18 @@ t.test('the skills client installs every example skill byte for byte, and drops 
       t.same(readdirSync(folder), names)
       // The client writes decoded text, so that a byte order mark is gone, and gives the main file its usual name.
       const changed = { bom: ['SKILL.md'], casing: ['skill.md', 'SKILL.md'] }
-      for (const name of names) t.same(differences(join(service.root, name), join(folder, name)), { [name]: [], ...changed }[name], name)
+      for (const name of names) {
+        t.same(
+          differences(join(service.root, name), join(folder, name)), { [name]: [], ...changed }[name], name
+        )
+      }
     })
   }
 })
 
 async function listedNames (service: Service, prefix: string): Promise<readonly string[]> {
-  const { skills } = (await service.fetch(`${prefix}index.json`)).json() as { readonly skills: ReadonlyArray<{ readonly name: string }> }
+  const { skills } = (await service.fetch(`${prefix}index.json`)).json() as {
+    readonly skills: ReadonlyArray<{ readonly name: string }>
+  }
   return skills.map(({ name }) => name)
 }

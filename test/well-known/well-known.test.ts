@@ -56,21 +56,27 @@ t.test('one service', async (t) => {
       t.equal(head.headers.get('etag'), etag)
       t.equal((await service.fetch(path, { headers: { 'if-none-match': etag } })).status, 304)
       t.equal((await service.fetch(path, { method: 'POST' })).status, 405)
-      t.equal(get.headers.get('access-control-allow-origin'), null, 'bound to loopback: not for every page that the user opens')
+      t.equal(
+        get.headers.get('access-control-allow-origin'), null,
+        'bound to loopback: not for every page that the user opens'
+      )
     }
   })
 
   t.test('0.2.0: what clients take, and each artifact has its digest, type and a strong ETag', async (t) => {
     const { $schema, skills } = await readIndex(service)
     t.equal($schema, 'https://schemas.agentskills.io/discovery/0.2.0/schema.json')
-    t.same(skills.map(({ name, type }) => [name, type]), [['accents', 'archive'], ['alone', 'skill-md'], ['lower', 'archive'], ['more', 'archive']])
+    t.same(skills.map(({ name, type }) =>
+      [name, type]), [['accents', 'archive'], ['alone', 'skill-md'], ['lower', 'archive'], ['more', 'archive']])
     for (const entry of skills) {
       const path = resolve(entry)
       const get = await service.fetch(path)
       t.equal(get.status, 200, path)
       t.equal(digestOf(get.bytes), entry.digest)
       t.equal(get.headers.get('etag'), `"${entry.digest.slice('sha256:'.length)}"`)
-      t.match(get.headers.get('content-type'), entry.type === 'archive' ? /^application\/zip$/ : /^text\/markdown; charset=utf-8$/)
+      t.match(get.headers.get('content-type'), entry.type === 'archive'
+        ? /^application\/zip$/
+        : /^text\/markdown; charset=utf-8$/)
       t.equal(get.headers.get('cache-control'), 'max-age=31536000, immutable')
       t.equal(get.headers.get('content-encoding'), null)
       const head = await service.fetch(path, { method: 'HEAD' })
@@ -82,7 +88,10 @@ t.test('one service', async (t) => {
       t.ok(part.bytes.equals(get.bytes.subarray(2, 6)))
     }
     const [lower = ''] = skills.filter(({ name }) => name === 'lower').map(resolve)
-    t.match((await service.fetch(lower)).bytes.toString('latin1'), /SKILL\.md---/, 'the main file has the name that clients look for')
+    t.match(
+      (await service.fetch(lower)).bytes.toString('latin1'), /SKILL\.md---/,
+      'the main file has the name that clients look for'
+    )
   })
 
   t.test('0.1.0: every file that is listed, under its own type', async (t) => {
@@ -97,11 +106,15 @@ t.test('one service', async (t) => {
         const path = `/.well-known/skills/${name}/${file.replace(' ', '%20')}`
         const get = await service.fetch(path)
         t.equal(get.status, 200, path)
-        t.match(get.headers.get('content-type'), { md: /^text\/markdown/, txt: /^text\/plain/, json: /^application\/json/, html: /^text\/html/ }[file.split('.')[1] ?? ''])
+        t.match(get.headers.get('content-type'), {
+          md: /^text\/markdown/, txt: /^text\/plain/, json: /^application\/json/, html: /^text\/html/
+        }[file.split('.')[1] ?? ''])
         t.match(get.headers.get('content-security-policy'), 'sandbox')
         t.equal(get.headers.get('cache-control'), 'no-cache')
         t.equal((await service.fetch(path, { method: 'HEAD' })).headers.get('content-length'), String(get.bytes.length))
-        t.equal((await service.fetch(path, { headers: { 'if-none-match': get.headers.get('etag') ?? '' } })).status, 304)
+        t.equal(
+          (await service.fetch(path, { headers: { 'if-none-match': get.headers.get('etag') ?? '' } })).status, 304
+        )
       }
     }
   })
@@ -153,15 +166,21 @@ t.test('one service', async (t) => {
 })
 
 for (const keepMs of [60_000, 0]) {
-  t.test(`K59: after a change the index has a new address, and the old one is ${keepMs === 0 ? 'gone where nothing is kept' : 'readable still'}`, async (t) => {
+  t.test('K59: after a change the index has a new address, and the old one is ' +
+    `${keepMs === 0 ? 'gone where nothing is kept' : 'readable still'}`, async (t) => {
     const service = await buildService(t, {
-      files: { alone: skill('alone'), more: skill('more', { docs: { 'x.json': '{}' } }) }, options: { keep: { keepMs }, tickMs: 20 }
+      files: {
+        alone: skill('alone'), more: skill('more', { docs: { 'x.json': '{}' } })
+      },
+      options: { keep: { keepMs }, tickMs: 20 }
     })
     const find = async (name: string) => (await readIndex(service)).skills.find((entry) => entry.name === name)
     for (const [name, file] of [['alone', 'SKILL.md'], ['more', 'docs/x.json']] as const) {
       const before = await find(name)
       if (before === undefined) throw new Error(`${name} is not listed`)
-      writeFileSync(join(service.root, name, file), name === 'alone' ? skillText(name, 'Changed\n') : '{"changed": true}')
+      writeFileSync(
+        join(service.root, name, file), name === 'alone' ? skillText(name, 'Changed\n') : '{"changed": true}'
+      )
       const old = await service.fetch(resolve(before))
       if (keepMs === 0) t.match(old.json(), { code: 'artifact_not_found' }, name)
       else t.equal(digestOf(old.bytes), before.digest, name)
@@ -174,17 +193,26 @@ for (const keepMs of [60_000, 0]) {
 
 t.test('everything that an index lists, at once', async (t) => {
   const names = Array.from({ length: 100 }, (_, index) => `skill-${index}`)
-  const service = await buildService(t, { files: Object.fromEntries(names.map((name, index) => [name, skill(name, index % 3 === 0 ? {} : { 'a.md': name, docs: { 'b.md': name } })])) })
+  const service = await buildService(t, {
+    files: Object.fromEntries(
+      names.map((name, index) => [name, skill(name, index % 3 === 0 ? {} : { 'a.md': name, docs: { 'b.md': name } })])
+    )
+  })
   const { skills } = await readIndex(service)
   t.equal(skills.length, names.length)
-  const answers = await Promise.all(skills.map(async (entry) => digestOf((await service.fetch(resolve(entry))).bytes) === entry.digest))
+  const answers = await Promise.all(
+    skills.map(async (entry) => digestOf((await service.fetch(resolve(entry))).bytes) === entry.digest)
+  )
   t.ok(answers.every(Boolean))
 })
 
 t.test('any page may read what is public, and nothing else', async (t) => {
   const options = { host: '0.0.0.0' }
   const service = await buildService(t, { files: files(), options })
-  for (const path of [INDEX, LEGACY_INDEX, '/.well-known/skills/alone/SKILL.md', '/.well-known/skills/nope/SKILL.md', ...(await readIndex(service)).skills.map(resolve)]) {
+  for (const path of [
+    INDEX, LEGACY_INDEX, '/.well-known/skills/alone/SKILL.md', '/.well-known/skills/nope/SKILL.md',
+    ...(await readIndex(service)).skills.map(resolve)
+  ]) {
     t.equal((await service.fetch(path)).headers.get('access-control-allow-origin'), '*', path)
   }
   t.equal((await service.fetch('/skills')).headers.get('access-control-allow-origin'), null)
@@ -197,21 +225,29 @@ t.test('any page may read what is public, and nothing else', async (t) => {
       t.equal((await get(path, ann.text)).headers.get('access-control-allow-origin'), null, path)
     }
     const refused = await get('/.well-known/skills/nope/SKILL.md')
-    t.strictSame([refused.status, refused.headers.get('www-authenticate')], [401, 'Bearer realm="skillserve"'], 'who asks for more may have a token')
+    t.strictSame([
+      refused.status, refused.headers.get('www-authenticate')
+    ], [401, 'Bearer realm="skillserve"'], 'who asks for more may have a token')
   })
   await t.test('published on loopback, as the compose file does', async (t) => {
-    const fenced = await buildService(t, { files: files(), options: { ...options, allowedHosts: ['localhost', '127.0.0.1', 'skillserve'] } })
+    const fenced = await buildService(
+      t, { files: files(), options: { ...options, allowedHosts: ['localhost', '127.0.0.1', 'skillserve'] } }
+    )
     t.equal((await fenced.fetch(INDEX)).headers.get('access-control-allow-origin'), null)
   })
   await t.test('published under a name', async (t) => {
-    const named = await buildService(t, { files: files(), options: { ...options, allowedHosts: ['skills.example.com', '127.0.0.1', '0.0.0.0'] } })
+    const named = await buildService(
+      t, { files: files(), options: { ...options, allowedHosts: ['skills.example.com', '127.0.0.1', '0.0.0.0'] } }
+    )
     t.equal((await named.fetch(INDEX)).headers.get('access-control-allow-origin'), '*')
   })
 })
 
 t.test('no root is 503, and an empty one has empty indexes', async (t) => {
   const none = await buildService(t, { files: null })
-  for (const path of [INDEX, LEGACY_INDEX, '/.well-known/skills/alone/SKILL.md']) t.match((await none.fetch(path)).json(), { code: 'skills_folder_not_found' }, path)
+  for (const path of [
+    INDEX, LEGACY_INDEX, '/.well-known/skills/alone/SKILL.md'
+  ]) t.match((await none.fetch(path)).json(), { code: 'skills_folder_not_found' }, path)
   await t.test('empty', async (t) => {
     const empty = await buildService(t)
     t.same((await readIndex(empty)).skills, [])
@@ -236,7 +272,8 @@ t.test('one service', async (t) => {
     const { skills } = (await service.fetch(path)).json() as DiscoveryIndex
     return { path, skills }
   }
-  const legacyIndexOf = async (name: string) => ((await service.fetch(`/skills/${name}/.well-known/skills/index.json`)).json() as LegacyDiscoveryIndex).skills
+  const legacyIndexOf = async (name: string) =>
+    ((await service.fetch(`/skills/${name}/.well-known/skills/index.json`)).json() as LegacyDiscoveryIndex).skills
 
   t.test('the index of a skill has its entry of the whole index, with an address of the same artifact', async (t) => {
     const whole = (await service.fetch('/.well-known/agent-skills/index.json')).json() as DiscoveryIndex
@@ -266,11 +303,15 @@ t.test('one service', async (t) => {
   })
 
   t.test('0.1.0: files of this skill, and no others', async (t) => {
-    t.match(await legacyIndexOf('long'), [{ name: 'long', files: ['SKILL.md', 'b.md'], version: (await service.skills.manifest('long')).revision }])
+    t.match(await legacyIndexOf('long'), [
+      { name: 'long', files: ['SKILL.md', 'b.md'], version: (await service.skills.manifest('long')).revision }
+    ])
     const read = async (path: string) => await service.fetch(`/skills/long/.well-known/skills/${path}`)
     const { text, headers } = await read('long/b.md')
     t.strictSame([text, headers.get('content-type')], ['b', 'text/markdown; charset=utf-8'])
-    for (const path of ['long/c.md', 'alone/SKILL.md', 'nope/SKILL.md', 'long/.env', 'long/']) t.equal((await read(path)).status, 404, path)
+    for (const path of [
+      'long/c.md', 'alone/SKILL.md', 'nope/SKILL.md', 'long/.env', 'long/'
+    ]) t.equal((await read(path)).status, 404, path)
   })
 
   t.test('the version of an entry changes with any file', async (t) => {
@@ -282,7 +323,9 @@ t.test('one service', async (t) => {
 
   for (const name of ['alone', 'more']) {
     t.test(`skills add URL/skills/${name} installs this skill alone`, async (t) => {
-      const { succeeded, output, folder } = await installSkills(`${service.url}/skills/${name}`, { cli, cwd: t.testdir() })
+      const {
+        succeeded, output, folder
+      } = await installSkills(`${service.url}/skills/${name}`, { cli, cwd: t.testdir() })
       t.ok(succeeded, output)
       t.same(existsSync(folder) ? readdirSync(folder) : [], [name])
       t.same(differences(join(service.root, name), join(folder, name)), [])
@@ -292,7 +335,10 @@ t.test('one service', async (t) => {
 
 t.test('the indexes of one skill are of its present state', async (t) => {
   const service = await buildService(t, { files: { demo: skill('demo') } })
-  const digestNow = async () => ((await service.fetch('/skills/demo/.well-known/agent-skills/index.json')).json() as DiscoveryIndex).skills[0]?.digest
+  const digestNow = async () =>
+    ((await service.fetch(
+      '/skills/demo/.well-known/agent-skills/index.json'
+    )).json() as DiscoveryIndex).skills[0]?.digest
   const before = await digestNow()
   writeFileSync(join(service.root, 'demo/SKILL.md'), `${skillText('demo')}More\n`)
   t.not(await digestNow(), before)
@@ -324,8 +370,16 @@ t.test('one SKILL.md is listed as that, more files as an archive, both with the 
   t.same(index, {
     $schema: 'https://schemas.agentskills.io/discovery/0.2.0/schema.json',
     skills: [
-      { name: 'one', type: 'skill-md', description: 'What one is for', url: `one/${hex}/SKILL.md`, digest: `sha256:${hex}` },
-      { name: 'two', type: 'archive', description: 'What two is for', url: `two/${digest.slice(7)}/archive.zip`, digest }
+      {
+        name: 'one',
+        type: 'skill-md',
+        description: 'What one is for',
+        url: `one/${hex}/SKILL.md`,
+        digest: `sha256:${hex}`
+      },
+      {
+        name: 'two', type: 'archive', description: 'What two is for', url: `two/${digest.slice(7)}/archive.zip`, digest
+      }
     ]
   })
   const revisionOf = async (name: string) => (await manager.manifest(name)).revision
@@ -339,7 +393,10 @@ t.test('one SKILL.md is listed as that, more files as an archive, both with the 
 
 t.test('K52: indexes are the same objects while nothing changes, and any change in a skill is soon in them', async (t) => {
   const { base, discovery, indexes } = await createDiscovery(t, {
-    demo: skill('demo', { docs: { 'a.md': 'a', 'b.md': 'b' }, link: t.fixture('symlink', 'docs/a.md') }), other: skill('other')
+    demo: skill(
+      'demo', { docs: { 'a.md': 'a', 'b.md': 'b' }, link: t.fixture('symlink', 'docs/a.md') }
+    ),
+    other: skill('other')
   })
   await until(async () => {
     const first = await indexes()
@@ -382,7 +439,8 @@ t.test('K53, K59: the archive of an installable is of the revision that was read
   passTick(base)
   writeFileSync(join(base, 'demo/x'), 'two')
   t.equal((await discovery.archive(installable)).digest, digest)
-  const found = await discovery.findInstallable('demo', async (each) => (await discovery.archive(each)).digest === digest)
+  const found =
+    await discovery.findInstallable('demo', async (each) => (await discovery.archive(each)).digest === digest)
   t.match(found, { manifest: { revision: installable.manifest.revision } })
 })
 

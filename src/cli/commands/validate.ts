@@ -36,15 +36,22 @@ export const run: RunCommand = async (args, context) => {
   try {
     const { readProjectFile } = await import('../../validate/project-file.ts')
     const options = withDefaults(flags, await readProjectFile(all.find((path) => !isAddress(path)) ?? '.', context.cwd))
-    if (options.writesBaseline && options.baseline === undefined) throw new CommandError('--write-baseline needs --baseline FILE')
-    if ((options.fix !== 'no' || options.isWatching) && all.some(isAddress)) {
-      throw new CommandError(`--${options.isWatching ? 'watch' : 'fix'} is for folders, and not for addresses of sources`)
+    if (options.writesBaseline && options.baseline === undefined) {
+      throw new CommandError('--write-baseline needs --baseline FILE')
     }
-    const validateOnce = () => roots.length > 0 ? judgeRoots(roots, paths, options, args, context) : judge(paths, options, context)
+    if ((options.fix !== 'no' || options.isWatching) && all.some(isAddress)) {
+      throw new CommandError(
+        `--${options.isWatching ? 'watch' : 'fix'} is for folders, and not for addresses of sources`
+      )
+    }
+    const validateOnce = () =>
+      roots.length > 0 ? judgeRoots(roots, paths, options, args, context) : judge(paths, options, context)
     return options.isWatching ? await watch(all, validateOnce, context) : await validateOnce()
   } catch (error) {
     if (error instanceof CommandError) throw error
-    throw await isMisuse(error) ? new CommandError(messageOf(error)) : new CommandError(`validate failed: ${messageOf(error)}`, FAULT)
+    throw await isMisuse(error)
+      ? new CommandError(messageOf(error))
+      : new CommandError(`validate failed: ${messageOf(error)}`, FAULT)
   }
 }
 
@@ -67,12 +74,16 @@ type Options = Flags & Required<Pick<ProjectChoices, 'failOn' | 'maxWarnings'>>
 function readFlags ({ flags }: Arguments, context: CommandContext): Flags {
   const last = (name: string): string | undefined => flags.get(name)?.at(-1)
   const maxWarnings = last('max-warnings')
-  if (maxWarnings !== undefined && !/^\d{1,9}$/.test(maxWarnings)) throw new CommandError(`--max-warnings must be a whole number, not ${quote(maxWarnings)}`)
+  if (maxWarnings !== undefined && !/^\d{1,9}$/.test(maxWarnings)) {
+    throw new CommandError(`--max-warnings must be a whole number, not ${quote(maxWarnings)}`)
+  }
   // The command line has checked the words.
   const format = (last('format') ?? 'text') as Format
   if (flags.has('dry-run') && !flags.has('fix')) throw new CommandError('--dry-run needs --fix')
   const unfit = ['fix', 'write-baseline'].find((flag) => flags.has(flag))
-  if (flags.has('watch') && (unfit !== undefined || format !== 'text')) throw new CommandError(`--watch cannot be combined with --${unfit ?? `format ${format}`}`)
+  if (flags.has('watch') && (unfit !== undefined || format !== 'text')) {
+    throw new CommandError(`--watch cannot be combined with --${unfit ?? `format ${format}`}`)
+  }
   return {
     targets: readTargets(flags.get('target')?.join(',')),
     format,
@@ -89,7 +100,10 @@ function readFlags ({ flags }: Arguments, context: CommandContext): Flags {
 
 function readTargets (text: string | undefined): readonly TargetName[] | undefined {
   const chosen = text === undefined ? undefined : parseTargets(text)
-  if (chosen !== undefined && 'unknown' in chosen) throw new CommandError(`--target has ${quote(chosen.unknown)}, there are ${TARGET_NAMES.join(', ')}, all${didYouMean(chosen.unknown, TARGET_NAMES)}`)
+  if (chosen !== undefined && 'unknown' in chosen) {
+    throw new CommandError(`--target has ${quote(chosen.unknown)}, ` +
+    `there are ${TARGET_NAMES.join(', ')}, all${didYouMean(chosen.unknown, TARGET_NAMES)}`)
+  }
   return chosen
 }
 
@@ -147,11 +161,16 @@ async function judgeRoots (
     })))
 }
 
-async function judge (paths: readonly string[], options: Options, context: CommandContext, roots: readonly Place[] = []): Promise<number> {
+async function judge (
+  paths: readonly string[], options: Options, context: CommandContext, roots: readonly Place[] = []
+): Promise<number> {
   const { cwd, env, print, warn, progress, isTerminal = false } = context
   const { targets, format, failOn, maxWarnings, isQuiet, baseline, writesBaseline, linkTargets } = options
-  const [{ placeOf }, { validate, reaches }, { mcpFindings }, { baselineKeys, readBaseline, writeBaseline }, { createReporter, collecting }] = await Promise.all([
-    import('../../validate/with-skills.ts'), import('../../validate/validate.ts'), import('../../mcp/findings.ts'), import('../../validate/baseline.ts'),
+  const [{ placeOf }, { validate, reaches }, { mcpFindings }, {
+    baselineKeys, readBaseline, writeBaseline
+  }, { createReporter, collecting }] = await Promise.all([
+    import('../../validate/with-skills.ts'), import('../../validate/validate.ts'), import('../../mcp/findings.ts'),
+    import('../../validate/baseline.ts'),
     import('../../validate/report/index.ts')
   ])
   const places = [...await Promise.all(paths.map((path) => placeOf(path, cwd))), ...roots]
@@ -164,10 +183,13 @@ async function judge (paths: readonly string[], options: Options, context: Comma
       return diffs.length > 0 ? FOUND : 0
     }
   }
-  const reporter = createReporter(format, { print, targets, hasColor: isTerminal && hasColor(env), version: readPackageVersion() })
+  const reporter = createReporter(
+    format, { print, targets, hasColor: isTerminal && hasColor(env), version: readPackageVersion() }
+  )
   const found = new Map<string, Set<string>>()
   const file = baseline === undefined ? undefined : resolve(cwd, baseline)
-  const keyOf = baselineKeys(file ?? cwd, cwd, roots.flatMap(({ root: { name }, isFetched }) => isFetched === true && name !== undefined ? name : []))
+  const keyOf = baselineKeys(file ??
+    cwd, cwd, roots.flatMap(({ root: { name }, isFetched }) => isFetched === true && name !== undefined ? name : []))
   const totals = await namingSkipped(context, (onSkipped) => validate({
     places,
     cwd,
@@ -182,9 +204,11 @@ async function judge (paths: readonly string[], options: Options, context: Comma
   }))
   if (writesBaseline && file !== undefined) {
     await writeBaseline(file, found, keyOf)
-    print(`${counted(totals.error + totals.warning + totals.info, 'finding')} of ${counted(totals.skills, 'skill')} accepted\n`)
+    print(`${counted(totals.error + totals.warning + totals.info, 'finding')} of ${counted(totals.skills, 'skill')} ` +
+      'accepted\n')
     return 0
   }
-  const fails = (['error', 'warning', 'info'] as const satisfies readonly FindingSeverity[]).some((severity) => totals[severity] > 0 && reaches(severity, failOn))
+  const fails = (['error', 'warning', 'info'] as const satisfies readonly FindingSeverity[]).some((severity) =>
+    totals[severity] > 0 && reaches(severity, failOn))
   return fails || totals.warning > maxWarnings ? FOUND : 0
 }

@@ -2,13 +2,18 @@ import { SkillCatalogError, skillEntry } from '@modelcontextprotocol/server/ext/
 import type { FileContent } from '../../core/read/file-content.ts'
 import { finding, isUsable, preventsUse } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/fences.ts'
-import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES } from '../../core/shared/limits.ts'
+import {
+  MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES
+} from '../../core/shared/limits.ts'
 import type { CatalogSkill, FileList, Finding, Frontmatter } from '../../core/shared/skill.ts'
 import { MAX_LOG_LINE_CHARACTERS } from '../../tools/limits.ts'
 import { printable, quote } from '../../core/shared/text.ts'
 
 export interface Eligibility {
-  /** As the official client reads it, which refuses a skill whose entry differs; undefined for a skill that is not listed. */
+  /**
+   * As the official client reads it, which refuses a skill whose entry differs; undefined for a skill that is not
+   * listed.
+   */
   readonly frontmatter: Frontmatter | undefined
   /** Reasons why the skill is not listed; `mcp_limits_exceeded` says that hosts may decline a skill that is listed. */
   readonly findings: readonly Finding[]
@@ -20,22 +25,28 @@ const LINE_OF_PROBLEM = /\bline (\d{1,7}):/
 const NOT_LISTED = 'MCP does not list the skill'
 
 /**
- * Whether a skill is in `skills/list`, and why not. The judge of a main file is the official SDK: its client throws away a
- * whole listing for one entry that it refuses. Invalid skills are not put before it, so that it never reads a frontmatter
- * of more than MAX_FRONTMATTER_BYTES. The three arguments are of one state of the skill.
+ * Whether a skill is in `skills/list`, and why not. The judge of a main file is the official SDK: its client throws
+ * away a whole listing for one entry that it refuses. Invalid skills are not put before it, so that it never reads a
+ * frontmatter of more than MAX_FRONTMATTER_BYTES. The three arguments are of one state of the skill.
  *
  * @param mainFile its content
  */
-export async function checkEligibility (skill: CatalogSkill, manifest: FileList, mainFile: FileContent): Promise<Eligibility> {
+export async function checkEligibility (
+  skill: CatalogSkill, manifest: FileList, mainFile: FileContent
+): Promise<Eligibility> {
   const { frontmatter, findings } = isUsable(skill) ? await readOnce(skill, mainFile) : reportInvalid(skill)
   const reasons = [...findings, ...checkFiles(manifest)]
-  return { frontmatter: reasons.length === 0 ? frontmatter : undefined, findings: [...reasons, ...adviseOnSize(manifest)] }
+  return {
+    frontmatter: reasons.length === 0 ? frontmatter : undefined, findings: [...reasons, ...adviseOnSize(manifest)]
+  }
 }
 
 /** The last name counts: equal main files have several names only where a source has a prefix. */
 const readings = new WeakMap<FileContent, { readonly name: string, readonly eligibility: Promise<Eligibility> }>()
 
-/** The SDK hashes the documents that it reads: asked anew each time, it is half of the CPU of a page of `GET /catalog`. */
+/**
+ * The SDK hashes the documents that it reads: asked anew each time, it is half of the CPU of a page of `GET /catalog`.
+ */
 function readOnce (skill: CatalogSkill, mainFile: FileContent): Promise<Eligibility> {
   const reading = readings.get(mainFile)
   if (reading?.name === skill.name) return reading.eligibility
@@ -47,20 +58,27 @@ function readOnce (skill: CatalogSkill, mainFile: FileContent): Promise<Eligibil
 /** The body says nothing to the SDK, which would decode and hash it. */
 async function readAsClient ({ name, findings }: CatalogSkill, { bytes }: FileContent): Promise<Eligibility> {
   try {
-    const { frontmatter } = await skillEntry(name, { 'SKILL.md': bytes.subarray(0, locateFrontmatter(bytes).bodyStart) })
+    const { frontmatter } = await skillEntry(
+      name, { 'SKILL.md': bytes.subarray(0, locateFrontmatter(bytes).bodyStart) }
+    )
     return { frontmatter, findings: [] }
   } catch (error) {
-    const reason = error instanceof SkillCatalogError ? error.problems.map(({ message }) => message).join('; ') : 'its SKILL.md cannot be read'
+    const reason = error instanceof SkillCatalogError
+      ? error.problems.map(({ message }) => message)
+        .join('; ')
+      : 'its SKILL.md cannot be read'
     const line = Number(LINE_OF_PROBLEM.exec(reason)?.[1] ?? 1)
     const prefixed = findings.find(({ code }) => code === 'name_prefixed')
     return refused(finding('mcp_refused', `${NOT_LISTED}: ${printable(reason).slice(0, MAX_LOG_LINE_CHARACTERS)}`,
-      prefixed?.fix ?? 'Write the frontmatter as the Agent Skills format has it: values of metadata as text, special text in double quotes on one line', undefined, { line, column: 1 }))
+      prefixed?.fix ?? 'Write the frontmatter as the Agent Skills format has it: values of metadata as text, special ' +
+      'text in double quotes on one line', undefined, { line, column: 1 }))
   }
 }
 
 function reportInvalid ({ findings }: CatalogSkill): Eligibility {
   const first = findings.find(preventsUse)
-  return refused(finding('mcp_skill_invalid', `${NOT_LISTED}: ${first?.message ?? 'it is not valid'}`, first?.fix ?? 'Mend the errors of the skill'))
+  return refused(finding('mcp_skill_invalid', `${NOT_LISTED}: ${first?.message ?? 'it is not valid'}`, first?.fix ??
+    'Mend the errors of the skill'))
 }
 
 function refused (reason: Finding): Eligibility {
@@ -71,18 +89,22 @@ function refused (reason: Finding): Eligibility {
 function checkFiles ({ files }: FileList): Finding[] {
   const found: Finding[] = []
   if (!files.some(({ path }) => path === 'SKILL.md')) {
-    found.push(finding('mcp_main_file_casing', `${NOT_LISTED}: its main file is not called SKILL.md`, 'Rename the main file to SKILL.md'))
+    found.push(finding(
+      'mcp_main_file_casing', `${NOT_LISTED}: its main file is not called SKILL.md`, 'Rename the main file to SKILL.md'
+    ))
   }
   const large = files.find(({ size_bytes: size }) => size > MAX_TEXT_FILE_BYTES)
   if (large !== undefined) {
     const tooLarge = finding('mcp_file_too_large',
-      `${NOT_LISTED}: ${quote(large.path)} has ${large.size_bytes} bytes, more than the ${MAX_TEXT_FILE_BYTES} that it sends`,
+      `${NOT_LISTED}: ${quote(large.path)} has ${large.size_bytes} bytes, more than the ${MAX_TEXT_FILE_BYTES} that ` +
+        'it sends',
       'Move large files out of the skill, or split them')
     found.push({ ...tooLarge, file: large.path })
   }
   if (files.length > MAX_MCP_LISTED_FILES) {
     found.push(finding('mcp_too_many_files',
-      `${NOT_LISTED}: it has ${files.length} files, more than ${MAX_MCP_LISTED_FILES}`, 'Split the skill, or remove files'))
+      `${NOT_LISTED}: it has ${files.length} files, more than ${MAX_MCP_LISTED_FILES}`, 'Split the skill, or remove ' +
+        'files'))
   }
   return found
 }
@@ -91,6 +113,7 @@ function adviseOnSize ({ files }: FileList): Finding[] {
   const bytes = files.reduce((sum, { size_bytes: size }) => sum + size, 0)
   if (files.length <= MCP_ADVISED_SKILL_FILES && bytes <= MCP_ADVISED_SKILL_BYTES) return []
   return [finding('mcp_limits_exceeded',
-    `the skill has ${files.length} files and ${bytes} bytes; MCP hosts may decline more than ${MCP_ADVISED_SKILL_FILES} files or ${MCP_ADVISED_SKILL_BYTES} bytes`,
+    `the skill has ${files.length} files and ${bytes} bytes; MCP hosts may decline more than ` +
+      `${MCP_ADVISED_SKILL_FILES} files or ${MCP_ADVISED_SKILL_BYTES} bytes`,
     'Split the skill, or remove files')]
 }

@@ -12,7 +12,8 @@ export interface Page<Item> {
 const questionOf = (scope: string) => scope === '' ? 'mcp' : `mcp ${scope}`
 
 /**
- * One page of items. A cursor names the last entry of the page before, so that names that come and go meanwhile shift nothing.
+ * One page of items. A cursor names the last entry of the page before, so that names that come and go meanwhile shift
+ * nothing.
  *
  * @param scope names the set of skills
  * @param names sorted by code point
@@ -21,7 +22,8 @@ const questionOf = (scope: string) => scope === '' ? 'mcp' : `mcp ${scope}`
  * @throws {ProtocolError} -32602 for a cursor that no page had
  */
 export async function readPage<Item> (
-  scope: string, names: readonly string[], cursor: string | undefined, make: (name: string) => Promise<Item | undefined>, isFull: (items: readonly Item[]) => boolean
+  scope: string, names: readonly string[], cursor: string | undefined,
+  make: (name: string) => Promise<Item | undefined>, isFull: (items: readonly Item[]) => boolean
 ): Promise<Page<Item>> {
   const yieldIfNeeded = createSlicer()
   const items: Item[] = []
@@ -29,7 +31,9 @@ export async function readPage<Item> (
     const name = names[i] ?? ''
     const item = await make(name)
     if (item !== undefined) items.push(item)
-    if (items.length > 0 && i < names.length - 1 && isFull(items)) return { items, nextCursor: formatCursor(questionOf(scope), { after: name }) }
+    if (items.length > 0 && i < names.length - 1 && isFull(items)) {
+      return { items, nextCursor: formatCursor(questionOf(scope), { after: name }) }
+    }
     await yieldIfNeeded()
   }
   return { items }
@@ -41,7 +45,9 @@ export function refuseCursor (cursor: string | undefined): void {
 }
 
 function invalidCursor (): ProtocolError {
-  return new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid cursor: use nextCursor of the page before, or none')
+  return new ProtocolError(
+    ProtocolErrorCode.InvalidParams, 'Invalid cursor: use nextCursor of the page before, or none'
+  )
 }
 
 function startAfter (scope: string, names: readonly string[], cursor: string): number {

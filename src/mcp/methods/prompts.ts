@@ -19,7 +19,9 @@ export async function listPrompts (skills: SkillSource, cursor: string | undefin
 }
 
 /** The document of a skill as the user's message, and the task, if there is one, as the next. */
-export async function getPrompt (skills: SkillSource, name: string, task: string | undefined): Promise<GetPromptResult> {
+export async function getPrompt (
+  skills: SkillSource, name: string, task: string | undefined
+): Promise<GetPromptResult> {
   const { skill, content } = await skills.read(name, loadSkill).catch((error: unknown) => {
     const isMissing = error instanceof SkillError && (error.kind === 'missing' || error.kind === 'invalid')
     throw isMissing ? noPrompt() : error

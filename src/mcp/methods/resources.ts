@@ -1,4 +1,6 @@
-import { ProtocolError, ProtocolErrorCode, type ReadResourceResult, type Resource, ResourceNotFoundError } from '@modelcontextprotocol/server'
+import {
+  ProtocolError, ProtocolErrorCode, type ReadResourceResult, type Resource, ResourceNotFoundError
+} from '@modelcontextprotocol/server'
 import { MCP_PAGE_ENTRIES } from '../limits.ts'
 import type { Manifest, ManifestFile } from '../../core/shared/skill.ts'
 import { mediaType } from '../../core/read/media-type.ts'
@@ -14,7 +16,8 @@ export const resourceTemplates = [{
   uriTemplate: 'skill://{name}/{+path}',
   name: 'skill-file',
   title: 'File of a skill',
-  description: 'Any file of a skill. `name` is the folder name of the skill, `path` is relative to it; both percent-encoded'
+  description: 'Any file of a skill. `name` is the folder name of the skill, `path` is relative to it; both ' +
+    'percent-encoded'
 }]
 
 /** The media type of a folder in the Skills extension. */
@@ -22,7 +25,9 @@ const DIRECTORY = 'inode/directory'
 
 const isFull = (items: readonly unknown[]) => items.length >= MCP_PAGE_ENTRIES
 
-/** One page of the main files of all skills, valid or not; the other files follow from the template and the manifests. */
+/**
+ * One page of the main files of all skills, valid or not; the other files follow from the template and the manifests.
+ */
 export async function listResources (skills: SkillSource, cursor: string | undefined): Promise<Page<Resource>> {
   return await readPage(skills.scope, await skills.list(), cursor, async (name) => {
     const skill = await skills.find(name)
@@ -38,15 +43,29 @@ export async function listResources (skills: SkillSource, cursor: string | undef
 }
 
 /** A file: `text` when its bytes are UTF-8, otherwise `blob`. */
-export async function readResource (skills: SkillSource, uri: string, originOf?: OriginOf): Promise<ReadResourceResult> {
+export async function readResource (
+  skills: SkillSource, uri: string, originOf?: OriginOf
+): Promise<ReadResourceResult> {
   const parts = parseSkillUri(uri)
   if (parts === undefined || parts.path === '') {
-    throw new ResourceNotFoundError(uri, 'No such resource: files are skill://<name>/<path>, percent-encoded; folders are for resources/directory/read')
+    throw new ResourceNotFoundError(
+      uri,
+      'No such resource: files are skill://<name>/<path>, percent-encoded; folders are for resources/directory/read'
+    )
   }
   const { name, path } = parts
-  const [content, verdict] = await skills.read(name, async (state) => [await state.file(path), await originOf?.(state)] as const)
+  const [content, verdict] = await skills.read(name, async (state) =>
+    [await state.file(path), await originOf?.(state)] as const)
   const body = content.utf8 === undefined ? { blob: content.bytes.toString('base64') } : { text: content.utf8 }
-  return { contents: [{ uri, mimeType: mediaType(path, isTextKind(content.kind)), ...body, ...verdict && { _meta: { [TRUST]: verdict.report } } }] }
+  return {
+    contents: [{
+      uri,
+      mimeType: mediaType(path, isTextKind(content.kind)),
+      ...body,
+      ...verdict &&
+    { _meta: { [TRUST]: verdict.report } }
+    }]
+  }
 }
 
 /**
@@ -55,20 +74,36 @@ export async function readResource (skills: SkillSource, uri: string, originOf?:
  */
 export function acceptSubscription (uri: string): object {
   if (parseSkillUri(uri)?.path === 'SKILL.md') return {}
-  throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Subscribe to skill://<name>/SKILL.md: its updates are those of all files of the skill')
+  throw new ProtocolError(
+    ProtocolErrorCode.InvalidParams,
+    'Subscribe to skill://<name>/SKILL.md: its updates are those of all files of the skill'
+  )
 }
 
 /** One page of the direct children of a folder (Skills extension, `resources/directory/read`). */
-export async function readDirectory (skills: SkillSource, uri: string, cursor: string | undefined): Promise<Page<Resource>> {
+export async function readDirectory (
+  skills: SkillSource, uri: string, cursor: string | undefined
+): Promise<Page<Resource>> {
   const parts = parseSkillUri(uri)
-  if (parts === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'No such folder: folders are skill://<name> and skill://<name>/<path>')
+  if (parts === undefined) {
+    throw new ProtocolError(
+      ProtocolErrorCode.InvalidParams, 'No such folder: folders are skill://<name> and skill://<name>/<path>'
+    )
+  }
   const { name, path } = parts
   const children = childrenOf(await skills.manifest(name), path === '' ? '' : `${path}/`)
-  if (children.size === 0 && path !== '') throw new McpFault('missing', `No folder of a skill is at ${skillUri(name, path)}`)
+  if (children.size === 0 && path !== '') {
+    throw new McpFault('missing', `No folder of a skill is at ${skillUri(name, path)}`)
+  }
   return await readPage(skills.scope, [...children.keys()].sort(compareCodePoints), cursor, async (child) => {
     const file = children.get(child)
     const resource = { uri: skillUri(name, path === '' ? child : `${path}/${child}`), name: child }
-    return { ...resource, ...file === undefined ? { mimeType: DIRECTORY } : { mimeType: file.media_type, size: file.size_bytes } }
+    return {
+      ...resource,
+      ...file === undefined
+        ? { mimeType: DIRECTORY }
+        : { mimeType: file.media_type, size: file.size_bytes }
+    }
   }, isFull)
 }
 

@@ -31,7 +31,9 @@ interface SkillEntry {
 }
 
 /** One page of the skills that the official client accepts. */
-export async function listSkillEntries (skills: SkillSource, cursor: string | undefined, originOf?: OriginOf): Promise<Page<SkillEntry>> {
+export async function listSkillEntries (
+  skills: SkillSource, cursor: string | undefined, originOf?: OriginOf
+): Promise<Page<SkillEntry>> {
   let files = 0
   return await readPage(skills.scope, await skills.list(), cursor, async (name) => {
     const entry = await findListed(skills, name, originOf)
@@ -59,7 +61,9 @@ export async function getSkillEntry (skills: SkillSource, uri: string, originOf?
 }
 
 /** The entry of a skill that is listed. A skill that goes away, or cannot be read, is not on the page. */
-async function findListed (skills: SkillSource, name: string, originOf: OriginOf | undefined): Promise<SkillEntry | undefined> {
+async function findListed (
+  skills: SkillSource, name: string, originOf: OriginOf | undefined
+): Promise<SkillEntry | undefined> {
   return await unlessRefused(() => skills.read(name, async (state) => {
     // The index knows skills that are not offered, which spares the manifest of each.
     return isUsable(state.skill) ? (await readEntry(state, originOf)).entry : undefined

@@ -1,4 +1,6 @@
-import { type CallToolResult, type ListToolsResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import {
+  type CallToolResult, type ListToolsResult, ProtocolError, ProtocolErrorCode
+} from '@modelcontextprotocol/server'
 import type { SkillSource } from '../../core/service.ts'
 import type { ToolRegistry } from '../../tools/registry.ts'
 import { runTool, type ToolRun } from '../../tools/calls/run-tool.ts'
@@ -13,13 +15,15 @@ export function listTools (registry: ToolRegistry, skills: SkillSource): ListToo
 }
 
 /**
- * Runs one tool: the same text as through `POST /agent/tool-call`. No `structuredContent`: most hosts would hand that to the
- * model in place of the text, a file escaped inside JSON.
+ * Runs one tool: the same text as through `POST /agent/tool-call`. No `structuredContent`: most hosts would hand that
+ * to the model in place of the text, a file escaped inside JSON.
  */
 export async function callTool (name: string, args: unknown, run: ToolRun): Promise<CallToolResult> {
   const { registry } = run
   const tool = registry.find(name, MCP_TOOLSET)
-  if (tool === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, registry.unknownTool(name, MCP_TOOLSET))
+  if (tool === undefined) {
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, registry.unknownTool(name, MCP_TOOLSET))
+  }
   const outcome = await runTool(tool, args, run)
   const content = [{ type: 'text' as const, text: outcome.text }]
   return outcome.isError ? { content, isError: true } : { content }

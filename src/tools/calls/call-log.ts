@@ -44,7 +44,9 @@ function describeValue (value: unknown): string {
   return typeof value === 'object' && value !== null ? '{…}' : String(value)
 }
 
-/** The beginning of a text that may have megabytes, as a JSON string. A secret in the part that a line shows is whole. */
+/**
+ * The beginning of a text that may have megabytes, as a JSON string. A secret in the part that a line shows is whole.
+ */
 function quote (text: string): string {
   return quoteJson(maskSecrets(text.slice(0, 2 * MAX_LOG_LINE_CHARACTERS)))
 }

@@ -21,17 +21,21 @@ interface PlannedCall {
 }
 
 /**
- * Confirms each skill that the calls name or find, so that a request with a stale revision runs nothing. Whatever else is wrong with
- * a call or its skill is the outcome of the call.
+ * Confirms each skill that the calls name or find, so that a request with a stale revision runs nothing. Whatever else
+ * is wrong with a call or its skill is the outcome of the call.
  * @throws {SkillError} `revision_changed`
  */
-export async function confirmSkills (calls: readonly PlannedCall[], skills: SkillSource, confirm: ConfirmSkill): Promise<void> {
+export async function confirmSkills (
+  calls: readonly PlannedCall[], skills: SkillSource, confirm: ConfirmSkill
+): Promise<void> {
   for (const call of calls) {
     for (const skill of await skillsOf(call, skills)) {
       try {
         await confirm(skill)
       } catch (error) {
-        if (error instanceof RevisionChangedError && calls.length > 1) throw new RevisionChangedError(error.present, skill.name)
+        if (error instanceof RevisionChangedError && calls.length > 1) {
+          throw new RevisionChangedError(error.present, skill.name)
+        }
         if (!(error instanceof SkillError) || error.code === 'revision_changed') throw error
       }
     }
@@ -42,7 +46,9 @@ async function skillsOf ({ tool, args }: PlannedCall, skills: SkillSource): Prom
   if (tool?.skillArgument === undefined && tool?.skillsOf === undefined) return []
   try {
     const given = parseArguments(args, tool.parameters)
-    if (tool.skillArgument === undefined) return (await tool.skillsOf?.(given, skills) ?? []).map((name) => ({ name, isDisplayName: false }))
+    if (tool.skillArgument === undefined) {
+      return (await tool.skillsOf?.(given, skills) ?? []).map((name) => ({ name, isDisplayName: false }))
+    }
     const isDisplayName = tool.skillArgument === 'skill'
     const name = own(given, tool.skillArgument)
     return typeof name === 'string' ? [{ name: isDisplayName ? name.trim() : name, isDisplayName }] : []

@@ -28,8 +28,11 @@ export async function runTool (tool: Tool, raw: unknown, run: ToolRun, id?: stri
   const { skills, registry, log, fields, observer, dialect = 'rest', origin } = run
   const args = readArguments(tool, raw)
   log.info(fields, toolCallLine(tool, args instanceof ToolArgumentsError ? {} : args))
-  const end = observer?.onCall({ tool, args: args instanceof ToolArgumentsError ? {} : args, skills, dialect, id, origin })
-  const outcome = await (args instanceof ToolArgumentsError ? registry.refuse(tool, args, {}, skills) : registry.call(tool, args, skills))
+  const end =
+    observer?.onCall({ tool, args: args instanceof ToolArgumentsError ? {} : args, skills, dialect, id, origin })
+  const outcome = await (args instanceof ToolArgumentsError
+    ? registry.refuse(tool, args, {}, skills)
+    : registry.call(tool, args, skills))
   log.info(fields, toolResultLine(outcome, hasCallers(skills)))
   end?.(outcome.isError ? 'error' : 'ok', outcome)
   return outcome

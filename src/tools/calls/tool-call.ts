@@ -25,7 +25,10 @@ export interface ToolCallContext {
   readonly requestId: string
   /** Called with each skill that the calls name, before any of them runs. */
   readonly confirmSkill?: ConfirmSkill | undefined
-  /** The tools that the model was given. Default: calls of every tool run, and the error of an unknown one names DEFAULT_TOOLSET. */
+  /**
+   * The tools that the model was given. Default: calls of every tool run, and the error of an unknown one names
+   * DEFAULT_TOOLSET.
+   */
   readonly toolset?: Toolset | 'all' | undefined
   /** Leaves calls of other tools without an answer, instead of refusing them. */
   readonly skipOthers?: boolean | undefined
@@ -58,7 +61,8 @@ interface CallRun extends ToolRun {
 }
 
 const RESULT_LIMIT_MESSAGE =
-  `The results of one request are limited to ${MAX_TOOL_RESULTS_BYTES} bytes together, and this call is past the limit: send it in another request`
+  `The results of one request are limited to ${MAX_TOOL_RESULTS_BYTES} bytes together, and this call is past the ` +
+    'limit: send it in another request'
 
 interface ToolCallHandlerOptions {
   readonly registry: ToolRegistry
@@ -66,7 +70,10 @@ interface ToolCallHandlerOptions {
   readonly observer?: ToolObserver | undefined
 }
 
-/** The engine behind POST /agent/tool-call: parsed JSON in, the answer's JSON text out. Throws what `confirmSkill` throws, nothing else. */
+/**
+ * The engine behind POST /agent/tool-call: parsed JSON in, the answer's JSON text out. Throws what `confirmSkill`
+ * throws, nothing else.
+ */
 export function createToolCallHandler ({ registry, log, observer }: ToolCallHandlerOptions): ToolCallHandler {
   return async function handle (body, { skills, requestId, confirmSkill, toolset, skipOthers = false, origin, admit }) {
     const envelope = openEnvelope(body)
@@ -74,10 +81,14 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
     const known = toolset === 'all' ? undefined : toolset
     const named = toolset === undefined ? DEFAULT_TOOLSET : known
     const { dialect, batch } = envelope
-    const calls = skipOthers ? envelope.calls.filter(({ name }) => name === '' || registry.find(name, known) !== undefined) : envelope.calls
+    const calls = skipOthers
+      ? envelope.calls.filter(({ name }) => name === '' || registry.find(name, known) !== undefined)
+      : envelope.calls
     if (calls.length === 0) return { kind: 'answer', json: '[]' }
     if (calls.length > MAX_TOOL_CALLS) {
-      return { kind: 'too_many_calls', detail: `${calls.length} tool calls in one request: the limit is ${MAX_TOOL_CALLS}` }
+      return {
+        kind: 'too_many_calls', detail: `${calls.length} tool calls in one request: the limit is ${MAX_TOOL_CALLS}`
+      }
     }
     const run: CallRun = {
       skills,
@@ -91,14 +102,16 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
       find: ({ name, problem }) => problem === undefined ? registry.find(name, known) : undefined,
       unknownTool: (name) => registry.unknownTool(name, named)
     }
-    if (confirmSkill !== undefined) await confirmSkills(calls.map((call) => ({ tool: run.find(call), args: call.args })), skills, confirmSkill)
+    if (confirmSkill !== undefined) {
+      await confirmSkills(calls.map((call) => ({ tool: run.find(call), args: call.args })), skills, confirmSkill)
+    }
     const results = await runAll(dialect, calls, run)
     return { kind: 'answer', json: batch ? `[${results.join(',')}]` : results.join('') }
   }
 
   /**
-   * Runs the calls concurrently and writes their results in order. A call starts when the call TOOL_CALL_CONCURRENCY places
-   * before it has been written. No more outcomes than that wait in memory behind a slow call.
+   * Runs the calls concurrently and writes their results in order. A call starts when the call TOOL_CALL_CONCURRENCY
+   * places before it has been written. No more outcomes than that wait in memory behind a slow call.
    */
   async function runAll (dialect: Dialect, calls: readonly ToolCall[], request: CallRun): Promise<string[]> {
     const running: Array<Promise<CallEnd>> = []
@@ -113,9 +126,12 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
       const result = end === undefined ? undefined : writeWithin(budget, dialect, call, end)
       if (result === undefined) {
         budget = 0
-        results.push(dialect.writeResult(call, await refuse(call, request.find(call), RESULT_LIMIT_MESSAGE, request, end === undefined)))
+        results.push(dialect.writeResult(
+          call, await refuse(call, request.find(call), RESULT_LIMIT_MESSAGE, request, end === undefined)
+        ))
       } else {
-        // Counting the bytes of a long text costs as much as sending it. The last result, often the only one, is not counted.
+        // Counting the bytes of a long text costs as much as sending it. The last result, often the only one, is not
+        // counted.
         if (index < calls.length - 1) budget -= Buffer.byteLength(result)
         results.push(result)
       }
@@ -126,7 +142,9 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
   async function run (call: ToolCall, request: CallRun): Promise<CallEnd> {
     const tool = request.find(call)
     const refusal = await request.admit?.(tool)
-    if (refusal !== undefined) return { outcome: await refuse(call, tool, refusal, request), refused: tool === undefined }
+    if (refusal !== undefined) {
+      return { outcome: await refuse(call, tool, refusal, request), refused: tool === undefined }
+    }
     if (tool === undefined) {
       log.info(request.fields, toolCallLine(call.name, {}))
       const message = call.problem ?? request.unknownTool(call.name)
@@ -139,10 +157,14 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
   }
 
   /** A call that a limit refuses has a result and two log lines too. */
-  async function refuse (call: ToolCall, tool: Tool | undefined, message: string, request: CallRun, neverRan = true): Promise<ToolOutcome> {
+  async function refuse (
+    call: ToolCall, tool: Tool | undefined, message: string, request: CallRun, neverRan = true
+  ): Promise<ToolOutcome> {
     const read = tool === undefined ? {} : readArguments(tool, call.args)
     const args = read instanceof ToolArgumentsError ? {} : read
-    const outcome = tool === undefined ? new ToolOutcome({ error: message }, message, true) : await registry.refuse(tool, new ToolLimitError(message), args, request.skills)
+    const outcome = tool === undefined
+      ? new ToolOutcome({ error: message }, message, true)
+      : await registry.refuse(tool, new ToolLimitError(message), args, request.skills)
     if (!neverRan) return outcome
     log.info(request.fields, toolCallLine(tool ?? call.name, args))
     log.info(request.fields, toolResultLine(outcome, hasCallers(request.skills)))
@@ -150,7 +172,9 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
     return outcome
   }
 
-  function observeRefusal ({ id, args }: ToolCall, tool: Tool | undefined, outcome: ToolOutcome, { skills, dialect = '', origin }: CallRun): void {
+  function observeRefusal (
+    { id, args }: ToolCall, tool: Tool | undefined, outcome: ToolOutcome, { skills, dialect = '', origin }: CallRun
+  ): void {
     observer?.onCall({ tool, args: isJsonObject(args) ? args : {}, skills, dialect, id, origin })?.('refused', outcome)
   }
 }
@@ -158,8 +182,13 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
 /** No UTF-16 unit takes more bytes in UTF-8. */
 const MAX_BYTES_PER_UNIT = 3
 
-/** The result as JSON text, or undefined when it has more bytes than are left. A text has at least as many bytes as units. */
-function writeWithin (budget: number, dialect: Dialect, call: ToolCall, { outcome, refused }: CallEnd): string | undefined {
+/**
+ * The result as JSON text, or undefined when it has more bytes than are left. A text has at least as many bytes as
+ * units.
+ */
+function writeWithin (
+  budget: number, dialect: Dialect, call: ToolCall, { outcome, refused }: CallEnd
+): string | undefined {
   if (outcome.text.length >= budget) return undefined
   const result = refused && dialect.writeRefusal !== undefined
     ? dialect.writeRefusal(call, outcome.text)

@@ -38,24 +38,34 @@ export interface Dialect {
   readonly refusalSchema?: TSchema
   readonly example: JsonObject
 
-  /** Whether the object is a call in this shape. Dialects are asked in the order of their list, and the first match counts. */
+  /**
+   * Whether the object is a call in this shape. Dialects are asked in the order of their list, and the first match
+   * counts.
+   */
   recognise (value: JsonObject): boolean
 
-  /** Calls of this dialect have no mark of their own: all other dialects are asked first. Its containers keep their place. */
+  /**
+   * Calls of this dialect have no mark of their own: all other dialects are asked first. Its containers keep their
+   * place.
+   */
   readonly recognisedLast?: true
 
   /**
-   * For an object with the mark of this dialect, such as JSON-RPC's version: no other dialect is asked about the object.
+   * For an object with the mark of this dialect, such as JSON-RPC's version: no other dialect is asked about the
+   * object.
    * @returns the sentence for an object that is no call; undefined without the mark
    */
   explainMarked? (value: JsonObject): string | undefined
 
-  /** The calls inside a provider's message or response, and nothing else; undefined when the object is no container of this dialect. */
+  /**
+   * The calls inside a provider's message or response, and nothing else; undefined when the object is no container of
+   * this dialect.
+   */
   unwrap? (value: JsonObject): readonly unknown[] | undefined
 
   /**
-   * Whether an item of this dialect's container is a call, where its own shape would be another dialect's. Several providers
-   * have OpenAI's calls in messages of their own. These containers are asked first.
+   * Whether an item of this dialect's container is a call, where its own shape would be another dialect's. Several
+   * providers have OpenAI's calls in messages of their own. These containers are asked first.
    */
   recogniseInside? (item: JsonObject): boolean
 
@@ -79,7 +89,8 @@ export interface Dialect {
 }
 
 /** An id that is echoed. */
-export const IdSchema = Type.Unsafe<string | number>({ description: 'Echoed in the result', type: ['string', 'integer', 'number'] })
+export const IdSchema =
+  Type.Unsafe<string | number>({ description: 'Echoed in the result', type: ['string', 'integer', 'number'] })
 
 /** An id that can be echoed. Other values count as no id. */
 export function readId (value: unknown): ToolCall['id'] {
@@ -97,7 +108,9 @@ export function readParts (call: unknown, nameKey: string, argsKey?: string, idK
 }
 
 /** The calls in a list of a container; undefined for a value that is not a list. */
-export function callsIn (list: unknown, isCall: (item: unknown) => boolean = () => true): readonly unknown[] | undefined {
+export function callsIn (
+  list: unknown, isCall: (item: unknown) => boolean = () => true
+): readonly unknown[] | undefined {
   return Array.isArray(list) ? list.filter(isCall) : undefined
 }
 

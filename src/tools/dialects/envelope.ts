@@ -15,7 +15,8 @@ const IN_ORDER_OF_CONTAINERS = [
 
 const titles = DIALECTS.map(({ title }) => title)
 
-const ACCEPTED_SHAPES = 'Send one tool call, an array of them, {"tool_calls":[…]} or the whole response of the model, not its stream or the conversation, in the ' +
+const ACCEPTED_SHAPES = 'Send one tool call, an array of them, {"tool_calls":[…]} or the whole response of the ' +
+'model, not its stream or the conversation, in the ' +
   `shape of ${titles.slice(0, -1).join(', ')} or ${titles.at(-1)}`
 
 /** The shape of a request body: calls of one dialect, or the reason why there are none. */
@@ -31,12 +32,18 @@ export function openEnvelope (body: unknown): Envelope {
     if (dialect !== undefined) return { kind: 'calls', dialect, calls: [dialect.readCall(body)], batch: false }
     return unrecognised(list === undefined ? explain(body) : 'No tool call is in it')
   }
-  if (list.items.length > MAX_BATCH_ELEMENTS) return { kind: 'too_many_calls', detail: `${list.items.length} elements in one request: the limit is ${MAX_BATCH_ELEMENTS}` }
+  if (list.items.length > MAX_BATCH_ELEMENTS) {
+    return {
+      kind: 'too_many_calls', detail: `${list.items.length} elements in one request: the limit is ${MAX_BATCH_ELEMENTS}`
+    }
+  }
   for (const item of list.items) {
     const dialect = recognise(item, list.owner)
     if (dialect === undefined) continue
     const calls = readBatch(dialect, list)
-    return calls.length === 0 ? unrecognised('Every tool call in it has its result') : { kind: 'calls', dialect, calls, batch: true }
+    return calls.length === 0
+      ? unrecognised('Every tool call in it has its result')
+      : { kind: 'calls', dialect, calls, batch: true }
   }
   return unrecognised(explain(list.items[0]))
 }
@@ -69,14 +76,23 @@ function listCalls (body: unknown): CallList | undefined {
   return empty
 }
 
-/** The calls that wait for an answer. Content that a model wrote beside its calls, and the rest of a conversation, need none. */
+/**
+ * The calls that wait for an answer. Content that a model wrote beside its calls, and the rest of a conversation, need
+ * none.
+ */
 function readBatch (dialect: Dialect, { items, owner }: CallList): ToolCall[] {
   const answered = readAnsweredIds(dialect, items)
   return items.flatMap((item): ToolCall | ToolCall[] => {
     const shape = recognise(item, owner)
-    if (shape === undefined && isJsonObject(item) && (isContent(dialect, item) || isMessageWithoutCalls(item))) return []
+    if (shape === undefined && isJsonObject(item) && (isContent(dialect, item) || isMessageWithoutCalls(item))) {
+      return []
+    }
     const call = (shape ?? dialect).readCall(item)
-    if (shape !== dialect) return { ...call, problem: 'Not a tool call in the shape of the other calls of this batch: send it in another request' }
+    if (shape !== dialect) {
+      return {
+        ...call, problem: 'Not a tool call in the shape of the other calls of this batch: send it in another request'
+      }
+    }
     return answered.has(call.id) ? [] : call
   })
 }
@@ -109,6 +125,7 @@ function explain (value: unknown): string {
     const reason = dialect.explainMarked?.(value)
     if (reason !== undefined) return reason
   }
-  const isNamed = typeof own(value, 'name') === 'string' && !['role', 'type', 'description'].some((key) => Object.hasOwn(value, key))
+  const isNamed = typeof own(value, 'name') === 'string' &&
+    !['role', 'type', 'description'].some((key) => Object.hasOwn(value, key))
   return isNamed ? 'A call by its bare name has "arguments" beside it, {} for none' : 'No tool call was found'
 }

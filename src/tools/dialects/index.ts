@@ -15,11 +15,12 @@ import { openaiResponses } from './wire/openai-responses.ts'
 
 /**
  * The shapes of calls, in the order in which they are asked about an object and about its containers. `wire` is what
- * providers send, `sdk` what their SDKs make of it. A new dialect is a file of its own and a line here, before the dialects
- * that would match its calls too.
+ * providers send, `sdk` what their SDKs make of it. A new dialect is a file of its own and a line here, before the
+ * dialects that would match its calls too.
  */
 const list = [
-  openaiChat, openaiLegacy, openaiResponses, openaiAssistants, anthropic, gemini, geminiSnakeCase, geminiInteractions, mcp, bedrock, ollama, mistral, cohere,
+  openaiChat, openaiLegacy, openaiResponses, openaiAssistants, anthropic, gemini, geminiSnakeCase, geminiInteractions,
+  mcp, bedrock, ollama, mistral, cohere,
   vercel, langchain
 ] as const
 
@@ -30,7 +31,8 @@ type Defining = Extract<(typeof list)[number], { readonly writeDefinitions: unkn
 /** The dialects that tool definitions can be written in. */
 export type DefinitionFormat = Defining['name']
 
-export const DEFINITION_FORMATS: readonly DefinitionFormat[] = list.flatMap((dialect) => 'writeDefinitions' in dialect ? [dialect.name] : [])
+export const DEFINITION_FORMATS: readonly DefinitionFormat[] = list.flatMap((dialect) =>
+  'writeDefinitions' in dialect ? [dialect.name] : [])
 
 /** The tools as the provider's request wants them, in its `tools` array. */
 export function writeDefinitions (format: DefinitionFormat, tools: readonly ToolDefinition[]): readonly object[] {

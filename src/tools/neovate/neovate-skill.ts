@@ -6,16 +6,24 @@ import type { CatalogSkill } from '../../core/shared/skill.ts'
 import { stringArgument } from '../arguments.ts'
 import { own } from '../../core/shared/json.ts'
 import { loadSkill } from '../load-skill.ts'
-import { neovateDefinition, neovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence } from './neovate-messages.ts'
+import {
+  neovateDefinition, neovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence
+} from './neovate-messages.ts'
 import { SharedOutcomes } from '../outcomes.ts'
 import { type Tool, ToolOutcome } from '../tool.ts'
 
 const ResultSchema = Type.Object({ llmContent: Type.String(), returnDisplay: Type.String() }, { title: 'skill' })
 
-const FailureSchema = Type.Object({ isError: Type.Literal(true), llmContent: Type.String() }, { title: 'Failure of skill' })
+const FailureSchema = Type.Object(
+  { isError: Type.Literal(true), llmContent: Type.String() }, { title: 'Failure of skill' }
+)
 
 const EXAMPLE_SKILL = {
-  name: 'calculator', description: '', type: 'project', skillPath: '/srv/skills/calculator', path: '/srv/skills/calculator/SKILL.md'
+  name: 'calculator',
+  description: '',
+  type: 'project',
+  skillPath: '/srv/skills/calculator',
+  path: '/srv/skills/calculator/SKILL.md'
 } as const
 
 /** `skill`: `{"llmContent","returnDisplay"}`, failure `{"isError":true,"llmContent"}`. */
@@ -28,7 +36,12 @@ export function createNeovateSkillTool (): Tool {
     reads: { event: 'skill.read' },
     resultSchema: ResultSchema,
     failureSchema: FailureSchema,
-    example: { args: { skill: 'calculator' }, outcome: toOutcome(neovateSuccess('calculator', EXAMPLE_SKILL, '# Calculator Skill\n')) },
+    example: {
+      args: {
+        skill: 'calculator'
+      },
+      outcome: toOutcome(neovateSuccess('calculator', EXAMPLE_SKILL, '# Calculator Skill\n'))
+    },
 
     async run (args, skills) {
       const label = stringArgument(args, 'skill', neovateDefinition.parameters).trim()

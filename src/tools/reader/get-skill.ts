@@ -18,7 +18,8 @@ export function createGetSkillTool (): Tool {
   return {
     name: 'get_skill',
     toolset: 'reader',
-    description: 'Read the SKILL.MD documentation for a specific skill. Returns the full text content of the documentation file.',
+    description: 'Read the SKILL.MD documentation for a specific skill. Returns the full text content of the ' +
+      'documentation file.',
     purpose: 'reads the SKILL.md of one',
     parameters,
     skillArgument: 'skill_name',
@@ -27,13 +28,16 @@ export function createGetSkillTool (): Tool {
     failureSchema: ErrorResultSchema,
     example: {
       args: { skill_name: 'calculator' },
-      outcome: jsonOutcome({ skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n' })
+      outcome: jsonOutcome({
+        skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n'
+      })
     },
 
     async run (args, skills) {
       const name = stringArgument(args, 'skill_name', parameters)
       const content = await skills.readMainFile(name, 'SKILL.MD')
-      return outcomes.get(content, name, () => jsonOutcome({ skill_name: name, documentation: mainFileText(content, name) }))
+      return outcomes.get(content, name, () =>
+        jsonOutcome({ skill_name: name, documentation: mainFileText(content, name) }))
     },
 
     fail: failWithError

@@ -14,16 +14,22 @@ const parameters: ToolParameters = {
 
 const ResultSchema = Type.Object({
   skill_name: Type.String(),
-  files: Type.Array(Type.Object({ path: Type.String(), size_bytes: Type.Integer({ minimum: 0 }), media_type: Type.String() }))
+  files: Type.Array(
+    Type.Object({ path: Type.String(), size_bytes: Type.Integer({ minimum: 0 }), media_type: Type.String() })
+  )
 }, { title: 'list_skill_files' })
 
-/** `list_skill_files`: the manifest without digests, `{"skill_name","files":[{"path","size_bytes","media_type"}]}`, failure `{"error"}`. */
+/**
+ * `list_skill_files`: the manifest without digests, `{"skill_name","files":[{"path","size_bytes","media_type"}]}`,
+ * failure `{"error"}`.
+ */
 export function createListSkillFilesTool (): Tool {
   const outcomes = new SharedOutcomes<Manifest, undefined>()
   return {
     name: 'list_skill_files',
     toolset: 'explore',
-    description: "List all files within a skill's folder, including those in subfolders. Returns paths relative to the skill folder, with sizes in bytes and media types, as a JSON array.",
+    description: "List all files within a skill's folder, including those in subfolders. Returns paths relative to " +
+      'the skill folder, with sizes in bytes and media types, as a JSON array.',
     purpose: 'names the files of one',
     parameters,
     skillArgument: 'skill_name',
@@ -32,7 +38,9 @@ export function createListSkillFilesTool (): Tool {
     failureSchema: ErrorResultSchema,
     example: {
       args: { skill_name: 'calculator' },
-      outcome: jsonOutcome({ skill_name: 'calculator', files: [{ path: 'SKILL.md', size_bytes: 620, media_type: 'text/markdown' }] })
+      outcome: jsonOutcome({
+        skill_name: 'calculator', files: [{ path: 'SKILL.md', size_bytes: 620, media_type: 'text/markdown' }]
+      })
     },
 
     async run (args, skills) {

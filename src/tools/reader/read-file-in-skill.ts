@@ -36,7 +36,8 @@ export function createReadFileInSkillTool (): Tool {
   return {
     name: 'read_file_in_skill',
     toolset: 'reader',
-    description: "Read any file within a skill's folder. Use this when SKILL.MD references additional documentation, examples, or configuration files. Path must be relative to skill folder.",
+    description: "Read any file within a skill's folder. Use this when SKILL.MD references additional documentation, " +
+      'examples, or configuration files. Path must be relative to skill folder.',
     purpose: 'reads the files that it refers to',
     parameters,
     skillArgument: 'skill_name',
@@ -45,7 +46,9 @@ export function createReadFileInSkillTool (): Tool {
     failureSchema: FailureSchema,
     example: {
       args: { skill_name: 'calculator', file_path: 'examples/basic.py' },
-      outcome: success('calculator', 'examples/basic.py', { content: 'def add(a, b):\n    return a + b\n', encoding: 'utf-8' }, 32)
+      outcome: success(
+        'calculator', 'examples/basic.py', { content: 'def add(a, b):\n    return a + b\n', encoding: 'utf-8' }, 32
+      )
     },
 
     async run (args, skills) {
@@ -72,5 +75,7 @@ export function createReadFileInSkillTool (): Tool {
 }
 
 function success (name: string, filePath: string, { content, encoding }: DecodedText, bytes: number): ToolOutcome {
-  return new ToolOutcome({ success: true, skill_name: name, file_path: filePath, content, size_bytes: bytes, encoding }, content)
+  return new ToolOutcome(
+    { success: true, skill_name: name, file_path: filePath, content, size_bytes: bytes, encoding }, content
+  )
 }

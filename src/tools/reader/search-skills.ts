@@ -30,7 +30,8 @@ export function createSearchSkillsTool (): Tool {
   return {
     name: 'search_skills',
     toolset: 'explore',
-    description: 'Search the available skills by what they are for. Looks for the words of the query in names, descriptions and headings. Returns skill names with descriptions as a JSON array, the best match first.',
+    description: 'Search the available skills by what they are for. Looks for the words of the query in names, ' +
+      'descriptions and headings. Returns skill names with descriptions as a JSON array, the best match first.',
     purpose: 'finds skills by words',
     parameters,
     reads: { event: 'skill.search', queryArgument: 'query' },
@@ -39,7 +40,9 @@ export function createSearchSkillsTool (): Tool {
     failureSchema: ErrorResultSchema,
     example: {
       args: { query: 'exact decimal arithmetic', limit: 5 },
-      outcome: jsonOutcome({ skills: [{ skill_name: 'calculator', description: 'Provides basic arithmetic operations' }] })
+      outcome: jsonOutcome({
+        skills: [{ skill_name: 'calculator', description: 'Provides basic arithmetic operations' }]
+      })
     },
 
     async skillsOf (args, skills) {

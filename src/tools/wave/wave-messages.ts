@@ -5,7 +5,8 @@ import { foldWhitespace, printable } from '../../core/shared/text.ts'
 import { StringEnum } from '../../schemas/typebox.ts'
 import { MAX_AVAILABLE_SKILLS } from '../limits.ts'
 
-const ERROR_TYPES = ['skill_not_found', 'skill_invalid', 'skill_inaccessible', 'skill_malformed', 'system_error'] as const
+const ERROR_TYPES =
+  ['skill_not_found', 'skill_invalid', 'skill_inaccessible', 'skill_malformed', 'system_error'] as const
 
 /** Wave's error types. */
 export type WaveErrorType = (typeof ERROR_TYPES)[number]
@@ -16,7 +17,9 @@ export const WaveErrorDetailsSchema = Type.Object({
   message: Type.String(),
   suggestions: Type.Array(Type.String()),
   availableSkills: Type.Array(Type.String(), {
-    maxItems: MAX_AVAILABLE_SKILLS, description: `Names of valid skills, sorted; of more than ${MAX_AVAILABLE_SKILLS} the first ${MAX_AVAILABLE_SKILLS}`
+    maxItems: MAX_AVAILABLE_SKILLS,
+    description: 'Names of valid skills, sorted; of more than ' +
+      `${MAX_AVAILABLE_SKILLS} the first ${MAX_AVAILABLE_SKILLS}`
   })
 })
 
@@ -73,12 +76,15 @@ export function notFoundResult (name: string, available: readonly SkillMetadata[
   const shown = printable(name)
   const message = `Skill '${shown}' not found.`
   const steps = [`Create directory ~/.wave/skills/${shown}/`, 'Add SKILL.md file with proper YAML frontmatter']
-  const error = `${message}\n\nAvailable skills:\n${bulletList(available)}\n\nTo create this skill:\n1. ${steps[0]}\n2. ${steps[1]}`
+  const error =
+    `${message}\n\nAvailable skills:\n${bulletList(available)}\n\nTo create this skill:\n1. ${steps[0]}\n2. ${steps[1]}`
   return failure(name, error, error, { type: 'skill_not_found', message, suggestions: steps }, available)
 }
 
 /** A ToolResult for a skill, or a name, that breaks Wave's rules. */
-export function invalidResult (name: string, problem: WaveProblem, available: readonly SkillMetadata[]): WaveToolResult {
+export function invalidResult (
+  name: string, problem: WaveProblem, available: readonly SkillMetadata[]
+): WaveToolResult {
   const fixes = problem.fixes.map((fix) => `- ${foldWhitespace(fix)}`).join('\n')
   const message = `Skill '${printable(name)}' is invalid: ${foldWhitespace(problem.message)}`
   const error = `${message}\n\nFix by:\n${fixes}\n\nSkill will be available after fixing these issues.`
@@ -86,7 +92,9 @@ export function invalidResult (name: string, problem: WaveProblem, available: re
 }
 
 /** A ToolResult for every other failure. */
-export function failureResult (name: string, type: WaveErrorType, message: string, available: readonly SkillMetadata[]): WaveToolResult {
+export function failureResult (
+  name: string, type: WaveErrorType, message: string, available: readonly SkillMetadata[]
+): WaveToolResult {
   const reason = `${message}\n\nAvailable skills:\n${bulletList(available)}`
   return failure(name, message, reason, { type, message, suggestions: SUGGESTIONS[type] }, available)
 }

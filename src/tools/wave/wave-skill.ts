@@ -9,7 +9,9 @@ import { invalidArguments } from '../arguments.ts'
 import { own, ownText } from '../../core/shared/json.ts'
 import { loadSkill } from '../load-skill.ts'
 import { SharedOutcomes } from '../outcomes.ts'
-import { type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, ToolOutcome, type ToolParameters } from '../tool.ts'
+import {
+  type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, ToolOutcome, type ToolParameters
+} from '../tool.ts'
 import {
   describeCatalog, failureResult, invalidResult, notFoundResult, refusalResult,
   WaveErrorDetailsSchema, waveErrorType, type WaveProblem, type WaveToolResult
@@ -99,7 +101,9 @@ export function createWaveSkillTool (): Tool {
       const name = ownText(args, 'skill_name')
       if (error instanceof ToolLimitError) return toOutcome(refusalResult(name, error.message), error)
       const available = await availableSkills(skills)
-      if (error instanceof SkillError && error.code === 'main_file_not_found') return toOutcome(invalidResult(name, await mainFileProblem(name, skills), available), error)
+      if (error instanceof SkillError && error.code === 'main_file_not_found') {
+        return toOutcome(invalidResult(name, await mainFileProblem(name, skills), available), error)
+      }
       return toOutcome(explain(error, name, available), error)
     }
   }
@@ -109,7 +113,9 @@ function skillName (args: ToolArguments): string {
   const name = own(args, 'skill_name')
   if (typeof name !== 'string') throw new ToolArgumentsError('skill_name parameter is required and must be a string')
   const extra = Object.keys(args).find((key) => key !== 'skill_name')
-  if (extra !== undefined) throw invalidArguments(`unknown argument ${JSON.stringify(extra)}, the only one is 'skill_name'`, parameters)
+  if (extra !== undefined) {
+    throw invalidArguments(`unknown argument ${JSON.stringify(extra)}, the only one is 'skill_name'`, parameters)
+  }
   return name
 }
 
@@ -128,7 +134,13 @@ function problemOf (findings: readonly Finding[]): WaveProblem | undefined {
   const first = errors[0]
   if (first === undefined) return undefined
   const malformed = errors.some(({ code }) => MALFORMED_FINDINGS.has(code))
-  return { type: malformed ? 'skill_malformed' : 'skill_invalid', message: first.message, fixes: [...new Set(errors.map(({ fix }) => fix))] }
+  return {
+    type: malformed ? 'skill_malformed' : 'skill_invalid',
+    message: first.message,
+    fixes: [
+      ...new Set(errors.map(({ fix }) => fix))
+    ]
+  }
 }
 
 /** The skill's findings say whether SKILL.md is missing or no file. */
@@ -151,7 +163,9 @@ function successResult ({ metadata }: CatalogSkill, text: string): WaveToolResul
 
 function explain (error: ToolFailure, name: string, available: readonly SkillMetadata[]): WaveToolResult {
   if (error instanceof SkillError && error.code === 'skill_not_found') return notFoundResult(name, available)
-  return failureResult(name, error instanceof SkillError ? waveErrorType(error) : 'skill_invalid', error.message, available)
+  return failureResult(
+    name, error instanceof SkillError ? waveErrorType(error) : 'skill_invalid', error.message, available
+  )
 }
 
 function toOutcome (result: WaveToolResult, failure: ToolFailure | boolean = !result.success): ToolOutcome {

@@ -26,15 +26,23 @@ export function linkTarget (href: string, path: string): LinkTarget {
   const [scheme] = SCHEME.exec(href) ?? []
   if (scheme !== undefined) return withScheme(href, scheme.toLowerCase())
   const [, encoded = '', fragment = ''] = PARTS.exec(href) ?? []
-  if (encoded === '') return href.startsWith('#') ? { kind: 'heading', id: decodePercent(fragment) ?? fragment } : ELSEWHERE
+  if (encoded === '') {
+    return href.startsWith('#') ? { kind: 'heading', id: decodePercent(fragment) ?? fragment } : ELSEWHERE
+  }
   const decoded = decodePercent(encoded)
-  if (decoded === undefined || COLON_FIRST.test(decoded) || UNPRINTABLE.test(decoded) || /^[/\\]/.test(decoded)) return ELSEWHERE
+  if (decoded === undefined || COLON_FIRST.test(decoded) || UNPRINTABLE.test(decoded) || /^[/\\]/.test(decoded)) {
+    return ELSEWHERE
+  }
   const parsed = parseRelativePath(posix.join(posix.dirname(path), decoded))
-  return parsed.kind === 'inside' ? { kind: 'file', path: parsed.path, fragment: decodePercent(fragment) ?? '' } : ELSEWHERE
+  return parsed.kind === 'inside'
+    ? { kind: 'file', path: parsed.path, fragment: decodePercent(fragment) ?? '' }
+    : ELSEWHERE
 }
 
 function withScheme (href: string, scheme: string): LinkTarget {
-  if (scheme === 'mailto:') return { kind: 'mail', host: decodePercent(href.slice(scheme.length).replace(/\?.*$/s, '')) ?? href }
+  if (scheme === 'mailto:') {
+    return { kind: 'mail', host: decodePercent(href.slice(scheme.length).replace(/\?.*$/s, '')) ?? href }
+  }
   if ((scheme !== 'https:' && scheme !== 'http:') || !URL.canParse(href)) return ELSEWHERE
   return { kind: 'web', host: new URL(href).host }
 }

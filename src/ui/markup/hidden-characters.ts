@@ -20,8 +20,13 @@ function codePointBefore (text: string, index: number): number | undefined {
 export function nameOfHidden (codePoint: number): string {
   if (codePoint >= TAGS_START && codePoint <= TAGS_END) {
     const ascii = codePoint - TAGS_START
-    return ascii > 0x20 && ascii < 0x7f ? `invisible tag character, number ${ascii} of ASCII` : 'invisible tag character'
+    return ascii > 0x20 &&
+      ascii < 0x7f
+      ? `invisible tag character, number ${ascii} of ASCII`
+      : 'invisible tag character'
   }
   if (codePoint < 0xa0) return 'control character'
-  return hiddenKindOf(codePoint, undefined) === 'bidi_control_characters' ? 'changes the direction of text' : 'zero-width character'
+  return hiddenKindOf(codePoint, undefined) === 'bidi_control_characters'
+    ? 'changes the direction of text'
+    : 'zero-width character'
 }

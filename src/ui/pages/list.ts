@@ -67,7 +67,9 @@ export const page: PageMaker = {
     })
     const roots = [...new Set(skills.status.roots.map((each) => each.name))]
     const counts = await countSkills(skills, question)
-    return listPage({ ...question, ...found, entries, roots, counts, isFiltered: filter !== undefined, base }, addresses)
+    return listPage(
+      { ...question, ...found, entries, roots, counts, isFiltered: filter !== undefined, base }, addresses
+    )
   }
 }
 
@@ -123,7 +125,8 @@ ${name !== undefined && html`<input type="hidden" name="${name}" value="${value}
 }
 
 function select (
-  name: string, none: string, options: ReadonlyArray<readonly [value: string, label: string]>, chosen: string | undefined
+  name: string, none: string, options: ReadonlyArray<readonly [value: string, label: string]>,
+  chosen: string | undefined
 ): Html {
   return html`<select name="${name}"><option value="">${none}</option>${options.map(([value, label]) => html`
 <option value="${value}"${value === chosen && html` selected`}>${label}</option>`)}</select>`
@@ -188,14 +191,17 @@ ${nextCursor !== undefined && html`<a rel="next" href="${listAddress(addresses, 
 /** Why the list is empty, and what to do about it. */
 function nothing (question: ListContent, addresses: Addresses): Html {
   const { query, choice, root, target, nextCursor } = question
-  if (nextCursor !== undefined) return html`<p class="nothing">None of the skills that were read fits. The next page reads more.</p>`
+  if (nextCursor !== undefined) {
+    return html`<p class="nothing">None of the skills that were read fits. The next page reads more.</p>`
+  }
   if (query === '' && choice === undefined && root === undefined && target === undefined) {
     return html`<div class="nothing"><p>There is no skill yet. A skill is a folder with a <code>SKILL.md</code>:
 put one into a folder that this service serves, and load this page again.</p>
 <pre tabindex="0"><code>${EXAMPLE}</code></pre></div>`
   }
   const isRefined = choice !== undefined || root !== undefined || target !== undefined
-  const among = query !== '' && isRefined && html`<a href="${listAddress(addresses, { query })}">Search among all skills</a> `
+  const among = query !== '' && isRefined &&
+    html`<a href="${listAddress(addresses, { query })}">Search among all skills</a> `
   return html`<p class="nothing">No skill fits. ${among}<a href="${addresses.home}">Show all skills</a></p>
 <p class="nothing">A skill comes here as a folder with a <code>SKILL.md</code>, in a folder that this service serves.</p>`
 }

@@ -86,7 +86,9 @@ ${targetTable(entry.targets)}</section>
 }
 
 /** Why clients of a door do not get the skill. */
-function missingFor ({ entry, manifest, problem }: SkillContent): Readonly<Partial<Record<Snippet['through'], string>>> {
+function missingFor ({
+  entry, manifest, problem
+}: SkillContent): Readonly<Partial<Record<Snippet['through'], string>>> {
   const { targets, revision, findings } = entry
   const isListed = (name: TargetName) => revision !== null && targets.some(({ target, verdict }) =>
     target === name && verdict !== 'not_loaded' && verdict !== 'refused')

@@ -11,7 +11,8 @@ export const githubReporter: ReporterFactory = ({ print }) => ({
       const { severity, code, message, fix } = found
       const { file, line, column } = positionOf(report, found)
       const position = [['file', file], ['line', line], ['col', column], ['title', code]] as const
-      const properties = position.filter(([, value]) => value !== undefined).map(([name, value]) => `${name}=${escapeProperty(String(value))}`)
+      const properties = position.filter(([, value]) => value !== undefined)
+        .map(([name, value]) => `${name}=${escapeProperty(String(value))}`)
       print(`::${LEVELS[severity]} ${properties.join(',')}::${escapeData(`${message}. ${fix}`)}\n`)
     }
   },

@@ -6,7 +6,9 @@ import { textReporter } from './text.ts'
 
 type ReportFormat = 'text' | 'json' | 'sarif' | 'github'
 
-const REPORTERS: Readonly<Record<ReportFormat, ReporterFactory>> = { text: textReporter, json: jsonReporter, sarif: sarifReporter, github: githubReporter }
+const REPORTERS: Readonly<Record<ReportFormat, ReporterFactory>> = {
+  text: textReporter, json: jsonReporter, sarif: sarifReporter, github: githubReporter
+}
 
 export function createReporter (format: ReportFormat, options: ReporterOptions): Reporter {
   return REPORTERS[format](options)

@@ -8,7 +8,10 @@ const MAX_RESULTS = 25_000
 
 const LEVELS: Readonly<Record<FindingSeverity, string>> = { error: 'error', warning: 'warning', info: 'note' }
 
-/** What ends the text of a link (SARIF 2.1.0 §3.11.6), and the backslashes before it, of which an even number escapes nothing. */
+/**
+ * What ends the text of a link (SARIF 2.1.0 §3.11.6), and the backslashes before it, of which an even number escapes
+ * nothing.
+ */
 const LINK_TEXT_END = /(?<!\\)((?:\\\\)*)\]\(/g
 
 const SCHEMA = 'https://json.schemastore.org/sarif-2.1.0.json'
@@ -18,8 +21,12 @@ export const sarifReporter: ReporterFactory = ({ print, version }) => {
   let count = 0
   return {
     begin () {
-      const driver = { name: 'skillserve', version, informationUri: 'https://github.com/skillserve/skillserve', rules: rules() }
-      print(`{"$schema":"${SCHEMA}","version":"2.1.0","runs":[{"tool":{"driver":${JSON.stringify(driver)}},"columnKind":"utf16CodeUnits","results":[`)
+      const driver = {
+        name: 'skillserve', version, informationUri: 'https://github.com/skillserve/skillserve', rules: rules()
+      }
+      print(
+        `{"$schema":"${SCHEMA}","version":"2.1.0","runs":[{"tool":{"driver":${JSON.stringify(driver)}},"columnKind":"utf16CodeUnits","results":[`
+      )
     },
     skill (report) {
       for (const found of report.findings) {
@@ -31,7 +38,14 @@ export const sarifReporter: ReporterFactory = ({ print, version }) => {
       const left = count - MAX_RESULTS
       const invocation = {
         executionSuccessful: true,
-        ...left > 0 && { toolExecutionNotifications: [{ level: 'warning', message: { text: `${left} more findings are left out: code scanning takes ${MAX_RESULTS} in a run` } }] }
+        ...left > 0 && {
+          toolExecutionNotifications: [{
+            level: 'warning',
+            message: {
+              text: `${left} more findings are left out: code scanning takes ${MAX_RESULTS} in a run`
+            }
+          }]
+        }
       }
       print(`\n],"invocations":[${JSON.stringify(invocation)}]}]}\n`)
     }

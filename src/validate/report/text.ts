@@ -3,7 +3,9 @@ import { counted, grouped, printable } from '../../core/shared/text.ts'
 import { listedTokens, roundTokens, type TokenEstimate } from '../../verdicts/tokens.ts'
 import { fileOf, helpUrl, type ReporterFactory, type SkillReport, type Totals } from './reporter.ts'
 
-const COLORS: Readonly<Record<FindingSeverity | 'dim', string>> = { error: '\u001B[31m', warning: '\u001B[33m', info: '\u001B[36m', dim: '\u001B[2m' }
+const COLORS: Readonly<Record<FindingSeverity | 'dim', string>> = {
+  error: '\u001B[31m', warning: '\u001B[33m', info: '\u001B[36m', dim: '\u001B[2m'
+}
 const MAX_NAMED_CLIENTS = 3
 
 const PLAIN = '\u001B[0m'
@@ -16,12 +18,15 @@ export const textReporter: ReporterFactory = ({ print, targets, hasColor }) => {
   const explained = new Set<string>()
   let listed = 0
   let only: TokenEstimate | undefined
-  const paint = (color: keyof typeof COLORS, text: string): string => hasColor ? `${COLORS[color]}${text}${PLAIN}` : text
+  const paint = (color: keyof typeof COLORS, text: string): string =>
+    hasColor ? `${COLORS[color]}${text}${PLAIN}` : text
 
   function describe (report: SkillReport, found: Finding): string {
     const { severity, code, message, fix, line, column = 1, targets: names = [] } = found
     const position = `${shown(fileOf(report, found))}${line === undefined ? '' : `:${line}:${column}`}`
-    const lines = [`${position}  ${paint(severity, severity)}  ${code}  ${printable(message)}`, `    fix: ${printable(fix)}`]
+    const lines = [
+      `${position}  ${paint(severity, severity)}  ${code}  ${printable(message)}`, `    fix: ${printable(fix)}`
+    ]
     if (names.length > 0) lines.push(paint('dim', `    matters to: ${named(names)}`))
     if (!explained.has(code)) lines.push(paint('dim', `    see: ${helpUrl(code)}`))
     explained.add(code)
@@ -34,9 +39,12 @@ export const textReporter: ReporterFactory = ({ print, targets, hasColor }) => {
       // Bodies are counted of one skill alone: those of thousands take a second.
       only = listed === 0 ? tokens() : undefined
       listed += listedTokens(skill.metadata)
-      const isWorthSaying = findings.length > 0 || (targets !== undefined && verdicts.some(({ verdict }) => verdict !== 'ok'))
+      const isWorthSaying = findings.length > 0 ||
+        (targets !== undefined && verdicts.some(({ verdict }) => verdict !== 'ok'))
       if (!isWorthSaying) return
-      const said = targets === undefined ? '' : `${shown(path)}: ${verdicts.map(({ target, verdict }) => `${target} ${verdict}`).join(', ')}\n`
+      const said = targets === undefined
+        ? ''
+        : `${shown(path)}: ${verdicts.map(({ target, verdict }) => `${target} ${verdict}`).join(', ')}\n`
       print(`${said}${findings.map((found) => describe(report, found)).join('')}\n`)
     },
     end (totals) { print(`${sumUp(totals)}; ${describeTokens(listed, only)}\n`) }
@@ -50,7 +58,8 @@ function named (names: readonly string[]): string {
 }
 
 function sumUp ({ skills, error, warning, info, accepted }: Totals): string {
-  const counts = ([['error', error], ['warning', warning], ['info', info]] as const).filter(([, count]) => count > 0).map(([word, count]) => counted(count, word))
+  const counts = ([['error', error], ['warning', warning], ['info', info]] as const).filter(([, count]) => count > 0)
+    .map(([word, count]) => counted(count, word))
   const found = counts.length === 0 ? 'no findings' : counts.join(', ')
   return `${counted(skills, 'skill')}: ${found}${accepted > 0 ? `, ${accepted} accepted by the baseline` : ''}`
 }

@@ -24,7 +24,10 @@ const QUOTE_MARKS = /^[ \t]*(?:>[ \t]*){1,20}/
 /** In a list, a fence has any indentation. What is behind the mark may end with a carriage return. */
 const FENCE = /^[ \t]*(`{3,}|~{3,})(.*)/s
 
-/** The destination of a link, up to the bracket that closes it or a title. It may hold brackets in pairs. Other words in the brackets make them prose. */
+/**
+ * The destination of a link, up to the bracket that closes it or a title. It may hold brackets in pairs. Other words in
+ * the brackets make them prose.
+ */
 const DESTINATION = /^((?:[^\s()]|\([^\s()]*\))*)(?:\s*\)|\s+["'(])/
 
 /** Destinations that name no file of the skill: addresses, headings, paths of a host, and templates. */
@@ -40,7 +43,9 @@ interface Link {
  * @param mainFile the main file in UTF-8
  * @param files undefined when nobody knows them: then no link is checked
  */
-export function * bodyFindings (mainFile: Buffer, files: readonly ListedFile[] | undefined): Generator<undefined, readonly Finding[]> {
+export function * bodyFindings (
+  mainFile: Buffer, files: readonly ListedFile[] | undefined
+): Generator<undefined, readonly Finding[]> {
   const { bodyStart } = locateFrontmatter(mainFile)
   const body = mainFile.toString('utf8', bodyStart)
   const firstLine = mainFile.toString('latin1', 0, bodyStart).split('\n').length
@@ -56,11 +61,14 @@ function checkPlaceholders (body: string, firstLine: number): Finding[] {
   if (match === null) return []
   const before = body.slice(0, match.index)
   const position = { line: firstLine + before.split('\n').length - 1, column: match.index - before.lastIndexOf('\n') }
-  return [finding('body_placeholder', `the body has a placeholder that only Claude Code fills in: ${quoteList([match[0]])}`,
-    'Say in words what belongs there, for readers that do not fill it in', undefined, position)]
+  return [finding('body_placeholder', 'the body has a placeholder that only Claude Code fills in: ' +
+    `${quoteList([match[0]])}`,
+  'Say in words what belongs there, for readers that do not fill it in', undefined, position)]
 }
 
-function * checkLinks (body: string, firstLine: number, files: readonly ListedFile[]): Generator<undefined, readonly Finding[]> {
+function * checkLinks (
+  body: string, firstLine: number, files: readonly ListedFile[]
+): Generator<undefined, readonly Finding[]> {
   if (!body.includes('](')) return []
   const there = namesOf(files)
   const missing: Link[] = []
@@ -70,14 +78,22 @@ function * checkLinks (body: string, firstLine: number, files: readonly ListedFi
     if (path === undefined) outside.push(link)
     else if (path !== '' && !there.has(path)) missing.push(link)
   }
-  const report = (code: 'body_link_missing' | 'body_link_outside', links: readonly Link[], what: string, fix: string): Finding[] => {
+  const report = (
+    code: 'body_link_missing' | 'body_link_outside', links: readonly Link[], what: string, fix: string
+  ): Finding[] => {
     const [first] = links
     const names = [...new Set(links.map(({ destination }) => destination))]
     return first === undefined ? [] : [finding(code, `${what}: ${quoteList(names)}`, fix, undefined, first.position)]
   }
   return [
-    ...report('body_link_missing', missing, 'the body links to files that the skill does not have', 'Add the files, or correct the links'),
-    ...report('body_link_outside', outside, 'the body links to files outside the skill', 'Put copies of the files into the skill folder, or say in words what is in them')
+    ...report(
+      'body_link_missing', missing, 'the body links to files that the skill does not have',
+      'Add the files, or correct the links'
+    ),
+    ...report(
+      'body_link_outside', outside, 'the body links to files outside the skill',
+      'Put copies of the files into the skill folder, or say in words what is in them'
+    )
   ]
 }
 
@@ -109,15 +125,20 @@ function * linksOf (body: string, firstLine: number): Generator<undefined, reado
     const line = text.replace(fence === undefined ? CONTAINERS : QUOTE_MARKS, '')
     const [, mark, info = ''] = FENCE.exec(line) ?? []
     // Behind the mark that closes is nothing; one with backticks behind it is code in the line.
-    const isFence = mark !== undefined && (fence === undefined ? mark.startsWith('~') || !info.includes('`') : mark.startsWith(fence) && info.trim() === '')
+    const isFence = mark !== undefined &&
+      (fence === undefined ? mark.startsWith('~') || !info.includes('`') : mark.startsWith(fence) && info.trim() === '')
     if (isFence) isQuoted = text.slice(0, -line.length).includes('>')
     if (isFence) fence = fence === undefined ? mark : undefined
     if (fence !== undefined || isFence || !text.includes('](')) continue
     yield
     const plain = text.slice(0, MAX_LINE_CHARACTERS).replaceAll(/(`+)[^`]*\1/g, (code) => ' '.repeat(code.length))
-    for (let at = plain.indexOf(']('); at !== -1 && tried++ < MAX_TRIED && links.length < MAX_LINKS; at = plain.indexOf('](', at + 2)) {
+    for (let at = plain.indexOf(']('); at !== -1 && tried++ < MAX_TRIED && links.length < MAX_LINKS; at = plain.indexOf(
+      '](', at + 2
+    )) {
       const [, destination = ''] = DESTINATION.exec(plain.slice(at + 2, at + 2 + MAX_LINK_CHARACTERS)) ?? []
-      if (destination !== '' && !NO_FILE.test(destination)) links.push({ destination, position: { line: firstLine + index, column: at + 3 } })
+      if (destination !== '' && !NO_FILE.test(destination)) {
+        links.push({ destination, position: { line: firstLine + index, column: at + 3 } })
+      }
     }
   }
   return links

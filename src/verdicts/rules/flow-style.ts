@@ -11,7 +11,8 @@ const FLOW_VALUE = /^\s*(?:-[ \t]+)*(?:(?!-[ \t])[^\s#"'[{][^:]*:[ \t]+)?[[{]/
 
 /** What asks for text in the place of a list or mapping. */
 export const SHAPE_CODES: ReadonlySet<string> = new Set<FindingCode>([
-  'name_not_text', 'description_not_text', 'license_not_text', 'compatibility_not_text', 'metadata_not_mapping', 'metadata_not_text', 'allowed_tools_not_text',
+  'name_not_text', 'description_not_text', 'license_not_text', 'compatibility_not_text', 'metadata_not_mapping',
+  'metadata_not_text', 'allowed_tools_not_text',
   'allowed_tools_list'
 ])
 
@@ -41,7 +42,8 @@ function linesInBrackets (source: string): number[] {
   let [line, offset] = [2, 0]
   try {
     return parseEvents(source, { maxDepth: MAX_FRONTMATTER_DEPTH }).flatMap((event) => {
-      if ((event.type !== EVENT_ID.SEQUENCE && event.type !== EVENT_ID.MAPPING) || event.style !== COLLECTION_STYLE.FLOW) return []
+      if ((event.type !== EVENT_ID.SEQUENCE &&
+        event.type !== EVENT_ID.MAPPING) || event.style !== COLLECTION_STYLE.FLOW) return []
       // Events come in the order of the text.
       for (; offset < event.start; offset++) if (source[offset] === '\n') line++
       return line
@@ -55,5 +57,6 @@ function linesInBrackets (source: string): number[] {
 export function hasBrackets ({ mainFile }: Subject, { field }: Finding): boolean {
   if (mainFile === undefined || field === undefined) return false
   const location = locateFrontmatter(mainFile)
-  return location.kind === 'found' && flowLines(mainFile.toString('utf8', location.start, location.end)).some((each) => each.field === field)
+  return location.kind === 'found' && flowLines(mainFile.toString('utf8', location.start, location.end))
+    .some((each) => each.field === field)
 }

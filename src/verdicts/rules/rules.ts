@@ -30,8 +30,12 @@ export function * targetFindings (subject: Subject): Generator<undefined, readon
   const codes = new Set(findings.map(({ code }) => code))
   const inMainFile = mainFile === undefined || codes.has('main_file_not_utf8')
     ? []
-    : [...checkFrontmatter(subject, mainFile, codes), ...yield * bodyFindings(mainFile, files), ...yield * scanText(mainFile.toString())].map((found) => ({ ...found, file }))
-  return [...inMainFile, ...checkInvocation(frontmatter, file), ...files === undefined ? [] : [...checkNested(files), ...scanNames(files), ...checkSize(subject)]]
+    : [...checkFrontmatter(subject, mainFile, codes), ...yield * bodyFindings(
+        mainFile, files
+      ), ...yield * scanText(mainFile.toString())].map((found) => ({ ...found, file }))
+  return [...inMainFile, ...checkInvocation(
+    frontmatter, file
+  ), ...files === undefined ? [] : [...checkNested(files), ...scanNames(files), ...checkSize(subject)]]
 }
 
 /** Names of folders inside a skill that have a main file of their own, the first ones first. */
@@ -53,23 +57,35 @@ function checkFrontmatter (subject: Subject, mainFile: Buffer, codes: ReadonlySe
 
   const description = ownText(frontmatter, 'description')
   if (/[<>]/.test(description) && !codes.has('description_xml_tag')) {
-    add('description_angle_bracket', 'description contains an angle bracket', "Write description without '<' and '>'", 'description')
+    add(
+      'description_angle_bracket', 'description contains an angle bracket', "Write description without '<' and '>'",
+      'description'
+    )
   }
   const shape = description === '' ? 'line' : shapeOf('description', lines, positions)
   if (shape === 'block') {
-    add('description_block_scalar', "description is written as a block behind '|' or '>', of which some validators read only the mark",
-      'Write description in one line, in double quotes if it has a colon', 'description')
+    add('description_block_scalar', "description is written as a block behind '|' or '>', of which some validators " +
+      'read only the mark',
+    'Write description in one line, in double quotes if it has a colon', 'description')
   } else if (shape === 'lines') {
-    add('description_not_one_line', 'description goes over several lines', 'Write description in one line, in double quotes if it has a colon', 'description')
+    add(
+      'description_not_one_line', 'description goes over several lines',
+      'Write description in one line, in double quotes if it has a colon', 'description'
+    )
   }
   if (isListingTooLong(subject) && !codes.has('description_too_long')) {
-    add('when_to_use_too_long', `description and when_to_use together have more than ${MAX_CLAUDE_LISTING_CHARACTERS} characters`, 'Shorten when_to_use', 'when_to_use')
+    add('when_to_use_too_long', 'description and when_to_use together have more than ' +
+      `${MAX_CLAUDE_LISTING_CHARACTERS} characters`, 'Shorten when_to_use', 'when_to_use')
   }
   const vendored = metadataOf(frontmatter).filter((key) => INSTALLER_KEY.test(key))
   if (vendored.length > 0) {
-    add('vendored_copy', `metadata says that an installer made this copy: ${quoteList(vendored)}`, 'Mend the original, or remove these entries if this is the original now', 'metadata')
+    add(
+      'vendored_copy', `metadata says that an installer made this copy: ${quoteList(vendored)}`,
+      'Mend the original, or remove these entries if this is the original now', 'metadata'
+    )
   }
-  const flow = flowLines(source).find(({ field, line }) => !findings.some((other) => isShapeOf(other, field) || (other.code.startsWith('yaml_') && other.line === line)))
+  const flow = flowLines(source).find(({ field, line }) =>
+    !findings.some((other) => isShapeOf(other, field) || (other.code.startsWith('yaml_') && other.line === line)))
   if (flow !== undefined) {
     found.push(finding('frontmatter_flow_style', `line ${flow.line} of SKILL.md has a list or mapping in brackets`,
       'Write lists and mappings as indented lines', undefined, { line: flow.line, column: 1 }))
@@ -83,7 +99,9 @@ function isShapeOf ({ code, field }: Finding, other: string | undefined): boolea
 }
 
 /** How the value of a field is written: in one line, as a block behind a mark, or over several lines. */
-function shapeOf (field: string, lines: readonly string[], positions: ReturnType<typeof fieldPositions>): 'line' | 'block' | 'lines' {
+function shapeOf (
+  field: string, lines: readonly string[], positions: ReturnType<typeof fieldPositions>
+): 'line' | 'block' | 'lines' {
   const position = positions.get(field)
   if (position === undefined) return 'line'
   const first = position.line - 2
@@ -101,8 +119,9 @@ function metadataOf (frontmatter: Frontmatter): readonly string[] {
 function checkInvocation (frontmatter: Frontmatter, file: string): Finding[] {
   if (!YES.has(own(frontmatter, 'disable-model-invocation')) || !NO.has(own(frontmatter, 'user-invocable'))) return []
   return [{
-    ...finding('nobody_can_invoke', 'disable-model-invocation and user-invocable together leave nobody who may invoke the skill',
-      'Remove one of disable-model-invocation and user-invocable', 'user-invocable'),
+    ...finding('nobody_can_invoke', 'disable-model-invocation and user-invocable together leave nobody who may ' +
+      'invoke the skill',
+    'Remove one of disable-model-invocation and user-invocable', 'user-invocable'),
     file
   }]
 }
@@ -112,7 +131,10 @@ function checkNested (files: readonly ListedFile[]): Finding[] {
   const [first] = nested
   if (first === undefined || !files.some(({ path }) => isMainFile(path))) return []
   return [{
-    ...finding('nested_skills', `folders inside the skill are skills themselves: ${quoteList(nested)}`, `Move ${quote(first)} out of the skill, or rename its SKILL.md`),
+    ...finding(
+      'nested_skills', `folders inside the skill are skills themselves: ${quoteList(nested)}`,
+      `Move ${quote(first)} out of the skill, or rename its SKILL.md`
+    ),
     file: `${first}/SKILL.md`
   }]
 }
@@ -120,6 +142,7 @@ function checkNested (files: readonly ListedFile[]): Finding[] {
 function checkSize (subject: Subject): Finding[] {
   if (!CONDITIONS.too_large_for_anthropic(subject) && !isTooLargeForOpenai(subject)) return []
   const { files = [] } = subject
-  return [finding('upload_too_large', `the skill has ${counted(files.length, 'file')} and ${counted(bytesOf(subject), 'byte')}, more than uploads take`,
-    'Split the skill, or move large files out of it')]
+  return [finding('upload_too_large', `the skill has ${counted(files.length, 'file')} and ` +
+    `${counted(bytesOf(subject), 'byte')}, more than uploads take`,
+  'Split the skill, or move large files out of it')]
 }

@@ -46,27 +46,35 @@ function findSecrets (text: string): Finding[] {
     const match = form.exec(text)
     const secret = match?.slice(1).find((part) => part !== undefined)
     if (match === null || secret === undefined || new Set(secret).size < MIN_DIFFERENT_CHARACTERS) return []
-    return [found('secret_in_text', `the text has what looks like ${what}`, 'Remove it, and revoke it if it is real: whoever reads the skill has it', positionAt(text, match.index))]
+    return [found(
+      'secret_in_text', `the text has what looks like ${what}`,
+      'Remove it, and revoke it if it is real: whoever reads the skill has it', positionAt(text, match.index)
+    )]
   })
 }
 
-/** A long run covers a multiple of its least length: characters between those are looked at only around one that fits. */
+/**
+ * A long run covers a multiple of its least length: characters between those are looked at only around one that fits.
+ */
 function findBlob (text: string): Finding[] {
   for (let end = BLOB_CHARACTERS - 1; end < text.length; end += BLOB_CHARACTERS) {
     if (!isBase64(text.charCodeAt(end))) continue
     let start = end
     while (start > 0 && isBase64(text.charCodeAt(start - 1))) start--
     while (end < text.length && isBase64(text.charCodeAt(end))) end++
-    if (end - start >= BLOB_CHARACTERS && new Set(text.slice(start, start + BLOB_CHARACTERS)).size >= MIN_DIFFERENT_CHARACTERS) {
-      return [found('encoded_text', `the text has ${end - start} characters of encoded data in a row, which nobody can review`,
-        'Put the data into a file of its own, or leave it out', positionAt(text, start))]
+    if (end - start >= BLOB_CHARACTERS &&
+      new Set(text.slice(start, start + BLOB_CHARACTERS)).size >= MIN_DIFFERENT_CHARACTERS) {
+      return [found('encoded_text', `the text has ${end - start} characters of encoded data in a row, which nobody ` +
+        'can review',
+      'Put the data into a file of its own, or leave it out', positionAt(text, start))]
     }
   }
   return []
 }
 
 function isBase64 (unit: number): boolean {
-  return (unit >= 0x61 && unit <= 0x7a) || (unit >= 0x41 && unit <= 0x5a) || (unit >= 0x2f && unit <= 0x39) || unit === 0x2b || unit === 0x3d
+  return (unit >= 0x61 && unit <= 0x7a) || (unit >= 0x41 && unit <= 0x5a) || (unit >= 0x2f && unit <= 0x39) ||
+    unit === 0x2b || unit === 0x3d
 }
 
 /** One pass: what is before each shell is bounded. */
@@ -78,7 +86,11 @@ function findPipedDownload (text: string): Finding[] {
     const command = before.slice(Math.max(...['|', '`', '\n'].map((end) => before.lastIndexOf(end))) + 1)
     const at = command.search(DOWNLOAD)
     if (at !== -1) {
-      return [found('download_to_shell', 'a command hands a download to a shell, which runs it unseen', 'Name the program to be installed, or download, check and run it in separate steps', positionAt(text, index - command.length + at))]
+      return [found(
+        'download_to_shell', 'a command hands a download to a shell, which runs it unseen',
+        'Name the program to be installed, or download, check and run it in separate steps',
+        positionAt(text, index - command.length + at)
+      )]
     }
   }
   return []

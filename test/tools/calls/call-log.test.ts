@@ -18,7 +18,9 @@ t.test('K39: the line of a call is the seed\'s', async (t) => {
 
 t.test('K39: the line of a result quotes the beginning of the text', async (t) => {
   t.equal(toolResultLine(new ToolOutcome({}, '\ndef add', false), false), '[Tool Result] "\\ndef add"')
-  t.equal(toolResultLine(new ToolOutcome({}, "ERROR: File 'x'", true), false), '[Tool Result] error "ERROR: File \'x\'"')
+  t.equal(
+    toolResultLine(new ToolOutcome({}, "ERROR: File 'x'", true), false), '[Tool Result] error "ERROR: File \'x\'"'
+  )
   const line = toolResultLine(new ToolOutcome({}, 'x'.repeat(10_000_000), false), false)
   t.equal(line.length, MAX_LOG_LINE_CHARACTERS)
   t.ok(line.endsWith('x…'))
@@ -35,7 +37,9 @@ t.test('K39: a name from outside is quoted and cut', async (t) => {
 })
 
 t.test('K39: what is no string is shown by its kind only', async (t) => {
-  t.equal(toolCallLine(tool, { a: [1], b: { c: 1 }, d: null, e: 5, f: true }), '[Tool Call] read_file_in_skill(a=[…], b={…}, d=null, e=5, f=true)')
+  t.equal(toolCallLine(
+    tool, { a: [1], b: { c: 1 }, d: null, e: 5, f: true }
+  ), '[Tool Call] read_file_in_skill(a=[…], b={…}, d=null, e=5, f=true)')
 })
 
 t.test('terminal escapes, C1 controls, line separators and bidi controls are escaped', async (t) => {
@@ -46,7 +50,9 @@ t.test('terminal escapes, C1 controls, line separators and bidi controls are esc
 t.test('K39: no input makes a line too long or breaks it', async () => {
   const text = fc.string({ unit: codePoint, maxLength: 400 })
   fc.assert(fc.property(text, fc.dictionary(text, fc.oneof(text, fc.jsonValue())), (name, args) => {
-    return [toolCallLine(name, args), toolCallLine(tool, args), toolResultLine(new ToolOutcome({}, name, true), false)].every((line) =>
+    return [
+      toolCallLine(name, args), toolCallLine(tool, args), toolResultLine(new ToolOutcome({}, name, true), false)
+    ].every((line) =>
       line.length <= MAX_LOG_LINE_CHARACTERS && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(line))
   }))
 })

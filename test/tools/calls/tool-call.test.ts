@@ -6,7 +6,9 @@ import { createToolCallHandler, type ToolCallContext } from '../../../src/tools/
 import { type Tool, ToolOutcome } from '../../../src/tools/tool.ts'
 import { FakeSource, fakeTool } from '../fake-source.ts'
 
-const SKILLS = { calculator: { description: 'Calculates', files: { 'SKILL.md': '# Calculator', 'a.py': 'print(1)' } }, weather: {} }
+const SKILLS = {
+  calculator: { description: 'Calculates', files: { 'SKILL.md': '# Calculator', 'a.py': 'print(1)' } }, weather: {}
+}
 const NAMES = 'list_skills, get_skill, read_file_in_skill'
 
 function setUp (tools: readonly Tool[] = createTools(), skills = new FakeSource(SKILLS)) {
@@ -38,26 +40,42 @@ function tool (name: string, run: Tool['run']): Tool {
 t.test('K35: the seeds\' examples, to the letter', async (t) => {
   const { answer } = setUp()
   t.equal(await answer({ id: 'call_abc123', type: 'function', function: { name: 'list_skills', arguments: '{}' } }),
-    '{"role":"tool","tool_call_id":"call_abc123","name":"list_skills","content":"{\\"skills\\": [\\"calculator\\", \\"weather\\"]}"}')
-  t.equal(await answer({ id: 'call_xyz789', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name": "calculator"}' } }),
-    '{"role":"tool","tool_call_id":"call_xyz789","name":"get_skill","content":"{\\"skill_name\\": \\"calculator\\", \\"documentation\\": \\"# Calculator\\"}"}')
-  t.equal(await answer({ function: { name: 'read_file_in_skill', arguments: '{"skill_name": "calculator", "file_path": "a.py"}' } }),
-    '{"role":"tool","name":"read_file_in_skill","content":"print(1)"}')
-  t.equal(await answer({ function: { name: 'read_file_in_skill', arguments: '{"skill_name": "calculator", "file_path": "../../../etc/passwd"}' } }),
-    '{"role":"tool","name":"read_file_in_skill","content":"ERROR: Path traversal detected: cannot access files outside skill folder"}')
+    '{"role":"tool","tool_call_id":"call_abc123","name":"list_skills","content":"{\\"skills\\": [\\"calculator\\", ' +
+      '\\"weather\\"]}"}')
+  t.equal(await answer({
+    id: 'call_xyz789', type: 'function', function: { name: 'get_skill', arguments: '{"skill_name": "calculator"}' }
+  }),
+  '{"role":"tool","tool_call_id":"call_xyz789","name":"get_skill","content":"{\\"skill_name\\": \\"calculator\\", ' +
+      '\\"documentation\\": \\"# Calculator\\"}"}')
+  t.equal(await answer({
+    function: { name: 'read_file_in_skill', arguments: '{"skill_name": "calculator", "file_path": "a.py"}' }
+  }),
+  '{"role":"tool","name":"read_file_in_skill","content":"print(1)"}')
+  t.equal(await answer({
+    function: {
+      name: 'read_file_in_skill', arguments: '{"skill_name": "calculator", "file_path": "../../../etc/passwd"}'
+    }
+  }),
+  '{"role":"tool","name":"read_file_in_skill","content":"ERROR: Path traversal detected: cannot access files ' +
+      'outside skill folder"}')
 })
 
 t.test('K36: content per tool', async (t) => {
   const { answer } = setUp()
-  const content = async (name: string, args: object): Promise<string> => JSON.parse(await answer(chatCall(name, args))).content
-  t.equal(await content('Skill', { skill_name: 'calculator' }), 'Skill: calculator (Type: project)\nPath: /srv/skills/calculator\n\n# Calculator')
+  const content = async (name: string, args: object): Promise<string> =>
+    JSON.parse(await answer(chatCall(name, args))).content
+  t.equal(await content(
+    'Skill', { skill_name: 'calculator' }
+  ), 'Skill: calculator (Type: project)\nPath: /srv/skills/calculator\n\n# Calculator')
   t.match(JSON.parse(await content('skill', { skill: 'calculator' })), [{ type: 'text' }, { isMeta: true }])
   t.equal(await content('skill', { skill: 'x' }), 'Skill "x" not found')
 })
 
 t.test('K34: a container or an array is answered by an array, in order', async (t) => {
   const { answer } = setUp()
-  const calls = [chatCall('list_skills', '{}', 'a'), chatCall('nope', '{}', 'b'), chatCall('get_skill', '{', 'c'), chatCall('list_skills', '', 'd')]
+  const calls = [chatCall(
+    'list_skills', '{}', 'a'
+  ), chatCall('nope', '{}', 'b'), chatCall('get_skill', '{', 'c'), chatCall('list_skills', '', 'd')]
   for (const body of [calls, { tool_calls: calls }, { role: 'assistant', content: null, tool_calls: calls }]) {
     t.match(JSON.parse(await answer(body)), [
       { role: 'tool', tool_call_id: 'a', content: '{"skills": ["calculator", "weather"]}' },
@@ -79,7 +97,9 @@ t.test('K34: answers in the dialect of the call, with the same text', async (t) 
     `[{"type":"tool_result","tool_use_id":"a","content":${content},"is_error":true}]`)
   t.equal(await answer({ parts: [{ functionCall: { name: 'get_skill', args } }] }),
     `[{"functionResponse":{"name":"get_skill","response":{"error":${content}}}}]`)
-  t.equal(await answer({ jsonrpc: '2.0', id: 'a', method: 'tools/call', params: { name: 'get_skill', arguments: args } }),
+  t.equal(await answer({
+    jsonrpc: '2.0', id: 'a', method: 'tools/call', params: { name: 'get_skill', arguments: args }
+  }),
     `{"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","content":[{"type":"text","text":${content}}],"isError":true}}`)
 })
 
@@ -87,34 +107,55 @@ t.test('K37: an unknown tool, in each dialect\'s error form', async (t) => {
   const { answer } = setUp()
   const message = `"Unknown tool: Nope. Available tools: ${NAMES}"`
   t.equal(await answer(chatCall('Nope')), `{"role":"tool","name":"Nope","content":${message}}`)
-  t.equal(await answer({ type: 'function_call', call_id: 'a', name: 'Nope' }), `{"type":"function_call_output","call_id":"a","output":${message}}`)
-  t.equal(await answer({ type: 'tool_use', id: 'a', name: 'Nope' }), `{"type":"tool_result","tool_use_id":"a","content":${message},"is_error":true}`)
-  t.equal(await answer({ functionCall: { name: 'Nope' } }), `{"functionResponse":{"name":"Nope","response":{"error":${message}}}}`)
+  t.equal(await answer({
+    type: 'function_call', call_id: 'a', name: 'Nope'
+  }), `{"type":"function_call_output","call_id":"a","output":${message}}`)
+  t.equal(await answer({
+    type: 'tool_use', id: 'a', name: 'Nope'
+  }), `{"type":"tool_result","tool_use_id":"a","content":${message},"is_error":true}`)
+  t.equal(await answer({
+    functionCall: { name: 'Nope' }
+  }), `{"functionResponse":{"name":"Nope","response":{"error":${message}}}}`)
   t.equal(await answer({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'Nope' } }),
     `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":${message}}}`)
 })
 
 t.test('K40: the errors of a toolset name only its own tools, and no other tool runs', async (t) => {
   const { answer } = setUp()
-  const content = async (name: string, toolset?: ToolCallContext['toolset']): Promise<string> => JSON.parse(await answer(chatCall(name), { toolset })).content
-  t.equal(await content('nope', 'explore'), `Unknown tool: nope. Available tools: ${NAMES}, search_skills, list_skill_files`)
-  t.equal(await content('nope', 'all'), `Unknown tool: nope. Available tools: ${NAMES}, Skill, skill, search_skills, list_skill_files`)
+  const content = async (name: string, toolset?: ToolCallContext['toolset']): Promise<string> =>
+    JSON.parse(await answer(chatCall(name), { toolset })).content
+  t.equal(
+    await content('nope', 'explore'), `Unknown tool: nope. Available tools: ${NAMES}, search_skills, list_skill_files`
+  )
+  t.equal(await content(
+    'nope', 'all'
+  ), `Unknown tool: nope. Available tools: ${NAMES}, Skill, skill, search_skills, list_skill_files`)
   t.equal(await content('list_skills', 'wave'), 'Unknown tool: list_skills. Available tools: Skill')
   t.equal(await content('list_skills', 'explore'), '{"skills": ["calculator", "weather"]}')
   t.match(await content('Skill'), 'skill_name parameter', 'without a toolset every tool runs')
-  t.equal(JSON.parse(await answer([chatCall('nope'), chatCall('skill', { skill: 'calculator' })], { toolset: 'neovate', skipOthers: true })).length, 1)
+  t.equal(JSON.parse(await answer(
+    [chatCall('nope'), chatCall('skill', { skill: 'calculator' })], { toolset: 'neovate', skipOthers: true }
+  )).length, 1)
 })
 
 t.test('K40: others=skip leaves calls of tools that are not ours unanswered', async (t) => {
   const { answer, lines } = setUp()
   const skip = { skipOthers: true }
-  const mixed = [chatCall('get_weather', '{', 'a'), chatCall('list_skills', '{}', 'b'), chatCall('get_skill', '{', 'c'), {}]
-  t.match(JSON.parse(await answer(mixed, skip)), [{ tool_call_id: 'b' }, { tool_call_id: 'c', content: /Invalid tool arguments/ }, { content: /^Not a tool call/ }])
+  const mixed = [
+    chatCall('get_weather', '{', 'a'), chatCall('list_skills', '{}', 'b'), chatCall('get_skill', '{', 'c'), {}
+  ]
+  t.match(JSON.parse(await answer(mixed, skip)), [
+    { tool_call_id: 'b' }, { tool_call_id: 'c', content: /Invalid tool arguments/ }, { content: /^Not a tool call/ }
+  ])
   t.equal(lines.filter(([, line]) => line.includes('get_weather')).length, 0)
   t.equal(await answer([chatCall('get_weather')], skip), '[]')
   t.equal(await answer(chatCall('get_weather'), skip), '[]', 'a single call too')
-  t.equal(await answer({ output: [{ type: 'custom_tool_call', call_id: 'a', name: 'shell', input: 'ls' }] }, skip), '[]')
-  t.match(await answer({ output: [{ type: 'custom_tool_call', call_id: 'a', name: 'get_skill', input: 'x' }] }, skip), 'free text')
+  t.equal(
+    await answer({ output: [{ type: 'custom_tool_call', call_id: 'a', name: 'shell', input: 'ls' }] }, skip), '[]'
+  )
+  t.match(await answer(
+    { output: [{ type: 'custom_tool_call', call_id: 'a', name: 'get_skill', input: 'x' }] }, skip
+  ), 'free text')
 })
 
 t.test('what is no call in an MCP batch is an invalid request', async (t) => {
@@ -127,11 +168,20 @@ t.test('what is no call in an MCP batch is an invalid request', async (t) => {
 
 t.test('K37: malformed arguments come back in the tool\'s own form, with its schema', async (t) => {
   const { answer } = setUp()
-  t.match(JSON.parse(JSON.parse(await answer(chatCall('get_skill', '{"skill_name"'))).content), { error: /^Invalid tool arguments: .* JSON.*\n\nParameters: \{"type":"object"/ })
-  t.match(JSON.parse(await answer(chatCall('read_file_in_skill', '['))).content, /^ERROR: Invalid tool arguments: .*\n\nParameters: /)
-  t.match(JSON.parse(await answer(chatCall('Skill', '['))).content, /^Error invoking skill '': Invalid tool arguments: .*\n\nParameters: /)
+  t.match(JSON.parse(
+    JSON.parse(await answer(chatCall('get_skill', '{"skill_name"'))).content
+  ), { error: /^Invalid tool arguments: .* JSON.*\n\nParameters: \{"type":"object"/ })
+  t.match(JSON.parse(
+    await answer(chatCall('read_file_in_skill', '['))
+  ).content, /^ERROR: Invalid tool arguments: .*\n\nParameters: /)
+  t.match(
+    JSON.parse(await answer(chatCall('Skill', '['))).content,
+    /^Error invoking skill '': Invalid tool arguments: .*\n\nParameters: /
+  )
   t.match(JSON.parse(await answer(chatCall('skill', '['))).content, /^Invalid tool arguments: .*\n\nParameters: /)
-  t.match(JSON.parse(await answer({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'skill', arguments: '[' } })), { result: { isError: true } })
+  t.match(JSON.parse(
+    await answer({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'skill', arguments: '[' } })
+  ), { result: { isError: true } })
 })
 
 t.test('K37: no arguments in every form', async (t) => {
@@ -149,7 +199,8 @@ t.test('K38: neither what is no call nor too many calls run anything', async (t)
       { kind: 'too_many_calls', detail: `${count} tool calls in one request: the limit is 128` })
   }
   t.same(lines, [])
-  t.equal(JSON.parse(await setUp().answer(Array.from({ length: MAX_TOOL_CALLS }, () => chatCall('list_skills')))).length, MAX_TOOL_CALLS)
+  t.equal(JSON.parse(await setUp()
+    .answer(Array.from({ length: MAX_TOOL_CALLS }, () => chatCall('list_skills')))).length, MAX_TOOL_CALLS)
 })
 
 t.test('K34: the calls of a batch run concurrently, and no more than the limit at once', async (t) => {
@@ -184,7 +235,8 @@ t.test('K34: results stand in the order of the calls, whichever is done first', 
     releaseFirst()
     return new ToolOutcome({}, 'second')
   })
-  const results: Array<{ content: string }> = JSON.parse(await setUp([first, second]).answer([chatCall('first'), chatCall('second')]))
+  const results: Array<{ content: string }> = JSON.parse(await setUp([first, second])
+    .answer([chatCall('first'), chatCall('second')]))
   t.same(results.map(({ content }) => content), ['first', 'second'])
 })
 
@@ -201,18 +253,23 @@ t.test('K34: results past 32 MiB are errors that name the limit, and what has no
   t.ok(Buffer.byteLength(json) < MAX_TOOL_RESULTS_BYTES + 128 * 512)
   t.same(results.map(({ tool_call_id: id }) => id), Array.from({ length: MAX_TOOL_CALLS }, (_, i) => `call-${i}`))
   t.ok(results.slice(0, 3).every(({ content }) => content.length === text.length))
-  t.ok(results.slice(3).every(({ content }) => content.startsWith(`FAILED The results of one request are limited to ${MAX_TOOL_RESULTS_BYTES} bytes`)))
+  t.ok(results.slice(3).every(({ content }) =>
+    content.startsWith(`FAILED The results of one request are limited to ${MAX_TOOL_RESULTS_BYTES} bytes`)))
   t.ok(runs <= 3 + TOOL_CALL_CONCURRENCY)
   t.equal(lines.length, 2 * MAX_TOOL_CALLS)
 })
 
 t.test('K34: a text that escaping makes too large counts as what it becomes', async (t) => {
   const grows = tool('grows', async () => new ToolOutcome({}, '\u0001'.repeat(MAX_TOOL_RESULTS_BYTES / 4)))
-  t.match(JSON.parse(await setUp([grows]).answer(chatCall('grows'))).content, /^FAILED The results of one request are limited/)
+  t.match(
+    JSON.parse(await setUp([grows]).answer(chatCall('grows'))).content, /^FAILED The results of one request are limited/
+  )
 })
 
 t.test('K34: the refusal of Skill for size does not carry the catalog', async (t) => {
-  const skills = new FakeSource({ large: { description: 'd'.repeat(1_000), files: { 'SKILL.md': '\u0001'.repeat(MAX_TOOL_RESULTS_BYTES / 4) } } })
+  const skills = new FakeSource({
+    large: { description: 'd'.repeat(1_000), files: { 'SKILL.md': '\u0001'.repeat(MAX_TOOL_RESULTS_BYTES / 4) } }
+  })
   const { content } = JSON.parse(await setUp(createTools(), skills).answer(chatCall('Skill', { skill_name: 'large' })))
   t.match(content, /limited to 33554432 bytes/)
   t.notMatch(content, 'ddd')
@@ -235,7 +292,8 @@ t.test('K39: each call leaves two lines with the request id', async (t) => {
   ])
   lines.length = 0
   await answer(chatCall('evil\n', '{'))
-  t.same(lines.map(([, line]) => line), ['[Tool Call] "evil\\n"()', `[Tool Result] error "Unknown tool: evil\\\\u000a. Available tools: ${NAMES}"`])
+  t.same(lines.map(([, line]) =>
+    line), ['[Tool Call] "evil\\n"()', `[Tool Result] error "Unknown tool: evil\\\\u000a. Available tools: ${NAMES}"`])
   lines.length = 0
   await answer(chatCall('get_skill', '{'))
   t.equal(lines[0]?.[1], '[Tool Call] get_skill()')
@@ -244,6 +302,8 @@ t.test('K39: each call leaves two lines with the request id', async (t) => {
 
 t.test('Skill and skill are two tools', async (t) => {
   const { answer } = setUp()
-  t.match(JSON.parse(await answer(chatCall('Skill', { skill: 'calculator' }))).content, 'skill_name parameter is required')
+  t.match(
+    JSON.parse(await answer(chatCall('Skill', { skill: 'calculator' }))).content, 'skill_name parameter is required'
+  )
   t.match(JSON.parse(await answer(chatCall('skill', { skill: 'calculator' }))).content, 'calculator is running…')
 })

@@ -32,7 +32,12 @@ const ROWS: readonly Row[] = [
     dialect: 'bedrock',
     bodies: [
       bedrock, [{ text: 'Let me see.' }, bedrock], { role: 'assistant', content: [{ text: 'Let me see.' }, bedrock] },
-      { output: { message: { role: 'assistant', content: [{ reasoningContent: { reasoningText: { text: 'Hm.' } } }, bedrock] } }, stopReason: 'tool_use' }
+      {
+        output: {
+          message: { role: 'assistant', content: [{ reasoningContent: { reasoningText: { text: 'Hm.' } } }, bedrock] }
+        },
+        stopReason: 'tool_use'
+      }
     ],
     done: { toolResult: { toolUseId: 'c1', content: [{ text: 'done' }], status: 'success' } },
     failed: { toolResult: { toolUseId: 'c1', content: [{ text: 'no' }], status: 'error' } }
@@ -42,7 +47,16 @@ const ROWS: readonly Row[] = [
     dialect: 'mistral-sdk',
     bodies: [
       { role: 'assistant', content: '', toolCalls: [{ id: 'c1', function: FUNCTION }] }, { toolCalls: [chat] },
-      { object: 'chat.completion', choices: [{ index: 0, message: { role: 'assistant', toolCalls: [{ id: 'c1', index: 0, function: FUNCTION }] }, finishReason: 'tool_calls' }] }
+      {
+        object: 'chat.completion',
+        choices: [{
+          index: 0,
+          message: {
+            role: 'assistant', toolCalls: [{ id: 'c1', index: 0, function: FUNCTION }]
+          },
+          finishReason: 'tool_calls'
+        }]
+      }
     ],
     args: FUNCTION.arguments,
     done: { role: 'tool', toolCallId: 'c1', name: NAME, content: 'done' },
@@ -60,7 +74,9 @@ const ROWS: readonly Row[] = [
     title: "Vercel's AI SDK",
     dialect: 'vercel-ai-sdk',
     bodies: [
-      vercel, [vercel], { role: 'assistant', content: [TEXT, vercel, { ...vercel, toolCallId: 'c2', providerExecuted: true }] }, { text: '', toolCalls: [vercel] },
+      vercel, [vercel], {
+        role: 'assistant', content: [TEXT, vercel, { ...vercel, toolCallId: 'c2', providerExecuted: true }]
+      }, { text: '', toolCalls: [vercel] },
       { type: 'tool-call', toolCallId: 'c1', toolName: NAME, args: ARGS }
     ],
     done: { type: 'tool-result', toolCallId: 'c1', toolName: NAME, output: { type: 'text', value: 'done' } },
@@ -71,7 +87,14 @@ const ROWS: readonly Row[] = [
     dialect: 'langchain',
     bodies: [
       langchain, [langchain], { type: 'ai', content: '', tool_calls: [langchain], invalid_tool_calls: [] },
-      { lc: 1, type: 'constructor', id: ['langchain_core', 'messages', 'AIMessage'], kwargs: { content: '', tool_calls: [langchain], additional_kwargs: {} } }
+      {
+        lc: 1,
+        type: 'constructor',
+        id: [
+          'langchain_core', 'messages', 'AIMessage'
+        ],
+        kwargs: { content: '', tool_calls: [langchain], additional_kwargs: {} }
+      }
     ],
     done: { type: 'tool', role: 'tool', tool_call_id: 'c1', name: NAME, content: 'done', status: 'success' },
     failed: { type: 'tool', role: 'tool', tool_call_id: 'c1', name: NAME, content: 'no', status: 'error' }
@@ -79,21 +102,36 @@ const ROWS: readonly Row[] = [
   {
     title: 'Gemini Interactions',
     dialect: 'gemini-interactions',
-    bodies: [interaction, [interaction], { steps: [{ type: 'thought', summary: [] }, interaction] }, { outputs: [{ ...TEXT }, interaction] }],
+    bodies: [interaction, [
+      interaction
+    ], { steps: [{ type: 'thought', summary: [] }, interaction] }, { outputs: [{ ...TEXT }, interaction] }],
     done: { type: 'function_result', call_id: 'c1', name: NAME, result: 'done' },
     failed: { type: 'function_result', call_id: 'c1', name: NAME, result: 'no', is_error: true }
   },
   {
     title: 'Ollama',
     dialect: 'ollama',
-    bodies: [{ model: 'm', created_at: 'x', message: { role: 'assistant', content: '', tool_calls: [{ id: 'c1', function: { index: 0, name: NAME, arguments: ARGS } }] }, done: true }],
+    bodies: [{
+      model: 'm',
+      created_at: 'x',
+      message: {
+        role: 'assistant', content: '', tool_calls: [{ id: 'c1', function: { index: 0, name: NAME, arguments: ARGS } }]
+      },
+      done: true
+    }],
     done: { role: 'tool', tool_call_id: 'c1', tool_name: NAME, content: 'done' },
     failed: { role: 'tool', tool_call_id: 'c1', tool_name: NAME, content: 'no' }
   },
   {
     title: 'OpenAI Assistants',
     dialect: 'openai-assistants',
-    bodies: [{ object: 'thread.run', status: 'requires_action', required_action: { type: 'submit_tool_outputs', submit_tool_outputs: { tool_calls: [chat] } } }],
+    bodies: [{
+      object: 'thread.run',
+      status: 'requires_action',
+      required_action: {
+        type: 'submit_tool_outputs', submit_tool_outputs: { tool_calls: [chat] }
+      }
+    }],
     args: FUNCTION.arguments,
     done: { tool_call_id: 'c1', output: 'done' },
     failed: { tool_call_id: 'c1', output: 'no' }
@@ -101,7 +139,22 @@ const ROWS: readonly Row[] = [
   {
     title: 'OpenAI Realtime',
     dialect: 'openai-responses',
-    bodies: [{ type: 'response.done', response: { object: 'realtime.response', output: [{ id: 'item_1', object: 'realtime.item', type: 'function_call', status: 'completed', call_id: 'c1', ...FUNCTION }] } }],
+    bodies: [{
+      type: 'response.done',
+      response: {
+        object: 'realtime.response',
+        output: [
+          {
+            id: 'item_1',
+            object: 'realtime.item',
+            type: 'function_call',
+            status: 'completed',
+            call_id: 'c1',
+            ...FUNCTION
+          }
+        ]
+      }
+    }],
     args: FUNCTION.arguments,
     done: { type: 'function_call_output', call_id: 'c1', output: 'done' },
     failed: { type: 'function_call_output', call_id: 'c1', output: 'no' }
@@ -121,7 +174,9 @@ for (const { title, dialect, bodies, args = ARGS, done, failed } of ROWS) {
   })
 
   t.test(`${title}: its result, sent back by mistake, is told from a call`, async (t) => {
-    if (dialect !== 'openai-assistants') t.match(openEnvelope(done), { kind: 'unrecognised', detail: /^This is the result/ })
+    if (dialect !== 'openai-assistants') {
+      t.match(openEnvelope(done), { kind: 'unrecognised', detail: /^This is the result/ })
+    }
   })
 }
 
@@ -140,14 +195,24 @@ t.test('K34: a call of a custom tool is answered beside function calls, in its o
 t.test('K37: LangChain: a call whose arguments are no JSON is answered beside the others, in its own form', async (t) => {
   // Without `type`, as a message has it that was made of OpenAI's.
   const broken = { name: NAME, args: '{"skill_name', id: 'c2', error: 'Malformed args.' }
-  const kwargs = { content: '', tool_calls: [langchain], invalid_tool_calls: [broken, { ...broken, id: 'c3', type: 'invalid_tool_call' }] }
+  const kwargs = {
+    content: '',
+    tool_calls: [
+      langchain
+    ],
+    invalid_tool_calls: [broken, { ...broken, id: 'c3', type: 'invalid_tool_call' }]
+  }
   for (const body of [{ lc: 1, type: 'constructor', kwargs }, { type: 'ai', ...kwargs }]) {
     const { dialect, calls } = openCalls(body)
     t.equal(dialect.name, 'langchain')
-    t.match(calls, [{ id: 'c1', args: ARGS }, { id: 'c2', name: NAME, args: broken.args }, { id: 'c3', name: NAME, args: broken.args }])
+    t.match(calls, [
+      { id: 'c1', args: ARGS }, { id: 'c2', name: NAME, args: broken.args }, { id: 'c3', name: NAME, args: broken.args }
+    ])
     t.ok(calls.every(({ problem }) => problem === undefined))
   }
-  t.match(openCalls({ lc: 1, kwargs: { tool_calls: [], invalid_tool_calls: [broken] } }), { dialect: { name: 'langchain' }, calls: [{ id: 'c2' }] })
+  t.match(openCalls({ lc: 1, kwargs: { tool_calls: [], invalid_tool_calls: [broken] } }), {
+    dialect: { name: 'langchain' }, calls: [{ id: 'c2' }]
+  })
 })
 
 t.test("what lies in a provider's container keeps its answer, whatever it is", async (t) => {
@@ -166,16 +231,30 @@ t.test("what lies in a provider's container keeps its answer, whatever it is", a
 
 t.test('a response without a call is none, in every shape', async (t) => {
   const bodies = [
-    { message: { role: 'assistant', content: 'Done.' }, done: true }, { choices: [{ message: { role: 'assistant', content: 'Done.', toolCalls: [] } }] },
-    { message: { role: 'assistant', content: [TEXT], toolCalls: [] } }, { text: 'Done.', toolCalls: [] }, { steps: [{ type: 'model_output' }] },
-    { output: { message: { role: 'assistant', content: [{ text: 'Done.' }] } } }, { lc: 1, kwargs: { content: 'Done.', tool_calls: [] } },
+    {
+      message: { role: 'assistant', content: 'Done.' }, done: true
+    }, { choices: [{ message: { role: 'assistant', content: 'Done.', toolCalls: [] } }] },
+    {
+      message: { role: 'assistant', content: [TEXT], toolCalls: [] }
+    }, { text: 'Done.', toolCalls: [] }, { steps: [{ type: 'model_output' }] },
+    {
+      output: { message: { role: 'assistant', content: [{ text: 'Done.' }] } }
+    }, { lc: 1, kwargs: { content: 'Done.', tool_calls: [] } },
     { response: { output: [] } }, { required_action: { submit_tool_outputs: { tool_calls: [] } } }
   ]
-  for (const body of bodies) t.match(openEnvelope(body), { kind: 'unrecognised', detail: /^No tool call is in it/ }, JSON.stringify(body))
+  for (const body of bodies) {
+    t.match(
+      openEnvelope(body), { kind: 'unrecognised', detail: /^No tool call is in it/ }, JSON.stringify(body)
+    )
+  }
 })
 
 t.test('near misses: the item of OpenAI Responses is none of Gemini Interactions', async (t) => {
   t.match(openEnvelope({ ...interaction, call_id: 'c1' }), { kind: 'calls', dialect: { name: 'openai-responses' } })
-  t.match(openEnvelope({ ...interaction, arguments: '{}' }), { kind: 'unrecognised' }, 'text as arguments and no call_id')
-  t.match(openEnvelope({ output: [{ ...interaction, call_id: 'c1' }], steps: [interaction] }), { dialect: { name: 'openai-responses' } })
+  t.match(
+    openEnvelope({ ...interaction, arguments: '{}' }), { kind: 'unrecognised' }, 'text as arguments and no call_id'
+  )
+  t.match(openEnvelope({ output: [{ ...interaction, call_id: 'c1' }], steps: [interaction] }), {
+    dialect: { name: 'openai-responses' }
+  })
 })

@@ -103,7 +103,8 @@ const ROWS: readonly Row[] = [
     title: 'MCP',
     call: { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { ...NAME, arguments: { a: 1 } } },
     read: { id: 2, ...NAME, args: { a: 1 } },
-    done: '{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"a \\"b\\"\\n"}],"isError":false}}',
+    done: '{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"a ' +
+      '\\"b\\"\\n"}],"isError":false}}',
     failed: '{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"no"}],"isError":true}}'
   }
 ]
@@ -134,15 +135,26 @@ t.test('containers give up their calls and leave out the rest', async (t) => {
   const rows: ReadonlyArray<readonly [body: object, dialect: string]> = [
     [{ role: 'assistant', content: [text], tool_calls: [chat] }, 'openai'],
     [{ choices: [{ message: { role: 'assistant', tool_calls: [chat] } }] }, 'openai'],
-    [{ role: 'assistant', content: [text, use, { type: 'server_tool_use', id: 'b', name: 'web', input: {} }] }, 'anthropic'],
+    [{
+      role: 'assistant', content: [text, use, { type: 'server_tool_use', id: 'b', name: 'web', input: {} }]
+    }, 'anthropic'],
     [{ type: 'message', role: 'assistant', content: [use] }, 'anthropic'],
-    [{ role: 'assistant', content: [{ text: 'x' }, { toolUse: { toolUseId: 'a', ...NAME, input: {} } }, { toolUse: { toolUseId: 'b', name: 'web', input: {}, type: 'server_tool_use' } }] }, 'bedrock'],
+    [{
+      role: 'assistant',
+      content: [{ text: 'x' }, {
+        toolUse: { toolUseId: 'a', ...NAME, input: {} }
+      }, { toolUse: { toolUseId: 'b', name: 'web', input: {}, type: 'server_tool_use' } }]
+    }, 'bedrock'],
     [{ object: 'response', output: [{ type: 'reasoning' }, item] }, 'openai-responses'],
     [{ role: 'model', parts: [{ text: 'x' }, part] }, 'gemini'],
     [{ content: { role: 'model', parts: [part] } }, 'gemini'],
     [{ candidates: [{ content: { parts: [part, { text: 'x' }] } }] }, 'gemini'],
     [{ parts: [snake] }, 'gemini-snake-case'],
-    [{ candidates: [{ content: { role: 'model', parts: [{ text: 'x', function_call: null }, { ...snake, text: null }] } }] }, 'gemini-snake-case'],
+    [{
+      candidates: [
+        { content: { role: 'model', parts: [{ text: 'x', function_call: null }, { ...snake, text: null }] } }
+      ]
+    }, 'gemini-snake-case'],
     [{ message: { role: 'assistant', content: '', tool_calls: [chat] } }, 'openai'],
     [{ role: 'assistant', content: null, function_call: { ...NAME, arguments: '{}' }, tool_calls: [chat] }, 'openai']
   ]
@@ -160,9 +172,15 @@ t.test('the lists inside a response may be sent alone: what stands beside the ca
   const item = { type: 'function_call', call_id: 'a', ...NAME, arguments: '{}' }
   const part = { functionCall: { id: 'a', ...NAME, args: {} } }
   const rows: ReadonlyArray<readonly [list: readonly object[], dialect: string]> = [
-    [[{ type: 'thinking', thinking: 'x' }, { type: 'text', text: 'x' }, use, { type: 'server_tool_use', id: 'b', name: 'web', input: {} }], 'anthropic'],
-    [[{ type: 'reasoning', id: 'rs_1', summary: [] }, item, { type: 'message', role: 'assistant', content: [] }], 'openai-responses'],
-    [[{ text: 'x', thought: true }, { ...part, thoughtSignature: 'x' }, { executableCode: { code: 'x' } }, { text: 'y', functionCall: null }], 'gemini']
+    [[{
+      type: 'thinking', thinking: 'x'
+    }, { type: 'text', text: 'x' }, use, { type: 'server_tool_use', id: 'b', name: 'web', input: {} }], 'anthropic'],
+    [[
+      { type: 'reasoning', id: 'rs_1', summary: [] }, item, { type: 'message', role: 'assistant', content: [] }
+    ], 'openai-responses'],
+    [[{ text: 'x', thought: true }, {
+      ...part, thoughtSignature: 'x'
+    }, { executableCode: { code: 'x' } }, { text: 'y', functionCall: null }], 'gemini']
   ]
   for (const [list, dialect] of rows) {
     const envelope = openCalls(list)
@@ -176,9 +194,13 @@ t.test('the lists inside a response may be sent alone: what stands beside the ca
 t.test('a broken call in such a list keeps its answer', async (t) => {
   const rows: ReadonlyArray<readonly [list: readonly unknown[], ids: readonly unknown[]]> = [
     [[{ type: 'tool_use', id: 'a', ...NAME }, { type: 'tool_use', id: 'b' }, null], ['a', 'b', undefined]],
-    [[{ type: 'function_call', call_id: 'a', ...NAME }, { type: 'function_call', id: 'b', ...NAME }, { id: 'c', function: NAME }], ['a', undefined, 'c']],
+    [[{
+      type: 'function_call', call_id: 'a', ...NAME
+    }, { type: 'function_call', id: 'b', ...NAME }, { id: 'c', function: NAME }], ['a', undefined, 'c']],
     [[{ functionCall: { id: 'a', ...NAME } }, { functionCall: { id: 'b' } }, 5], ['a', 'b', undefined]],
-    [[{ type: 'function_call', id: 'a', ...NAME, arguments: {} }, { id: 'b', ...NAME }, { type: 'thought' }], ['a', 'b']]
+    [[
+      { type: 'function_call', id: 'a', ...NAME, arguments: {} }, { id: 'b', ...NAME }, { type: 'thought' }
+    ], ['a', 'b']]
   ]
   for (const [list, ids] of rows) t.same(openCalls(list).calls.map(({ id }) => id), ids)
 })
@@ -187,7 +209,11 @@ t.test('near misses: Responses, Gemini in snake case and OpenAI legacy are told 
   t.match(openEnvelope({ function_call: { ...NAME, args: {} } }), { dialect: geminiSnakeCase })
   t.match(openEnvelope({ function_call: { ...NAME, arguments: '{}' } }), { dialect: openaiLegacy })
   t.match(openEnvelope({ functionCall: { ...NAME, args: {} } }), { dialect: gemini })
-  for (const id of [{ call_id: 'a' }, { callId: 'a' }]) t.match(openEnvelope({ type: 'function_call', id: 'b', ...id, ...NAME, arguments: {} }), { dialect: { name: 'openai-responses' }, calls: [{ id: 'a' }] })
+  for (const id of [{ call_id: 'a' }, { callId: 'a' }]) {
+    t.match(openEnvelope({
+      type: 'function_call', id: 'b', ...id, ...NAME, arguments: {}
+    }), { dialect: { name: 'openai-responses' }, calls: [{ id: 'a' }] })
+  }
   t.match(openEnvelope({ functionCall: { ...NAME }, role: 'model' }), { kind: 'unrecognised' })
 })
 
@@ -205,7 +231,9 @@ t.test('what is no call is refused, with the accepted shapes', async (t) => {
     [{ output: [{ type: 'message' }] }, /^No tool call/],
     [{ parts: [{ text: 'x' }] }, /^No tool call/],
     ['{"function":{"name":"list_skills"}}', /^The body is a JSON string/],
-    [{ role: 'tool', tool_call_id: 'a', content: 'x', name: 'get_skill', arguments: '{}' }, /^This is the result of a tool call/],
+    [{
+      role: 'tool', tool_call_id: 'a', content: 'x', name: 'get_skill', arguments: '{}'
+    }, /^This is the result of a tool call/],
     [{ type: 'tool_result', tool_use_id: 'a' }, /^This is the result/],
     [{ type: 'function_call_output', call_id: 'a' }, /^This is the result/],
     [{ functionResponse: { name: 'get_skill' } }, /^This is the result/],
@@ -214,7 +242,9 @@ t.test('what is no call is refused, with the accepted shapes', async (t) => {
     [{ jsonrpc: '2.0', id: 1, error: { code: -32602, message: 'x' } }, /^This is the result/],
     [{ error: { code: 404, message: 'x' } }, /^No tool call/],
     [{ jsonrpc: '2.0', id: 1, method: 'tools/list', function: NAME }, /^The only JSON-RPC/],
-    [{ choices: [{ message: { role: 'assistant', content: 'Done.' } }] }, /^No tool call is in it\. Send one tool call/],
+    [
+      { choices: [{ message: { role: 'assistant', content: 'Done.' } }] }, /^No tool call is in it\. Send one tool call/
+    ],
     [{ type: 'message', role: 'assistant', content: [{ type: 'text', text: 'Done.' }] }, /^No tool call is in it/],
     [{ candidates: [{ content: { parts: [{ text: 'Done.' }] } }] }, /^No tool call is in it/],
     [{ jsonrpc: '2.0', id: 1, method: 'tools/list' }, /^The only JSON-RPC 2\.0 method here is tools\/call/],
@@ -251,10 +281,16 @@ t.test('a batch has the shape of its first call; others in it keep their place a
 
 t.test('calls of every other dialect in a batch keep their id and their name', async (t) => {
   const others = [
-    { id: 'a', type: 'function', function: NAME }, { type: 'function_call', call_id: 'a', ...NAME, arguments: '{}' }, { type: 'tool_use', id: 'a', ...NAME, input: {} },
-    { functionCall: { id: 'a', ...NAME } }, { function_call: { id: 'a', ...NAME } }, { type: 'function_call', id: 'a', ...NAME, arguments: {} },
+    { id: 'a', type: 'function', function: NAME }, {
+      type: 'function_call', call_id: 'a', ...NAME, arguments: '{}'
+    }, { type: 'tool_use', id: 'a', ...NAME, input: {} },
+    {
+      functionCall: { id: 'a', ...NAME }
+    }, { function_call: { id: 'a', ...NAME } }, { type: 'function_call', id: 'a', ...NAME, arguments: {} },
     { jsonrpc: '2.0', id: 'a', method: 'tools/call', params: NAME }, { toolUse: { toolUseId: 'a', ...NAME } },
-    { type: 'tool-call', toolCallId: 'a', toolName: NAME.name, input: {} }, { ...NAME, args: {}, id: 'a', type: 'tool_call' }
+    {
+      type: 'tool-call', toolCallId: 'a', toolName: NAME.name, input: {}
+    }, { ...NAME, args: {}, id: 'a', type: 'tool_call' }
   ]
   for (const first of others) {
     const { dialect, calls } = openCalls([first, ...others.filter((other) => other !== first)])
@@ -281,7 +317,9 @@ t.test('of a conversation, messages get no answer, and calls that have theirs ge
     [[{ id: 'a', function: NAME }, { role: 'assistant', tool_calls: [{ id: 'b', function: NAME }] }], ['a', undefined]]
   ]
   for (const [list, ids] of rows) t.same(openCalls(list).calls.map(({ id }) => id), ids)
-  t.match(openEnvelope([user, item('a'), output('a')]), { kind: 'unrecognised', detail: /^Every tool call in it has its result/ })
+  t.match(openEnvelope([user, item('a'), output('a')]), {
+    kind: 'unrecognised', detail: /^Every tool call in it has its result/
+  })
 })
 
 t.test('an OpenAI custom tool call carries free text and is refused', async (t) => {
@@ -312,7 +350,11 @@ t.test('an MCP request without an id is answered with a null one', async (t) => 
 
 t.test('a batch of more elements than any conversation has is refused before each of them is looked at', (t) => {
   const call = { name: 'get_skill', arguments: {} }
-  for (const item of [{}, call]) t.match(openEnvelope(new Array(10_001).fill(item)), { kind: 'too_many_calls', detail: '10001 elements in one request: the limit is 10000' })
+  for (const item of [{}, call]) {
+    t.match(openEnvelope(new Array(10_001).fill(item)), {
+      kind: 'too_many_calls', detail: '10001 elements in one request: the limit is 10000'
+    })
+  }
   let looks = 0
   const watched = new Proxy({}, {
     getOwnPropertyDescriptor () {
@@ -328,7 +370,9 @@ t.test('a batch of more elements than any conversation has is refused before eac
 
 t.test('each dialect reads what it does not recognise without throwing', async (t) => {
   for (const dialect of DIALECTS) {
-    for (const value of [null, undefined, 5, 'x', [], {}, { function: 5, function_call: [], functionCall: 'x', params: null, id: {} }]) {
+    for (const value of [
+      null, undefined, 5, 'x', [], {}, { function: 5, function_call: [], functionCall: 'x', params: null, id: {} }
+    ]) {
       t.match(dialect.readCall(value), { name: '' })
     }
   }

@@ -26,7 +26,8 @@ function setUp () {
 t.test('the definition is the seed\'s', async (t) => {
   const { name, description, parameters } = setUp().tool
   t.equal(JSON.stringify({ name, description, parameters }),
-    '{"name":"skill","description":"Execute a skill within the conversation","parameters":{"type":"object","properties":' +
+    '{"name":"skill","description":"Execute a skill within the ' +
+    'conversation","parameters":{"type":"object","properties":' +
     '{"skill":{"type":"string","description":"The skill name to execute"}},"required":["skill"]}}')
 })
 
@@ -65,12 +66,16 @@ t.test('K30: a skill that goes away during the call is not found', async (t) => 
 t.test('K30: other failures have fixed sentences', async (t) => {
   const { call } = setUp()
   t.same((await call('hollow')).result, { isError: true, llmContent: "SKILL.MD not found for skill 'hollow'" })
-  t.same((await call('secret')).result, { isError: true, llmContent: "Permission denied reading SKILL.MD for skill 'secret'" })
+  t.same((await call('secret')).result, {
+    isError: true, llmContent: "Permission denied reading SKILL.MD for skill 'secret'"
+  })
 })
 
 t.test('an argument that is no string is refused by name', async (t) => {
   const { call } = setUp()
-  for (const value of [5, ['demo'], null]) t.match((await call(value)).text, "Invalid tool arguments: 'skill' must be a string")
+  for (const value of [
+    5, ['demo'], null
+  ]) t.match((await call(value)).text, "Invalid tool arguments: 'skill' must be a string")
 })
 
 t.test('an unchanged skill is rendered once', async (t) => {

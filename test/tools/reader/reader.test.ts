@@ -14,7 +14,8 @@ import { createSearchSkillsTool } from '../../../src/tools/reader/search-skills.
 import { createToolCallHandler } from '../../../src/tools/calls/tool-call.ts'
 import { toolDefinitions } from '../../../src/tools/tool-definitions.ts'
 
-const DOCUMENT = '# Calculator Skill\n\nProvides basic arithmetic operations.\n\n## Usage\n\n```python\nresult = 2 + 2\nprint(result)\n```'
+const DOCUMENT = '# Calculator Skill\n\nProvides basic arithmetic operations.\n\n## Usage\n\n```python\nresult = 2 + ' +
+  '2\nprint(result)\n```'
 
 function setUpDocuments (skills: Readonly<Record<string, FakeSkill>>) {
   const source = new FakeSource(skills)
@@ -26,8 +27,10 @@ function setUpDocuments (skills: Readonly<Record<string, FakeSkill>>) {
 t.test('the definition is the seed\'s', async (t) => {
   const { name, description, parameters } = createGetSkillTool()
   t.equal(JSON.stringify({ name, description, parameters }),
-    '{"name":"get_skill","description":"Read the SKILL.MD documentation for a specific skill. Returns the full text content of the documentation file.",' +
-    '"parameters":{"type":"object","properties":{"skill_name":{"type":"string","description":"Name of the skill (folder name)"}},"required":["skill_name"]}}')
+    '{"name":"get_skill","description":"Read the SKILL.MD documentation for a specific skill. Returns the full text ' +
+    'content of the documentation file.",' +
+    '"parameters":{"type":"object","properties":{"skill_name":{"type":"string","description":"Name of the skill ' +
+    '(folder name)"}},"required":["skill_name"]}}')
 })
 
 t.test('K15, example 1: the whole document, keys in order', async (t) => {
@@ -55,7 +58,10 @@ t.test('K16: each error is the contract\'s sentence', async (t) => {
     broken: { files: { 'SKILL.md': mainFileError.unreadable('broken') } }
   })
   const rows: ReadonlyArray<readonly [name: string, error: string]> = [
-    ['../../../etc/passwd', "Invalid skill name: '../../../etc/passwd'. Skill names must not contain '/', '\\', or '..'"],
+    [
+      '../../../etc/passwd',
+      "Invalid skill name: '../../../etc/passwd'. Skill names must not contain '/', '\\', or '..'"
+    ],
     ['', "Invalid skill name: ''. Skill names must not contain '/', '\\', or '..'"],
     ['a\\b', "Invalid skill name: 'a\\b'. Skill names must not contain '/', '\\', or '..'"],
     ['nonexistent', "Skill 'nonexistent' not found in skills folder"],
@@ -74,7 +80,8 @@ t.test('K37: an argument that is missing or no string is refused by name, with t
   const { call, tool } = setUpDocuments({ 5: { files: { 'SKILL.md': 'x' } } })
   for (const value of [undefined, 5, null, true, ['5'], { toString: '5' }]) {
     const { result, isError } = await call(value)
-    const problem = value === undefined ? "'skill_name' is missing, it must be a string" : "'skill_name' must be a string"
+    const problem =
+      value === undefined ? "'skill_name' is missing, it must be a string" : "'skill_name' must be a string"
     t.same(result, { error: `Invalid tool arguments: ${problem}\n\nParameters: ${JSON.stringify(tool.parameters)}` })
     t.equal(isError, true)
   }
@@ -108,7 +115,9 @@ const SKILLS: Readonly<Record<string, FakeSkill>> = {
     }
   },
   weather: { files: { 'docs/api_reference.md': '# Weather API Reference\n\n## get_forecast(location)\n...' } },
-  data_processor: { files: { 'config.json': '{"api_endpoint": "https://example.com", "timeout": 30}', 'a.yaml': 'a: 1\n' } },
+  data_processor: {
+    files: { 'config.json': '{"api_endpoint": "https://example.com", "timeout": 30}', 'a.yaml': 'a: 1\n' }
+  },
   ml_model: { files: { 'data/samples/input.txt': 'sample1\nsample2\nsample3' } }
 }
 
@@ -116,15 +125,20 @@ function setUpFiles () {
   const tool = createReadFileInSkillTool()
   const source = new FakeSource(SKILLS)
   const registry = createToolRegistry([tool])
-  return { tool, call: (name: unknown, path: unknown) => registry.call(tool, { skill_name: name, file_path: path }, source) }
+  return {
+    tool, call: (name: unknown, path: unknown) => registry.call(tool, { skill_name: name, file_path: path }, source)
+  }
 }
 
 t.test('the definition is the seed\'s', async (t) => {
   const { name, description, parameters } = setUpFiles().tool
   t.equal(JSON.stringify({ name, description, parameters }),
-    '{"name":"read_file_in_skill","description":"Read any file within a skill\'s folder. Use this when SKILL.MD references additional documentation, ' +
-    'examples, or configuration files. Path must be relative to skill folder.","parameters":{"type":"object","properties":{"skill_name":{"type":"string",' +
-    '"description":"Name of the skill (folder name containing the file)"},"file_path":{"type":"string","description":"Relative path to file within skill ' +
+    '{"name":"read_file_in_skill","description":"Read any file within a skill\'s folder. Use this when SKILL.MD ' +
+    'references additional documentation, ' +
+    'examples, or configuration files. Path must be relative to skill ' +
+    'folder.","parameters":{"type":"object","properties":{"skill_name":{"type":"string",' +
+    '"description":"Name of the skill (folder name containing the ' +
+    'file)"},"file_path":{"type":"string","description":"Relative path to file within skill ' +
     'folder (e.g., \'examples/usage.py\', \'docs/api.md\')"}},"required":["skill_name","file_path"]}}')
 })
 
@@ -141,7 +155,12 @@ t.test('K17, examples 1, 2, 6 and 7: the result object, and the raw text for the
   for (const [skill, path, content] of rows) {
     const outcome = await call(skill, path)
     t.equal(outcome.json, JSON.stringify({
-      success: true, skill_name: skill, file_path: path, content, size_bytes: Buffer.byteLength(content), encoding: 'utf-8'
+      success: true,
+      skill_name: skill,
+      file_path: path,
+      content,
+      size_bytes: Buffer.byteLength(content),
+      encoding: 'utf-8'
     }))
     t.equal(outcome.text, content)
     t.equal(outcome.isError, false)
@@ -157,14 +176,20 @@ t.test('K20: encodings, empty file, bytes counted and not characters', async (t)
     ['utf16.txt', '\ufeffhi', 6, 'utf-16le']
   ]
   for (const [path, content, bytes, encoding] of rows) {
-    t.same((await call('calculator', path)).result, { success: true, skill_name: 'calculator', file_path: path, content, size_bytes: bytes, encoding })
+    t.same((await call('calculator', path)).result, {
+      success: true, skill_name: 'calculator', file_path: path, content, size_bytes: bytes, encoding
+    })
   }
 })
 
 t.test('K17: file_path is echoed as sent', async (t) => {
   const { call } = setUpFiles()
-  t.match((await call('calculator', './examples//basic.py')).result, { file_path: './examples//basic.py', content: BASIC_PY })
-  t.match((await call('calculator', 'examples/../examples/basic.py')).result, { file_path: 'examples/../examples/basic.py' })
+  t.match(
+    (await call('calculator', './examples//basic.py')).result, { file_path: './examples//basic.py', content: BASIC_PY }
+  )
+  t.match(
+    (await call('calculator', 'examples/../examples/basic.py')).result, { file_path: 'examples/../examples/basic.py' }
+  )
 })
 
 t.test('K18, examples 3, 4 and 5: each error is the contract\'s sentence', async (t) => {
@@ -207,10 +232,22 @@ t.test('an argument that is no string is refused by name, and echoed as an empty
   const { call, tool } = setUpFiles()
   const schema = JSON.stringify(tool.parameters)
   t.same((await call(['x'], 'a')).result,
-    { success: false, skill_name: '', file_path: 'a', error: `Invalid tool arguments: 'skill_name' must be a string\n\nParameters: ${schema}` })
+    {
+      success: false,
+      skill_name: '',
+      file_path: 'a',
+      error: 'Invalid tool arguments: \'skill_name\' must be a ' +
+      `string\n\nParameters: ${schema}`
+    })
   const outcome = await call('calculator', 5)
   t.same(outcome.result,
-    { success: false, skill_name: 'calculator', file_path: '', error: `Invalid tool arguments: 'file_path' must be a string\n\nParameters: ${schema}` })
+    {
+      success: false,
+      skill_name: 'calculator',
+      file_path: '',
+      error: 'Invalid tool arguments: \'file_path\' must be a ' +
+      `string\n\nParameters: ${schema}`
+    })
   t.ok(outcome.text.startsWith("ERROR: Invalid tool arguments: 'file_path' must be a string"))
 })
 
@@ -226,7 +263,8 @@ t.test('an unchanged file is rendered once for one spelling of its path, and no 
 t.test('the definition is the seed\'s', async (t) => {
   const { name, description, parameters } = createListSkillsTool()
   t.equal(JSON.stringify({ name, description, parameters }),
-    '{"name":"list_skills","description":"List all available skills in the skills folder. Returns skill names as a JSON array.",' +
+    '{"name":"list_skills","description":"List all available skills in the skills folder. Returns skill names as a ' +
+    'JSON array.",' +
     '"parameters":{"type":"object","properties":{},"required":[]}}')
 })
 
@@ -281,44 +319,73 @@ const listFilesSource = new FakeSource({ demo: { files: { 'SKILL.md': '# Demo', 
 
 t.test('K40: all files of a skill, with sizes and types', async (t) => {
   t.match(shown(await listFilesRegistry.call(listFiles, { skill_name: 'demo' }, listFilesSource)), {
-    result: { skill_name: 'demo', files: [{ path: 'SKILL.md', size_bytes: 6, media_type: 'text/plain' }, { path: 'docs/é.txt', size_bytes: 2 }] },
-    text: '{"skill_name": "demo", "files": [{"path": "SKILL.md", "size_bytes": 6, "media_type": "text/plain"}, {"path": "docs/é.txt", "size_bytes": 2, "media_type": "text/plain"}]}',
+    result: {
+      skill_name: 'demo',
+      files: [
+        { path: 'SKILL.md', size_bytes: 6, media_type: 'text/plain' }, { path: 'docs/é.txt', size_bytes: 2 }
+      ]
+    },
+    text: '{"skill_name": "demo", "files": [{"path": "SKILL.md", "size_bytes": 6, "media_type": "text/plain"}, ' +
+      '{"path": "docs/é.txt", "size_bytes": 2, "media_type": "text/plain"}]}',
     isError: false
   })
-  t.same((await listFilesRegistry.call(listFiles, { skill_name: 'bare' }, listFilesSource)).result, { skill_name: 'bare', files: [] })
+  t.same((await listFilesRegistry.call(listFiles, { skill_name: 'bare' }, listFilesSource)).result, {
+    skill_name: 'bare', files: []
+  })
 })
 
 t.test('failures are sentences', async (t) => {
-  t.match(shown(await listFilesRegistry.call(listFiles, { skill_name: 'nope' }, listFilesSource)), { result: { error: "Skill 'nope' not found in skills folder" }, isError: true })
-  t.match(shown(await listFilesRegistry.call(listFiles, {}, listFilesSource)), { result: { error: /^Invalid tool arguments: 'skill_name' is missing, it must be a string\n/ } })
-  t.match(shown(await listFilesRegistry.call(listFiles, { skill_name: 5 }, listFilesSource)), { result: { error: /'skill_name' must be a string/ } })
+  t.match(shown(
+    await listFilesRegistry.call(listFiles, { skill_name: 'nope' }, listFilesSource)
+  ), { result: { error: "Skill 'nope' not found in skills folder" }, isError: true })
+  t.match(shown(
+    await listFilesRegistry.call(listFiles, {}, listFilesSource)
+  ), { result: { error: /^Invalid tool arguments: 'skill_name' is missing, it must be a string\n/ } })
+  t.match(shown(
+    await listFilesRegistry.call(listFiles, { skill_name: 5 }, listFilesSource)
+  ), { result: { error: /'skill_name' must be a string/ } })
 })
 
-const MANY = Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`many-${String(index).padStart(2, '0')}`, {}]))
+const MANY = Object.fromEntries(
+  Array.from({ length: 60 }, (_, index) => [`many-${String(index).padStart(2, '0')}`, {}])
+)
 
 t.test('the definition is in the style of the seeds', async (t) => {
   const { name, description, parameters } = createSearchSkillsTool()
   t.equal(JSON.stringify({ name, description, parameters }),
-    '{"name":"search_skills","description":"Search the available skills by what they are for. Looks for the words of the query in names, descriptions and headings. Returns skill names with descriptions as a JSON array, the best match first.",' +
-    '"parameters":{"type":"object","properties":{"query":{"type":"string","description":"Words that say what the skill should be about (e.g., \'fill pdf form\')"},' +
-    '"limit":{"type":"integer","description":"Maximum number of skills to return, from 1 to 50. Default: 10"}},"required":["query"]}}')
+    '{"name":"search_skills","description":"Search the available skills by what they are for. Looks for the words of ' +
+    'the query in names, descriptions and headings. Returns skill names with descriptions as a JSON array, the best ' +
+    'match first.",' +
+    '"parameters":{"type":"object","properties":{"query":{"type":"string","description":"Words that say what the ' +
+    'skill should be about (e.g., \'fill pdf form\')"},' +
+    '"limit":{"type":"integer","description":"Maximum number of skills to return, from 1 to 50. Default: ' +
+    '10"}},"required":["query"]}}')
 })
 
 t.test('K46: names and descriptions in the order of the search, spaced as in the seeds', async (t) => {
-  const source = new FakeSource({ pdf: { description: 'Reads PDF' }, 'pdf-form': { description: 'Fills "forms"' }, other: {} })
+  const source =
+    new FakeSource({ pdf: { description: 'Reads PDF' }, 'pdf-form': { description: 'Fills "forms"' }, other: {} })
   const tool = createSearchSkillsTool()
   t.same(shown(await tool.run({ query: 'pdf' }, source)), {
-    result: { skills: [{ skill_name: 'pdf', description: 'Reads PDF' }, { skill_name: 'pdf-form', description: 'Fills "forms"' }] },
-    text: '{"skills": [{"skill_name": "pdf", "description": "Reads PDF"}, {"skill_name": "pdf-form", "description": "Fills \\"forms\\""}]}',
+    result: {
+      skills: [
+        { skill_name: 'pdf', description: 'Reads PDF' }, { skill_name: 'pdf-form', description: 'Fills "forms"' }
+      ]
+    },
+    text: '{"skills": [{"skill_name": "pdf", "description": "Reads PDF"}, {"skill_name": "pdf-form", "description": ' +
+      '"Fills \\"forms\\""}]}',
     isError: false
   })
-  t.same(shown(await tool.run({ query: 'zzz' }, source)), { result: { skills: [] }, text: '{"skills": []}', isError: false })
+  t.same(
+    shown(await tool.run({ query: 'zzz' }, source)), { result: { skills: [] }, text: '{"skills": []}', isError: false }
+  )
 })
 
 t.test('K46: as many as asked for, ten otherwise', async (t) => {
   const source = new FakeSource(MANY)
   const tool = createSearchSkillsTool()
-  const count = async (args: object) => ((await tool.run({ query: 'many', ...args }, source)).result as { skills: object[] }).skills.length
+  const count = async (args: object) =>
+    ((await tool.run({ query: 'many', ...args }, source)).result as { skills: object[] }).skills.length
   t.equal(await count({}), DEFAULT_FOUND_SKILLS)
   t.equal(await count({ limit: 1 }), 1)
   t.equal(await count({ limit: MAX_FOUND_SKILLS }), MAX_FOUND_SKILLS)
@@ -328,7 +395,9 @@ t.test('K46: a skill that has just gone is passed over', async (t) => {
   const source = new FakeSource({ 'many-1': {}, 'many-2': {} })
   const tool = createSearchSkillsTool()
   source.search = async () => ({ names: ['gone', 'many-2'], scores: [2, 1] })
-  t.same((await tool.run({ query: 'many', limit: 1 }, source)).result, { skills: [{ skill_name: 'many-2', description: '' }] })
+  t.same((await tool.run({ query: 'many', limit: 1 }, source)).result, {
+    skills: [{ skill_name: 'many-2', description: '' }]
+  })
 })
 
 t.test('K37: arguments are not converted', async (t) => {
@@ -342,14 +411,20 @@ t.test('K37: arguments are not converted', async (t) => {
     [{ query: '' }, "'query' must not be empty"],
     [{ query: ' \n' }, "'query' must not be empty"],
     [{ query: 'x'.repeat(MAX_QUERY_CODE_POINTS + 1) }, "'query' must not be longer than 1000 characters"],
-    ...['5', 0, -1, 51, 1.5, 1e21, Number.NaN, null, true, [5], {}].map((limit) => [{ query: 'many', limit }, "'limit' must be an integer from 1 to 50"] as const)
+    ...['5', 0, -1, 51, 1.5, 1e21, Number.NaN, null, true, [5], {}].map((limit) =>
+      [{ query: 'many', limit }, "'limit' must be an integer from 1 to 50"] as const)
   ]
   for (const [args, problem] of rows) {
     const { result, isError } = await registry.call(tool, args as Readonly<Record<string, unknown>>, source)
     t.ok(isError)
-    t.equal((result as { error: string }).error, `Invalid tool arguments: ${problem}\n\nParameters: ${JSON.stringify(tool.parameters)}`)
+    t.equal(
+      (result as { error: string }).error,
+      `Invalid tool arguments: ${problem}\n\nParameters: ${JSON.stringify(tool.parameters)}`
+    )
   }
-  t.match((await tool.run(JSON.parse('{"query":"many","__proto__":{"limit":1}}'), source)).result, { skills: { length: DEFAULT_FOUND_SKILLS } })
+  t.match((await tool.run(JSON.parse('{"query":"many","__proto__":{"limit":1}}'), source)).result, {
+    skills: { length: DEFAULT_FOUND_SKILLS }
+  })
 })
 
 t.test('K14: without a root', async (t) => {
@@ -391,8 +466,12 @@ t.test('K34, K39: a call in every dialect, with its two lines', async (t) => {
   ]
   for (const call of calls) {
     const answer = await handle(call, { skills, requestId: 'r' })
-    t.ok(answer.kind === 'answer' && answer.json.includes(JSON.stringify('{"skills": [{"skill_name": "pdf", "description": "Reads"}]}')))
+    t.ok(answer.kind === 'answer' &&
+      answer.json.includes(JSON.stringify('{"skills": [{"skill_name": "pdf", "description": "Reads"}]}')))
   }
-  t.same(lines.slice(0, 2), ['[Tool Call] search_skills(query="pdf", limit=3)', '[Tool Result] "{\\"skills\\": [{\\"skill_name\\": \\"pdf\\", \\"description\\": \\"Reads\\"}]}"'])
+  t.same(lines.slice(0, 2), [
+    '[Tool Call] search_skills(query="pdf", limit=3)',
+    '[Tool Result] "{\\"skills\\": [{\\"skill_name\\": \\"pdf\\", \\"description\\": \\"Reads\\"}]}"'
+  ])
   t.equal(lines.length, 10)
 })

@@ -3,8 +3,9 @@ import { own } from '../../../core/shared/json.ts'
 import { type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
 
 /**
- * LangChain: `{"name","args","id","type":"tool_call"}`, answered by the fields of a ToolMessage. A message serialised by
- * JavaScript keeps its calls in `kwargs`. Calls whose arguments are not JSON are in `invalid_tool_calls`, and need an answer too.
+ * LangChain: `{"name","args","id","type":"tool_call"}`, answered by the fields of a ToolMessage. A message serialised
+ * by JavaScript keeps its calls in `kwargs`. Calls whose arguments are not JSON are in `invalid_tool_calls`, and need
+ * an answer too.
  */
 export const langchain = {
   name: 'langchain',
@@ -36,7 +37,8 @@ export const langchain = {
   },
 
   // An invalid call has no `type` in a message that was made of OpenAI's.
-  recogniseInside: (item) => typeof own(item, 'name') === 'string' && (isTyped(item) || own(item, 'type') === undefined),
+  recogniseInside: (item) =>
+    typeof own(item, 'name') === 'string' && (isTyped(item) || own(item, 'type') === undefined),
 
   isAnswer: (value) => own(value, 'type') === 'tool',
 

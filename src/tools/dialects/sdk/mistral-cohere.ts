@@ -33,7 +33,9 @@ export const cohere = {
   name: 'cohere-sdk',
   title: "Cohere's SDK",
   callSchema: Type.Object({ message: MessageSchema }),
-  resultSchema: Type.Object({ role: Type.Literal('tool'), toolCallId: Type.Optional(IdSchema), content: Type.String() }),
+  resultSchema: Type.Object({
+    role: Type.Literal('tool'), toolCallId: Type.Optional(IdSchema), content: Type.String()
+  }),
   example: { message: MESSAGE },
   ...createCamelCaseDialect((value) => own(value, 'message')),
 

@@ -8,7 +8,9 @@ export const bedrock = {
   title: 'Bedrock Converse',
 
   callSchema: Type.Object({
-    toolUse: Type.Object({ toolUseId: Type.Optional(IdSchema), name: Type.String(), input: Type.Optional(Type.Unknown()) })
+    toolUse: Type.Object({
+      toolUseId: Type.Optional(IdSchema), name: Type.String(), input: Type.Optional(Type.Unknown())
+    })
   }),
   resultSchema: Type.Object({
     toolResult: Type.Object({
@@ -21,7 +23,8 @@ export const bedrock = {
 
   recognise: (value) => typeof own(own(value, 'toolUse'), 'name') === 'string',
 
-  unwrap: (value) => callsIn(own(own(own(value, 'output'), 'message') ?? own(value, 'message') ?? value, 'content'), isToolUse),
+  unwrap: (value) =>
+    callsIn(own(own(own(value, 'output'), 'message') ?? own(value, 'message') ?? value, 'content'), isToolUse),
 
   // The service runs its own tools itself; other blocks are told apart by their keys.
   isContent: (value) => !isToolUse(value),
@@ -30,7 +33,8 @@ export const bedrock = {
 
   readCall: (value) => readParts(own(value, 'toolUse'), 'name', 'input', 'toolUseId'),
 
-  writeResult: (call, outcome) => `{"toolResult":{${idMember('toolUseId', call)}"content":[{"text":${outcome.quotedText}}],` +
+  writeResult: (call, outcome) =>
+    `{"toolResult":{${idMember('toolUseId', call)}"content":[{"text":${outcome.quotedText}}],` +
     `"status":"${outcome.isError ? 'error' : 'success'}"}}`,
 
   writeDefinitions: (tools) => tools.map(({ name, currentDescription, parameters }) =>

@@ -3,8 +3,8 @@ import { isJsonObject, own } from '../../../core/shared/json.ts'
 import { callsIn, type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
 
 /**
- * Gemini Interactions: a step `{"type":"function_call","id","name","arguments"}`, answered by a `function_result` step with
- * the id as `call_id`. OpenAI's item of the same type has a `call_id` of its own, and text as arguments.
+ * Gemini Interactions: a step `{"type":"function_call","id","name","arguments"}`, answered by a `function_result` step
+ * with the id as `call_id`. OpenAI's item of the same type has a `call_id` of its own, and text as arguments.
  */
 export const geminiInteractions = {
   name: 'gemini-interactions',
@@ -25,7 +25,8 @@ export const geminiInteractions = {
   }),
   example: { type: 'function_call', id: 'fc_1', name: 'get_skill', arguments: { skill_name: 'calculator' } },
 
-  recognise: (value) => isCall(value) && typeof own(value, 'id') === 'string' && isJsonObject(own(value, 'arguments')) &&
+  recognise: (value) =>
+    isCall(value) && typeof own(value, 'id') === 'string' && isJsonObject(own(value, 'arguments')) &&
     !Object.hasOwn(value, 'call_id') && !Object.hasOwn(value, 'callId'),
 
   unwrap: (value) => callsIn(own(value, 'steps') ?? own(value, 'outputs'), isCall),

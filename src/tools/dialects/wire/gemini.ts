@@ -2,7 +2,8 @@ import { Type } from '@sinclair/typebox'
 import { isJsonObject, own } from '../../../core/shared/json.ts'
 import { callsIn, type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
 
-const CallSchema = Type.Object({ id: Type.Optional(IdSchema), name: Type.String(), args: Type.Optional(Type.Unknown()) })
+const CallSchema =
+  Type.Object({ id: Type.Optional(IdSchema), name: Type.String(), args: Type.Optional(Type.Unknown()) })
 
 const ResponseSchema = Type.Object({
   id: Type.Optional(IdSchema),

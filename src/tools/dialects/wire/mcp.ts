@@ -12,7 +12,10 @@ const ANNOTATIONS = { readOnlyHint: true, destructiveHint: false, idempotentHint
 const VersionSchema = Type.Literal('2.0')
 const AnswerIdSchema = Type.Unsafe<string | number | null>({ type: ['string', 'integer', 'number', 'null'] })
 
-/** MCP: a JSON-RPC request `tools/call`. An error that a model can correct is a result with `isError`, an unknown tool is a JSON-RPC error. */
+/**
+ * MCP: a JSON-RPC request `tools/call`. An error that a model can correct is a result with `isError`, an unknown tool
+ * is a JSON-RPC error.
+ */
 export const mcp = {
   name: 'mcp',
   title: 'MCP tools/call',
@@ -37,13 +40,17 @@ export const mcp = {
     id: AnswerIdSchema,
     error: Type.Object({ code: Type.Integer(), message: Type.String() })
   }),
-  example: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get_skill', arguments: { skill_name: 'calculator' } } },
+  example: {
+    jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get_skill', arguments: { skill_name: 'calculator' } }
+  },
 
   recognise: (value) => own(value, 'jsonrpc') === '2.0' && own(value, 'method') === 'tools/call',
 
-  explainMarked: (value) => own(value, 'jsonrpc') === undefined ? undefined : 'The only JSON-RPC 2.0 method here is tools/call',
+  explainMarked: (value) =>
+    own(value, 'jsonrpc') === undefined ? undefined : 'The only JSON-RPC 2.0 method here is tools/call',
 
-  isAnswer: (value) => own(value, 'jsonrpc') === '2.0' && (Object.hasOwn(value, 'result') || Object.hasOwn(value, 'error')),
+  isAnswer: (value) =>
+    own(value, 'jsonrpc') === '2.0' && (Object.hasOwn(value, 'result') || Object.hasOwn(value, 'error')),
 
   readCall (value) {
     const params = own(value, 'params')
@@ -61,7 +68,13 @@ export const mcp = {
   writeDefinitions: (tools) => tools.map(({ name, currentDescription, parameters }) => ({
     name,
     description: currentDescription,
-    inputSchema: { ...parameters, required: [...parameters.required], ...Object.keys(parameters.properties).length === 0 && { additionalProperties: false } },
+    inputSchema: {
+      ...parameters,
+      required: [
+        ...parameters.required
+      ],
+      ...Object.keys(parameters.properties).length === 0 && { additionalProperties: false }
+    },
     annotations: ANNOTATIONS
   }))
 } as const satisfies Dialect

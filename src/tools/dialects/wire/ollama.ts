@@ -20,7 +20,13 @@ export const ollama = {
   }),
   example: {
     model: 'qwen3',
-    message: { role: 'assistant', content: '', tool_calls: [{ function: { name: 'get_skill', arguments: { skill_name: 'calculator' } } }] },
+    message: {
+      role: 'assistant',
+      content: '',
+      tool_calls: [
+        { function: { name: 'get_skill', arguments: { skill_name: 'calculator' } } }
+      ]
+    },
     done: true
   },
 

@@ -12,7 +12,9 @@ export const openaiAssistants = {
     required_action: Type.Object({ submit_tool_outputs: Type.Object({ tool_calls: Type.Array(FunctionCallSchema) }) })
   }),
   resultSchema: Type.Object({ tool_call_id: Type.Optional(IdSchema), output: Type.String() }),
-  example: { required_action: { type: 'submit_tool_outputs', submit_tool_outputs: { tool_calls: [FUNCTION_CALL_EXAMPLE] } } },
+  example: {
+    required_action: { type: 'submit_tool_outputs', submit_tool_outputs: { tool_calls: [FUNCTION_CALL_EXAMPLE] } }
+  },
 
   recognise: () => false,
 

@@ -1,7 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import { isJsonObject, type JsonObject, own } from '../../../core/shared/json.ts'
 import { type Dialect, idMember, IdSchema, readId, readParts } from '../dialect.ts'
-import { FREE_TEXT, FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
+import {
+  FREE_TEXT, FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall
+} from '../function-call.ts'
 
 /** Where bare calls put their arguments. */
 const BARE_ARGUMENT_KEYS = ['arguments', 'input', 'args', 'parameters'] as const
@@ -9,9 +11,9 @@ const FOREIGN_KEYS = ['role', 'jsonrpc', 'description'] as const
 
 /**
  * OpenAI Chat Completions: `{"id","type":"function","function":{"name","arguments"}}`, answered by a `tool` message.
- * Bare calls are answered in the same way: `{"name","arguments"}` as people write them, `{"name","parameters"}` of Llama and
- * Cohere v1, `{"name","args"}` of Gemini's `functionCalls`. Its containers come first: a message may hold text blocks beside
- * `tool_calls`.
+ * Bare calls are answered in the same way: `{"name","arguments"}` as people write them, `{"name","parameters"}` of
+ * Llama and Cohere v1, `{"name","args"}` of Gemini's `functionCalls`. Its containers come first: a message may hold
+ * text blocks beside `tool_calls`.
  */
 export const openaiChat = {
   name: 'openai',
@@ -63,7 +65,10 @@ function isCustomCall (value: JsonObject): boolean {
   return own(value, 'type') === 'custom' && isJsonObject(own(value, 'custom'))
 }
 
-/** Another `type`, or a `role`, marks another provider's item or a message, a `description` a definition: none is guessed at. */
+/**
+ * Another `type`, or a `role`, marks another provider's item or a message, a `description` a definition: none is
+ * guessed at.
+ */
 function isBareCall (value: JsonObject): boolean {
   const type = own(value, 'type')
   return typeof own(value, 'name') === 'string' && (type === undefined || type === 'function') &&

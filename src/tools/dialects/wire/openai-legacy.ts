@@ -15,16 +15,20 @@ export const openaiLegacy = {
     function_call: Type.Object({ name: Type.String(), arguments: Type.Optional(Type.Unknown()) })
   }),
   resultSchema: Type.Object({ role: Type.Literal('function'), name: Type.String(), content: Type.String() }),
-  example: { role: 'assistant', content: null, function_call: { name: 'get_skill', arguments: '{"skill_name":"calculator"}' } },
+  example: {
+    role: 'assistant', content: null, function_call: { name: 'get_skill', arguments: '{"skill_name":"calculator"}' }
+  },
 
   recognise (value) {
     const call = own(value, 'function_call')
-    return typeof own(call, 'name') === 'string' && (own(value, 'role') === 'assistant' || own(call, 'arguments') !== undefined)
+    return typeof own(call, 'name') === 'string' &&
+      (own(value, 'role') === 'assistant' || own(call, 'arguments') !== undefined)
   },
 
   isAnswer: (value) => own(value, 'role') === 'function',
 
   readCall: (value) => readParts(own(value, 'function_call'), 'name', 'arguments'),
 
-  writeResult: (call, outcome) => `{"role":"function","name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`
+  writeResult: (call, outcome) =>
+    `{"role":"function","name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`
 } as const satisfies Dialect

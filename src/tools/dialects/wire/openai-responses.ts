@@ -26,7 +26,9 @@ export const openaiResponses = {
     call_id: Type.Optional(IdSchema),
     output: Type.String()
   }),
-  example: { type: 'function_call', call_id: 'call_abc123', name: 'get_skill', arguments: '{"skill_name":"calculator"}' },
+  example: {
+    type: 'function_call', call_id: 'call_abc123', name: 'get_skill', arguments: '{"skill_name":"calculator"}'
+  },
 
   recognise: (value) => isCall(value) && typeof (own(value, 'call_id') ?? own(value, 'callId')) === 'string',
 
@@ -34,7 +36,8 @@ export const openaiResponses = {
 
   isContent: (value) => typeof own(value, 'type') === 'string' && !isCall(value),
 
-  isAnswer: (value) => own(value, 'type') === 'function_call_output' || own(value, 'type') === 'custom_tool_call_output',
+  isAnswer: (value) =>
+    own(value, 'type') === 'function_call_output' || own(value, 'type') === 'custom_tool_call_output',
 
   readCall (value) {
     const call = readParts(value, 'name', 'arguments', own(value, 'call_id') === undefined ? 'callId' : 'call_id')
