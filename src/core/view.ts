@@ -129,8 +129,8 @@ export class View extends SkillReads implements SkillService {
         return await answer(this.#shownState(found, new LiveState(found.skill, { disk, root, files: catalog.files, snapshots, kept, keep, isListed })))
       } catch (error) {
         if (!(error instanceof SkillError)) throw error
-        // An error may come from a folder that was replaced or moved meanwhile.
-        const isSame = await catalog.isStill(found)
+        // What was refused has just been read; any other error may come from a folder that was replaced or moved meanwhile.
+        const isSame = found.skill.refused !== undefined || await catalog.isStill(found)
         if (error.code !== 'skill_changing' && isSame) throw error
         if (count === MAX_READS) throw error.code === 'skill_changing' ? error : skillError.changing(name)
         await pause(CHANGE_PAUSE_MS * count)
