@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import { type IndexedSkill, isCurrent, isSameToCallers, readSkill } from './read-skill.ts'
+import { hasSameFolder, type IndexedSkill, isCurrent, isSameToCallers, readSkill } from './read-skill.ts'
 import { FileCache } from './read/file-cache.ts'
 import { asRefused, isUnknown } from './read/refused.ts'
 import { walkSkill } from './read/walk.ts'
@@ -130,7 +130,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     const root = this.roots[found.root]
     // A root that was moved behind a link is the same folder in another place.
     if (await root?.realPath() !== root?.listing?.realPath) await root?.list()
-    return await this.isListed(found) && (found.skill.refused !== undefined || await isCurrent(found.disk, found.skill).catch(() => true))
+    return await this.isListed(found) && await hasSameFolder(found.disk, found.skill).catch(() => true)
   }
 
   /** Whether the root lists the same folder under the same rules. */

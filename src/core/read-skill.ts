@@ -59,6 +59,12 @@ export async function isCurrent (disk: Disk, skill: IndexedSkill): Promise<boole
   return mainFile === undefined || isSameOrMissing(await signatureAt(disk, `${folder.path}/${mainFile.name}`), mainFile.signature)
 }
 
+/** Whether the folder of a skill is as it was when the skill was read. What could not be read then is no news. */
+export async function hasSameFolder (disk: Disk, { folder, folderSignature }: IndexedSkill): Promise<boolean> {
+  const now = await signatureAt(disk, folder.path)
+  return now === folderSignature || (now !== undefined && folderSignature !== undefined && isSameState(now, folderSignature))
+}
+
 /** Whether folder and ignore file are as they were when the skill was read: what was hidden then is hidden now. */
 export async function hasSameRules (disk: Disk, { folder, folderSignature, ignoreFile, isTrustworthy }: IndexedSkill): Promise<boolean> {
   if (!isTrustworthy || folderSignature === undefined) return false

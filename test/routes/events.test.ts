@@ -266,6 +266,7 @@ t.test('K92: a real process: a restart misses nothing, and a stop is not held up
   const old = await startProcess(t, { args: [root] })
   await old.printed('watching a skills folder')
   const stream = await open(t, old.url)
+  await stream.until('the revision of the catalog', () => stream.lastEventId.length === 64)
   await editAndWait({ url: old.url, root }, stream, 'a', 'references/x.md')
   const silent = await open(t, old.url)
   silent.connection.socket.pause()
