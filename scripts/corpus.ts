@@ -74,7 +74,7 @@ function readFiles (skill: string): Map<string, Buffer> {
   const files = new Map<string, Buffer>()
   for (const entry of readdirSync(skill, { withFileTypes: true, recursive: true })) {
     const path = relative(skill, join(entry.parentPath, entry.name))
-    const hidden = path.split('/').some((segment) => HIDDEN_FOLDERS.has(segment)) || HIDDEN_FILES.test(entry.name)
+    const hidden = path.split('/').some((segment) => HIDDEN_FOLDERS.has(segment) || segment.startsWith('..')) || HIDDEN_FILES.test(entry.name)
     if (!hidden && statSync(join(skill, path)).isFile()) files.set(path, readFileSync(join(skill, path)))
   }
   return files
