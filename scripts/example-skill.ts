@@ -19,6 +19,11 @@ export const EXAMPLE_SKILL: Readonly<Record<string, (text: string) => string>> =
   [`${REFERENCES}/tool-calls.md`]: (text) => withLists(text, { tools: toolRows, definitions: definitionRows })
 }
 
+/** docs/rest.md with the table of error codes. */
+export function withErrors (text: string): string {
+  return withLists(text, { errors: errorRows })
+}
+
 /** Puts each list between its two marks: `<!-- routes -->`, `<!-- /routes -->`. */
 function withLists (text: string, lists: Readonly<Record<string, () => readonly string[]>>): string {
   return Object.entries(lists).reduce((written, [name, rows]) => {

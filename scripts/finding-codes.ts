@@ -5,13 +5,18 @@ import { OUTCOMES, TARGET_NAMES, TARGETS } from '../src/verdicts/targets.ts'
 const CODES = /(?<=<!-- codes -->\n)[^]*(?=<!-- \/codes -->)/
 const TARGET_TABLE = /(?<=<!-- targets -->\n)[^]*(?=<!-- \/targets -->)/
 
-/** docs/findings.md with a heading for each code, to which reports link. */
-export function withCodes (text: string): string {
-  return text.replace(CODES, () => Object.entries(FINDINGS).map(([code, [severity, summary]]) => `\n### \`${code}\`\n\n${severity}: ${summary}.${outcomesOf(code)}\n`).join('') + '\n')
+/** docs/validate.md with the table of targets, and with a heading for each code, to which reports link. */
+export function withFindings (text: string): string {
+  return withTargets(withCodes(text))
 }
 
-/** docs/validate.md with the table of targets. */
-export function withTargets (text: string): string {
+function withCodes (text: string): string {
+  const sections = Object.entries(FINDINGS).map(([code, [severity, summary]]) =>
+    `\n### \`${code}\`\n\n${severity}: ${summary}.${outcomesOf(code)}\n`)
+  return text.replace(CODES, () => `${sections.join('')}\n`)
+}
+
+function withTargets (text: string): string {
   const rows = TARGET_NAMES.map((name) => `| \`${name}\` | ${TARGETS[name].title} | ${TARGETS[name].source} | ${TARGETS[name].read} |\n`)
   return text.replace(TARGET_TABLE, () => `| Target | What it is | Read in | On |\n|---|---|---|---|\n${rows.join('')}`)
 }

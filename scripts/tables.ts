@@ -6,8 +6,8 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { EXAMPLE_SKILL } from './example-skill.ts'
-import { withCodes, withTargets } from './finding-codes.ts'
+import { EXAMPLE_SKILL, withErrors } from './example-skill.ts'
+import { withFindings } from './finding-codes.ts'
 import { FRONTMATTER_SCHEMAS } from './frontmatter-schemas.ts'
 import type { Setting } from '../src/config/setting.ts'
 import { AccessFileSchema } from '../src/access/schema.ts'
@@ -32,8 +32,8 @@ const EVENTS_TABLE = /^\| Event \| Meaning \|\n(?:\|.*\n)+/m
 export const OPERATIONS = 'docs/operations.md'
 
 interface SettingsDocument {
-  /** How it links to a heading of docs/configuration.md. */
-  readonly link: (heading: string) => string
+  /** From it to the folder of the documents. */
+  readonly base: string
   readonly hasSetting: (setting: Setting) => boolean
 }
 
@@ -44,8 +44,8 @@ const FIRST_SETTINGS: ReadonlySet<Setting> = new Set<Setting>([
 
 /** The documents with tables of settings. */
 export const DOCUMENTS: Readonly<Record<string, SettingsDocument>> = {
-  'README.md': { link: (heading) => `docs/configuration.md#${heading}`, hasSetting: (setting) => FIRST_SETTINGS.has(setting) },
-  'docs/configuration.md': { link: (heading) => `#${heading}`, hasSetting: () => true }
+  'README.md': { base: 'docs/', hasSetting: (setting) => FIRST_SETTINGS.has(setting) },
+  'docs/configuration.md': { base: '', hasSetting: () => true }
 }
 
 /** The JSON Schemas of operators' files and of frontmatter, for editors, by document. */
@@ -94,10 +94,11 @@ function metricsRows (): string[] {
     `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${help} |\n`)
 }
 
-function settingsTable ({ link, hasSetting }: SettingsDocument): string {
-  const rows = Object.values<Setting>(SETTINGS).filter(hasSetting).map(({ argument, variable, default: fallback, meaning, section }) => {
-    const more = section === undefined ? '' : ` ([more](${link(section)}))`
-    return `| ${argument === undefined ? '' : `\`${argument}\` `}| \`${variable}\` | ${fallback === undefined ? 'none' : `\`${fallback}\``} | ${meaning}${more} |\n`
+function settingsTable ({ base, hasSetting }: SettingsDocument): string {
+  const rows = Object.values<Setting>(SETTINGS).filter(hasSetting).map(({ argument, variable, default: fallback, meaning, more }) => {
+    const flag = argument === undefined ? '' : `\`${argument}\` `
+    const link = more === undefined ? '' : ` ([more](${base}${more}))`
+    return `| ${flag}| \`${variable}\` | ${fallback === undefined ? 'none' : `\`${fallback}\``} | ${meaning}${link} |\n`
   })
   return SETTINGS_HEAD + rows.join('')
 }
@@ -107,8 +108,8 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const parts: ReadonlyArray<readonly [document: string, write: (text: string) => string]> = [
     ...Object.keys(DOCUMENTS).map((document) => [document, (text: string) => withTables(document, text)] as const),
     [OPERATIONS, withMetrics],
-    ['docs/findings.md', withCodes],
-    ['docs/validate.md', withTargets],
+    ['docs/rest.md', withErrors],
+    ['docs/validate.md', withFindings],
     ...Object.entries(EXAMPLE_SKILL)
   ]
   for (const [document, write] of parts) {

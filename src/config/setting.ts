@@ -32,8 +32,8 @@ export interface Setting {
   readonly mustBe: string
   /** For `--help` and the documents, where it is Markdown. */
   readonly meaning: string
-  /** The heading in docs/configuration.md that says more. */
-  readonly section?: string
+  /** The page below docs, with a heading, that says more. */
+  readonly more?: string
 }
 
 const MAX_QUOTED_CHARACTERS = 80

@@ -39,7 +39,7 @@ export const SETTINGS = {
     split: (text) => splitRoots(text, delimiter),
     meaning: 'folders of skills, or addresses of sources, the earlier wins; the variable joins several with the path ' +
       'delimiter (`:`, on Windows `;`)',
-    section: 'folders'
+    more: 'configuration.md#folders'
   },
   /** The personal root as an absolute path or an address; loses to every project root. */
   personalDir: {
@@ -55,7 +55,7 @@ export const SETTINGS = {
     ...FOLDER,
     separator: delimiter,
     meaning: 'folders that links in a folder of skills may lead into, besides that folder itself; several like those',
-    section: 'links'
+    more: 'configuration.md#links'
   },
   configFile: {
     argument: '--config FILE',
@@ -63,14 +63,14 @@ export const SETTINGS = {
     ...FILE,
     meaning: 'YAML or JSON file with sources and their settings, which come after those of `DIR...`; read at the start, ' +
       'SIGHUP says whether a change needs a restart',
-    section: 'configuration-file'
+    more: 'sources.md#configuration-file'
   },
   stateDir: {
     argument: '--state-dir DIR',
     variable: 'STATE_DIR',
     ...FOLDER,
     meaning: 'where sources are fetched to; without it `skillserve` in the cache folder of the user',
-    section: 'state-folder'
+    more: 'configuration.md#state-folder'
   },
   layout: {
     argument: '--layout LAYOUT',
@@ -78,7 +78,7 @@ export const SETTINGS = {
     ...oneOf(...LAYOUTS),
     meaning: 'where skills lie in the sources of `DIR...`: `flat` (the default for folders), `single`, `tree`, ' +
       '`marketplace` or `auto` (the default for other sources)',
-    section: 'layouts'
+    more: 'sources.md#layouts'
   },
   host: {
     argument: '--host HOST',
@@ -102,14 +102,14 @@ export const SETTINGS = {
     parse: parsePath,
     mustBe: 'a path such as /skillserve',
     meaning: 'path prefix below which everything is served',
-    section: 'base-path'
+    more: 'configuration.md#base-path'
   },
   ui: {
     variable: 'UI',
     default: 'true',
     ...BOOLEAN,
     meaning: 'pages for people at `/`; `false` serves none',
-    section: 'pages'
+    more: 'pages.md'
   },
   logLevel: {
     argument: '--log-level LEVEL',
@@ -130,21 +130,21 @@ export const SETTINGS = {
     variable: 'METRICS_PORT',
     ...PORT,
     meaning: 'port of its own for Prometheus: `GET /metrics`; without it none',
-    section: 'metrics'
+    more: 'operations.md#metrics'
   },
   metricsHost: {
     variable: 'METRICS_HOST',
     default: '127.0.0.1',
     ...HOST,
     meaning: 'name or address that `METRICS_PORT` listens on',
-    section: 'metrics'
+    more: 'operations.md#metrics'
   },
   metricsReads: {
     variable: 'METRICS_READS',
     default: 'false',
     ...BOOLEAN,
     meaning: '`true` counts reads by skill in the metrics, which then hold names of skills',
-    section: 'metrics'
+    more: 'operations.md#metrics'
   },
   /** `stdout`, or an absolute path. */
   auditLog: {
@@ -152,7 +152,7 @@ export const SETTINGS = {
     parse: (text, cwd) => text === 'stdout' ? text : resolve(cwd, text),
     mustBe: 'a file, or stdout',
     meaning: 'file, or `stdout`, for one JSON line per read: who, what, which revision; without it none',
-    section: 'audit-log'
+    more: 'operations.md#audit-log'
   },
   auditSalt: {
     variable: 'AUDIT_SALT',
@@ -161,14 +161,14 @@ export const SETTINGS = {
     mustBe: 'a text of at least 16 characters',
     meaning: 'a secret; names and addresses of callers are in the audit log as their HMAC with it, which stays equal ' +
       'for equal ones',
-    section: 'audit-log'
+    more: 'operations.md#audit-log'
   },
   auditRequired: {
     variable: 'AUDIT_REQUIRED',
     default: 'false',
     ...BOOLEAN,
     meaning: '`true` refuses reads while the audit log cannot be written',
-    section: 'audit-log'
+    more: 'operations.md#audit-log'
   },
   limits: {
     variable: 'LIMITS',
@@ -176,20 +176,20 @@ export const SETTINGS = {
     ...oneOf('auto', 'on', 'off'),
     meaning: 'limits for each caller, `auto`, `on` or `off`; `auto` turns limits off only on a loopback address without ' +
       'an access file',
-    section: 'limits'
+    more: 'operations.md#limits-of-callers'
   },
   limitRate: {
     variable: 'LIMIT_RATE',
     default: '100',
     ...POSITIVE,
     meaning: 'units that each caller may use per second on average; a request or a tool call is one',
-    section: 'limits'
+    more: 'operations.md#limits-of-callers'
   },
   limitBurst: {
     variable: 'LIMIT_BURST',
     ...POSITIVE,
     meaning: 'units that a caller may use at once; without it 2,000, or the number of skills plus 1,000 where that is more',
-    section: 'limits'
+    more: 'operations.md#limits-of-callers'
   },
   limitsStore: {
     variable: 'LIMITS_STORE',
@@ -197,7 +197,7 @@ export const SETTINGS = {
     parse: parseRedis,
     mustBe: 'an address such as redis://127.0.0.1:6379',
     meaning: 'Redis or Valkey in which several replicas share the limits; needs the package `ioredis`',
-    section: 'limits'
+    more: 'operations.md#limits-of-callers'
   },
   /** Addresses and subnets. */
   trustedProxies: {
@@ -206,7 +206,7 @@ export const SETTINGS = {
     parse: (text) => isSubnet(text.trim()) ? text.trim() : undefined,
     mustBe: 'an address, or one with the length of its prefix such as 10.0.0.0/8',
     meaning: 'proxies whose `X-Forwarded-For` names the client, joined by commas; without it the header is ignored',
-    section: 'limits'
+    more: 'operations.md#limits-of-callers'
   },
   /** Lower-case names and addresses, without port and brackets. */
   allowedHosts: {
@@ -216,7 +216,7 @@ export const SETTINGS = {
     mustBe: 'a host name or an IP address',
     meaning: 'host names the service answers to, joined by commas; unset: all names, or only loopback names when it ' +
       'listens on loopback',
-    section: 'hosts'
+    more: 'configuration.md#hosts'
   },
   /** Origins as browsers write them: `https://app.example`, no default port. */
   allowedOrigins: {
@@ -225,14 +225,14 @@ export const SETTINGS = {
     parse: (text) => parseOrigin(text.trim()),
     mustBe: 'an origin such as https://app.example',
     meaning: 'origins of web pages that may use the service (CORS), joined by commas; without it none',
-    section: 'origins'
+    more: 'configuration.md#origins'
   },
   accessFile: {
     argument: '--access FILE',
     variable: 'ACCESS_FILE',
     ...FILE,
     meaning: 'who may see what (YAML): tokens, issuers, groups, rules; without it everybody sees everything',
-    section: 'access'
+    more: 'access.md'
   },
   /** Without a slash at the end. */
   publicUrl: {
@@ -240,21 +240,21 @@ export const SETTINGS = {
     parse: parseUrl,
     mustBe: 'a URL such as https://skills.example, without query',
     meaning: 'address of the service as its users type it, base path included; for OAuth clients',
-    section: 'access'
+    more: 'access.md'
   },
   watchPolling: {
     variable: 'WATCH_POLLING',
     default: 'false',
     ...BOOLEAN,
     meaning: '`true` where the system sends no change events',
-    section: 'watching'
+    more: 'configuration.md#watching'
   },
   shutdownDelay: {
     variable: 'SHUTDOWN_DELAY',
     default: '0',
     ...SECONDS,
     meaning: 'how long the service goes on serving after SIGTERM, not ready, before it stops, in seconds up to 3600',
-    section: 'replicas'
+    more: 'operations.md#stopping'
   },
   cacheSeconds: {
     variable: 'CACHE_SECONDS',
@@ -262,7 +262,7 @@ export const SETTINGS = {
     ...SECONDS,
     meaning: 'how long shared caches (CDN) may answer without asking, in seconds up to 3600; twice that while they ask; ' +
       '`0`: each answer is checked',
-    section: 'replicas'
+    more: 'operations.md#caches'
   },
   keepRevisionSeconds: {
     variable: 'REVISION_KEEP_SECONDS',
@@ -271,7 +271,7 @@ export const SETTINGS = {
     mustBe: 'a whole number of seconds up to 1209600 (two weeks)',
     meaning: 'how long a revision that was handed out stays readable after a change, in seconds, two weeks at most; ' +
       '`0` keeps none',
-    section: 'kept-revisions'
+    more: 'rest.md#kept-revisions'
   },
   keepRevisionBytes: {
     variable: 'REVISION_KEEP_BYTES',
@@ -279,7 +279,7 @@ export const SETTINGS = {
     parse: parseCount,
     mustBe: 'a whole number of bytes',
     meaning: 'most bytes of all kept revisions together, the oldest go first; `0` keeps none',
-    section: 'kept-revisions'
+    more: 'rest.md#kept-revisions'
   },
   lockFile: {
     argument: '--locked [FILE]',
@@ -288,14 +288,14 @@ export const SETTINGS = {
     ...FILE,
     meaning: 'serve only the revisions that this file names, `skillserve lock` writes it; the flag alone means ' +
       '`skills.lock`, and `--locked=FILE` another file',
-    section: 'trust'
+    more: 'trust.md'
   },
   trustFile: {
     argument: '--trust FILE',
     variable: 'TRUST_FILE',
     ...FILE,
     meaning: 'whose signatures count, and for which folders they are needed',
-    section: 'trust'
+    more: 'trust.md'
   }
 } as const satisfies Readonly<Record<string, Setting>>
 

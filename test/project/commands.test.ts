@@ -39,12 +39,12 @@ function yamlOf (document: string, start: string): string {
   return text.slice(begin + '```yaml\n'.length, text.indexOf('```\n', begin + 3))
 }
 
-t.test('docs/network.md: two teams have their own skills after its commands', async (t) => {
+t.test('docs/access.md: two teams have their own skills after its commands', async (t) => {
   const { folder, run } = createFolder(t)
   const file = join(folder, 'team/access.yaml')
   mkdirSync(join(folder, 'team'))
-  writeFileSync(file, yamlOf('network.md', 'tokens:'))
-  for (const command of commandsOf('network.md')) {
+  writeFileSync(file, yamlOf('access.md', 'tokens:'))
+  for (const command of commandsOf('access.md')) {
     const printed = run(command)
     // As the document says: the line that the command prints, in place of the line that the document shows.
     const [line = '', name = ''] = /^ *- \{ name: "([\w-]+)".*$/m.exec(printed) ?? []
@@ -69,7 +69,7 @@ t.test('docs/configuration.md names every command', (t) => {
   t.end()
 })
 
-for (const document of readdirSync(`${ROOT}docs`).filter((name) => name.endsWith('.md') && name !== 'network.md' && name !== 'trust.md')) {
+for (const document of readdirSync(`${ROOT}docs`).filter((name) => name.endsWith('.md') && name !== 'access.md' && name !== 'trust.md')) {
   const commands = commandsOf(document)
   if (commands.length === 0) continue
   t.test(`docs/${document}: its commands run`, async (t) => {

@@ -294,8 +294,8 @@ t.test('K92: a real process: a restart misses nothing, and a stop is not held up
   await third.stop()
 })
 
-t.test('the EventSource example in docs/events.md', async (t) => {
-  const [, example = ''] = /```js\n([^]*?)```/.exec(readFileSync(new URL('../../docs/events.md', import.meta.url), 'utf8')) ?? []
+t.test('the EventSource example in docs/discovery-and-events.md', async (t) => {
+  const [, example = ''] = /```js\n([^]*?)```/.exec(readFileSync(new URL('../../docs/discovery-and-events.md', import.meta.url), 'utf8')) ?? []
   const root = t.testdir({ calculator: deepSkill('calculator') })
   const service = await startProcess(t, { args: [root] })
   await service.printed('watching a skills folder')

@@ -430,7 +430,7 @@ t.test('K79: SARIF has what code scanning reads', async (t) => {
     }]
   }])
   for (const { id, helpUri, help, shortDescription, fullDescription } of rules) {
-    t.ok(helpUri.endsWith(`docs/findings.md#${id}`), id)
+    t.ok(helpUri.endsWith(`docs/validate.md#${id}`), id)
     for (const { text } of [
       help, shortDescription, fullDescription
     ]) t.match(text, /./, `${id}: code scanning asks for all three`)

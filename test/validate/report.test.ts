@@ -8,7 +8,7 @@ import type { ReporterOptions, SkillReport } from '../../src/validate/report/rep
 import { GOOD } from '../helper/rule-skills.ts'
 import { subjectFor } from '../helper/verdicts.ts'
 
-const DOCUMENTATION = 'https://github.com/skillserve/skillserve/blob/main/docs/findings.md'
+const DOCUMENTATION = 'https://github.com/skillserve/skillserve/blob/main/docs/validate.md'
 const NO_TOTALS = { skills: 1, error: 0, warning: 0, info: 0, accepted: 0 }
 const FINDINGS: readonly Finding[] = [
   {

@@ -10,7 +10,7 @@ const MAX_LISTED_NAMES = 3
 
 /**
  * Every kind of finding: its severity, and what it says of a skill. Where clients decide, the severity is that of the
- * Agent Skills format: `error` means that the format refuses the skill. docs/findings.md shows the same table.
+ * Agent Skills format: `error` means that the format refuses the skill. docs/validate.md lists them all.
  */
 export const FINDINGS = {
   main_file_missing: ['error', 'there is no SKILL.md'],

@@ -43,7 +43,7 @@ export interface ReporterOptions {
 
 export type ReporterFactory = (options: ReporterOptions) => Reporter
 
-const DOCUMENTATION = 'https://github.com/skillserve/skillserve/blob/main/docs/findings.md'
+const DOCUMENTATION = 'https://github.com/skillserve/skillserve/blob/main/docs/validate.md'
 
 /** Where the documents explain a code. */
 export function helpUrl (code: string): string {
