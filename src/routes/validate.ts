@@ -9,7 +9,9 @@ import { isSafeName } from '../core/shared/skill-name.ts'
 import { ValidateQuerySchema, ValidationSchema } from '../schemas/validation.ts'
 import { type FindingSource, judgeInSlices } from '../verdicts/entry.ts'
 import { verdictsOn } from '../verdicts/judge.ts'
-import { ArchiveError, isZip, subjectOfArchive, subjectOfMainFile } from '../verdicts/upload.ts'
+import { ArchiveError } from '../core/archive/archive-names.ts'
+import { isZip } from '../core/archive/zip-reader.ts'
+import { subjectOfArchive, subjectOfMainFile } from '../verdicts/upload.ts'
 
 const DOCUMENT_TYPES = ['text/markdown', 'text/plain']
 const ARCHIVE_TYPES = ['application/zip', 'application/x-zip-compressed', 'application/octet-stream']
@@ -54,12 +56,14 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
       },
       problems: ['invalid_archive', 'body_too_large', 'unsupported_media_type']
     }
-  }, async ({ body, query: { folder, target } }, reply) => {
+  }, async ({ body, headers, query: { folder, target } }, reply) => {
     if (!Buffer.isBuffer(body)) throw new HttpProblem('unsupported_media_type', WANTED)
     if (folder !== undefined && !isSafeName(folder)) throw new HttpProblem('bad_query', "Query parameter 'folder' is no name of a skill")
     const targets = readTargets(target)
-    const subject = await (isZip(body) ? subjectOfArchive(body, folder, sources) : subjectOfMainFile(body, folder, sources)).catch((error: unknown) => {
-      throw error instanceof ArchiveError ? new HttpProblem('invalid_archive', error.message) : error
+    const isArchive = isZip(body) || /zip/.test(headers['content-type'] ?? '')
+    const read = isArchive ? subjectOfArchive : subjectOfMainFile
+    const subject = await read(body, folder, sources).catch((error: unknown) => {
+      throw error instanceof ArchiveError ? new HttpProblem('invalid_archive', upperFirst(error.message)) : error
     })
     const { findings: judged, tokens } = await judgeInSlices(subject)
     const { targets: verdicts, findings } = verdictsOn(judged, targets)
@@ -67,4 +71,8 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
     reply.header('content-type', JSON_MEDIA_TYPE)
     return JSON.stringify({ skill_name: name, revision: null, valid, tokens, targets: verdicts, findings })
   })
+}
+
+function upperFirst (sentence: string): string {
+  return sentence.slice(0, 1).toUpperCase() + sentence.slice(1)
 }

@@ -6,15 +6,17 @@ import type { LimitFunction } from 'p-limit'
 import { findSkills } from '../core/layout/find-skills.ts'
 import type { RootOptions } from '../core/roots/root.ts'
 import { coalesce } from '../core/shared/async.ts'
+import { baseName } from '../core/shared/paths.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import { DEFAULT_TIMEOUT_MS } from './address/source-kind.ts'
 import { asSourceError } from './as-source-error.ts'
 import type { Fetched, Fetcher } from './fetcher.ts'
 import { githubState, type GithubState } from './git/github.ts'
+import { Failure } from './failure.ts'
 import type { Keeper } from './keeper.ts'
 import type { Source } from './kinds.ts'
-import { expandPackages } from './publish/packages.ts'
+import { findPackaged } from './publish/packages.ts'
 import { planOf } from './publish/plan.ts'
 import { type PublishedState, Publisher } from './publish/publisher.ts'
 import { brokenParts, isReport, summaryOf } from './publish/report.ts'
@@ -61,10 +63,10 @@ export class SourceKeeper implements Keeper {
   readonly #publisher: Publisher
   readonly #schedule: Schedule
   readonly #closing = new AbortController()
+  readonly #failure = new Failure()
   /** Checks now; a call during a check gets one that begins afterwards. */
   readonly sync = coalesce(() => this.#sync())
   #published: PublishedState | undefined
-  #failure: { readonly error: SourceError, readonly since: Date } | undefined
   #checkedAt: Date | undefined
   #nextAt: Date | undefined
   /** Whether a hook has come since the last check began. */
@@ -128,20 +130,15 @@ export class SourceKeeper implements Keeper {
   get status (): SourceStatus {
     const { name, kind, optional } = this.#options.source
     const published = this.#published
-    const failure = this.#failure
-    const [good, bad] = published === undefined ? ['waiting', 'failed'] as const : ['ok', 'stale'] as const
     return {
       name,
       kind,
-      state: failure === undefined ? good : bad,
+      ...this.#failure.statusOf(published !== undefined),
       ...optional === true && { optional },
       ...published !== undefined && { revision: published.revision, changed_at: published.changedAt },
       skills: this.#publisher.skills,
       ...this.#checkedAt !== undefined && { checked_at: this.#checkedAt.toISOString() },
       ...this.#nextAt !== undefined && { next_at: this.#nextAt.toISOString() },
-      ...failure !== undefined && {
-        failing_since: failure.since.toISOString(), error: { code: failure.error.code, message: failure.error.message }
-      },
       ...isReport(published?.report) && published.report
     }
   }
@@ -209,24 +206,27 @@ export class SourceKeeper implements Keeper {
   async #publish (fetched: Fetched, tmp: string, signal: AbortSignal): Promise<void> {
     const { log, approval: { approve }, source } = this.#options
     const { name, layout, include, exclude, prefix = '' } = source
-    const { revision, memory, path, confirm, leftOut = [] } = fetched
+    const { revision, memory, path, files, confirm, leftOut = [] } = fetched
     const where = revision.length > 80 ? `${revision.slice(0, 80)}…` : revision
-    checkEntries(fetched.files.entries, where)
-    const hasPackages = layout === 'auto' || layout === 'tree'
-    const { files, leftOut: packages } = hasPackages ? await expandPackages(fetched.files, tmp, signal) : { files: fetched.files, leftOut: [] }
-    if (files !== fetched.files) checkEntries(files.entries, where)
+    checkEntries(files.entries, where)
     const tree = new SourceTree(files, path)
-    if (path !== '' && !tree.isFolder('')) throw new SourceError('path_not_found', `${where} has no folder ${JSON.stringify(path)}`)
-    const found = await findSkills(tree, { layout, name: path === '' ? name : path.split('/').at(-1) ?? name, include, exclude })
+    const asked = JSON.stringify(path)
+    if (path !== '' && !tree.isFolder('')) throw new SourceError('path_not_found', `${where} has no folder ${asked}`)
+    const options = { layout, name: path === '' ? name : baseName(path), include, exclude }
+    const found = await findSkills(tree, options)
+    const packaged = await findPackaged(tree, found, options, tmp, signal)
     const skills = planOf(tree, found.skills, { prefix, where })
-    const broken = await brokenParts(files, new Set([...tree.unresolved, ...skills.flatMap((skill) => skill.files.map(({ entry }) => entry))]))
-    const allLeftOut = [...leftOut, ...packages, ...found.leftOut, ...broken]
+    const inPackages = planOf(packaged.tree, packaged.skills, { prefix, where })
+    const published = skills.flatMap((skill) => skill.files.map(({ entry }) => entry))
+    const broken = await brokenParts(files, new Set([...tree.unresolved, ...published]))
+    const allLeftOut = [...leftOut, ...found.leftOut, ...packaged.leftOut, ...broken]
     const before = this.#published
     const settings = settingsOf(source)
     const isSame = before?.revision === revision && before.settings === settings
     const changedAt = isSame ? before.changedAt : new Date().toISOString()
-    const state = { revision, settings, memory, changedAt, report: summaryOf({ ...found, leftOut: allLeftOut }) }
-    const { added, changed, removed } = await this.#publisher.publish(skills, (wanted, signal) => files.write(wanted, signal), {
+    const report = summaryOf({ ...found, leftOut: allLeftOut }, packaged.skills.length)
+    const state = { revision, settings, memory, changedAt, report }
+    const change = await this.#publisher.publish([...skills, ...inPackages], (wanted, signal) => files.write(wanted, signal), {
       state,
       confirm,
       signal: this.#closing.signal,
@@ -234,26 +234,23 @@ export class SourceKeeper implements Keeper {
     })
     this.#published = state
     if (isSame) return
-    const details = { layout: found.layout, leftOut: allLeftOut.length, ...before !== undefined && { before: before.revision } }
-    log.info({ source: name, revision, added, changed, removed, ...details }, 'a source is published in a new revision')
+    const details = { layout: found.layout, leftOut: allLeftOut.length, ...before && { before: before.revision } }
+    log.info({ source: name, revision, ...change, ...details }, 'a source is published in a new revision')
   }
 
   #succeeded (): void {
-    if (this.#failure === undefined) return
     const { log, source: { name } } = this.#options
-    log.info({ source: name, failingSince: this.#failure.since }, 'the source delivers again')
-    this.#failure = undefined
+    const { since } = this.#failure
+    if (since !== undefined) log.info({ source: name, failingSince: since }, 'the source delivers again')
+    this.#failure.clear()
   }
 
-  /** Failures of one kind in a row are logged once. */
   #failed (error: SourceError): void {
+    if (!this.#failure.set(error)) return
     const { code, message, details, cause } = error
-    const isSame = this.#failure?.error.code === code && this.#failure.error.message === message
-    this.#failure = { error, since: this.#failure?.since ?? new Date() }
-    if (isSame) return
     const { log, source: { name } } = this.#options
     const served = this.#published === undefined ? 'nothing was published yet' : 'what was published before is served'
-    const fields = { source: name, code, ...details !== undefined && { details }, ...code === 'internal' && { err: cause } }
+    const fields = { source: name, code, ...details && { details }, ...code === 'internal' && { err: cause } }
     log.warn(fields, `the source fails: ${message}; ${served}`)
   }
 }

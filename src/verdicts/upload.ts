@@ -1,60 +1,41 @@
+import { posix } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { constants, inflateRawSync } from 'node:zlib'
-import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
+import { ArchiveError, commonFolder, withoutMacFiles } from '../core/archive/archive-names.ts'
+import { type ZipItem, ZipReader } from '../core/archive/zip-reader.ts'
 import { describeSkill } from '../core/read-skill.ts'
 import { isMainFile, mainFileAmong } from '../core/format/main-files.ts'
 import { createSkillFilter, type SkillFilter } from '../core/roots/ignore-rules.ts'
-import { contentFindings } from '../core/revisions/file-findings.ts'
-import type { ListedFile } from '../core/shared/skill.ts'
+import { contentFindings, leftOutFindings } from '../core/revisions/file-findings.ts'
+import type { Finding, ListedFile } from '../core/shared/skill.ts'
 import { IGNORE_FILE, type IgnoreRules, parseIgnoreFile, unreadableIgnoreFile } from '../core/read/ignore-file.ts'
 import { RefusedError } from '../core/read/refused.ts'
 import { isHidden } from '../core/read/hidden.ts'
+import { LeftOutFiles } from '../core/read/left-out-files.ts'
 import { FileContent } from '../core/read/file-content.ts'
 import { fileKind, type FileKind, HEAD_BYTES } from '../core/read/file-kind.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
 import { forEachInSlices } from '../core/shared/async.ts'
-import {
-  MAX_IGNORE_FILE_BYTES, MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES, MAX_UNPACKED_RATIO, UNPACKED_RATIO_FROM_BYTES
-} from '../core/shared/limits.ts'
+import { MAX_IGNORE_FILE_BYTES, MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES } from '../core/shared/limits.ts'
+import { foldersAbove } from '../core/shared/paths.ts'
 import { isSafeName } from '../core/shared/skill-name.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
 import { type FindingSource, subjectOf } from './entry.ts'
 import type { Subject } from './subject.ts'
 
-/** Why an archive cannot be judged: one sentence without a full stop. */
-export class ArchiveError extends Error {
-  override readonly name = 'ArchiveError'
-}
-
-/** What an archive may say that it unpacks to, in bytes. */
-const MAX_UNPACKED_BYTES = 256 * 1_048_576
-
-/** Beginning of every ZIP with files, and of an empty one. */
-const ZIP_MARKS = ['PK\u0003\u0004', 'PK\u0005\u0006']
-
-/** Methods of packing. */
-const STORED = 0
-const DEFLATED = 8
-
-/** What packers leave behind. */
-const LEFT_BEHIND = /^__MACOSX\/|(?:^|\/)\.DS_Store$/
-
-/** The bits of a Unix mode that say what a file is, and their value for a regular file. */
-const FILE_TYPE = 0o170000
-const REGULAR_FILE = 0o100000
-
-/** How yauzl's sentences about such names begin. */
-const UNSAFE_NAME = /^(?:absolute path|invalid relative path|invalid characters in fileName)/
-
 /** Bytes of a packed file that give more than HEAD_BYTES of it, whatever they are. */
 const PACKED_HEAD_BYTES = 2 * HEAD_BYTES
 
-const TOO_MANY = `The archive has more than ${MAX_SKILL_ENTRIES} entries, folders included`
+/** Links that lead to links are followed so far. */
+const MAX_LINKS = 8
 
 /** A skill that is named in no other way. */
 const NAMELESS = 'skill'
 
-export function isZip (bytes: Buffer): boolean {
-  return ZIP_MARKS.includes(bytes.toString('latin1', 0, 4))
+/** A file of a skill in a ZIP: where a link leads to a file, that file's bytes. */
+interface PackedFile {
+  readonly path: string
+  readonly item: ZipItem
 }
 
 /**
@@ -66,39 +47,38 @@ export async function subjectOfMainFile (
 ): Promise<Subject> {
   const tooLarge = bytes.length > MAX_MAIN_FILE_BYTES
   const main = tooLarge ? undefined : { name: 'SKILL.md', content: new FileContent(bytes) }
-  const subject =
-    await subjectFrom({ folder, main, files: [{ path: 'SKILL.md', size_bytes: bytes.length }], tooLarge }, sources)
-  return { ...subject, files: undefined }
+  const files = [{ path: 'SKILL.md', size_bytes: bytes.length }]
+  return { ...await subjectFrom({ folder, main, files, findings: [], tooLarge }, sources), files: undefined }
 }
 
 /**
- * A skill in a ZIP, at its root or in its one folder. Only SKILL.md is unpacked, up to MAX_MAIN_FILE_BYTES; of the
- * other files names, sizes and first bytes are read. Nothing is written.
+ * A skill in a ZIP, at its root or in its one folder. SKILL.md is unpacked, up to MAX_MAIN_FILE_BYTES; of the other
+ * files names, sizes and first bytes are read. Nothing is written.
  * @throws {ArchiveError}
  */
 export async function subjectOfArchive (
   bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]
 ): Promise<Subject> {
-  const zip = await fromBufferPromise(bytes, { strictFileNames: true, validateEntrySizes: true }).catch(refuse)
+  const zip = await ZipReader.open(bytes)
   try {
-    const all = await listEntries(zip, bytes.length)
-    const wrapper = wrapperOf(all)
-    const inside = all.map((entry) => ({ entry, path: entry.fileName.slice(wrapper.length) }))
-      .sort((a, b) => compareCodePoints(a.path, b.path))
+    const all = withoutMacFiles(await zip.entries())
+    checkCount(all)
+    const wrapper = wrapperOf(all.filter(({ kind }) => kind !== 'folder'))
+    const leftOut = new LeftOutFiles()
+    const inside = (await resolveLinks(zip, all, wrapper, leftOut)).filter(({ path }) => !isHidden(path, false))
     const name = folder ?? (wrapper === '' ? undefined : wrapper.slice(0, -1))
-    const filter = createSkillFilter(name ??
-      NAMELESS, undefined, await readRules(zip, inside.find(({ path }) => path === IGNORE_FILE)?.entry))
+    const rules = await readRules(zip, inside.find(({ path }) => path === IGNORE_FILE)?.item)
+    const filter = createSkillFilter(name ?? NAMELESS, undefined, rules)
     const entries = inside.filter(({ path }) => filter?.hides(path, false) !== true)
     const mainPath = mainFileAmong(entries.map(({ path }) => path))
     const packed = entries.find(({ path }) => path === mainPath)
-    const tooLarge = packed !== undefined && packed.entry.uncompressedSize > MAX_MAIN_FILE_BYTES
-    const main = packed === undefined ||
-      tooLarge
+    const tooLarge = packed !== undefined && packed.item.size > MAX_MAIN_FILE_BYTES
+    const main = packed === undefined || tooLarge
       ? undefined
-      : { name: packed.path, content: new FileContent(await unpack(zip, packed.entry)) }
-    const files = entries.map(({ entry, path }) => ({ path, size_bytes: entry.uncompressedSize }))
-    const kinds = await readKinds(zip, bytes, entries)
-    return await subjectFrom({ folder: name, main, files, kinds, tooLarge, filter }, sources)
+      : { name: packed.path, content: new FileContent(await buffer(await zip.stream(packed.item))) }
+    const files = entries.map(({ item: { size }, path }) => ({ path, size_bytes: size }))
+    const findings = [...leftOutFindings(leftOut), ...contentFindings(files, await readKinds(bytes, entries))]
+    return await subjectFrom({ folder: name, main, files, findings, tooLarge, filter }, sources)
   } finally {
     zip.close()
   }
@@ -109,37 +89,59 @@ interface SkillParts {
   /** Undefined for one that is missing or too large. */
   readonly main: { readonly name: string, readonly content: FileContent } | undefined
   readonly files: readonly ListedFile[]
-  readonly kinds?: ReadonlyMap<string, FileKind>
+  readonly findings: readonly Finding[]
   readonly tooLarge: boolean
   readonly filter?: SkillFilter | undefined
 }
 
 async function subjectFrom (
-  { folder, main, files, kinds, tooLarge, filter }: SkillParts, sources: readonly FindingSource[]
+  { folder, main, files, findings, tooLarge, filter }: SkillParts, sources: readonly FindingSource[]
 ): Promise<Subject> {
   const name = folder ?? (main && ownName(main.content)) ?? NAMELESS
-  const skill = describeSkill({ name, type: 'project', path: `/${name}`, realPath: `/${name}`, linked: false }, {
+  const place = { name, type: 'project', path: `/${name}`, realPath: `/${name}`, linked: false } as const
+  const skill = describeSkill(place, {
     mainFiles: files.map(({ path }) => path).filter((path) => isMainFile(path)),
     main,
     filter,
     ...tooLarge && { refused: new RefusedError('too_large') }
   })
-  return await subjectOf({
-    skill,
-    manifest: {
-      files
-    },
-    mainFile: main?.content,
-    fileFindings: kinds === undefined ? [] : contentFindings(files, kinds)
-  }, sources)
+  return await subjectOf({ skill, manifest: { files }, mainFile: main?.content, fileFindings: findings }, sources)
 }
 
-async function readRules (zip: ZipFile, entry: Entry | undefined): Promise<IgnoreRules | undefined> {
-  if (entry === undefined) return undefined
-  if (entry.uncompressedSize > MAX_IGNORE_FILE_BYTES) {
-    return unreadableIgnoreFile(`has more than ${MAX_IGNORE_FILE_BYTES} bytes`)
+/** As on a disk, folders count too. */
+function checkCount (entries: ReadonlyArray<{ readonly path: string }>): void {
+  const paths = new Set(entries.flatMap(({ path }) => [path, ...foldersAbove(path)]))
+  if (paths.size <= MAX_SKILL_ENTRIES) return
+  const sentence = `the archive is refused: it has more than ${MAX_SKILL_ENTRIES} files and folders`
+  throw new ArchiveError('too_large', sentence)
+}
+
+/** The files of a skill, sorted. A link counts as the file that it leads to, as on a disk. */
+async function resolveLinks (
+  zip: ZipReader, items: readonly ZipItem[], wrapper: string, leftOut: LeftOutFiles
+): Promise<PackedFile[]> {
+  const inside = items.filter(({ path }) => path.startsWith(wrapper))
+  const byPath = new Map(inside.map((item) => [item.path, item]))
+  const folders = new Set(inside.flatMap(({ path, kind }) => [...foldersAbove(path), ...kind === 'folder' ? [path] : []]))
+  const files: PackedFile[] = []
+  for (const item of inside) {
+    const path = item.path.slice(wrapper.length)
+    let found: ZipItem | undefined = item
+    let target = item.path
+    for (let links = 0; found?.kind === 'link' && links < MAX_LINKS; links++) {
+      target = posix.join(posix.dirname(target), await zip.linkTarget(found))
+      found = byPath.get(target)
+    }
+    if (found?.kind === 'file') files.push({ path, item: found })
+    else if (item.kind === 'link') leftOut.add(folders.has(target) ? 'folder_link' : 'outside', path)
   }
-  return parseIgnoreFile(await unpack(zip, entry))
+  return files.sort((a, b) => compareCodePoints(a.path, b.path))
+}
+
+async function readRules (zip: ZipReader, item: ZipItem | undefined): Promise<IgnoreRules | undefined> {
+  if (item === undefined) return undefined
+  if (item.size > MAX_IGNORE_FILE_BYTES) return unreadableIgnoreFile(`has more than ${MAX_IGNORE_FILE_BYTES} bytes`)
+  return parseIgnoreFile(await buffer(await zip.stream(item)))
 }
 
 function ownName ({ bytes }: FileContent): string | undefined {
@@ -147,104 +149,30 @@ function ownName ({ bytes }: FileContent): string | undefined {
   return isSafeName(name) ? name : undefined
 }
 
-/** @throws {ArchiveError} for what a reader of archives must not unpack */
-async function listEntries (zip: ZipFile, packedBytes: number): Promise<readonly Entry[]> {
-  if (zip.entryCount > MAX_SKILL_ENTRIES) throw new ArchiveError(TOO_MANY)
-  const entries: Entry[] = []
-  const names = new Set<string>()
-  const folders = new Set<string>()
-  let bytes = 0
-  try {
-    for await (const entry of zip.eachEntry()) {
-      const { fileName } = entry
-      if (fileName.endsWith('/') || LEFT_BEHIND.test(fileName)) continue
-      if (entry.isEncrypted()) throw new ArchiveError('The archive is encrypted')
-      if (fileName.includes('\uFFFD')) throw new ArchiveError('The archive has names that are not UTF-8')
-      if (names.has(fileName)) throw new ArchiveError('The archive has two files of one name')
-      names.add(fileName)
-      // As on a disk, folders count too.
-      for (let end = fileName.lastIndexOf('/'); end > 0 && !folders.has(fileName.slice(
-        0, end
-      )); end = fileName.lastIndexOf('/', end - 1)) folders.add(fileName.slice(0, end))
-      if (names.size + folders.size > MAX_SKILL_ENTRIES) throw new ArchiveError(TOO_MANY)
-      bytes += entry.uncompressedSize
-      if (bytes > MAX_UNPACKED_BYTES ||
-        (bytes > UNPACKED_RATIO_FROM_BYTES && bytes > packedBytes * MAX_UNPACKED_RATIO)) {
-        throw new ArchiveError(
-          `The archive unpacks to more than is read: 256 MiB, or ${MAX_UNPACKED_RATIO} times its own size`
-        )
-      }
-      if (isFile(entry) && !isHidden(fileName, false)) entries.push(entry)
-    }
-  } catch (error) {
-    refuse(error)
-  }
-  return entries
+/** The one folder that all files are in, with its `/`, when it is a skill; else empty. */
+function wrapperOf (entries: ReadonlyArray<{ readonly path: string }>): string {
+  const wrapper = commonFolder(entries)
+  const isSkill = entries.some(({ path }) => isMainFile(path.slice(wrapper.length)))
+  return isSkill && isSafeName(wrapper.slice(0, -1)) ? wrapper : ''
 }
 
-/** Packers that know no Unix modes leave them empty. */
-function isFile ({ externalFileAttributes }: Entry): boolean {
-  const type = (externalFileAttributes >>> 16) & FILE_TYPE
-  return type === 0 || type === REGULAR_FILE
-}
-
-/**
- * The one folder that all files are in, with its `/`; empty when SKILL.md lies at the root or there are several
- * folders.
- */
-function wrapperOf (entries: readonly Entry[]): string {
-  const [first] = entries
-  if (first === undefined) return ''
-  const wrapper = first.fileName.slice(0, first.fileName.indexOf('/') + 1)
-  const isSkill = entries.some(({ fileName }) =>
-    fileName.startsWith(wrapper) && isMainFile(fileName.slice(wrapper.length)))
-  return wrapper !== '' && isSkill && isSafeName(wrapper.slice(0, -1)) &&
-    entries.every(({ fileName }) => fileName.startsWith(wrapper))
-    ? wrapper
-    : ''
-}
-
-async function readKinds (
-  zip: ZipFile, bytes: Buffer, entries: ReadonlyArray<{ readonly entry: Entry, readonly path: string }>
-): Promise<ReadonlyMap<string, FileKind>> {
+async function readKinds (bytes: Buffer, entries: readonly PackedFile[]): Promise<ReadonlyMap<string, FileKind>> {
   const kinds = new Map<string, FileKind>()
-  await forEachInSlices(entries, async ({ entry, path }) => {
-    const kind = fileKind(await unpackHead(zip, bytes, entry))
+  await forEachInSlices(entries, ({ item, path }) => {
+    const kind = fileKind(headOf(bytes, item))
     if (kind !== undefined) kinds.set(path, kind)
   })
   return kinds
 }
 
 /** The first bytes of a file. One stream for each of 20,000 files would take seconds. */
-async function unpackHead (zip: ZipFile, bytes: Buffer, entry: Entry): Promise<Buffer> {
-  const { compressedSize, compressionMethod: method, uncompressedSize: maxOutputLength } = entry
-  if (maxOutputLength === 0) return Buffer.alloc(0)
+function headOf (bytes: Buffer, { size, packedSize, isStored, start }: ZipItem): Buffer {
+  if (size === 0) return Buffer.alloc(0)
+  const packed = bytes.subarray(start, start + Math.min(packedSize, PACKED_HEAD_BYTES))
+  if (isStored) return packed
   try {
-    const { fileDataStart } = await zip.readLocalFileHeaderPromise(entry, { minimal: true })
-    const packed = bytes.subarray(fileDataStart, fileDataStart + Math.min(compressedSize, PACKED_HEAD_BYTES))
-    if (method === STORED) return packed
-    if (method !== DEFLATED) throw new ArchiveError('The archive is packed in another way than DEFLATE')
-    return inflateRawSync(packed, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength })
-  } catch (error) {
-    return refuse(error)
+    return inflateRawSync(packed, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: size })
+  } catch (cause) {
+    throw new ArchiveError('bad_archive', 'the archive is damaged', { cause })
   }
-}
-
-async function unpack (zip: ZipFile, entry: Entry): Promise<Buffer> {
-  try {
-    const pieces: Buffer[] = []
-    for await (const piece of await zip.openReadStreamPromise(entry)) pieces.push(piece as Buffer)
-    return Buffer.concat(pieces)
-  } catch (error) {
-    return refuse(error)
-  }
-}
-
-/** yauzl's sentences may quote names from the archive. */
-function refuse (error: unknown): never {
-  if (error instanceof ArchiveError) throw error
-  if (error instanceof Error && UNSAFE_NAME.test(error.message)) {
-    throw new ArchiveError("The archive has a path that is absolute, or has '..' or a backslash")
-  }
-  throw new ArchiveError('The archive is no ZIP that can be read')
 }

@@ -61,6 +61,15 @@ t.test('K80: POST /validate', async (t) => {
     t.match(await send(service, zipOf([file('SKILL.md', DEMO), file('big.bin', 'x', { claimed: 40_000_000 })]), { type, query: '?target=anthropic-upload' }), { status: 400 }, 'the ratio')
   })
 
+  await t.test('a link in a ZIP counts as on the disk', async (t) => {
+    const type = 'application/zip'
+    const link = (target: string) => zipOf([file('demo/SKILL.md', `${DEMO}[a](l)`), file('demo/d/x.md', 'x'), file('demo/l', target, { mode: 0o120777 })])
+    t.match(await send(service, link('d/x.md'), { type }), { json: { findings: [] } })
+    t.match(await send(service, link('d'), { type }), { json: { findings: [{ code: 'link_to_folder' }, { code: 'body_link_missing' }] } })
+    t.match(await send(service, link('missing'), { type }), { json: { findings: [{ code: 'link_outside' }, { code: 'body_link_missing' }] } })
+    t.match(await send(service, link('../../etc/passwd'), { type }), { json: { findings: [{ code: 'link_outside' }, { code: 'body_link_missing' }] } })
+  })
+
   await t.test('an ignore file in a ZIP hides files, as on the disk', async (t) => {
     const type = 'application/zip'
     const parts = [file('demo/SKILL.md', `${DEMO}[a](drafts/b.md)`), file('demo/drafts/b.md', 'x')]
@@ -76,13 +85,13 @@ t.test('K80: POST /validate', async (t) => {
     t.match(await send(service, zipOf([file('SKILL.md', DEMO), file('bomb', 'x', { claimed: 4_000_000_000 })]), { type }), refused)
     t.match(await send(service, zipOf([file('SKILL.md', 'x'.repeat(900_000), { claimed: 10 })]), { type }), refused, 'more than it says')
     for (const name of ['../SKILL.md', '/SKILL.md', 'a\\SKILL.md', 'C:/SKILL.md', 'a/../../SKILL.md']) {
-      t.match(await send(service, zipOf([file(name, DEMO)]), { type }), { status: 400, json: { code: 'invalid_archive', detail: /has a path that is absolute, or has '\.\.' or a backslash/ } }, name)
+      t.match(await send(service, zipOf([file(name, DEMO)]), { type }), { status: 400, json: { code: 'invalid_archive', detail: /is an absolute path|leads out of its folder|has a backslash/ } }, name)
     }
-    t.match(await send(service, zipOf([{ name: Buffer.from([0x61, 0xff]), bytes: Buffer.from('x') }, file('SKILL.md', DEMO)]), { type }), { json: { detail: /names that are not UTF-8/ } })
-    t.match(await send(service, zipOf(Array.from({ length: 20_001 }, (_, index) => file(`f${index}`, ''))), { type }), { json: { detail: /more than 20000 entries/ } })
+    t.match(await send(service, zipOf([{ name: Buffer.from([0x61, 0xff]), bytes: Buffer.from('x') }, file('SKILL.md', DEMO)]), { type }), { json: { detail: /is not a file name in UTF-8/ } })
+    t.match(await send(service, zipOf(Array.from({ length: 20_001 }, (_, index) => file(`f${index}`, ''))), { type }), { json: { detail: /more than 20000 files and folders/ } })
     t.match(await send(service, zipOf([file('SKILL.md', DEMO), file('SKILL.md', 'x')]), { type }), refused)
     const deep = (index: number): string => `${Array.from({ length: 30 }, (_, level) => `d${index}-${level}`).join('/')}/f`
-    t.match(await send(service, zipOf([file('SKILL.md', DEMO), ...Array.from({ length: 700 }, (_, index) => file(deep(index), ''))]), { type }), { json: { detail: /more than 20000 entries, folders included/ } })
+    t.match(await send(service, zipOf([file('SKILL.md', DEMO), ...Array.from({ length: 700 }, (_, index) => file(deep(index), ''))]), { type }), { json: { detail: /more than 20000 files and folders/ } })
     t.match(await send(service, zipOf([file('SKILL.md', DEMO, { flags: 0x801 })]), { type }), refused, 'encrypted')
     t.match(await send(service, zipOf([file('SKILL.md', DEMO)]).subarray(0, -4), { type }), refused, 'cut')
     t.match(await send(service, zipOf([file('SKILL.md', '/etc/passwd', { mode: 0o120777 })]), { type }), { json: { findings: [{ code: 'main_file_missing' }] } }, 'a link is no file')
@@ -97,6 +106,7 @@ t.test('K80: POST /validate', async (t) => {
 
   await t.test('what cannot be judged is a problem', async (t) => {
     t.match(await send(service, '{}', { type: 'application/json' }), { status: 415 })
+    t.match(await send(service, DEMO, { type: 'application/zip' }), { status: 400, json: { code: 'invalid_archive', detail: 'These bytes are not a ZIP archive' } })
     for (const type of ['application/json', 'application/json; charset=latin1', 'image/png', '']) t.match(await send(service, DEMO, { type }), { status: 415, json: { detail: 'Send a SKILL.md as text/markdown, or a ZIP as application/zip' } }, type)
     t.match(await send(service, DEMO, { headers: { 'content-encoding': 'gzip' } }), { status: 415 })
     t.match(await send(service, DEMO, { query: '?target=nope' }), { status: 400, json: { code: 'bad_query', detail: /'nope', allowed: spec, .*all/ } })

@@ -128,3 +128,13 @@ export const MAX_LARGE_READS = 4
 /** From so many unpacked bytes on, an archive that has more than this many times its packed size is taken for an attack. */
 export const UNPACKED_RATIO_FROM_BYTES = 10 * 1_048_576
 export const MAX_UNPACKED_RATIO = 200
+
+/** What a source or an archive may hold: bytes of a file, of all files, of a name, of a path and of a link. */
+export const MAX_FILE_BYTES = 50 * 1_048_576
+export const MAX_PUBLISHED_BYTES = 1_073_741_824
+export const MAX_NAME_BYTES = 255
+export const MAX_PATH_BYTES = 1_024
+export const MAX_LINK_BYTES = 4_095
+
+/** Files and folders of one archive. */
+export const MAX_ARCHIVE_ENTRIES = 50_000

@@ -32,3 +32,8 @@ export function foldersAbove (path: string): string[] {
   for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) folders.push(path.slice(0, end))
   return folders
 }
+
+/** A path for a sentence. */
+export function quotePath (path: string): string {
+  return JSON.stringify(path.length > 120 ? `${path.slice(0, 120)}…` : path)
+}

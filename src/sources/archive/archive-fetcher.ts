@@ -2,12 +2,13 @@ import { join } from 'node:path'
 import type { Environment } from '../../config/setting.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { basic, saveBody, send } from '../http/http-client.ts'
+import { storedFiles } from '../publish/source-tree.ts'
 import { readSecret } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
 import type { SourceAuth } from '../address/source-kind.ts'
 import type { ArchiveSource } from './archive-source.ts'
 import { unpackArchive } from './unpack.ts'
-import { createUnpackedFiles } from './unpacked-files.ts'
+import { UnpackedFiles } from './unpacked-files.ts'
 
 const INTERVAL_MS = 300_000
 /** Without a validator each check is a download. */
@@ -37,12 +38,12 @@ export function createArchiveFetcher (source: ArchiveSource, env: Environment): 
       if (digest !== undefined && digest !== found) throw new SourceError('digest_mismatch', `the archive is ${found}, and not the one that is configured`)
       if (etag === null && modified === null) blind = { digest: found, until: performance.now() + BLIND_INTERVAL_MS }
       if (known?.['digest'] === found && etag === null && modified === null) return undefined
-      const files = await createUnpackedFiles(tmp, signal)
+      const files = await UnpackedFiles.create(tmp, signal)
       await unpackArchive(file, files, signal)
       return {
         revision: found,
         memory: { digest: found, ...etag !== null && { etag }, ...modified !== null && { modified } },
-        files: files.files(true, path),
+        files: storedFiles(files.files(true, path)),
         path
       }
     }

@@ -1,37 +1,51 @@
 import { createHash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { MAX_UNPACKED_RATIO, UNPACKED_RATIO_FROM_BYTES } from '../../core/shared/limits.ts'
+import {
+  ArchiveNames, commonFolder, nameKey, refusedEntry, withoutMacFiles
+} from '../../core/archive/archive-names.ts'
+import { checkUnpackedBytes, tooLargeFile } from '../../core/archive/zip-reader.ts'
+import { MAX_FILE_BYTES, MAX_LINK_BYTES } from '../../core/shared/limits.ts'
 import { withoutEndSlashes } from '../../core/shared/text.ts'
-import { MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_PATH_BYTES, MAX_PUBLISHED_BYTES } from '../publish/limits.ts'
-import { SourceError } from '../source-error.ts'
-import { quotePath, type SourceEntry, type SourceFiles } from '../publish/source-tree.ts'
-import { baseName, foldersAbove } from '../../core/shared/paths.ts'
+import type { SourceEntry } from '../publish/source-tree.ts'
 
-const MAX_ENTRIES = 50_000
+/** How a layer of an image says that a file or a folder of a lower one is gone. */
+export const WHITE_OUT = /(^|\/)\.wh\.(?:\.wh\.\.opq$)?/
 
 /**
- * Files that come out of archives, one by one, into a folder of ours. Each is stored under a number: no name of an archive is
- * ever a path on this machine before the whole was checked.
+ * Files that come out of archives, one by one, into a folder of ours. Each is stored under a number: no name of an
+ * archive is ever a path on this machine before the whole was checked.
  */
 export class UnpackedFiles {
   readonly #folder: string
   readonly #signal: AbortSignal
-  /** By names that are equal where a file system tells no casing apart. */
+  readonly #scope: string
+  readonly #names = new ArchiveNames()
+  /** By names that are equal where a file system does not distinguish upper and lower case. */
   readonly #entries = new Map<string, SourceEntry>()
-  readonly #stored = new Map<string, string>()
+  /** Entries of earlier layers, which a later one may replace. */
   #lower: ReadonlySet<SourceEntry> = new Set()
   #count = 0
   #packedBytes = 0
   #bytes = 0
 
-  /** @param folder empty; its owner removes it */
-  constructor (folder: string, signal: AbortSignal) {
+  private constructor (folder: string, signal: AbortSignal, scope: string) {
     this.#folder = folder
     this.#signal = signal
+    this.#scope = scope === '' ? '' : `${scope}/`
+  }
+
+  /**
+   * @param tmp its folder `files` is made, and removed by the owner of `tmp`
+   * @param scope only entries below this folder count
+   */
+  static async create (tmp: string, signal: AbortSignal, scope = ''): Promise<UnpackedFiles> {
+    const folder = join(tmp, 'files')
+    await mkdir(folder, { mode: 0o700 })
+    return new UnpackedFiles(folder, signal, scope)
   }
 
   /** Adds to the packed size, which bounds the size of what is unpacked. */
@@ -39,22 +53,21 @@ export class UnpackedFiles {
     this.#packedBytes += bytes
   }
 
-  /** What follows lies upon what is there, as in OCI images: a file may replace a file or a folder, and a folder a file. */
+  /** What follows lies upon what is there, as in images for containers: a file may replace one of the same path. */
   beginLayer (): void {
-    this.#endLayer()
     this.#lower = new Set(this.#entries.values())
   }
 
-  /** A file in the place of a folder takes away what the layers before it have in that folder. */
-  #endLayer (): void {
-    if (this.#lower.size === 0) return
-    const own = new Set([...this.#entries.values()].filter((entry) => !this.#lower.has(entry)).map(({ path }) => path))
-    for (const [key, entry] of this.#entries) if (this.#lower.has(entry) && foldersAbove(entry.path).some((folder) => own.has(folder))) this.#entries.delete(key)
+  /** Whether an entry counts. A white-out of an image counts too when it removes the scope with a folder above. */
+  isInScope (name: string): boolean {
+    const path = name.replace(/^(?:\.?\/)+/, '')
+    const removed = path.replace(WHITE_OUT, '$1')
+    return path.startsWith(this.#scope) || (removed !== path && this.#scope.startsWith(withoutEndSlashes(removed)))
   }
 
   async addFile (name: string, content: Readable): Promise<void> {
     const path = this.#claim(name)
-    const stored = join(this.#folder, String(this.#count))
+    const stored = join(this.#folder, String(this.#count++))
     const hash = createHash('sha256')
     let size = 0
     const meter = new Transform({
@@ -62,116 +75,58 @@ export class UnpackedFiles {
         size += chunk.length
         this.#bytes += chunk.length
         hash.update(chunk)
-        const problem = size > MAX_FILE_BYTES
-          ? `${quotePath(name)} is larger than ${MAX_FILE_BYTES} bytes`
-          : this.#bytes > MAX_PUBLISHED_BYTES || (this.#bytes > UNPACKED_RATIO_FROM_BYTES && this.#bytes > this.#packedBytes * MAX_UNPACKED_RATIO) ? 'it unpacks to too much' : undefined
-        done(problem === undefined ? null : new SourceError('too_large', `the archive is refused: ${problem}`), chunk)
+        try {
+          if (size > MAX_FILE_BYTES) throw tooLargeFile(name)
+          checkUnpackedBytes(this.#bytes, this.#packedBytes)
+          done(null, chunk)
+        } catch (error) {
+          done(error as Error)
+        }
       }
     })
-    await pipeline(content, meter, createWriteStream(stored, { flags: 'wx', mode: 0o600 }), { signal: this.#signal })
-    const id = hash.digest('hex')
-    this.#stored.set(id, stored)
-    this.#entries.set(keyOf(path), { path, kind: 'file', id, size })
+    const to = createWriteStream(stored, { flags: 'wx', mode: 0o600 })
+    await pipeline(content, meter, to, { signal: this.#signal })
+    this.#entries.set(nameKey(path), { path, kind: 'file', id: hash.digest('hex'), size, stored })
   }
 
   /** Folders are not part of the state, but their names are checked and counted. */
   addFolder (name: string): void {
     const trimmed = withoutEndSlashes(name)
-    if (trimmed === '.') return
-    const path = this.#check(trimmed)
-    const there = this.#entries.get(keyOf(path))
-    if (there?.path === path && this.#lower.has(there)) this.#entries.delete(keyOf(path))
+    if (trimmed !== '.') this.#names.check(trimmed)
+  }
+
+  /** Another name of a file that came before. */
+  addHardLink (name: string, target: string): void {
+    const path = this.#claim(name)
+    const file = this.#entries.get(nameKey(this.#names.check(target)))
+    if (file === undefined) throw refusedEntry(name, 'is a hard link to a file that is not in front of it')
+    this.#entries.set(nameKey(path), { ...file, path })
   }
 
   addLink (name: string, target: string): void {
     const path = this.#claim(name)
-    if (Buffer.byteLength(target) > MAX_LINK_BYTES) throw refused(name, `is a link of more than ${MAX_LINK_BYTES} bytes`)
-    const segments = path.split('/').slice(0, -1)
-    for (const segment of target.split('/')) {
-      if (segment === '..' && segments.pop() === undefined) throw refused(name, 'leads out of the archive')
-      else if (segment !== '' && segment !== '.' && segment !== '..') segments.push(segment)
-    }
-    if (target.startsWith('/') || target.includes('\\') || target.includes('\0') || target === '') throw refused(name, 'leads out of the archive')
-    this.#entries.set(keyOf(path), { path, kind: 'link', id: '', size: Buffer.byteLength(target), target })
+    const size = Buffer.byteLength(target)
+    if (size > MAX_LINK_BYTES) throw refusedEntry(name, `is a link of more than ${MAX_LINK_BYTES} bytes`)
+    this.#names.checkLink(path, target)
+    this.#entries.set(nameKey(path), { path, kind: 'link', id: '', size, target })
   }
 
   /**
    * What was unpacked. One top folder that holds everything is left out of the paths.
-   * @param path the folder that is wanted: one that names the top folder, without another of its name in it, leaves it in
+   * @param path the folder that is wanted: one that names the top folder, without another of its name in it, keeps it
    */
-  files (strip: boolean, path = ''): SourceFiles {
-    this.#endLayer()
+  files (strip: boolean, path = ''): SourceEntry[] {
     const own = withoutMacFiles([...this.#entries.values()])
     const common = strip ? commonFolder(own) : ''
-    const isNamed = `${path}/`.startsWith(common) && !own.some((entry) => `${entry.path}/`.startsWith(common + common))
-    const prefix = isNamed ? '' : common
-    const entries = own.map((entry) => ({ ...entry, path: entry.path.slice(prefix.length) }))
-    return {
-      entries,
-      write: async (files, signal) => {
-        for (const { entry, path } of files) {
-          signal.throwIfAborted()
-          await writeFile(path, await readFile(this.#pathOf(entry)), { flag: 'wx', mode: 0o644, flush: true })
-        }
-      },
-      read: (entry) => readFile(this.#pathOf(entry))
-    }
+    const hasTwice = own.some((entry) => `${entry.path}/`.startsWith(common + common))
+    const prefix = `${path}/`.startsWith(common) && !hasTwice ? '' : common
+    return own.map((entry) => ({ ...entry, path: entry.path.slice(prefix.length) }))
   }
 
-  #pathOf ({ id }: SourceEntry): string {
-    const path = this.#stored.get(id)
-    if (path === undefined) throw new SourceError('internal', 'a file of the archive was not unpacked')
-    return path
-  }
-
-  /** Bad names are refused, not repaired: the author's files are published unchanged, or not at all. */
   #claim (name: string): string {
-    const path = this.#check(name)
-    const there = this.#entries.get(keyOf(path))
-    if (there !== undefined && !(there.path === path && this.#lower.has(there))) throw refused(name, 'is there twice')
+    const path = this.#names.check(name)
+    const there = this.#entries.get(nameKey(path))
+    if (there !== undefined && !(there.path === path && this.#lower.has(there))) throw refusedEntry(name, 'is there twice')
     return path
   }
-
-  #check (name: string): string {
-    const path = name.replace(/^(?:\.\/)+/, '')
-    if (++this.#count > MAX_ENTRIES) throw new SourceError('too_large', `the archive is refused: it has more than ${MAX_ENTRIES} files and folders`)
-    // A few bytes unpack to a name of megabytes, and all names are kept until the end.
-    if (Buffer.byteLength(path) > MAX_PATH_BYTES) throw refused(name, `is longer than ${MAX_PATH_BYTES} bytes`)
-    if (path.startsWith('/') || /^[A-Za-z]:/.test(path) || path.includes('\\')) throw refused(name, 'is no relative path')
-    if (!path.isWellFormed() || path.includes('�') || path.includes('\0')) throw refused(name, 'is no name of a file')
-    if (path.split('/').some((segment) => segment === '' || segment === '.' || segment === '..')) throw refused(name, 'leads out of its folder')
-    return path
-  }
-}
-
-/** Makes the folder for what is unpacked. */
-export async function createUnpackedFiles (tmp: string, signal: AbortSignal): Promise<UnpackedFiles> {
-  const folder = join(tmp, 'files')
-  await mkdir(folder, { mode: 0o700 })
-  return new UnpackedFiles(folder, signal)
-}
-
-export function refused (name: string, problem: string): SourceError {
-  return new SourceError('bad_archive', `the archive is refused: ${quotePath(name)} ${problem}`)
-}
-
-function keyOf (path: string): string {
-  return path.normalize('NFC').toLowerCase()
-}
-
-/** Macs put the attributes of `X` into `._X` beside it, or into a folder of their own at the top. */
-function withoutMacFiles (entries: readonly SourceEntry[]): SourceEntry[] {
-  const paths = new Set(entries.flatMap(({ path }) => [path, ...foldersAbove(path)]))
-  return entries.filter(({ path }) => {
-    const name = baseName(path)
-    return !path.startsWith('__MACOSX/') && !(name.startsWith('._') && paths.has(path.slice(0, -name.length) + name.slice(2)))
-  })
-}
-
-function commonFolder (entries: readonly SourceEntry[]): string {
-  const [first] = entries
-  const end = first?.path.indexOf('/') ?? -1
-  if (first === undefined || end === -1) return ''
-  const prefix = first.path.slice(0, end + 1)
-  return entries.every(({ path }) => path.startsWith(prefix)) ? prefix : ''
 }

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { IgnoreRules } from '../../core/read/ignore-file.ts'
 import { findSkills } from '../../core/layout/find-skills.ts'
-import type { LeftOut } from '../../core/layout/layout.ts'
+import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
 import type { ListedFolder, Listing } from '../../core/roots/listing.ts'
 import type { RootOptions } from '../../core/roots/root.ts'
 import { isIgnored } from '../../core/roots/ignore-rules.ts'
@@ -12,6 +12,7 @@ import { errorCode } from '../../core/shared/system-errors.ts'
 import { whyUnwritable } from '../../config/files/files.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
 import type { LayoutFolder } from '../address/source-kind.ts'
+import { Failure } from '../failure.ts'
 import type { Keeper } from '../keeper.ts'
 import { type LayoutReport, summaryOf } from '../publish/report.ts'
 import type { StateFolder } from '../publish/state-folder.ts'
@@ -43,11 +44,11 @@ export class FolderKeeper implements Keeper {
   readonly #listing: FolderListing = { folders: undefined, ignored: new Set(), changed: new Signal(), isFixed: false }
   readonly #closing = new AbortController()
   readonly #packages: FolderPackages
+  readonly #failure = new Failure()
   readonly sync = coalesce(() => this.#sync())
   #watch: FolderWatch | undefined
   #root: string | undefined
   #report: LayoutReport | undefined
-  #failure: { readonly error: SourceError, readonly since: Date } | undefined
   #checkedAt: Date | undefined
 
   constructor (options: FolderKeeperOptions) {
@@ -62,18 +63,13 @@ export class FolderKeeper implements Keeper {
   }
 
   get status (): SourceStatus {
-    const failure = this.#failure
     const { folders } = this.#listing
-    const [good, bad] = folders === undefined ? ['waiting', 'failed'] as const : ['ok', 'stale'] as const
     return {
       name: this.#options.folder.name,
       kind: 'folder',
-      state: failure === undefined ? good : bad,
+      ...this.#failure.statusOf(folders !== undefined),
       skills: folders?.size ?? 0,
       ...this.#checkedAt !== undefined && { checked_at: this.#checkedAt.toISOString() },
-      ...failure !== undefined && {
-        failing_since: failure.since.toISOString(), error: { code: failure.error.code, message: failure.error.message }
-      },
       ...folders !== undefined && this.#report
     }
   }
@@ -89,7 +85,9 @@ export class FolderKeeper implements Keeper {
       path,
       polling,
       onChange: () => { this.hint() },
-      onError: (code) => { log.warn({ source: name, path, code }, 'changes of a folder cause no events: it is compared at intervals') }
+      onError: (code) => {
+        log.warn({ source: name, path, code }, 'changes of a folder cause no events: it is compared at intervals')
+      }
     })
     this.#watch.follow(this.#root)
     this.hint()
@@ -114,7 +112,7 @@ export class FolderKeeper implements Keeper {
       this.#root = tree.root
       const problem = await this.#search(tree)
       this.#checkedAt = new Date()
-      if (problem === undefined) this.#failure = undefined
+      if (problem === undefined) this.#failure.clear()
       else this.#fail(problem)
     } catch (error) {
       if (!this.#closing.signal.aborted) this.#lose(error)
@@ -126,37 +124,35 @@ export class FolderKeeper implements Keeper {
   async #search (tree: DiskTree): Promise<SourceError | undefined> {
     const { folder: { layout, name, path: top, include, exclude, prefix = '' } } = this.#options
     const options = { layout, name, include, exclude }
-    let problem: SourceError | undefined
-    let packed: ReadonlyMap<string, ListedFolder> = new Map()
-    let found = await findSkills(tree, options)
-    const leftOut: LeftOut[] = []
+    const found = await findSkills(tree, options)
     const rules = await tree.ignoreRules()
     const isHidden = (path: string): boolean => path !== '' && isIgnored(rules, path, true)
-    if (found.packages.length > 0) {
-      try {
-        const packages = await this.#packages.unpack(tree, found.packages)
-        leftOut.push(...packages.leftOut)
-        const both = await findSkills(packages.tree, options)
-        const inPackages = await Promise.all(both.skills.map(async (skill) =>
-          this.#packages.isPackaged(skill.path) && !isHidden(skill.path) && !await tree.isFolder(skill.path) ? skill : []))
-        packed = await this.#packages.publish(inPackages.flat(), prefix)
-        found = both
-      } catch (error) {
-        this.#closing.signal.throwIfAborted()
-        problem = asPackageError(error)
-      }
-    }
-    const folders = new Map<string, ListedFolder>(packed)
+    const problem = found.packages.length === 0 ? undefined : await this.#unpack(tree, found, { ...options, prefix, isHidden })
+    const packaged = found.packages.length === 0 ? undefined : this.#packages.published
+    const folders = new Map<string, ListedFolder>(packaged?.folders)
     for (const { name, path } of found.skills.filter(({ path }) => !isHidden(path))) {
-      if (folders.has(prefix + name)) continue
       const place = path === '' ? top : join(top, path)
-      folders.set(prefix + name, { path: place, realPath: await tree.realPath(path), rules: rulesOf(rules, prefix + name, path) })
+      const realPath = await tree.realPath(path)
+      folders.set(prefix + name, { path: place, realPath, rules: rulesOf(rules, prefix + name, path) })
     }
     const hidden = found.skills.filter(({ path }) => isHidden(path))
-    leftOut.push(...found.leftOut, ...tree.outside, ...hidden.map(({ path }): LeftOut => ({ path, reason: 'ignored' })))
-    this.#report = summaryOf({ ...found, leftOut })
+    const ignored = hidden.map(({ path }): LeftOut => ({ path, reason: 'ignored' }))
+    const leftOut = [...found.leftOut, ...packaged?.leftOut ?? [], ...tree.outside, ...ignored]
+    this.#report = summaryOf({ ...found, leftOut }, packaged?.folders.size)
     this.#list(folders, new Set(hidden.map(({ name }) => prefix + name)))
     return problem
+  }
+
+  async #unpack (
+    tree: DiskTree, found: FoundSkills, options: Parameters<FolderPackages['publish']>[2]
+  ): Promise<SourceError | undefined> {
+    try {
+      await this.#packages.publish(tree, found, options)
+      return undefined
+    } catch (error) {
+      this.#closing.signal.throwIfAborted()
+      return asPackageError(error)
+    }
   }
 
   #list (folders: ReadonlyMap<string, ListedFolder>, ignored: ReadonlySet<string>): void {
@@ -166,7 +162,8 @@ export class FolderKeeper implements Keeper {
     if (before !== undefined && isSameListing(before, folders)) return
     this.#listing.folders = folders
     this.#listing.changed.emit()
-    const details = { source: name, path, layout: this.#report?.layout, skills: folders.size, leftOut: this.#report?.left_out?.count ?? 0 }
+    const { layout, left_out: leftOut } = this.#report ?? {}
+    const details = { source: name, path, layout, skills: folders.size, leftOut: leftOut?.count ?? 0 }
     log.info(details, before === undefined ? 'a folder was searched for skills' : 'skills of a folder changed')
   }
 
@@ -184,11 +181,10 @@ export class FolderKeeper implements Keeper {
 
   #fail (error: SourceError): void {
     const { code, message, cause } = error
-    const isSame = this.#failure?.error.code === code && this.#failure.error.message === message
-    this.#failure = { error, since: this.#failure?.since ?? new Date() }
+    const isNews = this.#failure.set(error)
     const { folder: { name, path }, log } = this.#options
     const details = { source: name, path, code, ...code === 'internal' && { err: cause } }
-    if (!isSame) log.warn(details, `a folder cannot be searched for skills: ${message}`)
+    if (isNews) log.warn(details, `a folder cannot be searched for skills: ${message}`)
   }
 }
 

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import type { LeftOut } from '../../core/layout/layout.ts'
 import { SourceError } from '../source-error.ts'
 import type { SourceEntry, SourceFiles } from '../publish/source-tree.ts'
-import { MAX_FILE_BYTES, MAX_LINK_BYTES } from '../publish/limits.ts'
+import { MAX_FILE_BYTES, MAX_LINK_BYTES } from '../../core/shared/limits.ts'
 
 /** Runs git in the store of a repository. */
 export type RunInStore = (args: readonly string[], more?: { readonly onOutput?: (chunk: Buffer) => Promise<void>, readonly input?: Iterable<string> }) => Promise<Buffer>

@@ -5,10 +5,11 @@ import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
 import type { Environment } from '../../config/setting.ts'
 import { DIGEST } from '../address/parts.ts'
 import { isArchive, unpackArchive } from '../archive/unpack.ts'
-import { createUnpackedFiles, type UnpackedFiles } from '../archive/unpacked-files.ts'
+import { UnpackedFiles, WHITE_OUT } from '../archive/unpacked-files.ts'
 import { MAX_ARCHIVE_BYTES } from '../archive/archive-fetcher.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
-import { quotePath } from '../publish/source-tree.ts'
+import { quotePath } from '../../core/shared/paths.ts'
+import { storedFiles } from '../publish/source-tree.ts'
 import { SourceError } from '../source-error.ts'
 import type { OciSource } from './oci-source.ts'
 import { type Descriptor, Registry } from './registry.ts'
@@ -19,8 +20,6 @@ const MAX_MANIFESTS = 2_000
 const TITLE = 'org.opencontainers.image.title'
 /** Set by ORAS for a folder that it packed: the layer has the folder's name as its title. */
 const UNPACK = 'io.deis.oras.content.unpack'
-/** How a layer of an image says that a file of a lower one is gone. */
-const WHITE_OUT = /(?:^|\/)\.wh\./
 /** The configuration of an image for containers. */
 const IMAGE_CONFIG = /^application\/vnd\.(?:oci\.image\.config|docker\.container\.image)\.v1\+json$/
 const TAR_LAYER = /[./+]tar(?:[.+](?:gzip|zstd))?$/
@@ -46,7 +45,7 @@ export function createOciFetcher (source: OciSource, env: Environment): Fetcher 
       const registry = new Registry(source, env, signal)
       const digest = isPinned ? reference : await registry.digestOf(reference)
       if (known?.['digest'] === digest) return undefined
-      const files = await createUnpackedFiles(tmp, signal)
+      const files = await UnpackedFiles.create(tmp, signal, path)
       let bytes = 0
       const layers = (await layersOf(registry, digest)).filter(({ mediaType, title, isPacked }) => TAR_LAYER.test(mediaType) || title !== undefined || isPacked)
       if (layers.length === 0) throw new SourceError('bad_archive', 'the artifact has no layer that is a tar, tar.gz or tar.zst archive, or a file with a title')
@@ -60,9 +59,9 @@ export function createOciFetcher (source: OciSource, env: Environment): Fetcher 
         await rm(blob)
       }
       const unpacked = files.files(false)
-      const whiteOut = unpacked.entries.find(({ path }) => WHITE_OUT.test(path))
+      const whiteOut = unpacked.find(({ path }) => WHITE_OUT.test(path))
       if (whiteOut !== undefined) throw new SourceError('refused_tree', `the artifact is refused: ${quotePath(whiteOut.path)} takes away what another layer has`)
-      return { revision: isPinned ? digest : `${reference}@${digest}`, memory: { digest }, files: unpacked, path }
+      return { revision: isPinned ? digest : `${reference}@${digest}`, memory: { digest }, files: storedFiles(unpacked), path }
     }
   }
 }

@@ -1,9 +1,10 @@
 import type { FoundSkill } from '../../core/layout/layout.ts'
+import { quotePath } from '../../core/shared/paths.ts'
 import { compareCodePoints } from '../../core/shared/text.ts'
 import { SourceError } from '../source-error.ts'
-import { MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_NAME_BYTES, MAX_PUBLISHED_BYTES } from './limits.ts'
+import { MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_NAME_BYTES, MAX_PUBLISHED_BYTES } from '../../core/shared/limits.ts'
 import type { PublishedSkill } from './publisher.ts'
-import { quotePath, type SourceTree } from './source-tree.ts'
+import type { SourceTree } from './source-tree.ts'
 
 /**
  * The skills that were found, with their files.

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, realpath, rename, rm, symlink } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { copyFile, mkdir, mkdtemp, readdir, realpath, rename, rm, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import pLimit from 'p-limit'
 import type { ListedFolder, Listing } from '../../core/roots/listing.ts'
@@ -187,7 +188,12 @@ export class Publisher implements Listing {
         }
         for (const folder of folders) await mkdir(folder, { recursive: true, mode: 0o755 })
       }
-      await write(files, signal)
+      for (const { entry: { stored }, path } of files) {
+        signal.throwIfAborted()
+        if (stored !== undefined) await copyFile(stored, path, constants.COPYFILE_EXCL)
+      }
+      const others = files.filter(({ entry }) => entry.stored === undefined)
+      if (others.length > 0) await write(others, signal)
       for (const { target, path } of links) await symlink(target, path)
       for (const skill of skills) {
         const digest = this.#digestOf(skill)

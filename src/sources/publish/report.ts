@@ -13,16 +13,19 @@ const LFS_POINTER = 'version https://git-lfs.github.com/spec/v1'
 const isPointerSize = (size: number): boolean => size > 100 && size < 200
 const BINARY = /\.(?:png|jpe?g|gif|pdf|zip|bin|mp4|ttf|otf|pptx|docx|xlsx|onnx|safetensors|psd|webp)$/i
 
-export function summaryOf ({ layout, places, leftOut }: FoundSkills): LayoutReport {
+/** @param packaged how many skills come from packages, which count for the first place */
+export function summaryOf ({ layout, places, leftOut }: FoundSkills, packaged = 0): LayoutReport {
   const all: LeftOut[] = [...new Map(leftOut.map((item) => [`${item.path}\n${item.reason}`, item])).values()]
+  const counts = packaged > 0 && places.size === 0 ? new Map([['', 0]]) : places
   return {
     layout,
-    places: [...places].map(([path, count]) => ({ path: path === '' ? '.' : path, skills: count })),
+    places: [...counts].map(([path, count], index) =>
+      ({ path: path === '' ? '.' : path, skills: count + (index === 0 ? packaged : 0) })),
     ...all.length > 0 && { left_out: { count: all.length, first: all.slice(0, MAX_NAMED) } }
   }
 }
 
-/** Submodules, links out of the source, and files that are kept elsewhere: a client would read something else, or nothing. */
+/** Submodules, links out of the source, and files that another server has: a client would read something else. */
 export async function brokenParts (files: SourceFiles, entries: Iterable<SourceEntry>): Promise<LeftOut[]> {
   const found: LeftOut[] = []
   for (const entry of entries) {

@@ -1,10 +1,11 @@
+import { readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { LayoutTree, TreeEntry } from '../../core/layout/layout.ts'
 import { compareCodePoints } from '../../core/shared/text.ts'
 import { SourceError } from '../source-error.ts'
-import { MAX_PATH_BYTES } from './limits.ts'
-import { foldersAbove } from '../../core/shared/paths.ts'
+import { MAX_PATH_BYTES } from '../../core/shared/limits.ts'
+import { foldersAbove, quotePath } from '../../core/shared/paths.ts'
 
 /** A file or link of a source in one state. */
 export interface SourceEntry {
@@ -17,14 +18,21 @@ export interface SourceEntry {
   readonly size: number
   /** Where a link leads to, as it is written. */
   readonly target?: string
+  /** The file of this machine that has its bytes already. */
+  readonly stored?: string
 }
 
 /** All that a source holds in one state. */
 export interface SourceFiles {
   readonly entries: readonly SourceEntry[]
-  /** Writes files to new paths, whose folders are there. */
+  /** Writes files that are not stored yet to new paths, whose folders are there. */
   write (files: Iterable<{ readonly entry: SourceEntry, readonly path: string }>, signal: AbortSignal): Promise<void>
   read (entry: SourceEntry): Promise<Buffer>
+}
+
+/** Files that were unpacked or downloaded into a folder of this machine. */
+export function storedFiles (entries: readonly SourceEntry[]): SourceFiles {
+  return { entries, write: async () => {}, read: ({ stored = '' }) => readFile(stored) }
 }
 
 /** What a source may hold, and what is published of it. */
@@ -32,7 +40,7 @@ export const MAX_ENTRIES = 200_000
 const MAX_DEPTH = 20
 
 const MAX_LINKS_ON_A_PATH = 40
-/** Segments of a path and of all links on it. 40 links of full length have 80,000, and a folder has any number of such links. */
+/** Segments of a path and of all links on it: 40 links of full length have 80,000. */
 const MAX_STEPS_ON_A_PATH = 256
 /** Links that are followed before others get a turn: each may take all of these steps. */
 const LINKS_PER_TURN = 1_000
@@ -73,10 +81,6 @@ export function pathProblem (path: string): string | undefined {
   // Never served, and no honest source has it.
   if (segments.some((segment) => segment.toLowerCase() === '.git')) return 'would be a repository of its own'
   return undefined
-}
-
-export function quotePath (path: string): string {
-  return JSON.stringify(path.length > 120 ? `${path.slice(0, 120)}…` : path)
 }
 
 /** A state as folders, in which links inside lead on. */

@@ -1,0 +1,74 @@
+import { MAX_ARCHIVE_ENTRIES, MAX_PATH_BYTES } from '../shared/limits.ts'
+import { quotePath } from '../shared/paths.ts'
+
+/** Why an archive is not read: one sentence without a full stop, that anybody may read. */
+export class ArchiveError extends Error {
+  override readonly name = 'ArchiveError'
+  readonly code: 'bad_archive' | 'too_large'
+
+  constructor (code: ArchiveError['code'], message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+export function refusedEntry (name: string, problem: string): ArchiveError {
+  return new ArchiveError('bad_archive', `the archive is refused: ${quotePath(name)} ${problem}`)
+}
+
+/** Names that are equal where a file system does not distinguish upper and lower case. */
+export function nameKey (path: string): string {
+  return path.normalize('NFC').toLowerCase()
+}
+
+/** The rules for names of one archive. Bad names are refused, not repaired: what is published is what the author has. */
+export class ArchiveNames {
+  #count = 0
+
+  /**
+   * @returns the path of an entry, without `./` in front
+   * @throws ArchiveError
+   */
+  check (name: string): string {
+    const path = name.replace(/^(?:\.\/+)+/, '')
+    if (++this.#count > MAX_ARCHIVE_ENTRIES) {
+      const sentence = `the archive is refused: it has more than ${MAX_ARCHIVE_ENTRIES} files and folders`
+      throw new ArchiveError('too_large', sentence)
+    }
+    // A few bytes unpack to a name of megabytes, and all names are kept until the end.
+    if (Buffer.byteLength(path) > MAX_PATH_BYTES) throw refusedEntry(name, `is longer than ${MAX_PATH_BYTES} bytes`)
+    if (path.includes('\\')) throw refusedEntry(name, 'has a backslash in its name')
+    if (path.startsWith('/') || /^[A-Za-z]:/.test(path)) throw refusedEntry(name, 'is an absolute path')
+    if (!path.isWellFormed() || path.includes('\ufffd') || path.includes('\0')) {
+      throw refusedEntry(name, 'is not a file name in UTF-8')
+    }
+    if (path.split('/').some((segment) => segment === '' || segment === '.' || segment === '..')) {
+      throw refusedEntry(name, 'leads out of its folder')
+    }
+    return path
+  }
+
+  /** @throws ArchiveError for the target of a link that is not inside the archive */
+  checkLink (path: string, target: string): void {
+    const segments = path.split('/').slice(0, -1)
+    const isRelative = target !== '' && !target.startsWith('/') && !/[\\\0]/.test(target)
+    const isInside = isRelative && target.split('/').every((segment) => {
+      if (segment === '..') return segments.pop() !== undefined
+      if (segment !== '' && segment !== '.') segments.push(segment)
+      return true
+    })
+    if (!isInside) throw refusedEntry(path, 'is a link that leads out of the archive')
+  }
+}
+
+/** macOS puts the attributes of `X` into `._X` next to it, or into a folder of its own at the top. */
+export function withoutMacFiles<T extends { readonly path: string }> (entries: readonly T[]): T[] {
+  return entries.filter(({ path }) => !path.startsWith('__MACOSX/') && !/(?:^|\/)(?:\._[^/]*|\.DS_Store)$/.test(path))
+}
+
+/** The one folder, with its slash, that holds all entries; empty when there is none. */
+export function commonFolder (entries: ReadonlyArray<{ readonly path: string }>): string {
+  const [first] = entries
+  const prefix = first?.path.slice(0, first.path.indexOf('/') + 1) ?? ''
+  return entries.every(({ path }) => path.startsWith(prefix)) ? prefix : ''
+}

@@ -1,0 +1,167 @@
+import { isUtf8 } from 'node:buffer'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { crc32 } from 'node:zlib'
+import { type Entry, fromBufferPromise, getFileNameLowLevel, openPromise, type ZipFile } from 'yauzl'
+import {
+  MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_PUBLISHED_BYTES, MAX_UNPACKED_RATIO, UNPACKED_RATIO_FROM_BYTES
+} from '../shared/limits.ts'
+import { ArchiveError, ArchiveNames, nameKey, refusedEntry } from './archive-names.ts'
+
+const FILE_TYPE = 0o170000
+const REGULAR = 0o100000
+const SYMLINK = 0o120000
+
+/** Sizes and checksum follow the bytes of the entry. */
+const SIZES_FOLLOW = 0x8
+/** In the place of a size that another field has. */
+const SIZE_ELSEWHERE = 0xffff_ffff
+
+const STORED = 0
+const DEFLATED = 8
+const METHODS: Readonly<Record<number, string>> = { 9: 'Deflate64', 12: 'bzip2', 14: 'LZMA', 93: 'zstd', 95: 'XZ' }
+
+const OPTIONS = { decodeStrings: false, validateEntrySizes: true, lazyEntries: true, autoClose: false } as const
+
+/** An entry of a ZIP whose name and headers are good. */
+export interface ZipItem {
+  readonly path: string
+  readonly kind: 'file' | 'folder' | 'link'
+  /** Unpacked bytes. */
+  readonly size: number
+  readonly packedSize: number
+  readonly isStored: boolean
+  /** Where its packed bytes begin in the archive. */
+  readonly start: number
+  readonly entry: Entry
+}
+
+/** Whether bytes begin as those of a ZIP, which may be empty. */
+export function isZip (bytes: Buffer): boolean {
+  return ['PK\u0003\u0004', 'PK\u0005\u0006'].includes(bytes.toString('latin1', 0, 4))
+}
+
+/** Reads ZIP files of anybody: sources, packages and uploads. All its errors are ArchiveErrors, or the disk's. */
+export class ZipReader {
+  readonly #zip: ZipFile
+
+  private constructor (zip: ZipFile) {
+    this.#zip = zip
+  }
+
+  /** @param from a path, or the bytes */
+  static async open (from: string | Buffer): Promise<ZipReader> {
+    if (typeof from !== 'string' && !isZip(from)) throw new ArchiveError('bad_archive', 'these bytes are not a ZIP archive')
+    const zip = typeof from === 'string' ? openPromise(from, OPTIONS) : fromBufferPromise(from, OPTIONS)
+    return new ZipReader(await zip.catch(asArchiveError))
+  }
+
+  close (): void {
+    this.#zip.close()
+  }
+
+  /** All entries, by the central directory, with which the header of each entry has to agree. */
+  async entries (): Promise<ZipItem[]> {
+    const names = new ArchiveNames()
+    const taken = new Set<string>()
+    const items: ZipItem[] = []
+    const ranges: Array<readonly [start: number, end: number]> = []
+    let bytes = 0
+    try {
+      for await (const entry of this.#zip.eachEntry()) {
+        const item = await this.#itemOf(entry, names)
+        const { path, kind, size } = item
+        if (kind !== 'folder' && taken.has(nameKey(path))) throw refusedEntry(path, 'is there twice')
+        taken.add(nameKey(path))
+        ranges.push([entry.relativeOffsetOfLocalHeader, item.start + item.packedSize])
+        bytes += size
+        items.push(item)
+      }
+    } catch (error) {
+      return asArchiveError(error)
+    }
+    checkUnpackedBytes(bytes, this.#zip.fileSize)
+    let end = 0
+    for (const [start, stop] of ranges.sort(([a], [b]) => a - b)) {
+      if (start < end) throw new ArchiveError('bad_archive', 'the archive is refused: two of its entries overlap')
+      end = stop
+    }
+    return items
+  }
+
+  /** The bytes of an entry, which have its size and its checksum. */
+  async stream ({ entry, path }: ZipItem): Promise<Readable> {
+    const packed = await this.#zip.openReadStreamPromise(entry).catch(asArchiveError)
+    return Readable.from((async function * () {
+      let sum = 0
+      try {
+        for await (const chunk of packed as AsyncIterable<Buffer>) {
+          sum = crc32(chunk, sum)
+          yield chunk
+        }
+      } catch (error) {
+        asArchiveError(error)
+      }
+      if (sum !== entry.crc32) throw refusedEntry(path, 'has other bytes than its checksum says')
+    })())
+  }
+
+  /** What a link says. */
+  async linkTarget (item: ZipItem): Promise<string> {
+    if (item.size > MAX_LINK_BYTES) throw refusedEntry(item.path, `is a link of more than ${MAX_LINK_BYTES} bytes`)
+    return (await buffer(await this.stream(item))).toString()
+  }
+
+  async #itemOf (entry: Entry, names: ArchiveNames): Promise<ZipItem> {
+    const name = nameOf(entry)
+    const { compressionMethod: method, compressedSize: packedSize, uncompressedSize: size } = entry
+    const path = names.check(name.replace(/\/+$/, ''))
+    if (entry.isEncrypted()) throw refusedEntry(name, 'is encrypted')
+    if (method !== STORED && method !== DEFLATED) {
+      throw refusedEntry(name, `is compressed by ${METHODS[method] ?? `method ${method}`}, only Deflate is read`)
+    }
+    const type = (entry.externalFileAttributes >>> 16) & FILE_TYPE
+    const isFolder = name.endsWith('/')
+    if (isFolder && size > 0) throw refusedEntry(name, 'is a folder with bytes')
+    if (!isFolder && ![0, REGULAR, SYMLINK].includes(type)) throw refusedEntry(name, 'is not a regular file')
+    if (size > MAX_FILE_BYTES) throw tooLargeFile(name)
+    const kind = isFolder ? 'folder' : type === SYMLINK ? 'link' : 'file'
+    return { path, kind, size, packedSize, isStored: method === STORED, start: await this.#startOf(entry, name), entry }
+  }
+
+  /** Other programs read the header in front of the bytes, and would find another archive. */
+  async #startOf (entry: Entry, name: string): Promise<number> {
+    const local = await this.#zip.readLocalFileHeaderPromise(entry)
+    const hasSizes = (local.generalPurposeBitFlag & SIZES_FOLLOW) === 0
+    const isSame = local.fileName.equals(entry.fileNameRaw) && local.compressionMethod === entry.compressionMethod &&
+      (!hasSizes || (['crc32', 'compressedSize', 'uncompressedSize'] as const)
+        .every((key) => local[key] === entry[key] || local[key] === SIZE_ELSEWHERE))
+    if (!isSame) throw refusedEntry(name, 'is another file in the header of its bytes')
+    return local.fileDataStart
+  }
+}
+
+/** Names without the flag of UTF-8 are UTF-8 all the same on macOS, and else in the code page of DOS. */
+function nameOf ({ generalPurposeBitFlag: flags, fileNameRaw, extraFields }: Entry): string {
+  return isUtf8(fileNameRaw) ? fileNameRaw.toString() : getFileNameLowLevel(flags, fileNameRaw, extraFields, true)
+}
+
+export function tooLargeFile (name: string): ArchiveError {
+  const { message } = refusedEntry(name, `is larger than ${MAX_FILE_BYTES} bytes`)
+  return new ArchiveError('too_large', message)
+}
+
+/** @throws ArchiveError for so many bytes that the archive is taken for an attack */
+export function checkUnpackedBytes (bytes: number, packed: number): void {
+  const isBomb = bytes > UNPACKED_RATIO_FROM_BYTES && bytes > packed * MAX_UNPACKED_RATIO
+  if (bytes > MAX_PUBLISHED_BYTES || isBomb) {
+    throw new ArchiveError('too_large', 'the archive is refused: it unpacks to too much')
+  }
+}
+
+/** yauzl's sentences may quote names of the archive. Errors of the disk stay what they are. */
+export function asArchiveError (error: unknown): never {
+  if (error instanceof ArchiveError) throw error
+  if (error instanceof Error && 'syscall' in error) throw error
+  throw new ArchiveError('bad_archive', 'the archive is damaged', { cause: error })
+}
