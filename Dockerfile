@@ -8,7 +8,8 @@ RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts/build.mjs ./scripts/
 COPY src ./src
-RUN npm run build
+ARG REVISION
+RUN REVISION=$REVISION npm run build
 COPY openapi ./openapi
 COPY skills /skills
 # The service reads all of it and changes none of it, independent of the modes in the checkout.

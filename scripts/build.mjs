@@ -1,6 +1,6 @@
 // Builds dist/: a module for each file of src, with its types, and what is not TypeScript.
 import { execFileSync } from 'node:child_process'
-import { chmodSync, cpSync, rmSync } from 'node:fs'
+import { chmodSync, cpSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
@@ -11,3 +11,13 @@ execFileSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { stdio: 'inh
 cpSync('src/cli/skillserve.cjs', 'dist/cli/skillserve.cjs')
 chmodSync('dist/cli/skillserve.cjs', 0o755)
 cpSync('src/ui/public', 'dist/ui/public', { recursive: true })
+writeFileSync('dist/commit', `${process.env.REVISION || commit()}\n`)
+
+/** Nothing outside of a checkout. */
+function commit () {
+  try {
+    return execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+  } catch {
+    return ''
+  }
+}

@@ -19,6 +19,8 @@ export interface AppOptions {
   readonly logger: FastifyBaseLogger
   /** Named to MCP clients. */
   readonly version: string
+  /** The git commit that the service was built from. */
+  readonly commit?: string | undefined
   /** The address that the service will listen on, without brackets. It decides on the check of the Host header. */
   readonly host: string
   /** Host names to answer to: see `security`. */

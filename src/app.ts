@@ -77,7 +77,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   await app.register(async (routes) => {
     await routes.register(doorsRoute, { version, forBrowsers: pages?.forBrowsers })
     await routes.register(openapiRoutes)
-    await routes.register(healthRoutes, { skillsOf, access, revisionsOf, readiness })
+    await routes.register(healthRoutes, { skillsOf, access, revisionsOf, readiness, version, commit: options.commit })
     await routes.register(gitHook, { hooks: sources?.hooks ?? [] })
     await routes.register(skillRoutes, { skillsOf, revisionsOf, registry })
     await routes.register(archiveRoutes, { skillsOf })

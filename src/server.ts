@@ -38,6 +38,8 @@ const MAX_CONNECTIONS = 10_000
 
 export interface ServerOptions {
   readonly version: string
+  /** The git commit that the service was built from. */
+  readonly commit?: string | undefined
   readonly env: Environment
   readonly isExample?: boolean
   /** Learns that signals are handled here from now on, or are not any more. */
@@ -137,7 +139,7 @@ interface OpenedParts extends OpenedSkills {
 }
 
 /** All parts, which serve nobody yet. */
-async function openParts (config: Config, { version, env, isExample = false, preview }: ServerOptions, { output, logger, closers, shutdown }: Ending & { readonly output: LineOutput, readonly logger: Logger }): Promise<OpenedParts> {
+async function openParts (config: Config, { version, commit, env, isExample = false, preview }: ServerOptions, { output, logger, closers, shutdown }: Ending & { readonly output: LineOutput, readonly logger: Logger }): Promise<OpenedParts> {
   if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
   for (const problem of idleSettings(config)) logger.warn({ problem }, 'a setting has no effect')
   for (const path of await missingLinkTargets(config)) logger.warn({ path }, 'a folder of LINK_TARGETS or --allow-links is not there: no link leads into it yet')
@@ -161,6 +163,7 @@ async function openParts (config: Config, { version, env, isExample = false, pre
     registry,
     logger,
     version,
+    commit,
     host: config.host,
     ...config.allowedHosts && { allowedHosts: config.allowedHosts },
     ...config.allowedOrigins && { allowedOrigins: config.allowedOrigins },

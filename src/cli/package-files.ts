@@ -11,3 +11,12 @@ export function readPackageVersion (): string {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { readonly version: string }
   return version
 }
+
+/** The git commit that `dist` was built from; undefined where that is not known. */
+export function readCommit (): string | undefined {
+  try {
+    return readFileSync(new URL('../commit', import.meta.url), 'utf8').trim() || undefined
+  } catch {
+    return undefined
+  }
+}

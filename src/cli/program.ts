@@ -3,7 +3,7 @@ import { didYouMean, quote, type Setting } from '../config/setting.ts'
 import { type SettingName, SETTINGS } from '../config/settings.ts'
 import { TARGET_NAMES } from '../verdicts/targets.ts'
 import { type Arguments, CommandError, type RunCommand } from './command.ts'
-import { readPackageVersion } from './package-files.ts'
+import { readCommit, readPackageVersion } from './package-files.ts'
 
 type Load = () => Promise<{ readonly run: RunCommand }>
 
@@ -21,7 +21,7 @@ const ALL = Object.keys(SETTINGS) as readonly SettingName[]
 export function createProgram (print: (text: string) => void, start: (run: RunCommand, args: Arguments) => Promise<void>): Command {
   const program = new Command('skillserve')
     .description('Serves folders of Agent Skills over HTTP.')
-    .version(readPackageVersion(), '-v, --version', 'print the version')
+    .version(versionText(), '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print what a command takes')
     .helpCommand(false)
     .configureHelp({ helpWidth: HELP_WIDTH, optionDescription: ({ description }) => description, argumentDescription: ({ description }) => description })
@@ -152,7 +152,7 @@ zsh   source <(skillserve completion zsh)`)
     const names = commands.map((each) => each.name())
     throw new CommandError(`there is no command ${quote(name ?? '')}${didYouMean(name ?? '', names)} (commands: ${names.join(', ')})`)
   })
-  program.command('version').summary('print the version').action(() => { print(`${readPackageVersion()}\n`) })
+  program.command('version').summary('print the version').action(() => { print(`${versionText()}\n`) })
   return program
 }
 
@@ -199,4 +199,9 @@ function argumentsOf (command: Command): Arguments {
     return [[option.name(), typeof value === 'boolean' ? [] : [value].flat().map(String)]]
   })
   return { positionals: command.args, flags: new Map(flags) }
+}
+
+function versionText (): string {
+  const commit = readCommit()
+  return `${readPackageVersion()}${commit === undefined ? '' : ` (${commit.slice(0, 12)})`}`
 }

@@ -3,7 +3,7 @@ import type { ProblemCode } from '../schemas/problem.ts'
 /** What requests of one kind can meet: routes name the sets, and their own codes besides. */
 
 /** The folders of skills are not there. */
-export const FOLDER_PROBLEMS = ['skills_folder_not_found', 'skills_folder_permission_denied'] as const satisfies readonly ProblemCode[]
+export const FOLDER_PROBLEMS = ['skills_folder_not_found', 'skills_folder_permission_denied', 'source_not_available'] as const satisfies readonly ProblemCode[]
 
 /** The path has a parameter. */
 export const PATH_PROBLEMS = ['bad_url', 'uri_too_long'] as const satisfies readonly ProblemCode[]

@@ -11,10 +11,15 @@ interface HealthRoutesOptions {
   readonly access?: Pick<AccessDoors, 'everything'> | undefined
   readonly revisionsOf: RevisionsOf
   readonly readiness: ReadinessParts
+  readonly version: string
+  /** The git commit that the service was built from. */
+  readonly commit?: string | undefined
 }
 
 /** For probes. An answer is the state of one process at one time: no cache keeps it. */
-export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (app, { skillsOf, access, revisionsOf, readiness }) {
+export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = async function healthRoutes (
+  app, { skillsOf, access, revisionsOf, readiness, version, commit }
+) {
   app.get('/livez', {
     config: { isOpen: true, load: 'probe' },
     schema: {
@@ -50,6 +55,8 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     const { revision } = revisionsOf(request)
     const { skills: count, generation, roots, watcher, failures } = status
     const state = {
+      version,
+      ...commit !== undefined && { commit },
       skills: count,
       ...revision !== undefined && { revision },
       generation,

@@ -42,7 +42,9 @@ export const HookAnswerSchema = Type.Object({
 export type SourceStatus = Static<typeof SourceStatusSchema>
 
 /** State of the index and of the watcher, ready or not. */
-const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed' | 'partial'> & { readonly revision?: string, readonly quarantined?: number }>()(Type.Object({
+const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed' | 'partial'> & { readonly revision?: string, readonly quarantined?: number, readonly version: string, readonly commit?: string }>()(Type.Object({
+  version: Type.String(),
+  commit: Type.Optional(Type.String({ description: 'The git commit that the service was built from, where that is known' })),
   skills: Type.Integer({ minimum: 0 }),
   revision: Type.Optional(Type.String({ description: 'Of the whole catalog, any file of any skill: equal on replicas of equal content. Absent until all skills have been read once, and while a change is compared' })),
   generation: Type.Integer({ minimum: 0, description: 'Goes up with every change that this process has noticed: says nothing about other replicas' }),
@@ -71,6 +73,7 @@ export const ReadinessSchema = Type.Object({
   title: 'Readiness',
   examples: [{
     status: 'ready',
+    version: '1.0.0',
     skills: 6,
     revision: '9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab',
     generation: 2,

@@ -43,6 +43,7 @@ const skillTexts = {
   revision_changed: { title: 'Revision changed', hint: 'Leave the revision out, or ask for the present one' },
   overloaded: { title: 'Overloaded', hint: 'Try again after Retry-After' },
   skills_folder_not_found: { title: 'Skills folder not found', hint: 'The service recovers by itself when the folder appears' },
+  source_not_available: { title: 'Source not available', hint: 'The service goes on trying to fetch it; GET /readyz says why it fails' },
   skills_folder_permission_denied: { title: 'Skills folder unreadable', hint: 'The service recovers by itself when the folder can be read' }
 } as const satisfies Record<SkillErrorCode, SkillProblemText>
 

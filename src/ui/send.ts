@@ -9,8 +9,7 @@ import type { Problem } from '../schemas/problem.ts'
 /** In the place of words with a path of the server, and of those for programs. */
 const FOR_PEOPLE: Partial<Record<Problem['code'], { readonly title?: string, readonly sentence: string }>> = {
   skills_folder_not_found: {
-    sentence: 'No folder of skills is there, or its source is not fetched yet. ' +
-      'The log of the service says which, and the service recovers by itself'
+    sentence: 'No folder of skills is there. The log of the service says which, and the service recovers by itself'
   },
   route_not_found: { title: 'Page not found', sentence: 'No page has this address' },
   unauthenticated: { sentence: 'These skills are for callers who say who they are' }

@@ -46,6 +46,7 @@ t.test('K48: every error of the domain has the status of the contract', (t) => {
     revision_changed: 412,
     overloaded: 503,
     skills_folder_not_found: 503,
+    source_not_available: 503,
     skills_folder_permission_denied: 503,
     disk_not_answering: 503
   }

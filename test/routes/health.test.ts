@@ -1,6 +1,8 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import t from 'tap'
 import { localDisk, type Disk } from '../../src/core/read/disk.ts'
+import { Signal } from '../../src/core/shared/signal.ts'
+import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { Shutdown } from '../../src/http/shutdown.ts'
 import { buildService } from '../helper/build.ts'
 import { createFaultyDisk, holdListing } from '../helper/disk.ts'
@@ -108,6 +110,15 @@ t.test('K70: /readyz says in words what is wrong, with the names of folders and 
   t.equal(good.status, 200)
   t.equal((good.json() as { detail?: string }).detail, 'the folder locked (project) may not be read; the folder mine (personal) is missing, or is a file')
   for (const { text } of [bad, good]) t.notMatch(text, service.folder)
+})
+
+t.test('K85: callers are told the name of a source that was never fetched, and no folder', async (t) => {
+  const listed = { folders: undefined, isFixed: true, changed: new Signal<void>() }
+  const skills = createSkillManager({ projectRoots: [{ path: t.testdir({}), name: 'team', listed }], watcher: false })
+  t.teardown(() => skills.close())
+  const error = { code: 'source_not_available', message: 'The source team is not available yet' }
+  await t.rejects(skills.list(), error)
+  await t.rejects(skills.read('demo', (state) => state.mainFile()), error)
 })
 
 t.test('K3: a root that is a file counts as not there', async (t) => {

@@ -39,7 +39,7 @@ const document = (skillName: string) => ['get_skill', { skill_name: skillName }]
 const file = (path: string) => ['read_file_in_skill', { skill_name: 'demo', file_path: path }] as const
 
 /** No tool makes archives or manifests: see archive.test.ts and large-skills.test.ts. A skill that changes, revisions, overload and disks that do not answer have tests of their own. */
-type ToolErrorCode = Exclude<SkillErrorCode, 'archive_too_large' | 'skill_too_large' | 'skill_changing' | 'revision_changed' | 'overloaded' | 'disk_not_answering'>
+type ToolErrorCode = Exclude<SkillErrorCode, 'archive_too_large' | 'skill_too_large' | 'skill_changing' | 'revision_changed' | 'overloaded' | 'disk_not_answering' | 'source_not_available'>
 
 /** A real request for each code of the domain (K48). */
 const table: Readonly<Record<ToolErrorCode, Row>> = {

@@ -1,7 +1,7 @@
 import { startServer } from '../../server.ts'
 import type { RunCommand } from '../command.ts'
 import { defaultsOf, readConfig } from '../folders.ts'
-import { readPackageVersion } from '../package-files.ts'
+import { readCommit, readPackageVersion } from '../package-files.ts'
 
 /** Starts the service, which then stops the process by itself. */
 export const run: RunCommand = async (args, context) => {
@@ -12,6 +12,7 @@ export const run: RunCommand = async (args, context) => {
   const isNamed = args.positionals.length > 0 || Boolean(env['SKILLS_DIR']) || config.skillsDirs.length === 0
   await startServer(config, {
     version: readPackageVersion(),
+    commit: readCommit(),
     env,
     isExample: more.defaults !== undefined && !isNamed,
     takeSignals: (takes) => { endBySignal?.(takes ? undefined : 1) }

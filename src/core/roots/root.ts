@@ -117,7 +117,11 @@ export class Root implements RootFolder {
   /** The error of a root that is not there. */
   get unavailable (): SkillError | undefined {
     if (this.#listing !== undefined) return undefined
-    return this.#failure?.state === 'unreadable' ? folderError.permissionDenied() : folderError.notFound(this.path)
+    switch (this.#failure?.state) {
+      case 'waiting': return folderError.notFetched(this.name)
+      case 'unreadable': return folderError.permissionDenied()
+      default: return folderError.notFound(this.path)
+    }
   }
 
   /**

@@ -28,6 +28,7 @@ const KINDS = {
   revision_changed: 'outdated',
   overloaded: 'unavailable',
   skills_folder_not_found: 'unavailable',
+  source_not_available: 'unavailable',
   skills_folder_permission_denied: 'unavailable'
 } as const satisfies Readonly<Record<string, SkillErrorKind>>
 
@@ -151,7 +152,9 @@ export const overloadError = {
 /** `list_skills`' sentences, and every tool's while no root exists. */
 export const folderError = {
   notFound: (path: string) => new SkillError('skills_folder_not_found', `Skills folder not found at path: ${path}`),
-  permissionDenied: () => new SkillError('skills_folder_permission_denied', 'Permission denied reading skills folder')
+  permissionDenied: () => new SkillError('skills_folder_permission_denied', 'Permission denied reading skills folder'),
+  /** A source that was never fetched; its folder is no caller's matter. */
+  notFetched: (source: string) => new SkillError('source_not_available', `The source ${source} is not available yet`)
 } as const
 
 function cannotRead (code: SkillErrorCode, file: string, reason: string, cause?: unknown): SkillError {
