@@ -233,7 +233,7 @@ async function openSkills (config: Config, { logger, env, closers }: { readonly 
     if (!isLoopback(host)) logger.warn({ host }, 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what')
     return { skills, service: skills, sources, trust }
   }
-  const { openAccess } = await import('./access/open.ts')
+  const { openAccess } = await import('./access/access.ts')
   const access = await openAccess({ file, basePath, publicUrl, skills, log: logger }, [...skills.rootPaths, ...config.linkTargets ?? []])
   return { skills, service: access.nothing, access, sources, trust }
 }

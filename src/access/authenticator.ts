@@ -4,14 +4,14 @@ import { LRUCache } from 'lru-cache'
 import type { CoreLog } from '../core/shared/log.ts'
 import { peerOf } from '../http/request/client-address.ts'
 import { hasSeveral } from '../http/request/several.ts'
-import { JwtVerifier } from './jwt/verifier.ts'
-import { type Policy, type Proof, type Refused, refused } from './policy.ts'
+import { type Caller, type Policy, type Proof, type Refused, refused, unlessExpired } from './policy.ts'
 import { digestOf } from './secret.ts'
+import { JwtVerifier } from './verifier.ts'
 
 /** Longest Authorization header that is read, in characters. */
 const MAX_HEADER_CHARACTERS = 8_192
 
-/** How many proofs are remembered, and those of issuers for how long, in milliseconds: a signature costs more than most answers. */
+/** How many callers are remembered, and those of issuers for how long, in milliseconds. */
 const MAX_REMEMBERED = 10_000
 const REMEMBERED_MS = 60_000
 
@@ -20,21 +20,19 @@ const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
 const MAX_NAME_CHARACTERS = 256
 const MAX_PROXY_GROUPS = 500
 
-export type Authentication = Proof | Refused
+export type Authentication = Caller | Refused
 
-const ANONYMOUS: Proof = { kind: 'anonymous' }
-
-/** Finds out who sent a request. Of secrets only digests are kept. */
+/** Finds out who sent a request, under one policy. Of secrets only digests are kept. */
 export class Authenticator {
   readonly #policy: Policy
   readonly #verifier: JwtVerifier | undefined
   /** By the digest of the whole header. */
-  readonly #proofs = new LRUCache<string, Proof>({ maxSize: MAX_REMEMBERED, sizeCalculation: () => 1 })
+  readonly #callers = new LRUCache<string, Caller>({ max: MAX_REMEMBERED })
 
   /** @param before that of the policy before, which is not used any more: keys of issuers stay */
   constructor (policy: Policy, log: CoreLog, before?: Authenticator) {
     this.#policy = policy
-    if (policy.issuers.length > 0) this.#verifier = new JwtVerifier(policy.issuers, log, before === undefined ? undefined : before.#verifier)
+    if (policy.issuers.length > 0) this.#verifier = new JwtVerifier(policy.issuers, log, before && before.#verifier)
     else before?.close()
   }
 
@@ -50,30 +48,27 @@ export class Authenticator {
   /** Synchronous, unless a signature has to be checked. */
   authenticate (request: IncomingMessage): Authentication | Promise<Authentication> {
     const { authorization } = request.headers
-    if (authorization === undefined) return this.#fromProxy(request) ?? ANONYMOUS
-    if (hasSeveral(request, 'authorization') || authorization.length > MAX_HEADER_CHARACTERS) return refused('invalid_credentials')
-    const digest = hash('sha256', authorization, 'base64')
-    const known = this.#proofs.get(digest)
-    if (known !== undefined) return this.#unlessExpired(known)
-    const [, token] = BEARER.exec(authorization) ?? []
-    if (token === undefined) return refused(/^bearer\b/i.test(authorization) ? 'invalid_credentials' : 'unauthenticated')
-    const proof = this.#policy.proofOfSecret('token', digestOf(token))
-    if (proof !== undefined) {
-      this.#proofs.set(digest, proof)
-      return this.#unlessExpired(proof)
+    if (authorization === undefined) return this.#fromProxy(request) ?? this.#policy.authenticate({ kind: 'anonymous' })
+    if (hasSeveral(request, 'authorization') || authorization.length > MAX_HEADER_CHARACTERS) {
+      return refused('invalid_credentials')
     }
-    return this.#verifier === undefined || !JWT.test(token) ? refused('invalid_token') : this.#verify(this.#verifier, token, digest)
+    const digest = hash('sha256', authorization, 'base64')
+    const known = this.#callers.get(digest)
+    if (known !== undefined) return unlessExpired(known)
+    const [, token] = BEARER.exec(authorization) ?? []
+    const isBearer = /^bearer\b/i.test(authorization)
+    if (token === undefined) return refused(isBearer ? 'invalid_credentials' : 'unauthenticated')
+    const found = this.#remember(digest, { kind: 'token', digest: digestOf(token) })
+    const isOther = found.kind === 'refused' && found.refusal === 'invalid_token'
+    if (!isOther || this.#verifier === undefined || !JWT.test(token)) return found
+    return this.#verifier.verify(token).then((proof) => this.#remember(digest, proof))
   }
 
-  async #verify (verifier: JwtVerifier, token: string, digest: string): Promise<Authentication> {
-    const outcome = await verifier.verify(token)
-    if (outcome.kind === 'jwt') this.#proofs.set(digest, outcome, { ttl: REMEMBERED_MS })
-    return outcome
-  }
-
-  #unlessExpired (proof: Proof): Authentication {
-    const { expiresAt = Infinity } = this.#policy.principalOf(proof) ?? {}
-    return expiresAt <= Date.now() ? refused('token_expired') : proof
+  #remember (digest: string, proof: Proof | Refused): Authentication {
+    if (proof.kind === 'refused') return proof
+    const found = this.#policy.authenticate(proof)
+    if (found.kind === 'caller') this.#callers.set(digest, found, proof.kind === 'jwt' ? { ttl: REMEMBERED_MS } : {})
+    return found
   }
 
   /** What an authenticating proxy says, if the connection comes from it. Anybody may send such headers. */
@@ -82,11 +77,12 @@ export class Authenticator {
     if (proxy?.isPeer(peerOf(request)) !== true) return undefined
     const user = request.headers[proxy.userHeader]
     if (user === undefined) return undefined
+    const groups = String(request.headers[proxy.groupsHeader] ?? '').split(/[,|;]/)
+      .map((group) => group.trim()).filter((group) => group !== '')
     // A second line, or a blank name, was added by the caller.
-    if (typeof user !== 'string' || user.trim() === '' || user.length > MAX_NAME_CHARACTERS) return refused('invalid_credentials')
-    if (hasSeveral(request, proxy.userHeader) || hasSeveral(request, proxy.groupsHeader)) return refused('invalid_credentials')
-    const groups = String(request.headers[proxy.groupsHeader] ?? '').split(/[,|;]/).map((group) => group.trim()).filter((group) => group !== '')
-    if (groups.length > MAX_PROXY_GROUPS) return refused('invalid_credentials')
-    return { kind: 'proxy', user: user.trim(), groups, terms: proxy.terms }
+    const isForged = [proxy.userHeader, proxy.groupsHeader].some((name) => hasSeveral(request, name))
+    const name = typeof user === 'string' && user.length <= MAX_NAME_CHARACTERS ? user.trim() : ''
+    if (isForged || name === '' || groups.length > MAX_PROXY_GROUPS) return refused('invalid_credentials')
+    return this.#policy.authenticate({ kind: 'proxy', user: name, groups, proxy: proxy.text })
   }
 }

@@ -8,34 +8,38 @@ const DESCRIPTIONS = {
 
 /** The refusals of RFC 6750 §3. None depends on what was asked for. */
 export class Challenges {
-  readonly #parameters: string
+  readonly #realm: string
 
   /** @param metadata address of the protected resource metadata; undefined without issuers */
   constructor (metadata: string | undefined) {
-    this.#parameters = metadata === undefined ? 'realm="skillserve"' : `realm="skillserve", resource_metadata="${metadata}", scope="${READ_SCOPE}"`
+    this.#realm = `Bearer realm="skillserve"${metadata === undefined ? '' : `, resource_metadata="${metadata}"`}`
   }
 
   refuse (refusal: Refusal): HttpProblem {
+    const scope = this.#realm.includes('resource_metadata') ? `, scope="${READ_SCOPE}"` : ''
+    const challenge = (error: string) => ({ 'www-authenticate': `${this.#realm}${scope}${error}` })
     switch (refusal) {
       case 'unauthenticated':
         // Without `error`: the caller has not tried (RFC 6750 §3.1).
-        return new HttpProblem(refusal, undefined, { 'www-authenticate': `Bearer ${this.#parameters}` })
+        return new HttpProblem(refusal, undefined, challenge(''))
       case 'invalid_token':
-      case 'token_expired':
-        return new HttpProblem(refusal, undefined, { 'www-authenticate': `Bearer ${this.#parameters}, error="invalid_token", error_description="${DESCRIPTIONS[refusal]}"` })
+      case 'token_expired': {
+        const error = `, error="invalid_token", error_description="${DESCRIPTIONS[refusal]}"`
+        return new HttpProblem(refusal, undefined, challenge(error))
+      }
       case 'wrong_audience':
         // The audience that the service expects is not told to callers.
         return this.refuse('invalid_token')
       case 'invalid_credentials':
-        return new HttpProblem(refusal, undefined, { 'www-authenticate': `Bearer ${this.#parameters}, error="invalid_request"` })
+        return new HttpProblem(refusal, undefined, challenge(', error="invalid_request"'))
       case 'issuer_unavailable':
         return new HttpProblem(refusal)
     }
   }
 
   lacksScope (scope: string): HttpProblem {
-    return new HttpProblem('insufficient_scope', `This route needs the scope ${scope}; ask for a token with that scope`, {
-      'www-authenticate': `Bearer ${this.#parameters.replace(`, scope="${READ_SCOPE}"`, '')}, error="insufficient_scope", scope="${scope}"`
-    })
+    const detail = `This route needs the scope ${scope}; ask for a token with that scope`
+    const challenge = `${this.#realm}, error="insufficient_scope", scope="${scope}"`
+    return new HttpProblem('insufficient_scope', detail, { 'www-authenticate': challenge })
   }
 }

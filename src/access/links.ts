@@ -6,14 +6,14 @@ import { digestOf, isWellFormed } from './secret.ts'
 /** A token in a query is refused: it would be in logs (RFC 6750 §5.3). */
 const TOKEN_NAME = /^(?:access_)?token$/i
 
-/** A name without a value is taken too: looked through from each of its characters, a long one would take the square of its length. */
+/** A name without a value is matched too: else a long one would take the square of its length. */
 const PARAMETER = /([?&]([^=&#]*))(=[^&#]*)?/g
 
 const DISCOVERY = /^\/\.well-known\/(?:agent-skills|skills)\//
 
 /**
- * Takes the secrets out of targets before anything else reads them: routes, logs and problems see none. Private discovery is
- * `/t/SECRET/.well-known/…`, for clients that send no header; its requests go on without `/t/SECRET`.
+ * Takes the secrets out of targets before anything else reads them: routes, logs and problems see none. Private
+ * discovery is `/t/SECRET/.well-known/…`, for clients that send no header; its requests go on without `/t/SECRET`.
  */
 export class Links {
   readonly #prefix: string
@@ -40,8 +40,9 @@ export class Links {
         value !== undefined && TOKEN_NAME.test(decodePercent(name) ?? name) ? `${head}=${MASK}` : parameter)
       if (target !== url) this.#withToken.add(request)
     }
-    if (target.startsWith(this.#prefix, start)) target = target.slice(0, start) + this.#open(request, target.slice(start))
-    // Fastify has kept the target for whoever wants the original one.
+    const isLink = target.startsWith(this.#prefix, start)
+    if (isLink) target = target.slice(0, start) + this.#open(request, target.slice(start))
+    // Fastify has kept the target for callers that want the original one.
     if (target !== url) Object.assign(request, { originalUrl: target })
     return target
   }
@@ -58,14 +59,13 @@ export class Links {
   #open (request: IncomingMessage, target: string): string {
     const start = this.#prefix.length
     const end = target.indexOf('/', start)
-    const secret = end === -1 ? target.slice(start) : target.slice(start, end)
-    const rest = end === -1 ? '' : target.slice(end)
+    const [secret, rest] = end === -1 ? [target.slice(start), ''] : [target.slice(start, end), target.slice(end)]
     // The same work for every secret.
     const digest = digestOf(secret)
-    if (this.#isLink(digest) && isWellFormed('link', secret) && DISCOVERY.test(rest) && (request.method === 'GET' || request.method === 'HEAD')) {
-      this.#digests.set(request, digest)
-      return this.#prefix.slice(0, -'/t/'.length) + rest
-    }
-    return `${this.#prefix}${MASK}${rest}`
+    const isGood = this.#isLink(digest) && isWellFormed('link', secret)
+    const isRead = request.method === 'GET' || request.method === 'HEAD'
+    if (!isGood || !isRead || !DISCOVERY.test(rest)) return `${this.#prefix}${MASK}${rest}`
+    this.#digests.set(request, digest)
+    return this.#prefix.slice(0, -'/t/'.length) + rest
   }
 }

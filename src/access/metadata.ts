@@ -25,15 +25,19 @@ interface MetadataOptions {
 export function addMetadata (app: FastifyInstance, { basePath, publicUrl, issuers }: MetadataOptions): void {
   if (publicUrl === undefined) return
   const resource = `${publicUrl}/mcp`
-  const paths = new Set([PATH, new URL(metadataUrl(publicUrl)).pathname, `${basePath}${PATH}`, `${basePath}${PATH}/mcp`])
-  for (const path of paths) {
+  const { pathname } = new URL(metadataUrl(publicUrl))
+  for (const path of new Set([PATH, pathname, `${basePath}${PATH}`, `${basePath}${PATH}/mcp`])) {
     // No client can log in without it.
     app.get(path, { config: { isOpen: true, isUnlimited: true }, schema: { hide: true } }, async (_request, reply) => {
       const servers = issuers().map(({ issuer }) => issuer)
       if (servers.length === 0) throw new HttpProblem('route_not_found')
       reply.headers({ 'cache-control': CACHE_CONTROL, 'access-control-allow-origin': '*' })
       return {
-        resource, authorization_servers: servers, scopes_supported: [READ_SCOPE], bearer_methods_supported: ['header'], resource_name: 'skillserve'
+        resource,
+        authorization_servers: servers,
+        scopes_supported: [READ_SCOPE],
+        bearer_methods_supported: ['header'],
+        resource_name: 'skillserve'
       }
     })
   }

@@ -1,4 +1,4 @@
-import { type Static, Type } from '@sinclair/typebox'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { METRICS_SCOPE } from '../observe/metrics-server.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 
@@ -12,21 +12,29 @@ export const NAME = /^[\w.@:/+-]{1,200}$/
 /** What fits NAME, for messages. */
 export const NAME_FORM = 'name of letters, digits and . _ @ : / + -'
 
-/** Directories call groups as people do: `Platform Team (Köln)`. A name with a separator of lists is most often several. */
+/** Directories name groups as people do: `Platform Team (Köln)`. A separator of lists would make it several. */
 export const GROUP = /^(?!\p{Z})[^\p{C},;|]{1,200}(?<!\p{Z})$/u
 /** What fits GROUP, for messages. */
 export const GROUP_FORM = 'at most 200 characters, no , ; | and no blank at its ends'
 const Group = Type.String({ pattern: GROUP.source, title: `the name of a group: ${GROUP_FORM}` })
 const Groups = Type.Array(Group, { title: 'a list of groups' })
-const Scopes = Type.Array(StringEnum(SCOPES, { title: `one of the scopes ${SCOPES.join(', ')}` }), { title: 'a list of scopes' })
+const Scope = StringEnum(SCOPES, { title: `one of the scopes ${SCOPES.join(', ')}` })
+const Scopes = Type.Array(Scope, { title: 'a list of scopes' })
 const Url = Type.String({ pattern: '^https?://[^\\s?#]+$', title: 'a URL such as https://id.example' })
 const Header = Type.String({ pattern: '^[A-Za-z\\d-]{1,100}$', title: 'the name of a header' })
+
+/** One more use of a schema, with a description of its own. */
+function optional<Schema extends TSchema> (schema: Schema, description: string) {
+  return Type.Optional(Type.Unsafe<Static<Schema>>({ ...schema, description }))
+}
 
 const DATE = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d))?$/
 
 const Secret = {
   name: Type.String({ pattern: NAME.source, title: `a ${NAME_FORM}` }),
-  sha256: Type.String({ pattern: '^[\\da-fA-F]{64}$', title: 'the 64 hex digits that skillserve token prints, never the token itself' }),
+  sha256: Type.String({
+    pattern: '^[\\da-fA-F]{64}$', title: 'the 64 hex digits that skillserve token prints, never the token itself'
+  }),
   groups: Type.Optional(Groups),
   expires: Type.Optional(Type.String({
     pattern: DATE.source,
@@ -35,37 +43,79 @@ const Secret = {
   }))
 }
 
-const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'] as const
+const ALGORITHMS = [
+  'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'
+] as const
+const Algorithm = StringEnum(ALGORITHMS, { title: `one of ${ALGORITHMS.join(', ')}` })
+
+const Issuer = Type.Object({
+  issuer: Url,
+  audiences: Type.Optional(Type.Array(Type.String({ minLength: 1 }), {
+    minItems: 1, title: 'a list of at least one audience', description: 'Default: the address of /mcp below PUBLIC_URL'
+  })),
+  jwks_uri: Type.Optional(Type.String({
+    pattern: '^https?://[^\\s#]+$',
+    title: 'a URL such as https://id.example/keys',
+    description: 'Default: what the metadata of the issuer name'
+  })),
+  algorithms: Type.Optional(Type.Array(Algorithm, {
+    minItems: 1,
+    title: `a list of ${ALGORITHMS.join(', ')}`,
+    description: 'Default: RS256, PS256, ES256, EdDSA, Ed25519'
+  })),
+  clock_tolerance: Type.Optional(Type.Integer({
+    minimum: 0, maximum: 60, title: 'a number of seconds from 0 to 60', description: 'Default: 30'
+  })),
+  groups_claim: Type.Optional(Type.String({
+    minLength: 1, title: 'the name of a claim, or names joined by dots', description: 'Default: groups'
+  })),
+  groups: optional(Groups, 'Groups of every caller of this issuer'),
+  scopes: optional(Scopes, 'Scopes that its tokens need not name')
+}, Closed)
+
+const Proxy = Type.Object({
+  peers: Type.Array(Type.String({ title: 'an address or a network such as 10.0.0.0/8' }), {
+    minItems: 1, title: 'a list of addresses and networks'
+  }),
+  user_header: optional(Header, 'Default: X-Auth-Request-User'),
+  groups_header: optional(Header, 'Default: X-Auth-Request-Groups'),
+  scopes: optional(Scopes, 'Default: skills:read')
+}, {
+  ...Closed,
+  title: 'a mapping',
+  description: 'Identity headers of an authenticating proxy, believed from these peers alone'
+})
+
+const Rule = Type.Object({
+  groups: Type.Array(Group, { minItems: 1, title: 'a list of groups' }),
+  roots: Type.Optional(Type.Array(Type.String({ minLength: 1 }), {
+    minItems: 1, title: 'a list of roots', description: 'Names of folders of skills. Default: all of them'
+  })),
+  skills: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
+    minItems: 1,
+    title: 'a list of names of skills',
+    description: 'A * stands for any characters. Default: all skills'
+  }))
+}, Closed)
 
 /** The access file: who there is, and who sees what. */
 export const AccessFileSchema = Type.Object({
-  anonymous: Type.Optional(Type.Array(Group, { title: 'a list of groups', description: 'Groups of callers without credentials; every other caller is in them too. Absent or empty: no caller without credentials, unless a rule names the group anonymous' })),
-  tokens: Type.Optional(Type.Array(Type.Object({
-    ...Secret,
-    scopes: Type.Optional(Type.Unsafe<string[]>({ ...Scopes, description: 'Default: skills:read' }))
-  }, Closed), { title: 'a list of tokens' })),
-  links: Type.Optional(Type.Array(Type.Object(Secret, Closed), { title: 'a list of links', description: 'Secret paths for clients of discovery that send no header' })),
-  issuers: Type.Optional(Type.Array(Type.Object({
-    issuer: Url,
-    audiences: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, title: 'a list of at least one audience', description: 'Default: the address of /mcp below PUBLIC_URL' })),
-    jwks_uri: Type.Optional(Type.String({ pattern: '^https?://[^\\s#]+$', title: 'a URL such as https://id.example/keys', description: 'Default: what the metadata of the issuer name' })),
-    algorithms: Type.Optional(Type.Array(StringEnum(ALGORITHMS, { title: `one of ${ALGORITHMS.join(', ')}` }), { minItems: 1, title: `a list of ${ALGORITHMS.join(', ')}`, description: 'Default: RS256, PS256, ES256, EdDSA, Ed25519' })),
-    clock_tolerance: Type.Optional(Type.Integer({ minimum: 0, maximum: 60, title: 'a number of seconds from 0 to 60', description: 'Default: 30' })),
-    groups_claim: Type.Optional(Type.String({ minLength: 1, title: 'the name of a claim, or names joined by dots', description: 'Default: groups' })),
-    groups: Type.Optional(Type.Unsafe<string[]>({ ...Groups, description: 'Groups of every caller of this issuer' })),
-    scopes: Type.Optional(Type.Unsafe<string[]>({ ...Scopes, description: 'Scopes that its tokens need not name' }))
-  }, Closed), { title: 'a list of issuers' })),
-  proxy: Type.Optional(Type.Object({
-    peers: Type.Array(Type.String({ title: 'an address or a network such as 10.0.0.0/8' }), { minItems: 1, title: 'a list of addresses and networks' }),
-    user_header: Type.Optional(Type.Unsafe<string>({ ...Header, description: 'Default: X-Auth-Request-User' })),
-    groups_header: Type.Optional(Type.Unsafe<string>({ ...Header, description: 'Default: X-Auth-Request-Groups' })),
-    scopes: Type.Optional(Type.Unsafe<string[]>({ ...Scopes, description: 'Default: skills:read' }))
-  }, { ...Closed, title: 'a mapping', description: 'Identity headers of an authenticating proxy, believed from these peers alone' })),
-  rules: Type.Optional(Type.Array(Type.Object({
-    groups: Type.Array(Group, { minItems: 1, title: 'a list of groups' }),
-    roots: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, title: 'a list of roots', description: 'Names of folders of skills. Default: all of them' })),
-    skills: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { minItems: 1, title: 'a list of names of skills', description: 'A * stands for any characters. Default: all skills' }))
-  }, Closed), { title: 'a list of rules', description: 'Any that fits grants; what no rule grants is hidden' }))
+  anonymous: Type.Optional(Type.Array(Group, {
+    title: 'a list of groups',
+    description: 'Groups of callers without credentials; every other caller is in them too. Absent or empty: ' +
+      'no caller without credentials, unless a rule names the group anonymous'
+  })),
+  tokens: Type.Optional(Type.Array(
+    Type.Object({ ...Secret, scopes: optional(Scopes, 'Default: skills:read') }, Closed), { title: 'a list of tokens' }
+  )),
+  links: Type.Optional(Type.Array(Type.Object(Secret, Closed), {
+    title: 'a list of links', description: 'Secret paths for clients of discovery that send no header'
+  })),
+  issuers: Type.Optional(Type.Array(Issuer, { title: 'a list of issuers' })),
+  proxy: Type.Optional(Proxy),
+  rules: Type.Optional(Type.Array(Rule, {
+    title: 'a list of rules', description: 'Any that fits grants; what no rule grants is hidden'
+  }))
 }, { ...Closed, title: 'a mapping with tokens, links, issuers, proxy, anonymous and rules' })
 
 export type AccessFile = Static<typeof AccessFileSchema>

@@ -13,16 +13,19 @@ const RANDOM_CHARACTERS = 32
 /** 62 to this power is more than a CRC-32. */
 const CHECKSUM_CHARACTERS = 6
 
-/** A new secret: prefix, random part, checksum. GitHub's form: scanners find it, a double click selects it, and a typo shows without a look-up. */
+/** A new secret in GitHub's form: scanners find it, and its checksum shows a typo without a look-up. */
 export function createSecret (kind: SecretKind): string {
-  const body = SECRET_PREFIXES[kind] + Array.from({ length: RANDOM_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
+  const random = Array.from({ length: RANDOM_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
+  const body = SECRET_PREFIXES[kind] + random
   return body + checksumOf(body)
 }
 
 /** Whether a text has the form of a secret of this kind, checksum included. */
 export function isWellFormed (kind: SecretKind, text: string): boolean {
   const body = text.slice(0, -CHECKSUM_CHARACTERS)
-  return text.startsWith(SECRET_PREFIXES[kind]) && body.length === SECRET_PREFIXES[kind].length + RANDOM_CHARACTERS && text.slice(-CHECKSUM_CHARACTERS) === checksumOf(body)
+  const prefix = SECRET_PREFIXES[kind]
+  const isLong = body.length === prefix.length + RANDOM_CHARACTERS
+  return isLong && text.startsWith(prefix) && text === body + checksumOf(body)
 }
 
 /** What the access file holds of a secret: SHA-256 in hex. A slow hash adds nothing to 190 random bits. */

@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache'
 import type { SkillManager } from '../core/skill-manager.ts'
-import type { SkillService } from '../core/service.ts'
 import type { View } from '../core/view.ts'
 import { type Policy, type Proof, READ_SCOPE } from './policy.ts'
 
@@ -10,18 +9,12 @@ const MAX_VIEWS = 256
 /** The longest delay of a timer. */
 const MAX_TIMER_MS = 2_147_483_647
 
-interface Stream {
-  readonly proof: Proof
-  /** What its caller sees, and until when, comparable between policies. */
-  readonly terms: string
-  readonly end: () => void
-}
-
-/** What callers see under the present policy: one view for all with the same groups. Streams end when their caller's view changes. */
+/** What callers see under the present policy: one view for all with the same groups. */
 export class CallerViews {
   readonly #skills: SkillManager
   readonly #views = new LRUCache<string, View>({ max: MAX_VIEWS })
-  readonly #streams = new Set<Stream>()
+  /** Ends a stream unless its caller sees under the policy what it saw before. */
+  readonly #streams = new Set<(policy: Policy) => void>()
   #policy: Policy
 
   constructor (skills: SkillManager, policy: Policy) {
@@ -40,42 +33,37 @@ export class CallerViews {
   usePolicy (policy: Policy): void {
     this.#policy = policy
     this.#views.clear()
-    for (const stream of [...this.#streams]) if (this.#termsOf(stream.proof) !== stream.terms) stream.end()
+    for (const check of [...this.#streams]) check(policy)
   }
 
   /**
    * Calls `end` once, when the caller may no longer have an answer that goes on for long.
-   * @param view what the caller saw when its request came
+   * @param policy the one that admitted the request: the file may have changed since
    * @returns stops the watch
    */
-  watch (proof: Proof, view: SkillService, end: () => void): () => void {
-    const terms = this.#termsOf(proof)
-    // The file may have changed since the request came.
-    if (terms === undefined || this.of(this.#policy.principalOf(proof)?.view ?? '') !== view) {
-      end()
-      return () => {}
-    }
-    const { expiresAt = Infinity } = this.#policy.principalOf(proof) ?? {}
+  watch (proof: Proof, policy: Policy, end: () => void): () => void {
+    const terms = termsOf(policy, proof)
     const stop = (): void => {
       clearTimeout(timer)
-      this.#streams.delete(stream)
+      this.#streams.delete(check)
     }
-    const stream = {
-      proof,
-      terms,
-      end () {
-        stop()
-        end()
-      }
+    const finish = (): void => {
+      stop()
+      end()
     }
-    const timer = expiresAt === Infinity ? undefined : setTimeout(stream.end, Math.min(expiresAt - Date.now(), MAX_TIMER_MS)).unref()
-    this.#streams.add(stream)
+    const check = (present: Policy): void => { if (terms === undefined || termsOf(present, proof) !== terms) finish() }
+    const { expiresAt = Infinity } = policy.principalOf(proof) ?? {}
+    const leftMs = Math.min(expiresAt - Date.now(), MAX_TIMER_MS)
+    const timer = expiresAt === Infinity ? undefined : setTimeout(finish, leftMs).unref()
+    this.#streams.add(check)
+    check(this.#policy)
     return stop
   }
+}
 
-  #termsOf (proof: Proof): string | undefined {
-    const principal = this.#policy.principalOf(proof)
-    if (principal?.scopes.has(READ_SCOPE) !== true) return undefined
-    return JSON.stringify([this.#policy.termsOfView(principal.view), principal.expiresAt])
-  }
+/** What a caller sees and until when, comparable between policies; undefined for one who may not read. */
+function termsOf (policy: Policy, proof: Proof): string | undefined {
+  const principal = policy.principalOf(proof)
+  if (principal?.scopes.has(READ_SCOPE) !== true) return undefined
+  return JSON.stringify([policy.termsOfView(principal.view), principal.expiresAt])
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import t from 'tap'
 import fc from 'fast-check'
-import { openAccess } from '../../src/access/open.ts'
+import { openAccess } from '../../src/access/access.ts'
 import { patternOf, readRules } from '../../src/access/entries.ts'
 import { Policy } from '../../src/access/policy.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
@@ -147,7 +147,7 @@ t.test('K60: an issuer whose keys are read over http:// is a warning, but on thi
     '  - { issuer: http://other.example, audiences: [a], jwks_uri: https://other.example/keys }',
     ...['http://127.0.0.1:9000', 'http://[::1]:9000/realm', 'http://localhost'].map((issuer) => `  - { issuer: '${issuer}', audiences: [a] }`)
   ].join('\n'), { roots: [], resource: undefined })
-  t.match(warnings, [/^access\.yaml:2: issuers\[0\]\.issuer is no https:\/\/ address: /, /^access\.yaml:3: issuers\[1\]\.jwks_uri is no https:\/\/ address: /])
+  t.match(warnings, [/^access\.yaml:2: issuers\[0\]\.issuer is not an https:\/\/ address: /, /^access\.yaml:3: issuers\[1\]\.jwks_uri is not an https:\/\/ address: /])
   t.equal(warnings.length, 2)
   t.end()
 })

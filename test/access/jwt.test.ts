@@ -1,10 +1,5 @@
-import { IncomingMessage } from 'node:http'
-import { Socket } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
-import { Authenticator } from '../../src/access/authenticator.ts'
-import { Policy } from '../../src/access/policy.ts'
-import { SILENT } from '../../src/core/shared/log.ts'
 import { bearer, buildGuarded, type GuardedService } from '../helper/guarded.ts'
 import { AUDIENCE, startIssuer, type TestIssuer } from '../helper/issuer.ts'
 import { skill, until } from '../helper/skills.ts'
@@ -115,22 +110,6 @@ t.test('K62: an issuer gives all its callers groups and scopes, and a machine is
     t.strictSame(await (await get('/skills', await issuer.sign({ scope: 'openid', ...claims }))).json(), { skills: ['guide', 'pager'] })
     await until(() => logText().includes(`"principal":"${name}"`))
   }
-})
-
-t.test('K62: a token that was verified is not verified again until it expires', async (t) => {
-  const issuer = await startIssuer(t)
-  const policy = Policy.parse('access.yaml', `issuers:\n  - { issuer: '${issuer.url}', audiences: ['${AUDIENCE}'], clock_tolerance: 0 }\n`, { roots: [], resource: undefined })
-  const authenticator = new Authenticator(policy, SILENT)
-  t.teardown(() => { authenticator.close() })
-  const exp = Math.floor(Date.now() / 1_000) + 50
-  const authorization = `Bearer ${await issuer.sign({ exp })}`
-  const request = Object.assign(new IncomingMessage(new Socket()), { headers: { authorization }, rawHeaders: ['authorization', authorization] })
-  const first = authenticator.authenticate(request)
-  t.ok(first instanceof Promise)
-  t.match(await first, { kind: 'jwt', expiresAt: exp * 1_000 })
-  t.equal(authenticator.authenticate(request), await first)
-  t.intercept(Date, 'now', { value: () => exp * 1_000 })
-  t.match(authenticator.authenticate(request), { refusal: 'token_expired' })
 })
 
 t.test('K62: a token of Keycloak says what it is; one that is refused leaves a line that says why, and never the token', async (t) => {

@@ -253,7 +253,7 @@ t.test('K93: with an access file an export holds what one caller sees, with a tr
   t.match(await run('anyone', 'skills'), { stdout: /^3 skills in/ })
   t.match(await run('anyone', 'skills', '--trust', 'trust.yaml'), { code: 2 })
   t.strictSame(namesIn('anyone'), ['index.json', 'open', 'own'], 'nor does what is quarantined')
-  t.match(await run('x', 'skills', '--access', 'access.yaml', '--as', 'nobody'), { code: 1, stderr: /'nobody' is no token or link of the access file|"nobody"/ })
+  t.match(await run('x', 'skills', '--access', 'access.yaml', '--as', 'nobody'), { code: 1, stderr: /'nobody' is not a token or link of the access file|"nobody"/ })
   t.match(await run('x', 'skills', '--as', 'nobody'), { code: 1, stderr: /--as needs an access file/ })
 })
 
