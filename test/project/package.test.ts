@@ -86,7 +86,7 @@ t.test('K1: what npm packs in an unbuilt clone is the whole product', async (t) 
   })
 
   t.test('links of its documents lead to files of the package', (t) => {
-    const documents = ['README.md', 'CHANGELOG.md', 'SECURITY.md', ...readdirSync(join(folder, 'docs')).map((name) => `docs/${name}`)]
+    const documents = ['README.md', 'CHANGELOG.md', 'SECURITY.md', ...readdirSync(join(folder, 'docs')).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)]
     for (const document of documents) {
       for (const [, link = ''] of readFileSync(join(folder, document), 'utf8').replaceAll(FENCED, '').matchAll(LINK)) {
         if (!/^https?:/.test(link)) t.ok(existsSync(join(folder, dirname(document), link)), `${document}: ${link}`)
