@@ -6,6 +6,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import type { MetricObject } from 'prom-client'
 import { EXAMPLE_SKILL, withErrors } from './example-skill.ts'
 import { withFindings } from './finding-codes.ts'
 import { FRONTMATTER_SCHEMAS } from './frontmatter-schemas.ts'
@@ -79,7 +80,7 @@ function metricsRows (): string[] {
   const status = {
     ready: true, indexed: true, generation: 0, skills: 0, roots: [], watcher: { status: 'watching', mode: 'events', errors: 0 }, failures: []
   } as const
-  const { described } = new Metrics({
+  const { registry } = new Metrics({
     skills: {
       status,
       contents: { usage: { bytes: 0, hits: 0, misses: 0 } },
@@ -90,8 +91,10 @@ function metricsRows (): string[] {
     },
     version: ''
   })
-  return described.map(({ name, type, labels, help }) =>
-    `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${help} |\n`)
+  // The types of prom-client leave out the labels.
+  const all = registry.getMetricsAsArray() as Array<MetricObject & { readonly labelNames: readonly string[] }>
+  return all.filter(({ name }) => !/^(?:nodejs|process)_/.test(name)).map(({ name, type, labelNames, help }) =>
+    `| \`${name}\` | ${type} | ${labelNames.map((label) => `\`${label}\``).join(', ')} | ${help} |\n`)
 }
 
 function settingsTable ({ base, hasSetting }: SettingsDocument): string {

@@ -249,26 +249,14 @@ interface ObservedParts extends OpenedSkills, OpenedLimits {
 async function openObservation (config: Config, { skills, service, access, sources, trust, version, logger, output, isOverloaded, limits, store }: ObservedParts): Promise<Observation> {
   try {
     return await observe({
-      skills,
+      config,
       version,
       log: logger,
-      metrics: {
-        address: config.metricsPort === undefined ? undefined : { host: config.metricsHost, port: config.metricsPort },
-        hasCallers: access !== undefined,
-        basePath: config.basePath,
-        countsReads: config.metricsReads
-      },
-      audit: config.auditLog === undefined
-        ? undefined
-        : {
-            path: config.auditLog,
-            isRequired: config.auditRequired,
-            stdout: output,
-            salt: config.auditSalt,
-            skills: access?.everything ?? service,
-            policies: [...access ? [access.file] : [], ...trust?.files ?? []],
-            trust
-          },
+      stdout: output,
+      measured: skills,
+      skills: access?.everything ?? service,
+      policies: [...access ? [access.file] : [], ...trust?.files ?? []],
+      trust,
       readings: {
         logDropped: () => output.dropped,
         limitsStoreFailures: () => store?.failures ?? 0,

@@ -5,7 +5,7 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { TrustChange } from '../core/shared/origin.ts'
 import type { SkillErrorKind } from '../core/shared/errors.ts'
-import type { SkillSource, SourceAtRevision } from '../core/service.ts'
+import type { SkillService, SkillSource, SourceAtRevision } from '../core/service.ts'
 import { own } from '../core/shared/json.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import { maskSecrets } from '../core/shared/text.ts'
@@ -36,7 +36,7 @@ const PSEUDONYM_LENGTH = 24
 /** Longer than any line, in bytes. */
 const MAX_LINE_BYTES = 65_536
 
-/** Lines of one address without valid credentials in a minute; the rest are one line with their number. */
+/** Lines of an address without valid credentials in a minute; the rest are one line with their number. */
 const MAX_FAILURES = 20
 const MINUTE_MS = 60_000
 
@@ -56,6 +56,15 @@ export interface AuditOptions {
   readonly log: CoreLog
 }
 
+/** What changes while the service runs, and is in the log. */
+export interface Watched {
+  /** All skills. */
+  readonly skills: Pick<SkillService, 'available' | 'subscribe'>
+  /** The access file, the lock and the trust file. */
+  readonly policies: readonly FollowedPolicy[]
+  readonly trust: { on (event: 'verdict', listener: (change: TrustChange) => void): void } | undefined
+}
+
 /**
  * The audit log: a line of JSON for each read through any API, and for what the service and its policies do. Each line
  * has the SHA-256 of the line before it, so that lines which were changed or cut out can be seen.
@@ -67,9 +76,7 @@ export class Audit implements Observer {
   readonly #output: LineOutput
   readonly #timers: readonly NodeJS.Timeout[]
   readonly #processId = randomBytes(4).toString('hex')
-  /** Streams whose line is written: they may last for days. */
-  readonly #opened = new WeakSet<FastifyRequest>()
-  /** Requests with a line for a call or an operation. */
+  /** Requests with a line for a call, an operation, or the opening of their stream. */
   readonly #reported = new WeakSet<FastifyRequest>()
   #skillsOf: SkillsOf | undefined
   #isStarted = false
@@ -112,36 +119,29 @@ export class Audit implements Observer {
     if (this.#options.path !== 'stdout') this.#output.reopen()
   }
 
-  started (): void {
+  start ({ skills, policies, trust }: Watched): void {
     this.#isStarted = true
     this.append('service.started', 'success', {}, { version: this.#options.version })
-  }
-
-  /** Reports the state of a policy file now, and each change of it. */
-  follow (file: FollowedPolicy): void {
-    const loaded = (): void => { this.append('policy.loaded', 'success', { file: file.path, digest: file.digest }) }
-    loaded()
-    file.on('changed', loaded)
-    file.on('failed', (error) => {
-      if (error !== undefined) this.append('policy.rejected', 'failure', { file: file.path, problem: error.message })
-    })
-  }
-
-  catalogChanged (names: readonly string[]): void {
-    for (const skill of names) this.append('skill.changed', 'success', { skill })
+    for (const file of policies) {
+      const loaded = (): void => { this.append('policy.loaded', 'success', { file: file.path, digest: file.digest }) }
+      loaded()
+      file.on('changed', loaded)
+      file.on('failed', (error) => {
+        if (error !== undefined) this.append('policy.rejected', 'failure', { file: file.path, problem: error.message })
+      })
+    }
+    trust?.on('verdict', (change) => { this.#judged(change) })
+    // The first index is not a change.
+    skills.available().then(() => skills.subscribe((names) => {
+      for (const skill of names) this.append('skill.changed', 'success', { skill })
+    }), () => {})
   }
 
   /** The lock or the trust file takes a skill away, or gives it back. */
-  judged ({ skill, root, isServed, report: { signer, checked_revision: revision }, reason }: TrustChange): void {
-    const target = {
-      skill,
-      root,
-      signer: signer ?? undefined,
-      ...!isServed && { code: reason?.code, problem: reason?.message },
-      revision: revision === '' ? undefined : revision
-    }
+  #judged ({ skill, root, isServed, report: { signer, checked_revision: revision }, reason }: TrustChange): void {
+    const target = { skill, root, signer: signer ?? undefined, revision: revision === '' ? undefined : revision }
     if (isServed) this.append('skill.released', 'success', target)
-    else this.append('skill.quarantined', 'denied', target)
+    else this.append('skill.quarantined', 'denied', { ...target, code: reason?.code, problem: reason?.message })
   }
 
   append (event: AuditEvent, outcome: Outcome, target: object, fields: object = {}): void {
@@ -162,34 +162,27 @@ export class Audit implements Observer {
 
   onRequest (): void {}
 
+  /** Streams have their line when they open: they may last for days. */
   onStream (request: FastifyRequest): void {
     const read = readOfRequest(request)
-    if (read === undefined) return
-    this.#opened.add(request)
-    this.#report(request, read, 'success', clientOf(request))
+    if (read !== undefined) this.#report(request, read, 'success', clientOf(request))
   }
 
   onResponse (request: FastifyRequest, reply: FastifyReply, { status, isComplete, bytes, client }: ResponseEnd): void {
-    if (this.#opened.has(request)) return
+    if (this.#reported.has(request)) return
     const outcome = outcomeOf(status)
     const read = readOfRequest(request)
     const door = read?.door ?? doorOfCalls(request)
     const isAnswered = status !== NEVER_ANSWERED
-    const more = {
+    const isRefused = outcome === 'denied' || (door !== undefined && isAnswered && !hasRead(outcome))
+    if (status === 401 ? !this.#hasLine(client) : read === undefined && !isRefused) return
+    const event = status === 401 ? 'auth.failed' : read?.event ?? 'access.denied'
+    this.#report(request, { door: door ?? 'rest', ...read, event }, outcome, client, {
       bytes,
-      digest: digestIn(reply, read),
+      digest: digestIn(reply, event),
       ...hasRead(outcome) ? { revision: revisionIn(request, reply) } : isAnswered && { code: problemCodeOf(request) },
       ...!isComplete && { complete: false }
-    }
-    if (status === 401) {
-      if (!this.#hasLine(client)) return
-      this.#report(request, { door: 'rest', ...read, event: 'auth.failed' }, outcome, client, more)
-    } else if (read !== undefined) {
-      this.#report(request, read, outcome, client, more)
-    } else if (!this.#reported.has(request)) {
-      const isRefused = outcome === 'denied' || (door !== undefined && isAnswered && !hasRead(outcome))
-      if (isRefused) this.#report(request, { event: 'access.denied', door: door ?? 'rest' }, outcome, client, more)
-    }
+    })
   }
 
   onCall (call: ObservedCall): ((result: CallResult, outcome: ToolOutcome) => void) | undefined {
@@ -198,7 +191,6 @@ export class Audit implements Observer {
     return request && ((result, outcome) => {
       const read = readOfCall(call, request, outcome)
       if (read === undefined) return
-      this.#reported.add(request)
       const failure = result === 'refused' ? 'denied' : outcomeOfError(outcome.errorKind)
       this.#report(request, read, result === 'ok' ? 'success' : failure, client, { revision: revisionRead(call, read) })
     })
@@ -210,7 +202,6 @@ export class Audit implements Observer {
     const { origin } = operation
     const client = clientOf(origin)
     return ({ error, kind }) => {
-      this.#reported.add(origin)
       this.#report(origin, read, error === undefined ? 'success' : outcomeOfError(kind), client)
     }
   }
@@ -257,6 +248,7 @@ export class Audit implements Observer {
   }
 
   #report (request: FastifyRequest, read: Read, outcome: Outcome, address = '', more: object = {}): void {
+    this.#reported.add(request)
     const { event, door, skill, path, queryLength } = read
     const skills = this.#skillsOf?.(request)
     const isList = event === 'skill.list' || event === 'discovery.index'
@@ -328,8 +320,8 @@ function clientName ({ body, headers }: FastifyRequest): string | undefined {
 }
 
 /** `sha256:<hex>` of the file that was sent, or that the caller has: its ETag has it. */
-function digestIn (reply: FastifyReply, read: Read | undefined): string | undefined {
-  if (read?.event !== 'skill.read' && read?.event !== 'skill.file_read') return undefined
+function digestIn (reply: FastifyReply, event: AuditEvent): string | undefined {
+  if (event !== 'skill.read' && event !== 'skill.file_read') return undefined
   const [, digest] = /^(?:W\/)?"([\da-f]{64})(?:-\w+)?"$/.exec(String(reply.getHeader('etag') ?? '')) ?? []
   return digest === undefined ? undefined : `sha256:${digest}`
 }
@@ -342,11 +334,8 @@ function revisionIn (request: FastifyRequest, reply: FastifyReply): string | und
 
 /** Of a call in a request that chose a revision. */
 function revisionRead ({ skills }: ObservedCall, { skill }: Read): string | undefined {
+  const isAtRevision = (source: SkillSource): source is SourceAtRevision => 'revisionOf' in source
   return skill !== undefined && isAtRevision(skills) ? skills.revisionOf(skill) : undefined
-}
-
-function isAtRevision (skills: SkillSource): skills is SourceAtRevision {
-  return 'revisionOf' in skills
 }
 
 /**

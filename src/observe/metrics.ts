@@ -1,10 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { isMainFile } from '../core/format/main-files.ts'
-import type { SkillStatus } from '../core/service.ts'
-import { copyOf, distinctNames } from '../core/shared/text.ts'
+import type { SkillManager } from '../core/skill-manager.ts'
+import { distinctNames } from '../core/shared/text.ts'
 import { LISTEN, type ObservedOperation, type Observer, type OperationEnd, type ResponseEnd } from '../http/observer.ts'
 import { problemCodeOf } from '../http/problem.ts'
+import type { SourceStatus } from '../schemas/health.ts'
 import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
 import { operationName, OTHER, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
@@ -17,24 +18,8 @@ interface MetricsOptions {
   readonly readings?: Readings
 }
 
-/** What is measured of the skills. */
-export interface MeasuredSkills {
-  readonly status: SkillStatus
-  readonly contents: { readonly usage: { readonly bytes: number, readonly hits: number, readonly misses: number } }
-  /** Comparisons of a root with the disk. */
-  onRefreshed (listener: (refresh: RootRefresh) => void): void
-  namesNow (): readonly string[]
-  /** Whether changes in the root at this position cause events, or it is polled. */
-  isWatching (root: number): boolean
-  /** The number of skills with an error, for each root. */
-  invalidNow (): readonly number[]
-}
-
-interface RootRefresh {
-  readonly root: number
-  readonly milliseconds: number
-  readonly isFailed: boolean
-}
+export type MeasuredSkills =
+  Pick<SkillManager, 'status' | 'contents' | 'onRefreshed' | 'namesNow' | 'isWatching' | 'invalidNow'>
 
 /** Values that other parts of the service count: read at each scrape. */
 export interface Readings {
@@ -45,24 +30,7 @@ export interface Readings {
   readonly issuersAway?: () => number
   readonly limited?: () => Iterable<readonly [rule: string, count: number]>
   readonly authFailures?: () => Iterable<readonly [reason: string, count: number]>
-  readonly sources?: () => readonly MeasuredSource[]
-}
-
-/** A source as /readyz has it. Times are ISO 8601. */
-interface MeasuredSource {
-  readonly name: string
-  readonly changed_at?: string
-  readonly checked_at?: string
-  readonly failing_since?: string
-  readonly error?: { readonly code: string }
-}
-
-/** A metric as the documents describe it. */
-interface Described {
-  readonly name: string
-  readonly type: 'counter' | 'gauge' | 'histogram'
-  readonly labels: readonly string[]
-  readonly help: string
+  readonly sources?: () => readonly SourceStatus[]
 }
 
 /** The values of the labels, and the value. */
@@ -85,10 +53,7 @@ const REVISION_DIGITS = 12
 
 /** What operators measure. Labels are routes, methods, statuses, tools and names of roots, never a caller's text. */
 export class Metrics implements Observer {
-  readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE
-  /** All but those of prom-client. */
-  readonly described: Described[] = []
-  readonly #registry = new Registry()
+  readonly registry = new Registry()
   readonly #options: MetricsOptions
   readonly #durations = this.#histogram('http_server_request_duration_seconds',
     ['http_request_method', 'http_route', 'http_response_status_code'], 'Duration of HTTP requests')
@@ -110,8 +75,7 @@ export class Metrics implements Observer {
 
   readonly #shed = this.#counter('skillserve_overload_refusals_total', [], 'Requests answered with 503 overloaded')
   readonly #reads = this.#counter('skillserve_reads_total', ['skill', 'door'], 'Reads of main files with ' +
-    'METRICS_READS=true, at most 1,000 skills; a 304 and an archive are reads too, a HEAD is not. It begins again at 0 ' +
-    'when one of these skills is removed')
+    'METRICS_READS=true, of 1,000 skills, and of the rest together; a 304 and an archive are reads too, a HEAD is not')
 
   readonly #readSkills = new Set<string>()
   /** MCP requests whose answers are streams. */
@@ -120,24 +84,13 @@ export class Metrics implements Observer {
 
   constructor (options: MetricsOptions) {
     this.#options = options
-    collectDefaultMetrics({ register: this.#registry })
+    collectDefaultMetrics({ register: this.registry })
     // Gauges whose names end as those of counters, which promtool refuses.
-    for (const kind of ['handles', 'requests', 'resources']) this.#registry.removeSingleMetric(`nodejs_active_${kind}_total`)
+    for (const kind of ['handles', 'requests', 'resources']) this.registry.removeSingleMetric(`nodejs_active_${kind}_total`)
     this.#addSkills(options.skills)
     this.#addReadings(options.readings)
     const { version } = options
     this.#rows('gauge', 'skillserve_build_info', ['version', 'node'], 'Always 1', () => [[version, process.version, 1]])
-  }
-
-  async text (): Promise<string> {
-    const text = await this.#registry.metrics()
-    // A renaming loop would add series for ever.
-    const names = new Set(this.#options.skills.namesNow())
-    if ([...this.#readSkills].some((name) => !names.has(name))) {
-      this.#reads.reset()
-      this.#readSkills.clear()
-    }
-    return text
   }
 
   useRevision (revision: () => string | undefined): void {
@@ -193,12 +146,10 @@ export class Metrics implements Observer {
     const { event, skill, path = '', door = '' } = findRead() ?? {}
     const isMain = event === 'skill.read' || event === 'skill.archive' || (event === 'skill.file_read' && isMainFile(path))
     if (!isMain || skill === undefined) return
-    const isCounted = this.#readSkills.has(skill)
     // Names come from the catalog, and never from a caller.
-    if (!isCounted && !skills.namesNow().includes(skill)) return
-    const isOther = !isCounted && this.#readSkills.size >= MAX_SKILLS
-    if (!isCounted && !isOther) this.#readSkills.add(copyOf(skill))
-    this.#reads.inc({ skill: isOther ? OTHER_SKILLS : skill, door })
+    if (!this.#readSkills.has(skill) && !skills.namesNow().includes(skill)) return
+    if (this.#readSkills.size < MAX_SKILLS) this.#readSkills.add(skill)
+    this.#reads.inc({ skill: this.#readSkills.has(skill) ? skill : OTHER_SKILLS, door })
   }
 
   #addSkills (skills: MeasuredSkills): void {
@@ -245,8 +196,8 @@ export class Metrics implements Observer {
     const counter = (name: string, help: string, read: () => number = () => 0): void => {
       this.#rows('counter', `skillserve_${name}_total`, [], help, () => [[read()]])
     }
-    type ReadSource = (source: MeasuredSource) => Row
-    const ofSources = (name: string, labels: readonly string[], help: string, read: ReadSource): void => {
+    type ReadSource = (source: SourceStatus) => Row
+    const ofSources = (name: string, labels: string[], help: string, read: ReadSource): void => {
       const rows = () => sources().map(read).filter((row) => !Number.isNaN(row.at(-1)))
       this.#rows('gauge', `skillserve_source_${name}_timestamp_seconds`, labels, help, rows)
     }
@@ -271,34 +222,33 @@ export class Metrics implements Observer {
   }
 
   /** A metric whose series are read at each scrape. */
-  #rows (type: 'counter' | 'gauge', name: string, labels: readonly string[], help: string, read?: () => Iterable<Row>) {
-    const labelsOf = (row: Row) => Object.fromEntries(labels.map((label, index) => [label, String(row[index])]))
-    const collect = (): void => {
-      metric.reset()
-      // Without labels there is always a series, of 0.
-      if (labels.length === 0) metric.remove()
-      for (const row of read?.() ?? []) metric.inc(labelsOf(row), Number(row.at(-1)))
-    }
-    const metric = type === 'gauge'
-      ? this.#gauge(name, labels, help, collect)
-      : this.#counter(name, labels, help, collect)
+  #rows (type: 'counter' | 'gauge', name: string, labelNames: string[], help: string, read?: () => Iterable<Row>): void {
+    const metric = new (type === 'gauge' ? Gauge : Counter)({
+      name,
+      help,
+      labelNames,
+      registers: [this.registry],
+      collect: () => {
+        metric.reset()
+        // Without labels there is always a series, of 0.
+        if (labelNames.length === 0) metric.remove()
+        for (const row of read?.() ?? []) {
+          metric.inc(Object.fromEntries(labelNames.map((label, index) => [label, String(row[index])])), Number(row.at(-1)))
+        }
+      }
+    })
   }
 
-  #gauge (name: string, labels: readonly string[], help: string, collect = (): void => {}): Gauge {
-    return new Gauge({ ...this.#describe('gauge', name, labels, help), collect })
+  #gauge (name: string, labelNames: string[], help: string): Gauge {
+    return new Gauge({ name, help, labelNames, registers: [this.registry] })
   }
 
-  #counter (name: string, labels: readonly string[], help: string, collect = (): void => {}): Counter {
-    return new Counter({ ...this.#describe('counter', name, labels, help), collect })
+  #counter (name: string, labelNames: string[], help: string): Counter {
+    return new Counter({ name, help, labelNames, registers: [this.registry] })
   }
 
-  #histogram (name: string, labels: readonly string[], help: string): Histogram {
-    return new Histogram({ ...this.#describe('histogram', name, labels, help), buckets: BUCKETS })
-  }
-
-  #describe (type: Described['type'], name: string, labels: readonly string[], help: string) {
-    this.described.push({ type, name, labels, help })
-    return { name, help, labelNames: [...labels], registers: [this.#registry] }
+  #histogram (name: string, labelNames: string[], help: string): Histogram {
+    return new Histogram({ name, help, labelNames, registers: [this.registry], buckets: BUCKETS })
   }
 }
 

@@ -360,8 +360,8 @@ t.test('K73: where the log is required, nothing is read while it cannot be writt
 })
 
 t.test('K73: each line has the digest of the one before it', async (t) => {
-  const { fetch, text, audit } = await buildAudited(t)
-  audit.started()
+  const { fetch, text, audit, skills } = await buildAudited(t)
+  audit.start({ skills, policies: [], trust: undefined })
   for (let i = 0; i < 3; i++) await fetch('/skills')
   await audit.close()
   const lines = text().trim().split('\n')
@@ -449,8 +449,8 @@ t.test('K73: a read that was never answered is no success', async (t) => {
 })
 
 t.test('K73: an answer that the end of the process cuts off leaves its line before the last', async (t) => {
-  const { app, url, text, audit } = await buildAudited(t, { files: { demo: { 'SKILL.md': '# Demo', 'large.bin': Buffer.alloc(32 * 1_048_576) } } })
-  audit.started()
+  const { app, url, text, audit, skills } = await buildAudited(t, { files: { demo: { 'SKILL.md': '# Demo', 'large.bin': Buffer.alloc(32 * 1_048_576) } } })
+  audit.start({ skills, policies: [], trust: undefined })
   const asked = get(`${url}/skills/demo/archive.zip`)
   const [response] = await once(asked, 'response') as [IncomingMessage]
   asked.on('error', () => {})
