@@ -4,10 +4,10 @@ import neostandard from 'neostandard'
 import tseslint from 'typescript-eslint'
 
 /**
- * The floors of src, the lowest first: a file imports from its own floor and from those below, and imports form no circle. Names
+ * The layers of src, the lowest first: a file imports from its own layer and from those below, and imports form no circle. Names
  * are prefixes of paths below src; the longest one that fits counts.
  */
-const FLOORS = [
+const LAYERS = [
   ['core/shared/'],
   ['core/format/', 'core/read/'],
   ['core/'],
@@ -23,12 +23,12 @@ const BROWSER_GLOBALS = ['addEventListener', 'EventSource', 'getSelection', 'his
 
 const SRC = resolve(import.meta.dirname, 'src')
 
-function floorOf (path) {
-  let found = { prefix: '', floor: -1 }
-  for (const [floor, prefixes] of FLOORS.entries()) {
-    for (const prefix of prefixes) if (path.startsWith(prefix) && prefix.length > found.prefix.length) found = { prefix, floor }
+function layerOf (path) {
+  let found = { prefix: '', layer: -1 }
+  for (const [layer, prefixes] of LAYERS.entries()) {
+    for (const prefix of prefixes) if (path.startsWith(prefix) && prefix.length > found.prefix.length) found = { prefix, layer }
   }
-  return found.floor
+  return found.layer
 }
 
 const importsOf = new Map()
@@ -36,13 +36,13 @@ const importsOf = new Map()
 /** Whether a file leads to another by its imports, those of types included. */
 function leadsTo (from, target, seen = new Set()) {
   if (from === target) return true
-  if (seen.has(from) || floorOf(relative(SRC, from)) !== floorOf(relative(SRC, target))) return false
+  if (seen.has(from) || layerOf(relative(SRC, from)) !== layerOf(relative(SRC, target))) return false
   seen.add(from)
   if (!importsOf.has(from)) importsOf.set(from, [...readFileSync(from, 'utf8').matchAll(/ from '(\.[^']+\.ts)'/g)].map(([, path]) => resolve(dirname(from), path)))
   return importsOf.get(from).some((path) => leadsTo(path, target, seen))
 }
 
-const floors = {
+const layers = {
   meta: { type: 'problem', schema: [] },
   create (context) {
     const from = relative(SRC, context.filename)
@@ -50,8 +50,8 @@ const floors = {
       const specifier = node.source?.value
       if (typeof specifier !== 'string' || !specifier.startsWith('.')) return
       const to = relative(SRC, resolve(context.filename, '..', specifier))
-      if (floorOf(to) === -1 || floorOf(from) === -1) context.report({ node, message: `${to} is on no floor: add it to FLOORS in eslint.config.js` })
-      else if (floorOf(to) > floorOf(from)) context.report({ node, message: `${from} must not import ${to}, which is on a higher floor` })
+      if (layerOf(to) === -1 || layerOf(from) === -1) context.report({ node, message: `${to} is in no layer: add it to LAYERS in eslint.config.js` })
+      else if (layerOf(to) > layerOf(from)) context.report({ node, message: `${from} must not import ${to}, which is in a higher layer` })
       else if (leadsTo(resolve(SRC, to), context.filename)) context.report({ node, message: `${to} leads back to this file: imports form no circle` })
     }
     return { ImportDeclaration: check, ExportNamedDeclaration: check, ExportAllDeclaration: check, ImportExpression: check }
@@ -69,10 +69,10 @@ export default [
   { rules: { 'no-void': ['error', { allowAsStatement: true }] } },
   {
     files: ['src/**/*.ts'],
-    plugins: { '@typescript-eslint': tseslint.plugin, house: { rules: { floors } } },
+    plugins: { '@typescript-eslint': tseslint.plugin, project: { rules: { layers } } },
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     rules: {
-      'house/floors': 'error',
+      'project/layers': 'error',
       '@typescript-eslint/no-floating-promises': 'error',
       '@typescript-eslint/no-misused-promises': 'error',
       '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
