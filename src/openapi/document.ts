@@ -1,7 +1,7 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { FastifySchema } from 'fastify'
 import { httpProblems, type ProblemCode, skillProblems } from '../schemas/problem.ts'
-import { problemAnswers } from './responses.ts'
+import { allAnswers, problemAnswers } from './responses.ts'
 
 interface DocumentOptions {
   readonly version: string
@@ -44,9 +44,9 @@ export function documentOptions ({ version, basePath }: DocumentOptions): Fastif
     },
     refResolver: { buildLocalReference: (schema, _base, _fragment, index) => typeof schema.$id === 'string' ? schema.$id : `schema-${index}` },
     transform: ({ schema, url, route: { config } }) => {
-      const { problems = [], response, ...rest } = schema as RouteSchema
+      const { problems = [], response = {}, bytes, ...rest } = schema as RouteSchema
       const isOpen = config?.isOpen === true
-      const answers = { ...problemAnswers(problems, isOpen), ...response }
+      const answers = { ...problemAnswers(problems, isOpen), ...allAnswers(response, bytes) }
       return nameWildcard({ ...rest, response: answers, ...isOpen && { security: [] } }, url)
     },
     transformObject: (document) => 'openapiObject' in document ? finish(document.openapiObject) : document.swaggerObject
@@ -75,8 +75,8 @@ function finish<Document extends { paths?: object, components?: { examples?: Rec
   return JSON.parse(JSON.stringify(finished).replaceAll('"$$schema":', () => '"$schema":')) as Document
 }
 
-interface RouteSchema extends Pick<FastifySchema, 'problems'> {
-  readonly response?: object
+interface RouteSchema extends Pick<FastifySchema, 'problems' | 'bytes'> {
+  readonly response?: Parameters<typeof allAnswers>[0]
   readonly params?: { readonly properties?: Readonly<Record<string, object>> }
 }
 

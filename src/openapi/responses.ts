@@ -4,13 +4,16 @@ import type { TSchema } from '@sinclair/typebox'
 import { reference } from '../schemas/typebox.ts'
 import { httpProblems, type ProblemCode, ProblemSchema, skillProblems } from '../schemas/problem.ts'
 
-/** What a route may answer, as Fastify's response schema: `content` by media type, so that bytes are never serialised. */
+/** What a route may answer: JSON as Fastify's response schema, from which it compiles a serializer. */
 interface ResponseObject {
   readonly description: string
   readonly content?: Readonly<Record<string, MediaTypeObject>>
   readonly headers?: Headers
   readonly type?: 'null'
 }
+
+/** By status. */
+type Answers = Readonly<Record<string, Partial<ResponseObject>>>
 
 interface MediaTypeObject {
   readonly schema: object
@@ -37,96 +40,96 @@ const CATALOG_REVISION = {
 
 const CONTENT_RANGE = { type: 'string', description: '`bytes first-last/size`' }
 
-/** Of answers that are JSON or bytes, as `Accept` wants it. */
-const NEGOTIATED: Headers = { ...VALIDATORS, 'skill-revision': ASKED_REVISION, vary: VARY, 'accept-ranges': ACCEPT_RANGES }
+const NOT_MODIFIED: ResponseObject = {
+  description: 'The content is the one that If-None-Match names', headers: VALIDATORS, type: 'null'
+}
+
+/** Of the example of a whole answer, in that of a part. */
+const PART_CHARACTERS = 14
 
 /** The answer to a GET: JSON of a shared schema, with the first example of the schema. */
 export function jsonAnswer (schema: TSchema, description: string): ResponseObject {
   return { description, headers: VALIDATORS, content: { 'application/json': mediaTypeObject(schema) } }
 }
 
-/** The same with the revision of the skill that the answer belongs to. */
+/** As `jsonAnswer`, of an answer that belongs to one revision of a skill. */
 export function withRevision (response: ResponseObject): ResponseObject {
   return { ...response, headers: { ...response.headers, 'skill-revision': SKILL_REVISION } }
 }
 
-/** The same, or a page for a browser. */
-export function withPage (response: ResponseObject): ResponseObject {
-  const page = { schema: { type: 'string' }, examples: { page: { value: '<!doctype html>' } } }
-  return { ...response, content: { ...response.content, 'text/html': page } }
-}
-
-/** The same with the revision of the whole catalog. */
+/** As `jsonAnswer`, of a list that belongs to one revision of the whole catalog. */
 export function withCatalogRevision (response: ResponseObject): ResponseObject {
   return { ...response, headers: { ...response.headers, 'catalog-revision': CATALOG_REVISION } }
 }
 
 /** The answer to a probe: JSON that nobody keeps. */
 export function probeAnswer (schema: TSchema, description: string): ResponseObject {
-  return { description, headers: { 'cache-control': { type: 'string', description: '`no-store`: the state of one process' } }, content: { 'application/json': mediaTypeObject(schema) } }
+  const headers = { 'cache-control': { type: 'string', description: '`no-store`: the state of one process' } }
+  return { description, headers, content: { 'application/json': mediaTypeObject(schema) } }
 }
 
 /** The answer to a POST: JSON that nobody can revalidate. */
 export function resultAnswer (schema: TSchema, description: string, examples?: Examples): ResponseObject {
-  return { description, headers: { 'cache-control': CACHE_CONTROL, 'skill-revision': ASKED_REVISION }, content: { 'application/json': mediaTypeObject(schema, examples) } }
+  const headers = { 'cache-control': CACHE_CONTROL, 'skill-revision': ASKED_REVISION }
+  return { description, headers, content: { 'application/json': mediaTypeObject(schema, examples) } }
 }
 
-/** JSON, or the same content as text under one of these media types. */
-export function jsonOrTextAnswer (schema: TSchema, description: string, types: readonly string[], example: string): ResponseObject {
-  return { description, headers: NEGOTIATED, content: { 'application/json': mediaTypeObject(schema), ...textContent(types, example) } }
+/** The answer of a route whose bytes may be a JSON file, besides the JSON of a shared schema. */
+export function jsonOrFileAnswer (schema: TSchema, description: string): ResponseObject {
+  const file = { title: 'A JSON file', description: 'The bytes of a file that is JSON itself' }
+  const content = { ...mediaTypeObject(schema), schema: { anyOf: [reference(schema), file] } }
+  return { description, headers: VALIDATORS, content: { 'application/json': content } }
 }
 
-/** Text, or JSON of a shared schema, as the query wants it. */
-export function textOrJsonAnswer (schema: TSchema, description: string, example: string): ResponseObject {
-  return { description, headers: VALIDATORS, content: { ...textContent(['text/plain'], example), 'application/json': mediaTypeObject(schema) } }
+/** Text or bytes under one media type, whole and never in part. */
+export function textAnswer (type: string, example: unknown, description?: string, schema: object = { type: 'string' }) {
+  const content = { [type]: { schema, examples: { example: { value: example } } } }
+  return { 200: { ...description !== undefined && { description }, headers: VALIDATORS, content } }
 }
 
-/** Bytes under any media type, or JSON of a shared schema. */
-export function bytesOrJsonAnswer (schema: TSchema, description: string, example: string): ResponseObject {
-  // A file may be JSON of its own.
-  const ownJson = { title: 'A JSON file', description: 'The bytes of a file that is JSON itself' }
-  const asJson = { ...mediaTypeObject(schema), schema: { anyOf: [reference(schema), ownJson] } }
-  return { description, headers: NEGOTIATED, content: { 'application/json': asJson, '*/*': anyBytes(example) } }
+/** Bytes under these media types, whole and as a range. */
+export function bytesAnswers (types: readonly string[], example: string, description?: string) {
+  const content = (value: string) => Object.fromEntries(types.map((type) =>
+    [type, { schema: type.startsWith('text/') ? { type: 'string' } : {}, examples: { text: { value } } }]))
+  const headers = { ...VALIDATORS, 'accept-ranges': ACCEPT_RANGES }
+  return {
+    200: { ...description !== undefined && { description }, headers, content: content(example) },
+    206: {
+      description: 'The range asked for',
+      headers: { ...headers, 'content-range': CONTENT_RANGE },
+      content: content(example.slice(0, PART_CHARACTERS))
+    }
+  }
 }
 
-/** The answer to a GET under one media type. */
-export function contentAnswer (description: string, type: string, schema: object, example: unknown): ResponseObject {
-  return { description, headers: VALIDATORS, content: { [type]: { schema, examples: { example: { value: example } } } } }
+/** What becomes of `bytesAnswers` where `Accept` chooses, and a revision may be asked for. */
+export function negotiated (answers: Answers): Answers {
+  const headers = { 'skill-revision': ASKED_REVISION, vary: VARY }
+  return Object.fromEntries(Object.entries(answers).map(([status, answer]) =>
+    [status, { ...answer, headers: { ...answer.headers, ...headers } }]))
 }
 
 /** A stream of server-sent events. */
-export function eventStreamAnswer (description: string, example: string): ResponseObject {
-  return {
-    description,
-    headers: {
-      'cache-control': { type: 'string', description: '`no-store`: a stream is not kept' },
-      'x-accel-buffering': { type: 'string', description: '`no`: a proxy passes each event on at once' }
-    },
-    content: { 'text/event-stream': { schema: { type: 'string' }, examples: { events: { value: example } } } }
+export function eventStreamAnswer (description: string, example: string): Answers {
+  const headers = {
+    'cache-control': { type: 'string', description: '`no-store`: a stream is not kept' },
+    'x-accel-buffering': { type: 'string', description: '`no`: a proxy passes each event on at once' }
   }
+  const content = { 'text/event-stream': { schema: { type: 'string' }, examples: { events: { value: example } } } }
+  return { 200: { description, headers, content } }
 }
 
-/** @param types the media types of text; default: bytes under any media type */
-export function partialAnswer (example: string, types?: readonly string[]): ResponseObject {
-  return {
-    description: 'The range asked for',
-    headers: { ...NEGOTIATED, 'content-range': CONTENT_RANGE },
-    content: types === undefined ? { '*/*': anyBytes(example) } : textContent(types, example)
+/** All answers of a route: those of `response`, those of `bytes`, and 304 where there is an ETag to compare. */
+export function allAnswers (response: Answers, bytes: Answers = {}): Answers {
+  const answers: Record<string, Partial<ResponseObject>> = { ...response }
+  for (const [status, answer] of Object.entries(bytes)) {
+    const { headers, content, ...rest } = answers[status] ?? {}
+    answers[status] = {
+      ...rest, ...answer, headers: { ...headers, ...answer.headers }, content: { ...content, ...answer.content }
+    }
   }
-}
-
-/** Bytes and nothing else, whole and as a range. */
-export function bytesAnswers (description: string, type: string, example: string): { readonly 200: ResponseObject, readonly 206: ResponseObject } {
-  const content = { [type]: anyBytes(example) }
-  const headers = { ...VALIDATORS, 'accept-ranges': ACCEPT_RANGES }
-  return {
-    200: { description, headers, content },
-    206: { description: 'The range asked for', headers: { ...headers, 'content-range': CONTENT_RANGE }, content }
-  }
-}
-
-export function notModifiedAnswer (): ResponseObject {
-  return { description: 'The content is the one that If-None-Match names', headers: VALIDATORS, type: 'null' }
+  const isRevalidated = answers['200']?.headers?.['etag'] !== undefined
+  return isRevalidated ? { ...answers, 304: NOT_MODIFIED } : answers
 }
 
 /** A JSON body; `x-examples` is how @fastify/swagger takes the examples of a body. */
@@ -147,8 +150,10 @@ const OTHER_PROBLEMS: readonly ProblemCode[] = [
 
 declare module 'fastify' {
   interface FastifySchema {
-    /** What requests of the route can meet besides what any can: for the document. Problems are bytes, which nothing serialises. */
+    /** For the document: what requests of the route can meet besides what any can. Problems are sent as bytes. */
     problems?: readonly ProblemCode[]
+    /** For the document: answers that are text or bytes, from which no serializer is compiled. By status. */
+    bytes?: Answers
   }
 }
 
@@ -195,12 +200,4 @@ function mediaTypeObject (schema: TSchema, examples: Examples = firstExample(sch
 function firstExample (schema: TSchema): Examples {
   const [value] = (schema['examples'] ?? []) as readonly unknown[]
   return value === undefined ? {} : { example: { value } }
-}
-
-function textContent (types: readonly string[], example: string): Record<string, MediaTypeObject> {
-  return Object.fromEntries(types.map((type) => [type, { schema: { type: 'string' }, examples: { text: { value: example } } }]))
-}
-
-function anyBytes (example: string): MediaTypeObject {
-  return { schema: {}, examples: { text: { value: example } } }
 }

@@ -15,12 +15,18 @@ const NO_QUERY = { type: 'object', properties: {}, additionalProperties: false }
 /** Shared schemas, and Fastify's validation with other options for bodies: a number in JSON is not the text of one. */
 export const validation = fp<ValidationOptions>(function validation (app, { shared }, done) {
   for (const schema of shared) app.addSchema(schema)
-  app.addHook('onRoute', ({ schema }) => {
-    if (schema !== undefined && schema.hide !== true) schema.querystring = { ...NO_QUERY, ...schema.querystring ?? {} }
+  app.addHook('onRoute', (route) => {
+    const { schema, method } = route
+    if (schema === undefined || schema.hide === true) return
+    // Fastify's HEAD has the schema of its GET, and no body to serialize.
+    if (method === 'HEAD') route.schema = { ...schema, response: undefined }
+    else schema.querystring = schema.querystring === undefined ? NO_QUERY : { ...NO_QUERY, ...schema.querystring }
   })
+  // Checking TypeBox's own schemas takes longer than compiling them.
+  const options = { strict: false, validateSchema: false }
+  const forBodies = new Ajv(options)
   // `verbose`: an error knows the schema and the value that it is about.
-  const forBodies = new Ajv({ strict: false })
-  const forText = new Ajv({ strict: false, verbose: true, coerceTypes: true, useDefaults: true })
+  const forText = new Ajv({ ...options, verbose: true, coerceTypes: true, useDefaults: true })
   app.setValidatorCompiler<AnySchema>(({ schema, httpPart }) => {
     if (httpPart !== 'body') return forText.compile(schema)
     // What the document calls a string comes as bytes, which the route looks at itself.

@@ -11,7 +11,7 @@ import {
 } from '../openapi/tool-schemas.ts'
 import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples } from '../openapi/tool-call-examples.ts'
 import { BODY_PROBLEMS, PATH_PROBLEMS, REVISION_PROBLEMS } from '../openapi/problem-sets.ts'
-import { jsonAnswer, notModifiedAnswer, requestBody, resultAnswer } from '../openapi/responses.ts'
+import { jsonAnswer, requestBody, resultAnswer } from '../openapi/responses.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { own } from '../core/shared/json.ts'
 import type { ToolObserver } from '../tools/calls/observer.ts'
@@ -47,9 +47,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       tags: ['agent'],
       querystring: ToolCallQuerySchema,
       body: requestBody(ToolCallRequestSchema, toolCallExamples),
-      response: {
-        200: resultAnswer(ToolCallResponseSchema, 'The results', toolCallAnswerExamples)
-      },
+      response: { 200: resultAnswer(ToolCallResponseSchema, 'The results', toolCallAnswerExamples) },
       problems: [...BODY_PROBLEMS, ...REVISION_PROBLEMS, 'unrecognised_tool_call', 'too_many_calls']
     }
   }, async (request, reply) => {
@@ -79,7 +77,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       description: 'The definitions of the tools in the form that a provider wants in a request.',
       tags: ['agent'],
       querystring: ToolQuerySchema,
-      response: { 200: jsonAnswer(ToolDefinitionsSchema, 'The definitions'), 304: notModifiedAnswer() }
+      response: { 200: jsonAnswer(ToolDefinitionsSchema, 'The definitions') }
     }
   }, async (request, reply) => {
     const { format = 'openai', toolset = DEFAULT_TOOLSET } = request.query
@@ -100,9 +98,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       params: ToolParamsSchema,
       querystring: RevisionQuerySchema,
       body: requestBody(ToolArgumentsSchema, toolArgumentsExamples),
-      response: {
-        200: resultAnswer(ToolResultSchema, 'The result', toolResultExamples)
-      },
+      response: { 200: resultAnswer(ToolResultSchema, 'The result', toolResultExamples) },
       problems: [...BODY_PROBLEMS, ...PATH_PROBLEMS, ...REVISION_PROBLEMS, 'tool_not_found']
     }
   }, async (request, reply) => {

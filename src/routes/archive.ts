@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { SkillsOf } from '../http/callers.ts'
 import { strongEtag } from '../http/etag.ts'
 import { READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
-import { bytesAnswers, notModifiedAnswer } from '../openapi/responses.ts'
+import { bytesAnswers } from '../openapi/responses.ts'
 import { SkillArchiveQuerySchema, SkillNameParamsSchema } from '../schemas/skills.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import { revisionCondition } from '../http/revision.ts'
@@ -27,10 +27,7 @@ export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = as
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: SkillArchiveQuerySchema,
-      response: {
-        ...bytesAnswers('The archive', ZIP_MEDIA_TYPE, 'PK'),
-        304: notModifiedAnswer()
-      },
+      bytes: bytesAnswers([ZIP_MEDIA_TYPE], 'PK', 'The archive'),
       problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS, 'archive_too_large', 'range_not_satisfiable']
     }
   }, async (request, reply) => {

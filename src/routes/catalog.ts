@@ -6,7 +6,7 @@ import { HttpProblem } from '../http/problem.ts'
 import { readTargets } from '../http/request/targets.ts'
 import { CatalogEntryQuerySchema, CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema, DEFAULT_PAGE_ENTRIES } from '../schemas/catalog.ts'
 import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
-import { jsonAnswer, notModifiedAnswer, withCatalogRevision } from '../openapi/responses.ts'
+import { jsonAnswer, withCatalogRevision } from '../openapi/responses.ts'
 import { SkillNameParamsSchema } from '../schemas/skills.ts'
 import { answerRendered, JSON_MEDIA_TYPE } from '../http/send/json.ts'
 import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
@@ -34,10 +34,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       description: 'Rich entries, a page at a time; a page that would be very large is shorter than `limit`. Follow `next_cursor` until it is `null`. Without `q`, a skill that is there throughout comes exactly once, even if the catalog changes in between. With `q`, the search is made again for each page: only a skill whose rank has changed can be missed or come twice.',
       tags: ['skills'],
       querystring: CatalogQuerySchema,
-      response: {
-        200: withCatalogRevision(jsonAnswer(CatalogPageSchema, 'The page')),
-        304: notModifiedAnswer()
-      },
+      response: { 200: withCatalogRevision(jsonAnswer(CatalogPageSchema, 'The page')) },
       problems: ['bad_cursor', ...FOLDER_PROBLEMS]
     }
   }, async (request, reply) => {
@@ -61,10 +58,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: CatalogEntryQuerySchema,
-      response: {
-        200: jsonAnswer(CatalogEntrySchema, 'The entry'),
-        304: notModifiedAnswer()
-      },
+      response: { 200: jsonAnswer(CatalogEntrySchema, 'The entry') },
       problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS]
     }
   }, async (request, reply) => {

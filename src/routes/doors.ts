@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { RouteOptions, RouteShorthandOptions } from 'fastify'
 import fp from 'fastify-plugin'
-import { jsonAnswer, notModifiedAnswer, withPage } from '../openapi/responses.ts'
+import { jsonAnswer, textAnswer } from '../openapi/responses.ts'
 import { DoorsSchema } from '../schemas/doors.ts'
 
 interface DoorsOptions {
@@ -42,7 +42,8 @@ const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly
       summary: 'List the doors of the service',
       description: 'Every address that the service answers, and what it is for. Where `Accept` prefers `text/html`, as that of browsers, the catalog of skills as a page.',
       tags: ['service'],
-      response: { 200: withPage(jsonAnswer(DoorsSchema, 'The doors')), 304: notModifiedAnswer() }
+      response: { 200: jsonAnswer(DoorsSchema, 'The doors') },
+      bytes: textAnswer('text/html', '<!doctype html>')
     }
   }, async (request, reply) => {
     // The router takes `*` for the root; it means the server as a whole, and is for OPTIONS alone (RFC 9112 §3.2.4).

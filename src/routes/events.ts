@@ -39,7 +39,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
       tags: ['skills'],
       headers: EventsHeadersSchema,
       querystring: EventsQuerySchema,
-      response: { 200: eventStreamAnswer('The events, without an end', EVENTS_EXAMPLE) },
+      bytes: eventStreamAnswer('The events, without an end', EVENTS_EXAMPLE),
       problems: ['not_acceptable', 'too_many_streams', 'not_ready']
     }
   }, async (request, reply) => {

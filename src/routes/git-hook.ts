@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { HttpProblem } from '../http/problem.ts'
-import { jsonAnswer } from '../openapi/responses.ts'
+import { resultAnswer } from '../openapi/responses.ts'
 import { HookAnswerSchema } from '../schemas/health.ts'
 import type { SourceHook } from '../sources/keeper.ts'
 import { readSecretFile } from '../sources/secrets.ts'
@@ -32,7 +32,7 @@ export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function
       summary: 'Asks for a check of git sources',
       description: 'For the webhooks of GitHub, GitLab, Gitea, Forgejo and Bitbucket. Only sources with a `webhook` in the configuration file are checked, and only those whose secret the sender has.',
       tags: ['service'],
-      response: { 200: jsonAnswer(HookAnswerSchema, 'They will be checked within seconds') },
+      response: { 200: resultAnswer(HookAnswerSchema, 'They will be checked within seconds') },
       problems: ['hook_refused', 'body_too_large', 'unsupported_media_type']
     }
   }, async (request) => {

@@ -3,7 +3,7 @@ import type { SkillsOf } from '../http/callers.ts'
 import { renderPrompt } from '../core/listing/prompt.ts'
 import type { SkillMetadata } from '../core/shared/skill.ts'
 import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
-import { contentAnswer, notModifiedAnswer } from '../openapi/responses.ts'
+import { textAnswer } from '../openapi/responses.ts'
 import { answerRendered } from '../http/send/json.ts'
 import { locate } from './prompt.ts'
 
@@ -27,7 +27,7 @@ export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async function l
       summary: 'The skills by the convention of llms.txt',
       description: 'Markdown: every valid skill with its description and the path of its SKILL.md, then the other doors. Text of skills is escaped: none can end its entry or begin another.',
       tags: ['skills'],
-      response: { 200: contentAnswer('The list', 'text/plain', { type: 'string' }, EXAMPLE), 304: notModifiedAnswer() },
+      bytes: textAnswer('text/plain', EXAMPLE, 'The list'),
       problems: FOLDER_PROBLEMS
     }
   }, async (request, reply) => {

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { answerRendered } from '../http/send/json.ts'
-import { contentAnswer, notModifiedAnswer } from '../openapi/responses.ts'
+import { textAnswer } from '../openapi/responses.ts'
 
 const FREE_OBJECT = { type: 'object', additionalProperties: true }
 const DOCUMENT_SCHEMA = {
@@ -36,6 +36,6 @@ function documentSchema (operationId: string, summary: string, mediaType: string
     summary,
     description: 'The OpenAPI document of the service.',
     tags: ['service'],
-    response: { 200: contentAnswer('The document', mediaType, schema, example), 304: notModifiedAnswer() }
+    bytes: textAnswer(mediaType, example, 'The document', schema)
   }
 }

@@ -5,7 +5,7 @@ import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
 import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
 import { PROMPT_EXAMPLE } from '../openapi/examples.ts'
 import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
-import { notModifiedAnswer, textOrJsonAnswer } from '../openapi/responses.ts'
+import { jsonAnswer, textAnswer } from '../openapi/responses.ts'
 import { answerRendered, JSON_MEDIA_TYPE } from '../http/send/json.ts'
 
 interface PromptRoutesOptions {
@@ -50,10 +50,8 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
       description: 'Name, description and location of every valid skill, for a model to choose from. Text of skills is escaped: none can end its entry or begin another.',
       tags: ['agent'],
       querystring: PromptQuerySchema,
-      response: {
-        200: textOrJsonAnswer(PromptSchema, 'The skills', PROMPT_EXAMPLE),
-        304: notModifiedAnswer()
-      },
+      response: { 200: jsonAnswer(PromptSchema, 'The skills') },
+      bytes: textAnswer('text/plain', PROMPT_EXAMPLE),
       problems: FOLDER_PROBLEMS
     }
   }, async (request, reply) => {

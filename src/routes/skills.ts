@@ -9,9 +9,7 @@ import { answerContent, answerFile } from '../http/send/file.ts'
 import { answerRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
 import { FILE_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
-import {
-  bytesOrJsonAnswer, jsonAnswer, jsonOrTextAnswer, notModifiedAnswer, partialAnswer, withCatalogRevision, withRevision
-} from '../openapi/responses.ts'
+import { bytesAnswers, jsonAnswer, jsonOrFileAnswer, negotiated, withCatalogRevision, withRevision } from '../openapi/responses.ts'
 import {
   RevisionQuerySchema, SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema, SkillFileSchema, SkillListSchema, SkillManifestSchema,
   SkillNameParamsSchema
@@ -45,7 +43,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       summary: 'List all skills',
       description: 'Names of all skills from every root, sorted by code point.',
       tags: ['skills'],
-      response: { 200: withCatalogRevision(jsonAnswer(SkillListSchema, 'The names')), 304: notModifiedAnswer() },
+      response: { 200: withCatalogRevision(jsonAnswer(SkillListSchema, 'The names')) },
       problems: FOLDER_PROBLEMS
     }
   }, async (request, reply) => {
@@ -63,11 +61,8 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: RevisionQuerySchema,
-      response: {
-        200: jsonOrTextAnswer(SkillDocumentSchema, 'The document', ['text/markdown', 'text/plain'], DOCUMENT_EXAMPLE),
-        206: partialAnswer(DOCUMENT_EXAMPLE.slice(0, 14), ['text/markdown', 'text/plain']),
-        304: notModifiedAnswer()
-      },
+      response: { 200: jsonAnswer(SkillDocumentSchema, 'The document') },
+      bytes: negotiated(bytesAnswers(['text/markdown', 'text/plain'], DOCUMENT_EXAMPLE)),
       problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...MAIN_FILE_PROBLEMS]
     }
   }, async (request, reply) => {
@@ -93,10 +88,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: RevisionQuerySchema,
-      response: {
-        200: withRevision(jsonAnswer(SkillManifestSchema, 'The manifest')),
-        304: notModifiedAnswer()
-      },
+      response: { 200: withRevision(jsonAnswer(SkillManifestSchema, 'The manifest')) },
       problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS]
     }
   }, async (request, reply) => {
@@ -115,11 +107,8 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       tags: ['skills'],
       params: SkillFileParamsSchema,
       querystring: SkillFileQuerySchema,
-      response: {
-        200: bytesOrJsonAnswer(SkillFileSchema, 'The bytes, under the media type of the file', FILE_EXAMPLE),
-        206: partialAnswer(FILE_EXAMPLE.slice(0, 14)),
-        304: notModifiedAnswer()
-      },
+      response: { 200: jsonOrFileAnswer(SkillFileSchema, 'The bytes, under the media type of the file') },
+      bytes: negotiated(bytesAnswers(['*/*'], FILE_EXAMPLE)),
       problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...FILE_PROBLEMS]
     }
   }, async (request, reply) => {

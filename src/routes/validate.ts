@@ -51,9 +51,7 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
       tags: ['skills'],
       querystring: ValidateQuerySchema,
       body: BODY,
-      response: {
-        200: resultAnswer(ValidationSchema, 'The verdicts')
-      },
+      response: { 200: resultAnswer(ValidationSchema, 'The verdicts') },
       problems: ['invalid_archive', 'body_too_large', 'unsupported_media_type']
     }
   }, async ({ body, headers, query: { folder, target } }, reply) => {

@@ -5,7 +5,7 @@ import { answerFile } from '../http/send/file.ts'
 import { answerRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
 import { ARTIFACT_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
-import { bytesAnswers, jsonAnswer, notModifiedAnswer } from '../openapi/responses.ts'
+import { bytesAnswers, jsonAnswer } from '../openapi/responses.ts'
 import {
   DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, SkillIndexParamsSchema, SkillLegacyFileParamsSchema
 } from '../schemas/well-known.ts'
@@ -54,7 +54,7 @@ export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async functi
           'is empty if these clients do not take the skill.',
         tags: ['discovery'],
         params: SkillIndexParamsSchema,
-        response: { 200: answer, 304: notModifiedAnswer() },
+        response: { 200: answer },
         problems: INDEX_PROBLEMS
       }
     }, async (request, reply) => {
@@ -71,12 +71,7 @@ export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async functi
       description: 'The bytes of a file of the skill in its index 0.1.0.',
       tags: ['discovery'],
       params: SkillLegacyFileParamsSchema,
-      response: {
-        ...bytesAnswers(
-          'The bytes, under the media type of the file', '*/*', DOCUMENT_EXAMPLE
-        ),
-        304: notModifiedAnswer()
-      },
+      bytes: bytesAnswers(['*/*'], DOCUMENT_EXAMPLE, 'The bytes, under the media type of the file'),
       problems: [...ARTIFACT_PROBLEMS, 'invalid_skill_name']
     }
   }, async (request, reply) => {

@@ -10,7 +10,7 @@ import { answerArchive, answerContent, answerFile } from '../http/send/file.ts'
 import { answerRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
 import { ARTIFACT_PROBLEMS, FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
-import { bytesAnswers, jsonAnswer, notModifiedAnswer, withCatalogRevision } from '../openapi/responses.ts'
+import { bytesAnswers, jsonAnswer, withCatalogRevision } from '../openapi/responses.ts'
 import {
   ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema
 } from '../schemas/well-known.ts'
@@ -59,7 +59,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'Version 0.2.0 of skill discovery. Lists the skills that its clients take; the addresses in it ' +
         'name the digests of what lies there.',
       tags: ['discovery'],
-      response: { 200: withCatalogRevision(jsonAnswer(DiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer() },
+      response: { 200: withCatalogRevision(jsonAnswer(DiscoveryIndexSchema, 'The index')) },
       problems: FOLDER_PROBLEMS
     }
   }, async (request, reply) => {
@@ -76,7 +76,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
         'while its revision is kept, and is 404 afterwards.',
       tags: ['discovery'],
       params: ArtifactParamsSchema,
-      response: { ...bytesAnswers('The bytes', 'text/markdown', DOCUMENT_EXAMPLE), 304: notModifiedAnswer() },
+      bytes: bytesAnswers(['text/markdown'], DOCUMENT_EXAMPLE, 'The bytes'),
       problems: ARTIFACT_PROBLEMS
     }
   }, async (request, reply) => {
@@ -100,7 +100,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
         'while its revision is kept, and is 404 afterwards.',
       tags: ['discovery'],
       params: ArtifactParamsSchema,
-      response: { ...bytesAnswers('The archive', ZIP_MEDIA_TYPE, 'PK'), 304: notModifiedAnswer() },
+      bytes: bytesAnswers([ZIP_MEDIA_TYPE], 'PK', 'The archive'),
       problems: ARTIFACT_PROBLEMS
     }
   }, async (request, reply) => {
@@ -122,9 +122,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'Version 0.1.0 of skill discovery. Lists the skills whose files all have names that its clients ' +
         'can ask for.',
       tags: ['discovery'],
-      response: {
-        200: withCatalogRevision(jsonAnswer(LegacyDiscoveryIndexSchema, 'The index')), 304: notModifiedAnswer()
-      },
+      response: { 200: withCatalogRevision(jsonAnswer(LegacyDiscoveryIndexSchema, 'The index')) },
       problems: FOLDER_PROBLEMS
     }
   }, async (request, reply) => {
@@ -140,12 +138,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'The bytes of a file of a skill in the index 0.1.0.',
       tags: ['discovery'],
       params: LegacyFileParamsSchema,
-      response: {
-        ...bytesAnswers(
-          'The bytes, under the media type of the file', '*/*', DOCUMENT_EXAMPLE
-        ),
-        304: notModifiedAnswer()
-      },
+      bytes: bytesAnswers(['*/*'], DOCUMENT_EXAMPLE, 'The bytes, under the media type of the file'),
       problems: ARTIFACT_PROBLEMS
     }
   }, async (request, reply) => {
