@@ -17,10 +17,11 @@ export interface WatcherState {
   readonly lastError?: string
 }
 
-/** What lets the kernel watch again: the text of `ENOSPC` speaks of a full disk. */
+/** What makes the watcher work again: the text of `ENOSPC` speaks of a full disk. */
 const REMEDIES: ReadonlyMap<string, string> = new Map([
   ['ENOSPC', 'raise fs.inotify.max_user_watches'],
-  ['EMFILE', 'raise fs.inotify.max_user_instances or the limit of open files']
+  ['EMFILE', 'raise fs.inotify.max_user_instances or the limit of open files'],
+  ['FLOOD', 'something writes to the folder without a pause']
 ])
 
 /** @param code of an error of a watcher */
