@@ -31,7 +31,9 @@ export interface AppOptions {
   readonly trustedProxies?: readonly string[]
   /** Path prefix of every route: `/skillserve`. Default none. */
   readonly basePath?: string
-  /** Address of the service as its users type it, without a slash at the end, for pages. Default: that of each request. */
+  /**
+   * Address of the service as its users type it, without a slash at the end, for pages. Default: that of each request.
+   */
   readonly publicUrl?: string | undefined
   /** Whether people get pages at `/` and `/ui/`. Default true. */
   readonly ui?: boolean

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { fastify, type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { AppOptions } from './app-options.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
@@ -41,7 +42,8 @@ export type { AppOptions }
 
 /** The whole HTTP service, not yet listening. */
 export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
-  const { skills, sources, registry, logger, version, host, allowedHosts = [], allowedOrigins = [], basePath = '', access, trust } = options
+  const { skills, sources, registry, logger, version, host, basePath = '', access, trust } = options
+  const { allowedHosts = [], allowedOrigins = [] } = options
   const { shutdown = new Shutdown(), auditState = () => 'working' as const, isPreview = false, admitCall } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
@@ -52,13 +54,30 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   observer?.useRevision?.(() => feeds.of(access?.everything ?? skills).revision)
   const judging = createJudge([mcpFindings])
   const judge = trust?.judging(judging) ?? judging
-  const translate = (error: unknown, request: FastifyRequest): unknown => access === undefined ? error : access.translate(error, request)
+  const translate = (error: unknown, request: FastifyRequest): unknown => {
+    return access === undefined ? error : access.translate(error, request)
+  }
   const remarks = () => [access?.remark() ?? [], trust?.remark() ?? []].flat()
-  const readiness = { remarks, refusedIn: trust && ((roots: readonly string[]) => trust.refusedIn(roots)), auditState, shutdown, sources: sources && (() => sources.status) }
+  const readiness = {
+    remarks,
+    auditState,
+    shutdown,
+    refusedIn: trust && ((roots: readonly string[]) => trust.refusedIn(roots)),
+    sources: sources && (() => sources.status)
+  }
   const isOverloaded = () => app.isUnderPressure()
-  const pages = options.ui === false ? undefined : catalogPages({ ...options, isOverloaded, skillsOf, judge, prefix: basePath, log: logger, isPreview, readiness, translate })
+  const originOf = trust && ((state: SkillState) => trust.originOf(state))
+  const checkOrigin = createOriginCheck({ loopbackOnly, allowedOrigins })
+  const isPublic = !loopbackOnly && !(allowedHosts.length > 0 && allowedHosts.every(isLocalName))
+  const pages = options.ui === false
+    ? undefined
+    : catalogPages({
+      ...options, isOverloaded, skillsOf, judge, prefix: basePath, log: logger, isPreview, readiness, translate
+    })
 
-  const app: FastifyInstance = fastify(httpServerOptions({ ...options, observer, rewriteUrl: access && ((request) => access.rewriteUrl(request)), answerBadUrl: pages?.answerBadUrl }))
+  const rewriteUrl = access && ((request: IncomingMessage) => access.rewriteUrl(request))
+  const { answerBadUrl } = pages ?? {}
+  const app: FastifyInstance = fastify(httpServerOptions({ ...options, observer, rewriteUrl, answerBadUrl }))
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
   app.decorateRequest('principal', undefined).decorateRequest('trace', undefined)
   if (options.tracing !== undefined) await app.register(options.tracing)
@@ -87,8 +106,10 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, log: logger })
     await routes.register(promptRoutes, { skillsOf, publicUrl: options.publicUrl })
     await routes.register(llmsTxtRoute, { skillsOf, publicUrl: options.publicUrl })
-    await routes.register(mcpDoor, { skillsOf, feeds, whileAllowed, registry, version, observer, originOf: trust && ((state: SkillState) => trust.originOf(state)), checkOrigin: createOriginCheck({ loopbackOnly, allowedOrigins }), isOverloaded })
-    await routes.register(wellKnown, { skillsOf, revisionsOf, isPublic: !loopbackOnly && !(allowedHosts.length > 0 && allowedHosts.every(isLocalName)) })
+    await routes.register(mcpDoor, {
+      skillsOf, feeds, whileAllowed, registry, version, observer, originOf, checkOrigin, isOverloaded
+    })
+    await routes.register(wellKnown, { skillsOf, revisionsOf, isPublic })
     if (pages !== undefined) await routes.register(pages.routes)
   }, { prefix: basePath })
   return app

@@ -18,7 +18,9 @@ export type { ServableFile } from './core/read/file-cache.ts'
 export type { FileContent } from './core/read/file-content.ts'
 export type { MainFilePreference } from './core/format/main-files.ts'
 export type { SourceAtRevision, SkillService, SkillSource, SkillStatus } from './core/service.ts'
-export type { CatalogSkill, Finding, FindingSeverity, Frontmatter, Manifest, ManifestFile, Skill, SkillMetadata, SkillType } from './core/shared/skill.ts'
+export type {
+  CatalogSkill, Finding, FindingSeverity, Frontmatter, Manifest, ManifestFile, Skill, SkillMetadata, SkillType
+} from './core/shared/skill.ts'
 export type { DecodedText, TextEncoding } from './core/read/decode.ts'
 
 export { createToolRegistry } from './tools/registry.ts'
@@ -30,7 +32,9 @@ export type { ToolDefinitionOptions } from './tools/tool-definitions.ts'
 export { ToolOutcome } from './tools/tool.ts'
 export { createTools } from './tools/tools.ts'
 export type { Tool, ToolArguments, ToolExample, ToolParameters, Toolset } from './tools/tool.ts'
-export type { WaveErrorDetails as SkillErrorDetails, WaveErrorType as SkillErrorType, WaveToolResult as ToolResult } from './tools/wave/wave-messages.ts'
+export type {
+  WaveErrorDetails as SkillErrorDetails, WaveErrorType as SkillErrorType, WaveToolResult as ToolResult
+} from './tools/wave/wave-messages.ts'
 
 export { buildApp } from './app.ts'
 export type { AppOptions } from './app-options.ts'

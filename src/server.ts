@@ -30,8 +30,13 @@ import { openTrust, type Trust } from './trust/trust.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
-/** Signals that do not stop the process by themselves. After a real fault a handler in JavaScript would spin. SIGUSR2 is for diagnostics. */
-const NOT_HANDLED: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGUSR2', 'SIGHUP']
+/**
+ * Signals that do not stop the process by themselves. After a real fault a handler in JavaScript would spin. SIGUSR2 is
+ * for diagnostics.
+ */
+const NOT_HANDLED: closeWithGrace.AllEvents[] = [
+  'SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGUSR2', 'SIGHUP'
+]
 
 /** Open connections at the same time: descriptors are left for reading skills. */
 const MAX_CONNECTIONS = 10_000
@@ -44,14 +49,17 @@ export interface ServerOptions {
   readonly isExample?: boolean
   /** Learns that signals are handled here from now on, or are not any more. */
   readonly takeSignals?: (takes: boolean) => void
-  /** Makes open pages follow each change. Called with the address once the service listens; what it returns is called at the end. */
+  /**
+   * Makes open pages follow each change. Called with the address once the service listens; what it returns is called at
+   * the end.
+   */
   readonly preview?: (skills: SkillService, url: string) => () => void
 }
 
 /**
  * Starts the process: logger, skills, app, port. Resolves when it listens; one log line for each address says where.
- * SIGTERM and SIGINT stop it with exit code 0, in under ten seconds after the configured delay, and while it starts too. A second signal stops it at once with 1. An
- * error that nobody handled is logged in full and stops it with 1.
+ * SIGTERM and SIGINT stop it with exit code 0, in under ten seconds after the configured delay, and while it starts
+ * too. A second signal stops it at once with 1. An error that nobody handled is logged in full and stops it with 1.
  * @param version of the package
  * @param isExample the folder is that of the package, since no other was named: the log says so
  * @throws ConfigError when the address cannot be had
@@ -83,7 +91,8 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
   const signals = closeWithGrace({ delay: false, logger, skip: NOT_HANDLED }, async ({ signal, err }) => {
     closers.openNoMore()
     const delaySeconds = err || open.parts?.app.server.listening !== true ? 0 : config.shutdownDelay
-    if (err) logger.fatal({ err }, errorCode(err) === 'EMFILE' ? 'stopping: the process may not open enough files: raise its limit (ulimit -n)' : 'stopping because of an error that nobody handled')
+    if (errorCode(err) === 'EMFILE') logger.fatal({ err }, 'stopping: too many open files: raise the limit (ulimit -n)')
+    else if (err) logger.fatal({ err }, 'stopping because of an unhandled error')
     else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
     await shutdown.begin(delaySeconds * 1_000)
     await stop(opening, logger, closers)
@@ -107,7 +116,7 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
     takeSignals(false)
   })
 
-  const isForPerson = preview === undefined && isatty(1) && config.logFormat !== 'json' && logger.isLevelEnabled('info') && config.logLevel === 'info'
+  const isForPerson = preview === undefined && isatty(1) && config.logFormat !== 'json' && config.logLevel === 'info'
   // A person at a terminal gets a summary in place of the facts.
   if (isForPerson) logger.level = 'warn'
   const opening = openParts(config, options, { output, logger, closers, shutdown })
@@ -120,7 +129,8 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
   try {
     await observation.start()
   } catch (error) {
-    throw explainListenError(error, config.metricsPort ?? 0, config.metricsHost, 'METRICS_PORT or --metrics-port', 'METRICS_HOST')
+    const { metricsPort = 0, metricsHost } = config
+    throw explainListenError(error, metricsPort, metricsHost, 'METRICS_PORT or --metrics-port', 'METRICS_HOST')
   }
   const url = await listen(app, config, preview === undefined ? 'PORT or --port' : '--port')
   if (isForPerson) {
@@ -139,10 +149,19 @@ interface OpenedParts extends OpenedSkills {
 }
 
 /** All parts, which serve nobody yet. */
-async function openParts (config: Config, { version, commit, env, isExample = false, preview }: ServerOptions, { output, logger, closers, shutdown }: Ending & { readonly output: LineOutput, readonly logger: Logger }): Promise<OpenedParts> {
-  if (isExample) logger.info({ path: config.skillsDirs[0] }, 'no folder was named and there is no ./skills: serving the example skills of the package')
+async function openParts (
+  config: Config,
+  { version, commit, env, isExample = false, preview }: ServerOptions,
+  { output, logger, closers, shutdown }: Ending & { readonly output: LineOutput, readonly logger: Logger }
+): Promise<OpenedParts> {
+  if (isExample) {
+    const sentence = 'no folder was named and there is no ./skills: serving the example skills of the package'
+    logger.info({ path: config.skillsDirs[0] }, sentence)
+  }
   for (const problem of idleSettings(config)) logger.warn({ problem }, 'a setting has no effect')
-  for (const path of await missingLinkTargets(config)) logger.warn({ path }, 'a folder of LINK_TARGETS or --allow-links is not there: no link leads into it yet')
+  for (const path of await missingLinkTargets(config)) {
+    logger.warn({ path }, 'a folder of LINK_TARGETS or --allow-links does not exist: no link leads into it yet')
+  }
   const opened = await openSkills(config, { logger, env, closers })
   const { service, access, sources, trust } = opened
   const built: { app?: FastifyInstance } = {}
@@ -193,12 +212,17 @@ interface OpenedLimits {
   readonly store: LimitsStore | undefined
 }
 
-async function openLimits (config: Config, { skills, access, logger, closers }: OpenedSkills & { readonly logger: Logger, readonly closers: Closers }): Promise<OpenedLimits> {
-  const isLimited = config.limits === 'on' || (config.limits === 'auto' && (access !== undefined || !isLoopback(config.host)))
+async function openLimits (
+  config: Config,
+  { skills, access, logger, closers }: OpenedSkills & { readonly logger: Logger, readonly closers: Closers }
+): Promise<OpenedLimits> {
+  const isExposed = access !== undefined || !isLoopback(config.host)
+  const isLimited = config.limits === 'on' || (config.limits === 'auto' && isExposed)
   if (!isLimited) return { limits: undefined, store: undefined }
   const store = config.limitsStore === undefined ? undefined : await connectStore(config.limitsStore, logger)
   closers.add(() => { store?.close() })
-  const limits = new Limits({ rate: config.limitRate, burst: config.limitBurst, skills, hasCallers: access !== undefined, store, log: logger })
+  const { limitRate: rate, limitBurst: burst } = config
+  const limits = new Limits({ rate, burst, skills, hasCallers: access !== undefined, store, log: logger })
   return { limits, store }
 }
 
@@ -211,7 +235,10 @@ interface OpenedSkills {
 }
 
 /** The folders and sources and what an access file lets callers see of them. */
-async function openSkills (config: Config, { logger, env, closers }: { readonly logger: Logger, readonly env: Environment, readonly closers: Closers }): Promise<OpenedSkills> {
+async function openSkills (
+  config: Config,
+  { logger, env, closers }: { readonly logger: Logger, readonly env: Environment, readonly closers: Closers }
+): Promise<OpenedSkills> {
   const roots = await openRoots(config, { log: logger, env })
   const { sources, ...folders } = roots
   closers.add(() => sources?.close())
@@ -230,11 +257,15 @@ async function openSkills (config: Config, { logger, env, closers }: { readonly 
   closers.add(() => skills.close())
   const { accessFile: file, basePath, publicUrl, host } = config
   if (file === undefined) {
-    if (!isLoopback(host)) logger.warn({ host }, 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what')
+    if (!isLoopback(host)) {
+      const sentence = 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what'
+      logger.warn({ host }, sentence)
+    }
     return { skills, service: skills, sources, trust }
   }
   const { openAccess } = await import('./access/access.ts')
-  const access = await openAccess({ file, basePath, publicUrl, skills, log: logger }, [...skills.rootPaths, ...config.linkTargets ?? []])
+  const served = [...skills.rootPaths, ...config.linkTargets ?? []]
+  const access = await openAccess({ file, basePath, publicUrl, skills, log: logger }, served)
   return { skills, service: access.nothing, access, sources, trust }
 }
 
@@ -246,7 +277,8 @@ interface ObservedParts extends OpenedSkills, OpenedLimits {
 }
 
 /** @throws ConfigError when the file of the audit log cannot be opened */
-async function openObservation (config: Config, { skills, service, access, sources, trust, version, logger, output, isOverloaded, limits, store }: ObservedParts): Promise<Observation> {
+async function openObservation (config: Config, parts: ObservedParts): Promise<Observation> {
+  const { skills, service, access, sources, trust, version, logger, output, isOverloaded, limits, store } = parts
   try {
     return await observe({
       config,
@@ -269,6 +301,8 @@ async function openObservation (config: Config, { skills, service, access, sourc
     })
   } catch (error) {
     const isOpening = error instanceof Error && 'syscall' in error && error.syscall === 'open'
-    throw isOpening ? new ConfigError(`AUDIT_LOG must be a file that can be written, and ${config.auditLog ?? ''} cannot be opened (${whyUnwritable(error)})`, { cause: error }) : error
+    if (!isOpening) throw error
+    const why = `${config.auditLog ?? ''} cannot be opened (${whyUnwritable(error)})`
+    throw new ConfigError(`AUDIT_LOG must be a file that can be written, and ${why}`, { cause: error })
   }
 }

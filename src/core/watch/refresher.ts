@@ -6,12 +6,22 @@ import { RootWatcher, watcherRemedy, type WatcherState } from './watcher.ts'
 const DEBOUNCE_MS = 50
 const MAX_DEBOUNCE_MS = 150
 
-/** Pause between two comparisons of everything, in milliseconds: with a watcher, which misses changes, and instead of one. */
+/**
+ * Pause between two comparisons of everything, in milliseconds: with a watcher, which misses changes, and instead of
+ * one.
+ */
 const TICK_MS = 20_000
 const POLL_MS = 1_000
 
 /** A comparison of everything rests afterwards for this many times as long as it took. */
 const REST_FACTOR = 4
+
+/** A comparison of a root with the disk. */
+export interface Refresh {
+  readonly root: number
+  readonly milliseconds: number
+  readonly isFailed: boolean
+}
 
 export interface RefresherOptions {
   readonly catalog: Catalog
@@ -23,14 +33,17 @@ export interface RefresherOptions {
   readonly isWatching: boolean
   readonly log: CoreLog
   /** After each refresh of a root. */
-  readonly onRefreshed: (refresh: { readonly root: number, readonly milliseconds: number, readonly isFailed: boolean }) => void
+  readonly onRefreshed: (refresh: Refresh) => void
 }
 
 /** Keeps the catalog near the disk: it collects what the watchers report, and compares everything from time to time. */
 export class Refresher {
   readonly #options: RefresherOptions
   readonly #watchers = new Map<number, RootWatcher>()
-  /** What may have changed, by the position of the root: names of skills; `undefined` for anything, `''` for what is listed anew. */
+  /**
+   * What may have changed, by the position of the root: names of skills; `undefined` for anything, `''` for what is
+   * listed anew.
+   */
   #hints = new Map<number, Set<string | undefined>>()
   #firstHintAt = 0
   #hintTimer: NodeJS.Timeout | undefined
@@ -46,9 +59,11 @@ export class Refresher {
   start (): void {
     const { catalog, polling, isWatching } = this.#options
     if (this.#isClosed) return
-    for (const [index, root] of catalog.roots.entries()) if (isWatching && !polling && !root.isNetwork) this.#watch(index)
+    for (const [index, root] of catalog.roots.entries()) {
+      if (isWatching && !polling && !root.isNetwork) this.#watch(index)
+      root.source?.changed.subscribe(() => { this.#hint(index, '') })
+    }
     catalog.on('listed', (root) => { this.#watchers.get(catalog.roots.indexOf(root))?.follow() })
-    for (const [index, { source }] of catalog.roots.entries()) source?.changed.subscribe(() => { this.#hint(index, '') })
     this.#tickTimer = setTimeout(() => { this.#tick() }, 0).unref()
   }
 
@@ -57,7 +72,8 @@ export class Refresher {
     if (polling) return { status: 'watching', mode: 'polling', errors: 0 }
     const states = [...this.#watchers.values()].map(({ state }) => state)
     if (!isWatching || states.length === 0) return { status: 'off', mode: 'events', errors: 0 }
-    const worst = states.find(({ status }) => status === 'degraded') ?? states.find(({ status }) => status === 'starting') ?? states[0]
+    const byStatus = (wanted: WatcherState['status']) => states.find(({ status }) => status === wanted)
+    const worst = byStatus('degraded') ?? byStatus('starting') ?? states[0]
     return { status: 'off', mode: 'events', ...worst, errors: states.reduce((sum, { errors }) => sum + errors, 0) }
   }
 
@@ -83,7 +99,8 @@ export class Refresher {
       onReady: () => { log.info({ root: root.path }, 'watching a skills folder') },
       onError: (code) => {
         const remedy = watcherRemedy(code)
-        log.warn({ root: root.path, code, ...remedy !== undefined && { remedy } }, 'watching a skills folder failed; its skills are compared with the disk every 20 seconds')
+        const sentence = 'watching a skills folder failed; its skills are compared with the disk every 20 seconds'
+        log.warn({ root: root.path, code, ...remedy !== undefined && { remedy } }, sentence)
       }
     }))
   }
@@ -95,7 +112,8 @@ export class Refresher {
     const names = this.#hints.get(index) ?? new Set()
     this.#hints.set(index, names.add(name))
     clearTimeout(this.#hintTimer)
-    this.#hintTimer = setTimeout(() => { this.#run(() => this.#follow()) }, Math.max(0, Math.min(DEBOUNCE_MS, this.#firstHintAt + MAX_DEBOUNCE_MS - now))).unref()
+    const wait = Math.max(0, Math.min(DEBOUNCE_MS, this.#firstHintAt + MAX_DEBOUNCE_MS - now))
+    this.#hintTimer = setTimeout(() => { this.#run(() => this.#follow()) }, wait).unref()
   }
 
   async #follow (): Promise<void> {
@@ -125,7 +143,8 @@ export class Refresher {
         if (this.#isClosed) return
       }
       const { polling, tickMs = polling ? POLL_MS : TICK_MS } = this.#options
-      this.#tickTimer = setTimeout(() => { this.#tick() }, Math.max(tickMs, REST_FACTOR * (performance.now() - startedAt))).unref()
+      const rest = Math.max(tickMs, REST_FACTOR * (performance.now() - startedAt))
+      this.#tickTimer = setTimeout(() => { this.#tick() }, rest).unref()
     })
   }
 

@@ -2,6 +2,7 @@ import { lstatSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
 import { isHiddenPath } from '../read/hidden.ts'
+import { ownText } from '../shared/json.ts'
 import { pathFrom } from '../shared/paths.ts'
 import type { Root } from '../roots/root.ts'
 import { errorCode } from '../shared/system-errors.ts'
@@ -29,7 +30,10 @@ export function watcherRemedy (code: string | undefined): string | undefined {
   return REMEDIES.get(code ?? '')
 }
 
-/** libuv reads events for as long as there are more, and no request is answered meanwhile: more than these in one turn are a flood. */
+/**
+ * libuv reads events for as long as there are more, and no request is answered meanwhile: more than these in one turn
+ * are a flood.
+ */
 const MAX_EVENTS_PER_TURN = 5_000
 
 /** How long chokidar may take to watch a folder that was added, in milliseconds. */
@@ -45,8 +49,9 @@ export interface WatcherEvents {
 }
 
 /**
- * Watches one root with chokidar: its folders, the folders that links in it lead to, and the folder above, since a root that is
- * deleted and made again is another folder. Files have no watch of their own: a folder reports what happens to its entries.
+ * Watches one root with chokidar: its folders, the folders that links in it lead to, and the folder above, since a root
+ * that is deleted and made again is another folder. Files have no watch of their own: a folder reports what happens to
+ * its entries.
  */
 export class RootWatcher {
   readonly #root: Root
@@ -96,11 +101,12 @@ export class RootWatcher {
       this.#watched = listing && { realPath: listing.realPath, ino: listing.signature.ino }
       this.#folders = listing && this.#watch(listing.realPath, {}).on('ready', () => { this.#ready() })
         .on('all', (_event, path) => { this.#hint(path) })
-        .on('raw', (event, path, details) => { this.#collect(event, `${watchedPathOf(details)}/${path}`) })
+        .on('raw', (event, path, details) => { this.#collect(event, `${ownText(details, 'watchedPath')}/${path}`) })
     }
     const outside = new Map<string, string>()
     for (const { name, realPath, linked } of this.#root.folders.values()) {
-      if (linked || pathFrom(listing?.realPath ?? '', realPath) === undefined || this.#root.listed !== undefined) outside.set(realPath, name)
+      const isBelow = !linked && pathFrom(listing?.realPath ?? '', realPath) !== undefined
+      if (!isBelow || this.#root.listed !== undefined) outside.set(realPath, name)
     }
     // Hidden folders of the root are not watched with it, as `..data` of a mounted ConfigMap.
     const isInside = (path: string): boolean => {
@@ -114,7 +120,10 @@ export class RootWatcher {
     this.#compareLater(added)
   }
 
-  /** A folder that was replaced is another one, which chokidar does not watch: what was renamed is added once more, with all below. */
+  /**
+   * A folder that was replaced is another one, which chokidar does not watch: what was renamed is added once more, with
+   * all below.
+   */
   renew (): void {
     if (this.#isClosed) return
     const replaced = new Set([...this.#renamed].filter((path) => path !== this.#watched?.realPath && isFolder(path)))
@@ -151,8 +160,12 @@ export class RootWatcher {
     void this.#parent?.close()
     const { path: root } = this.#root
     const parent = dirname(root)
-    const hint = (_event: string, path: string): void => { if (basename(path) === basename(root)) this.#events.onHint(undefined) }
-    this.#parent = this.#watch(parent, { depth: 0, ignored: (path: string) => path !== parent && path !== root }).on('all', hint).on('raw', hint)
+    const hint = (_event: string, path: string): void => {
+      if (basename(path) === basename(root)) this.#events.onHint(undefined)
+    }
+    this.#parent = this.#watch(parent, { depth: 0, ignored: (path: string) => path !== parent && path !== root })
+      .on('all', hint)
+      .on('raw', hint)
   }
 
   #ready (): void {
@@ -170,7 +183,9 @@ export class RootWatcher {
       followSymlinks: false,
       usePolling: false,
       ...options,
-      ignored: (path, stats) => stats?.isFile() === true || isHiddenPath([basename(path)]) || options.ignored?.(path) === true
+      ignored: (path, stats) => {
+        return stats?.isFile() === true || isHiddenPath([basename(path)]) || options.ignored?.(path) === true
+      }
     })
     let events = 0
     watcher.on('raw', () => {
@@ -188,7 +203,9 @@ export class RootWatcher {
     this.#errors.set(code, (this.#errors.get(code) ?? 0) + 1)
   }
 
-  /** Thousands of events of one path may come in one turn of the event loop, and libuv reads on while there are more. */
+  /**
+   * Thousands of events of one path may come in one turn of the event loop, and libuv reads on while there are more.
+   */
   #collect (event: string, path: string): void {
     if (event === 'rename') this.#renamed.add(path)
     if (this.#changed.size === 0) {
@@ -219,9 +236,4 @@ function isFolder (path: string): boolean {
     // Gone, below what is a file now, or not to be looked at: whatever it is, there is nothing to watch.
     return false
   }
-}
-
-/** What chokidar says of a raw event: which folder was watched. */
-function watchedPathOf (details: unknown): string {
-  return typeof details === 'object' && details !== null && 'watchedPath' in details && typeof details.watchedPath === 'string' ? details.watchedPath : ''
 }
