@@ -1,5 +1,5 @@
 import { FINDINGS } from '../src/core/format/findings.ts'
-import { OUTCOMES_BY_CODE } from '../src/verdicts/outcomes.ts'
+import { OUTCOMES_BY_CODE, TARGET_GROUPS } from '../src/verdicts/outcomes.ts'
 import { OUTCOMES, TARGET_NAMES, TARGETS } from '../src/verdicts/targets.ts'
 
 const CODES = /(?<=<!-- codes -->\n)[^]*(?=<!-- \/codes -->)/
@@ -18,14 +18,28 @@ function withCodes (text: string): string {
 
 function withTargets (text: string): string {
   const rows = TARGET_NAMES.map((name) => `| \`${name}\` | ${TARGETS[name].title} | ${TARGETS[name].source} | ${TARGETS[name].read} |\n`)
-  return text.replace(TARGET_TABLE, () => `| Target | What it is | Read in | On |\n|---|---|---|---|\n${rows.join('')}`)
+  const groups = Object.entries(TARGET_GROUPS).map(([group, names]) => `\nAll ${group}: ${names.map((name) => `\`${name}\``).join(', ')}.\n`)
+  const head = '| Target | What it is | Read in | On |\n|---|---|---|---|\n'
+  return text.replace(TARGET_TABLE, () => `${head}${rows.join('')}${groups.join('')}`)
 }
 
 function outcomesOf (code: string): string {
   const possible = OUTCOMES_BY_CODE.get(code) ?? []
-  const lines = OUTCOMES.toReversed().flatMap((outcome) => {
+  const outcomes = OUTCOMES.toReversed().flatMap((outcome) => {
     const targets = possible.filter((each) => each.outcome === outcome).map(({ target, when }) => `\`${target}\`${when === undefined ? '' : ' (at times)'}`)
-    return targets.length === 0 ? [] : [`\`${outcome}\`: ${[...new Set(targets)].join(', ')}`]
+    return targets.length === 0 ? [] : [`${outcome}: ${grouped([...new Set(targets)]).join(', ')}`]
   })
-  return lines.length === 0 ? '' : `\n\n${lines.join('\n\n')}`
+  return outcomes.length === 0 ? '' : `\n\n${outcomes.join('; ')}.`
+}
+
+/** The names, with a group in place of all of its targets. */
+function grouped (targets: readonly string[]): string[] {
+  let rest = [...targets]
+  const groups = Object.entries(TARGET_GROUPS).flatMap(([group, names]) => {
+    const all = names.map((name) => `\`${name}\``)
+    if (!all.every((name) => rest.includes(name))) return []
+    rest = rest.filter((name) => !all.includes(name))
+    return [`all ${group}`]
+  })
+  return [...groups, ...rest]
 }

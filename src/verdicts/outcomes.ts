@@ -17,6 +17,9 @@ const UPLOADS = ['anthropic-upload', 'openai-upload'] as const
 const AGENTS = ['claude-code', 'codex', 'vscode', 'gemini-cli', 'opencode', 'goose', 'skills-cli'] as const
 const INDEXES = ['discovery-0.1.0', 'discovery-0.2.0'] as const
 
+/** Targets that mostly agree, by what the documents call them. */
+export const TARGET_GROUPS = { validators: STRICT, uploads: UPLOADS, agents: AGENTS, indexes: INDEXES } as const
+
 /**
  * The rules of all clients, as data: a change of a client is a change of a row. Besides, a finding that prevents the
  * use of a skill keeps it out of MCP's list and of both indexes.
