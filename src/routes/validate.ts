@@ -7,8 +7,9 @@ import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
 import { resultAnswer } from '../openapi/responses.ts'
 import { isSafeName } from '../core/shared/skill-name.ts'
 import { ValidateQuerySchema, ValidationSchema } from '../schemas/validation.ts'
-import { type FindingSource, judgeInSlices } from '../verdicts/entry.ts'
-import { verdictsOn } from '../verdicts/judge.ts'
+import type { FindingSource } from '../verdicts/entry.ts'
+import { verdictsOf } from '../verdicts/judge.ts'
+import { estimateTokens } from '../verdicts/tokens.ts'
 import { ArchiveError } from '../core/archive/archive-names.ts'
 import { isZip } from '../core/archive/zip-reader.ts'
 import { subjectOfArchive, subjectOfMainFile } from '../verdicts/upload.ts'
@@ -63,8 +64,8 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
     const subject = await read(body, folder, sources).catch((error: unknown) => {
       throw error instanceof ArchiveError ? new HttpProblem('invalid_archive', upperFirst(error.message)) : error
     })
-    const { findings: judged, tokens } = await judgeInSlices(subject)
-    const { targets: verdicts, findings } = verdictsOn(judged, targets)
+    const { targets: verdicts, findings } = verdictsOf(subject, targets)
+    const tokens = estimateTokens(subject)
     const { name, valid } = subject.skill
     reply.header('content-type', JSON_MEDIA_TYPE)
     return JSON.stringify({ skill_name: name, revision: null, valid, tokens, targets: verdicts, findings })

@@ -1,6 +1,5 @@
 import { relative, sep } from 'node:path'
 import { describeState } from '../core/listing/entry.ts'
-import { atOnce } from '../core/shared/async.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { FindingSeverity } from '../core/shared/skill.ts'
 import {
@@ -53,7 +52,7 @@ export async function validate (options: ValidateOptions): Promise<Totals> {
       for (const { severity } of fresh) totals[severity]++
       const shown = fresh.filter(({ severity }) => reaches(severity, reportFrom))
       reporter.skill({
-        path, skill: subject.skill, revision, verdicts, findings: shown, tokens: () => atOnce(estimateTokens(subject))
+        path, skill: subject.skill, revision, verdicts, findings: shown, tokens: () => estimateTokens(subject)
       })
       onProgress?.(totals.skills, count)
     }

@@ -3,7 +3,6 @@ import { finding, type FindingCode, quoteList } from '../core/format/findings.ts
 import { quote } from '../core/shared/text.ts'
 import { locateFrontmatter } from '../core/format/fences.ts'
 import { fieldPositions } from '../core/format/positions.ts'
-import { atOnce } from '../core/shared/async.ts'
 import type { Finding, FindingSeverity } from '../core/shared/skill.ts'
 import { CONDITIONS } from './conditions.ts'
 import { OUTCOMES_BY_CODE } from './outcomes.ts'
@@ -58,9 +57,9 @@ export interface JudgedFinding {
   readonly isOfTargets: boolean
 }
 
-/** All findings of one state of a skill, for all targets, in pieces of a few milliseconds. Pure, never throws. */
-export function * judgeFindings (subject: Subject): Generator<undefined, readonly JudgedFinding[]> {
-  const all = [...subject.skill.findings, ...subject.otherFindings, ...yield * targetFindings(subject)]
+/** All findings of one state of a skill, for all targets. Pure, never throws. */
+export function judgeFindings (subject: Subject): readonly JudgedFinding[] {
+  const all = [...subject.skill.findings, ...subject.otherFindings, ...targetFindings(subject)]
     .map((found) => judge(withPosition(withNestedSkills(found, subject), subject), subject))
   return all.filter((each) => !isEcho(each, all))
 }
@@ -83,7 +82,7 @@ export function verdictsOn (judged: readonly JudgedFinding[], targets = DEFAULT_
 
 /** Both at once. */
 export function verdictsOf (subject: Subject, targets?: readonly TargetName[]): Verdicts {
-  return verdictsOn(atOnce(judgeFindings(subject)), targets)
+  return verdictsOn(judgeFindings(subject), targets)
 }
 
 function judge (found: Finding, subject: Subject): JudgedFinding {

@@ -8,78 +8,39 @@ export interface Target {
   readonly title: string
   /** What its rules were read from. */
   readonly source: string
-  /** The day on which they were read: targets change monthly. */
+  /** The day on which they were read. */
   readonly read: string
   /** Other names that a caller may use. */
-  readonly aliases?: readonly string[]
+  readonly aliases: readonly string[]
 }
 
-const READ = '2026-11-22'
+/** @param read the day on which the rules were read: targets change monthly */
+function target (title: string, source: string, aliases: readonly string[] = [], read = '2026-11-22'): Target {
+  return { title, source, read, aliases }
+}
 
 /** Every target by its name, in the order of reports. Their rules are in outcomes.ts. */
 export const TARGETS = {
-  spec: {
-    title: 'Agent Skills format',
-    source: 'agentskills/agentskills@69ef37e docs/specification.mdx',
-    read: READ,
-    aliases: ['format', 'agent-skills']
-  },
-  'skills-ref': {
-    title: 'skills-ref, the reference validator', source: 'agentskills/agentskills@69ef37e skills-ref 0.1.0', read: READ
-  },
-  'quick-validate': {
-    title: "quick_validate of Anthropic's skill-creator",
-    source: 'anthropics/skills@9d2f1ae ' +
-    'skills/skill-creator/scripts',
-    read: READ
-  },
-  'anthropic-upload': {
-    title: 'Upload to Anthropic',
-    source: 'types of @anthropic-ai/sdk 1.12.0, and third-party ' +
-    'texts',
-    read: READ,
-    aliases: ['anthropic']
-  },
-  'openai-upload': {
-    title: 'Upload to OpenAI', source: 'types of openai 6.49.0, and third-party texts', read: READ, aliases: ['openai']
-  },
-  'claude-code': {
-    title: 'Claude Code',
-    source: 'anthropics/claude-code@5cfc0a1 CHANGELOG.md, ' +
-    'code.claude.com/docs/en/skills',
-    read: READ,
-    aliases: ['claude']
-  },
-  codex: { title: 'Codex', source: 'openai/codex codex-rs/core-skills/src/loader.rs', read: READ },
-  vscode: {
-    title: 'VS Code',
-    source: 'microsoft/vscode promptSyntax/languageProviders/promptValidator.ts',
-    read: READ,
-    aliases: ['vs-code', 'copilot']
-  },
-  'gemini-cli': {
-    title: 'Gemini CLI',
-    source: 'google-gemini/gemini-cli@5411f11 ' +
-    'packages/core/src/skills/skillLoader.ts',
-    read: READ,
-    aliases: ['gemini']
-  },
-  opencode: { title: 'OpenCode', source: 'anomalyco/opencode packages/opencode/src/skill/index.ts', read: READ },
-  goose: { title: 'goose', source: 'block/goose crates/goose/src/skills/mod.rs', read: READ },
-  'skills-cli': { title: 'skills CLI', source: 'npm skills 1.7.4 dist/cli.mjs', read: READ, aliases: ['skills'] },
-  'gh-skill': {
-    title: 'gh skill publish',
-    source: 'cli.github.com/manual/gh_skill_publish',
-    read: READ,
-    aliases: [
-      'gh', 'gh-skill-publish'
-    ]
-  },
-  mcp: {
-    title: 'Skills over MCP, as this service lists them', source: 'npm @modelcontextprotocol/server 2.4.0', read: READ
-  },
-  'discovery-0.1.0': { title: 'Well-known index 0.1.0', source: 'npm skills 1.5.18', read: READ },
-  'discovery-0.2.0': { title: 'Well-known index 0.2.0', source: 'npm skills 1.7.4', read: READ }
+  spec: target('Agent Skills format', 'agentskills/agentskills@69ef37e docs/specification.mdx', ['format', 'agent-skills']),
+  'skills-ref': target('skills-ref, the reference validator', 'agentskills/agentskills@69ef37e skills-ref 0.1.0'),
+  'quick-validate': target("quick_validate of Anthropic's skill-creator",
+    'anthropics/skills@9d2f1ae skills/skill-creator/scripts'),
+  'anthropic-upload': target('Upload to Anthropic', 'types of @anthropic-ai/sdk 1.12.0, and third-party texts',
+    ['anthropic']),
+  'openai-upload': target('Upload to OpenAI', 'types of openai 6.49.0, and third-party texts', ['openai']),
+  'claude-code': target('Claude Code', 'anthropics/claude-code@5cfc0a1 CHANGELOG.md, code.claude.com/docs/en/skills',
+    ['claude']),
+  codex: target('Codex', 'openai/codex codex-rs/core-skills/src/loader.rs'),
+  vscode: target('VS Code', 'microsoft/vscode promptSyntax/languageProviders/promptValidator.ts', ['vs-code', 'copilot']),
+  'gemini-cli': target('Gemini CLI', 'google-gemini/gemini-cli@5411f11 packages/core/src/skills/skillLoader.ts',
+    ['gemini']),
+  opencode: target('OpenCode', 'anomalyco/opencode packages/opencode/src/skill/index.ts'),
+  goose: target('goose', 'block/goose crates/goose/src/skills/mod.rs'),
+  'skills-cli': target('skills CLI', 'npm skills 1.7.4 dist/cli.mjs', ['skills']),
+  'gh-skill': target('gh skill publish', 'cli.github.com/manual/gh_skill_publish', ['gh', 'gh-skill-publish']),
+  mcp: target('Skills over MCP, as this service lists them', 'npm @modelcontextprotocol/server 2.4.0'),
+  'discovery-0.1.0': target('Well-known index 0.1.0', 'npm skills 1.5.18'),
+  'discovery-0.2.0': target('Well-known index 0.2.0', 'npm skills 1.7.4')
 } as const satisfies Readonly<Record<string, Target>>
 
 export type TargetName = keyof typeof TARGETS
@@ -87,7 +48,7 @@ export type TargetName = keyof typeof TARGETS
 export const TARGET_NAMES = Object.keys(TARGETS) as readonly TargetName[]
 
 const BY_ANY_NAME: ReadonlyMap<string, TargetName> = new Map(Object.entries<Target>(TARGETS).flatMap(
-  ([name, { aliases = [] }]) => [name, ...aliases].map((each) => [each, name as TargetName] as const)))
+  ([name, { aliases }]) => [name, ...aliases].map((each) => [each, name as TargetName] as const)))
 
 /**
  * Reads a list of targets: names or aliases with commas between them, or `all`. `_` counts as `-`.

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { gzipSync } from 'node:zlib'
-import { atOnce } from '../../src/core/shared/async.ts'
 import { contentFindings } from '../../src/core/revisions/file-findings.ts'
 import { fileKind } from '../../src/core/read/file-kind.ts'
 import { judgeFindings } from '../../src/verdicts/judge.ts'
@@ -15,7 +14,7 @@ const LETTERS = 'aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zaBcDeFgHiJkLmNoPqRsTuVwXyZ012345
 const secret = (prefix: string, length: number): string => prefix + LETTERS.slice(0, length)
 
 function codesOf (text: string): readonly string[] {
-  return atOnce(scanText(text)).map(({ code, line, column }) => `${code} ${line}:${column}`)
+  return scanText(text).map(({ code, line, column }) => `${code} ${line}:${column}`)
 }
 
 t.test('K79: secrets of a fixed form are found, and not repeated', (t) => {
@@ -30,7 +29,7 @@ t.test('K79: secrets of a fixed form are found, and not repeated', (t) => {
     secret('sk-proj-', 60),
     `-----BEGIN ${'PRIVATE KEY'}-----\n${LETTERS}\n`
   ]) {
-    const [found, ...others] = atOnce(scanText(`a\nb ${text}`))
+    const [found, ...others] = scanText(`a\nb ${text}`)
     t.match(found, { code: 'secret_in_text', severity: 'warning', line: 2, column: 3 }, text.slice(0, 8))
     t.strictSame(others, [])
     t.notOk(JSON.stringify(found).includes(text.slice(-12)))
@@ -90,7 +89,7 @@ t.test('K79: code in a quotation or a list has no links, and ends where its fenc
   ]) {
     const { findings } = await verdictsFor({ text: `---\nname: demo\ndescription: x\n---\n${code}\n[y](lost)\n` })
     t.equal(findings.find((each) =>
-      each.code === 'body_link_missing')?.message, "the body links to files that the skill does not have: 'lost'", code)
+      each.code === 'body_link_missing')?.message, "the body refers to files that the skill does not have: 'lost'", code)
   }
 })
 
@@ -109,43 +108,22 @@ t.test('hostile text takes linear time', (t) => {
   for (const part of ['curl ', 'curl x|', '-----BEGIN A PRIVATE KEY-----\n', 'a'.repeat(1_023) +
     ' ', 'ghp_', 'sk-ant-api03-a', '|sh\n', '| ', 'AIza-', 'RSA ']) {
     const before = process.cpuUsage()
-    atOnce(scanText(part.repeat(size / part.length)))
+    scanText(part.repeat(size / part.length))
     const { user, system } = process.cpuUsage(before)
     t.ok(user + system < 2_000_000, `${JSON.stringify(part.slice(0, 20))}: ${user + system} µs`)
   }
   t.end()
 })
 
-/** Of tries on a busy machine one counts: the first that is short enough ends them. */
-const MAX_PIECE_MS = 50
-const MAX_TRIES = 5
-
-t.test('K80: others wait for no hostile text of 1 MiB longer than for one piece of it', async (t) => {
+t.test('K80: hostile text of 1 MiB holds others up for at most 250 ms', async (t) => {
   for (const part of [
-    '|', 'curl x\n|sh \n', `${'curl '.repeat(300)}\` |sh\n`, '` ](', '](x)\n', '>\n](\n', 'a\u200b', '|1|2|\n'
+    '|', 'curl x\n|sh \n', `${'curl '.repeat(300)}\` |sh\n`, '` ](', '](x)\n', '>\n](\n', 'a\u200b', '|1|2|\n', '![', '> '
   ]) {
-    const subject = await subjectFor({
-      text: `---\nname: demo\ndescription: x\n---\n${part.repeat(1_000_000 / Buffer.byteLength(part))}`
-    })
-    const tries: number[] = []
-    do tries.push(Math.max(...[judgeFindings(subject), estimateTokens(subject)].map((work) => longestPiece(work))))
-    while (Math.min(...tries) >= MAX_PIECE_MS && tries.length < MAX_TRIES)
-    t.ok(Math.min(...tries) < MAX_PIECE_MS, `${JSON.stringify(part.slice(0, 20))}: ${tries.join()} ms`)
+    const body = part.repeat(1_000_000 / Buffer.byteLength(part))
+    const subject = await subjectFor({ text: `---\nname: demo\ndescription: x\n---\n${body}` })
+    await checkTime(t, 250, async () => [judgeFindings(subject), estimateTokens(subject)], JSON.stringify(part.slice(0, 20)))
   }
 })
-
-/** In milliseconds, of wall clock and CPU time the less. */
-function longestPiece (work: Generator<undefined, unknown>): number {
-  let longest = 0
-  for (let isDone = false; !isDone;) {
-    const wall = performance.now()
-    const cpu = process.cpuUsage()
-    isDone = work.next().done === true
-    const { user, system } = process.cpuUsage(cpu)
-    longest = Math.max(longest, Math.min(performance.now() - wall, (user + system) / 1_000))
-  }
-  return longest
-}
 
 t.test('K79: names of files that some disk cannot keep', async (t) => {
   const text = '---\nname: demo\ndescription: What demo is for\n---\n# Demo\n'
@@ -232,7 +210,7 @@ const COUNTED_BY_O200K: ReadonlyArray<readonly [text: string, tokens: number]> =
 ]
 
 t.test('K81: estimates are near what a tokenizer counts: within 15 %, and 35 % of scripts without blanks', async (t) => {
-  const estimate = async (text: string) => atOnce(estimateTokens(await subjectFor({ text })))
+  const estimate = async (text: string) => estimateTokens(await subjectFor({ text }))
   for (const [text, counted] of COUNTED_BY_O200K) {
     // So many that the rounding does not matter, and that the text is counted in several pieces.
     const times = 300
@@ -244,7 +222,7 @@ t.test('K81: estimates are near what a tokenizer counts: within 15 %, and 35 % o
 
 t.test('K81: all files are SKILL.md and the other texts, in two digits; what nobody can read has no estimate', async (t) => {
   const text = '---\nname: demo\ndescription: x\n---\nBody\n'
-  const estimate = async (parts: SkillParts) => atOnce(estimateTokens(await subjectFor(parts)))
+  const estimate = async (parts: SkillParts) => estimateTokens(await subjectFor(parts))
   for (const [bytes, tokens] of [
     [396, 99], [398, 100], [400, 100], [416, 100], [420, 110], [3_984, 1_000], [49_380, 12_000]
   ] as const) {
@@ -259,7 +237,7 @@ t.test('K81: all files are SKILL.md and the other texts, in two digits; what nob
   ]) t.equal((await estimate({ text, files: { [path]: 40_000 } })).all_files, 10_000, path)
   const { all_files: all, ...known } = alone
   t.strictSame(
-    atOnce(estimateTokens({ ...await subjectFor({ text }), files: undefined })), { ...known, all_files: null }
+    estimateTokens({ ...await subjectFor({ text }), files: undefined }), { ...known, all_files: null }
   )
   t.match(await estimate({ files: { 'SKILL.md': 4_000 } }), {
     body: null, all_files: 1_000
@@ -283,4 +261,21 @@ t.test('K79: links are looked for outside fences, wherever those begin and end',
   for (const link of [
     '[a](a.md "title")', "[a](a.md 'title')", '[a](a.md (title))', '[a](a.md )'
   ]) t.same(await missing(link), [5], link)
+})
+
+t.test('K79: paths in backticks are references where they lie in a folder that skills have', async (t) => {
+  const messages = async (body: string) => {
+    const text = `---\nname: demo\ndescription: x\n---\n\n${body}\n`
+    const { findings } = await verdictsFor({ text, files: { 'SKILL.md': 1, 'scripts/run.py': 1, 'forms/a.md': 1 } })
+    return findings.filter(({ code }) => code === 'body_link_missing').map(({ message, line, column }) => [message, line, column])
+  }
+  const missing = 'the body refers to files that the skill does not have:'
+  t.strictSame(await messages('See `references/gone.md`'), [[`${missing} 'references/gone.md'`, 6, 6]])
+  t.strictSame(await messages('See `./forms/gone.md`\nand `scripts/run.sh`'), [
+    [`${missing} './forms/gone.md', 'scripts/run.sh'`, 6, 6]
+  ])
+  for (const text of [
+    '`scripts/run.py`', '`forms/a.md`', '`src/gone.ts`', '`references/`', '`scripts/<name>.py`', '`scripts/*.py`',
+    '```\nscripts/gone.py\n```', '`a/b`', '`python scripts/gone.py`', '`references/x`'
+  ]) t.strictSame(await messages(text), [], text)
 })

@@ -38,33 +38,19 @@ t.test('K80: many large skills that are judged at the same time leave turns of t
   t.equal(turns, before, 'nor does it for chosen targets')
 })
 
-t.test('K80: the judgement of a state is kept while its manifest is, though its main file has left the memory and ' +
-  'was read again', async (t) => {
-  const text = (description: string): Buffer => Buffer.from(`---\nname: s\ndescription: ${description}\n---\n`)
-  const stateOf = (bytes: Buffer) => {
-    const mainFile = new FileContent(bytes)
-    const skill = describeSkill({
-      name: 's', type: 'project', path: '/skills/s', realPath: '/skills/s', linked: false
-    }, { mainFiles: ['SKILL.md'], main: { name: 'SKILL.md', content: mainFile } })
-    return { skill, manifest: { skill_name: 's', revision: 'r', files: [] }, mainFile, fileFindings: [] }
-  }
+t.test('K80: another state of a skill is judged anew', async (t) => {
+  const mainFile = new FileContent(Buffer.from('---\nname: s\ndescription: d\n---\n[a](b.md)\n'))
+  const skill = describeSkill({
+    name: 's', type: 'project', path: '/skills/s', realPath: '/skills/s', linked: false
+  }, { mainFiles: ['SKILL.md'], main: { name: 'SKILL.md', content: mainFile } })
+  const state = { skill, manifest: { skill_name: 's', revision: 'r', files: [] }, mainFile, fileFindings: [] }
   const judge = createJudge([])
-  const state = stateOf(text('a'))
-  const { tokens } = await judge(state)
-  const known = await judge(state)
-  t.equal(await judge({ ...state, mainFile: new FileContent(text('a')) }), known)
-  const other = stateOf(text('much more than before'))
-  t.not(
-    (await judge({ ...other, manifest: state.manifest, fileFindings: state.fileFindings })).tokens.listed,
-    tokens.listed, 'another index entry is judged'
-  )
+  const codes = async (change: object): Promise<readonly string[]> =>
+    (await judge({ ...state, ...change })).findings.map(({ code }) => code)
+      .filter((code) => code === 'body_link_missing' || code === 'file_program')
+  t.strictSame(await codes({}), ['body_link_missing'])
+  const file = { path: 'b.md', size_bytes: 1, media_type: 'text/markdown', digest: 'sha256:0' }
+  t.strictSame(await codes({ manifest: { ...state.manifest, files: [file] } }), [])
   const fileFindings: readonly Finding[] = [{ code: 'file_program', severity: 'info', message: 'm', fix: 'f' }]
-  for (const change of [{ mainFile: new FileContent(text('b')) }, { skill: { ...state.skill } }, { fileFindings }]) {
-    await judge(state)
-    const before = await judge(state)
-    t.equal(await judge(state), before)
-    t.match((await judge(state, ['codex'])).targets, [{ target: 'codex' }])
-    t.not(await judge({ ...state, ...change }), before, `and so is another ${Object.keys(change).join()}`)
-  }
-  t.ok((await judge({ ...state, fileFindings })).findings.some(({ code }) => code === 'file_program'))
+  t.strictSame(await codes({ fileFindings }), ['file_program', 'body_link_missing'])
 })

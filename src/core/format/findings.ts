@@ -76,7 +76,7 @@ export const FINDINGS = {
   byte_order_mark: ['info', 'SKILL.md begins with a byte order mark'],
   line_ends_crlf: ['info', 'SKILL.md ends its lines with CRLF'],
   body_placeholder: ['info', 'the body has placeholders that only Claude Code fills in'],
-  body_link_missing: ['warning', 'the body links to files that the skill does not have'],
+  body_link_missing: ['warning', 'the body refers to files that the skill does not have'],
   body_link_outside: ['warning', 'the body links to files outside the skill'],
   secret_in_text: ['warning', 'SKILL.md has what looks like a key or a token'],
   encoded_text: ['info', 'SKILL.md has more than 1 KiB of encoded data in a row'],

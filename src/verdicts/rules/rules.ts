@@ -24,15 +24,15 @@ export const YES: ReadonlySet<unknown> = new Set([true, 1, 'true', 'yes', 'on', 
 export const NO: ReadonlySet<unknown> = new Set([false, 0, 'false', 'no', 'off', '0'])
 
 /** The mistakes that only some targets mind: what the format's own rules do not say of a skill. Pure, never throws. */
-export function * targetFindings (subject: Subject): Generator<undefined, readonly Finding[]> {
+export function targetFindings (subject: Subject): readonly Finding[] {
   const { skill: { frontmatter, findings, metadata }, mainFile, files } = subject
   const file = baseName(metadata.path)
   const codes = new Set(findings.map(({ code }) => code))
   const inMainFile = mainFile === undefined || codes.has('main_file_not_utf8')
     ? []
-    : [...checkFrontmatter(subject, mainFile, codes), ...yield * bodyFindings(
+    : [...checkFrontmatter(subject, mainFile, codes), ...bodyFindings(
         mainFile, files
-      ), ...yield * scanText(mainFile.toString())].map((found) => ({ ...found, file }))
+      ), ...scanText(mainFile.toString())].map((found) => ({ ...found, file }))
   return [...inMainFile, ...checkInvocation(
     frontmatter, file
   ), ...files === undefined ? [] : [...checkNested(files), ...scanNames(files), ...checkSize(subject)]]

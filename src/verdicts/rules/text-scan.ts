@@ -31,13 +31,8 @@ const MAX_SHELLS = 10_000
  * Places of a main file that a person should review before use: form alone, no judgement of what a text is for.
  * @param text the whole file
  */
-export function * scanText (text: string): Generator<undefined, readonly Finding[]> {
-  const all: Finding[] = []
-  for (const find of [findSecrets, findBlob, findPipedDownload]) {
-    yield
-    all.push(...find(text))
-  }
-  return all
+export function scanText (text: string): readonly Finding[] {
+  return [...findSecrets(text), ...findBlob(text), ...findPipedDownload(text)]
 }
 
 /** The secret itself is not repeated. */
