@@ -64,7 +64,7 @@ export class Refresher {
       root.source?.changed.subscribe(() => { this.#hint(index, '') })
     }
     catalog.on('listed', (root) => { this.#watchers.get(catalog.roots.indexOf(root))?.follow() })
-    this.#tickTimer = setTimeout(() => { this.#tick() }, 0).unref()
+    this.#tickIn(0)
   }
 
   get state (): WatcherState {
@@ -101,6 +101,8 @@ export class Refresher {
         const remedy = watcherRemedy(code)
         const sentence = 'watching a skills folder failed; its skills are compared with the disk every 20 seconds'
         log.warn({ root: root.path, code, ...remedy !== undefined && { remedy } }, sentence)
+        // A flood is over soon.
+        if (code === 'FLOOD') this.#tickIn(POLL_MS)
       }
     }))
   }
@@ -144,8 +146,13 @@ export class Refresher {
       }
       const { polling, tickMs = polling ? POLL_MS : TICK_MS } = this.#options
       const rest = Math.max(tickMs, REST_FACTOR * (performance.now() - startedAt))
-      this.#tickTimer = setTimeout(() => { this.#tick() }, rest).unref()
+      this.#tickIn(rest)
     })
+  }
+
+  #tickIn (milliseconds: number): void {
+    clearTimeout(this.#tickTimer)
+    this.#tickTimer = setTimeout(() => { this.#tick() }, milliseconds).unref()
   }
 
   async #refresh (root: number, names: Iterable<string> | undefined): Promise<void> {

@@ -34,7 +34,7 @@ export function watcherRemedy (code: string | undefined): string | undefined {
  * libuv reads events for as long as there are more, and no request is answered meanwhile: more than these in one turn
  * are a flood.
  */
-const MAX_EVENTS_PER_TURN = 5_000
+const MAX_EVENTS_PER_TURN = 10_000
 
 /** How long chokidar may take to watch a folder that was added, in milliseconds. */
 const SETUP_MS = 250
