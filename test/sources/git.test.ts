@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -5,7 +6,7 @@ import { Metrics } from '../../src/observe/metrics.ts'
 import { runGit } from '../../src/sources/git/git-command.ts'
 import { gitError, isBrokenStore, storeError } from '../../src/sources/git/git-errors.ts'
 import { createRepository, skillFiles, startGitHost } from '../helper/git.ts'
-import { skillText, textOf, until } from '../helper/skills.ts'
+import { skillText, textOf } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 
 t.test('K83: a repository is a root like any other, and follows its branch', async (t) => {
@@ -16,18 +17,10 @@ t.test('K83: a repository is a root like any other, and follows its branch', asy
   t.equal(await textOf(() => skills.readFile('a', 'data.txt')), repository.git(['show', 'HEAD:skills/a/data.txt']) + '\n', 'bytes are those of the blob')
   t.match(status(), { name: 'repo', kind: 'git', state: 'ok', revision: `main@sha1:${first}`, skills: 2, layout: 'tree' })
 
-  // Until its signature is old enough to be trusted, a skill is read at each question.
-  let untouched = await skills.find('b')
-  await until(async () => {
-    const before = untouched
-    untouched = await skills.find('b')
-    return untouched === before
-  })
   const second = repository.commit({ 'skills/a/SKILL.md': skillText('a', 'Other instructions.\n'), ...skillFiles('c') })
   await sources.sync()
   t.match(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /Other instructions/, 'without a watcher, and whatever was asked before')
   t.strictSame(await skills.list(), ['a', 'b', 'c'])
-  t.equal(await skills.find('b'), untouched, 'a skill that did not change was not read again')
   t.equal(status().revision, `main@sha1:${second}`)
 
   repository.git(['reset', '-q', '--hard', first])
@@ -159,28 +152,19 @@ t.test('K85: a source that fails keeps what was published, and says since when a
   t.match(status(), { state: 'ok', failing_since: undefined })
 })
 
-t.test('K84: a git host is left alone for as long as it asks, and the log says where a repository has moved to', async (t) => {
-  const repository = createRepository(t, 'team.git')
-  repository.commit(skillFiles('a'))
-  const host = await startGitHost(t, join(repository.path, '..'))
-  const { sources, status, log } = await openSources(t, [sourceAt(`git+${host.url}/team.git`, { auth: { secretVariable: 'TEST_GIT_TOKEN' } })], { env: { PATH: process.env['PATH'], TEST_GIT_TOKEN: 'hunter22-token' } })
-  for (const code of [429, 503]) {
-    host.fault = (_, response) => {
-      response.writeHead(code, { 'Retry-After': '600' }).end()
-      return true
-    }
-    await sources.sync()
-    t.match(status(), { state: 'stale' })
-    t.ok(Date.parse(status().next_at ?? '') - Date.now() > 590_000, `${code}: next check at ${status().next_at}`)
-  }
-  host.fault = (_, response) => {
-    response.writeHead(301, { location: 'https://user:hunter22-token@git.example/moved.git/info/refs?service=git-upload-pack' }).end()
-    return true
-  }
+t.test('K84: a repository of SHA-256 is fetched, and one without a default branch names its branches', async (t) => {
+  const folder = t.testdir()
+  const git = (...args: readonly string[]): string => execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' })
+  git('init', '--quiet', '--object-format=sha256', '--initial-branch=main', '.')
+  writeFileSync(join(folder, 'SKILL.md'), skillText('a'))
+  git('add', '.')
+  git('-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '--quiet', '-m', 'x')
+  const { sources, status, skills } = await openSources(t, [sourceAt(`git+file://${folder}/.git`)], { stateDir: join(folder, 'state') })
+  t.match(status(), { state: 'ok', revision: /^main@sha256:[0-9a-f]{64}$/ })
+  t.strictSame(await skills.list(), ['a'])
+  git('symbolic-ref', 'HEAD', 'refs/heads/gone')
   await sources.sync()
-  t.match(status(), { state: 'stale', error: { code: 'redirected', message: 'the address redirects, and credentials do not follow: give the address that it leads to, which the log has' } })
-  t.match(log.at(-1), { details: { details: /moved to https:\/\/…@git\.example\/moved\.git$/m } })
-  t.notMatch(JSON.stringify([log, sources.status]), /hunter22/)
+  t.match(status(), { error: { code: 'ref_not_found', message: 'the repository has no default branch: give a branch as ref; there are main' } })
 })
 
 t.test('K85: of a host that says much, the log has the reason that git gives at the end', (t) => {

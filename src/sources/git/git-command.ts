@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { rootCertificates } from 'node:tls'
 import { whyUnreadable } from '../../config/files/files.ts'
 import type { Environment } from '../../config/setting.ts'
@@ -9,18 +9,18 @@ import { AddressError, SourceError } from '../source-error.ts'
 import { redact } from '../secrets.ts'
 import { gitError } from './git-errors.ts'
 
-/** Largest file that git may write, in blocks of 512 bytes: 512 MiB. A larger pack ends git, and leaves nothing behind. */
+/** Largest file that git may write, in blocks of 512 bytes: 512 MiB. A larger pack ends git. */
 const MAX_FILE_BLOCKS = 1_048_576
 
-/** Most memory of a process of git, in KiB: 2 GiB. A host that lists refs without end would take all of the machine's. */
+/** Most memory of git, in KiB: 2 GiB. A host that lists refs without end would take all of the machine's. */
 const MAX_MEMORY_KIB = 2_097_152
+
+/** Node cannot set limits, so a shell runs this fixed text. A lower limit of the machine stays. */
+const LIMITED = 'ulimit -f "$0" || exit; ulimit -d "$1" 2>/dev/null; shift; exec git "$@"'
 
 /** Of what git prints. */
 const MAX_OUTPUT_BYTES = 128 * 1_048_576
 const MAX_ERROR_CHARACTERS = 8_192
-
-/** The descriptor that git traces its requests to. */
-const TRACE = 3
 
 /** Time for git to remove its locks after SIGTERM, in milliseconds. */
 const KILL_AFTER_MS = 2_000
@@ -75,17 +75,15 @@ export interface GitOptions extends GitSurroundings {
 }
 
 /**
- * Runs git without a shell of the caller's, with an environment of our own, and ends it with all its helpers when `signal` fires.
+ * Runs git with an environment of our own, and ends it with all its helpers when `signal` fires.
  * @returns what it printed, unless `onOutput` takes it
  * @throws SourceError
  */
 export async function runGit (options: GitOptions): Promise<Buffer> {
-  const { args, signal, protocol = '', secrets = [], onOutput, input } = options
+  const { args, signal, protocol = '', secrets = [], onOutput, input = [] } = options
   signal.throwIfAborted()
-  // Node cannot set limits: the shell runs this fixed text only. A machine may have a lower limit of memory, which then stays.
-  const child = spawn('/bin/sh', ['-c', 'ulimit -f "$0" || exit; ulimit -d "$1" 2>/dev/null; shift; exec git "$@"', String(MAX_FILE_BLOCKS), String(MAX_MEMORY_KIB), ...args], {
+  const child = spawn('/bin/sh', ['-c', LIMITED, String(MAX_FILE_BLOCKS), String(MAX_MEMORY_KIB), ...args], {
     env: environmentOf(options),
-    stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
     // A group of its own: git starts helpers, which would outlive it.
     detached: true
   })
@@ -96,28 +94,21 @@ export async function runGit (options: GitOptions): Promise<Buffer> {
   ended.catch(() => {})
   // Without free descriptors there are no pipes either.
   if (child.pid === undefined) await ended
-  const kill = (how: NodeJS.Signals): void => {
-    try {
-      if (child.pid !== undefined) process.kill(-child.pid, how)
-    } catch {
-      // The process has ended meanwhile.
-    }
-  }
   let hardKill: NodeJS.Timeout | undefined
   const stop = (): void => {
-    kill('SIGTERM')
-    hardKill ??= setTimeout(() => { kill('SIGKILL') }, KILL_AFTER_MS).unref()
+    killGroup(child, 'SIGTERM')
+    hardKill ??= setTimeout(() => { killGroup(child, 'SIGKILL') }, KILL_AFTER_MS).unref()
   }
   signal.addEventListener('abort', stop, { once: true })
   // A terminal interrupts its own group only.
-  const stopNow = (): void => { kill('SIGTERM') }
-  process.once('exit', stopNow)
-  const stderr = keepEnd(child.stderr)
-  const trace = keepEnd(child.stdio[TRACE] as Readable)
+  process.once('exit', stop)
+  let stderr = ''
+  // The reason of a failure stands last, behind all that a host says.
+  child.stderr.setEncoding('utf8')
+  child.stderr.on('data', (text: string) => { stderr = (stderr + text).slice(-MAX_ERROR_CHARACTERS) })
   child.stdin.on('error', () => {})
+  Readable.from(input).pipe(child.stdin)
   try {
-    for (const text of input ?? []) child.stdin.write(text)
-    child.stdin.end()
     const chunks: Buffer[] = []
     let length = 0
     for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
@@ -131,20 +122,21 @@ export async function runGit (options: GitOptions): Promise<Buffer> {
     }
     const code = await ended
     signal.throwIfAborted()
-    if (code !== 0) throw gitError(redact(stderr(), secrets), code, redact(trace(), secrets), protocol)
+    if (code !== 0) throw gitError(redact(stderr, secrets), code, protocol)
     return Buffer.concat(chunks)
   } finally {
     signal.removeEventListener('abort', stop)
-    process.off('exit', stopNow)
+    process.off('exit', stop)
     if (child.exitCode === null && child.signalCode === null) stop()
   }
 }
 
-/** The reason of a failure stands last, behind all that a host says. */
-function keepEnd (output: Readable): () => string {
-  let end = ''
-  output.setEncoding('utf8').on('data', (text: string) => { end = (end + text).slice(-MAX_ERROR_CHARACTERS) })
-  return () => end
+function killGroup ({ pid = 0 }: ChildProcess, how: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, how)
+  } catch {
+    // The processes have ended meanwhile.
+  }
 }
 
 /** With it, git reads no settings of the machine or of its user, and asks nobody for credentials. */
@@ -162,37 +154,40 @@ function environmentOf ({ protocol = '', config = [], sshCommand, home, env }: G
     GIT_LFS_SKIP_SMUDGE: '1',
     GIT_OPTIONAL_LOCKS: '0',
     GIT_SSH_VARIANT: 'ssh',
-    // Headers of requests and answers, without those of credentials.
-    GIT_TRACE_CURL: String(TRACE),
-    GIT_TRACE_CURL_NO_DATA: '1',
     ...sshCommand !== undefined && { GIT_SSH_COMMAND: sshCommand },
     ...passedOn({ home, env }),
     ...configVariables([...CONFIG, ...config])
   }
 }
 
+const PASSED = [
+  ...['HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]),
+  'SSL_CERT_FILE', 'SSL_CERT_DIR', 'SSH_AUTH_SOCK', 'TMPDIR'
+]
+
 /** Proxies, agents for keys and private certificate authorities belong to the machine, not to a user of git. */
 function passedOn ({ home, env }: GitSurroundings): Record<string, string> {
-  const names = ['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy', 'NO_PROXY', 'no_proxy', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'SSH_AUTH_SOCK', 'TMPDIR']
-  const passed = Object.fromEntries(names.flatMap((name) => env[name] === undefined ? [] : [[name, env[name]]]))
+  const passed = Object.fromEntries(PASSED.flatMap((name) => env[name] === undefined ? [] : [[name, env[name]]]))
   return { ...passed, ...env['NODE_EXTRA_CA_CERTS'] && { GIT_SSL_CAINFO: join(home, AUTHORITIES) } }
 }
 
-/** Writes a file of authorities for git where Node trusts additional ones. It holds the usual ones too, which git would otherwise drop. */
+/**
+ * Writes a file of authorities for git where Node trusts additional ones. It holds the usual ones too, which git would
+ * otherwise drop.
+ */
 export async function writeAuthorities ({ home, env }: GitSurroundings): Promise<void> {
   const extra = env['NODE_EXTRA_CA_CERTS']
   if (!extra) return
-  const text = await readFile(extra, 'utf8').catch((error: unknown) => { throw new AddressError(`NODE_EXTRA_CA_CERTS: ${extra} cannot be read: ${whyUnreadable(error)}`) })
+  const text = await readFile(extra, 'utf8').catch((error: unknown) => {
+    throw new AddressError(`NODE_EXTRA_CA_CERTS: ${extra} cannot be read: ${whyUnreadable(error)}`)
+  })
   await writeFile(join(home, AUTHORITIES), [...rootCertificates, text].join('\n'))
 }
 
 function configVariables (config: ReadonlyArray<readonly [key: string, value: string]>): Record<string, string> {
-  const variables: Record<string, string> = { GIT_CONFIG_COUNT: String(config.length) }
-  for (const [index, [key, value]] of config.entries()) {
-    variables[`GIT_CONFIG_KEY_${index}`] = key
-    variables[`GIT_CONFIG_VALUE_${index}`] = value
-  }
-  return variables
+  const variables = config.flatMap(([key, value], index) =>
+    [[`GIT_CONFIG_KEY_${index}`, key], [`GIT_CONFIG_VALUE_${index}`, value]] as const)
+  return { GIT_CONFIG_COUNT: String(config.length), ...Object.fromEntries(variables) }
 }
 
 /**
@@ -206,8 +201,9 @@ export async function gitVersion (surroundings: GitSurroundings): Promise<string
   } catch {
     throw new AddressError('git is not installed: install git (and openssh-client for git+ssh://)')
   }
-  const [version = '', major = '0', minor = '0'] = /(\d+)\.(\d+)[\d.]*/.exec(text) ?? []
-  const isOld = Number(major) < MIN_VERSION[0] || (Number(major) === MIN_VERSION[0] && Number(minor) < MIN_VERSION[1])
-  if (isOld) throw new AddressError(`git ${version} is too old: install ${MIN_VERSION.join('.')} or later`)
+  const [version = '', major, minor] = /(\d+)\.(\d+)[\d.]*/.exec(text) ?? []
+  if (Number(major) * 1_000 + Number(minor) < MIN_VERSION[0] * 1_000 + MIN_VERSION[1]) {
+    throw new AddressError(`git ${version} is too old: install ${MIN_VERSION.join('.')} or later`)
+  }
   return version
 }

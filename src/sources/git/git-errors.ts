@@ -1,61 +1,71 @@
-import { NO_CONNECTION, retryAfter, UNKNOWN_HOST } from '../http/http-client.ts'
+import { NO_CONNECTION, UNKNOWN_HOST } from '../http/http-client.ts'
 import { SourceError, type SourceErrorCode } from '../source-error.ts'
 
 const NO_REASON = 'git could not fetch'
 const REFUSED_OBJECT = 'git refuses an object of the repository'
+const TOO_LARGE = 'the repository is larger than 512 MiB'
 const NOT_PERMITTED = 'git may not read or write a file of this machine, which the log names'
 const NO_REPOSITORY_AT_PATH = 'the path has no repository, or one that the service may not read'
 
 /** Messages of git and its helpers, in the order in which they are tried. */
-const REASONS: ReadonlyArray<readonly [pattern: RegExp, code: SourceErrorCode, sentence: string]> = [
-  [/^(?!remote:).*no space left/im, 'disk', 'the disk of the state folder is full'],
-  [/detected dubious ownership/i, 'auth_failed', 'the repository on this machine belongs to another user: run the service as its owner, or give it the folder'],
-  [/returned error: 429|too many requests/i, 'rate_limited', 'the host asks for fewer requests'],
-  [/host key verification failed|host key is known|REMOTE HOST IDENTIFICATION/i, 'host_key', 'the key of the SSH host is not the one in the known hosts'],
-  [/couldn't find remote ref|not our ref|remote ref does not exist|unadvertised object/i, 'ref_not_found', 'the host has no such branch, tag or commit'],
-  [/returned error: 30\d|redirect/i, 'redirected', 'the address redirects, and credentials do not follow: give the address that it leads to, which the log has'],
+const REASONS: ReadonlyArray<readonly [code: SourceErrorCode, sentence: string, ...patterns: readonly RegExp[]]> = [
+  ['disk', 'the disk of the state folder is full', /^(?!remote:).*no space left/im],
+  ['auth_failed', 'the repository on this machine belongs to another user: run the service as its owner, ' +
+    'or give it the folder', /detected dubious ownership/i],
+  ['rate_limited', 'the host asks for fewer requests', /returned error: 429|too many requests/i],
+  ['host_key', 'the key of the SSH host is not the one in the known hosts',
+    /host key verification failed|host key is known|REMOTE HOST IDENTIFICATION/i],
+  ['ref_not_found', 'the host has no such branch, tag or commit',
+    /couldn't find remote ref|not our ref|remote ref does not exist|unadvertised object/i],
+  ['redirected', 'the address redirects, and credentials do not follow: give the address that it leads to',
+    /returned error: 30\d|redirect/i],
   // Without a reason in parentheses, as ssh gives one, and of no connection: a firewall refuses with the same words.
-  [/^(?:(?:fatal|error): (?!.*connect to)|\/).*: permission denied$/im, 'disk', NOT_PERMITTED],
-  [/^(?!remote:).*connect to .*: permission denied/im, 'unreachable', 'the host cannot be reached: this machine, or a firewall, does not permit the connection'],
-  [/authentication failed|could not read (?:username|password)|terminal prompts disabled|permission denied|access denied|returned error: 40[13]/i, 'auth_failed', 'the host refuses the credentials, or asks for some'],
-  [/returned error: 4(?:04|10)|repository .* not found|does not appear to be a git repository|does not exist|not found/i, 'not_found', 'the host has no such repository, or does not show it'],
-  [/transport .* not allowed/i, 'refused_tree', 'the transport is not allowed'],
-  [/fsck error|fsck-objects|hasDot|badTree|zeroPadded/i, 'refused_tree', REFUSED_OBJECT],
-  [/out of memory|realloc failed|mmap failed.*cannot allocate/i, 'too_large', 'git needs more memory than 2 GiB for what the host sends'],
-  [/file too large|file size limit/i, 'too_large', 'the repository is larger than 512 MiB'],
-  [/certificate|SSL|TLS/, 'tls', 'the certificate of the host is not accepted'],
-  [/could not resolve host|unable to look up/i, 'unreachable', UNKNOWN_HOST],
+  ['disk', NOT_PERMITTED, /^(?:(?:fatal|error): (?!.*connect to)|\/).*: permission denied$/im],
+  ['unreachable', 'the host cannot be reached: this machine, or a firewall, does not permit the connection',
+    /^(?!remote:).*connect to .*: permission denied/im],
+  ['auth_failed', 'the host refuses the credentials, or asks for some',
+    /authentication failed|could not read (?:username|password)|terminal prompts disabled/i,
+    /permission denied|access denied|returned error: 40[13]/i],
+  ['not_found', 'the host has no such repository, or does not show it',
+    /returned error: 4(?:04|10)|repository .* not found|does not appear to be a git repository/i,
+    /does not exist|not found/i],
+  ['refused_tree', 'the transport is not allowed', /transport .* not allowed/i],
+  ['refused_tree', REFUSED_OBJECT, /fsck error|fsck-objects|hasDot|badTree|zeroPadded/i],
+  ['too_large', 'git needs more memory than 2 GiB for what the host sends',
+    /out of memory|realloc failed|mmap failed.*cannot allocate/i],
+  ['too_large', TOO_LARGE, /file too large|file size limit/i],
+  ['tls', 'the certificate of the host is not accepted', /certificate|SSL|TLS/],
+  ['unreachable', UNKNOWN_HOST, /could not resolve host|unable to look up/i],
   // curl has one sentence for every connection that is not made.
-  [/connection refused|couldn't connect to server/i, 'unreachable', NO_CONNECTION],
-  [/failed to connect|connection|unreachable|early EOF|hung up|returned error: 5\d\d|timed? ?out|RPC failed|transfer closed/i, 'unreachable', 'the host cannot be reached, or breaks off'],
+  ['unreachable', NO_CONNECTION, /connection refused|couldn't connect to server/i],
+  ['unreachable', 'the host cannot be reached, or breaks off',
+    /failed to connect|connection|unreachable|early EOF|hung up|returned error: 5\d\d/i,
+    /timed? ?out|RPC failed|transfer closed/i],
   // Fits any pack that ends too early, so the more specific messages come first.
-  [/index-pack failed|invalid index-pack/i, 'refused_tree', REFUSED_OBJECT]
+  ['refused_tree', REFUSED_OBJECT, /index-pack failed|invalid index-pack/i]
 ]
 
 /** SIGXFSZ, as a shell or git's parent reports it. */
 const FILE_SIZE_EXCEEDED = new Set([153, 25])
 
-/** Headers of answers, as git's trace of its requests has them. */
-const RETRY_AFTER = /<= Recv header: retry-after: *(.*)/gi
-const LOCATION = /<= Recv header: location: *([^?\s]*)/gi
+const BROKEN_STORE = [
+  /\.lock'?: File exists|Unable to create|not a git repository|is corrupt|bad object|loose object/i,
+  /unable to read|shallow file has changed|mismatched algorithms/i
+]
 
 /**
  * What a failure of git means.
- * @param trace of the requests: git itself says nothing of the headers of an answer
  * @param protocol of the address: git says the same of a path on this machine as of one on a host
  */
-export function gitError (stderr: string, code: number, trace = '', protocol = ''): SourceError {
-  const location = lastOf(LOCATION, trace)?.replace(/\/info\/refs$/, '')
-  const details = [stderr.trim().split('\n').join(' / ').slice(-800), ...location === undefined ? [] : [`moved to ${location}`]].join(' / ')
-  const retryAfterMs = retryAfter(lastOf(RETRY_AFTER, trace))
+export function gitError (stderr: string, code: number, protocol = ''): SourceError {
+  const details = stderr.trim().split('\n').join(' / ').slice(-800)
   if (code === 127) return new SourceError('git_missing', 'git is not installed')
-  if (FILE_SIZE_EXCEEDED.has(code) || /signal 25/.test(stderr)) return new SourceError('too_large', 'the repository is larger than 512 MiB', { details })
-  const [, reason, sentence] = REASONS.find(([pattern]) => pattern.test(stderr)) ?? [undefined, 'unreachable', NO_REASON]
-  return new SourceError(reason, reason === 'not_found' && protocol === 'file' ? NO_REPOSITORY_AT_PATH : sentence, { details, retryAfterMs })
-}
-
-function lastOf (pattern: RegExp, text: string): string | undefined {
-  return [...text.matchAll(pattern)].at(-1)?.[1]
+  const isTooLarge = FILE_SIZE_EXCEEDED.has(code) || /signal 25/.test(stderr)
+  if (isTooLarge) return new SourceError('too_large', TOO_LARGE, { details })
+  const known = REASONS.find(([, , ...patterns]) => patterns.some((pattern) => pattern.test(stderr)))
+  const [reason, sentence] = known ?? ['unreachable', NO_REASON] as const
+  const isLocal = reason === 'not_found' && protocol === 'file'
+  return new SourceError(reason, isLocal ? NO_REPOSITORY_AT_PATH : sentence, { details })
 }
 
 /** A failure of git that reads nothing but the store. */
@@ -67,11 +77,14 @@ const NOT_OF_STORE: ReadonlySet<SourceErrorCode> = new Set(['disk', 'git_missing
 /** What a failure of git means that has only read the store. */
 export function storeError (error: unknown): unknown {
   if (!(error instanceof SourceError) || NOT_OF_STORE.has(error.code)) return error
-  return new StoreError('disk', 'the copy of the repository in the state folder is damaged, and is fetched again', { ...error.details !== undefined && { details: error.details }, cause: error })
+  const sentence = 'the copy of the repository in the state folder is damaged, and is fetched again'
+  return new StoreError('disk', sentence, { ...error.details && { details: error.details }, cause: error })
 }
 
-/** Whether the local store may be broken, and has to be made anew: a failure without a known reason is none of the host. */
+/** Whether the store may be broken, and has to be made anew. A failure without a known reason is not the host's. */
 export function isBrokenStore (error: unknown): boolean {
   if (!(error instanceof SourceError)) return false
-  return error instanceof StoreError || error.message === NO_REASON || error.message === NOT_PERMITTED || /\.lock'?: File exists|Unable to create|not a git repository|is corrupt|bad object|loose object|unable to read|shallow file has changed/i.test(error.details ?? '')
+  const { message, details = '' } = error
+  return error instanceof StoreError || [NO_REASON, NOT_PERMITTED].includes(message) ||
+    BROKEN_STORE.some((pattern) => pattern.test(details))
 }
