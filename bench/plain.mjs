@@ -1,28 +1,21 @@
-// A plain Fastify app, as a user would write it: the same bytes from constants in memory, and Fastify's own logger at `info` to
-// pino's own destination, buffered as its documentation advises. A tool call logs two more lines, as long as those of the service.
-// @fastify/static sends the same file.
+// A plain Fastify app, as a user would write it: the same bytes from memory, and Fastify's own logger at `info` to a
+// buffered pino destination. A tool call logs two more lines of the same length. @fastify/static sends the same file.
 import { readFileSync } from 'node:fs'
-import { dirname } from 'node:path'
 import fastifyStatic from '@fastify/static'
 import fastify from 'fastify'
 import { pino } from 'pino'
 
-const { document, file, filePath, list, toolResult, toolLines } = JSON.parse(readFileSync(process.argv[2], 'utf8'))
-const bodies = { document: Buffer.from(document), file: Buffer.from(file), list: Buffer.from(list), toolResult: Buffer.from(toolResult) }
-const JSON_TYPE = 'application/json; charset=utf-8'
-
-const output = pino.destination({ sync: false, minLength: 4096, periodicFlush: 100 })
-const app = fastify({ logger: { level: 'info', stream: output } })
-app.get('/document/:name', (_request, reply) => { reply.header('content-type', JSON_TYPE).send(bodies.document) })
-app.get('/file/:name/*', (_request, reply) => { reply.header('content-type', 'text/markdown; charset=utf-8').send(bodies.file) })
-app.get('/list', (_request, reply) => { reply.header('content-type', JSON_TYPE).send(bodies.list) })
-app.post('/tool-call', (request, reply) => {
-  for (const line of toolLines) request.log.info(line)
-  reply.header('content-type', JSON_TYPE).send(bodies.toolResult)
+const { document, list, call, lines, root } = JSON.parse(readFileSync(process.argv[2], 'utf8'))
+const stream = pino.destination({ sync: false, minLength: 4096, periodicFlush: 100 })
+const app = fastify({ logger: { level: 'info', stream } })
+for (const [path, text] of Object.entries({ '/document': document, '/list': list })) {
+  const body = Buffer.from(text)
+  app.get(path, (_request, reply) => { reply.type('application/json; charset=utf-8').send(body) })
+}
+const body = Buffer.from(call)
+app.post('/agent/tool-call', (request, reply) => {
+  for (const line of lines) request.log.info(line)
+  reply.type('application/json; charset=utf-8').send(body)
 })
-await app.register(fastifyStatic, { root: dirname(filePath), prefix: '/static/' })
+await app.register(fastifyStatic, { root, prefix: '/static/' })
 await app.listen({ port: 0, host: '127.0.0.1', listenTextResolver: (address) => `listening at ${address}` })
-process.once('SIGTERM', () => {
-  output.flushSync()
-  process.exit(0)
-})

@@ -2,160 +2,133 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { Bench } from './bench.ts'
-import { makeSkills, skillText } from './fixtures.ts'
-import { type Costs, measureCosts, microseconds, ratioOf, type Subject, WARM_UP_REQUESTS } from './costs.ts'
-import type { Request } from './load.ts'
-import { startServer, startSkillserve, type Server } from './process.ts'
-import { watching } from './readiness.ts'
-import { median, type Row, spread } from './table.ts'
+import autocannon from 'autocannon'
+import { createSecret, digestOf } from '../src/access/secret.ts'
+import type { LongRun } from '../scripts/long-run.ts'
+import { makeSkills, type Server, startServer, startSkillserve, watching } from './servers.ts'
+import { median, type Row, rowOf } from './table.ts'
 
-const SKILLS = 100
-const ROUNDS = 4
+const ROUNDS = 3
+const SLICES = 5
+/** V8 has compiled what is hot after this many. */
+const WARM_UP = 10_000
+const REQUESTS = 3_000
+const CONNECTIONS = 32
 
 /** Time until log lines are in the file, in milliseconds. */
 const FLUSH_MS = 500
 
 const PLAIN = fileURLToPath(new URL('plain.mjs', import.meta.url))
-const BARE = fileURLToPath(new URL('bare.mjs', import.meta.url))
+const NAME = 'skill-00000'
+const CALL = JSON.stringify({
+  id: 'call_1', type: 'function', function: { name: 'get_skill', arguments: JSON.stringify({ skill_name: NAME }) }
+})
+const JSON_TYPE = { 'content-type': 'application/json' }
 
-const PATHS = { document: (name: string) => `/skills/${name}`, file: (name: string) => `/skills/${name}/files/notes.md`, list: () => '/skills' } as const
+/** CPU time of a request by subject, in the slices of a round. */
+type Costs = ReadonlyMap<string, readonly number[]>
 
-/** Requests and servers. The members of a group are compared with each other. */
-const GROUPS = [
-  ['document', 'plain document', 'bare document', 'document, 304'],
-  ['file', 'plain file', 'file, 304', '@fastify/static file'],
-  ['list', 'plain list', 'list, 304'],
-  ['tool call', 'plain tool call']
-] as const
-type Name = typeof GROUPS[number][number]
-
-interface Limit {
-  readonly what: string
-  readonly against: string
-  readonly over: Name
-  readonly under: Name
-  readonly atMost?: number
-  readonly atLeast?: number
-  /** Tolerance: two measurements of the same request differ by this much. */
-  readonly within?: number
+interface Subject {
+  readonly server: Server
+  readonly path: string
+  readonly body?: string
+  readonly headers?: Readonly<Record<string, string>>
 }
 
-const LIMITS: readonly Limit[] = [
-  { what: 'GET /skills/:name', against: 'plain Fastify', over: 'document', under: 'plain document', atMost: 0.9 },
-  { what: 'GET a 4 KiB file', against: 'plain Fastify', over: 'file', under: 'plain file', atMost: 0.9 },
-  { what: 'GET /skills (100 skills)', against: 'plain Fastify', over: 'list', under: 'plain list', atMost: 0.8 },
-  { what: 'GET /skills/:name', against: 'bare node:http, no log', over: 'document', under: 'bare document', atMost: 1.5 },
-  { what: 'GET /skills/:name, `If-None-Match`', against: 'its 200', over: 'document, 304', under: 'document', atMost: 1, within: 0.03 },
-  { what: 'GET a 4 KiB file, `If-None-Match`', against: 'its 200', over: 'file, 304', under: 'file', atMost: 1, within: 0.03 },
-  { what: 'GET /skills, `If-None-Match`', against: 'its 200', over: 'list, 304', under: 'list', atMost: 1, within: 0.03 },
-  { what: 'POST tool-call get_skill, 4 KiB', against: 'plain Fastify', over: 'tool call', under: 'plain tool call', atMost: 1 },
-  { what: '@fastify/static, the same file', against: 'GET a 4 KiB file', over: '@fastify/static file', under: 'file', atLeast: 4 }
+/** Rows: what, the cost of which subject, divided by that of which. */
+const RATIOS: ReadonlyArray<readonly [what: string, over: string, under: string, atMost: number]> = [
+  ['GET /skills/:name, against plain Fastify', 'document', 'plain document', 1.3],
+  ['GET /skills (100 skills), against plain Fastify', 'list', 'plain list', 1.3],
+  ['POST tool-call get_skill, 4 KiB, against plain Fastify', 'call', 'plain call', 1.5],
+  ...['document', 'list', 'file'].flatMap((what) => [
+    [`${what}, If-None-Match, against its 200`, `${what} 304`, what, 1.05] as const,
+    [`${what}, with a token, against without`, `${what} token`, what, 1.3] as const
+  ]),
+  ['call, with a token, against without', 'call token', 'call', 1.3]
 ]
 
-/**
- * Measures single requests: CPU time of the server process per request, relative to that of a reference. Each round has new processes,
- * because two processes of the same program differ by up to 10 %.
- */
-export async function measureRequests (bench: Bench): Promise<Row[]> {
-  const root = join(bench.folder, 'requests', 'skills')
-  const [name = ''] = await makeSkills(root, SKILLS, 2)
-  writeFileSync(join(root, name, 'notes.md'), skillText('notes', 4096))
-  const rounds: Array<Costs<Name>> = []
-  for (let round = 0; round < ROUNDS; round++) {
-    rounds.push(await measureRound(bench, { root, name }, `round ${round + 1} of ${ROUNDS}`))
+/** CPU time of the server's process for one request, against a reference in the same minute. */
+export async function measureRequests (run: LongRun, folder: string): Promise<Row[]> {
+  const root = join(folder, 'requests')
+  await makeSkills(root, 100, 2)
+  writeFileSync(join(root, NAME, 'notes.md'), 'x'.repeat(4_096))
+  const rounds: Costs[] = []
+  for (let round = 1; round <= ROUNDS; round++) {
+    run.part(`CPU time of single requests, round ${round} of ${ROUNDS}`)
+    rounds.push(await measureRound(run, folder, root))
   }
-  return LIMITS.map((limit) => toRow(limit, rounds))
+  const costOf = (name: string) =>
+    `${(1_000 * median(rounds.flatMap((costs) => costs.get(name) ?? []))).toFixed(0)} µs`
+  const ratios = (over: string, under: string) => rounds.map((costs) =>
+    median((costs.get(over) ?? []).map((cost, slice) => cost / (costs.get(under)?.[slice] ?? Number.NaN))))
+  return [
+    ...RATIOS.map(([what, over, under, atMost]) =>
+      rowOf({ what, values: ratios(over, under), atMost, note: `${costOf(over)}, ${costOf(under)}` })),
+    rowOf({ what: '@fastify/static, the same file, against ours', values: ratios('static file', 'file'), atLeast: 3 })
+  ]
 }
 
-async function measureRound ({ run, cores, folder: parent }: Bench, { root, name }: { readonly root: string, readonly name: string }, round: string): Promise<Costs<Name>> {
-  const folder = join(parent, 'requests')
-  const log = (server: string) => ({ log: join(folder, `${server}.log`), wrap: cores.besideLoad })
-  const ours = await startSkillserve(run, [root], log('skillserve'))
-  const references = await writeReferences(ours, name, join(root, name, 'notes.md'), join(folder, 'skillserve.log'))
-  const plain = await startServer(run, [PLAIN, references], log('plain'))
-  const bare = await startServer(run, [BARE, references], log('bare'))
-  const subjects = await subjectsOf({ ours, plain, bare }, name)
+/** New processes in each round: two processes of one program differ by up to 10 %. */
+async function measureRound (run: LongRun, folder: string, root: string): Promise<Costs> {
+  const token = createSecret('token')
+  const access = join(folder, 'access.yaml')
+  const entry = `{ name: bench, sha256: ${digestOf(token)}, groups: [all] }`
+  writeFileSync(access, `tokens: [${entry}]\nrules: [{ groups: [all] }]\n`)
+  const log = (name: string) => ({ log: join(folder, `${name}.log`), env: { LIMITS: 'off' } })
+  const ours = await startSkillserve(run, [root], log('ours'))
+  const guarded = await startSkillserve(run, ['--access', access, root], log('guarded'))
   await watching(ours)
-
-  const costs: Partial<Costs<Name>> = {}
-  for (const group of GROUPS) {
-    run.part(`CPU time of single requests, ${round}: ${group.join(', ')}`)
-    Object.assign(costs, await measureCosts(Object.fromEntries(group.map((name) => [name, subjects[name]]))))
+  const paths = { document: `/skills/${NAME}`, list: '/skills', file: `/skills/${NAME}/files/notes.md` } as const
+  const references = await writeReferences(ours, join(folder, 'ours.log'), root)
+  const plain = await startServer(run, [PLAIN, references], log('plain'))
+  const headers = { authorization: `Bearer ${token}` }
+  const call = { path: '/agent/tool-call', body: CALL, headers: JSON_TYPE }
+  const subjects = new Map<string, Subject>([
+    ['plain document', { server: plain, path: '/document' }],
+    ['plain list', { server: plain, path: '/list' }],
+    ['plain call', { ...call, server: plain }],
+    ['static file', { server: plain, path: '/static/notes.md' }],
+    ['call', { ...call, server: ours }],
+    ['call token', { ...call, server: guarded, headers: { ...JSON_TYPE, ...headers } }]
+  ])
+  for (const [name, path] of Object.entries(paths)) {
+    const { headers: answer } = await fetch(ours.url + path, { headers: { 'accept-encoding': 'identity' } })
+    subjects.set(name, { server: ours, path })
+      .set(`${name} 304`, { server: ours, path, headers: { 'if-none-match': answer.get('etag') ?? '' } })
+      .set(`${name} token`, { server: guarded, path, headers })
   }
-  for (const server of [ours, plain, bare]) await server.stop()
-  return costs as Costs<Name>
+  const costs = new Map<string, number[]>()
+  for (const subject of subjects.values()) await costOf(subject, WARM_UP)
+  for (let slice = 0; slice < SLICES; slice++) {
+    for (const [name, subject] of subjects) costs.set(name, [...costs.get(name) ?? [], await costOf(subject, REQUESTS)])
+  }
+  for (const server of [ours, guarded, plain]) await server.stop()
+  return costs
 }
 
-function toRow ({ what, against, over, under, atMost, atLeast, within = 0 }: Limit, rounds: ReadonlyArray<Costs<Name>>): Row {
-  const ratios = rounds.map((costs) => ratioOf(costs, over, under))
-  const ratio = median(ratios)
-  return {
-    what,
-    against,
-    target: atMost === undefined ? `≥ ${atLeast}` : `≤ ${atMost}${within === 0 ? '' : `, within ${100 * within} %`}`,
-    measured: `${ratio.toFixed(2)} (${spread(ratios)})`,
-    note: `${microseconds(rounds, over).toFixed(0)} µs of CPU time, ${microseconds(rounds, under).toFixed(0)} µs`,
-    pass: atMost === undefined ? ratio >= (atLeast ?? 0) : ratio <= atMost + within
-  }
+async function costOf ({ server, path, body, headers = {} }: Subject, amount: number): Promise<number> {
+  const before = server.cpu()
+  const { errors, statusCodeStats } = await autocannon({
+    url: server.url + path, connections: CONNECTIONS, amount, headers, ...body !== undefined && { method: 'POST', body }
+  })
+  const wrong = Object.keys(statusCodeStats ?? {}).filter((status) => status !== '200' && status !== '304')
+  if (errors > 0 || wrong.length > 0) throw new Error(`${errors} errors, and ${wrong.join()} from ${path}`)
+  return (server.cpu() - before) / amount
 }
 
-async function subjectsOf ({ ours, plain, bare }: Record<'ours' | 'plain' | 'bare', Server>, name: string): Promise<Record<Name, Subject>> {
-  const get = (server: Server, path: string) => ({ server, request: { url: server.url + path } satisfies Request, warmUp: WARM_UP_REQUESTS })
-  const again = async (path: string) => {
-    const { request, ...asked } = get(ours, path)
-    // Without the encodings that `fetch` takes: the request is repeated as it was.
-    const etag = (await fetch(request.url, { headers: { 'accept-encoding': 'identity' } })).headers.get('etag') ?? ''
-    return { ...asked, request: { ...request, headers: { 'if-none-match': etag } } }
-  }
-  const call = (server: Server, path: string) => ({ server, request: { url: server.url + path, body: toolCall(name) }, warmUp: WARM_UP_REQUESTS })
-  const { document, file, list } = PATHS
-  return {
-    document: get(ours, document(name)),
-    'plain document': get(plain, '/document/x'),
-    'bare document': get(bare, '/'),
-    'document, 304': await again(document(name)),
-    file: get(ours, file(name)),
-    'plain file': get(plain, '/file/x/notes.md'),
-    'file, 304': await again(file(name)),
-    '@fastify/static file': { ...get(plain, '/static/notes.md'), warmUp: WARM_UP_REQUESTS / 4 },
-    list: get(ours, list()),
-    'plain list': get(plain, '/list'),
-    'list, 304': await again(list()),
-    'tool call': call(ours, '/agent/tool-call'),
-    'plain tool call': call(plain, '/tool-call')
-  }
-}
-
-function toolCall (name: string): string {
-  return JSON.stringify({ id: 'call_1', type: 'function', function: { name: 'get_skill', arguments: JSON.stringify({ skill_name: name }) } })
-}
-
-/** Writes a file for the references: the bytes of the service's answers, and its log lines of a tool call. */
-async function writeReferences (ours: Server, name: string, filePath: string, log: string): Promise<string> {
-  const { document, file, list } = PATHS
+/** A file for the plain app: the bytes of our answers, and our two log lines of a tool call. */
+async function writeReferences ({ url }: Server, log: string, root: string): Promise<string> {
+  const textOf = async (path: string, init?: RequestInit) => await (await fetch(url + path, init)).text()
   const answers = {
-    document: await textOf(ours.url + document(name)),
-    file: await textOf(ours.url + file(name)),
-    list: await textOf(ours.url + list()),
-    toolResult: await textOf(`${ours.url}/agent/tool-call`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: toolCall(name) })
+    document: await textOf(`/skills/${NAME}`),
+    list: await textOf('/skills'),
+    call: await textOf('/agent/tool-call', { method: 'POST', headers: JSON_TYPE, body: CALL })
   }
   await sleep(FLUSH_MS)
-  const toolLines = readFileSync(log, 'utf8').split('\n').filter((line) => line.includes('"msg":"[Tool ')).map(messageOf)
-  if (toolLines.length !== 2) throw new Error(`a tool call left ${toolLines.length} lines in the log`)
-  const references = join(log, '../references.json')
-  writeFileSync(references, JSON.stringify({ ...answers, filePath, toolLines }))
-  return references
-}
-
-/** The message of a log line, padded because Fastify's own request ids are shorter. */
-function messageOf (line: string): string {
-  const { msg, reqId } = JSON.parse(line) as { readonly msg: string, readonly reqId: string }
-  return msg.padEnd(msg.length + Math.max(0, reqId.length - 'req-xxx'.length), '.')
-}
-
-async function textOf (url: string, init?: RequestInit): Promise<string> {
-  const response = await fetch(url, init)
-  if (!response.ok) throw new Error(`${response.status} from ${url}`)
-  return await response.text()
+  const lines = readFileSync(log, 'utf8').split('\n').filter((line) => line.includes('"msg":"[Tool '))
+    .map((line) => (JSON.parse(line) as { readonly msg: string }).msg)
+  if (lines.length !== 2) throw new Error(`a tool call left ${lines.length} lines in the log`)
+  const file = join(log, '../references.json')
+  writeFileSync(file, JSON.stringify({ ...answers, lines, root: join(root, NAME) }))
+  return file
 }

@@ -1,196 +1,126 @@
-import { spawnSync } from 'node:child_process'
 import { appendFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
-import { grouped } from '../src/core/shared/text.ts'
-import type { Bench } from './bench.ts'
-import { makeSkills, skillText } from './fixtures.ts'
-import { load } from './load.ts'
-import { MAIN, startSkillserve, type Server, type Stall } from './process.ts'
-import { generationOf, watching } from './readiness.ts'
-import { median, spread, type Row } from './table.ts'
+import autocannon from 'autocannon'
+import type { LongRun } from '../scripts/long-run.ts'
+import { makeSkills, type Server, skillText, startSkillserve, watching } from './servers.ts'
+import { type Row, rowOf } from './table.ts'
 
 const MANY = 10_000
 const FEW = 100
-/** Files of each skill beside its main file. */
-const FILES = 9
-const START_ROUNDS = 5
-
+const ROUNDS = 3
 const REWRITTEN = 1_000
-const REWRITE_ROUNDS = 3
-const QUIET_MS = 3_000
-const BUSY_MS = 5_000
-/** Head start of the load, in milliseconds. */
-const BEGUN_MS = 500
-/** Skills rewritten before the event loop runs: this process also generates the load. */
+/** Skills rewritten before this process, which makes the load too, does something else. */
 const AT_A_STRETCH = 5
-
-const CHANGE_ROUNDS = 5
 const CHANGES = 40
-const POLL_MS = 10
+const STREAM_MS = 500
 
-/** The reference: lists the folder, and reads every main file. */
-const BARE_READ = `
-const fs = require('node:fs'), start = performance.now(), root = process.argv[1]
-for (const name of fs.readdirSync(root)) fs.readFileSync(root + '/' + name + '/SKILL.md')
-console.log(performance.now() - start)`
+const JSON_POST = {
+  method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+} as const
+/** One request for each kind of answer. */
+const REQUESTS: ReadonlyArray<readonly [path: string, body?: object]> = [
+  ['/skills'], ['/skills/NAME'], ['/skills/NAME/files'], ['/skills/NAME/files/file-0.md'], ['/skills/NAME/archive.zip'],
+  ['/catalog'], ['/catalog?q=measured'], ['/catalog/NAME'], ['/events'], ['/openapi.json'], ['/docs/'], ['/'],
+  ['/ui/skills/NAME'], ['/agent/prompt'], ['/agent/tools'], ['/.well-known/agent-skills/index.json'], ['/nothing/here'],
+  ['/agent/tool-call', { function: { name: 'Skill', arguments: { skill_name: 'NAME' } } }],
+  ['/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }]
+]
 
-/** Measures start, memory, stalls and changes with many skills. */
-export async function measureScale (bench: Bench): Promise<Row[]> {
-  const { run, cores, folder } = bench
-  const many = join(folder, 'many')
-  const few = join(folder, 'few')
-  run.part(`writing ${MANY} skills of ${FILES + 1} files`)
-  const names = await makeSkills(many, MANY, FILES, { linked: true })
-  await makeSkills(few, FEW, FILES)
-  const rows = [await measureStart(bench, many), measureValidate(bench, many)]
-  run.part(`waiting until ${MANY} skills are watched`)
-  const options = { wrap: cores.besideLoad, stalls: true }
-  const big = await startSkillserve(run, [many], { ...options, log: join(folder, 'many.log') })
-  const small = await startSkillserve(run, [few], { ...options, log: join(folder, 'few.log') })
+/** Start, memory, stalls and changes with many skills, all watched. */
+export async function measureScale (run: LongRun, folder: string): Promise<Row[]> {
+  const [many, few] = [join(folder, 'many'), join(folder, 'few')]
+  run.part(`${MANY} skills of 10 files are written`)
+  const names = await makeSkills(many, MANY, 9)
+  await makeSkills(few, FEW, 9)
+  const starts = [await measureStart(run, few, FEW, 1), await measureStart(run, many, MANY, 3)]
+  run.part(`${MANY} skills are watched`)
+  const big = await startSkillserve(run, [many], { log: `${many}.log`, stalls: true })
+  const small = await startSkillserve(run, [few], { log: `${few}.log`, stalls: true })
   await watching(big)
   await watching(small)
-  rows.push(memoryRow(big), ...await measureRewrite(bench, big, many, names), await measureChange(bench, { big, many, small, few }))
+  const memory = [
+    rowOf({ what: 'RSS at 10,000 skills × 10 files, watching', values: [big.rss()], atMost: 500, unit: ' MB' }),
+    rowOf({ what: 'RSS at 100 skills, watching', values: [small.rss()], atMost: 160, unit: ' MB' })
+  ]
+  const stalls: number[] = []
+  const ratios: number[] = []
+  for (let round = 1; round <= ROUNDS; round++) {
+    run.part(`${REWRITTEN} skills are rewritten under load, and single ones, round ${round} of ${ROUNDS}`)
+    stalls.push(await stallOfRewrite(big, many, names, round))
+    ratios.push(await costOfChanges(big, many, names, round) / await costOfChanges(small, few, names, round))
+  }
   await big.stop()
   await small.stop()
-  return rows
-}
-
-async function measureStart ({ run, cores, folder }: Bench, root: string): Promise<Row> {
-  const ratios: number[] = []
-  const times: number[] = []
-  const [file = '', ...args] = cores.onAll([process.execPath, '-e', BARE_READ, root])
-  for (let round = 0; round < START_ROUNDS; round++) {
-    run.part(`start with ${MANY} skills, round ${round + 1} of ${START_ROUNDS}`)
-    const bare = Number(spawnSync(file, args, { encoding: 'utf8' }).stdout)
-    const start = performance.now()
-    const server = await startSkillserve(run, [root], { log: join(folder, 'start.log'), wrap: cores.onAll })
-    const { skills } = await (await fetch(`${server.url}/skills`)).json() as { readonly skills: readonly string[] }
-    const time = performance.now() - start
-    await server.stop()
-    if (skills.length !== MANY) throw new Error(`${skills.length} skills listed`)
-    ratios.push(time / bare)
-    times.push(time)
-  }
-  return {
-    what: 'start to first correct GET /skills, 10,000 skills',
-    against: 'readdir + read of the same files',
-    target: '≤ 4',
-    measured: `${median(ratios).toFixed(2)} (${spread(ratios)})`,
-    note: `${Math.round(median(times))} ms, the start of Node included`,
-    pass: median(ratios) <= 4
-  }
-}
-
-function measureValidate ({ run, cores }: Bench, root: string): Row {
-  run.part(`validate with ${MANY} skills`)
-  const [file = '', ...args] = cores.onAll([process.execPath, MAIN, 'validate', '--target', 'all', root])
-  const start = performance.now()
-  const { stdout } = spawnSync(file, args, { encoding: 'utf8', maxBuffer: 64 * 1_048_576 })
-  const wall = performance.now() - start
-  if (!stdout.includes(`${grouped(MANY)} skills: no findings;`)) throw new Error(stdout.slice(-200))
-  return {
-    what: `\`validate --target all\`, 10,000 skills × ${FILES + 1} files`,
-    against: '–',
-    target: '≤ 10 s',
-    measured: `${(wall / 1_000).toFixed(1)} s`,
-    note: 'the start of Node included',
-    pass: wall <= 10_000
-  }
-}
-
-function memoryRow (server: Server): Row {
-  const megabytes = server.rss() / 1_048_576
-  return {
-    what: 'RSS at 10,000 skills × 10 files, watching',
-    against: '–',
-    target: '≤ 250 MB',
-    measured: `${Math.round(megabytes)} MB`,
-    note: 'after the first index, every watch in place',
-    pass: megabytes <= 250
-  }
-}
-
-/** Rewrites 1,000 skills, one after another, while clients read. */
-async function measureRewrite ({ run }: Bench, server: Server, root: string, names: readonly string[]): Promise<Row[]> {
-  const request = { url: `${server.url}/skills/${names.at(-1)}` }
-  await load(request, { milliseconds: 1_000 })
-  const stalls: Stall[] = []
-  const quietTimes: number[] = []
-  const ratios: number[] = []
-  for (let round = 0; round < REWRITE_ROUNDS; round++) {
-    run.part(`${REWRITTEN} skills rewritten under load, round ${round + 1} of ${REWRITE_ROUNDS}`)
-    const quiet = await load(request, { milliseconds: QUIET_MS })
-    await server.stall()
-    const loaded = load(request, { milliseconds: BUSY_MS })
-    await sleep(BEGUN_MS)
-    for (const [index, name] of names.slice(0, REWRITTEN).entries()) {
-      const file = join(root, name, 'SKILL.md')
-      writeFileSync(`${file}.new`, skillText(name, 4096, `for the ${round + 1}. time`))
-      renameSync(`${file}.new`, file)
-      if (index % AT_A_STRETCH === 0) await nextTurn()
-    }
-    const busy = await loaded
-    stalls.push(await server.stall())
-    quietTimes.push(quiet.p99)
-    ratios.push(busy.p99 / quiet.p99)
-  }
-  const own = stalls.map((stall) => stall.own)
   return [
-    {
-      what: 'longest event-loop stall while 1,000 skills are rewritten under load',
-      against: '–',
-      target: '≤ 50 ms',
-      measured: `${median(own).toFixed(0)} ms (${spread(own, 0)})`,
-      note: `${median(stalls.map(({ cpu }) => cpu)).toFixed(0)} ms of it CPU time; ${median(stalls.map(({ wall }) => wall)).toFixed(0)} ms by the clock, waiting for a core included`,
-      pass: median(own) <= 50
-    },
-    {
-      what: 'p99 of GET /skills/:name during that',
-      against: 'its quiet p99',
-      target: '≤ 5',
-      measured: `${median(ratios).toFixed(2)} (${spread(ratios)})`,
-      note: `quiet ${median(quietTimes).toFixed(1)} ms`,
-      pass: median(ratios) <= 5
-    }
+    ...starts,
+    ...memory,
+    rowOf({ what: 'longest stall while 1,000 skills are rewritten', values: stalls, atMost: 250, unit: ' ms' }),
+    rowOf({ what: 'one changed skill among 10,000, against among 100', values: ratios, atMost: 2 })
   ]
 }
 
-interface Changed {
-  readonly big: Server
-  readonly many: string
-  readonly small: Server
-  readonly few: string
+/** From the command to the first correct list. */
+async function measureStart (run: LongRun, root: string, count: number, atMost: number): Promise<Row> {
+  const values: number[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    const begun = performance.now()
+    const server = await startSkillserve(run, [root], { log: `${root}.log` })
+    const { skills } = await (await fetch(`${server.url}/skills`)).json() as { readonly skills: readonly string[] }
+    values.push((performance.now() - begun) / 1_000)
+    await server.stop()
+    if (skills.length !== count) throw new Error(`${skills.length} skills are listed`)
+  }
+  return rowOf({ what: `start to the first correct GET /skills, ${count} skills`, values, atMost, unit: ' s' })
 }
 
-/** Measures the CPU time of single changes, watcher and index together. */
-async function measureChange ({ run }: Bench, { big, many, small, few }: Changed): Promise<Row> {
-  const ratios: number[] = []
-  const costs: number[] = []
-  for (let round = 0; round < CHANGE_ROUNDS; round++) {
-    run.part(`single changes, round ${round + 1} of ${CHANGE_ROUNDS}`)
-    const mine = await costOfChanges(big, many, round)
-    const theirs = await costOfChanges(small, few, round)
-    ratios.push(mine / theirs)
-    costs.push(mine / CHANGES)
+async function stallOfRewrite (server: Server, root: string, names: readonly string[], round: number): Promise<number> {
+  await server.stall()
+  const load = autocannon({ url: `${server.url}/skills/${names.at(-1)}`, connections: 32, duration: 5 })
+  for (const [index, name] of names.slice(0, REWRITTEN).entries()) {
+    const file = join(root, name, 'SKILL.md')
+    writeFileSync(`${file}.new`, skillText(name, `for the ${round}. time`))
+    renameSync(`${file}.new`, file)
+    if (index % AT_A_STRETCH === 0) await nextTurn()
   }
-  return {
-    what: 'cost of one changed skill among 10,000',
-    against: 'among 100',
-    target: '≤ 2',
-    measured: `${median(ratios).toFixed(2)} (${spread(ratios)})`,
-    note: `${median(costs).toFixed(1)} ms of CPU time each`,
-    pass: median(ratios) <= 2
-  }
+  await load
+  return await server.stall()
 }
 
-async function costOfChanges (server: Server, root: string, round: number): Promise<number> {
+/** CPU time of one change, watcher and index together, in milliseconds. */
+async function costOfChanges (server: Server, root: string, names: readonly string[], round: number): Promise<number> {
+  const generation = async () =>
+    (await (await fetch(`${server.url}/readyz`)).json() as { readonly generation: number }).generation
   const before = server.cpu()
-  for (let i = 0; i < CHANGES; i++) {
-    const name = `skill-${String(i).padStart(5, '0')}`
-    const generation = await generationOf(server)
+  for (const name of names.slice(0, CHANGES)) {
+    const old = await generation()
     appendFileSync(join(root, name, 'SKILL.md'), `changed ${round}\n`)
-    while (await generationOf(server) === generation) await sleep(POLL_MS)
+    while (await generation() === old) await sleep(10)
   }
-  return server.cpu() - before
+  return (server.cpu() - before) / CHANGES
+}
+
+/** The first request to each kind of route, each in a new process. */
+export async function measureFirst (run: LongRun, folder: string): Promise<Row[]> {
+  const root = join(folder, 'first')
+  const [name = ''] = await makeSkills(root, FEW, 2)
+  const stalls: Array<readonly [path: string, milliseconds: number]> = []
+  for (const [path, body] of REQUESTS) {
+    run.part(`first request of ${path}`)
+    const server = await startSkillserve(run, [root], { log: join(folder, 'first.log'), stalls: true })
+    await watching(server)
+    await server.stall()
+    const text = JSON.stringify(body)?.replaceAll('NAME', name)
+    const response = await fetch(server.url + path.replace('NAME', name), {
+      ...text !== undefined && { ...JSON_POST, body: text },
+      ...path === '/events' && { signal: AbortSignal.timeout(STREAM_MS) }
+    })
+    await response.arrayBuffer().catch((error: unknown) => { if (path !== '/events') throw error })
+    stalls.push([path, await server.stall()])
+    await server.stop()
+  }
+  const slowest = stalls.toSorted((a, b) => b[1] - a[1]).slice(0, 4)
+  const note = slowest.map(([path, milliseconds]) => `${path} ${milliseconds.toFixed(0)}`).join(', ')
+  const what = 'longest stall of the first request to any route'
+  return [rowOf({ what, values: [slowest[0]?.[1] ?? NaN], atMost: 250, unit: ' ms', note })]
 }

@@ -1,27 +1,43 @@
 export interface Row {
   readonly what: string
-  readonly against: string
-  /** The limit, as in `≤ 4`. */
-  readonly target: string
+  readonly limit: string
   readonly measured: string
+  readonly isMet: boolean
   readonly note: string
-  /** Undefined for a row that is shown for orientation only. */
-  readonly pass: boolean | undefined
+}
+
+interface Figure {
+  readonly what: string
+  /** Of each round. */
+  readonly values: readonly number[]
+  readonly atMost?: number
+  readonly atLeast?: number
+  readonly unit?: string
+  readonly note?: string
+}
+
+/** A figure: the median of its rounds. */
+export function rowOf ({ what, values, atMost, atLeast, unit = '', note = '' }: Figure): Row {
+  const value = median(values)
+  const text = (number: number) => number.toFixed(number >= 20 ? 0 : 2)
+  const spread = values.length > 1 ? ` (${text(Math.min(...values))}–${text(Math.max(...values))})` : ''
+  return {
+    what,
+    limit: atLeast === undefined ? `≤ ${atMost}${unit}` : `≥ ${atLeast}${unit}`,
+    measured: `${text(value)}${unit}${spread}`,
+    isMet: atLeast === undefined ? value <= (atMost ?? Infinity) : value >= atLeast,
+    note
+  }
 }
 
 export function median (values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
   const middle = sorted.length >> 1
-  const upper = sorted[middle] ?? Number.NaN
-  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
-}
-
-export function spread (values: readonly number[], digits = 2): string {
-  return `${Math.min(...values).toFixed(digits)}–${Math.max(...values).toFixed(digits)}`
+  return sorted.length % 2 === 1 ? sorted[middle] ?? NaN : ((sorted[middle - 1] ?? NaN) + (sorted[middle] ?? NaN)) / 2
 }
 
 export function toMarkdown (rows: readonly Row[]): string {
-  const lines = rows.map(({ what, against, target, measured, note, pass }) =>
-    `| ${what} | ${against} | ${target} | ${measured} | ${pass === undefined ? '–' : pass ? 'met' : '**missed**'} | ${note} |`)
-  return ['| what | against | limit | median (spread) | | |', '|---|---|---|---|---|---|', ...lines].join('\n')
+  const lines = rows.map(({ what, limit, measured, isMet, note }) =>
+    `| ${what} | ${limit} | ${measured} | ${isMet ? 'met' : '**missed**'} | ${note} |\n`)
+  return `| what | limit | median (spread) | | |\n|---|---|---|---|---|\n${lines.join('')}`
 }
