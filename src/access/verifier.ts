@@ -125,8 +125,8 @@ function explain (error: unknown): readonly [refusal: Refusal, reason: string] {
 }
 
 /**
- * Refuses ID tokens, which are for the client that got them. A type decides before the list of claims: Keycloak before 25
- * puts `nonce` into access tokens too, whose payload says `typ: Bearer`.
+ * Refuses ID tokens, which are for the client that got them. A type decides before the list of claims: Keycloak before
+ * 25 puts `nonce` into access tokens too, whose payload says `typ: Bearer`.
  */
 function checkIsAccessToken ({ typ }: JWTHeaderParameters, payload: JWTPayload): void {
   const type = typ?.toLowerCase().replace(/^application\//, '')

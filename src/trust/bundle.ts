@@ -43,27 +43,32 @@ export interface Bundle {
 
 /** @throws BundleError */
 export function parseBundle (bytes: Buffer): Bundle {
-  const { verificationMaterial: { publicKey, x509CertificateChain, certificate }, dsseEnvelope: { payload, signatures: [signature] } } = parseJson(bytes, BundleSchema, 'is no bundle of OpenSSF Model Signing 1.0')
-  if (publicKey === undefined && x509CertificateChain === undefined) {
-    throw new BundleError(certificate === undefined ? 'names neither a key nor certificates' : 'was made with Sigstore\'s short-lived certificates, which are not supported')
+  const what = 'is not a bundle of OpenSSF Model Signing 1.0'
+  const { verificationMaterial, dsseEnvelope } = parseJson(bytes, BundleSchema, what)
+  const { publicKey, x509CertificateChain: chain, certificate } = verificationMaterial
+  if (publicKey === undefined && chain === undefined) {
+    throw new BundleError(certificate === undefined
+      ? 'names neither a key nor certificates'
+      : 'was made with Sigstore\'s short-lived certificates, which are not supported')
   }
+  const bytesOf = (text = '') => Buffer.from(text, 'base64')
   return {
-    payload: Buffer.from(payload, 'base64'),
-    signature: Buffer.from(signature?.sig ?? '', 'base64'),
-    keyHint: x509CertificateChain === undefined ? publicKey?.hint ?? '' : undefined,
-    certificates: x509CertificateChain?.certificates.map(({ rawBytes }) => Buffer.from(rawBytes, 'base64')) ?? []
+    payload: bytesOf(dsseEnvelope.payload),
+    signature: bytesOf(dsseEnvelope.signatures[0]?.sig),
+    keyHint: chain === undefined ? publicKey?.hint ?? '' : undefined,
+    certificates: chain?.certificates.map(({ rawBytes }) => bytesOf(rawBytes)) ?? []
   }
 }
 
 /** The text of a bundle. */
 export function formatBundle ({ payload, signature, keyHint, certificates }: Bundle): string {
+  const chain = { certificates: certificates.map((der) => ({ rawBytes: der.toString('base64') })) }
+  const signer = keyHint === undefined ? { x509CertificateChain: chain } : { publicKey: { hint: keyHint } }
+  const signatures = [{ sig: signature.toString('base64'), keyid: '' }]
   return `${JSON.stringify({
     mediaType: MEDIA_TYPE,
-    verificationMaterial: {
-      ...keyHint === undefined ? { x509CertificateChain: { certificates: certificates.map((der) => ({ rawBytes: der.toString('base64') })) } } : { publicKey: { hint: keyHint } },
-      tlogEntries: []
-    },
-    dsseEnvelope: { payload: payload.toString('base64'), payloadType: PAYLOAD_TYPE, signatures: [{ sig: signature.toString('base64'), keyid: '' }] }
+    verificationMaterial: { ...signer, tlogEntries: [] },
+    dsseEnvelope: { payload: payload.toString('base64'), payloadType: PAYLOAD_TYPE, signatures }
   })}\n`
 }
 

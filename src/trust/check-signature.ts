@@ -1,9 +1,22 @@
-import { quoteList } from '../core/format/findings.ts'
+import { lstat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type FindingCode, quoteList } from '../core/format/findings.ts'
+import type { SkillState } from '../core/revisions/state.ts'
 import type { TrustStatus } from '../core/shared/origin.ts'
+import { foldersAbove } from '../core/shared/paths.ts'
+import type { Manifest } from '../core/shared/skill.ts'
 import { BundleError, MAX_SIGNATURE_BYTES, parseBundle, SIGNATURE_FILE } from './bundle.ts'
 import { type Identity, identify, type Signer } from './signers.ts'
 import { parseStatement, type SignedFiles } from './statement.ts'
-import type { TrustSubject } from './subject.ts'
+
+/** One state of a skill, for a policy. */
+export interface TrustSubject {
+  readonly manifest: Manifest
+  /** Whether a file of the skill, or one that was left out of the manifest, is a symbolic link. */
+  hasLinks (): Promise<boolean>
+  /** Bytes of a file of the manifest. Rejects when the file has other bytes by now. */
+  read (path: string): Promise<Buffer>
+}
 
 /** The result of checking the signature of one state of a skill; it does not depend on the time. */
 export interface SignatureResult {
@@ -16,34 +29,56 @@ export interface SignatureResult {
   readonly exempt: readonly string[]
 }
 
-const NONE: readonly string[] = []
+const FOREIGN = 'the skill is signed by somebody who is not in the trust file'
+
+const LINKS: ReadonlySet<string> = new Set<FindingCode>(['link_outside', 'link_to_folder'])
+
+export async function subjectOf (
+  state: Pick<SkillState, 'skill' | 'manifest' | 'fileFindings' | 'file'>
+): Promise<TrustSubject> {
+  const manifest = await state.manifest()
+  return {
+    manifest,
+    read: async (path) => (await state.file(path)).bytes,
+    async hasLinks () {
+      if ((await state.fileFindings()).some(({ code }) => LINKS.has(code))) return true
+      const paths = new Set(manifest.files.flatMap(({ path }) => [path, ...foldersAbove(path)]))
+      for (const path of paths) {
+        const stats = await lstat(join(state.skill.metadata.skillPath, path)).catch(() => undefined)
+        if (stats?.isSymbolicLink() === true) return true
+      }
+      return false
+    }
+  }
+}
 
 /** Checks the signature of a skill. Throws for nothing that a skill contains. */
 export async function checkSignature (subject: TrustSubject, signers: readonly Signer[]): Promise<SignatureResult> {
+  const resultOf = (status: SignatureResult['status'], problem: string, identity?: Identity): SignatureResult =>
+    ({ status, identity, problem, exempt: [] })
   const file = subject.manifest.files.find(({ path }) => path === SIGNATURE_FILE)
-  if (file === undefined) return { status: 'unsigned', problem: `the skill has no signature (${SIGNATURE_FILE})`, exempt: NONE }
+  if (file === undefined) return resultOf('unsigned', `the skill has no signature (${SIGNATURE_FILE})`)
   let identity: Identity | undefined
   try {
     if (file.size_bytes > MAX_SIGNATURE_BYTES) throw new BundleError(`is larger than ${MAX_SIGNATURE_BYTES} bytes`)
     const bundle = parseBundle(await subject.read(SIGNATURE_FILE))
     identity = await identify(bundle, signers)
-    if (identity === undefined) {
-      return { status: 'untrusted', problem: 'the skill is signed by somebody who is not in the trust file', exempt: NONE }
-    }
+    if (identity === undefined) return resultOf('untrusted', FOREIGN)
     const signed = parseStatement(bundle.payload)
-    const difference = await compare(subject, signed)
-    if (difference === undefined) return { status: 'valid', identity, problem: '', exempt: exemptFiles(subject, signed) }
-    return { status: 'stale', identity, problem: `${difference} after ${identity.signer.name} signed the skill`, exempt: NONE }
+    const exempt = exemptFiles(subject, signed)
+    const difference = await compare(subject, signed, new Set(exempt))
+    if (difference === undefined) return { status: 'valid', identity, problem: '', exempt }
+    return resultOf('stale', `${difference} after ${identity.signer.name} signed the skill`, identity)
   } catch (error) {
     if (!(error instanceof BundleError)) throw error
-    return { status: 'invalid', identity, problem: `the signature ${error.message}`, exempt: NONE }
+    return resultOf('invalid', `the signature ${error.message}`, identity)
   }
 }
 
 /** What is different from what was signed, in words; undefined when nothing is. */
-async function compare (subject: TrustSubject, signed: SignedFiles): Promise<string | undefined> {
-  const { digests, allowsLinks } = signed
-  const exempt = new Set(exemptFiles(subject, signed))
+async function compare (
+  subject: TrustSubject, { digests, allowsLinks }: SignedFiles, exempt: ReadonlySet<string>
+): Promise<string | undefined> {
   const covered = subject.manifest.files.filter(({ path }) => path !== SIGNATURE_FILE && !exempt.has(path))
   const paths = new Set(covered.map(({ path }) => path))
   const changed = covered.filter(({ path, digest }) => digests.has(path) && digests.get(path) !== digest)

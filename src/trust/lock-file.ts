@@ -5,6 +5,9 @@ import { compareCodePoints } from '../core/shared/text.ts'
 /** The revisions of each skill that may be served, by the skill's name. */
 export type Lock = ReadonlyMap<string, ReadonlySet<string>>
 
+const HEAD = '# Reviewed revisions of skills. `skillserve lock` writes this file, ' +
+  '`skillserve --locked` serves nothing else.\n'
+
 const title = 'a revision (sha256: and 64 hexadecimal digits), a list of them, or a mapping with `revision`'
 
 const RevisionSchema = Type.String({ pattern: '^sha256:[0-9a-f]{64}$', title })
@@ -35,5 +38,5 @@ export function formatLock (lock: Lock): string {
     const [revision, ...others] = [...revisions].sort()
     return `${JSON.stringify(name)}: ${others.length === 0 ? revision : JSON.stringify([revision, ...others])}\n`
   })
-  return `# Reviewed revisions of skills. \`skillserve lock\` writes this file, \`skillserve --locked\` serves nothing else.\n${lines.length === 0 ? '{}\n' : lines.join('')}`
+  return HEAD + (lines.length === 0 ? '{}\n' : lines.join(''))
 }

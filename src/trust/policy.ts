@@ -5,28 +5,27 @@ import { sha256 } from '../core/shared/digest.ts'
 import type { TrustReport, TrustStatus } from '../core/shared/origin.ts'
 import type { Finding, ManifestFile } from '../core/shared/skill.ts'
 import { SIGNATURE_FILE } from './bundle.ts'
-import { checkSignature, type SignatureResult } from './check-signature.ts'
+import { checkSignature, type SignatureResult, type TrustSubject } from './check-signature.ts'
 import type { Lock } from './lock-file.ts'
 import { judgeScans } from './scans.ts'
-import type { TrustSubject } from './subject.ts'
-import type { Trust } from './trust-file.ts'
+import type { TrustFile } from './trust-file.ts'
 
 /** What a policy says of one state of a skill. */
 export interface Verdict {
   /** False: no byte of this state is served. */
   readonly isServed: boolean
   readonly report: TrustReport
+  /** The first one of a refused state is the reason. */
   readonly findings: readonly Finding[]
-  /** The files that are served where the root is guarded. */
+  /** The files that are served where the root is guarded, and the revision that they have. */
   readonly files: readonly ManifestFile[]
-  /** The revision that these files have. */
   readonly revision: string
 }
 
-/** The files of an operator as they are now; `changed` follows them. */
+/** The files of an operator as they are now. */
 export interface PolicyFiles {
   readonly lock?: Lock | undefined
-  readonly trust?: Trust | undefined
+  readonly trust?: TrustFile | undefined
 }
 
 interface PolicyOptions {
@@ -35,6 +34,9 @@ interface PolicyOptions {
   /** Wall clock, in milliseconds. */
   readonly now?: () => number
 }
+
+/** A signature at this time. */
+type PresentResult = Omit<SignatureResult, 'status'> & { readonly status: Exclude<TrustStatus, 'denied'> }
 
 /** Results of checks that are kept: each takes some 200 bytes, and saves 1 to 4 ms. */
 const MAX_RESULTS = 50_000
@@ -47,7 +49,7 @@ export class Policy extends EventEmitter<{ changed: [] }> {
   readonly #options: PolicyOptions
   #files: PolicyFiles
   /** By revision: the same bytes have the same signature. Expiry and the rules of a root are applied later. */
-  readonly #results = new LRUCache<string, SignatureResult>({ maxSize: MAX_RESULTS, sizeCalculation: () => 1 })
+  readonly #results = new LRUCache<string, SignatureResult>({ max: MAX_RESULTS })
 
   constructor (files: PolicyFiles, options: PolicyOptions = {}) {
     super()
@@ -65,73 +67,66 @@ export class Policy extends EventEmitter<{ changed: [] }> {
   /** Whether it may refuse skills of the root of this name. */
   guards (root: string): boolean {
     const { lock, trust } = this.#files
-    return lock !== undefined || (trust !== undefined && (trust.deny.size > 0 || this.#requires(trust, root)))
+    return lock !== undefined || this.#requires(root) || (trust?.deny.size ?? 0) > 0
   }
 
-  /** Whether a revision that was handed out before may still be read. Of a signature that is not known any more, it may not. */
+  /** Whether a revision that was handed out before may still be read: under `require`, while its signature is known. */
   allows (root: string, name: string, revision: string): boolean {
     const { lock, trust } = this.#files
-    if (lock?.get(name)?.has(revision) === false || (lock !== undefined && !lock.has(name))) return false
-    if (trust === undefined) return true
+    if (lock !== undefined && lock.get(name)?.has(revision) !== true) return false
     const signer = this.#results.get(revision)?.identity?.signer.name
-    return !trust.deny.has(revision) && !trust.deny.has(signer ?? '') && (signer !== undefined || !this.#requires(trust, root))
+    if ([revision, signer].some((each) => each !== undefined && trust?.deny.has(each))) return false
+    return signer !== undefined || !this.#requires(root)
   }
 
   /** Does not throw for anything that a skill contains. */
   async judge (root: string, subject: TrustSubject): Promise<Verdict> {
     const { lock, trust } = this.#files
     const { skill_name: name, revision, files } = subject.manifest
-    const signature = trust && await this.#check(trust, subject)
-    const exempt = trust !== undefined && this.#requires(trust, root) ? signature?.exempt ?? [] : []
-    const served = exempt.length === 0 ? files : files.filter(({ path }) => !exempt.includes(path))
-    const servedRevision = exempt.length === 0 ? revision : revisionOf(served)
+    const signature = trust && this.#atThisTime(await this.#check(trust, subject))
+    const exempt = new Set(this.#requires(root) ? signature?.exempt : [])
+    const served = exempt.size === 0 ? files : files.filter(({ path }) => !exempt.has(path))
+    const servedRevision = exempt.size === 0 ? revision : revisionOf(served)
     // Operators name the whole skill, or what is served of it.
     const revisions = [revision, servedRevision]
-    const origin = trust && signature && this.#judgeOrigin(trust, root, signature, revisions)
+    const origin = trust && signature && this.#judgeOrigin(trust, this.#requires(root), signature, revisions)
     const pin = lock && checkPin(lock, name, revisions)
-    // The reason of a refusal comes first.
     const all = origin?.isServed === false ? [origin, pin] : [pin, origin]
     const report = { signed: false, signer: null, status: null, ...origin?.report, checked_revision: revision }
     return {
-      isServed: origin?.isServed !== false && pin?.isPinned !== false,
-      report: { ...report, pinned: pin?.isPinned ?? null },
+      isServed: all.every((each) => each?.isServed !== false),
+      report: { ...report, pinned: pin?.isServed ?? null },
       findings: all.flatMap((each) => each?.findings ?? []),
       files: served,
       revision: servedRevision
     }
   }
 
-  #judgeOrigin (trust: Trust, root: string, signature: SignatureResult, revisions: readonly string[]): {
-    readonly isServed: boolean
-    readonly report: Pick<TrustReport, 'signed' | 'signer' | 'status' | 'scans'>
-    readonly findings: readonly Finding[]
-  } {
-    const { status, identity, problem, exempt } = this.#atThisTime(signature)
+  #judgeOrigin (trust: TrustFile, isRequired: boolean, signature: PresentResult, revisions: readonly string[]) {
+    const { status, identity, problem, exempt } = signature
     const signer = identity?.signer.name
     const report = { signed: status !== 'unsigned', signer: signer ?? null }
     const denied = [...revisions, signer].find((each) => each !== undefined && trust.deny.has(each))
     if (denied !== undefined) {
       const sentence = `the trust file denies ${denied === signer ? `the signer ${denied}` : 'this revision'}`
       const findings = [finding('trust_denied', sentence, 'Replace the skill')]
-      return { isServed: false, report: { ...report, status: 'denied' }, findings }
+      return { isServed: false, report: { ...report, status: 'denied' as const }, findings }
     }
     const scan = trust.scans && judgeScans(trust.scans, revisions[0] ?? '', this.#now())
-    const isRequired = this.#requires(trust, root)
     const isValid = status === 'valid' || (status === 'expired' && identity?.signer.acceptsExpired === true)
     const isScanned = scan?.isRefused !== true
     const origin = [
-      ...problem === '' ? [] : [describe(status, problem)],
+      ...problem === '' ? [] : [finding(REMEDIES[status][0], problem, REMEDIES[status][1])],
       ...exempt.length === 0 ? [] : [describeExempt(exempt, isRequired)]
     ]
     return {
       isServed: !isRequired || (isValid && isScanned),
       report: { ...report, status, ...scan && { scans: scan.reports } },
-      // The reason of a refusal comes first.
       findings: isValid && !isScanned ? [...scan.findings, ...origin] : [...origin, ...scan?.findings ?? []]
     }
   }
 
-  async #check (trust: Trust, subject: TrustSubject): Promise<SignatureResult> {
+  async #check (trust: TrustFile, subject: TrustSubject): Promise<SignatureResult> {
     const { revision } = subject.manifest
     const known = this.#results.get(revision)
     if (known !== undefined) return known
@@ -141,14 +136,15 @@ export class Policy extends EventEmitter<{ changed: [] }> {
     return result
   }
 
-  #atThisTime (result: SignatureResult): Omit<SignatureResult, 'status'> & { readonly status: Exclude<TrustStatus, 'denied'> } {
+  #atThisTime (result: SignatureResult): PresentResult {
     const { status, identity } = result
-    const now = this.#now()
     if (status !== 'valid' || identity === undefined) return result
+    const now = this.#now()
     const { signer, validFrom, validTo } = identity
     const what = `the certificate of ${signer.name}, which signed the skill,`
-    if (now > validTo) return { ...result, status: 'expired', problem: `${what} expired on ${dayOf(validTo)}` }
-    if (now < validFrom) return { ...result, status: 'expired', problem: `${what} is not valid before ${dayOf(validFrom)}` }
+    const expired = (problem: string) => ({ ...result, status: 'expired' as const, problem: `${what} ${problem}` })
+    if (now > validTo) return expired(`expired on ${dayOf(validTo)}`)
+    if (now < validFrom) return expired(`is not valid before ${dayOf(validFrom)}`)
     return now < validTo - WARNING_MS ? result : { ...result, problem: `${what} expires on ${dayOf(validTo)}` }
   }
 
@@ -156,8 +152,9 @@ export class Policy extends EventEmitter<{ changed: [] }> {
     return (this.#options.now ?? Date.now)()
   }
 
-  #requires ({ roots }: Trust, root: string): boolean {
-    return (this.#options.mode ?? roots.get(root)) === 'require'
+  #requires (root: string): boolean {
+    const { trust } = this.#files
+    return trust !== undefined && (this.#options.mode ?? trust.roots.get(root)) === 'require'
   }
 }
 
@@ -166,29 +163,29 @@ function revisionOf (files: readonly ManifestFile[]): string {
   return sha256(files.map(({ path, digest }) => `${digest} ${path}\0`).join(''))
 }
 
-function checkPin (lock: Lock, name: string, revisions: readonly string[]): { readonly isPinned: boolean, readonly findings: readonly Finding[] } {
+function checkPin (lock: Lock, name: string, revisions: readonly string[]): Pick<Verdict, 'isServed' | 'findings'> {
   const pinned = lock.get(name)
-  const [fix, also] = ['write the lock anew with `skillserve lock`', 'or restore the files']
+  const fix = 'write the lock anew with `skillserve lock`'
   if (pinned === undefined) {
-    return { isPinned: false, findings: [finding('not_pinned', 'the lock does not name the skill', `Review the skill and ${fix}`)] }
+    const found = finding('not_pinned', 'the lock does not name the skill', `Review the skill and ${fix}`)
+    return { isServed: false, findings: [found] }
   }
-  if (revisions.some((revision) => pinned.has(revision))) return { isPinned: true, findings: [] }
+  if (revisions.some((revision) => pinned.has(revision))) return { isServed: true, findings: [] }
   const sentence = `the skill has the revision ${revisions[0] ?? ''}, the lock has ${[...pinned].join(', ')}`
-  return { isPinned: false, findings: [finding('pin_mismatch', sentence, `Review the change and ${fix}, ${also}`)] }
+  const found = finding('pin_mismatch', sentence, `Review the change and ${fix}, or restore the files`)
+  return { isServed: false, findings: [found] }
 }
 
-const REMEDIES: Readonly<Record<Exclude<TrustStatus, 'denied'>, readonly [FindingCode, fix: string]>> = {
+const REMEDIES: Readonly<Record<PresentResult['status'], readonly [FindingCode, fix: string]>> = {
   valid: ['signature_expires_soon', 'Have the skill signed with a new certificate before that day'],
   unsigned: ['unsigned', `Have the skill signed, which gives it the file ${SIGNATURE_FILE}`],
   stale: ['signature_stale', 'Restore the files that were signed, or have the skill signed again'],
   untrusted: ['signature_untrusted', 'Add the signer to the trust file, or get the skill from a signer who is in it'],
-  expired: ['signature_expired', 'Have the skill signed with a new certificate, or accept expired ones of this signer in the trust file'],
+  expired: [
+    'signature_expired',
+    'Have the skill signed with a new certificate, or accept expired ones of this signer in the trust file'
+  ],
   invalid: ['signature_invalid', 'Have the skill signed again']
-}
-
-function describe (status: Exclude<TrustStatus, 'denied'>, problem: string): Finding {
-  const [code, fix] = REMEDIES[status]
-  return finding(code, problem, fix)
 }
 
 function describeExempt (exempt: readonly string[], isRequired: boolean): Finding {

@@ -11,6 +11,8 @@ type ScanSeverity = (typeof SCAN_SEVERITIES)[number]
 
 /** For each revision, so that nobody pages through thousands. */
 const MAX_RESULTS_SHOWN = 50
+const MISSING_FIX = 'Have the skill scanned, and put the result into the file of scans'
+const RESULT_FIX = 'Read what the scanner says, and change the skill or accept it'
 const DAY_MS = 86_400_000
 
 export const SeveritySchema = StringEnum(SCAN_SEVERITIES, { title: `one of ${SCAN_SEVERITIES.join(', ')}` })
@@ -57,21 +59,30 @@ export function parseScans (path: string, text: string): ScanRules['byRevision']
 }
 
 /** What scanners said of a revision. The first finding of a refused one is the reason. */
-export function judgeScans ({ byRevision, maxSeverity, maxAgeDays = Infinity, isRequired }: ScanRules, revision: string, now: number): {
+export function judgeScans (rules: ScanRules, revision: string, now: number): {
   readonly isRefused: boolean, readonly reports: readonly ScanReport[], readonly findings: readonly Finding[]
 } {
-  const scans = (byRevision.get(revision) ?? []).filter(({ scanned_at: at }) => now - Date.parse(at) <= maxAgeDays * DAY_MS)
-  const results = scans.flatMap(({ tool, scanned_at: at, results }) => results.map((result) => ({ ...result, tool, at })))
+  const { byRevision, maxSeverity, maxAgeDays = Infinity, isRequired } = rules
+  const oldest = now - maxAgeDays * DAY_MS
+  const scans = (byRevision.get(revision) ?? []).filter(({ scanned_at: at }) => Date.parse(at) >= oldest)
+  const results = scans.flatMap(({ tool, scanned_at: at, results }) => results.map((each) => ({ ...each, tool, at })))
     .sort((a, b) => rankOf(b.severity) - rankOf(a.severity))
-  const isTooSevere = maxSeverity !== undefined && results.some(({ severity }) => rankOf(severity) > rankOf(maxSeverity))
+  const worstAllowed = maxSeverity === undefined ? Infinity : rankOf(maxSeverity)
+  const isTooSevere = results.some(({ severity }) => rankOf(severity) > worstAllowed)
+  const age = maxAgeDays === Infinity ? '' : `, or none of the last ${maxAgeDays} days`
+  const missing = `no scan of this revision is there${age}`
   const isMissing = isRequired && scans.length === 0
   return {
     isRefused: isTooSevere || isMissing,
-    reports: scans.map(({ tool, scanned_at: at, results }) => ({ tool, scanned_at: at, results: results.length, severity: worst(results) })),
+    reports: scans.map(({ tool, scanned_at: at, results }) =>
+      ({ tool, scanned_at: at, results: results.length, severity: worst(results) })),
     findings: [
-      ...isMissing ? [finding('scan_missing', `no scan of this revision is there${maxAgeDays === Infinity ? '' : `, or none of the last ${maxAgeDays} days`}`, 'Have the skill scanned, and put the result into the file of scans')] : [],
-      ...results.slice(0, MAX_RESULTS_SHOWN).map(({ severity, message, file, tool, at }) =>
-        ({ ...finding(rankOf(severity) >= rankOf('medium') ? 'scan_result' : 'scan_note', `${tool} on ${at.slice(0, 10)} (${severity}): ${message}`, 'Read what the scanner says, and change the skill or accept it'), ...file !== undefined && { file } }))
+      ...isMissing ? [finding('scan_missing', missing, MISSING_FIX)] : [],
+      ...results.slice(0, MAX_RESULTS_SHOWN).map(({ severity, message, file, tool, at }) => {
+        const code = rankOf(severity) >= rankOf('medium') ? 'scan_result' : 'scan_note'
+        const sentence = `${tool} on ${at.slice(0, 10)} (${severity}): ${message}`
+        return { ...finding(code, sentence, RESULT_FIX), ...file !== undefined && { file } }
+      })
     ]
   }
 }

@@ -2,6 +2,8 @@ import { createHash, type KeyObject, verify, X509Certificate } from 'node:crypto
 import { promisify } from 'node:util'
 import { type Bundle, BundleError, signedBytes } from './bundle.ts'
 
+type Certificates = readonly X509Certificate[]
+
 /** Somebody whose signatures count. */
 export interface Signer {
   readonly name: string
@@ -25,6 +27,10 @@ const SIGNING_USAGES = ['1.3.6.1.5.5.7.3.3', '2.5.29.37.0']
 /** The hash belongs to the curve (Sigstore's registry of algorithms). */
 const HASHES: Readonly<Record<string, string>> = { prime256v1: 'sha256', secp384r1: 'sha384', secp521r1: 'sha512' }
 
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
+
+const FOREIGN = 'does not belong to the list of files that it comes with'
+
 const verifyAsync = promisify<string, Buffer, KeyObject, Buffer, boolean>(verify)
 
 /** The hash for signatures of a key; undefined for a key of another kind. */
@@ -34,7 +40,7 @@ export function hashOf ({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject):
 
 /** The certificates in a text of PEM; undefined for a text without any. */
 export function certificatesIn (text: string): readonly X509Certificate[] | undefined {
-  return text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g)?.map((pem) => new X509Certificate(pem))
+  return text.match(CERTIFICATE)?.map((pem) => new X509Certificate(pem))
 }
 
 /** What bundles call a key. */
@@ -47,7 +53,8 @@ export function hintOf (publicKey: KeyObject): string {
  * @throws BundleError when the signature does not fit the statement beside it
  */
 export async function identify (bundle: Bundle, signers: readonly Signer[]): Promise<Identity | undefined> {
-  return bundle.keyHint === undefined ? await identifyByCertificate(bundle, signers) : await identifyByKey(bundle, bundle.keyHint, signers)
+  if (bundle.keyHint === undefined) return await identifyByCertificate(bundle, signers)
+  return await identifyByKey(bundle, bundle.keyHint, signers)
 }
 
 async function identifyByKey (bundle: Bundle, hint: string, signers: readonly Signer[]): Promise<Identity | undefined> {
@@ -55,7 +62,7 @@ async function identifyByKey (bundle: Bundle, hint: string, signers: readonly Si
     const { key } = signer
     if (key === undefined || (hint !== '' && hintOf(key) !== hint)) continue
     if (await isSignedBy(bundle, key)) return { signer, validFrom: -Infinity, validTo: Infinity }
-    if (hint !== '') throw new BundleError('does not belong to the list of files that it comes with')
+    if (hint !== '') throw new BundleError(FOREIGN)
   }
   return undefined
 }
@@ -66,8 +73,10 @@ async function identifyByCertificate (bundle: Bundle, signers: readonly Signer[]
   for (const signer of signers) {
     const chain = signer.roots && findChain(leaf, others, signer.roots)
     if (chain === undefined) continue
-    if (leaf.keyUsage?.some((usage) => SIGNING_USAGES.includes(usage)) === false) throw new BundleError('was made with a certificate that is not one for signing code')
-    if (!await isSignedBy(bundle, leaf.publicKey)) throw new BundleError('does not belong to the list of files that it comes with')
+    if (leaf.keyUsage?.some((usage) => SIGNING_USAGES.includes(usage)) === false) {
+      throw new BundleError('was made with a certificate that is not one for signing code')
+    }
+    if (!await isSignedBy(bundle, leaf.publicKey)) throw new BundleError(FOREIGN)
     return {
       signer,
       validFrom: Math.max(...chain.map(({ validFrom }) => Date.parse(validFrom))),
@@ -86,14 +95,15 @@ function parseCertificates (certificates: readonly Buffer[]): readonly X509Certi
 }
 
 /** From the leaf to one of the roots, through each certificate of a bundle once at most. */
-function findChain (leaf: X509Certificate, others: readonly X509Certificate[], roots: readonly X509Certificate[]): readonly X509Certificate[] | undefined {
+function findChain (leaf: X509Certificate, others: Certificates, roots: Certificates): Certificates | undefined {
+  const has = (certificates: Certificates, { fingerprint256 }: X509Certificate): boolean =>
+    certificates.some((each) => each.fingerprint256 === fingerprint256)
   const chain = [leaf]
   for (let last = leaf; ;) {
-    const { fingerprint256 } = last
-    if (roots.some((root) => root.fingerprint256 === fingerprint256)) return chain
-    const root = roots.find((root) => isIssued(last, root))
+    if (has(roots, last)) return chain
+    const root = roots.find((each) => isIssued(last, each))
     if (root !== undefined) return [...chain, root]
-    const next = others.find((other) => !chain.some(({ fingerprint256 }) => fingerprint256 === other.fingerprint256) && isIssued(last, other))
+    const next = others.find((other) => !has(chain, other) && isIssued(last, other))
     if (next === undefined) return undefined
     chain.push(next)
     last = next

@@ -8,7 +8,7 @@ const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1'
 const PREDICATE_TYPE = 'https://model_signing/signature/v1.0'
 
 /** What OpenSSF Model Signing leaves out of every signature, at the top of a folder. */
-export const NEVER_SIGNED: ReadonlySet<string> = new Set(['.git', '.gitattributes', '.github', '.gitignore'])
+const NEVER_SIGNED: ReadonlySet<string> = new Set(['.git', '.gitattributes', '.github', '.gitignore'])
 
 const DIGEST_PREFIX = 'sha256:'
 
@@ -25,7 +25,9 @@ const PredicateSchema = Type.Object({
     allow_symlinks: Type.Boolean(),
     ignore_paths: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Null()]))
   }),
-  resources: Type.Array(Type.Object({ name: Type.String(), digest: Type.String(), algorithm: Type.String() }), { minItems: 1 })
+  resources: Type.Array(
+    Type.Object({ name: Type.String(), digest: Type.String(), algorithm: Type.String() }), { minItems: 1 }
+  )
 })
 
 /** The files that a signature is about. */
@@ -40,11 +42,15 @@ export interface SignedFiles {
 /** @throws BundleError for a statement that says nothing about files, or says it in a form that is not supported */
 export function parseStatement (payload: Buffer): SignedFiles {
   const { predicateType, predicate } = parseJson(payload, StatementSchema, 'holds no in-toto statement')
-  if (predicateType !== PREDICATE_TYPE) throw new BundleError(`holds a statement of another kind (${predicateType.slice(0, 80)}), sign the skill anew`)
-  const { serialization: { method, hash_type: hash, allow_symlinks: allowsLinks, ignore_paths: leftOut }, resources } =
+  if (predicateType !== PREDICATE_TYPE) {
+    throw new BundleError(`holds a statement of another kind (${predicateType.slice(0, 80)}), sign the skill anew`)
+  }
+  const { serialization, resources } =
     parseJson(Buffer.from(JSON.stringify(predicate ?? null)), PredicateSchema, 'holds no list of files')
+  const { method, hash_type: hash, allow_symlinks: allowsLinks, ignore_paths: leftOut } = serialization
   if (method !== 'files') throw new BundleError(`lists files by ${method.slice(0, 80)}, sign the skill by whole files`)
-  if (hash !== 'sha256' || resources.some(({ algorithm }) => algorithm !== 'sha256')) throw new BundleError('has digests that are not SHA-256')
+  const isSha256 = [hash, ...resources.map(({ algorithm }) => algorithm)].every((name) => name === 'sha256')
+  if (!isSha256) throw new BundleError('has digests that are not SHA-256')
   const digests = new Map(resources.map(({ name, digest }) => [name, `${DIGEST_PREFIX}${digest}`]))
   if (digests.size !== resources.length) throw new BundleError('lists a file twice')
   return { digests, allowsLinks, leftOut: leftOut ?? [] }
@@ -52,10 +58,12 @@ export function parseStatement (payload: Buffer): SignedFiles {
 
 /**
  * A statement about all files of a manifest but the signature, and those that no signature covers.
- * @param allowsLinks whether the skill may hold symbolic links, whose targets' bytes are signed under the names of the links
+ * @param allowsLinks whether the skill may hold symbolic links: the bytes that they lead to are signed
  */
 export function createStatement ({ skill_name: name, files }: Manifest, allowsLinks: boolean): Buffer {
-  const signed = files.filter(({ path }) => path !== SIGNATURE_FILE && !isNeverSigned(path)).toSorted((a, b) => compareCodePoints(a.path, b.path))
+  const signed = files.filter(({ path }) => path !== SIGNATURE_FILE && !isNeverSigned(path))
+    .toSorted((a, b) => compareCodePoints(a.path, b.path))
+  const ignored = [...NEVER_SIGNED, SIGNATURE_FILE]
   const root = createHash('sha256')
   for (const file of signed) root.update(Buffer.from(hexOf(file), 'hex'))
   return Buffer.from(JSON.stringify({
@@ -63,7 +71,7 @@ export function createStatement ({ skill_name: name, files }: Manifest, allowsLi
     subject: [{ name, digest: { sha256: root.digest('hex') } }],
     predicateType: PREDICATE_TYPE,
     predicate: {
-      serialization: { method: 'files', hash_type: 'sha256', allow_symlinks: allowsLinks, ignore_paths: [...NEVER_SIGNED, SIGNATURE_FILE] },
+      serialization: { method: 'files', hash_type: 'sha256', allow_symlinks: allowsLinks, ignore_paths: ignored },
       resources: signed.map((file) => ({ name: file.path, digest: hexOf(file), algorithm: 'sha256' }))
     }
   }))

@@ -8,7 +8,7 @@ import { type AppOptions, buildApp } from '../../src/app.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import type { Observer } from '../../src/http/observer.ts'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
-import { createTrust, type RootPolicy } from '../../src/trust/trust.ts'
+import { type RootPolicy, Trust } from '../../src/trust/trust.ts'
 import { readPackageVersion } from '../../src/cli/package-files.ts'
 import { createToolRegistry, type ToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
@@ -85,7 +85,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
   const projectRoots = roots.map((root) => join(folder, root))
   const { logger, text, logged } = createLog()
   const named = projectRoots.map((path) => ({ path, name: basename(path) }))
-  const trust = policy && createTrust({ policy, roots: named, state: new StateFolder(join(folder, 'state')), log: logger })
+  const trust = policy && new Trust({ policy, roots: named, state: new StateFolder(join(folder, 'state')), log: logger })
   t.teardown(() => trust?.close())
   await trust?.start()
 

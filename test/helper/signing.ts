@@ -1,11 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto'
 import fs from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { Policy } from '../../src/trust/policy.ts'
-import { parseSigningKey, signFolder } from '../../src/trust/sign-folder.ts'
+import { parseSigningKey, signSkills } from '../../src/trust/sign.ts'
 import type { Signer } from '../../src/trust/signers.ts'
-import type { Trust } from '../../src/trust/trust-file.ts'
+import type { TrustFile } from '../../src/trust/trust-file.ts'
+import { type VerifiedSkill, verifySkills } from '../../src/trust/verify.ts'
+import { type OpenedSkills, placeOf, withSkills } from '../../src/validate/with-skills.ts'
 
 export interface KeyPair {
   readonly privateKey: KeyObject
@@ -24,19 +26,33 @@ export function makeKeyPair (namedCurve = 'P-256'): KeyPair {
   }
 }
 
-export function sign (folder: string, { privatePem }: Pick<KeyPair, 'privatePem'>, chain?: string): Promise<readonly string[]> {
-  return signFolder(folder, parseSigningKey(privatePem, chain))
+/** Signs the skills of a folder, or the one that the folder is. */
+export async function sign (folder: string, { privatePem }: Pick<KeyPair, 'privatePem'>, chain?: string): Promise<void> {
+  const key = parseSigningKey(privatePem, chain)
+  await open(folder, ({ place, skills, names }) => signSkills(place.root.path, skills, names, key))
+}
+
+/** What a policy says of the skills of a folder, or of the one that the folder is. */
+export async function verify (folder: string, policy: Policy): Promise<readonly VerifiedSkill[]> {
+  return await open(folder, ({ skills, names }) => verifySkills(skills, names, policy, basename(folder)))
+}
+
+async function open<T> (folder: string, use: (opened: OpenedSkills) => Promise<T>): Promise<T> {
+  return await withSkills([await placeOf(folder, '/')], {}, async ([opened]) => {
+    if (opened === undefined) throw new Error(`${folder} has no skills`)
+    return await use(opened)
+  })
 }
 
 /** A trust file in memory that a test replaces. */
-export function trustOf (signers: readonly Partial<Signer>[], { now, ...rest }: Partial<Omit<Trust, 'signers'>> & { readonly now?: () => number } = {}) {
-  const make = (signers: readonly Partial<Signer>[], rest: Partial<Omit<Trust, 'signers'>>): Trust => ({
+export function trustOf (signers: readonly Partial<Signer>[], { now, ...rest }: Partial<Omit<TrustFile, 'signers'>> & { readonly now?: () => number } = {}) {
+  const make = (signers: readonly Partial<Signer>[], rest: Partial<Omit<TrustFile, 'signers'>>): TrustFile => ({
     signers: signers.map((signer) => ({ name: 'acme', acceptsExpired: false, ...signer })), roots: new Map(), deny: new Set(), ...rest
   })
   const policy = new Policy({ trust: make(signers, rest) }, { ...now && { now } })
   return {
     policy,
-    replace (signers: readonly Partial<Signer>[], rest: Partial<Omit<Trust, 'signers'>>) {
+    replace (signers: readonly Partial<Signer>[], rest: Partial<Omit<TrustFile, 'signers'>>) {
       policy.replace({ trust: make(signers, rest) })
     }
   }

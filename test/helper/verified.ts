@@ -7,7 +7,7 @@ import type { CoreLog } from '../../src/core/shared/log.ts'
 import type { SkillManager, SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import type { Policy } from '../../src/trust/policy.ts'
-import { createTrust, type Trust } from '../../src/trust/trust.ts'
+import { Trust } from '../../src/trust/trust.ts'
 import { startManager } from './skills.ts'
 
 /** Skills of folders that a policy guards. */
@@ -22,7 +22,7 @@ export async function startGuarded (
   const folder = mkdtempSync(join(tmpdir(), 'verified-'))
   t.teardown(() => { rmSync(folder, { recursive: true, force: true }) })
   const state = new StateFolder(join(folder, 'state'))
-  const trust = createTrust({ policy, roots, state, log: logger })
+  const trust = new Trust({ policy, roots, state, log: logger })
   t.teardown(() => trust.close())
   await trust.start()
   const skills = await startManager(t, trust.guarded({ projectRoots: roots }).projectRoots, options)

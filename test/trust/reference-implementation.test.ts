@@ -5,8 +5,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { checkSignature } from '../../src/trust/check-signature.ts'
 import type { Signer } from '../../src/trust/signers.ts'
-import { verifyFolder } from '../../src/trust/verify-folder.ts'
-import { trustOf } from '../helper/signing.ts'
+import { trustOf, verify } from '../helper/signing.ts'
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/model-signing/', import.meta.url))
 
@@ -29,7 +28,7 @@ async function statusOf (t: Test, signature: string, change: (folder: string) =>
   cpSync(join(FIXTURES, 'skill'), folder, { recursive: true })
   writeFileSync(join(folder, 'skill.oms.sig'), fixture(`${signature}.sig`))
   change(folder)
-  const [verified] = await verifyFolder(folder, trustOf(signers).policy)
+  const [verified] = await verify(folder, trustOf(signers).policy)
   return [verified?.report?.status, verified?.report?.signer, verified?.problem]
 }
 

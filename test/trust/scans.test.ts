@@ -2,10 +2,9 @@ import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { parseScans } from '../../src/trust/scans.ts'
-import { verifyFolder } from '../../src/trust/verify-folder.ts'
 import { modernRequest } from '../helper/mcp.ts'
 import { startProcess } from '../helper/process.ts'
-import { makeKeyPair, sign, trustOf } from '../helper/signing.ts'
+import { makeKeyPair, sign, trustOf, verify } from '../helper/signing.ts'
 import { skill, until } from '../helper/skills.ts'
 
 const DAY_MS = 86_400_000
@@ -27,7 +26,7 @@ t.test('K95: results of scanners count for their revision, and refuse by severit
   const judge = async (revision: string | undefined, scans: readonly object[], rules: object = {}, days = 0) => {
     const byRevision = new Map(revision === undefined ? [] : [[revision, scans as never[]]])
     const { policy } = trustOf([{ key: key.publicKey }], { roots: new Map([['demo', 'require']]), scans: { byRevision, isRequired: false, ...rules }, now: () => Date.now() + days * DAY_MS })
-    const [verified] = await verifyFolder(folder, policy)
+    const [verified] = await verify(folder, policy)
     return { isServed: verified?.isServed, codes: verified?.findings.map(({ code }) => code), revision: verified?.report?.checked_revision, scans: verified?.report?.scans }
   }
   const { revision } = await judge(undefined, [])

@@ -6,8 +6,7 @@ import { bundleToJSON } from '@sigstore/bundle'
 import { DSSEBundleBuilder } from '@sigstore/sign'
 import t, { type Test } from 'tap'
 import { formatBundle, signedBytes } from '../../src/trust/bundle.ts'
-import { verifyFolder } from '../../src/trust/verify-folder.ts'
-import { type Authority, type KeyPair, makeAuthority, makeKeyPair, sign, statementAbout, type StatementDraft, trustOf } from '../helper/signing.ts'
+import { type Authority, type KeyPair, makeAuthority, makeKeyPair, sign, statementAbout, type StatementDraft, trustOf, verify } from '../helper/signing.ts'
 import { startGuarded } from '../helper/verified.ts'
 import { skill } from '../helper/skills.ts'
 
@@ -27,7 +26,7 @@ function makeSkill (t: Test): string {
 }
 
 async function statusOf (folder: string, trust: ReturnType<typeof trustOf>): Promise<readonly [status: string | null | undefined, signer: string | null | undefined, problem: string | undefined]> {
-  const [verified] = await verifyFolder(folder, trust.policy)
+  const [verified] = await verify(folder, trust.policy)
   return [verified?.report?.status, verified?.report?.signer, verified?.problem]
 }
 
@@ -71,10 +70,10 @@ t.test('K95: what cannot be accepted is told apart', async (t) => {
     ['a file twice', bad(({ predicate }) => { predicate.resources.push(...predicate.resources.slice(0, 1)) }), 'invalid', /twice/],
     ['no list', bad((statement) => { statement.predicate.resources = [] }), 'invalid', /holds no list of files/],
     ['no statement', bad((statement) => { statement._type = 'x' }), 'invalid', /no in-toto statement/],
-    ['another payload', (folder) => sigstoreBundle(statementAbout(folder), key, hint, 'text/plain'), 'invalid', /no bundle/],
-    ['broken JSON', () => '{', 'invalid', /no bundle/],
-    ['null', () => 'null', 'invalid', /no bundle/],
-    ['deep JSON', () => '['.repeat(100_000), 'invalid', /no bundle/],
+    ['another payload', (folder) => sigstoreBundle(statementAbout(folder), key, hint, 'text/plain'), 'invalid', /not a bundle/],
+    ['broken JSON', () => '{', 'invalid', /not a bundle/],
+    ['null', () => 'null', 'invalid', /not a bundle/],
+    ['deep JSON', () => '['.repeat(100_000), 'invalid', /not a bundle/],
     ['10 MB', () => `"${'x'.repeat(10_000_000)}"`, 'invalid', /larger than 2097152 bytes/],
     ['Sigstore keyless', async (folder) => (await sigstoreBundle(statementAbout(folder), key, hint)).replace(/"publicKey":\{[^}]*\}/, '"certificate":{"rawBytes":""}'), 'invalid', /short-lived certificates/],
     ['bad certificate', (folder) => formatBundle({ payload: statementAbout(folder), signature: Buffer.alloc(8), keyHint: undefined, certificates: [Buffer.from('x')] }), 'invalid', /certificate that cannot be read/]
@@ -125,7 +124,7 @@ t.test('K95: what the format leaves out of signatures may change, and is not ser
   t.equal(predicate.resources.length, 2)
   for (const path of ['.gitignore', '.gitattributes', '.github/ci.yml']) fs.appendFileSync(join(folder, path), 'b')
   const { policy } = trustOf([{ key: key.publicKey }], { roots: new Map([[basename(base), 'require']]) })
-  t.match(await verifyFolder(folder, policy), [{ isServed: true, report: { status: 'valid' } }])
+  t.match(await verify(folder, policy), [{ isServed: true, report: { status: 'valid' } }])
   const { skills } = await startGuarded(t, base, policy)
   t.strictSame((await skills.manifest('demo')).files.map(({ path }) => path), ['SKILL.md', 'docs/a.md', 'skill.oms.sig'])
   await t.rejects(async () => await skills.readFile('demo', '.github/ci.yml'), { code: 'file_not_found' })
@@ -168,8 +167,8 @@ t.test('K95: a signer is known by the root of its certificate, within its time',
   t.match(await statusOf(folder, trust(acme, 2)), ['expired', 'acme', /^the certificate of acme, which signed the skill, expired on \d{4}-\d\d-\d\d$/])
   t.match(await statusOf(folder, trust(acme, -2)), ['expired', 'acme', /is not valid before/])
   t.match(await statusOf(folder, trust(acme, 0.95)), ['valid', 'acme', /expires on/])
-  t.match(await verifyFolder(folder, trust(acme, 2).policy), [{ isServed: false }])
-  t.match(await verifyFolder(folder, trust(acme, 2, true).policy), [{ isServed: true, report: { status: 'expired' } }])
+  t.match(await verify(folder, trust(acme, 2).policy), [{ isServed: false }])
+  t.match(await verify(folder, trust(acme, 2, true).policy), [{ isServed: true, report: { status: 'expired' } }])
 
   await signWith(server)
   t.match(await statusOf(folder, trust(server)), ['invalid', null, /not one for signing code/])

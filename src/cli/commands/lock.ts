@@ -4,7 +4,7 @@ import { replaceFile, whyUnwritable } from '../../config/files/files.ts'
 import type { RootOptions } from '../../core/roots/root.ts'
 import type { SkillSource } from '../../core/service.ts'
 import type { Lock } from '../../trust/lock-file.ts'
-import type { ListOptions } from '../../trust/verify-folder.ts'
+import type { ListOptions } from '../../trust/verify.ts'
 import { CommandError, type RunCommand } from '../command.ts'
 import { namingSkipped, readLinkTargets, withRoots } from '../folders.ts'
 import { showing } from '../progress.ts'
@@ -47,7 +47,7 @@ async function readLock (roots: readonly RootOptions[], options: ListOptions): P
 }
 
 async function readRevisions (root: RootOptions, options: ListOptions): Promise<ReadonlyMap<string, string>> {
-  const [{ readRoot }, { ROOT_PROBLEMS }] = await Promise.all([import('../../trust/verify-folder.ts'), import('../../core/roots/root.ts')])
+  const [{ readRoot }, { ROOT_PROBLEMS }] = await Promise.all([import('../../trust/verify.ts'), import('../../core/roots/root.ts')])
   return await readRoot(root, options, async (skills) => {
     const { roots: [report] } = await skills.freshStatus()
     if (report?.state !== 'ok') throw new CommandError(`${root.path} ${ROOT_PROBLEMS[report?.state ?? 'missing']}`)
@@ -65,7 +65,7 @@ async function readRevisions (root: RootOptions, options: ListOptions): Promise<
 
 /** A revision covers what could be read. `unread` says what it lacks. */
 async function readSkill (skills: SkillSource, name: string): Promise<{ readonly revision: string, readonly unread: string | undefined }> {
-  const { unreadPart } = await import('../../trust/verify-folder.ts')
+  const { unreadPart } = await import('../../trust/verify.ts')
   try {
     return await skills.read(name, async (state) => {
       const { revision } = await state.manifest()

@@ -2,8 +2,8 @@ import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { whyUnreadable } from '../../config/files/files.ts'
-import { KeyError, parseSigningKey, signFolder, SigningError } from '../../trust/sign-folder.ts'
-import { FolderError } from '../../trust/verify-folder.ts'
+import { KeyError, parseSigningKey, SigningError, signSkills } from '../../trust/sign.ts'
+import { PathError, placeOf, withSkills } from '../../validate/with-skills.ts'
 import { CommandError, type RunCommand } from '../command.ts'
 import { namingSkipped } from '../folders.ts'
 import { showing } from '../progress.ts'
@@ -24,14 +24,18 @@ export const run: RunCommand = async ({ positionals: [folder = ''], flags }, con
   }
   try {
     const key = parseSigningKey(await read(keyFile), chainFile === undefined ? undefined : await read(chainFile))
-    const options = { onProgress: showing(context.progress, 'skill') }
-    const names = await namingSkipped(context, async (onSkipped) => await signFolder(resolve(context.cwd, folder), key, { ...options, onSkipped }),
-      (target) => `sign ${target} by itself`)
+    const places = [await placeOf(folder, context.cwd)]
+    const names = await namingSkipped(context, async (onSkipped) => await withSkills(places, { onSkipped }, async (opened) => {
+      for (const { place, skills, names } of opened) {
+        await signSkills(place.root.path, skills, names, key, showing(context.progress, 'skill'))
+      }
+      return opened.flatMap(({ names }) => names)
+    }), (target) => `sign ${target} by itself`)
     for (const name of names) context.print(`signed  ${JSON.stringify(name)}\n`)
     return 0
   } catch (error) {
     if (error instanceof KeyError) throw new CommandError(`--${error.part} ${error.part === 'key' ? keyFile : chainFile} ${error.message}`)
-    if (error instanceof SigningError || error instanceof FolderError) throw new CommandError(error.message)
+    if (error instanceof SigningError || error instanceof PathError) throw new CommandError(error.message)
     throw error
   }
 }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { VerifiedSkill } from '../../trust/verify-folder.ts'
+import type { VerifiedSkill } from '../../trust/verify.ts'
 import { isAddress } from '../../sources/address/address.ts'
 import { inColumns } from '../columns.ts'
 import { CommandError, type RunCommand } from '../command.ts'
@@ -12,23 +12,29 @@ export const run: RunCommand = async ({ positionals: folders, flags }, context) 
   const onProgress = showing(context.progress, 'skill')
   const [trustFile, lockFile] = [flags.get('trust')?.at(-1), flags.get('locked')?.at(-1)]
   if (trustFile === undefined && lockFile === undefined) throw new CommandError('verify needs --trust FILE or --locked FILE')
-  const { readPolicy } = await import('../../trust/read-policy.ts')
-  const { FolderError, holdsMainFile, verifyFolder, verifyRoot } = await import('../../trust/verify-folder.ts')
+  const { readPolicy } = await import('../../trust/trust.ts')
+  const { FolderError, verifyRoot, verifySkills } = await import('../../trust/verify.ts')
+  const { PathError, placeOf, withSkills } = await import('../../validate/with-skills.ts')
   const { policy, lockedNames } = await readPolicy({ ...trustFile !== undefined && { trustFile: resolve(cwd, trustFile) }, ...lockFile !== undefined && { lockFile: resolve(cwd, lockFile) } })
   const linkTargets = readLinkTargets({ flags }, context)
   const hasLayout = (flags.get('layout')?.at(-1) ?? context.env['LAYOUT'] ?? 'flat') !== 'flat'
   try {
-    let verified: readonly VerifiedSkill[] = []
+    const verified: VerifiedSkill[] = []
     let areAll = true
     await namingSkipped(context, async (onSkipped) => {
       for (const folder of folders) {
-        const path = resolve(cwd, folder)
-        const isRoot = isAddress(folder) || hasLayout
-        const found = isRoot
-          ? await withRoots({ positionals: [folder], flags }, context, async ({ projectRoots }) => (await Promise.all(projectRoots.map((root) => verifyRoot(root, policy, { linkTargets, onSkipped, onProgress })))).flat())
-          : await verifyFolder(path, policy, { linkTargets, onSkipped, onProgress })
-        verified = [...verified, ...found]
-        areAll &&= isRoot || !await holdsMainFile(path)
+        const options = { linkTargets, onSkipped, onProgress }
+        if (isAddress(folder) || hasLayout) {
+          await withRoots({ positionals: [folder], flags }, context, async ({ projectRoots }) => {
+            for (const root of projectRoots) verified.push(...await verifyRoot(root, policy, options))
+          })
+          continue
+        }
+        const place = await placeOf(folder, cwd)
+        await withSkills([place], options, async (opened) => {
+          for (const { skills, names } of opened) verified.push(...await verifySkills(skills, names, policy, '', onProgress))
+        })
+        areAll &&= place.only === undefined
       }
     })
     const missing = areAll ? missingOf(lockedNames, verified) : []
@@ -37,7 +43,7 @@ export const run: RunCommand = async ({ positionals: folders, flags }, context) 
     else print(inColumns(skills.map(({ name, ok, problem, ...report }) => [ok ? 'ok     ' : 'refused', JSON.stringify(name), report.signer ?? '-', problem])))
     return skills.every(({ ok }) => ok) ? 0 : 1
   } catch (error) {
-    if (error instanceof FolderError) throw new CommandError(error.message)
+    if (error instanceof FolderError || error instanceof PathError) throw new CommandError(error.message)
     throw error
   }
 }

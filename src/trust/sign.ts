@@ -1,10 +1,13 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, type X509Certificate } from 'node:crypto'
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { whyUnwritable } from '../config/files/files.ts'
+import type { Manifest } from '../core/shared/skill.ts'
+import type { SkillManager } from '../core/skill-manager.ts'
 import { formatBundle, SIGNATURE_FILE, signedBytes } from './bundle.ts'
+import { subjectOf } from './check-signature.ts'
 import { certificatesIn, hashOf, hintOf } from './signers.ts'
 import { createStatement, isNeverSigned } from './statement.ts'
-import { type ReadSkill, readSkills, type ListOptions } from './verify-folder.ts'
+import { type ListOptions, unreadPart } from './verify.ts'
 
 /** Why a skill is not signed. The message is one line. */
 export class SigningError extends Error {}
@@ -30,9 +33,10 @@ interface SigningKey {
 export function parseSigningKey (keyText: string, certificatesText?: string): SigningKey {
   const key = parse('key', 'must be a private key in PEM without a password', () => createPrivateKey(keyText))
   if (hashOf(key) === undefined) throw new KeyError('key', 'must be one of P-256, P-384 or P-521')
-  const certificates = parse('chain', 'must hold certificates in PEM', () => certificatesIn(certificatesText ?? '') ?? [])
-  if (certificatesText !== undefined && certificates[0]?.checkPrivateKey(key) !== true) throw new KeyError('chain', 'must begin with the certificate of the key')
-  return { key, certificates }
+  if (certificatesText === undefined) return { key, certificates: [] }
+  const certificates = parse('chain', 'must hold certificates in PEM', () => certificatesIn(certificatesText) ?? [])
+  if (certificates[0]?.checkPrivateKey(key) === true) return { key, certificates }
+  throw new KeyError('chain', 'must begin with the certificate of the key')
 }
 
 function parse<T> (part: KeyError['part'], message: string, read: () => T): T {
@@ -44,28 +48,37 @@ function parse<T> (part: KeyError['part'], message: string, read: () => T): T {
 }
 
 /**
- * Signs all skills of a folder, or the one that the folder is: writes SIGNATURE_FILE into each.
- * @returns the names of the skills
- * @throws SigningError for a skill before anything is written, or for a signature that cannot be; FolderError
+ * Signs skills of a folder: writes SIGNATURE_FILE into each, and nothing unless all of them can be signed.
+ * @throws SigningError
  */
-export async function signFolder (path: string, key: SigningKey, list: Omit<ListOptions, 'linkTargets'> = {}): Promise<readonly string[]> {
-  const skills = await readSkills(path, list)
-  for (const skill of skills) checkSignable(skill)
-  for (const { folder, ...skill } of skills) {
-    const temporary = `${folder}/.#${SIGNATURE_FILE}`
+export async function signSkills (
+  folder: string, skills: SkillManager, names: readonly string[], key: SigningKey,
+  onProgress?: ListOptions['onProgress']
+): Promise<void> {
+  const signatures = new Map<string, string>()
+  for (const name of names) {
+    onProgress?.(signatures.size, names.length)
+    signatures.set(name, await skills.read(name, async (state) => {
+      const subject = await subjectOf(state)
+      checkSignable(subject.manifest, await unreadPart(state))
+      return signatureOf(subject.manifest, await subject.hasLinks(), key)
+    }))
+  }
+  for (const [name, text] of signatures) {
+    const temporary = `${folder}/${name}/.#${SIGNATURE_FILE}`
     try {
-      await writeFile(temporary, signSkill(skill, key))
-      await rename(temporary, `${folder}/${SIGNATURE_FILE}`)
+      await writeFile(temporary, text)
+      await rename(temporary, `${folder}/${name}/${SIGNATURE_FILE}`)
     } catch (error) {
       await rm(temporary, { force: true }).catch(() => {})
-      throw new SigningError(`${folder}/${SIGNATURE_FILE} cannot be written (${whyUnwritable(error)})`, { cause: error })
+      const reason = whyUnwritable(error)
+      throw new SigningError(`${folder}/${name}/${SIGNATURE_FILE} cannot be written (${reason})`, { cause: error })
     }
   }
-  return skills.map(({ manifest }) => manifest.skill_name)
 }
 
 /** The text of a signature over all files of a skill. */
-function signSkill ({ manifest, hasLinks }: Pick<ReadSkill, 'manifest' | 'hasLinks'>, { key, certificates }: SigningKey): string {
+function signatureOf (manifest: Manifest, hasLinks: boolean, { key, certificates }: SigningKey): string {
   const payload = createStatement(manifest, hasLinks)
   return formatBundle({
     payload,
@@ -75,7 +88,8 @@ function signSkill ({ manifest, hasLinks }: Pick<ReadSkill, 'manifest' | 'hasLin
   })
 }
 
-function checkSignable ({ manifest: { skill_name: name, files }, unread }: ReadSkill): void {
+function checkSignable ({ skill_name: name, files }: Manifest, unread: string | undefined): void {
   if (unread !== undefined) throw new SigningError(`the skill ${JSON.stringify(name)} cannot be signed: ${unread}`)
-  if (!files.some(({ path }) => path !== SIGNATURE_FILE && !isNeverSigned(path))) throw new SigningError(`the skill ${JSON.stringify(name)} has no files`)
+  if (files.some(({ path }) => path !== SIGNATURE_FILE && !isNeverSigned(path))) return
+  throw new SigningError(`the skill ${JSON.stringify(name)} has no files`)
 }
