@@ -214,7 +214,7 @@ interface OpenedLimits {
 
 async function openLimits (
   config: Config,
-  { skills, access, logger, closers }: OpenedSkills & { readonly logger: Logger, readonly closers: Closers }
+  { access, logger, closers }: OpenedSkills & { readonly logger: Logger, readonly closers: Closers }
 ): Promise<OpenedLimits> {
   const isExposed = access !== undefined || !isLoopback(config.host)
   const isLimited = config.limits === 'on' || (config.limits === 'auto' && isExposed)
@@ -222,7 +222,7 @@ async function openLimits (
   const store = config.limitsStore === undefined ? undefined : await connectStore(config.limitsStore, logger)
   closers.add(() => { store?.close() })
   const { limitRate: rate, limitBurst: burst } = config
-  const limits = new Limits({ rate, burst, skills, hasCallers: access !== undefined, store, log: logger })
+  const limits = new Limits({ rate, burst, hasCallers: access !== undefined, store })
   return { limits, store }
 }
 

@@ -188,7 +188,7 @@ export const SETTINGS = {
   limitBurst: {
     variable: 'LIMIT_BURST',
     ...POSITIVE,
-    meaning: 'units that a caller may use at once; without it 2,000, or the number of skills plus 1,000 where that is more',
+    meaning: 'units that a caller may use at once; without it 2,000',
     more: 'operations.md#limits-of-callers'
   },
   limitsStore: {

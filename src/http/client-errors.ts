@@ -4,7 +4,7 @@ import type { ConnectionError, FastifyInstance } from 'fastify'
 import { pendingResponses } from './connections.ts'
 import type { HttpProblemCode } from '../schemas/problem.ts'
 import { securityHeaders } from './headers.ts'
-import { HttpProblem, noteRefusal, PROBLEM_MEDIA_TYPE, toProblem } from './problem.ts'
+import { HttpProblem, PROBLEM_MEDIA_TYPE, toProblem } from './problem.ts'
 
 const problemOfError: ReadonlyMap<string, HttpProblemCode> = new Map([
   ['ERR_HTTP_REQUEST_TIMEOUT', 'request_timeout'],
@@ -35,10 +35,7 @@ export function answerClientError (this: FastifyInstance, error: ConnectionError
 function refuse (socket: Socket, code: HttpProblemCode): void {
   const [current] = pendingResponses(socket)
   // A head in the middle of an answer would become part of its body.
-  if (socket.writable && current?.headersSent !== true) {
-    socket.write(renderProblem(new HttpProblem(code)))
-    if (current !== undefined) noteRefusal(current, code)
-  }
+  if (socket.writable && current?.headersSent !== true) socket.write(renderProblem(new HttpProblem(code)))
   socket.destroySoon()
 }
 

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { RevisionChangedError, SkillError } from '../core/shared/errors.ts'
 import { maskSecrets } from '../core/shared/text.ts'
@@ -10,13 +10,8 @@ export const PROBLEM_MEDIA_TYPE = 'application/problem+json'
 /** What a client should wait before it tries again after a 503, in seconds. */
 export const RETRY_AFTER_SECONDS = 5
 
-/** Longest `instance`, in characters. */
-const MAX_INSTANCE_CHARACTERS = 512
-
 /** What a client may send in a URL although RFC 3986 does not allow it there, stray percent signs included. */
 const NOT_IN_A_URI_PATH = /%(?![\da-f]{2})|[^\w\-.~:/@!$&'()*+,;=%]/gi
-/** A percent-encoding of which the cut has left the beginning. */
-const CUT_ESCAPE = /%[\da-f]?$/i
 
 /** What stands before the path of a target in absolute form. */
 export const TARGET_ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i
@@ -97,18 +92,6 @@ export function problemCodeOf ({ raw }: FastifyRequest): Problem['code'] | undef
   return codes.get(raw)
 }
 
-const refused = new WeakMap<ServerResponse, number>()
-
-/** A request that is not whole yet is refused on its connection, not through its response. */
-export function noteRefusal (response: ServerResponse, code: HttpProblemCode): void {
-  codes.set(response.req, code)
-  refused.set(response, httpProblems[code].status)
-}
-
-export function refusedStatusOf (response: ServerResponse): number | undefined {
-  return refused.get(response)
-}
-
 /** The problem that an error is. The log names it; of what is unexpected it has all, and the problem nothing but an id. */
 export function problemOf (error: unknown, request: FastifyRequest): Problem {
   const known = toKnownError(error)
@@ -164,8 +147,7 @@ function fromFastify (error: Error & Partial<FastifyError>): HttpProblem {
 /** The path as received, still encoded, as the URI reference that RFC 9457 wants; no query, which may hold secrets. */
 export function toInstance (url: string): string {
   const path = maskSecrets(url).replace(TARGET_ORIGIN, '').split(/[?#]/, 1)[0] ?? ''
-  const cut = path.length > MAX_INSTANCE_CHARACTERS ? path.slice(0, MAX_INSTANCE_CHARACTERS).replace(CUT_ESCAPE, '') : path
-  return cut.replace(NOT_IN_A_URI_PATH, encodeURIComponent)
+  return path.replace(NOT_IN_A_URI_PATH, encodeURIComponent)
 }
 
 /** Whether a request has a body, by its head. */

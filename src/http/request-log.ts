@@ -1,7 +1,7 @@
 import { type FastifyBaseLogger, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import { maskSecrets } from '../core/shared/text.ts'
 import { NEVER_ANSWERED, type Observer } from './observer.ts'
-import { problemCodeOf, refusedStatusOf } from './problem.ts'
+import { problemCodeOf } from './problem.ts'
 import { clientOf } from './request/client-address.ts'
 import { traceOf } from './request/traceparent.ts'
 
@@ -34,7 +34,7 @@ export class RequestLogController extends LogController {
       const { raw } = reply
       // A destroyed socket counts what it still held as finished.
       const isComplete = raw.writableFinished && !socket.destroyed
-      const status = raw.headersSent ? raw.statusCode : refusedStatusOf(raw) ?? NEVER_ANSWERED
+      const status = raw.headersSent ? raw.statusCode : NEVER_ANSWERED
       const length = request.method === 'HEAD' ? undefined : reply.getHeader('content-length')
       const bytes = length === undefined ? undefined : Number(length)
       logRequest(request, { client, status, milliseconds, bytes, isComplete })

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { type RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible'
-import type { CoreLog } from '../core/shared/log.ts'
 import { HttpProblem, problemCodeOf, replaceProblem } from '../http/problem.ts'
 import { clientOf, networkOf } from '../http/request/client-address.ts'
 import type { Weight } from '../http/request/weight.ts'
@@ -11,23 +10,19 @@ import { type LimitsStore, MEMORY } from './store.ts'
 export interface LimitsOptions {
   /** Units that a caller may use per second, on average. */
   readonly rate: number
-  /** Units that a caller may use at once. Default: DEFAULT_BURST, and more where there are many skills. */
+  /** Units that a caller may use at once. Default: DEFAULT_BURST. */
   readonly burst?: number | undefined
-  readonly skills: { namesNow (): readonly string[] }
   /** Whether callers are told apart: then anonymous ones may not guess names either. */
   readonly hasCallers: boolean
   /** Default: the memory of the process. */
   readonly store?: LimitsStore | undefined
-  readonly log: CoreLog
 }
 
 /** The limit that a caller has exceeded: its units, its open streams, or the failed requests of its network. */
 export type LimitRule = 'units' | 'streams' | 'failures'
 
+/** A client that installs a thousand skills sends a request for each at once, and some more. */
 const DEFAULT_BURST = 2_000
-
-/** A client that installs all skills sends a request for each at once, and some more. */
-const EXTRA_UNITS = 1_000
 
 const UNITS = { costly: 3, stream: 10 } as const satisfies Record<Weight, number>
 const UNIT_BYTES = 1_048_576
@@ -38,8 +33,9 @@ const MAX_STREAMS = 16
 /** Failed requests of one network: guesses of tokens, links, names and the secrets of hooks. */
 const FAILURES = { keyPrefix: 'skillserve:failures', points: 60, duration: 120 }
 
-/** Failures besides 401, and 404 for anonymous callers: whoever repeats them costs work and gets nothing. */
-const GUESSES: ReadonlySet<string | undefined> = new Set(['hook_refused', 'insufficient_scope', 'invalid_credentials', 'issuer_unavailable'])
+/** Failures besides 401, and 404 for anonymous callers. */
+const GUESSES: ReadonlySet<string | undefined> =
+  new Set(['hook_refused', 'insufficient_scope', 'invalid_credentials', 'issuer_unavailable'])
 
 /** Whose units a request takes. */
 interface Caller {
@@ -54,7 +50,7 @@ export class Limits {
   readonly refusals = new Map<LimitRule, number>([['units', 0], ['streams', 0], ['failures', 0]])
   /** Registered after the plugin that sets `request.principal`. */
   readonly plugin: FastifyPluginAsync
-  readonly #options: LimitsOptions
+  readonly #hasCallers: boolean
   readonly #units: RateLimiterAbstract
   readonly #failures: RateLimiterAbstract
   /** Open streams by the key of their caller. */
@@ -63,10 +59,9 @@ export class Limits {
   readonly #paid = new WeakSet<FastifyRequest>()
 
   constructor (options: LimitsOptions) {
-    const { rate, burst = DEFAULT_BURST, store = MEMORY } = options
-    this.#options = options
-    const duration = Math.ceil(burst / rate)
-    this.#units = store.limiter({ keyPrefix: 'skillserve:units', points: this.#burst, duration })
+    const { rate, burst = DEFAULT_BURST, store = MEMORY, hasCallers } = options
+    this.#hasCallers = hasCallers
+    this.#units = store.limiter({ keyPrefix: 'skillserve:units', points: burst, duration: Math.ceil(burst / rate) })
     this.#failures = store.limiter(FAILURES)
     this.plugin = fp(async (app) => {
       app.addHook('onRequest', async (request, reply) => { await this.#takeForRequest(request, reply) })
@@ -87,7 +82,7 @@ export class Limits {
   readonly admitCall = async (request: FastifyRequest, tool: Tool | undefined): Promise<string | undefined> => {
     const units = (tool?.isCostly === true ? UNITS.costly : 1) - (this.#paid.has(request) ? 0 : 1)
     this.#paid.add(request)
-    const refusal = units === 0 ? undefined : await consume(this.#limiter, callerOf(request).key, units)
+    const refusal = units === 0 ? undefined : await consume(this.#units, callerOf(request).key, units)
     if (refusal === undefined) return undefined
     this.#countRefusal('units')
     return `Rate limit: try again in ${retryAfter(refusal)} s`
@@ -106,13 +101,10 @@ export class Limits {
   /** @throws {HttpProblem} when the caller has too few units */
   async #take (units: number, request: FastifyRequest): Promise<void> {
     const { key, who } = callerOf(request)
-    const limiter = this.#limiter
-    const refusal = await consume(limiter, key, units)
+    const refusal = await consume(this.#units, key, units)
     if (refusal === undefined) return
-    const { points, duration } = limiter
-    const rule = `${points} units in ${duration} s for ${who}`
-    this.#logFirst(request, rule, refusal.consumedPoints - units <= points)
-    throw this.#refusal('units', rule, `q=${points};w=${duration}`, refusal)
+    const { points, duration } = this.#units
+    throw this.#refusal('units', `${points} units in ${duration} s for ${who}`, refusal)
   }
 
   /** @throws {HttpProblem} when the caller has too many streams */
@@ -122,8 +114,7 @@ export class Limits {
     const { key, who } = callerOf(request)
     const open = this.#streams.get(key) ?? 0
     if (open >= MAX_STREAMS) {
-      const policy = `q=${MAX_STREAMS};qu="concurrent-requests"`
-      throw this.#refusal('streams', `${MAX_STREAMS} streams of events for ${who}`, policy)
+      throw this.#refusal('streams', `${MAX_STREAMS} streams of events for ${who}`)
     }
     this.#streams.set(key, open + 1)
     reply.raw.once('close', () => {
@@ -138,7 +129,9 @@ export class Limits {
     const { statusCode: status } = reply
     if (status >= 400) return this.#isFailure(request, status) ? await this.#countFailure(request) : undefined
     if (status >= 300 || request.method === 'HEAD') return undefined
-    const bytes = Buffer.isBuffer(payload) || typeof payload === 'string' ? payload.length : Number(reply.getHeader('content-length') ?? 0)
+    const bytes = Buffer.isBuffer(payload) || typeof payload === 'string'
+      ? payload.length
+      : Number(reply.getHeader('content-length') ?? 0)
     if (bytes > UNIT_BYTES) await this.#units.penalty(callerOf(request).key, Math.floor(bytes / UNIT_BYTES))
     return undefined
   }
@@ -148,7 +141,7 @@ export class Limits {
     if (status === 401 || GUESSES.has(code)) return true
     const isAnonymous = request.principal === undefined || request.principal.kind === 'anonymous'
     // An address of no route guesses nothing: clients of MCP look for an authorization server at several of them.
-    return status === 404 && code !== 'route_not_found' && this.#options.hasCallers && isAnonymous
+    return status === 404 && code !== 'route_not_found' && this.#hasCallers && isAnonymous
   }
 
   async #countFailure (request: FastifyRequest): Promise<HttpProblem | undefined> {
@@ -156,39 +149,19 @@ export class Limits {
     const network = networkOf(clientOf(request))
     const refusal = await consume(this.#failures, network, 1)
     if (refusal === undefined) return undefined
-    const limit = `${points} failed requests in ${duration} s for address ${network}`
-    this.#logFirst(request, limit, refusal.consumedPoints === points + 1)
-    return this.#refusal('failures', limit, `q=${points};w=${duration}`, refusal)
+    return this.#refusal('failures', `${points} failed requests in ${duration} s for address ${network}`, refusal)
   }
 
-  #logFirst (request: FastifyRequest, rule: string, isFirst: boolean): void {
-    const line = { reqId: request.id, client: clientOf(request), principal: request.principal?.name, rule }
-    if (isFirst) this.#options.log.info(line, 'a caller is past its limit; its other refusals of this window have no line')
-  }
-
-  #refusal (rule: LimitRule, limit: string, policy: string, refusal?: RateLimiterRes): HttpProblem {
+  #refusal (rule: LimitRule, limit: string, refusal?: RateLimiterRes): HttpProblem {
     const seconds = retryAfter(refusal)
     this.#countRefusal(rule)
     return new HttpProblem('rate_limited', `The limit is ${limit}; try again in ${seconds} s`, {
-      'retry-after': String(seconds),
-      'ratelimit-policy': `"${rule}";${policy}`,
-      ratelimit: `"${rule}";r=0;t=${seconds}`
+      'retry-after': String(seconds)
     })
   }
 
   #countRefusal (rule: LimitRule): void {
     this.refusals.set(rule, (this.refusals.get(rule) ?? 0) + 1)
-  }
-
-  get #burst (): number {
-    const { burst, skills } = this.#options
-    return burst ?? Math.max(DEFAULT_BURST, skills.namesNow().length + EXTRA_UNITS)
-  }
-
-  /** With as many points as the skills of this moment need. */
-  get #limiter (): RateLimiterAbstract {
-    this.#units.points = this.#burst
-    return this.#units
   }
 }
 
@@ -212,7 +185,7 @@ async function consume (limiter: RateLimiterAbstract, key: string, points: numbe
   }
 }
 
-/** Whole seconds until the window ends, and a little more, so that not all come back at once. */
+/** Whole seconds until the window ends. */
 function retryAfter ({ msBeforeNext = 1_000 }: Partial<RateLimiterRes> = {}): number {
-  return Math.max(1, Math.ceil(msBeforeNext / 1_000 * (1 + Math.random() / 10)))
+  return Math.max(1, Math.ceil(msBeforeNext / 1_000))
 }

@@ -10,7 +10,7 @@ interface CorsOptions {
 /** What a page may read of an answer besides the headers that browsers always show (Fetch, "CORS-safelisted response-header name"). */
 const EXPOSED_HEADERS = [
   'Accept-Ranges', 'Allow', CATALOG_REVISION_HEADER, 'Content-Disposition', 'Content-Encoding', 'Content-Range', 'ETag', 'Mcp-Session-Id',
-  'RateLimit', 'RateLimit-Policy', 'Retry-After', REVISION_HEADER, 'WWW-Authenticate', 'X-Request-Id'
+  'Retry-After', REVISION_HEADER, 'WWW-Authenticate', 'X-Request-Id'
 ]
 
 /** What a page may send. The fetch standard lets no `*` stand for `Authorization`. */

@@ -12,44 +12,39 @@ declare module 'fastify' {
 }
 
 /** From when on the process has too much to do or to hold. */
-export type OverloadOptions = Pick<underPressure.FastifyUnderPressureOptions, 'maxEventLoopDelay' | 'maxHeapUsedBytes' | 'maxRssBytes' | 'sampleInterval'>
+export type OverloadOptions = Pick<underPressure.FastifyUnderPressureOptions,
+  'maxEventLoopDelay' | 'maxHeapUsedBytes' | 'maxRssBytes' | 'sampleInterval'>
 
 /** Of the memory that the process may have. */
 const MAX_MEMORY_SHARE = 0.9
 
-/** The limits of this process: every client waits for the event loop, and a deployment that rewrites 1,000 skills delays it by less than 50 ms. */
+/** The mean of a second, in milliseconds: neither the start of the process nor one long task is overload. */
+const MAX_EVENT_LOOP_DELAY_MS = 1_000
+
+/** Beyond so many times the maximum delay, everything but probes is refused. */
+const SHED_ALL = 4
+
+/** The limits of this process. */
 export function overloadLimits (): OverloadOptions {
   const constrained = process.constrainedMemory()
   const memory = constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
   return {
-    maxEventLoopDelay: 250,
+    maxEventLoopDelay: MAX_EVENT_LOOP_DELAY_MS,
     maxHeapUsedBytes: getHeapStatistics().heap_size_limit * MAX_MEMORY_SHARE,
     maxRssBytes: memory * MAX_MEMORY_SHARE
   }
 }
 
-/** Milliseconds over which the delay is averaged: one long task is no overload. */
-const SAMPLE_MS = 5_000
-
-/** Beyond so many times the maximum, everything but probes is refused. */
-const SHED_ALL = 4
-
 /**
- * Refuses requests with 503 while the process is overloaded. Archives, searches and cold indexes go first, and probes never, so that a
- * platform does not restart a busy process.
+ * Refuses requests with 503 while the process is overloaded. Archives, searches and cold indexes go first, and probes
+ * never, so that a platform does not restart a busy process.
  */
-export const overload = fp<{ readonly overload?: OverloadOptions | undefined }>(async function overload (app, options) {
-  const { sampleInterval = SAMPLE_MS, maxEventLoopDelay = 0 } = options.overload ?? {}
-  let listeningSince = performance.now()
-  app.addHook('onListen', async () => { listeningSince = performance.now() })
+export const overload = fp<{ readonly overload?: OverloadOptions | undefined }>(async (app, { overload = {} }) => {
+  const { maxEventLoopDelay = 0 } = overload
   await app.register(underPressure, {
-    ...options.overload,
-    sampleInterval,
+    ...overload,
     pressureHandler: async ({ routeOptions: { config: { load } } }, _reply, type, value) => {
-      const isDelayed = type === underPressure.TYPE_EVENT_LOOP_DELAY
-      // The start itself delays the event loop: reading modules and compiling schemas.
-      if (isDelayed && performance.now() - listeningSince < 2 * sampleInterval) return
-      const isWorst = isDelayed && Number(value) > SHED_ALL * maxEventLoopDelay
+      const isWorst = type === underPressure.TYPE_EVENT_LOOP_DELAY && Number(value) > SHED_ALL * maxEventLoopDelay
       if (load === 'costly' || (load !== 'probe' && isWorst)) throw overloadError.busy()
     }
   })

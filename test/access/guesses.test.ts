@@ -74,7 +74,6 @@ t.test('K67: of a thousand guessed tokens and links, a few dozen are looked at, 
   const failures = audit.filter(({ event }) => event === 'auth.failed')
   t.ok(failures.length <= 2 * (AUDIT_LINES + 1), `${failures.length} lines`)
   t.ok(failures.some(({ target: { count = 0 } }) => count > 0), 'and a count of the rest')
-  t.equal(service.log().filter(({ msg }) => String(msg).startsWith('a caller is past its limit')).length, 1)
   const everything = `${JSON.stringify(service.log())}${readFileSync(at('audit.log'), 'utf8')}${metrics}`
   t.notMatch(everything, /sk[sl]_/)
 })

@@ -108,8 +108,7 @@ t.test('K67: callers who leave while the keys for their tokens are read take no 
   issuer.answer = (request, response) => {
     held.push(() => { issuer.server.emit('request', request, response) })
   }
-  const log = { info () {}, warn () {} }
-  const { plugin } = new Limits({ rate: 100, burst: 1_000, hasCallers: true, skills: { namesNow: () => [] }, log })
+  const { plugin } = new Limits({ rate: 100, burst: 1_000, hasCallers: true })
   const service = await buildGuarded(t, { roots: ROOTS, access: `issuers:\n  - { issuer: '${issuer.url}', audiences: ['${AUDIENCE}'] }\n${RULES}`, plugins: [plugin] })
   const authorization = `Authorization: Bearer ${await issuer.sign()}`
   const clients = await Promise.all(Array.from({ length: 17 }, () => openRaw(service.url)))

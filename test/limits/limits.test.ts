@@ -4,7 +4,6 @@ import { fastify } from 'fastify'
 import fp from 'fastify-plugin'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
 import t, { type Test } from 'tap'
-import { loadConfig } from '../../src/config/load.ts'
 import type { Principal } from '../../src/http/callers.ts'
 import { Limits } from '../../src/limits/limits.ts'
 import { connectStore } from '../../src/limits/store.ts'
@@ -61,9 +60,8 @@ async function buildLimited (t: Test, { proxies = [], principals = false, burst 
     options: {
       trustedProxies: proxies,
       admitCall: async (request, tool) => await limits?.admitCall(request, tool),
-      plug: (skills) => {
-        const log = { info: (...line: [object, string]) => { service.app.log.info(...line) }, warn () {} }
-        limits = new Limits({ rate, burst, skills, hasCallers: principals, store: { limiter, failures: 0, close () {} }, log })
+      plug: () => {
+        limits = new Limits({ rate, burst, hasCallers: principals, store: { limiter, failures: 0, close () {} } })
         return [...principals ? [login] : [], limits.plugin]
       }
     }
@@ -82,6 +80,14 @@ async function buildLimited (t: Test, { proxies = [], principals = false, burst 
   }
 }
 
+const shared = await buildLimited(t)
+
+/** The service of most tests, in a new window. */
+async function newWindow (): Promise<Limited> {
+  await shared.pass()
+  return shared
+}
+
 async function spend (service: Limited, count: number, path = '/skills/demo', headers: Readonly<Record<string, string>> = {}): Promise<number[]> {
   return await Promise.all(Array.from({ length: count }, async () => (await service.get(path, headers))[0]))
 }
@@ -93,26 +99,12 @@ t.test('K67: a client that loops gets 429 with Retry-After, and is served again 
   t.equal(status, 429)
   t.equal(headers.get('cache-control'), 'no-store')
   t.match(json(), { code: 'rate_limited', detail: /^The limit is 20 units in 5 s for address 127\.0\.0\.1; try again in \d+ s$/ })
-  await spend(service, 5)
-  const lines = service.log().filter(({ msg }) => String(msg).startsWith('a caller is past its limit'))
-  t.match(lines, [{ client: '127.0.0.1', rule: /^20 units in 5 s/, reqId: String }])
-  t.equal(lines.length, 1)
   await new Promise((resolve) => setTimeout(resolve, Number(headers.get('retry-after')) * 1_000))
   t.strictSame(await service.get('/skills/demo'), [200, 0])
 })
 
-t.test('K67: a 429 carries the limit and what is left of it; other answers have no such header', async (t) => {
-  const service = await buildLimited(t)
-  const { headers: ok } = await service.fetch('/skills/demo')
-  for (const name of ['ratelimit', 'ratelimit-policy', 'x-ratelimit-limit']) t.notOk(ok.has(name), name)
-  await spend(service, 19)
-  const { headers } = await service.fetch('/skills/demo')
-  t.equal(headers.get('ratelimit-policy'), '"units";q=20;w=2000')
-  t.equal(headers.get('ratelimit'), `"units";r=0;t=${headers.get('retry-after')}`)
-})
-
 t.test('K67: probes are never limited; unknown routes and other methods are', async (t) => {
-  const service = await buildLimited(t)
+  const service = await newWindow()
   await spend(service, 20)
   for (const path of ['/livez', '/readyz']) t.equal((await service.get(path))[0], 200)
   for (const path of ['/nowhere', '/openapi.json', '/']) t.equal((await service.get(path))[0], 429, path)
@@ -120,16 +112,17 @@ t.test('K67: probes are never limited; unknown routes and other methods are', as
 })
 
 t.test('K67: calls are counted and not requests: those past the limit get a sentence for the model', async (t) => {
-  const service = await buildLimited(t)
+  const service = await newWindow()
+  const before = service.refusals().get('units') ?? 0
   const calls = Array.from({ length: 25 }, (_, i) => ({ id: `c${i}`, type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } }))
   const { status, json } = await service.post('/agent/tool-call', calls)
   const contents = (json() as Array<{ readonly content: string }>).map(({ content }) => content)
   t.equal(status, 200)
   t.equal(contents.filter((content) => content.includes('# Demo')).length, 20)
   t.match(contents.slice(20), Array(5).fill(/Rate limit: try again in \d+ s/))
-  t.equal(service.refusals().get('units'), 5, 'each call that was refused')
+  t.equal(service.refusals().get('units'), before + 5, 'each call that was refused')
   t.equal((await service.post('/agent/tool-call', calls)).status, 429, 'before any call of the next request')
-  t.equal(service.refusals().get('units'), 6)
+  t.equal(service.refusals().get('units'), before + 6)
   await service.pass()
   t.equal((await service.post('/agent/tool-call', calls.slice(0, 10))).status, 200)
 })
@@ -142,7 +135,7 @@ t.test('K26: a call past the limit is refused under the name of its skill', asyn
 })
 
 t.test('K67: what is no call of a tool that there is costs as much as one', async (t) => {
-  const service = await buildLimited(t)
+  const service = await newWindow()
   const unknown = Array.from({ length: 18 }, (_, i) => ({ id: `c${i}`, type: 'function', function: { name: 'rm_rf', arguments: '{}' } }))
   t.equal((await service.post('/agent/tool-call', unknown)).status, 200)
   t.equal((await service.post('/agent/tool-call', { no: 'call' })).status, 400)
@@ -161,7 +154,7 @@ t.test('K67: a search costs the same through every door, and any other call thro
       return response.status
     }
   ]
-  const service = await buildLimited(t)
+  const service = await newWindow()
   for (const door of doors) {
     await service.pass()
     for (let i = 0; i < 5; i++) t.equal(await door(service, search), 200)
@@ -175,7 +168,7 @@ t.test('K67: a search costs the same through every door, and any other call thro
 })
 
 t.test('K67: a search on the page of the catalog costs the same as any other', async (t) => {
-  const service = await buildLimited(t)
+  const service = await newWindow()
   const open = async (path: string) => {
     const page = await fetch(service.url + path, { headers: { accept: 'text/html' } })
     await page.text()
@@ -200,7 +193,7 @@ t.test('K67: a large answer costs the same through every door, compressed or not
       return response.status
     }
   }
-  const service = await buildLimited(t)
+  const service = await newWindow()
   for (const [label, ask] of Object.entries(doors)) {
     await service.pass()
     t.equal(await ask(service), 200, label)
@@ -212,7 +205,7 @@ t.test('K67: a large answer costs the same through every door, compressed or not
 })
 
 t.test('K67: large answers and searches cost more', async (t) => {
-  const service = await buildLimited(t)
+  const service = await newWindow()
   t.equal((await service.get('/skills/demo/files/large.bin'))[0], 200)
   t.equal((await service.get('/catalog?q=demo'))[0], 200)
   t.equal((await service.get('/skills/demo/files/large.bin', { 'if-none-match': '*' }))[0], 304, 'whoever has the file gets none')
@@ -220,22 +213,16 @@ t.test('K67: large answers and searches cost more', async (t) => {
   t.equal(statuses.filter((status) => status === 200).length, 13, '20 - 1 - 2 - 3 - 1')
 })
 
-t.test('K67: by default one address installs a thousand skills at once, and five thousand where there are so many; LIMIT_BURST is taken as it is', async (t) => {
-  const burstOf = (env: Readonly<Record<string, string>>) => loadConfig({ positionals: [], flags: new Map(), env, cwd: process.cwd() }).limitBurst
-  t.equal(burstOf({}), undefined)
-  for (const [count, burst, refused] of [[1_000, undefined, 0], [5_000, undefined, 0], [100, burstOf({ LIMIT_BURST: '50' }), 54]] as const) {
-    const names: readonly string[] = Array(count).fill('')
-    const limits = new Limits({ rate: 1, burst, hasCallers: true, skills: { namesNow: () => names }, log: { info () {}, warn () {} } })
-    const app = fastify()
-    app.decorateRequest('principal', undefined)
-    await app.register(limits.plugin)
-    app.get('/skills/:name', async () => 'text')
-    let found = 0
-    // Four look for the index where it is not, as the installer does.
-    for (let i = 0; i < count + 4; i++) if ((await app.inject(i < 4 ? '/nowhere' : '/skills/x')).statusCode < 429) found++
-    t.equal(count + 4 - found, refused, `${count} skills`)
-    await app.close()
-  }
+t.test('K67: by default one address installs a thousand skills at once', async (t) => {
+  const app = fastify()
+  app.decorateRequest('principal', undefined)
+  await app.register(new Limits({ rate: 1, hasCallers: true }).plugin)
+  app.get('/skills/:name', async () => 'text')
+  // Four look for the index where it is not, as the installer does.
+  let refused = 0
+  for (let i = 0; i < 1_004; i++) if ((await app.inject(i < 4 ? '/nowhere' : '/skills/x')).statusCode === 429) refused++
+  t.equal(refused, 0)
+  await app.close()
 })
 
 t.test('K67: one principal at its limit slows no other, whatever address they share', async (t) => {
@@ -271,7 +258,6 @@ t.test('K67: the refusal of a guess on a page is a problem, and says so', async 
   t.equal(status, 429)
   t.equal(headers.get('content-type'), 'application/problem+json')
   t.notOk(headers.has('content-encoding'))
-  t.equal(headers.get('ratelimit-policy'), '"failures";q=60;w=120')
   t.match(json(), { code: 'rate_limited', detail: /^The limit is 60 failed requests in 120 s for address 127\.0\.0\.1;/ })
 })
 
@@ -298,7 +284,7 @@ t.test('K67: behind a trusted proxy each client has its own limit, and the log h
   t.notOk(service.log().some(({ msg }) => String(msg).startsWith('X-Forwarded-For is ignored')))
 })
 
-t.test('K67: without trusted proxies X-Forwarded-For changes nothing; the log says so once, even when every request is refused', async (t) => {
+t.test('K67: without trusted proxies X-Forwarded-For changes nothing; the log says so once', async (t) => {
   const service = await buildLimited(t)
   await service.raw('GET', '/skills/demo', { host: 'evil.example', headers: ['X-Forwarded-For: 203.0.113.1'] })
   await Promise.all(Array.from({ length: 20 }, (_, i) =>
@@ -344,7 +330,6 @@ t.test('K67: a caller has at most sixteen streams of events through all doors, a
   const refused = [await open({ accept: 'text/event-stream' }), await open({ accept: 'text/*' }), await open({ accept: 'text/event-stream' }, '/mcp'), await listen()]
   for (const answer of refused) {
     t.equal(answer.status, 429)
-    t.equal(answer.headers.get('ratelimit-policy'), '"streams";q=16;qu="concurrent-requests"')
     t.match(await answer.json(), { code: 'rate_limited', detail: /^The limit is 16 streams of events for address/ })
   }
   t.equal((await service.raw('HEAD', '/events', { headers: ['Accept: text/event-stream'] })).status, 200, 'a HEAD has no stream')
@@ -388,7 +373,7 @@ async function startReplica (t: Test, port: number) {
   const lines: string[] = []
   const log = { info: (_: object, line: string) => { lines.push(line) }, warn: (fields: object, line: string) => { lines.push(line + JSON.stringify(fields)) } }
   const store = await connectStore(`redis://:CANARY-PASSWORD@127.0.0.1:${port}`, log)
-  const limits = new Limits({ rate: 0.1, burst: 100, skills: { namesNow: () => [] }, hasCallers: false, store, log })
+  const limits = new Limits({ rate: 0.1, burst: 100, hasCallers: false, store })
   const app = fastify()
   app.decorateRequest('principal', undefined)
   await app.register(limits.plugin)

@@ -61,9 +61,7 @@ t.test('K48: instance is the path as a URI reference, without origin, query and 
     ['/%zz<script>"', '/%25zz%3Cscript%3E%22'],
     ['/%', '/%25'],
     ['http://evil.example/skills/x?y', '/skills/x'],
-    ['/../..\\x', '/../..%5Cx'],
-    [`/${'a'.repeat(510)}%41`, `/${'a'.repeat(510)}`],
-    [`/${'a'.repeat(5000)}`, `/${'a'.repeat(511)}`]
+    ['/../..\\x', '/../..%5Cx']
   ] as const) t.equal(toProblem(new HttpProblem('bad_request'), url).instance, instance)
   t.end()
 })
