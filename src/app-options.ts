@@ -13,7 +13,7 @@ import type { Trust } from './trust/trust.ts'
 
 export interface AppOptions {
   readonly skills: SkillService
-  /** The sources that are no folders. */
+  /** The sources other than folders. */
   readonly sources?: Pick<Sources, 'status' | 'hooks' | 'githubOf'>
   readonly registry: ToolRegistry
   readonly logger: FastifyBaseLogger

@@ -48,7 +48,7 @@ function isInUse (error: unknown): boolean {
   return errorCode(error) === 'EADDRINUSE'
 }
 
-/** What an error of a port means for whoever configures it. */
+/** What an error of a port means for the operator. */
 export function explainListenError (error: unknown, port: number, host: string, portSetting: string, hostSetting: string): unknown {
   const code = errorCode(error)
   switch (code) {

@@ -168,7 +168,7 @@ async function openParts (
   const isOverloaded = () => built.app?.isUnderPressure() === true
   const registry = createToolRegistry(createTools(), {
     isOverloaded,
-    onError: (err, tool) => { logger.error({ err, tool }, 'a tool call met an error that its caller is not told') }
+    onError: (err, tool) => { logger.error({ err, tool }, 'a tool call failed; its caller got no details') }
   })
   const limits = await openLimits(config, { ...opened, logger, closers })
   const observation = await openObservation(config, { ...opened, version, logger, output, isOverloaded, ...limits })

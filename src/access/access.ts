@@ -154,7 +154,7 @@ export class Access implements AccessDoors {
     addMetadata(app, { basePath, publicUrl, issuers: () => this.#policy.issuers })
   }, { name: 'access' })
 
-  /** Without credentials, a hidden skill and an absent one get the same 401: neither can be told from the other. */
+  /** Without credentials, a hidden skill and an absent one get the same 401: they cannot be told apart. */
   translate (error: unknown, { principal }: FastifyRequest): unknown {
     const isMissing = (error instanceof SkillError && error.code === 'skill_not_found') ||
       (error instanceof HttpProblem && error.code === 'artifact_not_found')

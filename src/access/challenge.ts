@@ -28,7 +28,7 @@ export class Challenges {
         return new HttpProblem(refusal, undefined, challenge(error))
       }
       case 'wrong_audience':
-        // The audience that the service expects is not told to callers.
+        // Callers do not learn which audience the service expects.
         return this.refuse('invalid_token')
       case 'invalid_credentials':
         return new HttpProblem(refusal, undefined, challenge(', error="invalid_request"'))

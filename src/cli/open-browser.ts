@@ -7,13 +7,13 @@ const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [command: strin
 }
 
 /**
- * Opens an address in the browser of whoever sits at this machine. Nothing happens where there is no desktop: over SSH, the opener
+ * Opens an address in the browser on this machine. Nothing happens where there is no desktop: over SSH, the opener
  * of Linux would start a browser in the terminal.
  */
 export function openBrowser (url: string, env: Readonly<Record<string, string | undefined>>): void {
   const [command, ...args] = OPENERS[process.platform] ?? []
   const hasDesktop = process.platform !== 'linux' || Boolean(env['DISPLAY'] || env['WAYLAND_DISPLAY'])
   if (command === undefined || !hasDesktop) return
-  // The address is printed too: whoever has no opener uses that.
+  // The address is printed too, for machines without an opener.
   spawn(command, [...args, url], { stdio: 'ignore', detached: true }).on('error', () => {}).unref()
 }

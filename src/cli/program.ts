@@ -85,7 +85,6 @@ after a fault of this program.`)
 
   add('lock [DIR...]', 'write the present revisions of skills to a file, for serve --locked', () => import('./commands/lock.ts'), ['configFile', ...READING])
     .addOption(listOption('--out <FILE>', 'the file to write; default skills.lock'))
-    .addOption(listOption('--trust <FILE>', 'the trust file of the service: what signatures never cover is not part of revisions'))
     .addHelpText('after', `
 Prints what changed since the file before. Exits with 1 when a folder or a skill cannot be read: then nothing is written.`)
 

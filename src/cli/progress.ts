@@ -42,7 +42,7 @@ export class ProgressLine {
   }
 }
 
-/** For work that says how much is done, and of how much. Undefined where nobody is to be told. */
+/** For work that says how much is done, and of how much. Undefined where nobody looks. */
 export function showing (progress: ((text: string) => void) | undefined, noun: string): ((done: number, total: number, what?: string) => void) | undefined {
   return progress && ((done, total, what = noun) => { progress(`${grouped(done)} of ${counted(total, what)}`) })
 }

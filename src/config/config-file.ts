@@ -84,10 +84,10 @@ function toRoot (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): Roo
   const given = ROOT_KINDS.filter((kind) => Object.hasOwn(entry, kind))
   const [kindName] = given
   if (kindName === undefined) throw file.error(at, `needs one of ${ROOT_KINDS.join(', ')}`)
-  if (given[1] !== undefined) throw file.error([...at, given[1]], `is a second source beside ${kindName}: keep one`)
+  if (given[1] !== undefined) throw file.error([...at, given[1]], `is a second source next to ${kindName}: keep one`)
   const kind = SOURCE_KINDS.find((each) => each.kind === kindName)
   const foreign = foreignKeys(kind).find((key) => Object.hasOwn(entry, key))
-  if (foreign !== undefined) throw file.error([...at, foreign], `is no setting of a source of kind ${kindName}`)
+  if (foreign !== undefined) throw file.error([...at, foreign], `is not a setting of a source of kind ${kindName}`)
   if (kind === undefined) return toFolder(entry, at, file)
   // The schema lets nothing but texts pass.
   const textAt = (key: string) => Reflect.get(entry, key) as string | undefined
@@ -107,7 +107,7 @@ function foreignKeys (kind: typeof SOURCE_KINDS[number] | undefined): string[] {
 
 function toFolder (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): RootSpec {
   const wrong = SEARCHED.find((key) => (entry.layout ?? 'flat') === 'flat' && entry[key] !== undefined)
-  if (wrong !== undefined) throw file.error([...at, wrong], 'is no setting of a folder with the layout flat')
+  if (wrong !== undefined) throw file.error([...at, wrong], 'is not a setting of a folder with the layout flat')
   return { kind: 'folder', path: resolve(dirname(file.path), entry.folder ?? ''), ...commonOf(entry, at, file) }
 }
 

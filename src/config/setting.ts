@@ -11,7 +11,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 /** One setting: where it comes from, how its text is read, and what people read about it. */
 export interface Setting {
-  /** The flag with its value (`--port PORT`), or `DIR...` for the arguments that are no flags. Absent: environment only. */
+  /** The flag with its value (`--port PORT`), or `DIR...` for the arguments that are not flags. Absent: environment only. */
   readonly argument?: string
   readonly variable: string
   /** Read like any other text. Absent: the setting is undefined unless somebody sets it. */

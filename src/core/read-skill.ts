@@ -13,7 +13,7 @@ import type { SkillFolder } from './roots/list-root.ts'
 import { MAX_MAIN_FILE_BYTES } from './shared/limits.ts'
 import type { CatalogSkill, Finding, Frontmatter, Signature } from './shared/skill.ts'
 
-/** A skill in one state, with what tells whether that is still its state on the disk. Never changes: a later state is another value. */
+/** A skill in one state, with the signatures that show whether it is still its state on the disk. Never changes: a later state is another value. */
 export interface IndexedSkill extends CatalogSkill {
   readonly folder: SkillFolder
   /** Undefined for a folder that could not be read. */
@@ -59,7 +59,7 @@ export async function isCurrent (disk: Disk, skill: IndexedSkill): Promise<boole
   return mainFile === undefined || isSameOrMissing(await signatureAt(disk, `${folder.path}/${mainFile.name}`), mainFile.signature)
 }
 
-/** Whether the folder of a skill is as it was when the skill was read. What could not be read then is no news. */
+/** Whether the folder of a skill is as it was when the skill was read. What could not be read then is not news. */
 export async function hasSameFolder (disk: Disk, { folder, folderSignature }: IndexedSkill): Promise<boolean> {
   const now = await signatureAt(disk, folder.path)
   return now === folderSignature || (now !== undefined && folderSignature !== undefined && isSameState(now, folderSignature))

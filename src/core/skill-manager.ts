@@ -175,7 +175,7 @@ function createParts (options: SkillManagerOptions): Parts {
   const refresher = new Refresher({ catalog, polling, isWatching: watcher, tickMs, log, onRefreshed: (refresh) => { events.emit('refreshed', refresh) } })
   let settle = { resolve: (): void => {}, reject: (_error: Error): void => {} }
   const indexed = new Promise<void>((resolve, reject) => { settle = { resolve, reject } })
-  // Whoever waits gets the error; nobody has to.
+  // A caller that waits gets the error; none has to wait.
   indexed.catch(() => {})
   let isIndexed = false
   const index = async (): Promise<void> => {

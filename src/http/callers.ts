@@ -32,10 +32,10 @@ export interface Principal {
   readonly expiresAt?: number
 }
 
-/** The skills that a request may see. Doors ask nothing else for skills. The same object for the same view. */
+/** The skills that a request may see. APIs get skills in no other way. The same object for the same view. */
 export type SkillsOf = (request: FastifyRequest) => SkillService
 
-/** What a door keeps for each set of skills that callers see: made at the first question, gone with the skills. */
+/** What an API keeps for each set of skills that callers see: made at the first question, gone with the skills. */
 export class PerSkills<Value extends object> {
   readonly #make: (skills: SkillService) => Value
   readonly #values = new WeakMap<SkillService, Value>()

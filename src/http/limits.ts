@@ -18,5 +18,5 @@ export const EVENT_RETRY_SPREAD_MS = 2_000
 /** Largest request body, in bytes. */
 export const MAX_BODY_BYTES = 1_048_576
 
-/** Largest skill in the body of POST /validate, packed, in bytes: it is in memory while it is judged. */
+/** Largest skill in the body of POST /validate, packed, in bytes: it is in memory while it is validated. */
 export const MAX_VALIDATED_BYTES = 10 * 1_048_576

@@ -12,11 +12,11 @@ const AUDIT_PROBLEMS = {
   refusing: 'the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can'
 } as const
 
-/** What says, beside the index, how the service is. */
+/** What readiness depends on besides the index. */
 export interface ReadinessParts {
   /** What is wrong with the files of operators, for callers who are known. */
   readonly remarks: () => readonly string[]
-  /** The sources that are no folders; undefined without any. */
+  /** The sources other than folders; undefined without any. */
   readonly sources?: (() => readonly SourceStatus[]) | undefined
   /** How many skills of these roots a lock or a trust file refuses; undefined where none can be. */
   readonly refusedIn?: ((roots: readonly string[]) => number | undefined) | undefined

@@ -30,7 +30,7 @@ export function createSkillTool ({ skillManager }: { readonly skillManager: Skil
       try {
         return neovateSuccess(displayName, found, await skillManager.readSkillBody(found))
       } catch (error) {
-        // As through the service: a model is told, and the program goes on.
+        // As through the service: the model gets an error, and the program goes on.
         if (error instanceof SkillError) return neovateFailure(error.code === 'skill_not_found' ? notFoundSentence(displayName) : error.message)
         throw error
       }

@@ -2,7 +2,7 @@ import { HttpProblem } from '../http/problem.ts'
 import { isLoopbackOrigin } from '../http/request/hosts.ts'
 
 interface OriginOptions {
-  /** The service is bound to a loopback address: pages of this machine may use the door. */
+  /** The service is bound to a loopback address: pages of this machine may use the API. */
   readonly loopbackOnly: boolean
   /** As browsers send them, in lower case. */
   readonly allowedOrigins: readonly string[]

@@ -94,7 +94,7 @@ export function createMcpServer (
   if (!isModern) {
     server.setRequestHandler('resources/subscribe', ({ params: { uri } }) => guard(async () => acceptSubscription(uri)))
     server.setRequestHandler('resources/unsubscribe', () => ({}))
-    // The SDK would answer status 200, which tells an observer nothing; a modern request gets 404.
+    // The SDK would answer status 200, which says nothing to an observer; a modern request gets 404.
     server.fallbackRequestHandler = () => guard(async () => {
       throw new ProtocolError(ProtocolErrorCode.MethodNotFound, 'Method not found')
     })

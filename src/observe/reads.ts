@@ -84,7 +84,7 @@ export function readOfRequest (request: FastifyRequest): Read | undefined {
   }
 }
 
-/** The door of a request whose reads are reported call by call. */
+/** The API of a request whose reads are reported call by call. */
 export function doorOfCalls (request: FastifyRequest): string | undefined {
   const reads = readsOf(request)
   return reads !== undefined && 'callsOf' in reads ? reads.door ?? reads.callsOf : undefined
@@ -117,7 +117,7 @@ export function readOfOperation ({ method, params, origin }: ObservedOperation):
   return { event, door, skill }
 }
 
-/** The main file is the same read through the doors of files. */
+/** The main file is the same read through the routes of files. */
 function readOfFile (path: string | undefined, { door, skill }: Pick<Read, 'door' | 'skill'>): Read {
   return { event: path !== undefined && isMainFile(path) ? 'skill.read' : 'skill.file_read', door, skill, path }
 }

@@ -76,7 +76,7 @@ export class Traces implements Observer {
     const name = tool?.name ?? 'unknown'
     const request = origin as FastifyRequest | undefined
     const operation = request && this.#operations.get(request)
-    // The tool of an MCP request is known by now, and is no text of the caller.
+    // The tool of an MCP request is known by now, and is not a text of the caller.
     if (tool !== undefined) operation?.span.updateName(`tools/call ${name}`)
     const span = this.#tracer.startSpan(`execute_tool ${name}`, {
       attributes: {

@@ -1,4 +1,4 @@
-/** Texts and bytes of the OpenAPI document. Examples of JSON stand beside their schemas. */
+/** Texts and bytes of the OpenAPI document. Examples of JSON are next to their schemas. */
 
 /** The beginning of a main file. */
 export const DOCUMENT_EXAMPLE = '---\nname: calculator\ndescription: Basic arithmetic\n---\n# Calculator Skill\n'

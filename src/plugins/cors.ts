@@ -36,7 +36,7 @@ export const cors = fp<CorsOptions>(async function cors (app, { allowedOrigins }
     allowedHeaders: ALLOWED_HEADERS,
     exposedHeaders: EXPOSED_HEADERS,
     maxAge: MAX_AGE_SECONDS,
-    // The plugin's own refusal of an OPTIONS that is no preflight is plain text.
+    // The plugin's own refusal of an OPTIONS that is not a preflight is plain text.
     strictPreflight: false
   })
 }, { name: 'cors' })

@@ -16,13 +16,13 @@ interface Door {
   readonly what: string
 }
 
-/** Doors that the OpenAPI document does not have. */
+/** Routes that the OpenAPI document does not have. */
 export const MORE_DOORS: readonly Door[] = [
   { methods: ['GET'], path: '/docs', what: 'The OpenAPI document as a page' },
   { methods: ['POST'], path: '/mcp', what: 'The Model Context Protocol over Streamable HTTP' }
 ]
 
-/** `GET /`: where to go from here, for whoever tries the address first. Registered before the other routes, which it lists. */
+/** `GET /`: where to go from here, for those who try the address first. Registered before the other routes, which it lists. */
 export const doorsRoute = fp<DoorsOptions>(async function doorsRoute (app, options) {
   const doors: Door[] = []
   app.addHook('onRoute', (route) => {
@@ -39,10 +39,10 @@ const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly
     ...forBrowsers,
     schema: {
       operationId: 'listDoors',
-      summary: 'List the doors of the service',
+      summary: 'List the routes of the service',
       description: 'Every address that the service answers, and what it is for. Where `Accept` prefers `text/html`, as that of browsers, the catalog of skills as a page.',
       tags: ['service'],
-      response: { 200: jsonAnswer(DoorsSchema, 'The doors') },
+      response: { 200: jsonAnswer(DoorsSchema, 'The routes') },
       bytes: textAnswer('text/html', '<!doctype html>')
     }
   }, async (request, reply) => {
@@ -55,7 +55,7 @@ const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly
 /** Undefined for a route that is not documented, and for the HEAD that Fastify makes of a GET. */
 function toDoor ({ method, url, schema }: RouteOptions): Door | undefined {
   const { summary, hide } = schema ?? {}
-  // With a path prefix the first door is there twice, with a slash and without.
+  // With a path prefix the first route is there twice, with a slash and without.
   if (summary === undefined || hide === true || method === 'HEAD' || (url !== '/' && url.endsWith('/'))) return undefined
   return { methods: [method].flat(), path: url, what: summary }
 }

@@ -61,7 +61,7 @@ function frameOf (event: FeedEvent): Buffer {
   if (frame === undefined) {
     const { id, type, ...change } = event
     const data = type === 'reset' ? { message: 'Events were missed: read the skills that you need again' } : change
-    // A position is no event for clients: they only remember its id.
+    // A position is not an event for clients: they only remember its id.
     const text = type === 'position' ? '' : `event: ${type}\ndata: ${JSON.stringify(data)}\n`
     frame = Buffer.from(`id: ${id}\n${text}\n`)
     frames.set(event, frame)

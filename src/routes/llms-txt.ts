@@ -18,14 +18,14 @@ const MEDIA_TYPE = 'text/plain; charset=utf-8'
 
 const EXAMPLE = '# Skills\n\n> Folders of instructions for agents.\n\n## Skills\n\n- [calculator](/skills/calculator/files/SKILL.md): Basic arithmetic\n'
 
-/** `GET /llms.txt`: the skills for whoever reads an address by that convention (https://llmstxt.org/). */
+/** `GET /llms.txt`: the skills in the form of that convention (https://llmstxt.org/). */
 export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async function llmsTxtRoute (app, { skillsOf, publicUrl }) {
   app.get('/llms.txt', {
     config: { reads: { event: 'skill.list', door: 'llms.txt' } },
     schema: {
       operationId: 'getLlmsTxt',
       summary: 'The skills by the convention of llms.txt',
-      description: 'Markdown: every valid skill with its description and the path of its SKILL.md, then the other doors. Text of skills is escaped: none can end its entry or begin another.',
+      description: 'Markdown: every valid skill with its description and the path of its SKILL.md, then the other routes. Text of skills is escaped: none can end its entry or begin another.',
       tags: ['skills'],
       bytes: textAnswer('text/plain', EXAMPLE, 'The list'),
       problems: FOLDER_PROBLEMS

@@ -34,9 +34,9 @@ interface ValidateRouteOptions {
   readonly sources: readonly FindingSource[]
 }
 
-/** Judges a skill that is on no disk of the service: for editors and pipelines. Nothing of it is kept. */
+/** Validates a skill that is not on a disk of the service: for editors and pipelines. Nothing of it is kept. */
 export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = async function validateRoute (app, { sources }) {
-  // Without the parser of JSON, which would judge a body that nobody takes.
+  // Without the JSON parser, which would refuse a body that is not JSON.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser([...DOCUMENT_TYPES, ...ARCHIVE_TYPES], { parseAs: 'buffer', bodyLimit: MAX_VALIDATED_BYTES }, (request, body, next) => { next(problemOfCoding(request) ?? null, body) })
   // A body without a type comes here too.
@@ -47,7 +47,7 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
     config: { reads: 'nothing', load: 'costly' },
     schema: {
       operationId: 'validateSkill',
-      summary: 'Judge a skill that is sent',
+      summary: 'Validate a skill that is sent',
       description: 'Takes one SKILL.md, or a ZIP of a skill, up to 10 MiB. Says what the format, validators, agents and uploads make of it. Nothing is kept. A verdict is always a 200.',
       tags: ['skills'],
       querystring: ValidateQuerySchema,
@@ -57,7 +57,7 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
     }
   }, async ({ body, headers, query: { folder, target } }, reply) => {
     if (!Buffer.isBuffer(body)) throw new HttpProblem('unsupported_media_type', WANTED)
-    if (folder !== undefined && !isSafeName(folder)) throw new HttpProblem('bad_query', "Query parameter 'folder' is no name of a skill")
+    if (folder !== undefined && !isSafeName(folder)) throw new HttpProblem('bad_query', "Query parameter 'folder' is not the name of a skill")
     const targets = readTargets(target)
     const isArchive = isZip(body) || /zip/.test(headers['content-type'] ?? '')
     const read = isArchive ? subjectOfArchive : subjectOfMainFile

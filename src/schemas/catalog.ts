@@ -35,7 +35,7 @@ export const CatalogEntryQuerySchema = Type.Object({ revision: RevisionSchema, t
 
 const TrustSchema = describes<TrustReport>()(Type.Object({
   signed: Type.Boolean({ description: 'Whether the skill has a signature, good or not' }),
-  signer: nullable<string>({ type: 'string', description: 'Name in the trust file of whoever signed; `null` when nobody in it did' }),
+  signer: nullable<string>({ type: 'string', description: 'Name of the signer in the trust file; `null` if none of them signed' }),
   status: nullable<Exclude<TrustReport['status'], null>>({
     type: 'string',
     enum: ['valid', 'unsigned', 'stale', 'untrusted', 'expired', 'invalid', 'denied', null],
@@ -47,7 +47,7 @@ const TrustSchema = describes<TrustReport>()(Type.Object({
     tool: Type.String({ description: 'Name and version of the scanner' }),
     scanned_at: Type.String({ description: 'ISO 8601' }),
     results: Type.Integer({ minimum: 0 }),
-    severity: nullable<Exclude<ScanReport['severity'], null>>({ type: 'string', enum: ['info', 'low', 'medium', 'high', 'critical', null], description: 'Of the worst result; `null` without one, which is no proof of anything' })
+    severity: nullable<Exclude<ScanReport['severity'], null>>({ type: 'string', enum: ['info', 'low', 'medium', 'high', 'critical', null], description: 'Of the worst result; `null` without one, which proves nothing' })
   }), { description: 'What scanners said of this revision; absent where the trust file names no file of scans' }))
 }, { description: 'Where the skill comes from; absent without a lock and a trust file' }))
 
@@ -89,7 +89,7 @@ export const CatalogEntrySchema = describes<CatalogEntry & EntryVerdicts & { sco
   valid: Type.Boolean({ description: 'Whether the Agent Skills format takes the skill: the verdict of `spec`' }),
   tokens: TokenEstimateSchema,
   targets: Type.Optional(Type.Array(TargetVerdictSchema, { description: 'With `target`: what each of them does with the skill' })),
-  findings: Type.Array(FindingSchema, { description: 'What the author should know, in the order in which it should be mended' }),
+  findings: Type.Array(FindingSchema, { description: 'What the author should know, in the order in which to fix it' }),
   trust: Type.Optional(TrustSchema),
   score: Type.Optional(Type.Number({ description: 'With `q`: the greater the better, to be compared within one answer only' }))
 }, { $id: 'CatalogEntry', title: 'CatalogEntry', examples: [EXAMPLE_ENTRY] }))

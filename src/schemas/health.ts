@@ -32,7 +32,7 @@ const SourceStatusSchema = Type.Object({
   left_out: Type.Optional(Type.Object({
     count: Type.Integer({ minimum: 0 }),
     first: Type.Array(Type.Object({ path: Type.String(), reason: Type.String(), by: Type.Optional(Type.String()) }))
-  }, { description: 'What is no skill although somebody could expect it' }))
+  }, { description: 'Entries of the folder that are not skills, although one could expect it' }))
 })
 
 export const HookAnswerSchema = Type.Object({
@@ -67,7 +67,7 @@ export const ReadinessSchema = Type.Object({
   status: Type.Literal('ready'),
   detail: Type.Optional(Type.String({ description: 'What is wrong although the service is ready; folders by name and type' })),
   ...VisibleStateSchema.properties,
-  sources: Type.Optional(Type.Array(SourceStatusSchema, { description: 'Only with sources that are no plain folders' }))
+  sources: Type.Optional(Type.Array(SourceStatusSchema, { description: 'Only with sources other than plain folders' }))
 }, {
   $id: 'Readiness',
   title: 'Readiness',

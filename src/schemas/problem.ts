@@ -57,7 +57,7 @@ export const skillProblems = Object.fromEntries(skillErrorCodes.map((code) =>
 
 /**
  * What only HTTP can get wrong: a closed set, part of the API like the codes of the domain. `detail` is the sentence
- * that is sent when whoever reports the problem has none of its own.
+ * for a problem that is reported without one.
  */
 export const httpProblems = {
   bad_request: { status: 400, title: 'Bad request', detail: 'The request is not valid HTTP, or not what this route takes' },
@@ -65,7 +65,7 @@ export const httpProblems = {
   bad_query: { status: 400, title: 'Bad query', detail: 'A query parameter is not valid' },
   bad_cursor: { status: 400, title: 'Bad cursor', detail: 'The cursor is not one that this query was answered with; leave it out to begin with the first page' },
   invalid_json: { status: 400, title: 'Invalid JSON', detail: 'The body is not valid JSON in UTF-8' },
-  invalid_archive: { status: 400, title: 'Invalid archive', detail: 'The archive is no ZIP that can be read' },
+  invalid_archive: { status: 400, title: 'Invalid archive', detail: 'The archive is not a ZIP that can be read' },
   json_too_deep: { status: 400, title: 'JSON nested too deeply', detail: 'The body nests arrays and objects too deeply' },
   too_many_calls: { status: 400, title: 'Too many calls', detail: 'The request holds more tool calls than one request may' },
   unrecognised_tool_call: { status: 400, title: 'Unrecognised tool call', detail: 'No tool call of a known shape is in the body' },
@@ -77,8 +77,8 @@ export const httpProblems = {
   host_not_allowed: { status: 403, title: 'Host not allowed', detail: 'The service does not answer to the name in the Host header; see ALLOWED_HOSTS' },
   origin_not_allowed: { status: 403, title: 'Origin not allowed', detail: 'The service does not answer to web pages of this origin; see ALLOWED_ORIGINS' },
   hook_refused: { status: 403, title: 'Hook refused', detail: 'No source has a webhook with the secret that the request is signed with' },
-  route_not_found: { status: 404, title: 'Route not found', detail: 'There is no such route; GET / lists those there are' },
-  tool_not_found: { status: 404, title: 'Tool not found', detail: 'There is no such tool; GET /agent/tools lists those there are' },
+  route_not_found: { status: 404, title: 'Route not found', detail: 'There is no such route; GET / lists the routes' },
+  tool_not_found: { status: 404, title: 'Tool not found', detail: 'There is no such tool; GET /agent/tools lists the tools' },
   artifact_not_found: { status: 404, title: 'Artifact not found', detail: 'The index does not list this address, or no longer; fetch the index again' },
   method_not_allowed: { status: 405, title: 'Method not allowed', detail: 'The route does not take this method; the Allow header lists those it takes' },
   not_acceptable: { status: 406, title: 'Not acceptable', detail: 'Accept does not allow text/event-stream, which is all that this route sends' },

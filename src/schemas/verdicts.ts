@@ -6,19 +6,19 @@ import type { TokenEstimate } from '../verdicts/tokens.ts'
 import { describes, StringEnum } from './typebox.ts'
 
 export const TargetQuerySchema = Type.Optional(Type.String({
-  description: `What to judge the skill for: ${TARGET_NAMES.map((name) => `\`${name}\``).join(', ')}, several with commas between them, or \`all\`. The chosen targets decide on severities`
+  description: `What to validate the skill for: ${TARGET_NAMES.map((name) => `\`${name}\``).join(', ')}, several with commas between them, or \`all\`. The chosen targets decide on severities`
 }))
 
 export const FindingSchema = describes<Finding>()(Type.Object({
   code: Type.String({ description: 'Stable name of the kind of finding' }),
   severity: StringEnum(['error', 'warning', 'info']),
   message: Type.String({ description: 'What is wrong' }),
-  fix: Type.String({ description: 'What mends it' }),
+  fix: Type.String({ description: 'How to fix it' }),
   field: Type.Optional(Type.String({ description: 'The frontmatter field that it is about' })),
   file: Type.Optional(Type.String({ description: 'The file that it is about, relative to the skill' })),
   line: Type.Optional(Type.Integer({ minimum: 1, description: 'Line in that file' })),
   column: Type.Optional(Type.Integer({ minimum: 1, description: 'Column in that line, in UTF-16 code units' })),
-  targets: Type.Optional(Type.Array(Type.String(), { description: 'The targets that it matters to; absent where it concerns whoever reads the skill' }))
+  targets: Type.Optional(Type.Array(Type.String(), { description: 'The targets that it matters to; absent if it matters to every reader' }))
 }))
 
 export const TargetVerdictSchema = describes<TargetVerdict>()(Type.Object({

@@ -2,7 +2,7 @@ import { errorCode } from '../core/shared/system-errors.ts'
 import { whyUnwritable } from '../config/files/files.ts'
 import { SourceError } from './source-error.ts'
 
-/** Errors of the operating system that an operator can mend. No connection ends with one of them. */
+/** Errors of the operating system that an operator can fix. No connection ends with one of them. */
 export const DISK_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EACCES', 'EPERM', 'EROFS', 'EIO', 'EMFILE'])
 
 /** What an error of a check is to those who read the status. */

@@ -109,7 +109,7 @@ export class SourceKeeper implements Keeper {
     this.#wakeIn(this.#schedule.pauseBeforeHook(performance.now()))
   }
 
-  /** A sender is not told why its hook is refused, so the operator is. */
+  /** The sender does not learn why its hook is refused, so the log says it. */
   async #checkHook (): Promise<void> {
     const { log, source: { name, webhookSecretFile: file } } = this.#options
     if (file === undefined) return

@@ -23,7 +23,7 @@ import type { StateFolder } from './publish/state-folder.ts'
 /** Pause before a skill is read again that changed while it was copied, in milliseconds. */
 const RETRY_MS = 200
 
-/** Pause between two checks of everything, in milliseconds: no event tells that a certificate expires or a copy is gone. */
+/** Pause between two checks of everything, in milliseconds: no event reports that a certificate expires or a copy is gone. */
 const TICK_MS = 20_000
 
 const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK

@@ -14,7 +14,7 @@ const RevisionSchema = Type.String({ pattern: '^sha256:[0-9a-f]{64}$', title })
 
 const RevisionsSchema = Type.Union([RevisionSchema, Type.Array(RevisionSchema, { minItems: 1, title })], { title })
 
-/** A reviewer's notes may stand beside the revision: they are not read. */
+/** A reviewer's notes may stand next to the revision: they are not read. */
 const LockSchema = Type.Record(Type.String(), Type.Union([
   RevisionsSchema,
   Type.Object({ revision: RevisionsSchema }, { title })

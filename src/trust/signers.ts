@@ -50,7 +50,7 @@ export function hintOf (publicKey: KeyObject): string {
 
 /**
  * Whose signature a bundle has; undefined for somebody who is not among the signers.
- * @throws BundleError when the signature does not fit the statement beside it
+ * @throws BundleError when the signature does not fit its statement
  */
 export async function identify (bundle: Bundle, signers: readonly Signer[]): Promise<Identity | undefined> {
   if (bundle.keyHint === undefined) return await identifyByCertificate(bundle, signers)

@@ -140,7 +140,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
     return known ?? await this.#policy.judge('', await subjectOf(state))
   }
 
-  /** Adds the origin of skills to what a judge says of them. */
+  /** Adds the origin of skills to their findings. */
   judging<Judged extends JudgedEntry, More extends readonly unknown[]> (
     judge: (state: EntryState, ...more: More) => Promise<Judged>
   ): (state: EntryState, ...more: More) => Promise<Judged & JudgedEntry> {

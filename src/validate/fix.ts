@@ -157,7 +157,7 @@ function keepsMeaning (before: Frontmatter, after: Frontmatter, folder: string):
   })
 }
 
-/** One-line values that were read although they are no YAML, in quotes. */
+/** One-line values that were read although they are not YAML, in quotes. */
 function quoteValues (lines: readonly string[]): string[] {
   const values = read(lines)
   return lines.map((line) => line.replace(/^([A-Za-z0-9_-]+):[ \t]+(\S.*)$/, (whole, field: string, value: string) => {

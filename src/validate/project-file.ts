@@ -7,7 +7,7 @@ import { readYamlFile } from '../config/files/yaml-file.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 import { parseTargets, TARGET_NAMES, type TargetName } from '../verdicts/index.ts'
 
-/** What a project has chosen once. It lies beside the skills and in none of them, so that no door serves it. */
+/** What a project has chosen once. It lies next to the skills and in none of them, so it is never served. */
 const PROJECT_FILE = '.skillserve.yaml'
 
 const ProjectSchema = Type.Object({
@@ -27,7 +27,7 @@ export interface ProjectChoices {
 }
 
 /**
- * The choices in the nearest `.skillserve.yaml`: beside the skills or, for skills inside the working folder, in a
+ * The choices in the nearest `.skillserve.yaml`: next to the skills or, for skills inside the working folder, in a
  * folder above them up to that one.
  * @param path a folder of skills, a skill or a SKILL.md, there or not
  * @throws {ConfigError} `FILE:LINE: KEY …`
@@ -42,7 +42,7 @@ export async function readProjectFile (path: string, cwd: string): Promise<Proje
     const index = targets?.findIndex((each) => 'unknown' in parseTargets(each)) ?? 0
     throw project.error([
       'targets', index
-    ], `is no target, there are ${TARGET_NAMES.join(', ')}, all${didYouMean(chosen.unknown, TARGET_NAMES)}`)
+    ], `is not a target; allowed: ${TARGET_NAMES.join(', ')}, all${didYouMean(chosen.unknown, TARGET_NAMES)}`)
   }
   return {
     ...chosen !== undefined && { targets: chosen },

@@ -12,7 +12,7 @@ import type { Finding } from '../core/shared/skill.ts'
 import { hasBrackets } from './rules/flow-style.ts'
 import { bytesOf, type Subject } from './subject.ts'
 
-/** Fields that VS Code knows beside those of the format; `allowed-tools` it marks. */
+/** Fields that VS Code knows besides those of the format; `allowed-tools` it marks. */
 export const VSCODE_FIELDS: ReadonlySet<string> =
   new Set(['argument-hint', 'user-invocable', 'disable-model-invocation', 'context'])
 
@@ -29,7 +29,7 @@ const MAX_OPENCODE_ALIASES = 1_000
 /** Largest ZIP of a skill that OpenAI takes, in bytes. */
 const MAX_UPLOAD_ZIP_BYTES = 50_000_000
 
-/** What decides on an outcome beside the code of a finding. */
+/** What decides on an outcome besides the code of a finding. */
 export const CONDITIONS = {
   main_file_not_lower_case: ({ skill }) => basename(skill.metadata.path) !== 'skill.md',
   name_not_letters: ({ skill }) =>

@@ -9,7 +9,7 @@ import type { TargetName } from './targets.ts'
 import { estimateTokens, type TokenEstimate } from './tokens.ts'
 
 /**
- * Why clients of a door do not take a skill. Must not throw or reject.
+ * Why clients of an API do not take a skill. Must not throw or reject.
  * @param mainFile its content
  */
 export type FindingSource = (
@@ -23,7 +23,7 @@ export interface EntryVerdicts extends JudgedEntry {
   readonly targets?: readonly TargetVerdict[]
 }
 
-/** The one judge of all doors: made once, with what the clients of other doors say. */
+/** What all APIs validate with: made once, with what the clients of other APIs say. */
 export type Judging = (state: EntryState, targets?: readonly TargetName[]) => Promise<EntryVerdicts>
 
 /** @param sources further clients; those of the well-known indexes are asked in any case */

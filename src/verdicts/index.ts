@@ -1,6 +1,6 @@
 /**
- * Verdicts on skills, for every door. A page asks `createJudge` for what `GET /catalog/:name` shows, with a chosen set
- * of targets or without: `{ findings, tokens, targets? }`. Whoever has the parts of a skill already asks `verdictsOf`
+ * Verdicts on skills, for every API. A page asks `createJudge` for what `GET /catalog/:name` shows, with a chosen set
+ * of targets or without: `{ findings, tokens, targets? }`. With the parts of a skill at hand, ask `verdictsOf`
  * and `estimateTokens`, which are pure.
  */
 export { createJudge, type EntryVerdicts, type FindingSource, type Judging, subjectOf } from './entry.ts'

@@ -23,7 +23,7 @@ export interface TargetVerdict {
 export interface Verdicts {
   /** In the order of TARGETS, one for each target that was chosen. */
   readonly targets: readonly TargetVerdict[]
-  /** One for each mistake, in the order in which an author should mend them. */
+  /** One for each mistake, in the order in which an author should fix them. */
   readonly findings: readonly Finding[]
 }
 
@@ -40,7 +40,7 @@ const ECHOES: ReadonlySet<string> = new Set<FindingCode>([
   'discovery_frontmatter_repaired'
 ])
 
-/** Why a main file is no file of the skill. That it is left out of the manifest is the same mistake. */
+/** Why a main file is not a file of the skill. That it is left out of the manifest is the same mistake. */
 const MAIN_FILE_LEFT_OUT: ReadonlySet<string> =
   new Set<FindingCode>(['main_file_not_a_file', 'main_file_permission_denied', 'main_file_unreadable'])
 const LEFT_OUT: ReadonlySet<string> =
@@ -147,7 +147,7 @@ function severityFor (targets: readonly TargetName[], outcomes: ReadonlyMap<Targ
   return worst === 'not_loaded' || worst === 'refused' ? 'error' : 'warning'
 }
 
-/** Clients of other doors know which field or file they mind, and no line. */
+/** Clients of other APIs know which field or file they mind, and no line. */
 function withPosition (found: Finding, { mainFile, skill }: Subject): Finding {
   if (found.line !== undefined) {
     return found.file === undefined ? { ...found, file: basename(skill.metadata.path) } : found

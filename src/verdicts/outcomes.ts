@@ -136,7 +136,7 @@ const ROWS: readonly OutcomeRow[] = [
   [['upload_too_large'], { refused: ['anthropic-upload'] }, 'too_large_for_anthropic'],
   [['upload_too_large'], { refused: ['openai-upload'] }, 'too_large_for_openai'],
 
-  // What this service's own doors ask.
+  // What this service's own APIs ask.
   [['mcp_skill_invalid', 'mcp_refused', 'mcp_main_file_casing', 'mcp_file_too_large', 'mcp_too_many_files'],
     { not_loaded: ['mcp'] }],
   [['mcp_limits_exceeded'], { warned: ['mcp'] }],

@@ -8,7 +8,7 @@ export interface Subject {
   readonly mainFile: Buffer | undefined
   /** All files that are served; undefined when nobody knows them, as for a SKILL.md that was sent alone. */
   readonly files: readonly ListedFile[] | undefined
-  /** What is to be said of its files, and by the clients of other doors. */
+  /** What is to be said of its files, and by the clients of other APIs. */
   readonly otherFindings: readonly Finding[]
 }
 

@@ -83,7 +83,7 @@ t.test('K60: a token that is removed ends its streams, and works no more', async
 t.test('K60: a broken file widens nothing: the last good one stays, and the log and /readyz say so', async (t) => {
   const { breakAccess, setAccess, get, folder, logText } = await start(t)
   await breakAccess(`${access(DOCS + OPS)}  - { group: [docs] }\n`)
-  t.match(logText(), 'access.yaml:7: rules[2].group is no key here, there are groups, roots, skills')
+  t.match(logText(), 'access.yaml:7: rules[2].group is an unknown key; allowed: groups, roots, skills')
   t.strictSame(await (await get('/skills', ann.text)).json(), { skills: ['guide'] })
   t.match(await (await get('/readyz', ann.text)).json(), { status: 'ready', detail: /the last good one stays in force/ })
   rmSync(join(folder, 'access.yaml'))

@@ -102,8 +102,8 @@ t.test('K95: a place that cannot be written is one line of lock, sign and export
     [['lock', 'skills', '--out', 'folder'], /^skillserve: cannot write the lock: [^\n]*folder cannot be written \(EISDIR, it is a folder\), --out chooses another file\n$/],
     [['sign', 'skills', '--key', 'key.pem'], /^skillserve: \/\S+\/skills\/one\/skill\.oms\.sig cannot be written \(EISDIR, it is a folder\)\n$/],
     [['export', 'circle/out', 'skills'], /^skillserve: cannot write the export: "circle\/out" cannot be written \(ELOOP, its links lead in a circle\): name another folder to write to\n$/],
-    [['export', 'file/out', 'skills'], /^skillserve: cannot write the export: "file\/out" is no folder, or lies below a file: name another folder to write to\n$/],
-    [['export', 'file', 'skills'], /^skillserve: cannot write the export: "file" is no folder, or lies below a file: name another folder to write to\n$/]
+    [['export', 'file/out', 'skills'], /^skillserve: cannot write the export: "file\/out" is not a folder, or is below a file: name another folder to write to\n$/],
+    [['export', 'file', 'skills'], /^skillserve: cannot write the export: "file" is not a folder, or is below a file: name another folder to write to\n$/]
   ] as const) t.match(await run(cwd, ...argv), { code: 1, stdout: '', stderr: line }, argv.join(' '))
   t.strictSame(fs.readdirSync(cwd).sort(), ['circle', 'file', 'folder', 'key.pem', 'skills'])
   t.strictSame(fs.readdirSync(join(cwd, 'skills/one')).sort(), ['SKILL.md', 'skill.oms.sig'])

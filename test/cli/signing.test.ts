@@ -101,7 +101,7 @@ t.test('K95: a trust file that cannot be used is one line with its file, line an
     ['roots: { skills: maybe }', /trust\.yaml:3: roots\.skills must be report or require$/m],
     ['deny: [acmee]', /trust\.yaml:3: deny\[0\] is neither a revision nor the name of a signer, did you mean "acme"\?$/m],
     ['deny: [nobody]', /trust\.yaml:3: deny\[0\] is neither a revision nor the name of a signer$/m],
-    ['trusted: yes', /trust\.yaml:3: trusted is no key here, there are signers, roots, deny, scans$/m],
+    ['trusted: yes', /trust\.yaml:3: trusted is an unknown key; allowed: signers, roots, deny, scans$/m],
     ['  - { name: x }', /trust\.yaml:3: signers\[1\] needs either key or root$/m],
     ['  - { name: x, key: missing.pem }', /trust\.yaml:3: signers\[1\]\.key names a file that cannot be read: ENOENT, there is no such file$/m],
     ['  - { name: x, key: ../private.pem }', /trust\.yaml:3: signers\[1\]\.key does not name a PEM file of the right kind$/m],

@@ -55,7 +55,7 @@ t.test('K83: wherever a folder can be given, so can a source', async (t) => {
   t.match(await run(cwd, ...asked), { code: 1, stderr: /the source repo cannot be read: / }, 'a file is not judged by skills that are not there')
   t.match(await run(cwd, 'sync', address), { code: 1, stdout: /^the source repo cannot be read: the path has no repository, or one that the service may not read \(not_found\)\n$/ })
   t.match(await run(cwd, 'lock', address), { code: 1, stderr: /the source repo cannot be read: the path has no repository, or one that the service may not read \(not_found\)$/m }, 'no lock of what may be old')
-  t.match(await run(cwd, 'sync'), { code: 1, stderr: /nothing to fetch: give an address, or --config FILE with sources that are no folders\n$/ })
+  t.match(await run(cwd, 'sync'), { code: 1, stderr: /nothing to fetch: give an address, or --config FILE with sources other than folders\n$/ })
   t.match(await run(cwd, 'export', 'out', address, '--trust', 'none.yaml'), { code: 1, stderr: /TRUST_FILE or --trust/ })
   t.notOk(existsSync(join(cwd, 'state/lock')), 'whatever fails, others may use the state folder')
 })

@@ -35,15 +35,15 @@ t.test('K83: a configuration file in YAML or JSON, with paths from its own folde
 
 t.test('K83: what is wrong stops the start with the line and the key', async (t) => {
   const table: ReadonlyArray<readonly [string, RegExp]> = [
-    ['sources:\n  - folder: a\n    colour: red\n', /^FILE:3: sources\[0\]\.colour is no key here/],
+    ['sources:\n  - folder: a\n    colour: red\n', /^FILE:3: sources\[0\]\.colour is an unknown key/],
     ['sources:\n  - git: https://h.example/r.git\n    interval: 5s\n', /^FILE:3: sources\[0\]\.interval must be at least 10s/],
     ['sources:\n  - git: https://h.example/r.git\n    interval: 720h\n', /^FILE:3: sources\[0\]\.interval must be at most 500h/],
     ['sources:\n  - git: https://h.example/r.git\n    timeout: 9999999h\n', /^FILE:3: sources\[0\]\.timeout must be at most 500h/],
     ['sources:\n  - git: https://h.example/r.git\n    timeout: 1800001s\n', /^FILE:3: sources\[0\]\.timeout must be at most 500h/],
     ['sources:\n  - git: https://h.example/r.git\n    interval: soon\n', /^FILE:3: .*duration/],
     ['sources:\n  - name: x\n', /^FILE:2: sources\[0\] needs one of folder, archive, git/],
-    ['sources:\n  - git: https://h.example/r.git\n    s3: s3://bbb\n', /^FILE:3: sources\[0\]\.s3 is a second source beside git: keep one/],
-    ['sources:\n  - folder: a\n    ref: main\n', /^FILE:3: sources\[0\]\.ref is no setting of a source of kind folder/],
+    ['sources:\n  - git: https://h.example/r.git\n    s3: s3://bbb\n', /^FILE:3: sources\[0\]\.s3 is a second source next to git: keep one/],
+    ['sources:\n  - folder: a\n    ref: main\n', /^FILE:3: sources\[0\]\.ref is not a setting of a source of kind folder/],
     ['sources:\n  - git: https://u:hunter2@h.example/r.git\n', /^FILE:2: .*password/],
     ['sources:\n  - git: https://h.example/r.git\n    ref: --x\n', /^FILE:2: .*a ref is/],
     ['sources:\n  - git: https://h.example/r.git#v1\n', /^FILE:2: sources\[0\]\.git cannot be used: .*# has keys/],
@@ -61,7 +61,7 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
     ['- folder: ./a\n', /^FILE:1: must be a mapping with the list sources$/],
     ['sources:\n  - ./a\n', /^FILE:2: sources\[0\] must be a mapping such as folder: \.\/skills$/],
     [`sources:\n  - folder: ./a\n    layout: tree\n    include: [${'a,'.repeat(1_001)}]\n`, /^FILE:4: sources\[0\]\.include must be a list of at most 1000 globs$/],
-    ['source: []\n', /^FILE:1: source is no key here, there are \$schema, sources, did you mean "sources"\?$/],
+    ['source: []\n', /^FILE:1: source is an unknown key; allowed: \$schema, sources, did you mean "sources"\?$/],
     ['sources:\n  - folder: ./a\n    layout: tre\n', /^FILE:3: sources\[0\]\.layout must be one of auto, .*, did you mean "tree"\?$/],
     [`sources:\n  - folder: ./a\n    layout: tree\n    exclude: [b, '${'{a,b}'.repeat(20)}']\n`, /^FILE:4: sources\[0\]\.exclude must be a list of at most 1000 globs, and each alternative in braces is one$/],
     ['sources: 3\n', /^FILE:1: sources must be a list/]

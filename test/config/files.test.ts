@@ -52,17 +52,17 @@ t.test('what does not fit the schema is one line with file, line and key', async
     ['- a', 'people.yaml:1: must be a mapping'],
     ['level: 3', 'people.yaml:1: people is missing'],
     [GOOD.replace('bob', 'Bob'), 'people.yaml:6: people[1].name must be a name in small letters'],
-    [GOOD.replace('groups', 'group'), 'people.yaml:4: people[0].group is no key here, there are name, groups, did you mean "groups"?'],
+    [GOOD.replace('groups', 'group'), 'people.yaml:4: people[0].group is an unknown key; allowed: name, groups, did you mean "groups"?'],
     [GOOD.replace('ops', '7'), 'people.yaml:4: people[0].groups[1] must be a name in small letters'],
     [GOOD.replace('level: 3', 'level: 0'), 'people.yaml:7: level must be >= 1'],
-    [GOOD.replace('level: 3', '"two words": 0'), 'people.yaml:7: "two words" is no key here, there are people, level'],
+    [GOOD.replace('level: 3', '"two words": 0'), 'people.yaml:7: "two words" is an unknown key; allowed: people, level'],
     [`${GOOD}level: 4`, 'people.yaml:8: not valid YAML: duplicated mapping key'],
     [GOOD.replace('[docs, ops]', '[docs'), 'people.yaml:6: not valid YAML:'],
     [GOOD.replace('[docs, ops]', '&g [docs]').replace('bob', '*g'), 'people.yaml:6: a value that stands for another one (*name) is not taken: write that value out'],
     [GOOD.replace('[docs, ops]', '['.repeat(40)), 'people.yaml:4: values are nested more than 32 deep'],
     ['# nobody yet\n', 'people.yaml:1: the file is empty'],
     ['people: [ann]', 'people.yaml:1: people[0] must be a mapping with name, groups'],
-    [`${'k'.repeat(100_000)}: 1\npeople: []`, `people.yaml:1: "${'k'.repeat(80)}…" is no key here`]
+    [`${'k'.repeat(100_000)}: 1\npeople: []`, `people.yaml:1: "${'k'.repeat(80)}…" is an unknown key`]
   ] as const) t.equal(refusal(text).slice(0, message.length), message, JSON.stringify(text))
 })
 

@@ -18,7 +18,9 @@ export class Normaliser {
     [/^retry: \d+/gm, 'retry: 0'],
     [/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, '<time>'],
     [/"(listed|body|all_files)":\d+/g, '"$1":0'],
-    [/"method":"estimate[^"]*"/g, '"method":"…"']
+    [/"method":"estimate[^"]*"/g, '"method":"…"'],
+    [/"commit":"[0-9a-f]{40}",/g, ''],
+    [/^(\d+\.\d+\.\d+) \([0-9a-f]{12}\)/gm, '$1']
   ]
 
   add (text: string, name: string): void {

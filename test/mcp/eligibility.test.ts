@@ -61,7 +61,7 @@ t.test('nothing is said of a skill that is listed', async (t) => {
   ]) t.same(await codes(text), [], text)
 })
 
-t.test('each reason has its code, a sentence and what mends it', async (t) => {
+t.test('each reason has its code, a sentence and the fix', async (t) => {
   const cases: ReadonlyArray<readonly [text: string, codes: readonly string[]]> = [
     ['no frontmatter', ['mcp_skill_invalid']],
     ['---\nname: other\ndescription: x\n---\n', ['mcp_skill_invalid']],

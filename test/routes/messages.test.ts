@@ -53,7 +53,7 @@ t.test('K47: an address below a skill that is none names the file', async (t) =>
 
 t.test('K47: with a base path, an address that does not exist names the list of doors below it', async (t) => {
   const service = await buildService(t, { files: FILES, options: { basePath: '/team' } })
-  t.match((await service.fetch('/team/nowhere')).json(), { status: 404, detail: /^There is no such route; GET \/team lists those there are/ })
+  t.match((await service.fetch('/team/nowhere')).json(), { status: 404, detail: /^There is no such route; GET \/team lists the routes/ })
 })
 
 t.test('GET / lists the doors, each of which is there', async (t) => {

@@ -49,7 +49,7 @@ t.test('K83: what is refused says why, and repeats no secret', async (t) => {
     ['git@git.example:team/skills.git', /git\+ssh:\/\//],
     ['git+http://git.example/r.git', /this machine only/],
     ['http://host.example/a.zip', /this machine only/],
-    ['ftp://host.example/a.zip', /ftp:\/\/ is no address/],
+    ['ftp://host.example/a.zip', /ftp:\/\/ is not an address/],
     ['https://host.example/page', /git\+https/],
     ['git+https://git.example/r.git#--upload-pack=x', /a ref is/],
     ['git+https://git.example/r.git#a..b', /a ref is/],

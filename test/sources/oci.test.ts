@@ -192,8 +192,8 @@ t.test('K84: the credentials of docker login, from config.json or from a helper 
     [{ credsStore: 'token' }, undefined, 'docker-credential-token gives a refresh token: set a user and a password or access token with auth'],
     [{ credsStore: 'text' }, undefined, 'docker-credential-text gives something else than a user and a secret'],
     [{ credsStore: 'nobody' }, undefined, 'docker-credential-nobody gives something else than a user and a secret'],
-    [{ credsStore: '../good' }, undefined, 'config.json of Docker has a helper whose name is no word'],
-    ['{', undefined, 'config.json of Docker is no JSON']
+    [{ credsStore: '../good' }, undefined, 'config.json of Docker has a helper whose name is not a plain word'],
+    ['{', undefined, 'config.json of Docker is not JSON']
   ]
   for (const [config, authorization, reason] of table) {
     const label = JSON.stringify(config)

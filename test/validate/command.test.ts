@@ -230,9 +230,9 @@ t.test('K79: a file beside the skills holds the choices of a project', async (t)
   writeFileSync(join(cwd, 'base.json'), '{"skills/bad": ["name_folder_mismatch"]}')
   t.equal((await run(cwd)).code, 0)
   for (const [text, line] of [[
-    'targets: [codex, nope]\n', /\.skillserve\.yaml:1: targets\[1\] is no target, there are spec, /
+    'targets: [codex, nope]\n', /\.skillserve\.yaml:1: targets\[1\] is not a target; allowed: spec, /
   ], [
-    'targets: [codx]\n', /:1: targets\[0\] is no target, there are spec, .*, did you mean "codex"\?$/m
+    'targets: [codx]\n', /:1: targets\[0\] is not a target; allowed: spec, .*, did you mean "codex"\?$/m
   ], [
     '# a\ntarget: x\n', /\.skillserve\.yaml:2: target .*did you mean "targets"\?$/m
   ], ['fail_on: warn\n', /:1: fail_on must be error, warning, info or never$/m], [

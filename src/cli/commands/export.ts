@@ -57,7 +57,7 @@ async function runExport ({ positionals: [out = '', ...positionals], flags }: Ar
   } catch (error) {
     if (error instanceof ExportError) throw new CommandError(`${quote(out)} ${error.message}`)
     if (error instanceof SkillError) throw new CommandError(error.code === 'skills_folder_permission_denied' ? `${error.message}: ${paths.join(', ')}` : error.message)
-    if (error instanceof Error && 'syscall' in error && 'code' in error) throw new CommandError(`cannot write the export: ${quote(out)} ${error.code === 'ENOTDIR' ? 'is no folder, or lies below a file' : `cannot be written (${whyUnwritable(error)})`}: name another folder to write to`)
+    if (error instanceof Error && 'syscall' in error && 'code' in error) throw new CommandError(`cannot write the export: ${quote(out)} ${error.code === 'ENOTDIR' ? 'is not a folder, or is below a file' : `cannot be written (${whyUnwritable(error)})`}: name another folder to write to`)
     throw error
   } finally {
     await closers.close()

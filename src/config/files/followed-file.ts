@@ -133,7 +133,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
   }
 }
 
-/** What tells a change of one of the files. */
+/** What notices a change of one of the files. */
 async function looksOf (paths: readonly string[]): Promise<string> {
   return JSON.stringify(await Promise.all(paths.map(async (path) => {
     const looks = await stat(path, { bigint: true }).catch((error: unknown) => String(error))

@@ -20,7 +20,7 @@ export interface YamlFile<Value> {
 
 const MAX_DEPTH = 32
 
-/** Mistakes of which the first one in the file is told. */
+/** Errors of a file; only the first is reported. */
 const MAX_COMPLAINTS = 1_000
 
 const EMPTY = 'the file is empty'
@@ -177,7 +177,7 @@ function complaintOf ({ instancePath, keyword, params, message = '', parentSchem
     case 'additionalProperties': {
       const known = Object.keys(parentSchema?.['properties'] ?? {})
       const key = String(params['additionalProperty'])
-      return { at: [...at, key], sentence: `is no key here, there are ${known.join(', ')}${didYouMean(key, known)}` }
+      return { at: [...at, key], sentence: `is an unknown key; allowed: ${known.join(', ')}${didYouMean(key, known)}` }
     }
     case 'required':
       return { at: [...at, String(params['missingProperty'])], sentence: MISSING }

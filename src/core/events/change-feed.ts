@@ -150,7 +150,7 @@ class Run {
   readonly #due = new Set<string>()
   readonly #retries = new Map<string, number>()
   readonly #unsubscribe: () => void
-  /** Names at the beginning: what has happened to these is no arrival. */
+  /** Names at the beginning: what has happened to these is not an arrival. */
   #initial = new Set<string>()
   #isStarted = false
   #isWorking = false

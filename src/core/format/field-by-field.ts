@@ -45,7 +45,7 @@ const DOCUMENT_MARK = /^(?:---|\.\.\.)/
 
 /**
  * Reads each top-level field by itself, so that a mistake in one takes nothing from the others. Of several fields with one
- * name the first counts. A description in one line that is no YAML is kept as text. Never throws.
+ * name the first counts. A description in one line that is not YAML is kept as text. Never throws.
  * @param whole why the frontmatter cannot be read as a whole
  * @returns undefined when no line begins a field
  */
@@ -156,7 +156,7 @@ function toEntries (value: unknown): ReturnType<typeof readLines> {
   return isJsonObject(value) ? { entries: Object.entries(value) } : { entries: [], failure: { kind: 'failure', reason: NO_FIELD_REASON, line: 0 } }
 }
 
-/** People and models find a skill by its description, so that text which is no YAML is better than none. */
+/** People and models find a skill by its description, so that text that is not YAML is better than none. */
 function textOf ({ field, lines: [line = '', ...more] }: Block): ReadBlock['entries'] {
   if (field !== 'description' || !more.every((text) => BLANK_OR_COMMENT.test(text))) return []
   return [[field, line.slice(line.search(COLON) + 1).trim()]]

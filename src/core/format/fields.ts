@@ -8,7 +8,7 @@ import { countCodePoints, quote } from '../shared/text.ts'
 /** The fields of the Agent Skills format. */
 export const KNOWN_FIELDS: ReadonlySet<string> = new Set(['name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools'])
 
-/** Fields that Claude Code, VS Code or Cursor read beside those of the format. */
+/** Fields that Claude Code, VS Code or Cursor read besides those of the format. */
 export const AGENT_FIELDS: ReadonlySet<string> = new Set([
   'when_to_use', 'argument-hint', 'arguments', 'disable-model-invocation', 'user-invocable', 'disallowed-tools', 'model', 'effort', 'context', 'background',
   'agent', 'hooks', 'paths', 'shell'
@@ -70,7 +70,7 @@ function checkName (frontmatter: Frontmatter, folderName: string): Finding[] {
   if (name.includes('--')) {
     found.push(problem('name_double_hyphen', `name ${quote(name)} must not contain two hyphens in a row`))
   }
-  // A name that breaks a rule is to be changed in any case: that it differs is no second mistake.
+  // A name that breaks a rule is to be changed in any case: that it differs is not a second mistake.
   if (name !== folderName && found.length === 0) {
     found.push(problem('name_folder_mismatch', `name ${quote(name)} does not match the folder name ${quote(folderName)}`))
   }
@@ -81,7 +81,7 @@ function checkName (frontmatter: Frontmatter, folderName: string): Finding[] {
   return found
 }
 
-/** One instruction that gives the skill a valid name: a second line of that field would be no YAML. */
+/** One instruction that gives the skill a valid name: a second line of that field would not be YAML. */
 function nameFix (name: unknown, isWritten: boolean, folderName: string): string {
   const target = bestName(name, folderName)
   if (target === undefined) return 'Choose a name of lowercase letters a to z, numbers and hyphens, and give it to the folder too'

@@ -174,7 +174,7 @@ export interface Position {
 /**
  * Makes a finding; its severity is that of its code.
  * @param message one sentence that says what is wrong, without a full stop
- * @param fix one instruction that mends it
+ * @param fix one instruction that fixes it
  * @param field the frontmatter field that it is about, if it is about one
  * @param position line and column in the main file, where the rule knows them
  */

@@ -115,7 +115,7 @@ function trimmedText (frontmatter: Frontmatter, field: string): string {
   return typeof value === 'string' ? copyOf(value.trim()) : ''
 }
 
-/** The finding for a file whose first line is no fence: it names what stands there. */
+/** The finding for a file whose first line is not a fence: it names what stands there. */
 function diagnoseMissing (bytes: Buffer, fileStart: number): Finding {
   const head = bytes.toString('utf8', fileStart, fileStart + DIAGNOSIS_BYTES)
   if (bytes.length < DIAGNOSIS_BYTES && LINK_TEXT.test(head) && !head.startsWith('---')) {

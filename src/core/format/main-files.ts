@@ -10,7 +10,7 @@ export function isMainFile (name: string): boolean {
   return MAIN_FILE.test(name)
 }
 
-/** The main file of a folder with these entries, as far as its listing tells: a link may lead to a file. */
+/** The main file of a folder with these entries, as far as its listing shows: a link may lead to a file. */
 export function listedMainFile (entries: readonly Dirent[]): string | undefined {
   return mainFileAmong(entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name))
 }

@@ -13,7 +13,7 @@ export interface YamlFailure {
 
 type YamlOutcome = YamlFailure | { readonly kind: 'value', readonly value: unknown }
 
-/** Beginnings of js-yaml's reasons: its two limits, and an input without a document, which is no syntax error here. */
+/** Beginnings of js-yaml's reasons: its two limits, and an input without a document, which is not a syntax error here. */
 const TOO_DEEP = 'nesting exceeded'
 const ALIASED = 'aliases exceeded'
 const EMPTY = 'expected a document'

@@ -12,11 +12,11 @@ export interface TreeEntry {
 
 /** What a layout is applied to: a folder on a disk, or a state of a source. Paths are relative to its top, `''`. */
 export interface LayoutTree {
-  /** Sorted by code point; nothing for what is no folder. Links out of the tree are left out. */
+  /** Sorted by code point; nothing for what is not a folder. Links out of the tree are left out. */
   entries (folder: string): Promise<readonly TreeEntry[]>
   /** The path behind all links: two paths with one answer are one folder. */
   realPath (folder: string): Promise<string>
-  /** Undefined for what is no file, or larger than `limit` bytes. */
+  /** Undefined for what is not a file, or larger than `limit` bytes. */
   read (file: string, limit: number): Promise<Buffer | undefined>
 }
 

@@ -23,7 +23,7 @@ export function formatCursor (question: string, { after, score }: PagePosition):
 }
 
 /**
- * The position in a cursor; undefined for one that is damaged or of another question. The checksum is no secret: a
+ * The position in a cursor; undefined for one that is damaged or of another question. The checksum is not a secret: a
  * made-up cursor begins a page elsewhere, and nothing more.
  */
 export function parseCursor (question: string, cursor: string): PagePosition | undefined {

@@ -8,7 +8,7 @@ import type { TrustReport } from '../shared/origin.ts'
 import type { SkillSource } from '../service.ts'
 import type { CatalogSkill, Finding, Manifest, SkillType } from '../shared/skill.ts'
 
-/** What the catalog tells of a skill. `null` where its files cannot be listed. */
+/** What the catalog says of a skill. `null` where its files cannot be listed. */
 export interface CatalogEntry {
   /** The folder's name: the address of the skill. */
   readonly name: string
@@ -23,7 +23,7 @@ export interface CatalogEntry {
   readonly findings: readonly Finding[]
 }
 
-/** One state of a skill, for whoever judges it. */
+/** One state of a skill, to be validated. */
 export interface EntryState {
   readonly skill: CatalogSkill
   /** Undefined where the files cannot be listed. */
@@ -36,10 +36,10 @@ export interface EntryState {
   readonly state?: SkillState
 }
 
-/** What a judge says of a skill. It changes nothing about whether the skill is valid. Must not throw or reject. */
+/** What validation says of a skill. It changes nothing about whether the skill is valid. Must not throw or reject. */
 export type Judge<Judged extends JudgedEntry> = (state: EntryState) => Promise<Judged>
 
-/** The members of an entry that a judge makes: it may add some. */
+/** The members of an entry that validation makes: it may add some. */
 export interface JudgedEntry {
   readonly findings: readonly Finding[]
   /** Where the skill comes from; absent without a lock and a trust file. */
@@ -99,7 +99,7 @@ async function toEntry<Judged extends JudgedEntry> (state: EntryState, judge: Ju
   }
 }
 
-/** What cannot be read is no reason to leave a skill out: its findings say what is wrong. */
+/** What cannot be read does not leave a skill out: its findings say what is wrong. */
 function nothing (error: unknown): undefined {
   if (error instanceof SkillError && error.code !== 'skill_changing' && error.code !== 'skill_not_found') return undefined
   throw error

@@ -20,7 +20,7 @@ export type IgnoreRules = { readonly id: string, readonly filter: PathFilter } |
 
 /**
  * Reads the patterns of an ignore file, in the syntax of gitignore(5). A library turns each into a regular expression, so their
- * number and shape are bounded. Whoever writes a skill could hold up the service otherwise.
+ * number and shape are bounded. The author of a skill could otherwise hold up the service.
  */
 export function parseIgnoreFile (bytes: Buffer): IgnoreRules {
   const id = sha256(bytes)

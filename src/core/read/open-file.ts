@@ -123,7 +123,7 @@ export class OpenFile {
     return closeQuietly(() => this.disk.close(this.descriptor))
   }
 
-  /** Whether the file has only grown since it was opened, when it had these bytes: others than them are not read. */
+  /** Whether the file has only grown since it was opened, when it had these bytes: only these are read. */
   async #stillBeginsWith (bytes: Buffer, grownSize: bigint): Promise<boolean> {
     if (this.stats.size !== BigInt(bytes.length) || grownSize <= this.stats.size) return false
     const again = await this.#readOnce(bytes.length, bytes.length)

@@ -101,7 +101,7 @@ async function openChecked (disk: Disk, link: string, { size }: BigIntStats): Pr
 }
 
 /**
- * Elsewhere nothing tells where an opened file is: the path is resolved before and after, and compared with what was
+ * Elsewhere the system does not say where an opened file is: the path is resolved before and after, and compared with what was
  * opened. That closes accidents and most races, not a determined swap.
  */
 async function openByComparison (disk: Disk, folder: string, path: string, filter?: PathFilter): Promise<OpenFile> {
@@ -120,7 +120,7 @@ async function openByComparison (disk: Disk, folder: string, path: string, filte
   }
 }
 
-/** Containment is decided first, so that a link to the outside tells nothing about its target. */
+/** Containment is decided first, so that a link to the outside reveals nothing about its target. */
 function pathWithin (folder: string, path: string): string {
   const below = pathFrom(folder, path)
   if (below === undefined) throw new RefusedError('outside')
@@ -140,7 +140,7 @@ function checkServable (path: string, realPath: string, stats: BigIntStats, filt
   if (!stats.isFile()) throw new RefusedError('not_regular')
 }
 
-/** The skill's own folder is never hidden; a slash at the end is no part of a name. */
+/** The skill's own folder is never hidden; a slash at the end is not part of a name. */
 function isHiddenTo (path: string, isFolder: boolean, filter?: PathFilter): boolean {
   const name = path.endsWith('/') ? path.slice(0, -1) : path
   return name !== '.' && isHidden(name, isFolder, filter)

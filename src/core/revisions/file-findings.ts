@@ -3,11 +3,11 @@ import type { FileKind } from '../read/file-kind.ts'
 import { type FindingCode, findingOnFiles } from '../format/findings.ts'
 import type { Finding, ListedFile } from '../shared/skill.ts'
 
-/** Code, what is said before and after the names, and what mends it. */
+/** Code, what is said before and after the names, and the fix. */
 const KINDS = {
   outside: ['link_outside', 'links that lead to no file of the skill are left out', 'Put copies of the files into the skill folder'],
   folder_link: ['link_to_folder', 'links to folders are left out', 'Put the folders themselves there, or links to single files'],
-  special: ['file_special', 'files that are no regular files are left out', 'Remove FIFOs, sockets and devices from the skill folder'],
+  special: ['file_special', 'files that are not regular files are left out', 'Remove FIFOs, sockets and devices from the skill folder'],
   unreadable: ['file_unreadable', 'the server may not read some files or folders, which are left out', 'Give the user that runs the server permission to read them'],
   too_long: ['file_path_too_long', 'files and folders whose paths are too long for the system are left out', 'Give the folders shorter names, or nest them less deeply'],
   unnameable: ['file_name_not_utf8', 'files whose names are not UTF-8 are left out', 'Rename them in UTF-8']

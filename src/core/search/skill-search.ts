@@ -191,7 +191,7 @@ function canBegin (word: string): boolean {
   return isUnspaced(word) || word.length >= (/^[a-z\d]/.test(word) ? 3 : 2)
 }
 
-/** How many characters of a word may be wrong. Very long ones are no words. */
+/** How many characters of a word may be wrong. Very long ones are not words. */
 function maxWrong (word: string): number {
   if (word.length < 4 || word.length > 32 || isUnspaced(word)) return 0
   return word.length < 8 ? 1 : 2

@@ -1,6 +1,6 @@
 import { MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES, MAX_TEXT_FILE_BYTES } from './limits.ts'
 
-/** What kind of error a code is: each door has one table from kinds to its own statuses, codes or types. */
+/** What kind of error a code is: each API has one table from kinds to its own statuses, codes or types. */
 export type SkillErrorKind = 'invalid' | 'forbidden' | 'missing' | 'outdated' | 'too_large' | 'unprocessable' | 'broken' | 'unavailable'
 
 /** Everything that can be wrong with a request to the domain, as a closed set of codes. A code is part of the API. */

@@ -54,7 +54,7 @@ export const MAX_DISK_CALLS = 3
  */
 export const RACY_WINDOW_MS = 25
 
-/** Change events that a listener who was away can still be told: one that missed more reads the catalog again. */
+/** Change events that a client can resume over: one that missed more reads the catalog again. */
 export const MAX_RECENT_EVENTS = 1_024
 
 /** Coarsest timestamps of a file system, in milliseconds (FAT's). */

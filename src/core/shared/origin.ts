@@ -3,7 +3,7 @@ import type { Finding } from './skill.ts'
 /** What a signature came to. `stale`: files changed after signing; `untrusted`: the signer is not in the trust file. */
 export type TrustStatus = 'valid' | 'unsigned' | 'stale' | 'untrusted' | 'expired' | 'invalid' | 'denied'
 
-/** What one scanner reported of a revision. That it reported nothing is no proof of anything. */
+/** What one scanner reported of a revision. That it reported nothing proves nothing. */
 export interface ScanReport {
   /** Name and version. */
   readonly tool: string

@@ -17,7 +17,7 @@ export interface Finding {
   readonly severity: FindingSeverity
   /** One sentence that says what is wrong, without a full stop. */
   readonly message: string
-  /** One instruction that mends it. */
+  /** One instruction that fixes it. */
   readonly fix: string
   /** The frontmatter field that the finding is about, if it is about one. */
   readonly field?: string
@@ -26,7 +26,7 @@ export interface Finding {
   /** Where in that file, counted from 1. Columns are UTF-16 code units, as editors count them. */
   readonly line?: number
   readonly column?: number
-  /** The consumers of skills that it matters to; absent where it concerns whoever reads the skill. */
+  /** The consumers of skills that it matters to; absent if it matters to every reader. */
   readonly targets?: readonly string[]
 }
 

@@ -66,7 +66,7 @@ export class RootWatcher {
   readonly #changed = new Set<string>()
   #watched: { readonly realPath: string, readonly ino: bigint } | undefined
   #errors = new Map<string, number>()
-  /** Errors that `onError` was called with since it worked last: a restart that fails is no news. */
+  /** Errors that `onError` was called with since it worked last: a restart that fails is not news. */
   readonly #reported = new Set<string>()
   #isReady = false
   #isClosed = false

@@ -25,7 +25,7 @@ const LINE_OF_PROBLEM = /\bline (\d{1,7}):/
 const NOT_LISTED = 'MCP does not list the skill'
 
 /**
- * Whether a skill is in `skills/list`, and why not. The judge of a main file is the official SDK: its client throws
+ * Whether a skill is in `skills/list`, and why not. The official SDK decides on a main file: its client throws
  * away a whole listing for one entry that it refuses. Invalid skills are not put before it, so that it never reads a
  * frontmatter of more than MAX_FRONTMATTER_BYTES. The three arguments are of one state of the skill.
  *
@@ -85,7 +85,7 @@ function refused (reason: Finding): Eligibility {
   return { frontmatter: undefined, findings: [reason] }
 }
 
-/** What this door asks beyond the SDK: every file that is listed can be read, and an entry is of bounded length. */
+/** What this API asks beyond the SDK: every file that is listed can be read, and an entry is of bounded length. */
 function checkFiles ({ files }: FileList): Finding[] {
   const found: Finding[] = []
   if (!files.some(({ path }) => path === 'SKILL.md')) {

@@ -8,7 +8,7 @@ export interface Page<Item> {
   readonly nextCursor?: string
 }
 
-/** All lists of this door are of names in the same order. A cursor of one is good for another of the same skills. */
+/** All lists of this API are of names in the same order. A cursor of one is good for another of the same skills. */
 const questionOf = (scope: string) => scope === '' ? 'mcp' : `mcp ${scope}`
 
 /**

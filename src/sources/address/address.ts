@@ -50,7 +50,7 @@ export function parseAddress (text: string): Source {
     throw new AddressError(`an https:// address is an archive (.zip, .tar.gz) or a page of a git host; of a repository elsewhere it is written git+${protocol}//…`)
   }
   const forms = SOURCE_KINDS.flatMap(({ forms }) => forms)
-  throw new AddressError(`${protocol}// is no address of skills, there are ${forms.slice(0, -1).join(', ')} and ${forms.at(-1) ?? ''}`)
+  throw new AddressError(`${protocol}// is not an address of skills, use ${forms.slice(0, -1).join(', ')} and ${forms.at(-1) ?? ''}`)
 }
 
 /**

@@ -46,7 +46,7 @@ export class FolderWatch {
     this.#watched = now
     const parent = dirname(path)
     const isPart = (each: string): boolean => each === parent || each === path || each === realPath || each.startsWith(`${realPath ?? path}/`)
-    // Folders tell of the files in them. The one above tells of a folder that comes, goes, or is another link.
+    // A watched folder reports the files in it. The one above reports that it comes, goes, or is another link.
     this.#watcher = watch([parent, realPath ?? path], {
       ignored: (each, stats) => stats?.isFile() === true || !isPart(each) || UNWATCHED.has(basename(each)),
       followSymlinks: false,

@@ -47,7 +47,7 @@ export interface HttpAnswer {
 /**
  * Sends a request with Node's own client. Redirects are followed by hand: never from https to http, and without credentials to
  * another origin, since stores and registries redirect to signed addresses elsewhere.
- * @throws SourceError for every status that is no answer
+ * @throws SourceError for every status that is not an answer
  */
 export async function send ({ url, method = 'GET', headers = {}, credentials = {}, signal, accept = [], mayBeInside = true }: HttpRequest): Promise<HttpAnswer> {
   const first = new URL(url)
@@ -84,7 +84,7 @@ interface RequestOptions {
 
 async function request (url: URL, { mayBeInside, ...options }: RequestOptions): Promise<IncomingMessage> {
   const host = bare(url.hostname)
-  // Whoever names an address could otherwise read what only this machine's network shows.
+  // The author of an address could otherwise read what only this machine's network shows.
   if (!mayBeInside && (isLoopback(host) || (isIP(host) !== 0 && isInsideAddress(host)))) throw insideError()
   try {
     return await new Promise<IncomingMessage>((resolve, reject) => {
@@ -146,7 +146,7 @@ function bare (hostname: string): string {
   return hostname.replace(/^\[|\]$/g, '')
 }
 
-/** What a status that is no answer means. */
+/** What a status that is not an answer means. */
 export function statusError (status: number, headers: Headers): SourceError {
   const retryAfterMs = retryAfter(headers.get('retry-after') ?? undefined)
   if (status === 401 || status === 403) return new SourceError('auth_failed', 'the host refuses the credentials, or asks for some', { retryAfterMs })

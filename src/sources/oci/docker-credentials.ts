@@ -24,7 +24,7 @@ const run = promisify(execFile)
 /**
  * The header with the credentials that `docker login` left for a registry: those in `config.json`, else those of a helper that the file names.
  * @returns no header where there are none
- * @throws SourceError for a file that is no JSON, and a helper that fails
+ * @throws SourceError for a file that is not JSON, and a helper that fails
  */
 export async function dockerCredentials (registry: string, env: Environment, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
   const config = await readConfig(env['DOCKER_CONFIG'] || join(homedir(), '.docker'))
@@ -45,13 +45,13 @@ async function readConfig (folder: string): Promise<unknown> {
   try {
     return JSON.parse(text) as unknown
   } catch (cause) {
-    throw new SourceError('secret_missing', 'config.json of Docker is no JSON', { cause })
+    throw new SourceError('secret_missing', 'config.json of Docker is not JSON', { cause })
   }
 }
 
 /** Asks as `docker pull` does: the registry on the standard input, JSON on the output. */
 async function askHelper (name: string, server: string, env: Environment, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
-  if (!HELPER_NAME.test(name)) throw new SourceError('secret_missing', 'config.json of Docker has a helper whose name is no word')
+  if (!HELPER_NAME.test(name)) throw new SourceError('secret_missing', 'config.json of Docker has a helper whose name is not a plain word')
   const program = `docker-credential-${name}`
   const asking = run(program, ['get'], { env: { ...env }, signal: AbortSignal.any([signal, AbortSignal.timeout(HELPER_MS)]), maxBuffer: MAX_HELPER_BYTES })
   // A helper may end without reading.
@@ -63,7 +63,7 @@ async function askHelper (name: string, server: string, env: Environment, signal
     signal.throwIfAborted()
     if (own(error, 'code') === 'ENOENT') throw new SourceError('secret_missing', `${program}, which config.json of Docker names, is not installed`)
     if (NOT_FOUND.test(String(own(error, 'stdout')))) return {}
-    // Its output may hold a secret: only the exit code is told.
+    // Its output may hold a secret: only the exit code is reported.
     throw new SourceError('secret_missing', `${program} gives no credentials`, { details: `exit code ${String(own(error, 'code'))}` })
   }
   return credentialsIn(text, program)

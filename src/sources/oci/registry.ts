@@ -59,7 +59,7 @@ export class Registry {
     try {
       manifest = JSON.parse(text)
     } catch {
-      throw new SourceError('bad_answer', 'the manifest of the artifact is no JSON')
+      throw new SourceError('bad_answer', 'the manifest of the artifact is not JSON')
     }
     checkType(manifest, answer.headers.get('content-type'))
     return manifest
@@ -90,7 +90,7 @@ export class Registry {
     if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname) && isLoopback(base.hostname))) throw new SourceError('bad_answer', 'the registry gives tokens over an address that is not https://')
     if (service !== undefined) url.searchParams.set('service', service)
     url.searchParams.set('scope', scope)
-    // Whoever answers for the registry names the realm: another domain gets no credentials.
+    // The answer of the registry names the realm: another host gets no credentials.
     const answer = await readBody(await send({ url: url.href, signal: this.#signal, mayBeInside: isInside || url.host === base.host, credentials: mayHaveCredentials(url.hostname, base.hostname) ? credentials : {} }), MAX_MANIFEST_BYTES)
     const bearer = tokenIn(answer.toString())
     if (typeof bearer !== 'string' || !/^[\x21-\x7e]+$/.test(bearer)) throw new SourceError('auth_failed', 'the registry gives no token')

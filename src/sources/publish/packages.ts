@@ -29,7 +29,7 @@ interface PackagedSkills {
 }
 
 /**
- * The skills of the packages that a search has found. Of two skills with one name, the one that is no package counts.
+ * The skills of the packages that a search has found. Of two skills with one name, the one that is not a package counts.
  * @param tmp packages with a skill are unpacked into it, and stay there
  */
 export async function findPackaged (
@@ -89,7 +89,7 @@ async function unpackPackages (
   return { entries, leftOut }
 }
 
-/** Undefined for what is no archive. */
+/** Undefined for what is not an archive. */
 async function unpackIfGood (
   bytes: Buffer, folder: string, signal: AbortSignal
 ): Promise<readonly SourceEntry[] | undefined> {

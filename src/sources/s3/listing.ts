@@ -24,7 +24,7 @@ const ENTRY_END = '</Contents>'
 
 export interface StoredObject {
   readonly key: string
-  /** Says whether an object changed. It is no digest of its bytes. */
+  /** Says whether an object changed. It is not a digest of its bytes. */
   readonly etag: string
   readonly size: number
 }

@@ -16,7 +16,7 @@ const MAX_DOWNLOADS = 16
 
 /**
  * Follows the objects below a prefix. A listing costs one request for 1,000 objects; only files of skills that changed are fetched,
- * each in the state that was listed. With a marker, one conditional request tells that nothing changed.
+ * each in the state that was listed. With a marker, one conditional request shows that nothing changed.
  */
 export function createS3Fetcher (source: S3Source, env: Environment): Fetcher {
   return {

@@ -11,7 +11,7 @@ export interface S3Source extends SourceCommon {
   /** Default: Amazon's of the region. */
   readonly endpoint?: string
   readonly region?: string
-  /** Key below the prefix, written last by whoever uploads: only its change is looked for. */
+  /** Key below the prefix, written last by the upload: only its change is looked for. */
   readonly marker?: string
 }
 

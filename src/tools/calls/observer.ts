@@ -1,7 +1,7 @@
 import type { SkillSource } from '../../core/service.ts'
 import type { Tool, ToolArguments, ToolOutcome } from '../tool.ts'
 
-/** A call of a tool, whatever door it came through. */
+/** A call of a tool through any API. */
 export interface ObservedCall {
   /** Undefined when no tool has the name of the call. */
   readonly tool: Tool | undefined
@@ -9,7 +9,7 @@ export interface ObservedCall {
   readonly args: ToolArguments
   /** What the call may see. */
   readonly skills: SkillSource
-  /** The shape of the call, or the door: `openai`, `mcp`, `rest`. */
+  /** The shape of the call, or the API: `openai`, `mcp`, `rest`. */
   readonly dialect: string
   /** As the caller sent it. */
   readonly id: string | number | undefined

@@ -13,14 +13,14 @@ export interface ToolRun {
   /** Fields of the two log lines, such as the request id. */
   readonly fields: object
   readonly observer?: ToolObserver | undefined
-  /** The door, or the shape of the calls. */
+  /** The API, or the shape of the calls. */
   readonly dialect?: string
   /** The request that the call came in, for the observer. */
   readonly origin?: object | undefined
 }
 
 /**
- * Runs one call of a tool for any door: checks its arguments and logs its two lines. Never throws.
+ * Runs one call of a tool for any API: checks its arguments and logs its two lines. Never throws.
  * @param raw the arguments as they were sent: none means `{}`
  * @param id of the call, for the observer
  */

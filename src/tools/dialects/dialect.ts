@@ -53,12 +53,12 @@ export interface Dialect {
   /**
    * For an object with the mark of this dialect, such as JSON-RPC's version: no other dialect is asked about the
    * object.
-   * @returns the sentence for an object that is no call; undefined without the mark
+   * @returns the sentence for an object that is not a call; undefined without the mark
    */
   explainMarked? (value: JsonObject): string | undefined
 
   /**
-   * The calls inside a provider's message or response, and nothing else; undefined when the object is no container of
+   * The calls inside a provider's message or response, and nothing else; undefined when the object is not a container of
    * this dialect.
    */
   unwrap? (value: JsonObject): readonly unknown[] | undefined
@@ -69,7 +69,7 @@ export interface Dialect {
    */
   recogniseInside? (item: JsonObject): boolean
 
-  /** Whether an object that is no call is content of a model's message, which needs no answer: text, reasoning. */
+  /** Whether an object that is not a call is content of a model's message, which needs no answer: text, reasoning. */
   isContent? (value: JsonObject): boolean
 
   /** Whether the object is a result in this shape, which a caller sent back by mistake. */

@@ -77,7 +77,7 @@ function listCalls (body: unknown): CallList | undefined {
 }
 
 /**
- * The calls that wait for an answer. Content that a model wrote beside its calls, and the rest of a conversation, need
+ * The calls that wait for an answer. Content that a model wrote next to its calls, and the rest of a conversation, need
  * none.
  */
 function readBatch (dialect: Dialect, { items, owner }: CallList): ToolCall[] {
@@ -127,5 +127,5 @@ function explain (value: unknown): string {
   }
   const isNamed = typeof own(value, 'name') === 'string' &&
     !['role', 'type', 'description'].some((key) => Object.hasOwn(value, key))
-  return isNamed ? 'A call by its bare name has "arguments" beside it, {} for none' : 'No tool call was found'
+  return isNamed ? 'A call by its bare name needs "arguments" next to it, {} for none' : 'No tool call was found'
 }

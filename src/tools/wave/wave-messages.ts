@@ -61,10 +61,10 @@ const SUGGESTIONS = {
   skill_invalid: ['Mend the skill, or use one of the available skills'],
   skill_inaccessible: ["Give the server permission to read the skill's folder and its SKILL.md"],
   skill_malformed: ['Save SKILL.md as UTF-8 text with valid YAML frontmatter'],
-  system_error: ['Try again, and ask whoever runs the server if it fails again']
+  system_error: ['Try again, and ask the operator of the server if it fails again']
 } as const satisfies Record<WaveErrorType, readonly string[]>
 
-/** A problem of a skill and what mends it. */
+/** A problem of a skill and its fix. */
 export interface WaveProblem {
   readonly type: WaveErrorType
   readonly message: string

@@ -9,7 +9,7 @@ const MAX_NAMED = 4
 
 const UNITS = ['bytes', 'kB', 'MB', 'GB'] as const
 
-/** A size for people, and for whoever needs it to the byte. */
+/** A size for people, and to the byte. */
 export function size (bytes: number): Html {
   let value = bytes
   let unit = 0

@@ -44,4 +44,4 @@ ${!isOnly && html`<p class="actions"><a href="${addresses.home}">All skills</a>$
 const SIGNED_OUT: Html = html`<div class="nothing"><ul>
 <li>In a browser: through the proxy of your organization that you sign in to, if it has one.</li>
 <li>In a program or an agent: with <code>Authorization: Bearer …</code> and the token that you were given.</li></ul>
-<p>Whoever runs this service can give you access.</p></div>`
+<p>Ask the operator of this service for access.</p></div>`

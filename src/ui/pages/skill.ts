@@ -85,7 +85,7 @@ ${targetTable(entry.targets)}</section>
   }
 }
 
-/** Why clients of a door do not get the skill. */
+/** Why clients of an API do not get the skill. */
 function missingFor ({
   entry, manifest, problem
 }: SkillContent): Readonly<Partial<Record<Snippet['through'], string>>> {

@@ -26,7 +26,7 @@ export function sourceView (text: string): Source {
   let markup = ''
   let lines = 0
   let start = 0
-  // What ends a file is no line of its own.
+  // The end of a file is not a line of its own.
   while (lines < MAX_SHOWN_LINES && (start < shown.length || lines === 0)) {
     const lineEnd = shown.indexOf('\n', start)
     const end = lineEnd === -1 ? shown.length : lineEnd

@@ -4,7 +4,7 @@ import type { Snippet } from '../snippets.ts'
 /**
  * Snippets as tabs, which are radio buttons: they need no script. They hold the address that the request was sent to.
  * The script puts in the one of the browser's address bar, which a proxy may have changed.
- * @param missing why a client does not get the skill, by the door that it comes through
+ * @param missing why a client does not get the skill, by the API that it uses
  */
 export function snippetList (
   list: readonly Snippet[], base: string, missing: Readonly<Partial<Record<Snippet['through'], string>>> = {}

@@ -6,7 +6,7 @@ import { MAX_FRONTMATTER_DEPTH } from '../../core/shared/limits.ts'
 import type { Finding } from '../../core/shared/skill.ts'
 import type { Subject } from '../subject.ts'
 
-/** A line with brackets, in frontmatter that is no YAML. */
+/** A line with brackets, in frontmatter that is not YAML. */
 const FLOW_VALUE = /^\s*(?:-[ \t]+)*(?:(?!-[ \t])[^\s#"'[{][^:]*:[ \t]+)?[[{]/
 
 /** What asks for text in the place of a list or mapping. */

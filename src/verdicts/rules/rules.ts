@@ -93,7 +93,7 @@ function checkFrontmatter (subject: Subject, mainFile: Buffer, codes: ReadonlySe
   return found
 }
 
-/** Whether another finding asks for another shape of a field: what mends it takes the brackets away. */
+/** Whether another finding asks for another shape of a field: its fix takes the brackets away. */
 function isShapeOf ({ code, field }: Finding, other: string | undefined): boolean {
   return field !== undefined && field === other && SHAPE_CODES.has(code)
 }

@@ -43,7 +43,7 @@ function findSecrets (text: string): Finding[] {
     if (match === null || secret === undefined || new Set(secret).size < MIN_DIFFERENT_CHARACTERS) return []
     return [found(
       'secret_in_text', `the text has what looks like ${what}`,
-      'Remove it, and revoke it if it is real: whoever reads the skill has it', positionAt(text, match.index)
+      'Remove it, and revoke it if it is real: every reader of the skill has it', positionAt(text, match.index)
     )]
   })
 }

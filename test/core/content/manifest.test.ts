@@ -72,7 +72,7 @@ t.test('K8 K43: what is not served is not listed', async (t) => {
   const findings = await manager.read('demo', (state) => state.fileFindings())
   t.same(findings.map(({ code, message }) => [code, message]).sort(), [
     ['file_name_not_utf8', "files whose names are not UTF-8 are left out: '\uFFFD'"],
-    ['file_special', "files that are no regular files are left out: 'fifo'"],
+    ['file_special', "files that are not regular files are left out: 'fifo'"],
     ['link_outside', findings.find(({ code }) => code === 'link_outside')?.message],
     ['link_to_folder', findings.find(({ code }) => code === 'link_to_folder')?.message]
   ], 'K4: one finding of each kind')

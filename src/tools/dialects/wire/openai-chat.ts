@@ -13,7 +13,7 @@ const FOREIGN_KEYS = ['role', 'jsonrpc', 'description'] as const
  * OpenAI Chat Completions: `{"id","type":"function","function":{"name","arguments"}}`, answered by a `tool` message.
  * Bare calls are answered in the same way: `{"name","arguments"}` as people write them, `{"name","parameters"}` of
  * Llama and Cohere v1, `{"name","args"}` of Gemini's `functionCalls`. Its containers come first: a message may hold
- * text blocks beside `tool_calls`.
+ * text blocks next to `tool_calls`.
  */
 export const openaiChat = {
   name: 'openai',
