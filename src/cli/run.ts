@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander'
-import { ConfigError, type Environment } from '../config/setting.ts'
+import { ConfigError } from '../config/setting.ts'
 import { type CommandContext, CommandError } from './command.ts'
 import { checkSkillsFolder } from './folders.ts'
 import { createProgram } from './program.ts'
@@ -41,24 +41,8 @@ async function dispatch (argv: readonly string[], { cwd, ...context }: Process, 
   })
   const commands = program.commands.map((command) => command.name())
   const [first = ''] = argv
-  const swallowed = flagsOfNpm(argv, context.env)
-  if (swallowed.length > 0) throw new CommandError(`npm kept these flags for itself: npm start -- ${swallowed.join(' ')}`)
   // Before the flags are read: those of a mistyped command would be reported first.
   if (first !== '' && !first.startsWith('-') && !commands.includes(first)) await checkSkillsFolder(first, cwd, commands, 'auto')
-  await program.parseAsync(first === 'verify' ? argv : argv.map(lockedAlone), { from: 'user' })
+  await program.parseAsync(argv, { from: 'user' })
   return code
-}
-
-/** `--locked` takes a value behind `=` only: what follows it is a folder. */
-function lockedAlone (argument: string): string {
-  return argument === '--locked' ? '--locked=skills.lock' : argument
-}
-
-/** `npm start --port 9090` sets an option of npm's, and hands on 9090 alone. */
-function flagsOfNpm ([value = '']: readonly string[], env: Environment): string[] {
-  if (env['npm_lifecycle_event'] !== 'start') return []
-  return ['port', 'host', 'base-path', 'log-level', 'log-format', 'metrics-port', 'personal'].flatMap((flag) => {
-    const given = env[`npm_config_${flag.replaceAll('-', '_')}`]
-    return given ? [`--${flag} ${given === 'true' ? value : given}`] : []
-  })
 }

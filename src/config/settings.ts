@@ -287,7 +287,7 @@ export const SETTINGS = {
     alone: 'skills.lock',
     ...FILE,
     meaning: 'serve only the revisions that this file names, `skillserve lock` writes it; the flag alone means ' +
-      '`skills.lock`, and `--locked=FILE` another file',
+      '`skills.lock`',
     more: 'trust.md'
   },
   trustFile: {

@@ -109,9 +109,6 @@ t.test('K82: what is not a command and not a folder, or is a skill, is one line 
     t.match(stderr, /^skillserve: [^\n]+\n$/)
     t.match(stderr.slice('skillserve: '.length, -1), line)
   }
-  t.match(await runHere(['9090'], { cwd, env: { npm_lifecycle_event: 'start', npm_config_port: 'true' } }), {
-    code: 1, stderr: 'skillserve: npm kept these flags for itself: npm start -- --port 9090\n'
-  })
   for (const argv of [['./skills/demo'], ['sync', './skills/demo']]) {
     t.match(await runHere(argv, { cwd, env: { LAYOUT: '', PORT: 'x' } }), { code: 1, stderr: /is itself a skill/ }, 'an empty variable is none')
   }

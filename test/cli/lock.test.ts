@@ -202,7 +202,7 @@ t.test('K95: verify reports each of 130,000 names of a lock', async (t) => {
 
 t.test('K95: without a lock that can be used, a service with --locked does not start, and names the setting as of any file', async (t) => {
   const cwd = t.testdir({ skills: skills('one'), broken: 'one: latest' })
-  t.match(await run(cwd, '--locked', 'skills'), { code: 1, stderr: /^skillserve: LOCKED or --locked: \S*skills\.lock cannot be read: ENOENT, there is no such file; `skillserve lock` writes it, and --locked=FILE names another\n$/ })
+  t.match(await run(cwd, 'skills', '--locked'), { code: 1, stderr: /^skillserve: LOCKED or --locked: \S*skills\.lock cannot be read: ENOENT, there is no such file; `skillserve lock` writes it, and --locked=FILE names another\n$/ })
   for (const [name, ...args] of [['ACCESS_FILE or --access', '--access'], ['TRUST_FILE or --trust', '--trust'], ['CONFIG_FILE or --config', '--config']]) {
     t.match(await run(cwd, 'export', 'out', 'skills', ...args, 'none'), { code: 1, stderr: `skillserve: ${name}: ${join(cwd, 'none')} cannot be read: ENOENT, there is no such file\n` })
     t.match(await run(cwd, 'skills', ...args, 'none'), { code: 1, stderr: `skillserve: ${name}: ${join(cwd, 'none')} cannot be read: ENOENT, there is no such file\n` })

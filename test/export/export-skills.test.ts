@@ -282,8 +282,8 @@ t.test('K93: an export takes --locked as the service does, alone and with a file
   await run('lock', 'skills')
   writeFileSync(join(cwd, 'skills.lock'), readFileSync(join(cwd, 'skills.lock'), 'utf8').split('\n').filter((line) => !line.includes('other')).join('\n'))
   cpSync(join(cwd, 'skills.lock'), join(cwd, 'my.lock'))
-  for (const [index, args] of [['--locked'], ['--locked=my.lock'], ['--locked', 'skills']].entries()) {
-    const { code, output } = await run('export', `out-${index}`, ...args.at(-1) === 'skills' ? [] : ['skills'], ...args)
+  for (const [index, args] of [['--locked'], ['--locked=my.lock'], ['--locked', 'my.lock']].entries()) {
+    const { code, output } = await run('export', `out-${index}`, 'skills', ...args)
     t.match({ code, output }, { code: 2, output: /^left out: other: quarantined: [^]*\n1 skill in / }, args.join(' '))
   }
   t.match((await run('export', '--help')).output, /--locked/)

@@ -1,10 +1,10 @@
 import { EventEmitter } from 'node:events'
-import { stat } from 'node:fs/promises'
+import { unwatchFile, watchFile } from 'node:fs'
 import { sha256 } from '../../core/shared/digest.ts'
 import { ConfigError } from '../setting.ts'
 import { readTextFile } from './yaml-file.ts'
 
-/** Pause between two looks at the disk, in milliseconds. A file is read once two looks in a row saw it the same. */
+/** Pause between two looks at the disk, and between a change and the reading, in milliseconds. */
 const CHECK_MS = 400
 
 /** A file that an operator edits, for code that reports its changes. */
@@ -33,24 +33,20 @@ interface Content<Value> {
 }
 
 /**
- * A file that is read again within two seconds after a change. While it cannot be used, the last good value stays in force.
- * Files that its text names, such as keys, are followed too. What a path leads to is compared: links that are replaced
- * (Kubernetes' `..data`), files that were deleted and come back, and network disks are all seen, which events do not promise.
+ * A file that is read again within two seconds after a change, and so are the files that its text names, such as keys.
+ * While it cannot be used, the last good value stays in force. `watchFile` compares what a path leads to: it sees links
+ * that are replaced (Kubernetes' `..data`), files that were away, and changes on network disks.
  *
- * Events: `changed` with each new value, once it is in force; `failed` with the reason, once for each, and with undefined
- * when the file can be used again.
+ * Events: `changed` with each new value, once it is in force; `failed` with the reason, once for each, and with
+ * undefined when the file can be used again.
  */
 export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed: [ConfigError | undefined] }> {
   readonly path: string
   readonly #parse: ParseFile<Value>
   #content: Content<Value>
   #error: ConfigError | undefined
-  #paths: readonly string[]
-  /** How the files looked before they were read last, and at the last look. */
-  #read = ''
-  #seen = ''
+  #paths: ReadonlySet<string> = new Set()
   #timer: NodeJS.Timeout | undefined
-  /** Whether a read is running, and whether another one has to follow. */
   #reading: Promise<void> | undefined
   #isClosed = false
 
@@ -59,8 +55,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     this.path = path
     this.#parse = parse
     this.#content = content
-    this.#paths = [path, ...content.named.keys()]
-    this.#lookLater()
+    this.#watch([path, ...content.named.keys()])
   }
 
   /** @throws ConfigError when the file cannot be used now */
@@ -94,36 +89,46 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
 
   close (): void {
     this.#isClosed = true
+    this.#watch([])
     clearTimeout(this.#timer)
     this.removeAllListeners()
   }
 
-  #lookLater (): void {
-    if (!this.#isClosed) this.#timer = setTimeout(() => { void this.#look().finally(() => { this.#lookLater() }) }, CHECK_MS).unref()
+  #watch (paths: readonly string[]): void {
+    const [old, wanted] = [this.#paths, new Set(paths)]
+    this.#paths = wanted
+    for (const path of old) if (!wanted.has(path)) unwatchFile(path, this.#readLater)
+    for (const path of wanted) {
+      if (old.has(path)) continue
+      watchFile(path, { interval: CHECK_MS, persistent: false }, this.#readLater)
+      // It may have changed between its reading and the first look.
+      this.#readLater()
+    }
   }
 
-  /** An edit may take several writes, and half of a rule may grant more than the whole one: so the files have to rest. */
-  async #look (): Promise<void> {
-    const now = await looksOf(this.#paths)
-    if (now === this.#seen && now !== this.#read) await this.reload()
-    this.#seen = now
+  /** An edit may take several writes, and half of a rule may grant more than the whole one. */
+  readonly #readLater = (): void => {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => { void this.reload() }, CHECK_MS).unref()
   }
 
   async #readNow (): Promise<void> {
-    const looks = await looksOf(this.#paths)
     const named = new Set<string>()
     try {
       const content = await readContent(this.path, this.#parse, (path) => { named.add(path) })
       if (this.#isClosed) return
-      const isSame = JSON.stringify([content.digest, ...content.named]) === JSON.stringify([this.digest, ...this.#content.named])
+      const { digest, named: texts } = this.#content
+      const isSame = JSON.stringify([content.digest, ...content.named]) === JSON.stringify([digest, ...texts])
       this.#content = content
       if (this.#error !== undefined) this.emit('failed', this.#error = undefined)
       if (!isSame) this.emit('changed', content.value)
     } catch (error) {
-      if (!this.#isClosed) this.#fail(error instanceof ConfigError ? error : new ConfigError(`${this.path}: ${String(error)}`, { cause: error }))
+      if (this.#isClosed) return
+      this.#fail(error instanceof ConfigError
+        ? error
+        : new ConfigError(`${this.path}: ${String(error)}`, { cause: error }))
     }
-    this.#paths = [this.path, ...named]
-    this.#read = looks
+    this.#watch([this.path, ...named])
   }
 
   #fail (error: ConfigError): void {
@@ -133,15 +138,9 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
   }
 }
 
-/** What notices a change of one of the files. */
-async function looksOf (paths: readonly string[]): Promise<string> {
-  return JSON.stringify(await Promise.all(paths.map(async (path) => {
-    const looks = await stat(path, { bigint: true }).catch((error: unknown) => String(error))
-    return typeof looks === 'string' ? looks : [path, ...[looks.dev, looks.ino, looks.mode, looks.size, looks.mtimeNs, looks.ctimeNs].map(String)]
-  })))
-}
-
-async function readContent<Value> (path: string, parse: ParseFile<Value>, onNamed: (path: string) => void): Promise<Content<Value>> {
+async function readContent<Value> (
+  path: string, parse: ParseFile<Value>, onNamed: (path: string) => void
+): Promise<Content<Value>> {
   const text = await readTextFile(path)
   const named = new Map<string, string>()
   const value = await parse(text, (file, content) => {
