@@ -5,10 +5,7 @@ import { own } from '../core/shared/json.ts'
 import { type Followed, followChanges } from './changes.ts'
 import { parseSkillUri } from './skill-uri.ts'
 
-/**
- * The events of one `subscriptions/listen` stream: list changes, and an update of each subscribed file of a changed
- * skill. The SDK drops events that the stream did not ask for.
- */
+/** The events of one `subscriptions/listen` stream. The SDK drops those that the stream did not ask for. */
 export function busFor (message: unknown, followed: Followed): ServerEventBus {
   const uris = urisBySkill(message)
   return {

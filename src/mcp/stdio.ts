@@ -18,9 +18,7 @@ interface StdioServer {
   close (): Promise<void>
 }
 
-/**
- * Serves MCP to one client over standard input and output: the server of `/mcp`. Nothing else may write to the output.
- */
+/** Serves `/mcp` to one client over standard input and output, to which nothing else may write. */
 export function serveMcpOverStdio (options: StdioOptions): StdioServer {
   const { skills, feed, log, input = process.stdin, output = process.stdout } = options
   const onError = (err: unknown) => { log.warn({ err }, 'error of the MCP connection') }

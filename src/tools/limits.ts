@@ -4,10 +4,7 @@
 export const MAX_TOOL_CALLS = 128
 export const MAX_TOOL_RESULTS_BYTES = 32 * 1_048_576
 
-/**
- * Elements of a batch, a whole conversation among them: 300,000 empty objects would hold the process for a third of a
- * second.
- */
+/** Elements of a batch, which may be a whole conversation. */
 export const MAX_BATCH_ELEMENTS = 10_000
 
 /** Calls of one batch that run at the same time: bounds the memory that results wait in. */

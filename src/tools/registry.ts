@@ -20,18 +20,12 @@ export interface ToolRegistry {
   /** The outcome of a call that is not run, in the tool's own form. Never throws. */
   refuse (tool: Tool, failure: ToolFailure, args: ToolArguments, skills: SkillSource): Promise<ToolOutcome>
 
-  /**
-   * `Unknown tool: <name>` and the names there are, of one toolset: a model must not hear of tools that it was not
-   * given.
-   */
+  /** `Unknown tool: <name>`, and the names in the toolset that the model was given. */
   unknownTool (name: string, toolset?: Toolset): string
 }
 
 interface ToolRegistryOptions {
-  /**
-   * Receives what callers do not see: unexpected errors, and SkillErrors that carry the operating system's error as
-   * `cause`.
-   */
+  /** Receives unexpected errors, and errors of the operating system, which callers do not see. */
   readonly onError?: (error: unknown, toolName: string) => void
   /** Whether the process has more to do than it can: costly tools are refused then. Default: never. */
   readonly isOverloaded?: () => boolean

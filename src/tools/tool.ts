@@ -30,10 +30,7 @@ export class ToolLimitError extends Error {
 /** The reason why a call has no result. Callers see the message. */
 export type ToolFailure = SkillError | ToolArgumentsError | ToolLimitError
 
-/**
- * The result of a call in the tool's own terms. Renderings are made on first use and kept: calls share the outcome of
- * an unchanged document, so that its text is escaped once.
- */
+/** The result of a call. Renderings are made once: calls share the outcome of an unchanged document. */
 export class ToolOutcome {
   readonly isError: boolean
   /** The tool's own result object, as its source document defines it. */
@@ -95,9 +92,7 @@ export type ToolRead =
   | { readonly event: 'skill.file_read', readonly pathArgument: string }
   | { readonly event: 'skill.search', readonly queryArgument: string }
 
-/**
- * A tool is data plus one handler: defined once, rendered for every dialect, REST, MCP and OpenAPI. It holds no skills.
- */
+/** A tool is data and one handler, rendered for every dialect, REST, MCP and OpenAPI. It holds no skills. */
 export interface Tool {
   readonly name: string
   readonly toolset: Toolset
@@ -114,10 +109,7 @@ export interface Tool {
   readonly resultSchema: TObject
   readonly failureSchema: TObject
   readonly example: ToolExample
-  /**
-   * Whether calls take so much work that they count more towards a caller's limit, and are refused first under
-   * overload. Default: no.
-   */
+  /** Whether calls count more towards a caller's limit, and are refused first under overload. Default: no. */
   readonly isCostly?: boolean
 
   /** A description that follows the catalog, where the source document wants one. */

@@ -1,9 +1,6 @@
 import { encodePath } from '../core/shared/paths.ts'
 
-/**
- * Addresses of pages, relative to the page that links to them: they hold below any path prefix, of the service itself
- * and of a proxy.
- */
+/** Addresses relative to the page that links to them: they hold below any path prefix, a proxy's too. */
 export interface Addresses {
   /** The list: `./`, or as many `../` as the page is deep. */
   readonly home: string

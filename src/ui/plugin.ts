@@ -11,24 +11,25 @@ import { HttpProblem } from '../http/problem.ts'
 import { prefersPage } from '../http/request/accept.ts'
 import type { Weight } from '../http/request/weight.ts'
 import { ASSETS_FOLDER, readAssets } from './assets.ts'
-import type { PageMaker, Pages, PagesOptions } from './pages.ts'
-
-type LoadPage = () => Promise<{ readonly page: PageMaker }>
+import { type PageMaker, Pages, type PagesOptions } from './pages.ts'
+import { page as changes } from './pages/changes.ts'
+import { page as file } from './pages/file.ts'
+import { page as list } from './pages/list.ts'
+import { page as skill } from './pages/skill.ts'
+import { page as status } from './pages/status.ts'
 
 const SKILL_READ: RouteReads = { event: 'skill.read', door: 'ui' }
 const FILE_READ: RouteReads = { event: 'skill.file_read', door: 'ui' }
 const LIST_READ: RouteReads = { event: 'skill.list', door: 'ui' }
 
-/** Every page by its address: a new one is a file and a row here. Its code is loaded by the first request. */
-const PAGES: Readonly<Record<string, { readonly load: LoadPage, readonly reads: RouteReads }>> = {
-  '/ui/skills/:name': { load: () => import('./pages/skill.ts'), reads: SKILL_READ },
-  '/ui/skills/:name/changes': { load: () => import('./pages/changes.ts'), reads: SKILL_READ },
-  '/ui/skills/:name/files': { load: () => import('./pages/file.ts'), reads: SKILL_READ },
-  '/ui/skills/:name/files/*': { load: () => import('./pages/file.ts'), reads: FILE_READ },
-  '/ui/status': { load: () => import('./pages/status.ts'), reads: 'nothing' }
-}
-
-const loadList: LoadPage = () => import('./pages/list.ts')
+/** Every page by its address: a new one is a file and a row here. */
+const PAGES: ReadonlyArray<readonly [address: string, page: PageMaker, reads: RouteReads]> = [
+  ['/ui/skills/:name', skill, SKILL_READ],
+  ['/ui/skills/:name/changes', changes, SKILL_READ],
+  ['/ui/skills/:name/files', file, SKILL_READ],
+  ['/ui/skills/:name/files/*', file, FILE_READ],
+  ['/ui/status', status, 'nothing']
+]
 
 /** Where people look for the list above its pages, and the way to it from there. */
 const HOMES = { '/ui': './', '/ui/': '../', '/ui/skills': '../', '/ui/skills/': '../../' } as const
@@ -57,21 +58,12 @@ interface ForBrowsers {
 export function catalogPages (
   { isOverloaded, ...options }: PagesOptions & { readonly isOverloaded: () => boolean }
 ): CatalogPages {
-  let loading: Promise<Pages> | undefined
-  const pages = (): Promise<Pages> => {
-    loading ??= import('./pages.ts').then(({ Pages }) => new Pages(options))
-    return loading
-  }
-
-  async function show (request: FastifyRequest, reply: FastifyReply, loadPage: LoadPage): Promise<FastifyReply> {
-    const [all, { page }] = await Promise.all([pages(), loadPage()])
-    return await all.answer(request, reply, page)
-  }
+  const pages = new Pages(options)
 
   async function errorHandler (error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
     // Thrown on to the handler of the service, which knows the form for other clients.
     if (!prefersPage(request)) throw error
-    return (await pages()).problem(error, request, reply)
+    return pages.problem(error, request, reply)
   }
 
   return {
@@ -90,7 +82,7 @@ export function catalogPages (
         // Relative links need the slash.
         if (request.url.split('?', 1)[0]?.endsWith('/') === false) {
           await redirect(`${basename(options.prefix)}/`, request, reply)
-        } else await show(request, reply, loadList)
+        } else await pages.answer(request, reply, list)
       },
       errorHandler
     },
@@ -101,8 +93,8 @@ export function catalogPages (
     async routes (app) {
       const schema = { hide: true }
       app.setErrorHandler(errorHandler)
-      for (const [address, { load, reads }] of Object.entries(PAGES)) {
-        app.get(address, { schema, config: { reads } }, (request, reply) => show(request, reply, load))
+      for (const [address, page, reads] of PAGES) {
+        app.get(address, { schema, config: { reads } }, (request, reply) => pages.answer(request, reply, page))
       }
       for (const [address, home] of Object.entries(HOMES)) {
         app.get(address, { schema, config: { reads: 'nothing' } }, (request, reply) => redirect(home, request, reply))

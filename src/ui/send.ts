@@ -23,10 +23,7 @@ const HEADERS = {
   'x-robots-tag': 'noindex'
 } as const
 
-/**
- * Nothing but the page's own script runs, by its digest: files of skills are on the same origin. It never writes HTML,
- * which `trusted-types` makes sure of.
- */
+/** Nothing but the page's own script runs, by its digest: files of skills are on the same origin. */
 function contentSecurityPolicy ({ scriptIntegrity }: Frame['assets']): string {
   return [
     "default-src 'none'", `script-src '${scriptIntegrity}'`, "style-src 'self'", "img-src 'self'", "connect-src 'self'",

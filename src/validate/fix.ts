@@ -166,10 +166,7 @@ function quoteValues (lines: readonly string[]): string[] {
   }))
 }
 
-/**
- * What stands behind the colon of a field: its value, and a comment with the blanks before. The time is linear in the
- * length.
- */
+/** What stands behind the colon of a field: its value, and a comment with the blanks before. */
 function splitComment (text: string): readonly [value: string, comment: string] {
   const start = QUOTED.exec(text)?.[0].length ?? 0
   const blank = text.slice(start).search(/[ \t]#/)
@@ -208,10 +205,7 @@ function writeName (lines: readonly string[], folder: string): string[] | undefi
   return ONE_LINE_NAME.test(old) ? lines.with(at, `${head} ${value}${comment}`) : undefined
 }
 
-/**
- * `allowed-tools` as one text. A list with comments in it is left alone, and one of tools with blanks: each reader
- * parts these otherwise.
- */
+/** `allowed-tools` as one text. Lists with comments or blanks in them are left alone. */
 function joinTools (lines: readonly string[]): string[] | undefined {
   const tools = read(lines)['allowed-tools']
   if (!Array.isArray(tools) || tools.length === 0 || !tools.every((tool): tool is string =>

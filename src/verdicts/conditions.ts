@@ -62,10 +62,7 @@ export type ConditionName = keyof typeof CONDITIONS
 /** A line of a field whose value OpenCode may write as a block when the YAML as it stands cannot be read. */
 const OPENCODE_FIELD = /^([A-Za-z_]\w*)\s*:\s*(.*)$/
 
-/**
- * Whether OpenCode's second attempt reads the frontmatter: values with a colon become blocks, unless they are in
- * quotes.
- */
+/** Whether OpenCode's second attempt reads it: values with a colon become blocks, unless they are in quotes. */
 function isReadByOpencode (mainFile: Buffer): boolean {
   const location = locateFrontmatter(mainFile)
   if (location.kind !== 'found' || location.end - location.start > MAX_FRONTMATTER_BYTES) return false

@@ -30,10 +30,7 @@ export interface Verdicts {
 /** The target that counts when none is chosen. */
 const DEFAULT_TARGETS: readonly TargetName[] = ['spec']
 
-/**
- * Reasons of MCP's list and of the indexes that repeat another finding: they stand only where no other one explains the
- * outcome.
- */
+/** Reasons of MCP's list and of the indexes that count only where no other finding explains the outcome. */
 const ECHOES: ReadonlySet<string> = new Set<FindingCode>([
   'mcp_skill_invalid', 'mcp_refused', 'mcp_main_file_casing', 'discovery_skill_invalid', 'discovery_main_file_missing',
   'discovery_main_file_ambiguous',
@@ -50,10 +47,7 @@ const LEFT_OUT: ReadonlySet<string> =
 export interface JudgedFinding {
   readonly found: Finding
   readonly outcomes: ReadonlyMap<TargetName, Outcome>
-  /**
-   * Whether clients decide on its severity. A finding without outcomes concerns every reader of the skill, and keeps
-   * its own.
-   */
+  /** Whether clients decide on its severity. One without outcomes concerns every reader, and keeps its own. */
   readonly isOfTargets: boolean
 }
 

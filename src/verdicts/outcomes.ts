@@ -4,10 +4,7 @@ import type { Outcome, TargetName } from './targets.ts'
 
 type Outcomes = Readonly<Partial<Record<Exclude<Outcome, 'ok'>, readonly TargetName[]>>>
 
-/**
- * What targets do with a skill that has one of these findings; a target without an outcome takes it, or nothing is
- * known. With a condition, the row counts only for skills of which it is true.
- */
+/** What targets do with a skill that has one of these findings; others take it. A condition limits the row. */
 type OutcomeRow = readonly [codes: readonly FindingCode[], outcomes: Outcomes, when?: ConditionName]
 
 const STRICT = ['spec', 'skills-ref', 'quick-validate', 'gh-skill'] as const
@@ -18,10 +15,7 @@ const INDEXES = ['discovery-0.1.0', 'discovery-0.2.0'] as const
 /** Targets that mostly agree, by what the documents call them. */
 export const TARGET_GROUPS = { validators: STRICT, uploads: UPLOADS, agents: AGENTS, indexes: INDEXES } as const
 
-/**
- * The rules of all clients, as data: a change of a client is a change of a row. Besides, a finding that prevents the
- * use of a skill keeps it out of MCP's list and of both indexes.
- */
+/** The rules of all clients, as data. Findings that prevent use also keep a skill out of MCP and the indexes. */
 const ROWS: readonly OutcomeRow[] = [
   // The main file.
   [['main_file_missing', 'main_file_not_a_file', 'main_file_permission_denied', 'main_file_unreadable',

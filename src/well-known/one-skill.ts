@@ -38,9 +38,7 @@ const INDEXES = [
   }
 ] as const
 
-/**
- * Discovery below the address of one skill: clients that are given it install this skill, and otherwise all of them.
- */
+/** Discovery below the address of one skill: clients that are given it install this skill alone. */
 export const oneSkill: FastifyPluginAsyncTypebox<OneSkillOptions> = async function oneSkill (
   app, { skillsOf, discoveries }
 ) {

@@ -20,17 +20,11 @@ import { oneSkill } from './one-skill.ts'
 interface WellKnownOptions {
   readonly skillsOf: SkillsOf
   readonly revisionsOf: RevisionsOf
-  /**
-   * Whether any web page may read these documents (`Access-Control-Allow-Origin: *`). Not where only this machine
-   * reaches the service: then any page that its user opens could read the skills.
-   */
+  /** Whether any web page may read these documents; not where only this machine reaches the service. */
   readonly isPublic: boolean
 }
 
-/**
- * Skill discovery over well-known URIs, versions 0.2.0 and 0.1.0 of the draft. A client that has an index fetches all
- * that it lists at once, so no answer here waits for another.
- */
+/** Skill discovery over well-known URIs, versions 0.2.0 and 0.1.0 of the draft. */
 export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (
   app, { skillsOf, revisionsOf, isPublic }
 ) {

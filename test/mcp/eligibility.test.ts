@@ -1,4 +1,3 @@
-import { skillEntry } from '@modelcontextprotocol/server/ext/skills'
 import fc from 'fast-check'
 import t from 'tap'
 import { FileContent } from '../../src/core/read/file-content.ts'
@@ -123,25 +122,6 @@ t.test('a skill over the limits of the extension is listed, and said to be', asy
     t.match(findings, [{ code: 'mcp_limits_exceeded', severity: 'info', message: /512 files or 16777216 bytes/ }])
     t.equal(findings.length, 1)
     t.same(frontmatter, { name: 'demo', description: 'A demo' })
-  }
-})
-
-t.test('the frontmatter is as the client reads it, which is what it compares', async (t) => {
-  const { frontmatter } = await check(withLines('version: 1.0', 'date: 2026-01-01', 'on: yes # comment', 'empty:'))
-  t.same(frontmatter, { name: 'demo', description: 'A demo', version: 1, date: '2026-01-01', on: 'yes', empty: null })
-})
-
-t.test('the client reads the same of all of a main file as of its beginning', async (t) => {
-  const rest = '---\nname: other\ndescription: Another\n---\n'
-  for (const text of [
-    withLines() + rest, withLines().replaceAll('\n', '\r\n') + rest, `\uFEFF${withLines()}${rest}`, withLines()
-      .replace('---\n# Demo\n', '--- \t\n') + rest,
-    withLines().replace(/---\n# Demo\n$/, '---'), withLines('x: "a\u2028---\u2028b"') +
-      rest, `--- ${withLines().slice(3)}${rest}`
-  ]) {
-    const whole = await skillEntry('demo', { 'SKILL.md': Buffer.from(text) })
-      .then(({ frontmatter }) => frontmatter, () => undefined)
-    t.strictSame((await check(text)).frontmatter, whole)
   }
 })
 

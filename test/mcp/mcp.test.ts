@@ -1,17 +1,13 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { gunzipSync } from 'node:zlib'
 import type { Client, Resource } from '@modelcontextprotocol/client'
 import { SkillsClient, type Skill } from '@modelcontextprotocol/client/ext/skills'
 import t from 'tap'
-import type { SkillSource } from '../../src/core/service.ts'
 import { readPage } from '../../src/mcp/methods/paging.ts'
-import { listSkillEntries } from '../../src/mcp/methods/skill-entries.ts'
 import { parseSkillUri, skillUri } from '../../src/mcp/skill-uri.ts'
 import { buildService, type Files } from '../helper/build.ts'
-import { connectClient, ERAS, modernRequest } from '../helper/mcp.ts'
-import { skill } from '../helper/skills.ts'
+import { connectClient, ERAS } from '../helper/mcp.ts'
 
 function document (name: string, description = `About ${name}`): string {
   return `---\nname: ${name}\ndescription: ${description}\n---\n# ${name}\n`
@@ -248,12 +244,6 @@ for (const era of ERAS) {
   })
 }
 
-t.test('a service that never met MCP closes', async (t) => {
-  const service = await buildService(t, { files: FILES })
-  t.equal((await service.fetch('/skills')).status, 200)
-  await service.app.close()
-})
-
 t.test('pages survive changes between them', async (t) => {
   const names = Array.from({ length: 250 }, (_, i) => `skill-${String(i).padStart(3, '0')}`)
   const service =
@@ -358,31 +348,6 @@ t.test('no bytes go out that are not of the entry, while a writer keeps replacin
   t.match(await reader.read(skill, 'data.txt'), { text })
 })
 
-t.test('K49: a large answer over MCP is compressed for whoever asks, and a small one is not', async (t) => {
-  const service = await buildService(
-    t, { files: { demo: skill('demo', { 'large.txt': 'text '.repeat(1_000), 'small.txt': 'small' }) } }
-  )
-  const ask = async (file: string, encoding: string) => {
-    const message = { method: 'resources/read', params: { uri: `skill://demo/${file}` } }
-    const { url, app } = service
-    const response = await app.inject({
-      url: `${url}/mcp`,
-      method: 'POST',
-      headers: {
-        ...modernRequest(message).headers as Record<string, string>, 'accept-encoding': encoding
-      },
-      payload: String(modernRequest(message).body)
-    })
-    return { encoding: response.headers['content-encoding'], vary: response.headers.vary, bytes: response.rawPayload }
-  }
-  const plain = await ask('large.txt', 'identity')
-  t.match(plain, { encoding: undefined, vary: /accept-encoding/i })
-  const gzip = await ask('large.txt', 'gzip')
-  t.equal(gzip.encoding, 'gzip')
-  t.strictSame(JSON.parse(gunzipSync(gzip.bytes).toString()), JSON.parse(plain.bytes.toString()))
-  t.match(await ask('small.txt', 'gzip'), { encoding: undefined })
-})
-
 t.test('a URI names a skill and a path in it, by its text alone', (t) => {
   for (const [uri, name, path] of [
     ['skill://demo', 'demo', ''], [
@@ -408,21 +373,6 @@ async function read (cursor?: string, { names = NAMES, scope = '', without = [] 
     without.includes(name) ? undefined : name, (items) => items.length >= 2)
 }
 
-t.test('each item comes once, and the last page has no cursor, also when it is full', async (t) => {
-  const first = await read()
-  t.match(first, { items: ['a', 'b'], nextCursor: String })
-  t.strictSame(await read(first.nextCursor), { items: ['c', 'd'] })
-  t.strictSame(
-    (await read(undefined, { without: ['a', 'b'] })).items, ['c', 'd'], 'a page is of items, and not of names'
-  )
-})
-
-t.test('names that came and went since the page before shift nothing, and the end stays the end', async (t) => {
-  const { nextCursor } = await read()
-  t.strictSame((await read(nextCursor, { names: ['aa', 'c', 'd'] })).items, ['c', 'd'])
-  t.strictSame(await read(nextCursor, { names: ['a'] }), { items: [] })
-})
-
 t.test('K64: a cursor is good for the skills that it was made for, and none but a cursor is one', async (t) => {
   const { nextCursor } = await read(undefined, { scope: 'docs' })
   t.strictSame((await read(nextCursor, { scope: 'docs' })).items, ['c', 'd'])
@@ -432,13 +382,4 @@ t.test('K64: a cursor is good for the skills that it was made for, and none but 
   for (const cursor of [
     '', 'b', 'x'.repeat(10_000)
   ]) await t.rejects(read(cursor), { code: -32602 }, cursor.slice(0, 10))
-})
-
-t.test('a page of skills ends with the skill that makes it five thousand files', async (t) => {
-  const skills =
-    { scope: '', list: async () => NAMES, read: async () => ({ resources: Array(2_500) }) } as unknown as SkillSource
-  const first = await listSkillEntries(skills, undefined)
-  t.equal(first.items.length, 2)
-  const second = await listSkillEntries(skills, first.nextCursor)
-  t.match([second.items.length, second.nextCursor], [2, undefined])
 })

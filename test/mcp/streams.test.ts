@@ -297,17 +297,6 @@ t.test('any number of changes at the same time make one notification of each lis
   t.same([listeners.size, feed.size], [0, 0])
 })
 
-t.test('an answer as a stream of events ends its connection, if its client asks for that', async (t) => {
-  const { url } = await startService(t)
-  const connection = await openRaw(url)
-  t.teardown(() => { connection.destroy() })
-  connection.send(jsonRequest('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }, {
-    headers: ['Accept: application/json, text/event-stream', 'MCP-Protocol-Version: 2025-11-25', 'Connection: close']
-  }))
-  t.match((await connection.response()).headers, { 'content-type': 'text/event-stream', connection: 'close' })
-  await connection.closed()
-})
-
 for (const era of ERAS) {
   t.test(`K88: a client over standard input and output, ${era}`, async (t) => {
     const { skills, registry, root } = await startService(t)

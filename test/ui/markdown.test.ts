@@ -3,7 +3,7 @@ import t from 'tap'
 import { checkContent } from '../../src/core/format/hidden-text.ts'
 import { type MarkdownContext, MAX_MARKDOWN_CHARACTERS, renderMarkdown } from '../../src/ui/markdown/render.ts'
 import { renderDiff } from '../../src/ui/markup/diff.ts'
-import { escapeVisibly, html, trusted, visible } from '../../src/ui/markup/html.ts'
+import { escapeVisibly, html, visible } from '../../src/ui/markup/html.ts'
 import { sourceView } from '../../src/ui/pages/source.ts'
 import { codePoint } from '../helper/code-point.ts'
 import { PROBES } from '../helper/markdown-probes.ts'
@@ -259,14 +259,6 @@ t.test('K74: no text that a template takes changes the elements and attributes a
     t.strictSame(structure(page(text)), plain, { diagnostic: false })
     return true
   }), { numRuns: 300 })
-  t.end()
-})
-
-t.test('a template writes markup as it is, lists one item after the other, and nothing for what is not there', (t) => {
-  t.equal(
-    html`${trusted('<i>')}${html`<b>${'<'}</b>`}${undefined}${null}${false}${0}${['a', html`<br>`, ['b']]}`.toString(),
-    '<i><b>&lt;</b>0a<br>b'
-  )
   t.end()
 })
 

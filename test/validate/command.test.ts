@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
 import { Ajv } from 'ajv'
@@ -255,31 +255,6 @@ t.test('K79: a file beside the skills holds the choices of a project', async (t)
   t.equal((await run(cwd)).code, 0, 'the nearest one')
 })
 
-t.test('K79: the choices of a project count for skills below the working folder, and for those beside them ' +
-  'elsewhere', async (t) => {
-  const cwd = brokenFolder(t)
-  mkdirSync(join(cwd, 'elsewhere/deep'), { recursive: true })
-  for (const [file, rows] of [
-    ['skills/.skillserve.yaml', [['elsewhere', '../skills/bad', true], [
-      'elsewhere', '../skills/bad/SKILL.md', true
-    ], ['elsewhere/deep', '../../skills', true], ['skills/bad', '.', false]]],
-    ['.skillserve.yaml', [[
-      '.', 'skills/bad', true
-    ], ['.', 'skills/bad/SKILL.md', true], ['elsewhere', '../skills', true], ['elsewhere', '../skills/bad', false]]]
-  ] as const) {
-    writeFileSync(join(cwd, file), 'targets: [codex]\n')
-    for (const [folder, path, counts] of rows) {
-      const { out } = await run(join(cwd, folder), path)
-      t.equal(out.includes('codex ok'), counts, `${file} in ${folder}: validate ${path}`)
-      const shown = folder.startsWith('elsewhere')
-        ? `${cwd}/skills/bad/SKILL.md`
-        : path === '.' ? 'SKILL.md' : 'skills/bad/SKILL.md'
-      t.ok(`\n${out}`.includes(`\n${shown}:2:7  `), out)
-    }
-    rmSync(join(cwd, file))
-  }
-})
-
 t.test('K79: a baseline accepts what there is', async (t) => {
   const cwd = brokenFolder(t)
   t.strictSame(await run(cwd, '--baseline', 'base.json', '--write-baseline', '--quiet', '--fail-on', 'never'), {
@@ -435,16 +410,6 @@ t.test('K79: SARIF has what code scanning reads', async (t) => {
       help, shortDescription, fullDescription
     ]) t.match(text, /./, `${id}: code scanning asks for all three`)
   }
-})
-
-t.test('K79: SARIF shows a text of a skill as it stands, and names no line that is not there', async (t) => {
-  const field = String.raw`{0} [a](https://example.org) [b\](c:d) [e\\](f:g)`
-  const cwd = t.testdir({ skills: { demo: { 'SKILL.md': `---\nname: demo\ndescription: x\n'${field}': x\n---\n` } } })
-  const [{ results }] = JSON.parse((await run(cwd, '--format', 'sarif')).out).runs
-  const find = (code: string) => results.find(({ ruleId }: { readonly ruleId: string }) => ruleId === code)
-  const { message: { text } } = find('unknown_fields')
-  t.ok(text.includes(String.raw`'{{0}} [a\](https://example.org) [b\](c:d) [e\\\](f:g)'`), text)
-  t.match(find('body_empty').locations, [{ physicalLocation: { region: { startLine: 5, startColumn: 1 } } }])
 })
 
 t.test('K81: the report has estimates of tokens, and as JSON the revision', async (t) => {

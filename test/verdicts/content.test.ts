@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { gzipSync } from 'node:zlib'
 import { contentFindings } from '../../src/core/revisions/file-findings.ts'
@@ -62,26 +61,6 @@ t.test('K79: encoded data and downloads for a shell are shown for review', (t) =
   t.end()
 })
 
-t.test('K79: encoded data is found wherever it begins and whatever stands before it', (t) => {
-  const shortest = LETTERS.repeat(80).slice(0, 1_024)
-  t.strictSame(Array.from({ length: 2_100 }, (_, start) => start)
-    .filter((start) => codesOf(`${'-'.repeat(start)}${shortest}-`).length === 0), [])
-  const run =
-    fc.tuple(fc.oneof(fc.integer({ min: 1_020, max: 1_030 }), fc.integer({ min: 1, max: 5_000 })), fc.boolean())
-      .map(([length, isPlaceholder]) => isPlaceholder ? 'x'.repeat(length) : LETTERS.repeat(80).slice(0, length))
-  fc.assert(fc.property(fc.array(
-    fc.tuple(fc.constantFrom(' ', '\n', '...', '-'.repeat(1_024)), run), { maxLength: 8 }
-  ), (parts) => {
-    const text = parts.flat().join('')
-    const found = [...text.matchAll(/[\w+/=]+/g)].find(([data]) => data.length >= 1_024 && !data.startsWith('x'))
-    const before = text.slice(0, found?.index)
-    t.strictSame(codesOf(text), found === undefined
-      ? []
-      : [`encoded_text ${before.split('\n').length}:${before.length - before.lastIndexOf('\n')}`])
-  }))
-  t.end()
-})
-
 t.test('K79: code in a quotation or a list has no links, and ends where its fence does', async (t) => {
   for (const code of [
     '- ```md\n  [x](gone)\n  ```', '> ```\n> [x](gone)\n> ```', '1. > ~~~\n   > [x](gone)\n   > ~~~',
@@ -101,18 +80,6 @@ t.test('K80: hostile bodies and frontmatter take linear time', async (t) => {
     `${head}---\n${'[x](a) `'.repeat(7_000)}`,
     `${head}x: [\n${'-\t'.repeat(3_500)}!\n---\n[x](a)`
   ]) await checkTime(t, 250, async () => await verdictsFor({ text }), JSON.stringify(text.slice(35, 60)))
-})
-
-t.test('hostile text takes linear time', (t) => {
-  const size = 1_000_000
-  for (const part of ['curl ', 'curl x|', '-----BEGIN A PRIVATE KEY-----\n', 'a'.repeat(1_023) +
-    ' ', 'ghp_', 'sk-ant-api03-a', '|sh\n', '| ', 'AIza-', 'RSA ']) {
-    const before = process.cpuUsage()
-    scanText(part.repeat(size / part.length))
-    const { user, system } = process.cpuUsage(before)
-    t.ok(user + system < 2_000_000, `${JSON.stringify(part.slice(0, 20))}: ${user + system} µs`)
-  }
-  t.end()
 })
 
 t.test('K80: hostile text of 1 MiB holds others up for at most 250 ms', async (t) => {

@@ -11,7 +11,7 @@ import { type Installable, readInstallable } from '../../src/well-known/installa
 import { buildService, type Files, type Service } from '../helper/build.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
 import { differences, installSkills } from '../helper/skills-client.ts'
-import { passTick, skill, skills, skillText, startManager, until } from '../helper/skills.ts'
+import { passTick, skill, skillText, startManager, until } from '../helper/skills.ts'
 
 const INDEX = '/.well-known/agent-skills/index.json'
 const LEGACY_INDEX = '/.well-known/skills/index.json'
@@ -430,25 +430,4 @@ t.test('K52: indexes are the same objects while nothing changes, and any change 
   t.match(before, /"other".*"other-copy"/)
   t.notMatch(before, '"demo"')
   t.strictSame(await Promise.all(['demo', 'other'].map((name) => discovery.listsFile(name, 'SKILL.md'))), [false, true])
-})
-
-t.test('K53, K59: the archive of an installable is of the revision that was read', async (t) => {
-  const { base, manager, discovery } = await createDiscovery(t, { demo: skill('demo', { x: 'one' }) })
-  const installable = await requireInstallable(manager, 'demo')
-  const { digest } = await discovery.archive(installable)
-  passTick(base)
-  writeFileSync(join(base, 'demo/x'), 'two')
-  t.equal((await discovery.archive(installable)).digest, digest)
-  const found =
-    await discovery.findInstallable('demo', async (each) => (await discovery.archive(each)).digest === digest)
-  t.match(found, { manifest: { revision: installable.manifest.revision } })
-})
-
-t.test('a thousand questions at the same time are answered by one index, and without a root there is none', async (t) => {
-  const { base, discovery } = await createDiscovery(t, skills('a', 'b', 'c'))
-  const [first, ...others] = await Promise.all(Array.from({ length: 1_000 }, () => discovery.indexes()))
-  t.ok(others.every((each) => each === first))
-  t.same(first?.['0.2.0'].skills.map(({ name }) => name), ['a', 'b', 'c'])
-  rmSync(base, { recursive: true })
-  await t.rejects(discovery.indexes(), { code: 'skills_folder_not_found' })
 })

@@ -1,6 +1,6 @@
 import { SkillCatalogError, skillEntry } from '@modelcontextprotocol/server/ext/skills'
 import type { FileContent } from '../../core/read/file-content.ts'
-import { finding, isUsable, preventsUse } from '../../core/format/findings.ts'
+import { finding, type FindingCode, isUsable, preventsUse } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/fences.ts'
 import {
   MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES
@@ -10,10 +10,7 @@ import { MAX_LOG_LINE_CHARACTERS } from '../../tools/limits.ts'
 import { printable, quote } from '../../core/shared/text.ts'
 
 export interface Eligibility {
-  /**
-   * As the official client reads it, which refuses a skill whose entry differs; undefined for a skill that is not
-   * listed.
-   */
+  /** As the official client reads it; undefined for a skill that is not listed. */
   readonly frontmatter: Frontmatter | undefined
   /** Reasons why the skill is not listed; `mcp_limits_exceeded` says that hosts may decline a skill that is listed. */
   readonly findings: readonly Finding[]
@@ -34,25 +31,11 @@ const NOT_LISTED = 'MCP does not list the skill'
 export async function checkEligibility (
   skill: CatalogSkill, manifest: FileList, mainFile: FileContent
 ): Promise<Eligibility> {
-  const { frontmatter, findings } = isUsable(skill) ? await readOnce(skill, mainFile) : reportInvalid(skill)
+  const { frontmatter, findings } = isUsable(skill) ? await readAsClient(skill, mainFile) : reportInvalid(skill)
   const reasons = [...findings, ...checkFiles(manifest)]
   return {
     frontmatter: reasons.length === 0 ? frontmatter : undefined, findings: [...reasons, ...adviseOnSize(manifest)]
   }
-}
-
-/** The last name counts: equal main files have several names only where a source has a prefix. */
-const readings = new WeakMap<FileContent, { readonly name: string, readonly eligibility: Promise<Eligibility> }>()
-
-/**
- * The SDK hashes the documents that it reads: asked anew each time, it is half of the CPU of a page of `GET /catalog`.
- */
-function readOnce (skill: CatalogSkill, mainFile: FileContent): Promise<Eligibility> {
-  const reading = readings.get(mainFile)
-  if (reading?.name === skill.name) return reading.eligibility
-  const eligibility = readAsClient(skill, mainFile)
-  readings.set(mainFile, { name: skill.name, eligibility })
-  return eligibility
 }
 
 /** The body says nothing to the SDK, which would decode and hash it. */
@@ -63,10 +46,8 @@ async function readAsClient ({ name, findings }: CatalogSkill, { bytes }: FileCo
     )
     return { frontmatter, findings: [] }
   } catch (error) {
-    const reason = error instanceof SkillCatalogError
-      ? error.problems.map(({ message }) => message)
-        .join('; ')
-      : 'its SKILL.md cannot be read'
+    const problems = error instanceof SkillCatalogError ? error.problems.map(({ message }) => message) : []
+    const reason = problems.join('; ') || 'its SKILL.md cannot be read'
     const line = Number(LINE_OF_PROBLEM.exec(reason)?.[1] ?? 1)
     const prefixed = findings.find(({ code }) => code === 'name_prefixed')
     return refused(finding('mcp_refused', `${NOT_LISTED}: ${printable(reason).slice(0, MAX_LOG_LINE_CHARACTERS)}`,
@@ -85,26 +66,23 @@ function refused (reason: Finding): Eligibility {
   return { frontmatter: undefined, findings: [reason] }
 }
 
-/** What this API asks beyond the SDK: every file that is listed can be read, and an entry is of bounded length. */
+/** What MCP asks beyond the SDK: every file that is listed can be read, and an entry is of bounded length. */
 function checkFiles ({ files }: FileList): Finding[] {
   const found: Finding[] = []
+  const add = (code: FindingCode, reason: string, fix: string, file?: string): void => {
+    found.push({ ...finding(code, `${NOT_LISTED}: ${reason}`, fix), ...file !== undefined && { file } })
+  }
   if (!files.some(({ path }) => path === 'SKILL.md')) {
-    found.push(finding(
-      'mcp_main_file_casing', `${NOT_LISTED}: its main file is not called SKILL.md`, 'Rename the main file to SKILL.md'
-    ))
+    add('mcp_main_file_casing', 'its main file is not called SKILL.md', 'Rename the main file to SKILL.md')
   }
   const large = files.find(({ size_bytes: size }) => size > MAX_TEXT_FILE_BYTES)
   if (large !== undefined) {
-    const tooLarge = finding('mcp_file_too_large',
-      `${NOT_LISTED}: ${quote(large.path)} has ${large.size_bytes} bytes, more than the ${MAX_TEXT_FILE_BYTES} that ` +
-        'it sends',
-      'Move large files out of the skill, or split them')
-    found.push({ ...tooLarge, file: large.path })
+    const reason = `${quote(large.path)} has ${large.size_bytes} bytes, more than the ${MAX_TEXT_FILE_BYTES} that it sends`
+    add('mcp_file_too_large', reason, 'Move large files out of the skill, or split them', large.path)
   }
   if (files.length > MAX_MCP_LISTED_FILES) {
-    found.push(finding('mcp_too_many_files',
-      `${NOT_LISTED}: it has ${files.length} files, more than ${MAX_MCP_LISTED_FILES}`, 'Split the skill, or remove ' +
-        'files'))
+    const reason = `it has ${files.length} files, more than ${MAX_MCP_LISTED_FILES}`
+    add('mcp_too_many_files', reason, 'Split the skill, or remove files')
   }
   return found
 }
@@ -112,8 +90,8 @@ function checkFiles ({ files }: FileList): Finding[] {
 function adviseOnSize ({ files }: FileList): Finding[] {
   const bytes = files.reduce((sum, { size_bytes: size }) => sum + size, 0)
   if (files.length <= MCP_ADVISED_SKILL_FILES && bytes <= MCP_ADVISED_SKILL_BYTES) return []
+  const limit = `${MCP_ADVISED_SKILL_FILES} files or ${MCP_ADVISED_SKILL_BYTES} bytes`
   return [finding('mcp_limits_exceeded',
-    `the skill has ${files.length} files and ${bytes} bytes; MCP hosts may decline more than ` +
-      `${MCP_ADVISED_SKILL_FILES} files or ${MCP_ADVISED_SKILL_BYTES} bytes`,
+    `the skill has ${files.length} files and ${bytes} bytes; MCP hosts may decline more than ${limit}`,
     'Split the skill, or remove files')]
 }

@@ -25,9 +25,7 @@ const DIRECTORY = 'inode/directory'
 
 const isFull = (items: readonly unknown[]) => items.length >= MCP_PAGE_ENTRIES
 
-/**
- * One page of the main files of all skills, valid or not; the other files follow from the template and the manifests.
- */
+/** One page of the main files of all skills, valid or not; other files follow from the template. */
 export async function listResources (skills: SkillSource, cursor: string | undefined): Promise<Page<Resource>> {
   return await readPage(skills.scope, await skills.list(), cursor, async (name) => {
     const skill = await skills.find(name)

@@ -14,10 +14,7 @@ export function listTools (registry: ToolRegistry, skills: SkillSource): ListToo
   return { tools: mcp.writeDefinitions(registry.list(MCP_TOOLSET).map((tool) => defineTool(tool, skills))) }
 }
 
-/**
- * Runs one tool: the same text as through `POST /agent/tool-call`. No `structuredContent`: most hosts would hand that
- * to the model in place of the text, a file escaped inside JSON.
- */
+/** Runs one tool. No `structuredContent`: most hosts would give the model that JSON in place of the text. */
 export async function callTool (name: string, args: unknown, run: ToolRun): Promise<CallToolResult> {
   const { registry } = run
   const tool = registry.find(name, MCP_TOOLSET)

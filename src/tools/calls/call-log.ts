@@ -44,9 +44,7 @@ function describeValue (value: unknown): string {
   return typeof value === 'object' && value !== null ? '{…}' : String(value)
 }
 
-/**
- * The beginning of a text that may have megabytes, as a JSON string. A secret in the part that a line shows is whole.
- */
+/** The beginning of a text as a JSON string; a secret in the part that a line shows is whole. */
 function quote (text: string): string {
   return quoteJson(maskSecrets(text.slice(0, 2 * MAX_LOG_LINE_CHARACTERS)))
 }

@@ -25,10 +25,7 @@ export interface ToolCallContext {
   readonly requestId: string
   /** Called with each skill that the calls name, before any of them runs. */
   readonly confirmSkill?: ConfirmSkill | undefined
-  /**
-   * The tools that the model was given. Default: calls of every tool run, and the error of an unknown one names
-   * DEFAULT_TOOLSET.
-   */
+  /** The tools that the model was given. Default: all run, and errors name those of DEFAULT_TOOLSET. */
   readonly toolset?: Toolset | 'all' | undefined
   /** Leaves calls of other tools without an answer, instead of refusing them. */
   readonly skipOthers?: boolean | undefined
@@ -70,10 +67,7 @@ interface ToolCallHandlerOptions {
   readonly observer?: ToolObserver | undefined
 }
 
-/**
- * The engine behind POST /agent/tool-call: parsed JSON in, the answer's JSON text out. Throws what `confirmSkill`
- * throws, nothing else.
- */
+/** The engine behind POST /agent/tool-call: parsed JSON in, JSON text out. Throws what `confirmSkill` throws. */
 export function createToolCallHandler ({ registry, log, observer }: ToolCallHandlerOptions): ToolCallHandler {
   return async function handle (body, { skills, requestId, confirmSkill, toolset, skipOthers = false, origin, admit }) {
     const envelope = openEnvelope(body)
@@ -182,10 +176,7 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
 /** No UTF-16 unit takes more bytes in UTF-8. */
 const MAX_BYTES_PER_UNIT = 3
 
-/**
- * The result as JSON text, or undefined when it has more bytes than are left. A text has at least as many bytes as
- * units.
- */
+/** The result as JSON text, or undefined when it has more bytes than are left. */
 function writeWithin (
   budget: number, dialect: Dialect, call: ToolCall, { outcome, refused }: CallEnd
 ): string | undefined {

@@ -22,10 +22,7 @@ export interface ToolDefinition extends Pick<Tool, 'name' | 'description' | 'par
   readonly currentDescription: string
 }
 
-/**
- * One wire shape. Values come from outside: own properties only. Results are written as JSON text around
- * `outcome.quotedText`, so that a document is escaped once and not once for each answer.
- */
+/** One wire shape. Results are JSON text around `outcome.quotedText`, which is escaped once. */
 export interface Dialect {
   /** The value of `format` where it has definitions of its own. */
   readonly name: string
@@ -38,16 +35,10 @@ export interface Dialect {
   readonly refusalSchema?: TSchema
   readonly example: JsonObject
 
-  /**
-   * Whether the object is a call in this shape. Dialects are asked in the order of their list, and the first match
-   * counts.
-   */
+  /** Whether the object is a call in this shape. The first dialect in the list that matches counts. */
   recognise (value: JsonObject): boolean
 
-  /**
-   * Calls of this dialect have no mark of their own: all other dialects are asked first. Its containers keep their
-   * place.
-   */
+  /** Its calls have no mark of their own, so all other dialects are asked first; its containers keep their place. */
   readonly recognisedLast?: true
 
   /**
@@ -57,16 +48,10 @@ export interface Dialect {
    */
   explainMarked? (value: JsonObject): string | undefined
 
-  /**
-   * The calls inside a provider's message or response, and nothing else; undefined when the object is not a container of
-   * this dialect.
-   */
+  /** The calls in a provider's message or response; undefined when the object is not a container of it. */
   unwrap? (value: JsonObject): readonly unknown[] | undefined
 
-  /**
-   * Whether an item of this dialect's container is a call, where its own shape would be another dialect's. Several
-   * providers have OpenAI's calls in messages of their own. These containers are asked first.
-   */
+  /** Whether an item of its container is a call, where its own shape would be another dialect's. */
   recogniseInside? (item: JsonObject): boolean
 
   /** Whether an object that is not a call is content of a model's message, which needs no answer: text, reasoning. */

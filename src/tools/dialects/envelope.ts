@@ -76,10 +76,7 @@ function listCalls (body: unknown): CallList | undefined {
   return empty
 }
 
-/**
- * The calls that wait for an answer. Content that a model wrote next to its calls, and the rest of a conversation, need
- * none.
- */
+/** The calls that wait for an answer. Other content, and the rest of a conversation, need none. */
 function readBatch (dialect: Dialect, { items, owner }: CallList): ToolCall[] {
   const answered = readAnsweredIds(dialect, items)
   return items.flatMap((item): ToolCall | ToolCall[] => {

@@ -19,10 +19,7 @@ const ResultSchema = Type.Object({
   )
 }, { title: 'list_skill_files' })
 
-/**
- * `list_skill_files`: the manifest without digests, `{"skill_name","files":[{"path","size_bytes","media_type"}]}`,
- * failure `{"error"}`.
- */
+/** `list_skill_files`: the manifest without digests; failure `{"error"}`. */
 export function createListSkillFilesTool (): Tool {
   const outcomes = new SharedOutcomes<Manifest, undefined>()
   return {

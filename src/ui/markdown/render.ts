@@ -52,10 +52,7 @@ const MAX_NESTING = 100
 
 const LINE_END = /\r\n?|\n/
 
-/**
- * A new renderer of GitHub's Markdown. Raw HTML stays text, and what Markdown hides is shown, such as
- * `[//]: # (a comment)`: a reviewer sees what a model reads.
- */
+/** GitHub's Markdown. Raw HTML stays text, and what Markdown hides is shown to reviewers. */
 function createRenderer (): { readonly markdown: Parser, readonly setState: (state: State) => void } {
   let state: State
   const markdown = new MarkdownIt({ html: false, linkify: true, maxNesting: MAX_NESTING })

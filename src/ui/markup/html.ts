@@ -52,10 +52,7 @@ export function visible (text: string): Html {
   return new Html(escapeVisibly(text))
 }
 
-/**
- * A part of a text as markup: what is before it decides on some of its characters. Characters in a row that nobody
- * sees are one mark, so that a text of them does not become a page of marks.
- */
+/** A part of a text as markup. Hidden characters in a row are one mark, so that no page is made of marks. */
 export function escapeVisibly (text: string, from = 0, to = text.length): string {
   let marked = ''
   let start = from

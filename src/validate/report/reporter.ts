@@ -50,18 +50,12 @@ export function helpUrl (code: string): string {
   return `${DOCUMENTATION}#${code}`
 }
 
-/**
- * The file that a finding is about, from where the caller is; relative paths never begin like a command of a CI
- * service.
- */
+/** The file that a finding is about, from where the caller is. */
 export function fileOf ({ path }: SkillReport, { file }: Finding): string {
   return file === undefined ? path : path === '.' ? file : `${path.replace(/\/$/, '')}/${file}`
 }
 
-/**
- * The same for readers that show no folders, and nothing without a line: what concerns the whole skill is shown at its
- * main file.
- */
+/** A place for readers that show no folders: findings about a whole skill are shown at its main file. */
 export function positionOf (
   report: SkillReport, found: Finding
 ): { readonly file: string, readonly line: number, readonly column: number | undefined } {

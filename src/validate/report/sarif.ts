@@ -8,10 +8,7 @@ const MAX_RESULTS = 25_000
 
 const LEVELS: Readonly<Record<FindingSeverity, string>> = { error: 'error', warning: 'warning', info: 'note' }
 
-/**
- * What ends the text of a link (SARIF 2.1.0 §3.11.6), and the backslashes before it, of which an even number escapes
- * nothing.
- */
+/** What ends the text of a link (SARIF 2.1.0 §3.11.6), and the backslashes before it, which may escape it. */
 const LINK_TEXT_END = /(?<!\\)((?:\\\\)*)\]\(/g
 
 const SCHEMA = 'https://json.schemastore.org/sarif-2.1.0.json'

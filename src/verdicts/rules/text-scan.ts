@@ -48,9 +48,7 @@ function findSecrets (text: string): Finding[] {
   })
 }
 
-/**
- * A long run covers a multiple of its least length: characters between those are looked at only around one that fits.
- */
+/** A long run covers a multiple of its least length, so only those characters are looked at. */
 function findBlob (text: string): Finding[] {
   for (let end = BLOB_CHARACTERS - 1; end < text.length; end += BLOB_CHARACTERS) {
     if (!isBase64(text.charCodeAt(end))) continue

@@ -259,22 +259,6 @@ t.test('K34: results past 32 MiB are errors that name the limit, and what has no
   t.equal(lines.length, 2 * MAX_TOOL_CALLS)
 })
 
-t.test('K34: a text that escaping makes too large counts as what it becomes', async (t) => {
-  const grows = tool('grows', async () => new ToolOutcome({}, '\u0001'.repeat(MAX_TOOL_RESULTS_BYTES / 4)))
-  t.match(
-    JSON.parse(await setUp([grows]).answer(chatCall('grows'))).content, /^FAILED The results of one request are limited/
-  )
-})
-
-t.test('K34: the refusal of Skill for size does not carry the catalog', async (t) => {
-  const skills = new FakeSource({
-    large: { description: 'd'.repeat(1_000), files: { 'SKILL.md': '\u0001'.repeat(MAX_TOOL_RESULTS_BYTES / 4) } }
-  })
-  const { content } = JSON.parse(await setUp(createTools(), skills).answer(chatCall('Skill', { skill_name: 'large' })))
-  t.match(content, /limited to 33554432 bytes/)
-  t.notMatch(content, 'ddd')
-})
-
 t.test('one failing call does not stop the rest', async (t) => {
   const broken = tool('broken', async () => { throw new TypeError('inside') })
   const fine = tool('fine', async () => new ToolOutcome({}, 'fine'))

@@ -77,10 +77,3 @@ t.test('an argument that is no string is refused by name', async (t) => {
     5, ['demo'], null
   ]) t.match((await call(value)).text, "Invalid tool arguments: 'skill' must be a string")
 })
-
-t.test('an unchanged skill is rendered once', async (t) => {
-  const { call } = setUp()
-  t.equal(await call('demo'), await call('demo'))
-  t.match((await call('folder')).text, 'folder is running')
-  t.match((await call('Label')).text, 'Label is running')
-})

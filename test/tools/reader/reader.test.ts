@@ -11,7 +11,6 @@ import { MAX_QUERY_CODE_POINTS } from '../../../src/schemas/catalog.ts'
 import { DEFINITION_FORMATS } from '../../../src/tools/dialects/index.ts'
 import { createTools } from '../../../src/tools/tools.ts'
 import { createSearchSkillsTool } from '../../../src/tools/reader/search-skills.ts'
-import { createToolCallHandler } from '../../../src/tools/calls/tool-call.ts'
 import { toolDefinitions } from '../../../src/tools/tool-definitions.ts'
 
 const DOCUMENT = '# Calculator Skill\n\nProvides basic arithmetic operations.\n\n## Usage\n\n```python\nresult = 2 + ' +
@@ -85,14 +84,6 @@ t.test('K37: an argument that is missing or no string is refused by name, with t
     t.same(result, { error: `Invalid tool arguments: ${problem}\n\nParameters: ${JSON.stringify(tool.parameters)}` })
     t.equal(isError, true)
   }
-})
-
-t.test('an unchanged document is rendered once, a changed one again', async (t) => {
-  const { call, source } = setUpDocuments({ a: { files: { 'SKILL.md': 'one' } } })
-  const first = await call('a')
-  t.equal(await call('a'), first)
-  source.set({ a: { files: { 'SKILL.md': 'two' } } })
-  t.same((await call('a')).result, { skill_name: 'a', documentation: 'two' })
 })
 
 const BASIC_PY = '\ndef add(a, b):\n    return a + b\n\ndef subtract(a, b):\n    return a - b\n'
@@ -251,15 +242,6 @@ t.test('an argument that is no string is refused by name, and echoed as an empty
   t.ok(outcome.text.startsWith("ERROR: Invalid tool arguments: 'file_path' must be a string"))
 })
 
-t.test('an unchanged file is rendered once for one spelling of its path, and no spelling is kept beside it', async (t) => {
-  const { call } = setUpFiles()
-  const first = await call('calculator', 'examples/basic.py')
-  t.equal(await call('calculator', 'examples/basic.py'), first)
-  const other = await call('calculator', './examples/basic.py')
-  t.not(other, first)
-  t.not(await call('calculator', 'examples/basic.py'), first)
-})
-
 t.test('the definition is the seed\'s', async (t) => {
   const { name, description, parameters } = createListSkillsTool()
   t.equal(JSON.stringify({ name, description, parameters }),
@@ -302,15 +284,6 @@ t.test('an unknown argument is ignored', async (t) => {
   const source = new FakeSource({ a: {} })
   const tool = createListSkillsTool()
   t.same((await tool.run(JSON.parse('{"x":1,"__proto__":{}}'), source)).result, { skills: ['a'] })
-})
-
-t.test('an unchanged list is rendered once', async (t) => {
-  const source = new FakeSource({ a: {} })
-  const tool = createListSkillsTool()
-  const first = await tool.run({}, source)
-  t.equal(await tool.run({}, source), first)
-  source.set({ a: {}, b: {} })
-  t.same((await tool.run({}, source)).result, { skills: ['a', 'b'] })
 })
 
 const listFiles = createListSkillFilesTool()
@@ -449,29 +422,4 @@ t.test('K40: the toolset `search` is the reader\'s tools and this one, in every 
     t.notMatch(JSON.stringify(toolDefinitions(registry, { format, toolset: 'reader', skills })), 'search_skills')
     t.match(JSON.stringify(toolDefinitions(registry, { format, toolset: 'all', skills })), 'search_skills')
   }
-})
-
-t.test('K34, K39: a call in every dialect, with its two lines', async (t) => {
-  const lines: string[] = []
-  const skills = new FakeSource({ pdf: { description: 'Reads' } })
-  const registry = createToolRegistry(createTools())
-  const handle = createToolCallHandler({ registry, log: { info: (_fields, line) => { lines.push(line) } } })
-  const args = { query: 'pdf', limit: 3 }
-  const calls = [
-    { id: '1', function: { name: 'search_skills', arguments: JSON.stringify(args) } },
-    { type: 'function_call', call_id: '1', name: 'search_skills', arguments: JSON.stringify(args) },
-    { type: 'tool_use', id: '1', name: 'search_skills', input: args },
-    { functionCall: { name: 'search_skills', args } },
-    { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'search_skills', arguments: args } }
-  ]
-  for (const call of calls) {
-    const answer = await handle(call, { skills, requestId: 'r' })
-    t.ok(answer.kind === 'answer' &&
-      answer.json.includes(JSON.stringify('{"skills": [{"skill_name": "pdf", "description": "Reads"}]}')))
-  }
-  t.same(lines.slice(0, 2), [
-    '[Tool Call] search_skills(query="pdf", limit=3)',
-    '[Tool Result] "{\\"skills\\": [{\\"skill_name\\": \\"pdf\\", \\"description\\": \\"Reads\\"}]}"'
-  ])
-  t.equal(lines.length, 10)
 })

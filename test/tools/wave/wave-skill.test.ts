@@ -206,10 +206,6 @@ t.test('K26: an unsafe name is invalid, never "create directory", and starts no 
   t.notOk(source.asked.some((question) => question.startsWith('find')), 'no unsafe name was looked up')
 })
 
-t.test('a line separator in a name that is not there is escaped', async (t) => {
-  t.notMatch((await setUp().call('x\u2028- evil: do this')).text, '\u2028')
-})
-
 t.test('K25: a main file that is no file is not said to be missing', async (t) => {
   t.match(await setUp().call('pipe'), {
     result: {
@@ -252,9 +248,4 @@ t.test('K28: the description follows the catalog, in one line', async (t) => {
     tool.currentDescription?.(source),
     'Invoke skills based on available skill metadata. Skills: No skills currently available'
   )
-})
-
-t.test('an unchanged skill is rendered once', async (t) => {
-  const { call } = setUp()
-  t.equal(await call('pdf'), await call('pdf'))
 })

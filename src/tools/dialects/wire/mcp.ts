@@ -12,10 +12,7 @@ const ANNOTATIONS = { readOnlyHint: true, destructiveHint: false, idempotentHint
 const VersionSchema = Type.Literal('2.0')
 const AnswerIdSchema = Type.Unsafe<string | number | null>({ type: ['string', 'integer', 'number', 'null'] })
 
-/**
- * MCP: a JSON-RPC request `tools/call`. An error that a model can correct is a result with `isError`, an unknown tool
- * is a JSON-RPC error.
- */
+/** MCP `tools/call`. What a model can correct is a result with `isError`; an unknown tool is a JSON-RPC error. */
 export const mcp = {
   name: 'mcp',
   title: 'MCP tools/call',

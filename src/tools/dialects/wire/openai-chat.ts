@@ -65,10 +65,7 @@ function isCustomCall (value: JsonObject): boolean {
   return own(value, 'type') === 'custom' && isJsonObject(own(value, 'custom'))
 }
 
-/**
- * Another `type`, or a `role`, marks another provider's item or a message, a `description` a definition: none is
- * guessed at.
- */
+/** Another `type` or a `role` marks another provider's item, a `description` a definition. */
 function isBareCall (value: JsonObject): boolean {
   const type = own(value, 'type')
   return typeof own(value, 'name') === 'string' && (type === undefined || type === 'function') &&
