@@ -9,6 +9,8 @@ import { createOciFetcher } from './oci/oci-fetcher.ts'
 import { ociKind } from './oci/oci-source.ts'
 import { createS3Fetcher } from './s3/s3-fetcher.ts'
 import { s3Kind } from './s3/s3-source.ts'
+import { createSiteFetcher } from './site/site-fetcher.ts'
+import { siteKind } from './site/site-source.ts'
 
 /** A kind, and how its states are fetched. */
 interface FetchedKind<Spec extends FetchedSource> extends SourceKind<Spec> {
@@ -24,7 +26,8 @@ const KINDS = [
   withFetcher(archiveKind, (source, _stateDir, env) => createArchiveFetcher(source, env)),
   withFetcher(gitKind, (source, stateDir, env) => createGitFetcher(source, stateDir, env)),
   withFetcher(s3Kind, (source, _stateDir, env) => createS3Fetcher(source, env)),
-  withFetcher(ociKind, (source, _stateDir, env) => createOciFetcher(source, env))
+  withFetcher(ociKind, (source, _stateDir, env) => createOciFetcher(source, env)),
+  withFetcher(siteKind, (source, stateDir, env) => createSiteFetcher(source, stateDir, env))
 ] as const
 
 export type Source = ReturnType<typeof KINDS[number]['configure']>

@@ -100,7 +100,7 @@ async function nameOfTop (tree: LayoutTree, fallback: string): Promise<string> {
  * Whether a path fits one of the globs. Names come from sources: the library makes no regular expressions, which one
  * name could keep busy for minutes.
  */
-function createMatcher (globs: readonly string[]): (path: string) => boolean {
+export function createMatcher (globs: readonly string[]): (path: string) => boolean {
   const options = (glob: string) => ({ dot: true, nocomment: true, nonegate: glob.startsWith('!(') })
   const matchers = globs.map((glob) => new Minimatch(glob.replace(/^\.\//, ''), options(glob)))
   // As a folder, so that `x/` and `x/**` name `x` too.

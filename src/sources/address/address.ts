@@ -29,7 +29,7 @@ export function meantAddress (text: string): string | undefined {
   if (/^[\w-][\w.-]*\/[\w.-]+$/.test(text)) return `github:${text}`
   const [, host = ''] = /^([^/]+)\/[^/]+\/[^/]/.exec(text) ?? []
   if (HOSTS.has(host.toLowerCase())) return `https://${text}`
-  const [, protocol = ''] = /^([a-z\d+]+:)(?!\/\/)/i.exec(text) ?? []
+  const [, protocol = ''] = /^([a-z\d+-]+:)(?!\/\/)/i.exec(text) ?? []
   return PROTOCOLS.has(protocol.toLowerCase()) ? text.replace(/:\/?/, protocol === 'git+file:' ? ':///' : '://') : undefined
 }
 

@@ -7,14 +7,20 @@ import { isIP, type LookupFunction } from 'node:net'
 import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import ipaddr from 'ipaddr.js'
+import { isJsonObject, jsonDepthExceeds, type JsonObject } from '../../core/shared/json.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { DISK_CODES } from '../as-source-error.ts'
+import type { Environment } from '../../config/setting.ts'
+import type { SourceAuth } from '../address/source-kind.ts'
+import { readSecret } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
 
 const MAX_REDIRECTS = 5
 /** Largest body that is read into memory, in bytes. */
 const MAX_TEXT_BYTES = 16 * 1_048_576
+/** Millions of brackets keep JSON.parse, and thus the service, busy for a second. */
+const MAX_JSON_DEPTH = 64
 /** How long a server may be silent, in milliseconds. */
 const SILENCE_MS = 30_000
 
@@ -34,6 +40,8 @@ export interface HttpRequest {
   readonly accept?: readonly number[]
   /** False for an address that a server has named: it may not lead to this machine or its network. */
   readonly mayBeInside?: boolean
+  /** Whether redirects may only lead to the same origin. */
+  readonly isOneSite?: boolean
 }
 
 export interface HttpAnswer {
@@ -49,7 +57,8 @@ export interface HttpAnswer {
  * another origin, since stores and registries redirect to signed addresses elsewhere.
  * @throws SourceError for every status that is not an answer
  */
-export async function send ({ url, method = 'GET', headers = {}, credentials = {}, signal, accept = [], mayBeInside = true }: HttpRequest): Promise<HttpAnswer> {
+export async function send (options: HttpRequest): Promise<HttpAnswer> {
+  const { url, method = 'GET', headers = {}, credentials = {}, signal, accept = [], mayBeInside = true, isOneSite } = options
   const first = new URL(url)
   let current = first
   let isInside: boolean | undefined
@@ -71,6 +80,9 @@ export async function send ({ url, method = 'GET', headers = {}, credentials = {
     if (redirects === MAX_REDIRECTS) throw new SourceError('redirected', `the host redirects more than ${MAX_REDIRECTS} times`)
     const next = URL.canParse(location, current.href) ? new URL(location, current.href) : undefined
     if (next === undefined || !isAllowed(current, next)) throw new SourceError('redirected', 'the host redirects to an address that is not https://')
+    if (isOneSite === true && next.origin !== first.origin) {
+      throw new SourceError('redirected', 'the host redirects to another host')
+    }
     current = next
   }
 }
@@ -180,6 +192,21 @@ export async function readBody ({ body }: HttpAnswer, limit = MAX_TEXT_BYTES): P
 }
 
 /**
+ * A JSON object that a host sent.
+ * @param what it is, for sentences
+ */
+export function parseObject (text: string, what: string): JsonObject {
+  if (jsonDepthExceeds(text, MAX_JSON_DEPTH)) {
+    throw new SourceError('bad_answer', `${what} is nested deeper than ${MAX_JSON_DEPTH} levels`)
+  }
+  try {
+    const value: unknown = JSON.parse(text)
+    if (isJsonObject(value)) return value
+  } catch {}
+  throw new SourceError('bad_answer', `${what} is not a JSON object`)
+}
+
+/**
  * Writes a body into a new file. Returns its SHA-256 in hexadecimal digits, and its size.
  * @param isLasting whether the file stays, and others may read it: its bytes are on the disk afterwards
  */
@@ -210,6 +237,20 @@ function asBodyError (error: unknown): unknown {
   const code = errorCode(error)
   if (DISK_CODES.has(code) || (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError'))) return error
   return new SourceError('unreachable', 'the host breaks off', { details: code })
+}
+
+/** What makes the next request conditional, as its headers. */
+export function validatorsOf ({ headers }: HttpAnswer): Readonly<Record<string, string>> {
+  const etag = headers.get('etag')
+  const modified = headers.get('last-modified')
+  return { ...etag !== null && { 'if-none-match': etag }, ...modified !== null && { 'if-modified-since': modified } }
+}
+
+/** A token as a header, or a password where the settings have a user name. */
+export async function credentialsOf (auth: SourceAuth, env: Environment): Promise<Readonly<Record<string, string>>> {
+  const secret = await readSecret(auth, env)
+  if (secret === undefined) return {}
+  return auth.username === undefined ? { authorization: `Bearer ${secret}` } : basic(auth.username, secret)
 }
 
 /** Basic credentials as a header. */

@@ -1,17 +1,15 @@
 import { sha256 } from '../../core/shared/digest.ts'
-import { jsonDepthExceeds, own } from '../../core/shared/json.ts'
+import { own } from '../../core/shared/json.ts'
 import type { Environment } from '../../config/setting.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { DIGEST, isAtLoopback } from '../address/parts.ts'
-import { basic, type HttpAnswer, type HttpRequest, readBody, saveBody, send } from '../http/http-client.ts'
+import { basic, type HttpAnswer, type HttpRequest, parseObject, readBody, saveBody, send } from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
 import { dockerCredentials } from './docker-credentials.ts'
 import type { OciSource } from './oci-source.ts'
 
 const MAX_MANIFEST_BYTES = 4 * 1_048_576
-/** Millions of brackets keep JSON.parse, and thus the service, busy for a second. */
-const MAX_MANIFEST_DEPTH = 64
 
 const MANIFEST_TYPES = [
   'application/vnd.oci.image.index.v1+json', 'application/vnd.oci.image.manifest.v1+json',
@@ -53,14 +51,7 @@ export class Registry {
     const answer = await this.#send(`/manifests/${digest}`, 'GET', MANIFEST_TYPES)
     const bytes = await readBody(answer, MAX_MANIFEST_BYTES)
     if (sha256(bytes) !== digest) throw new SourceError('digest_mismatch', `the registry gives other bytes than those of ${digest}`)
-    const text = bytes.toString()
-    if (jsonDepthExceeds(text, MAX_MANIFEST_DEPTH)) throw new SourceError('bad_answer', `the manifest of the artifact is nested deeper than ${MAX_MANIFEST_DEPTH} levels`)
-    let manifest: unknown
-    try {
-      manifest = JSON.parse(text)
-    } catch {
-      throw new SourceError('bad_answer', 'the manifest of the artifact is not JSON')
-    }
+    const manifest = parseObject(bytes.toString(), 'the manifest of the artifact')
     checkType(manifest, answer.headers.get('content-type'))
     return manifest
   }
@@ -90,7 +81,7 @@ export class Registry {
     if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname) && isLoopback(base.hostname))) throw new SourceError('bad_answer', 'the registry gives tokens over an address that is not https://')
     if (service !== undefined) url.searchParams.set('service', service)
     url.searchParams.set('scope', scope)
-    // The answer of the registry names the realm: another host gets no credentials.
+    // Whoever answers for the registry names the realm: another domain gets no credentials.
     const answer = await readBody(await send({ url: url.href, signal: this.#signal, mayBeInside: isInside || url.host === base.host, credentials: mayHaveCredentials(url.hostname, base.hostname) ? credentials : {} }), MAX_MANIFEST_BYTES)
     const bearer = tokenIn(answer.toString())
     if (typeof bearer !== 'string' || !/^[\x21-\x7e]+$/.test(bearer)) throw new SourceError('auth_failed', 'the registry gives no token')

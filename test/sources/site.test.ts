@@ -1,0 +1,205 @@
+import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { readConfigFile } from '../../src/config/config-file.ts'
+import { DISCOVERY_SCHEMA_ID } from '../../src/schemas/well-known.ts'
+import { zipOfTexts } from '../helper/archives.ts'
+import { type FaultServer, startServer } from '../helper/fault-server.ts'
+import { startProcess } from '../helper/process.ts'
+import { skillText, startManager, textOf, until } from '../helper/skills.ts'
+import { openSources, sourceAt } from '../helper/sources.ts'
+
+const EXAMPLES = fileURLToPath(new URL('../../skills', import.meta.url))
+
+interface Site extends FaultServer {
+  /** Bodies by path. */
+  readonly files: Map<string, string | Buffer>
+  /** Statuses of answers since the last look, by path. */
+  answers (): Record<string, number>
+}
+
+function digestOf (bytes: string | Buffer): string {
+  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+}
+
+/** A static web server. */
+async function startSite (t: Test): Promise<Site> {
+  const files = new Map<string, string | Buffer>()
+  let answers: Record<string, number> = {}
+  const server = await startServer(t, (request, response) => {
+    const body = files.get(request.url ?? '')
+    const etag = body === undefined ? '' : `"${digestOf(body).slice(-9)}"`
+    const status = body === undefined ? 404 : request.headers['if-none-match'] === etag ? 304 : 200
+    answers[request.url ?? ''] = status
+    response.writeHead(status, { etag }).end(status === 200 ? body : undefined)
+  })
+  return Object.assign(server, {
+    files,
+    answers: () => {
+      const last = answers
+      answers = {}
+      return last
+    }
+  })
+}
+
+const INDEX = '/.well-known/agent-skills/index.json'
+
+function indexOf (...skills: readonly object[]): string {
+  return JSON.stringify({ $schema: DISCOVERY_SCHEMA_ID, skills })
+}
+
+/** Publishes a skill, and returns its entry. */
+function publish (site: Site, name: string, body: string | Buffer = skillText(name), more: object = {}): object {
+  const isText = typeof body === 'string'
+  const url = `/a/${name}.${isText ? 'md' : 'zip'}`
+  site.files.set(url, body)
+  return { name, type: isText ? 'skill-md' : 'archive', description: 'x', url, digest: digestOf(body), ...more }
+}
+
+t.test('K87: a mirror of a service has its skills, byte for byte, and so has a mirror of the mirror', async (t) => {
+  const examples = await startManager(t, [EXAMPLES])
+  const names = await examples.list()
+  const origin = await startProcess(t, { args: [EXAMPLES] })
+  const mirror = await startProcess(t, { args: ['--state-dir', join(t.testdir(), 'mirror'), `well-known+${origin.url}`] })
+  await until(async () => (await fetch(`${mirror.url}/readyz`)).status === 200)
+  const { skills, status } = await openSources(t, [sourceAt(`well-known+${mirror.url}`)], { stateDir: join(t.testdirName, 'second') })
+  t.match(status(), { kind: 'site', state: 'ok', skills: names.length, left_out: undefined })
+  for (const name of names) t.strictSame(await skills.manifest(name), await examples.manifest(name), name)
+  const indexes = [origin, mirror].map(async ({ url }) => await (await fetch(`${url}${INDEX}`)).json() as object)
+  const [first, second] = await Promise.all(indexes)
+  t.strictSame(second, first)
+})
+
+t.test('K87: unchanged indexes and artifacts cost a conditional request, and only what is new is fetched', async (t) => {
+  const site = await startSite(t)
+  const a = publish(site, 'a')
+  site.files.set(INDEX, indexOf(a, publish(site, 'b', zipOfTexts([['SKILL.md', skillText('b')], ['x.txt', 'x']]))))
+  const { sources, skills, status } = await openSources(t, [sourceAt(`well-known+${site.url}`)])
+  t.strictSame(await skills.list(), ['a', 'b'])
+  t.equal(await textOf(() => skills.readFile('b', 'x.txt')), 'x')
+  site.answers()
+  await sources.sync()
+  t.strictSame(site.answers(), { [INDEX]: 304 })
+  site.files.set(INDEX, indexOf(a, publish(site, 'b', zipOfTexts([['SKILL.md', skillText('b')], ['x.txt', 'y']]))))
+  await sources.sync()
+  t.strictSame(site.answers(), { [INDEX]: 200, '/a/b.zip': 200 })
+  t.equal(await textOf(() => skills.readFile('b', 'x.txt')), 'y')
+  site.answer = (_, response) => { response.writeHead(503).end() }
+  await sources.sync()
+  t.match(status(), { state: 'stale', skills: 2, error: { code: 'unreachable' } })
+})
+
+t.test('K87: an index of version 0.1.0 is read file by file', async (t) => {
+  const site = await startSite(t)
+  const folder = '/team/.well-known/skills'
+  site.files.set(`${folder}/a/SKILL.md`, skillText('a')).set(`${folder}/a/b%20c.md`, 'one')
+  site.files.set(`${folder}/index.json`, JSON.stringify({
+    skills: [
+      { name: 'a', description: 'x', files: ['SKILL.md', 'b c.md'] }, { name: 'up', files: ['SKILL.md', '../x'] }, { name: 'none', files: ['x'] }
+    ]
+  }))
+  const { sources, skills, status } = await openSources(t, [sourceAt(`well-known+${site.url}/team/`)])
+  t.match(status(), { name: 'team', state: 'ok', skills: 1, left_out: { count: 2, first: [{ path: 'none', reason: 'bad_entry' }, { path: 'up', reason: 'bad_entry' }] } })
+  site.answers()
+  await sources.sync()
+  t.strictSame(Object.values(site.answers()), [404, 304, 304, 304])
+  site.files.set(`${folder}/a/b%20c.md`, 'two')
+  await sources.sync()
+  t.equal(await textOf(() => skills.readFile('a', 'b c.md')), 'two')
+})
+
+t.test('K87: one bad entry is left out and told, the rest is published', async (t) => {
+  const site = await startSite(t)
+  const link = zipOfTexts([['SKILL.md', skillText('l')], ['l', '../../x', 0o120777]])
+  site.files.set(INDEX, indexOf(
+    publish(site, 'good'), publish(site, 'wrong', undefined, { digest: digestOf('other') }), publish(site, 'link', link),
+    publish(site, 'wrapped', zipOfTexts([['w/SKILL.md', skillText('w')]])), publish(site, 'text', undefined, { type: 'archive' }),
+    publish(site, 'gone', undefined, { url: '/nothing' }), publish(site, 'elsewhere', undefined, { url: 'https://example.org/x' }),
+    publish(site, 'good', undefined, { url: '/a/other.md' }), publish(site, 'kind', undefined, { type: 'zip' }),
+    publish(site, 'short', undefined, { digest: 'sha256:00' }), { ...publish(site, 'climbs'), name: '../up' }, {}
+  ))
+  const { status, skills } = await openSources(t, [sourceAt(`well-known+${site.url}`)])
+  t.strictSame(await skills.list(), ['good'])
+  t.strictSame(Object.fromEntries((status().left_out?.first ?? []).map(({ path, reason }) => [path, reason])), {
+    wrong: 'digest_mismatch',
+    link: 'bad_package',
+    wrapped: 'bad_package',
+    text: 'bad_package',
+    gone: 'not_found',
+    elsewhere: 'bad_entry',
+    good: 'shadowed',
+    kind: 'bad_entry',
+    short: 'bad_entry',
+    '../up': 'bad_entry',
+    '?': 'bad_entry'
+  })
+})
+
+t.test('K87: an artifact that changes after its index was read is looked up in the index once more', async (t) => {
+  const site = await startSite(t)
+  const old = indexOf(publish(site, 'a'))
+  const now = indexOf(publish(site, 'a', skillText('a', 'New.\n')))
+  site.files.set(INDEX, old)
+  const { answer } = site
+  site.answer = (request, response) => {
+    answer(request, response)
+    if (request.url === '/a/a.md') site.files.set(INDEX, now)
+  }
+  const { status, skills } = await openSources(t, [sourceAt(`well-known+${site.url}`)])
+  t.match(status(), { state: 'ok', skills: 1, left_out: undefined })
+  t.match(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /New/)
+})
+
+t.test('K85 K87: a site that is hostile, or goes away, leaves what was good before', async (t) => {
+  const site = await startSite(t)
+  site.files.set(INDEX, indexOf(publish(site, 'a')))
+  const { sources, status, skills } = await openSources(t, [sourceAt(`well-known+${site.url}`, { timeoutMs: 2_000 })])
+  const { answer } = site
+  const endless = (response: ServerResponse): void => {
+    if (!response.destroyed) response.write('[1],'.repeat(16_384), () => { endless(response) })
+  }
+  const faults: ReadonlyArray<readonly [string, FaultServer['answer']]> = [
+    ['not_found', (_, response) => { response.writeHead(404).end() }],
+    ['too_large', (_, response) => { endless(response) }],
+    ['bad_answer', (_, response) => { response.end('['.repeat(100)) }],
+    ['bad_answer', (_, response) => { response.end('<html>') }],
+    ['bad_answer', (_, response) => { response.end('{"skills":{}}') }],
+    ['bad_answer', (_, response) => { response.end('{"skills":[{"name":"a"}]}') }],
+    ['not_found', (_, response) => { response.end('{"$schema":"https://example.org/9","skills":[]}') }],
+    ['redirected', (_, response) => { response.writeHead(302, { location: 'https://example.org/' }).end() }],
+    ['redirected', (_, response) => { response.writeHead(302, { location: site.url.replace('127.0.0.1', 'localhost') }).end() }],
+    ['rate_limited', (_, response) => { response.writeHead(429).end() }],
+    ['timeout', () => {}]
+  ]
+  for (const [code, fault] of faults) {
+    site.answer = fault
+    await sources.sync()
+    t.match(status(), { state: 'stale', skills: 1, error: { code } })
+  }
+  t.strictSame(await skills.list(), ['a'])
+  site.answer = answer
+  await sources.sync()
+  t.match(status(), { state: 'ok', skills: 1 })
+})
+
+t.test('K83 K87: sites are given by address or in the file, with patterns of names and a token', async (t) => {
+  const site = await startSite(t)
+  site.files.set(INDEX, indexOf(publish(site, 'team-a'), publish(site, 'team-b'), publish(site, 'other')))
+  const folder = t.testdir({ token: 'hunter22-token\n' })
+  writeFileSync(join(folder, 'config.yaml'), `sources: [{ site: '${site.url}', include: [team-*], exclude: [team-b], auth: { token_file: token } }]`)
+  const [source] = await readConfigFile(join(folder, 'config.yaml'))
+  if (source === undefined || source.kind === 'folder') throw new Error('no source')
+  const { status, skills } = await openSources(t, [source], { stateDir: join(folder, 'state') })
+  t.match(status(), { name: '127.0.0.1', state: 'ok', left_out: { count: 2 } })
+  t.strictSame(await skills.list(), ['team-a'])
+  t.ok(site.requests.every(({ headers }) => headers.authorization === 'Bearer hunter22-token'))
+  t.notOk(site.requests.some(({ url }) => url === '/a/other.md'), 'what is not wanted is not fetched')
+  for (const [address, message] of [
+    ['well-known+http://example.org', /for this machine only/], ['well-known+https://u:p@example.org', /password/],
+    ['well-known+https://example.org/#x', /ends with its path/], ['well-known+https://example.org/?x', /ends with its path/]
+  ] as const) t.throws(() => sourceAt(address), { message })
+})
