@@ -1,138 +1,297 @@
 import type { RequestListener } from 'node:http'
-import t, { type Test } from 'tap'
+import {
+  Client, ClientCredentialsProvider, type OAuthClientProvider, type OAuthDiscoveryState,
+  type StoredOAuthClientInformation, type StoredOAuthTokens, StreamableHTTPClientTransport, UnauthorizedError
+} from '@modelcontextprotocol/client'
+import { decodeJwt, decodeProtectedHeader, exportJWK, generateKeyPair, SignJWT } from 'jose'
+import t from 'tap'
 import { IssuerKeys } from '../../src/access/issuer-keys.ts'
-import { buildGuarded, type GuardedService, newSecret } from '../helper/guarded.ts'
+import { startAuthorizationServer } from '../helper/authorization-server.ts'
+import { buildGuarded, newSecret } from '../helper/guarded.ts'
 import { AUDIENCE, startIssuer, type TestIssuer } from '../helper/issuer.ts'
+import { ERAS, type Era } from '../helper/mcp.ts'
+import { freePort } from '../helper/proxies.ts'
 import { skill, until } from '../helper/skills.ts'
+
+const METADATA = '/.well-known/oauth-protected-resource'
+const OPENID = '/.well-known/openid-configuration'
+const OAUTH = '/.well-known/oauth-authorization-server'
 
 const ann = newSecret('ann', 'groups: [docs]')
 
-function accessOf (issuer: TestIssuer, fields = ''): string {
-  return `tokens:\n  - ${ann.entry}\nissuers:\n  - { issuer: '${issuer.url}', audiences: ['${AUDIENCE}']${fields} }\nrules:\n  - { groups: [docs], roots: [docs] }\n`
+function roots () {
+  return { docs: { guide: skill('guide') }, ops: { pager: skill('pager') } }
 }
 
-async function start (t: Test, issuer: TestIssuer): Promise<GuardedService> {
-  return await buildGuarded(t, { roots: { docs: { guide: skill('guide') } }, access: accessOf(issuer) })
+/** An access file with these issuers, each with fields of its own. */
+function accessOf (issuers: ReadonlyArray<readonly [url: string, fields?: string]>): string {
+  const entries = issuers.map(([url, fields = '']) => `  - { issuer: '${url}', audiences: ['${AUDIENCE}']${fields} }\n`)
+  return `tokens:\n  - ${ann.entry}\nissuers:\n${entries.join('')}rules:
+  - { groups: [docs, Platform Team (Köln)], roots: [docs] }\n  - { groups: [ops, "/ops & co's"], roots: [ops] }\n`
 }
 
-function count (text: string, part: string): number {
-  return text.split(part).length - 1
+function answerOf (keys: object, { url }: TestIssuer, metadata: object = {}): RequestListener {
+  return (request, response) => {
+    const all = { issuer: url, jwks_uri: `${url}/keys`, ...metadata }
+    response.end(JSON.stringify(request.url?.startsWith('/keys') === true ? keys : all))
+  }
 }
 
-t.test('K62: while the issuer is away, keys that were read serve, and go on serving when the access file changes', async (t) => {
-  const issuer = await startIssuer(t)
-  const service = await start(t, issuer)
-  t.equal((await service.get('/skills', await issuer.sign())).status, 200)
-  issuer.stop()
-  t.equal((await service.get('/skills', await issuer.sign({ sub: 'bob' }))).status, 200)
-  await service.setAccess(accessOf(issuer, ', groups: [all]'))
-  t.equal((await service.get('/skills', await issuer.sign({ sub: 'cy' }))).status, 200)
+async function keysOf ({ url }: TestIssuer): Promise<readonly object[]> {
+  return (await (await fetch(`${url}/keys`)).json() as { readonly keys: readonly object[] }).keys
+}
+
+// One service takes the tokens of issuers with different settings.
+const start = () => startIssuer(t)
+const [issuer, other, roles, strict, rsa] = [await start(), await start(), await start(), await start(), await start()]
+const [lavish, many, second, edwards] = [await start(), await start(), await start(), await start()]
+const ed = await generateKeyPair('Ed25519', { extractable: true })
+edwards.answer = answerOf({ keys: [{ ...await exportJWK(ed.publicKey), kid: 'ed' }] }, edwards)
+many.answer = answerOf({ keys: [...await keysOf(many), ...await keysOf(second)] }, many)
+const service = await buildGuarded(t, {
+  roots: roots(),
+  access: accessOf([
+    [issuer.url], [roles.url, ', groups_claim: realm_access.roles'], [strict.url, ', clock_tolerance: 0'],
+    [rsa.url, ', algorithms: [RS256, EdDSA]'], [lavish.url, ', groups: [ops], scopes: [skills:read]'],
+    [many.url], [edwards.url]
+  ]),
+  publicUrl: 'https://skills.example'
+})
+const { get, logText, refusals } = service
+
+t.test('K62: an access token of an issuer is good for its groups, whatever directories call them', async (t) => {
+  for (const [{ sign }, claims, skills] of [
+    [roles, { realm_access: { roles: ['docs'] } }, ['guide']],
+    [roles, { realm_access: { roles: ['docs', 'ops'] }, aud: ['other', `${AUDIENCE}/`] }, ['guide', 'pager']],
+    [roles, { 'realm_access.roles': ['ops'], scope: null, scp: ['skills:read'] }, ['pager']],
+    [roles, { _claim_names: { groups: 'src1' } }, []],
+    [issuer, { groups: ['Platform Team (Köln)'] }, ['guide']],
+    [issuer, { groups: ["/ops & co's"] }, ['pager']],
+    [issuer, { groups: ['Platform'] }, []],
+    [lavish, { scope: 'openid' }, ['guide', 'pager']],
+    [lavish, { sub: null, client_id: 'ci' }, ['guide', 'pager']],
+    [lavish, { sub: null, azp: 'web' }, ['guide', 'pager']]
+  ] as const) {
+    const response = await get('/skills', await sign(claims))
+    t.strictSame([response.status, await response.json()], [200, { skills }], JSON.stringify(claims))
+  }
+  for (const name of ['ann', 'ci', 'web']) await until(() => logText().includes(`"principal":"${name}"`))
+  const refused = await get('/skills', await issuer.sign({ scope: 'openid' }))
+  t.equal(refused.status, 403)
+  t.equal(refused.headers.get('www-authenticate'), 'Bearer realm="skillserve", ' +
+    `resource_metadata="https://skills.example${METADATA}/mcp", error="insufficient_scope", scope="skills:read"`)
 })
 
-t.test('K62: an issuer that hangs delays nobody but those whose tokens are of it', async (t) => {
-  const issuer = await startIssuer(t)
-  issuer.answer = () => {}
-  const service = await start(t, issuer)
-  await until(() => issuer.requests > 0)
-  let isAnswered = false
-  const waiting = Promise.all(Array.from({ length: 20 }, async (_, index) => {
-    const { status } = await service.get('/skills', await issuer.sign({ sub: `s${index}` }))
-    isAnswered = true
-    return status
-  }))
-  for (let round = 0; round < 5; round++) t.equal((await service.get('/skills', ann.text)).status, 200)
-  t.equal((await service.get('/skills')).status, 401)
-  t.equal((await service.get('/readyz')).status, 200)
-  t.notOk(isAnswered)
-  issuer.stop()
-  t.strictSame(new Set(await waiting), new Set([503]))
-  t.ok(issuer.requests <= 3, `${issuer.requests} requests for 20 tokens`)
+t.test('K62: every token that is not an access token for this service is refused', async (t) => {
+  const now = Math.floor(Date.now() / 1_000)
+  const good = await issuer.sign()
+  t.equal((await get('/skills', good)).status, 200)
+  const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const [head = '', payload = '', signature = ''] = good.split('.')
+  const [key = {}] = await keysOf(issuer)
+  const hmac = await new SignJWT({ iss: issuer.url, aud: AUDIENCE, sub: 'ann', exp: now + 600, scope: 'skills:read' })
+    .setProtectedHeader({ alg: 'HS256', kid: 'k1' }).sign(Buffer.from(JSON.stringify(key)))
+  const [audience, expired] = [refusals.get('audience') ?? 0, refusals.get('expired') ?? 0]
+  for (const [label, token, code = 'invalid_token'] of [
+    ['another key', await other.sign({ iss: issuer.url })],
+    ['another issuer', await other.sign()],
+    ['no algorithm', `${encode({ alg: 'none', typ: 'at+jwt' })}.${payload}.`],
+    ['the public key as a secret', hmac],
+    ['another payload', `${head}.${encode({ ...decodeJwt(good), sub: 'root' })}.${signature}`],
+    ['another audience', await issuer.sign({ aud: 'https://other.example/mcp' })],
+    ['no audience', await issuer.sign({ aud: null })],
+    ['the issuer with a slash', await issuer.sign({ iss: `${issuer.url}/` })],
+    ['expired', await issuer.sign({ exp: now - 120 }), 'token_expired'],
+    ['no expiry', await issuer.sign({ exp: null })],
+    ['not yet valid', await issuer.sign({ nbf: now + 120 })],
+    ['issued in the future', await issuer.sign({ iat: now + 120 })],
+    ['an ID token by its nonce', await issuer.sign({ nonce: 'n' }, { typ: 'JWT' })],
+    ['an ID token by its hash', await issuer.sign({ at_hash: 'n' }, { typ: 'JWT' })],
+    ['an ID token by the hash of its code', await issuer.sign({ c_hash: 'n' }, { typ: 'JWT' })],
+    ['an ID token by its type', await issuer.sign({ typ: 'ID' }, { typ: 'JWT' })],
+    ['an unknown key', await issuer.sign({}, { kid: 'k2' })],
+    ['another type', await issuer.sign({}, { typ: 'logout+jwt' })],
+    ['an algorithm that this issuer has not', await rsa.sign()],
+    ['two slashes after the audience', await issuer.sign({ aud: `${AUDIENCE}//` })]
+  ] as const) {
+    const response = await get('/skills', token)
+    t.strictSame([response.status, (await response.json() as { code: string }).code], [401, code], label)
+    const challenge = `resource_metadata="https://skills.example${METADATA}/mcp", scope="skills:read"`
+    t.match(response.headers.get('www-authenticate'), challenge)
+  }
+  t.match(refusals, new Map([['audience', audience + 2], ['expired', expired + 1]]), 'as metrics count them')
 })
 
-t.test('K62: an issuer that hangs delays no token of another issuer, in whatever order they are listed', async (t) => {
-  const [hanging, good, last] = [await startIssuer(t), await startIssuer(t), await startIssuer(t)]
-  hanging.answer = last.answer = () => {}
-  const entryOf = ({ url }: TestIssuer) => `  - { issuer: '${url}', audiences: ['${AUDIENCE}'] }\n`
-  const { get } = await buildGuarded(t, {
-    roots: { docs: { guide: skill('guide') } },
-    access: `issuers:\n${[hanging, good, last].map(entryOf).join('')}rules:\n  - { groups: [docs], roots: [docs] }\n`
-  })
-  const waiting = Promise.all([hanging, last].map(async (issuer) => (await get('/skills', await issuer.sign())).status))
-  await until(() => hanging.requests > 0 && last.requests > 0)
-  for (let round = 0; round < 3; round++) t.equal((await get('/skills', await good.sign({ sub: `s${round}` }))).status, 200)
-  hanging.stop()
-  last.stop()
-  t.strictSame(await waiting, [503, 503])
+t.test('K62: types have no case, audiences may have a fragment, and clocks differ by 30 s', async (t) => {
+  for (const typ of ['AT+JWT', 'application/at+jwt', 'JWT', undefined]) {
+    t.equal((await get('/skills', await issuer.sign({}, { typ }))).status, 200, String(typ))
+  }
+  for (const aud of [`${AUDIENCE}#part`, `${AUDIENCE}/#part`]) {
+    t.equal((await get('/skills', await issuer.sign({ aud }))).status, 200)
+  }
+  const now = Math.floor(Date.now() / 1_000)
+  for (const claims of [{ exp: now - 15 }, { iat: now + 15 }, { nbf: now + 15 }]) {
+    t.equal((await get('/skills', await issuer.sign(claims))).status, 200, JSON.stringify(claims))
+    t.equal((await get('/skills', await strict.sign(claims))).status, 401, JSON.stringify(claims))
+  }
 })
 
+t.test('K62: a token of Keycloak says what it is; a refused one leaves a line that says why', async (t) => {
+  t.equal((await get('/skills', await issuer.sign({ typ: 'Bearer', nonce: 'n' }, { typ: 'JWT' }))).status, 200)
+  for (const [token, reason] of [
+    [await issuer.sign({ typ: 'ID' }, { typ: 'JWT' }), 'it is an ID token'],
+    [await issuer.sign({ aud: 'other' }), 'its audience is not in the list of audiences'],
+    [await issuer.sign({ exp: 1 }), 'it has expired'],
+    [`${(await issuer.sign()).slice(0, -8)}AAAAAAAA`, 'signature verification failed']
+  ] as const) {
+    t.equal((await get('/skills', token)).status, 401)
+    await until(() => logText().includes(`"reason":"${reason}"`))
+    for (const part of [token.slice(0, 30), token.slice(-20)]) t.notMatch(logText(), part)
+  }
+})
+
+t.test('K62: a token without a key id is good with any key of its issuer; Ed25519 has two names', async (t) => {
+  const sign = (issuer: TestIssuer, claims = {}) => issuer.sign({ iss: many.url, ...claims }, { kid: undefined })
+  for (const issuer of [many, second]) t.equal((await get('/skills', await sign(issuer))).status, 200)
+  for (const token of [await sign(other), await sign(second, { aud: 'https://other.example/mcp' })]) {
+    t.equal((await get('/skills', token)).status, 401)
+  }
+  const claims = decodeJwt(await issuer.sign({ iss: edwards.url }))
+  for (const alg of ['EdDSA', 'Ed25519']) {
+    const token = await new SignJWT(claims).setProtectedHeader({ alg, kid: 'ed', typ: 'at+jwt' }).sign(ed.privateKey)
+    t.equal((await get('/skills', token)).status, 200, alg)
+  }
+})
+
+t.test('K62: the metadata lie at both paths, are public, and go with the last issuer', async (t) => {
+  for (const path of [METADATA, `${METADATA}/mcp`]) {
+    for (const token of [undefined, await issuer.sign(), 'unknown']) {
+      const response = await get(path, token)
+      t.match(await response.json(), { resource: AUDIENCE, scopes_supported: ['skills:read'] })
+      t.equal(response.headers.get('cache-control'), 'public, max-age=300', 'the same for everybody')
+      t.equal(response.headers.get('access-control-allow-origin'), '*')
+    }
+  }
+  t.equal((await get(OAUTH)).status, 404)
+  const access = 'issuers:\n  - { issuer: https://id.example }\n'
+  const place = { basePath: '/team', publicUrl: 'https://skills.example/team' }
+  const below = await buildGuarded(t, { roots: roots(), access, ...place })
+  const challenge = (await below.get('/team/skills')).headers.get('www-authenticate') ?? ''
+  t.match(challenge, `resource_metadata="https://skills.example${METADATA}/team/mcp"`)
+  for (const path of [`${METADATA}/team/mcp`, METADATA, `/team${METADATA}`, `/team${METADATA}/mcp`]) {
+    t.match(await (await below.get(path)).json(), { resource: 'https://skills.example/team/mcp' }, path)
+  }
+  await below.setAccess('tokens: []\n')
+  for (const name of ['oauth-authorization-server', 'openid-configuration', 'oauth-protected-resource']) {
+    for (const path of [`/.well-known/${name}`, `/.well-known/${name}/team/mcp`, `/team/.well-known/${name}`]) {
+      const response = await below.get(path)
+      t.strictSame([response.status, response.headers.get('content-type')], [404, 'application/problem+json'], path)
+    }
+  }
+  t.equal((await below.get('/team/mcp/.well-known/openid-configuration')).status, 404)
+  t.equal((await below.get('/team/skills')).headers.get('www-authenticate'), 'Bearer realm="skillserve"')
+  const rest = '/.well-known/oauth-x'
+  for (const path of [`/team/skills?x=${rest}`, `/team/skills/guide/files${rest}`, '/nosuch']) {
+    t.equal((await below.get(path)).status, 401, path)
+  }
+})
+
+/** What an issuer answers that is no good. */
 const FAULTS: Readonly<Record<string, RequestListener>> = {
   'an error': (_, response) => { response.writeHead(500).end('{}') },
-  'a redirect': (request, response) => { response.writeHead(302, { location: `http://${request.headers.host}/elsewhere` }).end() },
+  'a redirect': (request, response) => {
+    response.writeHead(302, { location: `http://${request.headers.host}/elsewhere` }).end()
+  },
   'a page': (_, response) => { response.end('<html>') },
   null: (_, response) => { response.end('null') },
-  'another issuer': (request, response) => { response.end(JSON.stringify({ issuer: 'https://other.example', jwks_uri: `http://${request.headers.host}/keys` })) },
-  'no address': (request, response) => { response.end(JSON.stringify({ issuer: `http://${request.headers.host}`, jwks_uri: 'keys' })) },
+  'another issuer': ({ headers: { host } }, response) => {
+    response.end(JSON.stringify({ issuer: 'https://other.example', jwks_uri: `http://${host}/keys` }))
+  },
+  'no address': ({ headers: { host } }, response) => {
+    response.end(JSON.stringify({ issuer: `http://${host}`, jwks_uri: 'keys' }))
+  },
   'no end': (_, response) => {
     const timer = setInterval(() => { response.write(' '.repeat(300_000)) }, 1)
     response.on('close', () => { clearInterval(timer) })
   },
-  'no key set': (request, response) => {
-    response.end(request.url === '/keys' ? '{"keys":[null]}' : JSON.stringify({ issuer: `http://${request.headers.host}`, jwks_uri: `http://${request.headers.host}/keys` }))
-  }
+  'no key set': ({ url, headers: { host } }, response) => {
+    const metadata = { issuer: `http://${host}`, jwks_uri: `http://${host}/keys` }
+    response.end(url === '/keys' ? '{"keys":[null]}' : JSON.stringify(metadata))
+  },
+  nothing: (request) => { request.socket.destroy() }
 }
 
-for (const [label, answer] of Object.entries(FAULTS)) {
-  t.test(`K62: an issuer that answers with ${label} lets nobody in, is logged once, and is not asked for each token`, async (t) => {
-    const issuer = await startIssuer(t)
-    issuer.answer = answer
-    const { get, logText } = await start(t, issuer)
+t.test('K62: an issuer whose answers are no good lets nobody in, is logged once, and delays no other', async (t) => {
+  const bad = await Promise.all(Object.entries(FAULTS).map(async ([label, answer]) => {
+    const each = await startIssuer(t)
+    each.answer = answer
+    return { label, ...each, count: () => each.requests }
+  }))
+  const [hanging, good] = [await startIssuer(t), await startIssuer(t)]
+  hanging.answer = () => {}
+  const urls = [hanging.url, ...bad.map(({ url }) => url), good.url]
+  const { get, logText } = await buildGuarded(t, { roots: roots(), access: accessOf(urls.map((url) => [url])) })
+  await until(() => hanging.requests > 0)
+  let isAnswered = false
+  const waiting = Promise.all(Array.from({ length: 20 }, async (_, index) => {
+    const { status } = await get('/skills', await hanging.sign({ sub: `s${index}` }))
+    isAnswered = true
+    return status
+  }))
+  for (const { label, sign, url, count } of bad) {
     for (let round = 0; round < 3; round++) {
-      const response = await get('/skills', await issuer.sign({ sub: `s${round}` }))
-      t.equal(response.status, 503)
-      t.match(await response.json(), { code: 'issuer_unavailable' })
+      const response = await get('/skills', await sign({ sub: `s${round}` }))
+      t.match([response.status, await response.json()], [503, { code: 'issuer_unavailable' }], label)
     }
-    t.ok(issuer.requests <= 3, `${issuer.requests} requests`)
-    t.equal(count(logText(), 'cannot read the keys of an issuer of tokens'), 1)
-    t.equal((await get('/skills', ann.text)).status, 200)
-  })
-}
-
-for (const path of ['/tenant', '/realms/a%20b/']) {
-  t.test(`K62: metadata of the issuer ${path} are found before its path too, where RFC 8414 puts them`, async (t) => {
-    const [keys, issuer] = [await startIssuer(t), await startIssuer(t)]
-    const url = `${issuer.url}${path}`
-    const bare = path.replace(/\/$/, '')
-    issuer.answer = (request, response) => {
-      if (request.url === `/.well-known/oauth-authorization-server${bare}`) response.end(JSON.stringify({ issuer: url, jwks_uri: `${keys.url}/keys` }))
-      else response.writeHead(404).end()
-    }
-    const { get } = await start(t, { ...issuer, url })
-    t.equal((await get('/skills', await keys.sign({ iss: url }))).status, 200)
-  })
-}
-
-t.test('K62: metadata that OpenID Connect has put before the path of an issuer are found last', async (t) => {
-  const [keys, issuer] = [await startIssuer(t), await startIssuer(t)]
-  const url = `${issuer.url}/tenant`
-  issuer.answer = (request, response) => {
-    if (request.url === '/.well-known/openid-configuration/tenant') response.end(JSON.stringify({ issuer: url, jwks_uri: `${keys.url}/keys` }))
-    else response.writeHead(404).end()
+    t.ok(count() <= 3, `${count()} requests`)
+    const lines = logText().split('\n').filter((line) => line.includes('cannot read the keys') && line.includes(url))
+    t.equal(lines.length, 1, label)
   }
-  const { get } = await start(t, { ...issuer, url })
-  t.equal((await get('/skills', await keys.sign({ iss: url }))).status, 200)
+  t.equal((await get('/skills', await good.sign())).status, 200)
+  t.equal((await get('/skills', ann.text)).status, 200)
+  t.equal((await get('/readyz')).status, 200)
+  t.notOk(isAnswered)
+  hanging.stop()
+  t.strictSame(new Set(await waiting), new Set([503]))
+  t.ok(hanging.requests <= 3, `${hanging.requests} requests for 20 tokens`)
 })
 
-t.test('K62: the address of keys that a file names may have a query, as those of one application at Entra', async (t) => {
-  const issuer = await startIssuer(t)
+t.test('K62: the address of keys is found by the metadata, wherever the issuer has them, or by the file', async (t) => {
   const keys = await startIssuer(t)
-  const asked: Array<string | undefined> = []
-  issuer.answer = (request, response) => {
-    asked.push(request.url)
-    void fetch(`${keys.url}/keys`).then((answer) => answer.text()).then((text) => { response.end(text) })
+  const asked: string[] = []
+  const at = async (path: string, place: string | undefined) => {
+    const each = await startIssuer(t)
+    const url = `${each.url}${path}`
+    each.answer = (request, response) => {
+      asked.push(`${path} ${request.url}`)
+      if (request.url === place) response.end(JSON.stringify({ issuer: url, jwks_uri: `${keys.url}/keys` }))
+      // One that does not answer keeps nobody from the others.
+      else if (place !== OAUTH) response.writeHead(404).end()
+    }
+    return url
   }
-  const { get } = await buildGuarded(t, { roots: { docs: { guide: skill('guide') } }, access: accessOf(issuer, `, jwks_uri: '${issuer.url}/keys?appid=1'`) })
-  t.equal((await get('/skills', await keys.sign({ iss: issuer.url }))).status, 200)
-  t.strictSame(new Set(asked), new Set(['/keys?appid=1']))
+  const found = [
+    await at('', OAUTH), await at('/tenant', `${OAUTH}/tenant`), await at('/realms/a%20b/', `${OAUTH}/realms/a%20b`),
+    await at('/last', `${OPENID}/last`)
+  ]
+  const nowhere = await at('/', undefined)
+  const own = await startIssuer(t)
+  const answer = JSON.stringify({ keys: await keysOf(keys) })
+  own.answer = (request, response) => {
+    asked.push(`named ${request.url}`)
+    response.end(answer)
+  }
+  const { get } = await buildGuarded(t, {
+    roots: roots(),
+    access: accessOf([
+      ...[...found, nowhere].map((url) => [url] as const), [own.url, `, jwks_uri: '${own.url}/keys?appid=1'`]
+    ])
+  })
+  for (const iss of [...found, own.url]) t.equal((await get('/skills', await keys.sign({ iss }))).status, 200, iss)
+  t.equal((await get('/skills', await keys.sign({ iss: nowhere }))).status, 503)
+  t.strictSame(asked.filter((line) => line.startsWith('/ ')), [`/ ${OPENID}`, `/ ${OAUTH}`])
+  const named = asked.filter((line) => line.startsWith('named'))
+  t.strictSame(new Set(named), new Set(['named /keys?appid=1']), 'as Entra has it')
 })
 
 t.test('K62: keys of an issuer at https:// are never read over http://, whatever its metadata say', async (t) => {
@@ -143,63 +302,103 @@ t.test('K62: keys of an issuer at https:// are never read over http://, whatever
     const keys = new IssuerKeys(issuer, undefined, { info () {}, warn (details) { reasons.push(details) } })
     t.teardown(() => { keys.close() })
     await t.rejects(async () => await keys.find({ alg: 'RS256' }, { payload: '', signature: '' }))
-    t.strictSame(asked().map(({ args: [url] }) => url as unknown), ['openid-configuration', 'oauth-authorization-server'].map((name) => `${issuer}/.well-known/${name}`))
+    t.strictSame(asked().map(({ args: [url] }) => url as unknown), [`${issuer}${OPENID}`, `${issuer}${OAUTH}`])
     t.match(reasons, [{ reason: /names keys at an address that is not https:\/\/$/ }])
   }
 })
 
-t.test('K62: an issuer without a path has its metadata at two addresses', async (t) => {
+t.test('K62: new keys are read after a pause, and keys that were read serve while the issuer is away', async (t) => {
   const issuer = await startIssuer(t)
-  const url = `${issuer.url}/`
-  const asked: Array<string | undefined> = []
-  issuer.answer = (request, response) => {
-    asked.push(request.url)
-    response.writeHead(404).end()
-  }
-  const { get } = await start(t, { ...issuer, url })
-  t.equal((await get('/skills', await issuer.sign({ iss: url }))).status, 503)
-  t.strictSame(asked, ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server'])
-})
-
-t.test('K62: an address of metadata that does not answer at all keeps nobody from the others', async (t) => {
-  const [keys, issuer] = [await startIssuer(t), await startIssuer(t)]
-  const asked: Array<string | undefined> = []
-  issuer.answer = (request, response) => {
-    asked.push(request.url)
-    if (request.url === '/.well-known/oauth-authorization-server') response.end(JSON.stringify({ issuer: issuer.url, jwks_uri: `${keys.url}/keys` }))
-  }
-  const { get } = await start(t, issuer)
-  t.equal((await get('/skills', await keys.sign({ iss: issuer.url }))).status, 200)
-  t.strictSame(new Set(asked), new Set(['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server']))
-})
-
-t.test('K62: an issuer that was never there is 503, and the service starts without it', async (t) => {
-  const issuer = await startIssuer(t)
-  issuer.stop()
-  const { get, logText } = await start(t, issuer)
-  for (let round = 0; round < 3; round++) t.equal((await get('/skills', await issuer.sign({ sub: `s${round}` }))).status, 503)
-  t.equal(count(logText(), 'cannot read the keys of an issuer of tokens'), 1)
-  t.equal((await get('/readyz')).status, 200)
-})
-
-t.test('K62: with new keys of the issuer, tokens of the old ones are refused', async (t) => {
-  const issuer = await startIssuer(t)
-  const { get } = await start(t, issuer)
-  t.equal((await get('/skills', await issuer.sign())).status, 200)
+  const { get, setAccess } = await buildGuarded(t, { roots: roots(), access: accessOf([[issuer.url]]) })
+  const statusOf = async (claims = {}, header = {}) => (await get('/skills', await issuer.sign(claims, header))).status
+  t.equal(await statusOf(), 200)
+  const { requests } = issuer
+  for (let round = 0; round < 20; round++) t.equal(await statusOf({}, { kid: `../../k${round}` }), 401)
+  t.equal(issuer.requests, requests, 'invented key ids do not make the service ask')
   const old = await issuer.sign({ sub: 'bob' })
   await issuer.rotate('k2')
-  // Unknown key ids are asked for after a pause.
   const now = Date.now.bind(Date)
   t.intercept(Date, 'now', { value: () => now() + 31_000 })
-  t.equal((await get('/skills', await issuer.sign())).status, 200)
+  t.equal(await statusOf(), 200)
   t.equal((await get('/skills', old)).status, 401)
+  issuer.stop()
+  t.equal(await statusOf({ sub: 'cy' }), 200)
+  await setAccess(accessOf([[issuer.url, ', groups: [all]']]))
+  t.equal(await statusOf({ sub: 'dee' }), 200, 'also when the access file changes')
 })
 
-t.test('K62: invented key ids are no way to make the service ask the issuer', async (t) => {
-  const issuer = await startIssuer(t)
-  const { get } = await start(t, issuer)
-  t.equal((await get('/skills', await issuer.sign())).status, 200)
-  const before = issuer.requests
-  for (let round = 0; round < 20; round++) t.equal((await get('/skills', await issuer.sign({}, { kid: `../../k${round}` }))).status, 401)
-  t.equal(issuer.requests, before)
+const CALLBACK = 'http://127.0.0.1:9/callback'
+
+/** What a client of a person keeps between its requests. */
+class PersonsClient implements OAuthClientProvider {
+  authorization: URL | undefined
+  #information: StoredOAuthClientInformation | undefined
+  #tokens: StoredOAuthTokens | undefined
+  #verifier = ''
+  #discovered: OAuthDiscoveryState | undefined
+
+  readonly redirectUrl = CALLBACK
+  readonly clientMetadata = {
+    client_name: 'test',
+    redirect_uris: [CALLBACK],
+    grant_types: ['authorization_code'],
+    response_types: ['code'],
+    token_endpoint_auth_method: 'none'
+  }
+
+  clientInformation () { return this.#information }
+  saveClientInformation (information: StoredOAuthClientInformation) { this.#information = information }
+  tokens () { return this.#tokens }
+  saveTokens (tokens: StoredOAuthTokens) { this.#tokens = tokens }
+  redirectToAuthorization (url: URL) { this.authorization = url }
+  saveCodeVerifier (verifier: string) { this.#verifier = verifier }
+  codeVerifier () { return this.#verifier }
+  saveDiscoveryState (state: OAuthDiscoveryState) { this.#discovered = state }
+  discoveryState () { return this.#discovered }
+}
+
+t.test('K62: the official client\'s whole flow: 401, metadata, registration, login with PKCE, token', async (t) => {
+  const port = await freePort()
+  const publicUrl = `http://127.0.0.1:${port}`
+  const server = await startAuthorizationServer(t, { resource: () => `${publicUrl}/mcp`, groups: ['docs'] })
+  const access = accessOf([[server.issuer]]).replace(/, audiences: \[[^\]]*\]/, '')
+  const { get, logText } = await buildGuarded(t, { roots: roots(), access, publicUrl, port })
+  const url = new URL(`${publicUrl}/mcp`)
+  const connect = async (authProvider: OAuthClientProvider, era: Era) => {
+    const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: era } })
+    const transport = new StreamableHTTPClientTransport(url, { authProvider })
+    t.teardown(() => client.close())
+    return { transport, connected: client.connect(transport).then(() => client) }
+  }
+  const check = async (client: Client) => {
+    const { resources } = await client.listResources()
+    const uris = resources.map(({ uri }) => uri).filter((uri) => /\/(?:guide|pager)\//.test(uri))
+    t.strictSame(uris, ['skill://guide/SKILL.md'], 'only what the groups in the token give')
+    const { content } = await client.callTool({ name: 'list_skills', arguments: {} })
+    t.match(content, [{ type: 'text', text: /^(?!.*pager).*guide/ }])
+  }
+  const secret = 'a secret of this test'
+  const machine = new ClientCredentialsProvider({ clientId: 'machine', clientSecret: secret, scope: 'skills:read' })
+  await check(await (await connect(machine, 'auto')).connected)
+  t.match(logText(), /"principal":"machine"/)
+  t.notOk(server.requests.some((request) => request.endsWith('/auth')))
+  for (const era of ERAS) {
+    const provider = new PersonsClient()
+    const { transport, connected } = await connect(provider, era)
+    await t.rejects(connected, UnauthorizedError)
+    const { authorization } = provider
+    if (authorization === undefined) throw new Error('the client has found no way to log in')
+    const asked = ['resource', 'code_challenge_method', 'scope'].map((name) => authorization.searchParams.get(name))
+    t.strictSame(asked, [url.href, 'S256', 'skills:read'], 'RFC 8707, PKCE, and the scope of the challenge')
+    const callback = await server.authorize(authorization)
+    t.ok(callback.href.startsWith(CALLBACK))
+    await transport.finishAuth(callback.searchParams)
+    await check(await (await connect(provider, era)).connected)
+    const token = provider.tokens()?.access_token ?? ''
+    t.match(decodeProtectedHeader(token), { typ: 'at+jwt', alg: 'ES256' })
+    t.match(decodeJwt(token), { iss: server.issuer, aud: url.href, sub: 'ann', scope: 'skills:read' })
+    t.ok(server.requests.includes('POST /reg'), 'dynamic registration')
+    t.equal((await get('/skills', token)).status, 200, 'the token is good for every API')
+    t.notMatch(logText(), token.slice(0, 40))
+  }
 })

@@ -101,6 +101,7 @@ export async function buildGuarded (t: Test, { roots, access: text, basePath = '
   async function write (content: string, line: string): Promise<void> {
     const start = log.length
     saveAtomically(file, content)
+    await access.file.reload()
     await until(() => log.slice(start).includes(line))
   }
 
