@@ -46,7 +46,7 @@ export const SETTINGS = {
     argument: '--personal DIR',
     variable: 'SKILLS_PERSONAL_DIR',
     ...ROOT,
-    meaning: 'personal folder of skills, loses to all of those'
+    meaning: 'personal folder of skills: every other folder wins over it'
   },
   /** Absolute paths outside of the roots. */
   linkTargets: {
@@ -54,30 +54,29 @@ export const SETTINGS = {
     variable: 'LINK_TARGETS',
     ...FOLDER,
     separator: delimiter,
-    meaning: 'folders that links in a folder of skills may lead into, besides that folder itself; several like those',
+    meaning: 'folders into which links of a folder of skills may lead, besides that folder itself; may be repeated',
     more: 'configuration.md#links'
   },
   configFile: {
     argument: '--config FILE',
     variable: 'CONFIG_FILE',
     ...FILE,
-    meaning: 'YAML or JSON file with sources and their settings, which come after those of `DIR...`; read at the start, ' +
-      'SIGHUP says whether a change needs a restart',
+    meaning: 'YAML or JSON file with more sources and their settings; a change needs a restart',
     more: 'sources.md#configuration-file'
   },
   stateDir: {
     argument: '--state-dir DIR',
     variable: 'STATE_DIR',
     ...FOLDER,
-    meaning: 'where sources are fetched to; without it `skillserve` in the cache folder of the user',
+    meaning: 'folder for what sources fetch; by default `skillserve` in the cache folder of the user',
     more: 'configuration.md#state-folder'
   },
   layout: {
     argument: '--layout LAYOUT',
     variable: 'LAYOUT',
     ...oneOf(...LAYOUTS),
-    meaning: 'where skills lie in the sources of `DIR...`: `flat` (the default for folders), `single`, `tree`, ' +
-      '`marketplace` or `auto` (the default for other sources)',
+    meaning: 'where skills lie: `flat` (default for folders), `single`, `tree`, `marketplace` or `auto` (default for other ' +
+      'sources)',
     more: 'sources.md#layouts'
   },
   host: {
@@ -101,7 +100,7 @@ export const SETTINGS = {
     default: '/',
     parse: parsePath,
     mustBe: 'a path such as /skillserve',
-    meaning: 'path prefix below which everything is served',
+    meaning: 'path prefix of all routes',
     more: 'configuration.md#base-path'
   },
   ui: {
@@ -129,7 +128,7 @@ export const SETTINGS = {
     argument: '--metrics-port PORT',
     variable: 'METRICS_PORT',
     ...PORT,
-    meaning: 'port of its own for Prometheus: `GET /metrics`; without it none',
+    meaning: 'separate port for Prometheus: `GET /metrics`; without it none',
     more: 'operations.md#metrics'
   },
   metricsHost: {
@@ -151,7 +150,7 @@ export const SETTINGS = {
     variable: 'AUDIT_LOG',
     parse: (text, cwd) => text === 'stdout' ? text : resolve(cwd, text),
     mustBe: 'a file, or stdout',
-    meaning: 'file, or `stdout`, for one JSON line per read: who, what, which revision; without it none',
+    meaning: 'file, or `stdout`, for one JSON line per read: who, what, which revision',
     more: 'operations.md#audit-log'
   },
   auditSalt: {
@@ -159,8 +158,7 @@ export const SETTINGS = {
     isSecret: true,
     parse: (text) => text.length >= 16 ? text : undefined,
     mustBe: 'a text of at least 16 characters',
-    meaning: 'a secret; names and addresses of callers are in the audit log as their HMAC with it, which stays equal ' +
-      'for equal ones',
+    meaning: 'a secret: the audit log then has HMACs in place of names and addresses of callers',
     more: 'operations.md#audit-log'
   },
   auditRequired: {
@@ -246,22 +244,21 @@ export const SETTINGS = {
     variable: 'WATCH_POLLING',
     default: 'false',
     ...BOOLEAN,
-    meaning: '`true` where the system sends no change events',
+    meaning: '`true` compares everything each second, where the system sends no change events',
     more: 'configuration.md#watching'
   },
   shutdownDelay: {
     variable: 'SHUTDOWN_DELAY',
     default: '0',
     ...SECONDS,
-    meaning: 'how long the service goes on serving after SIGTERM, not ready, before it stops, in seconds up to 3600',
+    meaning: 'seconds after SIGTERM in which the service is not ready but still serves, up to 3600',
     more: 'operations.md#stopping'
   },
   cacheSeconds: {
     variable: 'CACHE_SECONDS',
     default: '0',
     ...SECONDS,
-    meaning: 'how long shared caches (CDN) may answer without asking, in seconds up to 3600; twice that while they ask; ' +
-      '`0`: each answer is checked',
+    meaning: 'seconds for which shared caches (CDN) may answer without asking, up to 3600; `0`: never',
     more: 'operations.md#caches'
   },
   keepRevisionSeconds: {
@@ -269,8 +266,7 @@ export const SETTINGS = {
     default: '600',
     parse: upTo(1_209_600),
     mustBe: 'a whole number of seconds up to 1209600 (two weeks)',
-    meaning: 'how long a revision that was handed out stays readable after a change, in seconds, two weeks at most; ' +
-      '`0` keeps none',
+    meaning: 'seconds for which a revision stays readable after its last use, up to two weeks; `0` keeps none',
     more: 'rest.md#kept-revisions'
   },
   keepRevisionBytes: {
@@ -278,7 +274,7 @@ export const SETTINGS = {
     default: '67108864',
     parse: parseCount,
     mustBe: 'a whole number of bytes',
-    meaning: 'most bytes of all kept revisions together, the oldest go first; `0` keeps none',
+    meaning: 'memory for all kept revisions, in bytes; the least recently used go first; `0` keeps none',
     more: 'rest.md#kept-revisions'
   },
   lockFile: {
@@ -286,7 +282,7 @@ export const SETTINGS = {
     variable: 'LOCKED',
     alone: 'skills.lock',
     ...FILE,
-    meaning: 'serve only the revisions that this file names, `skillserve lock` writes it; the flag alone means ' +
+    meaning: 'serve only the revisions that this file names (`skillserve lock` writes it); the flag alone means ' +
       '`skills.lock`',
     more: 'trust.md'
   },
@@ -294,7 +290,7 @@ export const SETTINGS = {
     argument: '--trust FILE',
     variable: 'TRUST_FILE',
     ...FILE,
-    meaning: 'whose signatures count, and for which folders they are needed',
+    meaning: 'whose signatures count, and which folders require them',
     more: 'trust.md'
   }
 } as const satisfies Readonly<Record<string, Setting>>
