@@ -15,7 +15,7 @@ export const NAME_FORM = 'name of letters, digits and . _ @ : / + -'
 /** Directories name groups as people do: `Platform Team (Köln)`. A separator of lists would make it several. */
 export const GROUP = /^(?!\p{Z})[^\p{C},;|]{1,200}(?<!\p{Z})$/u
 /** What fits GROUP, for messages. */
-export const GROUP_FORM = 'at most 200 characters, no , ; | and no blank at its ends'
+export const GROUP_FORM = 'at most 200 characters, no , ; | and no space at its ends'
 const Group = Type.String({ pattern: GROUP.source, title: `the name of a group: ${GROUP_FORM}` })
 const Groups = Type.Array(Group, { title: 'a list of groups' })
 const Scope = StringEnum(SCOPES, { title: `one of the scopes ${SCOPES.join(', ')}` })

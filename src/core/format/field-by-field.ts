@@ -163,5 +163,5 @@ function textOf ({ field, lines: [line = '', ...more] }: Block): ReadBlock['entr
 }
 
 function marginFinding (field: string, line: number): Finding {
-  return finding('yaml_repaired', `${lineName(line)} is not indented and was read as a part of ${quote(field)}`, `Indent ${lineName(line)} by two blanks`, field, startOf(line))
+  return finding('yaml_repaired', `${lineName(line)} is not indented and was read as a part of ${quote(field)}`, `Indent ${lineName(line)} by two spaces`, field, startOf(line))
 }

@@ -186,14 +186,14 @@ export function keysWithoutText (metadata: Readonly<Record<string, unknown>>): r
 
 function checkAllowedTools (tools: unknown): Finding[] {
   if (tools === undefined) return []
-  const fix = 'Write allowed-tools as one text with a blank between two tools'
+  const fix = 'Write allowed-tools as one text with a space between two tools'
   if (Array.isArray(tools)) return [finding('allowed_tools_list', 'allowed-tools is a list instead of text', fix, 'allowed-tools')]
   if (typeof tools !== 'string') {
     return [finding('allowed_tools_not_text', `allowed-tools must be text, not ${kindOf(tools)}`, fix, 'allowed-tools')]
   }
   const outsideBrackets = tools.replaceAll(/\([^()]*\)/g, '')
   if (!outsideBrackets.includes(',')) return []
-  return [finding('allowed_tools_commas', 'allowed-tools separates its tools with commas instead of blanks', fix, 'allowed-tools')]
+  return [finding('allowed_tools_commas', 'allowed-tools separates its tools with commas instead of spaces', fix, 'allowed-tools')]
 }
 
 function checkUnknownFields (frontmatter: Frontmatter): Finding[] {

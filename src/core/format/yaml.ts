@@ -32,18 +32,18 @@ const BAD_INDENTATION = 'bad indentation of a mapping entry'
 
 /** Reasons for lines that js-yaml is not asked about. */
 export const NO_FIELD_REASON = 'it begins no field'
-export const INDENTED_REASON = 'it begins with blanks'
+export const INDENTED_REASON = 'it begins with spaces'
 
 /** The fix of a syntax error, by js-yaml's reason. */
 const SYNTAX_FIXES: ReadonlyArray<readonly [RegExp, (where: string) => string]> = [
   [/^duplicated mapping key/, where => `Remove the field in ${where} or the other one of the same name`],
-  [/^tab characters/, where => `Indent ${where} with blanks instead of tabs`],
+  [/^tab characters/, where => `Indent ${where} with spaces instead of tabs`],
   [/^the stream contains non-printable|^expected valid JSON character|^null byte/, where => `Remove the control characters from ${where}`],
   [/^unidentified alias/, where => `Put the value in ${where} that begins with '*' in double quotes`],
   [/^unknown escape/, where => `Write every backslash in ${where} twice`],
   [/^unknown \w+ tag|^undeclared tag/, where => `Put the value in ${where} that begins with '!' in double quotes`],
   [/^expected a single document/, () => "Remove the lines that begin with '---' or '...' from the frontmatter"],
-  [/^it begins with blanks/, where => `Remove the blanks at the start of ${where}`],
+  [/^it begins with spaces/, where => `Remove the spaces at the start of ${where}`],
   [/^can not read a block mapping entry|^it begins no field/, where => `Write ${where} as 'field: value', or indent it as a part of the field before`]
 ]
 

@@ -51,7 +51,7 @@ const UNSAFE_PATH = /\\|^[A-Za-z]:/
  */
 export function wellKnownFindings (skill: CatalogSkill, manifest: FileList, mainFile: string | undefined): readonly Finding[] {
   if (!isUsable(skill)) {
-    return [finding('discovery_skill_invalid', 'the skill is in no discovery index because it has errors', 'Mend the errors of the skill')]
+    return [finding('discovery_skill_invalid', 'the skill is in no discovery index because it has errors', 'Fix the errors of the skill')]
   }
   const main = mainFileOf(skill, manifest)
   if (main === undefined || mainFile === undefined) {
@@ -104,7 +104,7 @@ function checkFrontmatter (skill: CatalogSkill, mainFile: string): Finding[] {
   const match = CLIENT_FRONTMATTER.exec(text)
   const inFirstLine = { file: basename(skill.metadata.path), line: 1, column: 1 }
   if (match === null) {
-    return [{ ...inFirstLine, ...finding('discovery_frontmatter_differs', `${reason} the first line of SKILL.md is not exactly '---'`, "Remove the blanks behind the '---' in the first line") }]
+    return [{ ...inFirstLine, ...finding('discovery_frontmatter_differs', `${reason} the first line of SKILL.md is not exactly '---'`, "Remove the spaces behind the '---' in the first line") }]
   }
   if (REST_OF_FENCE.test(text.slice(match[0].length, match[0].length + FENCE_CHARACTERS))) return []
   const line = match[0].split('\n').length

@@ -59,7 +59,7 @@ async function readAsClient ({ name, findings }: CatalogSkill, { bytes }: FileCo
 function reportInvalid ({ findings }: CatalogSkill): Eligibility {
   const first = findings.find(preventsUse)
   return refused(finding('mcp_skill_invalid', `${NOT_LISTED}: ${first?.message ?? 'it is not valid'}`, first?.fix ??
-    'Mend the errors of the skill'))
+    'Fix the errors of the skill'))
 }
 
 function refused (reason: Finding): Eligibility {

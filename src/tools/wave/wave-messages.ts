@@ -58,7 +58,7 @@ export function waveErrorType ({ code, kind }: SkillError): WaveErrorType {
 
 const SUGGESTIONS = {
   skill_not_found: ['Use one of the available skills'],
-  skill_invalid: ['Mend the skill, or use one of the available skills'],
+  skill_invalid: ['Fix the skill, or use one of the available skills'],
   skill_inaccessible: ["Give the server permission to read the skill's folder and its SKILL.md"],
   skill_malformed: ['Save SKILL.md as UTF-8 text with valid YAML frontmatter'],
   system_error: ['Try again, and ask the operator of the server if it fails again']

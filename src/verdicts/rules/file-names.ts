@@ -16,7 +16,7 @@ export function scanNames (files: readonly ListedFile[]): readonly Finding[] {
     ...findingOnFiles(
       'file_name_not_portable', paths.filter((path) => NOT_ON_WINDOWS.test(path)),
       'files have names that Windows cannot write',
-      'Rename them without reserved words and characters, and without a blank or dot at the end'
+      'Rename them without reserved words and characters, and without a space or dot at the end'
     )
   ]
 }

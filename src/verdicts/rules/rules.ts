@@ -69,7 +69,7 @@ function checkFrontmatter (subject: Subject, mainFile: Buffer, codes: ReadonlySe
     'Write description in one line, in double quotes if it has a colon', 'description')
   } else if (shape === 'lines') {
     add(
-      'description_not_one_line', 'description goes over several lines',
+      'description_not_one_line', 'description has several lines',
       'Write description in one line, in double quotes if it has a colon', 'description'
     )
   }
@@ -81,7 +81,7 @@ function checkFrontmatter (subject: Subject, mainFile: Buffer, codes: ReadonlySe
   if (vendored.length > 0) {
     add(
       'vendored_copy', `metadata says that an installer made this copy: ${quoteList(vendored)}`,
-      'Mend the original, or remove these entries if this is the original now', 'metadata'
+      'Fix the original, or remove these entries if this is the original now', 'metadata'
     )
   }
   const flow = flowLines(source).find(({ field, line }) =>

@@ -252,7 +252,7 @@ t.test('K9: a mistake in one field takes nothing from the others, is one finding
 t.test('K9: what stands before the first field is one finding', async t => {
   const rows: Array<[string, string, RegExp]> = [
     ['text', 'My skill\nname: x\ndescription: y', /^Write line 2/],
-    ['an indented field', ' name: x\ndescription: y', /^Remove the blanks at the start of line 2/],
+    ['an indented field', ' name: x\ndescription: y', /^Remove the spaces at the start of line 2/],
     ['a directive', '%FOO\nname: x\ndescription: y', /^Write line 2/],
     ['a comment and a list', '# comment\n- a\nname: x\ndescription: y', /^Write line 3/],
     ['a missing blank', 'name:x\ndescription: y', /^Write line 2/]
@@ -292,7 +292,7 @@ t.test('K10: a bracket at the margin closes the value of its field', async t => 
   for (const text of ['metadata: {"a": {\n  "b": "c"\n}\n}', 'metadata: {\n"a": {"b": "c"\n}}']) {
     const { frontmatter, findings } = parseYaml(`name: x\n${text}\ndescription: y\n`)
     t.same(frontmatter, { name: 'x', metadata: { a: { b: 'c' } }, description: 'y' }, text)
-    t.match(findings, [{ code: 'yaml_repaired', field: 'metadata', fix: /^Indent line [45] of SKILL\.md by two blanks/ }], text)
+    t.match(findings, [{ code: 'yaml_repaired', field: 'metadata', fix: /^Indent line [45] of SKILL\.md by two spaces/ }], text)
     t.equal(findings.length, 1, text)
   }
 })
