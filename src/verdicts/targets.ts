@@ -21,7 +21,9 @@ function target (title: string, source: string, aliases: readonly string[] = [],
 
 /** Every target by its name, in the order of reports. Their rules are in outcomes.ts. */
 export const TARGETS = {
-  spec: target('Agent Skills format', 'agentskills/agentskills@69ef37e docs/specification.mdx', ['format', 'agent-skills']),
+  spec: target(
+    'Agent Skills format', 'agentskills/agentskills@69ef37e docs/specification.mdx', ['format', 'agent-skills']
+  ),
   'skills-ref': target('skills-ref, the reference validator', 'agentskills/agentskills@69ef37e skills-ref 0.1.0'),
   'quick-validate': target("quick_validate of Anthropic's skill-creator",
     'anthropics/skills@9d2f1ae skills/skill-creator/scripts'),
@@ -31,7 +33,9 @@ export const TARGETS = {
   'claude-code': target('Claude Code', 'anthropics/claude-code@5cfc0a1 CHANGELOG.md, code.claude.com/docs/en/skills',
     ['claude']),
   codex: target('Codex', 'openai/codex codex-rs/core-skills/src/loader.rs'),
-  vscode: target('VS Code', 'microsoft/vscode promptSyntax/languageProviders/promptValidator.ts', ['vs-code', 'copilot']),
+  vscode: target(
+    'VS Code', 'microsoft/vscode promptSyntax/languageProviders/promptValidator.ts', ['vs-code', 'copilot']
+  ),
   'gemini-cli': target('Gemini CLI', 'google-gemini/gemini-cli@5411f11 packages/core/src/skills/skillLoader.ts',
     ['gemini']),
   opencode: target('OpenCode', 'anomalyco/opencode packages/opencode/src/skill/index.ts'),

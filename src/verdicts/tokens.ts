@@ -26,9 +26,9 @@ const COUNTED_TOGETHER = 16_384
 const BYTES_PER_TOKEN = 4
 
 /** Extensions of files that a model does not read as text. */
-const BINARY =
-  new RegExp('\\.(?:7z|a|avi|bin|bmp|bz2|class|db|dll|docx?|dylib|eot|exe|gif|gz|icns|ico|jar|jpe?g|mov|mp[34]|o|odt|ogg|otf|' +
-  'pdf|png|pptx?|pyc|rar|so|sqlite\\d?|tar|tgz|tiff?|ttf|wasm|wav|webm|webp|woff2?|xlsx?|xz|zip|zst)$', 'i')
+const BINARY = new RegExp('\\.(?:7z|a|avi|bin|bmp|bz2|class|db|dll|docx?|dylib|eot|exe|gif|gz|icns|ico|jar|jpe?g|mov|' +
+  'mp[34]|o|odt|ogg|otf|pdf|png|pptx?|pyc|rar|so|sqlite\\d?|tar|tgz|tiff?|ttf|wasm|wav|webm|webp|woff2?|xlsx?|xz|zip|' +
+  'zst)$', 'i')
 
 /** Token estimates of a skill in one state. */
 export function estimateTokens (

@@ -122,7 +122,9 @@ async function resolveLinks (
 ): Promise<PackedFile[]> {
   const inside = items.filter(({ path }) => path.startsWith(wrapper))
   const byPath = new Map(inside.map((item) => [item.path, item]))
-  const folders = new Set(inside.flatMap(({ path, kind }) => [...foldersAbove(path), ...kind === 'folder' ? [path] : []]))
+  const folders = new Set(
+    inside.flatMap(({ path, kind }) => [...foldersAbove(path), ...kind === 'folder' ? [path] : []])
+  )
   const files: PackedFile[] = []
   for (const item of inside) {
     const path = item.path.slice(wrapper.length)

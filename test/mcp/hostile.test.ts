@@ -133,7 +133,7 @@ t.test('hostile requests', async (t) => {
     await lives(t, url)
   })
 
-  t.test('whatever the parameters are, the answer is one JSON-RPC message without the inside of the service', async (t) => {
+  t.test('whatever the parameters are, the answer is one JSON-RPC message', async (t) => {
     const methods =
       fc.constantFrom('initialize', 'ping', 'tools/list', 'tools/call', 'prompts/list', 'prompts/get', 'resources/list',
         'resources/templates/list', 'resources/read', 'skills/list', 'skills/get', 'resources/directory/read',
@@ -221,7 +221,7 @@ t.test('Origin', async (t) => {
   })
 })
 
-t.test('K65: nobody else gets what a client of the newer revision has got, and the older ones have no such fields', async (t) => {
+t.test('K65: answers to clients of the newer revision are for nobody else', async (t) => {
   const { url } = await buildService(t, { files: FILES })
   for (const message of [{ method: 'skills/list' }, {
     method: 'skills/get', params: { uri: 'skill://demo/SKILL.md' }

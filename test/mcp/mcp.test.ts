@@ -179,7 +179,7 @@ for (const era of ERAS) {
       }, { msg: /^\[Tool Result\]/, reqId: lines[0]?.['reqId'] }])
     })
 
-    t.test('every main file is a resource, of skills that are not valid too; other files follow the template', async (t) => {
+    t.test('every main file is a resource; other files follow the template', async (t) => {
       const { resources } = await client.listResources()
       t.same(resources.map(({ uri }) =>
         uri), ['broken', 'listed', 'odd', 'plain', 'upper'].map((name) => `skill://${name}/SKILL.md`))

@@ -150,7 +150,7 @@ t.test('subscriptions/listen, for clients of revision 2026-07-28', async (t) => 
     return reader
   }
 
-  t.test('a client hears of changed lists, and of the files that it subscribed to when their skill changes', async (t) => {
+  t.test('a client hears of changed lists, and of its files when their skill changes', async (t) => {
     const service =
       await startService(t, { prepare: (folder: string) => { writeSkill(join(folder, 'skills'), 'old') } })
     const client = await connectClient(t, service.url, 'auto')

@@ -185,7 +185,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     }
   })
 
-  await t.test('K74: where the system decides on colours, the current place and what nobody sees are still marked', async (t) => {
+  await t.test('K74: with forced colours the current place and hidden characters are still marked', async (t) => {
     const tab = await lendTab(t, shared)
     await tab.emulateMedia({ forcedColors: 'active' })
     await tab.goto(`${url}/ui/skills/weather`)
@@ -350,7 +350,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
   const clocked = await browser.newPage()
   await stopClock(clocked)
 
-  await t.test('K77: a page that is open says when what it shows has changed, and not before, a list too', async (t) => {
+  await t.test('K77: an open page says when what it shows has changed, and not before', async (t) => {
     const tab = await lendTab(t, clocked)
     const ask = async (): Promise<number> => {
       const [response] = await Promise.all([
@@ -379,7 +379,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await tab.locator('.outdated').innerText(), '')
   })
 
-  await t.test('K77: what a page shows has changed, or is gone, only where the service says so, and it is said once', async (t) => {
+  await t.test('K77: a change is told once, and only where the service says so', async (t) => {
     const tab = await lendTab(t, clocked, /status of/)
     let status = 0
     await tab.route('**', (route) => route.request().method() === 'HEAD' ? route.fulfill({ status }) : route.continue())
@@ -418,7 +418,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await tab.locator('.outdated').innerText(), '', 'a search shows what is there now')
   })
 
-  await t.test('K77: a preview listens to changes while somebody sees it: a browser has six connections to a host', async (t) => {
+  await t.test('K77: a preview listens to changes while somebody sees it', async (t) => {
     // The last test with this tab, which keeps the script.
     const tab = await lendTab(t, clocked)
     await tab.route('**/ui/skills/weather', async (route) => {

@@ -281,7 +281,7 @@ function marksOf (markup: string): string[] {
   return Array.from(markup.matchAll(/<span class="hidden-character"[^>]*>([^<]*)</g), ([, numbers = '']) => numbers)
 }
 
-t.test('K74: the source marks what nobody sees wherever it stands: at the start of a line, in a row of joiners', (t) => {
+t.test('K74: the source marks hidden characters wherever they stand', (t) => {
   const rows: ReadonlyArray<readonly [text: string, ...marks: string[]]> = [
     ['a\n\u200d\u200c\u200dx\n', 'U+200D U+200C U+200D'],
     ['\u200d\u200cx', 'U+200D U+200C'],

@@ -64,7 +64,7 @@ t.test('K74: search, filters and pages have addresses', async (t) => {
   t.equal((await open(`${url}/?q=a&q=b&utm=1`)).status, 200)
 })
 
-t.test('K74: the page of a skill says what it is for, whether it is all right, how to use it, and what is in it', async (t) => {
+t.test('K74: the page of a skill says what it is for, how it is, how to use it, and what is in it', async (t) => {
   const { url } = await buildService(t, {
     files: {
       demo: {
@@ -478,7 +478,7 @@ t.test('K74: the status page says since when and why a source is not up to date'
   t.notMatch(text, 'elsewhere', 'a source of no root that the caller sees')
 })
 
-t.test('K74: the status page says which file of the operator cannot be used, and since it is mended no more', async (t) => {
+t.test('K74: the status page says which file of the operator cannot be used', async (t) => {
   const token = newSecret('ci', 'groups: [team]')
   const access = `tokens:\n  - ${token.entry}\nrules:\n  - { groups: [team], roots: [skills] }\n`
   const service = await buildGuarded(t, { roots: { skills: { demo: skill('demo') } }, access })
@@ -736,7 +736,7 @@ t.test('K74: a page is the same on every replica, whatever each has seen before'
   })
 })
 
-t.test('K74: tabs of the list and the status page count skills with errors, and links that were left out', async (t) => {
+t.test('K74: tabs and the status page count skills with errors, and links that were left out', async (t) => {
   const { url } = await buildService(t, {
     files: {
       good: skill('good'),

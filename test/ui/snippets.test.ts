@@ -127,7 +127,7 @@ t.test('K76: names of any characters come through the shell unchanged', async (t
   })
 })
 
-t.test('K76: a skill whose source is at github.com is installed from there, in the revision that is served', async (t) => {
+t.test('K76: a skill from github.com is installed from there, in the served revision', async (t) => {
   const commit = '0123456789abcdef0123456789abcdef01234567'
   const source = (url: string, prefix = ''): GitSource =>
     ({ kind: 'git', name: 'skills', layout: 'tree', url, at: [{ path: '' }], prefix })

@@ -31,7 +31,7 @@ t.test('K79: a report has colors on a terminal that shows them', async (t) => {
   }
 })
 
-t.test('K79: a set without findings is one line; with a broken skill there are file, line, rule and remedy', async (t) => {
+t.test('K79: a set without findings is one line; a finding has file, line, rule and remedy', async (t) => {
   t.match(await run(t.testdir({ skills: { good: skill('good') } }), 'skills'), {
     code: 0, out: /^1 skill: no findings; about \d+ tokens in each turn, \d+ in use, \d+ with all files\n$/, errors: ''
   })
@@ -44,7 +44,7 @@ t.test('K79: a set without findings is one line; with a broken skill there are f
   t.match(out, /\n2 skills: 1 error; about \d+ tokens in each turn\n$/)
 })
 
-t.test('K79: a main file that is no file of the skill is one finding; other files that are left out have their own', async (t) => {
+t.test('K79: a main file that is left out is one finding; other files have their own', async (t) => {
   const cwd = t.testdir({
     'outside.md': 'x',
     skills: {
@@ -157,7 +157,7 @@ t.test('K79: a skill that may not be read is a finding, with --fix too, and a SK
   t.match(file, { code: 2, stdout: '', stderr: /^skillserve: 'skills\/one\/SKILL\.md' may not be read\n/ })
 })
 
-t.test('K4, K79: what could be a skill and is left out is named, and --allow-links takes links as serve does', async (t) => {
+t.test('K4, K79: what is left out is named, and --allow-links takes links as serve does', async (t) => {
   const cwd = t.testdir({
     real: { linked: skill('linked') },
     only: { linked: t.fixture('symlink', '../real/linked') },
@@ -301,7 +301,7 @@ t.test('K79: a baseline that cannot be used is one line with the remedy', async 
   }
 })
 
-t.test('K79: a baseline counts wherever the command runs, and so does one with paths from the working folder', async (t) => {
+t.test('K79: a baseline counts wherever the command runs', async (t) => {
   const cwd = brokenFolder(t)
   mkdirSync(join(cwd, 'ci'))
   writeFileSync(join(cwd, 'skills/.skillserve.yaml'), 'baseline: ../base.json\n')

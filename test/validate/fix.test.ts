@@ -87,7 +87,7 @@ t.test('K79: --fix leaves owner and mode of a file as they are', async (t) => {
   t.not(ino, before.ino, 'a new file in its place')
 })
 
-t.test('K79: --fix leaves links alone, what is too large, what is not UTF-8, and files that need nothing', async (t) => {
+t.test('K79: --fix leaves links, large files, other encodings and files that need nothing', async (t) => {
   const text = (name: string) => `\uFEFF${skillText(name)}`
   const cwd = t.testdir({
     link: { 'SKILL.md': t.fixture('symlink', 'real.md'), 'real.md': text('link') },

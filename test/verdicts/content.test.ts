@@ -68,7 +68,8 @@ t.test('K79: code in a quotation or a list has no links, and ends where its fenc
   ]) {
     const { findings } = await verdictsFor({ text: `---\nname: demo\ndescription: x\n---\n${code}\n[y](lost)\n` })
     t.equal(findings.find((each) =>
-      each.code === 'body_link_missing')?.message, "the body refers to files that the skill does not have: 'lost'", code)
+      each.code === 'body_link_missing')?.message, "the body refers to files that the skill does not have: 'lost'",
+      code)
   }
 })
 
@@ -84,11 +85,13 @@ t.test('K80: hostile bodies and frontmatter take linear time', async (t) => {
 
 t.test('K80: hostile text of 1 MiB holds others up for at most 250 ms', async (t) => {
   for (const part of [
-    '|', 'curl x\n|sh \n', `${'curl '.repeat(300)}\` |sh\n`, '` ](', '](x)\n', '>\n](\n', 'a\u200b', '|1|2|\n', '![', '> '
+    '|', 'curl x\n|sh \n', `${'curl '.repeat(300)}\` |sh\n`, '` ](', '](x)\n', '>\n](\n', 'a\u200b', '|1|2|\n', '![',
+    '> '
   ]) {
     const body = part.repeat(1_000_000 / Buffer.byteLength(part))
     const subject = await subjectFor({ text: `---\nname: demo\ndescription: x\n---\n${body}` })
-    await checkTime(t, 250, async () => [judgeFindings(subject), estimateTokens(subject)], JSON.stringify(part.slice(0, 20)))
+    await checkTime(t, 250, async () =>
+      [judgeFindings(subject), estimateTokens(subject)], JSON.stringify(part.slice(0, 20)))
   }
 })
 
@@ -176,7 +179,7 @@ const COUNTED_BY_O200K: ReadonlyArray<readonly [text: string, tokens: number]> =
   ['HTTP GET /API\n', 5]
 ]
 
-t.test('K81: estimates are near what a tokenizer counts: within 15 %, and 35 % of scripts without blanks', async (t) => {
+t.test('K81: estimates are near what a tokenizer counts: 15 %, and 35 % without blanks', async (t) => {
   const estimate = async (text: string) => estimateTokens(await subjectFor({ text }))
   for (const [text, counted] of COUNTED_BY_O200K) {
     // So many that the rounding does not matter, and that the text is counted in several pieces.
@@ -187,7 +190,7 @@ t.test('K81: estimates are near what a tokenizer counts: within 15 %, and 35 % o
   }
 })
 
-t.test('K81: all files are SKILL.md and the other texts, in two digits; what nobody can read has no estimate', async (t) => {
+t.test('K81: all files are SKILL.md and the other texts; what nobody can read has no estimate', async (t) => {
   const text = '---\nname: demo\ndescription: x\n---\nBody\n'
   const estimate = async (parts: SkillParts) => estimateTokens(await subjectFor(parts))
   for (const [bytes, tokens] of [
@@ -234,7 +237,8 @@ t.test('K79: paths in backticks are references where they lie in a folder that s
   const messages = async (body: string) => {
     const text = `---\nname: demo\ndescription: x\n---\n\n${body}\n`
     const { findings } = await verdictsFor({ text, files: { 'SKILL.md': 1, 'scripts/run.py': 1, 'forms/a.md': 1 } })
-    return findings.filter(({ code }) => code === 'body_link_missing').map(({ message, line, column }) => [message, line, column])
+    return findings.filter(({ code }) => code === 'body_link_missing')
+      .map(({ message, line, column }) => [message, line, column])
   }
   const missing = 'the body refers to files that the skill does not have:'
   t.strictSame(await messages('See `references/gone.md`'), [[`${missing} 'references/gone.md'`, 6, 6]])

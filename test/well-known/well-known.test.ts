@@ -391,7 +391,7 @@ t.test('one SKILL.md is listed as that, more files as an archive, both with the 
   })
 })
 
-t.test('K52: indexes are the same objects while nothing changes, and any change in a skill is soon in them', async (t) => {
+t.test('K52: any change in a skill is soon in the indexes', async (t) => {
   const { base, discovery, indexes } = await createDiscovery(t, {
     demo: skill(
       'demo', { docs: { 'a.md': 'a', 'b.md': 'b' }, link: t.fixture('symlink', 'docs/a.md') }

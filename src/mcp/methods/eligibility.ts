@@ -77,7 +77,8 @@ function checkFiles ({ files }: FileList): Finding[] {
   }
   const large = files.find(({ size_bytes: size }) => size > MAX_TEXT_FILE_BYTES)
   if (large !== undefined) {
-    const reason = `${quote(large.path)} has ${large.size_bytes} bytes, more than the ${MAX_TEXT_FILE_BYTES} that it sends`
+    const reason =
+      `${quote(large.path)} has ${large.size_bytes} bytes, more than the ${MAX_TEXT_FILE_BYTES} that it sends`
     add('mcp_file_too_large', reason, 'Move large files out of the skill, or split them', large.path)
   }
   if (files.length > MAX_MCP_LISTED_FILES) {

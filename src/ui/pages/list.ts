@@ -113,13 +113,14 @@ function form ({ query, choice, root, target, roots }: ListContent, addresses: A
   const [name, value] = choice === undefined ? [] : CHOICE_PARAMETERS[choice]
   const folders = root === undefined || roots.includes(root) ? roots : [...roots, root]
   return html`<form class="search" action="${addresses.home}" method="get">
-<div class="field"><label class="unseen" for="q">Search names, descriptions and texts</label>
+<div class="field"><label class="unseen" for="q">Search names, descriptions and headings</label>
 <input id="q" name="q" type="search" value="${query}" placeholder="Search skills" maxlength="${MAX_QUERY_CODE_POINTS}"
 autocomplete="off" spellcheck="false" aria-keyshortcuts="/ Control+K">
 <button>Search</button></div>
 <div class="refine">${folders.length > 1 && html`
 <label>Folder ${select('root', 'all', folders.map((folder) => [folder, folder]), root)}</label>`}
-<label>Validated for ${select('target', 'the format', TARGET_NAMES.map((each) => [each, TARGETS[each].title]), target)}</label></div>
+<label>Validated for ${
+  select('target', 'the format', TARGET_NAMES.map((each) => [each, TARGETS[each].title]), target)}</label></div>
 ${name !== undefined && html`<input type="hidden" name="${name}" value="${value}">`}
 </form>`
 }
@@ -184,7 +185,8 @@ function pages (question: ListContent, addresses: Addresses): Html | false {
   if (cursor === undefined && nextCursor === undefined) return false
   return html`<nav class="pages" aria-label="Pages">
 ${cursor !== undefined && html`<a href="${listAddress(addresses, { ...question, cursor: undefined })}">First page</a>`}
-${nextCursor !== undefined && html`<a rel="next" href="${listAddress(addresses, { ...question, cursor: nextCursor })}">Next page</a>`}
+${nextCursor !== undefined && html`<a rel="next" href="${
+  listAddress(addresses, { ...question, cursor: nextCursor })}">Next page</a>`}
 </nav>`
 }
 
@@ -203,5 +205,6 @@ put one into a folder that this service serves, and load this page again.</p>
   const among = query !== '' && isRefined &&
     html`<a href="${listAddress(addresses, { query })}">Search among all skills</a> `
   return html`<p class="nothing">No skill fits. ${among}<a href="${addresses.home}">Show all skills</a></p>
-<p class="nothing">A skill comes here as a folder with a <code>SKILL.md</code>, in a folder that this service serves.</p>`
+<p class="nothing">A skill comes here as a folder with a <code>SKILL.md</code>,
+in a folder that this service serves.</p>`
 }

@@ -59,8 +59,9 @@ function skillPage (content: SkillContent, addresses: Addresses): Page {
 <nav class="crumbs" aria-label="Breadcrumb"><ol><li><a href="${addresses.home}">Skills</a></li></ol></nav>
 <h1><bdi>${visible(name)}</bdi></h1>
 <p class="lead" dir="auto">${description === '' ? html`<em>No description</em>` : visible(description)}</p>
-<p class="meta">${verdict(findings)} <a href="#targets">${summary(entry.targets)}</a>${entry.file_count !== null && html`
-<a href="#files">${counted(entry.file_count, 'file')}</a>`}${entry.size_bytes !== null && html` ${size(entry.size_bytes)}`}</p>
+<p class="meta">${verdict(findings)} <a href="#targets">${summary(entry.targets)}</a>${
+  entry.file_count !== null && html` <a href="#files">${counted(entry.file_count, 'file')}</a>`}${
+  entry.size_bytes !== null && html` ${size(entry.size_bytes)}`}</p>
 </div>
 <aside aria-labelledby="use"><section><h2 id="use">Use it</h2>
 ${snippetList([...snippets(base, name), ...githubSnippets(name, content.github)], base, missingFor(content))}</section>
@@ -76,7 +77,8 @@ ${frontmatter(entry)}
 ${instructions(content)}
 </section>
 ${manifest !== undefined && html`<section aria-labelledby="files"><div class="title"><h2 id="files">Files</h2>
-<p class="actions"><a href="${addresses.at(`skills/${encodeURIComponent(name)}/archive.zip`)}">Download as ZIP</a></p></div>
+<p class="actions"><a href="${
+  addresses.at(`skills/${encodeURIComponent(name)}/archive.zip`)}">Download as ZIP</a></p></div>
 ${fileTree(manifest, name, addresses)}</section>`}
 <section aria-labelledby="targets"><h2 id="targets">Where it works</h2>
 ${targetTable(entry.targets)}</section>
@@ -132,7 +134,8 @@ const ORIGINS = {
 function origin ({ status, signer, pinned }: TrustReport): Html {
   const [what, kind] = status === null ? [] : ORIGINS[status]
   const by = signer !== null && html` by <bdi>${visible(signer)}</bdi>`
-  return html`<ul>${what !== undefined && html`<li><span class="verdict ${kind}">${what}</span>${by}</li>`}${pinned !== null && html`
+  return html`<ul>${what !== undefined && html`<li><span class="verdict ${kind}">${what}</span>${by}</li>`}${
+    pinned !== null && html`
 <li>${pinned ? 'this revision is locked' : html`<span class="verdict warning">not in the lock</span>`}</li>`}</ul>`
 }
 

@@ -1,4 +1,4 @@
-// What works without this script works with it: it searches while one types, copies, chooses lines, and says when the page is out of date.
+// Pages work without this script. It searches while one types, copies, chooses lines, and says when a page is outdated.
 // It never writes HTML: answers are parsed by XMLHttpRequest, and their nodes are adopted.
 'use strict'
 {
@@ -13,7 +13,9 @@
 
   function prepareSnippets () {
     for (const list of document.querySelectorAll('.snippets')) {
-      for (const code of NEEDS_NO_QUOTES.test(base) ? list.querySelectorAll('code') : []) code.textContent = code.textContent.replaceAll(list.dataset.base, base)
+      for (const code of NEEDS_NO_QUOTES.test(base) ? list.querySelectorAll('code') : []) {
+        code.textContent = code.textContent.replaceAll(list.dataset.base, base)
+      }
       for (const button of list.querySelectorAll('.copy')) {
         button.hidden = false
         button.addEventListener('click', () => { copy(button) })
@@ -70,7 +72,8 @@
 
   // Refused, or without an answer: what is on the page stays.
   function sayFailed () {
-    document.getElementById('count').textContent = 'This search has failed. The skills below are those of the one before.'
+    const sentence = 'This search has failed. The skills below are those of the one before.'
+    document.getElementById('count').textContent = sentence
   }
 
   function moveThrough (event) {
@@ -112,7 +115,8 @@
   function prepareShortcuts () {
     document.addEventListener('keydown', (event) => {
       const writes = event.target instanceof HTMLInputElement
-      if ((event.key !== '/' || writes || event.ctrlKey || event.metaKey || event.altKey) && (event.key !== 'k' || !(event.ctrlKey || event.metaKey))) return
+      const isSlash = event.key === '/' && !writes && !event.ctrlKey && !event.metaKey && !event.altKey
+      if (!isSlash && !(event.key === 'k' && (event.ctrlKey || event.metaKey))) return
       event.preventDefault()
       goToSearch()
     })
@@ -123,7 +127,9 @@
   function chooseLines () {
     const [, first, last] = /^#L(\d+)-L(\d+)$/.exec(location.hash) ?? []
     // By the lines that there are: an address may name any number.
-    for (const [index, line] of document.querySelectorAll('.line').entries()) line.classList.toggle('chosen', index + 1 >= first && index + 1 <= last)
+    for (const [index, line] of document.querySelectorAll('.line').entries()) {
+      line.classList.toggle('chosen', index + 1 >= first && index + 1 <= last)
+    }
     document.getElementById(`L${first}`)?.scrollIntoView({ block: 'center' })
   }
 
@@ -149,7 +155,8 @@
     if (document.hidden) return
     const { state } = root.dataset
     try {
-      const { status } = await fetch(location.href, { method: 'HEAD', cache: 'no-store', headers: { accept: 'text/html', 'if-none-match': `"${state}"` } })
+      const headers = { accept: 'text/html', 'if-none-match': `"${state}"` }
+      const { status } = await fetch(location.href, { method: 'HEAD', cache: 'no-store', headers })
       // A search has exchanged what the page shows.
       if (state !== root.dataset.state) return
       // Other answers say nothing of the page: a caller may be asked to sign in again, or to wait.
@@ -188,8 +195,8 @@
     return link
   }
 
-  // In an author's preview the stream of changes says when to ask; elsewhere a stream for each tab would cost too much. A browser
-  // has six connections to a host: those of tabs that nobody sees would leave none for the seventh.
+  // In a preview the stream of changes says when to ask. A browser has six connections to a host, so only a tab that is
+  // seen has a stream.
   function follow () {
     let events
     const listen = () => {

@@ -22,7 +22,8 @@ export const sarifReporter: ReporterFactory = ({ print, version }) => {
         name: 'skillserve', version, informationUri: 'https://github.com/skillserve/skillserve', rules: rules()
       }
       print(
-        `{"$schema":"${SCHEMA}","version":"2.1.0","runs":[{"tool":{"driver":${JSON.stringify(driver)}},"columnKind":"utf16CodeUnits","results":[`
+        `{"$schema":"${SCHEMA}","version":"2.1.0","runs":[{"tool":{"driver":${JSON.stringify(driver)}},` +
+        '"columnKind":"utf16CodeUnits","results":['
       )
     },
     skill (report) {
@@ -78,7 +79,7 @@ function toResult (report: SkillReport, found: Finding): object {
   }
 }
 
-/** A text that viewers show as it stands: in messages, braces mean arguments (§3.11.5) and `[text](address)` a link. */
+/** A text that viewers show as it stands: braces mean arguments (§3.11.5), `[text](address)` a link. */
 function literal (text: string): string {
   return text.replaceAll(/[{}]/g, '$&$&').replaceAll(LINK_TEXT_END, '$1\\](')
 }

@@ -69,7 +69,8 @@ function describeTokens (listed: number, only: TokenEstimate | undefined): strin
   const about = `about ${grouped(roundTokens(listed))} tokens in each turn`
   if (only === undefined) return about
   const { body, all_files: all } = only
-  return `${about}${body === null ? '' : `, ${grouped(body)} in use`}${all === null ? '' : `, ${grouped(all)} with all files`}`
+  const inUse = body === null ? '' : `, ${grouped(body)} in use`
+  return `${about}${inUse}${all === null ? '' : `, ${grouped(all)} with all files`}`
 }
 
 function shown (path: string): string {

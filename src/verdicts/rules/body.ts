@@ -14,7 +14,9 @@ const PLACEHOLDER = /\$ARGUMENTS\b|\$\{CLAUDE_[A-Z_]+\}|(?<=^|\s)!`[^`\n]{1,500}
 /** Destinations that name no file of the skill: addresses, headings, paths of a host, and templates. */
 const NO_FILE = /^(?:[a-z][a-z\d+.-]*:|\/|#|\?|$)|[<>{}*$|\\]|\.\.\.|…/i
 
-/** A path in backticks. Only one in a folder that skills have is a reference: others are examples, or files to be made. */
+/**
+ * A path in backticks. Only one in a folder that skills have is a reference: others are examples, or files to be made.
+ */
 const PATH = /^(?:\.\/)?([\w.-]+)\/(?:[\w.-]+\/)*[\w-][\w.-]*\.[a-z]\w{0,7}$/i
 const USUAL_FOLDERS: readonly string[] = ['assets', 'references', 'scripts']
 

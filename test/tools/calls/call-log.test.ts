@@ -26,7 +26,7 @@ t.test('K39: the line of a result quotes the beginning of the text', async (t) =
   t.ok(line.endsWith('x…'))
 })
 
-t.test('K39: where only some may read the skills, the line of a result has the size of the text in its place', async (t) => {
+t.test('K39: with an access file the line of a result has the size of the text', async (t) => {
   t.equal(toolResultLine(new ToolOutcome({}, '# Secret', false), true), '[Tool Result] 8 characters')
   t.equal(toolResultLine(new ToolOutcome({}, 'ERROR: x', true), true), '[Tool Result] error 8 characters')
 })

@@ -192,7 +192,7 @@ t.test('K34: a call of a custom tool is answered beside function calls, in its o
   }
 })
 
-t.test('K37: LangChain: a call whose arguments are no JSON is answered beside the others, in its own form', async (t) => {
+t.test('K37: LangChain: a call whose arguments are not JSON is answered in its own form', async (t) => {
   // Without `type`, as a message has it that was made of OpenAI's.
   const broken = { name: NAME, args: '{"skill_name', id: 'c2', error: 'Malformed args.' }
   const kwargs = {

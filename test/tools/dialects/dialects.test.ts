@@ -253,7 +253,9 @@ t.test('what is no call is refused, with the accepted shapes', async (t) => {
     [{ type: 'server_tool_use', id: 'a', ...NAME, input: {} }, /^No tool call/],
     [{ function: { name: 5 } }, /^No tool call/],
     [{ function: 'get_skill' }, /^No tool call/],
-    [{ name: 'get_skill' }, /^A call by its bare name needs "arguments" next to it, \{\} for none\. Send one tool call/],
+    [
+      { name: 'get_skill' }, /^A call by its bare name needs "arguments" next to it, \{\} for none\. Send one tool call/
+    ],
     [{ name: 'get_skill', description: 'A definition', parameters: {} }, /^No tool call/],
     [JSON.parse('{"__proto__":{"function":{"name":"list_skills"}}}'), /^No tool call/],
     [Object.create({ function: NAME }), /^No tool call/]

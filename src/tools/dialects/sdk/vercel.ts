@@ -34,7 +34,8 @@ export const vercel = {
 
   writeResult (call, outcome) {
     const output = `{"type":"${outcome.isError ? 'error-text' : 'text'}","value":${outcome.quotedText}}`
-    return `{"type":"tool-result",${idMember('toolCallId', call)}"toolName":${JSON.stringify(call.name)},"output":${output}}`
+    const name = JSON.stringify(call.name)
+    return `{"type":"tool-result",${idMember('toolCallId', call)}"toolName":${name},"output":${output}}`
   }
 } as const satisfies Dialect
 

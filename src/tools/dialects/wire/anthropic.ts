@@ -35,7 +35,8 @@ export const anthropic = {
   readCall: (value) => readParts(value, 'name', 'input', 'id'),
 
   writeResult: (call, outcome) =>
-    `{"type":"tool_result",${idMember('tool_use_id', call)}"content":${outcome.quotedText},"is_error":${outcome.isError}}`,
+    `{"type":"tool_result",${idMember('tool_use_id', call)}"content":${outcome.quotedText},` +
+    `"is_error":${outcome.isError}}`,
 
   writeDefinitions: (tools) => tools.map(({ name, currentDescription, parameters }) =>
     ({ name, description: currentDescription, input_schema: parameters }))

@@ -55,7 +55,8 @@ export const mcp = {
   },
 
   writeResult: (call, outcome) => envelope(call,
-    `"result":{"resultType":"complete","content":[{"type":"text","text":${outcome.quotedText}}],"isError":${outcome.isError}}`),
+    `"result":{"resultType":"complete","content":[{"type":"text","text":${outcome.quotedText}}],` +
+    `"isError":${outcome.isError}}`),
 
   writeRefusal (call, message) {
     const code = call.problem === undefined ? INVALID_PARAMS : INVALID_REQUEST

@@ -46,5 +46,6 @@ export const ollama = {
   readCall: readFunctionCall,
 
   writeResult: (call, outcome) =>
-    `{"role":"tool",${idMember('tool_call_id', call)}"tool_name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`
+    `{"role":"tool",${idMember('tool_call_id', call)}"tool_name":${JSON.stringify(call.name)},` +
+    `"content":${outcome.quotedText}}`
 } as const satisfies Dialect

@@ -55,7 +55,8 @@ export const openaiChat = {
   },
 
   writeResult: (call, outcome) =>
-    `{"role":"tool",${idMember('tool_call_id', call)}"name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`,
+    `{"role":"tool",${idMember('tool_call_id', call)}"name":${JSON.stringify(call.name)},` +
+    `"content":${outcome.quotedText}}`,
 
   writeDefinitions: (tools) => tools.map(({ name, description, parameters }) =>
     ({ type: 'function' as const, function: { name, description, parameters } }))

@@ -45,7 +45,8 @@ export const openaiResponses = {
   },
 
   writeResult: (call, outcome) =>
-    `{"type":"${call.kind === CUSTOM ? 'custom_tool_call_output' : 'function_call_output'}",${idMember('call_id', call)}"output":${outcome.quotedText}}`,
+    `{"type":"${call.kind === CUSTOM ? 'custom_tool_call_output' : 'function_call_output'}",` +
+    `${idMember('call_id', call)}"output":${outcome.quotedText}}`,
 
   writeDefinitions: (tools) => tools.map(({ name, currentDescription, parameters }) =>
     ({ type: 'function' as const, name, description: currentDescription, parameters, strict: false }))
