@@ -59,7 +59,7 @@ export interface ServerOptions {
 /**
  * Starts the process: logger, skills, app, port. Resolves when it listens; one log line for each address says where.
  * SIGTERM and SIGINT stop it with exit code 0, in under ten seconds after the configured delay, and while it starts
- * too. A second signal stops it at once with 1. An error that nobody handled is logged in full and stops it with 1.
+ * too. A second signal stops it immediately with 1. An error that nobody handled is logged in full and stops it with 1.
  * @param version of the package
  * @param isExample the folder is that of the package, since no other was named: the log says so
  * @throws ConfigError when the address cannot be had
@@ -117,7 +117,7 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
   })
 
   const isForPerson = preview === undefined && isatty(1) && config.logFormat !== 'json' && config.logLevel === 'info'
-  // A person at a terminal gets a summary in place of the facts.
+  // A person at a terminal gets a summary instead of single lines.
   if (isForPerson) logger.level = 'warn'
   const opening = openParts(config, options, { output, logger, closers, shutdown })
   const { app, skills, service, sources, trust, observation } = open.parts = await opening

@@ -40,7 +40,7 @@ export class IssuerKeys {
   /** @throws IssuerAway; JOSEError when no key fits the token */
   readonly find: JWTVerifyGetKey = async (header, input) => await (await this.#open())(header, input)
 
-  /** Reads the keys in the background. A failure leaves those in place that were read before. */
+  /** Reads the keys in the background. After a failure the keys that were read before are used. */
   reload (): void {
     this.#open().then((keys) => keys.reload()).catch(() => {})
   }
@@ -72,7 +72,7 @@ export class IssuerKeys {
     })
   }
 
-  /** Logs a failure once, and fails at once for the cooldown after it: jose counts from the last success. */
+  /** Logs a failure once, and fails immediately during the cooldown after it: jose counts from the last success. */
   async #attempt<T> (ask: () => Promise<T>): Promise<T> {
     const { issuer } = this
     if (performance.now() - this.#failedAt < COOLDOWN_MS) throw new IssuerAway()

@@ -13,7 +13,7 @@ const TextSchema = (description: string) => Type.String({ minLength: 1, title: '
 const DURATION = '^[1-9][0-9]{0,6}(?:s|m|h)$'
 const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 }
 const MIN_INTERVAL_MS = 10_000
-/** Timers take 24 days at most, and end at once for more: 500 hours are below that, with a tenth on top as well. */
+/** Timers take 24 days at most, and end immediately for more: 500 hours are below that, with a tenth on top as well. */
 const MAX_HOURS = 500
 
 const AuthSchema = Type.Object({

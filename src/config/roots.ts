@@ -26,7 +26,7 @@ type RootsConfig = Pick<Config, 'skillsDirs' | 'personalDir' | 'configFile' | 's
   Partial<Pick<Config, 'watchPolling' | 'linkTargets'>>
 
 /**
- * Opens the folders and sources that the settings name. What sources published before is there at once; nothing is
+ * Opens the folders and sources that the settings name. What sources published before is there immediately; nothing is
  * fetched yet.
  * @throws ConfigError
  */

@@ -22,7 +22,7 @@ export interface SkillRef {
 const MAX_LOOKUPS = 3
 
 interface CatalogEvents {
-  /** After each change, once it is in place. */
+  /** After each change, once it is current. */
   changed: [skills: readonly SkillRef[]]
   /** A root is in another state, or has other folders. */
   listed: [root: Root, before: RootListing | undefined]
@@ -186,7 +186,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     }
   }
 
-  /** Puts skills in place in one step, and reports those in which callers can see a difference. */
+  /** Replaces skills in one step, and reports those in which callers can see a difference. */
   #commit (index: number, read: readonly ReadSkill[]): ReadonlyMap<string, IndexedSkill> {
     const before = this.skillsIn(index)
     if (read.length === 0) return before

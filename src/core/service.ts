@@ -74,7 +74,7 @@ export interface SkillSource {
   keptRevisions (name: string): readonly string[]
 
   /**
-   * The same skills in one revision: reads of a skill with another present revision give the kept one, or throw
+   * These skills in one revision: reads of a skill with another present revision give the kept one, or throw
    * `revision_changed`. Made for one request.
    * @param revision `sha256:<hex>`, or `current` for the present one of each skill that is read
    * @param notesPresent whether each read finds out the present revision too, as `current` always does

@@ -12,7 +12,7 @@ export const EVENT_HEARTBEAT_MS = 15_000
 /** Shortest time that a client of GET /events waits before it connects again, in milliseconds: sent as `retry`. */
 export const EVENT_RETRY_MS = 2_000
 
-/** What is added at random to that, at most: clients of a process that ended do not all return at once. */
+/** What is added at random to that, at most: clients of a process that ended do not all return together. */
 export const EVENT_RETRY_SPREAD_MS = 2_000
 
 /** Largest request body, in bytes. */

@@ -41,7 +41,7 @@ export interface OperationEnd {
   readonly kind?: SkillErrorKind | undefined
 }
 
-/** Learns of everything that callers ask for: metrics, traces and the audit log. Functions return at once and never throw. */
+/** Learns of everything that callers ask for: metrics, traces and the audit log. Functions return immediately and never throw. */
 export interface Observer extends ToolObserver {
   /** Gets the skills that requests see, before the first request. */
   useSkills? (skillsOf: SkillsOf): void

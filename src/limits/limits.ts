@@ -21,7 +21,7 @@ export interface LimitsOptions {
 /** The limit that a caller has exceeded: its units, its open streams, or the failed requests of its network. */
 export type LimitRule = 'units' | 'streams' | 'failures'
 
-/** A client that installs a thousand skills sends a request for each at once, and some more. */
+/** A client that installs a thousand skills sends a request for each together, and some more. */
 const DEFAULT_BURST = 2_000
 
 const UNITS = { costly: 3, stream: 10 } as const satisfies Record<Weight, number>

@@ -113,7 +113,7 @@ export function negotiated (answers: Answers): Answers {
 export function eventStreamAnswer (description: string, example: string): Answers {
   const headers = {
     'cache-control': { type: 'string', description: '`no-store`: a stream is not kept' },
-    'x-accel-buffering': { type: 'string', description: '`no`: a proxy passes each event on at once' }
+    'x-accel-buffering': { type: 'string', description: '`no`: a proxy passes each event on immediately' }
   }
   const content = { 'text/event-stream': { schema: { type: 'string' }, examples: { events: { value: example } } } }
   return { 200: { description, headers, content } }

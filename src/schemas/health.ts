@@ -83,7 +83,7 @@ export const ReadinessSchema = Type.Object({
   }]
 })
 
-/** The same while it is not: a problem with these members too. */
+/** A service that is not ready: a problem with the members of readiness. */
 export const NotReadySchema = Type.Object({
   ...ProblemSchema.properties,
   ...VisibleStateSchema.properties,

@@ -69,7 +69,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   readonly #files: ReadonlyMap<string, FollowedFile<unknown>>
   readonly #log: CoreLog
   readonly #roots: ReadonlyArray<VerifiedRoot<Verdict>>
-  /** The same array for the same findings, by those of a state without its origin: judgements are kept by it. */
+  /** The same array for the same findings, by those of a state without its origin: verdicts are kept by it. */
   readonly #findings = new WeakMap<readonly Finding[], readonly Finding[]>()
   /** The reason for which a skill is refused, by root and name; '' for one that is served. */
   readonly #reasons = new Map<string, string>()

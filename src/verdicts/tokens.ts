@@ -46,7 +46,7 @@ export function estimateTokens (
   }
 }
 
-/** The library splits its text into words at once: a megabyte in pieces takes less memory. */
+/** The library splits its whole text into words: a megabyte in pieces takes less memory. */
 function countTokens (text: string): number {
   let tokens = 0
   for (let start = 0; start < text.length; start += COUNTED_TOGETHER) {

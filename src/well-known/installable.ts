@@ -29,7 +29,7 @@ export async function readInstallable (
   return await skills.read(name, installableIn)
 }
 
-/** The same of a state, for an answer that reads more of it. */
+/** What the indexes have of one state of a skill, for an answer that reads more of that state. */
 export async function installableIn (state: SkillState): Promise<Installable | undefined> {
   const { skill } = state
   if (!isUsable(skill)) return undefined

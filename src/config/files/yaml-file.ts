@@ -76,7 +76,7 @@ export async function readTextFile (path: string): Promise<string> {
 const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, validateSchema: false, addUsedSchema: false })
 
 /**
- * The same for a text.
+ * Parses and checks the text of a YAML file.
  * @param path names the text in errors
  */
 export function parseYamlFile<Schema extends TSchema> (path: string, text: string, schema: Schema): YamlFile<Static<Schema>> {

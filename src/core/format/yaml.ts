@@ -154,7 +154,7 @@ export function lineName (line: number): string {
   return `line ${line + 2} of SKILL.md`
 }
 
-/** The same as numbers. */
+/** The position of a line of the frontmatter. */
 export function startOf (line: number): Position {
   return { line: line + 2, column: 1 }
 }

@@ -59,7 +59,7 @@ export async function readCatalogEntry<Judged extends JudgedEntry> ({ skills, ju
   return await skills.read(name, (state) => describeState(state, judge))
 }
 
-/** The same for a page of the catalog, which waits for no skill that takes long; undefined when nobody has the name. */
+/** The entry of a skill on a page of the catalog, which does not wait for slow skills; undefined for an unknown name. */
 export async function findCatalogEntry<Judged extends JudgedEntry> (options: CatalogEntryOptions<Judged>, name: string): Promise<(CatalogEntry & Judged) | undefined> {
   const { judge } = options
   try {

@@ -70,7 +70,7 @@ const enter = pLimit(MAX_DISK_CALLS)
 
 /**
  * The disk of one root on a network. A call that takes longer than DISK_ANSWER_MS fails with ETIMEDOUT, and every other
- * call fails at once until that one has returned: a mount that hangs delays nobody twice.
+ * call fails immediately until that one has returned: a mount that hangs delays no request twice.
  */
 export function createNetworkDisk (answerMs = DISK_ANSWER_MS): Disk {
   let hanging = 0

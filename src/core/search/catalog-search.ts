@@ -25,7 +25,7 @@ export class CatalogSearch {
     }
     this.#changed.clear()
     const hits = index.search(query, (key) => sees(refOf(key)))
-    // Places in place of the scores, whose size depends on skills that the caller may not see.
+    // Ranks instead of scores, whose size depends on skills that the caller may not see.
     return { names: hits.map(({ key }) => refOf(key).name), scores: hits.map((_hit, index) => hits.length - index) }
   }
 

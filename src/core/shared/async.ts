@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { SLICE_MS } from './limits.ts'
 
-/** A value, or a promise of it: local disks answer at once, network disks later. Always `await` it. */
+/** A value, or a promise of it: local disks answer synchronously, network disks later. Always `await` it. */
 export type Awaitable<T> = T | Promise<T>
 
 /**

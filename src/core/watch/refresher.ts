@@ -55,7 +55,7 @@ export class Refresher {
     this.#options = options
   }
 
-  /** Begins to watch. The first comparison of everything follows at once: nothing was watched before. */
+  /** Begins to watch. The first comparison of everything follows immediately: nothing was watched before. */
   start (): void {
     const { catalog, polling, isWatching } = this.#options
     if (this.#isClosed) return

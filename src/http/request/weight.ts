@@ -2,7 +2,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** What a request asks for beyond the usual: it counts more towards the limit of its caller. */
     weight?: (request: FastifyRequest) => Weight | undefined
-    /** The same, where only the body says it. */
+    /** What a request asks for beyond the usual, where only its body says it. */
     bodyWeight?: (request: FastifyRequest) => Weight | undefined
     /** Whether requests count towards no limit. Those of probes never do. */
     isUnlimited?: boolean

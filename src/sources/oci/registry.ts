@@ -102,7 +102,7 @@ function checkType (manifest: unknown, header: string | null): void {
   const declared = header?.split(';', 1)[0]?.trim()
   const isOther = type !== undefined && declared?.startsWith('application/vnd.') === true && declared !== type
   if (isOther || (own(manifest, 'manifests') !== undefined && own(manifest, 'layers') !== undefined)) {
-    throw new SourceError('bad_answer', 'the manifest of the artifact is ambiguous: an index and an image at once, or of another type than the registry says')
+    throw new SourceError('bad_answer', 'the manifest of the artifact is ambiguous: both an index and an image, or of another type than the registry says')
   }
 }
 

@@ -67,7 +67,7 @@ function objectOf (byPath: ReadonlyMap<string, StoredObject>, { path }: SourceEn
   return object
 }
 
-/** The same for the same listing, on each replica. */
+/** The revision of a listing, equal on each replica. */
 async function revisionOf (objects: readonly StoredObject[]): Promise<string> {
   const hash = createHash('sha256')
   await forEachInSlices(objects, ({ key, etag, size }) => { hash.update(`${key}\0${etag}\0${size}\0`) })

@@ -40,7 +40,7 @@ ${!isOnly && html`<p class="actions"><a href="${addresses.home}">All skills</a>$
   }
 }
 
-/** Browsers hold no token: they are let in by a proxy, or see what is open to all. */
+/** Browsers hold no token: a proxy admits them, or they see what is open to all. */
 const SIGNED_OUT: Html = html`<div class="nothing"><ul>
 <li>In a browser: through the proxy of your organization that you sign in to, if it has one.</li>
 <li>In a program or an agent: with <code>Authorization: Bearer …</code> and the token that you were given.</li></ul>
