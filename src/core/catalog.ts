@@ -1,12 +1,12 @@
 import { EventEmitter } from 'node:events'
 import { hasSameFolder, type IndexedSkill, isCurrent, isSameToCallers, readSkill } from './read-skill.ts'
 import { FileCache } from './read/file-cache.ts'
-import { asRefused, isUnknown } from './read/refused.ts'
+import { asRefused, isUnknown, type RefusedError } from './read/refused.ts'
 import { walkSkill } from './read/walk.ts'
 import type { KeptRevisions } from './revisions/kept-revisions.ts'
 import type { RootListing, SkillFolder } from './roots/list-root.ts'
 import { Root, type RootOptions } from './roots/root.ts'
-import { createSlicer } from './shared/async.ts'
+import { yieldIfNeeded } from './shared/async.ts'
 import { mainFileError } from './shared/errors.ts'
 import type { SkillType } from './shared/skill.ts'
 import type { Disk } from './read/disk.ts'
@@ -52,8 +52,9 @@ export interface CatalogOptions {
 }
 
 /**
- * The index of all skills of all roots, in the order of the roots. Skills are values: a change on the disk makes another one,
- * and a new map with it. What is asked for by name is compared with the disk first; everything else is as of the last change.
+ * The index of all skills of all roots, in the order of the roots. Skills are values: a change on the disk makes another
+ * one, and a new map with it. What is asked for by name is compared with the disk first; everything else is as of the
+ * last change.
  */
 export class Catalog extends EventEmitter<CatalogEvents> {
   readonly roots: readonly Root[]
@@ -111,7 +112,9 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       if (folder === undefined) continue
       const { disk } = root
       const known = this.skillsIn(index).get(name)
-      if (known?.folder === folder && await isCurrent(disk, known).catch(() => false)) return { root: index, disk, skill: known }
+      if (known?.folder === folder && await isCurrent(disk, known).catch(() => false)) {
+        return { root: index, disk, skill: known }
+      }
       const skill = await readSkill(disk, this.files, folder, ++this.#reads)
       if (skill === undefined) {
         await root.list()
@@ -125,7 +128,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     return undefined
   }
 
-  /** Whether a skill that was found is what its name means still, untouched. One that could not be read was read just now. */
+  /** Whether a skill that was found is what its name means still, unchanged. */
   async isStill (found: FoundSkill): Promise<boolean> {
     const root = this.roots[found.root]
     // A root that was moved behind a link is the same folder in another place.
@@ -148,12 +151,11 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     const root = this.roots[index]
     if (root === undefined) return
     await (names === undefined ? root.list() : root.sync(true))
-    const yieldIfNeeded = createSlicer()
     let read: ReadSkill[] = []
     for (const name of names ?? [...root.folders.keys()]) {
       const folder = root.folders.get(name)
       if (folder === undefined) continue
-      const skill = await this.#compare(index, root, folder, isDeep, names !== undefined)
+      const skill = await this.#compare(index, root, folder, { isDeep, isHinted: names !== undefined })
       if (skill === 'replaced') await root.list()
       else if (skill !== undefined) read.push(skill)
       const pause = yieldIfNeeded()
@@ -166,7 +168,9 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   }
 
   /** The skill as it is now, if it differs from what is known. */
-  async #compare (index: number, { disk }: Root, folder: SkillFolder, isDeep: boolean, isHinted: boolean): Promise<ReadSkill | 'replaced' | undefined> {
+  async #compare (
+    index: number, { disk }: Root, folder: SkillFolder, { isDeep, isHinted }: { isDeep: boolean, isHinted: boolean }
+  ): Promise<ReadSkill | 'replaced' | undefined> {
     const known = this.skillsIn(index).get(folder.name)
     try {
       const isSame = known?.folder === folder && await isCurrent(disk, known)
@@ -179,10 +183,8 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       const isTouched = fingerprint !== known?.fingerprint && (known?.fingerprint !== undefined || isHinted)
       return { skill: Object.freeze({ ...skill, fingerprint }), isTouched }
     } catch (error) {
-      const refused = asRefused(error)
-      // A disk that fails, or a skill that is being written: what is known stays, and the next comparison comes.
-      if (isUnknown(refused) || refused.refusal === 'changed') return undefined
-      return refused.refusal === 'not_found' ? 'replaced' : undefined
+      // Otherwise what is known stays, and the next comparison comes.
+      return asRefused(error).refusal === 'not_found' ? 'replaced' : undefined
     }
   }
 
@@ -196,11 +198,11 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     for (const { skill, isTouched } of read) {
       const { name } = skill
       const known = before.get(name)
-      // A slow reading never replaces a later one.
+      // A slow reading never replaces a later one, nor one that failed a good one.
       if (folders?.get(name) !== skill.folder || (known !== undefined && known.sequence > skill.sequence)) continue
-      if (known !== undefined && skill.refused !== undefined && (isUnknown(skill.refused) || skill.refused.refusal === 'changed')) continue
+      if (known !== undefined && skill.refused !== undefined && isPassing(skill.refused)) continue
       // Until all its files are compared again, they count as they were: the comparison finds what has changed.
-      skills.set(name, skill.fingerprint === known?.fingerprint || skill.fingerprint !== undefined ? skill : Object.freeze({ ...skill, fingerprint: known?.fingerprint }))
+      skills.set(name, Object.freeze({ ...skill, fingerprint: skill.fingerprint ?? known?.fingerprint }))
       if (known?.filter?.id !== skill.filter?.id) this.#kept.drop(name)
       if (known === undefined || isTouched || !isSameToCallers(known, skill)) changed.push({ root: index, name })
     }
@@ -230,6 +232,11 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     this.#generation++
     this.emit('changed', changed)
   }
+}
+
+/** Whether a disk fails, or a skill is being written: the next comparison may tell more. */
+function isPassing (refused: RefusedError): boolean {
+  return isUnknown(refused) || refused.refusal === 'changed'
 }
 
 /** Names whose folders came, went, or are not the same. */

@@ -1,19 +1,20 @@
 import { basename } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { IGNORE_FILE, type IgnoreRules, unreadableIgnoreFile } from './read/ignore-file.ts'
 import { finding } from './format/findings.ts'
 import { parseSkillBytes } from './format/main-file.ts'
 import { isMainFile, orderMainFiles } from './format/main-files.ts'
 import type { Disk } from './read/disk.ts'
-import type { FileCache } from './read/file-cache.ts'
+import type { FileCache, FilePlace } from './read/file-cache.ts'
 import type { FileContent } from './read/file-content.ts'
 import { asRefused, changed, isNoMainFile, mainFileRefusal, RefusedError, type Refusal } from './read/refused.ts'
-import { isSameOrMissing, isSameState, isTrustworthy, signatureAt, signatureOf } from './read/signature.ts'
+import { isSameOrMissing, isTrustworthy, signatureAt, signatureOf } from './read/signature.ts'
 import { createSkillFilter, type IgnoreFile, readIgnoreFile, type SkillFilter } from './roots/ignore-rules.ts'
 import type { SkillFolder } from './roots/list-root.ts'
 import { MAX_MAIN_FILE_BYTES } from './shared/limits.ts'
 import type { CatalogSkill, Finding, Frontmatter, Signature } from './shared/skill.ts'
 
-/** A skill in one state, with the signatures that show whether it is still its state on the disk. Never changes: a later state is another value. */
+/** A skill in one state, with what tells whether that is its state on the disk still. A later state is another value. */
 export interface IndexedSkill extends CatalogSkill {
   readonly folder: SkillFolder
   /** Undefined for a folder that could not be read. */
@@ -46,8 +47,8 @@ interface MainFile {
 const NO_FRONTMATTER: Frontmatter = Object.freeze({})
 
 /**
- * Whether folder and main file of a skill are on the disk as they were when it was read: two `stat` calls. An ignore file and a
- * link cost one more.
+ * Whether folder and main file of a skill are on the disk as they were when it was read: two `stat` calls. An ignore
+ * file and a link cost one more.
  * @throws {RefusedError} `io_error`, `no_answer`
  */
 export async function isCurrent (disk: Disk, skill: IndexedSkill): Promise<boolean> {
@@ -56,21 +57,23 @@ export async function isCurrent (disk: Disk, skill: IndexedSkill): Promise<boole
   // A main file that was passed over may be of use now: the target of a link was made.
   if (mainFile?.name !== orderMainFiles(mainFiles, 'SKILL.md')[0]) return false
   if (!await hasSameRules(disk, skill)) return false
-  return mainFile === undefined || isSameOrMissing(await signatureAt(disk, `${folder.path}/${mainFile.name}`), mainFile.signature)
+  if (mainFile === undefined) return true
+  return isSameOrMissing(await signatureAt(disk, `${folder.path}/${mainFile.name}`), mainFile.signature)
 }
 
 /** Whether the folder of a skill is as it was when the skill was read. What could not be read then is not news. */
 export async function hasSameFolder (disk: Disk, { folder, folderSignature }: IndexedSkill): Promise<boolean> {
-  const now = await signatureAt(disk, folder.path)
-  return now === folderSignature || (now !== undefined && folderSignature !== undefined && isSameState(now, folderSignature))
+  return isSameOrMissing(await signatureAt(disk, folder.path), folderSignature)
 }
 
 /** Whether folder and ignore file are as they were when the skill was read: what was hidden then is hidden now. */
-export async function hasSameRules (disk: Disk, { folder, folderSignature, ignoreFile, isTrustworthy }: IndexedSkill): Promise<boolean> {
-  if (!isTrustworthy || folderSignature === undefined) return false
-  const now = await signatureAt(disk, folder.path)
-  if (now === undefined || !isSameState(now, folderSignature)) return false
-  if (ignoreFile !== undefined && !isSameOrMissing(await signatureAt(disk, `${folder.path}/${IGNORE_FILE}`), ignoreFile.signature)) return false
+export async function hasSameRules (disk: Disk, skill: IndexedSkill): Promise<boolean> {
+  const { folder, folderSignature, ignoreFile, isTrustworthy } = skill
+  if (!isTrustworthy || folderSignature === undefined || !await hasSameFolder(disk, skill)) return false
+  if (ignoreFile !== undefined) {
+    const rulesNow = await signatureAt(disk, `${folder.path}/${IGNORE_FILE}`)
+    if (!isSameOrMissing(rulesNow, ignoreFile.signature)) return false
+  }
   return !folder.linked || await disk.realpath(folder.path) === folder.realPath
 }
 
@@ -78,7 +81,9 @@ export async function hasSameRules (disk: Disk, { folder, folderSignature, ignor
  * Reads a skill. Whatever is wrong inside the folder is a finding.
  * @returns undefined when the folder is no longer the one that the root listed
  */
-export async function readSkill (disk: Disk, files: FileCache, folder: SkillFolder, sequence: number): Promise<IndexedSkill | undefined> {
+export async function readSkill (
+  disk: Disk, files: FileCache, folder: SkillFolder, sequence: number
+): Promise<IndexedSkill | undefined> {
   const readAt = Date.now()
   let folderSignature: Signature | undefined
   let mainFiles: readonly string[] | undefined
@@ -90,19 +95,21 @@ export async function readSkill (disk: Disk, files: FileCache, folder: SkillFold
     const stats = await disk.stat(folder.path)
     if (!stats?.isDirectory() || await disk.realpath(folder.path) !== folder.realPath) return undefined
     folderSignature = signatureOf(stats)
-    const names = (await disk.readdir(folder.realPath)).map(({ name }) => name).filter((name) => isMainFile(name) || name === IGNORE_FILE)
+    const names = (await disk.readdir(folder.realPath)).map(({ name }) => name)
     if (names.includes(IGNORE_FILE)) ignoreFile = await readIgnoreFile(disk, folder.realPath)
     filter = createSkillFilter(folder.name, folder.rootRules, ignoreFile?.rules)
-    mainFiles = names.filter((name) => name !== IGNORE_FILE && filter?.hides(name, false) !== true)
-    main = await readMainFile(disk, files, { folder, filter }, mainFiles)
+    mainFiles = names.filter((name) => isMainFile(name) && filter?.hides(name, false) !== true)
+    main = await readMainFile(files, { disk, folder: folder.realPath, filter }, mainFiles)
     const after = await signatureAt(disk, folder.path)
-    // What came or went besides main files and ignore rules is not of interest here, and is another state next time.
-    if (after === undefined || after.ino !== folderSignature.ino) throw changed('the folder was replaced while its skill was read')
+    // A file that came or went meanwhile is another state next time.
+    if (after?.ino !== folderSignature.ino) throw changed('the folder was replaced while its skill was read')
   } catch (error) {
     refused = asRefused(error)
     // Main files are asked for one by one, since any may be missing or a link: this is the folder itself.
     if (refused.refusal === 'not_found' || refused.refusal === 'outside') return undefined
-    if (mainFiles === undefined) filter = createSkillFilter(folder.name, folder.rootRules, await unreadRules(disk, folder))
+    if (mainFiles === undefined) {
+      filter = createSkillFilter(folder.name, folder.rootRules, await unreadRules(disk, folder))
+    }
   }
   mainFiles ??= []
   const signatures = [folderSignature, ignoreFile?.signature, main?.signature]
@@ -123,8 +130,9 @@ export async function readSkill (disk: Disk, files: FileCache, folder: SkillFold
 
 /** Whether callers see no difference: a touch, or the same bytes written again. */
 export function isSameToCallers (a: IndexedSkill, b: IndexedSkill): boolean {
-  return a.folder === b.folder && a.digest === b.digest && a.filter?.id === b.filter?.id && a.metadata.path === b.metadata.path &&
-    a.refused?.refusal === b.refused?.refusal && a.findings.length === b.findings.length && a.findings.every(({ code }, index) => code === b.findings[index]?.code)
+  return a.folder === b.folder && a.digest === b.digest && a.filter?.id === b.filter?.id &&
+    a.metadata.path === b.metadata.path && a.refused?.refusal === b.refused?.refusal &&
+    isDeepStrictEqual(a.findings.map(({ code }) => code), b.findings.map(({ code }) => code))
 }
 
 /** What the catalog says of a skill whose files are these. */
@@ -176,10 +184,12 @@ async function unreadRules (disk: Disk, { realPath }: SkillFolder): Promise<Igno
 }
 
 /** The first of the main files that is a regular file of this skill. */
-async function readMainFile (disk: Disk, files: FileCache, { folder, filter }: { folder: SkillFolder, filter: SkillFilter | undefined }, names: readonly string[]): Promise<MainFile | undefined> {
+async function readMainFile (
+  files: FileCache, place: Omit<FilePlace, 'path'>, names: readonly string[]
+): Promise<MainFile | undefined> {
   for (const name of orderMainFiles(names, 'SKILL.md')) {
     try {
-      return { name, ...await files.read({ disk, folder: folder.realPath, path: name, filter }, MAX_MAIN_FILE_BYTES) }
+      return { name, ...await files.read({ ...place, path: name }, MAX_MAIN_FILE_BYTES) }
     } catch (error) {
       if (!(error instanceof RefusedError) || !isNoMainFile(error.refusal)) throw error
     }
@@ -187,32 +197,44 @@ async function readMainFile (disk: Disk, files: FileCache, { folder, filter }: {
   return undefined
 }
 
-function mainFileFindings (names: readonly string[], used: string | undefined, refused: RefusedError | undefined): Finding[] {
-  const findings: Finding[] = []
-  if (refused !== undefined) findings.push(refusedFinding(mainFileRefusal(refused)))
-  else if (used === undefined) findings.push(names.length === 0 ? MISSING : NOT_A_FILE)
-  if (names.length > 1) findings.push(SEVERAL)
-  if (used !== undefined && used !== 'SKILL.md') findings.push(finding('main_file_casing', `the main file is called '${used}'`, 'Rename it to SKILL.md'))
-  return findings
+function mainFileFindings (
+  names: readonly string[], used: string | undefined, refused: RefusedError | undefined
+): Finding[] {
+  const isMissing = refused === undefined && used === undefined
+  return [
+    ...refused === undefined ? [] : [refusedFinding(mainFileRefusal(refused))],
+    ...isMissing ? [names.length === 0 ? MISSING : NOT_A_FILE] : [],
+    ...names.length > 1 ? [SEVERAL] : [],
+    ...used === undefined || used === 'SKILL.md'
+      ? []
+      : [finding('main_file_casing', `the main file is called '${used}'`, 'Rename it to SKILL.md')]
+  ]
 }
 
 function renamedFinding (name: string, address: string): Finding {
-  return finding('name_prefixed', `name '${name}' lacks the prefix of its source: the skill is served as '${address}'`,
-    `If clients that compare the two matter, call the skill and its folder '${address}' in the source, and drop the prefix`, 'name')
+  return finding('name_prefixed',
+    `name '${name}' lacks the prefix of its source: the skill is served as '${address}'`,
+    `If clients that compare the two matter, call the skill and its folder '${address}' in the source, ` +
+    'and drop the prefix', 'name')
 }
 
-const MISSING: Finding = finding('main_file_missing', 'SKILL.md is missing', 'Add a SKILL.md file with YAML frontmatter that has a name and a description')
+const MISSING: Finding = finding('main_file_missing', 'SKILL.md is missing',
+  'Add a SKILL.md file with YAML frontmatter that has a name and a description')
 
-const NOT_A_FILE: Finding = finding('main_file_not_a_file', 'SKILL.md is not a regular file inside the skill folder', 'Replace SKILL.md with a regular file, or with a link to a file of the same skill')
+const NOT_A_FILE: Finding = finding('main_file_not_a_file', 'SKILL.md is not a regular file inside the skill folder',
+  'Replace SKILL.md with a regular file, or with a link to a file of the same skill')
 
-const SEVERAL: Finding = finding('main_file_ambiguous', 'the folder has several main files that differ only in case', 'Keep SKILL.md and remove or rename the others')
+const SEVERAL: Finding = finding('main_file_ambiguous', 'the folder has several main files that differ only in case',
+  'Keep SKILL.md and remove or rename the others')
 
 function refusedFinding (refusal: Refusal): Finding {
   switch (refusal) {
     case 'too_large':
-      return finding('main_file_too_large', `SKILL.md is larger than ${MAX_MAIN_FILE_BYTES} bytes`, 'Move details into supporting files and link to them from SKILL.md')
+      return finding('main_file_too_large', `SKILL.md is larger than ${MAX_MAIN_FILE_BYTES} bytes`,
+        'Move details into supporting files and link to them from SKILL.md')
     case 'permission_denied':
-      return finding('main_file_permission_denied', 'SKILL.md may not be read by the server', 'Give the user that runs the server permission to read the folder and SKILL.md')
+      return finding('main_file_permission_denied', 'SKILL.md may not be read by the server',
+        'Give the user that runs the server permission to read the folder and SKILL.md')
     default:
       return finding('main_file_unreadable', 'SKILL.md cannot be read', 'Check the disk, and write SKILL.md again')
   }

@@ -2,7 +2,8 @@ import type { MainFilePreference } from './format/main-files.ts'
 import type { ServableFile } from './read/file-cache.ts'
 import type { FileContent } from './read/file-content.ts'
 import type { SkillArchive } from './revisions/archive.ts'
-import type { Keep, SkillState } from './revisions/state.ts'
+import type { Keep } from './revisions/disk-files.ts'
+import type { SkillState } from './revisions/state.ts'
 import type { RootStatus } from './roots/root.ts'
 import type { CatalogSkill, Manifest, SkillMetadata } from './shared/skill.ts'
 import type { WatcherState } from './watch/watcher.ts'
@@ -15,8 +16,8 @@ export interface SearchAnswer {
 }
 
 /**
- * The skills that a caller may see. What is asked for by name is fresh: a change that was complete before the call is in the
- * answer. What is said of many skills follows changes within a second. Every failure is a `SkillError`.
+ * The skills that a caller may see. What is asked for by name is fresh: a change that was complete before the call is in
+ * the answer. What is said of many skills follows changes within a second. Every failure is a `SkillError`.
  */
 export interface SkillSource {
   /** Identifies the set of skills: a cursor of one is not valid for another. Empty where everybody sees the same. */
@@ -44,7 +45,7 @@ export interface SkillSource {
   search (query: string): Promise<SearchAnswer>
 
   /**
-   * What `answer` makes of a skill in one state; fresh. `answer` may run several times, and reads through its argument only.
+   * What `answer` makes of a skill in one state; fresh. `answer` may run several times, and reads through its argument.
    * @param keep whether a revision that the answer names stays readable; default `always`
    */
   read<T> (name: string, answer: (state: SkillState) => Promise<T>, keep?: Keep): Promise<T>
@@ -52,7 +53,7 @@ export interface SkillSource {
   /** As `read`, of the skill with this name in its frontmatter, else of this name. */
   readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T>
 
-  /** The main file of a skill, whatever its encoding. Throws `mainFileError`'s sentences, `folderError`'s without a root. */
+  /** The main file of a skill, in any encoding. Throws `mainFileError`'s sentences, `folderError`'s without a root. */
   readMainFile (name: string, preference: MainFilePreference): Promise<FileContent>
 
   /** A file of a skill, up to MAX_TEXT_FILE_BYTES. Throws `fileError`'s sentences, `folderError`'s without a root. */
@@ -70,7 +71,7 @@ export interface SkillSource {
    */
   archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive>
 
-  /** Revisions of a skill that `at` gives although the skill may have moved on; of each root the one used last first. */
+  /** Revisions of a skill that `at` gives although the skill may have moved on; the one used last first. */
   keptRevisions (name: string): readonly string[]
 
   /**
@@ -115,8 +116,8 @@ export interface SkillService extends SkillSource {
   /** What `list` gave last, without a comparison with the disk. */
   namesNow (): readonly string[]
   /**
-   * Calls the listener with the names of skills that have changed in any of their files, have come or have gone. Returns a
-   * function that stops it.
+   * Calls the listener with the names of skills that have changed in any of their files, have come or have gone.
+   * Returns a function that stops it.
    */
   subscribe (listener: (names: readonly string[]) => void): () => void
 }

@@ -11,7 +11,7 @@ import type { RootOptions } from './roots/root.ts'
 import type { SkippedEntry } from './roots/list-root.ts'
 import { CatalogSearch } from './search/catalog-search.ts'
 import { type CoreLog, SILENT } from './shared/log.ts'
-import { addressOf, type Skill, type SkillMetadata, toCatalogSkill } from './shared/skill.ts'
+import { addressOf, type CatalogSkill, type Skill, type SkillMetadata, toCatalogSkill } from './shared/skill.ts'
 import { type Grant, View, type ViewParts } from './view.ts'
 import { Refresher } from './watch/refresher.ts'
 
@@ -57,7 +57,7 @@ interface Parts extends ViewParts {
   readonly close: () => Promise<void>
 }
 
-/** All skills, in the order of the roots: the view of everything. It starts and stops the roots, and makes smaller views. */
+/** All skills, in the order of the roots: the view of everything. It starts and stops, and makes smaller views. */
 export class SkillManager extends View {
   readonly #parts: Parts
 
@@ -97,7 +97,8 @@ export class SkillManager extends View {
   /** The number of skills with an error in the index, for each root. */
   invalidNow (): readonly number[] {
     const { catalog } = this.#parts
-    return catalog.roots.map((_root, index) => [...catalog.skillsIn(index).values()].filter(({ valid }) => !valid).length)
+    const isInvalid = ({ valid }: CatalogSkill): boolean => !valid
+    return catalog.roots.map((_root, index) => [...catalog.skillsIn(index).values()].filter(isInvalid).length)
   }
 
   /** Whether changes in the root at this position cause events, or it is polled. */
@@ -146,7 +147,9 @@ export class SkillManager extends View {
 
   async loadSkill (skillName: string): Promise<Skill | null> {
     if (await this.find(skillName) === undefined) return null
-    return await this.read(skillName, async (state) => ({ ...toCatalogSkill(state.skill), content: mainFileText(await state.mainFile(), skillName) }))
+    return await this.read(skillName, async (state) => {
+      return { ...toCatalogSkill(state.skill), content: mainFileText(await state.mainFile(), skillName) }
+    })
   }
 
   async readSkillBody (skill: Pick<SkillMetadata, 'address' | 'skillPath'>): Promise<string> {
@@ -160,7 +163,8 @@ export function createSkillManager (options: SkillManagerOptions): SkillManager 
 }
 
 function createParts (options: SkillManagerOptions): Parts {
-  const { projectRoots, personalRoot, linkTargets, disk, keep, polling = false, watcher = true, tickMs, log = SILENT } = options
+  const { projectRoots, personalRoot, linkTargets, disk, keep, polling = false, watcher = true } = options
+  const { tickMs, log = SILENT } = options
   const kept = new KeptRevisions(keep)
   const catalog = new Catalog({
     roots: [
@@ -172,7 +176,8 @@ function createParts (options: SkillManagerOptions): Parts {
     kept
   })
   const events = new EventEmitter<{ refreshed: [refresh: RootRefresh] }>()
-  const refresher = new Refresher({ catalog, polling, isWatching: watcher, tickMs, log, onRefreshed: (refresh) => { events.emit('refreshed', refresh) } })
+  const onRefreshed = (refresh: RootRefresh): void => { events.emit('refreshed', refresh) }
+  const refresher = new Refresher({ catalog, polling, isWatching: watcher, tickMs, log, onRefreshed })
   let settle = { resolve: (): void => {}, reject: (_error: Error): void => {} }
   const indexed = new Promise<void>((resolve, reject) => { settle = { resolve, reject } })
   // A caller that waits gets the error; none has to wait.

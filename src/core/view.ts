@@ -4,10 +4,12 @@ import { finding, isUsable } from './format/findings.ts'
 import type { IndexedSkill } from './read-skill.ts'
 import { SkillsAtRevision } from './revisions/at-revision.ts'
 import { SkillReads } from './revisions/skill-reads.ts'
-import type { KeptRevisions } from './revisions/kept-revisions.ts'
+import { DiskFiles, type Keep } from './revisions/disk-files.ts'
+import { KeptFiles, type KeptRevisions } from './revisions/kept-revisions.ts'
 import type { Snapshots } from './revisions/snapshot.ts'
-import { type Keep, KeptState, LiveState, type SkillState } from './revisions/state.ts'
+import { FileState, type SkillState } from './revisions/state.ts'
 import type { CatalogSearch } from './search/catalog-search.ts'
+import type { Root } from './roots/root.ts'
 import type { SearchAnswer, SkillService, SkillStatus, SourceAtRevision } from './service.ts'
 import { folderError, mainFileError, RevisionChangedError, SkillError, skillError } from './shared/errors.ts'
 import type { CatalogSkill, Finding, SkillMetadata } from './shared/skill.ts'
@@ -47,8 +49,8 @@ interface Visible {
 }
 
 /**
- * The skills of some roots, or some of their skills, as if there were no others. A name is resolved in the roots of the view, in
- * their order. All APIs read through a view, whether there are callers or not.
+ * The skills of some roots, or some of their skills, as if there were no others. A name is resolved in the roots of the
+ * view, in their order. All APIs read through a view, whether there are callers or not.
  */
 export class View extends SkillReads implements SkillService {
   readonly scope: string
@@ -124,12 +126,14 @@ export class View extends SkillReads implements SkillService {
       const found = await catalog.find(name, this.#sees)
       if (found === undefined) throw this.unavailable ?? this.#absent(name)
       const { root, disk } = found
-      const isListed = (): Promise<boolean> => catalog.isListed(found)
+      const files = new DiskFiles(found.skill, {
+        disk, root, files: catalog.files, snapshots, kept, keep, isListed: () => catalog.isListed(found)
+      })
       try {
-        return await answer(this.#shownState(found, new LiveState(found.skill, { disk, root, files: catalog.files, snapshots, kept, keep, isListed })))
+        return await answer(new FileState(this.#shown(found), files))
       } catch (error) {
         if (!(error instanceof SkillError)) throw error
-        // What was refused has just been read; any other error may come from a folder that was replaced or moved meanwhile.
+        // What was refused has just been read; another error may come from a folder that was replaced or moved meanwhile.
         const isSame = found.skill.refused !== undefined || await catalog.isStill(found)
         if (error.code !== 'skill_changing' && isSame) throw error
         if (count === MAX_READS) throw error.code === 'skill_changing' ? error : skillError.changing(name)
@@ -147,18 +151,22 @@ export class View extends SkillReads implements SkillService {
       return await this.read(name, answer)
     } catch (error) {
       // Its sentence has the name that was asked for.
-      throw error instanceof SkillError && (error.code === 'skill_not_found' || error.code === 'invalid_skill_name') ? mainFileError.skillNotFound(displayName) : error
+      const isNoName = error instanceof SkillError && ['skill_not_found', 'invalid_skill_name'].includes(error.code)
+      throw isNoName ? mainFileError.skillNotFound(displayName) : error
     }
   }
 
   keptRevisions (name: string): readonly string[] {
-    return [...new Set([...this.#grants.keys()].flatMap((root) => this.#sees(root, name) ? this.#parts.kept.revisionsOf(root, name) : []))]
+    const kept = this.#parts.kept.all.filter(({ root, skill }) => skill.name === name && this.#sees(root, name))
+    return [...new Set(kept.map(({ manifest }) => manifest.revision))]
   }
 
   at (revision: string, notesPresent?: boolean): SourceAtRevision {
     return new SkillsAtRevision(this, {
       read: (name, answer) => this.#readAt(name, revision, answer),
-      named: () => this.#parts.kept.of(revision).filter(({ root, name }) => this.#sees(root, name)).map(({ name }) => name).sort(compareCodePoints)
+      named: () => this.#parts.kept.all
+        .filter(({ manifest, root, skill }) => manifest.revision === revision && this.#sees(root, skill.name))
+        .map(({ skill }) => skill.name).sort(compareCodePoints)
     }, revision, notesPresent)
   }
 
@@ -183,10 +191,10 @@ export class View extends SkillReads implements SkillService {
   }
 
   #keptState (name: string, revision: string): SkillState | undefined {
-    for (const root of this.#grants.keys()) {
-      if (!this.#sees(root, name) || this.#parts.catalog.roots[root]?.source?.allows?.(name, revision) === false) continue
-      const kept = this.#parts.kept.get(root, name, revision)
-      if (kept !== undefined) return new KeptState(kept)
+    for (const [index, root] of this.#roots) {
+      if (!this.#sees(index, name) || root.source?.allows?.(name, revision) === false) continue
+      const kept = this.#parts.kept.get(index, name, revision)
+      if (kept !== undefined) return new FileState(kept.skill, new KeptFiles(kept))
     }
     return undefined
   }
@@ -202,11 +210,8 @@ export class View extends SkillReads implements SkillService {
   }
 
   get status (): SkillStatus {
-    const { catalog, isIndexed, watcher } = this.#parts
-    const roots = [...this.#grants].flatMap(([index, grant]) => {
-      const root = catalog.roots[index]
-      return root === undefined ? [] : { root, grant }
-    })
+    const { isIndexed, watcher } = this.#parts
+    const roots = [...this.#roots].map(([index, root]) => ({ root, grant: this.#grants.get(index) ?? 'all' }))
     const partial = roots.filter(({ grant }) => grant !== 'all').map(({ root }) => root.name)
     return {
       ready: isIndexed() && this.unavailable === undefined,
@@ -230,7 +235,7 @@ export class View extends SkillReads implements SkillService {
 
   /** The error of a view whose roots are all missing. */
   get unavailable (): SkillError | undefined {
-    const roots = [...this.#grants.keys()].flatMap((index) => this.#parts.catalog.roots[index] ?? [])
+    const roots = [...this.#roots].map(([, root]) => root)
     if (roots.length === 0) return this.scope === '' ? folderError.notFound('') : undefined
     const errors = roots.map(({ unavailable }) => unavailable)
     if (errors.includes(undefined)) return undefined
@@ -244,8 +249,14 @@ export class View extends SkillReads implements SkillService {
 
   /** What a root has that has never answered is not known. */
   #absent (name: string): SkillError {
-    const isUnknown = this.#parts.catalog.roots.some((root, index) => root.listing === undefined && root.failure?.state === 'failed' && this.#sees(index, name))
+    const isUnknown = [...this.#roots].some(([index, root]) =>
+      root.listing === undefined && root.failure?.state === 'failed' && this.#sees(index, name))
     return isUnknown ? mainFileError.noAnswer(name) : mainFileError.skillNotFound(name)
+  }
+
+  /** The roots of the view, by their positions. */
+  get #roots (): ReadonlyArray<readonly [number, Root]> {
+    return [...this.#parts.catalog.roots.entries()].filter(([index]) => this.#grants.has(index))
   }
 
   get #generation (): number {
@@ -258,13 +269,15 @@ export class View extends SkillReads implements SkillService {
     const before = this.#visible
     if (before?.generation === catalog.generation) return before
     const owners = new Map<string, number>()
-    for (const root of this.#grants.keys()) {
-      for (const name of catalog.roots[root]?.folders.keys() ?? []) if (this.#sees(root, name) && !owners.has(name)) owners.set(name, root)
+    for (const [index, { folders }] of this.#roots) {
+      for (const name of folders.keys()) if (this.#sees(index, name) && !owners.has(name)) owners.set(name, index)
     }
     const sorted = [...owners.keys()].sort(compareCodePoints)
     const skills = sorted.flatMap((name) => catalog.skillsIn(owners.get(name) ?? -1).get(name) ?? [])
     const byDisplayName = new Map<string, string>()
-    for (const { name, metadata } of skills) if (metadata.name !== name && !byDisplayName.has(metadata.name)) byDisplayName.set(metadata.name, name)
+    for (const { name, metadata } of skills.toReversed()) {
+      if (metadata.name !== name) byDisplayName.set(metadata.name, name)
+    }
     const names = sameOr(before?.names ?? [], sorted)
     const available = sameOr(before?.available ?? [], skills.filter(isUsable).map(({ metadata }) => metadata))
     this.#visible = { generation: catalog.generation, names, owners, available, byDisplayName }
@@ -272,34 +285,19 @@ export class View extends SkillReads implements SkillService {
     return this.#visible
   }
 
-  #shown ({ root, skill }: FoundSkill): CatalogSkill {
-    const hidden = [...this.#grants.keys()].filter((other) => other > root && this.#sees(other, skill.name) && this.#parts.catalog.roots[other]?.folders.has(skill.name) === true)
-    return hidden.length === 0 ? skill : withShadowing(skill, hidden.map((other) => this.#parts.catalog.roots[other]?.name ?? ''))
-  }
-
-  /** The state of a skill, with the finding that it hides others of its name. */
-  #shownState (found: FoundSkill, state: LiveState): SkillState {
-    const skill = this.#shown(found)
-    if (skill === found.skill) return state
-    return {
-      skill,
-      manifest: () => state.manifest(),
-      hasLinks: () => state.hasLinks(),
-      fileFindings: () => state.fileFindings(),
-      mainFile: (preference) => state.mainFile(preference),
-      file: (path) => state.file(path),
-      open: (path) => state.open(path),
-      archive: (nameOf) => state.archive(nameOf)
-    }
+  #shown ({ root, skill }: FoundSkill): IndexedSkill {
+    const hidden = [...this.#roots].filter(([index, { folders }]) =>
+      index > root && this.#sees(index, skill.name) && folders.has(skill.name))
+    return hidden.length === 0 ? skill : withShadowing(skill, hidden.map(([, { name }]) => name))
   }
 }
 
 /** One object for each skill and list of roots: renderings are kept by it. */
-const shadowing = new WeakMap<IndexedSkill, Map<string, CatalogSkill>>()
+const shadowing = new WeakMap<IndexedSkill, Map<string, IndexedSkill>>()
 
 /** Which skills are hidden depends on the view, so that this finding is not in the catalog. */
-function withShadowing (skill: IndexedSkill, roots: readonly string[]): CatalogSkill {
-  const byRoots = shadowing.get(skill) ?? new Map<string, CatalogSkill>()
+function withShadowing (skill: IndexedSkill, roots: readonly string[]): IndexedSkill {
+  const byRoots = shadowing.get(skill) ?? new Map<string, IndexedSkill>()
   shadowing.set(skill, byRoots)
   const key = JSON.stringify(roots)
   const found = byRoots.get(key) ?? { ...skill, findings: [...skill.findings, shadowingFinding(roots)] }
@@ -310,6 +308,10 @@ function withShadowing (skill: IndexedSkill, roots: readonly string[]): CatalogS
 /** @param roots of the skills that are hidden */
 function shadowingFinding (roots: readonly string[]): Finding {
   const names = roots.map((root) => `'${root}'`)
-  if (names.length === 1) return finding('shadowed', `a skill of the same name in the root ${names.join()} is hidden by this one`, 'Rename or remove one of the two folders')
-  return finding('shadowed', `skills of the same name in the roots ${names.slice(0, -1).join(', ')} and ${names.at(-1)} are hidden by this one`, 'Rename or remove all of these folders but one')
+  return names.length === 1
+    ? finding('shadowed', `a skill of the same name in the root ${names.join()} is hidden by this one`,
+      'Rename or remove one of the two folders')
+    : finding('shadowed',
+      `skills of the same name in the roots ${names.slice(0, -1).join(', ')} and ${names.at(-1)} are hidden by this one`,
+      'Rename or remove all of these folders but one')
 }

@@ -1,4 +1,4 @@
-import type { Queue } from '../core/shared/async.ts'
+import type { LimitFunction } from 'p-limit'
 import type { LeftOut } from '../core/layout/layout.ts'
 import type { SourceFiles } from './publish/source-tree.ts'
 
@@ -37,7 +37,7 @@ export interface Fetcher {
   /** Default time between two checks, in milliseconds. */
   readonly intervalMs: number
   /** For fetchers that write into one folder: a whole check is in turn, with what reads the files of a fetch. Absent: nothing is shared. */
-  readonly inTurn?: Queue
+  readonly inTurn?: LimitFunction
   /**
    * What has to be there before anything is fetched. Throws an AddressError with what to install or to set.
    * @returns the program that is used, with its version

@@ -1,6 +1,6 @@
 import { wellKnownFindings } from '../core/listing/discovery.ts'
 import type { FileContent } from '../core/read/file-content.ts'
-import { createTurnstile } from '../core/shared/async.ts'
+import { yieldIfNeeded } from '../core/shared/async.ts'
 import type { CatalogSkill, FileList, Finding } from '../core/shared/skill.ts'
 import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'
 import { type JudgedFinding, judgeFindings, type TargetVerdict, verdictsOn } from './judge.ts'
@@ -29,14 +29,13 @@ export type Judging = (state: EntryState, targets?: readonly TargetName[]) => Pr
 /** @param sources further clients; those of the well-known indexes are asked in any case */
 export function createJudge (sources: readonly FindingSource[]): Judging {
   const known = new WeakMap<CatalogSkill, Known>()
-  const takeTurn = createTurnstile()
   return async (state, targets) => {
     const { skill, manifest, fileFindings } = state
     let of = known.get(skill)
     if (of === undefined || of.manifest !== manifest || of.fileFindings !== fileFindings) {
       const subject = await subjectOf(state, sources)
       // A page of the catalog asks for many at the same time: others are answered in between.
-      await takeTurn()
+      await yieldIfNeeded()
       of = { manifest, fileFindings, judged: judgeFindings(subject), tokens: estimateTokens(subject) }
       known.set(skill, of)
     }

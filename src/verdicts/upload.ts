@@ -11,11 +11,11 @@ import type { Finding, ListedFile } from '../core/shared/skill.ts'
 import { IGNORE_FILE, type IgnoreRules, parseIgnoreFile, unreadableIgnoreFile } from '../core/read/ignore-file.ts'
 import { RefusedError } from '../core/read/refused.ts'
 import { isHidden } from '../core/read/hidden.ts'
-import { LeftOutFiles } from '../core/read/left-out-files.ts'
+import { LeftOutFiles } from '../core/read/walk.ts'
 import { FileContent } from '../core/read/file-content.ts'
 import { fileKind, type FileKind, HEAD_BYTES } from '../core/read/file-kind.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
-import { forEachInSlices } from '../core/shared/async.ts'
+import { yieldIfNeeded } from '../core/shared/async.ts'
 import { MAX_IGNORE_FILE_BYTES, MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES } from '../core/shared/limits.ts'
 import { foldersAbove } from '../core/shared/paths.ts'
 import { isSafeName } from '../core/shared/skill-name.ts'
@@ -160,10 +160,11 @@ function wrapperOf (entries: ReadonlyArray<{ readonly path: string }>): string {
 
 async function readKinds (bytes: Buffer, entries: readonly PackedFile[]): Promise<ReadonlyMap<string, FileKind>> {
   const kinds = new Map<string, FileKind>()
-  await forEachInSlices(entries, ({ item, path }) => {
+  for (const { item, path } of entries) {
+    await yieldIfNeeded()
     const kind = fileKind(headOf(bytes, item))
     if (kind !== undefined) kinds.set(path, kind)
-  })
+  }
   return kinds
 }
 

@@ -1,28 +1,23 @@
-import { readFieldByField } from './field-by-field.ts'
-import { finding, preventsUse, quoteList } from './findings.ts'
+import { finding, quoteList } from './findings.ts'
 import { isJsonObject, own } from '../shared/json.ts'
 import { MAX_FRONTMATTER_BYTES } from '../shared/limits.ts'
 import type { Finding, Frontmatter } from '../shared/skill.ts'
 import { failureFinding, readLenientYaml } from './yaml.ts'
 
 interface ParsedFrontmatter {
-  /** What can be read of it. */
   readonly frontmatter: Frontmatter
   readonly findings: readonly Finding[]
-  /** Fields that could not be read, or looked for: the findings say so already. */
-  readonly broken: ReadonlySet<string>
+  /** False where nothing could be read: the findings say why. */
+  readonly isRead: boolean
 }
 
-const REQUIRED_FIELDS = ['name', 'description']
 const CONTROL_CHARACTER = /[^\P{Cc}\t]/u
-const NO_FIELDS: ReadonlySet<string> = new Set()
 
 const HALF_CHARACTER = finding('half_character', 'the frontmatter has half a character, which is served as U+FFFD',
   "Write the character itself instead of its '\\u' escapes")
 
 /**
- * Reads the YAML between the fences: YAML 1.2 core types, no aliases, bounded depth and size. What is not YAML as a
- * whole is read field by field. Never throws.
+ * Reads the YAML between the fences: YAML 1.2 core types, no aliases, bounded depth and size. Never throws.
  */
 export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
   const parsed = parse(bytes)
@@ -50,21 +45,10 @@ function parse (bytes: Buffer): ParsedFrontmatter {
       `the frontmatter has ${bytes.length} bytes, more than the ${MAX_FRONTMATTER_BYTES} that are read`,
       'Move long text from the frontmatter into the body of SKILL.md'))
   }
-  const source = bytes.toString()
-  const { outcome, repaired } = readLenientYaml(source)
-  if (outcome.kind === 'failure') {
-    const read = readFieldByField(source, outcome)
-    if (read === undefined) return refused(failureFinding(outcome))
-    // Not by assignment: `__proto__` is a key like any other.
-    const frontmatter: Frontmatter = Object.fromEntries(read.entries)
-    // A required field that is missing may stand in a line that could not be read.
-    const isIncomplete = read.findings.some(preventsUse)
-    const unread = isIncomplete ? REQUIRED_FIELDS.filter((field) => !Object.hasOwn(frontmatter, field)) : []
-    const findings = [...read.findings, ...repairFindings(read.repaired, frontmatter)]
-    return { frontmatter, findings, broken: new Set([...read.broken, ...unread]) }
-  }
+  const { outcome, repaired } = readLenientYaml(bytes.toString())
+  if (outcome.kind === 'failure') return refused(failureFinding(outcome))
   const { value } = outcome
-  if (isJsonObject(value)) return { frontmatter: value, findings: repairFindings(repaired, value), broken: NO_FIELDS }
+  if (isJsonObject(value)) return { frontmatter: value, findings: repairFindings(repaired, value), isRead: true }
   return refused(value === null || value === undefined
     ? finding('frontmatter_empty', 'the frontmatter is empty',
       "Add the fields name and description between the two '---' lines")
@@ -73,7 +57,7 @@ function parse (bytes: Buffer): ParsedFrontmatter {
 }
 
 function refused (problem: Finding): ParsedFrontmatter {
-  return { frontmatter: {}, findings: [problem], broken: new Set(REQUIRED_FIELDS) }
+  return { frontmatter: {}, findings: [problem], isRead: false }
 }
 
 /** One finding for all fields whose text was read as it stands. */

@@ -92,12 +92,12 @@ function readFrontmatter (
   if (location.kind === 'missing') return { frontmatter: {}, findings: [diagnoseMissing(bytes, location.bodyStart)] }
   if (location.kind === 'unclosed') return { frontmatter: {}, findings: [diagnoseUnclosed(bytes)] }
 
-  const { frontmatter, findings, broken } = parseFrontmatter(bytes.subarray(location.start, location.end))
+  const { frontmatter, findings, isRead } = parseFrontmatter(bytes.subarray(location.start, location.end))
   return {
     frontmatter,
     findings: [
       ...findings,
-      ...validateFrontmatter(frontmatter, folderName).filter(({ field }) => field === undefined || !broken.has(field)),
+      ...isRead ? validateFrontmatter(frontmatter, folderName) : [],
       ...checkLineEnds(bytes, location.start),
       ...checkBody(bytes, location.bodyStart)
     ]

@@ -1,5 +1,5 @@
 import { braceExpand, Minimatch } from 'minimatch'
-import { createSlicer } from '../shared/async.ts'
+import { yieldIfNeeded } from '../shared/async.ts'
 import { isSafeName } from '../shared/skill-name.ts'
 import { isValidName } from '../format/fields.ts'
 import { parseSkillBytes } from '../format/main-file.ts'
@@ -29,7 +29,6 @@ export async function findSkills (tree: LayoutTree, options: LayoutOptions): Pro
   const { layout, places } = await findPlaces(search, options.layout)
   const names = new Names(options, leftOut)
   const counts = new Map<string, number>()
-  const yieldIfNeeded = createSlicer()
   for (const [place, paths] of places) {
     for (const path of paths) {
       const name = path === '' ? await nameOfTop(tree, options.name) : baseName(path)

@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { createSlicer } from '../shared/async.ts'
+import { yieldIfNeeded } from '../shared/async.ts'
 import { isJsonObject, type JsonObject } from '../shared/json.ts'
 import { nearest } from '../shared/nearest.ts'
 import type { LayoutTree, LeftOut } from './layout.ts'
@@ -62,7 +62,6 @@ class PluginSkills {
   /** What is right below a folder, by its path behind all links. */
   readonly #searched = new Map<string, { readonly entries: number, readonly skills: number }>()
   readonly #withManifest = new Set<string>()
-  readonly #yieldIfNeeded = createSlicer()
   #named = 0
 
   constructor (search: TreeSearch) {
@@ -93,7 +92,7 @@ class PluginSkills {
           return
         }
         await this.#addNamed(plugin, path)
-        await this.#yieldIfNeeded()
+        await yieldIfNeeded()
       }
     }
     if (own.entries === 0 && await hasMainFile(this.#search, plugin)) this.#found.add(plugin)
@@ -121,7 +120,7 @@ class PluginSkills {
       if (kind !== 'folder' || !await hasMainFile(this.#search, path)) continue
       skills++
       this.#found.add(path)
-      await this.#yieldIfNeeded()
+      await yieldIfNeeded()
     }
     const below = { entries: entries.length, skills }
     this.#searched.set(realPath, below)

@@ -1,5 +1,5 @@
 import { mainFileAmong } from '../format/main-files.ts'
-import { createSlicer } from '../shared/async.ts'
+import { yieldIfNeeded } from '../shared/async.ts'
 import type { LayoutTree, LeftOut, TreeEntry } from './layout.ts'
 import { baseName } from '../shared/paths.ts'
 
@@ -37,7 +37,6 @@ export interface TreeSearch {
  */
 export async function walkTree (search: TreeSearch, place: string, maxDepth = MAX_DEPTH): Promise<string[]> {
   const found: string[] = []
-  const yieldIfNeeded = createSlicer()
   let isCutOff = false
   let level: Array<readonly [folder: string, isInSkill: boolean, isLinkedSkill?: boolean]> = [[place, false]]
   for (let depth = 0; depth <= maxDepth && level.length > 0; depth++) {

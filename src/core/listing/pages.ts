@@ -1,4 +1,4 @@
-import { createSlicer } from '../shared/async.ts'
+import { yieldIfNeeded } from '../shared/async.ts'
 import { MAX_PAGE_CHARACTERS } from '../shared/limits.ts'
 import type { SkillSource } from '../service.ts'
 import { compareCodePoints } from '../shared/text.ts'
@@ -124,7 +124,6 @@ function startAfter ({ names, scores = [] }: Candidates, { after, score: last = 
 async function readEntries<Judged extends JudgedEntry> (
   options: CatalogPageOptions<Judged>, { names, scores }: Candidates, start: number, { valid, filter, limit }: Pick<CatalogQuestion<Judged>, 'valid' | 'filter' | 'limit'>
 ): Promise<{ entries: string[], end: number, isPending: boolean }> {
-  const yieldIfNeeded = createSlicer()
   const entries: string[] = []
   let characters = 0
   let end = start

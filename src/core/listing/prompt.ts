@@ -1,4 +1,4 @@
-import { createSlicer } from '../shared/async.ts'
+import { yieldIfNeeded } from '../shared/async.ts'
 import { foldWhitespace } from '../shared/text.ts'
 
 /** A skill in a system prompt. Name and description are untrusted text. */
@@ -78,7 +78,6 @@ export async function renderPrompt<Skill extends Omit<PromptSkill, 'location'>> 
   let whole = write([''], 0).length - 1
   let room = budget - write([''], skills.length).length + 1
   const least = entry({ name: '', description: '', location: '' }).length
-  const yieldIfNeeded = createSlicer()
   for (const skill of skills) {
     const { name, description } = skill
     // The description may be of any length here: a form may fold its white space.

@@ -27,11 +27,14 @@ export function decodeText (bytes: Buffer): DecodedText | undefined {
   return looksLikeLatin1(bytes) ? { content: bytes.toString('latin1'), encoding: 'latin-1' } : undefined
 }
 
+function isUtf16 (bytes: Buffer): boolean {
+  return (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
+}
+
 /** UTF-16 needs a BOM, and no NUL character: binary data may begin with the bytes of a BOM (FF FE 00 01). */
 function decodeUtf16 (bytes: Buffer): DecodedText | undefined {
-  const little = bytes[0] === 0xff && bytes[1] === 0xfe
-  const big = bytes[0] === 0xfe && bytes[1] === 0xff
-  if (!little && !big) return undefined
+  const little = bytes[0] === 0xff
+  if (!isUtf16(bytes)) return undefined
   try {
     const content = (little ? utf16le : utf16be).decode(bytes)
     return content.includes('\0') ? undefined : { content, encoding: little ? 'utf-16le' : 'utf-16be' }
@@ -47,4 +50,38 @@ function looksLikeLatin1 (bytes: Buffer): boolean {
     if (byte >= 0x7f && byte < 0xa0) return false
   }
   return true
+}
+
+/** Whether bytes that come in pieces are UTF-8 together. */
+export class Utf8Check {
+  readonly #decoder = new TextDecoder('utf-8', { fatal: true })
+  /** Of all pieces so far, of which the last may end within a character. */
+  isValid = true
+
+  add (piece: Buffer): void {
+    if (this.isValid) this.isValid = this.#decodes(piece)
+  }
+
+  /** Of all pieces so far, the last character being complete. */
+  get holds (): boolean {
+    return this.isValid && this.#decodes()
+  }
+
+  #decodes (piece?: Buffer): boolean {
+    try {
+      this.#decoder.decode(piece, { stream: piece !== undefined })
+      return true
+    } catch {
+      return false
+    }
+  }
+}
+
+/** Whether bytes are text by the rules of `decodeText`, of which the last character may be cut. */
+export function looksLikeText (head: Buffer): boolean {
+  if (isUtf16(head)) return true
+  if (head.includes(0)) return false
+  const check = new Utf8Check()
+  check.add(head)
+  return check.isValid || looksLikeLatin1(head)
 }

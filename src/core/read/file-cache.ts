@@ -90,7 +90,7 @@ export class FileCache {
     try {
       const { size } = file.stats
       if (size <= MAX_BUFFERED_FILE_BYTES) return { kind: 'content', content: (await this.#take(file, MAX_MAIN_FILE_BYTES, true)).content }
-      const { digest, isUtf8 } = size > MAX_SKILL_BYTES ? { digest: undefined, isUtf8: false } : await this.#checksumsToSend(file)
+      const { digest, isUtf8 } = size > MAX_SKILL_BYTES ? { digest: undefined, isUtf8: false } : await this.#checksumsOf(file)
       isOpen = true
       return { kind: 'stream', file, digest, isUtf8 }
     } finally {
@@ -124,15 +124,6 @@ export class FileCache {
     const content = new FileContent(bytes)
     if (isKept && bytes.length <= MAX_MAIN_FILE_BYTES && isTrustworthy(signature, openedAt)) this.#contents.set(stateId(signature), content)
     return { content, signature }
-  }
-
-  async #checksumsToSend (file: OpenFile): Promise<FileChecksums> {
-    try {
-      return await this.#checksumsOf(file)
-    } catch (error) {
-      if (!(error instanceof RefusedError) || error.refusal !== 'changed') throw error
-      return await file.checksums(true)
-    }
   }
 
   async #checksumsOf (file: OpenFile): Promise<FileChecksums> {

@@ -1,5 +1,4 @@
-import { decodeText } from './decode.ts'
-import { completeCharacters } from './utf8-check.ts'
+import { looksLikeText } from './decode.ts'
 
 /** What the first bytes of a file say for certain. `data` is anything else that is not text. */
 export type FileKind = 'program' | 'archive' | 'image' | 'pdf' | 'script' | 'data'
@@ -65,10 +64,4 @@ function markedKind (head: Buffer): FileKind | undefined {
     if (start.startsWith('RIFF') && head.toString('latin1', 8, 12) === 'WEBP') return 'image'
   }
   return head.toString('latin1', TAR_MARK_AT, TAR_MARK_AT + TAR_MARK.length) === TAR_MARK ? 'archive' : undefined
-}
-
-/** By the rules of `read_file_in_skill`; the last character may be cut. */
-function looksLikeText (head: Buffer): boolean {
-  const isUtf16 = (head[0] === 0xff && head[1] === 0xfe) || (head[0] === 0xfe && head[1] === 0xff)
-  return isUtf16 || decodeText(head.subarray(0, completeCharacters(head))) !== undefined
 }

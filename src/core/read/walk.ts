@@ -2,14 +2,39 @@ import { createHash } from 'node:crypto'
 import type { Dirent } from 'node:fs'
 import { isHidden, type PathFilter } from './hidden.ts'
 import { pathBelow, pathFrom } from '../shared/paths.ts'
-import { createSlicer } from '../shared/async.ts'
+import { yieldIfNeeded } from '../shared/async.ts'
 import type { SkillExcess } from '../shared/errors.ts'
 import { MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../shared/limits.ts'
 import { errorCode } from '../shared/system-errors.ts'
 import { type Disk, realpathOrNothing } from './disk.ts'
-import { LeftOutFiles } from './left-out-files.ts'
 import { asRefused, changed, isUnknown, RefusedError } from './refused.ts'
 import { isTrustworthy, signatureOf, stateId } from './signature.ts'
+
+/**
+ * Why a file of a skill is not in its manifest. Its name is not UTF-8, its absolute path is too long for the system, it is
+ * no regular file, or it may not be read. A link may lead to a folder, or to no file of the skill. `outside` does not say whether there is something.
+ */
+export type LeftOutKind = 'unnameable' | 'too_long' | 'special' | 'unreadable' | 'folder_link' | 'outside'
+
+/** Names that are kept of each kind. */
+const MAX_NAMES = 3
+
+/** What was left out of a manifest. */
+export class LeftOutFiles {
+  readonly #kinds = new Map<LeftOutKind, { readonly names: string[], count: number }>()
+
+  add (kind: LeftOutKind, path: string): void {
+    let known = this.#kinds.get(kind)
+    if (known === undefined) this.#kinds.set(kind, known = { names: [], count: 0 })
+    known.count++
+    if (known.names.length < MAX_NAMES) known.names.push(path)
+  }
+
+  /** The first files of each kind, and how many there are. */
+  [Symbol.iterator] (): IterableIterator<[LeftOutKind, { readonly names: readonly string[], readonly count: number }]> {
+    return this.#kinds.entries()
+  }
+}
 
 /** A file of a skill, or a link that may lead to one. */
 export interface WalkedFile {
@@ -51,7 +76,6 @@ interface Pending {
  */
 export async function walkSkill (disk: Disk, base: string, filter: PathFilter | undefined): Promise<Walk> {
   const startedAt = Date.now()
-  const yieldIfNeeded = createSlicer()
   const files: WalkedFile[] = []
   const leftOut = new LeftOutFiles()
   const hash = createHash('sha256')

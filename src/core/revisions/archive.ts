@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { createSlicer } from '../shared/async.ts'
+import { yieldIfNeeded } from '../shared/async.ts'
 import { fileSentence } from './refusal-sentences.ts'
 import type { FilePlace } from '../read/file-cache.ts'
 import { openInside } from '../read/open-inside.ts'
 import { changed } from '../read/refused.ts'
 import { archiveError } from '../shared/errors.ts'
 import { MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES } from '../shared/limits.ts'
-import type { KeptRevision } from './kept-revisions.ts'
 import type { Snapshot } from './snapshot.ts'
 import { centralHeader, centralSize, endOfArchive, localHeader, localSize, type ZipEntry, zipSize } from './zip.ts'
 
@@ -79,7 +78,6 @@ export class SkillArchive {
   }
 
   async * #pieces (start: number, end: number): AsyncGenerator<Buffer> {
-    const yieldIfNeeded = createSlicer()
     /** The part of a record at `offset` that lies between `start` and `end`. */
     const within = (record: Buffer, offset: number) => record.subarray(Math.max(start - offset, 0), Math.max(end + 1 - offset, 0))
     let offset = 0
@@ -130,13 +128,15 @@ export function createArchive (
   return new SkillArchive(name, revision, files, source)
 }
 
-/** Bytes in memory, of a revision that is kept. */
-export function keptSource ({ contents }: Pick<KeptRevision, 'contents'>): ArchiveSource {
+/** Bytes in memory, by path. */
+export function memorySource (contents: ReadonlyMap<string, Buffer>): ArchiveSource {
   return {
     async * read ({ path }, first, last) {
       const bytes = contents.get(path)
       if (bytes === undefined) throw changed('a file of a kept revision is missing')
-      for (let start = first; start <= last; start += ARCHIVE_CHUNK_BYTES) yield bytes.subarray(start, Math.min(start + ARCHIVE_CHUNK_BYTES, last + 1))
+      for (let start = first; start <= last; start += ARCHIVE_CHUNK_BYTES) {
+        yield bytes.subarray(start, Math.min(start + ARCHIVE_CHUNK_BYTES, last + 1))
+      }
     }
   }
 }

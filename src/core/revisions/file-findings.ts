@@ -1,4 +1,4 @@
-import type { LeftOutFiles, LeftOutKind } from '../read/left-out-files.ts'
+import type { LeftOutFiles, LeftOutKind } from '../read/walk.ts'
 import type { FileKind } from '../read/file-kind.ts'
 import { type FindingCode, findingOnFiles } from '../format/findings.ts'
 import type { Finding, ListedFile } from '../shared/skill.ts'

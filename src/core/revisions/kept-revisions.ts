@@ -1,10 +1,18 @@
 import { LRUCache } from 'lru-cache'
+import type { ServableFile } from '../read/file-cache.ts'
+import { FileContent } from '../read/file-content.ts'
+import { RefusedError } from '../read/refused.ts'
 import type { IndexedSkill } from '../read-skill.ts'
 import { KEPT_REVISION_BYTES, KEPT_REVISION_MS } from '../shared/limits.ts'
+import { digestIn } from '../shared/skill.ts'
+import { type ArchiveSource, memorySource } from './archive.ts'
 import type { Snapshot } from './snapshot.ts'
+import type { StateFiles } from './state.ts'
 
 /** A revision of a skill with all its bytes. */
 export interface KeptRevision extends Snapshot {
+  /** The position of the skill's root. */
+  readonly root: number
   readonly skill: IndexedSkill
   /** By path. */
   readonly contents: ReadonlyMap<string, Buffer>
@@ -28,61 +36,78 @@ export class KeptRevisions {
   constructor ({ keepMs = KEPT_REVISION_MS, maxBytes = KEPT_REVISION_BYTES }: KeepOptions = {}) {
     this.#maxBytes = maxBytes
     if (keepMs === 0 || maxBytes === 0) return
-    this.#cache = new LRUCache({ maxSize: maxBytes, ttl: keepMs, updateAgeOnGet: true, sizeCalculation: weightOf })
+    this.#cache = new LRUCache<string, KeptRevision>({
+      maxSize: maxBytes, ttl: keepMs, updateAgeOnGet: true, sizeCalculation: weightOf
+    })
   }
 
   /**
    * Whether a revision with these files should be read to be kept.
    * @param ifRoom only if nothing else has to go for it
    */
-  wants (root: number, { manifest }: Snapshot, ifRoom: boolean): boolean {
-    if (this.#cache === undefined) return false
-    if (this.#cache.get(keyOf(root, manifest.skill_name, manifest.revision)) !== undefined) return false
-    const weight = manifest.files.reduce((sum, { size_bytes: size }) => sum + size + WEIGHT_PER_FILE, WEIGHT_PER_FILE)
-    return weight <= (ifRoom ? this.#maxBytes - this.#cache.calculatedSize : this.#maxBytes)
+  wants (root: number, snapshot: Snapshot, ifRoom: boolean): boolean {
+    const { skill_name: name, revision } = snapshot.manifest
+    if (this.#cache === undefined || this.get(root, name, revision) !== undefined) return false
+    return weightOf(snapshot) <= (ifRoom ? this.#maxBytes - this.#cache.calculatedSize : this.#maxBytes)
   }
 
-  keep (root: number, kept: KeptRevision): void {
-    this.#cache?.set(keyOf(root, kept.skill.name, kept.manifest.revision), kept)
+  keep (kept: KeptRevision): void {
+    this.#cache?.set(keyOf(kept.root, kept.skill.name, kept.manifest.revision), kept)
   }
 
-  /** @param root the position of the skill's root */
   get (root: number, name: string, revision: string): KeptRevision | undefined {
     return this.#cache?.get(keyOf(root, name, revision))
   }
 
-  /** Revisions of a skill, the one used last first. */
-  revisionsOf (root: number, name: string): readonly string[] {
-    return this.#entries((kept, at) => at === root && kept.skill.name === name).map(({ manifest }) => manifest.revision)
-  }
-
-  /** All that have this revision, with the positions of their roots. */
-  of (revision: string): ReadonlyArray<{ readonly root: number, readonly name: string }> {
-    const found: Array<{ root: number, name: string }> = []
-    this.#entries(({ manifest, skill }, root) => {
-      if (manifest.revision === revision) found.push({ root, name: skill.name })
-      return false
-    })
-    return found
+  /** All that are kept, the one used last first. */
+  get all (): readonly KeptRevision[] {
+    return [...this.#cache?.values() ?? []]
   }
 
   /** What is hidden now must not be read in an older revision, of whichever root it came. */
   drop (name: string): void {
-    this.#entries((kept, root) => {
-      if (kept.skill.name === name) this.#cache?.delete(keyOf(root, name, kept.manifest.revision))
-      return false
-    })
+    for (const { root, skill, manifest } of this.all) {
+      if (skill.name === name) this.#cache?.delete(keyOf(root, name, manifest.revision))
+    }
   }
 
   /** As `drop`, of all names that are kept of a root: skills that are gone from it too. */
   dropRoot (root: number): void {
-    for (const { skill } of this.#entries((_kept, at) => at === root)) this.drop(skill.name)
+    for (const kept of this.all) if (kept.root === root) this.drop(kept.skill.name)
+  }
+}
+
+/** The files of a kept revision. */
+export class KeptFiles implements StateFiles {
+  readonly #kept: KeptRevision
+
+  constructor (kept: KeptRevision) {
+    this.#kept = kept
   }
 
-  #entries (accepts: (kept: KeptRevision, root: number) => boolean): KeptRevision[] {
-    const found: KeptRevision[] = []
-    for (const [key, kept] of [...this.#cache?.entries() ?? []]) if (accepts(kept, Number.parseInt(key))) found.push(kept)
-    return found
+  async snapshot (): Promise<Snapshot> {
+    return this.#kept
+  }
+
+  async read (path: string, limit: number): Promise<FileContent> {
+    const { contents, manifest } = this.#kept
+    const bytes = contents.get(path)
+    if (bytes === undefined) throw new RefusedError(this.#isFolder(path) ? 'is_directory' : 'not_found')
+    if (bytes.length > limit) throw new RefusedError('too_large', undefined, BigInt(bytes.length))
+    return new FileContent(bytes, digestIn(manifest, path))
+  }
+
+  async open (path: string): Promise<ServableFile> {
+    return { kind: 'content', content: await this.read(path, Infinity) }
+  }
+
+  archiveSource (): ArchiveSource {
+    return memorySource(this.#kept.contents)
+  }
+
+  #isFolder (path: string): boolean {
+    const prefix = path.endsWith('/') ? path : `${path}/`
+    return path === '.' || this.#kept.manifest.files.some((file) => file.path.startsWith(prefix))
   }
 }
 
@@ -90,8 +115,6 @@ function keyOf (root: number, name: string, revision: string): string {
   return `${root}\0${name}\0${revision}`
 }
 
-function weightOf ({ contents }: KeptRevision): number {
-  let weight = WEIGHT_PER_FILE
-  for (const bytes of contents.values()) weight += bytes.length + WEIGHT_PER_FILE
-  return weight
+function weightOf ({ manifest: { files } }: Snapshot): number {
+  return files.reduce((sum, { size_bytes: size }) => sum + size + WEIGHT_PER_FILE, WEIGHT_PER_FILE)
 }

@@ -8,7 +8,7 @@ import type { Disk } from '../read/disk.ts'
 import type { FileCache } from '../read/file-cache.ts'
 import { asRefused, changed, isUnknown, RefusedError } from '../read/refused.ts'
 import { type Walk, type WalkedFile, walkSkill } from '../read/walk.ts'
-import { createSlicer } from '../shared/async.ts'
+import { yieldIfNeeded } from '../shared/async.ts'
 import { sha256 } from '../shared/digest.ts'
 import { MAX_CACHED_SNAPSHOT_FILES } from '../shared/limits.ts'
 import type { Finding, Manifest, ManifestFile } from '../shared/skill.ts'
@@ -84,7 +84,6 @@ export class Snapshots {
   async #readAll (disk: Disk, { folder, filter }: IndexedSkill, walk: Walk): Promise<{ read: ReadFile[], wasRead: boolean }> {
     const read: ReadFile[] = []
     let wasRead = false
-    const yieldIfNeeded = createSlicer()
     for (const walked of walk.files) {
       await yieldIfNeeded()
       try {

@@ -3,7 +3,7 @@ import { pathBelow } from '../shared/paths.ts'
 import { isMainFile } from '../format/main-files.ts'
 import { isTrustworthy, signatureOf } from '../read/signature.ts'
 import type { Disk } from '../read/disk.ts'
-import { createSlicer } from '../shared/async.ts'
+import { yieldIfNeeded } from '../shared/async.ts'
 import { isSafeName } from '../shared/skill-name.ts'
 import type { Signature, SkillType } from '../shared/skill.ts'
 import { errorCode } from '../shared/system-errors.ts'
@@ -134,7 +134,6 @@ async function listFolders (disk: Disk, root: RootFolder, { realPath, rules, bef
   }
   let containers: readonly string[] | undefined
   let isSkill = false
-  const yieldIfNeeded = createSlicer()
   for (const entry of await disk.readdir(realPath)) {
     const { name } = entry
     await yieldIfNeeded()

@@ -1,5 +1,5 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import { createSlicer } from '../../core/shared/async.ts'
+import { yieldIfNeeded } from '../../core/shared/async.ts'
 import { formatCursor, parseCursor } from '../../core/listing/cursor.ts'
 import { compareCodePoints } from '../../core/shared/text.ts'
 
@@ -25,7 +25,6 @@ export async function readPage<Item> (
   scope: string, names: readonly string[], cursor: string | undefined,
   make: (name: string) => Promise<Item | undefined>, isFull: (items: readonly Item[]) => boolean
 ): Promise<Page<Item>> {
-  const yieldIfNeeded = createSlicer()
   const items: Item[] = []
   for (let i = cursor === undefined ? 0 : startAfter(scope, names, cursor); i < names.length; i++) {
     const name = names[i] ?? ''

@@ -2,8 +2,8 @@ import { hash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
+import pLimit, { type LimitFunction } from 'p-limit'
 import type { Environment } from '../../config/setting.ts'
-import { createQueue, type Queue } from '../../core/shared/async.ts'
 import { shellWord } from '../../core/shared/text.ts'
 import { homeOf } from '../../config/files/home.ts'
 import type { Fetched, Fetcher } from '../fetcher.ts'
@@ -44,7 +44,7 @@ interface Resolved {
 }
 
 /** One at a time in each store: several sources of one repository share it. */
-const queues = new Map<string, Queue>()
+const queues = new Map<string, LimitFunction>()
 
 /**
  * Fetches single commits of a repository into a bare store, by the system's git.
@@ -55,7 +55,7 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
   const home = join(stateDir, 'home')
   const surroundings = { home, env }
   let queue = queues.get(store)
-  if (queue === undefined) queues.set(store, queue = createQueue())
+  if (queue === undefined) queues.set(store, queue = pLimit(1))
   const removeStore = (): Promise<void> => rm(store, { recursive: true, force: true })
 
   return {

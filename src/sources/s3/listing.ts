@@ -1,5 +1,5 @@
 import { XMLParser } from 'fast-xml-parser'
-import { createSlicer } from '../../core/shared/async.ts'
+import { yieldIfNeeded } from '../../core/shared/async.ts'
 import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
 import { decodePercent } from '../../core/shared/text.ts'
 import { SourceError } from '../source-error.ts'
@@ -45,12 +45,11 @@ export async function parsePage (text: string): Promise<ListingPage> {
   const listing = parse(frame)['ListBucketResult']
   if (!isJsonObject(listing) || 'Contents' in listing) throw noListing()
   const isEncoded = listing['EncodingType'] === 'url'
-  const pause = createSlicer()
   const objects: StoredObject[] = []
   for (const piece of pieces) {
     const { Contents: entries } = asObject(parse(`<Entries>${piece}</Entries>`)['Entries'])
     for (const entry of Array.isArray(entries) ? entries : []) objects.push(toObject(asObject(entry), isEncoded))
-    await pause()
+    await yieldIfNeeded()
   }
   return { objects, next: tokenAfter(listing, objects.length) }
 }

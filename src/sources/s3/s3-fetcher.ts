@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Environment } from '../../config/setting.ts'
 import type { LeftOut } from '../../core/layout/layout.ts'
-import { forEachInSlices } from '../../core/shared/async.ts'
+import { yieldIfNeeded } from '../../core/shared/async.ts'
 import type { Fetched, Fetcher, FetchOptions } from '../fetcher.ts'
 import { MAX_FILE_BYTES, MAX_NAME_BYTES } from '../../core/shared/limits.ts'
 import { AddressError, SourceError } from '../source-error.ts'
@@ -70,7 +70,10 @@ function objectOf (byPath: ReadonlyMap<string, StoredObject>, { path }: SourceEn
 /** The revision of a listing, equal on each replica. */
 async function revisionOf (objects: readonly StoredObject[]): Promise<string> {
   const hash = createHash('sha256')
-  await forEachInSlices(objects, ({ key, etag, size }) => { hash.update(`${key}\0${etag}\0${size}\0`) })
+  for (const { key, etag, size } of objects) {
+    hash.update(`${key}\0${etag}\0${size}\0`)
+    await yieldIfNeeded()
+  }
   return `sha256:${hash.digest('hex')}`
 }
 
@@ -79,23 +82,25 @@ async function toEntries (objects: readonly StoredObject[], prefixLength: number
   const leftOut: LeftOut[] = []
   const byPath = new Map<string, StoredObject>()
   const folders = new Set<string>()
-  await forEachInSlices(objects, (object) => {
+  for (const object of objects) {
+    await yieldIfNeeded()
     const path = object.key.slice(prefixLength)
     // A marker for an empty folder.
-    if (path === '' || (path.endsWith('/') && object.size === 0)) return
+    if (path === '' || (path.endsWith('/') && object.size === 0)) continue
     const isUsable = pathProblem(path) === undefined && !path.split('/').some((segment) => Buffer.byteLength(segment) > MAX_NAME_BYTES)
     if (!isUsable || object.size > MAX_FILE_BYTES) {
       leftOut.push({ path: object.key, reason: isUsable ? 'bound_reached' : 'unsafe_name' })
-      return
+      continue
     }
     byPath.set(path, object)
     for (const folder of foldersAbove(path)) folders.add(folder)
-  })
+  }
   const entries: SourceEntry[] = []
-  await forEachInSlices(byPath, ([path, { etag, size }]) => {
+  for (const [path, { etag, size }] of byPath) {
+    await yieldIfNeeded()
     if (folders.has(path)) leftOut.push({ path, reason: 'unsafe_name' })
     else entries.push({ path, kind: 'file', id: `${etag}-${size}`, size })
-  })
+  }
   return { entries, leftOut, byPath }
 }
 

@@ -44,7 +44,7 @@ t.test('K53: a disk that fails under the skills takes none of them out of the ca
   t.match(await manager.find('a'), { valid: true, findings: [] })
 })
 
-for (const [kind, createDisk, count] of [['local', () => undefined, 300], ['network', createNetworkDisk, 100]] as const) {
+for (const [kind, createDisk, count] of [['local', () => undefined, 60], ['network', createNetworkDisk, 20]] as const) {
   t.test(`K53: readers during the exchange of ${count} skills on a ${kind} disk see all of one state, never an empty catalog`, async (t) => {
     const base = t.testdir({ v1: {}, v2: {}, root: t.fixture('symlink', 'v1') })
     for (const version of ['v1', 'v2']) {
@@ -56,10 +56,10 @@ for (const [kind, createDisk, count] of [['local', () => undefined, 300], ['netw
       fs.writeFileSync(join(base, version, 'same/SKILL.md'), skillText('same', version))
     }
     const disk = createDisk()
-    const manager = await startManager(t, [join(base, 'root')], { ...disk && { disk } })
+    const manager = await startManager(t, [join(base, 'root')], { tickMs: 50, ...disk && { disk } })
     const seen = new Set<readonly string[]>()
     const end = new AbortController()
-    const readers = Array.from({ length: 4 }, async () => {
+    const readers = Array.from({ length: 2 }, async () => {
       while (!end.signal.aborted) {
         seen.add(await manager.list())
         if (!manager.getAvailableSkills().some(({ name }) => name === 'same')) t.fail('a skill of both versions is gone')

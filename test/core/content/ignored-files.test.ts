@@ -55,7 +55,7 @@ t.test('K8: manifest, reading by name, links, archive and revision agree on what
     if (own === undefined && (await manager.manifest('demo')).revision !== (await plain.manifest('demo')).revision) throw new Error('what is hidden is part of the revision')
     await manager.close()
     await plain.close()
-  }), { numRuns: 60 })
+  }), { numRuns: 20 })
 })
 
 t.test('K8: an ignore file of the skill counts at the next question, whatever happens to it', async (t) => {

@@ -111,7 +111,7 @@ t.test('K10: a one-line value that YAML cannot read is read as text', async t =>
       const plain = value.replaceAll(/\p{Cc}/gu, '')
       t.equal(fix.includes(', without control characters'), plain !== value, name)
       const quoted = fix.includes('in double') ? `"${plain}"` : `'${fix.includes(", with each ' in it written twice") ? plain.replaceAll("'", "''") : plain}'`
-      t.same(parseYaml(`description: ${quoted}`), { frontmatter: { description: plain }, findings: [], broken: new Set() }, `${name}, mended as it says`)
+      t.same(parseYaml(`description: ${quoted}`), { frontmatter: { description: plain }, findings: [], isRead: true }, `${name}, fixed as it says`)
     }
   }
 })
@@ -186,11 +186,6 @@ t.test('K10: no frontmatter takes long, whatever it holds', async t => {
     folded: `a: >\n${filled(' b\n', MAX_FRONTMATTER_BYTES - 8)}`,
     digits: `a: ${filled('1', MAX_FRONTMATTER_BYTES - 4)}e`,
     astral: `a: ${filled('😀', MAX_FRONTMATTER_BYTES - 4)}`,
-    'broken fields': numbered(n => `k${n}: [x] y\n`),
-    'broken long fields': Array.from({ length: 32 }, (_, n) => `k${n}: {a: [${'b, '.repeat(70)}] c\n`).join(''),
-    'fields with lines at the margin': numbered(n => `k${n}: {a: b\n}} c\n`),
-    'equal fields': filled('a: 1\n'),
-    'fields that are indented': numbered(n => `k${n}: x\n   l: y: z\n`),
     'properties on nested lines': Array.from({ length: 30 }, (_, n) => `${' '.repeat(n)}!!map &a${n}\n`).join('')
   }
   for (const [name, text] of Object.entries(rows)) {
@@ -208,130 +203,38 @@ t.test('K10: frontmatter over the limit is not parsed', async t => {
 
 const parseFile = (frontmatter: string, folder = 'x') => parseSkillBytes(Buffer.from(`---\n${frontmatter}\n---\nbody\n`), folder)
 
-t.test('K9: a mistake in one field takes nothing from the others, is one finding, and names its line', async t => {
-  const rows: Array<[name: string, broken: string, line: number, fix: RegExp, field?: string]> = [
-    ['two lists', 'argument-hint: [a] [b]', 3, /^Correct line 3/, 'argument-hint'],
-    ['an unclosed list', 'tags: [a, b', 3, /^Correct line 3/, 'tags'],
-    ['an unclosed quote', 'license: "MIT', 3, /^Correct line 3/, 'license'],
-    ['text after a quote', 'license: "MIT" or so', 3, /^Correct line 3/, 'license'],
-    ['a backslash', 'license: "C:\\Windows"', 3, /every backslash in line 3/, 'license'],
-    ['NUL', 'license: "\0"', 3, /^Remove the control characters from line 3/, 'license'],
-    ['another control character', 'license: "\u0007"', 3, /^Remove the control characters from line 3/, 'license'],
-    ['a control character in a block', 'license: |\n  a\u0007', 4, /^Remove the control characters from line 4/, 'license'],
-    ['broken JSON in a line', 'metadata: {"a": 1 "b": 2}', 3, /^Correct line 3/, 'metadata'],
-    ['broken JSON in lines', 'metadata:\n  {\n    "a": 1\n    "b": 2\n  }', 5, /^Correct line 5/, 'metadata'],
-    ['JSON without an end', 'metadata: {"a": {\n  "b": 2\n  }', 5, /^Correct line 5/, 'metadata'],
-    ['a list in a mapping', 'metadata:\n  a: b\n  keys: [@Cron, x]\n  c: d', 5, /^Correct line 5/, 'metadata'],
-    ['uneven blanks', 'metadata:\n  a: b\n   c: d', 5, /^Correct line 5/, 'metadata'],
-    ['a line without a field in a mapping', 'metadata:\n  a: b\n  text\n  c: d', 5, /^Write line 5/, 'metadata'],
-    ['a tab', 'metadata:\n\tb: 1', 4, /^Indent line 4 .* instead of tabs/, 'metadata'],
-    ['equal keys inside', 'metadata:\n  a: 1\n  a: 2', 5, /^Remove the field in line 5/, 'metadata'],
-    ['equal fields', 'license: MIT\nlicense: BSD', 4, /^Remove the field in line 4/, 'license'],
-    ['a line without a field', 'license: MIT\nor something else', 4, /^Write line 4 of SKILL\.md as 'field: value'/, 'license'],
-    ['a text that is not indented', 'license: |\nMIT License\nand more', 4, /^Write line 4/, 'license'],
-    ['several documents', 'license: MIT\n--- b', 4, /Remove the lines that begin with '---'/, 'license'],
-    ['an unknown tag in a list', 'tags:\n  - !x y', 4, /line 4 .* '!'/, 'tags'],
-    ['an alias', 'license: &x MIT\nmetadata: *x', 4, /^Write the aliased values out/, 'metadata'],
-    ['an alias without an anchor', 'metadata:\n  a: *x', 4, /^Put the value in line 4 of SKILL\.md that begins with '\*' in double quotes/, 'metadata'],
-    ['an indented field', 'license: MIT\n  tags: a', 4, /^Correct line 4/, 'license']
+t.test('K9: frontmatter that is not YAML is one finding, which names the line', async t => {
+  const rows: Array<[name: string, broken: string, line: number, fix: RegExp]> = [
+    ['two lists', 'argument-hint: [a] [b]', 3, /^Correct line 3/],
+    ['text after a quote', 'license: "MIT" or so', 3, /^Correct line 3/],
+    ['a backslash', 'license: "C:\\Windows"', 3, /every backslash in line 3/],
+    ['NUL', 'license: "\0"', 3, /^Remove the control characters from line 3/],
+    ['broken JSON', 'metadata: {"a": 1 "b": 2}', 3, /^Correct line 3/],
+    ['broken JSON in lines', 'metadata:\n  {\n    "a": 1\n    "b": 2\n  }', 5, /^Correct line 5/],
+    ['uneven blanks', 'metadata:\n  a: b\n   c: d', 5, /^Correct line 5/],
+    ['a line without a field in a mapping', 'metadata:\n  a: b\n  text\n  c: d', 5, /^Write line 5/],
+    ['a tab', 'metadata:\n\tb: 1', 4, /^Indent line 4 .* instead of tabs/],
+    ['equal fields', 'license: MIT\nlicense: BSD', 4, /^Remove the field in line 4/],
+    ['a line without a field', 'license: MIT\n\nname-and-no-colon\n', 5, /^Write line 5 of SKILL\.md as 'field: value'/],
+    ['an unknown tag in a list', 'tags:\n  - !x y', 4, /line 4 .* '!'/],
+    ['an alias without an anchor', 'metadata:\n  a: *x', 4, /^Put the value in line 4 of SKILL\.md that begins with '\*'/]
   ]
   for (const end of ['\n', '\r\n']) {
-    for (const [name, broken, line, fix, field] of rows) {
-      for (const [order, text] of Object.entries({ middle: `name: x\n${broken}\ndescription: y`, last: `description: y\n${broken}`, many: `name: x\n${broken}\ndescription: y\n${'#\n'.repeat(5)}` })) {
-        const { summary, findings } = parseFile(text.replaceAll('\n', end))
-        const errors = findings.filter(({ severity }) => severity === 'error')
-        t.strictSame(summary, { name: 'x', description: 'y' }, `${name}, ${order}`)
-        t.match(errors, [{ fix, ...field !== undefined && { field } }], `${name}, ${order}`)
-        t.equal(errors.length, 1, `${name}, ${order}: one finding`)
-        if (errors[0]?.code === 'yaml_invalid' && !/documents|backslash/.test(name)) t.match(`${errors[0].message} ${errors[0].fix}`, `line ${line} of`, name)
-      }
+    for (const [name, broken, line, fix] of rows) {
+      const { summary, findings } = parseFile(`name: x\n${broken}\ndescription: y`.replaceAll('\n', end), 'folder')
+      t.strictSame(summary, { name: 'folder', description: '' }, name)
+      t.match(findings.filter(({ code }) => code !== 'line_ends_crlf'), [{ code: 'yaml_invalid', line, fix }], name)
     }
   }
-})
-
-t.test('K9: what stands before the first field is one finding', async t => {
-  const rows: Array<[string, string, RegExp]> = [
-    ['text', 'My skill\nname: x\ndescription: y', /^Write line 2/],
-    ['an indented field', ' name: x\ndescription: y', /^Remove the spaces at the start of line 2/],
-    ['a directive', '%FOO\nname: x\ndescription: y', /^Write line 2/],
-    ['a comment and a list', '# comment\n- a\nname: x\ndescription: y', /^Write line 3/],
-    ['a missing blank', 'name:x\ndescription: y', /^Write line 2/]
-  ]
-  for (const [name, text, fix] of rows) {
-    const { summary, findings } = parseFile(text)
-    t.strictSame(summary, { name: 'x', description: 'y' }, name)
-    t.match(findings, [{ code: 'yaml_invalid', fix }], name)
-    t.equal(findings.length, 1, name)
-  }
-})
-
-t.test('K9: of several mistakes each has its finding, in the order of the lines', async t => {
-  const { summary, findings } = parseFile('tags: [a\nlicense: "b" c\nname: x\ndescription: use: it\nversion: [1] [2]')
-  t.strictSame(summary, { name: 'x', description: 'use: it' })
-  t.strictSame(findings.map(({ code, field }) => [code, field]), [
-    ['yaml_invalid', 'tags'], ['yaml_invalid', 'license'], ['yaml_invalid', 'version'], ['yaml_repaired', 'description']
-  ])
-})
-
-t.test('K9: a required field that is broken, or may be in a broken line, is not missing too', async t => {
-  for (const text of ['name: [x\ndescription: y', 'name: x\ndescription: {y', 'name: x\ndescription - y', 'name: x\n  description: y']) {
-    t.strictSame(parseFile(text).findings.map(({ code }) => code), ['yaml_invalid'], text)
-  }
-  t.match(parseFile('name: [x\ndescription: y'), { summary: { name: 'x', description: 'y' } }, "the folder's name stands in")
-  t.strictSame(parseFile('name: y\ntags: [').findings.map(({ code }) => code), ['yaml_invalid', 'name_folder_mismatch'], 'a second mistake is told')
-})
-
-t.test('K9: a description in one line that is no YAML is text', async t => {
-  for (const text of ['[draft] Write a poem.', '"Fold" napkins.', "'tis the season", '{x} and more']) {
-    t.match(parseFile(`name: x\ndescription: ${text}\nlicense: MIT`), { summary: { description: text }, findings: [{ code: 'yaml_invalid', field: 'description' }] }, text)
-  }
-  t.equal(parseFile('name: x\ndescription: "a\n  b').summary.description, '')
-})
-
-t.test('K10: a bracket at the margin closes the value of its field', async t => {
-  for (const text of ['metadata: {"a": {\n  "b": "c"\n}\n}', 'metadata: {\n"a": {"b": "c"\n}}']) {
-    const { frontmatter, findings } = parseYaml(`name: x\n${text}\ndescription: y\n`)
-    t.same(frontmatter, { name: 'x', metadata: { a: { b: 'c' } }, description: 'y' }, text)
-    t.match(findings, [{ code: 'yaml_repaired', field: 'metadata', fix: /^Indent line [45] of SKILL\.md by two spaces/ }], text)
-    t.equal(findings.length, 1, text)
-  }
-})
-
-t.test('K9: fields beyond those that are read one by one are named', async t => {
-  const fields = (count: number) => Array.from({ length: count }, (_, index) => `f${index + 1}: x\n`).join('')
-  const { frontmatter, findings } = parseYaml(`bad: [\n${fields(33)}name: x\ndescription: y\n`)
-  t.equal(Object.keys(frontmatter).length, 31)
-  t.match(findings, [{ code: 'yaml_invalid', line: 2 }, { code: 'yaml_invalid', severity: 'error', line: 32, message: "of frontmatter that is not valid YAML only 32 fields are read, and not 'f30', 'f31', 'f32' and 1 more" }])
-  t.equal(findings.length, 2)
-  t.equal(parseYaml(`bad: [\n${fields(29)}name: x\ndescription: y\n`).findings.length, 1)
-})
-
-t.test('K9: keys that clash with object internals are data in broken frontmatter too', async t => {
-  const { frontmatter } = parseYaml('__proto__:\n  polluted: yes\nconstructor: x\ntags: [\n')
-  t.strictSame(Object.keys(frontmatter).sort(), ['__proto__', 'constructor'])
-  t.equal(Object.getPrototypeOf(frontmatter), Object.prototype)
-})
-
-t.test('K9: no other field takes name and description away', async t => {
-  const noise = fc.oneof(
-    fc.array(fc.constantFrom('&a ', '!b ', '- ', '? ', ': ', '  ', '"', "'", '[', ']', '{', '}', ',', 'a', '#', '|', '>', '*a', '\t', '\\', '\0', '__proto__'), { maxLength: 30 }).map((tokens) => tokens.join('')),
-    fc.string({ unit: codePoint }).map((text) => text.replaceAll(/[\r\n\u0085\u2028\u2029]/g, ' '))
-  )
-  const lines = fc.array(noise, { minLength: 1, maxLength: 4 }).map(([first, ...more]) => [`z: ${first}`, ...more.map((line) => `  ${line}`)].join('\n'))
-  t.doesNotThrow(() => fc.assert(fc.property(fc.array(lines, { maxLength: 40 }), fc.array(lines, { maxLength: 40 }), (before, after) => {
-    const text = [...before, 'name: x', ...after.slice(0, 20), 'description: y', ...after.slice(20)].join('\n')
-    // Longer frontmatter is not read at all.
-    return Buffer.byteLength(text) > 8_000 || (({ summary }) => summary.name === 'x' && summary.description === 'y')(parseFile(text, 'folder'))
-  }), { numRuns: 250 }))
 })
 
 t.test('K9: no YAML makes the parser throw, and every problem has a finding', async t => {
   const token = fc.constantFrom('&a ', '!b ', '- ', '? ', ': ', '\n', '  ', '"', "'", '[', ']', '{', '}', ',', 'a', 'k: ', '#', '|\n', '>\n', '*a ', '%', '---', '\t', '\r', '\uFEFF', '__proto__: ', '\\', '\0', 'name: x\n', 'description: ')
   t.doesNotThrow(() => fc.assert(fc.property(fc.oneof(fc.array(token, { maxLength: 60 }).map(tokens => tokens.join('')), fc.string({ unit: codePoint })), text => {
-    const { frontmatter, findings, broken } = parseYaml(text)
-    return Object.getPrototypeOf(frontmatter) === Object.prototype && findings.length <= 33 && (broken.size === 0 || findings.length > 0) &&
+    const { frontmatter, findings, isRead } = parseYaml(text)
+    return Object.getPrototypeOf(frontmatter) === Object.prototype && (isRead || findings.length === 1) &&
       findings.every(({ message, fix }) => /^[^\p{Cc}]+$/u.test(message + fix) && (message + fix).length < 2_000)
-  }), { numRuns: 2_000 }))
+  }), { numRuns: 500 }))
 })
 
 const validFields = { name: 'my-skill', description: 'Does a thing. Use when the thing is to be done.' }
@@ -655,7 +558,7 @@ t.test('K9: no bytes make it throw, and every finding is well-formed', async t =
     const { summary, findings } = parseSkillBytes(Buffer.from(bytes), folder)
     return summary.description.isWellFormed() && new Set(findings.map(({ code }) => code)).size === findings.length &&
       findings.every(({ code, message, fix }) => /^[a-z0-9_]+$/.test(code) && /^[^\p{Cc}]+$/u.test(message + fix))
-  }), { numRuns: 1_000 }))
+  }), { numRuns: 300 }))
 })
 
 t.test('K10: the largest file takes linear time, whatever it holds', async t => {
@@ -701,7 +604,6 @@ t.test('K10: half a surrogate pair becomes U+FFFD in keys and values, with one f
   t.match(findings, [{ code: 'half_character', severity: 'warning' }])
   t.equal(findings.length, 1)
   t.strictSame(parseYaml('name: "\\ud83d\\ude00 \\\\ud800"').findings, [], 'a whole pair, and a backslash')
-  t.match(parseYaml(`name: ${half}\nlicense: [`).frontmatter, { name: '\ufffd' }, 'in broken frontmatter too')
 })
 
 t.test('K46: the headings of a body', async (t) => {
