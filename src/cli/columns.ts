@@ -1,5 +1,9 @@
 /** Lines of columns as wide as their longest entry, two spaces apart. */
 export function inColumns (rows: ReadonlyArray<readonly string[]>): string {
-  const widths = rows[0]?.map((_, column) => rows.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), 0)) ?? []
-  return rows.map((row) => `${row.map((entry, column) => entry.padEnd(widths[column] ?? 0)).join('  ').trimEnd()}\n`).join('')
+  const widthOf = (column: number): number => rows.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), 0)
+  const widths = (rows[0] ?? []).map((_, column) => widthOf(column))
+  return rows.map((row) => {
+    const padded = row.map((entry, column) => entry.padEnd(widths[column] ?? 0))
+    return `${padded.join('  ').trimEnd()}\n`
+  }).join('')
 }

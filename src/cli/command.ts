@@ -32,8 +32,8 @@ export interface CommandContext {
   /** Shows a person at a terminal how far the command is. The line goes with the next output. */
   readonly progress?: (text: string) => void
   /**
-   * Decides with which exit code SIGINT and SIGTERM end the process from now on; undefined: the command handles them. At
-   * first it is that of a shell.
+   * Decides with which exit code SIGINT and SIGTERM end the process from now on; undefined: the command handles them.
+   * At first it is that of a shell.
    */
   readonly endBySignal?: (code: number | undefined) => void
   /** Whether a person reads standard output. */

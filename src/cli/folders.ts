@@ -23,24 +23,27 @@ const DISK_ANSWER_MS = 1_000
 const MAX_SKIPPED_LINES = 10
 
 /**
- * Checks what was given as a folder of skills. `./path`, an absolute path or a name with a separator is a folder, there or
- * not. A bare word is one only if it is there, since it may as well be a mistyped command.
+ * Checks what was given as a folder of skills. `./path`, an absolute path or a name with a separator is a folder, there
+ * or not. A bare word is one only if it is there, since it may as well be a mistyped command.
  * @param layout with another than `flat`, the folder may itself be a skill
  * @throws CommandError for an unknown word, for a file, and for a folder that is itself a skill
  */
-export async function checkSkillsFolder (text: string, cwd: string, commands: readonly string[], layout = 'flat'): Promise<void> {
+export async function checkSkillsFolder (
+  text: string, cwd: string, commands: readonly string[], layout = 'flat'
+): Promise<void> {
   if (isAddress(text)) return
-  await Promise.race([check(text, resolve(cwd, text), commands, layout), sleep(DISK_ANSWER_MS, undefined, { ref: false })])
+  const checked = check(text, resolve(cwd, text), commands, layout)
+  await Promise.race([checked, sleep(DISK_ANSWER_MS, undefined, { ref: false })])
 }
 
 async function check (text: string, path: string, commands: readonly string[], layout: string): Promise<void> {
   const stats = await stat(path).catch(() => undefined)
-  if (stats !== undefined && !stats.isDirectory()) throw new CommandError(`${quote(text)} is a file, not a folder of skills`)
+  if (stats?.isDirectory() === false) throw new CommandError(`${quote(text)} is a file, not a folder of skills`)
   if (stats === undefined) {
     const address = meantAddress(text)
     if (address !== undefined) {
-      throw new CommandError(`${quote(text)} is not a folder here, and not an address of skills: did you mean ${quote(address)}? ` +
-        `A folder that is not there yet is given as ${quote(`./${text}`)}`)
+      throw new CommandError(`${quote(text)} is not a folder here, and not an address of skills: did you mean ` +
+        `${quote(address)}? A folder that is not there yet is given as ${quote(`./${text}`)}`)
     }
     if (!isBareWord(text)) return
     if (commands.includes(text)) throw new CommandError(`a command comes first: skillserve ${text} …`)
@@ -66,7 +69,7 @@ export function defaultsOf (cwd: string): Pick<ConfigSources, 'defaults'> {
 }
 
 /**
- * Settings of a command that takes folders as `serve` does. Without a folder, a configuration file alone names the skills.
+ * Settings of a command that takes folders as `serve` does. Without a folder, a configuration file alone names skills.
  * @throws CommandError, ConfigError
  */
 export async function readConfig (
@@ -76,43 +79,55 @@ export async function readConfig (
   const layout = flags.get('layout')?.at(-1) ?? env['LAYOUT']
   for (const folder of positionals) await checkSkillsFolder(folder, cwd, commands, layout || 'flat')
   const config = loadConfig({ positionals, flags, env, cwd, ...more })
-  return positionals.length === 0 && !env['SKILLS_DIR'] && config.configFile !== undefined ? { ...config, skillsDirs: [] } : config
+  const isNamed = positionals.length > 0 || Boolean(env['SKILLS_DIR'])
+  return isNamed || config.configFile === undefined ? config : { ...config, skillsDirs: [] }
 }
 
 /**
  * Fetches sources for a command that reads them once. One that is optional may fail, with a warning.
  * @throws CommandError for one that has to deliver and does not
  */
-export async function fetchSources (sources: Sources | undefined, { progress, warn }: Pick<CommandContext, 'progress' | 'warn'>): Promise<void> {
+export async function fetchSources (
+  sources: Sources | undefined, { progress, warn }: Pick<CommandContext, 'progress' | 'warn'>
+): Promise<void> {
   await sources?.sync(showing(progress, 'source'))
   if (sources?.failure !== undefined) throw new CommandError(sources.failure)
   for (const sentence of sources?.passedOver ?? []) warn(sentence)
 }
 
 /**
- * Opens folders and addresses for a command that reads them once: sources are fetched before `use` is called, and closed
- * after it.
+ * Opens folders and addresses for a command that reads them once. Sources are fetched before `use` is called, and
+ * closed after it.
  * @throws CommandError for what cannot be read as a folder, and for a source that does not deliver
  */
-export async function withRoots<T> ({ positionals, flags }: Arguments, context: CommandContext, use: (roots: OpenedRoots) => Promise<T>): Promise<T> {
+export async function withRoots<T> (
+  { positionals, flags }: Arguments, context: CommandContext, use: (roots: OpenedRoots) => Promise<T>
+): Promise<T> {
   const { env, commands, cwd } = context
-  const own = new Map(['layout', 'state-dir', 'config', 'allow-links'].flatMap((name) => flags.has(name) ? [[name, flags.get(name) ?? []] as const] : []))
+  const own = only(flags, 'layout', 'state-dir', 'config', 'allow-links')
   const variables = { STATE_DIR: env['STATE_DIR'], LAYOUT: env['LAYOUT'], LINK_TARGETS: env['LINK_TARGETS'] }
   const config = await readConfig({ positionals, flags: own }, { env: variables, cwd, commands })
   const roots = await openRoots(config, { log: SILENT, env })
   try {
     await fetchSources(roots.sources, context)
     const absent = new Set(roots.sources?.status.flatMap(({ name, state }) => state === 'failed' ? name : []))
-    return await use({ ...roots, projectRoots: roots.projectRoots.filter(({ name }) => name === undefined || !absent.has(name)) })
+    const projectRoots = roots.projectRoots.filter(({ name }) => name === undefined || !absent.has(name))
+    return await use({ ...roots, projectRoots })
   } finally {
     await roots.sources?.close()
   }
 }
 
 /** Absolute paths of the folders that links in folders of skills may lead into. */
-export function readLinkTargets ({ flags }: Pick<Arguments, 'flags'>, { env, cwd }: Pick<CommandContext, 'env' | 'cwd'>): readonly string[] | undefined {
-  const own = new Map(flags.has('allow-links') ? [['allow-links', flags.get('allow-links') ?? []] as const] : [])
-  return loadConfig({ positionals: [], flags: own, env: { LINK_TARGETS: env['LINK_TARGETS'] }, cwd }).linkTargets
+export function readLinkTargets (
+  { flags }: Pick<Arguments, 'flags'>, { env, cwd }: Pick<CommandContext, 'env' | 'cwd'>
+): readonly string[] | undefined {
+  const variables = { LINK_TARGETS: env['LINK_TARGETS'] }
+  return loadConfig({ positionals: [], flags: only(flags, 'allow-links'), env: variables, cwd }).linkTargets
+}
+
+function only (flags: Arguments['flags'], ...names: readonly string[]): Arguments['flags'] {
+  return new Map([...flags].filter(([name]) => names.includes(name)))
 }
 
 /**
@@ -125,7 +140,9 @@ export async function namingSkipped<T> (
 ): Promise<T> {
   const sentences = new Set<string>()
   try {
-    return await use((entries) => { for (const sentence of entries.flatMap((entry) => describeSkipped(entry, remedy))) sentences.add(sentence) })
+    return await use((entries) => {
+      for (const sentence of entries.flatMap((entry) => describeSkipped(entry, remedy))) sentences.add(sentence)
+    })
   } finally {
     warnSkipped(sentences, context)
   }

@@ -6,13 +6,16 @@ import type { ProgressLine } from './progress.ts'
 let codeOfSignal: ((signal: 'SIGINT' | 'SIGTERM') => number) | undefined = (signal) => 128 + constants.signals[signal]
 
 // The first process of a container has no end by default. What a command holds is given back when the process exits.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => { if (codeOfSignal !== undefined) process.exit(codeOfSignal(signal)) })
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => { if (codeOfSignal !== undefined) process.exit(codeOfSignal(signal)) })
+}
 
-// Without a listener Node opens its inspector on this signal: a port at which any local user could run code as the service.
+// Without a listener Node opens its inspector on this signal: a port at which any local user could run code.
 process.on('SIGUSR1', () => {})
 
 // Node 22 and later keep compiled code from one start to the next, where there is a folder to keep it in.
-if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache === 'function') nodeModule.enableCompileCache()
+const { enableCompileCache } = nodeModule as { readonly enableCompileCache?: () => void }
+enableCompileCache?.()
 
 /** What a shell says of a program that SIGPIPE ended. Node ignores the signal. */
 const EXIT_OF_SIGPIPE = 141
@@ -54,14 +57,17 @@ function workingFolder (): string | undefined {
 try {
   // Loaded now, so that its code is kept too.
   const { runCommandLine } = await import('./run.ts')
-  if (isatty(2) && process.env['TERM'] !== 'dumb') progress = new (await import('./progress.ts')).ProgressLine((text) => { process.stderr.write(text) })
+  if (isatty(2) && process.env['TERM'] !== 'dumb') {
+    const { ProgressLine } = await import('./progress.ts')
+    progress = new ProgressLine((text) => { process.stderr.write(text) })
+  }
   process.exitCode = await runCommandLine(process.argv.slice(2), {
     env: process.env,
     cwd: workingFolder(),
     print,
     progress: (text) => { progress?.show(text) },
     endBySignal: (code) => { codeOfSignal = code === undefined ? undefined : () => code },
-    // Asking `process.stdout` makes its stream, and a stream made this early slows down every `process.nextTick` of the process (V8 11.3).
+    // `process.stdout` would make its stream, and one made this early slows down every `process.nextTick` (V8 11.3).
     isTerminal: isatty(1)
   }, printError)
 } catch (error) {

@@ -8,8 +8,8 @@ export const EXAMPLE_SKILLS = fileURLToPath(new URL('../../skills', import.meta.
 
 /** The version in package.json. */
 export function readPackageVersion (): string {
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { readonly version: string }
-  return version
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { readonly version: string }).version
 }
 
 /** The git commit that `dist` was built from; undefined where that is not known. */

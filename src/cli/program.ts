@@ -18,13 +18,19 @@ const ALL = Object.keys(SETTINGS) as readonly SettingName[]
  * The command line. A new command is an entry here, and a file with its `run`, which is loaded when it is called.
  * @param start runs a command with its arguments
  */
-export function createProgram (print: (text: string) => void, start: (run: RunCommand, args: Arguments) => Promise<void>): Command {
+export function createProgram (
+  print: (text: string) => void, start: (run: RunCommand, args: Arguments) => Promise<void>
+): Command {
   const program = new Command('skillserve')
     .description('Serves folders of Agent Skills over HTTP.')
     .version(versionText(), '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print what a command takes')
     .helpCommand(false)
-    .configureHelp({ helpWidth: HELP_WIDTH, optionDescription: ({ description }) => description, argumentDescription: ({ description }) => description })
+    .configureHelp({
+      helpWidth: HELP_WIDTH,
+      optionDescription: ({ description }) => description,
+      argumentDescription: ({ description }) => description
+    })
     .configureOutput({ writeOut: print, writeErr () {}, outputError () {} })
     .exitOverride()
     .addHelpText('after', `
@@ -51,13 +57,15 @@ again within two seconds of a change, and at SIGHUP, which also checks the sourc
 whether a changed --config needs a restart.
 Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used and after an error that nobody handled.`)
 
-  add('dev <DIR...>', 'preview folders of skills while they are written', () => import('./commands/dev.ts'), ['port', 'linkTargets', 'layout', 'stateDir'])
+  add('dev <DIR...>', 'preview folders of skills while they are written', () => import('./commands/dev.ts'),
+    ['port', 'linkTargets', 'layout', 'stateDir'])
     .option('--no-open', 'print the address only; otherwise a browser opens it, where there is a desktop')
     .addHelpText('after', `
 Serves the folders on this machine only. An open page is loaded again when what it shows is saved; findings and token
 counts of each skill that is saved are printed here. Exits with 0 after SIGTERM or SIGINT.`)
 
-  add('mcp [DIR...]', 'serve MCP over standard input and output', () => import('./commands/mcp.ts'), [...FOLDERS, 'lockFile', 'trustFile', 'logLevel'])
+  add('mcp [DIR...]', 'serve MCP over standard input and output', () => import('./commands/mcp.ts'),
+    [...FOLDERS, 'lockFile', 'trustFile', 'logLevel'])
     .addHelpText('after', `
 For hosts that start a command. The log is on standard error. Exits with 0 when the host closes its end.`)
 
@@ -65,10 +73,16 @@ For hosts that start a command. The log is on standard error. Exits with 0 when 
     .addHelpText('after', `
 NAME is the folder to make, such as skills/my-skill. Exits with 1 when it is there already.`)
 
-  add('validate [PATH...]', 'validate skills for agents, validators and uploads', () => import('./commands/validate.ts'), READING)
-    .addOption(withWords(listOption('--target <T,...>', 'what to validate for: spec (the default), codex, claude-code, ... or all'), [...TARGET_NAMES, 'all']))
-    .addOption(choice('--format <FORMAT>', 'text (the default), json, sarif, or github for annotations of GitHub Actions', ['text', 'json', 'sarif', 'github']))
-    .addOption(choice('--fail-on <SEVERITY>', 'error (the default), warning, info or never', ['error', 'warning', 'info', 'never']))
+  const target = listOption('--target <T,...>',
+    'what to validate for: spec (the default), codex, claude-code, ... or all')
+  const format = new Option('--format <FORMAT>',
+    'text (the default), json, sarif, or github for annotations of GitHub Actions')
+  const failOn = new Option('--fail-on <SEVERITY>', 'error (the default), warning, info or never')
+  add('validate [PATH...]', 'validate skills for agents, validators and uploads',
+    () => import('./commands/validate.ts'), READING)
+    .addOption(withWords(target, [...TARGET_NAMES, 'all']))
+    .addOption(format.choices(['text', 'json', 'sarif', 'github']))
+    .addOption(failOn.choices(['error', 'warning', 'info', 'never']))
     .addOption(listOption('--max-warnings <N>', 'fail with more warnings than N'))
     .option('--quiet', 'report only what fails')
     .option('--fix', 'fix what is certain in SKILL.md, and report the rest')
@@ -77,26 +91,30 @@ NAME is the folder to make, such as skills/my-skill. Exits with 1 when it is the
     .addOption(listOption('--baseline <FILE>', 'accept the findings in FILE'))
     .option('--write-baseline', 'write all findings there are into that FILE, or that of .skillserve.yaml')
     .addHelpText('after', `
-PATH is a folder of skills, a skill, a SKILL.md, or the address of a source; default ./skills. A file .skillserve.yaml next
-to the skills, or above them up to the working folder, may hold targets, fail_on, max_warnings and baseline. Flags beat it.
+PATH is a folder of skills, a skill, a SKILL.md, or the address of a source; default ./skills. A file .skillserve.yaml
+next to the skills, or above them up to the working folder, may hold targets, fail_on, max_warnings and baseline. Flags
+beat it.
 
 Exits with 0 when nothing fails, with 1 when something does, with 2 for wrong use and for a path without skills, with 3
 after a fault of this program.`)
 
-  add('lock [DIR...]', 'write the present revisions of skills to a file, for serve --locked', () => import('./commands/lock.ts'), ['configFile', ...READING])
+  add('lock [DIR...]', 'write the present revisions of skills to a file, for serve --locked',
+    () => import('./commands/lock.ts'), ['configFile', ...READING])
     .addOption(listOption('--out <FILE>', 'the file to write; default skills.lock'))
     .addHelpText('after', `
-Prints what changed since the file before. Exits with 1 when a folder or a skill cannot be read: then nothing is written.`)
+Prints what changed since the file before. Exits with 1, and writes nothing, when a folder or a skill cannot be read.`)
 
   add('sign <DIR>', 'sign a skill, or all skills of a folder', () => import('./commands/sign.ts'))
-    .addOption(listOption('--key <FILE>', 'private key (PEM; P-256, P-384 or P-521) without a password').makeOptionMandatory())
+    .addOption(listOption('--key <FILE>', 'private key (PEM; P-256, P-384 or P-521) without a password')
+      .makeOptionMandatory())
     .addOption(listOption('--chain <FILE>', 'certificates (PEM) to be put into the signature, that of the key first'))
     .addHelpText('after', `
 Writes skill.oms.sig, in the format of OpenSSF Model Signing 1.0, into each skill.`)
 
   add('verify <DIR...>', 'check the signatures of skills', () => import('./commands/verify.ts'), READING)
     .addOption(listOption('--trust <FILE>', 'the trust file'))
-    .addOption(listOption('--locked <FILE>', 'a lock: only its revisions pass, and each of its skills has to be there, unless DIR is a skill'))
+    .addOption(listOption('--locked <FILE>',
+      'a lock: only its revisions pass, and each of its skills has to be there, unless DIR is a skill'))
     .option('--json', 'print JSON instead of lines')
     .addHelpText('after', `
 DIR is a skill, a folder of skills, or the address of a source. Exits with 0 when a service with these files and require
@@ -111,45 +129,52 @@ would serve every skill of the folders and of the lock, with 1 otherwise.`)
 Prints the secret, which nothing else ever prints, and the line for the access file.`)
 
   add('access <FILE> [DIR...]', 'list who sees what by an access file', () => import('./commands/access.ts'), FOLDERS)
-    .addOption(listOption('--as <NAME>', 'what the holder of this token or link sees, and by which rule; anonymous, or group:G'))
+    .addOption(listOption('--as <NAME>',
+      'what the holder of this token or link sees, and by which rule; anonymous, or group:G'))
     .addOption(listOption('--skill <SKILL>', 'who sees this skill, in each folder that has it'))
     .addHelpText('after', `
-Folders are those of serve. Without a question, checks the file. Exits with 1 when the file cannot be used, or there is no
-such token, link or skill.`)
+Folders are those of serve. Without a question, checks the file. Exits with 1 when the file cannot be used, or there is
+no such token, link or skill.`)
 
-  add('export <OUT> [DIR...]', 'write skills as files for any static web server', () => import('./commands/export.ts'), [...FOLDERS, 'accessFile', 'lockFile', 'trustFile'])
-    .addOption(listOption('--as <NAME>', 'with an access file: what this token, link or group:G sees; default anonymous'))
+  add('export <OUT> [DIR...]', 'write skills as files for any static web server', () => import('./commands/export.ts'),
+    [...FOLDERS, 'accessFile', 'lockFile', 'trustFile'])
+    .addOption(listOption('--as <NAME>',
+      'with an access file: what this token, link or group:G sees; default anonymous'))
     .option('--prune', 'remove what earlier exports wrote for clients with an earlier index, too')
     .addHelpText('after', `
-Writes the documents of skill discovery and all that they list below OUT. What did not change is not written again. Exits
-with 0 when every skill is in the export, with 2 when some are not, with 1 when nothing could be exported.`)
+Writes the documents of skill discovery and all that they list below OUT. What did not change is not written again.
+Exits with 0 when every skill is in the export, with 2 when some are not, with 1 when nothing could be exported.`)
 
-  add('sync [DIR...]', 'fetch sources into the state folder, and end', () => import('./commands/sync.ts'), ['personalDir', 'configFile', 'stateDir', 'layout', 'trustFile'])
+  add('sync [DIR...]', 'fetch sources into the state folder, and end', () => import('./commands/sync.ts'),
+    ['personalDir', 'configFile', 'stateDir', 'layout', 'trustFile'])
     .option('--once', 'sync once and exit (default)')
     .addHelpText('after', `
 Exits with 0 when all sources have delivered, with 1 when one that is not optional has not: its last state stays.`)
 
-  add('config [DIR...]', 'print the settings of serve, and where each comes from', () => import('./commands/config.ts'), ALL)
+  add('config [DIR...]', 'print the settings of serve, and where each comes from',
+    () => import('./commands/config.ts'), ALL)
     .addHelpText('after', `
 Reads the files that settings name, too. Secrets are not printed. Exits with 1 and a line for each mistake.`)
 
   add('healthcheck', 'ask a running service whether it is ready', () => import('./commands/healthcheck.ts'), ALL)
     .addHelpText('after', `
-Asks GET /readyz at the host, port and base path of serve's flags and environment. Exits with 0 when the service is ready;
-with 1 and a line that says why when it is not.`)
+Asks GET /readyz at the host, port and base path of serve's flags and environment. Exits with 0 when the service is
+ready; with 1 and a line that says why when it is not.`)
 
-  add('completion', 'print a completion script for bash or zsh', async () => (await import('./commands/completion.ts')).completionOf(program))
+  const completion = async () => (await import('./commands/completion.ts')).completionOf(program)
+  add('completion', 'print a completion script for bash or zsh', completion)
     .addArgument(program.createArgument('<SHELL>', 'the shell').choices(['bash', 'zsh']))
     .addHelpText('after', `
 bash  source <(skillserve completion bash)
 zsh   source <(skillserve completion zsh)`)
 
-  program.command('help [COMMAND]').summary('print this, or what a command takes').action((name: string | undefined) => {
+  program.command('help [COMMAND]').summary('print this, or what a command takes').action((name?: string) => {
     const { commands } = program
     const command = name === undefined ? program : commands.find((each) => each.name() === name)
     if (command !== undefined) return command.outputHelp()
     const names = commands.map((each) => each.name())
-    throw new CommandError(`there is no command ${quote(name ?? '')}${didYouMean(name ?? '', names)} (commands: ${names.join(', ')})`)
+    const near = didYouMean(name ?? '', names)
+    throw new CommandError(`there is no command ${quote(name ?? '')}${near} (commands: ${names.join(', ')})`)
   })
   program.command('version').summary('print the version').action(() => { print(`${versionText()}\n`) })
   return program
@@ -158,10 +183,6 @@ zsh   source <(skillserve completion zsh)`)
 /** A value that is kept as text: settings are checked by their table. Of a repeated flag all values are kept. */
 function listOption (flags: string, description: string): Option {
   return new Option(flags, description).argParser((value: string, before: readonly string[] = []) => [...before, value])
-}
-
-function choice (flags: string, description: string, words: readonly string[]): Option {
-  return new Option(flags, description).choices(words)
 }
 
 /** Words for completion, checked elsewhere. */
@@ -176,7 +197,9 @@ function optionOf ({ argument = '', alone, meaning, words, ...row }: Setting): O
   return alone === undefined ? option : option.preset(alone)
 }
 
-function describe ({ variable, default: fallback, meaning }: Pick<Setting, 'variable' | 'default' | 'meaning'>): string {
+function describe (
+  { variable, default: fallback, meaning }: Pick<Setting, 'variable' | 'default' | 'meaning'>
+): string {
   return `${meaning.replaceAll('`', '')} (${variable}${fallback === undefined ? '' : `, default ${fallback}`})`
 }
 
@@ -186,7 +209,8 @@ function variablesHelp (command: Command): string {
   helper.prepareContext({ helpWidth: HELP_WIDTH })
   const rows = Object.values<Setting>(SETTINGS).filter(({ argument = '' }) => !argument.startsWith('--'))
   const width = Math.max(...rows.map(({ variable }) => variable.length))
-  return `\nEnvironment:\n${rows.map((row) => helper.formatItem(row.variable, width, describe(row), helper)).join('\n')}`
+  const lines = rows.map((row) => helper.formatItem(row.variable, width, describe(row), helper))
+  return `\nEnvironment:\n${lines.join('\n')}`
 }
 
 /** What was given to a command. Switches have an empty list. */

@@ -7,7 +7,7 @@ const BETWEEN_MS = 100
 
 const ERASE_LINE = '\r\u001B[K'
 
-/** One line on a terminal that says how far a command is. What is written next takes its place, and nothing of it stays. */
+/** One line on a terminal that says how far a command is. What is written next takes its place. */
 export class ProgressLine {
   readonly #write: (text: string) => void
   #pauseMs = QUIET_MS
@@ -43,6 +43,8 @@ export class ProgressLine {
 }
 
 /** For work that says how much is done, and of how much. Undefined where nobody looks. */
-export function showing (progress: ((text: string) => void) | undefined, noun: string): ((done: number, total: number, what?: string) => void) | undefined {
+export function showing (
+  progress: ((text: string) => void) | undefined, noun: string
+): ((done: number, total: number, what?: string) => void) | undefined {
   return progress && ((done, total, what = noun) => { progress(`${grouped(done)} of ${counted(total, what)}`) })
 }

@@ -14,7 +14,9 @@ type Process = Omit<CommandContext, 'commands' | 'warn' | 'cwd'> & { readonly cw
  * @param printError writes to standard error
  * @returns the exit code, or undefined while the process goes on by itself
  */
-export async function runCommandLine (argv: readonly string[], context: Process, printError: (text: string) => void): Promise<number | undefined> {
+export async function runCommandLine (
+  argv: readonly string[], context: Process, printError: (text: string) => void
+): Promise<number | undefined> {
   const warn = (sentence: string): void => { printError(`skillserve: ${sentence}\n`) }
   const misuse = MISUSE.get(argv[0] ?? '') ?? 1
   try {
@@ -31,7 +33,9 @@ export async function runCommandLine (argv: readonly string[], context: Process,
   }
 }
 
-async function dispatch (argv: readonly string[], { cwd, ...context }: Process, warn: CommandContext['warn']): Promise<number | undefined> {
+async function dispatch (
+  argv: readonly string[], { cwd, ...context }: Process, warn: CommandContext['warn']
+): Promise<number | undefined> {
   if (cwd === undefined) throw new CommandError('the working folder is not there any more: change to another one')
   let code: number | undefined = 0
   const program = createProgram(context.print, async (run, args) => {
@@ -42,7 +46,8 @@ async function dispatch (argv: readonly string[], { cwd, ...context }: Process, 
   const commands = program.commands.map((command) => command.name())
   const [first = ''] = argv
   // Before the flags are read: those of a mistyped command would be reported first.
-  if (first !== '' && !first.startsWith('-') && !commands.includes(first)) await checkSkillsFolder(first, cwd, commands, 'auto')
+  const isFolder = first !== '' && !first.startsWith('-') && !commands.includes(first)
+  if (isFolder) await checkSkillsFolder(first, cwd, commands, 'auto')
   await program.parseAsync(argv, { from: 'user' })
   return code
 }

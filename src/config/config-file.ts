@@ -16,13 +16,16 @@ const MIN_INTERVAL_MS = 10_000
 /** Timers take 24 days at most, and end immediately for more: 500 hours are below that, with a tenth on top as well. */
 const MAX_HOURS = 500
 
+const optionalText = (description: string) => Type.Optional(TextSchema(description))
+const mapping = (description: string) => ({ additionalProperties: false, title: 'an object', description })
+
 const AuthSchema = Type.Object({
-  username: Type.Optional(TextSchema('Default: what the kind of source takes for a token')),
-  token_file: Type.Optional(TextSchema('A file with a token or a password on one line')),
-  token_variable: Type.Optional(TextSchema('The environment variable that holds it')),
-  key_file: Type.Optional(TextSchema('A private key for git over SSH')),
-  known_hosts_file: Type.Optional(TextSchema('The keys of SSH hosts; default: ~/.ssh/known_hosts'))
-}, { additionalProperties: false, title: 'an object', description: 'Where credentials are; relative paths begin at the folder of this file' })
+  username: optionalText('Default: what the kind of source takes for a token'),
+  token_file: optionalText('A file with a token or a password on one line'),
+  token_variable: optionalText('The environment variable that holds it'),
+  key_file: optionalText('A private key for git over SSH'),
+  known_hosts_file: optionalText('The keys of SSH hosts; default: ~/.ssh/known_hosts')
+}, mapping('Where credentials are; relative paths begin at the folder of this file'))
 
 /** The keys of all kinds that are fetched: those of their addresses, and those of their settings. */
 const KIND_KEYS = Object.fromEntries<KindSetting>([
@@ -34,23 +37,36 @@ const KIND_KEYS = Object.fromEntries<KindSetting>([
 const MAX_GLOBS = 1_000
 const GLOBS = { maxItems: MAX_GLOBS, title: `a list of at most ${MAX_GLOBS} globs` }
 
+const globs = (description: string) => Type.Optional(Type.Array(TextSchema('A glob'), { ...GLOBS, description }))
+const matching = (pattern: string, title: string, description: string) =>
+  Type.Optional(Type.String({ pattern, title, description }))
+const duration = (description: string) => matching(DURATION, 'a duration such as 60s, 5m or 1h', description)
+
 /** The keys of entries of every kind. */
 const CommonSchema = Type.Object({
-  name: Type.Optional(Type.String({ pattern: '^[\\w.-]{1,64}$', title: 'up to 64 letters, digits, ".", "_" and "-"', description: 'What settings and reports call it' })),
-  layout: Type.Optional(StringEnum(LAYOUTS, { title: `one of ${LAYOUTS.join(', ')}`, description: 'Where skills lie in the source' })),
-  include: Type.Optional(Type.Array(TextSchema('A glob'), { ...GLOBS, description: 'Globs of paths: only these skills' })),
-  exclude: Type.Optional(Type.Array(TextSchema('A glob'), { ...GLOBS, description: 'Globs of paths of folders that are not searched; they replace the default' })),
-  prefix: Type.Optional(Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,31}$', title: 'up to 32 letters a to z, digits and hyphens', description: 'In front of the name of each skill' })),
-  interval: Type.Optional(Type.String({ pattern: DURATION, title: 'a duration such as 60s, 5m or 1h', description: `Time between two checks, from 10s to ${MAX_HOURS}h` })),
-  timeout: Type.Optional(Type.String({ pattern: DURATION, title: 'a duration such as 60s, 5m or 1h', description: `Longest time of a fetch, at most ${MAX_HOURS}h; default 120s` })),
-  optional: Type.Optional(Type.Boolean({ title: 'true or false', description: 'Whether the service is ready without it' })),
+  name: matching('^[\\w.-]{1,64}$', 'up to 64 letters, digits, ".", "_" and "-"', 'What settings and reports call it'),
+  layout: Type.Optional(StringEnum(LAYOUTS, {
+    title: `one of ${LAYOUTS.join(', ')}`, description: 'Where skills lie in the source'
+  })),
+  include: globs('Globs of paths: only these skills'),
+  exclude: globs('Globs of paths of folders that are not searched; they replace the default'),
+  prefix: matching('^[a-z0-9][a-z0-9-]{0,31}$', 'up to 32 letters a to z, digits and hyphens',
+    'In front of the name of each skill'),
+  interval: duration(`Time between two checks, from 10s to ${MAX_HOURS}h`),
+  timeout: duration(`Longest time of a fetch, at most ${MAX_HOURS}h; default 120s`),
+  optional: Type.Optional(Type.Boolean({
+    title: 'true or false', description: 'Whether the service is ready without it'
+  })),
   auth: Type.Optional(AuthSchema),
-  webhook: Type.Optional(Type.Object({ secret_file: TextSchema('A file with the secret that the sender has') }, { additionalProperties: false, title: 'an object', description: 'Who may ask for a check, by POST /hooks/git' }))
+  webhook: Type.Optional(Type.Object({
+    secret_file: TextSchema('A file with the secret that the sender has')
+  }, mapping('Who may ask for a check, by POST /hooks/git')))
 })
 
 const SourceSchema = Type.Object({
-  folder: Type.Optional(TextSchema('A folder of this machine')),
-  ...Object.fromEntries(Object.entries(KIND_KEYS).map(([key, { description, ...rest }]) => [key, Type.Optional({ ...TextSchema(description), ...rest })])),
+  folder: optionalText('A folder of this machine'),
+  ...Object.fromEntries(Object.entries(KIND_KEYS).map(([key, { description, ...rest }]) =>
+    [key, Type.Optional({ ...TextSchema(description), ...rest })])),
   ...CommonSchema.properties
 }, { additionalProperties: false, title: 'a mapping such as folder: ./skills' })
 
@@ -60,7 +76,9 @@ type SourceEntry = Static<typeof CommonSchema> & { readonly folder?: string }
 /** The file that `--config` names. */
 export const ConfigFileSchema = Type.Object({
   $schema: Type.Optional(Type.String({ title: 'a text', description: 'The address of this schema, for editors' })),
-  sources: Type.Array(SourceSchema, { title: 'a list of sources', description: 'In the order of precedence: the earlier wins' })
+  sources: Type.Array(SourceSchema, {
+    title: 'a list of sources', description: 'In the order of precedence: the earlier wins'
+  })
 }, { additionalProperties: false, title: 'a mapping with the list sources' })
 
 const ROOT_KINDS = ['folder', ...SOURCE_KINDS.map(({ kind }) => kind)]
@@ -118,9 +136,12 @@ function commonOf (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): P
   for (const [key, value = 0] of Object.entries({ interval: intervalMs, timeout: timeoutMs })) {
     if (value > MAX_HOURS * 3_600_000) throw file.error([...at, key], `must be at most ${MAX_HOURS}h`)
   }
-  if (intervalMs !== undefined && intervalMs < MIN_INTERVAL_MS) throw file.error([...at, 'interval'], 'must be at least 10s')
+  if (intervalMs !== undefined && intervalMs < MIN_INTERVAL_MS) {
+    throw file.error([...at, 'interval'], 'must be at least 10s')
+  }
   for (const [key, globs = []] of Object.entries({ include, exclude })) {
-    if (areMoreThan(MAX_GLOBS, globs)) throw file.error([...at, key], `must be ${GLOBS.title}, and each alternative in braces is one`)
+    if (!areMoreThan(MAX_GLOBS, globs)) continue
+    throw file.error([...at, key], `must be ${GLOBS.title}, and each alternative in braces is one`)
   }
   const folder = dirname(file.path)
   return {
@@ -138,11 +159,12 @@ function commonOf (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): P
 }
 
 function toAuth (auth: Static<typeof AuthSchema>, folder: string): SourceAuth {
-  const { username, token_file: tokenFile, token_variable: tokenVariable, key_file: keyFile, known_hosts_file: knownHostsFile } = auth
+  const { username, token_file: secretFile, token_variable: secretVariable, key_file: keyFile } = auth
+  const knownHostsFile = auth.known_hosts_file
   return {
     ...username !== undefined && { username },
-    ...tokenFile !== undefined && { secretFile: resolve(folder, tokenFile) },
-    ...tokenVariable !== undefined && { secretVariable: tokenVariable },
+    ...secretFile !== undefined && { secretFile: resolve(folder, secretFile) },
+    ...secretVariable !== undefined && { secretVariable },
     ...keyFile !== undefined && { keyFile: resolve(folder, keyFile) },
     ...knownHostsFile !== undefined && { knownHostsFile: resolve(folder, knownHostsFile) }
   }

@@ -65,7 +65,8 @@ function valueOf (row: Setting, from: string, mustBe: string, texts: readonly st
 }
 
 /** The texts of a setting: arguments, else the environment, else the default. */
-function textsOf (row: Setting, { positionals, flags, env }: Omit<ConfigSources, 'defaults'>, fallback: string | undefined) {
+function textsOf (row: Setting, sources: Omit<ConfigSources, 'defaults'>, fallback: string | undefined) {
+  const { positionals, flags, env } = sources
   const { argument, variable, separator, mustBe, split = (text: string) => text.split(separator ?? '') } = row
   const flag = /^--(\S+)/.exec(argument ?? '')?.[1]
   const given = (flag === undefined ? argument && positionals : flags.get(flag)) || []

@@ -50,7 +50,8 @@ export async function openRoots (
   const specs = kept.filter((spec) => spec !== undefined)
   const sources = specs.length === 0
     ? undefined
-    : await createSources({ sources: specs, otherNames, stateDir: state, env, log, polling, linkTargets }).catch(asConfigError)
+    : await createSources({ sources: specs, otherNames, stateDir: state, env, log, polling, linkTargets })
+      .catch(asConfigError)
   const opened = [...sources?.roots ?? []]
   const roots = all.map((spec, index): RootOptions => {
     if (spec.kind !== 'folder' || kept[index] !== undefined) return opened.shift() ?? { path: '' }
@@ -61,7 +62,8 @@ export async function openRoots (
 }
 
 async function openConfigFile (path: string): Promise<readonly RootSpec[]> {
-  const [{ readConfigFile }, { readSetting }] = await Promise.all([import('./config-file.ts'), import('./files/yaml-file.ts')])
+  const { readConfigFile } = await import('./config-file.ts')
+  const { readSetting } = await import('./files/yaml-file.ts')
   return await readSetting('CONFIG_FILE or --config', readConfigFile(path))
 }
 

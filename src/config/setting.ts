@@ -11,7 +11,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 /** One setting: where it comes from, how its text is read, and what people read about it. */
 export interface Setting {
-  /** The flag with its value (`--port PORT`), or `DIR...` for the arguments that are not flags. Absent: environment only. */
+  /** The flag with its value (`--port PORT`), or `DIR...` for the other arguments. Absent: environment only. */
   readonly argument?: string
   readonly variable: string
   /** Read like any other text. Absent: the setting is undefined unless somebody sets it. */
@@ -51,5 +51,6 @@ export function didYouMean (word: string, words: readonly string[]): string {
 
 /** What is wrong with a name that no folder of skills has. */
 export function noSuchRoot (name: string, roots: readonly string[]): string {
-  return `is not the name of a folder of skills: there ${roots.length === 1 ? 'is only' : 'are'} ${roots.map(quote).join(', ')}${didYouMean(name, roots)}`
+  const all = `there ${roots.length === 1 ? 'is only' : 'are'} ${roots.map(quote).join(', ')}`
+  return `is not the name of a folder of skills: ${all}${didYouMean(name, roots)}`
 }

@@ -172,8 +172,8 @@ export const SETTINGS = {
     variable: 'LIMITS',
     default: 'auto',
     ...oneOf('auto', 'on', 'off'),
-    meaning: 'limits for each caller, `auto`, `on` or `off`; `auto` turns limits off only on a loopback address without ' +
-      'an access file',
+    meaning: 'limits for each caller, `auto`, `on` or `off`; `auto` turns limits off only on a loopback address ' +
+      'without an access file',
     more: 'operations.md#limits-of-callers'
   },
   limitRate: {

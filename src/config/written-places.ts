@@ -18,24 +18,35 @@ type ServingConfig = Pick<Config, 'skillsDirs'> & Partial<Pick<Config, 'linkTarg
  * @param setting what names the path
  * @throws ConfigError that names the two settings
  */
-export async function checkNotServed (path: string, setting: string, { skillsDirs, linkTargets = [] }: ServingConfig, { project, personal }: ServedFolders): Promise<void> {
+export async function checkNotServed (
+  path: string, setting: string, { skillsDirs, linkTargets = [] }: ServingConfig, { project, personal }: ServedFolders
+): Promise<void> {
+  const projectSetting = (index: number) => index < skillsDirs.length ? 'DIR or SKILLS_DIR' : 'CONFIG_FILE or --config'
   const folders = [
-    ...project.map((folder, index) => [folder, index < skillsDirs.length ? 'DIR or SKILLS_DIR' : 'CONFIG_FILE or --config'] as const),
+    ...project.map((folder, index) => [folder, projectSetting(index)] as const),
     [personal, 'SKILLS_PERSONAL_DIR or --personal'] as const,
     ...linkTargets.map((folder) => [folder, 'LINK_TARGETS or --allow-links'] as const)
   ]
   const real = await realPathOf(path)
   for (const [folder, named] of folders) {
     if (folder === undefined || !(isWithin(path, folder) || isWithin(real, await knownPathOf(folder)))) continue
-    throw new ConfigError(`${setting}: ${JSON.stringify(path)} is inside ${JSON.stringify(folder)} of ${named}, whose files are served: choose a place outside all folders of skills`)
+    const place = `${JSON.stringify(path)} is inside ${JSON.stringify(folder)} of ${named}, whose files are served`
+    throw new ConfigError(`${setting}: ${place}: choose a place outside all folders of skills`)
   }
 }
 
+interface Roots {
+  readonly projectRoots: readonly RootOptions[]
+  readonly personalRoot?: RootOptions
+}
+
 /** @throws ConfigError for an audit log that would be served, and for none where one is required */
-export async function checkAuditLog ({ auditLog, auditRequired, ...config }: Config, { projectRoots, personalRoot }: { readonly projectRoots: readonly RootOptions[], readonly personalRoot?: RootOptions }): Promise<void> {
-  if (auditLog === undefined && auditRequired) throw new ConfigError('AUDIT_REQUIRED needs AUDIT_LOG: a file, or stdout')
-  if (auditLog === undefined || auditLog === 'stdout') return
-  await checkNotServed(auditLog, 'AUDIT_LOG', config, { project: projectRoots.map(({ path }) => path), personal: personalRoot?.path })
+export async function checkAuditLog (config: Config, { projectRoots, personalRoot }: Roots): Promise<void> {
+  const { auditLog: path, auditRequired } = config
+  if (path === undefined && auditRequired) throw new ConfigError('AUDIT_REQUIRED needs AUDIT_LOG: a file, or stdout')
+  if (path === undefined || path === 'stdout') return
+  const folders = { project: projectRoots.map((root) => root.path), personal: personalRoot?.path }
+  await checkNotServed(path, 'AUDIT_LOG', config, folders)
 }
 
 /** The start waits for no network disk, which may never answer. */

@@ -1,7 +1,9 @@
 import { SkillError } from '../core/shared/errors.ts'
 import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
 import type { ToolParameters } from '../tools/tool.ts'
-import { neovateDefinition, neovateFailure, type NeovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence } from '../tools/neovate/neovate-messages.ts'
+import {
+  neovateDefinition, neovateFailure, type NeovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence
+} from '../tools/neovate/neovate-messages.ts'
 
 /** The part of a skill manager that `createSkillTool` uses. */
 export interface SkillBodySource {
@@ -31,7 +33,9 @@ export function createSkillTool ({ skillManager }: { readonly skillManager: Skil
         return neovateSuccess(displayName, found, await skillManager.readSkillBody(found))
       } catch (error) {
         // As through the service: the model gets an error, and the program goes on.
-        if (error instanceof SkillError) return neovateFailure(error.code === 'skill_not_found' ? notFoundSentence(displayName) : error.message)
+        if (error instanceof SkillError) {
+          return neovateFailure(error.code === 'skill_not_found' ? notFoundSentence(displayName) : error.message)
+        }
         throw error
       }
     },

@@ -21,7 +21,8 @@ export interface ParsedSkillFile {
 }
 
 /**
- * Reads and checks one main file. Never throws: a file that cannot be read has a validation error. For programs that name
+ * Reads and checks one main file. Never throws: a file that cannot be read has a validation error. For programs that
+ * name
  * a path of their own: the service does not use it, and reads files of skills through the file store only.
  */
 export function parseSkillFile (filePath: string): ParsedSkillFile {

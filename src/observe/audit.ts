@@ -264,7 +264,9 @@ export class Audit implements Observer {
     const { principal, headers, raw } = request
     this.append(event, outcome, target, {
       principal: this.#principal(principal),
-      source: { address: this.#personal(address), peer: this.#personal(peerOf(raw)), forwarded: this.#forwarded(headers) },
+      source: {
+        address: this.#personal(address), peer: this.#personal(peerOf(raw)), forwarded: this.#forwarded(headers)
+      },
       door,
       client: clientName(request),
       reqId: request.id,

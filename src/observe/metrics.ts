@@ -86,7 +86,9 @@ export class Metrics implements Observer {
     this.#options = options
     collectDefaultMetrics({ register: this.registry })
     // Gauges whose names end as those of counters, which promtool refuses.
-    for (const kind of ['handles', 'requests', 'resources']) this.registry.removeSingleMetric(`nodejs_active_${kind}_total`)
+    for (const kind of ['handles', 'requests', 'resources']) {
+      this.registry.removeSingleMetric(`nodejs_active_${kind}_total`)
+    }
     this.#addSkills(options.skills)
     this.#addReadings(options.readings)
     const { version } = options
@@ -144,7 +146,8 @@ export class Metrics implements Observer {
     const { skills, countsReads } = this.#options
     if (countsReads !== true) return
     const { event, skill, path = '', door = '' } = findRead() ?? {}
-    const isMain = event === 'skill.read' || event === 'skill.archive' || (event === 'skill.file_read' && isMainFile(path))
+    const isMain = event === 'skill.read' || event === 'skill.archive' ||
+      (event === 'skill.file_read' && isMainFile(path))
     if (!isMain || skill === undefined) return
     // Names come from the catalog, and never from a caller.
     if (!this.#readSkills.has(skill) && !skills.namesNow().includes(skill)) return
@@ -184,8 +187,8 @@ export class Metrics implements Observer {
       const revision = this.#revision()
       return revision === undefined ? [] : [[Number.parseInt(revision.slice(0, REVISION_DIGITS), 16)]]
     })
-    const ofCache = (type: 'counter' | 'gauge', name: string, help: string, value: 'bytes' | 'hits' | 'misses'): void => {
-      this.#rows(type, `skillserve_cache_${name}`, ['cache'], help, () => [['contents', skills.contents.usage[value]]])
+    const ofCache = (type: 'counter' | 'gauge', name: string, help: string, key: 'bytes' | 'hits' | 'misses'): void => {
+      this.#rows(type, `skillserve_cache_${name}`, ['cache'], help, () => [['contents', skills.contents.usage[key]]])
     }
     ofCache('gauge', 'bytes', 'Memory for contents of files', 'bytes')
     ofCache('counter', 'hits_total', 'Files that were found in memory', 'hits')
@@ -209,12 +212,12 @@ export class Metrics implements Observer {
       'it does not', ({ name, error, failing_since: at }) => [name, error?.code ?? '', seconds(at)])
     this.#rows('counter', 'skillserve_auth_failures_total', ['reason'], 'Refused callers: missing, invalid, expired, ' +
       'audience, scope, or issuer for keys that cannot be read', readings.authFailures)
-    this.#rows('counter', 'skillserve_rate_limited_total', ['rule'], 'Refusals of callers past a limit: units, streams ' +
-      'or failures. Calls in a batch count one by one', readings.limited)
+    this.#rows('counter', 'skillserve_rate_limited_total', ['rule'], 'Refusals of callers past a limit: units, ' +
+      'streams or failures. Calls in a batch count one by one', readings.limited)
     this.#rows('gauge', 'skillserve_issuers_away', [], 'Issuers of tokens whose keys could not be read at the last ' +
       'attempt', () => [[readings.issuersAway?.() ?? 0]])
-    this.#rows('gauge', 'skillserve_overload_level', [], '1 while costly requests are refused, 2 while all but probes ' +
-      'are', () => [[readings.overloadLevel?.() ?? 0]])
+    this.#rows('gauge', 'skillserve_overload_level', [], '1 while costly requests are refused, 2 while all but ' +
+      'probes are', () => [[readings.overloadLevel?.() ?? 0]])
     counter('limits_store_failures', 'Requests that this replica counted alone, since the shared store of limits did ' +
       'not answer', readings.limitsStoreFailures)
     counter('audit_dropped', 'Lines of the audit log that were lost: must stay 0', readings.auditDropped)
@@ -222,7 +225,7 @@ export class Metrics implements Observer {
   }
 
   /** A metric whose series are read at each scrape. */
-  #rows (type: 'counter' | 'gauge', name: string, labelNames: string[], help: string, read?: () => Iterable<Row>): void {
+  #rows (type: 'counter' | 'gauge', name: string, labelNames: string[], help: string, read?: () => Iterable<Row>) {
     const metric = new (type === 'gauge' ? Gauge : Counter)({
       name,
       help,
@@ -233,7 +236,8 @@ export class Metrics implements Observer {
         // Without labels there is always a series, of 0.
         if (labelNames.length === 0) metric.remove()
         for (const row of read?.() ?? []) {
-          metric.inc(Object.fromEntries(labelNames.map((label, index) => [label, String(row[index])])), Number(row.at(-1)))
+          const labels = labelNames.map((label, index) => [label, String(row[index])] as const)
+          metric.inc(Object.fromEntries(labels), Number(row.at(-1)))
         }
       }
     })

@@ -9,8 +9,7 @@ import { type MeasuredSkills, Metrics, type Readings } from './metrics.ts'
 import { listenForMetrics, metricsRoute } from './metrics-server.ts'
 
 interface ObserveOptions extends Watched {
-  readonly config: Pick<Config,
-    'metricsPort' | 'metricsHost' | 'metricsReads' | 'accessFile' | 'basePath' | 'auditLog' | 'auditRequired' | 'auditSalt'>
+  readonly config: Config
   readonly measured: MeasuredSkills
   readonly readings: Readings
   readonly version: string

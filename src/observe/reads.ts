@@ -47,8 +47,8 @@ export const OTHER = '_OTHER'
 /** The methods of MCP, and what each reads of skills. Calls of tools report their reads by themselves. */
 const OPERATIONS: ReadonlyMap<string, ReadEvent | undefined> = new Map([
   ...[
-    'initialize', 'ping', 'server/discover', 'tools/list', 'tools/call', 'resources/templates/list', 'resources/subscribe',
-    'resources/unsubscribe', 'completion/complete', 'logging/setLevel'
+    'initialize', 'ping', 'server/discover', 'tools/list', 'tools/call', 'resources/templates/list',
+    'resources/subscribe', 'resources/unsubscribe', 'completion/complete', 'logging/setLevel'
   ].map((method) => [method, undefined] as const),
   ['prompts/list', 'skill.list'],
   ['prompts/get', 'skill.read'],

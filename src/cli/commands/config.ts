@@ -5,7 +5,7 @@ import { idleSettings } from '../../config/idle-settings.ts'
 import { type Resolved, resolveSettings } from '../../config/load.ts'
 import { openRoots } from '../../config/roots.ts'
 import { ConfigError, type Environment } from '../../config/setting.ts'
-import type { Config, SettingName } from '../../config/settings.ts'
+import type { Config } from '../../config/settings.ts'
 import { checkAuditLog } from '../../config/written-places.ts'
 import { SILENT } from '../../core/shared/log.ts'
 import { createSkillManager } from '../../core/skill-manager.ts'
@@ -23,8 +23,9 @@ export const run: RunCommand = async (args, { env, cwd, print, warn }) => {
   const isNamed = args.positionals.length > 0 || Boolean(env['SKILLS_DIR'])
   const effective = !isNamed && configFile !== undefined ? { ...config, skillsDirs: [] } : config
   const mistakes: string[] = settings.flatMap(({ error }) => error?.message ?? [])
-  const hasMistake = (name: SettingName): boolean => settings.some((setting) => setting.name === name && setting.error !== undefined)
-  const rows = settings.map((setting) => setting.name === 'skillsDirs' ? { ...setting, value: effective.skillsDirs } : setting).map(rowOf)
+  const wrong = new Set(settings.flatMap(({ name, error }) => error === undefined ? [] : name))
+  const rows = settings.map((setting) =>
+    rowOf(setting.name === 'skillsDirs' ? { ...setting, value: effective.skillsDirs } : setting))
 
   async function check<T> (reading: () => Promise<T>): Promise<T | undefined> {
     try {
@@ -38,9 +39,11 @@ export const run: RunCommand = async (args, { env, cwd, print, warn }) => {
 
   if (configFile !== undefined) {
     const sources = await check(async () => await readSetting('CONFIG_FILE or --config', readConfigFile(configFile)))
-    rows.push(...sources?.map((source, index) => [`sources[${index}]`, `${source.kind} ${source.name ?? ''}`.trim(), configFile]) ?? [])
+    for (const [index, { kind, name = '' }] of sources?.entries() ?? []) {
+      rows.push([`sources[${index}]`, `${kind} ${name}`.trim(), configFile])
+    }
   }
-  const areFoldersKnown = !hasMistake('skillsDirs') && !hasMistake('personalDir')
+  const areFoldersKnown = !wrong.has('skillsDirs') && !wrong.has('personalDir')
   const names = areFoldersKnown ? await check(async () => await checkRoots(effective, env)) : undefined
   await checkFiles(effective, names, check)
   print(inColumns(rows))
@@ -78,6 +81,8 @@ async function checkFiles (
       roots: names, resource: publicUrl === undefined ? undefined : `${publicUrl}/mcp`
     }))
   }
-  if (trustFile !== undefined) await check(async () => parseTrust(trustFile, await read('TRUST_FILE or --trust', trustFile), names))
+  if (trustFile !== undefined) {
+    await check(async () => parseTrust(trustFile, await read('TRUST_FILE or --trust', trustFile), names))
+  }
   if (lockFile !== undefined) await check(async () => parseLock(lockFile, await read('LOCKED or --locked', lockFile)))
 }

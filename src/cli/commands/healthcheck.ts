@@ -16,20 +16,27 @@ export const run: RunCommand = async (args, { env, cwd }) => {
 }
 
 /** @throws CommandError when there is no answer */
-async function askReadiness ({ host, port, basePath, allowedHosts }: Config): Promise<{ readonly status: number, readonly text: string }> {
-  if (port === 0) throw new CommandError('a service with port 0 takes any free port: PORT or --port names the one that its log has')
+async function askReadiness (
+  { host, port, basePath, allowedHosts }: Config
+): Promise<{ readonly status: number, readonly text: string }> {
+  if (port === 0) {
+    throw new CommandError('a service with port 0 takes any free port: PORT or --port names the one that its log has')
+  }
   const hostname = connectableHost(host)
   // The zone of an address belongs to this machine, and not to the header (RFC 6874 §4).
   const name = allowedHosts?.[0] ?? hostname.replace(/%.*$/, '')
   const headers = { host: authorityOf(name) }
+  const path = `${basePath}/readyz`
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
   return await new Promise((resolve, reject) => {
-    get({ host: hostname, port, path: `${basePath}/readyz`, headers, agent: false, signal: AbortSignal.timeout(TIMEOUT_MS) }, (response) => {
+    get({ host: hostname, port, path, headers, agent: false, signal }, (response) => {
       let text = ''
       response.setEncoding('utf8').on('data', (part: string) => { text = (text + part).slice(0, 65_536) })
       // An answer that is cut off has its status.
       response.on('error', () => {}).on('close', () => { resolve({ status: response.statusCode ?? 0, text }) })
     }).on('error', ({ message }) => {
-      reject(new CommandError(`GET /readyz has no answer: ${message}; HOST, PORT and BASE_PATH, or their flags, are those of the service`))
+      const remedy = 'HOST, PORT and BASE_PATH, or their flags, are those of the service'
+      reject(new CommandError(`GET /readyz has no answer: ${message}; ${remedy}`))
     })
   })
 }

@@ -39,7 +39,10 @@ wc -w < "$1"
 export const run: RunCommand = async ({ positionals: [path = ''] }, { cwd, print }) => {
   const folder = resolve(cwd, path)
   const name = basename(folder)
-  if (!NAME.test(name)) throw new CommandError(`${quote(name)} cannot be the name of a skill: up to 64 letters a to z, digits and single hyphens`)
+  if (!NAME.test(name)) {
+    const rule = 'up to 64 letters a to z, digits and single hyphens'
+    throw new CommandError(`${quote(name)} cannot be the name of a skill: ${rule}`)
+  }
   try {
     await mkdir(dirname(folder), { recursive: true })
     await mkdir(folder)
@@ -50,9 +53,11 @@ export const run: RunCommand = async ({ positionals: [path = ''] }, { cwd, print
       print(`${relative(cwd, target)}\n`)
     }
   } catch (error) {
-    if (errorCode(error) === 'EEXIST') throw new CommandError(`${quote(path)} is there already: init writes new skills only`)
+    const isThere = errorCode(error) === 'EEXIST'
+    if (isThere) throw new CommandError(`${quote(path)} is there already: init writes new skills only`)
     throw new CommandError(`${quote(path)} cannot be written (${whyUnwritable(error)})`)
   }
-  print(`\nNext: skillserve validate ${relative(cwd, folder)}, and skillserve dev ${relative(cwd, dirname(folder)) || '.'}\n`)
+  const parent = relative(cwd, dirname(folder)) || '.'
+  print(`\nNext: skillserve validate ${relative(cwd, folder)}, and skillserve dev ${parent}\n`)
   return 0
 }

@@ -21,12 +21,14 @@ export const run: RunCommand = async (args, context) => {
   const roots = await openRoots(config, { log, env })
   const trust = await openTrust(config, roots, log)
   const { sources, ...folders } = roots
-  const skills = createSkillManager({ ...folders, ...trust?.guarded(folders), linkTargets: config.linkTargets, polling: config.watchPolling, log })
+  const { linkTargets, watchPolling: polling } = config
+  const skills = createSkillManager({ ...folders, ...trust?.guarded(folders), linkTargets, polling, log })
   const feed = createChangeFeed({ skills, log })
   await trust?.start()
   await skills.start()
   sources?.start()
-  const registry = createToolRegistry(createTools(), { onError: (err, tool) => { log.error({ err, tool }, 'a tool call failed') } })
+  const onError = (err: unknown, tool: string): void => { log.error({ err, tool }, 'a tool call failed') }
+  const registry = createToolRegistry(createTools(), { onError })
   const { closed } = serveMcpOverStdio({ skills, feed, registry, log, version: readPackageVersion() })
   log.info({}, 'skillserve speaks MCP over standard input and output')
   await closed

@@ -8,7 +8,9 @@ import { showing } from '../progress.ts'
 export const run: RunCommand = async (args, context) => {
   const { env, print, progress } = context
   const config = await readConfig(args, context)
-  const [{ openRoots }, { openTrust }, { SILENT }] = await Promise.all([import('../../config/roots.ts'), import('../../trust/trust.ts'), import('../../core/shared/log.ts')])
+  const { openRoots } = await import('../../config/roots.ts')
+  const { openTrust } = await import('../../trust/trust.ts')
+  const { SILENT } = await import('../../core/shared/log.ts')
   const roots = await openRoots(config, { log: SILENT, env })
   const { sources } = roots
   if (sources === undefined) throw new CommandError('there is nothing to fetch: give an address, or --config FILE with sources other than folders')

@@ -71,8 +71,8 @@ export async function replaceFile (path: string, text: string): Promise<void> {
  * @throws {Error} for one that the reader would refuse
  */
 export function textForFile (text: string): string {
-  if (Buffer.byteLength(text) > MAX_FILE_BYTES) throw new Error(`it would be larger than the ${MAX_FILE_BYTES} bytes that are read of it`)
-  return text
+  if (Buffer.byteLength(text) <= MAX_FILE_BYTES) return text
+  throw new Error(`it would be larger than the ${MAX_FILE_BYTES} bytes that are read of it`)
 }
 
 export async function isFolder (path: string): Promise<boolean> {

@@ -37,7 +37,9 @@ const REFUSED = [
  * Reads a YAML file that an operator has written. Keys that the schema does not name are refused.
  * @throws ConfigError of one line, `FILE:LINE: KEY …`
  */
-export async function readYamlFile<Schema extends TSchema> (path: string, schema: Schema): Promise<YamlFile<Static<Schema>>> {
+export async function readYamlFile<Schema extends TSchema> (
+  path: string, schema: Schema
+): Promise<YamlFile<Static<Schema>>> {
   return parseYamlFile(path, await readTextFile(path), schema)
 }
 
@@ -53,7 +55,8 @@ export async function readSetting<T> (setting: string, reading: Promise<T>, reme
   try {
     return await reading
   } catch (error) {
-    throw error instanceof UnreadableError ? new ConfigError(`${setting}: ${error.message}${remedy}`, { cause: error }) : error
+    if (!(error instanceof UnreadableError)) throw error
+    throw new ConfigError(`${setting}: ${error.message}${remedy}`, { cause: error })
   }
 }
 
@@ -79,7 +82,9 @@ const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, validateSch
  * Parses and checks the text of a YAML file.
  * @param path names the text in errors
  */
-export function parseYamlFile<Schema extends TSchema> (path: string, text: string, schema: Schema): YamlFile<Static<Schema>> {
+export function parseYamlFile<Schema extends TSchema> (
+  path: string, text: string, schema: Schema
+): YamlFile<Static<Schema>> {
   // A sentence names keys, and a key may be a token that was pasted in the wrong place.
   const fail = (line: number, sentence: string) => new ConfigError(`${path}:${line}: ${maskSecrets(sentence)}`)
   // A file is empty for a moment while it is written.
@@ -88,14 +93,21 @@ export function parseYamlFile<Schema extends TSchema> (path: string, text: strin
   let lines: ReadonlyMap<string, number> | undefined
   const file = {
     path,
-    lineOf: (at: YamlPath): number => (lines ??= linesByPath(text)).get(keyOf(at)) ?? (at.length === 0 ? 1 : file.lineOf(at.slice(0, -1))),
-    error: (at: YamlPath, sentence: string) => fail(file.lineOf(at), at.length === 0 ? sentence : `${nameOf(at)} ${sentence}`)
+    lineOf: (at: YamlPath): number => {
+      lines ??= linesByPath(text)
+      return lines.get(keyOf(at)) ?? (at.length === 0 ? 1 : file.lineOf(at.slice(0, -1)))
+    },
+    error: (at: YamlPath, sentence: string) => fail(file.lineOf(at), `${nameOf(at)} ${sentence}`.trimStart())
   }
   const validate = ajv.compile<Static<Schema>>(schema)
   if (validate(value)) return { ...file, value }
-  const complaints = (validate.errors ?? []).slice(0, MAX_COMPLAINTS).map((error) => complaintOf(error, value)).map(({ at, sentence }) => ({ at, sentence, line: file.lineOf(at) }))
+  const complaints = (validate.errors ?? []).slice(0, MAX_COMPLAINTS).map((error) => {
+    const { at, sentence } = complaintOf(error, value)
+    return { at, sentence, line: file.lineOf(at) }
+  })
   // The reader begins at the top. A mistyped key explains the one that is missing.
-  const [first] = complaints.sort((a, b) => a.line - b.line || Number(a.sentence === MISSING) - Number(b.sentence === MISSING))
+  const rank = ({ sentence }: { readonly sentence: string }): number => Number(sentence === MISSING)
+  const [first] = complaints.sort((a, b) => a.line - b.line || rank(a) - rank(b))
   throw first === undefined ? fail(1, 'the file does not fit its schema') : file.error(first.at, first.sentence)
 }
 
@@ -105,7 +117,8 @@ function parse (text: string, fail: (line: number, sentence: string) => ConfigEr
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error
     // Without the cause, which quotes the lines around: they may hold secrets.
-    throw fail((error.mark?.line ?? 0) + 1, REFUSED.find(([reason]) => error.reason.startsWith(reason))?.[1] ?? `not valid YAML: ${error.reason}`)
+    const [, sentence] = REFUSED.find(([reason]) => error.reason.startsWith(reason)) ?? []
+    throw fail((error.mark?.line ?? 0) + 1, sentence ?? `not valid YAML: ${error.reason}`)
   }
 }
 
@@ -167,11 +180,16 @@ function keyOf (path: YamlPath): string {
 
 /** `tokens[2].sha256` */
 function nameOf (path: YamlPath): string {
-  return path.map((part, index) => typeof part === 'number' ? `[${part}]` : `${index === 0 ? '' : '.'}${/^[\w-]{1,64}$/.test(part) ? part : quote(part)}`).join('')
+  return path.map((part, index) => {
+    if (typeof part === 'number') return `[${part}]`
+    return `${index === 0 ? '' : '.'}${/^[\w-]{1,64}$/.test(part) ? part : quote(part)}`
+  }).join('')
 }
 
 /** What is wrong, in the words of an operator. A schema's `title` completes the sentence "must be …". */
-function complaintOf ({ instancePath, keyword, params, message = '', parentSchema, data }: ErrorObject, document: unknown): { readonly at: YamlPath, readonly sentence: string } {
+function complaintOf (
+  { instancePath, keyword, params, message = '', parentSchema, data }: ErrorObject, document: unknown
+): { readonly at: YamlPath, readonly sentence: string } {
   const at = pathOf(instancePath, document)
   switch (keyword) {
     case 'additionalProperties': {
@@ -185,8 +203,10 @@ function complaintOf ({ instancePath, keyword, params, message = '', parentSchem
       // The value itself may be a secret.
       const expected = parentSchema?.['title']
       const keys = Object.keys(parentSchema?.['properties'] ?? {})
-      const near = keyword === 'enum' && typeof data === 'string' ? didYouMean(data, params['allowedValues'] as readonly string[]) : ''
-      return { at, sentence: typeof expected === 'string' ? `must be ${expected}${near}` : keys.length > 0 ? `must be a mapping with ${keys.join(', ')}` : message }
+      const words = keyword === 'enum' ? params['allowedValues'] as readonly string[] : []
+      const near = typeof data === 'string' ? didYouMean(data, words) : ''
+      if (typeof expected === 'string') return { at, sentence: `must be ${expected}${near}` }
+      return { at, sentence: keys.length > 0 ? `must be a mapping with ${keys.join(', ')}` : message }
     }
   }
 }
