@@ -1,6 +1,5 @@
 import { once } from 'node:events'
-import { statSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { dirname, resolve, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { watch } from 'chokidar'
 import { isHiddenPath } from '../core/read/hidden.ts'
@@ -11,9 +10,6 @@ const QUIET_MS = 100
 
 /** How long the first run waits for the watcher, which may never be ready. */
 const READY_MS = 1_000
-
-/** Between two looks for a path that came back, or at which another folder lies now: a watch follows the folder. */
-const LOOK_MS = 500
 
 /**
  * Runs a job, and again after each change below the paths, until the signal ends it.
@@ -26,24 +22,17 @@ export async function runOnChanges (
   let wake = (): void => {}
   let timer: NodeJS.Timeout | undefined
   const roots = paths.map((path) => resolve(cwd, path))
-  const changed = (): void => {
+  // A path that is removed and made again is an event of the folder above.
+  const parents = roots.map(dirname)
+  const isInside = (path: string) => roots.some((root) => path.startsWith(root + sep))
+  const ignored = (path: string) => !roots.includes(path) && !parents.includes(path) &&
+    (!isInside(path) || isHiddenPath([baseName(path)]))
+  const onEvent = (): void => {
     clearTimeout(timer)
     timer = setTimeout(() => { wake() }, QUIET_MS)
   }
   // An error may be of one folder. What changed meanwhile is read by the next run.
-  const open = () =>
-    watch(roots, { ignoreInitial: true, ignored: (path) => !roots.includes(path) && isHiddenPath([baseName(path)]) })
-      .on('all', changed).on('error', changed)
-  let watcher = open()
-  let ids = idsOf(roots)
-  const looks = setInterval(() => {
-    const now = idsOf(roots)
-    if (now === ids) return
-    ids = now
-    void watcher.close()
-    watcher = open()
-    changed()
-  }, LOOK_MS)
+  const watcher = watch(parents, { ignoreInitial: true, ignored }).on('all', onEvent).on('error', onEvent)
   signal.addEventListener('abort', () => { wake() }, { once: true })
   try {
     await Promise.race([once(watcher, 'ready'), sleep(READY_MS)])
@@ -54,16 +43,7 @@ export async function runOnChanges (
       await next
     }
   } finally {
-    clearInterval(looks)
     clearTimeout(timer)
     await watcher.close()
   }
-}
-
-function idsOf (paths: readonly string[]): string {
-  return paths.map((path) => {
-    const stats = statSync(path, { throwIfNoEntry: false })
-    // A new folder may get the number of the one before.
-    return `${stats?.dev}:${stats?.ino}:${stats?.birthtimeMs}`
-  }).join()
 }
