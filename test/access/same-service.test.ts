@@ -1,12 +1,19 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import { LEGACY_METHODS, MCP_METHODS } from './questions.ts'
+import { bearer, newSecret } from '../helper/guarded.ts'
+import { startProcess } from '../helper/process.ts'
+import { freePort } from '../helper/proxies.ts'
+import { skill } from '../helper/skills.ts'
+import { LEGACY_METHODS, MCP_METHODS, questions } from './questions.ts'
 import { compareServices, RICH_WORLD, world } from './same-service.ts'
 
 /** Worlds; the first is rich. `VIEW_RUNS=200` makes others each time. */
 const RUNS = Number(process.env['VIEW_RUNS'] ?? 2)
+
+const SEED = process.env['VIEW_RUNS'] === undefined ? { seed: 1 } : {}
 
 /** Routes without a question. Streams have tests of their own, and a webhook has no caller. */
 const NOT_ASKED = ['GET /events', 'GET /livez', 'HEAD /events', 'HEAD /livez', 'POST /hooks/git']
@@ -20,7 +27,7 @@ t.test('K64: every answer of every route equals that of a service with nothing b
       assert.deepEqual(guarded, alone, label)
     })
     missed = routes.filter((route) => missed?.includes(route) ?? true)
-  }), { numRuns: RUNS, examples: [[RICH_WORLD]], ...process.env['VIEW_RUNS'] === undefined && { seed: 1 }, endOnFailure: true })
+  }), { numRuns: RUNS, examples: [[RICH_WORLD]], ...SEED, endOnFailure: true })
   t.ok(answers > 300 * RUNS, `${answers} answers`)
   t.strictSame(missed, NOT_ASKED, 'a new route needs a question here')
 })
@@ -29,5 +36,55 @@ t.test('K64: every method of MCP has a question', async (t) => {
   const server = readFileSync(new URL('../../src/mcp/server.ts', import.meta.url), 'utf8')
   const methods = Array.from(server.matchAll(/setRequestHandler\('([^']+)'/g), ([, method = '']) => method)
   t.ok(methods.length > 8)
-  t.strictSame(methods.filter((method) => !Object.hasOwn(MCP_METHODS, method) && !Object.hasOwn(LEGACY_METHODS, method)), [])
+  const known = { ...MCP_METHODS, ...LEGACY_METHODS }
+  t.strictSame(methods.filter((method) => !Object.hasOwn(known, method)), [])
+})
+
+/** In name, description, text, path and content of what is hidden, and nowhere else. */
+const CANARY = 'qzcanaryxv'
+
+t.test('K64: no answer, header, metric, audit line or log line of a request holds anything hidden', async (t) => {
+  const ann = newSecret('ann', 'groups: [docs]')
+  const hidden = `---\nname: ${CANARY}\ndescription: ${CANARY} orange\n---\n${CANARY} orange\n`
+  const folder = t.testdir({
+    docs: { alpha: skill('alpha', { 'notes.txt': 'orange' }), beta: skill('beta') },
+    ops: {
+      [CANARY]: { 'SKILL.md': hidden, [`${CANARY}.txt`]: CANARY },
+      alpha: { 'SKILL.md': hidden, 'notes.txt': CANARY },
+      gamma: { 'SKILL.md': hidden, 'notes.txt': CANARY },
+      delta: { 'SKILL.md': `---\nname: [${CANARY}\n---\n${CANARY}` }
+    }
+  })
+  const at = (name: string) => join(folder, name)
+  const rules = '  - { groups: [docs], roots: [docs] }\n  - { groups: [ops], roots: [ops] }\n'
+  writeFileSync(at('access.yaml'), `tokens:\n  - ${ann.entry}\nrules:\n${rules}`)
+  const metricsPort = String(await freePort())
+  // The hidden skill of the same name comes first.
+  const env = { METRICS_PORT: metricsPort, AUDIT_LOG: at('audit.log'), LOG_FORMAT: 'json' }
+  const service = await startProcess(t, { args: [at('ops'), at('docs'), '--access', at('access.yaml')], env })
+  const all = [...questions(['alpha', 'beta', 'gamma', 'delta']).values()]
+  const leaks: string[] = []
+  let answers = 0
+  for (const token of [ann.text, undefined]) {
+    for (const [label, { method = 'GET', url, headers = {}, payload }] of all) {
+      const all = { ...headers as Record<string, string>, ...token !== undefined && bearer(token) }
+      const body = typeof payload === 'string' ? { body: payload } : {}
+      const response = await fetch(`${service.url}${String(url)}`, { method, headers: all, ...body })
+      const bytes = Buffer.from(await response.arrayBuffer())
+      const text = `${JSON.stringify([...response.headers])}${bytes.toString('latin1')}`
+      if (text.includes(CANARY)) leaks.push(label)
+      answers++
+    }
+  }
+  t.ok(answers > 400, `${answers} answers`)
+  t.strictSame(leaks, [])
+  t.notMatch(await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text(), CANARY)
+  await service.stop()
+  const audit = readFileSync(at('audit.log'), 'utf8')
+  t.match(audit, '"alpha"')
+  t.notMatch(audit, CANARY)
+  // The operator's own lines name skills; those of requests do not.
+  const lines = service.log().filter((line) => JSON.stringify(line).includes(CANARY))
+  t.ok(lines.length > 0, 'the operator reads of the skill that cannot be read')
+  t.strictSame(lines.filter((line) => 'reqId' in line), [])
 })

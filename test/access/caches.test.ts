@@ -1,0 +1,270 @@
+import { spawn } from 'node:child_process'
+import { on } from 'node:events'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import type { FastifyPluginAsync } from 'fastify'
+import fp from 'fastify-plugin'
+import t, { type Test } from 'tap'
+import { bearer, buildGuarded, newSecret } from '../helper/guarded.ts'
+import { modernRequest } from '../helper/mcp.ts'
+import { startProcess } from '../helper/process.ts'
+import { freePort } from '../helper/proxies.ts'
+import { openRaw, request } from '../helper/raw-http.ts'
+import { skill, until } from '../helper/skills.ts'
+
+const VARNISH = ['/usr/sbin/varnishd', '/usr/local/sbin/varnishd'].find((path) => existsSync(path))
+const NGINX = ['/usr/sbin/nginx', '/usr/local/bin/nginx'].find((path) => existsSync(path))
+
+const ann = newSecret('ann', 'groups: [docs]')
+const bob = newSecret('bob', 'groups: [ops]')
+const ACCESS = `tokens:\n  - ${ann.entry}\n  - ${bob.entry}
+rules:\n  - { groups: [docs], roots: [docs] }\n  - { groups: [ops], roots: [ops] }\n`
+
+type Ask = (path: string, headers?: Readonly<Record<string, string>>) => Promise<Response>
+
+/** Answers that do not say whose they are. */
+const careless = fp(async (app) => {
+  app.addHook('onSend', (_request, reply, payload, next) => {
+    reply.header('cache-control', 'max-age=60').header('vary', 'Accept-Encoding')
+    next(null, payload)
+  })
+})
+
+async function startService (t: Test, access = ACCESS, plugins: readonly FastifyPluginAsync[] = []) {
+  const roots = { docs: { guide: skill('guide', { 'a.md': 'text of a' }) }, ops: { pager: skill('pager') } }
+  return await buildGuarded(t, { roots, access, plugins })
+}
+
+/** A proxy, until the end of the test. */
+async function startProxy (t: Test, port: number, program: string, args: readonly string[]): Promise<Ask> {
+  const server = spawn(program, args, { stdio: 'ignore' })
+  t.teardown(() => { server.kill() })
+  const ask: Ask = (path, headers = {}) => fetch(`http://127.0.0.1:${port}${path}`, { headers })
+  await until(async () => await ask('/livez').then(({ ok }) => ok, () => false))
+  return ask
+}
+
+/** A service with callers behind a real nginx. */
+async function startNginx (t: Test, access: string, location: string, plugins: readonly FastifyPluginAsync[] = []) {
+  const service = await startService(t, access, plugins)
+  const port = await freePort()
+  const folder = join(service.folder, 'nginx')
+  mkdirSync(folder)
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+    .map((name) => `${name}_temp_path ${folder}/${name};`).join(' ')
+  writeFileSync(join(folder, 'nginx.conf'), `daemon off; master_process off;
+pid ${folder}/pid; error_log ${folder}/error.log;
+events {}
+http {
+  access_log off; ${temporary}
+  proxy_cache_path ${folder}/cache keys_zone=all:1m;
+  server { listen 127.0.0.1:${port}; location / { proxy_pass ${service.url}; ${location} } }
+}
+`)
+  const args = ['-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')]
+  return { service, ask: await startProxy(t, port, NGINX ?? '', args) }
+}
+
+const CACHING = 'proxy_cache all; proxy_cache_valid 200 1h; add_header X-Cache $upstream_cache_status;'
+
+/** Answers that a caller got who should not have. */
+async function wrongAnswers (ask: Ask): Promise<readonly string[]> {
+  const index = '/.well-known/agent-skills/index.json'
+  const answer = await (await ask(index, bearer(ann.text))).json()
+  const { skills } = answer as { readonly skills: ReadonlyArray<{ readonly url: string }> }
+  const paths = [
+    '/skills', '/skills/guide', '/skills/guide/files/a.md', '/skills/guide/archive.zip', '/catalog', '/agent/prompt',
+    index,
+    ...skills.map(({ url }) => new URL(url, `http://host${index}`).pathname)
+  ]
+  const wrong: string[] = []
+  for (const path of paths) {
+    if ((await ask(path, bearer(ann.text))).status !== 200) wrong.push(`${path} for ann`)
+    if ((await ask(path)).status !== 401) wrong.push(`${path} for nobody`)
+    const ofBob = await ask(path, bearer(bob.text))
+    // A problem repeats the name that was asked for.
+    const isOther = ofBob.headers.get('x-cache') === 'HIT' || (ofBob.ok && (await ofBob.text()).includes('guide'))
+    if (isOther) wrong.push(`${path} for bob`)
+  }
+  return wrong
+}
+
+const WITH_NGINX = { skip: NGINX === undefined && 'nginx is not installed: apt-get install nginx-light' }
+
+t.test('K65: nginx with proxy_cache hands no answer to another caller', WITH_NGINX, async (t) => {
+  const { ask } = await startNginx(t, ACCESS, CACHING)
+  t.strictSame(await wrongAnswers(ask), [])
+})
+
+t.test('K65: the same nginx would, if answers did not say whose they are', WITH_NGINX, async (t) => {
+  const { ask } = await startNginx(t, ACCESS, CACHING, [careless])
+  const wrong = await wrongAnswers(ask)
+  t.ok(wrong.includes('/skills for nobody') && wrong.includes('/skills/guide for bob'), wrong.join())
+})
+
+t.test('K62: headers of identity count when nginx sends them, never when a caller does', WITH_NGINX, async (t) => {
+  const accessOf = (peers: string) => `proxy: { peers: [${peers}] }\n${ACCESS}`
+  const asAnn = 'proxy_set_header X-Auth-Request-User ann; proxy_set_header X-Auth-Request-Groups docs;'
+  const forged = { 'x-auth-request-user': 'root', 'x-auth-request-groups': 'ops' }
+  const { service, ask } = await startNginx(t, accessOf('127.0.0.1'), asAnn)
+  for (const headers of [{}, forged]) t.strictSame(await (await ask('/skills', headers)).json(), { skills: ['guide'] })
+  const vary = (await ask('/skills')).headers.get('vary')
+  t.match(vary, /Authorization, x-auth-request-user, x-auth-request-groups/)
+  const withToken = await ask('/skills', { ...forged, ...bearer(bob.text) })
+  t.strictSame(await withToken.json(), { skills: ['pager'] }, 'a token counts alone')
+  await service.setAccess(accessOf('192.0.2.1'))
+  t.equal((await ask('/skills')).status, 401, 'nginx is no listed peer')
+  t.equal((await service.get('/skills', undefined, { headers: forged })).status, 401)
+})
+
+const WITH_VARNISH = { skip: VARNISH === undefined && 'Varnish is not installed: apt-get install varnish' }
+
+t.test('K65: Varnish that caches every request hands no answer to another caller', WITH_VARNISH, async (t) => {
+  const startVarnish = async (plugins: readonly FastifyPluginAsync[]): Promise<Ask> => {
+    const service = await startService(t, ACCESS, plugins)
+    const port = await freePort()
+    const file = join(service.folder, 'cache.vcl')
+    writeFileSync(file, `vcl 4.1;
+backend default { .host = "127.0.0.1"; .port = "${new URL(service.url).port}"; }
+sub vcl_recv { return (hash); }
+sub vcl_deliver { set resp.http.X-Cache = "HIT"; if (obj.hits == 0) { set resp.http.X-Cache = "MISS"; } }
+`)
+    const place = ['-n', join(service.folder, `varnish-${port}`), '-a', `127.0.0.1:${port}`]
+    return await startProxy(t, port, VARNISH ?? '', ['-F', '-j', 'none', ...place, '-f', file, '-s', 'malloc,16m'])
+  }
+  t.strictSame(await wrongAnswers(await startVarnish([])), [])
+  t.ok((await wrongAnswers(await startVarnish([careless]))).includes('/skills for nobody'), 'it would otherwise')
+})
+
+t.test('K65: event streams of MCP are private too', async (t) => {
+  const service = await startService(t)
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_skills', arguments: {} } }
+  const type = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+  const legacy = { ...bearer(ann.text), ...type, 'mcp-protocol-version': '2025-11-25' }
+  const listen = { method: 'subscriptions/listen', params: { notifications: { toolsListChanged: true } } }
+  for (const [init, content] of [
+    [{ method: 'POST', headers: legacy, body: JSON.stringify(call) }, /event-stream/],
+    [modernRequest(listen, bearer(ann.text)), /event-stream/],
+    [modernRequest({ method: 'tools/list' }, bearer(ann.text)), /json/]
+  ] as const) {
+    const { status, headers, body } = await service.get('/mcp', undefined, init)
+    const [control, vary, media] = ['cache-control', 'vary', 'content-type'].map((name) => headers.get(name))
+    t.match([status, control, vary, media], [200, /private|no-store/, 'Authorization', content])
+    await body?.cancel()
+  }
+})
+
+const GUESSES = 1_000
+/** As many as may wait on one connection. */
+const AT_ONCE = 16
+/** Refused requests of an address that are answered at once, and its lines of the audit log in a minute. */
+const BURST = 60
+const AUDIT_LINES = 20
+
+interface AuditLine {
+  readonly event: string
+  readonly target: { readonly count?: number }
+}
+
+/** Never the secret itself, which may have these characters at this place. */
+function altered (secret: string, characters: string): string {
+  const text = `${secret.slice(0, 10)}${characters}${secret.slice(10 + characters.length)}`
+  return text === secret ? altered(secret, `${characters}0`) : text
+}
+
+const HEAD_START = 'HTTP/1.1 200 '.length - 1
+
+t.test('K67: of a thousand guessed secrets a few dozen are looked at, and good ones go on', async (t) => {
+  const link = newSecret('laptops', 'groups: [docs]', 'link')
+  const folder = t.testdir({ docs: { guide: skill('guide') } })
+  const at = (name: string) => join(folder, name)
+  const index = '/.well-known/skills/index.json'
+  const access = `tokens:\n  - ${ann.entry}\nlinks:\n  - ${link.entry}\nrules:\n  - { groups: [docs] }\n`
+  writeFileSync(at('access.yaml'), access)
+  const metricsPort = String(await freePort())
+  const env = { METRICS_PORT: metricsPort, AUDIT_LOG: at('audit.log'), LOG_FORMAT: 'json' }
+  const service = await startProcess(t, { args: [at('docs'), '--access', at('access.yaml')], env })
+  const guesses = Array.from({ length: GUESSES }, (_, number) => {
+    // Every other one has the form of a secret; the rest are the good ones with one character changed.
+    const guess = (secret: string, kind: 'token' | 'link') =>
+      number % 4 < 2 ? newSecret('x', '', kind).text : altered(secret, String(number))
+    return number % 2 === 0
+      ? request('GET', '/skills', { headers: [`Authorization: Bearer ${guess(ann.text, 'token')}`] })
+      : request('GET', `/t/${guess(link.text, 'link')}${index}`)
+  })
+  const caller = await openRaw(service.url)
+  const guesser = connect(service.port, '127.0.0.1')
+  const chunks = on(guesser, 'data')
+  t.teardown(() => {
+    guesser.destroy()
+    caller.destroy()
+  })
+  const statuses = new Map<number, number>()
+  for (let start = 0; start < GUESSES; start += AT_ONCE) {
+    guesser.write(Buffer.concat(guesses.slice(start, start + AT_ONCE)))
+    caller.send(request('GET', '/skills/guide', { headers: [`Authorization: Bearer ${ann.text}`] }))
+    const { status, body } = await caller.response()
+    t.equal(status, 200, body.toString())
+    for (let left = Math.min(AT_ONCE, GUESSES - start), text = ''; left > 0;) {
+      text += String((await chunks.next()).value)
+      const heads = Array.from(text.matchAll(/HTTP\/1\.1 (\d{3}) /g), ([, status]) => Number(status))
+      for (const status of heads) statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      left -= heads.length
+      // The head of an answer may come in two parts.
+      text = text.slice(-HEAD_START).replace(/HTTP\/1\.1 \d{3} /g, '')
+    }
+  }
+  const goodLink = async () => (await fetch(`${service.url}/t/${link.text}${index}`)).status
+  // A busy process sheds an index that is not made yet.
+  await until(async () => await goodLink() !== 503)
+  t.equal(await goodLink(), 200)
+  const refused = statuses.get(401) ?? 0
+  // While they come, one more is answered each second.
+  t.ok(refused >= BURST && refused < 2 * BURST, `${refused} looked at`)
+  t.strictSame([...statuses.keys()].sort(), [401, 429])
+  const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+  const series = 'skillserve_rate_limited_total{rule="failures"}'
+  t.ok(metrics.split('\n').includes(`${series} ${GUESSES - refused}`), series)
+  await service.stop()
+  const audit = readFileSync(at('audit.log'), 'utf8')
+  const lines = audit.trim().split('\n').map((line) => JSON.parse(line) as AuditLine)
+  const failures = lines.filter(({ event }) => event === 'auth.failed')
+  t.ok(failures.length <= 2 * (AUDIT_LINES + 1), `${failures.length} lines`)
+  t.ok(failures.some(({ target: { count = 0 } }) => count > 0), 'and a count of the rest')
+  t.notMatch(`${JSON.stringify(service.log())}${audit}${metrics}`, /sk[sl]_/)
+})
+
+t.test('K67: loops with a token without the scope, or that cannot be checked, come to a limit too', async (t) => {
+  const meter = newSecret('meter', 'groups: [docs], scopes: [metrics:read]')
+  const away = `http://127.0.0.1:${await freePort()}`
+  const jwt = [{ alg: 'ES256' }, { iss: away, text: 'long enough to be that of a JWT' }, 'signature']
+    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
+  const folder = t.testdir({ docs: { guide: skill('guide') } })
+  const at = (name: string) => join(folder, name)
+  const issuers = `issuers:\n  - { issuer: ${away}, audiences: [a] }\n`
+  writeFileSync(at('access.yaml'), `tokens:\n  - ${meter.entry}\n${issuers}rules:\n  - { groups: [docs] }\n`)
+  const limits = { LIMIT_RATE: '1', LIMIT_BURST: '1', TRUSTED_PROXIES: '127.0.0.1' }
+  const env = { AUDIT_LOG: at('audit.log'), LOG_FORMAT: 'json', PUBLIC_URL: 'https://skills.example', ...limits }
+  const service = await startProcess(t, { args: [at('docs'), '--access', at('access.yaml')], env })
+  for (const [authorization, refusal] of [
+    [`Bearer ${meter.text}`, 403], ['Bearer', 400], [`Bearer ${jwt}`, 503]
+  ] as const) {
+    const connection = await openRaw(service.url)
+    t.teardown(() => { connection.destroy() })
+    const from = `X-Forwarded-For: 192.0.2.${refusal % 97}`
+    const asked = request('GET', '/skills/guide', { headers: [`Authorization: ${authorization}`, from] })
+    const statuses = new Set<number>()
+    for (let sent = 0; sent < 10 * AT_ONCE; sent += AT_ONCE) {
+      connection.send(Buffer.concat(Array.from({ length: AT_ONCE }, () => asked)))
+      for (let i = 0; i < AT_ONCE; i++) statuses.add((await connection.response()).status)
+    }
+    t.strictSame([...statuses], [refusal, 429])
+    const metadata = request('GET', '/.well-known/oauth-protected-resource', { headers: [from] })
+    t.equal((await connection.send(metadata).response()).status, 200, 'where to get a token has no limit')
+  }
+  await service.stop()
+  t.match(service.log().find(({ status }) => status === 403), { principal: 'meter', client: '192.0.2.15' })
+  const line = /"denied","principal":\{"kind":"token","id":"token:meter".*"source":\{"address":"192\.0\.2\.15",/
+  t.match(readFileSync(at('audit.log'), 'utf8'), line)
+})
