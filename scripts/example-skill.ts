@@ -35,10 +35,14 @@ function withLists (text: string, lists: Readonly<Record<string, () => readonly 
 
 function routeRows (): string[] {
   const { paths } = load(readFileSync(OPENAPI, 'utf8')) as OpenApiPaths
-  const documented = Object.entries(paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, { summary = '' }]) => ({
-    methods: [method.toUpperCase()], path: path.replace('{path}', '*').replaceAll(/\{(\w+)\}/g, ':$1'), what: summary
-  })))
-  const rows = [...documented, ...MORE_DOORS].map(({ methods, path, what }) => `| \`${methods.join('`, `')} ${path}\` | ${what} |`)
+  const documented = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { summary = '' }]) => ({
+      methods: [method.toUpperCase()],
+      path: path.replace('{path}', '*').replaceAll(/\{(\w+)\}/g, ':$1'),
+      what: summary
+    })))
+  const rows = [...documented, ...MORE_DOORS].map(({ methods, path, what }) =>
+    `| \`${methods.join('`, `')} ${path}\` | ${what} |`)
   return ['| Route | Answer |', '|---|---|', ...rows]
 }
 
@@ -46,12 +50,14 @@ function errorRows (): string[] {
   const skillRows = Object.entries(skillProblems).map(([code, { status, hint }]) => ({ status, code, hint }))
   const httpRows = Object.entries(httpProblems).map(([code, { status, detail }]) => ({ status, code, hint: detail }))
   const rows = [...skillRows, ...httpRows].sort((one, other) => one.status - other.status)
-  return ['| Status | `code` | What it says |', '|---|---|---|', ...rows.map(({ status, code, hint }) => `| ${status} | \`${code}\` | ${hint} |`)]
+  const lines = rows.map(({ status, code, hint }) => `| ${status} | \`${code}\` | ${hint} |`)
+  return ['| Status | `code` | What it says |', '|---|---|---|', ...lines]
 }
 
 function toolRows (): string[] {
   const rows = createTools().map(({ name, toolset, description, parameters }) => {
-    const args = Object.keys(parameters.properties).map((key) => `\`${key}\`${parameters.required.includes(key) ? '' : ' (optional)'}`)
+    const args = Object.keys(parameters.properties).map((key) =>
+      `\`${key}\`${parameters.required.includes(key) ? '' : ' (optional)'}`)
     return `| \`${name}\` | \`${toolset}\` | ${args.join(', ') || 'none'} | ${description} |`
   })
   return ['| Tool | Toolset | Arguments | Description for the model |', '|---|---|---|---|', ...rows]

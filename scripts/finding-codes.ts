@@ -17,8 +17,11 @@ function withCodes (text: string): string {
 }
 
 function withTargets (text: string): string {
-  const rows = TARGET_NAMES.map((name) => `| \`${name}\` | ${TARGETS[name].title} | ${TARGETS[name].source} | ${TARGETS[name].read} |\n`)
-  const groups = Object.entries(TARGET_GROUPS).map(([group, names]) => `\nAll ${group}: ${names.map((name) => `\`${name}\``).join(', ')}.\n`)
+  const rows = TARGET_NAMES.map((name) => {
+    const { title, source, read } = TARGETS[name]
+    return `| \`${name}\` | ${title} | ${source} | ${read} |\n`
+  })
+  const groups = Object.entries(TARGET_GROUPS).map(([group, names]) => `\nAll ${group}: \`${names.join('`, `')}\`.\n`)
   const head = '| Target | What it is | Read in | On |\n|---|---|---|---|\n'
   return text.replace(TARGET_TABLE, () => `${head}${rows.join('')}${groups.join('')}`)
 }
@@ -26,7 +29,8 @@ function withTargets (text: string): string {
 function outcomesOf (code: string): string {
   const possible = OUTCOMES_BY_CODE.get(code) ?? []
   const outcomes = OUTCOMES.toReversed().flatMap((outcome) => {
-    const targets = possible.filter((each) => each.outcome === outcome).map(({ target, when }) => `\`${target}\`${when === undefined ? '' : ' (at times)'}`)
+    const targets = possible.filter((each) => each.outcome === outcome)
+      .map(({ target, when }) => `\`${target}\`${when === undefined ? '' : ' (at times)'}`)
     return targets.length === 0 ? [] : [`${outcome}: ${grouped([...new Set(targets)]).join(', ')}`]
   })
   return outcomes.length === 0 ? '' : `\n\n${outcomes.join('; ')}.`

@@ -73,12 +73,20 @@ export function withTables (document: string, text: string): string {
 export function withMetrics (text: string): string {
   if (!METRICS_TABLE.test(text)) throw new Error(`${OPERATIONS} has no table of metrics`)
   const events = Object.entries(AUDIT_EVENTS).map(([event, meaning]) => `| \`${event}\` | ${meaning} |\n`)
-  return text.replace(METRICS_TABLE, () => METRICS_HEAD + metricsRows().join('')).replace(EVENTS_TABLE, () => EVENTS_HEAD + events.join(''))
+  return text
+    .replace(METRICS_TABLE, () => METRICS_HEAD + metricsRows().join(''))
+    .replace(EVENTS_TABLE, () => EVENTS_HEAD + events.join(''))
 }
 
 function metricsRows (): string[] {
   const status = {
-    ready: true, indexed: true, generation: 0, skills: 0, roots: [], watcher: { status: 'watching', mode: 'events', errors: 0 }, failures: []
+    ready: true,
+    indexed: true,
+    generation: 0,
+    skills: 0,
+    roots: [],
+    watcher: { status: 'watching', mode: 'events', errors: 0 },
+    failures: []
   } as const
   const { registry } = new Metrics({
     skills: {
@@ -98,7 +106,8 @@ function metricsRows (): string[] {
 }
 
 function settingsTable ({ base, hasSetting }: SettingsDocument): string {
-  const rows = Object.values<Setting>(SETTINGS).filter(hasSetting).map(({ argument, variable, default: fallback, meaning, more }) => {
+  const rows = Object.values<Setting>(SETTINGS).filter(hasSetting).map((setting) => {
+    const { argument, variable, default: fallback, meaning, more } = setting
     const flag = argument === undefined ? '' : `\`${argument}\` `
     const link = more === undefined ? '' : ` ([more](${base}${more}))`
     return `| ${flag}| \`${variable}\` | ${fallback === undefined ? 'none' : `\`${fallback}\``} | ${meaning}${link} |\n`
@@ -107,7 +116,9 @@ function settingsTable ({ base, hasSetting }: SettingsDocument): string {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const [document, schema] of Object.entries(FILE_SCHEMAS)) writeFileSync(new URL(document, ROOT), schemaDocument(schema))
+  for (const [document, schema] of Object.entries(FILE_SCHEMAS)) {
+    writeFileSync(new URL(document, ROOT), schemaDocument(schema))
+  }
   const parts: ReadonlyArray<readonly [document: string, write: (text: string) => string]> = [
     ...Object.keys(DOCUMENTS).map((document) => [document, (text: string) => withTables(document, text)] as const),
     [OPERATIONS, withMetrics],

@@ -16,7 +16,9 @@ const PACKAGES = {
   tap: 'test'
 } as const
 
-const TOP_LEVEL = ['package.json', 'tsconfig.json', 'src', 'test', 'openapi', 'Dockerfile', 'docker-compose.yml', 'skills']
+const TOP_LEVEL = [
+  'package.json', 'tsconfig.json', 'src', 'test', 'openapi', 'Dockerfile', 'docker-compose.yml', 'skills'
+]
 
 interface Package {
   readonly scripts: Readonly<Record<string, string>>

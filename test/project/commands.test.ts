@@ -10,13 +10,15 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const SHELL = /^```sh\n([^]*?)^```$/gm
 
 /** What ends by itself, and needs nothing but the checkout. */
-const COMMAND = /^(?:npx skillserve (?:token|access|lock|sign|verify|validate|export|completion|help|version)|mkdir|cp|openssl) .*/gm
+const WORDS = 'token|access|lock|sign|verify|validate|export|completion|help|version'
+const COMMAND = new RegExp(`^(?:npx skillserve (?:${WORDS})|mkdir|cp|openssl) .*`, 'gm')
 
-/** A folder as that of somebody who follows a document: the example skills, and `npx`, which finds the program of the checkout. */
+/** The folder of a reader who follows a document: the example skills, and an `npx` that runs the checkout. */
 function createFolder (t: Test): { readonly folder: string, run (command: string): string } {
   const folder = t.testdir({ bin: {} })
   cpSync(`${ROOT}skills`, join(folder, 'skills'), { recursive: true })
-  writeFileSync(join(folder, 'bin/npx'), `#!/bin/sh\nshift\nexec '${process.execPath}' '${ROOT}dist/cli/main.js' "$@"\n`, { mode: 0o755 })
+  const script = `#!/bin/sh\nshift\nexec '${process.execPath}' '${ROOT}dist/cli/main.js' "$@"\n`
+  writeFileSync(join(folder, 'bin/npx'), script, { mode: 0o755 })
   const env = { PATH: `${join(folder, 'bin')}:${process.env['PATH']}` }
   return {
     folder,
@@ -48,12 +50,15 @@ t.test('docs/access.md: two teams have their own skills after its commands', asy
     const printed = run(command)
     // As the document says: the line that the command prints, in place of the line that the document shows.
     const [line = '', name = ''] = /^ *- \{ name: "([\w-]+)".*$/m.exec(printed) ?? []
-    if (name !== '') writeFileSync(file, readFileSync(file, 'utf8').replace(new RegExp(`^ *- \\{ name: "${name}".*$`, 'm'), () => line))
+    const shown = new RegExp(`^ *- \\{ name: "${name}".*$`, 'm')
+    if (name !== '') writeFileSync(file, readFileSync(file, 'utf8').replace(shown, () => line))
     if (command.includes(' access ')) t.match(printed, /sees 2 skills\nweather +common .*\ncalculator +docs /)
   }
 })
 
-t.test('docs/trust.md: skills are locked, signed and verified by its commands', { skip: spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed' }, async (t) => {
+const skip = spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed'
+
+t.test('docs/trust.md: skills are locked, signed and verified by its commands', { skip }, async (t) => {
   const { folder, run } = createFolder(t)
   writeFileSync(join(folder, 'trust.yaml'), yamlOf('trust.md', '# trust.yaml'))
   const printed = commandsOf('trust.md').map(run)
@@ -65,11 +70,16 @@ t.test('docs/trust.md: skills are locked, signed and verified by its commands', 
 
 t.test('docs/configuration.md names every command', (t) => {
   const text = readFileSync(`${ROOT}docs/configuration.md`, 'utf8')
-  for (const command of createProgram(() => {}, async () => {}).commands.map((each) => each.name())) t.match(text, new RegExp(`^\\| .*\`skillserve \\[?${command}\\b`, 'm'), command)
+  const { commands } = createProgram(() => {}, async () => {})
+  for (const command of commands.map((each) => each.name())) {
+    t.match(text, new RegExp(`^\\| .*\`skillserve \\[?${command}\\b`, 'm'), command)
+  }
   t.end()
 })
 
-for (const document of readdirSync(`${ROOT}docs`).filter((name) => name.endsWith('.md') && name !== 'access.md' && name !== 'trust.md')) {
+const others = readdirSync(`${ROOT}docs`).filter((name) =>
+  name.endsWith('.md') && name !== 'access.md' && name !== 'trust.md')
+for (const document of others) {
   const commands = commandsOf(document)
   if (commands.length === 0) continue
   t.test(`docs/${document}: its commands run`, async (t) => {

@@ -9,6 +9,11 @@ import { hasProgram } from '../helper/proxies.ts'
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const VARIABLES = new Set(Object.values(SETTINGS).map(({ variable }) => variable as string))
 
+interface Composed {
+  readonly services: Readonly<Record<string, { readonly environment?: object }>>
+  readonly 'x-replica'?: { readonly environment: object }
+}
+
 /** Variables of the runtime, and of the examples themselves. */
 const OTHERS = new Set(['NODE_ENV', 'NODE_OPTIONS'])
 
@@ -21,7 +26,9 @@ t.test('K90: what kustomize makes of each variant fits the schemas of Kubernetes
     const manifests = kustomize(name)
     t.strictSame(await invalidManifests(manifests), [], name)
     const kinds = manifests.map(({ kind }) => kind)
-    t.strictSame(new Set(kinds), new Set(['Namespace', 'Service', 'Deployment', 'PodDisruptionBudget', 'HorizontalPodAutoscaler', 'NetworkPolicy']), name)
+    t.strictSame(new Set(kinds), new Set([
+      'Namespace', 'Service', 'Deployment', 'PodDisruptionBudget', 'HorizontalPodAutoscaler', 'NetworkPolicy'
+    ]), name)
   }
 })
 
@@ -29,14 +36,20 @@ t.test('K90: every variable that an example sets is a setting', (t) => {
   const settings = (path: string): string[] => {
     const text = readFileSync(`${ROOT}${path}`, 'utf8')
     const { services, 'x-replica': replica } = path.endsWith('.yml') || path.includes('compose')
-      ? load(text) as { readonly services: Readonly<Record<string, { readonly environment?: object }>>, readonly 'x-replica'?: { readonly environment: object } }
+      ? load(text) as Composed
       : { services: {}, 'x-replica': undefined }
-    const composed = [...Object.values(services), ...replica === undefined ? [] : [replica]].flatMap(({ environment = {} }) => Object.keys(environment))
-    const units = Array.from(text.matchAll(/^Environment=(.*)$/gm), ([, line = '']) => line.split(' ').map((pair) => pair.split('=', 1)[0] ?? '')).flat()
+    const composed = [...Object.values(services), ...replica === undefined ? [] : [replica]]
+      .flatMap(({ environment = {} }) => Object.keys(environment))
+    const units = Array.from(text.matchAll(/^Environment=(.*)$/gm), ([, line = '']) => line.split(' '))
+      .flat().map((pair) => pair.split('=', 1)[0] ?? '')
     const pods = Array.from(text.matchAll(/\{ name: ([A-Z_]+), value:/g), ([, name = '']) => name)
     return [...composed, ...units, ...pods]
   }
-  const paths = ['docker-compose.yml', 'deploy/compose/compose.yaml', 'deploy/compose/team.yaml', 'deploy/systemd/skillserve.service', 'deploy/systemd/skillserve@.service', 'deploy/kubernetes/base/deployment.yaml', 'deploy/kubernetes/git-sync/sidecar.yaml']
+  const paths = [
+    'docker-compose.yml', 'deploy/compose/compose.yaml', 'deploy/compose/team.yaml',
+    'deploy/systemd/skillserve.service', 'deploy/systemd/skillserve@.service',
+    'deploy/kubernetes/base/deployment.yaml', 'deploy/kubernetes/git-sync/sidecar.yaml'
+  ]
   for (const path of paths) {
     const names = settings(path)
     t.ok(names.length > 0, path)
@@ -47,7 +60,9 @@ t.test('K90: every variable that an example sets is a setting', (t) => {
 
 t.test('K90: the page of the folder names every example', (t) => {
   const page = readFileSync(`${ROOT}deploy/README.md`, 'utf8')
-  for (const entry of readdirSync(`${ROOT}deploy`, { withFileTypes: true })) if (entry.isDirectory()) t.match(page, `\`${entry.name}/\``)
+  for (const entry of readdirSync(`${ROOT}deploy`, { withFileTypes: true })) {
+    if (entry.isDirectory()) t.match(page, `\`${entry.name}/\``)
+  }
   t.ok(existsSync(`${ROOT}deploy/compose/nginx.conf`))
   t.end()
 })

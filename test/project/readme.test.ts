@@ -45,7 +45,8 @@ function blocksOf (document: string): Block[] {
     const [block, language = '', text = ''] = match
     const next = NEXT_FENCED.exec(source.slice(match.index + block.length))
     const isOutput = next?.index === 0 && next[1] !== 'sh' && (language === 'sh' || language === 'js')
-    return { document, line: source.slice(0, match.index).split('\n').length, language, text, output: isOutput ? next[2] : undefined }
+    const line = source.slice(0, match.index).split('\n').length
+    return { document, line, language, text, output: isOutput ? next[2] : undefined }
   })
 }
 
@@ -77,7 +78,10 @@ t.test('every curl command gets the answer that is shown', { skip: !hasCurl && '
   // Waits for the first index.
   await fetch(`${service.url}/agent/prompt`)
   // curl then tells the status of each answer on stderr.
-  const cwd = t.testdir({ '.curlrc': 'write-out = "%{stderr}%{http_code}\\n"\n', skills: t.fixture('symlink', `${ROOT}skills`) })
+  const cwd = t.testdir({
+    '.curlrc': 'write-out = "%{stderr}%{http_code}\\n"\n',
+    skills: t.fixture('symlink', `${ROOT}skills`)
+  })
   const commands = blocks.filter(({ language, text }) => language === 'sh' && text.startsWith('curl '))
   t.ok(commands.length > 20)
 
@@ -113,9 +117,13 @@ t.test('K33: the library does what the documents show, imported by the name of t
 })
 
 t.test('the programs in the documents are those of the examples, whose types are checked', async (t) => {
-  const examples = [['README.md', 'ts', 'examples/agent-loop.ts'], ['docs/tool-calls.md', 'js', 'examples/library.ts']] as const
+  const examples = [
+    ['README.md', 'ts', 'examples/agent-loop.ts'],
+    ['docs/tool-calls.md', 'js', 'examples/library.ts']
+  ] as const
   for (const [document, language, example] of examples) {
-    const [program] = blocks.filter((block) => block.document === document && block.language === language && block.text.includes('answer'))
+    const [program] = blocks.filter((block) =>
+      block.document === document && block.language === language && block.text.includes('answer'))
     t.ok(program !== undefined && read(example).includes(program.text), example)
   }
 })
@@ -124,7 +132,8 @@ t.test('the routes that the README names are there', async (t) => {
   // That the document has all is proven by test/project/openapi.test.ts.
   const { paths } = load(read('openapi/openapi.yaml')) as { readonly paths: Readonly<Record<string, unknown>> }
   const routes = new Set([
-    ...Object.keys(paths).map((path) => path.replace('{path}', '*').replaceAll(/\{(\w+)\}/g, ':$1')), ...MORE_DOORS.map(({ path }) => path)
+    ...Object.keys(paths).map((path) => path.replace('{path}', '*').replaceAll(/\{(\w+)\}/g, ':$1')),
+    ...MORE_DOORS.map(({ path }) => path)
   ])
   const named = Array.from(read('README.md').matchAll(/`(?:GET|POST) (\/[^`?]*)`/g), ([, route = '']) => route)
   t.ok(named.length > 10)
@@ -136,19 +145,28 @@ t.test('K48: the documents have every error code (if not: npm run tables)', asyn
 })
 
 t.test('K2: the tables of settings in the documents are those of the source', async (t) => {
-  for (const document of Object.keys(TABLES)) t.equal(read(document), withTables(document, read(document)), `${document}: run \`npm run tables\``)
+  for (const document of Object.keys(TABLES)) {
+    t.equal(read(document), withTables(document, read(document)), `${document}: run \`npm run tables\``)
+  }
 })
 
 t.test('the lists of the skill using-skillserve are those of the source', async (t) => {
-  for (const [document, withLists] of Object.entries(EXAMPLE_SKILL)) t.equal(read(document), withLists(read(document)), `${document}: run \`npm run tables\``)
+  for (const [document, withLists] of Object.entries(EXAMPLE_SKILL)) {
+    t.equal(read(document), withLists(read(document)), `${document}: run \`npm run tables\``)
+  }
   const skill = read('skills/using-skillserve/SKILL.md')
-  for (const { name, toolset } of createTools()) if (toolset === 'reader' || toolset === 'explore') t.ok(skill.includes(`| \`${name}\` |`), name)
+  for (const { name, toolset } of createTools()) {
+    if (toolset === 'reader' || toolset === 'explore') t.ok(skill.includes(`| \`${name}\` |`), name)
+  }
 })
 
 t.test('the limits in the documents are those of the service', async (t) => {
-  const rows = Array.from(read('docs/operations.md').matchAll(/^\| .* \| ([\d,]+)(?: [a-z ]+)? \| `([A-Z_]+)` \|$/gm), ([, value = '', name = '']) => [name, Number(value.replaceAll(',', ''))] as const)
+  const documented = read('docs/operations.md').matchAll(/^\| .* \| ([\d,]+)(?: [a-z ]+)? \| `([A-Z_]+)` \|$/gm)
+  const rows = Array.from(documented, ([, value = '', name = '']) => [name, Number(value.replaceAll(',', ''))] as const)
   t.ok(rows.length > 10)
-  const actual = new Map<string, number>(Object.entries({ ...coreLimits, ...httpLimits, ...mcpLimits, ...toolLimits, MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS }))
+  const actual = new Map<string, number>(Object.entries({
+    ...coreLimits, ...httpLimits, ...mcpLimits, ...toolLimits, MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS
+  }))
   for (const [name, value] of rows) t.equal(actual.get(name), value, name)
   const bounds = Object.keys({ ...httpLimits, ...mcpLimits, ...toolLimits }).filter((name) => name.startsWith('MAX_'))
   t.strictSame(bounds.filter((name) => !rows.some(([documented]) => documented === name)), [], 'each has a row')
@@ -164,8 +182,12 @@ t.test('the contents list of the README names its headings, in order', async (t)
 t.test('the configuration files that are shown can be read, and one has every kind of source', async (t) => {
   const files = blocks.filter(({ language, text }) => language === 'yaml' && text.startsWith('sources:'))
   const folder = t.testdir(Object.fromEntries(files.map(({ text }, index) => [`${index}.yaml`, text])))
-  const kinds = await Promise.all(files.map(async (_, index) => (await readConfigFile(join(folder, `${index}.yaml`))).map(({ kind }) => kind)))
-  t.ok(kinds.some((shown) => ['folder', 'git', 'archive', 's3', 'oci'].every((kind) => shown.some((each) => each === kind))), String(kinds))
+  const kinds = await Promise.all(files.map(async (_, index) => {
+    const sources = await readConfigFile(join(folder, `${index}.yaml`))
+    return sources.map(({ kind }) => kind)
+  }))
+  const wanted = ['folder', 'git', 'archive', 's3', 'oci']
+  t.ok(kinds.some((shown: readonly string[]) => wanted.every((kind) => shown.includes(kind))), String(kinds))
 })
 
 t.test('every link inside the documents leads somewhere', async (t) => {
@@ -183,5 +205,6 @@ t.test('every link inside the documents leads somewhere', async (t) => {
 
 /** Anchors as GitHub makes them of headings. */
 function anchorsOf (source: string): string[] {
-  return Array.from(source.matchAll(/^#+ (.+)$/gm), ([, heading = '']) => heading.toLowerCase().replaceAll(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-'))
+  return Array.from(source.matchAll(/^#+ (.+)$/gm), ([, heading = '']) =>
+    heading.toLowerCase().replaceAll(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-'))
 }

@@ -9,13 +9,13 @@ const SPECIFICATION = readFileSync(`${ROOT}docs/specification.md`, 'utf8')
 /** A statement of the specification begins with its id in bold: `- **K12** …`. */
 const STATEMENT = /^- \*\*(K\d+)\*\* /gm
 
-/** The first argument of a call of `test`, when it begins as a literal: what a template inserts later does not matter. */
+/** The first argument of a call of `test`, if it begins as a literal: what a template inserts does not matter. */
 const TEST_NAME = /\.test\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`)/g
 
 /** One id or several at the beginning of a name: `K12`, `K12: …`, `K3 K14: …`. */
 const LEADING_IDS = /^K\d+(?: K\d+)*\b/
 
-/** Ids of a list that is not in the repository, at the beginning of a name, after ids of the specification, or in brackets. */
+/** Ids of a list outside the repository, at the beginning of a name, after ids of the specification, or in brackets. */
 const FOREIGN_ID = /^(?:K\d+[ ,:]+)*[A-JL-Z]\d{1,2}(?:[:,–]| to )|\([A-JL-Z]\d{1,2}(?:[,–][^)]*)?\)|^§/
 
 interface TestName {
@@ -31,7 +31,8 @@ function sourcesBelow (folder: string): string[] {
 
 function testNames (): TestName[] {
   return sourcesBelow('test').flatMap((file) =>
-    Array.from(readFileSync(`${ROOT}${file}`, 'utf8').matchAll(TEST_NAME), ([, single, double, template]) => ({ file, name: single ?? double ?? template ?? '' })))
+    Array.from(readFileSync(`${ROOT}${file}`, 'utf8').matchAll(TEST_NAME), ([, single, double, template]) =>
+      ({ file, name: single ?? double ?? template ?? '' })))
 }
 
 function byNumber (a: string, b: string): number {
@@ -80,10 +81,14 @@ t.test('the architecture page has every folder of the source', async (t) => {
 
 t.test('the errors in the specification are those of the service, to the letter', async (t) => {
   const errors = [
-    ...[mainFileError.invalidName, mainFileError.skillNotFound, mainFileError.notFound, mainFileError.tooLarge, mainFileError.permissionDenied, mainFileError.notUtf8, mainFileError.unreadable]
-      .map((make) => make('<name>')),
-    ...[fileError.invalidName, fileError.invalidPath, fileError.traversal, folderError.permissionDenied].map((make) => make()),
-    ...[fileError.permissionDenied, fileError.isDirectory, fileError.notRegular, fileError.notText, fileError.ioError].map((make) => make('<file>')),
+    ...[
+      mainFileError.invalidName, mainFileError.skillNotFound, mainFileError.notFound, mainFileError.tooLarge,
+      mainFileError.permissionDenied, mainFileError.notUtf8, mainFileError.unreadable
+    ].map((make) => make('<name>')),
+    ...[fileError.invalidName, fileError.invalidPath, fileError.traversal, folderError.permissionDenied]
+      .map((make) => make()),
+    ...[fileError.permissionDenied, fileError.isDirectory, fileError.notRegular, fileError.notText, fileError.ioError]
+      .map((make) => make('<file>')),
     fileError.notFound('<name>', '<file>'),
     folderError.notFound('<path>')
   ]
