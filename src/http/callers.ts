@@ -5,7 +5,10 @@ import type { SkillService } from '../core/service.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who asks: set before any hook but those of `security` and `cors`. Undefined when access is off, and on routes that are open to all. */
+    /**
+     * Who asks: set before any hook but those of `security` and `cors`. Undefined when access is off, and on routes
+     * that are open to all.
+     */
     principal: Principal | undefined
   }
 
@@ -19,7 +22,10 @@ declare module 'fastify' {
 
 /** A caller, as one request proved it. Holds no secret. */
 export interface Principal {
-  /** Unique among callers and stable over restarts: `token:ci-docs`, `anonymous`. For limits and audit, never for an answer. */
+  /**
+   * Unique among callers and stable over restarts: `token:ci-docs`, `anonymous`. For limits and audit, never for an
+   * answer.
+   */
   readonly id: string
   /** As the operator or the issuer calls it. */
   readonly name: string
@@ -61,8 +67,8 @@ export class PerSkills<Value extends object> {
 }
 
 /**
- * Watches over an answer that goes on for long: `end` is called once when the caller may no longer have it, or sees other skills from now on.
- * Returns a function that stops the watch.
+ * Watches over an answer that goes on for long: `end` is called once when the caller may no longer have it, or sees
+ * other skills from now on. Returns a function that stops the watch.
  */
 export type WhileAllowed = (request: FastifyRequest, end: () => void) => () => void
 

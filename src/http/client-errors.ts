@@ -14,8 +14,8 @@ const problemOfError: ReadonlyMap<string, HttpProblemCode> = new Map([
 const refused = new WeakSet<Socket>()
 
 /**
- * Fastify's `clientErrorHandler`: what never becomes a whole request (400, 408, 431) gets a problem, and ends its connection. The answers to
- * the requests before it go out first.
+ * Fastify's `clientErrorHandler`: what never becomes a whole request (400, 408, 431) gets a problem, and ends its
+ * connection. The answers to the requests before it go out first.
  */
 export function answerClientError (this: FastifyInstance, error: ConnectionError, socket: Socket): void {
   // Node reports what follows the first error too.

@@ -6,7 +6,10 @@ import type { Shutdown } from './shutdown.ts'
 /** Pipelined requests of one connection that may wait for the answers before theirs. */
 const MAX_WAITING_REQUESTS = 16
 
-/** How long a connection that has sent no request yet may still do so once the server closes: Node does not count it as idle. */
+/**
+ * How long a connection that has sent no request yet may still do so once the server closes: Node does not count it as
+ * idle.
+ */
 const UNUSED_MS = 1_000
 
 interface Exchange {
@@ -15,7 +18,9 @@ interface Exchange {
   readonly start: () => void
 }
 
-/** The requests of each connection that have no complete answer yet, in their order: only the first is being handled. */
+/**
+ * The requests of each connection that have no complete answer yet, in their order: only the first is being handled.
+ */
 const exchanges = new WeakMap<Socket, Exchange[]>()
 
 /** The answers that a client still waits for, in the order of its requests. */
@@ -24,8 +29,9 @@ export function pendingResponses (socket: Socket): ServerResponse[] {
 }
 
 /**
- * Handles the requests of one connection one after the other, and closes a connection that sends too many ahead. Node calls the handler for
- * each of the thousands that fit into a packet, and their files would stay open after the client has left. Registered first.
+ * Handles the requests of one connection one after the other, and closes a connection that sends too many ahead. Node
+ * calls the handler for each of the thousands that fit into a packet, and their files would stay open after the client
+ * has left. Registered first.
  */
 export const connections = fp<{ readonly shutdown: Shutdown }>(function connections (app, { shutdown }, done) {
   const unused = new Set<Socket>()

@@ -9,8 +9,8 @@ export function strongEtag (digest: string, variant?: string): string {
 }
 
 /**
- * Whether `If-Match` or `If-None-Match` names one of these strong tags: a tag, a list or `*`. The comparison is weak for both: the weak tags
- * of this service are those of compressed forms of the same bytes.
+ * Whether `If-Match` or `If-None-Match` names one of these strong tags: a tag, a list or `*`. The comparison is weak
+ * for both: the weak tags of this service are those of compressed forms of the same bytes.
  */
 export function matchesEtag (header: string, ...etags: readonly string[]): boolean {
   // No tag of ours holds a comma or a blank, and the quotes cannot be anywhere else in a well-formed list.

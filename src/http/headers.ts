@@ -35,10 +35,13 @@ export function setCatalogRevision (reply: FastifyReply, revision: string | unde
 }
 
 /**
- * What `make` gives. The answer names the revision of the catalog if it has been one and the same meanwhile. What begins the work on
- * it is the question afterwards: before, all files of an index of all skills would be read twice at the same time.
+ * What `make` gives. The answer names the revision of the catalog if it has been one and the same meanwhile. What
+ * begins the work on it is the question afterwards: before, all files of an index of all skills would be read twice at
+ * the same time.
  */
-export async function ofOneRevision<T> (reply: FastifyReply, revisionsOf: RevisionsOf, make: () => Promise<T>): Promise<T> {
+export async function ofOneRevision<T> (
+  reply: FastifyReply, revisionsOf: RevisionsOf, make: () => Promise<T>
+): Promise<T> {
   const revisions = revisionsOf(reply.request)
   const before = revisions.knownRevision
   const made = await make()

@@ -3,10 +3,15 @@
 /** Streams of GET /events that are open at the same time. */
 export const MAX_EVENT_STREAMS = 256
 
-/** What waits for one client of GET /events, in bytes, before it is dropped: all recent events fit, whatever their names. */
+/**
+ * What waits for one client of GET /events, in bytes, before it is dropped: all recent events fit, whatever their
+ * names.
+ */
 export const MAX_EVENT_STREAM_BYTES = 1_048_576
 
-/** Pause between two comments that keep a silent stream open, in milliseconds: less than proxies and we ourselves wait. */
+/**
+ * Pause between two comments that keep a silent stream open, in milliseconds: less than proxies and we ourselves wait.
+ */
 export const EVENT_HEARTBEAT_MS = 15_000
 
 /** Shortest time that a client of GET /events waits before it connects again, in milliseconds: sent as `retry`. */

@@ -16,7 +16,10 @@ declare module 'fastify' {
 /** What can be read of skills, by the names of the audit log. */
 export type ReadEvent = ToolRead['event'] | 'skill.archive' | 'discovery.index' | 'events.open'
 
-/** A request reads one thing, or nothing. Or each call in its body is reported by itself: as of `door`, by default as of its dialect. */
+/**
+ * A request reads one thing, or nothing. Or each call in its body is reported by itself: as of `door`, by default as of
+ * its dialect.
+ */
 export type RouteReads =
   | { readonly event: ReadEvent, readonly door: string }
   | { readonly callsOf: string, readonly door?: string }
@@ -41,7 +44,10 @@ export interface OperationEnd {
   readonly kind?: SkillErrorKind | undefined
 }
 
-/** Learns of everything that callers ask for: metrics, traces and the audit log. Functions return immediately and never throw. */
+/**
+ * Learns of everything that callers ask for: metrics, traces and the audit log. Functions return immediately and never
+ * throw.
+ */
 export interface Observer extends ToolObserver {
   /** Gets the skills that requests see, before the first request. */
   useSkills? (skillsOf: SkillsOf): void

@@ -18,8 +18,8 @@ export interface HttpTimeouts {
   /** Interval at which the two above are checked. Default 1 s. */
   readonly check: number
   /**
-   * A connection without traffic. Node cuts one that takes nothing of its answer at the second expiry: when the first one comes, the
-   * system has taken a part. Default 30 s.
+   * A connection without traffic. Node cuts one that takes nothing of its answer at the second expiry: when the first
+   * one comes, the system has taken a part. Default 30 s.
    */
   readonly connection: number
   /** An idle connection between two requests, longer than load balancers keep theirs. Default 72 s. */
@@ -35,10 +35,13 @@ export interface HttpServerOptions {
   /** The target of a request without what nobody may log. */
   readonly rewriteUrl?: ((request: IncomingMessage) => string) | undefined
   /** Answers what the router refuses, or throws what is a problem for the client. Default: each is one. */
-  readonly answerBadUrl?: ((error: FastifyError, request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) | undefined
+  readonly answerBadUrl?:
+    ((error: FastifyError, request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) | undefined
 }
 
-/** Longest path parameter, in decoded characters: four times the longest folder name, so that each gets its own answer. */
+/**
+ * Longest path parameter, in decoded characters: four times the longest folder name, so that each gets its own answer.
+ */
 const MAX_PARAM_CHARACTERS = 1024
 
 /** What may pass from a caller's `X-Request-Id` into log lines and headers. */
@@ -50,7 +53,8 @@ export function httpServerOptions (options: HttpServerOptions): FastifyHttpOptio
   return {
     loggerInstance: logger,
     logController: new RequestLogController(observer),
-    // One logger for all requests, and the request id in each line: every request would pay for a child logger that few use.
+    // One logger for all requests, and the request id in each line: every request would pay for a child logger that few
+    // use.
     childLoggerFactory: (parent) => parent,
     ...rewriteUrl && { rewriteUrl },
     ...trustedProxies.length > 0 && { trustProxy: [...trustedProxies] },
@@ -71,7 +75,8 @@ export function httpServerOptions (options: HttpServerOptions): FastifyHttpOptio
     onConstructorPoisoning: 'ignore',
     // A request that was sent on an open connection before the drain is answered, as the last one.
     return503OnClosing: false,
-    // What the router refuses (bad percent-encoding, an endless parameter) reaches no hook, and so gets its headers here.
+    // What the router refuses (bad percent-encoding, an endless parameter) reaches no hook, and so gets its headers
+    // here.
     frameworkErrors (error, request, reply) {
       reply.headers(securityHeaders).header('x-request-id', request.id)
       answerBadUrl(error, request, reply).catch((problem: unknown) => { sendProblem(problem, request, reply) })

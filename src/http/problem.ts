@@ -20,7 +20,9 @@ export const TARGET_ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i
 const ADDRESS = /\bGET (?=\/)/g
 
 /** Headers that describe the answer which a route had begun, and not the error that replaces it. */
-const HEADERS_OF_CONTENT = ['etag', 'last-modified', 'accept-ranges', 'content-range', 'content-disposition', 'content-encoding']
+const HEADERS_OF_CONTENT = [
+  'etag', 'last-modified', 'accept-ranges', 'content-range', 'content-disposition', 'content-encoding'
+]
 
 const problemOfCode: ReadonlyMap<string, HttpProblemCode> = new Map([
   ['FST_ERR_BAD_URL', 'bad_url'],
@@ -92,7 +94,9 @@ export function problemCodeOf ({ raw }: FastifyRequest): Problem['code'] | undef
   return codes.get(raw)
 }
 
-/** The problem that an error is. The log names it; of what is unexpected it has all, and the problem nothing but an id. */
+/**
+ * The problem that an error is. The log names it; of what is unexpected it has all, and the problem nothing but an id.
+ */
 export function problemOf (error: unknown, request: FastifyRequest): Problem {
   const known = toKnownError(error)
   const problem = toProblem(known, request.url, request.id, request.server.prefix)
@@ -101,11 +105,16 @@ export function problemOf (error: unknown, request: FastifyRequest): Problem {
   return problem
 }
 
-/** The body of another problem in place of the one that is being sent: an error in `onSend` reaches no error handler then. */
+/**
+ * The body of another problem in place of the one that is being sent: an error in `onSend` reaches no error handler
+ * then.
+ */
 export function replaceProblem (problem: HttpProblem, request: FastifyRequest, reply: FastifyReply): Buffer {
   codes.set(request.raw, problem.code)
   const body = Buffer.from(JSON.stringify(toProblem(problem, request.url, request.id, request.server.prefix)))
-  reply.code(httpProblems[problem.code].status).headers(problem.headers).type(PROBLEM_MEDIA_TYPE).header('content-length', body.length)
+  reply.code(httpProblems[problem.code].status).headers(problem.headers).type(PROBLEM_MEDIA_TYPE).header(
+    'content-length', body.length
+  )
   for (const name of [...HEADERS_OF_CONTENT, 'www-authenticate']) reply.removeHeader(name)
   return body
 }
@@ -135,9 +144,7 @@ function toKnownError (error: unknown): SkillError | HttpProblem {
 
 /** Fastify's messages are its own affair, and some echo the URL: only what a validation says is passed on. */
 function fromFastify (error: Error & Partial<FastifyError>): HttpProblem {
-  if (error.validation !== undefined) {
-    return new HttpProblem('bad_request', error.message)
-  }
+  if (error.validation !== undefined) return new HttpProblem('bad_request', error.message)
   const code = problemOfCode.get(error.code ?? '') ?? problemOfStatus.get(error.statusCode ?? 500)
   if (code !== undefined) return new HttpProblem(code)
   const isClientError = error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500

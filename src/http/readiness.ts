@@ -38,26 +38,39 @@ export interface Readiness {
 }
 
 /** @param status of what the caller may see */
-export function judgeReadiness (status: SkillStatus, { remarks, sources, refusedIn, auditState, shutdown }: ReadinessParts): Readiness {
+export function judgeReadiness (
+  status: SkillStatus, { remarks, sources, refusedIn, auditState, shutdown }: ReadinessParts
+): Readiness {
   const all = sources?.()
   const visible = visibleSources(all, status)
   const whole = status.roots.map(({ name }) => name).filter((name) => status.partial?.includes(name) !== true)
   const audit = auditState()
   const isReady = status.ready && audit !== 'refusing' && !shutdown.isStopping && all?.some(isAwaited) !== true
-  const reasons = shutdown.isStopping ? ['The service is stopping'] : [...explainStatus(status, visible), ...audit === 'working' ? [] : [AUDIT_PROBLEMS[audit]], ...remarks()]
-  return { isReady, reasons, detail: reasons.join('; ') || undefined, sources: visible, quarantined: refusedIn?.(whole) }
+  const reasons = shutdown.isStopping
+    ? ['The service is stopping']
+    : [...explainStatus(status, visible), ...audit === 'working' ? [] : [AUDIT_PROBLEMS[audit]], ...remarks()]
+  return {
+    isReady, reasons, detail: reasons.join('; ') || undefined, sources: visible, quarantined: refusedIn?.(whole)
+  }
 }
 
 /**
- * Why a service is not ready, or not quite well, in words; none for one that is well. Folders have the names of
- * the other members, because anybody may ask; the log has their paths.
+ * Why a service is not ready, or not quite well, in words; none for one that is well. Folders have the names of the
+ * other members, because anybody may ask; the log has their paths.
  */
-function explainStatus ({ ready, indexed, roots, watcher }: SkillStatus, sources: readonly SourceStatus[] = []): string[] {
-  const awaited = new Set(sources.filter(({ state }) => state === 'waiting' || state === 'failed').map(({ name }) => name))
-  const reasons = roots.flatMap(({ name, type, state }) => state === 'ok' || awaited.has(name) ? [] : [`the folder ${name} (${type}) ${ROOT_PROBLEMS[state]}`])
+function explainStatus (
+  { ready, indexed, roots, watcher }: SkillStatus, sources: readonly SourceStatus[] = []
+): string[] {
+  const unfetched = sources.filter(({ state }) => state === 'waiting' || state === 'failed')
+  const awaited = new Set(unfetched.map(({ name }) => name))
+  const reasons = roots.flatMap(({ name, type, state }) => state === 'ok' || awaited.has(name)
+    ? []
+    : [`the folder ${name} (${type}) ${ROOT_PROBLEMS[state]}`])
   // A caller who sees no folder is in a service that is ready.
-  if (!ready && awaited.size < Math.max(roots.length, 1) && roots.every(({ state }) => state !== 'ok' && state !== 'failed')) reasons[0] = `No skills folder is there: ${reasons[0] ?? 'none is configured'}`
-  else if (!indexed) reasons.unshift('The first index is not complete')
+  const isMissing = roots.every(({ state }) => state !== 'ok' && state !== 'failed')
+  if (!ready && awaited.size < Math.max(roots.length, 1) && isMissing) {
+    reasons[0] = `No skills folder is there: ${reasons[0] ?? 'none is configured'}`
+  } else if (!indexed) reasons.unshift('The first index is not complete')
   if (watcher.status === 'degraded') {
     const cause = [watcher.lastError ?? [], watcherRemedy(watcher.lastError) ?? []].flat().join(': ')
     reasons.push(`changes cause no events${cause && ` (${cause})`}; the folders are compared at intervals`)
@@ -66,7 +79,9 @@ function explainStatus ({ ready, indexed, roots, watcher }: SkillStatus, sources
 }
 
 /** Of the sources, as of the roots, what the caller may see. */
-function visibleSources (sources: readonly SourceStatus[] | undefined, { roots, partial = [] }: SkillStatus): readonly SourceStatus[] | undefined {
+function visibleSources (
+  sources: readonly SourceStatus[] | undefined, { roots, partial = [] }: SkillStatus
+): readonly SourceStatus[] | undefined {
   return sources?.flatMap((source) => {
     const root = roots.find(({ name }) => name === source.name)
     if (root === undefined) return []
@@ -96,8 +111,11 @@ function isAwaited ({ kind, state, optional }: SourceStatus): boolean {
 }
 
 function explainSource ({ name, kind, state, error, failing_since: since }: SourceStatus): string[] {
-  if (kind === 'folder') return error === undefined ? [] : [`the folder ${name} cannot be searched for skills since ${since ?? 'now'}: ${error.message}`]
-  if (state === 'waiting') return [`the source ${name} is not fetched yet`]
+  if (kind !== 'folder' && state === 'waiting') return [`the source ${name} is not fetched yet`]
   if (error === undefined) return []
-  return [`the source ${name} ${state === 'failed' ? 'is not fetched yet and fails' : 'is not up to date, it fails'} since ${since ?? 'now'}: ${error.message}`]
+  if (kind === 'folder') {
+    return [`the folder ${name} cannot be searched for skills since ${since ?? 'now'}: ${error.message}`]
+  }
+  const failure = state === 'failed' ? 'is not fetched yet and fails' : 'is not up to date, it fails'
+  return [`the source ${name} ${failure} since ${since ?? 'now'}: ${error.message}`]
 }

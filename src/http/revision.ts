@@ -10,13 +10,17 @@ export interface RevisionCondition {
   /** In the wanted revision, when one is wanted. */
   readonly skills: SkillSource
   /**
-   * Names the revision in the answer, and refuses an answer that `If-Match` does not want. Called when the answer is known.
+   * Names the revision in the answer, and refuses an answer that `If-Match` does not want. Called when the answer is
+   * known.
    * @throws {SkillError} `revision_changed`
    */
   confirm (reply: FastifyReply, etag: string | undefined): void
 }
 
-/** The skills in the revision that the request asks for by `?revision=` or `If-Match` (RFC 9110 §13.1.1); undefined for one that asks for none. */
+/**
+ * The skills in the revision that the request asks for by `?revision=` or `If-Match` (RFC 9110 §13.1.1); undefined for
+ * one that asks for none.
+ */
 function wantedRevision ({ query, headers }: FastifyRequest, skills: SkillSource): SourceAtRevision | undefined {
   const { revision } = query as { readonly revision?: string }
   const isGuarded = headers['if-match'] !== undefined
@@ -77,9 +81,13 @@ export function notedRevision (request: FastifyRequest): string | undefined {
  * @param read the revision of the answer
  * @throws {RevisionChangedError}
  */
-function confirmPresent ({ headers }: FastifyRequest, read: string | undefined, present: string | undefined, etag?: string): void {
+function confirmPresent (
+  { headers }: FastifyRequest, read: string | undefined, present: string | undefined, etag?: string
+): void {
   const ifMatch = headers['if-match']
-  if (ifMatch !== undefined && !matchesEtag(ifMatch, ...tags(read === present ? present : undefined, etag))) throw new RevisionChangedError(present)
+  if (ifMatch !== undefined && !matchesEtag(ifMatch, ...tags(read === present ? present : undefined, etag))) {
+    throw new RevisionChangedError(present)
+  }
 }
 
 /** Whether `If-Match` names neither this ETag nor the revision in the head of the answer. */

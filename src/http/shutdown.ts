@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * The end of the process. It begins with a delay in which the service is not ready and still answers, each time with `Connection: close`,
- * so that balancers notice before the port closes.
+ * The end of the process. It begins with a delay in which the service is not ready and still answers, each time with
+ * `Connection: close`, so that balancers notice before the port closes.
  */
 export class Shutdown {
   #isStopping = false

@@ -4,13 +4,18 @@ import { promisify } from 'node:util'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Closers } from './shutdown.ts'
 
-/** Time for clients with an open connection to receive `Connection: close` before the port is closed, in milliseconds. */
+/**
+ * Time for clients with an open connection to receive `Connection: close` before the port is closed, in milliseconds.
+ */
 const ANNOUNCE_MS = 200
 
 /** When connections that are still open are cut, in milliseconds after the drain has begun. */
 const DRAIN_DEADLINE_MS = 8_000
 
-/** When the process ends in any case, in milliseconds after the drain has begun: below the ten seconds that Docker waits. */
+/**
+ * When the process ends in any case, in milliseconds after the drain has begun: below the ten seconds that Docker
+ * waits.
+ */
 const STOP_DEADLINE_MS = 9_000
 
 /** Pause between two checks for calls to the file system that have not returned, in milliseconds. */
@@ -21,7 +26,9 @@ const RECHECK_MS = 20
  * @param opening what is open already, or is the last to be opened
  */
 export async function stop (
-  opening: Promise<{ readonly app: { readonly server: Server } }>, logger: Pick<FastifyBaseLogger, 'info' | 'warn'>, closers: Closers
+  opening: Promise<{ readonly app: { readonly server: Server } }>,
+  logger: Pick<FastifyBaseLogger, 'info' | 'warn'>,
+  closers: Closers
 ): Promise<void> {
   const deadline = sleep(STOP_DEADLINE_MS)
   await Promise.race([close(), deadline])

@@ -16,8 +16,8 @@ export function documentOptions ({ version, basePath }: DocumentOptions): Fastif
       info: {
         title: 'skillserve',
         summary: 'Agent Skills over HTTP',
-        description: 'Serves folders of Agent Skills to agents that have no file system of their own: the same skills, the same bytes and the ' +
-          'same checks through REST and through tool calls.',
+        description: 'Serves folders of Agent Skills to agents that have no file system of their own: the same ' +
+          'skills, the same bytes and the same checks through REST and through tool calls.',
         version,
         license: { name: 'MIT', identifier: 'MIT' },
         contact: { name: 'skillserve maintainers', url: 'https://www.npmjs.com/package/skillserve' }
@@ -31,7 +31,8 @@ export function documentOptions ({ version, basePath }: DocumentOptions): Fastif
           bearer: {
             type: 'http',
             scheme: 'bearer',
-            description: 'A token of the access file, or an access token (JWT) of one of its issuers. Without an access file none is needed'
+            description: 'A token of the access file, or an access token (JWT) of one of its issuers. Without an ' +
+              'access file none is needed'
           }
         }
       },
@@ -42,7 +43,11 @@ export function documentOptions ({ version, basePath }: DocumentOptions): Fastif
         { name: 'service', description: 'The service itself' }
       ]
     },
-    refResolver: { buildLocalReference: (schema, _base, _fragment, index) => typeof schema.$id === 'string' ? schema.$id : `schema-${index}` },
+    refResolver: {
+      buildLocalReference: (schema, _base, _fragment, index) => typeof schema.$id === 'string'
+        ? schema.$id
+        : `schema-${index}`
+    },
     transform: ({ schema, url, route: { config } }) => {
       const { problems = [], response = {}, bytes, ...rest } = schema as RouteSchema
       const isOpen = config?.isOpen === true
@@ -60,16 +65,29 @@ function problemExamples (): Readonly<Record<string, { readonly summary: string,
     const sentence = 'detail' in problem ? problem.detail : title
     const detail = 'hint' in problem ? `${sentence}. ${problem.hint}` : sentence
     const type = `urn:skillserve:problem:${code}`
-    const value = { type, title, status, detail, instance: '/skills/calculator', error: sentence, code: code as ProblemCode, requestId: '5f0c9a1e-1' }
+    const value = {
+      type,
+      title,
+      status,
+      detail,
+      instance: '/skills/calculator',
+      error: sentence,
+      code: code as ProblemCode,
+      requestId: '5f0c9a1e-1'
+    }
     return [code, { summary: title, value }]
   }))
 }
 
 /** Without examples that no operation has, and with `$schema` where an example has a key of that name. */
-function finish<Document extends { paths?: object, components?: { examples?: Record<string, unknown> } }> (document: Document): Document {
+function finish<Document extends { paths?: object, components?: { examples?: Record<string, unknown> } }> (
+  document: Document
+): Document {
   const { paths, components } = document
   const text = JSON.stringify(paths)
-  const used = Object.entries(components?.examples ?? {}).filter(([code]) => text.includes(`"#/components/examples/${code}"`))
+  const used = Object.entries(components?.examples ?? {}).filter(
+    ([code]) => text.includes(`"#/components/examples/${code}"`)
+  )
   const finished = { ...document, components: { ...components, examples: Object.fromEntries(used) } }
   // @fastify/swagger takes a key `$schema` for a keyword and drops it: such examples say `$$schema`.
   return JSON.parse(JSON.stringify(finished).replaceAll('"$$schema":', () => '"$schema":')) as Document

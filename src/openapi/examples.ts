@@ -5,7 +5,8 @@ export const DOCUMENT_EXAMPLE = '---\nname: calculator\ndescription: Basic arith
 
 export const FILE_EXAMPLE = 'def add(a, b):\n    return a + b\n'
 
-export const PROMPT_EXAMPLE = '<available_skills>\n<skill>\n<name>\ncalculator\n</name>\n<description>\nBasic arithmetic\n</description>\n' +
+export const PROMPT_EXAMPLE = '<available_skills>\n<skill>\n<name>\ncalculator\n</name>\n' +
+  '<description>\nBasic arithmetic\n</description>\n' +
   '<location>\n/skills/calculator/files/SKILL.md\n</location>\n</skill>\n</available_skills>'
 
 export const EVENTS_EXAMPLE = `retry: 3000

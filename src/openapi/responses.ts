@@ -21,21 +21,31 @@ interface MediaTypeObject {
 }
 
 type Headers = Readonly<Record<string, object>>
-export type Examples = Readonly<Record<string, { readonly summary?: string, readonly value: unknown } | { readonly $ref: string }>>
+type Example = { readonly summary?: string, readonly value: unknown } | { readonly $ref: string }
+export type Examples = Readonly<Record<string, Example>>
 
 const CACHE_CONTROL = { type: 'string', description: '`no-cache`: revalidate before each use' }
 const NO_STORE = { type: 'string', description: '`no-store`: an error is not kept' }
 const ETAG = { type: 'string', description: 'Strong, derived from the content alone, and so the same on every replica' }
 const VALIDATORS: Headers = { etag: ETAG, 'cache-control': CACHE_CONTROL }
-const VARY = { type: 'string', description: 'The answer depends on the Accept header; from 1 KiB on also on Accept-Encoding' }
+const VARY = {
+  type: 'string', description: 'The answer depends on the Accept header; from 1 KiB on also on Accept-Encoding'
+}
 const ACCEPT_RANGES = { type: 'string', description: 'With bytes: `Range` is understood' }
 
-const SKILL_REVISION = { type: 'string', description: 'The revision of the skill that the answer belongs to: answers of one revision fit together' }
-const ASKED_REVISION = { ...SKILL_REVISION, description: `${SKILL_REVISION.description}. There when the request asks for one, by \`revision\` or \`If-Match\`` }
+const SKILL_REVISION = {
+  type: 'string',
+  description: 'The revision of the skill that the answer belongs to: answers of one revision fit together'
+}
+const ASKED_REVISION = {
+  ...SKILL_REVISION,
+  description: `${SKILL_REVISION.description}. There when the request asks for one, by \`revision\` or \`If-Match\``
+}
 
 const CATALOG_REVISION = {
   type: 'string',
-  description: 'The revision of the whole catalog, any file of any skill: equal on replicas of equal content, and the id of the last event. Absent until all skills have been read once, and while a change is compared'
+  description: 'The revision of the whole catalog, any file of any skill: equal on replicas of equal content, and ' +
+    'the id of the last event. Absent until all skills have been read once, and while a change is compared'
 }
 
 const CONTENT_RANGE = { type: 'string', description: '`bytes first-last/size`' }
@@ -142,10 +152,12 @@ const PROBLEMS = { ...skillProblems, ...httpProblems }
 /** What any request can meet, whatever its route. */
 const COMMON_PROBLEMS: readonly ProblemCode[] = ['bad_request', 'bad_query', 'host_not_allowed']
 /** Where an access file is in force. */
-const ACCESS_PROBLEMS: readonly ProblemCode[] = ['unauthenticated', 'invalid_token', 'token_expired', 'invalid_credentials', 'insufficient_scope']
+const ACCESS_PROBLEMS: readonly ProblemCode[] = [
+  'unauthenticated', 'invalid_token', 'token_expired', 'invalid_credentials', 'insufficient_scope'
+]
 const OTHER_PROBLEMS: readonly ProblemCode[] = [
-  'request_timeout', 'precondition_failed', 'headers_too_large', 'internal_error', 'transfer_encoding_unsupported', 'rate_limited', 'overloaded', 'audit_unavailable',
-  'issuer_unavailable'
+  'request_timeout', 'precondition_failed', 'headers_too_large', 'internal_error', 'transfer_encoding_unsupported',
+  'rate_limited', 'overloaded', 'audit_unavailable', 'issuer_unavailable'
 ]
 
 declare module 'fastify' {
@@ -161,7 +173,9 @@ declare module 'fastify' {
  * Error answers, all of one shape: these codes by their statuses, and `default` for what HTTP itself refuses.
  * @param isOpen whether the route answers callers without credentials, whatever the access file says
  */
-export function problemAnswers (codes: readonly ProblemCode[], isOpen: boolean): Readonly<Record<string, ResponseObject>> {
+export function problemAnswers (
+  codes: readonly ProblemCode[], isOpen: boolean
+): Readonly<Record<string, ResponseObject>> {
   const byStatus = new Map<number, ProblemCode[]>()
   for (const code of new Set([...codes, ...isOpen ? [] : ACCESS_PROBLEMS, ...COMMON_PROBLEMS])) {
     const { status } = PROBLEMS[code]
@@ -185,7 +199,12 @@ function problem (codes: readonly ProblemCode[], status?: number): ResponseObjec
     description: codes.map((code) => `${PROBLEMS[code].title} (\`${code}\`)`).join(', '),
     headers: {
       'cache-control': NO_STORE,
-      ...status === 401 && { 'www-authenticate': { type: 'string', description: '`Bearer`, with what is wrong (RFC 6750 §3) and where OAuth clients begin (RFC 9728 §5.1)' } },
+      ...status === 401 && {
+        'www-authenticate': {
+          type: 'string',
+          description: '`Bearer`, with what is wrong (RFC 6750 §3) and where OAuth clients begin (RFC 9728 §5.1)'
+        }
+      },
       ...status === 416 && { 'content-range': { type: 'string', description: '`bytes */size`' } },
       ...(status === 429 || status === 503) && { 'retry-after': { type: 'integer', description: 'In seconds' } }
     },

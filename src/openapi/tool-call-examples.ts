@@ -27,13 +27,19 @@ export const toolCallAnswerExamples: NamedExamples =
   Object.fromEntries(calls.map(({ name, summary, value }) => [name, { summary, value: answerTo(value) }]))
 
 /** Arguments and results of one call of each tool. */
-export const toolArgumentsExamples: NamedExamples = Object.fromEntries(tools.map(({ name, example }) => [name, { summary: name, value: example.args }]))
-export const toolResultExamples: NamedExamples = Object.fromEntries(tools.map(({ name, example }) => [name, { summary: name, value: example.outcome.result }]))
+export const toolArgumentsExamples: NamedExamples = Object.fromEntries(
+  tools.map(({ name, example }) => [name, { summary: name, value: example.args }])
+)
+export const toolResultExamples: NamedExamples = Object.fromEntries(
+  tools.map(({ name, example }) => [name, { summary: name, value: example.outcome.result }])
+)
 
 function answerTo (body: unknown): unknown {
   const envelope = openEnvelope(body)
   if (envelope.kind !== 'calls') throw new Error(envelope.detail)
-  const results = envelope.calls.map((call): unknown => JSON.parse(envelope.dialect.writeResult(call, exampleOf(call.name).outcome)))
+  const results = envelope.calls.map(
+    (call): unknown => JSON.parse(envelope.dialect.writeResult(call, exampleOf(call.name).outcome))
+  )
   return envelope.batch ? results : results[0]
 }
 

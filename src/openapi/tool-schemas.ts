@@ -4,11 +4,15 @@ import { RevisionSchema } from '../schemas/skills.ts'
 import { DEFINITION_FORMATS, DIALECTS, writeDefinitions } from '../tools/dialects/index.ts'
 import { MAX_TOOL_CALLS } from '../tools/limits.ts'
 import { createToolRegistry } from '../tools/registry.ts'
-import { TOOLSETS } from '../tools/tool.ts'
+import { TOOLSETS, type Toolset } from '../tools/tool.ts'
 import { createTools } from '../tools/tools.ts'
 
 const registry = createToolRegistry(createTools())
 const tools = registry.list()
+
+function namesIn (toolset: Toolset): string {
+  return registry.list(toolset).map(({ name }) => name).join(', ')
+}
 
 const results = DIALECTS.flatMap(({ title, resultSchema, refusalSchema }) => [
   { title, ...resultSchema },
@@ -18,7 +22,8 @@ const results = DIALECTS.flatMap(({ title, resultSchema, refusalSchema }) => [
 /** The body in any dialect: for the document. The handler finds the dialect and explains what does not fit. */
 export const ToolCallRequestSchema = Type.Unsafe<unknown>({
   title: 'ToolCallRequest',
-  description: 'One call, `{"tool_calls": […]}`, an array of calls, or the message or the whole response of a provider that holds them. `arguments` is an object or a JSON string of one.',
+  description: 'One call, `{"tool_calls": […]}`, an array of calls, or the message or the whole response of a ' +
+    'provider that holds them. `arguments` is an object or a JSON string of one.',
   anyOf: [
     ...DIALECTS.map(({ title, callSchema }) => ({ title, ...callSchema })),
     { title: 'Calls in a message or response of a provider', type: 'object', additionalProperties: true },
@@ -29,7 +34,8 @@ export const ToolCallRequestSchema = Type.Unsafe<unknown>({
 export const ToolCallResponseSchema = Type.Unsafe<unknown>({
   $id: 'ToolCallResponse',
   title: 'ToolCallResponse',
-  description: 'One result for one call, otherwise an array with one result per call in their order, in the dialect of the calls.',
+  description: 'One result for one call, otherwise an array with one result per call in their order, in the dialect ' +
+    'of the calls.',
   anyOf: [...results, { title: 'Results of several calls', type: 'array', items: { anyOf: results } }]
 })
 
@@ -40,17 +46,19 @@ export const ToolQuerySchema = Type.Object({
   })),
   toolset: Type.Optional(StringEnum([...TOOLSETS, 'all'], {
     default: 'reader',
-    description: `Which tools: ${TOOLSETS.map((toolset) => `\`${toolset}\` has ${registry.list(toolset).map(({ name }) => name).join(', ')}`).join('; ')}`
+    description: `Which tools: ${TOOLSETS.map((set) => `\`${set}\` has ${namesIn(set)}`).join('; ')}`
   }))
 })
 
 export const ToolCallQuerySchema = Type.Object({
   revision: RevisionSchema,
   toolset: Type.Optional(StringEnum([...TOOLSETS, 'all'], {
-    description: 'The tools that the model was given: no other runs, and errors name no other. Without it every tool runs'
+    description: 'The tools that the model was given: no other runs, and errors name no other. Without it every tool ' +
+      'runs'
   })),
   others: Type.Optional(StringEnum(['skip'], {
-    description: '`skip` leaves calls of tools that are not known here without an answer. Without it they get an error result'
+    description: '`skip` leaves calls of tools that are not known here without an answer. Without it they get an ' +
+      'error result'
   }))
 })
 
@@ -58,24 +66,33 @@ export const ToolDefinitionsSchema = Type.Array(Type.Unsafe<object>({ type: 'obj
   $id: 'ToolDefinitions',
   title: 'ToolDefinitions',
   description: "Ready to be the `tools` of a model's request.",
-  examples: [writeDefinitions('openai', tools.slice(0, 1).map((tool) => ({ ...tool, currentDescription: tool.description })))]
+  examples: [
+    writeDefinitions('openai', tools.slice(0, 1).map((tool) => ({ ...tool, currentDescription: tool.description })))
+  ]
 })
 
 export const ToolParamsSchema = Type.Object({
-  name: Type.String({ description: 'Name of the tool, compared exactly: `Skill` and `skill` are two tools', examples: ['list_skills'] })
+  name: Type.String({
+    description: 'Name of the tool, compared exactly: `Skill` and `skill` are two tools',
+    examples: ['list_skills']
+  })
 })
 
 export const ToolArgumentsSchema = Type.Unsafe<unknown>({
   title: 'ToolArguments',
   description: 'The arguments of one call, as the definition of the tool says. The result explains what does not fit.',
-  anyOf: [{ type: 'object', additionalProperties: true }, { title: 'Anything else', description: 'Gets an error result' }]
+  anyOf: [
+    { type: 'object', additionalProperties: true }, { title: 'Anything else', description: 'Gets an error result' }
+  ]
 })
 
 export const ToolResultSchema = Type.Unsafe<object>({
   $id: 'ToolResult',
   title: 'ToolResult',
   description: "The tool's own result object, of success and of failure.",
-  anyOf: [...new Set(tools.flatMap(({ resultSchema, failureSchema }) => [resultSchema, failureSchema]))].map(sharedOrWhole)
+  anyOf: [...new Set(tools.flatMap(({ resultSchema, failureSchema }) => [resultSchema, failureSchema]))].map(
+    sharedOrWhole
+  )
 })
 
 /** The components of the document that tools and dialects make up. */

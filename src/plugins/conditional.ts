@@ -16,19 +16,26 @@ const HEADERS_OF_BODY = ['content-type', 'content-length', 'content-range', 'con
 const MIN_COMPRESSED_BYTES = 1024
 
 interface ConditionalOptions {
-  /** How long shared caches may answer without asking, and once more while they ask, in seconds. Only where everybody sees the same. */
+  /**
+   * How long shared caches may answer without asking, and once more while they ask, in seconds. Only where everybody
+   * sees the same.
+   */
   readonly cacheSeconds: number
 }
 
 /** Revalidation for every GET and HEAD: `Cache-Control`, an ETag, 304 and 412. Compression for every answer. */
 export const conditional = fp<ConditionalOptions>(async function conditional (app, { cacheSeconds }) {
-  const cached = cacheSeconds === 0 ? 'no-cache' : `public, max-age=0, s-maxage=${cacheSeconds}, stale-while-revalidate=${cacheSeconds}`
+  const cached = cacheSeconds === 0
+    ? 'no-cache'
+    : `public, max-age=0, s-maxage=${cacheSeconds}, stale-while-revalidate=${cacheSeconds}`
 
   app.addHook('onSend', (request, reply, payload, next) => {
     const { method, headers: { 'if-none-match': ifNoneMatch } } = request
     const { statusCode: status } = reply
     const isRead = method === 'GET' || method === 'HEAD'
-    if (reply.getHeader('cache-control') === undefined) reply.header('cache-control', status >= 400 ? 'no-store' : isRead ? cached : 'no-cache')
+    if (reply.getHeader('cache-control') === undefined) {
+      reply.header('cache-control', status >= 400 ? 'no-store' : isRead ? cached : 'no-cache')
+    }
     // Without this header the plugin also compresses what mime-db calls compressible: SVG and application/octet-stream.
     if (!isCompressible(String(reply.getHeader('content-type')))) request.headers['x-no-compression'] = 'true'
     else if (isLarge(reply, payload)) addVary(reply, 'accept-encoding')
@@ -81,7 +88,9 @@ export const conditional = fp<ConditionalOptions>(async function conditional (ap
 function etagOf (reply: FastifyReply, payload: unknown): string | undefined {
   const etag = reply.getHeader('etag')
   if (etag !== undefined) return String(etag)
-  if (reply.getHeader('cache-control') === 'no-store' || !(typeof payload === 'string' || Buffer.isBuffer(payload))) return undefined
+  if (reply.getHeader('cache-control') === 'no-store' || !(typeof payload === 'string' || Buffer.isBuffer(payload))) {
+    return undefined
+  }
   const own = strongEtag(sha256(payload))
   reply.header('etag', own)
   return own
@@ -90,7 +99,9 @@ function etagOf (reply: FastifyReply, payload: unknown): string | undefined {
 function isLarge (reply: FastifyReply, payload: unknown): boolean {
   // Of a part: a cache needs to know whether the whole is compressed.
   if (payload instanceof Readable || reply.statusCode === 206) return true
-  return typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) >= MIN_COMPRESSED_BYTES : false
+  return typeof payload === 'string' || Buffer.isBuffer(payload)
+    ? Buffer.byteLength(payload) >= MIN_COMPRESSED_BYTES
+    : false
 }
 
 /** Not images, and not events, which have to go out one by one. */

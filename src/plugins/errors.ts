@@ -24,10 +24,14 @@ function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: strin
     const path = toInstance(request.url)
     const file = path.replace(BELOW_SKILL, '$1/files/$2')
     const hint = file === path || methodsOf(file).length === 0 ? '' : `; did you mean ${file}?`
-    return new HttpProblem('route_not_found', httpProblems.route_not_found.detail.replace('GET /', `GET ${basePath || '/'}`) + hint)
+    return new HttpProblem(
+      'route_not_found', httpProblems.route_not_found.detail.replace('GET /', `GET ${basePath || '/'}`) + hint
+    )
   }
   const allow = allowed.join(', ')
-  return new HttpProblem('method_not_allowed', `This route does not take ${request.method}; it takes ${allow}`, { allow })
+  return new HttpProblem(
+    'method_not_allowed', `This route does not take ${request.method}; it takes ${allow}`, { allow }
+  )
 }
 
 /** One shape for every error that passes through Fastify; `http/client-errors.ts` has those that do not. */
@@ -35,6 +39,9 @@ export const errors = fp<ErrorsOptions>(function errors (app, { basePath, transl
   app.setErrorHandler((error, request, reply) => { sendProblem(translate(error, request), request, reply) })
   app.setNotFoundHandler((request) => { throw noRoute(app, request, basePath) })
   // Before the body is read, which nobody wants. After every `onRequest`: `cors` lets pages read these answers too.
-  app.addHook('preParsing', (request, _reply, _payload, next) => { next(request.is404 ? noRoute(app, request, basePath) : undefined) })
+  app.addHook(
+    'preParsing',
+    (request, _reply, _payload, next) => { next(request.is404 ? noRoute(app, request, basePath) : undefined) }
+  )
   done()
 }, { name: 'errors' })

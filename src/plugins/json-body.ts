@@ -12,13 +12,17 @@ const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i
 export function problemOfCoding ({ headers }: FastifyRequest): HttpProblem | undefined {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers
   const [, charset = 'utf-8'] = CHARSET.exec(type) ?? []
-  if (encoding.toLowerCase() !== 'identity') return new HttpProblem('unsupported_media_type', 'Send the body without Content-Encoding')
-  return charset.toLowerCase() === 'utf-8' ? undefined : new HttpProblem('unsupported_media_type', 'Send the body in UTF-8')
+  if (encoding.toLowerCase() !== 'identity') {
+    return new HttpProblem('unsupported_media_type', 'Send the body without Content-Encoding')
+  }
+  return charset.toLowerCase() === 'utf-8'
+    ? undefined
+    : new HttpProblem('unsupported_media_type', 'Send the body in UTF-8')
 }
 
 /**
- * Fastify's parser of JSON behind a check of the bytes, which it would decode with U+FFFD, and of the nesting, which code that walks the value
- * does not survive. Everything but JSON is 415; a route may add parsers of its own.
+ * Fastify's parser of JSON behind a check of the bytes, which it would decode with U+FFFD, and of the nesting, which
+ * code that walks the value does not survive. Everything but JSON is 415; a route may add parsers of its own.
  */
 export const jsonBody = fp(function jsonBody (app, _options, done) {
   const parse = app.getDefaultJsonParser('ignore', 'ignore')
@@ -30,7 +34,11 @@ export const jsonBody = fp(function jsonBody (app, _options, done) {
     if (problem !== undefined) return next(problem)
     if (text === undefined) return next(new HttpProblem('invalid_json', 'The body is not valid UTF-8'))
     if (text === '') return next(new HttpProblem('invalid_json', 'The body is empty; send JSON, or no Content-Type'))
-    if (jsonDepthExceeds(text, MAX_JSON_DEPTH)) return next(new HttpProblem('json_too_deep', `The body nests arrays and objects deeper than ${MAX_JSON_DEPTH} levels`))
+    if (jsonDepthExceeds(text, MAX_JSON_DEPTH)) {
+      return next(
+        new HttpProblem('json_too_deep', `The body nests arrays and objects deeper than ${MAX_JSON_DEPTH} levels`)
+      )
+    }
     void parse(request, text, next)
   })
   done()

@@ -6,7 +6,10 @@ import { overloadError } from '../core/shared/errors.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What the route is under load: `costly` ones are refused first. A `probe` is never refused, has no limit and no span. */
+    /**
+     * What the route is under load: `costly` ones are refused first. A `probe` is never refused, has no limit and no
+     * span.
+     */
     load?: 'costly' | 'probe'
   }
 }

@@ -14,7 +14,10 @@ export interface SecurityOptions {
 
 const CLOSE = { connection: 'close' }
 
-/** Sets the headers of every answer, and refuses requests to another host: pages of a name that was rebound to this address (DNS rebinding). */
+/**
+ * Sets the headers of every answer, and refuses requests to another host: pages of a name that was rebound to this
+ * address (DNS rebinding).
+ */
 export const security = fp<SecurityOptions>(async function security (app, { loopbackOnly, allowedHosts }) {
   const allowed = new Set(allowedHosts.map((entry) => {
     const name = parseHost(entry)
@@ -26,12 +29,20 @@ export const security = fp<SecurityOptions>(async function security (app, { loop
   function hostProblem (request: IncomingMessage): HttpProblem | undefined {
     const { headers: { host }, httpVersion, url = '' } = request
     // RFC 9112 §3.2.
-    if (hasSeveral(request, 'host') || (host === undefined && httpVersion !== '1.0')) return new HttpProblem('bad_request', 'Send exactly one Host header')
+    if (hasSeveral(request, 'host') || (host === undefined && httpVersion !== '1.0')) {
+      return new HttpProblem('bad_request', 'Send exactly one Host header')
+    }
     // The authority of an absolute target counts, and Host does not.
     const authority = TARGET_ORIGIN.exec(url)?.[0].replace(/^.*?:\/\//, '') ?? host
     const name = hostOf(authority ?? '')
-    if (isOpen) return authority === undefined || name !== undefined ? undefined : new HttpProblem('bad_request', 'The host of the request is not a host and port')
-    return name !== undefined && (allowed.has(name) || (loopbackOnly && isLoopback(name))) ? undefined : new HttpProblem('host_not_allowed')
+    if (isOpen) {
+      return authority === undefined || name !== undefined
+        ? undefined
+        : new HttpProblem('bad_request', 'The host of the request is not a host and port')
+    }
+    return name !== undefined && (allowed.has(name) || (loopbackOnly && isLoopback(name)))
+      ? undefined
+      : new HttpProblem('host_not_allowed')
   }
 
   app.addHook('onRequest', (request, reply, next) => {
@@ -41,11 +52,15 @@ export const security = fp<SecurityOptions>(async function security (app, { loop
 }, { name: 'security' })
 
 /**
- * What Node's parser lets pass although the service speaks HTTP/1.0 and 1.1 alone. A body in another coding than chunks would be taken for
- * what it encodes, and a proxy in between might read another request there (RFC 9112 §6.1).
+ * What Node's parser lets pass although the service speaks HTTP/1.0 and 1.1 alone. A body in another coding than chunks
+ * would be taken for what it encodes, and a proxy in between might read another request there (RFC 9112 §6.1).
  */
-function protocolProblem ({ httpVersionMajor, headers: { 'transfer-encoding': coding }, method }: IncomingMessage): HttpProblem | undefined {
-  if (httpVersionMajor !== 1 || method === 'PRI') return new HttpProblem('bad_request', 'Send requests of HTTP/1.1', CLOSE)
+function protocolProblem (
+  { httpVersionMajor, headers: { 'transfer-encoding': coding }, method }: IncomingMessage
+): HttpProblem | undefined {
+  if (httpVersionMajor !== 1 || method === 'PRI') {
+    return new HttpProblem('bad_request', 'Send requests of HTTP/1.1', CLOSE)
+  }
   if (coding === undefined || coding.toLowerCase() === 'chunked') return undefined
   return new HttpProblem('transfer_encoding_unsupported', undefined, CLOSE)
 }

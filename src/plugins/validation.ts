@@ -39,15 +39,24 @@ export const validation = fp<ValidationOptions>(function validation (app, { shar
 }, { name: 'validation' })
 
 /** Names the parameter, and what is allowed. */
-function queryProblem ({ keyword, params, parentSchema, data, instancePath, message = 'is not valid' }: ErrorObject): HttpProblem {
+function queryProblem (
+  { keyword, params, parentSchema, data, instancePath, message = 'is not valid' }: ErrorObject
+): HttpProblem {
   if (keyword === 'additionalProperties') {
     const allowed = Object.keys((parentSchema as { readonly properties?: object } | undefined)?.properties ?? {})
     const sentence = `Unknown query parameter ${quote(String(params['additionalProperty']))}`
-    return new HttpProblem('bad_query', `${sentence}, ${allowed.length === 0 ? 'this address takes none' : `allowed: ${allowed.join(', ')}`}`)
+    return new HttpProblem(
+      'bad_query', `${sentence}, ${allowed.length === 0 ? 'this address takes none' : `allowed: ${allowed.join(', ')}`}`
+    )
   }
   const name = instancePath.slice(1)
-  if (Array.isArray(data)) return new HttpProblem('bad_query', `Query parameter '${name}' is given ${data.length} times, send it once`)
-  return new HttpProblem('bad_query', `Query parameter '${name}' is ${quote(String(data))}, ${expectation(keyword, params) ?? `it ${message}`}`)
+  if (Array.isArray(data)) {
+    return new HttpProblem('bad_query', `Query parameter '${name}' is given ${data.length} times, send it once`)
+  }
+  return new HttpProblem(
+    'bad_query',
+    `Query parameter '${name}' is ${quote(String(data))}, ${expectation(keyword, params) ?? `it ${message}`}`
+  )
 }
 
 function expectation (keyword: string, params: Readonly<Record<string, unknown>>): string | undefined {

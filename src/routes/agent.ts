@@ -7,9 +7,12 @@ import { REVISION_HEADER } from '../http/headers.ts'
 import { RevisionQuerySchema } from '../schemas/skills.ts'
 import { toolCondition, type ToolCondition } from '../http/revision.ts'
 import {
-  ToolArgumentsSchema, ToolCallQuerySchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema, ToolParamsSchema, ToolQuerySchema, ToolResultSchema
+  ToolArgumentsSchema, ToolCallQuerySchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema,
+  ToolParamsSchema, ToolQuerySchema, ToolResultSchema
 } from '../openapi/tool-schemas.ts'
-import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples } from '../openapi/tool-call-examples.ts'
+import {
+  toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples
+} from '../openapi/tool-call-examples.ts'
 import { BODY_PROBLEMS, PATH_PROBLEMS, REVISION_PROBLEMS } from '../openapi/problem-sets.ts'
 import { jsonAnswer, requestBody, resultAnswer } from '../openapi/responses.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
@@ -43,7 +46,9 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     schema: {
       operationId: 'callTools',
       summary: 'Run tool calls as a model made them',
-      description: 'Takes the calls in the shape in which the provider gave them, and answers in the same shape. The results go back into the conversation. At most 128 calls in one request; one that fails does not stop the rest.',
+      description: 'Takes the calls in the shape in which the provider gave them, and answers in the same shape. The ' +
+        'results go back into the conversation. At most 128 calls in one request; one that fails does not stop the ' +
+        'rest.',
       tags: ['agent'],
       querystring: ToolCallQuerySchema,
       body: requestBody(ToolCallRequestSchema, toolCallExamples),
@@ -89,11 +94,15 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
   })
 
   app.post('/agent/tools/:name', {
-    config: { reads: { callsOf: 'rest', door: 'rest' }, weight: ({ params }) => registry.find(String(own(params, 'name')))?.isCostly === true ? 'costly' : undefined },
+    config: {
+      reads: { callsOf: 'rest', door: 'rest' },
+      weight: ({ params }) => registry.find(String(own(params, 'name')))?.isCostly === true ? 'costly' : undefined
+    },
     schema: {
       operationId: 'callTool',
       summary: 'Run one tool',
-      description: 'The arguments as the JSON body; answers with the result object of the tool, also for a failure of the tool.',
+      description: 'The arguments as the JSON body; answers with the result object of the tool, also for a failure ' +
+        'of the tool.',
       tags: ['agent'],
       params: ToolParamsSchema,
       querystring: RevisionQuerySchema,
@@ -106,8 +115,14 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const tool = registry.find(name)
     if (tool === undefined) throw new HttpProblem('tool_not_found', registry.unknownTool(name))
     const condition = toolCondition(request, skillsOf(request))
-    if (condition.confirmSkill !== undefined) await confirmSkills([{ tool, args: request.body }], condition.skills, condition.confirmSkill)
-    const outcome = await runTool(tool, request.body, { skills: condition.skills, registry, log: request.log, fields: { reqId: request.id }, observer, origin: request })
+    if (condition.confirmSkill !== undefined) {
+      await confirmSkills([{ tool, args: request.body }], condition.skills, condition.confirmSkill)
+    }
+    const outcome = await runTool(
+      tool,
+      request.body,
+      { skills: condition.skills, registry, log: request.log, fields: { reqId: request.id }, observer, origin: request }
+    )
     return answerResult(reply, outcome.json, condition)
   })
 }
@@ -117,7 +132,9 @@ function hasSkills ({ format = 'openai', toolset = DEFAULT_TOOLSET }: ToolQuery)
   return (toolset === 'wave' || toolset === 'all') && format !== 'openai'
 }
 
-/** The body is text: Node writes it together with the head, and spares the garbage collector a buffer for each answer. */
+/**
+ * The body is text: Node writes it together with the head, and spares the garbage collector a buffer for each answer.
+ */
 function answerResult (reply: FastifyReply, json: string, { revision }: ToolCondition): string {
   if (revision !== undefined) reply.header(REVISION_HEADER, revision)
   reply.header('content-type', JSON_MEDIA_TYPE)

@@ -16,19 +16,23 @@ interface ArchiveRoutesOptions {
 /** The version of the archive's format, part of its ETag: change it whenever archives are written differently. */
 const FORMAT = 'zip1'
 
-export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = async function archiveRoutes (app, { skillsOf }) {
+export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = async function archiveRoutes (
+  app, { skillsOf }
+) {
   app.get('/skills/:name/archive.zip', {
     config: { reads: { event: 'skill.archive', door: 'rest' }, load: 'costly' },
     schema: {
       operationId: 'getSkillArchive',
       summary: 'Read a whole skill as a ZIP archive',
-      description: 'Every file of the manifest, the main file at the root. Not compressed, and without times and permissions of the files: ' +
-        'the same content is the same bytes on every replica.',
+      description: 'Every file of the manifest, the main file at the root. Not compressed, and without times and ' +
+        'permissions of the files: the same content is the same bytes on every replica.',
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: SkillArchiveQuerySchema,
       bytes: bytesAnswers([ZIP_MEDIA_TYPE], 'PK', 'The archive'),
-      problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS, 'archive_too_large', 'range_not_satisfiable']
+      problems: [
+        ...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS, 'archive_too_large', 'range_not_satisfiable'
+      ]
     }
   }, async (request, reply) => {
     const { name } = request.params
@@ -36,6 +40,8 @@ export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = as
     const condition = revisionCondition(request, skillsOf(request))
     const archive = await condition.skills.archive(name, wrap ? (path) => `${name}/${path}` : undefined)
     reply.header(REVISION_HEADER, archive.revision)
-    return answerArchive(request, reply, archive, name, strongEtag(archive.revision, wrap ? `${FORMAT}wrap` : FORMAT), condition)
+    return answerArchive(
+      request, reply, archive, name, strongEtag(archive.revision, wrap ? `${FORMAT}wrap` : FORMAT), condition
+    )
   })
 }

@@ -4,7 +4,9 @@ import { readCatalogPage } from '../core/listing/pages.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { readTargets } from '../http/request/targets.ts'
-import { CatalogEntryQuerySchema, CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema, DEFAULT_PAGE_ENTRIES } from '../schemas/catalog.ts'
+import {
+  CatalogEntryQuerySchema, CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema, DEFAULT_PAGE_ENTRIES
+} from '../schemas/catalog.ts'
 import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { jsonAnswer, withCatalogRevision } from '../openapi/responses.ts'
 import { SkillNameParamsSchema } from '../schemas/skills.ts'
@@ -21,7 +23,9 @@ interface CatalogRoutesOptions {
 }
 
 /** What there is to know about each skill, page by page, and search. */
-export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (app, { skillsOf, revisionsOf, judge }) {
+export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (
+  app, { skillsOf, revisionsOf, judge }
+) {
   app.get('/catalog', {
     config: {
       reads: { event: 'skill.list', door: 'rest' },
@@ -31,7 +35,10 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     schema: {
       operationId: 'browseCatalog',
       summary: 'Browse and search the skills',
-      description: 'Rich entries, a page at a time; a page that would be very large is shorter than `limit`. Follow `next_cursor` until it is `null`. Without `q`, a skill that is there throughout comes exactly once, even if the catalog changes in between. With `q`, the search is made again for each page: only a skill whose rank has changed can be missed or come twice.',
+      description: 'Rich entries, a page at a time; a page that would be very large is shorter than `limit`. Follow ' +
+        '`next_cursor` until it is `null`. Without `q`, a skill that is there throughout comes exactly once, even if ' +
+        'the catalog changes in between. With `q`, the search is made again for each page: only a skill whose rank ' +
+        'has changed can be missed or come twice.',
       tags: ['skills'],
       querystring: CatalogQuerySchema,
       response: { 200: withCatalogRevision(jsonAnswer(CatalogPageSchema, 'The page')) },
@@ -40,7 +47,15 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
   }, async (request, reply) => {
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
     const { entries, total, nextCursor = null, isPending } = await ofOneRevision(reply, revisionsOf, async () => {
-      const page = await readCatalogPage({ skills: skillsOf(request), judge }, { limit, ...q !== undefined && { query: q }, ...valid !== undefined && { valid }, ...cursor !== undefined && { cursor } })
+      const page = await readCatalogPage(
+        { skills: skillsOf(request), judge },
+        {
+          limit,
+          ...q !== undefined && { query: q },
+          ...valid !== undefined && { valid },
+          ...cursor !== undefined && { cursor }
+        }
+      )
       if (page === undefined) throw new HttpProblem('bad_cursor')
       return page
     })
@@ -54,7 +69,8 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     schema: {
       operationId: 'getCatalogEntry',
       summary: 'Describe a skill',
-      description: 'The entry of one skill, as in the catalog: frontmatter, revision, size, and what is wrong with it. With `target`, what agents, validators and upload services do with it.',
+      description: 'The entry of one skill, as in the catalog: frontmatter, revision, size, and what is wrong with ' +
+        'it. With `target`, what agents, validators and upload services do with it.',
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: CatalogEntryQuerySchema,
@@ -64,7 +80,9 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
   }, async (request, reply) => {
     const condition = revisionCondition(request, skillsOf(request))
     const targets = readTargets(request.query.target)
-    const entry = await readCatalogEntry({ skills: condition.skills, judge: (state) => judge(state, targets) }, request.params.name)
+    const entry = await readCatalogEntry(
+      { skills: condition.skills, judge: (state) => judge(state, targets) }, request.params.name
+    )
     if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
     return await answerRendered(reply, entry, () => JSON.stringify(entry), { condition })
   })

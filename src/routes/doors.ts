@@ -22,7 +22,10 @@ export const MORE_DOORS: readonly Door[] = [
   { methods: ['POST'], path: '/mcp', what: 'The Model Context Protocol over Streamable HTTP' }
 ]
 
-/** `GET /`: where to go from here, for those who try the address first. Registered before the other routes, which it lists. */
+/**
+ * `GET /`: where to go from here, for those who try the address first. Registered before the other routes, which it
+ * lists.
+ */
 export const doorsRoute = fp<DoorsOptions>(async function doorsRoute (app, options) {
   const doors: Door[] = []
   app.addHook('onRoute', (route) => {
@@ -32,7 +35,9 @@ export const doorsRoute = fp<DoorsOptions>(async function doorsRoute (app, optio
   await app.register(route, { ...options, doors })
 }, { name: 'doors' })
 
-const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly Door[] }> = async function route (app, { version, forBrowsers, doors }) {
+const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly Door[] }> = async function route (
+  app, { version, forBrowsers, doors }
+) {
   const more = MORE_DOORS.map(({ path, ...door }) => ({ ...door, path: app.prefix + path }))
   app.get('/', {
     config: { reads: 'nothing' },
@@ -40,7 +45,8 @@ const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly
     schema: {
       operationId: 'listDoors',
       summary: 'List the routes of the service',
-      description: 'Every address that the service answers, and what it is for. Where `Accept` prefers `text/html`, as that of browsers, the catalog of skills as a page.',
+      description: 'Every address that the service answers, and what it is for. Where `Accept` prefers `text/html`, ' +
+        'as that of browsers, the catalog of skills as a page.',
       tags: ['service'],
       response: { 200: jsonAnswer(DoorsSchema, 'The routes') },
       bytes: textAnswer('text/html', '<!doctype html>')
@@ -48,7 +54,11 @@ const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly
   }, async (request, reply) => {
     // The router takes `*` for the root; it means the server as a whole, and is for OPTIONS alone (RFC 9112 §3.2.4).
     if (request.url === '*') return reply.callNotFound()
-    return { name: 'skillserve' as const, version, doors: [...doors, ...more].map(({ methods, ...door }) => ({ methods: [...methods], ...door })) }
+    return {
+      name: 'skillserve' as const,
+      version,
+      doors: [...doors, ...more].map(({ methods, ...door }) => ({ methods: [...methods], ...door }))
+    }
   })
 }
 
@@ -56,6 +66,8 @@ const route: FastifyPluginAsyncTypebox<DoorsOptions & { readonly doors: readonly
 function toDoor ({ method, url, schema }: RouteOptions): Door | undefined {
   const { summary, hide } = schema ?? {}
   // With a path prefix the first route is there twice, with a slash and without.
-  if (summary === undefined || hide === true || method === 'HEAD' || (url !== '/' && url.endsWith('/'))) return undefined
+  if (summary === undefined || hide === true || method === 'HEAD' || (url !== '/' && url.endsWith('/'))) {
+    return undefined
+  }
   return { methods: [method].flat(), path: url, what: summary }
 }

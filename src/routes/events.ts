@@ -27,15 +27,22 @@ const frames = new WeakMap<FeedEvent, Buffer>()
 
 /** Changes of skills as server-sent events. */
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async function eventRoutes (app, options) {
-  const { skillsOf, feeds, whileAllowed, observer, maxStreams = MAX_EVENT_STREAMS, maxStreamBytes, heartbeatMs } = options
-  const streams = createEventStreams(app, { maxStreams, whileAllowed, observer, maxStreamBytes, heartbeatMs })
+  const { skillsOf, feeds } = options
+  const streams = createEventStreams(app, { maxStreams: MAX_EVENT_STREAMS, ...options })
 
   app.get('/events', {
-    config: { reads: { event: 'events.open', door: 'rest' }, streams: 'events', weight: ({ headers }) => accepts(headers.accept, EVENT_STREAM_MEDIA_TYPE) ? 'stream' : undefined },
+    config: {
+      reads: { event: 'events.open', door: 'rest' },
+      streams: 'events',
+      weight: ({ headers }) => accepts(headers.accept, EVENT_STREAM_MEDIA_TYPE) ? 'stream' : undefined
+    },
     schema: {
       operationId: 'followEvents',
       summary: 'Follow changes of skills',
-      description: 'Server-sent events `added`, `changed` and `removed`, each with the name of a skill and, while it is there, the revision of its manifest. An edit of any of its files is a change. `reset` says that events were missed: read the catalog again. The id of an event is the `Catalog-Revision` after it, so that a stream resumes at any replica.',
+      description: 'Server-sent events `added`, `changed` and `removed`, each with the name of a skill and, while it ' +
+        'is there, the revision of its manifest. An edit of any of its files is a change. `reset` says that events ' +
+        'were missed: read the catalog again. The id of an event is the `Catalog-Revision` after it, so that a ' +
+        'stream resumes at any replica.',
       tags: ['skills'],
       headers: EventsHeadersSchema,
       querystring: EventsQuerySchema,

@@ -17,8 +17,8 @@ interface GitHookOptions {
 const MAX_BODY_BYTES = 25 * 1_048_576
 
 /**
- * Takes a git host's word that something was pushed. The payload is not used but for its signature, so that a forged one cannot name
- * an address, a ref or a path.
+ * Takes a git host's word that something was pushed. The payload is not used but for its signature, so that a forged
+ * one cannot name an address, a ref or a path.
  */
 export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function gitHook (app, { hooks }) {
   app.removeAllContentTypeParsers()
@@ -30,14 +30,17 @@ export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function
     schema: {
       operationId: 'gitHook',
       summary: 'Asks for a check of git sources',
-      description: 'For the webhooks of GitHub, GitLab, Gitea, Forgejo and Bitbucket. Only sources with a `webhook` in the configuration file are checked, and only those whose secret the sender has.',
+      description: 'For the webhooks of GitHub, GitLab, Gitea, Forgejo and Bitbucket. Only sources with a `webhook` ' +
+        'in the configuration file are checked, and only those whose secret the sender has.',
       tags: ['service'],
       response: { 200: resultAnswer(HookAnswerSchema, 'They will be checked within seconds') },
       problems: ['hook_refused', 'body_too_large', 'unsupported_media_type']
     }
   }, async (request) => {
     const secrets = await Promise.all(hooks.map(({ secretFile }) => readSecretFile(secretFile).catch(() => undefined)))
-    const digests = await digestsOf(request.body as Readable | undefined, Number(request.headers['content-length'] ?? 0), secrets)
+    const digests = await digestsOf(
+      request.body as Readable | undefined, Number(request.headers['content-length'] ?? 0), secrets
+    )
     const asked = hooks.filter((_, index) => isProof(request.headers, secrets[index], digests[index] ?? ''))
     if (asked.length === 0) throw new HttpProblem('hook_refused')
     for (const { hint } of asked) hint()
@@ -49,7 +52,9 @@ export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function
  * HMAC-SHA-256 of the body as it comes, one for each secret.
  * @param announced its size by the header, 0 without one
  */
-async function digestsOf (body: Readable | undefined, announced: number, secrets: ReadonlyArray<string | undefined>): Promise<string[]> {
+async function digestsOf (
+  body: Readable | undefined, announced: number, secrets: ReadonlyArray<string | undefined>
+): Promise<string[]> {
   const hashes = secrets.map((secret) => createHmac('sha256', secret ?? ''))
   let size = 0
   if (announced > MAX_BODY_BYTES) throw tooLarge()

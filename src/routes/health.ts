@@ -39,14 +39,18 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     schema: {
       operationId: 'getReadiness',
       summary: 'Whether the service can do its work',
-      description: 'Ready once the first index is built, each source that is not optional was fetched once, and while at least one root is there. The answer has the state of the index and of the watcher, ready or not, and `detail` says in words what is wrong. With an access file, callers without a credential get the status alone.',
+      description: 'Ready once the first index is built, each source that is not optional was fetched once, and ' +
+        'while at least one root is there. The answer has the state of the index and of the watcher, ready or not, ' +
+        'and `detail` says in words what is wrong. With an access file, callers without a credential get the status ' +
+        'alone.',
       tags: ['service'],
       response: { 200: probeAnswer(ReadinessSchema, 'Ready') },
       bytes: extendedProblemAnswer('not_ready', NotReadySchema)
     }
   }, async (request, reply) => {
     reply.header('cache-control', 'no-store')
-    const isStranger = access !== undefined && (request.principal === undefined || request.principal.kind === 'anonymous')
+    const isStranger = access !== undefined &&
+      (request.principal === undefined || request.principal.kind === 'anonymous')
     const status = await (isStranger ? access.everything : skillsOf(request)).freshStatus()
     const { isReady, detail, sources, quarantined } = judgeReadiness(status, readiness)
     if (isStranger) {

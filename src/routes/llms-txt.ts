@@ -16,16 +16,19 @@ interface LlmsTxtOptions {
 /** The file says that it is Markdown; its name says that it is text, which browsers show. */
 const MEDIA_TYPE = 'text/plain; charset=utf-8'
 
-const EXAMPLE = '# Skills\n\n> Folders of instructions for agents.\n\n## Skills\n\n- [calculator](/skills/calculator/files/SKILL.md): Basic arithmetic\n'
+const EXAMPLE = '# Skills\n\n## Skills\n\n- [calculator](/skills/calculator/files/SKILL.md): Basic arithmetic\n'
 
 /** `GET /llms.txt`: the skills in the form of that convention (https://llmstxt.org/). */
-export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async function llmsTxtRoute (app, { skillsOf, publicUrl }) {
+export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async function llmsTxtRoute (
+  app, { skillsOf, publicUrl }
+) {
   app.get('/llms.txt', {
     config: { reads: { event: 'skill.list', door: 'llms.txt' } },
     schema: {
       operationId: 'getLlmsTxt',
       summary: 'The skills by the convention of llms.txt',
-      description: 'Markdown: every valid skill with its description and the path of its SKILL.md, then the other routes. Text of skills is escaped: none can end its entry or begin another.',
+      description: 'Markdown: every valid skill with its description and the path of its SKILL.md, then the other ' +
+        'routes. Text of skills is escaped: none can end its entry or begin another.',
       tags: ['skills'],
       bytes: textAnswer('text/plain', EXAMPLE, 'The list'),
       problems: FOLDER_PROBLEMS
@@ -35,7 +38,9 @@ export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async function l
     // Throws without a folder of skills, which is not the same as an empty one.
     await skills.list()
     const available = await skills.available()
-    return await answerRendered(reply, available, () => render(available, publicUrl ?? app.prefix), { type: MEDIA_TYPE })
+    return await answerRendered(
+      reply, available, () => render(available, publicUrl ?? app.prefix), { type: MEDIA_TYPE }
+    )
   })
 }
 

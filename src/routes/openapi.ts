@@ -18,7 +18,9 @@ export const openapiRoutes: FastifyPluginAsync = async function openapiRoutes (a
 
   app.get('/openapi.json', {
     config,
-    schema: documentSchema('getOpenapiJson', 'The OpenAPI document as JSON', 'application/json', DOCUMENT_SCHEMA, EXAMPLE)
+    schema: documentSchema(
+      'getOpenapiJson', 'The OpenAPI document as JSON', 'application/json', DOCUMENT_SCHEMA, EXAMPLE
+    )
   }, async (_request, reply) => {
     const document = app.swagger()
     return await answerRendered(reply, document, () => JSON.stringify(document))
@@ -26,11 +28,17 @@ export const openapiRoutes: FastifyPluginAsync = async function openapiRoutes (a
 
   app.get('/openapi.yaml', {
     config,
-    schema: documentSchema('getOpenapiYaml', 'The OpenAPI document as YAML', 'application/yaml', { type: 'string' }, YAML_EXAMPLE)
-  }, async (_request, reply) => await answerRendered(reply, yaml, () => app.swagger({ yaml: true }), { type: 'application/yaml; charset=utf-8' }))
+    schema: documentSchema(
+      'getOpenapiYaml', 'The OpenAPI document as YAML', 'application/yaml', { type: 'string' }, YAML_EXAMPLE
+    )
+  }, async (_request, reply) => await answerRendered(
+    reply, yaml, () => app.swagger({ yaml: true }), { type: 'application/yaml; charset=utf-8' }
+  ))
 }
 
-function documentSchema (operationId: string, summary: string, mediaType: string, schema: object, example: unknown): object {
+function documentSchema (
+  operationId: string, summary: string, mediaType: string, schema: object, example: unknown
+): object {
   return {
     operationId,
     summary,

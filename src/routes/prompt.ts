@@ -27,7 +27,9 @@ const MEDIA_TYPES = {
 } as const satisfies Record<PromptForm, string>
 
 /** The catalog for a system prompt. */
-export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = async function promptRoutes (app, { skillsOf, publicUrl }) {
+export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = async function promptRoutes (
+  app, { skillsOf, publicUrl }
+) {
   // One prompt per form, the latest, for as long as the catalog is unchanged.
   const prompts = new WeakMap<readonly SkillMetadata[], Map<PromptForm, Prompt>>()
 
@@ -36,7 +38,10 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
     if (forms === undefined) prompts.set(available, forms = new Map())
     let prompt = forms.get(form)
     if (prompt === undefined || prompt.budget !== budget) {
-      prompt = { budget, text: renderPrompt(available, { form, budget, locate: (skill) => locate(publicUrl ?? app.prefix, skill) }) }
+      prompt = {
+        budget,
+        text: renderPrompt(available, { form, budget, locate: (skill) => locate(publicUrl ?? app.prefix, skill) })
+      }
       forms.set(form, prompt)
     }
     return prompt
@@ -47,7 +52,8 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
     schema: {
       operationId: 'getPrompt',
       summary: 'The catalog for a system prompt',
-      description: 'Name, description and location of every valid skill, for a model to choose from. Text of skills is escaped: none can end its entry or begin another.',
+      description: 'Name, description and location of every valid skill, for a model to choose from. Text of skills ' +
+        'is escaped: none can end its entry or begin another.',
       tags: ['agent'],
       querystring: PromptQuerySchema,
       response: { 200: jsonAnswer(PromptSchema, 'The skills') },

@@ -8,11 +8,15 @@ import { revisionCondition } from '../http/revision.ts'
 import { answerContent, answerFile } from '../http/send/file.ts'
 import { answerRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
-import { FILE_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
-import { bytesAnswers, jsonAnswer, jsonOrFileAnswer, negotiated, withCatalogRevision, withRevision } from '../openapi/responses.ts'
 import {
-  RevisionQuerySchema, SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema, SkillFileSchema, SkillListSchema, SkillManifestSchema,
-  SkillNameParamsSchema
+  FILE_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS
+} from '../openapi/problem-sets.ts'
+import {
+  bytesAnswers, jsonAnswer, jsonOrFileAnswer, negotiated, withCatalogRevision, withRevision
+} from '../openapi/responses.ts'
+import {
+  RevisionQuerySchema, SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema, SkillFileSchema,
+  SkillListSchema, SkillManifestSchema, SkillNameParamsSchema
 } from '../schemas/skills.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import type { Tool } from '../tools/tool.ts'
@@ -31,7 +35,9 @@ const DOCUMENT_TYPES = ['application/json', 'text/markdown', 'text/plain'] as co
 const ANY_BYTES = 'application/octet-stream'
 
 /** List, document, manifest and files of skills. */
-export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (app, { skillsOf, revisionsOf, registry }) {
+export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (
+  app, { skillsOf, revisionsOf, registry }
+) {
   const listSkills = toolNamed(registry, 'list_skills')
   const getSkill = toolNamed(registry, 'get_skill')
   const readFileInSkill = toolNamed(registry, 'read_file_in_skill')
@@ -57,7 +63,8 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     schema: {
       operationId: 'getSkill',
       summary: 'Read the main file of a skill',
-      description: 'The whole SKILL.md, verbatim: inside JSON, or as its bytes with `Accept: text/markdown` or `text/plain`.',
+      description: 'The whole SKILL.md, verbatim: inside JSON, or as its bytes with `Accept: text/markdown` or ' +
+        '`text/plain`.',
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: RevisionQuerySchema,
@@ -83,8 +90,8 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     schema: {
       operationId: 'listSkillFiles',
       summary: 'List the files of a skill',
-      description: 'Every file with its size, media type and digest, and the revision of the whole: equal content has an equal revision ' +
-        'everywhere.',
+      description: 'Every file with its size, media type and digest, and the revision of the whole: equal for equal ' +
+        'content.',
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: RevisionQuerySchema,
@@ -94,7 +101,9 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
   }, async (request, reply) => {
     const condition = revisionCondition(request, skillsOf(request))
     const manifest = await condition.skills.manifest(request.params.name)
-    return await answerRendered(reply.header(REVISION_HEADER, manifest.revision), manifest, () => JSON.stringify(manifest), { condition })
+    return await answerRendered(
+      reply.header(REVISION_HEADER, manifest.revision), manifest, () => JSON.stringify(manifest), { condition }
+    )
   })
 
   app.get('/skills/:name/files/*', {
@@ -102,8 +111,8 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     schema: {
       operationId: 'readSkillFile',
       summary: 'Read a file of a skill',
-      description: 'The bytes of any file, of any size, with `Range`. When `Accept` prefers `application/json`, its text inside JSON. A file ' +
-        'without a JSON form goes out as bytes to a client that takes them too.',
+      description: 'The bytes of any file, of any size, with `Range`. When `Accept` prefers `application/json`, its ' +
+        'text inside JSON. A file without a JSON form goes out as bytes to a client that takes them too.',
       tags: ['skills'],
       params: SkillFileParamsSchema,
       querystring: SkillFileQuerySchema,
@@ -123,7 +132,12 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     if (request.query.encoding === 'base64') {
       const content = (await skills.readFile(name, path)).bytes
       const file = {
-        success: true, skill_name: name, file_path: path, content: content.toString('base64'), size_bytes: content.length, encoding: 'base64'
+        success: true,
+        skill_name: name,
+        file_path: path,
+        content: content.toString('base64'),
+        size_bytes: content.length,
+        encoding: 'base64'
       }
       return await answerRendered(reply, file, () => JSON.stringify(file), { condition })
     }

@@ -23,9 +23,15 @@ const EXAMPLE = '---\nname: demo\ndescription: What it does, and when to use it\
 
 const BODY = {
   content: {
-    'text/markdown': { schema: { type: 'string', description: 'A SKILL.md', 'x-examples': { skill: { value: EXAMPLE } } } },
+    'text/markdown': {
+      schema: { type: 'string', description: 'A SKILL.md', 'x-examples': { skill: { value: EXAMPLE } } }
+    },
     'application/zip': {
-      schema: { type: 'string', description: 'A ZIP of the skill, with SKILL.md at its root or in its one folder', 'x-examples': { skill: { value: 'PK\u0003\u0004' } } }
+      schema: {
+        type: 'string',
+        description: 'A ZIP of the skill, with SKILL.md at its root or in its one folder',
+        'x-examples': { skill: { value: 'PK\u0003\u0004' } }
+      }
     }
   }
 }
@@ -35,10 +41,16 @@ interface ValidateRouteOptions {
 }
 
 /** Validates a skill that is not on a disk of the service: for editors and pipelines. Nothing of it is kept. */
-export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = async function validateRoute (app, { sources }) {
+export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = async function validateRoute (
+  app, { sources }
+) {
   // Without the JSON parser, which would refuse a body that is not JSON.
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser([...DOCUMENT_TYPES, ...ARCHIVE_TYPES], { parseAs: 'buffer', bodyLimit: MAX_VALIDATED_BYTES }, (request, body, next) => { next(problemOfCoding(request) ?? null, body) })
+  app.addContentTypeParser(
+    [...DOCUMENT_TYPES, ...ARCHIVE_TYPES],
+    { parseAs: 'buffer', bodyLimit: MAX_VALIDATED_BYTES },
+    (request, body, next) => { next(problemOfCoding(request) ?? null, body) }
+  )
   // A body without a type comes here too.
   app.addContentTypeParser('*', (_request, _body, next) => { next(new HttpProblem('unsupported_media_type', WANTED)) })
 
@@ -48,7 +60,8 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
     schema: {
       operationId: 'validateSkill',
       summary: 'Validate a skill that is sent',
-      description: 'Takes one SKILL.md, or a ZIP of a skill, up to 10 MiB. Says what the format, validators, agents and uploads make of it. Nothing is kept. A verdict is always a 200.',
+      description: 'Takes one SKILL.md, or a ZIP of a skill, up to 10 MiB. Says what the format, validators, agents ' +
+        'and uploads make of it. Nothing is kept. A verdict is always a 200.',
       tags: ['skills'],
       querystring: ValidateQuerySchema,
       body: BODY,
@@ -57,7 +70,9 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
     }
   }, async ({ body, headers, query: { folder, target } }, reply) => {
     if (!Buffer.isBuffer(body)) throw new HttpProblem('unsupported_media_type', WANTED)
-    if (folder !== undefined && !isSafeName(folder)) throw new HttpProblem('bad_query', "Query parameter 'folder' is not the name of a skill")
+    if (folder !== undefined && !isSafeName(folder)) {
+      throw new HttpProblem('bad_query', "Query parameter 'folder' is not the name of a skill")
+    }
     const targets = readTargets(target)
     const isArchive = isZip(body) || /zip/.test(headers['content-type'] ?? '')
     const read = isArchive ? subjectOfArchive : subjectOfMainFile

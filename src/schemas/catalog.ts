@@ -35,19 +35,27 @@ export const CatalogEntryQuerySchema = Type.Object({ revision: RevisionSchema, t
 
 const TrustSchema = describes<TrustReport>()(Type.Object({
   signed: Type.Boolean({ description: 'Whether the skill has a signature, good or not' }),
-  signer: nullable<string>({ type: 'string', description: 'Name of the signer in the trust file; `null` if none of them signed' }),
+  signer: nullable<string>(
+    { type: 'string', description: 'Name of the signer in the trust file; `null` if none of them signed' }
+  ),
   status: nullable<Exclude<TrustReport['status'], null>>({
     type: 'string',
     enum: ['valid', 'unsigned', 'stale', 'untrusted', 'expired', 'invalid', 'denied', null],
     description: 'What the signature came to. `stale`: files changed after the signing; `null` without a trust file'
   }),
   checked_revision: Type.String({ description: 'The revision that this was found for' }),
-  pinned: nullable<boolean>({ type: 'boolean', description: 'Whether the lock names this revision; `null` without a lock' }),
+  pinned: nullable<boolean>(
+    { type: 'boolean', description: 'Whether the lock names this revision; `null` without a lock' }
+  ),
   scans: Type.Optional(Type.Array(Type.Object({
     tool: Type.String({ description: 'Name and version of the scanner' }),
     scanned_at: Type.String({ description: 'ISO 8601' }),
     results: Type.Integer({ minimum: 0 }),
-    severity: nullable<Exclude<ScanReport['severity'], null>>({ type: 'string', enum: ['info', 'low', 'medium', 'high', 'critical', null], description: 'Of the worst result; `null` without one, which proves nothing' })
+    severity: nullable<Exclude<ScanReport['severity'], null>>({
+      type: 'string',
+      enum: ['info', 'low', 'medium', 'high', 'critical', null],
+      description: 'Of the worst result; `null` without one, which proves nothing'
+    })
   }), { description: 'What scanners said of this revision; absent where the trust file names no file of scans' }))
 }, { description: 'Where the skill comes from; absent without a lock and a trust file' }))
 
@@ -55,7 +63,9 @@ const EXAMPLE_ENTRY = {
   name: 'calculator',
   description: 'Provides basic arithmetic operations',
   type: 'project',
-  frontmatter: { name: 'calculator', description: 'Provides basic arithmetic operations', license: 'MIT', metadata: { version: 2 } },
+  frontmatter: {
+    name: 'calculator', description: 'Provides basic arithmetic operations', license: 'MIT', metadata: { version: 2 }
+  },
   revision: EXAMPLE_DIGEST,
   size_bytes: 2691,
   file_count: 2,
@@ -81,17 +91,26 @@ export const CatalogEntrySchema = describes<CatalogEntry & EntryVerdicts & { sco
   frontmatter: Type.Unsafe<unknown>({
     type: 'object',
     additionalProperties: true,
-    description: 'All fields as JSON; `{}` when there are none or they cannot be read. What JSON has no form for is text'
+    description: 'All fields as JSON; `{}` when there are none or they cannot be read. What JSON has no form for is ' +
+      'text'
   }),
-  revision: nullable<string>({ ...DigestSchema, description: 'Equal for equal content, as in the manifest; `null` when the files cannot be listed' }),
-  size_bytes: nullable<number>({ type: 'integer', minimum: 0, description: 'Of all files together; `null` when they cannot be listed' }),
+  revision: nullable<string>({
+    ...DigestSchema, description: 'Equal for equal content, as in the manifest; `null` when the files cannot be listed'
+  }),
+  size_bytes: nullable<number>(
+    { type: 'integer', minimum: 0, description: 'Of all files together; `null` when they cannot be listed' }
+  ),
   file_count: nullable<number>({ type: 'integer', minimum: 0, description: '`null` when the files cannot be listed' }),
   valid: Type.Boolean({ description: 'Whether the Agent Skills format takes the skill: the verdict of `spec`' }),
   tokens: TokenEstimateSchema,
-  targets: Type.Optional(Type.Array(TargetVerdictSchema, { description: 'With `target`: what each of them does with the skill' })),
+  targets: Type.Optional(
+    Type.Array(TargetVerdictSchema, { description: 'With `target`: what each of them does with the skill' })
+  ),
   findings: Type.Array(FindingSchema, { description: 'What the author should know, in the order in which to fix it' }),
   trust: Type.Optional(TrustSchema),
-  score: Type.Optional(Type.Number({ description: 'With `q`: the greater the better, to be compared within one answer only' }))
+  score: Type.Optional(
+    Type.Number({ description: 'With `q`: the greater the better, to be compared within one answer only' })
+  )
 }, { $id: 'CatalogEntry', title: 'CatalogEntry', examples: [EXAMPLE_ENTRY] }))
 
 export const CatalogPageSchema = Type.Object({

@@ -11,5 +11,7 @@ export const DoorsSchema = Type.Object({
 }, {
   $id: 'Doors',
   title: 'Doors',
-  examples: [{ name: 'skillserve', version: '1.0.0', doors: [{ methods: ['GET'], path: '/skills', what: 'List all skills' }] }]
+  examples: [
+    { name: 'skillserve', version: '1.0.0', doors: [{ methods: ['GET'], path: '/skills', what: 'List all skills' }] }
+  ]
 })

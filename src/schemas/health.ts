@@ -17,8 +17,16 @@ const WatcherSchema = Type.Object({
 /** A source as anybody may read of it who sees all its skills: no address, no local path, no secret. */
 const SourceStatusSchema = Type.Object({
   name: Type.String(),
-  kind: Type.String({ description: 'What the configuration file calls it, such as `git`; `folder`: one with a layout' }),
-  state: StringEnum(['waiting', 'ok', 'stale', 'failed'], { description: '`waiting`: not fetched yet; `stale`: fails, and what was published before is served; `failed`: fails, and nothing was ever published' }),
+  kind: Type.String({
+    description: 'What the configuration file calls it, such as `git`; `folder`: one with a layout'
+  }),
+  state: StringEnum(
+    ['waiting', 'ok', 'stale', 'failed'],
+    {
+      description: '`waiting`: not fetched yet; `stale`: fails, and what was published before is served; `failed`: ' +
+        'fails, and nothing was ever published'
+    }
+  ),
   optional: Type.Optional(Type.Literal(true, { description: 'The service is ready without it' })),
   revision: Type.Optional(Type.String({ description: 'Of what is served, such as `main@sha1:…`' })),
   skills: Type.Integer({ minimum: 0 }),
@@ -27,8 +35,13 @@ const SourceStatusSchema = Type.Object({
   next_at: Type.Optional(Type.String({ description: 'When it is checked again, ISO 8601' })),
   failing_since: Type.Optional(Type.String({ description: 'ISO 8601' })),
   error: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() }, { description: 'Why it fails' })),
-  layout: Type.Optional(StringEnum(['flat', 'single', 'tree', 'marketplace'], { description: 'The layout that was taken' })),
-  places: Type.Optional(Type.Array(Type.Object({ path: Type.String(), skills: Type.Integer({ minimum: 0 }) }), { description: 'The folders in which skills were found' })),
+  layout: Type.Optional(
+    StringEnum(['flat', 'single', 'tree', 'marketplace'], { description: 'The layout that was taken' })
+  ),
+  places: Type.Optional(Type.Array(
+    Type.Object({ path: Type.String(), skills: Type.Integer({ minimum: 0 }) }),
+    { description: 'The folders in which skills were found' }
+  )),
   left_out: Type.Optional(Type.Object({
     count: Type.Integer({ minimum: 0 }),
     first: Type.Array(Type.Object({ path: Type.String(), reason: Type.String(), by: Type.Optional(Type.String()) }))
@@ -41,23 +54,46 @@ export const HookAnswerSchema = Type.Object({
 
 export type SourceStatus = Static<typeof SourceStatusSchema>
 
+type IndexState = Omit<SkillStatus, 'ready' | 'indexed' | 'partial'> &
+  { readonly revision?: string, readonly quarantined?: number, readonly version: string, readonly commit?: string }
+
 /** State of the index and of the watcher, ready or not. */
-const IndexStateSchema = describes<Omit<SkillStatus, 'ready' | 'indexed' | 'partial'> & { readonly revision?: string, readonly quarantined?: number, readonly version: string, readonly commit?: string }>()(Type.Object({
+const IndexStateSchema = describes<IndexState>()(Type.Object({
   version: Type.String(),
-  commit: Type.Optional(Type.String({ description: 'The git commit that the service was built from, where that is known' })),
+  commit: Type.Optional(Type.String({
+    description: 'The git commit that the service was built from, where that is known'
+  })),
   skills: Type.Integer({ minimum: 0 }),
-  revision: Type.Optional(Type.String({ description: 'Of the whole catalog, any file of any skill: equal on replicas of equal content. Absent until all skills have been read once, and while a change is compared' })),
-  generation: Type.Integer({ minimum: 0, description: 'Goes up with every change that this process has noticed: says nothing about other replicas' }),
+  revision: Type.Optional(Type.String({
+    description: 'Of the whole catalog, any file of any skill: equal on replicas of equal content. Absent until all ' +
+      'skills have been read once, and while a change is compared'
+  })),
+  generation: Type.Integer({
+    minimum: 0,
+    description: 'Goes up with every change that this process has noticed: says nothing about other replicas'
+  }),
   roots: Type.Array(Type.Object({
     name: Type.String({ description: 'The last part of its path, or of its source' }),
     type: StringEnum(['project', 'personal']),
-    state: StringEnum(['ok', 'waiting', 'missing', 'unreadable', 'failed'], { description: '`waiting`: of a source that is not fetched yet' }),
+    state: StringEnum(
+      ['ok', 'waiting', 'missing', 'unreadable', 'failed'],
+      { description: '`waiting`: of a source that is not fetched yet' }
+    ),
     skills: Type.Integer({ minimum: 0 }),
-    skipped: Type.Integer({ minimum: 0, description: 'Links that lead out of the folder or to no folder, or whose disk fails or does not answer, and names that no skill may have; the log has the names' })
+    skipped: Type.Integer({
+      minimum: 0,
+      description: 'Links that lead out of the folder or to no folder, or whose disk fails or does not answer, and ' +
+        'names that no skill may have; the log has the names'
+    })
   })),
   watcher: WatcherSchema,
-  failures: Type.Array(Type.String(), { description: 'Codes of errors at the last scan of a root; the last good state is served' }),
-  quarantined: Type.Optional(Type.Integer({ minimum: 0, description: 'Folders that the lock or the trust file keeps from being skills; absent without them' }))
+  failures: Type.Array(
+    Type.String(), { description: 'Codes of errors at the last scan of a root; the last good state is served' }
+  ),
+  quarantined: Type.Optional(Type.Integer({
+    minimum: 0,
+    description: 'Folders that the lock or the trust file keeps from being skills; absent without them'
+  }))
 }))
 
 /** Strangers get none of it where an access file is in force. */
@@ -65,7 +101,9 @@ const VisibleStateSchema = Type.Partial(IndexStateSchema)
 
 export const ReadinessSchema = Type.Object({
   status: Type.Literal('ready'),
-  detail: Type.Optional(Type.String({ description: 'What is wrong although the service is ready; folders by name and type' })),
+  detail: Type.Optional(Type.String({
+    description: 'What is wrong although the service is ready; folders by name and type'
+  })),
   ...VisibleStateSchema.properties,
   sources: Type.Optional(Type.Array(SourceStatusSchema, { description: 'Only with sources other than plain folders' }))
 }, {

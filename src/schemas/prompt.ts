@@ -10,7 +10,8 @@ export const PromptQuerySchema = Type.Object({
   }))),
   budget: Type.Optional(Type.Integer({
     minimum: MIN_PROMPT_CHARACTERS,
-    description: 'Most characters (UTF-16 code units) of the answer. Skills that do not fit are left out, and the answer says how many'
+    description: 'Most characters (UTF-16 code units) of the answer. Skills that do not fit are left out, and the ' +
+      'answer says how many'
   }))
 })
 
@@ -18,7 +19,9 @@ export const PromptSchema = Type.Object({
   skills: Type.Array(describes<PromptSkill>()(Type.Object({
     name: Type.String(),
     description: Type.String(),
-    location: Type.String({ description: 'URL path of the main file; what the skill names relative to it is found relative to this' })
+    location: Type.String({
+      description: 'URL path of the main file; what the skill names relative to it is found relative to this'
+    })
   })), { description: 'The valid skills, sorted by code point' }),
   omitted: Type.Integer({ minimum: 0, description: 'How many skills are left out for the budget' })
 }, {

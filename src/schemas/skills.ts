@@ -14,14 +14,17 @@ export const SkillNameParamsSchema = Type.Object({ name: NameSchema })
 export const SkillFileParamsSchema = Type.Object({
   name: NameSchema,
   '*': Type.String({
-    description: 'Path of the file relative to the skill. May hold slashes, as they are or as `%2F`; `.` and `..` are resolved, and must not leave the skill',
+    description: 'Path of the file relative to the skill. May hold slashes, as they are or as `%2F`; `.` and `..` ' +
+      'are resolved, and must not leave the skill',
     examples: ['examples/basic.py']
   })
 })
 
 export const RevisionSchema = Type.Optional(Type.String({
   pattern: '^(?:current|sha256:[0-9a-f]{64})$',
-  description: 'The revision of the skill that the answer has to be of, named in `Skill-Revision`; `current` for the present one. A revision that is neither present nor kept is 412 `revision_changed`. `If-Match` asks for the present one'
+  description: 'The revision of the skill that the answer has to be of, named in `Skill-Revision`; `current` for the ' +
+    'present one. A revision that is neither present nor kept is 412 `revision_changed`. `If-Match` asks for the ' +
+    'present one'
 }))
 
 /** Of what is asked about one skill. */
@@ -52,7 +55,9 @@ export const SkillDocumentSchema = Type.Object({
 }, {
   $id: 'SkillDocument',
   title: 'SkillDocument',
-  examples: [{ skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n' }]
+  examples: [
+    { skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n' }
+  ]
 })
 
 export const SkillFileSchema = Type.Object({

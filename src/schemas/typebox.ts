@@ -1,7 +1,11 @@
 import { type Static, type TSchema, Type, type TUnsafe } from '@sinclair/typebox'
 
-/** One of these strings, as the `enum` that clients and code generators know; a union of literals becomes an `anyOf`. */
-export function StringEnum<const Values extends readonly string[]> (values: Values, options: object = {}): TUnsafe<Values[number]> {
+/**
+ * One of these strings, as the `enum` that clients and code generators know; a union of literals becomes an `anyOf`.
+ */
+export function StringEnum<const Values extends readonly string[]> (
+  values: Values, options: object = {}
+): TUnsafe<Values[number]> {
   return Type.Unsafe<Values[number]>({ type: 'string', enum: values, ...options })
 }
 
@@ -17,5 +21,6 @@ type IfSame<A, B> = [A] extends [B] ? [B] extends [A] ? unknown : never : never
 
 /** Takes the schema of a type of the core, and compiles only while the two describe the same values. */
 export function describes<Type> () {
-  return <Schema extends TSchema>(schema: Schema & IfSame<ReadonlyDeep<Static<Schema>>, ReadonlyDeep<Type>>): Schema => schema
+  type Same<Schema extends TSchema> = IfSame<ReadonlyDeep<Static<Schema>>, ReadonlyDeep<Type>>
+  return <Schema extends TSchema>(schema: Schema & Same<Schema>): Schema => schema
 }

@@ -6,7 +6,10 @@ import { describes } from './typebox.ts'
 import { FindingSchema, TargetQuerySchema, TargetVerdictSchema, TokenEstimateSchema } from './verdicts.ts'
 
 export const ValidateQuerySchema = Type.Object({
-  folder: Type.Optional(Type.String({ description: "The name of the skill's folder. Without it, that of the folder in the ZIP, or the name in the frontmatter" })),
+  folder: Type.Optional(Type.String({
+    description: "The name of the skill's folder. Without it, that of the folder in the ZIP, or the name in the " +
+      'frontmatter'
+  })),
   target: TargetQuerySchema
 })
 
@@ -22,10 +25,14 @@ export interface Validation {
 
 export const ValidationSchema = describes<Validation>()(Type.Object({
   skill_name: Type.String({ description: 'The name of its folder' }),
-  revision: Type.Unsafe<string | null>({ type: ['string', 'null'], description: '`null`: of a skill that was sent, only SKILL.md is unpacked' }),
+  revision: Type.Unsafe<string | null>(
+    { type: ['string', 'null'], description: '`null`: of a skill that was sent, only SKILL.md is unpacked' }
+  ),
   valid: Type.Boolean({ description: 'Whether the Agent Skills format takes the skill: the verdict of `spec`' }),
   tokens: TokenEstimateSchema,
-  targets: Type.Array(TargetVerdictSchema, { description: 'What each chosen target does with the skill; without a choice, the format' }),
+  targets: Type.Array(
+    TargetVerdictSchema, { description: 'What each chosen target does with the skill; without a choice, the format' }
+  ),
   findings: Type.Array(FindingSchema, { description: 'What the author should know, one for each mistake' })
 }, {
   $id: 'Validation',

@@ -6,7 +6,8 @@ import type { TokenEstimate } from '../verdicts/tokens.ts'
 import { describes, StringEnum } from './typebox.ts'
 
 export const TargetQuerySchema = Type.Optional(Type.String({
-  description: `What to validate the skill for: ${TARGET_NAMES.map((name) => `\`${name}\``).join(', ')}, several with commas between them, or \`all\`. The chosen targets decide on severities`
+  description: `What to validate the skill for: ${TARGET_NAMES.map((name) => `\`${name}\``).join(', ')}, several ` +
+    'with commas between them, or `all`. The chosen targets decide on severities'
 }))
 
 export const FindingSchema = describes<Finding>()(Type.Object({
@@ -18,19 +19,27 @@ export const FindingSchema = describes<Finding>()(Type.Object({
   file: Type.Optional(Type.String({ description: 'The file that it is about, relative to the skill' })),
   line: Type.Optional(Type.Integer({ minimum: 1, description: 'Line in that file' })),
   column: Type.Optional(Type.Integer({ minimum: 1, description: 'Column in that line, in UTF-16 code units' })),
-  targets: Type.Optional(Type.Array(Type.String(), { description: 'The targets that it matters to; absent if it matters to every reader' }))
+  targets: Type.Optional(
+    Type.Array(Type.String(), { description: 'The targets that it matters to; absent if it matters to every reader' })
+  )
 }))
 
 export const TargetVerdictSchema = describes<TargetVerdict>()(Type.Object({
   target: StringEnum(TARGET_NAMES),
-  verdict: StringEnum(OUTCOMES, { description: 'What the target does with the skill: the worst outcome of its findings' }),
+  verdict: StringEnum(
+    OUTCOMES, { description: 'What the target does with the skill: the worst outcome of its findings' }
+  ),
   because: Type.Optional(Type.Array(Type.String(), { description: 'Codes of the findings that the verdict rests on' })),
   read: Type.String({ description: "The day on which the target's rules were read" })
 }))
 
 export const TokenEstimateSchema = describes<TokenEstimate>()(Type.Object({
   listed: Type.Integer({ minimum: 0, description: 'Name and description: what a list costs in each turn' }),
-  body: Type.Unsafe<number | null>({ type: ['integer', 'null'], minimum: 0, description: 'The body; `null` when SKILL.md cannot be read' }),
-  all_files: Type.Unsafe<number | null>({ type: ['integer', 'null'], minimum: 0, description: 'All text files; `null` when they cannot be listed' }),
+  body: Type.Unsafe<number | null>(
+    { type: ['integer', 'null'], minimum: 0, description: 'The body; `null` when SKILL.md cannot be read' }
+  ),
+  all_files: Type.Unsafe<number | null>(
+    { type: ['integer', 'null'], minimum: 0, description: 'All text files; `null` when they cannot be listed' }
+  ),
   method: Type.String({ description: 'How the estimates were made' })
 }, { description: 'About how many tokens the skill costs a model' }))

@@ -9,7 +9,11 @@ export const DISCOVERY_SCHEMA_ID = 'https://schemas.agentskills.io/discovery/0.2
 const EXAMPLE_HEX = '0123456789abcdef'.repeat(4)
 const EXAMPLE_DESCRIPTION = 'Basic arithmetic with exact decimal results'
 
-const NameSchema = Type.String({ description: 'Name of the skill', pattern: VALID_NAME.source, maxLength: MAX_NAME_CODE_POINTS })
+const NameSchema = Type.String({
+  description: 'Name of the skill',
+  pattern: VALID_NAME.source,
+  maxLength: MAX_NAME_CODE_POINTS
+})
 const DescriptionSchema = Type.String({ description: "The frontmatter's", minLength: 1 })
 
 /** Discovery 0.2.0 §3. */
@@ -17,7 +21,10 @@ export const DiscoveryIndexSchema = Type.Object({
   $schema: Type.Literal(DISCOVERY_SCHEMA_ID),
   skills: Type.Array(Type.Object({
     name: NameSchema,
-    type: StringEnum(['skill-md', 'archive'], { description: '`skill-md` is a skill that is one SKILL.md, `archive` the ZIP archive of one with more files' }),
+    type: StringEnum(
+      ['skill-md', 'archive'],
+      { description: '`skill-md` is a skill that is one SKILL.md, `archive` the ZIP archive of one with more files' }
+    ),
     description: DescriptionSchema,
     url: Type.String({ description: 'Of the artifact, relative to the index; names the digest' }),
     digest: Type.String({ pattern: '^sha256:[0-9a-f]{64}$', description: 'SHA-256 of the artifact' })
@@ -43,13 +50,22 @@ export const LegacyDiscoveryIndexSchema = Type.Object({
   skills: Type.Array(Type.Object({
     name: NameSchema,
     description: DescriptionSchema,
-    version: Type.String({ description: 'The revision of the skill. Some clients fetch the files again only after it has changed' }),
+    version: Type.String({
+      description: 'The revision of the skill. Some clients fetch the files again only after it has changed'
+    }),
     files: Type.Array(Type.String(), { minItems: 1, description: 'All files of the skill, `SKILL.md` first' })
   }))
 }, {
   $id: 'LegacyDiscoveryIndex',
   title: 'LegacyDiscoveryIndex',
-  examples: [{ skills: [{ name: 'calculator', description: EXAMPLE_DESCRIPTION, version: `sha256:${EXAMPLE_HEX}`, files: ['SKILL.md', 'examples/basic.py'] }] }]
+  examples: [{
+    skills: [{
+      name: 'calculator',
+      description: EXAMPLE_DESCRIPTION,
+      version: `sha256:${EXAMPLE_HEX}`,
+      files: ['SKILL.md', 'examples/basic.py']
+    }]
+  }]
 })
 
 const NameParamSchema = Type.String({ description: 'Name of a skill that the index lists', examples: ['calculator'] })

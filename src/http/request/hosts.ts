@@ -35,7 +35,9 @@ export function connectableHost (host: string): string {
   return host === '::' ? '::1' : host
 }
 
-/** A host to listen on, in its one spelling; undefined when the text is none, or an address that is not written in full. */
+/**
+ * A host to listen on, in its one spelling; undefined when the text is none, or an address that is not written in full.
+ */
 export function parseListenHost (text: string): string | undefined {
   if (isIP(text) !== 0) return plainAddress(text)
   const name = text.toLowerCase()

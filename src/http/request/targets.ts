@@ -10,5 +10,8 @@ export function readTargets (text: string | undefined): readonly TargetName[] | 
   if (text === undefined) return undefined
   const targets = parseTargets(text)
   if (!('unknown' in targets)) return targets
-  throw new HttpProblem('bad_query', `Query parameter 'target' has ${quote(targets.unknown)}, allowed: ${[...TARGET_NAMES, 'all'].join(', ')}`)
+  throw new HttpProblem(
+    'bad_query',
+    `Query parameter 'target' has ${quote(targets.unknown)}, allowed: ${[...TARGET_NAMES, 'all'].join(', ')}`
+  )
 }

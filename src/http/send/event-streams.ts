@@ -17,7 +17,9 @@ interface EventStreamsOptions {
   readonly heartbeatMs?: number | undefined
 }
 
-/** Sends one frame of server-sent events. One buffer may go to many clients: what waits for slow ones is in memory once. */
+/**
+ * Sends one frame of server-sent events. One buffer may go to many clients: what waits for slow ones is in memory once.
+ */
 export type SendFrame = (frame: Buffer) => void
 
 /** The open answers of one route. */
@@ -34,16 +36,20 @@ export const EVENT_STREAM_MEDIA_TYPE = 'text/event-stream'
 const HEARTBEAT = Buffer.from(': still here\n\n')
 
 /**
- * Streams of server-sent events, for the routes of `app`. A plain stream passes through the hooks like every other answer, shows its
- * back-pressure, and ends with its connection. The plugins @fastify/sse and fastify-sse-v2 write past the hooks, keep without limit what a
- * client does not read, and delay `app.close()`.
+ * Streams of server-sent events, for the routes of `app`. A plain stream passes through the hooks like every other
+ * answer, shows its back-pressure, and ends with its connection. The plugins @fastify/sse and fastify-sse-v2 write past
+ * the hooks, keep without limit what a client does not read, and delay `app.close()`.
  */
 export function createEventStreams (app: FastifyInstance, options: EventStreamsOptions): EventStreams {
-  const { maxStreams, whileAllowed, observer, maxStreamBytes = MAX_EVENT_STREAM_BYTES, heartbeatMs = EVENT_HEARTBEAT_MS } = options
+  const { maxStreams, whileAllowed, observer } = options
+  const { maxStreamBytes = MAX_EVENT_STREAM_BYTES, heartbeatMs = EVENT_HEARTBEAT_MS } = options
   const streams = new Map<Readable, ServerResponse>()
   let isClosing = false
 
-  /** What a client does not take waits, up to a bound. Then the client is dropped, and comes back with the last id it has. */
+  /**
+   * What a client does not take waits, up to a bound. Then the client is dropped, and comes back with the last id it
+   * has.
+   */
   function send (stream: Readable, frame: Buffer): void {
     if (stream.destroyed) return
     const { readableLength } = stream

@@ -23,15 +23,17 @@ export interface FileAnswer {
 }
 
 /**
- * The body for a file: its bytes from memory, or a stream when it is large; whole or the range asked for. Sets the headers, as all functions
- * of this file do.
+ * The body for a file: its bytes from memory, or a stream when it is large; whole or the range asked for. Sets the
+ * headers, as all functions of this file do.
  * @param path what the caller calls the file
  */
 export function answerFile (
   request: FastifyRequest, reply: FastifyReply, file: ServableFile, path: string, condition?: RevisionCondition
 ): Buffer | Readable {
   if (file.kind === 'content') {
-    return answerContent(request, reply, file.content, { mediaType: mediaType(path, isTextKind(file.content.kind)), condition })
+    return answerContent(
+      request, reply, file.content, { mediaType: mediaType(path, isTextKind(file.content.kind)), condition }
+    )
   }
   const { file: opened, digest, isUtf8 } = file
   try {
@@ -51,7 +53,11 @@ export function answerFile (
 
 /** @param variant names the representation where one resource has several of the same bytes */
 export function answerContent (
-  request: FastifyRequest, reply: FastifyReply, { bytes, utf8, digest }: FileContent, { mediaType, condition }: FileAnswer, variant?: string
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { bytes, utf8, digest }: FileContent,
+  { mediaType, condition }: FileAnswer,
+  variant?: string
 ): Buffer {
   const etag = strongEtag(digest, variant)
   condition?.confirm(reply, etag)
@@ -66,7 +72,12 @@ export function answerContent (
 
 /** @param name of the skill: the file is called `name`.zip */
 export function answerArchive (
-  request: FastifyRequest, reply: FastifyReply, archive: SkillArchive, name: string, etag: string, condition?: RevisionCondition
+  request: FastifyRequest,
+  reply: FastifyReply,
+  archive: SkillArchive,
+  name: string,
+  etag: string,
+  condition?: RevisionCondition
 ): Readable {
   return answerChunks(request, reply.header('content-disposition', attachment(`${name}.zip`)), {
     mediaType: ZIP_MEDIA_TYPE,

@@ -19,7 +19,9 @@ const rendered = new WeakMap<object, Promise<Rendered>>()
  * @param type default: JSON
  */
 export async function answerRendered (
-  reply: FastifyReply, value: object, render: () => string | Promise<string>, { type = JSON_MEDIA_TYPE, condition }: { readonly type?: string, readonly condition?: RevisionCondition } = {}
+  reply: FastifyReply, value: object, render: () => string | Promise<string>, {
+    type = JSON_MEDIA_TYPE, condition
+  }: { readonly type?: string, readonly condition?: RevisionCondition } = {}
 ): Promise<Buffer> {
   let making = rendered.get(value)
   if (making === undefined) {

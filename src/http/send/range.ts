@@ -22,7 +22,9 @@ const UNSATISFIABLE: RangeSelection = { kind: 'unsatisfiable' }
  * What to send for a GET with these `Range` and `If-Range` headers (RFC 9110 §14, §13.1.5). Invalid or several ranges
  * are ignored, as the RFC wants for the former and allows for the latter. Not for HEAD: it has no Range.
  */
-export function selectRange (range: string | undefined, ifRange: string | undefined, target: RangeTarget): RangeSelection {
+export function selectRange (
+  range: string | undefined, ifRange: string | undefined, target: RangeTarget
+): RangeSelection {
   if (range === undefined || !isCurrent(ifRange, target)) return FULL
   const match = SINGLE_RANGE.exec(range)
   if (match === null) return FULL
