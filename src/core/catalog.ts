@@ -52,9 +52,9 @@ export interface CatalogOptions {
 }
 
 /**
- * The index of all skills of all roots, in the order of the roots. Skills are values: a change on the disk makes another
- * one, and a new map with it. What is asked for by name is compared with the disk first; everything else is as of the
- * last change.
+ * The index of all skills of all roots, in the order of the roots. Skills are values: a change on the disk makes
+ * another one, and a new map with it. What is asked for by name is compared with the disk first; everything else is
+ * as of the last change.
  */
 export class Catalog extends EventEmitter<CatalogEvents> {
   readonly roots: readonly Root[]

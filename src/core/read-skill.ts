@@ -14,7 +14,9 @@ import type { SkillFolder } from './roots/list-root.ts'
 import { MAX_MAIN_FILE_BYTES } from './shared/limits.ts'
 import type { CatalogSkill, Finding, Frontmatter, Signature } from './shared/skill.ts'
 
-/** A skill in one state, with what tells whether that is its state on the disk still. A later state is another value. */
+/**
+ * A skill in one state, with what tells whether that is its state on the disk still. A later state is another value.
+ */
 export interface IndexedSkill extends CatalogSkill {
   readonly folder: SkillFolder
   /** Undefined for a folder that could not be read. */

@@ -16,8 +16,8 @@ export interface SearchAnswer {
 }
 
 /**
- * The skills that a caller may see. What is asked for by name is fresh: a change that was complete before the call is in
- * the answer. What is said of many skills follows changes within a second. Every failure is a `SkillError`.
+ * The skills that a caller may see. What is asked for by name is fresh: a change that was complete before the call is
+ * in the answer. What is said of many skills follows changes within a second. Every failure is a `SkillError`.
  */
 export interface SkillSource {
   /** Identifies the set of skills: a cursor of one is not valid for another. Empty where everybody sees the same. */

@@ -21,7 +21,9 @@ export function nameKey (path: string): string {
   return path.normalize('NFC').toLowerCase()
 }
 
-/** The rules for names of one archive. Bad names are refused, not repaired: what is published is what the author has. */
+/**
+ * The rules for names of one archive. Bad names are refused, not repaired: what is published is what the author has.
+ */
 export class ArchiveNames {
   #count = 0
 

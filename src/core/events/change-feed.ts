@@ -8,9 +8,6 @@ import type { SkillService } from '../service.ts'
 import { RecentEvents } from './recent-events.ts'
 import { RevisionSum } from './revision-sum.ts'
 
-/** How long the feed goes on without a listener and a question, in milliseconds: one that comes back misses nothing. */
-const FEED_GRACE_MS = 60_000
-
 /** A skill that is being written is compared again after this pause, in milliseconds, so often. */
 const RETRY_MS = 100
 const MAX_RETRIES = 5
@@ -21,8 +18,8 @@ export type SkillChange =
   | { readonly type: 'removed', readonly name: string }
 
 /**
- * A change with an id to resume from: the revision of the catalog after it. `position` has a new id alone. `reset` says that
- * changes were missed, so that whatever is known of skills may be out of date.
+ * A change with an id to resume from: the revision of the catalog after it. `position` has a new id alone. `reset`
+ * says that changes were missed, so that whatever is known of skills may be out of date.
  */
 export type FeedEvent = { readonly id: string } & (SkillChange | { readonly type: 'position' | 'reset' })
 
@@ -31,62 +28,72 @@ export type FeedListener = (event: FeedEvent) => void
 export interface ChangeFeedOptions {
   readonly skills: Pick<SkillService, 'available' | 'namesNow' | 'read' | 'subscribe'>
   readonly log?: CoreLog
-  /** How long the feed goes on without a listener and a question, in milliseconds. Default FEED_GRACE_MS. */
-  readonly graceMs?: number
 }
 
 /**
- * The changes of skills, any of their files included, as a sequence of events, and the revision of the whole catalog. Ids come from
- * content, so that a client resumes at any replica that was in the same state. Until all skills have been read once, ids are
- * those of this feed alone. Without listeners and questions nothing is read.
+ * The changes of skills, any of their files included, as a sequence of events, and the revision of the whole catalog.
+ * Ids come from content, so that a client resumes at any replica that was in the same state. Until all skills have
+ * been read once, ids are those of this feed alone. The first listener, or the first question for the revision,
+ * begins the reading.
  */
 export class ChangeFeed {
   readonly #options: ChangeFeedOptions
   readonly #events = new EventEmitter<{ event: [event: FeedEvent] }>().setMaxListeners(0)
-  #run: Run | undefined
-  #grace: NodeJS.Timeout | undefined
-  #isAsked = false
+  readonly #recent = new RecentEvents<FeedEvent>(MAX_RECENT_EVENTS, randomBytes(6).toString('hex'))
+  readonly #sum = new RevisionSum()
+  /** By name; undefined for a skill that has none. */
+  readonly #revisions = new Map<string, string | undefined>()
+  /** Skills from the beginning that were not read yet. */
+  readonly #unread = new Set<string>()
+  /** Skills to compare. */
+  readonly #due = new Set<string>()
+  readonly #retries = new Map<string, number>()
+  /** Names at the beginning: what has happened to these is not an arrival. */
+  #initial = new Set<string>()
+  #unsubscribe: (() => void) | undefined
+  #isStarted = false
+  #isWorking = false
+  #isComplete = false
+  #isStopped = false
 
   constructor (options: ChangeFeedOptions) {
     this.#options = options
   }
 
-  /** Id of the latest event, undefined while nothing is followed. */
+  /** Id of the latest event; undefined while nothing is followed. */
   get position (): string | undefined {
-    return this.#run?.recent.position
+    return this.#unsubscribe === undefined ? undefined : this.#recent.position
   }
 
   /**
-   * The revision of the catalog: equal content has an equal one everywhere. Undefined until all skills have been read once, and
-   * while a skill that has changed is compared. The first question begins the reading.
+   * The revision of the catalog: equal content has an equal one everywhere. Undefined until all skills have been read
+   * once, and while a skill that has changed is compared.
    */
   get revision (): string | undefined {
-    this.#isAsked = true
-    if (this.#run === undefined) this.#endSoon()
-    return this.#begun.revision
+    this.#begin()
+    return this.knownRevision
   }
 
   /** The revision, for a question that begins nothing. */
   get knownRevision (): string | undefined {
-    return this.#run?.revision
+    return this.#isComplete && this.#due.size + this.#retries.size === 0 ? this.#sum.text : undefined
   }
 
   /**
    * Calls the listener with all later events, until the returned function is called.
-   * @param lastId id of the last known event: the listener gets those after it, or one `reset`. They come later while `lastId`
-   * may be a revision of the catalog and the present one is not known.
+   * @param lastId id of the last known event: the listener gets those after it, or one `reset`. They come later while
+   * `lastId` may be a revision of the catalog and the present one is not known.
    */
   subscribe (listener: FeedListener, lastId?: string): () => void {
-    clearTimeout(this.#grace)
-    const run = this.#begun
+    this.#begin()
     let waitsWith = lastId
     const onEvent = (event: FeedEvent): void => {
       if (waitsWith === undefined) listener(event)
       else resume()
     }
     const resume = (): void => {
-      if (waitsWith === undefined || (!run.isComplete && run.recent.after(waitsWith) === undefined)) return
-      const missed = run.recent.after(waitsWith) ?? [{ type: 'reset', id: run.recent.position } as const]
+      if (waitsWith === undefined || (!this.#isComplete && this.#recent.after(waitsWith) === undefined)) return
+      const missed = this.#recent.after(waitsWith) ?? [{ type: 'reset', id: this.#recent.position } as const]
       waitsWith = undefined
       for (const event of missed) listener(event)
     }
@@ -95,72 +102,19 @@ export class ChangeFeed {
     return () => {
       waitsWith = undefined
       this.#events.off('event', onEvent)
-      if (this.#events.listenerCount('event') === 0) this.#endSoon()
     }
   }
 
   close (): void {
-    clearTimeout(this.#grace)
+    this.#isStopped = true
     this.#events.removeAllListeners()
-    this.#run?.stop()
-    this.#run = undefined
+    this.#unsubscribe?.()
+    this.#unsubscribe = undefined
   }
 
-  get #begun (): Run {
-    this.#run ??= new Run(this.#options, {
-      isHeard: () => this.#events.listenerCount('event') > 0,
-      onEvent: (event) => { this.#events.emit('event', event) }
-    })
-    return this.#run
-  }
-
-  #endSoon (): void {
-    clearTimeout(this.#grace)
-    this.#grace = setTimeout(() => {
-      const goesOn = this.#isAsked
-      this.#isAsked = false
-      if (goesOn) return this.#endSoon()
-      this.#run?.stop()
-      this.#run = undefined
-    }, this.#options.graceMs ?? FEED_GRACE_MS).unref()
-  }
-}
-
-export function createChangeFeed (options: ChangeFeedOptions): ChangeFeed {
-  return new ChangeFeed(options)
-}
-
-interface RunEvents {
-  /** Whether events are heard: their revisions are handed out, and kept. */
-  isHeard (): boolean
-  onEvent (event: FeedEvent): void
-}
-
-/** What goes on while somebody listens, or asks for the revision: it compares the revisions of skills that have changed. */
-class Run {
-  readonly recent = new RecentEvents<FeedEvent>(MAX_RECENT_EVENTS, randomBytes(6).toString('hex'))
-  readonly #options: ChangeFeedOptions
-  readonly #events: RunEvents
-  readonly #sum = new RevisionSum()
-  /** By name; undefined for a skill that has none. */
-  readonly #revisions = new Map<string, string | undefined>()
-  /** Skills from the beginning that were not read yet. */
-  #unread = new Set<string>()
-  /** Skills to compare. */
-  readonly #due = new Set<string>()
-  readonly #retries = new Map<string, number>()
-  readonly #unsubscribe: () => void
-  /** Names at the beginning: what has happened to these is not an arrival. */
-  #initial = new Set<string>()
-  #isStarted = false
-  #isWorking = false
-  #isComplete = false
-  #isStopped = false
-
-  constructor (options: ChangeFeedOptions, events: RunEvents) {
-    this.#options = options
-    this.#events = events
-    this.#unsubscribe = options.skills.subscribe((names) => {
+  #begin (): void {
+    if (this.#unsubscribe !== undefined || this.#isStopped) return
+    this.#unsubscribe = this.#options.skills.subscribe((names) => {
       for (const name of names) {
         this.#retries.delete(name)
         // What has happened to it since the beginning is news.
@@ -172,23 +126,12 @@ class Run {
     void this.#start()
   }
 
-  get isComplete (): boolean {
-    return this.#isComplete
-  }
-
-  get revision (): string | undefined {
-    return this.#isComplete && this.#due.size + this.#retries.size === 0 ? this.#sum.text : undefined
-  }
-
-  stop (): void {
-    this.#isStopped = true
-    this.#unsubscribe()
-  }
-
   async #start (): Promise<void> {
     const { skills, log = SILENT } = this.#options
     // Skills that come while the first index is made have been there before.
-    await skills.available().catch((err: unknown) => { if (!this.#isStopped) log.warn({ err }, 'the skills could not be followed') })
+    await skills.available().catch((err: unknown) => {
+      if (!this.#isStopped) log.warn({ err }, 'the skills could not be followed')
+    })
     this.#initial = new Set(skills.namesNow())
     for (const name of this.#initial) if (!this.#due.has(name)) this.#unread.add(name)
     this.#isStarted = true
@@ -198,7 +141,9 @@ class Run {
   async #work (): Promise<void> {
     if (this.#isWorking) return
     this.#isWorking = true
-    for (let name = this.#next(); name !== undefined && !this.#isStopped; name = this.#next()) await this.#compare(name)
+    for (let name = this.#next(); name !== undefined && !this.#isStopped; name = this.#next()) {
+      await this.#compare(name)
+    }
     this.#isWorking = false
     if (this.#isStopped || this.#isComplete || this.#unread.size > 0) return
     this.#isComplete = true
@@ -229,20 +174,24 @@ class Run {
     if (wasKnown) this.#sum.remove(name, before)
     this.#sum.add(name, now)
     this.#revisions.set(name, now)
-    if (isNews) this.#report({ type: wasKnown || this.#initial.has(name) ? 'changed' : 'added', name, ...now !== undefined && { revision: now } })
+    if (!isNews) return
+    const type = wasKnown || this.#initial.has(name) ? 'changed' : 'added'
+    this.#report({ type, name, ...now !== undefined && { revision: now } })
   }
 
   /** The revision of a skill; undefined for one that cannot be read whole. */
   async #revisionOf (name: string): Promise<string | undefined | 'gone' | 'changing'> {
     try {
-      const keep = this.#events.isHeard() ? 'always' : 'never'
+      // The revisions of events that are heard are handed out, and kept.
+      const keep = this.#events.listenerCount('event') > 0 ? 'always' : 'never'
       return (await this.#options.skills.read(name, (state) => state.manifest(), keep)).revision
     } catch (error) {
       if (!(error instanceof SkillError)) {
         this.#options.log?.warn({ err: error, skill: name }, 'a skill could not be compared with what it was')
         return undefined
       }
-      if (error.kind === 'missing' || error.code === 'invalid_skill_name' || error.code.startsWith('skills_folder_')) return 'gone'
+      const isGone = error.kind === 'missing' || error.code === 'invalid_skill_name'
+      if (isGone || error.code.startsWith('skills_folder_')) return 'gone'
       return error.code === 'skill_changing' ? 'changing' : undefined
     }
   }
@@ -263,10 +212,14 @@ class Run {
   }
 
   #report (change: SkillChange): void {
-    this.#emit({ id: this.#isComplete ? this.#sum.text : this.recent.position, ...change })
+    this.#emit({ id: this.#isComplete ? this.#sum.text : this.#recent.position, ...change })
   }
 
   #emit (event: FeedEvent): void {
-    this.#events.onEvent(this.recent.add(event))
+    this.#events.emit('event', this.#recent.add(event))
   }
+}
+
+export function createChangeFeed (options: ChangeFeedOptions): ChangeFeed {
+  return new ChangeFeed(options)
 }

@@ -1,6 +1,6 @@
 /**
- * The latest events of one sequence, to resume from. An id names the state after its event, so several events may have one.
- * The state may come back, and a change may not show in it.
+ * The latest events of one sequence, to resume from. An id names the state after its event, so several events may
+ * have one. The state may come back, and a change may not show in it.
  */
 export class RecentEvents<Event extends { readonly id: string }> {
   readonly #limit: number
@@ -30,8 +30,8 @@ export class RecentEvents<Event extends { readonly id: string }> {
   }
 
   /**
-   * All events after the latest state with this id; undefined when the id is not, or no longer, known. Of events without a
-   * difference between them, the first is taken for the last that was received.
+   * All events after the latest state with this id; undefined when the id is not, or no longer, known. Of events
+   * without a difference between them, the first is taken for the last that was received.
    */
   after (id: string): readonly Event[] | undefined {
     let count = this.#events.findLastIndex((event) => event.id === id) + 1

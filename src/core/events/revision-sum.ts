@@ -7,9 +7,10 @@ const HEX_DIGITS = BITS / 4
 export const CATALOG_REVISION = /^[\da-f]{64}$/
 
 /**
- * One revision of many skills: the sum, modulo 2^256, of the SHA-256 of `name NUL revision` of each, as 64 hex digits. Equal
- * skills have an equal sum in any order, and a change of one skill costs two hashes among any number of them. The sum serves to
- * compare replicas and to resume; for proof of content take the digests of the skills themselves.
+ * One revision of many skills: the sum, modulo 2^256, of the SHA-256 of `name NUL revision` of each, as 64 hex
+ * digits. Equal skills have an equal sum in any order, and a change of one skill costs two hashes among any number of
+ * them. The sum serves to compare replicas and to resume; for proof of content take the digests of the skills
+ * themselves.
  */
 export class RevisionSum {
   #sum = 0n

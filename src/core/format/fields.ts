@@ -96,7 +96,9 @@ export function nameAsYaml (name: string): string {
   return NOT_PLAIN_NAME.test(name) ? JSON.stringify(name) : name
 }
 
-/** The valid name that needs the fewest changes: the folder's, else the frontmatter's, else one made of the folder's. */
+/**
+ * The valid name that needs the fewest changes: the folder's, else the frontmatter's, else one made of the folder's.
+ */
 function bestName (name: unknown, folderName: string): string | undefined {
   if (isValidName(folderName)) return folderName
   return typeof name === 'string' && isValidName(name) ? name : toValidName(folderName)
@@ -203,7 +205,10 @@ function checkUnknownFields (frontmatter: Frontmatter): Finding[] {
     fixOfUnknown(unknown, misspeltFields(frontmatter)))]
 }
 
-/** Whether a name is meant to be that of a field of the format. A typo is seldom in the first letter, and `date` is not `name`. */
+/**
+ * Whether a name is meant to be that of a field of the format. A typo is seldom in the first letter, and `date` is
+ * not `name`.
+ */
 export function isMisspelt (name: string, fields: Iterable<string> = KNOWN_FIELDS): boolean {
   return rightName(name, fields) !== undefined
 }

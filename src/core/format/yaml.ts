@@ -15,12 +15,16 @@ type YamlMark = { readonly line: number, readonly column: number }
 
 type YamlOutcome = YamlFailure | { readonly kind: 'value', readonly value: unknown }
 
-/** Beginnings of js-yaml's reasons: its two limits, and an input without a document, which is not a syntax error here. */
+/**
+ * Beginnings of js-yaml's reasons: its two limits, and an input without a document, which is not a syntax error here.
+ */
 const TOO_DEEP = 'nesting exceeded'
 const ALIASED = 'aliases exceeded'
 const EMPTY = 'expected a document'
 
-/** The reason for a value such as `*.ts`, which begins like an alias and is none. Enough aliases are read to find it. */
+/**
+ * The reason for a value such as `*.ts`, which begins like an alias and is none. Enough aliases are read to find it.
+ */
 const NO_ANCHOR = 'unidentified alias'
 const MAX_TRIED_ALIASES = 1_000
 
@@ -82,7 +86,10 @@ interface LenientOutcome {
   readonly repaired: readonly string[]
 }
 
-/** If js-yaml fails, a second pass takes the refused one-line values as text. What was refused by intent stays refused. */
+/**
+ * If js-yaml fails, a second pass takes the refused one-line values as text. What was refused by intent stays
+ * refused.
+ */
 export function readLenientYaml (source: string): LenientOutcome {
   const asWritten = readYaml(source)
   if (asWritten.kind === 'value' || isRefusal(asWritten)) return { outcome: asWritten, repaired: [] }

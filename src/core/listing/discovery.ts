@@ -84,8 +84,8 @@ function excludedBy (code: string): readonly DiscoveryVersion[] {
 }
 
 /**
- * Clients ask for `SKILL.md`, and take any other casing of it in the list for the same file. Casings beyond ASCII count, as
- * nobody knows how each client compares.
+ * Clients ask for `SKILL.md`, and take any other casing of it in the list for the same file. Casings beyond ASCII
+ * count, as nobody knows how each client compares.
  */
 function checkMainFiles (paths: readonly string[]): Finding[] {
   if (paths.filter((path) => path.toLowerCase() === 'skill.md').length < 2) return []

@@ -30,7 +30,10 @@ export interface EntryState {
   readonly manifest: Manifest | undefined
   /** The main file, undefined when it cannot be read. */
   readonly mainFile: FileContent | undefined
-  /** Findings about files left out of the manifest, about the bytes of those in it, and about a manifest that is missing. */
+  /**
+   * Findings about files left out of the manifest, about the bytes of those in it, and about a manifest that is
+   * missing.
+   */
   readonly fileFindings: readonly Finding[]
   /** Undefined where the files cannot be read. */
   readonly state?: SkillState
@@ -59,7 +62,9 @@ export async function readCatalogEntry<Judged extends JudgedEntry> ({ skills, ju
   return await skills.read(name, (state) => describeState(state, judge))
 }
 
-/** The entry of a skill on a page of the catalog, which does not wait for slow skills; undefined for an unknown name. */
+/**
+ * The entry of a skill on a page of the catalog, which does not wait for slow skills; undefined for an unknown name.
+ */
 export async function findCatalogEntry<Judged extends JudgedEntry> (options: CatalogEntryOptions<Judged>, name: string): Promise<(CatalogEntry & Judged) | undefined> {
   const { judge } = options
   try {

@@ -5,7 +5,10 @@ import { compareCodePoints } from '../shared/text.ts'
 import { formatCursor, type PagePosition, parseCursor } from './cursor.ts'
 import { type CatalogEntry, type CatalogEntryOptions, findCatalogEntry, type JudgedEntry } from './entry.ts'
 
-/** Entries that are read for one page of a filter. Each one takes a millisecond, and the only one that fits may be the last. */
+/**
+ * Entries that are read for one page of a filter. Each one takes a millisecond, and the only one that fits may be the
+ * last.
+ */
 const MAX_FILTERED_READS = 500
 
 /** A choice among entries that must be read for it. */
@@ -118,8 +121,8 @@ function startAfter ({ names, scores = [] }: Candidates, { after, score: last = 
 }
 
 /**
- * Reads entries from `start` on, and says where the next page begins. Skills that are gone, whose `valid` has changed, or that the
- * filter refuses, are left out.
+ * Reads entries from `start` on, and says where the next page begins. Skills that are gone, whose `valid` has
+ * changed, or that the filter refuses, are left out.
  */
 async function readEntries<Judged extends JudgedEntry> (
   options: CatalogPageOptions<Judged>, { names, scores }: Candidates, start: number, { valid, filter, limit }: Pick<CatalogQuestion<Judged>, 'valid' | 'filter' | 'limit'>

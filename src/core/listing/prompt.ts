@@ -45,7 +45,10 @@ const MARKDOWN_LINK = /[\\[\]]/g
 const MARKUP_START = /[&<]/g
 
 const FORMS = {
-  /** skills-ref's form, to the letter: one element per line, text on its own line. One more element counts what was left out. */
+  /**
+   * skills-ref's form, to the letter: one element per line, text on its own line. One more element counts what was
+   * left out.
+   */
   xml: {
     entry: ({ name, description, location }) =>
       `<skill>\n${xmlElement('name', name)}\n${xmlElement('description', description)}\n${xmlElement('location', location)}\n</skill>`,
@@ -64,8 +67,8 @@ const FORMS = {
 } as const satisfies Record<string, Form>
 
 /**
- * The skills for a system prompt, in their order. No text of a skill can end its entry or begin another. An entry that does
- * not fit into the budget is left out, and shorter ones after it are still taken. Works in slices.
+ * The skills for a system prompt, in their order. No text of a skill can end its entry or begin another. An entry
+ * that does not fit into the budget is left out, and shorter ones after it are still taken. Works in slices.
  */
 export async function renderPrompt<Skill extends Omit<PromptSkill, 'location'>> (
   skills: readonly Skill[], { form, budget = Infinity, locate }: PromptOptions<Skill>

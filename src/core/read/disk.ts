@@ -8,8 +8,9 @@ import { errorCode, systemError } from '../shared/system-errors.ts'
 export type Awaitable<T> = T | Promise<T>
 
 /**
- * The file system as the core sees it: the seam for tests, and for disks of two kinds. On a local disk synchronous calls
- * are 5 to 30 times cheaper than promises. On a network disk the same calls go through the thread pool, with a deadline.
+ * The file system as the core sees it: the seam for tests, and for disks of two kinds. On a local disk synchronous
+ * calls are 5 to 30 times cheaper than promises. On a network disk the same calls go through the thread pool, with a
+ * deadline.
  */
 export interface Disk {
   /** Follows links. Undefined when nothing is there. */
@@ -65,7 +66,9 @@ const close = promisify<number>(fs.close)
 const read = promisify<number, Buffer, number, number, number, number>(
   (descriptor, buffer, offset, length, position, done) => { fs.read(descriptor, buffer, offset, length, position, done) })
 
-/** Calls to all network disks: each of them may never return, and the thread pool keeps a thread for everything else. */
+/**
+ * Calls to all network disks: each of them may never return, and the thread pool keeps a thread for everything else.
+ */
 const enter = pLimit(MAX_DISK_CALLS)
 
 /**

@@ -37,8 +37,8 @@ const WEIGHT_PER_BYTE = 6
 const WEIGHT_PER_ENTRY = 2_048
 
 /**
- * Contents and checksums of files, kept by device, inode, size, `mtime` and `ctime`: a file in the same state has the same bytes. Each
- * read opens and checks the file anew; only its bytes come from memory.
+ * Contents and checksums of files, kept by device, inode, size, `mtime` and `ctime`: a file in the same state has the
+ * same bytes. Each read opens and checks the file anew; only its bytes come from memory.
  */
 export class FileCache {
   readonly #contents = new LRUCache<string, FileContent>({

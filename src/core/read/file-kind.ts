@@ -35,7 +35,9 @@ const MARKS: ReadonlyArray<readonly [kind: FileKind, mark: string]> = [
 const MARKED = MARKS.map(([kind, mark]) => ({ kind, mark: Buffer.from(mark, 'latin1') }))
 const FIRST_BYTES: ReadonlySet<number> = new Set([...MARKED.map(({ mark }) => mark[0] ?? 0), ...Buffer.from('MBR')])
 
-/** Text after these letters is more likely than a program of Windows, or an image: their headers have zeros early on. */
+/**
+ * Text after these letters is more likely than a program of Windows, or an image: their headers have zeros early on.
+ */
 const HEADER_BYTES = 64
 
 const TAR_MARK = 'ustar'

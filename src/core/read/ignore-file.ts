@@ -19,8 +19,8 @@ const MAX_DOUBLE_STARS = 2
 export type IgnoreRules = { readonly id: string, readonly filter: PathFilter } | { readonly id: string, readonly problem: string }
 
 /**
- * Reads the patterns of an ignore file, in the syntax of gitignore(5). A library turns each into a regular expression, so their
- * number and shape are bounded. The author of a skill could otherwise hold up the service.
+ * Reads the patterns of an ignore file, in the syntax of gitignore(5). A library turns each into a regular
+ * expression, so their number and shape are bounded. The author of a skill could otherwise hold up the service.
  */
 export function parseIgnoreFile (bytes: Buffer): IgnoreRules {
   const id = sha256(bytes)

@@ -32,7 +32,8 @@ export async function openInside (disk: Disk, folder: string, path: string, filt
       // Whether a link leads to a place that may not be searched says something about the outside: refuse it as a link.
       if (refused.refusal === 'permission_denied' && await mayLeave(disk, folder, segments)) throw new RefusedError('outside', error)
       if (refused.refusal === 'not_found' && await isMissingOutside(disk, folder, segments)) throw new RefusedError('outside', error)
-      // Without a link on the way the file was moved out between opening it and asking where it is: the next one may be inside.
+      // Without a link on the way the file was moved out between opening it and asking where it is: the next one may
+      // be inside.
       if (refused.refusal !== 'outside' || await hasLink(disk, folder, segments)) throw refused
     }
   }
@@ -49,7 +50,10 @@ async function mayLeave (disk: Disk, folder: string, segments: readonly string[]
   }
 }
 
-/** Whether the last folder on the way to what is missing lies outside: a link that leaves does not tell what is behind it. */
+/**
+ * Whether the last folder on the way to what is missing lies outside: a link that leaves does not tell what is behind
+ * it.
+ */
 async function isMissingOutside (disk: Disk, folder: string, segments: readonly string[]): Promise<boolean> {
   if (segments.length === 1 || !await hasLink(disk, folder, segments)) return false
   let last = folder
@@ -74,8 +78,8 @@ async function hasLink (disk: Disk, folder: string, segments: readonly string[])
 }
 
 /**
- * Linux: the kernel says where an opened file really is. `O_PATH` first, so that a device or FIFO in the place of a file
- * is never opened for reading. Then the object that was checked is opened through its number.
+ * Linux: the kernel says where an opened file really is. `O_PATH` first, so that a device or FIFO in the place of a
+ * file is never opened for reading. Then the object that was checked is opened through its number.
  */
 async function openThroughProc (disk: Disk, folder: string, path: string, filter?: PathFilter): Promise<OpenFile> {
   const handle = await disk.open(`${folder}/${path}`, O_PATH)
@@ -101,8 +105,8 @@ async function openChecked (disk: Disk, link: string, { size }: BigIntStats): Pr
 }
 
 /**
- * Elsewhere the system does not say where an opened file is: the path is resolved before and after, and compared with what was
- * opened. That closes accidents and most races, not a determined swap.
+ * Elsewhere the system does not say where an opened file is: the path is resolved before and after, and compared with
+ * what was opened. That closes accidents and most races, not a determined swap.
  */
 async function openByComparison (disk: Disk, folder: string, path: string, filter?: PathFilter): Promise<OpenFile> {
   const real = await disk.realpath(`${folder}/${path}`)

@@ -31,8 +31,8 @@ export function isSameOrMissing (a: Signature | undefined, b: Signature | undefi
 
 /**
  * Whether the next edit is sure to change a signature. A signature younger than RACY_WINDOW_MS may stay the same: the
- * kernel's clock ticks that slowly ("racily clean" in git's index). Some file systems have whole seconds only, or every second one.
- * An `mtime` to come was set by `tar` or `touch`, and an edit sets another.
+ * kernel's clock ticks that slowly ("racily clean" in git's index). Some file systems have whole seconds only, or
+ * every second one. An `mtime` to come was set by `tar` or `touch`, and an edit sets another.
  * @param now wall clock when the signature was taken, in milliseconds
  */
 export function isTrustworthy ({ ctimeNs, mtimeNs }: Signature, now: number): boolean {

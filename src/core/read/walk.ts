@@ -11,8 +11,9 @@ import { asRefused, changed, isUnknown, RefusedError } from './refused.ts'
 import { isTrustworthy, signatureOf, stateId } from './signature.ts'
 
 /**
- * Why a file of a skill is not in its manifest. Its name is not UTF-8, its absolute path is too long for the system, it is
- * no regular file, or it may not be read. A link may lead to a folder, or to no file of the skill. `outside` does not say whether there is something.
+ * Why a file of a skill is not in its manifest. Its name is not UTF-8, its absolute path is too long for the system,
+ * it is no regular file, or it may not be read. A link may lead to a folder, or to no file of the skill. `outside`
+ * does not say whether there is something.
  */
 export type LeftOutKind = 'unnameable' | 'too_long' | 'special' | 'unreadable' | 'folder_link' | 'outside'
 
@@ -167,7 +168,10 @@ async function statOf (disk: Disk, path: string, entry: Dirent) {
   }
 }
 
-/** Whether a folder lies behind a name that begins with `..`, as in a mounted ConfigMap (`references` → `..data/references`). */
+/**
+ * Whether a folder lies behind a name that begins with `..`, as in a mounted ConfigMap (`references` →
+ * `..data/references`).
+ */
 function isBehindDots (below: string | undefined): boolean {
   return below?.split('/').some((name) => name.startsWith('..')) === true
 }

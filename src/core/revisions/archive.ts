@@ -30,8 +30,8 @@ export interface ArchiveSource {
 }
 
 /**
- * The files of a skill as a ZIP archive, in the order of the manifest. The archive is made while it is sent, and any part
- * of it can be read alone.
+ * The files of a skill as a ZIP archive, in the order of the manifest. The archive is made while it is sent, and any
+ * part of it can be read alone.
  */
 export class SkillArchive {
   /** The manifest's: the same revision under the same names gives the same bytes everywhere. */

@@ -48,8 +48,8 @@ export class Snapshots {
   }
 
   /**
-   * @throws {RefusedError} `not_found` when the folder went away, `changed` when something changed meanwhile, `too_many_files`,
-   * `too_many_bytes`, `permission_denied`, `io_error`, `no_answer`
+   * @throws {RefusedError} `not_found` when the folder went away, `changed` when something changed meanwhile,
+   * `too_many_files`, `too_many_bytes`, `permission_denied`, `io_error`, `no_answer`
    */
   async of (disk: Disk, skill: IndexedSkill): Promise<Snapshot> {
     const { folder, filter, ignoreFile } = skill

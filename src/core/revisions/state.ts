@@ -12,8 +12,8 @@ import { fileSentence, mainFileSentence, skillSentence } from './refusal-sentenc
 import type { Snapshot } from './snapshot.ts'
 
 /**
- * A skill in one state: everything that is read of it agrees. Errors are `SkillError`s; `skill_changing` asks for another
- * attempt.
+ * A skill in one state: everything that is read of it agrees. Errors are `SkillError`s; `skill_changing` asks for
+ * another attempt.
  */
 export interface SkillState {
   readonly skill: CatalogSkill

@@ -2,8 +2,9 @@
  * The records of a ZIP archive (PKWARE's APPNOTE 6.3.9) of files that are stored without compression. Names, sizes and
  * checksums decide on every byte. Deflate differs between versions of Node.
  *
- * `yazl` does not fit. It turns `\` in a name into `/` and refuses `C:`; both are legal here. It writes checksums behind
- * the contents, where readers of streams cannot find the end of a stored file. It cannot start in the middle of an archive.
+ * `yazl` does not fit. It turns `\` in a name into `/` and refuses `C:`; both are legal here. It writes checksums
+ * behind the contents, where readers of streams cannot find the end of a stored file. It cannot start in the middle
+ * of an archive.
  */
 
 export const ZIP_MEDIA_TYPE = 'application/zip'

@@ -52,8 +52,8 @@ export async function readIgnoreFile (disk: Disk, folder: string): Promise<Ignor
 }
 
 /**
- * The filter of a skill; undefined when no ignore file says anything. A skill cannot take back what its root hides. While a
- * file cannot be used, only the main file is served, since what it would hide is not known.
+ * The filter of a skill; undefined when no ignore file says anything. A skill cannot take back what its root hides.
+ * While a file cannot be used, only the main file is served, since what it would hide is not known.
  */
 export function createSkillFilter (name: string, rootRules: IgnoreRules | undefined, own: IgnoreRules | undefined): SkillFilter | undefined {
   if (rootRules === undefined && own === undefined) return undefined

@@ -28,8 +28,8 @@ export async function linkContainers (disk: Disk, rootRealPath: string, allowed:
 }
 
 /**
- * Finds out what a link in a root leads to. A folder is a skill if it lies in the root, or is or lies in an allowed folder,
- * and in no version control folder of it.
+ * Finds out what a link in a root leads to. A folder is a skill if it lies in the root, or is or lies in an allowed
+ * folder, and in no version control folder of it.
  * @param containers from `linkContainers`
  */
 export async function resolveLink (disk: Disk, containers: readonly string[], path: string): Promise<LinkTarget> {

@@ -31,7 +31,10 @@ export interface SkillFolder {
 /** An entry of a root that is not a file, not a hidden name, and not a skill. */
 export interface SkippedEntry {
   readonly name: string
-  /** A link that leads out, to nothing, or to a disk that fails (`unknown`); a name that no skill may have, or one in the ignore file. */
+  /**
+   * A link that leads out, to nothing, or to a disk that fails (`unknown`); a name that no skill may have, or one in
+   * the ignore file.
+   */
   readonly reason: 'outside' | 'nothing' | 'unknown' | 'unsafe_name' | 'ignored'
   /** Real path of the folder that a link outside leads to; the text of any other link. */
   readonly target?: string

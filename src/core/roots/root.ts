@@ -125,8 +125,8 @@ export class Root implements RootFolder {
   }
 
   /**
-   * Compares the root with the disk by one `stat`, and lists it again if it differs. Never throws: a disk that fails leaves
-   * the last listing current.
+   * Compares the root with the disk by one `stat`, and lists it again if it differs. Never throws: a disk that fails
+   * leaves the last listing current.
    * @param withLinks whether the links in it are compared too: a target may come or go without a change to the root
    */
   async sync (withLinks: boolean | string = false): Promise<void> {

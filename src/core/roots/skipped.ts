@@ -2,8 +2,8 @@ import { printable, quote, shellWord } from '../shared/text.ts'
 import type { SkippedEntry } from './list-root.ts'
 
 /**
- * Why an entry of a folder of skills is none of its skills, as a sentence without a full stop. None for what a .skillignore
- * names: that is left out on purpose.
+ * Why an entry of a folder of skills is none of its skills, as a sentence without a full stop. None for what a
+ * .skillignore names: that is left out on purpose.
  * @param remedy what helps against a link that leads out of the folder
  */
 export function describeSkipped ({ name, reason, target = '' }: SkippedEntry, remedy = allowedBy): readonly string[] {
@@ -16,7 +16,10 @@ export function describeSkipped ({ name, reason, target = '' }: SkippedEntry, re
   }
 }
 
-/** The setting that would allow a link to a folder, for a shell: it names that folder alone. None for the root of the file system. */
+/**
+ * The setting that would allow a link to a folder, for a shell: it names that folder alone. None for the root of the
+ * file system.
+ */
 export function allowingSetting (target: string): string | undefined {
   return target === '/' ? undefined : `--allow-links ${shellWord(target)}`
 }

@@ -65,7 +65,10 @@ export class SkillSearch<Key> {
     this.#index.add(toDocument(key, skill))
   }
 
-  /** Removes a skill, if it is there. `MiniSearch.discard` would count it in the next search still, for some of the others. */
+  /**
+   * Removes a skill, if it is there. `MiniSearch.discard` would count it in the next search still, for some of the
+   * others.
+   */
   discard (key: Key): void {
     const known = this.#skills.get(key)
     if (known === undefined) return

@@ -24,8 +24,8 @@ const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
 /**
- * Whether JSON text nests arrays and objects deeper than `max` levels; `[]` is one level. To be called before JSON.parse,
- * which survives 200,000 levels: code that walks the value does not. Exact for JSON only.
+ * Whether JSON text nests arrays and objects deeper than `max` levels; `[]` is one level. To be called before
+ * JSON.parse, which survives 200,000 levels: code that walks the value does not. Exact for JSON only.
  */
 export function jsonDepthExceeds (text: string, max: number): boolean {
   if (text.length <= max) return false

@@ -30,8 +30,9 @@ export const MAX_COMPATIBILITY_CODE_POINTS = 500
 export const ADVISED_MAIN_FILE_LINES = 500
 
 /**
- * Most files and folders of a skill, and the bytes of all its files together. A skill with more has no revision, no manifest
- * and no archive. A file with more bytes is streamed without a tag. The bytes are those of the largest archive.
+ * Most files and folders of a skill, and the bytes of all its files together. A skill with more has no revision, no
+ * manifest and no archive. A file with more bytes is streamed without a tag. The bytes are those of the largest
+ * archive.
  */
 export const MAX_SKILL_ENTRIES = 20_000
 export const MAX_SKILL_BYTES = 4_294_967_294
@@ -45,7 +46,10 @@ export const SLICE_MS = 5
 /** How long a call to a network disk may take before it counts as failed, in milliseconds. */
 export const DISK_ANSWER_MS = 5_000
 
-/** Calls to network disks at the same time. Any of them may never return, and the thread pool keeps one thread for the others. */
+/**
+ * Calls to network disks at the same time. Any of them may never return, and the thread pool keeps one thread for the
+ * others.
+ */
 export const MAX_DISK_CALLS = 3
 
 /**
@@ -60,7 +64,10 @@ export const MAX_RECENT_EVENTS = 1_024
 /** Coarsest timestamps of a file system, in milliseconds (FAT's). */
 export const TIMESTAMP_STEP_MS = 2_000
 
-/** Smallest budget of a prompt, in UTF-16 code units: room for a frame and for what says how many skills were left out. */
+/**
+ * Smallest budget of a prompt, in UTF-16 code units: room for a frame and for what says how many skills were left
+ * out.
+ */
 export const MIN_PROMPT_CHARACTERS = 128
 
 /** Digests of files, kept by the state of the file, so that an unchanged one is hashed once. About 300 bytes each. */
@@ -69,14 +76,20 @@ export const MAX_CACHED_DIGESTS = 150_000
 /** Files of all manifests that are kept together. */
 export const MAX_CACHED_SNAPSHOT_FILES = 50_000
 
-/** How long a revision that was handed out stays readable after its last use, in milliseconds, and the bytes of all of them. */
+/**
+ * How long a revision that was handed out stays readable after its last use, in milliseconds, and the bytes of all of
+ * them.
+ */
 export const KEPT_REVISION_MS = 600_000
 export const KEPT_REVISION_BYTES = 64 * 1_048_576
 
 /** Most files of a skill that `skills/list` has an entry for: a client takes the whole listing or nothing. */
 export const MAX_MCP_LISTED_FILES = 5_000
 
-/** What hosts of the MCP Skills extension have to support for one skill, in files and bytes. More is listed, with a finding. */
+/**
+ * What hosts of the MCP Skills extension have to support for one skill, in files and bytes. More is listed, with a
+ * finding.
+ */
 export const MCP_ADVISED_SKILL_FILES = 512
 export const MCP_ADVISED_SKILL_BYTES = 16 * 1_048_576
 
@@ -88,8 +101,9 @@ export const MAX_ARCHIVE_FILES = 65_534
 export const MAX_ARCHIVE_BYTES = 4_294_967_294
 
 /**
- * What the clients of the well-known indexes take: UTF-16 units of a description, files and bytes of an unpacked archive.
- * A skill beyond these is left out. A file beyond the size at which one client cuts it has a finding, and is listed.
+ * What the clients of the well-known indexes take: UTF-16 units of a description, files and bytes of an unpacked
+ * archive. A skill beyond these is left out. A file beyond the size at which one client cuts it has a finding, and is
+ * listed.
  */
 export const MAX_DISCOVERY_DESCRIPTION_UNITS = 1024
 export const MAX_DISCOVERY_FILES = 1_000
@@ -117,7 +131,10 @@ export const MAX_UPLOAD_BYTES = 30_000_000
 export const MAX_UPLOAD_FILES = 500
 export const MAX_UPLOAD_FILE_BYTES = 25_000_000
 
-/** Bounds of an ignore file, in bytes and patterns, and of the paths that it is asked about, in segments: deeper ones are hidden. */
+/**
+ * Bounds of an ignore file, in bytes and patterns, and of the paths that it is asked about, in segments: deeper ones
+ * are hidden.
+ */
 export const MAX_IGNORE_FILE_BYTES = 16_384
 export const MAX_IGNORE_PATTERNS = 64
 export const MAX_IGNORE_PATH_SEGMENTS = 32
@@ -125,7 +142,10 @@ export const MAX_IGNORE_PATH_SEGMENTS = 32
 /** Files over MAX_BUFFERED_FILE_BYTES that are read whole at the same time. */
 export const MAX_LARGE_READS = 4
 
-/** From so many unpacked bytes on, an archive that has more than this many times its packed size is taken for an attack. */
+/**
+ * From so many unpacked bytes on, an archive that has more than this many times its packed size is taken for an
+ * attack.
+ */
 export const UNPACKED_RATIO_FROM_BYTES = 10 * 1_048_576
 export const MAX_UNPACKED_RATIO = 200
 

@@ -8,8 +8,8 @@ export type SkillType = 'project' | 'personal'
 export type FindingSeverity = 'error' | 'warning' | 'info'
 
 /**
- * Something about a skill that its author should know. No finding stops a skill from being served as files. A skill with
- * a finding of severity `error` is not valid: the Agent Skills format refuses it.
+ * Something about a skill that its author should know. No finding stops a skill from being served as files. A skill
+ * with a finding of severity `error` is not valid: the Agent Skills format refuses it.
  */
 export interface Finding {
   /** Stable snake_case name of the kind of finding. */
