@@ -45,34 +45,18 @@ function printError (text: string): void {
   process.stderr.write(text)
 }
 
-/** Undefined when the folder that the process was started in is gone. */
-function workingFolder (): string | undefined {
-  try {
-    return process.cwd()
-  } catch {
-    return undefined
-  }
+// Loaded now, so that its code is kept too.
+const { runCommandLine } = await import('./run.ts')
+if (isatty(2) && process.env['TERM'] !== 'dumb') {
+  const { ProgressLine } = await import('./progress.ts')
+  progress = new ProgressLine((text) => { process.stderr.write(text) })
 }
-
-try {
-  // Loaded now, so that its code is kept too.
-  const { runCommandLine } = await import('./run.ts')
-  if (isatty(2) && process.env['TERM'] !== 'dumb') {
-    const { ProgressLine } = await import('./progress.ts')
-    progress = new ProgressLine((text) => { process.stderr.write(text) })
-  }
-  process.exitCode = await runCommandLine(process.argv.slice(2), {
-    env: process.env,
-    cwd: workingFolder(),
-    print,
-    progress: (text) => { progress?.show(text) },
-    endBySignal: (code) => { codeOfSignal = code === undefined ? undefined : () => code },
-    // `process.stdout` would make its stream, and one made this early slows down every `process.nextTick` (V8 11.3).
-    isTerminal: isatty(1)
-  }, printError)
-} catch (error) {
-  // Loading the program takes dozens of files.
-  if (!(error instanceof Error && 'code' in error && error.code === 'EMFILE')) throw error
-  printError('skillserve: the process may not open enough files: raise its limit (ulimit -n)\n')
-  process.exitCode = 1
-}
+process.exitCode = await runCommandLine(process.argv.slice(2), {
+  env: process.env,
+  cwd: process.cwd(),
+  print,
+  progress: (text) => { progress?.show(text) },
+  endBySignal: (code) => { codeOfSignal = code === undefined ? undefined : () => code },
+  // `process.stdout` would make its stream, and one made this early slows down every `process.nextTick` (V8 11.3).
+  isTerminal: isatty(1)
+}, printError)

@@ -7,7 +7,7 @@ import { createProgram } from './program.ts'
 /** Scripts tell wrong use of this command from what it finds. */
 const MISUSE: ReadonlyMap<string, number> = new Map([['validate', 2]])
 
-type Process = Omit<CommandContext, 'commands' | 'warn' | 'cwd'> & { readonly cwd: string | undefined }
+type Process = Omit<CommandContext, 'commands' | 'warn'>
 
 /**
  * Runs what the arguments behind the name of the script ask for. A failure that the caller can fix is one line.
@@ -34,20 +34,19 @@ export async function runCommandLine (
 }
 
 async function dispatch (
-  argv: readonly string[], { cwd, ...context }: Process, warn: CommandContext['warn']
+  argv: readonly string[], context: Process, warn: CommandContext['warn']
 ): Promise<number | undefined> {
-  if (cwd === undefined) throw new CommandError('the working folder is not there any more: change to another one')
   let code: number | undefined = 0
   const program = createProgram(context.print, async (run, args) => {
     // An unset variable in quotes would stand for the working folder.
     if (args.positionals.includes('')) throw new CommandError('an argument is empty')
-    code = await run(args, { ...context, cwd, warn, commands })
+    code = await run(args, { ...context, warn, commands })
   })
   const commands = program.commands.map((command) => command.name())
   const [first = ''] = argv
   // Before the flags are read: those of a mistyped command would be reported first.
   const isFolder = first !== '' && !first.startsWith('-') && !commands.includes(first)
-  if (isFolder) await checkSkillsFolder(first, cwd, commands, 'auto')
+  if (isFolder) await checkSkillsFolder(first, context.cwd, commands, 'auto')
   await program.parseAsync(argv, { from: 'user' })
   return code
 }

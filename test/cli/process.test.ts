@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -33,19 +33,6 @@ t.test('a reader of the output that leaves ends the command without a word', asy
   child.stderr.setEncoding('utf8').on('data', (text: string) => { stderr += text })
   const [code] = await once(child, 'close')
   t.strictSame([code, stderr], [141, ''])
-})
-
-t.test('output that cannot be written, a working folder that is gone, and too few files that may be open, are one line each', { skip: process.platform !== 'linux' }, (t) => {
-  const takeFiles = `data:text/javascript,${encodeURIComponent(`
-    import { closeSync, openSync } from 'node:fs'
-    const taken = []; try { while (true) taken.push(openSync('/dev/null')) } catch {}
-    closeSync(taken.pop())
-  `)}`
-  const shell = (script: string) => spawnSync('sh', ['-c', script, process.execPath, MAIN, t.testdir({ gone: {} }), takeFiles], { encoding: 'utf8', timeout: 60_000 })
-  t.match(shell('"$0" "$1" validate --help >/dev/full'), { status: 3, stderr: /^skillserve: standard output cannot be written \(ENOSPC\)\n$/ })
-  t.match(shell('cd "$2/gone" && rmdir "$2/gone" && "$0" "$1" version'), { status: 1, stderr: /^skillserve: the working folder is not there any more: change to another one\n$/ })
-  t.match(shell('ulimit -n 64 && "$0" --import "$3" "$1" --port 0 "$2"'), { status: 1, stderr: /^skillserve: the process may not open enough files: raise its limit \(ulimit -n\)\n$/ })
-  t.end()
 })
 
 t.test('SIGTERM ends the process while it still loads its code, also as the first process of a container', async (t) => {

@@ -10,7 +10,7 @@ import t, { type Test } from 'tap'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/settings.ts'
 import { listen } from '../../src/listen.ts'
-import { fullDisk, startStuck, unreadPipe } from '../adversarial/attacks/stuck-log.ts'
+import { startStuck, unreadPipe } from '../adversarial/attacks/stuck-log.ts'
 import { runHere } from '../helper/command-line.ts'
 import { newSecret } from '../helper/guarded.ts'
 import { installSdk } from '../helper/otel.ts'
@@ -21,14 +21,8 @@ import { saveAtomically, skill, skills, until } from '../helper/skills.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n' } }
 
-/** Opens what the limit allows at each signal. */
-const TAKE_ALL_DESCRIPTORS = `data:text/javascript,${encodeURIComponent(`
-  import { openSync, writeSync } from 'node:fs'
-  process.on('SIGUSR2', () => { try { for (;;) openSync('/dev/null') } catch { writeSync(1, '{"msg":"all taken"}\\n') } })
-`)}`
-
-t.test('K71: METRICS_PORT has the metrics on a port of its own, and the service has none; while no descriptor is free they lack what needs one, and that ends nothing', async (t) => {
-  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { METRICS_PORT: '0' }, ulimit: '-n 256', nodeOptions: ['--import', TAKE_ALL_DESCRIPTORS] })
+t.test('K71: METRICS_PORT has the metrics on a port of its own, and the service has none', async (t) => {
+  const service = await startProcess(t, { args: [t.testdir(FILES)], env: { METRICS_PORT: '0' } })
   const { url } = service.log().find(({ msg }) => msg === 'metrics for Prometheus') ?? {}
   t.match(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/)
   await (await fetch(`${service.url}/skills/demo`)).text()
@@ -37,15 +31,6 @@ t.test('K71: METRICS_PORT has the metrics on a port of its own, and the service 
   t.match(await response.text(), /^skillserve_skills\{root="[^"]+"\} 1$/m)
   t.equal((await fetch(String(url).replace('/metrics', '/'))).status, 404)
   t.equal((await fetch(`${service.url}/metrics`)).status, 404)
-
-  const connection = await openRaw(String(url))
-  t.match(await connection.send(request('GET', '/metrics')).response(), { status: 200, text: /^process_resident_memory_bytes \d+$/m })
-  service.signal('SIGUSR2')
-  await service.printed('all taken')
-  const { status, text } = await connection.send(request('GET', '/metrics')).response()
-  t.equal(status, 200)
-  t.match(text, /^nodejs_heap_size_used_bytes \d+$/m)
-  connection.destroy()
   t.match(await service.stop(), { code: 0, stderr: '' })
 })
 
@@ -75,12 +60,6 @@ t.test('K70: the log is for people with LOG_FORMAT=pretty, one line a request, a
 
 t.test('K73: a service that has to write an audit log, and is told no place for it, does not start', async (t) => {
   t.match(await refusal({ AUDIT_REQUIRED: 'true' }), { code: 1, stderr: 'skillserve: AUDIT_REQUIRED needs AUDIT_LOG: a file, or stdout\n' })
-})
-
-t.test('K70: what is no format is refused by its name', async (t) => {
-  const { code, stderr } = await refusal({ LOG_FORMAT: 'xml' })
-  t.equal(code, 1)
-  t.match(stderr, 'LOG_FORMAT must be one of pretty, json, not "xml"')
 })
 
 t.test('K67 K73: a setting that is a secret is not in the error about it', async (t) => {
@@ -280,16 +259,15 @@ t.test('K73: a file among the skills stops the start, also through a link, since
   })
   t.notOk(existsSync(join(folder, 'skills/demo/audit.log')))
 })
-for (const [what, stdout] of [['on a full disk', fullDisk], ['a pipe that nobody reads', unreadPipe]] as const) {
-  t.test(`K73: where the audit log is required and standard output is ${what}, nothing is read`, async (t) => {
-    const service = await startStuck(t, t.testdir(skills('one')), stdout(t), { AUDIT_LOG: 'stdout', AUDIT_REQUIRED: 'true' })
-    let status = 200
-    while (status === 200) status = (await rawRequest(service.url, request('GET', '/skills/one'))).status
-    t.equal(status, 503)
-    t.equal((await rawRequest(service.url, request('GET', '/livez'))).status, 200)
-    t.match(await service.stop(), { code: 0 })
-  })
-}
+t.test('K73: where the audit log is required and standard output is a pipe that nobody reads, nothing is read', async (t) => {
+  const env = { AUDIT_LOG: 'stdout', AUDIT_REQUIRED: 'true' }
+  const service = await startStuck(t, t.testdir(skills('one')), unreadPipe(t), env)
+  let status = 200
+  while (status === 200) status = (await rawRequest(service.url, request('GET', '/skills/one'))).status
+  t.equal(status, 503)
+  t.equal((await rawRequest(service.url, request('GET', '/livez'))).status, 200)
+  t.match(await service.stop(), { code: 0 })
+})
 
 t.test('K73: lines of the audit log that standard output does not take are counted as such', async (t) => {
   const port = await freePort()
@@ -331,21 +309,6 @@ t.test('K73 K91: a second signal takes no line of the audit log of what was answ
     const events = eventsOf(audit === path ? readFileSync(path, 'utf8') : stdout)
     t.strictSame(events, ['service.started', 'skill.read'])
   }
-})
-
-t.test('K73: a start that failed has not stopped what it never started', async (t) => {
-  const folder = t.testdir({ skills: { demo: skill('demo') } })
-  const path = join(folder, 'audit.log')
-  const holder = createServer().listen(0, '127.0.0.1')
-  t.teardown(() => holder.close())
-  await once(holder, 'listening')
-  const { port } = holder.address() as AddressInfo
-  writeFileSync(path, '')
-  t.match(await runProcess(t, { args: [join(folder, 'skills')], env: { AUDIT_LOG: path, METRICS_PORT: String(port) } }), {
-    code: 1, stderr: `skillserve: port ${port} of 127.0.0.1 is in use, METRICS_PORT or --metrics-port chooses another (0 takes any free port)\n`
-  })
-  const events = eventsOf(readFileSync(path, 'utf8'))
-  t.equal(events.filter((event) => event === 'service.stopped').length, events.filter((event) => event === 'service.started').length, events.join())
 })
 
 function eventsOf (text: string): readonly string[] {
