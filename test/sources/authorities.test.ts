@@ -1,9 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer as createProxy, type IncomingMessage } from 'node:http'
 import { createServer } from 'node:https'
 import { networkInterfaces } from 'node:os'
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { createHash } from 'node:crypto'
 import t from 'tap'
@@ -16,7 +17,7 @@ import { skillText } from '../helper/skills.ts'
 /** A registry on loopback is asked without TLS: another address of this machine, if it has one. */
 const OWN = Object.values(networkInterfaces()).flat().find((each) => each?.family === 'IPv4' && !each.internal)?.address
 
-t.test('K83: a private authority of NODE_EXTRA_CA_CERTS counts for archives, git and registries', { skip: spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed' }, async (t) => {
+t.test('K83: a private authority of NODE_EXTRA_CA_CERTS counts for archives, git and registries, through a proxy too', { skip: spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed' }, async (t) => {
   createRepository(t, 'team.git').commit(skillFiles('b'))
   const folder = t.testdirName
   const openssl = (command: string): void => { execFileSync('openssl', command.split(' '), { cwd: folder, stdio: 'ignore' }) }
@@ -48,4 +49,16 @@ t.test('K83: a private authority of NODE_EXTRA_CA_CERTS counts for archives, git
   t.equal(code, 0, stdout)
   t.equal(stdout.match(/, 1 skill$/gm)?.length, addresses.length, stdout)
   t.ok((readFileSync(join(folder, 'state/home/authorities.pem'), 'utf8').match(/BEGIN CERTIFICATE/g)?.length ?? 0) > 100, 'the usual authorities count too')
+  let tunnels = 0
+  const proxy = createProxy().on('connect', (request: IncomingMessage, socket) => {
+    tunnels++
+    const target = connect(Number(request.url?.split(':')[1]), '127.0.0.1', () => { socket.write('HTTP/1.1 200 OK\r\n\r\n') })
+    target.on('error', () => {}).pipe(socket).on('error', () => {}).pipe(target)
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => proxy.close())
+  await once(proxy, 'listening')
+  const env = { NODE_EXTRA_CA_CERTS: join(folder, 'ca.pem'), HTTPS_PROXY: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` }
+  const proxied = await runProcess(t, { args: ['sync', '--state-dir', join(folder, 'proxied'), ...addresses.slice(0, 2)], env })
+  t.equal(proxied.stdout.match(/, 1 skill$/gm)?.length, 2, proxied.stdout)
+  t.ok(tunnels >= 2, 'git and archives')
 })

@@ -1,11 +1,15 @@
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { createRepository, skillFiles, startGitHost } from '../helper/git.ts'
 import { launch, startProcess } from '../helper/process.ts'
 import { skillText, until } from '../helper/skills.ts'
+
+const COMMAND = fileURLToPath(new URL('../../dist/cli/skillserve.cjs', import.meta.url))
 
 t.test('K85: killed in the middle of a fetch, and started again without network, the service has the last state', async (t) => {
   const repository = createRepository(t, 'team.git')
@@ -61,7 +65,7 @@ t.test('K83 K84: a signal while sources are opened or first fetched ends the pro
   const repository = createRepository(t, 'team.git')
   repository.commit(skillFiles('a'))
   const host = await startGitHost(t, join(repository.path, '..'))
-  for (const [args, code] of [[['sync'], 143], [['export', 'out'], 143], [[], 0]] as const) {
+  for (const [args, code] of [[['sync'], 143], [[], 0]] as const) {
     const asked = new Promise<IncomingMessage>((resolve) => {
       host.fault = (request) => {
         resolve(request)
@@ -102,4 +106,16 @@ t.test('K84: a webhook without its secret is a warning at the start, and its hoo
   t.equal((await fetch(`${service.url}/hooks/git`, { method: 'POST', headers: { 'x-gitlab-token': 'word' } })).status, 403)
   writeFileSync(join(t.testdirName, 'hook.secret'), 'word\n')
   t.equal((await fetch(`${service.url}/hooks/git`, { method: 'POST', headers: { 'x-gitlab-token': 'word' } })).status, 200, 'a file that comes later counts')
+})
+
+t.test('K83: a user without a home and an entry in passwd needs --state-dir for sources, and nothing else', { skip: process.getuid?.() !== 0 && 'needs another user' }, async (t) => {
+  const folder = t.testdir({ skills: { a: { 'SKILL.md': skillText('a') } }, own: {} })
+  chmodSync(join(folder, 'own'), 0o777)
+  const run = (...args: readonly string[]) => spawnSync(process.execPath, [COMMAND, ...args], {
+    uid: 54_321, gid: 54_321, env: { PATH: process.env['PATH'] }, cwd: join(folder, 'own'), encoding: 'utf8'
+  })
+  const source = 'https://127.0.0.1:1/a.zip'
+  t.match(run('sync', source), { status: 1, stdout: '', stderr: /no home folder .*: --state-dir or STATE_DIR names a folder\n$/ })
+  t.match(run('sync', '--state-dir', join(folder, 'own/state'), source), { status: 1, stdout: /takes no connection.*\(unreachable\)/, stderr: '\n' })
+  t.match(run('lock', '--layout', 'tree', join(folder, 'skills')), { status: 0, stdout: /1 skill$/m })
 })

@@ -180,7 +180,7 @@ t.test('K85: a refusal has the code that the service gives as its reason, and no
   const store = await startStore(t)
   fill(store)
   const { sources, status, log } = await open(t, store)
-  const unnamed = 'the host refuses the credentials, or asks for some'
+  const unnamed = 'the host refuses the credentials'
   for (const [answer, body, code, message] of [
     [403, '<?xml version="1.0"?>\n<Error><Code>RequestTimeTooSkewed</Code><Message>CANARY</Message></Error>', 'auth_failed', 'the host refuses the request: RequestTimeTooSkewed'],
     [401, '<Error><Code>InvalidAccessKeyId</Code></Error>', 'auth_failed', 'the host refuses the request: InvalidAccessKeyId'],

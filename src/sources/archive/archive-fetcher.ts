@@ -28,7 +28,7 @@ export function createArchiveFetcher (source: ArchiveSource, env: Environment): 
       if (isAsked !== true && isRecent) return undefined
       const { digest: _, ...headers } = known ?? {}
       const accept = Object.keys(headers).length > 0 ? [304] : []
-      const answer = await send({ url, signal, accept, credentials: await credentialsOf(auth, env), headers })
+      const answer = await send({ url, signal, env, accept, credentials: await credentialsOf(auth, env), headers })
       if (answer.status === 304) return undefined
       const validators = validatorsOf(answer)
       const isBlind = Object.keys(validators).length === 0

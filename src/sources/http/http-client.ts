@@ -11,10 +11,12 @@ import { isJsonObject, jsonDepthExceeds, type JsonObject } from '../../core/shar
 import { errorCode } from '../../core/shared/system-errors.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { DISK_CODES } from '../as-source-error.ts'
+import { readPackageVersion } from '../../config/files/version.ts'
 import type { Environment } from '../../config/setting.ts'
 import type { SourceAuth } from '../address/source-kind.ts'
 import { readSecret } from '../secrets.ts'
-import { SourceError } from '../source-error.ts'
+import { SourceError, type SourceErrorCode } from '../source-error.ts'
+import { proxyHeaders, proxyOf, tunnel } from './proxy.ts'
 
 const MAX_REDIRECTS = 5
 /** Largest body that is read into memory, in bytes. */
@@ -27,7 +29,10 @@ const SILENCE_MS = 30_000
 export const UNKNOWN_HOST = 'the name of the host cannot be resolved: check how it is written'
 export const NO_CONNECTION = 'the host takes no connection: check its port, and whether it runs'
 
-const UNREACHABLE: Readonly<Record<string, string>> = { ENOTFOUND: UNKNOWN_HOST, EAI_AGAIN: UNKNOWN_HOST, ECONNREFUSED: NO_CONNECTION }
+const BREAKS_OFF = 'the host cannot be reached, or breaks off'
+
+const UNREACHABLE: Readonly<Record<string, string>> =
+  { ENOTFOUND: UNKNOWN_HOST, EAI_AGAIN: UNKNOWN_HOST, ECONNREFUSED: NO_CONNECTION }
 
 export interface HttpRequest {
   readonly url: string
@@ -36,6 +41,8 @@ export interface HttpRequest {
   /** Sent to the host of `url` only, whatever redirects say. */
   readonly credentials?: Readonly<Record<string, string>>
   readonly signal: AbortSignal
+  /** For proxies. */
+  readonly env?: Environment
   /** Statuses that are answers, besides 200. */
   readonly accept?: readonly number[]
   /** False for an address that a server has named: it may not lead to this machine or its network. */
@@ -48,61 +55,86 @@ export interface HttpAnswer {
   readonly status: number
   readonly headers: Headers
   readonly body: Readable
-  /** Whether the first host is one of this machine or its network: it may name others. One that is not stays outside, whatever its name resolves to later. */
+  /** Whether the first host is one of this machine or its network: it may name others there. */
   readonly isInside: boolean
 }
 
 /**
- * Sends a request with Node's own client. Redirects are followed by hand: never from https to http, and without credentials to
- * another origin, since stores and registries redirect to signed addresses elsewhere.
+ * Sends a request with Node's own client. Redirects are followed by hand: never from https to http, and without
+ * credentials to another origin, since stores and registries redirect to signed addresses elsewhere.
  * @throws SourceError for every status that is not an answer
  */
 export async function send (options: HttpRequest): Promise<HttpAnswer> {
-  const { url, method = 'GET', headers = {}, credentials = {}, signal, accept = [], mayBeInside = true, isOneSite } = options
-  const first = new URL(url)
+  const { headers = {}, credentials = {}, accept = [], mayBeInside = true, isOneSite } = options
+  const first = new URL(options.url)
+  const hasCredentials = Object.keys(credentials).length > 0
   let current = first
   let isInside: boolean | undefined
   for (let redirects = 0; ; redirects++) {
     const isOwn = current.origin === first.origin
-    const response = await request(current, {
-      method, signal, mayBeInside: isOwn ? isInside ?? mayBeInside : isInside === true, headers: { 'accept-encoding': 'identity', ...headers, ...isOwn && credentials }
+    const response = await request(current, options, isOwn ? isInside ?? mayBeInside : isInside === true, {
+      'accept-encoding': 'identity', 'user-agent': userAgent(), ...headers, ...isOwn && credentials
     })
     const { statusCode: status = 0, headers: { location } } = response
-    const { remoteAddress } = response.socket
-    // A host whose address is not known counts as one outside: it may name no other inside.
-    isInside ??= remoteAddress !== undefined && isInsideAddress(remoteAddress)
+    isInside ??= isInsideAnswer(response, first, options.env)
     if (location === undefined || ![301, 302, 303, 307, 308].includes(status)) {
       if (status === 200 || accept.includes(status)) return { status, headers: headersOf(response), body: response, isInside }
       response.destroy()
-      throw statusError(status, headersOf(response))
+      throw statusError(status, headersOf(response), hasCredentials)
     }
     response.destroy()
-    if (redirects === MAX_REDIRECTS) throw new SourceError('redirected', `the host redirects more than ${MAX_REDIRECTS} times`)
-    const next = URL.canParse(location, current.href) ? new URL(location, current.href) : undefined
-    if (next === undefined || !isAllowed(current, next)) throw new SourceError('redirected', 'the host redirects to an address that is not https://')
-    if (isOneSite === true && next.origin !== first.origin) {
+    current = redirected(current, location, redirects)
+    if (isOneSite === true && current.origin !== first.origin) {
       throw new SourceError('redirected', 'the host redirects to another host')
     }
-    current = next
   }
 }
 
-interface RequestOptions {
-  readonly method: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly signal: AbortSignal
-  readonly mayBeInside: boolean
+let agent: string | undefined
+
+/** Some hosts refuse requests without one. */
+function userAgent (): string {
+  agent ??= `skillserve/${readPackageVersion()}`
+  return agent
 }
 
-async function request (url: URL, { mayBeInside, ...options }: RequestOptions): Promise<IncomingMessage> {
+/** A host behind a proxy, or whose address is not known, counts as one outside: it may name no other inside. */
+function isInsideAnswer ({ socket: { remoteAddress } }: IncomingMessage, url: URL, env: Environment = {}): boolean {
+  return proxyOf(url, env) === undefined && remoteAddress !== undefined && isInsideAddress(remoteAddress)
+}
+
+function redirected (from: URL, location: string, redirects: number): URL {
+  if (redirects === MAX_REDIRECTS) {
+    throw new SourceError('redirected', `the host redirects more than ${MAX_REDIRECTS} times`)
+  }
+  const next = URL.canParse(location, from.href) ? new URL(location, from.href) : undefined
+  if (next !== undefined && isAllowed(from, next)) return next
+  throw new SourceError('redirected', 'the host redirects to an address that is not https://')
+}
+
+async function request (
+  url: URL, { method = 'GET', signal, env = {} }: HttpRequest, mayBeInside: boolean, headers: Readonly<Record<string, string>>
+): Promise<IncomingMessage> {
   const host = bare(url.hostname)
-  // The author of an address could otherwise read what only this machine's network shows.
+  // Whoever names an address could otherwise read what only this machine's network shows.
   if (!mayBeInside && (isLoopback(host) || (isIP(host) !== 0 && isInsideAddress(host)))) throw insideError()
   try {
+    const proxy = proxyOf(url, env)
+    const isTls = url.protocol === 'https:'
+    const socket = proxy !== undefined && isTls ? await tunnel(url, proxy, signal) : undefined
+    const viaProxy = proxy !== undefined && !isTls && { path: url.href, headers: { ...headers, host: url.host, ...proxyHeaders(proxy) } }
     return await new Promise<IncomingMessage>((resolve, reject) => {
-      const start = url.protocol === 'https:' ? requestHttps : requestHttp
-      // A connection that is kept was checked for somebody else.
-      const sent = start(url, { ...options, agent: false, ...!mayBeInside && { lookup: lookupOutside } }, resolve)
+      const target = viaProxy === false ? url : proxy ?? url
+      const start = target.protocol === 'https:' ? requestHttps : requestHttp
+      // No agent: a connection that is kept was checked for somebody else.
+      const sent = start(target, {
+        method,
+        signal,
+        headers,
+        ...socket === undefined ? { agent: false } : { createConnection: () => socket },
+        ...!mayBeInside && proxy === undefined && { lookup: lookupOutside },
+        ...viaProxy
+      }, resolve)
       sent.setTimeout(SILENCE_MS, () => { sent.destroy(new SourceError('timeout', 'the host stopped sending')) })
       sent.once('error', reject)
       // An answer that switches to another protocol ends the connection without an error.
@@ -110,13 +142,23 @@ async function request (url: URL, { mayBeInside, ...options }: RequestOptions): 
       sent.end()
     })
   } catch (error) {
-    options.signal.throwIfAborted()
-    if (error instanceof SourceError) throw error
-    const code = errorCode(error)
-    if (/CERT|SSL|TLS|SELF_SIGNED|UNABLE_TO/.test(code)) throw new SourceError('tls', 'the certificate of the host is not accepted', { details: code })
-    if (/^HPE_|^EPROTO$/.test(code)) throw new SourceError('bad_answer', `the host answers in something else than ${url.protocol === 'https:' ? 'TLS' : 'HTTP'}: check its port`, { details: code })
-    throw new SourceError('unreachable', UNREACHABLE[code] ?? 'the host cannot be reached, or breaks off', { details: code })
+    signal.throwIfAborted()
+    throw connectionError(error, url)
   }
+}
+
+function connectionError (error: unknown, { protocol }: URL): SourceError {
+  if (error instanceof SourceError) return error
+  const code = errorCode(error)
+  if (/CERT|SSL|TLS|SELF_SIGNED|UNABLE_TO/.test(code)) {
+    return new SourceError('tls', 'the certificate of the host is not accepted', { details: code })
+  }
+  if (/^HPE_|^EPROTO$/.test(code)) {
+    const expected = protocol === 'https:' ? 'TLS' : 'HTTP'
+    const sentence = `the host answers in something else than ${expected}: check its port`
+    return new SourceError('bad_answer', sentence, { details: code })
+  }
+  return new SourceError('unreachable', UNREACHABLE[code] ?? BREAKS_OFF, { details: code })
 }
 
 /** Checks the addresses in the step that connects to one of them: a name may have another address a moment later. */
@@ -141,7 +183,8 @@ function insideError (): SourceError {
 }
 
 function headersOf ({ headers }: IncomingMessage): Headers {
-  return new Headers(Object.entries(headers).flatMap(([name, value]) => value === undefined ? [] : [[name, [value].flat().join(', ')] satisfies [string, string]]))
+  const all = Object.entries(headers).filter(([, value]) => value !== undefined)
+  return new Headers(all.map(([name, value]) => [name, [value].flat().join(', ')]))
 }
 
 function isAllowed (from: URL, to: URL): boolean {
@@ -159,13 +202,24 @@ function bare (hostname: string): string {
 }
 
 /** What a status that is not an answer means. */
-export function statusError (status: number, headers: Headers): SourceError {
+export function statusError (status: number, headers: Headers, hasCredentials: boolean): SourceError {
   const retryAfterMs = retryAfter(headers.get('retry-after') ?? undefined)
-  if (status === 401 || status === 403) return new SourceError('auth_failed', 'the host refuses the credentials, or asks for some', { retryAfterMs })
-  if (status === 404 || status === 410) return new SourceError('not_found', 'the host has nothing at this address, or does not show it')
-  if (status === 429) return new SourceError('rate_limited', 'the host asks for fewer requests', { retryAfterMs })
-  if (status >= 500) return new SourceError('unreachable', `the host answers with status ${status}`, { retryAfterMs })
-  return new SourceError('bad_answer', `the host answers with status ${status}`)
+  const [code, sentence] = meaningOf(status, hasCredentials)
+  return new SourceError(code, sentence, { retryAfterMs })
+}
+
+function meaningOf (status: number, hasCredentials: boolean): readonly [code: SourceErrorCode, sentence: string] {
+  if (status === 401 || status === 403) {
+    if (hasCredentials) return ['auth_failed', 'the host refuses the credentials']
+    return ['auth_failed', status === 401
+      ? 'the host asks for credentials, and none are configured'
+      : 'the host refuses the request (403), and no credentials are configured']
+  }
+  if (status === 404 || status === 410) {
+    return ['not_found', 'the host has nothing at this address, or does not show it']
+  }
+  if (status === 429) return ['rate_limited', 'the host asks for fewer requests']
+  return [status >= 500 ? 'unreachable' : 'bad_answer', `the host answers with status ${status}`]
 }
 
 /** Milliseconds, of a header that has seconds or a date. */

@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { own } from '../../core/shared/json.ts'
+import { homeOf } from '../../config/files/home.ts'
 import type { Environment } from '../../config/setting.ts'
 import { basic } from '../http/http-client.ts'
 import { SourceError } from '../source-error.ts'
@@ -27,7 +27,7 @@ const run = promisify(execFile)
  * @throws SourceError for a file that is not JSON, and a helper that fails
  */
 export async function dockerCredentials (registry: string, env: Environment, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
-  const config = await readConfig(env['DOCKER_CONFIG'] || join(homedir(), '.docker'))
+  const config = await readConfig(env['DOCKER_CONFIG'] || join(homeOf(env) ?? '/', '.docker'))
   const server = registry === 'docker.io' ? 'https://index.docker.io/v1/' : registry
   const auth = own(own(own(config, 'auths'), server), 'auth')
   if (typeof auth === 'string' && auth !== '') return { authorization: `Basic ${auth}` }

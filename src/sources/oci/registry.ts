@@ -62,7 +62,7 @@ export class Registry {
   }
 
   async #send (path: string, method: 'GET' | 'HEAD', accept: string): Promise<HttpAnswer> {
-    const request: HttpRequest = { url: `${this.#base}${path}`, method, headers: { accept }, signal: this.#signal, accept: [401] }
+    const request: HttpRequest = { url: `${this.#base}${path}`, method, headers: { accept }, signal: this.#signal, env: this.#env, accept: [401] }
     const answer = await send({ ...request, credentials: this.#credentials })
     if (answer.status !== 401) return answer
     answer.body.destroy()
@@ -82,7 +82,7 @@ export class Registry {
     if (service !== undefined) url.searchParams.set('service', service)
     url.searchParams.set('scope', scope)
     // Whoever answers for the registry names the realm: another domain gets no credentials.
-    const answer = await readBody(await send({ url: url.href, signal: this.#signal, mayBeInside: isInside || url.host === base.host, credentials: mayHaveCredentials(url.hostname, base.hostname) ? credentials : {} }), MAX_MANIFEST_BYTES)
+    const answer = await readBody(await send({ url: url.href, signal: this.#signal, env: this.#env, mayBeInside: isInside || url.host === base.host, credentials: mayHaveCredentials(url.hostname, base.hostname) ? credentials : {} }), MAX_MANIFEST_BYTES)
     const bearer = tokenIn(answer.toString())
     if (typeof bearer !== 'string' || !/^[\x21-\x7e]+$/.test(bearer)) throw new SourceError('auth_failed', 'the registry gives no token')
     return { authorization: `Bearer ${bearer}` }

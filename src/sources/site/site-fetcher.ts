@@ -121,7 +121,7 @@ export function createSiteFetcher (source: SiteSource, stateDir: string, env: En
       if (digest !== undefined && isThere) return await use(digest)
       const headers = isThere ? last.headers : {}
       const accept = Object.keys(headers).length > 0 ? [304] : []
-      const answer = await send({ url, signal, credentials, headers, accept, isOneSite: true })
+      const answer = await send({ url, signal, env, credentials, headers, accept, isOneSite: true })
       const part = join(tmp, randomUUID())
       const { sha256, size } = await saveBody(answer, part, Math.min(limit, MAX_PUBLISHED_BYTES - bytes))
       const found = answer.status === 304 && last !== undefined ? last.digest : `sha256:${sha256}`
