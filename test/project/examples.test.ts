@@ -42,7 +42,8 @@ interface Ended {
 
 /** Starts a command in the checkout; the environment has nothing but PATH and what is given. */
 function launch (t: Test, [command = '', ...args]: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const child = spawn(command, args, { cwd: ROOT, env: { PATH: process.env['PATH'], ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const variables = { PATH: process.env['PATH'], ...env }
+  const child = spawn(command, args, { cwd: ROOT, env: variables, stdio: ['ignore', 'pipe', 'pipe'] })
   t.teardown(() => { child.kill('SIGKILL') })
   return child
 }
@@ -92,12 +93,13 @@ interface Loop {
   refused (origin: string): string
 }
 
-/** The variables of the command in the first lines of an example that asks the scripted model, here at its own origin. */
+/** The variables in the first lines of an example that asks the scripted model, here at its own origin. */
 function shownEnv (name: string, origin: string): Readonly<Record<string, string>> {
   const source = readFileSync(`${ROOT}examples/${name}`, 'utf8')
   const [, assignments = ''] = /^ \* {3}((?:\w+=\S+ )*\w+_BASE_URL=\S+) npx tsx /m.exec(source) ?? []
   t.match(assignments, SCRIPTED_MODEL, name)
-  return Object.fromEntries(assignments.replace(SCRIPTED_MODEL, origin).split(' ').map((assignment) => assignment.split('=')))
+  const pairs = assignments.replace(SCRIPTED_MODEL, origin).split(' ').map((assignment) => assignment.split('='))
+  return Object.fromEntries(pairs)
 }
 
 const chat = {
@@ -107,7 +109,12 @@ const chat = {
 
 const loops: readonly Loop[] = [
   { name: 'agent-loop.ts', command: example('agent-loop'), ...chat },
-  { name: 'agent_loop.py', command: ['python3', 'examples/agent_loop.py'], missing: !isInstalled('python3') && 'python3 is not installed', ...chat },
+  {
+    name: 'agent_loop.py',
+    command: ['python3', 'examples/agent_loop.py'],
+    missing: !isInstalled('python3') && 'python3 is not installed',
+    ...chat
+  },
   {
     name: 'openai-responses.ts',
     command: example('openai-responses'),
@@ -141,7 +148,8 @@ for (const { name, command, missing = false, env, refused } of loops) {
   })
 
   t.test(`${name} stops with the answer of a server that refuses`, { skip: missing }, async (t) => {
-    const refusing = createServer((_request, response) => { response.writeHead(401).end('no key') }).listen(0, '127.0.0.1')
+    const refusing = createServer((_request, response) => { response.writeHead(401).end('no key') })
+    refusing.listen(0, '127.0.0.1')
     t.teardown(() => { refusing.close() })
     await once(refusing, 'listening')
     const origin = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
@@ -166,14 +174,22 @@ t.test('the README shows what the loops print', async (t) => {
   t.ok(readme.includes(`\`\`\`text\n${conversation()}\`\`\``), conversation())
 })
 
-t.test('the scripted model refuses a conversation in which a tool call has no result, as its provider does', async (t) => {
+t.test('the scripted model refuses a conversation in which a tool call has no result', async (t) => {
   const names = ['list_skills', 'get_skill', 'read_file_in_skill'].map((name) => ({ name }))
   const id = 'call_0'
   const user = { role: 'user', content: QUESTION }
   const rows: ReadonlyArray<readonly [path: string, body: object, message: string]> = [
     ['/v1/chat/completions', {
       tools: names.map((fn) => ({ type: 'function', function: fn })),
-      messages: [user, { role: 'assistant', content: null, tool_calls: [{ id, type: 'function', function: { name: 'list_skills', arguments: '{}' } }] }, user]
+      messages: [
+        user,
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [{ id, type: 'function', function: { name: 'list_skills', arguments: '{}' } }]
+        },
+        user
+      ]
     }, 'did not have response messages: call_0'],
     ['/v1/responses', {
       tools: names,
@@ -187,14 +203,21 @@ t.test('the scripted model refuses a conversation in which a tool call has no re
       tools: names,
       messages: [
         user, { role: 'assistant', content: [{ type: 'tool_use', id, name: 'list_skills', input: {} }] },
-        { role: 'user', content: [{ type: 'text', text: 'Here:' }, { type: 'tool_result', tool_use_id: id, content: '{}' }] }
+        {
+          role: 'user',
+          content: [{ type: 'text', text: 'Here:' }, { type: 'tool_result', tool_use_id: id, content: '{}' }]
+        }
       ]
     }, '`tool_result` blocks immediately after: call_0'],
     ['/v1beta/models/scripted:generateContent', {
       tools: [{ functionDeclarations: names }],
       contents: [
-        { role: 'user', parts: [{ text: QUESTION }] }, { role: 'model', parts: [{ functionCall: { id, name: 'list_skills' } }] },
-        { role: 'user', parts: [{ functionResponse: { id, name: 'list_skills', response: { output: '{}' } } }, { text: 'Here.' }] }
+        { role: 'user', parts: [{ text: QUESTION }] },
+        { role: 'model', parts: [{ functionCall: { id, name: 'list_skills' } }] },
+        {
+          role: 'user',
+          parts: [{ functionResponse: { id, name: 'list_skills', response: { output: '{}' } } }, { text: 'Here.' }]
+        }
       ]
     }, 'number of function response parts is equal to the number of function call parts']
   ]
@@ -205,10 +228,13 @@ t.test('the scripted model refuses a conversation in which a tool call has no re
   }
 })
 
-t.test('tool-call.sh shows one result in each dialect, and the results of two calls', { skip: !isInstalled('curl') && 'curl is not installed' }, async (t) => {
+const skipCurl = !isInstalled('curl') && 'curl is not installed'
+
+t.test('tool-call.sh shows a result in each dialect, and those of two calls', { skip: skipCurl }, async (t) => {
   const { stdout, stderr, code } = await run(t, ['sh', 'examples/tool-call.sh'], { SKILLS_URL: service.url })
   t.equal(code, 0, stderr)
-  const results = stdout.split('\n').filter((line) => line !== '' && !line.startsWith('#')).map((line) => JSON.parse(line) as unknown)
+  const lines = stdout.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  const results = lines.map((line) => JSON.parse(line) as unknown)
   t.match(results, [
     { role: 'tool', tool_call_id: 'call_1', name: 'list_skills', content: /"weather"/ },
     { type: 'function_call_output', call_id: 'call_1', output: /"weather"/ },

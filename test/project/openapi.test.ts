@@ -28,7 +28,10 @@ interface Operation {
   readonly tags?: readonly string[]
   readonly parameters?: readonly Parameter[]
   readonly requestBody?: { readonly content: Readonly<Record<string, MediaType>> }
-  readonly responses: Readonly<Record<string, { readonly description: string, readonly content?: Readonly<Record<string, MediaType>> }>>
+  readonly responses: Readonly<Record<string, {
+    readonly description: string
+    readonly content?: Readonly<Record<string, MediaType>>
+  }>>
 }
 
 interface Document {
@@ -69,14 +72,18 @@ t.test('K50: one service', async (t) => {
       const { operationId, summary, description, parameters = [], requestBody, responses } = operation
       t.match(operationId, /^[a-z]+[A-Z]\w+$/, place)
       t.ok(summary && description, place)
-      t.ok(operation.tags?.length === 1 && tags.includes(operation.tags[0] ?? ''), `${place}: one tag that is described`)
-      t.same(parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => name), [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name), place)
+      const [tag = '', ...more] = operation.tags ?? []
+      t.ok(more.length === 0 && tags.includes(tag), `${place}: one tag that is described`)
+      const inPath = parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => name)
+      t.same(inPath, [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name), place)
       for (const { name, required, description, example } of parameters) {
         t.ok(description, `${place}: parameter ${name}`)
         // /docs fills examples in: that of an optional parameter would be sent unasked.
         t.equal(example !== undefined, required, `${place}: an example of ${name} if it is required`)
       }
-      for (const [type, media] of Object.entries(requestBody?.content ?? {})) t.ok(hasExample(media), `${place}: body as ${type}`)
+      for (const [type, media] of Object.entries(requestBody?.content ?? {})) {
+        t.ok(hasExample(media), `${place}: body as ${type}`)
+      }
       t.ok(responses['200'], `${place}: 200`)
       t.ok(Object.keys(responses).some((status) => status.startsWith('4')), `${place}: a 4xx`)
       for (const [status, { description, content = {} }] of Object.entries(responses)) {
@@ -84,7 +91,8 @@ t.test('K50: one service', async (t) => {
         for (const [type, media] of Object.entries(content)) t.ok(hasExample(media), `${place}: ${status} as ${type}`)
         if (status >= '4') t.same(Object.keys(content), ['application/problem+json'], `${place}: ${status}`)
       }
-      t.equal(responses['304'] !== undefined, place.startsWith('get') && !['/events', '/livez', '/readyz'].includes(path), `${place}: 304 on every GET that may be kept`)
+      const isKept = place.startsWith('get') && !['/events', '/livez', '/readyz'].includes(path)
+      t.equal(responses['304'] !== undefined, isKept, `${place}: 304 on every GET that may be kept`)
     }
     t.end()
   })
@@ -108,18 +116,23 @@ t.test('K50: one service', async (t) => {
       const [method = ''] = place.split(' ')
       const base = `openapi#/paths/${escape(path)}/${method}`
       const contents = [
-        ...Object.entries(operation.responses).map(([status, { content = {} }]) => [`responses/${status}`, content] as const),
+        ...Object.entries(operation.responses)
+          .map(([status, { content = {} }]) => [`responses/${status}`, content] as const),
         ['requestBody', operation.requestBody?.content ?? {}] as const
       ]
       for (const [where, content] of contents) {
         for (const [type, { schema, examples = {} }] of Object.entries(content)) {
           const text = JSON.stringify(schema)
-          const validate = validators.get(text) ?? ajv.compile({ $ref: `${base}/${where}/content/${escape(type)}/schema` })
+          const $schema = `${base}/${where}/content/${escape(type)}/schema`
+          const validate = validators.get(text) ?? ajv.compile({ $ref: $schema })
           validators.set(text, validate)
           for (const [name, { value, $ref }] of Object.entries(examples)) {
-            const example = $ref === undefined ? value : document.components.examples[$ref.split('/').at(-1) ?? '']?.value
+            const shared = $ref?.split('/').at(-1) ?? ''
+            const example = $ref === undefined ? value : document.components.examples[shared]?.value
             t.ok(validate(example), `${place} ${where} ${type} ${name}: ${ajv.errorsText(validate.errors)}`)
-            if ($ref !== undefined && !where.endsWith('default')) t.equal(String((example as { status: number }).status), where.split('/')[1])
+            if ($ref !== undefined && !where.endsWith('default')) {
+              t.equal(String((example as { status: number }).status), where.split('/')[1])
+            }
           }
         }
       }
@@ -144,7 +157,8 @@ t.test('K50: one service', async (t) => {
       t.match(attributes, /\bsrc="/, 'no inline script')
       t.equal(code.trim(), '')
     }
-    const assets = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url = '']) => new URL(url, `${service.url}/docs`))
+    const addresses = page.text.matchAll(/(?:src|href)="([^"]+)"/g)
+    const assets = Array.from(addresses, ([, url = '']) => new URL(url, `${service.url}/docs`))
     t.ok(assets.length >= 4)
     for (const { origin, pathname } of assets) {
       t.equal(origin, service.url, `${pathname}: nothing from elsewhere`)
@@ -152,12 +166,17 @@ t.test('K50: one service', async (t) => {
       t.equal(asset.status, 200, pathname)
       t.ok(asset.bytes.length > 0)
       t.equal(asset.headers.get('x-content-type-options'), 'nosniff')
-      t.equal((await service.fetch(pathname, { headers: { 'if-none-match': asset.headers.get('etag') ?? '' } })).status, 304, pathname)
+      const headers = { 'if-none-match': asset.headers.get('etag') ?? '' }
+      t.equal((await service.fetch(pathname, { headers })).status, 304, pathname)
     }
     const start = await service.fetch('/docs/static/swagger-initializer.js')
     t.match(start.headers.get('content-type'), /javascript/)
     t.same((await service.fetch('/docs/json')).json(), document, 'the document that the page shows')
-    for (const path of ['/docs/nope', '/docs/index.html', '/docs/../../package.json', '/docs/%2e%2e%2f%2e%2e%2fpackage.json', '/docs/..%5cpackage.json']) {
+    const missing = [
+      '/docs/nope', '/docs/index.html', '/docs/../../package.json', '/docs/%2e%2e%2f%2e%2e%2fpackage.json',
+      '/docs/..%5cpackage.json'
+    ]
+    for (const path of missing) {
       t.equal((await service.raw('GET', path)).status, 404, path)
     }
   })
@@ -181,7 +200,9 @@ t.test('K50: one service', async (t) => {
       'no operation of the document answers this': { target: '/nope' },
       'not application/problem': { status: 503 }
     }
-    for (const [reason, change] of Object.entries(bad)) t.throws(() => { check({ ...good, ...change }) }, new RegExp(reason), reason)
+    for (const [reason, change] of Object.entries(bad)) {
+      t.throws(() => { check({ ...good, ...change }) }, new RegExp(reason), reason)
+    }
     t.end()
   })
 })

@@ -186,7 +186,7 @@ t.test('the configuration files that are shown can be read, and one has every ki
     const sources = await readConfigFile(join(folder, `${index}.yaml`))
     return sources.map(({ kind }) => kind)
   }))
-  const wanted = ['folder', 'git', 'archive', 's3', 'oci']
+  const wanted = ['folder', 'git', 'archive', 's3', 'oci', 'site']
   t.ok(kinds.some((shown: readonly string[]) => wanted.every((kind) => shown.includes(kind))), String(kinds))
 })
 

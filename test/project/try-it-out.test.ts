@@ -17,18 +17,25 @@ interface Parameter {
 interface Operation {
   readonly operationId: string
   readonly parameters?: readonly Parameter[]
-  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly examples: Readonly<Record<string, { readonly value: unknown }>> }>> }
+  readonly requestBody?: {
+    readonly content: Readonly<Record<string, {
+      readonly examples: Readonly<Record<string, { readonly value: unknown }>>
+    }>>
+  }
 }
 
 t.test('K50: each request of /docs succeeds as it is filled in, with the example skills', async (t) => {
   const service = await buildService(t, { files: { single: skill('single') } })
   cpSync(EXAMPLES, service.root, { recursive: true })
-  const document = (await service.fetch('/openapi.json')).json() as { readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>> }
+  const document = (await service.fetch('/openapi.json')).json() as {
+    readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  }
   const index = (await service.fetch('/.well-known/agent-skills/index.json')).json() as DiscoveryIndex
 
   /** Of an address that names a digest: the one that the index lists, which no document can know. */
   function valuesFor (path: string): Readonly<Record<string, unknown>> {
-    const listed = index.skills.find(({ url }) => path.includes('{digest}') && url.endsWith(path.slice(path.lastIndexOf('/'))))
+    const end = path.slice(path.lastIndexOf('/'))
+    const listed = index.skills.find(({ url }) => path.includes('{digest}') && url.endsWith(end))
     return listed === undefined ? {} : { name: listed.name, digest: listed.digest.slice('sha256:'.length) }
   }
 
