@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { mainFileError, fileError, folderError } from '../../src/core/shared/errors.ts'
@@ -77,6 +77,15 @@ t.test('the architecture page has every folder of the source', async (t) => {
   const folders = ['src', 'src/core'].flatMap((folder) => readdirSync(`${ROOT}${folder}`, { withFileTypes: true }))
     .filter((entry) => entry.isDirectory()).map(({ name }) => `${name}/`)
   t.strictSame(folders.filter((folder) => !architecture.includes(folder)), [])
+})
+
+t.test('the files that the documents of developers name are there', async (t) => {
+  for (const document of ['docs/architecture.md', 'CONTRIBUTING.md']) {
+    const text = readFileSync(`${ROOT}${document}`, 'utf8')
+    const paths = Array.from(text.matchAll(/`([a-z-]+\/[\w/.-]+\.ts)`/g), ([, path = '']) => path)
+    t.ok(paths.length > 0, document)
+    t.strictSame(paths.filter((path) => !existsSync(`${ROOT}${path}`) && !existsSync(`${ROOT}src/${path}`)), [])
+  }
 })
 
 t.test('the errors in the specification are those of the service, to the letter', async (t) => {
