@@ -1,22 +1,35 @@
 import fs from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openRoots } from '../../src/config/roots.ts'
 import { createChangeFeed } from '../../src/core/events/change-feed.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
+import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import { formatLock, parseLock } from '../../src/trust/lock-file.ts'
 import { Policy } from '../../src/trust/policy.ts'
 import { openTrust } from '../../src/trust/trust.ts'
 import { buildService } from '../helper/build.ts'
+import { openEvents } from '../helper/event-stream.ts'
 import { createRepository, skillFiles } from '../helper/git.ts'
+import { modernRequest } from '../helper/mcp.ts'
+import { startProcess } from '../helper/process.ts'
 import { makeKeyPair, sign, trustOf } from '../helper/signing.ts'
-import { createManager, passTick, skill, skillText, skills, startManager, textOf, until } from '../helper/skills.ts'
+import {
+  createManager, passTick, skill, skillText, skills, startManager, textOf, until
+} from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 import { startGuarded } from '../helper/verified.ts'
 
 type Pins = Readonly<Record<string, readonly string[]>>
 
 const toLock = (pins: Pins) => new Map(Object.entries(pins).map(([name, revisions]) => [name, new Set(revisions)]))
+
+type Folders = Pick<Parameters<typeof openRoots>[0], 'skillsDirs' | 'stateDir'>
+
+function openFolders (settings: Folders, others: { readonly configFile?: string, readonly layout?: 'tree' } = {}) {
+  const all = { configFile: undefined, layout: undefined, personalDir: undefined, ...others, ...settings }
+  return openRoots(all, { log: SILENT, env: {} })
+}
 
 /** A lock that a test changes. */
 function lockOf (pins: Pins = {}) {
@@ -30,13 +43,14 @@ async function revisionOf (t: Test, base: string, name: string): Promise<string>
   return (await manager.manifest(name)).revision
 }
 
-t.test('K95: with a lock, only the named revisions are served, by every question, from copies of the same revision', async (t) => {
+t.test('K95: with a lock, only the named revisions are served, from copies of the same revision', async (t) => {
   const base = t.testdir({ ...skills('good', 'other', 'changed') })
   const good = await revisionOf(t, base, 'good')
   const changed = await revisionOf(t, base, 'changed')
   passTick(base)
   fs.writeFileSync(join(base, 'changed/SKILL.md'), skillText('changed', 'canary'))
-  const { skills: manager, trust, log } = await startGuarded(t, base, lockOf({ good: [good], changed: [changed] }).policy)
+  const { policy } = lockOf({ good: [good], changed: [changed] })
+  const { skills: manager, trust, log } = await startGuarded(t, base, policy)
   t.strictSame(await manager.list(), ['good'])
   t.equal((await manager.manifest('good')).revision, good)
   t.match(await textOf(() => manager.readMainFile('good', 'SKILL.md')), /Instructions of good/)
@@ -48,11 +62,11 @@ t.test('K95: with a lock, only the named revisions are served, by every question
     t.equal(await manager.find(name), undefined)
   }
   t.strictSame((await manager.search('what good')).names, ['good'])
-  t.equal(trust.refusedIn(trust.guarded({ projectRoots: [{ path: base }] }).projectRoots.map(({ name = '' }) => name)), 2)
+  t.equal(trust.refusedIn([basename(base)]), 2)
   t.equal(log.filter((line) => line.startsWith('a skill is quarantined')).length, 2)
 })
 
-t.test('K95: a change of any file takes a skill away, and its return brings it back; no unverified byte is served meanwhile', async (t) => {
+t.test('K95: a change of any file takes a skill away, and its return brings it back', async (t) => {
   const base = t.testdir({ demo: skill('demo', { scripts: { 'run.sh': 'echo 1' } }) })
   const { policy } = lockOf({ demo: [await revisionOf(t, base, 'demo')] })
   const { skills: manager } = await startGuarded(t, base, policy)
@@ -87,25 +101,29 @@ t.test('K95: a new lock is in force, for kept revisions too', async (t) => {
   fs.writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo', 'second'))
   const second = await revisionOf(t, base, 'demo')
   await until(async () => (await manager.list()).length === 0)
-  t.match(await textOf(() => manager.at(demo).readMainFile('demo', 'SKILL.md')), /Instructions of demo/, 'a caller finishes with what was handed out')
+  const before = () => textOf(() => manager.at(demo).readMainFile('demo', 'SKILL.md'))
+  t.match(await before(), /Instructions of demo/, 'a caller finishes with what was handed out')
   pin({ demo: [second], more: [more] })
   await until(async () => (await manager.list()).join() === 'demo,more')
   t.match(await textOf(() => manager.readMainFile('demo', 'SKILL.md')), /second/)
-  t.match(await textOf(() => manager.at(demo).readMainFile('demo', 'SKILL.md')), /^revision_changed/)
+  t.match(await before(), /^revision_changed/)
   pin({})
   await until(async () => (await manager.list()).length === 0)
 })
 
 t.test('K95: a refused folder does not hide one of the same name in a later root', async (t) => {
-  const folder = t.testdir({ first: { demo: { 'SKILL.md': skillText('demo', 'canary') } }, second: { demo: { 'SKILL.md': skillText('demo', 'reviewed') } } })
+  const demo = (text: string) => ({ demo: { 'SKILL.md': skillText('demo', text) } })
+  const folder = t.testdir({ first: demo('canary'), second: demo('reviewed') })
   const revision = await revisionOf(t, join(folder, 'second'), 'demo')
-  const { skills: manager } = await startGuarded(t, [join(folder, 'first'), join(folder, 'second')], lockOf({ demo: [revision] }).policy)
+  const bases = [join(folder, 'first'), join(folder, 'second')]
+  const { skills: manager } = await startGuarded(t, bases, lockOf({ demo: [revision] }).policy)
   t.match(await textOf(() => manager.readMainFile('demo', 'SKILL.md')), /reviewed/)
 })
 
 t.test('K95: events report that a changed skill is gone, and nothing of one that is refused', async (t) => {
   const base = t.testdir({ demo: skill('demo', { inner: { 'a.txt': 'a' } }), other: skill('other') })
-  const { skills: manager } = await startGuarded(t, base, lockOf({ demo: [await revisionOf(t, base, 'demo')] }).policy)
+  const { policy } = lockOf({ demo: [await revisionOf(t, base, 'demo')] })
+  const { skills: manager } = await startGuarded(t, base, policy)
   const feed = createChangeFeed({ skills: manager })
   t.teardown(() => { feed.close() })
   const events: string[] = []
@@ -147,7 +165,7 @@ t.test('K95: a trust file guards a root, and lets it go again; a denied skill is
   t.equal(await served(), 'new,signed,unsigned', 'as fresh as any folder')
 })
 
-t.test('K4, K95: what a guarded folder leaves out is counted and logged, and a link out of a skill is a finding', async (t) => {
+t.test('K4, K95: what a guarded folder leaves out is counted, and a link out of a skill is a finding', async (t) => {
   const base = join(t.testdir({ root: { demo: skill('demo'), out: t.fixture('symlink', '/etc') } }), 'root')
   fs.symlinkSync('/etc/hostname', join(base, 'demo/host'))
   const { policy } = lockOf({ demo: [await revisionOf(t, base, 'demo')] })
@@ -168,11 +186,12 @@ t.test('K3, K95: a guarded folder that is missing is told as any other, and come
   await until(async () => (await manager.list().catch(() => [])).length === 1)
 })
 
-t.test('K59: an artifact of an index stays readable while its skill is quarantined, and not when the lock drops it', async (t) => {
+t.test('K59: an artifact stays readable while its skill is quarantined, and not when the lock drops it', async (t) => {
   const twin = await buildService(t, { files: { demo: skill('demo', { 'a.txt': 'one' }) } })
   const { revision } = (await twin.fetch('/skills/demo/files')).json() as { revision: string }
   const { policy, pin } = lockOf({ demo: [revision] })
-  const { root, fetch } = await buildService(t, { files: { demo: skill('demo', { 'a.txt': 'one' }) }, options: { policy } })
+  const files = { demo: skill('demo', { 'a.txt': 'one' }) }
+  const { root, fetch } = await buildService(t, { files, options: { policy } })
   const index = (await fetch('/.well-known/agent-skills/index.json')).json() as { skills: Array<{ url: string }> }
   const artifact = `/.well-known/agent-skills/${index.skills[0]?.url}`
   t.equal((await fetch(artifact)).status, 200)
@@ -186,8 +205,11 @@ t.test('K59: an artifact of an index stays readable while its skill is quarantin
 
 t.test('K95: without a place for the copies, the start names the setting', async (t) => {
   const folder = t.testdir({ skills: skills('a'), lock: '{}\n', file: '' })
-  for (const [stateDir, message] of [[join(folder, 'file'), /^the state folder .*file cannot be written \(E\w+.*\): --state-dir or STATE_DIR chooses another$/], [join(folder, 'skills'), /is inside .*whose files are served/]] as const) {
-    const roots = await openRoots({ skillsDirs: [join(folder, 'skills')], configFile: undefined, layout: undefined, stateDir, personalDir: undefined }, { log: SILENT, env: {} })
+  for (const [state, message] of [
+    ['file', /^the state folder .*file cannot be written \(E\w+.*\): --state-dir or STATE_DIR chooses another$/],
+    ['skills', /is inside .*whose files are served/]
+  ] as const) {
+    const roots = await openFolders({ skillsDirs: [join(folder, 'skills')], stateDir: join(folder, state) })
     const trust = await openTrust({ lockFile: join(folder, 'lock') }, roots, SILENT)
     await t.rejects(trust?.start() ?? Promise.resolve(), { message })
     await trust?.close()
@@ -207,17 +229,18 @@ t.test('K84, K95: of a source that must be signed, only a signed state is publis
   fs.writeFileSync(join(t.testdirName, 'key.pub'), keys.publicPem)
   fs.writeFileSync(file, 'signers:\n  - name: team\n    key: key.pub\nroots:\n  repo: require\n')
   const { sources, status, stateDir } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
-  const { StateFolder } = await import('../../src/sources/publish/state-folder.ts')
-  const trust = await openTrust({ trustFile: file }, { projectRoots: sources.roots, sources, state: new StateFolder(`${stateDir}-copies`) }, SILENT)
+  const state = new StateFolder(`${stateDir}-copies`)
+  const trust = await openTrust({ trustFile: file }, { projectRoots: sources.roots, sources, state }, SILENT)
   t.teardown(() => trust?.close())
   await trust?.start()
   const manager = await startManager(t, trust?.guarded({ projectRoots: sources.roots }).projectRoots ?? [])
   t.match(status(), { state: 'ok', revision: `main@sha1:${first}`, skills: 2 })
 
-  const unsigned = repository.commit({ 'skills/a/SKILL.md': skillText('a', 'Changed by somebody.\n'), 'skills/b/more.txt': 'x' })
+  const changed = skillText('a', 'Changed by somebody.\n')
+  const unsigned = repository.commit({ 'skills/a/SKILL.md': changed, 'skills/b/more.txt': 'x' })
   await sources.sync()
   t.match(status(), { state: 'stale', revision: `main@sha1:${first}`, error: { code: 'verification_failed' } })
-  t.match(status().error?.message, `main@sha1:${unsigned} is refused: the skill "a": `, 'which commit, which skill, and why')
+  t.match(status().error?.message, `main@sha1:${unsigned} is refused: the skill "a": `)
   t.match((await manager.readMainFile('a', 'SKILL.md')).utf8, /Instructions of a/)
 
   const second = await signed('a', 'b')
@@ -231,7 +254,7 @@ t.test('K84, K95: of a source that must be signed, only a signed state is publis
   t.match(status(), { state: 'stale', skills: 2 }, 'a new skill without a signature of its own')
 })
 
-t.test('K95: a rule for a name holds for every source and folder of that name, and a key that goes away is remarked on', async (t) => {
+t.test('K95: a rule for a name holds for every root of that name; a key that goes away is reported', async (t) => {
   const { publicPem } = makeKeyPair()
   const folder = t.testdir({
     'trust.yaml': 'signers:\n  - { name: team, key: key.pub }\nroots: { skills: require, skills-2: report }\n',
@@ -243,9 +266,11 @@ t.test('K95: a rule for a name holds for every source and folder of that name, a
   })
   const skillsDirs = ['a/skills', 'b/skills', 'c/skills'].map((path) => join(folder, path))
   fs.writeFileSync(join(folder, 'config.yaml'), JSON.stringify({ sources: [{ folder: 'skills-2' }] }))
-  const roots = await openRoots({ skillsDirs, configFile: join(folder, 'config.yaml'), layout: 'tree', stateDir: join(folder, 'state'), personalDir: undefined }, { log: SILENT, env: {} })
+  const [configFile, stateDir] = [join(folder, 'config.yaml'), join(folder, 'state')]
+  const roots = await openFolders({ skillsDirs, stateDir }, { configFile, layout: 'tree' })
   t.teardown(() => roots.sources?.close())
-  t.strictSame(roots.projectRoots.map(({ name }) => name), ['skills', 'skills-3', 'skills-4', undefined], 'a number makes no name of another root')
+  const names = roots.projectRoots.map(({ name }) => name)
+  t.strictSame(names, ['skills', 'skills-3', 'skills-4', undefined], 'a number makes no name of another root')
   const trust = await openTrust({ trustFile: join(folder, 'trust.yaml') }, roots, SILENT)
   t.teardown(() => trust?.close())
   await trust?.start()
@@ -271,4 +296,161 @@ t.test('K95: a lock is read with notes and several revisions, and written in one
   t.equal(text, formatLock(new Map([['a: "x"', new Set([a])], ['b', new Set([a, b])]])))
   t.strictSame(parseLock('l', text), new Map([['a: "x"', new Set([a])], ['b', new Set([a, b])]]))
   t.strictSame(parseLock('l', formatLock(new Map())), new Map())
+})
+
+const TRUST = 'signers: [{ name: acme, key: acme.pem }]\nroots: { skills: require }\n'
+
+interface Entry {
+  readonly revision: string
+  readonly trust: { readonly scans?: unknown }
+  readonly findings: ReadonlyArray<{ readonly code: string }>
+}
+
+t.test('K95: a service follows scans and revocations: of a revision, and of a signer', async (t) => {
+  const scanOf = (severity: string) => {
+    const results = [{ severity, message: 'downloads a program', file: 'run.sh' }]
+    return { tool: 'skill-scanner 2.1', scanned_at: new Date().toISOString(), results }
+  }
+  const cwd = t.testdir({ skills: { one: skill('one', { 'run.sh': 'echo' }), two: skill('two') }, 'scans.json': '{}' })
+  const trustFile = join(cwd, 'trust.yaml')
+  const keys = makeKeyPair()
+  fs.writeFileSync(join(cwd, 'acme.pem'), keys.publicPem)
+  for (const name of ['one', 'two']) await sign(join(cwd, 'skills', name), keys)
+  const write = (more = ''): void => {
+    fs.writeFileSync(trustFile, `${TRUST}scans: { file: scans.json, max_severity: medium }\n${more}`)
+  }
+  const writeScans = (scans: object) => { fs.writeFileSync(join(cwd, 'scans.json'), JSON.stringify(scans)) }
+  write()
+  const service = await startProcess(t, { cwd, args: ['--trust', 'trust.yaml', './skills'] })
+  const get = async (path: string) => await fetch(`${service.url}${path}`)
+  const list = async () => (await (await get('/skills')).json() as { skills: readonly string[] }).skills.join()
+  const entryOf = async (name: string) => await (await get(`/catalog/${name}`)).json() as Entry
+  t.equal(await list(), 'one,two')
+  const { revision, trust } = await entryOf('one')
+  t.strictSame(trust.scans, [])
+  for (const [method, uri, found] of [
+    ['skills/get', 'skill://one/SKILL.md', 'skill'], ['resources/read', 'skill://one/run.sh', 'contents']
+  ] as const) {
+    const answer = await (await fetch(`${service.url}/mcp`, modernRequest({ method, params: { uri } }))).json()
+    const { result } = answer as { result: Record<string, unknown> }
+    t.match([result[found]].flat(), [{ _meta: { 'skillserve/trust': trust } }], `MCP says the same: ${method}`)
+  }
+
+  writeScans({ [revision]: [scanOf('low')] })
+  await until(async () => (await entryOf('one')).findings.some(({ code }) => code === 'scan_note'))
+  const message = /^skill-scanner 2\.1 on \d{4}-\d\d-\d\d \(low\): downloads a program$/
+  t.match((await entryOf('one')).findings, [{ code: 'scan_note', message, file: 'run.sh' }])
+  writeScans({ [revision]: [scanOf('critical')] })
+  await until(async () => await list() === 'two')
+  t.equal((await get('/skills/one')).status, 404)
+  writeScans({})
+  await until(async () => await list() === 'one,two')
+
+  write(`deny: ["${revision}"]\n`)
+  await until(async () => await list() === 'two')
+  for (const path of ['/skills/one', '/catalog/one', '/skills/one/archive.zip']) {
+    for (const query of ['', `?revision=${revision}`]) t.not((await get(path + query)).status, 200, path)
+  }
+  write('deny: [acme]\n')
+  await until(async () => await list() === '')
+  write()
+  await until(async () => await list() === 'one,two')
+  fs.appendFileSync(join(cwd, 'skills/one/run.sh'), ' ')
+  await until(async () => (await get('/skills/one')).status === 404)
+  await service.printed("run.sh' changed after acme signed")
+  writeScans({ x: [{}] })
+  await service.printed('the last good one stays in force')
+  t.equal(await list(), 'two')
+  await service.stop()
+})
+
+/** Rounds of one edit without a signature and one with. More find nothing more often: `npm run attack` is for those. */
+const ROUNDS = 6
+/** Too large for the memory of the service: it is sent while it is read. */
+const LARGE_BYTES = 300_000
+
+/** In every file and in the description of a state that nobody has signed. */
+const CANARY = 'CANARY'
+
+function writeState (folder: string, text: string, mainFile = true): void {
+  const document = `---\nname: demo\ndescription: What ${text} is for\n---\n${text}\n`
+  if (mainFile) fs.writeFileSync(join(folder, 'SKILL.md'), document)
+  fs.writeFileSync(join(folder, 'scripts/run.sh'), `echo ${text}\n`)
+  fs.writeFileSync(join(folder, 'large.txt'), `${text}\n`.repeat(LARGE_BYTES / (text.length + 1)))
+}
+
+t.test('K95: while a skill is edited and signed, no answer of any API holds a byte that is not signed', async (t) => {
+  const other = { 'SKILL.md': `---\nname: other\ndescription: never signed ${CANARY}\n---\n${CANARY}` }
+  const root = t.testdir({ skills: { demo: { scripts: {} }, other } })
+  const base = join(root, 'skills')
+  const demo = join(base, 'demo')
+  const key = makeKeyPair()
+  writeState(demo, 'signed-0')
+  await sign(demo, key)
+  fs.writeFileSync(join(root, 'acme.pem'), key.publicPem)
+  fs.writeFileSync(join(root, 'trust.yaml'), TRUST)
+  const { url } = await startProcess(t, { args: [base, '--trust', join(root, 'trust.yaml')] })
+
+  const events = await openEvents(url)
+  const headers = { 'content-type': 'application/json' }
+  const call = (name: string, args: Record<string, string>) =>
+    ['/agent/tool-call', { method: 'POST', headers, body: JSON.stringify({ name, arguments: args }) }] as const
+  const mcp = (method: string, params = {}) => ['/mcp', modernRequest({ method, params })] as const
+  const questions: ReadonlyArray<readonly [path: string, init?: RequestInit]> = [
+    ...[
+      '', '/demo', '/demo/files/SKILL.md', '/demo/files/scripts/run.sh', '/demo/files/large.txt', '/demo/files',
+      '/demo/archive.zip', '/demo?revision=current', '/other', '/other/archive.zip'
+    ].map((rest) => [`/skills${rest}`] as const),
+    ['/skills/demo/files/large.txt', { headers: { range: 'bytes=280000-280100' } }],
+    ...['', '/demo', '/other', '?q=canary', '?q=signed'].map((rest) => [`/catalog${rest}`] as const),
+    ['/agent/prompt'], ['/agent/tools?toolset=all'], ['/.well-known/agent-skills/index.json'],
+    ['/.well-known/skills/index.json'], ['/.well-known/skills/demo/SKILL.md'],
+    call('get_skill', { skill_name: 'demo' }), call('Skill', { skill_name: 'demo' }),
+    call('read_file_in_skill', { skill_name: 'demo', file_path: 'scripts/run.sh' }),
+    mcp('tools/list'), mcp('resources/list'), mcp('prompts/list'),
+    mcp('tools/call', { name: 'get_skill', arguments: { skill_name: 'demo' } })
+  ]
+  const writing = new AbortController()
+  let signedAnswers = 0
+  let absences = 0
+  const leaks: string[] = []
+  async function ask (path: string, init?: RequestInit): Promise<void> {
+    let text = ''
+    try {
+      const response = await fetch(url + path, init)
+      if (response.status === 404) absences++
+      for await (const chunk of response.body ?? []) text += Buffer.from(chunk as Uint8Array).toString('latin1')
+    } catch {
+      // A file that changes while it is sent ends the connection.
+    }
+    const at = text.indexOf(CANARY)
+    if (at !== -1) leaks.push(`${path}: ${text.slice(Math.max(0, at - 80), at + 80)}`)
+    if (text.includes('signed-')) signedAnswers++
+  }
+  async function read (offset: number): Promise<void> {
+    for (let count = offset; !writing.signal.aborted; count++) {
+      const [path, init] = questions[count % questions.length] ?? ['/skills']
+      await ask(path, init)
+    }
+  }
+  async function readScript () {
+    const response = await fetch(`${url}/skills/demo/files/scripts/run.sh`)
+    return { status: response.status, text: await response.text() }
+  }
+  const readers = Array.from({ length: 6 }, async (_, index) => { await read(index * 5) })
+  for (let round = 1; round <= ROUNDS; round++) {
+    // Every other time the main file, and with it what the index compares, stays.
+    writeState(demo, `${CANARY}-${round}`, round % 2 === 0)
+    await until(async () => (await readScript()).status === 404)
+    // In place, over bytes that may be being sent.
+    writeState(demo, `signed-${round}`)
+    await sign(demo, key)
+    await until(async () => (await readScript()).text === `echo signed-${round}\n`)
+  }
+  writing.abort()
+  await Promise.all(readers)
+  t.strictSame(leaks, [])
+  t.ok(signedAnswers > 20, `${signedAnswers} answers of signed states`)
+  t.ok(absences > 0, `${absences} answers without the skill`)
+  t.notMatch(JSON.stringify(events.events), CANARY)
 })

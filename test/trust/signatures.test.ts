@@ -1,37 +1,47 @@
 import { spawnSync } from 'node:child_process'
-import { createPrivateKey, sign as signBytes, type X509Certificate } from 'node:crypto'
+import { createHash, createPrivateKey, createPublicKey, sign as signBytes, X509Certificate } from 'node:crypto'
 import fs from 'node:fs'
 import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { bundleToJSON } from '@sigstore/bundle'
 import { DSSEBundleBuilder } from '@sigstore/sign'
 import t, { type Test } from 'tap'
 import { formatBundle, signedBytes } from '../../src/trust/bundle.ts'
-import { type Authority, type KeyPair, makeAuthority, makeKeyPair, sign, statementAbout, type StatementDraft, trustOf, verify } from '../helper/signing.ts'
-import { startGuarded } from '../helper/verified.ts'
+import { checkSignature } from '../../src/trust/check-signature.ts'
+import { parseScans } from '../../src/trust/scans.ts'
+import { hintOf, type Signer } from '../../src/trust/signers.ts'
+import {
+  type Authority, type KeyPair, makeAuthority, makeKeyPair, sign, statementAbout, type StatementDraft, trustOf, verify
+} from '../helper/signing.ts'
 import { skill } from '../helper/skills.ts'
+import { startGuarded } from '../helper/verified.ts'
 
-const YEAR_MS = 365 * 86_400_000
+const DAY_MS = 86_400_000
+const YEAR_MS = 365 * DAY_MS
+const PAYLOAD_TYPE = 'application/vnd.in-toto+json'
+const FOREIGN = /^the skill is signed by somebody who is not in the trust file$/
+const CERTIFICATE_END = /(?<=-----END CERTIFICATE-----\n)/
 
 /** A bundle by the Sigstore project's own code. */
-async function sigstoreBundle (payload: Buffer, { privateKey }: KeyPair, hint: string, type = 'application/vnd.in-toto+json'): Promise<string> {
-  const builder = new DSSEBundleBuilder({
-    signer: { sign: async (data) => ({ signature: signBytes('sha256', data, privateKey), key: { $case: 'publicKey', publicKey: '', hint } }) },
-    witnesses: []
-  })
+async function sigstoreBundle (payload: Buffer, { privateKey }: KeyPair, hint: string, type = PAYLOAD_TYPE) {
+  const key = { $case: 'publicKey' as const, publicKey: '', hint }
+  const signer = { sign: async (data: Buffer) => ({ signature: signBytes('sha256', data, privateKey), key }) }
+  const builder = new DSSEBundleBuilder({ signer, witnesses: [] })
   return JSON.stringify(bundleToJSON(await builder.create({ type, data: payload })))
 }
 
 function makeSkill (t: Test): string {
-  return join(t.testdir({ demo: skill('demo', { scripts: { 'run.sh': 'echo', 'ä.txt': 'ä' }, docs: { 'a.md': 'a' } }) }), 'demo')
+  const files = { scripts: { 'run.sh': 'echo', 'ä.txt': 'ä' }, docs: { 'a.md': 'a' } }
+  return join(t.testdir({ demo: skill('demo', files) }), 'demo')
 }
 
-async function statusOf (folder: string, trust: ReturnType<typeof trustOf>): Promise<readonly [status: string | null | undefined, signer: string | null | undefined, problem: string | undefined]> {
-  const [verified] = await verify(folder, trust.policy)
+async function statusOf (folder: string, { policy }: ReturnType<typeof trustOf>) {
+  const [verified] = await verify(folder, policy)
   return [verified?.report?.status, verified?.report?.signer, verified?.problem]
 }
 
-for (const curve of ['P-256', 'P-384', 'P-521']) {
-  t.test(`K95: a skill that sign has signed with ${curve} is valid, and a bit of its signature decides`, async (t) => {
+t.test('K95: a skill that sign has signed is valid, and a bit of its signature decides', async (t) => {
+  for (const curve of ['P-256', 'P-384', 'P-521']) {
     const folder = makeSkill(t)
     const key = makeKeyPair(curve)
     const trust = () => trustOf([{ key: key.publicKey }])
@@ -40,146 +50,257 @@ for (const curve of ['P-256', 'P-384', 'P-521']) {
     t.strictSame(await statusOf(folder, trust()), ['valid', 'acme', ''])
     const file = join(folder, 'skill.oms.sig')
     const bundle = JSON.parse(fs.readFileSync(file, 'utf8')) as { dsseEnvelope: { payload: string } }
-    bundle.dsseEnvelope.payload = Buffer.from(Buffer.from(bundle.dsseEnvelope.payload, 'base64').toString().replace('"demo"', '"Demo"')).toString('base64')
+    const payload = Buffer.from(bundle.dsseEnvelope.payload, 'base64').toString().replace('"demo"', '"Demo"')
+    bundle.dsseEnvelope.payload = Buffer.from(payload).toString('base64')
     fs.writeFileSync(file, JSON.stringify(bundle))
-    t.strictSame(await statusOf(folder, trust()), ['invalid', null, 'the signature does not belong to the list of files that it comes with'])
-  })
-}
-
-t.test('K95: bundles of the Sigstore project are valid, whatever of the format is optional', async (t) => {
-  const folder = makeSkill(t)
-  const key = makeKeyPair()
-  const trust = () => trustOf([{ key: makeKeyPair().publicKey, name: 'other' }, { key: key.publicKey }])
-  const hint = (await import('../../src/trust/signers.ts')).hintOf(key.publicKey)
-  for (const each of [hint, '']) {
-    fs.writeFileSync(join(folder, 'skill.oms.sig'), await sigstoreBundle(statementAbout(folder), key, each))
-    t.strictSame(await statusOf(folder, trust()), ['valid', 'acme', ''])
+    const problem = 'the signature does not belong to the list of files that it comes with'
+    t.strictSame(await statusOf(folder, trust()), ['invalid', null, problem], curve)
   }
 })
 
-t.test('K95: what cannot be accepted is told apart', async (t) => {
+t.test('K95: bundles of the Sigstore project are valid, and what cannot be accepted is told apart', async (t) => {
   const key = makeKeyPair()
-  const { hintOf } = await import('../../src/trust/signers.ts')
   const hint = hintOf(key.publicKey)
-  const bad = (change: (statement: StatementDraft) => void) => (folder: string) => sigstoreBundle(statementAbout(folder, change), key, hint)
-  const cases: ReadonlyArray<readonly [name: string, bundle: (folder: string) => string | Promise<string>, status: string, problem: RegExp]> = [
-    ['foreign', (folder) => sigstoreBundle(statementAbout(folder), makeKeyPair(), 'ff'), 'untrusted', /^the skill is signed by somebody who is not in the trust file$/],
-    ['shards', bad(({ predicate }) => { predicate.serialization = { ...predicate.serialization, method: 'shards', shard_size: 5 } }), 'invalid', /lists files by shards/],
-    ['old predicate', bad((statement) => { statement.predicateType = 'https://model_signing/Digests/v0.1' }), 'invalid', /statement of another kind \(https:\/\/model_signing\/Digests\/v0\.1\)/],
-    ['another hash', bad(({ predicate }) => { predicate.serialization['hash_type'] = 'blake3' }), 'invalid', /not SHA-256/],
-    ['a file twice', bad(({ predicate }) => { predicate.resources.push(...predicate.resources.slice(0, 1)) }), 'invalid', /twice/],
+  const trust = () => trustOf([{ key: makeKeyPair().publicKey, name: 'other' }, { key: key.publicKey }])
+  const bad = (change: (statement: StatementDraft) => void) => (folder: string) =>
+    sigstoreBundle(statementAbout(folder, change), key, hint)
+  type Make = (folder: string) => string | Promise<string>
+  const cases: ReadonlyArray<readonly [name: string, Make, status: string, problem: RegExp]> = [
+    ['with a hint', (folder) => sigstoreBundle(statementAbout(folder), key, hint), 'valid', /^$/],
+    ['without', (folder) => sigstoreBundle(statementAbout(folder), key, ''), 'valid', /^$/],
+    ['foreign', (folder) => sigstoreBundle(statementAbout(folder), makeKeyPair(), 'ff'), 'untrusted', FOREIGN],
+    ['shards', bad(({ predicate: { serialization: how } }) => { how['method'] = 'shards' }), 'invalid', /files by shards/],
+    ['old predicate', bad((statement) => {
+      statement.predicateType = 'https://model_signing/Digests/v0.1'
+    }), 'invalid', /statement of another kind \(https:\/\/model_signing\/Digests\/v0\.1\)/],
+    ['a hash', bad(({ predicate: { serialization: how } }) => { how['hash_type'] = 'blake3' }), 'invalid', /not SHA-256/],
+    ['a file twice', bad(({ predicate }) => {
+      predicate.resources.push(...predicate.resources.slice(0, 1))
+    }), 'invalid', /twice/],
     ['no list', bad((statement) => { statement.predicate.resources = [] }), 'invalid', /holds no list of files/],
     ['no statement', bad((statement) => { statement._type = 'x' }), 'invalid', /no in-toto statement/],
-    ['another payload', (folder) => sigstoreBundle(statementAbout(folder), key, hint, 'text/plain'), 'invalid', /not a bundle/],
+    ['a payload', (folder) => sigstoreBundle(statementAbout(folder), key, hint, 'text/plain'), 'invalid', /not a bundle/],
     ['broken JSON', () => '{', 'invalid', /not a bundle/],
     ['null', () => 'null', 'invalid', /not a bundle/],
     ['deep JSON', () => '['.repeat(100_000), 'invalid', /not a bundle/],
     ['10 MB', () => `"${'x'.repeat(10_000_000)}"`, 'invalid', /larger than 2097152 bytes/],
-    ['Sigstore keyless', async (folder) => (await sigstoreBundle(statementAbout(folder), key, hint)).replace(/"publicKey":\{[^}]*\}/, '"certificate":{"rawBytes":""}'), 'invalid', /short-lived certificates/],
-    ['bad certificate', (folder) => formatBundle({ payload: statementAbout(folder), signature: Buffer.alloc(8), keyHint: undefined, certificates: [Buffer.from('x')] }), 'invalid', /certificate that cannot be read/]
+    ['Sigstore keyless', async (folder) => (await sigstoreBundle(statementAbout(folder), key, hint))
+      .replace(/"publicKey":\{[^}]*\}/, '"certificate":{"rawBytes":""}'), 'invalid', /short-lived certificates/],
+    ['bad certificate', (folder) => {
+      const rest = { signature: Buffer.alloc(8), keyHint: undefined, certificates: [Buffer.from('x')] }
+      return formatBundle({ payload: statementAbout(folder), ...rest })
+    }, 'invalid', /certificate that cannot be read/]
   ]
   for (const [name, bundle, status, problem] of cases) {
     const folder = makeSkill(t)
     fs.writeFileSync(join(folder, 'skill.oms.sig'), await bundle(folder))
-    const [found, , sentence] = await statusOf(folder, trustOf([{ key: key.publicKey }]))
-    t.equal(found, status, name)
-    t.match(sentence, problem, name)
+    const [found, , sentence] = await statusOf(folder, trust())
+    t.match([found, sentence], [status, problem], name)
   }
 })
 
 t.test('K95: files that changed, came, went or became links since are named', async (t) => {
   const key = makeKeyPair()
   const cases: ReadonlyArray<readonly [change: (folder: string) => void, problem: RegExp]> = [
-    [(folder) => { fs.appendFileSync(join(folder, 'scripts/run.sh'), ' ') }, /^'scripts\/run\.sh' changed after acme signed the skill$/],
+    [(folder) => { fs.appendFileSync(join(folder, 'same'), ' ') }, /^'same' changed after acme signed the skill$/],
     [(folder) => { fs.writeFileSync(join(folder, 'new.md'), '') }, /^'new\.md' came after acme signed/],
     [(folder) => { fs.rmSync(join(folder, 'docs/a.md')) }, /^'docs\/a\.md' went away/],
     [(folder) => {
-      fs.renameSync(join(folder, 'docs/a.md'), join(folder, '../a.md'))
-      fs.mkdirSync(join(folder, '.git'))
-      fs.renameSync(join(folder, '../a.md'), join(folder, 'scripts/b'))
+      fs.renameSync(join(folder, 'docs/a.md'), join(folder, 'scripts/b'))
       fs.symlinkSync('../scripts/b', join(folder, 'docs/a.md'))
-    }, /^'scripts\/b' came after/]
+    }, /^'scripts\/b' came after/],
+    [(folder) => {
+      fs.rmSync(join(folder, 'docs/a.md'))
+      fs.symlinkSync('../same', join(folder, 'docs/a.md'))
+    }, /^a file became a symbolic link after acme/]
   ]
   for (const [change, problem] of cases) {
     const folder = makeSkill(t)
+    fs.writeFileSync(join(folder, 'same'), 'a')
     await sign(folder, key)
     change(folder)
     t.match(await statusOf(folder, trustOf([{ key: key.publicKey }])), ['stale', 'acme', problem])
   }
-  const folder = makeSkill(t)
-  fs.writeFileSync(join(folder, 'b'), 'a')
-  await sign(folder, key)
-  fs.rmSync(join(folder, 'docs/a.md'))
-  fs.symlinkSync('../b', join(folder, 'docs/a.md'))
-  t.match(await statusOf(folder, trustOf([{ key: key.publicKey }])), ['stale', 'acme', /^a file became a symbolic link after acme/])
 })
 
 t.test('K95: what the format leaves out of signatures may change, and is not served', async (t) => {
-  const base = t.testdir({ demo: skill('demo', { '.gitignore': 'a', '.gitattributes': 'a', '.github': { 'ci.yml': 'a' }, docs: { 'a.md': 'a' } }) })
+  const left = { '.gitignore': 'a', '.gitattributes': 'a', '.github': { 'ci.yml': 'a' } }
+  const base = t.testdir({ demo: skill('demo', { ...left, docs: { 'a.md': 'a' } }) })
   const [folder, key] = [join(base, 'demo'), makeKeyPair()]
   await sign(folder, key)
-  const { dsseEnvelope } = JSON.parse(fs.readFileSync(join(folder, 'skill.oms.sig'), 'utf8')) as { dsseEnvelope: { payload: string } }
+  const bundle = fs.readFileSync(join(folder, 'skill.oms.sig'), 'utf8')
+  const { dsseEnvelope } = JSON.parse(bundle) as { dsseEnvelope: { payload: string } }
   const { predicate } = JSON.parse(Buffer.from(dsseEnvelope.payload, 'base64').toString()) as StatementDraft
-  t.match(predicate, { resources: [{ name: 'SKILL.md' }, { name: 'docs/a.md' }], serialization: { ignore_paths: ['.git', '.gitattributes', '.github', '.gitignore', 'skill.oms.sig'] } })
-  t.equal(predicate.resources.length, 2)
+  t.strictSame(predicate.resources.map(({ name }) => name), ['SKILL.md', 'docs/a.md'])
+  const ignored = ['.git', '.gitattributes', '.github', '.gitignore', 'skill.oms.sig']
+  t.strictSame(predicate.serialization['ignore_paths'], ignored)
   for (const path of ['.gitignore', '.gitattributes', '.github/ci.yml']) fs.appendFileSync(join(folder, path), 'b')
   const { policy } = trustOf([{ key: key.publicKey }], { roots: new Map([[basename(base), 'require']]) })
   t.match(await verify(folder, policy), [{ isServed: true, report: { status: 'valid' } }])
   const { skills } = await startGuarded(t, base, policy)
-  t.strictSame((await skills.manifest('demo')).files.map(({ path }) => path), ['SKILL.md', 'docs/a.md', 'skill.oms.sig'])
+  const { files } = await skills.manifest('demo')
+  t.strictSame(files.map(({ path }) => path), ['SKILL.md', 'docs/a.md', 'skill.oms.sig'])
   await t.rejects(async () => await skills.readFile('demo', '.github/ci.yml'), { code: 'file_not_found' })
 })
 
 const WITH_OPENSSL = { skip: spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed' }
 
-t.test('K95: a certificate that names a root is good only if each of its issuers is one, and has signed it', WITH_OPENSSL, async (t) => {
+t.test('K95: a signer is known by the root of its certificate, within its time', WITH_OPENSSL, async (t) => {
   const authorities = t.testdir()
   const make = (name: string, options = {}) => makeAuthority(join(authorities, name), options)
-  const acme = make('acme')
+  const [acme, other, server] = [make('acme'), make('other'), make('server', { usage: 'serverAuth' })]
   // Names the certificate between as its issuer, and is of another one with that name.
   const forged = make('forged', { more: 'authorityKeyIdentifier=none\n' })
-  const [[own], [, middle]] = [forged, acme].map(({ chain }) => chain.split(/(?<=-----END CERTIFICATE-----\n)/)) as [string[], string[]]
+  const [[own], [, middle]] = [forged, acme].map(({ chain }) => chain.split(CERTIFICATE_END)) as [string[], string[]]
+  const leafAuthority = 'basicConstraints=critical,CA:FALSE\nkeyUsage=critical,keyCertSign\n'
+  const noSigning = 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,digitalSignature\n'
   const folder = makeSkill(t)
   for (const [label, { leaf, chain, roots }, status] of [
     ['good', forged, 'valid'],
     ['forged', { ...forged, chain: `${own}${middle}`, roots: acme.roots }, 'untrusted'],
-    ['issued by one that is no authority', make('leaf', { ca: 'basicConstraints=critical,CA:FALSE\nkeyUsage=critical,keyCertSign\n' }), 'untrusted'],
-    ['issued by one that may sign no others', make('usage', { ca: 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,digitalSignature\n' }), 'untrusted']
+    ['issued by one that is no authority', make('leaf', { ca: leafAuthority }), 'untrusted'],
+    ['issued by one that may sign no others', make('usage', { ca: noSigning }), 'untrusted']
   ] as const) {
     await sign(folder, leaf, chain)
     t.equal((await statusOf(folder, trustOf([{ roots }])))[0], status, label)
   }
-})
 
-t.test('K95: a signer is known by the root of its certificate, within its time', WITH_OPENSSL, async (t) => {
-  const authorities = t.testdir()
-  const acme = makeAuthority(join(authorities, 'acme'))
-  const other = makeAuthority(join(authorities, 'other'))
-  const server = makeAuthority(join(authorities, 'server'), { usage: 'serverAuth' })
-  const folder = makeSkill(t)
-  const trust = ({ roots }: { readonly roots: readonly X509Certificate[] }, years = 0, acceptsExpired = false) =>
-    trustOf([{ name: 'other', roots: other.roots }, { roots, acceptsExpired }].slice(roots === other.roots ? 0 : 1), { now: () => Date.now() + years * YEAR_MS, roots: new Map([['demo', 'require']]) })
+  const trust = ({ roots }: { readonly roots: readonly X509Certificate[] }, years = 0, acceptsExpired = false) => {
+    const signers = [...roots === other.roots ? [{ name: 'other', roots }] : [], { roots, acceptsExpired }]
+    return trustOf(signers, { now: () => Date.now() + years * YEAR_MS, roots: new Map([['demo', 'require']]) })
+  }
   const signWith = ({ leaf, chain }: Authority): Promise<unknown> => sign(folder, leaf, chain)
-
   await signWith(acme)
-  t.strictSame(await statusOf(folder, trust(acme)), ['valid', 'acme', ''])
-  t.match(await statusOf(folder, trust(other)), ['untrusted', null, /not in the trust file/])
-  t.match(await statusOf(folder, trust(acme, 2)), ['expired', 'acme', /^the certificate of acme, which signed the skill, expired on \d{4}-\d\d-\d\d$/])
-  t.match(await statusOf(folder, trust(acme, -2)), ['expired', 'acme', /is not valid before/])
-  t.match(await statusOf(folder, trust(acme, 0.95)), ['valid', 'acme', /expires on/])
+  const what = 'the certificate of acme, which signed the skill,'
+  for (const [policy, status, signer, problem] of [
+    [trust(acme), 'valid', 'acme', /^$/],
+    [trust(other), 'untrusted', null, FOREIGN],
+    [trust(acme, 2), 'expired', 'acme', new RegExp(`^${what} expired on \\d{4}-\\d\\d-\\d\\d$`)],
+    [trust(acme, -2), 'expired', 'acme', /is not valid before/],
+    [trust(acme, 0.95), 'valid', 'acme', /expires on/]
+  ] as const) t.match(await statusOf(folder, policy), [status, signer, problem])
   t.match(await verify(folder, trust(acme, 2).policy), [{ isServed: false }])
   t.match(await verify(folder, trust(acme, 2, true).policy), [{ isServed: true, report: { status: 'expired' } }])
-
   await signWith(server)
   t.match(await statusOf(folder, trust(server)), ['invalid', null, /not one for signing code/])
 
   // A chain that names the right root and was not issued by it; a signature by another key than the leaf's.
   await sign(folder, other.leaf, other.chain)
   const payload = statementAbout(folder)
-  const [leaf, middle] = acme.chain.split(/(?<=-----END CERTIFICATE-----\n)/).map((pem) => Buffer.from(pem.replace(/-----.*-----|\n/g, ''), 'base64'))
-  const forged = signBytes('sha384', signedBytes(payload), createPrivateKey(other.leaf.privatePem))
-  fs.writeFileSync(join(folder, 'skill.oms.sig'), formatBundle({ payload, signature: forged, keyHint: undefined, certificates: [leaf ?? Buffer.alloc(0), middle ?? Buffer.alloc(0)] }))
-  t.match(await statusOf(folder, trust(acme)), ['invalid', null, /does not belong/])
-  fs.writeFileSync(join(folder, 'skill.oms.sig'), formatBundle({ payload, signature: forged, keyHint: undefined, certificates: [leaf ?? Buffer.alloc(0)] }))
-  t.match(await statusOf(folder, trust(acme)), ['untrusted', null, /not in the trust file/], 'without the certificate between')
+  const chain = acme.chain.split(CERTIFICATE_END).map((pem) => new X509Certificate(pem).raw)
+  const signature = signBytes('sha384', signedBytes(payload), createPrivateKey(other.leaf.privatePem))
+  for (const [certificates, status, problem] of [
+    [chain.slice(0, 2), 'invalid', /does not belong/], [chain.slice(0, 1), 'untrusted', FOREIGN]
+  ] as const) {
+    const bundle = formatBundle({ payload, signature, keyHint: undefined, certificates })
+    fs.writeFileSync(join(folder, 'skill.oms.sig'), bundle)
+    t.match(await statusOf(folder, trust(acme)), [status, null, problem])
+  }
+})
+
+const FIXTURES = fileURLToPath(new URL('../fixtures/model-signing/', import.meta.url))
+const fixture = (name: string): Buffer => fs.readFileSync(join(FIXTURES, name))
+const keyOf = (name: string): Partial<Signer> => ({ name, key: createPublicKey(fixture(`${name}.pem`)) })
+const rootOf = (name: string): Partial<Signer> => ({ name, roots: [new X509Certificate(fixture(`${name}-root.pem`))] })
+
+t.test('K95: signatures of the reference implementation, and what happens to them, are told apart', async (t) => {
+  const all = [keyOf('p256'), keyOf('p384'), keyOf('p521'), rootOf('certificate'), rootOf('expired')]
+  const write = (folder: string, path: string, text: string) => { fs.appendFileSync(join(folder, path), text) }
+  const exempt = "the signature does not cover '.gitignore'"
+  type Change = (folder: string) => void
+  type Signers = Array<Partial<Signer>>
+  type Case = readonly [string, Change | undefined, status: string, signer: string | null, problem: string, Signers?]
+  const cases: readonly Case[] = [
+    ...['p256', 'p384', 'p521', 'certificate'].map((name) => [name, undefined, 'valid', name, exempt] as const),
+    ['p256', undefined, 'untrusted', null, 'not in the trust file', [keyOf('p384'), rootOf('certificate')]],
+    ['certificate', undefined, 'untrusted', null, 'not in the trust file', [keyOf('p256'), rootOf('expired')]],
+    ['expired', undefined, 'expired', 'expired', `which signed the skill, expired on 2025-01-01; ${exempt}`],
+    ['p384', (folder) => { write(folder, 'notes.txt', '#') }, 'stale', 'p384', "'notes.txt' changed after p384"],
+    ['certificate', (folder) => { write(folder, 'more.sh', '') }, 'stale', 'certificate', "'more.sh' came after"],
+    ['p521', (folder) => { fs.rmSync(join(folder, 'references/ä.md')) }, 'stale', 'p521', "'references/ä.md' went away"],
+    ['p256', (folder) => {
+      fs.renameSync(join(folder, 'notes.txt'), join(folder, '../notes.txt'))
+      fs.symlinkSync('../notes.txt', join(folder, 'notes.txt'))
+    }, 'stale', 'p256', "'notes.txt' went away"],
+    ['ignoring', undefined, 'valid', 'p256', `${exempt}, 'notes.txt'`],
+    ['ignoring', (folder) => { fs.rmSync(join(folder, 'notes.txt')) }, 'valid', 'p256', exempt],
+    ['ignoring', (folder) => { write(folder, '.skillignore', 'notes.txt\n.skillignore\n') }, 'valid', 'p256', exempt],
+    ['shards', undefined, 'invalid', 'p256', 'lists files by shards, sign the skill by whole files']
+  ]
+  for (const [signature, change, status, signer, problem, signers = all] of cases) {
+    const folder = join(t.testdir(), 'skill')
+    fs.cpSync(join(FIXTURES, 'skill'), folder, { recursive: true })
+    fs.writeFileSync(join(folder, 'skill.oms.sig'), fixture(`${signature}.sig`))
+    change?.(folder)
+    t.match(await statusOf(folder, trustOf(signers)), [status, signer, problem], `${signature} ${status}`)
+  }
+})
+
+t.test('K95: signatures of its earlier releases are valid from the first version of the format on', async (t) => {
+  const signers: Signer[] = [
+    { name: 'key', acceptsExpired: false, key: createPublicKey(fixture('released/key.pem')) },
+    { name: 'root', acceptsExpired: false, roots: [new X509Certificate(fixture('released/root.pem'))] }
+  ]
+  const pair = { 'signme-1': 'signme-1', 'signme-2': 'signme-2' }
+  for (const [release, files, status, problem] of [
+    ['v1.0.0-certificate', pair, 'valid', ''],
+    // A model of one file, which is listed under the name of a folder: no skill is one.
+    ['v1.0.0-elliptic-key', { '.': 'signme-1\n' }, 'valid', ''],
+    ['v0.3.1-elliptic-key', { '.': 'signme-1\n' }, 'valid', ''],
+    ['v1.1.0-elliptic-key', { ...pair, 'signme-1': 'signme-1\n' }, 'valid', ''],
+    // It signed other bytes than it wrote down.
+    ['v0.2.0-certificate', pair, 'invalid', 'does not belong to the list of files that it comes with'],
+    ['v1.1.0-sigstore', pair, 'invalid', 'was made with Sigstore\'s short-lived certificates, which are not supported']
+  ] as const) {
+    const contents = new Map<string, Buffer>(Object.entries(files).map(([path, text]) => [path, Buffer.from(text)]))
+    contents.set('skill.oms.sig', fixture(`released/${release}.sig`))
+    const digestOf = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+    const listed = [...contents].map(([path, bytes]) =>
+      ({ path, size_bytes: bytes.length, media_type: '', digest: digestOf(bytes) }))
+    const manifest = { skill_name: 'model', revision: 'sha256:', files: listed }
+    const read = async (path: string) => contents.get(path) ?? Buffer.alloc(0)
+    const result = await checkSignature({ manifest, hasLinks: async () => false, read }, signers)
+    t.match(result, { status, problem }, release)
+  }
+})
+
+t.test('K95: results of scanners count for their revision, and refuse by severity, age and absence', async (t) => {
+  const folder = join(t.testdir({ demo: skill('demo', { 'run.sh': 'echo' }) }), 'demo')
+  const key = makeKeyPair()
+  await sign(folder, key)
+  const scanOf = (severity: string, at = new Date().toISOString()) =>
+    ({ tool: 'scanner 2.1', scanned_at: at, results: [{ severity, message: 'downloads' }], note: 'is not read' })
+  const judge = async (revision: string | undefined, scans: readonly object[], rules: object = {}, days = 0) => {
+    const byRevision = new Map(revision === undefined ? [] : [[revision, scans as never[]]])
+    const { policy } = trustOf([{ key: key.publicKey }], {
+      roots: new Map([['demo', 'require']]),
+      scans: { byRevision, isRequired: false, ...rules },
+      now: () => Date.now() + days * DAY_MS
+    })
+    const [verified] = await verify(folder, policy)
+    const { isServed, findings = [], report } = verified ?? {}
+    const codes = findings.map(({ code }) => code)
+    return { isServed, codes, revision: report?.checked_revision, scans: report?.scans }
+  }
+  const { revision } = await judge(undefined, [])
+  const other = `sha256:${'0'.repeat(64)}`
+  const high = [{ tool: 'scanner 2.1', results: 1, severity: 'high' }, { severity: 'info' }]
+  const empty = { ...scanOf('low'), results: [] }
+  for (const [found, wanted] of [
+    [await judge(undefined, []), { isServed: true, codes: [], scans: [] }],
+    [await judge(other, [scanOf('critical')], { maxSeverity: 'low' }), { isServed: true, codes: [], scans: [] }],
+    [await judge(revision, [scanOf('high'), scanOf('info')]), { codes: ['scan_result', 'scan_note'], scans: high }],
+    [await judge(revision, [scanOf('high')], { maxSeverity: 'medium' }), { isServed: false, codes: ['scan_result'] }],
+    [await judge(revision, [scanOf('medium')], { maxSeverity: 'medium' }), { isServed: true }],
+    [await judge(undefined, [], { isRequired: true }), { isServed: false, codes: ['scan_missing'] }],
+    // A scan without results is a scan, and no praise.
+    [await judge(revision, [empty], { isRequired: true }), { isServed: true, codes: [], scans: [{ severity: null }] }],
+    [await judge(revision, [scanOf('low')], { isRequired: true, maxAgeDays: 30 }, 31), { isServed: false, scans: [] }]
+  ]) t.match(found, wanted)
+  const text = (at: string) => JSON.stringify({ 'sha256:1': [scanOf('low'), scanOf('critical', at)] }, undefined, 1)
+  const message = /^scans\.json:\d+: "?sha256:1"?\[1\]\.scanned_at must be a date, or a date and time in UTC$/
+  for (const at of ['2026-13-01', '2026-11-20T10Z', '2026-11-20T25:00:00Z', '2026-11-20T10:00']) {
+    t.throws(() => parseScans('scans.json', text(at)), { message }, at)
+  }
+  for (const at of ['2026-11-20', '2026-11-20T10:00Z']) t.equal(parseScans('scans.json', text(at)).size, 1)
 })
