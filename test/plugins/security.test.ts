@@ -1,6 +1,7 @@
 import { fastify } from 'fastify'
 import t, { type Test } from 'tap'
 import { security, type SecurityOptions } from '../../src/plugins/security.ts'
+import { buildService } from '../helper/build.ts'
 import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { rawRequest, request, type RequestHead } from '../helper/raw-http.ts'
 
@@ -97,5 +98,104 @@ t.test('no answer can be taken for another type, errors written by hand included
     const { headers } = await rawRequest(url, bytes)
     t.equal(headers['x-content-type-options'], 'nosniff')
     t.equal(headers['access-control-allow-origin'], undefined)
+  }
+})
+
+const PAGE = 'https://app.example'
+const STRANGER = 'https://evil.example'
+const FILES = { plain: { 'SKILL.md': '---\nname: plain\ndescription: About plain\n---\nHello' } }
+/** What pages read in any case, and what is for browsers and connections alone. */
+const NOT_FOR_PAGES = /^(?:access-control-.*|cache-control|connection|content-(?:length|security-policy|type)|cross-origin-.*|date|keep-alive|referrer-policy|vary|x-content-type-options)$/
+const MCP_CALL = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }
+
+t.test('K69: ALLOWED_ORIGINS opens every door to a web page', async (t) => {
+  const service = await buildService(t, { files: FILES, options: { allowedOrigins: [PAGE, 'http://localhost:5173'] } })
+  const preflight = (target: string, origin: string, more: readonly string[] = []) => rawRequest(service.url, request('OPTIONS', target, { headers: [`Origin: ${origin}`, ...more] }))
+
+  await t.test('a preflight of any door is answered, with the headers that clients send', async (t) => {
+    const wanted = [
+      'accept', 'authorization', 'cache-control', 'content-type', 'if-match', 'if-none-match', 'if-range', 'last-event-id', 'mcp-method', 'mcp-name', 'mcp-protocol-version',
+      'mcp-session-id', 'range', 'traceparent', 'tracestate', 'x-request-id'
+    ]
+    for (const target of ['/mcp', '/skills', '/skills/plain/files/SKILL.md', '/agent/tool-call', '/agent/tools/get_skill', '/events', '/catalog', '/readyz', '/.well-known/agent-skills/index.json']) {
+      const { status, headers, body } = await preflight(target, PAGE, ['Access-Control-Request-Method: POST', `Access-Control-Request-Headers: ${wanted.join(',')}`])
+      t.equal(status, 204, target)
+      t.equal(body.length, 0)
+      t.match(headers, { 'access-control-allow-origin': PAGE, 'access-control-allow-methods': 'GET, HEAD, POST', 'access-control-max-age': '7200', vary: /Origin/, 'x-request-id': /./ }, target)
+      const allowed = headers['access-control-allow-headers']?.toLowerCase().split(', ') ?? []
+      t.same(wanted.filter((name) => !allowed.includes(name)), [], target)
+    }
+  })
+
+  await t.test('the page reads every answer and the headers it needs, problems and 304 included', async (t) => {
+    const { headers: { etag = '' } } = await service.raw('GET', '/skills')
+    for (const [method, target, status, more] of [
+      ['GET', '/skills', 200, []],
+      ['HEAD', '/skills', 200, []],
+      ['GET', '/skills', 304, [`If-None-Match: ${etag}`]],
+      ['GET', '/skills/nope', 404, []],
+      ['GET', '/nowhere', 404, []],
+      ['DELETE', '/skills', 405, []],
+      ['GET', '/skills?x=1', 400, []],
+      ['GET', '/skills/plain/files/SKILL.md', 206, ['Range: bytes=0-1']],
+      ['GET', '/skills/plain/files/SKILL.md', 416, ['Range: bytes=999-']],
+      ['GET', '/skills/plain/archive.zip', 200, []],
+      ['HEAD', '/openapi.json', 200, ['Accept-Encoding: gzip']],
+      ['POST', '/agent/tool-call', 415, ['Content-Type: text/plain', 'Content-Length: 0']]
+    ] as const) {
+      const answer = await service.raw(method, target, { headers: [`Origin: ${PAGE}`, ...more] })
+      t.equal(answer.status, status, target)
+      t.match(answer.headers, { 'access-control-allow-origin': PAGE, 'access-control-expose-headers': /ETag.*skill-revision.*WWW-Authenticate/i, vary: /Origin/ }, `${method} ${target}`)
+      t.notOk(answer.headers['access-control-allow-credentials'])
+      const exposed = answer.headers['access-control-expose-headers']?.toLowerCase().split(', ') ?? []
+      t.same(Object.keys(answer.headers).filter((name) => !NOT_FOR_PAGES.test(name) && !exposed.includes(name)), [], `${method} ${target}`)
+    }
+  })
+
+  await t.test('what depends on more than the origin says both', async (t) => {
+    t.equal((await service.raw('GET', '/skills/plain', { headers: [`Origin: ${PAGE}`] })).headers.vary, 'Origin, Accept')
+  })
+
+  await t.test('/mcp works from the page', async (t) => {
+    const answer = await rawRequest(service.url, request('POST', '/mcp', {
+      headers: [`Origin: ${PAGE}`, 'Content-Type: application/json', 'Accept: application/json, text/event-stream', 'Mcp-Protocol-Version: 2025-11-25'], body: JSON.stringify(MCP_CALL)
+    }))
+    t.equal(answer.status, 200)
+    t.equal(answer.headers['access-control-allow-origin'], PAGE)
+  })
+
+  await t.test('other pages stay out', async (t) => {
+    for (const origin of [STRANGER, 'null', `${PAGE}:8443`, 'http://app.example', 'http://localhost:8080']) {
+      const answer = await preflight('/skills', origin, ['Access-Control-Request-Method: GET'])
+      t.equal(answer.status, 405, origin)
+      t.match(answer.headers, { allow: 'GET, HEAD', vary: 'Origin' })
+      const { headers } = await service.raw('GET', '/skills', { headers: [`Origin: ${origin}`] })
+      const { headers: ofBadUrl } = await service.raw('GET', '/skills/%zz', { headers: [`Origin: ${origin}`] })
+      for (const given of [answer.headers, headers, ofBadUrl]) t.same(Object.keys(given).filter((name) => name.startsWith('access-control')), [], origin)
+    }
+    t.match(await service.raw('POST', '/mcp', { headers: [`Origin: ${STRANGER}`, 'Content-Type: application/json'], body: '{}' }), { status: 403 })
+  })
+
+  await t.test('the host is checked first', async (t) => {
+    const answer = await service.raw('OPTIONS', '/mcp', { host: 'rebound.example', headers: [`Origin: ${PAGE}`, 'Access-Control-Request-Method: POST'] })
+    t.equal(answer.status, 403)
+    t.equal(answer.headers['access-control-allow-origin'], undefined)
+  })
+
+  await t.test('OPTIONS without an origin and addresses that do not exist are answered as ever', async (t) => {
+    t.match(await service.raw('OPTIONS', '/skills'), { status: 405, headers: { allow: 'GET, HEAD' } })
+    t.match(await service.raw('OPTIONS', '/nowhere'), { status: 404 })
+    t.match(await preflight('/skills', PAGE), { status: 204, text: '' }, 'no refusal in plain text where it is no preflight')
+    t.match(await service.raw('GET', '/nowhere'), { status: 404 })
+    t.match(await service.raw('DELETE', '/nowhere'), { status: 404 })
+  })
+})
+
+t.test('K69: without ALLOWED_ORIGINS no page of another origin reads anything', async (t) => {
+  const service = await buildService(t, { files: FILES })
+  for (const [method, target, status] of [['OPTIONS', '/skills', 405], ['OPTIONS', '/mcp', 405], ['GET', '/skills', 200], ['GET', '/nowhere', 404]] as const) {
+    const answer = await service.raw(method, target, { headers: [`Origin: ${PAGE}`, 'Access-Control-Request-Method: GET'] })
+    t.equal(answer.status, status)
+    t.same(Object.keys(answer.headers).filter((name) => name.startsWith('access-control') || name === 'vary'), [], target)
   }
 })

@@ -1,8 +1,10 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import t from 'tap'
-import { localDisk, type Disk } from '../../src/core/read/disk.ts'
+import { type Disk, localDisk } from '../../src/core/read/disk.ts'
+import type { SkillStatus } from '../../src/core/service.ts'
 import { Signal } from '../../src/core/shared/signal.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
+import { judgeReadiness } from '../../src/http/readiness.ts'
 import { Shutdown } from '../../src/http/shutdown.ts'
 import { buildService } from '../helper/build.ts'
 import { createFaultyDisk, holdListing } from '../helper/disk.ts'
@@ -166,5 +168,31 @@ t.test('K47, K49: HEAD and 304 on the routes of the service itself', async (t) =
     t.equal((await service.fetch(path, { headers: { 'if-none-match': etag } })).status, 304, path)
     t.equal((await service.fetch(path, { method: 'HEAD', headers: { 'if-none-match': etag } })).status, 304, path)
     t.equal((await service.fetch(path, { headers: { 'if-none-match': '"other"' } })).status, 200, path)
+  }
+})
+
+const PARTS = { remarks: () => [], auditState: () => 'working' as const, shutdown: { isStopping: false } }
+
+function statusWith (lastError: string): SkillStatus {
+  return {
+    ready: true,
+    indexed: true,
+    skills: 1,
+    generation: 1,
+    roots: [{ name: 'skills', type: 'project', state: 'ok', skills: 1, skipped: 0 }],
+    watcher: { status: 'degraded', mode: 'events', errors: 1, lastError },
+    failures: []
+  }
+}
+
+t.test('K54: where the kernel refuses watches, /readyz says what to raise: the code alone speaks of a full disk', async (t) => {
+  for (const [code, cause] of [
+    ['ENOSPC', 'ENOSPC: raise fs.inotify.max_user_watches'],
+    ['EMFILE', 'EMFILE: raise fs.inotify.max_user_instances or the limit of open files'],
+    ['EIO', 'EIO']
+  ] as const) {
+    const { isReady, detail } = judgeReadiness(statusWith(code), PARTS)
+    t.equal(isReady, true)
+    t.equal(detail, `changes cause no events (${cause}); the folders are compared at intervals`)
   }
 })

@@ -11,8 +11,9 @@ const RESOURCES = [
   '/.well-known/skills/demo/SKILL.md', '/readyz', '/livez'
 ]
 
+const service = await buildService(t, { files: { demo: skill('demo', { 'large.bin': Buffer.alloc(300_000) }) } })
+
 t.test('K49: If-Match with another tag is 412 on every resource that has one, and with its own an answer', async (t) => {
-  const service = await buildService(t, { files: { demo: skill('demo', { 'large.bin': Buffer.alloc(300_000) }) } })
   let tagged = 0
   for (const resource of RESOURCES) {
     const plain = await service.fetch(resource)
@@ -29,7 +30,6 @@ t.test('K49: If-Match with another tag is 412 on every resource that has one, an
 })
 
 t.test('K49: If-Match with another tag is 412 before any range is looked at, and with its own 206 or 416', async (t) => {
-  const service = await buildService(t, { files: { demo: skill('demo', { 'large.bin': Buffer.alloc(300_000) }) } })
   for (const resource of ['/skills/demo/files/SKILL.md', '/skills/demo/files/large.bin', '/skills/demo/archive.zip', '/.well-known/skills/demo/SKILL.md', '/.well-known/skills/demo/large.bin']) {
     const etag = (await service.fetch(resource)).headers.get('etag') ?? ''
     const statusOf = async (tag: string, range: string) => (await service.fetch(resource, { headers: { 'if-match': tag, range } })).status
@@ -42,7 +42,6 @@ t.test('K49: If-Match with another tag is 412 before any range is looked at, and
 })
 
 t.test('K58: with ?revision=R, If-Match wants R to be the present revision, and 412 names the present one', async (t) => {
-  const service = await buildService(t, { files: { demo: skill('demo', { 'large.bin': Buffer.alloc(300_000) }) } })
   const revisionOf = async () => ((await service.fetch('/skills/demo/files')).json() as { readonly revision: string }).revision
   const old = await revisionOf()
   passTick(service.root)
