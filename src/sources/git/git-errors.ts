@@ -48,11 +48,6 @@ const REASONS: ReadonlyArray<readonly [code: SourceErrorCode, sentence: string, 
 /** SIGXFSZ, as a shell or git's parent reports it. */
 const FILE_SIZE_EXCEEDED = new Set([153, 25])
 
-const BROKEN_STORE = [
-  /\.lock'?: File exists|Unable to create|not a git repository|is corrupt|bad object|loose object/i,
-  /unable to read|shallow file has changed|mismatched algorithms/i
-]
-
 /**
  * What a failure of git means.
  * @param protocol of the address: git says the same of a path on this machine as of one on a host
@@ -68,9 +63,6 @@ export function gitError (stderr: string, code: number, protocol = ''): SourceEr
   return new SourceError(reason, isLocal ? NO_REPOSITORY_AT_PATH : sentence, { details })
 }
 
-/** A failure of git that reads nothing but the store. */
-class StoreError extends SourceError {}
-
 /** Failures that no store is the reason of. */
 const NOT_OF_STORE: ReadonlySet<SourceErrorCode> = new Set(['disk', 'git_missing', 'too_large'])
 
@@ -78,13 +70,5 @@ const NOT_OF_STORE: ReadonlySet<SourceErrorCode> = new Set(['disk', 'git_missing
 export function storeError (error: unknown): unknown {
   if (!(error instanceof SourceError) || NOT_OF_STORE.has(error.code)) return error
   const sentence = 'the copy of the repository in the state folder is damaged, and is fetched again'
-  return new StoreError('disk', sentence, { ...error.details && { details: error.details }, cause: error })
-}
-
-/** Whether the store may be broken, and has to be made anew. A failure without a known reason is not the host's. */
-export function isBrokenStore (error: unknown): boolean {
-  if (!(error instanceof SourceError)) return false
-  const { message, details = '' } = error
-  return error instanceof StoreError || [NO_REASON, NOT_PERMITTED].includes(message) ||
-    BROKEN_STORE.some((pattern) => pattern.test(details))
+  return new SourceError('disk', sentence, { ...error.details && { details: error.details }, cause: error })
 }

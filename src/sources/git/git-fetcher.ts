@@ -12,7 +12,7 @@ import { readSecret } from '../secrets.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import type { SourceAuth } from '../address/source-kind.ts'
 import { gitVersion, type GitOptions, type GitSurroundings, runGit, writeAuthorities } from './git-command.ts'
-import { isBrokenStore, storeError } from './git-errors.ts'
+import { storeError } from './git-errors.ts'
 import { readCommit, type RunInStore } from './git-files.ts'
 import type { GitSource } from './git-source.ts'
 
@@ -56,7 +56,6 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
   const surroundings = { home, env }
   let queue = queues.get(store)
   if (queue === undefined) queues.set(store, queue = pLimit(1))
-  const removeStore = (): Promise<void> => rm(store, { recursive: true, force: true })
 
   return {
     intervalMs: INTERVAL_MS,
@@ -78,14 +77,7 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
       const resolved = await resolveRef(source, list)
       const { commit, path } = resolved
       if (commit !== undefined && known?.['commit'] === commit && known['path'] === path) return undefined
-      try {
-        return await readState(remote, resolved)
-      } catch (error) {
-        if (!isBrokenStore(error)) throw error
-        // A store that a killed git or a disk has left broken is fetched anew, not repaired.
-        await removeStore()
-        return await readState(remote, resolved)
-      }
+      return await orRemoveStore(readState(remote, resolved))
     }
   }
 
@@ -126,13 +118,23 @@ export function createGitFetcher (source: GitSource, stateDir: string, env: Envi
     return { revision, memory: { commit, path }, files: watched(files), leftOut, path }
   }
 
-  /** Files are read after the fetch, when what of the store is damaged is known: the next fetch makes it anew. */
+  /** Files are read after the fetch, when damage of the store may show. */
   function watched ({ entries, write, read }: SourceFiles): SourceFiles {
-    const watch = <T>(job: Promise<T>): Promise<T> => job.catch(async (error: unknown) => {
-      if (isBrokenStore(error)) await removeStore()
+    return {
+      entries,
+      write: (wanted, signal) => orRemoveStore(write(wanted, signal)),
+      read: (entry) => orRemoveStore(read(entry))
+    }
+  }
+
+  /** Whatever fails: a store that a killed git or a disk has left broken is fetched anew at the next check. */
+  async function orRemoveStore<T> (job: Promise<T>): Promise<T> {
+    try {
+      return await job
+    } catch (error) {
+      await rm(store, { recursive: true, force: true })
       throw error
-    })
-    return { entries, write: (wanted, signal) => watch(write(wanted, signal)), read: (entry) => watch(read(entry)) }
+    }
   }
 }
 
