@@ -171,7 +171,8 @@ t.test('hostile requests', async (t) => {
       ), { body: { error: { code: -32602 } } }, name)
     }
     const poisoned =
-      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_skill","arguments":{"__proto__":{"skill_name":"demo"}}}}'
+      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' +
+        '{"name":"get_skill","arguments":{"__proto__":{"skill_name":"demo"}}}}'
     t.match(await send(url, legacy(poisoned)), { body: { result: { isError: true } } })
   })
 

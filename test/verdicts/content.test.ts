@@ -69,7 +69,7 @@ t.test('K79: code in a quotation or a list has no links, and ends where its fenc
     const { findings } = await verdictsFor({ text: `---\nname: demo\ndescription: x\n---\n${code}\n[y](lost)\n` })
     t.equal(findings.find((each) =>
       each.code === 'body_link_missing')?.message, "the body refers to files that the skill does not have: 'lost'",
-      code)
+    code)
   }
 })
 

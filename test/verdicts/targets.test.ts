@@ -20,7 +20,8 @@ for (const [rule, parts, code, outcomes] of RULES) {
 }
 
 t.test('K79: rules about fields that the format does not know, or knows in another shape', async (t) => {
-  const rows: ReadonlyArray<readonly [lines: readonly string[], code: string, outcomes: Partial<Record<TargetName, Outcome>>]> =
+  type Row = readonly [lines: readonly string[], code: string, outcomes: Partial<Record<TargetName, Outcome>>]
+  const rows: readonly Row[] =
     [
       [['tags: a'], 'unknown_fields', { 'skills-ref': 'refused', 'quick-validate': 'refused', vscode: 'warned' }],
       [[
@@ -347,8 +348,8 @@ t.test('K79: each finding about the main file says where', async (t) => {
     [{ text: text('name: demo', D, 'tags: [a]', 'note: "over', '  lines"') }, 'mcp_refused', 5, 1],
     [{ text: text(`{"name": "demo", "description": "${'😀'.repeat(600)}"}`) }, 'discovery_description_too_long', 1, 1],
     [{ text: text('name: demo', 'description: |', '  a', '  b') }, 'description_block_scalar', 3, 14],
-    [{ text: text('name: demo', D, 'metadata:', '  x: "open', '  y: 2') }, 'yaml_invalid', 5, 1],
-    [{ text: text('name: demo', D, 'metadata:', '  no colon', '  y: 2') }, 'yaml_invalid', 5, 1],
+    [{ text: text('name: demo', D, 'metadata:', '  x: "open', '  y: 2') }, 'yaml_invalid', 6, 1],
+    [{ text: text('name: demo', D, 'metadata:', '  no colon', '  y: 2') }, 'yaml_invalid', 6, 1],
     [{ text: `${text('name: demo', D)}ä\u200Bb\n` }, 'zero_width_characters', 6, 2],
     [{ text: `${text('name: demo', D)}see [a](b.md)\n` }, 'body_link_missing', 6, 9],
     [{ text: `${text('name: demo', D)}a $ARGUMENTS\n` }, 'body_placeholder', 6, 3],

@@ -124,12 +124,13 @@ t.test('one service', async (t) => {
     const zeros = '0'.repeat(64)
     const hex = alone?.digest.slice('sha256:'.length)
     const archive = accents?.digest.slice('sha256:'.length)
+    const ofArchive = digestOf((await service.fetch('/skills/alone/archive.zip')).bytes)
     const paths = [
       `/.well-known/agent-skills/alone/${zeros}/SKILL.md`,
       `/.well-known/agent-skills/alone/${hex}/archive.zip`,
       `/.well-known/agent-skills/alone/${hex?.toUpperCase()}/SKILL.md`,
       `/.well-known/agent-skills/alone/sha256:${hex}/SKILL.md`,
-      `/.well-known/agent-skills/alone/${digestOf((await service.fetch('/skills/alone/archive.zip')).bytes).slice('sha256:'.length)}/archive.zip`,
+      `/.well-known/agent-skills/alone/${ofArchive.slice('sha256:'.length)}/archive.zip`,
       `/.well-known/agent-skills/accents/${archive}/SKILL.md`,
       `/.well-known/agent-skills/more/${digestOf(Buffer.from(skillText('more'))).slice('sha256:'.length)}/SKILL.md`,
       `/.well-known/agent-skills/accents/${zeros}/archive.zip`,

@@ -146,7 +146,8 @@ for (const [title, body, textOf] of DOORS) {
 
 t.test('`__proto__` beside a call is data', async (t) => {
   const body: unknown = JSON.parse(
-    '{"__proto__":{"x":1},"constructor":{"prototype":{}},"function":{"name":"list_skills","__proto__":{"arguments":"{"}}}'
+    '{"__proto__":{"x":1},"constructor":{"prototype":{}},' +
+      '"function":{"name":"list_skills","__proto__":{"arguments":"{"}}}'
   )
   t.match(await handle(body, CONTEXT), { kind: 'answer', json: /"content":"\{\\"skills\\": / })
 })

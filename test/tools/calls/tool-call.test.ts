@@ -100,7 +100,8 @@ t.test('K34: answers in the dialect of the call, with the same text', async (t) 
   t.equal(await answer({
     jsonrpc: '2.0', id: 'a', method: 'tools/call', params: { name: 'get_skill', arguments: args }
   }),
-    `{"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","content":[{"type":"text","text":${content}}],"isError":true}}`)
+  '{"jsonrpc":"2.0","id":"a","result":{"resultType":"complete",' +
+      `"content":[{"type":"text","text":${content}}],"isError":true}}`)
 })
 
 t.test('K37: an unknown tool, in each dialect\'s error form', async (t) => {

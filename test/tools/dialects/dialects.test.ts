@@ -105,7 +105,8 @@ const ROWS: readonly Row[] = [
     read: { id: 2, ...NAME, args: { a: 1 } },
     done: '{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"a ' +
       '\\"b\\"\\n"}],"isError":false}}',
-    failed: '{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"no"}],"isError":true}}'
+    failed: '{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete",' +
+      '"content":[{"type":"text","text":"no"}],"isError":true}}'
   }
 ]
 
