@@ -69,17 +69,17 @@ t.test('K95: bundles of the Sigstore project are valid, and what cannot be accep
     ['with a hint', (folder) => sigstoreBundle(statementAbout(folder), key, hint), 'valid', /^$/],
     ['without', (folder) => sigstoreBundle(statementAbout(folder), key, ''), 'valid', /^$/],
     ['foreign', (folder) => sigstoreBundle(statementAbout(folder), makeKeyPair(), 'ff'), 'untrusted', FOREIGN],
-    ['shards', bad(({ predicate: { serialization: how } }) => { how['method'] = 'shards' }), 'invalid', /files by shards/],
+    ['shards', bad(({ predicate: { serialization: how } }) => { how['method'] = 'shards' }), 'invalid', /by shards/],
     ['old predicate', bad((statement) => {
       statement.predicateType = 'https://model_signing/Digests/v0.1'
     }), 'invalid', /statement of another kind \(https:\/\/model_signing\/Digests\/v0\.1\)/],
-    ['a hash', bad(({ predicate: { serialization: how } }) => { how['hash_type'] = 'blake3' }), 'invalid', /not SHA-256/],
+    ['hash', bad(({ predicate: { serialization: how } }) => { how['hash_type'] = 'blake3' }), 'invalid', /SHA-256/],
     ['a file twice', bad(({ predicate }) => {
       predicate.resources.push(...predicate.resources.slice(0, 1))
     }), 'invalid', /twice/],
     ['no list', bad((statement) => { statement.predicate.resources = [] }), 'invalid', /holds no list of files/],
     ['no statement', bad((statement) => { statement._type = 'x' }), 'invalid', /no in-toto statement/],
-    ['a payload', (folder) => sigstoreBundle(statementAbout(folder), key, hint, 'text/plain'), 'invalid', /not a bundle/],
+    ['type', (folder) => sigstoreBundle(statementAbout(folder), key, hint, 'text/plain'), 'invalid', /not a bundle/],
     ['broken JSON', () => '{', 'invalid', /not a bundle/],
     ['null', () => 'null', 'invalid', /not a bundle/],
     ['deep JSON', () => '['.repeat(100_000), 'invalid', /not a bundle/],
@@ -217,7 +217,7 @@ t.test('K95: signatures of the reference implementation, and what happens to the
     ['expired', undefined, 'expired', 'expired', `which signed the skill, expired on 2025-01-01; ${exempt}`],
     ['p384', (folder) => { write(folder, 'notes.txt', '#') }, 'stale', 'p384', "'notes.txt' changed after p384"],
     ['certificate', (folder) => { write(folder, 'more.sh', '') }, 'stale', 'certificate', "'more.sh' came after"],
-    ['p521', (folder) => { fs.rmSync(join(folder, 'references/ä.md')) }, 'stale', 'p521', "'references/ä.md' went away"],
+    ['p521', (folder) => { fs.rmSync(join(folder, 'references/ä.md')) }, 'stale', 'p521', 'ä.md\' went away'],
     ['p256', (folder) => {
       fs.renameSync(join(folder, 'notes.txt'), join(folder, '../notes.txt'))
       fs.symlinkSync('../notes.txt', join(folder, 'notes.txt'))
