@@ -688,7 +688,7 @@ t.test('K74: what a search has found is marked, in names, descriptions and other
   t.match(text, '<bdi><mark>pdf</mark>-forms</bdi>')
   t.match(
     text,
-    /<mark>PDF<\/mark>&lt;\/b&gt; forms, [^]*>U\+200B<[^]*and <mark>extracts<\/mark> text\. Extracting</
+    /<mark>PDF<\/mark>&lt;\/b&gt; forms, [^]*>U\+200B<[^]*and <mark>extracts<\/mark> text\. <mark>Extracting</
   )
   t.match((await open(`${url}/?q=extracted`)).text, /and <mark>extracts<\/mark> text\. <mark>Extracting</)
   t.match((await open(`${url}/?q=${encodeURIComponent('天气')}`)).text, '<mark>天气预报</mark>')
