@@ -5,7 +5,6 @@ import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
 import { runHere } from '../helper/command-line.ts'
-import { MAX_SKILL_ENTRIES } from '../../src/core/shared/limits.ts'
 import { exportSkills } from '../../src/export/export-skills.ts'
 import { hasProgram, startNginx } from '../helper/proxies.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
@@ -188,12 +187,6 @@ t.test('K93: what cannot be exported is named, and the exit code is 2; links out
   t.equal(code, 2)
   t.match(stdout, /^left out: bad: \S.*\n1 skill in/)
   t.notMatch(JSON.stringify(stateOf(join(base, 'out'))), Buffer.from('secret').toString('base64'))
-})
-
-t.test('K93: a skill with too many files is left out, and its line says so', async (t) => {
-  const base = t.testdir({ skills: { good: skill('good'), many: skill('many') } })
-  for (let index = 0; index < MAX_SKILL_ENTRIES; index++) writeFileSync(join(base, `skills/many/${index}.txt`), '')
-  t.match(await exportTo(join(base, 'out'), join(base, 'skills')), { code: 2, stdout: /^left out: many: the skill has no revision and no manifest because it has more than 20000 files and folders\n1 skill in/ })
 })
 
 t.test('K93: a folder with something else in it, or in the skills, is refused with one line', async (t) => {
