@@ -306,6 +306,10 @@ function withShadowing (skill: IndexedSkill, roots: readonly string[]): IndexedS
   return found
 }
 
+function listOf (names: readonly string[]): string {
+  return `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
+}
+
 /** @param roots of the skills that are hidden */
 function shadowingFinding (roots: readonly string[]): Finding {
   const names = roots.map((root) => `'${root}'`)
@@ -313,6 +317,6 @@ function shadowingFinding (roots: readonly string[]): Finding {
     ? finding('shadowed', `a skill of the same name in the root ${names.join()} is hidden by this one`,
       'Rename or remove one of the two folders')
     : finding('shadowed',
-      `skills of the same name in the roots ${names.slice(0, -1).join(', ')} and ${names.at(-1)} are hidden by this one`,
+      `skills of the same name in the roots ${listOf(names)} are hidden by this one`,
       'Rename or remove all of these folders but one')
 }

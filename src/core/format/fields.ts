@@ -6,11 +6,14 @@ import { nearest } from '../shared/nearest.ts'
 import { countCodePoints, quote } from '../shared/text.ts'
 
 /** The fields of the Agent Skills format. */
-export const KNOWN_FIELDS: ReadonlySet<string> = new Set(['name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools'])
+export const KNOWN_FIELDS: ReadonlySet<string> = new Set(
+  ['name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools']
+)
 
 /** Fields that Claude Code, VS Code or Cursor read besides those of the format. */
 export const AGENT_FIELDS: ReadonlySet<string> = new Set([
-  'when_to_use', 'argument-hint', 'arguments', 'disable-model-invocation', 'user-invocable', 'disallowed-tools', 'model', 'effort', 'context', 'background',
+  'when_to_use', 'argument-hint', 'arguments', 'disable-model-invocation', 'user-invocable', 'disallowed-tools',
+  'model', 'effort', 'context', 'background',
   'agent', 'hooks', 'paths', 'shell'
 ])
 
@@ -62,7 +65,9 @@ function checkName (frontmatter: Frontmatter, folderName: string): Finding[] {
     found.push(problem('name_too_long', `name has ${length} characters, more than ${MAX_NAME_CODE_POINTS}`))
   }
   if (!NAME_CHARACTERS.test(name)) {
-    found.push(problem('name_invalid_characters', `name ${quote(name)} must contain only lowercase letters, numbers and hyphens`))
+    found.push(
+      problem('name_invalid_characters', `name ${quote(name)} must contain only lowercase letters, numbers and hyphens`)
+    )
   }
   if (name.startsWith('-') || name.endsWith('-')) {
     found.push(problem('name_edge_hyphen', `name ${quote(name)} must not start or end with a hyphen`))
@@ -72,7 +77,9 @@ function checkName (frontmatter: Frontmatter, folderName: string): Finding[] {
   }
   // A name that breaks a rule is to be changed in any case: that it differs is not a second mistake.
   if (name !== folderName && found.length === 0) {
-    found.push(problem('name_folder_mismatch', `name ${quote(name)} does not match the folder name ${quote(folderName)}`))
+    found.push(
+      problem('name_folder_mismatch', `name ${quote(name)} does not match the folder name ${quote(folderName)}`)
+    )
   }
   if (found.length === 0 && RESERVED_WORD.test(name)) {
     found.push(finding('name_reserved_word', `name ${quote(name)} contains a word that one provider refuses in uploads`,
@@ -84,11 +91,14 @@ function checkName (frontmatter: Frontmatter, folderName: string): Finding[] {
 /** One instruction that gives the skill a valid name: a second line of that field would not be YAML. */
 function nameFix (name: unknown, isWritten: boolean, folderName: string): string {
   const target = bestName(name, folderName)
-  if (target === undefined) return 'Choose a name of lowercase letters a to z, numbers and hyphens, and give it to the folder too'
+  if (target === undefined) {
+    return 'Choose a name of lowercase letters a to z, numbers and hyphens, and give it to the folder too'
+  }
   if (name === target) return `Rename the folder to ${quote(target)}`
   const value = nameAsYaml(target)
   const change = value === target ? `Change name to ${quote(target)}` : `Change the line of name to 'name: ${value}'`
-  return `${isWritten ? change : `Add 'name: ${value}' to the frontmatter`}${target === folderName ? '' : ` and rename the folder to ${quote(target)}`}`
+  const rename = target === folderName ? '' : ` and rename the folder to ${quote(target)}`
+  return `${isWritten ? change : `Add 'name: ${value}' to the frontmatter`}${rename}`
 }
 
 /** A valid name as a value that every reader takes as text. */
@@ -120,7 +130,8 @@ function checkDescription (description: unknown): Finding[] {
   if (description === undefined || (typeof description === 'string' && description.trim() === '')) {
     const state = description === undefined ? 'missing' : 'empty'
     return [finding('description_missing', `description is ${state}`,
-      `Add a description of 1 to ${MAX_DESCRIPTION_CODE_POINTS} characters that says what the skill does and when to use it`, 'description')]
+      `Add a description of 1 to ${MAX_DESCRIPTION_CODE_POINTS} characters that says what the skill does and ` +
+      'when to use it', 'description')]
   }
   if (typeof description !== 'string') {
     return [finding('description_not_text', `description must be text, not ${kindOf(description)}`,
@@ -130,7 +141,8 @@ function checkDescription (description: unknown): Finding[] {
   const found: Finding[] = []
   const length = countCodePoints(description)
   if (length > MAX_DESCRIPTION_CODE_POINTS) {
-    found.push(finding('description_too_long', `description has ${length} characters, more than ${MAX_DESCRIPTION_CODE_POINTS}`,
+    found.push(finding('description_too_long',
+      `description has ${length} characters, more than ${MAX_DESCRIPTION_CODE_POINTS}`,
       `Shorten description by at least ${length - MAX_DESCRIPTION_CODE_POINTS} characters`, 'description'))
   }
   const tag = XML_TAG.exec(description)?.[0]
@@ -155,10 +167,14 @@ function checkCompatibility (compatibility: unknown): Finding[] {
   }
   const length = countCodePoints(compatibility)
   if (length === 0) {
-    return [finding('compatibility_empty', 'compatibility is empty', 'Remove the field compatibility or fill it in', 'compatibility')]
+    return [
+      finding('compatibility_empty',
+        'compatibility is empty', 'Remove the field compatibility or fill it in', 'compatibility')
+    ]
   }
   if (length > MAX_COMPATIBILITY_CODE_POINTS) {
-    return [finding('compatibility_too_long', `compatibility has ${length} characters, more than ${MAX_COMPATIBILITY_CODE_POINTS}`,
+    return [finding('compatibility_too_long',
+      `compatibility has ${length} characters, more than ${MAX_COMPATIBILITY_CODE_POINTS}`,
       `Shorten compatibility by at least ${length - MAX_COMPATIBILITY_CODE_POINTS} characters`, 'compatibility')]
   }
   return []
@@ -172,10 +188,14 @@ function checkMetadata (metadata: unknown): Finding[] {
   }
   const keys = keysWithoutText(metadata)
   if (keys.length === 0) return []
-  const [nested, plain] = [keys.filter((key) => typeof metadata[key] === 'object' && metadata[key] !== null), keys.filter((key) => typeof metadata[key] !== 'object' || metadata[key] === null)]
+  const isNested = (key: string): boolean => typeof metadata[key] === 'object' && metadata[key] !== null
+  const nested = keys.filter(isNested)
+  const plain = keys.filter((key) => !isNested(key))
   const fixes = [
     ...plain.length > 0 ? [`put the values of ${quoteList(plain)} in double quotes`] : [],
-    ...nested.length > 0 ? [`write the lists and mappings in ${quoteList(nested)} as text, for example with commas`] : []
+    ...nested.length > 0
+      ? [`write the lists and mappings in ${quoteList(nested)} as text, for example with commas`]
+      : []
   ].join(', and ')
   return [finding('metadata_not_text', `metadata has values that are not text: ${quoteList(keys)}`,
     capitalize(fixes), 'metadata')]
@@ -189,19 +209,25 @@ export function keysWithoutText (metadata: Readonly<Record<string, unknown>>): r
 function checkAllowedTools (tools: unknown): Finding[] {
   if (tools === undefined) return []
   const fix = 'Write allowed-tools as one text with a space between two tools'
-  if (Array.isArray(tools)) return [finding('allowed_tools_list', 'allowed-tools is a list instead of text', fix, 'allowed-tools')]
+  if (Array.isArray(tools)) {
+    return [finding('allowed_tools_list', 'allowed-tools is a list instead of text', fix, 'allowed-tools')]
+  }
   if (typeof tools !== 'string') {
     return [finding('allowed_tools_not_text', `allowed-tools must be text, not ${kindOf(tools)}`, fix, 'allowed-tools')]
   }
   const outsideBrackets = tools.replaceAll(/\([^()]*\)/g, '')
   if (!outsideBrackets.includes(',')) return []
-  return [finding('allowed_tools_commas', 'allowed-tools separates its tools with commas instead of spaces', fix, 'allowed-tools')]
+  return [
+    finding('allowed_tools_commas',
+      'allowed-tools separates its tools with commas instead of spaces', fix, 'allowed-tools')
+  ]
 }
 
 function checkUnknownFields (frontmatter: Frontmatter): Finding[] {
   const unknown = Object.keys(frontmatter).filter(name => !KNOWN_FIELDS.has(name))
   if (unknown.length === 0) return []
-  return [finding('unknown_fields', `the frontmatter has fields that the Agent Skills format does not know: ${quoteList(unknown)}`,
+  return [finding('unknown_fields',
+    `the frontmatter has fields that the Agent Skills format does not know: ${quoteList(unknown)}`,
     fixOfUnknown(unknown, misspeltFields(frontmatter)))]
 }
 
@@ -234,12 +260,18 @@ export function misspeltFields (frontmatter: Frontmatter): ReadonlyMap<string, s
 
 /** Fields that an agent reads have no effect elsewhere. */
 function fixOfUnknown (unknown: readonly string[], misspelt: ReadonlyMap<string, string>): string {
-  const [read, others] = [unknown.filter((name) => AGENT_FIELDS.has(name)), unknown.filter((name) => !AGENT_FIELDS.has(name))]
-  const unread = others.filter((name) => !misspelt.has(name))
+  const read = unknown.filter((name) => AGENT_FIELDS.has(name))
+  const unread = unknown.filter((name) => !AGENT_FIELDS.has(name) && !misspelt.has(name))
+  const them = (names: readonly string[]): string => names.length === 1 ? 'it' : 'them'
   const fixes = [
     ...[...misspelt].map(([name, field]) => `rename ${quote(name)} to ${quote(field)}`),
-    ...unread.length > 0 ? [`move ${quoteList(unread)} into metadata, or remove ${unread.length === 1 ? 'it' : 'them'}`] : [],
-    ...read.length > 0 ? [`leave ${quoteList(read)} to the agents that read ${read.length === 1 ? 'it' : 'them'}: other readers pass over ${read.length === 1 ? 'it' : 'them'}, or refuse the skill`] : []
+    ...unread.length > 0 ? [`move ${quoteList(unread)} into metadata, or remove ${them(unread)}`] : [],
+    ...read.length > 0
+      ? [
+        `leave ${quoteList(read)} to the agents that read ${them(read)}: other readers pass over ${them(read)}, ` +
+        'or refuse the skill'
+        ]
+      : []
   ].join('; ')
   return capitalize(fixes)
 }

@@ -36,12 +36,18 @@ const NO_COMMA = 'missed comma'
 const SYNTAX_FIXES: ReadonlyArray<readonly [RegExp, (where: string) => string]> = [
   [/^duplicated mapping key/, where => `Remove the field in ${where} or the other one of the same name`],
   [/^tab characters/, where => `Indent ${where} with spaces instead of tabs`],
-  [/^the stream contains non-printable|^expected valid JSON character|^null byte/, where => `Remove the control characters from ${where}`],
+  [
+    /^the stream contains non-printable|^expected valid JSON character|^null byte/,
+    where => `Remove the control characters from ${where}`
+  ],
   [/^unidentified alias/, where => `Put the value in ${where} that begins with '*' in double quotes`],
   [/^unknown escape/, where => `Write every backslash in ${where} twice`],
   [/^unknown \w+ tag|^undeclared tag/, where => `Put the value in ${where} that begins with '!' in double quotes`],
   [/^expected a single document/, () => "Remove the lines that begin with '---' or '...' from the frontmatter"],
-  [/^can not read a block mapping entry/, where => `Write ${where} as 'field: value', or indent it as a part of the field before`]
+  [
+    /^can not read a block mapping entry/,
+    where => `Write ${where} as 'field: value', or indent it as a part of the field before`
+  ]
 ]
 
 /**

@@ -1,7 +1,9 @@
 import { basename } from 'node:path/posix'
 import { finding, type FindingCode, findingOnFiles, isUsable, quoteList } from '../format/findings.ts'
 import { own, ownText } from '../shared/json.ts'
-import { ADVISED_DISCOVERY_FILE_BYTES, MAX_DISCOVERY_DESCRIPTION_UNITS, MAX_DISCOVERY_FILES, MAX_DISCOVERY_UNPACKED_BYTES } from '../shared/limits.ts'
+import {
+  ADVISED_DISCOVERY_FILE_BYTES, MAX_DISCOVERY_DESCRIPTION_UNITS, MAX_DISCOVERY_FILES, MAX_DISCOVERY_UNPACKED_BYTES
+} from '../shared/limits.ts'
 import type { CatalogSkill, FileList, Finding } from '../shared/skill.ts'
 
 /** The two versions of discovery, each with an index of its own. */
@@ -49,13 +51,22 @@ const UNSAFE_PATH = /\\|^[A-Za-z]:/
  *
  * @param mainFile text of the main file, a byte order mark included; undefined when it cannot be read
  */
-export function wellKnownFindings (skill: CatalogSkill, manifest: FileList, mainFile: string | undefined): readonly Finding[] {
+export function wellKnownFindings (
+  skill: CatalogSkill, manifest: FileList, mainFile: string | undefined
+): readonly Finding[] {
   if (!isUsable(skill)) {
-    return [finding('discovery_skill_invalid', 'the skill is in no discovery index because it has errors', 'Fix the errors of the skill')]
+    return [
+      finding('discovery_skill_invalid',
+        'the skill is in no discovery index because it has errors', 'Fix the errors of the skill')
+    ]
   }
   const main = mainFileOf(skill, manifest)
   if (main === undefined || mainFile === undefined) {
-    return [finding('discovery_main_file_missing', 'the skill is in no discovery index because its SKILL.md cannot be read', 'Make SKILL.md a regular file of UTF-8 text')]
+    return [
+      finding('discovery_main_file_missing',
+        'the skill is in no discovery index because its SKILL.md cannot be read',
+        'Make SKILL.md a regular file of UTF-8 text')
+    ]
   }
   const paths = manifest.files.map(({ path }) => path)
   return [
@@ -89,7 +100,8 @@ function excludedBy (code: string): readonly DiscoveryVersion[] {
  */
 function checkMainFiles (paths: readonly string[]): Finding[] {
   if (paths.filter((path) => path.toLowerCase() === 'skill.md').length < 2) return []
-  return [finding('discovery_main_file_ambiguous', 'the skill is in no discovery index because it has several main files that differ only in case',
+  return [finding('discovery_main_file_ambiguous',
+    'the skill is in no discovery index because it has several main files that differ only in case',
     'Keep SKILL.md and remove or rename the others')]
 }
 
@@ -104,22 +116,39 @@ function checkFrontmatter (skill: CatalogSkill, mainFile: string): Finding[] {
   const match = CLIENT_FRONTMATTER.exec(text)
   const inFirstLine = { file: basename(skill.metadata.path), line: 1, column: 1 }
   if (match === null) {
-    return [{ ...inFirstLine, ...finding('discovery_frontmatter_differs', `${reason} the first line of SKILL.md is not exactly '---'`, "Remove the spaces behind the '---' in the first line") }]
+    return [
+      {
+        ...inFirstLine,
+        ...finding('discovery_frontmatter_differs',
+          `${reason} the first line of SKILL.md is not exactly '---'`,
+          "Remove the spaces behind the '---' in the first line")
+      }
+    ]
   }
   if (REST_OF_FENCE.test(text.slice(match[0].length, match[0].length + FENCE_CHARACTERS))) return []
   const line = match[0].split('\n').length
-  return [{ ...inFirstLine, line, ...finding('discovery_frontmatter_differs', `${reason} a line inside its frontmatter begins with '---'`, "Indent the line inside the frontmatter that begins with '---'") }]
+  return [
+    {
+      ...inFirstLine,
+      line,
+      ...finding('discovery_frontmatter_differs',
+        `${reason} a line inside its frontmatter begins with '---'`,
+        "Indent the line inside the frontmatter that begins with '---'")
+    }
+  ]
 }
 
 function checkPaths (paths: readonly string[]): Finding[] {
   const unsafe = paths.filter((path) => UNSAFE_PATH.test(path))
   if (unsafe.length > 0) {
-    return [about(unsafe, finding('discovery_path_unsafe', `the skill is in no discovery index because clients refuse the names ${quoteList(unsafe)}`,
+    return [about(unsafe, finding('discovery_path_unsafe',
+      `the skill is in no discovery index because clients refuse the names ${quoteList(unsafe)}`,
       'Rename the files so that no name has a backslash or begins with a letter and a colon'))]
   }
   const legacy = paths.filter((path) => !LEGACY_PATH.test(path) || LEGACY_RESERVED.test(path))
   if (legacy.length === 0) return []
-  return [about(legacy, finding('discovery_path_not_plain', `the skill is not in the discovery index 0.1.0, which cannot name ${quoteList(legacy)}`,
+  return [about(legacy, finding('discovery_path_not_plain',
+    `the skill is not in the discovery index 0.1.0, which cannot name ${quoteList(legacy)}`,
     "Name the files in ASCII, without '..', '?', '#', '%', '[' and ']', if clients of that version matter"))]
 }
 
@@ -132,23 +161,29 @@ function checkDescription ({ frontmatter }: CatalogSkill): Finding[] {
   const { length } = ownText(frontmatter, 'description')
   if (length <= MAX_DISCOVERY_DESCRIPTION_UNITS) return []
   return [finding('discovery_description_too_long',
-    `the skill is not in the discovery index 0.2.0, whose clients count ${length} UTF-16 units in its description, more than ${MAX_DISCOVERY_DESCRIPTION_UNITS}`,
-    `Shorten description by at least ${length - MAX_DISCOVERY_DESCRIPTION_UNITS} units: an emoji counts as two`, 'description')]
+    `the skill is not in the discovery index 0.2.0, whose clients count ${length} UTF-16 units in its description, ` +
+    `more than ${MAX_DISCOVERY_DESCRIPTION_UNITS}`,
+    `Shorten description by at least ${length - MAX_DISCOVERY_DESCRIPTION_UNITS} units: an emoji counts as two`,
+    'description')]
 }
 
 function checkSizes ({ files }: FileList): Finding[] {
   const bytes = files.reduce((sum, file) => sum + file.size_bytes, 0)
   if (files.length > MAX_DISCOVERY_FILES || bytes > MAX_DISCOVERY_UNPACKED_BYTES) {
     return [finding('discovery_archive_too_large',
-      `the skill is not in the discovery index 0.2.0, whose clients unpack at most ${MAX_DISCOVERY_FILES} files and ${MAX_DISCOVERY_UNPACKED_BYTES} bytes`,
+      `the skill is not in the discovery index 0.2.0, whose clients unpack at most ${MAX_DISCOVERY_FILES} files ` +
+      `and ${MAX_DISCOVERY_UNPACKED_BYTES} bytes`,
       `Split the skill, which has ${files.length} files and ${bytes} bytes`)]
   }
   const large = files.filter((file) => file.size_bytes > ADVISED_DISCOVERY_FILE_BYTES).map(({ path }) => path)
-  return findingOnFiles('discovery_file_large', large, `one client of the discovery index 0.1.0 cuts files after ${ADVISED_DISCOVERY_FILE_BYTES} bytes`, 'Split the files that are larger')
+  return findingOnFiles('discovery_file_large',
+    large, `one client of the discovery index 0.1.0 cuts files after ${ADVISED_DISCOVERY_FILE_BYTES} bytes`,
+    'Split the files that are larger')
 }
 
 function checkInternal ({ frontmatter }: CatalogSkill): Finding[] {
   if (own(own(frontmatter, 'metadata'), 'internal') !== true) return []
-  return [finding('discovery_internal', 'the skill is in the discovery indexes, and some clients show it only when asked for by its name',
+  return [finding('discovery_internal',
+    'the skill is in the discovery indexes, and some clients show it only when asked for by its name',
     'Remove metadata.internal if everybody should see the skill', 'metadata')]
 }

@@ -58,14 +58,18 @@ export interface CatalogEntryOptions<Judged extends JudgedEntry = JudgedEntry> {
  * The entry of one skill, of one state of it.
  * @throws {SkillError} `get_skill`'s sentences when the name is unsafe or nobody has it
  */
-export async function readCatalogEntry<Judged extends JudgedEntry> ({ skills, judge }: CatalogEntryOptions<Judged>, name: string): Promise<CatalogEntry & Judged> {
+export async function readCatalogEntry<Judged extends JudgedEntry> (
+  { skills, judge }: CatalogEntryOptions<Judged>, name: string
+): Promise<CatalogEntry & Judged> {
   return await skills.read(name, (state) => describeState(state, judge))
 }
 
 /**
  * The entry of a skill on a page of the catalog, which does not wait for slow skills; undefined for an unknown name.
  */
-export async function findCatalogEntry<Judged extends JudgedEntry> (options: CatalogEntryOptions<Judged>, name: string): Promise<(CatalogEntry & Judged) | undefined> {
+export async function findCatalogEntry<Judged extends JudgedEntry> (
+  options: CatalogEntryOptions<Judged>, name: string
+): Promise<(CatalogEntry & Judged) | undefined> {
   const { judge } = options
   try {
     return await options.skills.read(name, (state) => describeState(state, judge), 'if-room')
@@ -73,23 +77,31 @@ export async function findCatalogEntry<Judged extends JudgedEntry> (options: Cat
     if (!(error instanceof SkillError)) throw error
     // A skill of which no state is known is in the listing by what the index knows: it keeps nobody else's entry back.
     const skill = error.code === 'skill_changing' ? await options.skills.find(name) : undefined
-    if (skill !== undefined) return await toEntry({ skill, manifest: undefined, mainFile: undefined, fileFindings: [PENDING] }, judge)
+    if (skill !== undefined) {
+      return await toEntry({ skill, manifest: undefined, mainFile: undefined, fileFindings: [PENDING] }, judge)
+    }
     if (error.code === 'skill_not_found' || error.code === 'skill_changing') return undefined
     throw error
   }
 }
 
 /** The entry of a skill in a state, for an answer that reads more of that state. */
-export async function describeState<Judged extends JudgedEntry> (state: SkillState, judge: Judge<Judged>): Promise<CatalogEntry & Judged> {
+export async function describeState<Judged extends JudgedEntry> (
+  state: SkillState, judge: Judge<Judged>
+): Promise<CatalogEntry & Judged> {
   const { skill } = state
   const manifest = await state.manifest().catch(excessOrNothing)
   const mainFile = await state.mainFile().catch(nothing)
   if (manifest === undefined) return await toEntry({ skill, manifest, mainFile, fileFindings: [] }, judge)
-  if ('excess' in manifest) return await toEntry({ skill, manifest: undefined, mainFile, fileFindings: [TOO_LARGE[manifest.excess]] }, judge)
+  if ('excess' in manifest) {
+    return await toEntry({ skill, manifest: undefined, mainFile, fileFindings: [TOO_LARGE[manifest.excess]] }, judge)
+  }
   return await toEntry({ skill, manifest, mainFile, fileFindings: await state.fileFindings(), state }, judge)
 }
 
-async function toEntry<Judged extends JudgedEntry> (state: EntryState, judge: Judge<Judged>): Promise<CatalogEntry & Judged> {
+async function toEntry<Judged extends JudgedEntry> (
+  state: EntryState, judge: Judge<Judged>
+): Promise<CatalogEntry & Judged> {
   const { skill: { name, metadata, frontmatter, valid }, manifest } = state
   return {
     name,
@@ -106,7 +118,9 @@ async function toEntry<Judged extends JudgedEntry> (state: EntryState, judge: Ju
 
 /** What cannot be read does not leave a skill out: its findings say what is wrong. */
 function nothing (error: unknown): undefined {
-  if (error instanceof SkillError && error.code !== 'skill_changing' && error.code !== 'skill_not_found') return undefined
+  if (error instanceof SkillError && error.code !== 'skill_changing' && error.code !== 'skill_not_found') {
+    return undefined
+  }
   throw error
 }
 
@@ -116,8 +130,16 @@ function excessOrNothing (error: unknown): SkillTooLargeError | undefined {
 
 /** What is said of a skill without manifest. */
 export const TOO_LARGE: Readonly<Record<SkillExcess, Finding>> = {
-  too_many_files: finding('too_many_files', `the skill has no revision and no manifest because it has more than ${MAX_SKILL_ENTRIES} files and folders`, 'Move what agents do not need out of the skill folder'),
-  too_many_bytes: finding('too_many_bytes', `the skill has no revision and no manifest because its files have more than ${MAX_SKILL_BYTES} bytes`, 'Move large files out of the skill folder')
+  too_many_files: finding(
+    'too_many_files',
+    `the skill has no revision and no manifest because it has more than ${MAX_SKILL_ENTRIES} files and folders`,
+    'Move what agents do not need out of the skill folder'
+  ),
+  too_many_bytes: finding('too_many_bytes',
+    `the skill has no revision and no manifest because its files have more than ${MAX_SKILL_BYTES} bytes`,
+    'Move large files out of the skill folder')
 }
 
-const PENDING: Finding = finding('revision_pending', 'the skill has no revision yet: its files are being read, or are written without pause', 'Ask for the skill by its name, or ask again')
+const PENDING: Finding = finding('revision_pending',
+  'the skill has no revision yet: its files are being read, or are written without pause',
+  'Ask for the skill by its name, or ask again')

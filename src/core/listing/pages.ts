@@ -47,7 +47,9 @@ export interface CatalogPage {
 }
 
 interface CatalogPageOptions<Judged extends JudgedEntry = JudgedEntry> extends CatalogEntryOptions<Judged> {
-  readonly skills: CatalogEntryOptions['skills'] & Pick<SkillSource, 'available' | 'findNow' | 'list' | 'rootOf' | 'scope' | 'search'>
+  readonly skills: Pick<
+    SkillSource, 'available' | 'find' | 'findNow' | 'list' | 'read' | 'rootOf' | 'scope' | 'search'
+  >
 }
 
 /** The skills that may be on the page, in its order. */
@@ -81,7 +83,8 @@ export async function readCatalogPage<Judged extends JudgedEntry> (
   const found = await findCandidates(skills, words, valid)
   const candidates = root === undefined ? found : select(found, (name) => skills.rootOf(name) === root)
   const { names, scores } = candidates
-  const { entries, end, isPending } = await readEntries(options, candidates, position === undefined ? 0 : startAfter(candidates, position), { valid, filter, limit })
+  const start = position === undefined ? 0 : startAfter(candidates, position)
+  const { entries, end, isPending } = await readEntries(options, candidates, start, { valid, filter, limit })
   const last = end < names.length ? names[end - 1] : undefined
   return {
     entries,
@@ -125,7 +128,8 @@ function startAfter ({ names, scores = [] }: Candidates, { after, score: last = 
  * changed, or that the filter refuses, are left out.
  */
 async function readEntries<Judged extends JudgedEntry> (
-  options: CatalogPageOptions<Judged>, { names, scores }: Candidates, start: number, { valid, filter, limit }: Pick<CatalogQuestion<Judged>, 'valid' | 'filter' | 'limit'>
+  options: CatalogPageOptions<Judged>, { names, scores }: Candidates, start: number,
+  { valid, filter, limit }: Pick<CatalogQuestion<Judged>, 'valid' | 'filter' | 'limit'>
 ): Promise<{ entries: string[], end: number, isPending: boolean }> {
   const entries: string[] = []
   let characters = 0
@@ -137,8 +141,12 @@ async function readEntries<Judged extends JudgedEntry> (
     for (const entry of await Promise.all(due.map((name) => findCatalogEntry(options, name)))) {
       const score = scores?.[end]
       end++
-      if (entry === undefined || (valid !== undefined && entry.valid !== valid) || filter?.accepts(entry) === false) continue
-      const text = JSON.stringify({ ...entry, ...score !== undefined && { score } } satisfies CatalogEntry & { readonly score?: number })
+      if (entry === undefined || (valid !== undefined && entry.valid !== valid) || filter?.accepts(entry) === false) {
+        continue
+      }
+      const text = JSON.stringify(
+        { ...entry, ...score !== undefined && { score } } satisfies CatalogEntry & { readonly score?: number }
+      )
       isPending ||= entry.findings.some(({ code }) => code === 'revision_pending')
       entries.push(text)
       characters += text.length

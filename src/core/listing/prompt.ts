@@ -36,7 +36,9 @@ const UNPRINTABLE_IN_XML = /(?![\t\n])[\p{Cc}\p{Cs}\p{Bidi_Control}\ufffe\uffff]
 const PLAIN = /^[ -~]*$/
 
 const XML_SYNTAX = /[&<>"']/g
-const XML_ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#x27;' }
+const XML_ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#x27;'
+}
 
 /** Brackets of links in Markdown, and the backslash, which would undo the escape of a bracket. */
 const MARKDOWN_LINK = /[\\[\]]/g
@@ -51,9 +53,13 @@ const FORMS = {
    */
   xml: {
     entry: ({ name, description, location }) =>
-      `<skill>\n${xmlElement('name', name)}\n${xmlElement('description', description)}\n${xmlElement('location', location)}\n</skill>`,
+      `<skill>\n${xmlElement('name', name)}\n${xmlElement('description', description)}\n` +
+      `${xmlElement('location', location)}\n</skill>`,
     write: (entries, omitted) =>
-      ['<available_skills>', ...entries, ...omitted > 0 ? [xmlElement('omitted', omission(omitted))] : [], '</available_skills>'].join('\n')
+      [
+        '<available_skills>', ...entries, ...omitted > 0 ? [xmlElement('omitted', omission(omitted))] : [],
+        '</available_skills>'
+      ].join('\n')
   },
   json: {
     entry: ({ name, description, location }) => JSON.stringify({ name, description, location }),

@@ -37,8 +37,8 @@ const TYPED = { withFileTypes: true } as const
 
 /** File systems that ask another machine or a process and may never get an answer, by the kernel's names for them. */
 const NETWORK_TYPE = new RegExp(`^(?:${[
-  'nfs4?', 'cifs', 'smb\\w*', '9p', 'fuse(?:\\..*|blk)?', 'virtiofs', 'fakeowner', 'vboxsf', 'vmhgfs', 'prl_fs', 'autofs',
-  'ceph', 'afs', 'coda', 'lustre', 'glusterfs', 'beegfs', 'gpfs', 'pvfs2', 'panfs', 'wekafs', 'gfs2', 'ocfs2'
+  'nfs4?', 'cifs', 'smb\\w*', '9p', 'fuse(?:\\..*|blk)?', 'virtiofs', 'fakeowner', 'vboxsf', 'vmhgfs', 'prl_fs',
+  'autofs', 'ceph', 'afs', 'coda', 'lustre', 'glusterfs', 'beegfs', 'gpfs', 'pvfs2', 'panfs', 'wekafs', 'gfs2', 'ocfs2'
 ].join('|')})$`)
 
 /** A path that names an open file, whatever path it was found by. */
@@ -64,7 +64,9 @@ const open = promisify<string, number, number>(fs.open)
 const fstat = promisify<number, { bigint: true }, BigIntStats>(fs.fstat)
 const close = promisify<number>(fs.close)
 const read = promisify<number, Buffer, number, number, number, number>(
-  (descriptor, buffer, offset, length, position, done) => { fs.read(descriptor, buffer, offset, length, position, done) })
+  (descriptor, buffer, offset, length, position, done) => {
+    fs.read(descriptor, buffer, offset, length, position, done)
+  })
 
 /**
  * Calls to all network disks: each of them may never return, and the thread pool keeps a thread for everything else.

@@ -1,7 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import pLimit from 'p-limit'
 import type { PathFilter } from './hidden.ts'
-import { CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CACHED_DIGESTS, MAX_LARGE_READS, MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES } from '../shared/limits.ts'
+import {
+  CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CACHED_DIGESTS, MAX_LARGE_READS, MAX_MAIN_FILE_BYTES,
+  MAX_SKILL_BYTES
+} from '../shared/limits.ts'
 import type { Signature } from '../shared/skill.ts'
 import type { Disk } from './disk.ts'
 import { FileContent } from './file-content.ts'
@@ -89,8 +92,12 @@ export class FileCache {
     let isOpen = false
     try {
       const { size } = file.stats
-      if (size <= MAX_BUFFERED_FILE_BYTES) return { kind: 'content', content: (await this.#take(file, MAX_MAIN_FILE_BYTES, true)).content }
-      const { digest, isUtf8 } = size > MAX_SKILL_BYTES ? { digest: undefined, isUtf8: false } : await this.#checksumsOf(file)
+      if (size <= MAX_BUFFERED_FILE_BYTES) {
+        return { kind: 'content', content: (await this.#take(file, MAX_MAIN_FILE_BYTES, true)).content }
+      }
+      const { digest, isUtf8 } = size > MAX_SKILL_BYTES
+        ? { digest: undefined, isUtf8: false }
+        : await this.#checksumsOf(file)
       isOpen = true
       return { kind: 'stream', file, digest, isUtf8 }
     } finally {
@@ -102,7 +109,9 @@ export class FileCache {
    * Checksums of a file, which is read only if they are not known.
    * @param state `stateId` of the file as it was listed; undefined for a link, whose target must be checked
    */
-  async checksumsAt (place: FilePlace, state: string | undefined): Promise<FileChecksums & { readonly size: bigint, readonly wasRead: boolean }> {
+  async checksumsAt (
+    place: FilePlace, state: string | undefined
+  ): Promise<FileChecksums & { readonly size: bigint, readonly wasRead: boolean }> {
     const known = state === undefined ? undefined : this.#checksums.get(state)
     if (known !== undefined) return { ...known, size: BigInt(state?.split(':')[2] ?? 0), wasRead: false }
     const file = await openInside(place.disk, place.folder, place.path, place.filter)
@@ -114,7 +123,9 @@ export class FileCache {
     }
   }
 
-  async #take (file: OpenFile, limit: number, isKept: boolean): Promise<{ content: FileContent, signature: Signature }> {
+  async #take (
+    file: OpenFile, limit: number, isKept: boolean
+  ): Promise<{ content: FileContent, signature: Signature }> {
     const opened = signatureOf(file.stats)
     const known = this.contentOf(opened)
     if (known !== undefined) return { content: known, signature: opened }
@@ -122,7 +133,9 @@ export class FileCache {
     const { bytes, signature } = await file.readAll(limit)
     this.#misses++
     const content = new FileContent(bytes)
-    if (isKept && bytes.length <= MAX_MAIN_FILE_BYTES && isTrustworthy(signature, openedAt)) this.#contents.set(stateId(signature), content)
+    if (isKept && bytes.length <= MAX_MAIN_FILE_BYTES && isTrustworthy(signature, openedAt)) {
+      this.#contents.set(stateId(signature), content)
+    }
     return { content, signature }
   }
 

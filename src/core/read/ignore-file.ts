@@ -16,7 +16,9 @@ const MAX_STARS = 2
 const MAX_DOUBLE_STARS = 2
 
 /** What an ignore file says; or why it cannot be used, as the end of a sentence. */
-export type IgnoreRules = { readonly id: string, readonly filter: PathFilter } | { readonly id: string, readonly problem: string }
+export type IgnoreRules =
+  | { readonly id: string, readonly filter: PathFilter }
+  | { readonly id: string, readonly problem: string }
 
 /**
  * Reads the patterns of an ignore file, in the syntax of gitignore(5). A library turns each into a regular

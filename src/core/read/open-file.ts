@@ -57,7 +57,9 @@ export class OpenFile {
    */
   async checksums (): Promise<FileChecksums> {
     const checksums = await this.#hash()
-    if (!isSameState(signatureOf(this.stats), await this.#signature())) throw changed('the file changed while it was being read')
+    if (!isSameState(signatureOf(this.stats), await this.#signature())) {
+      throw changed('the file changed while it was being read')
+    }
     return checksums
   }
 

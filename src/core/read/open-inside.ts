@@ -30,8 +30,12 @@ export async function openInside (disk: Disk, folder: string, path: string, filt
     } catch (error) {
       const refused = asRefused(error)
       // Whether a link leads to a place that may not be searched says something about the outside: refuse it as a link.
-      if (refused.refusal === 'permission_denied' && await mayLeave(disk, folder, segments)) throw new RefusedError('outside', error)
-      if (refused.refusal === 'not_found' && await isMissingOutside(disk, folder, segments)) throw new RefusedError('outside', error)
+      if (refused.refusal === 'permission_denied' && await mayLeave(disk, folder, segments)) {
+        throw new RefusedError('outside', error)
+      }
+      if (refused.refusal === 'not_found' && await isMissingOutside(disk, folder, segments)) {
+        throw new RefusedError('outside', error)
+      }
       // Without a link on the way the file was moved out between opening it and asking where it is: the next one may
       // be inside.
       if (refused.refusal !== 'outside' || await hasLink(disk, folder, segments)) throw refused
@@ -58,7 +62,9 @@ async function isMissingOutside (disk: Disk, folder: string, segments: readonly 
   if (segments.length === 1 || !await hasLink(disk, folder, segments)) return false
   let last = folder
   try {
-    for (let depth = 1; depth < segments.length; depth++) last = await disk.realpath(`${folder}/${segments.slice(0, depth).join('/')}`)
+    for (let depth = 1; depth < segments.length; depth++) {
+      last = await disk.realpath(`${folder}/${segments.slice(0, depth).join('/')}`)
+    }
   } catch {
     // The first that is missing: a link that dangles is not found itself, as is all below it.
   }
@@ -115,7 +121,9 @@ async function openByComparison (disk: Disk, folder: string, path: string, filte
   try {
     const stats = await disk.fstat(descriptor)
     const named = await disk.lstat(real)
-    if (await disk.realpath(real) !== real || named?.ino !== stats.ino || named.dev !== stats.dev) throw new RefusedError('outside')
+    if (await disk.realpath(real) !== real || named?.ino !== stats.ino || named.dev !== stats.dev) {
+      throw new RefusedError('outside')
+    }
     checkServable(path, realPath, stats, filter)
     return new OpenFile(disk, descriptor, stats, realPath)
   } catch (error) {

@@ -6,7 +6,8 @@ import { errorCode } from '../shared/system-errors.ts'
  * Why a file was not opened or read; each API has its own sentence for it. `changed`: no state of the file held long
  * enough to be read. `no_answer`: its disk does not answer.
  */
-export type Refusal = SkillExcess | 'not_found' | 'outside' | 'permission_denied' | 'is_directory' | 'not_regular' | 'too_large' | 'changed' | 'no_answer' | 'io_error'
+export type Refusal = SkillExcess | 'not_found' | 'outside' | 'permission_denied' | 'is_directory' | 'not_regular' |
+  'too_large' | 'changed' | 'no_answer' | 'io_error'
 
 export class RefusedError extends Error {
   override readonly name = 'RefusedError'

@@ -15,7 +15,9 @@ const SEPARATORS = ['/', /[/\\]/] as const
  */
 export function parseRelativePath (text: string): RelativePath {
   if (text === '') return { kind: 'empty' }
-  if (ABSOLUTE.test(text) || SEPARATORS.some((separator) => climbsOut(text.split(separator)))) return { kind: 'outside' }
+  if (ABSOLUTE.test(text) || SEPARATORS.some((separator) => climbsOut(text.split(separator)))) {
+    return { kind: 'outside' }
+  }
   // A lone surrogate would be written as U+FFFD and open a file of that name.
   if (text.includes('\0') || !text.isWellFormed()) return { kind: 'unusable' }
   const segments: string[] = []

@@ -79,14 +79,16 @@ export class SkillArchive {
 
   async * #pieces (start: number, end: number): AsyncGenerator<Buffer> {
     /** The part of a record at `offset` that lies between `start` and `end`. */
-    const within = (record: Buffer, offset: number) => record.subarray(Math.max(start - offset, 0), Math.max(end + 1 - offset, 0))
+    const within = (record: Buffer, offset: number) =>
+      record.subarray(Math.max(start - offset, 0), Math.max(end + 1 - offset, 0))
     let offset = 0
     for (const file of this.#files) {
       const next = offset + localSize(file)
       if (start < next && offset <= end) {
         const header = localHeader(file)
         yield within(header, offset)
-        yield * this.#content(file, Math.max(start - offset - header.length, 0), Math.min(end - offset - header.length, file.size - 1))
+        const at = offset + header.length
+        yield * this.#content(file, Math.max(start - at, 0), Math.min(end - at, file.size - 1))
         await yieldIfNeeded()
       }
       offset = next
@@ -119,7 +121,8 @@ export class SkillArchive {
  * @throws {SkillError} `archive_too_large`
  */
 export function createArchive (
-  { manifest, crc32s }: Pick<Snapshot, 'manifest' | 'crc32s'>, source: ArchiveSource, nameOf: (path: string) => string = (path) => path
+  { manifest, crc32s }: Pick<Snapshot, 'manifest' | 'crc32s'>, source: ArchiveSource,
+  nameOf: (path: string) => string = (path) => path
 ): SkillArchive {
   const { skill_name: name, revision } = manifest
   const files = manifest.files.map(({ path, size_bytes: size, digest }, index) =>
@@ -151,7 +154,9 @@ export function diskSource (placeOf: (path: string) => FilePlace): ArchiveSource
         if (file.stats.size !== BigInt(size)) throw changed('a file changed while its skill was archived')
         const isWhole = first === 0 && last === size - 1
         // A part of a file says nothing about the rest.
-        if (!isWhole && (await file.checksums()).digest !== digest) throw changed('a file changed while its skill was archived')
+        if (!isWhole && (await file.checksums()).digest !== digest) {
+          throw changed('a file changed while its skill was archived')
+        }
         let crc = 0
         for await (const bytes of file.chunks(first, last, digest)) {
           crc = crc32(bytes, crc)

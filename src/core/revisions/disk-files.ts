@@ -112,7 +112,9 @@ export class DiskFiles implements StateFiles {
   #confirm (path: string, digest: string): void {
     const isMainFile = path === this.#skill.mainFile?.name
     const before = isMainFile ? this.#skill.digest : this.#snapshot && digestIn(this.#snapshot.manifest, path)
-    if (isMainFile ? before !== digest : (before ?? digest) !== digest) throw changed('a file changed after the skill was read')
+    if (isMainFile ? before !== digest : (before ?? digest) !== digest) {
+      throw changed('a file changed after the skill was read')
+    }
     if (this.#snapshot === undefined) this.#read.set(path, digest)
   }
 }

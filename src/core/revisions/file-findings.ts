@@ -5,11 +5,25 @@ import type { Finding, ListedFile } from '../shared/skill.ts'
 
 /** Code, what is said before and after the names, and the fix. */
 const KINDS = {
-  outside: ['link_outside', 'links that lead to no file of the skill are left out', 'Put copies of the files into the skill folder'],
-  folder_link: ['link_to_folder', 'links to folders are left out', 'Put the folders themselves there, or links to single files'],
-  special: ['file_special', 'files that are not regular files are left out', 'Remove FIFOs, sockets and devices from the skill folder'],
-  unreadable: ['file_unreadable', 'the server may not read some files or folders, which are left out', 'Give the user that runs the server permission to read them'],
-  too_long: ['file_path_too_long', 'files and folders whose paths are too long for the system are left out', 'Give the folders shorter names, or nest them less deeply'],
+  outside: [
+    'link_outside', 'links that lead to no file of the skill are left out',
+    'Put copies of the files into the skill folder'
+  ],
+  folder_link: [
+    'link_to_folder', 'links to folders are left out', 'Put the folders themselves there, or links to single files'
+  ],
+  special: [
+    'file_special', 'files that are not regular files are left out',
+    'Remove FIFOs, sockets and devices from the skill folder'
+  ],
+  unreadable: [
+    'file_unreadable', 'the server may not read some files or folders, which are left out',
+    'Give the user that runs the server permission to read them'
+  ],
+  too_long: [
+    'file_path_too_long', 'files and folders whose paths are too long for the system are left out',
+    'Give the folders shorter names, or nest them less deeply'
+  ],
   unnameable: ['file_name_not_utf8', 'files whose names are not UTF-8 are left out', 'Rename them in UTF-8']
 } as const satisfies Readonly<Record<LeftOutKind, readonly [code: FindingCode, what: string, fix: string]>>
 
@@ -33,14 +47,19 @@ const NAMED: ReadonlyArray<readonly [names: RegExp, kinds: ReadonlyArray<FileKin
   [/\.pdf$/i, ['pdf']],
   [/\.(?:zip|gz|tgz|xz|txz|bz2|tbz2?|7z|rar|zst)$/i, ['archive']],
   [/\.(?:md|markdown|txt|rst|json|jsonl|ya?ml|toml|csv|tsv|xml|html?|css|svg|ini|cfg|env)$/i, [undefined]],
-  [/\.(?:py|sh|bash|zsh|js|mjs|cjs|ts|mts|rb|pl|php|lua|r|ps1|bat|cmd|go|rs|c|h|cc|cpp|java|kt|swift|sql)$/i, [undefined, 'script']]
+  [
+    /\.(?:py|sh|bash|zsh|js|mjs|cjs|ts|mts|rb|pl|php|lua|r|ps1|bat|cmd|go|rs|c|h|cc|cpp|java|kt|swift|sql)$/i,
+    [undefined, 'script']
+  ]
 ]
 
 /**
  * What is to be said of the bytes of files. A file that is not what its name says is in no other finding.
  * @param kinds by path; an empty file has none
  */
-export function contentFindings (files: readonly ListedFile[], kinds: ReadonlyMap<string, FileKind>): readonly Finding[] {
+export function contentFindings (
+  files: readonly ListedFile[], kinds: ReadonlyMap<string, FileKind>
+): readonly Finding[] {
   const programs: string[] = []
   const archives: string[] = []
   const mismatches: string[] = []
@@ -52,8 +71,16 @@ export function contentFindings (files: readonly ListedFile[], kinds: ReadonlyMa
     else if (kind === 'archive' && !PACKED.test(path)) archives.push(path)
   }
   return [
-    ...findingOnFiles('file_program', programs, 'the skill has compiled programs, which nobody can review', 'Put the source there, or say where the programs come from'),
-    ...findingOnFiles('file_archive', archives, 'the skill has archives, whose content nobody sees before they are unpacked', 'Put the files themselves there'),
-    ...findingOnFiles('file_type_mismatch', mismatches, 'the bytes of files are not what their names say', 'Put the right files there, or give them names that say what they are')
+    ...findingOnFiles(
+      'file_program', programs, 'the skill has compiled programs, which nobody can review',
+      'Put the source there, or say where the programs come from'
+    ),
+    ...findingOnFiles(
+      'file_archive', archives, 'the skill has archives, whose content nobody sees before they are unpacked',
+      'Put the files themselves there'
+    ),
+    ...findingOnFiles('file_type_mismatch',
+      mismatches, 'the bytes of files are not what their names say',
+      'Put the right files there, or give them names that say what they are')
   ]
 }

@@ -55,7 +55,9 @@ export class Snapshots {
     const { folder, filter, ignoreFile } = skill
     const walk = await walkSkill(disk, folder.realPath, filter)
     if (walk.excess !== undefined) throw new RefusedError(walk.excess)
-    if (ignoreFile === undefined && walk.files.some(({ path }) => path === IGNORE_FILE)) throw changed('an ignore file came after the skill was read')
+    if (ignoreFile === undefined && walk.files.some(({ path }) => path === IGNORE_FILE)) {
+      throw changed('an ignore file came after the skill was read')
+    }
     // Two skills may be one folder, by a link: each manifest has its own name in it.
     const key = `${folder.realPath}\0${folder.name}`
     const cached = this.#cache.get(key)
@@ -81,7 +83,9 @@ export class Snapshots {
     return snapshot
   }
 
-  async #readAll (disk: Disk, { folder, filter }: IndexedSkill, walk: Walk): Promise<{ read: ReadFile[], wasRead: boolean }> {
+  async #readAll (
+    disk: Disk, { folder, filter }: IndexedSkill, walk: Walk
+  ): Promise<{ read: ReadFile[], wasRead: boolean }> {
     const read: ReadFile[] = []
     let wasRead = false
     for (const walked of walk.files) {
@@ -91,7 +95,12 @@ export class Snapshots {
         const place = { disk, folder: folder.realPath, path, filter }
         const checksums = await this.#files.checksumsAt(place, isLink ? undefined : state)
         wasRead ||= checksums.wasRead
-        const file = { path, size_bytes: Number(checksums.size), media_type: mediaType(path, isTextKind(checksums.kind)), digest: checksums.digest }
+        const file = {
+          path,
+          size_bytes: Number(checksums.size),
+          media_type: mediaType(path, isTextKind(checksums.kind)),
+          digest: checksums.digest
+        }
         read.push({ file, crc32: checksums.crc32, kind: checksums.kind })
       } catch (error) {
         leaveOut(walk, walked, asRefused(error))

@@ -44,9 +44,13 @@ export async function readIgnoreFile (disk: Disk, folder: string): Promise<Ignor
       case 'changed':
       case 'no_answer':
       case 'io_error': throw refused
-      case 'too_large': return { rules: unreadableIgnoreFile(`has more than ${MAX_IGNORE_FILE_BYTES} bytes`), signature }
+      case 'too_large': return {
+        rules: unreadableIgnoreFile(`has more than ${MAX_IGNORE_FILE_BYTES} bytes`), signature
+      }
       case 'permission_denied': return { rules: unreadableIgnoreFile('may not be read by the server'), signature }
-      default: return await disk.lstat(path) && { rules: unreadableIgnoreFile('is not a regular file of its folder'), signature }
+      default: return await disk.lstat(path) && {
+        rules: unreadableIgnoreFile('is not a regular file of its folder'), signature
+      }
     }
   }
 }
@@ -55,13 +59,18 @@ export async function readIgnoreFile (disk: Disk, folder: string): Promise<Ignor
  * The filter of a skill; undefined when no ignore file says anything. A skill cannot take back what its root hides.
  * While a file cannot be used, only the main file is served, since what it would hide is not known.
  */
-export function createSkillFilter (name: string, rootRules: IgnoreRules | undefined, own: IgnoreRules | undefined): SkillFilter | undefined {
+export function createSkillFilter (
+  name: string, rootRules: IgnoreRules | undefined, own: IgnoreRules | undefined
+): SkillFilter | undefined {
   if (rootRules === undefined && own === undefined) return undefined
   const findings = [
-    ...rootRules !== undefined && 'problem' in rootRules ? [unusable(`the ${IGNORE_FILE} of the skills folder ${rootRules.problem}`)] : [],
+    ...rootRules !== undefined && 'problem' in rootRules
+      ? [unusable(`the ${IGNORE_FILE} of the skills folder ${rootRules.problem}`)]
+      : [],
     ...own !== undefined && 'problem' in own ? [unusable(`${IGNORE_FILE} ${own.problem}`)] : []
   ]
-  const hides = (path: string, isFolder: boolean): boolean => isIgnored(rootRules, `${name}/${path}`, isFolder) || isIgnored(own, path, isFolder)
+  const hides = (path: string, isFolder: boolean): boolean => isIgnored(rootRules, `${name}/${path}`, isFolder) ||
+    isIgnored(own, path, isFolder)
   return {
     id: sha256(`${rootRules?.id ?? ''}\n${own?.id ?? ''}`),
     findings,
@@ -74,5 +83,7 @@ export function isIgnored (rules: IgnoreRules | undefined, path: string, isFolde
 }
 
 function unusable (message: string): Finding {
-  return finding('ignore_file_unusable', `${message}, so that only the main file is served`, 'Write it in UTF-8, with few and simple patterns, as docs/configuration.md says')
+  return finding('ignore_file_unusable',
+    `${message}, so that only the main file is served`,
+    'Write it in UTF-8, with few and simple patterns, as docs/configuration.md says')
 }

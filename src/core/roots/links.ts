@@ -15,7 +15,9 @@ export type LinkTarget =
  * Real paths of the folders that a link in a root may lead into, the root first.
  * @param allowed absolute paths; one that is missing allows nothing
  */
-export async function linkContainers (disk: Disk, rootRealPath: string, allowed: readonly string[]): Promise<readonly string[]> {
+export async function linkContainers (
+  disk: Disk, rootRealPath: string, allowed: readonly string[]
+): Promise<readonly string[]> {
   const containers = [rootRealPath]
   for (const folder of allowed) {
     try {
@@ -41,9 +43,12 @@ export async function resolveLink (disk: Disk, containers: readonly string[], pa
     if (!stats.isDirectory()) return { kind: 'file' }
     const [root = '', ...allowed] = containers
     if (realPath === root) return { kind: 'nothing' }
-    const below = [pathFrom(root, realPath), ...allowed.map((folder) => pathFrom(folder, realPath))].filter((inside) => inside !== undefined)
+    const inFolders = [root, ...allowed].map((folder) => pathFrom(folder, realPath))
+    const below = inFolders.filter((inside) => inside !== undefined)
     if (below.length === 0) return { kind: 'outside', realPath }
-    return below.some((inside) => !isVersionControl(inside.split('/'))) ? { kind: 'skill', realPath } : { kind: 'nothing' }
+    return below.some((inside) => !isVersionControl(inside.split('/')))
+      ? { kind: 'skill', realPath }
+      : { kind: 'nothing' }
   } catch (error) {
     const refused = asRefused(error)
     if (refused.refusal === 'outside') return { kind: 'outside', realPath }

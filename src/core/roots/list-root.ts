@@ -80,7 +80,9 @@ export interface RootFolder {
  * Lists the skills of one root by names and types; no file is read but the ignore file.
  * @param before the last listing: what has not changed is taken over from it
  */
-export async function listRoot (disk: Disk, root: RootFolder, before?: RootListing): Promise<RootListing | ListingFailure> {
+export async function listRoot (
+  disk: Disk, root: RootFolder, before?: RootListing
+): Promise<RootListing | ListingFailure> {
   if (root.listed?.isFixed === true && root.listed.folders === undefined) return { state: 'waiting' }
   try {
     const listedAt = Date.now()
@@ -92,7 +94,9 @@ export async function listRoot (disk: Disk, root: RootFolder, before?: RootListi
     if (root.listed !== undefined) return takeListing(root, root.listed.folders, { signature, realPath, before })
     const ignoreFile = await readRootIgnoreFile(disk, realPath, before)
     const found = await listFolders(disk, root, { realPath, rules: ignoreFile?.rules, before })
-    const isOld = [signature, ignoreFile?.signature].every((state) => state === undefined || isTrustworthy(state, listedAt))
+    const isOld = [signature, ignoreFile?.signature].every(
+      (state) => state === undefined || isTrustworthy(state, listedAt)
+    )
     return { signature, isTrustworthy: isOld, realPath, ignoreFile, ...found }
   } catch (cause) {
     switch (errorCode(cause)) {
@@ -130,10 +134,10 @@ async function listFolders (disk: Disk, root: RootFolder, { realPath, rules, bef
   const folders = new Map<string, SkillFolder>()
   const links = new Map<string, string | undefined>()
   const skipped: SkippedEntry[] = []
+  const more = rules && { rootRules: rules }
   const add = (name: string, target: string, linked: boolean): void => {
-    const old = before?.folders.get(name)
-    const isSame = old?.linked === linked && old.realPath === target && old.rootRules === rules
-    folders.set(name, isSame ? old : { name, type: root.type, path: pathBelow(root.path, name), realPath: target, linked, ...rules && { rootRules: rules } })
+    const folder = { name, type: root.type, path: pathBelow(root.path, name), realPath: target, linked, ...more }
+    folders.set(name, sameFolder(before?.folders.get(name), folder))
   }
   let containers: readonly string[] | undefined
   let isSkill = false
@@ -143,7 +147,8 @@ async function listFolders (disk: Disk, root: RootFolder, { realPath, rules, bef
     isSkill ||= !entry.isDirectory() && isMainFile(name)
     if (entry.isFile() || name.startsWith('.')) continue
     // Node shows bytes that are not UTF-8 as U+FFFD: nothing can be opened by such a name.
-    const isNameable = isSafeName(name) && (!name.includes('\uFFFD') || await disk.lstat(pathBelow(realPath, name)) !== undefined)
+    const isNameable = isSafeName(name) &&
+      (!name.includes('\uFFFD') || await disk.lstat(pathBelow(realPath, name)) !== undefined)
     if (!isNameable) skipped.push({ name, reason: 'unsafe_name' })
     else if (isIgnored(rules, name, true)) skipped.push({ name, reason: 'ignored' })
     else if (entry.isDirectory()) add(name, pathBelow(realPath, name), false)
@@ -164,22 +169,34 @@ async function listFolders (disk: Disk, root: RootFolder, { realPath, rules, bef
   return { folders: sameFolders(before?.folders, folders), links, skipped, isSkill }
 }
 
-function takeListing (root: RootFolder, listed: Listing['folders'], { signature, realPath, before }: ListingContext & { readonly signature: Signature }): RootListing | ListingFailure {
+function takeListing (
+  root: RootFolder, listed: Listing['folders'],
+  { signature, realPath, before }: ListingContext & { readonly signature: Signature }
+): RootListing | ListingFailure {
   if (listed === undefined) return { state: 'missing' }
   const folders = new Map<string, SkillFolder>()
   for (const [name, { path, realPath: target, rules }] of listed) {
-    const old = before?.folders.get(name)
-    const ownName = root.prefix === '' ? {} : { ownName: name.slice(root.prefix.length) }
-    const isSame = old?.path === path && old.realPath === target && old.rootRules?.id === rules?.id
-    folders.set(name, isSame ? old : { name, type: root.type, path, realPath: target, linked: false, ...ownName, ...rules && { rootRules: rules } })
+    const more = {
+      ...root.prefix !== '' && { ownName: name.slice(root.prefix.length) }, ...rules && { rootRules: rules }
+    }
+    const folder = { name, type: root.type, path, realPath: target, linked: false, ...more }
+    folders.set(name, sameFolder(before?.folders.get(name), folder))
   }
-  return {
-    signature, isTrustworthy: true, realPath, isSkill: false, folders: sameFolders(before?.folders, folders), links: new Map(), skipped: [], ignoreFile: undefined, listed
-  }
+  const direct = { isTrustworthy: true, isSkill: false, links: new Map(), skipped: [], ignoreFile: undefined }
+  return { ...direct, signature, realPath, folders: sameFolders(before?.folders, folders), listed }
+}
+
+/** The folder before, if it means the same. */
+function sameFolder (before: SkillFolder | undefined, now: SkillFolder): SkillFolder {
+  const isSame = before?.path === now.path && before.realPath === now.realPath && before.linked === now.linked &&
+    before.rootRules?.id === now.rootRules?.id
+  return isSame ? before : now
 }
 
 /** The map before if it has the same folders, so that lists made from it stay the same. */
-function sameFolders (before: RootListing['folders'] | undefined, folders: RootListing['folders']): RootListing['folders'] {
+function sameFolders (
+  before: RootListing['folders'] | undefined, folders: RootListing['folders']
+): RootListing['folders'] {
   if (before?.size !== folders.size) return folders
   for (const [name, folder] of folders) if (before.get(name) !== folder) return folders
   return before
@@ -195,7 +212,9 @@ async function linkText (disk: Disk, path: string): Promise<Pick<SkippedEntry, '
 }
 
 /** Equal rules are the same object, so that folders stay the same too. */
-async function readRootIgnoreFile (disk: Disk, folder: string, before: RootListing | undefined): Promise<IgnoreFile | undefined> {
+async function readRootIgnoreFile (
+  disk: Disk, folder: string, before: RootListing | undefined
+): Promise<IgnoreFile | undefined> {
   if (await disk.lstat(pathBelow(folder, IGNORE_FILE)) === undefined) return undefined
   const file = await readIgnoreFile(disk, folder)
   const known = before?.ignoreFile?.rules

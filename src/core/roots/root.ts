@@ -9,7 +9,9 @@ import { folderError, type SkillError } from '../shared/errors.ts'
 import type { SkillType } from '../shared/skill.ts'
 import { errorCode } from '../shared/system-errors.ts'
 import type { Listing } from './listing.ts'
-import { linkState, type ListingFailure, listRoot, type RootFolder, type RootListing, type SkillFolder } from './list-root.ts'
+import {
+  linkState, type ListingFailure, listRoot, type RootFolder, type RootListing, type SkillFolder
+} from './list-root.ts'
 
 /** A folder of skills as its owner gives it. */
 export interface RootOptions {
@@ -111,7 +113,13 @@ export class Root implements RootFolder {
   }
 
   get status (): RootStatus {
-    return { name: this.name, type: this.type, state: this.#failure?.state ?? 'ok', skills: this.folders.size, skipped: this.listed?.skipped ?? this.#listing?.skipped.length ?? 0 }
+    return {
+      name: this.name,
+      type: this.type,
+      state: this.#failure?.state ?? 'ok',
+      skills: this.folders.size,
+      skipped: this.listed?.skipped ?? this.#listing?.skipped.length ?? 0
+    }
   }
 
   /** The error of a root that is not there. */
@@ -141,7 +149,10 @@ export class Root implements RootFolder {
     try {
       const now = await signatureAt(this.#disk, this.path)
       if (now === undefined || !isSameState(now, listing.signature)) return false
-      if (listing.ignoreFile !== undefined && !isSameOrMissing(await signatureAt(this.#disk, pathBelow(listing.realPath, IGNORE_FILE)), listing.ignoreFile.signature)) return false
+      if (listing.ignoreFile !== undefined) {
+        const rules = await signatureAt(this.#disk, pathBelow(listing.realPath, IGNORE_FILE))
+        if (!isSameOrMissing(rules, listing.ignoreFile.signature)) return false
+      }
       for (const [name, state] of withLinks === false ? [] : listing.links) {
         if (withLinks !== true && withLinks !== name) continue
         if (await linkState(this.#disk, pathBelow(this.path, name)) !== state) return false
@@ -165,7 +176,8 @@ export class Root implements RootFolder {
       this.#listing = found
       if (this.#parts.disk === undefined) this.#chooseDisk(found.realPath)
     }
-    const isSame = before?.folders === this.#listing?.folders && before?.realPath === this.#listing?.realPath && before?.signature.ino === this.#listing?.signature.ino &&
+    const isSame = before?.folders === this.#listing?.folders && before?.realPath === this.#listing?.realPath &&
+      before?.signature.ino === this.#listing?.signature.ino &&
       failureBefore === `${this.#failure?.state} ${this.failureCode}` &&
       isDeepStrictEqual(before?.skipped, this.#listing?.skipped)
     if (!isSame || before === undefined) this.#parts.onListed(this, before)

@@ -8,9 +8,13 @@ import type { SkippedEntry } from './list-root.ts'
  */
 export function describeSkipped ({ name, reason, target = '' }: SkippedEntry, remedy = allowedBy): readonly string[] {
   switch (reason) {
-    case 'outside': return [`${quote(name)} is left out, since the link leads out of the folder: ${printable(remedy(target))}`]
+    case 'outside': return [
+      `${quote(name)} is left out, since the link leads out of the folder: ${printable(remedy(target))}`
+    ]
     case 'nothing': return [`${quote(name)} is left out, since the link leads to no folder`]
-    case 'unknown': return [`${quote(name)} is left out, since the disk that the link leads to does not answer, or fails`]
+    case 'unknown': return [
+      `${quote(name)} is left out, since the disk that the link leads to does not answer, or fails`
+    ]
     case 'unsafe_name': return [`${quote(name)} is left out, since no skill has such a name`]
     case 'ignored': return []
   }

@@ -1,7 +1,10 @@
-import { MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES, MAX_TEXT_FILE_BYTES } from './limits.ts'
+import {
+  MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES, MAX_TEXT_FILE_BYTES
+} from './limits.ts'
 
 /** What kind of error a code is: each API has one table from kinds to its own statuses, codes or types. */
-export type SkillErrorKind = 'invalid' | 'forbidden' | 'missing' | 'outdated' | 'too_large' | 'unprocessable' | 'broken' | 'unavailable'
+export type SkillErrorKind = 'invalid' | 'forbidden' | 'missing' | 'outdated' | 'too_large' | 'unprocessable' |
+  'broken' | 'unavailable'
 
 /** Everything that can be wrong with a request to the domain, as a closed set of codes. A code is part of the API. */
 const KINDS = {
@@ -69,15 +72,19 @@ export async function unlessRefused<T> (read: () => Promise<T>): Promise<T | und
 /** `get_skill`'s sentences. */
 export const mainFileError = {
   invalidName: (name: string) =>
-    new SkillError('invalid_skill_name', `Invalid skill name: '${name}'. Skill names must not contain '/', '\\', or '..'`),
+    new SkillError('invalid_skill_name',
+      `Invalid skill name: '${name}'. Skill names must not contain '/', '\\', or '..'`),
   skillNotFound: (name: string) => new SkillError('skill_not_found', `Skill '${name}' not found in skills folder`),
   notFound: (name: string) => new SkillError('main_file_not_found', `SKILL.MD not found for skill '${name}'`),
   tooLarge: (name: string) => new SkillError('main_file_too_large', `SKILL.MD too large (>1MB) for skill '${name}'`),
   permissionDenied: (name: string, cause?: unknown) =>
     new SkillError('main_file_permission_denied', `Permission denied reading SKILL.MD for skill '${name}'`, cause),
-  notUtf8: (name: string) => new SkillError('main_file_not_utf8', `SKILL.MD contains invalid UTF-8 for skill '${name}'`),
-  unreadable: (name: string, cause?: unknown) => new SkillError('main_file_unreadable', `Error reading SKILL.MD for skill '${name}'`, cause),
-  noAnswer: (name: string, cause?: unknown) => new SkillError('disk_not_answering', `Error reading SKILL.MD for skill '${name}'`, cause),
+  notUtf8: (name: string) =>
+    new SkillError('main_file_not_utf8', `SKILL.MD contains invalid UTF-8 for skill '${name}'`),
+  unreadable: (name: string, cause?: unknown) =>
+    new SkillError('main_file_unreadable', `Error reading SKILL.MD for skill '${name}'`, cause),
+  noAnswer: (name: string, cause?: unknown) =>
+    new SkillError('disk_not_answering', `Error reading SKILL.MD for skill '${name}'`, cause),
   /** The skill is rewritten without pause: no state of it holds for as long as reading takes. */
   changing: (name: string) => new SkillError('skill_changing', `Error reading SKILL.MD for skill '${name}'`)
 } as const
@@ -86,9 +93,12 @@ export const mainFileError = {
 export const fileError = {
   invalidName: () => new SkillError('invalid_skill_name', 'Invalid skill name: must not contain special characters'),
   invalidPath: () => new SkillError('invalid_file_path', 'Invalid file path'),
-  traversal: () => new SkillError('path_traversal', 'Path traversal detected: cannot access files outside skill folder'),
-  notFound: (name: string, file: string) => new SkillError('file_not_found', `File '${file}' not found in skill '${name}'`),
-  permissionDenied: (file: string, cause?: unknown) => cannotRead('file_permission_denied', file, 'permission denied', cause),
+  traversal: () =>
+    new SkillError('path_traversal', 'Path traversal detected: cannot access files outside skill folder'),
+  notFound: (name: string, file: string) =>
+    new SkillError('file_not_found', `File '${file}' not found in skill '${name}'`),
+  permissionDenied: (file: string, cause?: unknown) =>
+    cannotRead('file_permission_denied', file, 'permission denied', cause),
   isDirectory: (file: string) => cannotRead('file_is_directory', file, 'is a directory'),
   notRegular: (file: string) => cannotRead('file_not_regular', file, 'not a regular file'),
   notText: (file: string) => cannotRead('file_not_text', file, 'not a text file'),
@@ -103,9 +113,11 @@ export const fileError = {
 /** Why a skill as a whole is not read: sentences of manifests, archives and revisions. */
 export const skillError = {
   tooLarge: (name: string, excess: SkillExcess) => new SkillTooLargeError(name, excess),
-  permissionDenied: (name: string, cause?: unknown) => new SkillError('file_permission_denied', `Permission denied reading skill '${name}'`, cause),
+  permissionDenied: (name: string, cause?: unknown) =>
+    new SkillError('file_permission_denied', `Permission denied reading skill '${name}'`, cause),
   ioError: (name: string, cause?: unknown) => new SkillError('file_io_error', `Error reading skill '${name}'`, cause),
-  noAnswer: (name: string, cause?: unknown) => new SkillError('disk_not_answering', `Error reading skill '${name}'`, cause),
+  noAnswer: (name: string, cause?: unknown) =>
+    new SkillError('disk_not_answering', `Error reading skill '${name}'`, cause),
   /** As `mainFileError.changing`. */
   changing: (name: string) => new SkillError('skill_changing', `Skill '${name}' changed while it was read`)
 } as const
@@ -127,7 +139,8 @@ export class SkillTooLargeError extends SkillError {
 
 export const archiveError = {
   tooLarge: (name: string) =>
-    new SkillError('archive_too_large', `Skill '${name}' does not fit into an archive (${MAX_ARCHIVE_FILES} files, ${MAX_ARCHIVE_BYTES} bytes)`)
+    new SkillError('archive_too_large',
+      `Skill '${name}' does not fit into an archive (${MAX_ARCHIVE_FILES} files, ${MAX_ARCHIVE_BYTES} bytes)`)
 } as const
 
 /** A request for a revision, or a representation, that the skill no longer has. */
@@ -138,7 +151,8 @@ export class RevisionChangedError extends SkillError {
   /** @param name of the skill, where a request is about several */
   constructor (present: string | undefined, name?: string) {
     const subject = name === undefined ? 'The skill' : `Skill '${name}'`
-    super('revision_changed', present === undefined ? `${subject} has changed` : `${subject} has changed: its revision is ${present} now`)
+    super('revision_changed',
+      present === undefined ? `${subject} has changed` : `${subject} has changed: its revision is ${present} now`)
     this.present = present
   }
 }
