@@ -2,7 +2,6 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { buildService } from '../helper/build.ts'
-import { until } from '../helper/skills.ts'
 
 const FILES = {
   demo: { 'SKILL.md': '---\nname: demo\ndescription: For tests\n---\n# Demo\n', references: { 'a.md': 'A\n' }, 'large.bin': Buffer.alloc(300_000, 1) },
@@ -150,34 +149,6 @@ t.test('K59: what was handed out stays readable through every door after a chang
   }
   t.equal((await service.post(asking('/agent/tool-call'), call('get_skill', { skill_name: 'demo' }))).text, said.text)
   t.match((await service.fetch('/catalog/demo')).json(), { description: 'Changed' }, 'who does not ask gets the present one')
-})
-
-t.test('beside a gigabyte', async (t) => {
-  const service = await buildService(t, {
-    files: FILES,
-    options: {
-      prepare: (folder) => {
-        fs.writeFileSync(join(folder, 'skills/demo/huge.bin'), '')
-        fs.truncateSync(join(folder, 'skills/demo/huge.bin'), 2 ** 30)
-      }
-    }
-  })
-  const named = async (target: string, init: RequestInit = {}) => {
-    const { status, headers } = await service.fetch(target, init)
-    return [status, headers.get('skill-revision')]
-  }
-
-  t.test('K58: a request with a revision waits for it, and nobody else meanwhile', async (t) => {
-    let isDone = false
-    const asked = named(`/skills/demo?revision=${NEVER}`).finally(() => { isDone = true })
-    const others: unknown[] = []
-    await until(async () => {
-      others.push(await named('/skills/other'), await named('/skills/demo'))
-      return isDone || others.length === 40
-    })
-    t.notOk(isDone, 'forty other answers come before')
-    t.match(await asked, [412, /^sha256:/])
-  })
 })
 
 t.test('K18: a bad name gets the sentence of its door, with a revision as without', async (t) => {

@@ -4,7 +4,6 @@ import { MAX_BODY_BYTES } from '../../src/http/limits.ts'
 import { MAX_JSON_DEPTH, MAX_TOOL_CALLS } from '../../src/tools/limits.ts'
 import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples } from '../../src/openapi/tool-call-examples.ts'
 import { buildService, type Files, type Service } from '../helper/build.ts'
-import { holdListing } from '../helper/disk.ts'
 
 const DOCUMENT = '---\nname: calculator\ndescription: Sums\n---\n# Calculator\n'
 
@@ -23,16 +22,6 @@ function openaiCall (name: string, args: unknown, id?: string): object {
 function nested (levels: number): string {
   return '['.repeat(levels) + ']'.repeat(levels)
 }
-
-t.test('K28: a description that names the skills waits for the first index', async (t) => {
-  const { disk, release } = holdListing('calculator')
-  const service = await buildService(t, { files: FILES, options: { disk, indexed: false } })
-  const answer = service.fetch('/agent/tools?format=anthropic&toolset=wave')
-  // Answered behind the other, which therefore waits by now.
-  await service.fetch('/livez')
-  release()
-  t.match((await answer).text, 'calculator: Sums')
-})
 
 t.test('one service', async (t) => {
   const service = await buildService(t, { files: FILES })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { MAX_BUFFERED_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import { buildService, type Files } from '../helper/build.ts'
-import { createFaultyDisk, osError } from '../helper/disk.ts'
+import { createFaultyDisk } from '../helper/disk.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 import { until } from '../helper/skills.ts'
 
@@ -292,25 +292,6 @@ t.test('no file stays open behind a 304, a HEAD, a 416, a part or a client that 
   await aborted
   if (open > 0) await new Promise<void>((resolve) => { allClosed = resolve })
   t.equal(open, 0)
-})
-
-t.test('a disk that fails when a file is closed fails no answer', async (t) => {
-  let closes = 0
-  const disk = createFaultyDisk({
-    intercept: async (call, _path, file) => {
-      if (call !== 'close' || !file.startsWith(service.root)) return
-      closes++
-      throw osError('ETIMEDOUT')
-    }
-  })
-  const service = await buildService(t, { files: FILES, options: { disk } })
-  t.match(await service.fetch(`${base}/big.bin`), { status: 200, bytes: BIG })
-  t.match(await service.fetch(`${base}/over.bin`, { method: 'HEAD' }), { status: 200 })
-  t.match(await service.fetch(`${base}/over.bin`, { headers: { 'if-match': '"x"' } }), { status: 412 })
-  t.match(await service.fetch(`${base}/a.md`), { status: 200, text: 'é\n' })
-  t.match(await service.fetch('/skills/demo'), { status: 200 })
-  t.match(await service.fetch('/skills/demo/archive.zip'), { status: 200 })
-  t.ok(closes > 5)
 })
 
 t.test('K18: a file that changes before the first byte of it is out is unavailable for now, and leaves nothing open', async (t) => {
