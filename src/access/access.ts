@@ -12,7 +12,7 @@ import { type AccessDoors, type Principal, REFUSAL_REASONS, type RefusalReason }
 import { addVary } from '../http/headers.ts'
 import { HttpProblem, toInstance } from '../http/problem.ts'
 import { type Authentication, Authenticator } from './authenticator.ts'
-import { Challenges } from './challenge.ts'
+import { lacksScope, refuse } from './challenge.ts'
 import { Links } from './links.ts'
 import { addMetadata, metadataUrl } from './metadata.ts'
 import { type Caller, Policy, READ_SCOPE, type Refusal, refused } from './policy.ts'
@@ -75,7 +75,6 @@ export class Access implements AccessDoors {
   /** How callers were admitted: the file may change while their requests are under way. */
   readonly #admitted = new WeakMap<Principal, Caller>()
   #authenticator: Authenticator
-  #challenges: Challenges
 
   /** @throws ConfigError `FILE:LINE: KEY …` */
   static async open (options: AccessOptions): Promise<Access> {
@@ -93,7 +92,6 @@ export class Access implements AccessDoors {
     this.#views = new CallerViews(skills, file.value)
     this.#links = new Links(basePath, (digest) => this.#policy.principalOf({ kind: 'link', digest }) !== undefined)
     this.#authenticator = new Authenticator(file.value, log)
-    this.#challenges = this.#createChallenges()
     this.#warn(file.value.warnings)
     // Patterns can be checked once the skills that they could match are known.
     skills.available().then(() => { this.#warnOfPatterns() }, () => {})
@@ -197,7 +195,7 @@ export class Access implements AccessDoors {
     request.principal = principal
     if (!isAllowed) {
       this.#count('scope')
-      return this.#challenges.lacksScope(scope)
+      return lacksScope(scope, this.#metadata)
     }
     this.#admitted.set(principal, found)
     return undefined
@@ -205,7 +203,7 @@ export class Access implements AccessDoors {
 
   #refuse (refusal: Refusal): HttpProblem {
     this.#count(REASONS[refusal])
-    return this.#challenges.refuse(refusal)
+    return refuse(refusal, this.#metadata)
   }
 
   #count (reason: RefusalReason): void {
@@ -215,7 +213,6 @@ export class Access implements AccessDoors {
   #use (policy: Policy): void {
     const { log } = this.#options
     this.#authenticator = new Authenticator(policy, log, this.#authenticator)
-    this.#challenges = this.#createChallenges()
     this.#views.usePolicy(policy)
     const details = { file: this.file.path, callers: policy.secretNames.length, rules: policy.rules.length }
     log.info(details, 'the access file has changed and is in force')
@@ -223,10 +220,10 @@ export class Access implements AccessDoors {
     this.#warnOfPatterns()
   }
 
-  #createChallenges (): Challenges {
+  /** Where clients find the issuers. */
+  get #metadata (): string | undefined {
     const { publicUrl } = this.#options
-    const hasMetadata = publicUrl !== undefined && this.#policy.issuers.length > 0
-    return new Challenges(hasMetadata ? metadataUrl(publicUrl) : undefined)
+    return publicUrl === undefined || this.#policy.issuers.length === 0 ? undefined : metadataUrl(publicUrl)
   }
 
   #warnOfPatterns (): void {

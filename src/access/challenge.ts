@@ -1,45 +1,34 @@
 import { HttpProblem } from '../http/problem.ts'
 import { READ_SCOPE, type Refusal } from './policy.ts'
 
-const DESCRIPTIONS = {
-  invalid_token: 'The token is unknown, damaged or no longer valid',
-  token_expired: 'The token has expired'
+const INVALID = ', error="invalid_token", error_description='
+
+/** What follows the realm in the challenge of each refusal (RFC 6750 §3). Without `error`, the caller has not tried. */
+const ERRORS = {
+  unauthenticated: '',
+  invalid_token: `${INVALID}"The token is unknown, damaged or no longer valid"`,
+  token_expired: `${INVALID}"The token has expired"`,
+  invalid_credentials: ', error="invalid_request"'
 } as const satisfies Partial<Record<Refusal, string>>
 
-/** The refusals of RFC 6750 §3. None depends on what was asked for. */
-export class Challenges {
-  readonly #realm: string
+function realmOf (metadata: string | undefined): string {
+  return `Bearer realm="skillserve"${metadata === undefined ? '' : `, resource_metadata="${metadata}"`}`
+}
 
-  /** @param metadata address of the protected resource metadata; undefined without issuers */
-  constructor (metadata: string | undefined) {
-    this.#realm = `Bearer realm="skillserve"${metadata === undefined ? '' : `, resource_metadata="${metadata}"`}`
-  }
+/**
+ * The answer to a caller that is not admitted. It does not depend on what was asked for.
+ * @param metadata address of the protected resource metadata; undefined without issuers
+ */
+export function refuse (refusal: Refusal, metadata: string | undefined): HttpProblem {
+  if (refusal === 'issuer_unavailable') return new HttpProblem(refusal)
+  // The audience that the service expects is not reported to callers.
+  const code = refusal === 'wrong_audience' ? 'invalid_token' : refusal
+  const scope = metadata === undefined ? '' : `, scope="${READ_SCOPE}"`
+  return new HttpProblem(code, undefined, { 'www-authenticate': `${realmOf(metadata)}${scope}${ERRORS[code]}` })
+}
 
-  refuse (refusal: Refusal): HttpProblem {
-    const scope = this.#realm.includes('resource_metadata') ? `, scope="${READ_SCOPE}"` : ''
-    const challenge = (error: string) => ({ 'www-authenticate': `${this.#realm}${scope}${error}` })
-    switch (refusal) {
-      case 'unauthenticated':
-        // Without `error`: the caller has not tried (RFC 6750 §3.1).
-        return new HttpProblem(refusal, undefined, challenge(''))
-      case 'invalid_token':
-      case 'token_expired': {
-        const error = `, error="invalid_token", error_description="${DESCRIPTIONS[refusal]}"`
-        return new HttpProblem(refusal, undefined, challenge(error))
-      }
-      case 'wrong_audience':
-        // Callers do not learn which audience the service expects.
-        return this.refuse('invalid_token')
-      case 'invalid_credentials':
-        return new HttpProblem(refusal, undefined, challenge(', error="invalid_request"'))
-      case 'issuer_unavailable':
-        return new HttpProblem(refusal)
-    }
-  }
-
-  lacksScope (scope: string): HttpProblem {
-    const detail = `This route needs the scope ${scope}; ask for a token with that scope`
-    const challenge = `${this.#realm}, error="insufficient_scope", scope="${scope}"`
-    return new HttpProblem('insufficient_scope', detail, { 'www-authenticate': challenge })
-  }
+export function lacksScope (scope: string, metadata: string | undefined): HttpProblem {
+  const detail = `This route needs the scope ${scope}; ask for a token with that scope`
+  const challenge = `${realmOf(metadata)}, error="insufficient_scope", scope="${scope}"`
+  return new HttpProblem('insufficient_scope', detail, { 'www-authenticate': challenge })
 }
