@@ -9,6 +9,7 @@ import { hostname } from 'node:os'
 import zlib, { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { isInsideAddress, outsideOf, readBody, send, statusError } from '../../src/sources/http/http-client.ts'
+import { subjectOfArchive } from '../../src/verdicts/upload.ts'
 import { tarGzOf, tarOf, zipOf, zipOfTexts } from '../helper/archives.ts'
 import { startServer } from '../helper/fault-server.ts'
 import { skillText, startManager, textOf } from '../helper/skills.ts'
@@ -435,4 +436,47 @@ t.test('K83: one flipped byte of a stored entry is refused by the entry\'s name'
   body = good
   await sources.sync()
   t.match(status(), { state: 'ok', skills: 1 })
+})
+
+t.test('K83: archives as people build them', async (t) => {
+  const skill = skillText('a')
+  const zip = zipOf([
+    { name: './t/a/SKILL.md', bytes: Buffer.from(skill) }, { name: 't/a/café.md', bytes: Buffer.from('x'), flags: 0 },
+    { name: Buffer.from([0x74, 0x2f, 0x61, 0x2f, 0x82, 0x2e, 0x6d, 0x64]), bytes: Buffer.from('y'), flags: 0 }
+  ])
+  const v7 = await tarOf([['t/a/SKILL.md', skill]])
+  v7.fill(0, 257, 265)
+  let sum = 0
+  for (let at = 0; at < 512; at++) sum += at >= 148 && at < 156 ? 32 : v7[at] ?? 0
+  v7.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1')
+  const linked = await tarGzOf([['t/a/SKILL.md', skill], ['t/a/copy.md', { type: 'link', linkname: 't/a/SKILL.md' }]])
+  let body = zip
+  const server = await startServer(t, (_, response) => { response.setHeader('etag', digestOf(body)).end(body) })
+  const { sources, status, skills } = await openSources(t, [sourceAt(`${server.url}/a.zip`, { layout: 'tree' })])
+  for (const [bytes, files] of [[zip, ['SKILL.md', 'café.md', 'é.md']], [v7, ['SKILL.md']], [linked, ['SKILL.md', 'copy.md']]] as const) {
+    body = bytes
+    await sources.sync()
+    t.match(status(), { state: 'ok', skills: 1, error: undefined })
+    t.strictSame((await skills.manifest('a')).files.map(({ path }) => path), files)
+  }
+  t.equal(await textOf(() => skills.readFile('a', 'copy.md')), skill)
+})
+
+t.test('K80 K83: one ZIP has one judgement, as a source and at POST /validate', async (t) => {
+  const main = { name: 'a/SKILL.md', bytes: Buffer.from(skillText('a')) }
+  const bzip2 = zipOf([main])
+  for (const at of [8, bzip2.indexOf('PK\u0001\u0002') + 10]) bzip2.writeUInt16LE(12, at)
+  const one = (name: string): Buffer => zipOf([main, { name, bytes: Buffer.from('x') }])
+  let body = zipOf([main])
+  const server = await startServer(t, (_, response) => { response.setHeader('etag', digestOf(body)).end(body) })
+  const { sources, status } = await openSources(t, [sourceAt(`${server.url}/a.zip`)])
+  for (const [bytes, reason] of [
+    [bzip2, '"a/SKILL.md" is compressed by bzip2, only Deflate is read'], [one('a\\b'), '"a\\\\b" has a backslash in its name'],
+    [one('/etc/x'), '"/etc/x" is an absolute path'], [one('a/../../x'), '"a/../../x" leads out of its folder'], [one('a/SKILL.md'), '"a/SKILL.md" is there twice']
+  ] as const) {
+    body = bytes
+    await sources.sync()
+    t.equal(status().error?.message, `the archive is refused: ${reason}`)
+    await t.rejects(subjectOfArchive(bytes, undefined, []), { message: status().error?.message ?? '' })
+  }
 })

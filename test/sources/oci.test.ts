@@ -150,6 +150,38 @@ t.test('K83: a registry that does not say the digest behind a tag is asked for t
   t.match(status(), { state: 'ok', skills: 1, revision: `1@${digestOf(bytes)}` })
 })
 
+t.test('K83: what an image has outside of the path is no matter of the source', async (t) => {
+  const image = { mediaType: 'application/vnd.oci.image.config.v1+json', digest: digestOf(Buffer.from('{}')), size: 2 }
+  const base = await tarGzOf([
+    ['bin/sh', 'x'], ['bin/ash', { type: 'link', linkname: 'bin/sh' }], ['lib', { type: 'symlink', linkname: '/usr/lib' }],
+    ['dev/null', { type: 'character-device' }], ['etc/.wh.old', ''], ['opt/skills/a/SKILL.md', skillText('a')]
+  ])
+  const there = new Map<string, Buffer>()
+  const server = await startServer(t, ({ url, method }, response) => {
+    const found = there.get(url?.replace('/v2/team/skills/', '') ?? '')
+    response.writeHead(found === undefined ? 404 : 200).end(method === 'HEAD' ? undefined : found)
+  })
+  const { sources, status, skills } = await openSources(t, [sourceAt(`oci://${new URL(server.url).host}/team/skills:1`, { path: 'opt/skills' })])
+  const top = await tarGzOf([
+    ['./opt/skills/a/x.txt', 'x'], ['./opt/skills/a/y.txt', { type: 'link', linkname: 'opt/skills/a/x.txt' }],
+    ['./opt/skills/a/SKILL.md', skillText('a', 'New.\n')]
+  ])
+  for (const [layer, expected] of [
+    [top, { state: 'ok', skills: 1 }],
+    [await tarGzOf([['opt/skills/a/.wh.x.txt', '']]), { state: 'stale', error: { code: 'refused_tree' } }],
+    [await tarGzOf([['opt/.wh.skills', '']]), { state: 'stale', error: { code: 'refused_tree' } }]
+  ] as const) {
+    const layers = [base, layer].map((bytes) => ({ mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip', digest: digestOf(bytes), size: bytes.length }))
+    const manifest = Buffer.from(JSON.stringify({ schemaVersion: 2, config: image, layers }))
+    for (const bytes of [base, layer]) there.set(`blobs/${digestOf(bytes)}`, bytes)
+    there.set('manifests/1', manifest).set(`manifests/${digestOf(manifest)}`, manifest)
+    await sources.sync()
+    t.match(status(), expected)
+  }
+  t.strictSame((await skills.manifest('a')).files.map(({ path }) => path), ['SKILL.md', 'x.txt', 'y.txt'])
+  t.match(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /New/)
+})
+
 t.test('K85: a manifest of very many levels is refused before it is parsed', async (t) => {
   const bytes = Buffer.from(`{"schemaVersion":2,"layers":[],"annotations":${'['.repeat(100)}${']'.repeat(100)}}`)
   const server = await startServer(t, (_, response) => { response.setHeader('docker-content-digest', digestOf(bytes)).end(bytes) })
