@@ -63,23 +63,37 @@ async function findOut (search: TreeSearch): Promise<Found> {
   if (isSkill && !hasSkillsFolder && plugins === undefined) return { layout: 'single', places: [['', ['']]] }
   const places: Places = [['skills', await walkTree(search, 'skills')]]
   if (plugins !== undefined) places.push(['.claude-plugin', plugins])
-  for (const folder of await agentFolders(tree)) places.push([folder, await walkTree(search, folder)])
+  for (const folder of await agentFolders(search)) places.push([folder, await walkTree(search, folder)])
   places.push(['', [...isSkill ? [''] : [], ...await walkTree(search, '', 1)].filter((path) => path !== 'skills')])
   if (places.every(([, paths]) => paths.length === 0)) return await findPlaces(search, 'tree')
   return { layout: plugins === undefined ? 'tree' : 'marketplace', places }
 }
 
-/** Where agents keep skills: `.X/skills` and `.X/skill`, at the top and in the packages of a monorepo. */
-async function agentFolders (tree: LayoutTree): Promise<string[]> {
+/**
+ * Where agents keep skills: `.X/skills` and `.X/skill`, at the top and in the packages of a monorepo. Skills elsewhere in
+ * such a folder are left out, and the folder is named.
+ */
+async function agentFolders (search: TreeSearch): Promise<string[]> {
+  const { tree, leftOut } = search
   const packages = (await tree.entries('packages')).filter(({ kind }) => kind === 'folder').slice(0, MAX_PACKAGES)
   const found: string[] = []
   for (const parent of ['', ...packages.map(({ name }) => `packages/${name}`)]) {
     for (const { kind, name } of await tree.entries(parent)) {
       if (kind !== 'folder' || !name.startsWith('.')) continue
-      found.push(join(parent, `${name}/skills`), join(parent, `${name}/skill`))
+      const folder = join(parent, name)
+      found.push(join(folder, 'skills'), join(folder, 'skill'))
+      if (await hasSkillsOfItsOwn(search, folder)) leftOut.push({ path: folder, reason: 'excluded' })
     }
   }
   return found
+}
+
+async function hasSkillsOfItsOwn (search: TreeSearch, folder: string): Promise<boolean> {
+  if (await hasMainFile(search, folder)) return true
+  for (const { kind, name } of await search.tree.entries(folder)) {
+    if (kind === 'folder' && await hasMainFile(search, join(folder, name))) return true
+  }
+  return false
 }
 
 async function childrenOf (tree: LayoutTree): Promise<string[]> {

@@ -33,6 +33,7 @@ t.test('K86: auto finds skills in all the usual places', async (t) => {
   t.strictSame(paths(await find({ ...agents, ...skillsAt('docs/deep/f') })), {
     k: '.kiro/skills/k', o: '.opencode/skill/o', w: '.windsurf/skills/w', c: 'packages/p/.claude/skills/c'
   }, 'folders of any agent, in packages too')
+  t.strictSame((await find(skillsAt('a', '.x/b', '.y/skills/c', '.z'))).leftOut, [{ path: '.x', reason: 'excluded' }, { path: '.z', reason: 'excluded' }])
 })
 
 t.test('K86: a repository that is one skill is one, by its own name', async (t) => {
