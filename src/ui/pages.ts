@@ -82,9 +82,7 @@ export class Pages {
     this.#assets = readAssets()
   }
 
-  async answer (
-    request: FastifyRequest, reply: FastifyReply, { make, explain }: PageMaker
-  ): Promise<FastifyReply> {
+  async answer (request: FastifyRequest, reply: FastifyReply, { make, explain }: PageMaker): Promise<FastifyReply> {
     const frame = this.#frameOf(request)
     const asked = this.#ask(request, frame.addresses)
     try {

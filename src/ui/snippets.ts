@@ -43,18 +43,14 @@ export function snippets (base: string, name?: string): readonly Snippet[] {
       id: 'vscode',
       client: 'VS Code',
       where: '.vscode/mcp.json',
-      text: json({
-        servers: { skills: { type: 'http', url } }
-      })
+      text: json({ servers: { skills: { type: 'http', url } } })
     },
     {
       ...MCP,
       id: 'gemini',
       client: 'Gemini CLI',
       where: '.gemini/settings.json',
-      text: json({
-        mcpServers: { skills: { httpUrl: url } }
-      })
+      text: json({ mcpServers: { skills: { httpUrl: url } } })
     },
     {
       id: 'opencode',

@@ -35,9 +35,7 @@ async function send (url: string, init: RequestInit): Promise<Answer> {
 function legacy (message: unknown, headers: Readonly<Record<string, string>> = {}): RequestInit {
   return {
     method: 'POST',
-    headers: {
-      ...LEGACY, ...headers
-    },
+    headers: { ...LEGACY, ...headers },
     body: typeof message === 'string' ? message : JSON.stringify(message)
   }
 }

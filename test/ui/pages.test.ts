@@ -119,9 +119,7 @@ t.test('K74: a page shows each finding with its fix, and offers no client what i
     text, /<td>Agent Skills format<\/td><td><span class="verdict error">refuses it<\/span><\/td><td><a href="#\w+">/
   )
   for (const [, code = ''] of text.matchAll(/<a href="#(\w+)"><code>/g)) {
-    t.match(
-      text, ` id="${code}">`, 'each reason leads to its finding'
-    )
+    t.match(text, ` id="${code}">`, 'each reason leads to its finding')
   }
   t.match(text, /files\/SKILL\.md#L\d+">\s*line \d+<\/a>/)
   t.match(text, /matters to \d+ clients/)
@@ -255,9 +253,7 @@ t.test('K77: a page holds the name of its state, by which its script asks whethe
 t.test('K74: an error is a page for browsers and a problem for programs', async (t) => {
   const { url, folder } = await buildService(t, { files: null })
   const none = await open(url)
-  t.match(none, {
-    status: 503, text: /<h1>Skills folder not found[^]*No folder of skills is there/
-  })
+  t.match(none, { status: 503, text: /<h1>Skills folder not found[^]*No folder of skills is there/ })
   t.notMatch(none.text, folder, 'no path of the server')
   t.equal(none.headers.get('retry-after'), '5')
   t.equal(none.headers.get('cache-control'), 'no-store')
@@ -406,9 +402,7 @@ t.test('K77: what changed in a skill since a revision that somebody had: files, 
   const { url, root, fetch } = await buildService(t, {
     files: {
       demo: {
-        'SKILL.md': skillText(
-          'demo', 'One.\n\nTwo <b>.\n'
-        ),
+        'SKILL.md': skillText('demo', 'One.\n\nTwo <b>.\n'),
         'gone.txt': 'gone',
         'old.txt': 'moved',
         'data.bin': Buffer.from([0, 1]),
@@ -433,10 +427,7 @@ t.test('K77: what changed in a skill since a revision that somebody had: files, 
     const { status, text } = await open(page + address)
     t.equal(status, 200)
     t.match(text, /<del>-Two &lt;b&gt;\.\n<\/del><ins>\+Three &lt;i&gt;\.\n<\/ins>/)
-    t.match(
-      text,
-      /SKILL\.md[^]*data\.bin[^]*Not compared here[^]*renamed<[^]*new\/name\.txt[^]*old\.txt[^]*gone\.txt/
-    )
+    t.match(text, /SKILL\.md[^]*data\.bin[^]*Not compared here[^]*renamed<[^]*new\/name\.txt[^]*old\.txt[^]*gone\.txt/)
     t.notMatch(text, 'z.md')
   }
   t.match((await open(`${page}/changes?from=sha256:${'0'.repeat(64)}`)).text, /is not kept any more/)
@@ -454,9 +445,7 @@ t.test('K74: the status page says since when and why a source is not up to date'
       revision: `main@sha1:${'0123456789'.repeat(4)}`,
       checked_at: '2026-11-22T10:00:00.000Z',
       failing_since: '2026-11-22T11:00:00.000Z',
-      error: {
-        code: 'unreachable', message: 'the host <does> not answer'
-      }
+      error: { code: 'unreachable', message: 'the host <does> not answer' }
     },
     { name: 'elsewhere', kind: 'oci', state: 'ok', skills: 9 }
   ]
@@ -620,9 +609,7 @@ t.test('K74: a list is refined by validity, severity, folder and client, and eac
   const { url } = await buildService(t, {
     files: {
       good: skill('good'),
-      broken: {
-        'SKILL.md': 'no frontmatter'
-      },
+      broken: { 'SKILL.md': 'no frontmatter' },
       hidden: { 'SKILL.md': '---\nname: hidden\ndescription: Some text\n---\na\u200bb\n' }
     },
     options: {
@@ -739,9 +726,7 @@ t.test('K74: tabs and the status page count skills with errors, and links that w
     files: {
       good: skill('good'),
       fine: skill('fine'),
-      broken: {
-        'SKILL.md': 'no frontmatter'
-      },
+      broken: { 'SKILL.md': 'no frontmatter' },
       away: t.fixture('symlink', '../elsewhere')
     },
     options: { siblings: { elsewhere: skill('elsewhere') } }

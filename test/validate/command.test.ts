@@ -37,10 +37,7 @@ t.test('K79: a set without findings is one line; a finding has file, line, rule 
   })
   const { code, out } = await run(brokenFolder(t))
   t.equal(code, 1)
-  t.match(
-    out,
-    /^skills\/bad\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch {2}.*\n {4}fix: Change name to 'bad'\n/
-  )
+  t.match(out, /^skills\/bad\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch {2}.*\n {4}fix: Change name to 'bad'\n/)
   t.match(out, /\n2 skills: 1 error; about \d+ tokens in each turn\n$/)
 })
 
@@ -163,9 +160,7 @@ t.test('K4, K79: what is left out is named, and --allow-links takes links as ser
     only: { linked: t.fixture('symlink', '../real/linked') },
     mixed: {
       good: skill('good'),
-      linked: t.fixture(
-        'symlink', '../real/linked'
-      ),
+      linked: t.fixture('symlink', '../real/linked'),
       gone: t.fixture('symlink', '../nowhere'),
       'a\nb': skill('x')
     }
@@ -231,9 +226,7 @@ t.test('K79: a file beside the skills holds the choices of a project', async (t)
   t.equal((await run(cwd)).code, 0)
   for (const [text, line] of [[
     'targets: [codex, nope]\n', /\.skillserve\.yaml:1: targets\[1\] is not a target; allowed: spec, /
-  ], [
-    'targets: [codx]\n', /:1: targets\[0\] is not a target; allowed: spec, .*, did you mean "codex"\?$/m
-  ], [
+  ], ['targets: [codx]\n', /:1: targets\[0\] is not a target; allowed: spec, .*, did you mean "codex"\?$/m], [
     '# a\ntarget: x\n', /\.skillserve\.yaml:2: target .*did you mean "targets"\?$/m
   ], ['fail_on: warn\n', /:1: fail_on must be error, warning, info or never$/m], [
     'fail_on: eror\n', /:1: fail_on must be error, warning, info or never, did you mean "error"\?$/m
@@ -339,9 +332,7 @@ const ODD = {
   bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' },
   deep: {
     'SKILL.md': '---\nname: deep\ndescription: x\nmetadata: {a: 1}\n---\n[a](b.md)\n',
-    inner: {
-      'SKILL.md': 'x'
-    },
+    inner: { 'SKILL.md': 'x' },
     'a b#c%.md': 'x'
   },
   lower: { 'skill.md': '---\nname: lower\ndescription: x\n---\nbody\n' },
@@ -376,9 +367,7 @@ t.test('K79: annotations of GitHub have a file and a line', async (t) => {
   const lines = out.trim().split('\n')
   t.ok(lines.length > 5, out)
   for (const line of lines) {
-    t.match(
-      line, /^::(?:error|warning|notice) file=skills\/[^,:]+,line=\d+,(?:col=\d+,)?title=\w+::\S/
-    )
+    t.match(line, /^::(?:error|warning|notice) file=skills\/[^,:]+,line=\d+,(?:col=\d+,)?title=\w+::\S/)
   }
 })
 
@@ -388,9 +377,7 @@ t.test('K79: SARIF has what code scanning reads', async (t) => {
   t.match(sarif, {
     version: '2.1.0',
     $schema: /sarif-2\.1\.0/,
-    runs: [
-      { columnKind: 'utf16CodeUnits', tool: { driver: { name: 'skillserve' } } }
-    ]
+    runs: [{ columnKind: 'utf16CodeUnits', tool: { driver: { name: 'skillserve' } } }]
   })
   const [{ results, tool: { driver: { rules } } }] = sarif.runs
   t.match(results, [{

@@ -232,9 +232,7 @@ const FIXES: ReadonlyArray<readonly [before: string, after?: string]> = [
 
 t.test('K79: --fix writes what reads as before to every reader, or nothing', (t) => {
   for (const [before, after = before] of FIXES) {
-    t.equal(
-      fixText(`---\n${before}---\nBody\n`, 'demo'), `---\n${after}---\nBody\n`, JSON.stringify(before)
-    )
+    t.equal(fixText(`---\n${before}---\nBody\n`, 'demo'), `---\n${after}---\nBody\n`, JSON.stringify(before))
   }
   t.equal(fixText('---\nname: other\n---\n', 'No Name'), '---\nname: other\n---\n', 'a folder without a valid name')
   t.end()

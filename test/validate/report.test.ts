@@ -20,9 +20,7 @@ const FINDINGS: readonly Finding[] = [
     file: 'SKILL.md',
     line: 2,
     column: 7,
-    targets: [
-      'codex', 'spec'
-    ]
+    targets: ['codex', 'spec']
   },
   { code: 'file_program', severity: 'warning', message: 'b', fix: 'Do b', file: 'a,b:c.md' },
   { code: 'file_program', severity: 'info', message: 'c', fix: 'Do c', file: 'c.md', line: 3 },
@@ -36,9 +34,7 @@ async function report (more: Partial<SkillReport> = {}): Promise<SkillReport> {
     path: 'skills/demo',
     skill,
     revision: null,
-    verdicts: [
-      { target: 'codex', verdict: 'ok', read: '2026-11-22' }
-    ],
+    verdicts: [{ target: 'codex', verdict: 'ok', read: '2026-11-22' }],
     findings: FINDINGS,
     tokens,
     ...more
@@ -83,9 +79,7 @@ skills/demo  info  body_empty  d
   ), '1 skill: no findings; about 6 tokens in each turn\n')
   const notLoaded = await report({
     findings: [],
-    verdicts: [
-      { target: 'codex', verdict: 'not_loaded', read: '' }, { target: 'spec', verdict: 'ok', read: '' }
-    ]
+    verdicts: [{ target: 'codex', verdict: 'not_loaded', read: '' }, { target: 'spec', verdict: 'ok', read: '' }]
   })
   t.equal(print(
     'text', [notLoaded, await report({ findings: [] })], { targets: ['codex', 'spec'] }
@@ -145,33 +139,25 @@ t.test('K79: SARIF has a result for each finding, and says how many code scannin
       ruleId: 'name_missing',
       level: 'error',
       message: { text: 'a: 100 %, {{b}}\u001b. Do\nit.' },
-      locations: location(
-        'skills/demo/SKILL.md', { startLine: 2, startColumn: 7 }
-      ),
+      locations: location('skills/demo/SKILL.md', { startLine: 2, startColumn: 7 }),
       properties: { targets: ['codex', 'spec'] }
     },
     {
       ruleId: 'file_program',
       level: 'warning',
-      message: {
-        text: 'b. Do b.'
-      },
+      message: { text: 'b. Do b.' },
       locations: location('skills/demo/a%2Cb%3Ac.md', { startLine: 1 })
     },
     {
       ruleId: 'file_program',
       level: 'note',
-      message: {
-        text: 'c. Do c.'
-      },
+      message: { text: 'c. Do c.' },
       locations: location('skills/demo/c.md', { startLine: 3 })
     },
     {
       ruleId: 'body_empty',
       level: 'note',
-      message: {
-        text: 'd. Do d.'
-      },
+      message: { text: 'd. Do d.' },
       locations: location('skills/demo/skill.md', { startLine: 1 })
     }
   ])

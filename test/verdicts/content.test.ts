@@ -206,9 +206,7 @@ t.test('K81: all files are SKILL.md and the other texts; what nobody can read ha
     'demo/SKILL.md', 'other/SKILL.md', 'tar', 'a.png.md'
   ]) t.equal((await estimate({ text, files: { [path]: 40_000 } })).all_files, 10_000, path)
   const { all_files: all, ...known } = alone
-  t.strictSame(
-    estimateTokens({ ...await subjectFor({ text }), files: undefined }), { ...known, all_files: null }
-  )
+  t.strictSame(estimateTokens({ ...await subjectFor({ text }), files: undefined }), { ...known, all_files: null })
   t.match(await estimate({ files: { 'SKILL.md': 4_000 } }), {
     body: null, all_files: 1_000
   }, 'a main file that cannot be read')

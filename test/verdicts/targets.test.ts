@@ -103,9 +103,7 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
     [also('allowed-tools:', '  a: b'), 'allowed_tools_not_text', { 'skills-ref': 'refused' }],
     [also('allowed-tools: {}'), 'allowed_tools_not_text', { 'skills-ref': 'refused' }],
     [also('metadata: { a: b }'), 'frontmatter_flow_style', { spec: 'ok', 'skills-ref': 'refused' }],
-    [also(
-      'license: &a MIT', 'compatibility: *a'
-    ), 'yaml_refused', {
+    [also('license: &a MIT', 'compatibility: *a'), 'yaml_refused', {
       spec: 'refused',
       'skills-ref': 'refused',
       codex: 'ok',
@@ -113,9 +111,7 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
       'discovery-0.1.0': 'not_loaded',
       'discovery-0.2.0': 'not_loaded'
     }],
-    [{
-      ...GOOD, folder: 'team-demo', ownName: 'demo'
-    }, 'name_prefixed', {
+    [{ ...GOOD, folder: 'team-demo', ownName: 'demo' }, 'name_prefixed', {
       spec: 'ok',
       'skills-ref': 'refused',
       'gh-skill': 'refused',
@@ -161,9 +157,7 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
     const { targets, findings } = await verdictsFor(parts, TARGET_NAMES)
     t.ok(findings.some((found) => found.code === code), `${code} in ${findings.map((found) => found.code).join()}`)
     for (const [target, outcome] of Object.entries(outcomes)) {
-      t.equal(
-        targets.find((each) => each.target === target)?.verdict, outcome, `${target}: ${parts.text}`
-      )
+      t.equal(targets.find((each) => each.target === target)?.verdict, outcome, `${target}: ${parts.text}`)
     }
   }
 })
@@ -235,9 +229,7 @@ t.test('K79: a skill without mistakes has no finding, and every target takes it'
     },
     {
       text: `${GOOD.text}[a](copy(1).md), [b](copy(1)(2).md#x), [c](copy(1).md "title"), ([d](copy(1).md))\n`,
-      files: {
-        'copy(1).md': 1, 'copy(1)(2).md': 1
-      }
+      files: { 'copy(1).md': 1, 'copy(1)(2).md': 1 }
     },
     { text: text('name: demo', `description: ${long(1_024)}`) },
     { folder: long(64), text: text(`name: ${long(64)}`, D) }

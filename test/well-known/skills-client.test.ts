@@ -48,9 +48,7 @@ t.test('the skills client installs every example skill byte for byte, and drops 
       // The client writes decoded text, so that a byte order mark is gone, and gives the main file its usual name.
       const changed = { bom: ['SKILL.md'], casing: ['skill.md', 'SKILL.md'] }
       for (const name of names) {
-        t.same(
-          differences(join(service.root, name), join(folder, name)), { [name]: [], ...changed }[name], name
-        )
+        t.same(differences(join(service.root, name), join(folder, name)), { [name]: [], ...changed }[name], name)
       }
     })
   }

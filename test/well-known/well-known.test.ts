@@ -170,9 +170,7 @@ for (const keepMs of [60_000, 0]) {
   t.test('K59: after a change the index has a new address, and the old one is ' +
     `${keepMs === 0 ? 'gone where nothing is kept' : 'readable still'}`, async (t) => {
     const service = await buildService(t, {
-      files: {
-        alone: skill('alone'), more: skill('more', { docs: { 'x.json': '{}' } })
-      },
+      files: { alone: skill('alone'), more: skill('more', { docs: { 'x.json': '{}' } }) },
       options: { keep: { keepMs }, tickMs: 20 }
     })
     const find = async (name: string) => (await readIndex(service)).skills.find((entry) => entry.name === name)
@@ -394,9 +392,7 @@ t.test('one SKILL.md is listed as that, more files as an archive, both with the 
 
 t.test('K52: any change in a skill is soon in the indexes', async (t) => {
   const { base, discovery, indexes } = await createDiscovery(t, {
-    demo: skill(
-      'demo', { docs: { 'a.md': 'a', 'b.md': 'b' }, link: t.fixture('symlink', 'docs/a.md') }
-    ),
+    demo: skill('demo', { docs: { 'a.md': 'a', 'b.md': 'b' }, link: t.fixture('symlink', 'docs/a.md') }),
     other: skill('other')
   })
   await until(async () => {

@@ -19,9 +19,7 @@ export const neovateDefinition = {
   description: 'Execute a skill within the conversation',
   parameters: {
     type: 'object',
-    properties: {
-      skill: { type: 'string', description: 'The skill name to execute' }
-    },
+    properties: { skill: { type: 'string', description: 'The skill name to execute' } },
     required: ['skill']
   }
 } as const satisfies { name: string, description: string, parameters: ToolParameters }

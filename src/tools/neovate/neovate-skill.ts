@@ -37,9 +37,7 @@ export function createNeovateSkillTool (): Tool {
     resultSchema: ResultSchema,
     failureSchema: FailureSchema,
     example: {
-      args: {
-        skill: 'calculator'
-      },
+      args: { skill: 'calculator' },
       outcome: toOutcome(neovateSuccess('calculator', EXAMPLE_SKILL, '# Calculator Skill\n'))
     },
 

@@ -6,9 +6,7 @@ import type { Tool, ToolParameters } from '../tool.ts'
 
 const parameters: ToolParameters = {
   type: 'object',
-  properties: {
-    skill_name: { type: 'string', description: 'Name of the skill (folder name)' }
-  },
+  properties: { skill_name: { type: 'string', description: 'Name of the skill (folder name)' } },
   required: ['skill_name']
 }
 

@@ -19,9 +19,7 @@ import {
 
 const parameters: ToolParameters = {
   type: 'object',
-  properties: {
-    skill_name: { type: 'string', description: 'Name of the skill to invoke from available skills' }
-  },
+  properties: { skill_name: { type: 'string', description: 'Name of the skill to invoke from available skills' } },
   required: ['skill_name'],
   additionalProperties: false
 }
@@ -137,9 +135,7 @@ function problemOf (findings: readonly Finding[]): WaveProblem | undefined {
   return {
     type: malformed ? 'skill_malformed' : 'skill_invalid',
     message: first.message,
-    fixes: [
-      ...new Set(errors.map(({ fix }) => fix))
-    ]
+    fixes: [...new Set(errors.map(({ fix }) => fix))]
   }
 }
 

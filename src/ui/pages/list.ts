@@ -133,9 +133,7 @@ function select (
 <option value="${value}"${value === chosen && html` selected`}>${label}</option>`)}</select>`
 }
 
-function item (
-  entry: ListedSkill, highlight: (text: string) => Html, showsRoot: boolean, addresses: Addresses
-): Html {
+function item (entry: ListedSkill, highlight: (text: string) => Html, showsRoot: boolean, addresses: Addresses): Html {
   const { name, description, findings, file_count: files, size_bytes: bytes, root, tokens, targets } = entry
   const facts: readonly Content[] = [
     files !== null && counted(files, 'file'),

@@ -39,9 +39,7 @@ export const sarifReporter: ReporterFactory = ({ print, version }) => {
         ...left > 0 && {
           toolExecutionNotifications: [{
             level: 'warning',
-            message: {
-              text: `${left} more findings are left out: code scanning takes ${MAX_RESULTS} in a run`
-            }
+            message: { text: `${left} more findings are left out: code scanning takes ${MAX_RESULTS} in a run` }
           }]
         }
       }

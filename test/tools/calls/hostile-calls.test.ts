@@ -65,9 +65,7 @@ const ROWS: readonly Row[] = [
   ...NOT_STRINGS.map((name) => ({
     attack: 'not a string',
     tool: 'Skill',
-    args: {
-      skill_name: name
-    },
+    args: { skill_name: name },
     text: /skill_name parameter is required and must be a string/
   })),
   read('a million characters', 'a'.repeat(1_000_000), noFile('a'.repeat(1_000_000))),
@@ -82,17 +80,13 @@ const ROWS: readonly Row[] = [
   {
     attack: 'unsafe name for Skill',
     tool: 'Skill',
-    args: {
-      skill_name: '../x'
-    },
+    args: { skill_name: '../x' },
     text: /^Error invoking skill '\.\.\/x': Skill '\.\.\/x' is invalid: /
   },
   {
     attack: 'unsafe name for Skill',
     tool: 'Skill',
-    args: {
-      skill_name: 'x\n- evil: do this'
-    },
+    args: { skill_name: 'x\n- evil: do this' },
     text: /^Error invoking skill 'x\\u000a- evil: do this': /
   },
   { attack: 'display name', tool: 'skill', args: { skill: ' demo ' }, text: /demo is running…/ },
@@ -116,17 +110,13 @@ const ROWS: readonly Row[] = [
   {
     attack: 'prototype names',
     tool: 'get_skill',
-    args: JSON.parse(
-      '{"skill_name":"demo","__proto__":{"p":1},"constructor":{"prototype":{"p":1}}}'
-    ),
+    args: JSON.parse('{"skill_name":"demo","__proto__":{"p":1},"constructor":{"prototype":{"p":1}}}'),
     text: /# Demo/
   },
   {
     attack: 'prototype names',
     tool: 'Skill',
-    args: JSON.parse(
-      '{"skill_name":"demo","__proto__":{"p":1}}'
-    ),
+    args: JSON.parse('{"skill_name":"demo","__proto__":{"p":1}}'),
     text: /unknown argument "__proto__"/
   }
 ]
@@ -209,9 +199,7 @@ const { value: callLike } = fc.letrec((tie) => ({
 const nearCall = fc.record({
   id: callLike,
   type: fc.constantFrom(...WORDS),
-  function: fc.record(
-    { name: fc.constantFrom(...WORDS), arguments: callLike }, { requiredKeys: ['name'] }
-  )
+  function: fc.record({ name: fc.constantFrom(...WORDS), arguments: callLike }, { requiredKeys: ['name'] })
 }, { requiredKeys: ['function'] })
 
 t.test('whatever JSON comes, handle() does not throw and answers in a known shape', async (t) => {

@@ -51,9 +51,7 @@ const ROWS: readonly Row[] = [
         object: 'chat.completion',
         choices: [{
           index: 0,
-          message: {
-            role: 'assistant', toolCalls: [{ id: 'c1', index: 0, function: FUNCTION }]
-          },
+          message: { role: 'assistant', toolCalls: [{ id: 'c1', index: 0, function: FUNCTION }] },
           finishReason: 'tool_calls'
         }]
       }
@@ -90,9 +88,7 @@ const ROWS: readonly Row[] = [
       {
         lc: 1,
         type: 'constructor',
-        id: [
-          'langchain_core', 'messages', 'AIMessage'
-        ],
+        id: ['langchain_core', 'messages', 'AIMessage'],
         kwargs: { content: '', tool_calls: [langchain], additional_kwargs: {} }
       }
     ],
@@ -128,9 +124,7 @@ const ROWS: readonly Row[] = [
     bodies: [{
       object: 'thread.run',
       status: 'requires_action',
-      required_action: {
-        type: 'submit_tool_outputs', submit_tool_outputs: { tool_calls: [chat] }
-      }
+      required_action: { type: 'submit_tool_outputs', submit_tool_outputs: { tool_calls: [chat] } }
     }],
     args: FUNCTION.arguments,
     done: { tool_call_id: 'c1', output: 'done' },
@@ -197,9 +191,7 @@ t.test('K37: LangChain: a call whose arguments are not JSON is answered in its o
   const broken = { name: NAME, args: '{"skill_name', id: 'c2', error: 'Malformed args.' }
   const kwargs = {
     content: '',
-    tool_calls: [
-      langchain
-    ],
+    tool_calls: [langchain],
     invalid_tool_calls: [broken, { ...broken, id: 'c3', type: 'invalid_tool_call' }]
   }
   for (const body of [{ lc: 1, type: 'constructor', kwargs }, { type: 'ai', ...kwargs }]) {
@@ -243,9 +235,7 @@ t.test('a response without a call is none, in every shape', async (t) => {
     { response: { output: [] } }, { required_action: { submit_tool_outputs: { tool_calls: [] } } }
   ]
   for (const body of bodies) {
-    t.match(
-      openEnvelope(body), { kind: 'unrecognised', detail: /^No tool call is in it/ }, JSON.stringify(body)
-    )
+    t.match(openEnvelope(body), { kind: 'unrecognised', detail: /^No tool call is in it/ }, JSON.stringify(body))
   }
 })
 

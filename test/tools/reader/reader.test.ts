@@ -294,9 +294,7 @@ t.test('K40: all files of a skill, with sizes and types', async (t) => {
   t.match(shown(await listFilesRegistry.call(listFiles, { skill_name: 'demo' }, listFilesSource)), {
     result: {
       skill_name: 'demo',
-      files: [
-        { path: 'SKILL.md', size_bytes: 6, media_type: 'text/plain' }, { path: 'docs/é.txt', size_bytes: 2 }
-      ]
+      files: [{ path: 'SKILL.md', size_bytes: 6, media_type: 'text/plain' }, { path: 'docs/é.txt', size_bytes: 2 }]
     },
     text: '{"skill_name": "demo", "files": [{"path": "SKILL.md", "size_bytes": 6, "media_type": "text/plain"}, ' +
       '{"path": "docs/é.txt", "size_bytes": 2, "media_type": "text/plain"}]}',

@@ -20,9 +20,7 @@ const SKILLS: Readonly<Record<string, FakeSkill>> = {
     ]
   },
   yaml: {
-    files: {
-      'SKILL.md': '---\n[\n---'
-    },
+    files: { 'SKILL.md': '---\n[\n---' },
     findings: [errorFinding('yaml_invalid', 'the frontmatter is not valid YAML', 'Mend line 1')]
   },
   hollow: {
@@ -30,9 +28,7 @@ const SKILLS: Readonly<Record<string, FakeSkill>> = {
   },
   pipe: { findings: [errorFinding('main_file_not_a_file', 'SKILL.md is not a regular file', 'Replace SKILL.md')] },
   secret: {
-    files: {
-      'SKILL.md': mainFileError.permissionDenied('secret')
-    },
+    files: { 'SKILL.md': mainFileError.permissionDenied('secret') },
     findings: [errorFinding('main_file_permission_denied', 'x', 'y')]
   },
   failing: { files: { 'SKILL.md': mainFileError.unreadable('failing') } }
@@ -48,9 +44,7 @@ function setUp (skills = SKILLS) {
     source,
     tool,
     registry,
-    call: (name: string) => registry.call(
-      tool, { skill_name: name }, source
-    ),
+    call: (name: string) => registry.call(tool, { skill_name: name }, source),
     callWith: (args: object) => registry.call(tool, { ...args }, source)
   }
 }

@@ -68,9 +68,7 @@ export const mcp = {
     description: currentDescription,
     inputSchema: {
       ...parameters,
-      required: [
-        ...parameters.required
-      ],
+      required: [...parameters.required],
       ...Object.keys(parameters.properties).length === 0 && { additionalProperties: false }
     },
     annotations: ANNOTATIONS

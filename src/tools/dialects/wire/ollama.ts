@@ -23,9 +23,7 @@ export const ollama = {
     message: {
       role: 'assistant',
       content: '',
-      tool_calls: [
-        { function: { name: 'get_skill', arguments: { skill_name: 'calculator' } } }
-      ]
+      tool_calls: [{ function: { name: 'get_skill', arguments: { skill_name: 'calculator' } } }]
     },
     done: true
   },
