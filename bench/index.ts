@@ -14,8 +14,7 @@ const PARTS: Readonly<Record<string, (run: LongRun, folder: string) => Promise<R
 const USAGE = `
 npm run bench -- [PART…]
 
-Measures the figures that the service promises, and writes bench/results.md; single parts are only printed.
-Needs Linux and a quiet machine.
+Measures the figures that the service promises, on Linux. All parts go to bench/results.md, single ones are printed.
 
   requests  CPU time of single requests, against plain Fastify and @fastify/static
   scale     start, memory, stalls and changes with 10,000 skills

@@ -7,20 +7,29 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
 export const QUESTIONS: ReadonlyArray<readonly [text: string, skill: string]> = [
-  ['What is 17.5 percent of 2340?', 'calculator'],
-  ['Will it rain in Oslo tomorrow?', 'weather'],
-  ['write a post-mortem about last night\'s outage', 'incident-report'],
+  ['Will it rain in Oslo tomorrow?', 'weather'], ['drafting a contract at a law firm', 'draft-contracts-law-firms'],
+  ['What is 17.5 percent of 2340?', 'calculator'], ['par quoi remplacer un ingrédient qui manque', 'recettes-maison'],
+  ['what should I wear outdoors on Saturday', 'weather'], ['I need the Northlight logo as a file', 'brand-assets'],
+  ['I need the exact sum of these numbers', 'calculator'],
   ['How do I put our brand colours on a slide?', 'brand-assets'],
-  ['I need the Northlight logo as a file', 'brand-assets'],
+  ['archive old invoices of a hotel', 'archive-invoices-hotels'],
   ['Que cuisiner ce soir pour six convives ?', 'recettes-maison'],
+  ['write a post-mortem about last night\'s outage', 'incident-report'],
+  ['Print labels for parcels of a pharmacy', 'label-parcels-pharmacies'],
+  ['anonymize a survey of a university', 'anonymize-surveys-universities'],
+  ['which timetable fits an airline? plan one', 'plan-timetables-airlines'],
+  ['validate the tax return of a startup', 'validate-tax-returns-startups'],
   ['my call to the skillserve server returned an error', 'using-skillserve'],
-  ['How do I translate a lab report for a hospital?', 'translate-lab-reports-hospitals'],
+  ['please summarize the minutes of our school', 'summarize-minutes-schools'],
+  ['merging the address lists of a charity', 'merge-address-lists-charities'],
+  ['our library needs its shift rota scheduled', 'schedule-shift-rotas-libraries'],
+  ['classify customer complaints of a bank', 'classify-customer-complaints-banks'],
   ['compare two insurance policies for a farm', 'compare-insurance-policies-farms'],
-  ['Can you proofread the newsletter of the museum?', 'proofread-newsletters-museums'],
   ['I want to convert a spreadsheet for the bakery', 'convert-spreadsheets-bakeries'],
+  ['Can you proofread the newsletter of the museum?', 'proofread-newsletters-museums'],
+  ['How do I translate a lab report for a hospital?', 'translate-lab-reports-hospitals'],
   ['How would I illustrate a user manual for a theatre?', 'illustrate-user-manuals-theatres'],
-  ['estimate a construction budget for a city council', 'estimate-construction-budgets-city-councils'],
-  ['Print labels for parcels of a pharmacy', 'label-parcels-pharmacies']
+  ['estimate a construction budget for a city council', 'estimate-construction-budgets-city-councils']
 ]
 
 const VERBS = [

@@ -15,9 +15,7 @@ const AT_A_STRETCH = 5
 const CHANGES = 40
 const STREAM_MS = 500
 
-const JSON_POST = {
-  method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
-} as const
+const HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 /** One request for each kind of answer. */
 const REQUESTS: ReadonlyArray<readonly [path: string, body?: object]> = [
   ['/skills'], ['/skills/NAME'], ['/skills/NAME/files'], ['/skills/NAME/files/file-0.md'], ['/skills/NAME/archive.zip'],
@@ -112,7 +110,7 @@ export async function measureFirst (run: LongRun, folder: string): Promise<Row[]
     await server.stall()
     const text = JSON.stringify(body)?.replaceAll('NAME', name)
     const response = await fetch(server.url + path.replace('NAME', name), {
-      ...text !== undefined && { ...JSON_POST, body: text },
+      ...text !== undefined && { method: 'POST', headers: HEADERS, body: text },
       ...path === '/events' && { signal: AbortSignal.timeout(STREAM_MS) }
     })
     await response.arrayBuffer().catch((error: unknown) => { if (path !== '/events') throw error })

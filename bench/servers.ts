@@ -9,7 +9,6 @@ import type { LongRun } from '../scripts/long-run.ts'
 
 export interface Server {
   readonly url: string
-  readonly pid: number
   /** Resident memory in MB. */
   rss (): number
   /** CPU time so far of all threads, in milliseconds. */
@@ -75,7 +74,6 @@ export async function startServer (
   }
   return {
     url,
-    pid,
     rss: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024,
     cpu: () => readdirSync(`/proc/${pid}/task`).reduce((sum, thread) =>
       sum + Number.parseInt(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'), 10), 0) / 1e6,

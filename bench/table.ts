@@ -8,7 +8,6 @@ export interface Row {
 
 interface Figure {
   readonly what: string
-  /** Of each round. */
   readonly values: readonly number[]
   readonly atMost?: number
   readonly atLeast?: number
