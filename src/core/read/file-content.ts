@@ -1,4 +1,3 @@
-import { crc32 } from 'node:zlib'
 import { sha256 } from '../shared/digest.ts'
 import { mainFileError } from '../shared/errors.ts'
 import { decodeText, decodeUtf8, type DecodedText } from './decode.ts'
@@ -14,7 +13,6 @@ export class FileContent {
   readonly digest: string
   #text: DecodedText | undefined | null = null
   #utf8: string | undefined | null = null
-  #crc32: number | undefined
 
   constructor (bytes: Buffer, digest = sha256(bytes)) {
     this.bytes = bytes
@@ -35,12 +33,6 @@ export class FileContent {
 
   get kind (): FileKind | undefined {
     return fileKind(this.bytes)
-  }
-
-  /** For ZIP archives. */
-  get crc32 (): number {
-    this.#crc32 ??= crc32(this.bytes)
-    return this.#crc32
   }
 }
 

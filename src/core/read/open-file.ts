@@ -27,14 +27,11 @@ export class OpenFile {
   readonly disk: Disk
   readonly descriptor: number
   readonly stats: BigIntStats
-  /** Path below the skill's real folder after all links; equal to the path asked for when no link led to the file. */
-  readonly realPath: string
 
-  constructor (disk: Disk, descriptor: number, stats: BigIntStats, realPath: string) {
+  constructor (disk: Disk, descriptor: number, stats: BigIntStats) {
     this.disk = disk
     this.descriptor = descriptor
     this.stats = stats
-    this.realPath = realPath
   }
 
   /**

@@ -94,7 +94,7 @@ async function openThroughProc (disk: Disk, folder: string, path: string, filter
     const realPath = pathWithin(folder, await disk.readlink(link))
     const stats = await disk.fstat(handle)
     checkServable(path, stats.nlink === 0n ? realPath.replace(/ \(deleted\)$/, '') : realPath, stats, filter)
-    return new OpenFile(disk, await openChecked(disk, link, stats), stats, realPath)
+    return new OpenFile(disk, await openChecked(disk, link, stats), stats)
   } finally {
     await closeQuietly(() => disk.close(handle))
   }
@@ -125,7 +125,7 @@ async function openByComparison (disk: Disk, folder: string, path: string, filte
       throw new RefusedError('outside')
     }
     checkServable(path, realPath, stats, filter)
-    return new OpenFile(disk, descriptor, stats, realPath)
+    return new OpenFile(disk, descriptor, stats)
   } catch (error) {
     await closeQuietly(() => disk.close(descriptor))
     throw error

@@ -159,8 +159,7 @@ export class RevisionChangedError extends SkillError {
 
 /** Errors of a process that has no room for more work, or for more answers. */
 export const overloadError = {
-  busy: () => new SkillError('overloaded', 'The service has more to do than it can'),
-  full: () => new SkillError('overloaded', 'Too many large requests and answers are under way at the same time')
+  busy: () => new SkillError('overloaded', 'The service has more to do than it can')
 } as const
 
 /** `list_skills`' sentences, and every tool's while no root exists. */

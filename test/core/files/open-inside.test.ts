@@ -291,13 +291,3 @@ t.test('K43: a digest is of one state', async (t) => {
   disk.intercept = (operation) => { if (operation === 'read') fs.appendFileSync(join(folder, 'file'), 'x') }
   await t.rejects(digest(), { message: 'changed' })
 })
-
-t.test('an open file says where it really is', async (t) => {
-  const folder = createLayout(t)
-  for (const [kind, createDisk] of Object.entries(DISKS)) {
-    const disk = createDisk()
-    const file = await openInside(disk, folder, 'to-chain')
-    t.equal(file.realPath, 'docs/a.md', kind)
-    await file.close()
-  }
-})

@@ -1,11 +1,11 @@
-import fs from 'node:fs'
+import fs, { mkdirSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { localDisk } from '../../../src/core/read/disk.ts'
 import { linkContainers, resolveLink } from '../../../src/core/roots/links.ts'
 import { describeSkipped } from '../../../src/core/roots/skipped.ts'
-import { localDisk } from '../../../src/core/read/disk.ts'
 import { createFaultyDisk, osError, skill, skillText, startManager, textOf } from '../../helper/skills.ts'
-import { startWatching, followed } from '../../helper/watched-index.ts'
+import { followed, startWatching } from '../../helper/watched-index.ts'
 
 const CANARY = 'CANARY'
 
@@ -233,4 +233,27 @@ t.test('K52: the index follows what links lead to outside of the root', async (t
   await followed(manager, root)
   fs.writeFileSync(join(store, 'one/SKILL.md'), skillText('one').replace('What', 'How'))
   await followed(manager, root)
+})
+
+const HOUR_MS = 3_600_000
+
+t.test('K51: a root whose place is a link to it now gives the files of its skills, and links in them', async (t) => {
+  for (const [moved, to, isKnown] of [['data/root', 'data/elsewhere', false], ['data', 'disk', false], ['data', 'disk', true]] as const) {
+    const dir = t.testdir({ data: { root: { alpha: skill('alpha', { 'notes.txt': 'notes', sub: {}, 'link.md': t.fixture('symlink', 'SKILL.md') }) } } })
+    const manager = await startManager(t, [join(dir, 'data/root')], { disk: createFaultyDisk({ ageMs: HOUR_MS }) })
+    // The next manifest opens no file whose digest is known, but links.
+    if (isKnown) await manager.manifest('alpha')
+    mkdirSync(join(dir, 'data/root/alpha/sub/new'))
+    renameSync(join(dir, moved), join(dir, to))
+    symlinkSync(join(dir, to), join(dir, moved))
+    t.strictSame((await manager.manifest('alpha')).files.map(({ path }) => path), ['SKILL.md', 'link.md', 'notes.txt'], moved)
+    t.equal(await textOf(() => manager.readFile('alpha', 'notes.txt')), 'notes', moved)
+  }
+  const dir = t.testdir({ data: { root: { alpha: skill('alpha', { 'notes.txt': 'notes' }) } } })
+  const manager = await startManager(t, [join(dir, 'data/root')], { disk: createFaultyDisk({ ageMs: HOUR_MS }) })
+  mkdirSync(join(dir, 'disk'))
+  renameSync(join(dir, 'data'), join(dir, 'disk/data'))
+  symlinkSync('disk/data', join(dir, 'data'))
+  t.equal(await textOf(() => manager.readFile('alpha', 'notes.txt')), 'notes')
+  t.equal(await textOf(() => manager.readMainFile('alpha', 'SKILL.md')), skillText('alpha'))
 })
