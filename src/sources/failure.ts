@@ -27,6 +27,7 @@ export class Failure {
   statusOf (isPublished: boolean): Pick<SourceStatus, 'state' | 'failing_since' | 'error'> {
     if (this.#error === undefined || this.#since === undefined) return { state: isPublished ? 'ok' : 'waiting' }
     const { code, message } = this.#error
-    return { state: isPublished ? 'stale' : 'failed', failing_since: this.#since.toISOString(), error: { code, message } }
+    const since = this.#since.toISOString()
+    return { state: isPublished ? 'stale' : 'failed', failing_since: since, error: { code, message } }
   }
 }

@@ -36,7 +36,7 @@ export interface Fetched {
 export interface Fetcher {
   /** Default time between two checks, in milliseconds. */
   readonly intervalMs: number
-  /** For fetchers that write into one folder: a whole check is in turn, with what reads the files of a fetch. Absent: nothing is shared. */
+  /** For fetchers that share a folder: a whole check is in turn, with what reads the files of a fetch. */
   readonly inTurn?: LimitFunction
   /**
    * What has to be there before anything is fetched. Throws an AddressError with what to install or to set.

@@ -6,7 +6,8 @@ import type { SourceAuth } from './address/source-kind.ts'
 const MAX_SECRET_BYTES = 65_536
 
 /** A password or token, read anew each time; undefined where none is configured. */
-export async function readSecret ({ secretFile, secretVariable }: SourceAuth, env: Environment): Promise<string | undefined> {
+export async function readSecret (auth: SourceAuth, env: Environment): Promise<string | undefined> {
+  const { secretFile, secretVariable } = auth
   if (secretFile !== undefined) return await readSecretFile(secretFile)
   if (secretVariable === undefined) return undefined
   const secret = env[secretVariable]?.trim()
@@ -22,15 +23,16 @@ export async function readSecretFile (path: string): Promise<string> {
   } catch (cause) {
     throw new SourceError('secret_missing', 'the file of the credentials cannot be read', { cause })
   }
-  if (text === '' || text.length > MAX_SECRET_BYTES || /[\r\n]/.test(text)) throw new SourceError('secret_missing', 'the file of the credentials holds no single line')
-  return text
+  if (text !== '' && text.length <= MAX_SECRET_BYTES && !/[\r\n]/.test(text)) return text
+  throw new SourceError('secret_missing', 'the file of the credentials holds no single line')
 }
 
 /** A text of a program or server without secrets, and without what stands before `@` in its addresses. */
 export function redact (text: string, secrets: readonly string[]): string {
   let clean = text.replace(/\/\/[^\s/@]*@/g, '//…@')
   for (const secret of secrets) {
-    for (const form of [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')]) if (form.length >= 4) clean = clean.replaceAll(form, '…')
+    const forms = [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')]
+    for (const form of forms) if (form.length >= 4) clean = clean.replaceAll(form, '…')
   }
   return clean
 }

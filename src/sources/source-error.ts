@@ -1,8 +1,14 @@
 /** Why a source could not deliver: a closed set, for status and metrics. */
 export type SourceErrorCode =
-  | 'auth_failed' | 'not_found' | 'ref_not_found' | 'path_not_found' | 'redirected' | 'rate_limited' | 'unreachable' | 'tls' | 'host_key' | 'timeout'
-  | 'too_large' | 'refused_tree' | 'bad_archive' | 'bad_answer' | 'digest_mismatch' | 'changing' | 'verification_failed' | 'git_missing'
-  | 'secret_missing' | 'disk' | 'internal'
+  | 'auth_failed' | 'not_found' | 'ref_not_found' | 'path_not_found' | 'redirected' | 'rate_limited' | 'unreachable'
+  | 'tls' | 'host_key' | 'timeout' | 'too_large' | 'refused_tree' | 'bad_archive' | 'bad_answer' | 'digest_mismatch'
+  | 'changing' | 'verification_failed' | 'git_missing' | 'secret_missing' | 'disk' | 'internal'
+
+interface SourceErrorOptions {
+  readonly details?: string
+  readonly retryAfterMs?: number | undefined
+  readonly cause?: unknown
+}
 
 /** A failure of a source. The message may be shown to anybody: it holds no address, no local path, no secret. */
 export class SourceError extends Error {
@@ -13,7 +19,8 @@ export class SourceError extends Error {
   /** How long the other side asks to be left alone, in milliseconds. */
   readonly retryAfterMs: number | undefined
 
-  constructor (code: SourceErrorCode, message: string, { details, retryAfterMs, cause }: { readonly details?: string, readonly retryAfterMs?: number | undefined, readonly cause?: unknown } = {}) {
+  constructor (code: SourceErrorCode, message: string, options: SourceErrorOptions = {}) {
+    const { details, retryAfterMs, cause } = options
     super(message, { cause })
     this.code = code
     this.details = details

@@ -114,7 +114,7 @@ export class SourceKeeper implements Keeper {
     const { log, source: { name, webhookSecretFile: file } } = this.#options
     if (file === undefined) return
     await readSecretFile(file).catch(() => {
-      const problem = 'the secret of a webhook cannot be read: its hooks are refused until the file holds it in one line'
+      const problem = 'the secret of a webhook cannot be read: hooks are refused until the file holds it in one line'
       log.warn({ source: name, file }, problem)
     })
   }
@@ -226,7 +226,8 @@ export class SourceKeeper implements Keeper {
     const changedAt = isSame ? before.changedAt : new Date().toISOString()
     const report = summaryOf({ ...found, leftOut: allLeftOut }, packaged.skills.length)
     const state = { revision, settings, memory, changedAt, report }
-    const change = await this.#publisher.publish([...skills, ...inPackages], (wanted, signal) => files.write(wanted, signal), {
+    const write: typeof files.write = (wanted, signal) => files.write(wanted, signal)
+    const change = await this.#publisher.publish([...skills, ...inPackages], write, {
       state,
       confirm,
       signal: this.#closing.signal,

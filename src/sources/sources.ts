@@ -104,7 +104,8 @@ export class Sources {
 
   /** Why the first source that has to deliver has not, in a sentence; undefined when all of them have. */
   get failure (): string | undefined {
-    return this.status.flatMap(({ name, error, optional }) => error && optional !== true ? failureOf(name, error) : [])[0]
+    const failing = this.status.find(({ error, optional }) => error !== undefined && optional !== true)
+    return failing?.error && failureOf(failing.name, failing.error)
   }
 
   /** Those that have not delivered and need not, in a sentence each. */

@@ -255,30 +255,6 @@ t.test('K85: a listing whose keys and tags are longer than any honest one is not
   t.equal(keys, 4_500)
 })
 
-t.test('K83: downloads that run at the same time are no leak to Node, which would write a warning between the lines of the log', async (t) => {
-  const warnings: Error[] = []
-  const onWarning = (warning: Error): void => { warnings.push(warning) }
-  process.on('warning', onWarning)
-  t.teardown(() => process.off('warning', onWarning))
-  const store = await startStore(t)
-  for (let index = 0; index < 20; index++) store.objects.set(`team/a/${index}.txt`, String(index))
-  store.objects.set('team/a/SKILL.md', skillText('a'))
-  const held: ServerResponse[] = []
-  let most = 0
-  store.before = (_, response, url) => {
-    if (!url.pathname.endsWith('.txt') || most === 16) return false
-    held.push(response)
-    if (held.length < 16) return true
-    most = 16
-    for (const waiting of held) waiting.end(store.objects.get(waiting.req.url?.slice('/bucket/'.length) ?? ''))
-    return true
-  }
-  const { status } = await open(t, store)
-  t.match(status(), { state: 'ok', skills: 1 })
-  t.equal(most, 16)
-  t.strictSame(warnings.map(({ name }) => name), [])
-})
-
 t.test('K83: the region of a bucket is that of the variable, and us-east-1 when it is unset or empty', async (t) => {
   const lookup = t.capture(dns, 'lookup', (_host: string, _options: object, done: (error: Error) => void) => { done(new Error('there is no network')) })
   for (const env of [{}, { AWS_REGION: '' }, { AWS_REGION: 'eu-west-1' }]) {

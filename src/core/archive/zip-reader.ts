@@ -51,7 +51,8 @@ export class ZipReader {
 
   /** @param from a path, or the bytes */
   static async open (from: string | Buffer): Promise<ZipReader> {
-    if (typeof from !== 'string' && !isZip(from)) throw new ArchiveError('bad_archive', 'these bytes are not a ZIP archive')
+    const isOther = typeof from !== 'string' && !isZip(from)
+    if (isOther) throw new ArchiveError('bad_archive', 'these bytes are not a ZIP archive')
     const zip = typeof from === 'string' ? openPromise(from, OPTIONS) : fromBufferPromise(from, OPTIONS)
     return new ZipReader(await zip.catch(asArchiveError))
   }

@@ -11,7 +11,7 @@ import type { UnpackedFiles } from './unpacked-files.ts'
 
 declare module 'node:zlib' {
   // Since Node 22.15; the types are those of Node 20.
-  const createZstdDecompress: ((options: { readonly params: Readonly<Record<number, number>> }) => Transform) | undefined
+  const createZstdDecompress: ((options: { params: Readonly<Record<number, number>> }) => Transform) | undefined
 }
 
 /** A header of a tar archive, which says more than the first bytes of other formats. */
@@ -22,7 +22,7 @@ const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
 /** `ZSTD_d_windowLogMax`, as zstd numbers it. */
 const WINDOW_LOG_MAX = 100
-/** Logarithm of the most memory in bytes that a zstd archive may ask for: 32 MiB, four times what `zstd -19` asks for. */
+/** Logarithm of the most memory that a zstd archive may ask for: 32 MiB, four times what `zstd -19` asks for. */
 const ZSTD_WINDOW_LOG = 25
 
 /** Two empty blocks, in bytes: without them, nobody can tell where a tar archive was cut. */
@@ -35,7 +35,8 @@ export async function unpackArchive (path: string, into: UnpackedFiles, signal: 
   into.addPackedBytes((await stat(path)).size)
   try {
     const kind = await kindOf(path)
-    if (kind === undefined) throw new ArchiveError('bad_archive', 'these bytes are not a ZIP, tar, tar.gz or tar.zst archive')
+    const expected = 'a ZIP, tar, tar.gz or tar.zst archive'
+    if (kind === undefined) throw new ArchiveError('bad_archive', `these bytes are not ${expected}`)
     if (kind === 'zip') await unpackZip(path, into)
     else await unpackTar(path, decompressorOf(kind), into, signal)
   } catch (error) {

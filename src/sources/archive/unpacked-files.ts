@@ -126,7 +126,8 @@ export class UnpackedFiles {
   #claim (name: string): string {
     const path = this.#names.check(name)
     const there = this.#entries.get(nameKey(path))
-    if (there !== undefined && !(there.path === path && this.#lower.has(there))) throw refusedEntry(name, 'is there twice')
+    const mayReplace = there === undefined || (there.path === path && this.#lower.has(there))
+    if (!mayReplace) throw refusedEntry(name, 'is there twice')
     return path
   }
 }

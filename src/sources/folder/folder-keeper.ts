@@ -127,8 +127,9 @@ export class FolderKeeper implements Keeper {
     const found = await findSkills(tree, options)
     const rules = await tree.ignoreRules()
     const isHidden = (path: string): boolean => path !== '' && isIgnored(rules, path, true)
-    const problem = found.packages.length === 0 ? undefined : await this.#unpack(tree, found, { ...options, prefix, isHidden })
-    const packaged = found.packages.length === 0 ? undefined : this.#packages.published
+    const hasPackages = found.packages.length > 0
+    const problem = hasPackages ? await this.#unpack(tree, found, { ...options, prefix, isHidden }) : undefined
+    const packaged = hasPackages ? this.#packages.published : undefined
     const folders = new Map<string, ListedFolder>(packaged?.folders)
     for (const { name, path } of found.skills.filter(({ path }) => !isHidden(path))) {
       const place = path === '' ? top : join(top, path)
@@ -198,7 +199,10 @@ function rulesOf (rules: IgnoreRules | undefined, name: string, path: string): I
 
 function asPackageError (error: unknown): SourceError {
   if (error instanceof SourceError) return error
-  if (error instanceof AddressError) return new SourceError('disk', 'its packages cannot be unpacked: the state folder cannot be used; --state-dir chooses another', { details: error.message, cause: error })
+  if (error instanceof AddressError) {
+    const sentence = 'its packages cannot be unpacked: the state folder cannot be used; --state-dir chooses another'
+    return new SourceError('disk', sentence, { details: error.message, cause: error })
+  }
   if (errorCode(error) === '') return new SourceError('internal', 'an unexpected error, which the log has', { cause: error })
   return new SourceError('disk', `its packages cannot be unpacked (${whyUnwritable(error)})`, { cause: error })
 }

@@ -78,9 +78,10 @@ export async function send (options: HttpRequest): Promise<HttpAnswer> {
     const { statusCode: status = 0, headers: { location } } = response
     isInside ??= isInsideAnswer(response, first, options.env)
     if (location === undefined || ![301, 302, 303, 307, 308].includes(status)) {
-      if (status === 200 || accept.includes(status)) return { status, headers: headersOf(response), body: response, isInside }
+      const headers = headersOf(response)
+      if (status === 200 || accept.includes(status)) return { status, headers, body: response, isInside }
       response.destroy()
-      throw statusError(status, headersOf(response), hasCredentials)
+      throw statusError(status, headers, hasCredentials)
     }
     response.destroy()
     current = redirected(current, location, redirects)
@@ -113,8 +114,9 @@ function redirected (from: URL, location: string, redirects: number): URL {
 }
 
 async function request (
-  url: URL, { method = 'GET', signal, env = {} }: HttpRequest, mayBeInside: boolean, headers: Readonly<Record<string, string>>
+  url: URL, options: HttpRequest, mayBeInside: boolean, headers: Readonly<Record<string, string>>
 ): Promise<IncomingMessage> {
+  const { method = 'GET', signal, env = {} } = options
   const host = bare(url.hostname)
   // Whoever names an address could otherwise read what only this machine's network shows.
   if (!mayBeInside && (isLoopback(host) || (isIP(host) !== 0 && isInsideAddress(host)))) throw insideError()
@@ -122,7 +124,8 @@ async function request (
     const proxy = proxyOf(url, env)
     const isTls = url.protocol === 'https:'
     const socket = proxy !== undefined && isTls ? await tunnel(url, proxy, signal) : undefined
-    const viaProxy = proxy !== undefined && !isTls && { path: url.href, headers: { ...headers, host: url.host, ...proxyHeaders(proxy) } }
+    const viaProxy = proxy !== undefined && !isTls &&
+      { path: url.href, headers: { ...headers, host: url.host, ...proxyHeaders(proxy) } }
     return await new Promise<IncomingMessage>((resolve, reject) => {
       const target = viaProxy === false ? url : proxy ?? url
       const start = target.protocol === 'https:' ? requestHttps : requestHttp
@@ -189,10 +192,11 @@ function headersOf ({ headers }: IncomingMessage): Headers {
 
 function isAllowed (from: URL, to: URL): boolean {
   if (to.username !== '' || to.password !== '') return false
-  return to.protocol === 'https:' || (to.protocol === 'http:' && from.protocol === 'http:' && isLoopback(bare(to.hostname)))
+  const isHttp = to.protocol === 'http:' && from.protocol === 'http:'
+  return to.protocol === 'https:' || (isHttp && isLoopback(bare(to.hostname)))
 }
 
-/** Whether an address may be one of this machine or its network: anything but public unicast, IPv4 in IPv6 unwrapped. */
+/** Whether an address may be one of this machine or its network: anything but public unicast. */
 export function isInsideAddress (address: string): boolean {
   return !ipaddr.isValid(address) || ipaddr.process(address).range() !== 'unicast'
 }
@@ -264,7 +268,9 @@ export function parseObject (text: string, what: string): JsonObject {
  * Writes a body into a new file. Returns its SHA-256 in hexadecimal digits, and its size.
  * @param isLasting whether the file stays, and others may read it: its bytes are on the disk afterwards
  */
-export async function saveBody ({ body }: HttpAnswer, path: string, limit: number, isLasting = false): Promise<{ readonly sha256: string, readonly size: number }> {
+export async function saveBody (
+  { body }: HttpAnswer, path: string, limit: number, isLasting = false
+): Promise<{ readonly sha256: string, readonly size: number }> {
   const hash = createHash('sha256')
   let size = 0
   const meter = new Transform({
@@ -275,7 +281,8 @@ export async function saveBody ({ body }: HttpAnswer, path: string, limit: numbe
     }
   })
   try {
-    await pipeline(body, meter, createWriteStream(path, { flags: 'wx', mode: isLasting ? 0o644 : 0o600, flush: isLasting }))
+    const options = { flags: 'wx', mode: isLasting ? 0o644 : 0o600, flush: isLasting }
+    await pipeline(body, meter, createWriteStream(path, options))
   } catch (error) {
     throw asBodyError(error)
   }
@@ -289,7 +296,8 @@ function tooLarge (limit: number): SourceError {
 function asBodyError (error: unknown): unknown {
   if (error instanceof SourceError) return error
   const code = errorCode(error)
-  if (DISK_CODES.has(code) || (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError'))) return error
+  const isAborted = error instanceof Error && ['AbortError', 'TimeoutError'].includes(error.name)
+  if (DISK_CODES.has(code) || isAborted) return error
   return new SourceError('unreachable', 'the host breaks off', { details: code })
 }
 

@@ -35,7 +35,8 @@ export function proxyHeaders ({ username, password }: URL): Readonly<Record<stri
 export async function tunnel (url: URL, proxy: URL, signal: AbortSignal): Promise<TLSSocket> {
   const path = `${url.hostname}:${url.port || 443}`
   const start = proxy.protocol === 'https:' ? requestHttps : request
-  const asked = start(proxy, { method: 'CONNECT', path, headers: { host: path, ...proxyHeaders(proxy) }, signal, agent: false })
+  const headers = { host: path, ...proxyHeaders(proxy) }
+  const asked = start(proxy, { method: 'CONNECT', path, headers, signal, agent: false })
   asked.end()
   const [{ statusCode = 0 }, socket] = await once(asked, 'connect') as [IncomingMessage, Socket]
   if (statusCode === 200) return connect({ socket, servername: url.hostname, ALPNProtocols: ['http/1.1'] })

@@ -29,7 +29,7 @@ interface PackagedSkills {
 }
 
 /**
- * The skills of the packages that a search has found. Of two skills with one name, the one that is not a package counts.
+ * The skills of the packages that a search has found. Of two skills with one name, the one that is not packed counts.
  * @param tmp packages with a skill are unpacked into it, and stay there
  */
 export async function findPackaged (

@@ -14,7 +14,7 @@ import { readJson, replaceFile } from './state-folder.ts'
 /** Names the folder of each skill, and the state that they are of. It is only ever replaced, by a rename. */
 const LISTING_FILE = 'skills.json'
 
-/** How long a folder stays that no listing names any more, in milliseconds: slow clients have a minute for an answer. */
+/** How long a folder stays that no listing names any more, in milliseconds: slow clients have a minute. */
 const RETIRED_MS = 120_000
 
 const DIGEST = /^[\da-f]{40}$/

@@ -77,7 +77,7 @@ export function pathProblem (path: string): string | undefined {
   const segments = path.split('/')
   if (segments.length > MAX_DEPTH) return `lies deeper than ${MAX_DEPTH} folders`
   if (path.includes('\0') || !path.isWellFormed()) return 'is not a file name'
-  if (segments.some((segment) => segment === '' || segment === '.' || segment === '..')) return 'leads out of its folder'
+  if (segments.some((segment) => ['', '.', '..'].includes(segment))) return 'leads out of its folder'
   // Never served, and no honest source has it.
   if (segments.some((segment) => segment.toLowerCase() === '.git')) return 'would be a repository of its own'
   return undefined
@@ -121,7 +121,8 @@ export class SourceTree implements LayoutTree {
       }
       const isLink = node.kind === 'link'
       if (isLink && ++links % LINKS_PER_TURN === 0) await nextTurn()
-      const target = isLink ? this.#resolve(posix.join(found.path, name))?.node : node.kind === 'file' ? node : undefined
+      const own = node.kind === 'file' ? node : undefined
+      const target = isLink ? this.#resolve(posix.join(found.path, name))?.node : own
       if (target === undefined) this.#unresolved.add(node)
       else entries.push({ name, kind: target instanceof Map ? 'folder' : 'file', linked: isLink })
     }
@@ -187,8 +188,9 @@ export class SourceTree implements LayoutTree {
         parents.push([name, child])
         node = child
       } else if (child.kind === 'link') {
-        if (++links > MAX_LINKS_ON_A_PATH || child.target === undefined || child.target.startsWith('/')) return undefined
-        rest.push(...stepsOf(child.target))
+        const { target = '/' } = child
+        if (++links > MAX_LINKS_ON_A_PATH || target.startsWith('/')) return undefined
+        rest.push(...stepsOf(target))
       } else {
         if (rest.length > 0) return undefined
         return { node: child, path: [...parents.map(([parent]) => parent), name].join('/') }

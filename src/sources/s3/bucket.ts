@@ -14,7 +14,7 @@ const MAX_PAGES = 10_000
 /** Of all keys and tags together. */
 const MAX_LISTING_CHARACTERS = 64 * 1_048_576
 
-/** Statuses of refusals that name their reason, such as a wrong clock; 301 without an address is that of a wrong region. */
+/** Statuses of refusals that name their reason, such as a wrong clock or (301) a wrong region. */
 const REFUSALS = [301, 400, 401, 403]
 /** Largest refusal that is read, in bytes. */
 const MAX_REFUSAL_BYTES = 16_384
@@ -29,7 +29,9 @@ export class Bucket {
   readonly #env: Environment
   readonly #signal: AbortSignal
 
-  private constructor (base: URL, region: string, client: AwsClient | undefined, env: Environment, signal: AbortSignal) {
+  private constructor (
+    base: URL, region: string, client: AwsClient | undefined, env: Environment, signal: AbortSignal
+  ) {
     this.#base = base
     this.#region = region
     this.#client = client
@@ -37,7 +39,7 @@ export class Bucket {
     this.#signal = signal
   }
 
-  /** Credentials come from the source's settings, else from the usual variables; without any, requests are not signed. */
+  /** Credentials come from the settings, else from the usual variables; without any, requests are not signed. */
   static async open (source: S3Source, env: Environment, signal: AbortSignal): Promise<Bucket> {
     const { region = env['AWS_REGION'] || 'us-east-1', auth = {}, bucket } = source
     const base = new URL(source.endpoint ?? `https://s3.${region}.amazonaws.com/`)

@@ -61,7 +61,8 @@ function artifactOf ({ type, url: address, digest }: JsonObject, _: string, url:
   if (typeof digest !== 'string' || !DIGEST.test(digest)) return undefined
   if (typeof address !== 'string' || !URL.canParse(address, url)) return undefined
   const { href, origin } = new URL(address, url)
-  return origin !== new URL(url).origin ? undefined : [{ url: href, digest, ...type === 'skill-md' && { path: 'SKILL.md' } }]
+  if (origin !== new URL(url).origin) return undefined
+  return [{ url: href, digest, ...type === 'skill-md' && { path: 'SKILL.md' } }]
 }
 
 function filesOf ({ files }: JsonObject, name: string, url: string): Artifact[] | undefined {
