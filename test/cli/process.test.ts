@@ -145,5 +145,8 @@ t.test('K77: dev opens the address in the browser of the person at the terminal'
   t.teardown(() => { terminal.kill('SIGKILL') })
   await until(() => existsSync(opened))
   t.match(readFileSync(opened, 'utf8'), /^http:\/\/127\.0\.0\.1:\d+\n$/)
-  terminal.kill('SIGTERM')
+  // Ctrl+C: SIGHUP, which the end of the terminal sends, stops no service (K89).
+  const ended = once(terminal, 'close')
+  terminal.stdin.write('\u0003')
+  await ended
 })
