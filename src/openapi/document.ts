@@ -1,6 +1,8 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { FastifySchema } from 'fastify'
-import { httpProblems, type ProblemCode, skillProblems } from '../schemas/problem.ts'
+import { SkillError, skillErrorCodes } from '../core/shared/errors.ts'
+import { HttpProblem, toProblem } from '../http/problem.ts'
+import { type HttpProblemCode, httpProblems, skillProblems } from '../schemas/problem.ts'
 import { allAnswers, problemAnswers } from './responses.ts'
 
 interface DocumentOptions {
@@ -60,22 +62,13 @@ export function documentOptions ({ version, basePath }: DocumentOptions): Fastif
 
 /** An example of every problem there is, for the responses of the routes to refer to. */
 function problemExamples (): Readonly<Record<string, { readonly summary: string, readonly value: object }>> {
-  return Object.fromEntries(Object.entries({ ...skillProblems, ...httpProblems }).map(([code, problem]) => {
-    const { status, title } = problem
-    const sentence = 'detail' in problem ? problem.detail : title
-    const detail = 'hint' in problem ? `${sentence}. ${problem.hint}` : sentence
-    const type = `urn:skillserve:problem:${code}`
-    const value = {
-      type,
-      title,
-      status,
-      detail,
-      instance: '/skills/calculator',
-      error: sentence,
-      code: code as ProblemCode,
-      requestId: '5f0c9a1e-1'
-    }
-    return [code, { summary: title, value }]
+  const errors = [
+    ...skillErrorCodes.map((code) => new SkillError(code, skillProblems[code].title)),
+    ...(Object.keys(httpProblems) as HttpProblemCode[]).map((code) => new HttpProblem(code))
+  ]
+  return Object.fromEntries(errors.map((error) => {
+    const value = toProblem(error, '/skills/calculator', '5f0c9a1e-1')
+    return [error.code, { summary: value.title, value }]
   }))
 }
 

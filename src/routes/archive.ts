@@ -16,9 +16,7 @@ interface ArchiveRoutesOptions {
 /** The version of the archive's format, part of its ETag: change it whenever archives are written differently. */
 const FORMAT = 'zip1'
 
-export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = async function archiveRoutes (
-  app, { skillsOf }
-) {
+export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = async (app, { skillsOf }) => {
   app.get('/skills/:name/archive.zip', {
     config: { reads: { event: 'skill.archive', door: 'rest' }, load: 'costly' },
     schema: {

@@ -19,9 +19,7 @@ const MEDIA_TYPE = 'text/plain; charset=utf-8'
 const EXAMPLE = '# Skills\n\n## Skills\n\n- [calculator](/skills/calculator/files/SKILL.md): Basic arithmetic\n'
 
 /** `GET /llms.txt`: the skills in the form of that convention (https://llmstxt.org/). */
-export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async function llmsTxtRoute (
-  app, { skillsOf, publicUrl }
-) {
+export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async (app, { skillsOf, publicUrl }) => {
   app.get('/llms.txt', {
     config: { reads: { event: 'skill.list', door: 'llms.txt' } },
     schema: {

@@ -27,9 +27,7 @@ const MEDIA_TYPES = {
 } as const satisfies Record<PromptForm, string>
 
 /** The catalog for a system prompt. */
-export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = async function promptRoutes (
-  app, { skillsOf, publicUrl }
-) {
+export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = async (app, { skillsOf, publicUrl }) => {
   // One prompt per form, the latest, for as long as the catalog is unchanged.
   const prompts = new WeakMap<readonly SkillMetadata[], Map<PromptForm, Prompt>>()
 

@@ -41,9 +41,7 @@ interface ValidateRouteOptions {
 }
 
 /** Validates a skill that is not on a disk of the service: for editors and pipelines. Nothing of it is kept. */
-export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = async function validateRoute (
-  app, { sources }
-) {
+export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = async (app, { sources }) => {
   // Without the JSON parser, which would refuse a body that is not JSON.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(
