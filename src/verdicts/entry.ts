@@ -1,3 +1,4 @@
+import pLimit from 'p-limit'
 import { wellKnownFindings } from '../core/listing/discovery.ts'
 import type { FileContent } from '../core/read/file-content.ts'
 import { yieldIfNeeded } from '../core/shared/async.ts'
@@ -29,14 +30,17 @@ export type Judging = (state: EntryState, targets?: readonly TargetName[]) => Pr
 /** @param sources further clients; those of the well-known indexes are asked in any case */
 export function createJudge (sources: readonly FindingSource[]): Judging {
   const known = new WeakMap<CatalogSkill, Known>()
+  const enter = pLimit(1)
   return async (state, targets) => {
     const { skill, manifest, fileFindings } = state
     let of = known.get(skill)
     if (of === undefined || of.manifest !== manifest || of.fileFindings !== fileFindings) {
       const subject = await subjectOf(state, sources)
-      // A page of the catalog asks for many at the same time: others are answered in between.
-      await yieldIfNeeded()
-      of = { manifest, fileFindings, judged: judgeFindings(subject), tokens: estimateTokens(subject) }
+      // A page of the catalog asks for many at the same time: one after the other, others are answered in between.
+      of = await enter(async () => {
+        await yieldIfNeeded()
+        return { manifest, fileFindings, judged: judgeFindings(subject), tokens: estimateTokens(subject) }
+      })
       known.set(skill, of)
     }
     const { targets: verdicts, findings } = verdictsOn(of.judged, targets)
