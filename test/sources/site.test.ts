@@ -7,9 +7,11 @@ import t, { type Test } from 'tap'
 import { readConfigFile } from '../../src/config/config-file.ts'
 import { DISCOVERY_SCHEMA_ID } from '../../src/schemas/well-known.ts'
 import { zipOfTexts } from '../helper/archives.ts'
+import { runHere } from '../helper/command-line.ts'
 import { type FaultServer, startServer } from '../helper/fault-server.ts'
 import { startProcess } from '../helper/process.ts'
 import { skillText, startManager, textOf, until } from '../helper/skills.ts'
+import { serveFolder } from '../helper/static-server.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills', import.meta.url))
@@ -202,4 +204,18 @@ t.test('K83 K87: sites are given by address or in the file, with patterns of nam
     ['well-known+http://example.org', /for this machine only/], ['well-known+https://u:p@example.org', /password/],
     ['well-known+https://example.org/#x', /ends with its path/], ['well-known+https://example.org/?x', /ends with its path/]
   ] as const) t.throws(() => sourceAt(address), { message })
+})
+
+t.test('K87 K93: what skillserve export writes is a site on any web server', async (t) => {
+  const out = join(t.testdir(), 'out')
+  t.match(await runHere(['export', out, EXAMPLES]), { code: 0 })
+  const server = await serveFolder(out)
+  t.teardown(() => server.close())
+  const examples = await startManager(t, [EXAMPLES])
+  const { skills, status, sources } = await openSources(t, [sourceAt(`well-known+${server.url}`)])
+  t.match(status(), { state: 'ok', left_out: undefined })
+  for (const name of await examples.list()) t.strictSame(await skills.manifest(name), await examples.manifest(name), name)
+  const { changed_at: changedAt } = status()
+  await sources.sync()
+  t.equal(status().changed_at, changedAt, 'without ETags the index is compared by its bytes')
 })
