@@ -1,13 +1,7 @@
 import { LRUCache } from 'lru-cache'
-import type { ServableFile } from '../read/file-cache.ts'
-import { FileContent } from '../read/file-content.ts'
-import { RefusedError } from '../read/refused.ts'
 import type { IndexedSkill } from '../read-skill.ts'
 import { KEPT_REVISION_BYTES, KEPT_REVISION_MS } from '../shared/limits.ts'
-import { digestIn } from '../shared/skill.ts'
-import { type ArchiveSource, memorySource } from './archive.ts'
 import type { Snapshot } from './snapshot.ts'
-import type { StateFiles } from './state.ts'
 
 /** A revision of a skill with all its bytes. */
 export interface KeptRevision extends Snapshot {
@@ -74,40 +68,6 @@ export class KeptRevisions {
   /** As `drop`, of all names that are kept of a root: skills that are gone from it too. */
   dropRoot (root: number): void {
     for (const kept of this.all) if (kept.root === root) this.drop(kept.skill.name)
-  }
-}
-
-/** The files of a kept revision. */
-export class KeptFiles implements StateFiles {
-  readonly #kept: KeptRevision
-
-  constructor (kept: KeptRevision) {
-    this.#kept = kept
-  }
-
-  async snapshot (): Promise<Snapshot> {
-    return this.#kept
-  }
-
-  async read (path: string, limit: number): Promise<FileContent> {
-    const { contents, manifest } = this.#kept
-    const bytes = contents.get(path)
-    if (bytes === undefined) throw new RefusedError(this.#isFolder(path) ? 'is_directory' : 'not_found')
-    if (bytes.length > limit) throw new RefusedError('too_large', undefined, BigInt(bytes.length))
-    return new FileContent(bytes, digestIn(manifest, path))
-  }
-
-  async open (path: string): Promise<ServableFile> {
-    return { kind: 'content', content: await this.read(path, Infinity) }
-  }
-
-  archiveSource (): ArchiveSource {
-    return memorySource(this.#kept.contents)
-  }
-
-  #isFolder (path: string): boolean {
-    const prefix = path.endsWith('/') ? path : `${path}/`
-    return path === '.' || this.#kept.manifest.files.some((file) => file.path.startsWith(prefix))
   }
 }
 
