@@ -191,7 +191,7 @@ export class ChangeFeed {
         return undefined
       }
       const isGone = error.kind === 'missing' || error.code === 'invalid_skill_name'
-      if (isGone || error.code.startsWith('skills_folder_')) return 'gone'
+      if (isGone || error.code.startsWith('skills_folder_') || error.code === 'source_not_available') return 'gone'
       return error.code === 'skill_changing' ? 'changing' : undefined
     }
   }
