@@ -3,3 +3,4 @@
 import processOnSpawn from 'process-on-spawn'
 
 processOnSpawn.removeAllListeners()
+delete process.env.NODE_OPTIONS
