@@ -64,6 +64,8 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   readonly #skills: Array<ReadonlyMap<string, IndexedSkill>>
   /** What identifies the ignore rules of each root, as of its last good listing. */
   readonly #rules = new Map<number, string | undefined>()
+  /** Whether all files have been compared with the disk once: from then on, every change of any file is found. */
+  isCompared = false
   #generation = 0
   #reads = 0
 
@@ -178,9 +180,10 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       if (skill === undefined) return 'replaced'
       if (!isDeep || skill.refused !== undefined) return isSame ? undefined : { skill, isTouched: false }
       const { fingerprint } = await walkSkill(disk, folder.realPath, skill.filter)
-      // The first comparison says nothing about what was before, unless something has happened there.
       if (isSame && fingerprint === known.fingerprint) return undefined
-      const isTouched = fingerprint !== known?.fingerprint && (known?.fingerprint !== undefined || isHinted)
+      // The very first comparison says nothing about what was before, unless something has happened there.
+      const isFirst = known?.fingerprint === undefined && !isHinted && !this.isCompared
+      const isTouched = !isFirst && fingerprint !== known?.fingerprint
       return { skill: Object.freeze({ ...skill, fingerprint }), isTouched }
     } catch (error) {
       // Otherwise what is known stays, and the next comparison comes.

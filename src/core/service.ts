@@ -109,6 +109,9 @@ export interface SkillStatus {
 
 /** The skills of a running service, for those who follow changes or report its state. */
 export interface SkillService extends SkillSource {
+  /** Resolves when all files have been compared with the disk once: from then on, every change is reported. */
+  compared (): Promise<void>
+
   readonly status: SkillStatus
   /** The status after a comparison of the roots with the disk. */
   freshStatus (): Promise<SkillStatus>

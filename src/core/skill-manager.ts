@@ -200,6 +200,7 @@ function createParts (options: SkillManagerOptions): Parts {
     snapshots: new Snapshots(catalog.files),
     search: new CatalogSearch(catalog),
     indexed: () => indexed,
+    compared: () => refresher.compared,
     close: async () => {
       settle.reject(new Error('the skills were closed before the first index'))
       await refresher.close()

@@ -28,6 +28,8 @@ export interface ViewParts {
   readonly search: CatalogSearch
   /** Resolves after the first index. */
   readonly indexed: () => Promise<void>
+  /** Resolves when all files have been compared with the disk once. */
+  readonly compared: () => Promise<void>
   readonly isIndexed: () => boolean
   readonly watcher: () => WatcherState
 }
@@ -100,6 +102,11 @@ export class View extends SkillReads implements SkillService {
 
   rootOf (name: string): string | undefined {
     return this.#parts.catalog.roots[this.#now.owners.get(name) ?? -1]?.name
+  }
+
+  async compared (): Promise<void> {
+    await this.#parts.indexed()
+    await this.#parts.compared()
   }
 
   async available (): Promise<readonly SkillMetadata[]> {

@@ -26,7 +26,7 @@ export type FeedEvent = { readonly id: string } & (SkillChange | { readonly type
 export type FeedListener = (event: FeedEvent) => void
 
 export interface ChangeFeedOptions {
-  readonly skills: Pick<SkillService, 'available' | 'namesNow' | 'read' | 'subscribe'>
+  readonly skills: Pick<SkillService, 'compared' | 'namesNow' | 'read' | 'subscribe'>
   readonly log?: CoreLog
 }
 
@@ -128,8 +128,8 @@ export class ChangeFeed {
 
   async #start (): Promise<void> {
     const { skills, log = SILENT } = this.#options
-    // Skills that come while the first index is made have been there before.
-    await skills.available().catch((err: unknown) => {
+    // Skills that come while everything is read for the first time have been there before.
+    await skills.compared().catch((err: unknown) => {
       if (!this.#isStopped) log.warn({ err }, 'the skills could not be followed')
     })
     this.#initial = new Set(skills.namesNow())

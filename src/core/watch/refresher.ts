@@ -49,6 +49,9 @@ export class Refresher {
   #hintTimer: NodeJS.Timeout | undefined
   #tickTimer: NodeJS.Timeout | undefined
   #running: Promise<void> = Promise.resolve()
+  #settle = (): void => {}
+  /** Resolves when all files have been compared with the disk once, or when it is closed. */
+  readonly compared = new Promise<void>((resolve) => { this.#settle = resolve })
   #isClosed = false
 
   constructor (options: RefresherOptions) {
@@ -84,6 +87,7 @@ export class Refresher {
 
   async close (): Promise<void> {
     this.#isClosed = true
+    this.#settle()
     clearTimeout(this.#hintTimer)
     clearTimeout(this.#tickTimer)
     await Promise.all([...this.#watchers.values()].map((watcher) => watcher.close()))
@@ -144,6 +148,8 @@ export class Refresher {
         if (watcher?.state.status === 'degraded') watcher.restart()
         if (this.#isClosed) return
       }
+      this.#options.catalog.isCompared = true
+      this.#settle()
       const { polling, tickMs = polling ? POLL_MS : TICK_MS } = this.#options
       const rest = Math.max(tickMs, REST_FACTOR * (performance.now() - startedAt))
       this.#tickIn(rest)

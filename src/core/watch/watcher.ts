@@ -182,6 +182,8 @@ export class RootWatcher {
       ignoreInitial: true,
       followSymlinks: false,
       usePolling: false,
+      // The server keeps the process running, and nothing else has to.
+      persistent: false,
       ...options,
       ignored: (path, stats) => {
         return stats?.isFile() === true || isHiddenPath([basename(path)]) || options.ignored?.(path) === true

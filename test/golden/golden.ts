@@ -1,6 +1,6 @@
 /**
  * What the service answers, and what its commands print, on the example skills and on odd ones: a net for changes that
- * must not change it. `UPDATE=1 npx tap test/golden/golden.test.ts` writes the record anew (after `npm run build`).
+ * must not change it. `npm run golden` compares, `UPDATE=1 npm run golden` writes the record anew.
  */
 import { appendFileSync, existsSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { get } from 'node:http'
