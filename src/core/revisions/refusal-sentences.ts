@@ -37,7 +37,10 @@ export function fileSentence (error: unknown, name: string, file: string): unkno
   }
 }
 
-/** The sentence for why the files of a skill were not listed; any other error as it is. */
+/**
+ * The sentence for why the files of a skill were not listed; any other error as it is. A file that is too large has
+ * grown since it was listed.
+ */
 export function skillSentence (error: unknown, name: string): unknown {
   if (!(error instanceof RefusedError)) return error
   switch (error.refusal) {
@@ -48,9 +51,9 @@ export function skillSentence (error: unknown, name: string): unknown {
     case 'changed':
     case 'outside':
     case 'is_directory':
-    case 'not_regular': return skillError.changing(name)
+    case 'not_regular':
+    case 'too_large': return skillError.changing(name)
     case 'no_answer': return skillError.noAnswer(name, error.cause)
-    case 'too_large':
     case 'io_error': return skillError.ioError(name, error.cause)
   }
 }
