@@ -2,7 +2,8 @@ import { once, EventEmitter } from 'node:events'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { openRaw, type RawConnection, type RawResponse } from '../../helper/raw-http.ts'
 import { chooseMutation } from './mutations.ts'
-import { createOracle, type OracleOptions } from './oracle.ts'
+import type { DiskState } from './model-disk.ts'
+import { createOracle, type Oracle, type OracleOptions } from './oracle.ts'
 import { getRequest, isToolCall, saidByResponse, saidByTools, toolCallRequest, type Kind, type Question, type Said } from './questions.ts'
 import { createRandom, type Random } from './random.ts'
 import { ASKED_NAMES, ASKED_PATHS, CANARIES, LABELS, LINK_TARGET, NAMES, ROOTS, type World } from './world.ts'
@@ -85,7 +86,9 @@ const GAVE_UP = /Error reading SKILL\.MD for skill|: I\/O error$| changed while 
 export async function runChaos ({ world, url, seed, operations, seconds, readers = 12, followMs = 5_000, bound }: ChaosOptions): Promise<ChaosReport> {
   const { disk } = world
   const { history } = disk
-  const { expected, isRight, meaning, manifests, validSkills } = createOracle({ roots: ROOTS, linkTarget: LINK_TARGET, folder: disk.folder, bound })
+  const places = { linkTarget: LINK_TARGET, folder: disk.folder, bound }
+  const { expected, isRight, meaning, manifests, validSkills } = createOracle({ roots: ROOTS, ...places })
+  const oracleOf = ROOTS.map((root) => createOracle({ roots: [root], ...places }))
   const report: ChaosReport = { operations: 0, steps: 0, requests: 0, answers: new Map(), notModified: 0, renamed: 0, followed: 0, gaveUp: 0, violations: [] }
   const answered = new EventEmitter().setMaxListeners(0)
   const sentAt = new Map<object, number>()
@@ -209,14 +212,20 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
     return [...named.values()].some((each) => window.some(({ disk }) => isRight(disk, question, said, each)))
   }
 
-  /** Roots are listed one by one: each name was there, or was not, at some moment. */
+  /** Roots are asked one after the other: what was said of each was right at some moment. */
   function isOfRootsInTurn (question: Question, said: Said, sent: number): boolean {
-    if (question.kind !== 'list' && question.kind !== 'list_skills') return false
-    const namesIn = (list: Said): string[] => /\[.*\]/.exec(list)?.[0].match(/[\w-]+/g) ?? []
-    const lists = history.since(sent).map(({ disk }) => namesIn(expected(disk, question)))
-    const names = namesIn(said)
-    return names.every((name) => lists.some((list) => list.includes(name))) &&
-      lists.flat().every((name) => names.includes(name) || lists.some((list) => !list.includes(name)))
+    const disks = history.since(sent).map(({ disk }) => disk)
+    const has = (root: Oracle, disk: DiskState, name: string): boolean => root.meaning(disk, name) !== root.meaning(disk, '')
+    const lacked = (root: Oracle, name: string): boolean => disks.some((disk) => !has(root, disk, name))
+    if ('name' in question) {
+      const { name } = question
+      return oracleOf.some((root, index) => oracleOf.slice(0, index).every((before) => lacked(before, name)) &&
+        disks.some((named) => disks.some((disk) => root.isRight(disk, question, said, named))))
+    }
+    const names: readonly string[] = /\[.*\]/.exec(said)?.[0].match(/[\w-]+/g) ?? []
+    return EVERY_NAME.concat('vault').every((name) => names.includes(name)
+      ? oracleOf.some((root) => disks.some((disk) => has(root, disk, name)))
+      : oracleOf.every((root) => lacked(root, name)))
   }
 
   /** K52: which skill a label means may be as it was a while ago, and so may what that skill is. */
