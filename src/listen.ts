@@ -39,7 +39,12 @@ export async function listen (app: FastifyInstance, config: Config, portSetting:
     })
   } catch (error) {
     // The metrics listen first.
-    if (config.port === config.metricsPort && isInUse(error)) throw new ConfigError(`METRICS_PORT is ${config.port}, the service's own port: ${portSetting}, or METRICS_PORT, chooses another`, { cause: error })
+    if (config.port === config.metricsPort && isInUse(error)) {
+      throw new ConfigError(
+        `METRICS_PORT is ${config.port}, the service's own port: ${portSetting}, or METRICS_PORT, chooses another`,
+        { cause: error }
+      )
+    }
     throw explainListenError(error, config.port, config.host, portSetting, 'HOST or --host')
   }
 }
@@ -49,18 +54,27 @@ function isInUse (error: unknown): boolean {
 }
 
 /** What an error of a port means for the operator. */
-export function explainListenError (error: unknown, port: number, host: string, portSetting: string, hostSetting: string): unknown {
+export function explainListenError (
+  error: unknown, port: number, host: string, portSetting: string, hostSetting: string
+): unknown {
   const code = errorCode(error)
   switch (code) {
     case 'EADDRINUSE':
-      return new ConfigError(`port ${port} of ${host} is in use, ${portSetting} chooses another (0 takes any free port)`, { cause: error })
-    // The last two: an address of a family or of a link that the machine does not have, `::1` without IPv6 or `fe80::1%nope`.
+      return new ConfigError(
+        `port ${port} of ${host} is in use, ${portSetting} chooses another (0 takes any free port)`, { cause: error }
+      )
+    // The last two: an address of a family or of a link that the machine does not have, `::1` without IPv6 or
+    // `fe80::1%nope`.
     case 'EADDRNOTAVAIL':
     case 'EAFNOSUPPORT':
     case 'EINVAL':
-      return new ConfigError(`${host} is not an address of this machine, ${hostSetting} chooses another`, { cause: error })
+      return new ConfigError(
+        `${host} is not an address of this machine, ${hostSetting} chooses another`, { cause: error }
+      )
     case 'EACCES':
-      return new ConfigError(`no permission to listen on port ${port} of ${host}, ${portSetting} chooses another`, { cause: error })
+      return new ConfigError(
+        `no permission to listen on port ${port} of ${host}, ${portSetting} chooses another`, { cause: error }
+      )
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return new ConfigError(`no address is known for ${host}, ${hostSetting} chooses another`, { cause: error })

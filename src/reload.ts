@@ -16,19 +16,32 @@ interface Reloaded {
   readonly log: CoreLog
 }
 
-/** What SIGHUP does: operators' files are read again, and the audit log is opened again. The process goes on, whatever is in them. */
+/**
+ * What SIGHUP does: operators' files are read again, and the audit log is opened again. The process goes on, whatever
+ * is in them.
+ */
 export async function reload ({ files, sources, configFile, configured, reopen, log }: Reloaded): Promise<void> {
   reopen?.()
   await Promise.all(files.map((file) => file.reload()))
   sources?.hint()
-  const done = { read: files.map(({ path }) => path), ...sources !== undefined && { sources: 'are checked now' }, ...reopen !== undefined && { auditLog: 'was opened again' } }
+  const done = {
+    read: files.map(({ path }) => path),
+    ...sources !== undefined && { sources: 'are checked now' },
+    ...reopen !== undefined && { auditLog: 'was opened again' }
+  }
   log.info(done, 'SIGHUP: files were read again')
   if (configFile === undefined) return
   try {
     if (isDeepStrictEqual(await readConfigFile(configFile), configured)) return
-    log.warn({ file: configFile }, 'SIGHUP: the configuration file has changed: its list of sources is used after a restart')
+    log.warn(
+      { file: configFile },
+      'SIGHUP: the configuration file has changed: its list of sources is used after a restart'
+    )
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    log.warn({ file: configFile, problem: error.message }, 'SIGHUP: the configuration file cannot be used: a restart would fail')
+    log.warn(
+      { file: configFile, problem: error.message },
+      'SIGHUP: the configuration file cannot be used: a restart would fail'
+    )
   }
 }

@@ -27,13 +27,16 @@ export async function startSummary ({ skills, config, version, url }: StartedSer
   }
   const { roots } = skills.status
   const folders = roots.map(({ name, state, skills: count }, index) => {
-    const what = state === 'ok' ? `${counted(count, 'skill')}, ${counted(findings.get(name) ?? 0, 'finding')}` : ROOT_PROBLEMS[state]
+    const what = state === 'ok'
+      ? `${counted(count, 'skill')}, ${counted(findings.get(name) ?? 0, 'finding')}`
+      : ROOT_PROBLEMS[state]
     return `  ${skills.rootPaths[index] ?? name}: ${what}`
   })
+  const more = folders.length - MAX_FOLDERS
   return [
     `skillserve ${version}: ${counted(skills.namesNow().length, 'skill')}, ${counted(total, 'finding')}`,
     ...folders.slice(0, MAX_FOLDERS),
-    ...folders.length > MAX_FOLDERS ? [`  and ${counted(folders.length - MAX_FOLDERS, 'more folder', 'more folders')}`] : [],
+    ...more > 0 ? [`  and ${counted(more, 'more folder', 'more folders')}`] : [],
     ...config.ui ? [`  page        ${url}/`] : [],
     `  MCP         ${url}/mcp`,
     `  tool calls  ${url}/agent/tool-call`,

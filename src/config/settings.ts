@@ -75,8 +75,8 @@ export const SETTINGS = {
     argument: '--layout LAYOUT',
     variable: 'LAYOUT',
     ...oneOf(...LAYOUTS),
-    meaning: 'where skills lie: `flat` (default for folders), `single`, `tree`, `marketplace` or `auto` (default for other ' +
-      'sources)',
+    meaning: 'where skills lie: `flat` (default for folders), `single`, `tree`, `marketplace` or `auto` ' +
+      '(default for other sources)',
     more: 'sources.md#layouts'
   },
   host: {

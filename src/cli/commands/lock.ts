@@ -19,7 +19,8 @@ export const run: RunCommand = async ({ positionals, flags }, context) => {
   const out = resolve(cwd, flags.get('out')?.at(-1) ?? DEFAULT_FILE)
   const linkTargets = readLinkTargets({ flags }, context)
   const lock = await namingSkipped(context, async (onSkipped) =>
-    await withRoots({ positionals: folders, flags }, context, ({ projectRoots }) => readLock(projectRoots, { linkTargets, onSkipped, onProgress: showing(context.progress, 'skill') })))
+    await withRoots({ positionals: folders, flags }, context, ({ projectRoots }) =>
+      readLock(projectRoots, { linkTargets, onSkipped, onProgress: showing(context.progress, 'skill') })))
   const { formatLock } = await import('../../trust/lock-file.ts')
   const before = await readBefore(out)
   await writeLock(out, formatLock(lock))
@@ -32,7 +33,9 @@ async function writeLock (out: string, text: string): Promise<void> {
   try {
     await replaceFile(out, text)
   } catch (error) {
-    throw new CommandError(`cannot write the lock: ${out} cannot be written (${whyUnwritable(error)}), --out chooses another file`)
+    throw new CommandError(
+      `cannot write the lock: ${out} cannot be written (${whyUnwritable(error)}), --out chooses another file`
+    )
   }
 }
 
@@ -40,14 +43,20 @@ async function writeLock (out: string, text: string): Promise<void> {
 async function readLock (roots: readonly RootOptions[], options: ListOptions): Promise<Lock> {
   const lock = new Map<string, Set<string>>()
   for (const root of roots) {
-    for (const [name, revision] of await readRevisions(root, options)) lock.set(name, (lock.get(name) ?? new Set()).add(revision))
+    for (const [name, revision] of await readRevisions(root, options)) {
+      lock.set(name, (lock.get(name) ?? new Set()).add(revision))
+    }
   }
-  if (lock.size === 0) throw new CommandError(`there are no skills to lock${roots.length === 0 ? '' : ` in ${roots.map(({ path }) => path).join(', ')}`}`)
+  if (lock.size === 0) {
+    const where = roots.length === 0 ? '' : ` in ${roots.map(({ path }) => path).join(', ')}`
+    throw new CommandError(`there are no skills to lock${where}`)
+  }
   return lock
 }
 
 async function readRevisions (root: RootOptions, options: ListOptions): Promise<ReadonlyMap<string, string>> {
-  const [{ readRoot }, { ROOT_PROBLEMS }] = await Promise.all([import('../../trust/verify.ts'), import('../../core/roots/root.ts')])
+  const [{ readRoot }, { ROOT_PROBLEMS }] =
+    await Promise.all([import('../../trust/verify.ts'), import('../../core/roots/root.ts')])
   return await readRoot(root, options, async (skills) => {
     const { roots: [report] } = await skills.freshStatus()
     if (report?.state !== 'ok') throw new CommandError(`${root.path} ${ROOT_PROBLEMS[report?.state ?? 'missing']}`)
@@ -64,7 +73,9 @@ async function readRevisions (root: RootOptions, options: ListOptions): Promise<
 }
 
 /** A revision covers what could be read. `unread` says what it lacks. */
-async function readSkill (skills: SkillSource, name: string): Promise<{ readonly revision: string, readonly unread: string | undefined }> {
+async function readSkill (
+  skills: SkillSource, name: string
+): Promise<{ readonly revision: string, readonly unread: string | undefined }> {
   const { unreadPart } = await import('../../trust/verify.ts')
   try {
     return await skills.read(name, async (state) => {
@@ -72,7 +83,8 @@ async function readSkill (skills: SkillSource, name: string): Promise<{ readonly
       return { revision, unread: await unreadPart(state) }
     })
   } catch (error) {
-    throw new CommandError(`the skill ${JSON.stringify(name)} has no revision: ${error instanceof Error ? error.message : String(error)}`)
+    const problem = error instanceof Error ? error.message : String(error)
+    throw new CommandError(`the skill ${JSON.stringify(name)} has no revision: ${problem}`)
   }
 }
 

@@ -25,16 +25,19 @@ export const run: RunCommand = async ({ positionals: [folder = ''], flags }, con
   try {
     const key = parseSigningKey(await read(keyFile), chainFile === undefined ? undefined : await read(chainFile))
     const places = [await placeOf(folder, context.cwd)]
-    const names = await namingSkipped(context, async (onSkipped) => await withSkills(places, { onSkipped }, async (opened) => {
-      for (const { place, skills, names } of opened) {
-        await signSkills(place.root.path, skills, names, key, showing(context.progress, 'skill'))
-      }
-      return opened.flatMap(({ names }) => names)
-    }), (target) => `sign ${target} by itself`)
+    const names = await namingSkipped(context, async (onSkipped) =>
+      await withSkills(places, { onSkipped }, async (opened) => {
+        for (const { place, skills, names } of opened) {
+          await signSkills(place.root.path, skills, names, key, showing(context.progress, 'skill'))
+        }
+        return opened.flatMap(({ names }) => names)
+      }), (target) => `sign ${target} by itself`)
     for (const name of names) context.print(`signed  ${JSON.stringify(name)}\n`)
     return 0
   } catch (error) {
-    if (error instanceof KeyError) throw new CommandError(`--${error.part} ${error.part === 'key' ? keyFile : chainFile} ${error.message}`)
+    if (error instanceof KeyError) {
+      throw new CommandError(`--${error.part} ${error.part === 'key' ? keyFile : chainFile} ${error.message}`)
+    }
     if (error instanceof SigningError || error instanceof PathError) throw new CommandError(error.message)
     throw error
   }

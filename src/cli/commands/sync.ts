@@ -13,7 +13,11 @@ export const run: RunCommand = async (args, context) => {
   const { SILENT } = await import('../../core/shared/log.ts')
   const roots = await openRoots(config, { log: SILENT, env })
   const { sources } = roots
-  if (sources === undefined) throw new CommandError('there is nothing to fetch: give an address, or --config FILE with sources other than folders')
+  if (sources === undefined) {
+    throw new CommandError(
+      'there is nothing to fetch: give an address, or --config FILE with sources other than folders'
+    )
+  }
   let trust: Awaited<ReturnType<typeof openTrust>>
   try {
     // A lock keeps no state from being published.

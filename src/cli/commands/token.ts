@@ -14,12 +14,20 @@ export const run: RunCommand = async ({ positionals: [name = ''], flags }, { pri
   const expires = flags.get('expires')?.at(-1)
   const isLink = flags.has('link')
   if (!NAME.test(name)) throw new CommandError(`${quote(name)} is not a ${NAME_FORM}`)
-  if (isReserved(name)) throw new CommandError(`${quote(name)} stands for other callers in the access file: give another name`)
+  if (isReserved(name)) {
+    throw new CommandError(`${quote(name)} stands for other callers in the access file: give another name`)
+  }
   const unfit = groups.find((group) => !GROUP.test(group))
   if (unfit !== undefined) throw new CommandError(`${quote(unfit)} is not the name of a group: ${GROUP_FORM}`)
   const unknown = scopes.find((scope) => !SCOPES.some((known) => known === scope))
-  if (unknown !== undefined) throw new CommandError(`--scope must be one of ${SCOPES.join(', ')}, not ${quote(unknown)}${didYouMean(unknown, SCOPES)}`)
-  if (isLink && scopes.length > 0) throw new CommandError('a link has no scopes: it opens the discovery documents alone')
+  if (unknown !== undefined) {
+    throw new CommandError(
+      `--scope must be one of ${SCOPES.join(', ')}, not ${quote(unknown)}${didYouMean(unknown, SCOPES)}`
+    )
+  }
+  if (isLink && scopes.length > 0) {
+    throw new CommandError('a link has no scopes: it opens the discovery documents alone')
+  }
   const secret = createSecret(isLink ? 'link' : 'token')
   const fields = [
     `name: ${JSON.stringify(name)}`,
@@ -38,7 +46,11 @@ function dateOf (text: string): string {
   // With the time: a date alone begins with its first minute, up to a day before.
   if (days !== undefined) return new Date(Date.now() + Number(days) * DAY_MS).toISOString().replace(/:\d\d\.\d+Z$/, 'Z')
   const time = parseExpiry(text)
-  if (time === undefined) throw new ConfigError(`--expires must be a number of days such as 30d, or a date such as 2027-03-01, not ${quote(text)}`)
+  if (time === undefined) {
+    throw new ConfigError(
+      `--expires must be a number of days such as 30d, or a date such as 2027-03-01, not ${quote(text)}`
+    )
+  }
   if (time <= Date.now()) throw new ConfigError(`--expires must be in the future, and ${quote(text)} is past`)
   return text
 }
