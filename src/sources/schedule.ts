@@ -8,7 +8,10 @@ interface ScheduleOptions {
   readonly random?: () => number
 }
 
-/** When a source is checked again: at intervals, later after failures, immediately when a hook asks. All in milliseconds. */
+/**
+ * When a source is checked again: at intervals, later after failures, immediately when a hook asks. All in
+ * milliseconds.
+ */
 export class Schedule {
   readonly #options: ScheduleOptions
   #failures = 0

@@ -23,7 +23,10 @@ import type { StateFolder } from './publish/state-folder.ts'
 /** Pause before a skill is read again that changed while it was copied, in milliseconds. */
 const RETRY_MS = 200
 
-/** Pause between two checks of everything, in milliseconds: no event reports that a certificate expires or a copy is gone. */
+/**
+ * Pause between two checks of everything, in milliseconds: no event reports that a certificate expires or a copy is
+ * gone.
+ */
 const TICK_MS = 20_000
 
 const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK
@@ -193,7 +196,8 @@ export class VerifiedRoot<Verdict extends CheckedSkill> implements Listing {
       log: SILENT,
       onSkipped: (entries) => {
         this.skipped = entries.length
-        for (const sentence of entries.flatMap((entry) => describeSkipped(entry))) log.warn({ root: root.path }, sentence)
+        const sentences = entries.flatMap((entry) => describeSkipped(entry))
+        for (const sentence of sentences) log.warn({ root: root.path }, sentence)
       }
     })
     const feed = createChangeFeed({ skills })
@@ -300,7 +304,8 @@ export class VerifiedRoot<Verdict extends CheckedSkill> implements Listing {
       } catch (error) {
         const name = error instanceof ChangedError ? owners.get(error.entry) : undefined
         if (name === undefined) throw error
-        this.#note(name, { verdict: this.#options.guard.refusal('its files changed while they were copied'), skill: undefined })
+        const verdict = this.#options.guard.refusal('its files changed while they were copied')
+        this.#note(name, { verdict, skill: undefined })
         this.#tryAgain(name)
       }
     }
@@ -317,7 +322,9 @@ export class VerifiedRoot<Verdict extends CheckedSkill> implements Listing {
     this.#isEverythingPending = true
     const { root, log } = this.#options
     const { code, message } = asSourceError(cause)
-    if (this.#problem !== message) log.warn({ root: root.path, code, err: cause }, `verified copies of skills cannot be made: ${message}`)
+    if (this.#problem !== message) {
+      log.warn({ root: root.path, code, err: cause }, `verified copies of skills cannot be made: ${message}`)
+    }
     this.#problem = message
     this.#list()
     clearTimeout(this.#retry)
@@ -350,7 +357,9 @@ class ChangedError extends Error {
 }
 
 /** @throws ChangedError for a file that has not the digest that it had */
-async function copyFiles (files: Iterable<{ readonly entry: SourceEntry, readonly path: string }>, signal: AbortSignal): Promise<void> {
+async function copyFiles (
+  files: Iterable<{ readonly entry: SourceEntry, readonly path: string }>, signal: AbortSignal
+): Promise<void> {
   for (const { entry, path } of files) {
     const hash = createHash('sha256')
     let from

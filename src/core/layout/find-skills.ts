@@ -70,8 +70,8 @@ async function findOut (search: TreeSearch): Promise<Found> {
 }
 
 /**
- * Where agents keep skills: `.X/skills` and `.X/skill`, at the top and in the packages of a monorepo. Skills elsewhere in
- * such a folder are left out, and the folder is named.
+ * Where agents keep skills: `.X/skills` and `.X/skill`, at the top and in the packages of a monorepo. Skills elsewhere
+ * in such a folder are left out, and the folder is named.
  */
 async function agentFolders (search: TreeSearch): Promise<string[]> {
   const { tree, leftOut } = search

@@ -22,15 +22,17 @@ export function outlineOf (text: string): string {
 }
 
 /**
- * The address that a text was meant to be; undefined for any other text. The text lacks the two slashes behind its colon, as programs that
- * join paths leave it. Or it is a repository of a known host without `https://`, or of GitHub without anything.
+ * The address that a text was meant to be; undefined for any other text. The text lacks the two slashes behind its
+ * colon, as programs that join paths leave it. Or it is a repository of a known host without `https://`, or of GitHub
+ * without anything.
  */
 export function meantAddress (text: string): string | undefined {
   if (/^[\w-][\w.-]*\/[\w.-]+$/.test(text)) return `github:${text}`
   const [, host = ''] = /^([^/]+)\/[^/]+\/[^/]/.exec(text) ?? []
   if (HOSTS.has(host.toLowerCase())) return `https://${text}`
   const [, protocol = ''] = /^([a-z\d+-]+:)(?!\/\/)/i.exec(text) ?? []
-  return PROTOCOLS.has(protocol.toLowerCase()) ? text.replace(/:\/?/, protocol === 'git+file:' ? ':///' : '://') : undefined
+  if (!PROTOCOLS.has(protocol.toLowerCase())) return undefined
+  return text.replace(/:\/?/, protocol === 'git+file:' ? ':///' : '://')
 }
 
 /**
@@ -47,15 +49,17 @@ export function parseAddress (text: string): Source {
   if (PROTOCOLS.has(protocol)) {
     requireNoCredentials(address.url)
     if (protocol === 'http:') requireLoopback(address.url)
-    throw new AddressError(`an https:// address is an archive (.zip, .tar.gz) or a page of a git host; of a repository elsewhere it is written git+${protocol}//…`)
+    const sentence = 'an https:// address is an archive (.zip, .tar.gz) or a page of a git host'
+    throw new AddressError(`${sentence}; of a repository elsewhere it is written git+${protocol}//…`)
   }
   const forms = SOURCE_KINDS.flatMap(({ forms }) => forms)
-  throw new AddressError(`${protocol}// is not an address of skills, use ${forms.slice(0, -1).join(', ')} and ${forms.at(-1) ?? ''}`)
+  const list = `${forms.slice(0, -1).join(', ')} and ${forms.at(-1) ?? ''}`
+  throw new AddressError(`${protocol}// is not an address of skills, use ${list}`)
 }
 
 /**
- * Several folders and addresses in one text. A colon ends an address only before what begins another one, or a folder that
- * is written `/…`, `./…`, `../…` or `~…`.
+ * Several folders and addresses in one text. A colon ends an address only before what begins another one, or a folder
+ * that is written `/…`, `./…`, `../…` or `~…`.
  * @param delimiter `:`, on Windows `;`
  */
 export function splitRoots (text: string, delimiter: string): string[] {
@@ -72,5 +76,6 @@ export function splitRoots (text: string, delimiter: string): string[] {
 function continues (before: string, part: string): boolean {
   if (/^[a-z][a-z\d+.-]*$/i.test(before) && part.startsWith('//')) return true
   if (before === 'github') return GITHUB.test(`github:${part}`)
-  return isAddress(before) && !/^(?:\/|\.{1,2}\/|~)/.test(part) && !PROTOCOLS.has(`${part.toLowerCase()}:`) && part !== ''
+  const begins = /^(?:\/|\.{1,2}\/|~)/.test(part) || PROTOCOLS.has(`${part.toLowerCase()}:`)
+  return isAddress(before) && !begins && part !== ''
 }

@@ -29,14 +29,19 @@ export const SCP_LIKE = /^[\w.-]+@[\w.-]+:(?!\/\/)/
 const NO_HOST = /^((?:git\+)?(?:https?|ssh):\/\/)(?:[/?]|$)/i
 
 export function parseUrl (text: string): URL {
-  if (SCP_LIKE.test(text)) throw new AddressError('an address of git over SSH is git+ssh://user@host/path, in the configuration file git: ssh://user@host/path')
+  if (SCP_LIKE.test(text)) {
+    const form = 'git+ssh://user@host/path, in the configuration file git: ssh://user@host/path'
+    throw new AddressError(`an address of git over SSH is ${form}`)
+  }
   if (!text.includes(':')) throw new AddressError('an address begins with its protocol, such as https://')
   if (/[\s\p{Cc}]/u.test(text)) throw new AddressError('the address has white space in it: a space is written %20')
   const [, protocol] = NO_HOST.exec(text) ?? []
   if (protocol !== undefined) throw new AddressError(`the address has no host: it is ${protocol}host/path`)
   if (!URL.canParse(text)) throw new AddressError('its host or port cannot be read')
   const url = new URL(text)
-  if (url.password !== '') throw new AddressError('an address with a password would show it: give it in the configuration file (auth)')
+  if (url.password !== '') {
+    throw new AddressError('an address with a password would show it: give it in the configuration file (auth)')
+  }
   return url
 }
 
@@ -49,12 +54,16 @@ export function withoutKeys (address: string): string {
 /** A folder in a source, without slashes at its ends. */
 export function parsePath (path: string): string {
   const segments = path.split('/').filter((segment) => segment !== '' && segment !== '.')
-  if (segments.includes('..') || path.includes('\0') || path.includes('\\')) throw new AddressError('a path stays inside the source')
+  if (segments.includes('..') || path.includes('\0') || path.includes('\\')) {
+    throw new AddressError('a path stays inside the source')
+  }
   return segments.join('/')
 }
 
 export function requireNoCredentials ({ username }: URL): void {
-  if (username !== '') throw new AddressError('an address with a user name would show a secret: give it in the configuration file (auth)')
+  if (username !== '') {
+    throw new AddressError('an address with a user name would show a secret: give it in the configuration file (auth)')
+  }
 }
 
 export function isAtLoopback ({ hostname }: URL): boolean {

@@ -60,7 +60,10 @@ export interface KindSetting {
   readonly title?: string
 }
 
-/** A kind of source: what its addresses look like, and what may be set. How its states are fetched is the work of its `Fetcher`. */
+/**
+ * A kind of source: what its addresses look like, and what may be set. How its states are fetched is the work of its
+ * `Fetcher`.
+ */
 export interface SourceKind<Spec extends FetchedSource> {
   readonly kind: Spec['kind']
   /** How its addresses begin, with the colon at the end: `s3:`. Several kinds may share a protocol. */

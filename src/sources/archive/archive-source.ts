@@ -1,4 +1,7 @@
-import { DIGEST, lastPart, parsePath, parseUrl, PATH_SETTING, requireLoopback, requireNoCredentials, withoutFragment, withoutKeys } from '../address/parts.ts'
+import {
+  DIGEST, lastPart, parsePath, parseUrl, PATH_SETTING, requireLoopback, requireNoCredentials, withoutFragment,
+  withoutKeys
+} from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
 import { AddressError } from '../source-error.ts'
 
@@ -20,7 +23,11 @@ export const archiveKind: SourceKind<ArchiveSource> = {
   description: 'An archive: https://….zip, https://….tar.gz',
   settings: {
     path: PATH_SETTING,
-    digest: { pattern: DIGEST.source, title: 'sha256: and 64 hexadecimal digits', description: 'archive: the only bytes that are published' }
+    digest: {
+      pattern: DIGEST.source,
+      title: 'sha256: and 64 hexadecimal digits',
+      description: 'archive: the only bytes that are published'
+    }
   },
   /** Behind `#` stands a digest, a folder in the archive, or both: `sha256:…:skills`. */
   parse ({ url, fragment = '' }) {
@@ -37,6 +44,15 @@ function archive (url: URL, path = '', digest?: string): ArchiveSource {
   requireNoCredentials(url)
   if (url.protocol === 'http:') requireLoopback(url)
   else if (url.protocol !== 'https:') throw new AddressError('an archive is at an https:// address')
-  if (digest !== undefined && !DIGEST.test(digest)) throw new AddressError('a digest is sha256: and 64 hexadecimal digits')
-  return { kind: 'archive', name: lastPart(url.pathname.replace(EXTENSION, '')), layout: 'auto', url: withoutFragment(url), path: parsePath(path), ...digest !== undefined && { digest } }
+  if (digest !== undefined && !DIGEST.test(digest)) {
+    throw new AddressError('a digest is sha256: and 64 hexadecimal digits')
+  }
+  return {
+    kind: 'archive',
+    name: lastPart(url.pathname.replace(EXTENSION, '')),
+    layout: 'auto',
+    url: withoutFragment(url),
+    path: parsePath(path),
+    ...digest !== undefined && { digest }
+  }
 }

@@ -120,7 +120,8 @@ export class DiskTree implements LayoutTree {
       else if (entry.isFile()) entries.push({ name, kind: 'file', linked: false })
       else if (entry.isSymbolicLink()) {
         const kind = await this.#meaningOf(join(realPath, name))
-        if (kind === 'outside') this.outside.push({ path: folder === '' ? name : `${folder}/${name}`, reason: 'link_outside' })
+        const path = folder === '' ? name : `${folder}/${name}`
+        if (kind === 'outside') this.outside.push({ path, reason: 'link_outside' })
         else if (kind !== undefined) entries.push({ name, kind, linked: true })
       }
     }

@@ -203,7 +203,9 @@ function asPackageError (error: unknown): SourceError {
     const sentence = 'its packages cannot be unpacked: the state folder cannot be used; --state-dir chooses another'
     return new SourceError('disk', sentence, { details: error.message, cause: error })
   }
-  if (errorCode(error) === '') return new SourceError('internal', 'an unexpected error, which the log has', { cause: error })
+  if (errorCode(error) === '') {
+    return new SourceError('internal', 'an unexpected error, which the log has', { cause: error })
+  }
   return new SourceError('disk', `its packages cannot be unpacked (${whyUnwritable(error)})`, { cause: error })
 }
 

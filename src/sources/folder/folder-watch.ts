@@ -45,7 +45,8 @@ export class FolderWatch {
     void this.#watcher?.close()
     this.#watched = now
     const parent = dirname(path)
-    const isPart = (each: string): boolean => each === parent || each === path || each === realPath || each.startsWith(`${realPath ?? path}/`)
+    const isPart = (each: string): boolean =>
+      each === parent || each === path || each === realPath || each.startsWith(`${realPath ?? path}/`)
     // A watched folder reports the files in it. The one above reports that it comes, goes, or is another link.
     this.#watcher = watch([parent, realPath ?? path], {
       ignored: (each, stats) => stats?.isFile() === true || !isPart(each) || UNWATCHED.has(basename(each)),

@@ -1,4 +1,6 @@
-import { lastPart, parsePath, parseUrl, PATH_SETTING, requireLoopback, requireNoCredentials, withoutFragment, withoutKeys } from '../address/parts.ts'
+import {
+  lastPart, parsePath, parseUrl, PATH_SETTING, requireLoopback, requireNoCredentials, withoutFragment, withoutKeys
+} from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
 import { AddressError } from '../source-error.ts'
 import { hostPage, type RefAndPath } from './host-page.ts'
@@ -46,7 +48,9 @@ function repository (text: string, fragment: string | undefined): GitSource {
   if (!PROTOCOLS.has(protocol)) throw new AddressError('a repository is at https://, ssh:// or file://')
   if (protocol !== 'ssh:') requireNoCredentials(url)
   if (protocol === 'http:') requireLoopback(url)
-  if (hostname.startsWith('-') || url.pathname.startsWith('/-') || username.startsWith('-')) throw new AddressError('a host, a user and a path do not begin with "-"')
+  if (hostname.startsWith('-') || url.pathname.startsWith('/-') || username.startsWith('-')) {
+    throw new AddressError('a host, a user and a path do not begin with "-"')
+  }
   const page = protocol === 'https:' ? hostPage(url) : undefined
   const clean = page?.url ?? withoutFragment(url)
   const at = fragment === undefined ? page?.at ?? [{ path: '' }] : [parseFragment(fragment)]
@@ -62,8 +66,10 @@ function parseFragment (fragment: string): RefAndPath {
 
 /** @throws AddressError for a ref that git would not take, or take as an option */
 function parseRef (ref: string): string {
-  if (!REF.test(ref) || ref.includes('..') || ref.includes('//') || ref.includes('@{') || /\.lock(?:\/|$)/.test(ref) || ref.includes('/.')) {
-    throw new AddressError('a ref is a branch, a tag, refs/… or a full commit id; a path is given apart from it, as path or #ref:path')
+  const isBad = ['..', '//', '@{', '/.'].some((part) => ref.includes(part)) || /\.lock(?:\/|$)/.test(ref)
+  if (!REF.test(ref) || isBad) {
+    const sentence = 'a ref is a branch, a tag, refs/… or a full commit id'
+    throw new AddressError(`${sentence}; a path is given apart from it, as path or #ref:path`)
   }
   return ref
 }

@@ -10,12 +10,14 @@ export interface GithubState {
   readonly prefix: string
 }
 
-const REPOSITORY = /^(?:https:\/\/(?:www\.)?github\.com\/|ssh:\/\/git@github\.com(?::22)?\/)([\w.-]+\/[\w.-]+?)(?:\.git)?\/?$/i
+const REPOSITORY =
+  /^(?:https:\/\/(?:www\.)?github\.com\/|ssh:\/\/git@github\.com(?::22)?\/)([\w.-]+\/[\w.-]+?)(?:\.git)?\/?$/i
 const COMMIT = /(?:^|@)sha1:([\da-f]{40})$/
 
 /** @param revision of what is published, as the status has it; undefined before the first */
 export function githubState (source: Source, revision: string | undefined): GithubState | undefined {
   const repository = source.kind === 'git' ? REPOSITORY.exec(source.url)?.[1] : undefined
   const commit = COMMIT.exec(revision ?? '')?.[1]
-  return repository === undefined || commit === undefined ? undefined : { repository, commit, prefix: source.prefix ?? '' }
+  if (repository === undefined || commit === undefined) return undefined
+  return { repository, commit, prefix: source.prefix ?? '' }
 }

@@ -11,7 +11,9 @@ export interface RefAndPath {
 }
 
 /** Hosts whose `/owner/repository` is a repository. */
-export const HOSTS = new Set(['github.com', 'www.github.com', 'gitlab.com', 'bitbucket.org', 'codeberg.org', 'gitea.com'])
+export const HOSTS = new Set([
+  'github.com', 'www.github.com', 'gitlab.com', 'bitbucket.org', 'codeberg.org', 'gitea.com'
+])
 
 /** How the pages of hosts show a folder at a ref: GitLab; Gitea and Forgejo; Bitbucket; GitHub. */
 const PAGES = [
@@ -35,19 +37,23 @@ export function hostPage (url: URL): { readonly url: string, readonly at: readon
     if (kind === 'blob' || isMainFile(segments.at(-1) ?? '')) segments.pop()
     return { url: `${url.origin}${repository}`, at: splits(segments) }
   }
-  return HOSTS.has(url.hostname) && /^\/[^/]+\/[^/]+$/.test(path) ? { url: `${url.origin}${path}`, at: [{ path: '' }] } : undefined
+  const isRepository = HOSTS.has(url.hostname) && /^\/[^/]+\/[^/]+$/.test(path)
+  return isRepository ? { url: `${url.origin}${path}`, at: [{ path: '' }] } : undefined
 }
 
 /** A branch may have slashes in its name: all ways to cut it off, the shortest ref first. */
 function splits (segments: readonly string[]): RefAndPath[] {
   if (segments.length === 0) return [{ path: '' }]
   return segments.slice(0, MAX_REF_SEGMENTS).map((_, index) => ({
-    ref: segments.slice(0, index + 1).join('/'), path: segments.slice(index + 1).filter((segment) => segment !== '').join('/')
+    ref: segments.slice(0, index + 1).join('/'),
+    path: segments.slice(index + 1).filter((segment) => segment !== '').join('/')
   }))
 }
 
 function decode (segment: string): string {
   const text = decodePercent(segment)
-  if (text === undefined || text === '..' || text.startsWith('-') || /[\p{Cc}\\]/u.test(text)) throw new AddressError('the address cannot be read')
+  if (text === undefined || text === '..' || text.startsWith('-') || /[\p{Cc}\\]/u.test(text)) {
+    throw new AddressError('the address cannot be read')
+  }
   return text
 }

@@ -22,11 +22,14 @@ const TOKEN_USER = '<token>'
 const run = promisify(execFile)
 
 /**
- * The header with the credentials that `docker login` left for a registry: those in `config.json`, else those of a helper that the file names.
+ * The header with the credentials that `docker login` left for a registry: those in `config.json`, else those of a
+ * helper that the file names.
  * @returns no header where there are none
  * @throws SourceError for a file that is not JSON, and a helper that fails
  */
-export async function dockerCredentials (registry: string, env: Environment, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
+export async function dockerCredentials (
+  registry: string, env: Environment, signal: AbortSignal
+): Promise<Readonly<Record<string, string>>> {
   const config = await readConfig(env['DOCKER_CONFIG'] || join(homeOf(env) ?? '/', '.docker'))
   const server = registry === 'docker.io' ? 'https://index.docker.io/v1/' : registry
   const auth = own(own(own(config, 'auths'), server), 'auth')
@@ -50,10 +53,15 @@ async function readConfig (folder: string): Promise<unknown> {
 }
 
 /** Asks as `docker pull` does: the registry on the standard input, JSON on the output. */
-async function askHelper (name: string, server: string, env: Environment, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
-  if (!HELPER_NAME.test(name)) throw new SourceError('secret_missing', 'config.json of Docker has a helper whose name is not a plain word')
+async function askHelper (
+  name: string, server: string, env: Environment, signal: AbortSignal
+): Promise<Readonly<Record<string, string>>> {
+  if (!HELPER_NAME.test(name)) {
+    throw new SourceError('secret_missing', 'config.json of Docker has a helper whose name is not a plain word')
+  }
   const program = `docker-credential-${name}`
-  const asking = run(program, ['get'], { env: { ...env }, signal: AbortSignal.any([signal, AbortSignal.timeout(HELPER_MS)]), maxBuffer: MAX_HELPER_BYTES })
+  const either = AbortSignal.any([signal, AbortSignal.timeout(HELPER_MS)])
+  const asking = run(program, ['get'], { env: { ...env }, signal: either, maxBuffer: MAX_HELPER_BYTES })
   // A helper may end without reading.
   asking.child.stdin?.on('error', () => {}).end(server)
   let text: string
@@ -61,10 +69,13 @@ async function askHelper (name: string, server: string, env: Environment, signal
     text = (await asking).stdout
   } catch (error) {
     signal.throwIfAborted()
-    if (own(error, 'code') === 'ENOENT') throw new SourceError('secret_missing', `${program}, which config.json of Docker names, is not installed`)
+    if (own(error, 'code') === 'ENOENT') {
+      throw new SourceError('secret_missing', `${program}, which config.json of Docker names, is not installed`)
+    }
     if (NOT_FOUND.test(String(own(error, 'stdout')))) return {}
     // Its output may hold a secret: only the exit code is reported.
-    throw new SourceError('secret_missing', `${program} gives no credentials`, { details: `exit code ${String(own(error, 'code'))}` })
+    const details = `exit code ${String(own(error, 'code'))}`
+    throw new SourceError('secret_missing', `${program} gives no credentials`, { details })
   }
   return credentialsIn(text, program)
 }
@@ -78,7 +89,12 @@ function credentialsIn (text: string, program: string): Readonly<Record<string, 
   }
   const username = own(answer, 'Username')
   const secret = own(answer, 'Secret')
-  if (typeof username !== 'string' || typeof secret !== 'string') throw new SourceError('secret_missing', `${program} gives something else than a user and a secret`)
-  if (username === TOKEN_USER) throw new SourceError('secret_missing', `${program} gives a refresh token: set a user and a password or access token with auth`)
+  if (typeof username !== 'string' || typeof secret !== 'string') {
+    throw new SourceError('secret_missing', `${program} gives something else than a user and a secret`)
+  }
+  if (username === TOKEN_USER) {
+    const sentence = `${program} gives a refresh token: set a user and a password or access token with auth`
+    throw new SourceError('secret_missing', sentence)
+  }
   return basic(username, secret)
 }

@@ -33,8 +33,8 @@ interface Layer extends Descriptor {
 }
 
 /**
- * Pulls an artifact by its digest. There is no agreed format of skills, so that layers are read by rule: archives are unpacked, and
- * other layers with a title are files. A layout then finds the skills.
+ * Pulls an artifact by its digest. There is no agreed format of skills, so that layers are read by rule: archives are
+ * unpacked, and other layers with a title are files. A layout then finds the skills.
  */
 export function createOciFetcher (source: OciSource, env: Environment): Fetcher {
   return {
@@ -47,11 +47,17 @@ export function createOciFetcher (source: OciSource, env: Environment): Fetcher 
       if (known?.['digest'] === digest) return undefined
       const files = await UnpackedFiles.create(tmp, signal, path)
       let bytes = 0
-      const layers = (await layersOf(registry, digest)).filter(({ mediaType, title, isPacked }) => TAR_LAYER.test(mediaType) || title !== undefined || isPacked)
-      if (layers.length === 0) throw new SourceError('bad_archive', 'the artifact has no layer that is a tar, tar.gz or tar.zst archive, or a file with a title')
+      const layers = (await layersOf(registry, digest)).filter(({ mediaType, title, isPacked }) =>
+        TAR_LAYER.test(mediaType) || title !== undefined || isPacked)
+      if (layers.length === 0) {
+        const sentence = 'the artifact has no layer that is a tar, tar.gz or tar.zst archive, or a file with a title'
+        throw new SourceError('bad_archive', sentence)
+      }
       for (const [index, layer] of layers.entries()) {
         bytes += layer.size
-        if (bytes > MAX_ARCHIVE_BYTES) throw new SourceError('too_large', `the artifact is larger than ${MAX_ARCHIVE_BYTES} bytes`)
+        if (bytes > MAX_ARCHIVE_BYTES) {
+          throw new SourceError('too_large', `the artifact is larger than ${MAX_ARCHIVE_BYTES} bytes`)
+        }
         const blob = join(tmp, `layer-${index}`)
         await registry.saveBlob(layer, blob)
         if (layer.isUpon) files.beginLayer()
@@ -60,8 +66,12 @@ export function createOciFetcher (source: OciSource, env: Environment): Fetcher 
       }
       const unpacked = files.files(false)
       const whiteOut = unpacked.find(({ path }) => WHITE_OUT.test(path))
-      if (whiteOut !== undefined) throw new SourceError('refused_tree', `the artifact is refused: ${quotePath(whiteOut.path)} takes away what another layer has`)
-      return { revision: isPinned ? digest : `${reference}@${digest}`, memory: { digest }, files: storedFiles(unpacked), path }
+      if (whiteOut !== undefined) {
+        const sentence = `the artifact is refused: ${quotePath(whiteOut.path)} takes away what another layer has`
+        throw new SourceError('refused_tree', sentence)
+      }
+      const revision = isPinned ? digest : `${reference}@${digest}`
+      return { revision, memory: { digest }, files: storedFiles(unpacked), path }
     }
   }
 }
@@ -86,13 +96,19 @@ async function layersOf (registry: Registry, digest: string): Promise<Layer[]> {
   const top = asObject(await registry.manifest(digest))
   if (!Array.isArray(top['manifests'])) return manifestLayers(top)
   const entries = top['manifests'].filter(isJsonObject)
-  if (entries.length > MAX_MANIFESTS) throw new SourceError('too_large', `the artifact has more than ${MAX_MANIFESTS} manifests`)
+  if (entries.length > MAX_MANIFESTS) {
+    throw new SourceError('too_large', `the artifact has more than ${MAX_MANIFESTS} manifests`)
+  }
   // Of an image for several platforms, each has the same files.
-  const wanted = entries.some(({ platform }) => platform !== undefined) ? entries.filter(({ platform }) => !isJsonObject(platform) || platform['os'] !== 'unknown').slice(0, 1) : entries
+  const wanted = entries.some(({ platform }) => platform !== undefined)
+    ? entries.filter(({ platform }) => !isJsonObject(platform) || platform['os'] !== 'unknown').slice(0, 1)
+    : entries
   const layers: Layer[] = []
   for (const entry of wanted) {
     const manifest = asObject(await registry.manifest(descriptorOf(entry).digest))
-    if (manifest['manifests'] !== undefined) throw new SourceError('refused_tree', 'the artifact has an index in an index')
+    if (manifest['manifests'] !== undefined) {
+      throw new SourceError('refused_tree', 'the artifact has an index in an index')
+    }
     layers.push(...manifestLayers(manifest, wanted.length === 1))
   }
   return layers
@@ -101,8 +117,11 @@ async function layersOf (registry: Registry, digest: string): Promise<Layer[]> {
 /** @param isAlone whether there is no other manifest, whose files would be replaced */
 function manifestLayers (manifest: JsonObject, isAlone = true): Layer[] {
   const { schemaVersion, layers, config } = manifest
-  const isImage = isAlone && isJsonObject(config) && typeof config['mediaType'] === 'string' && IMAGE_CONFIG.test(config['mediaType'])
-  if (schemaVersion !== 2 || !Array.isArray(layers)) throw new SourceError('bad_answer', 'the registry gives no manifest of schema 2')
+  const isImage = isAlone && isJsonObject(config) &&
+    typeof config['mediaType'] === 'string' && IMAGE_CONFIG.test(config['mediaType'])
+  if (schemaVersion !== 2 || !Array.isArray(layers)) {
+    throw new SourceError('bad_answer', 'the registry gives no manifest of schema 2')
+  }
   if (layers.length > MAX_LAYERS) throw new SourceError('too_large', `the artifact has more than ${MAX_LAYERS} layers`)
   return layers.map((layer) => {
     const value = asObject(layer)
@@ -120,13 +139,16 @@ function manifestLayers (manifest: JsonObject, isAlone = true): Layer[] {
 }
 
 function descriptorOf ({ digest, size }: JsonObject): Descriptor {
-  if (typeof digest !== 'string' || !DIGEST.test(digest) || typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) {
+  const isSize = typeof size === 'number' && Number.isSafeInteger(size) && size >= 0
+  if (typeof digest !== 'string' || !DIGEST.test(digest) || !isSize) {
     throw new SourceError('bad_answer', 'the manifest of the artifact has a bad descriptor')
   }
   return { digest, size }
 }
 
 function asObject (value: unknown): JsonObject {
-  if (!isJsonObject(value)) throw new SourceError('bad_answer', 'the manifest of the artifact has another shape than it should')
+  if (!isJsonObject(value)) {
+    throw new SourceError('bad_answer', 'the manifest of the artifact has another shape than it should')
+  }
   return value
 }

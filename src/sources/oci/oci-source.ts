@@ -30,9 +30,14 @@ function artifact (text: string, path = ''): OciSource {
   const [, registry = '', rest = ''] = /^oci:\/\/([^/@]+)\/(.+)$/.exec(text) ?? []
   const [, repository = '', tag, digest] = /^([^:@]+)(?::([^@]+))?(?:@(.+))?$/.exec(rest) ?? []
   const host = URL.canParse(`https://${registry}`) ? new URL(`https://${registry}`).hostname : ''
-  if (host === '' || !REPOSITORY.test(repository)) throw new AddressError('an address of a registry is oci://host/name:tag or oci://host/name@sha256:…')
+  if (host === '' || !REPOSITORY.test(repository)) {
+    throw new AddressError('an address of a registry is oci://host/name:tag or oci://host/name@sha256:…')
+  }
   const reference = digest ?? tag
   if (reference === undefined) throw new AddressError('an oci:// address needs a tag or a digest: there is no default')
-  if (digest === undefined ? !TAG.test(reference) : !DIGEST.test(reference)) throw new AddressError('an address of a registry ends with :tag or @sha256: and 64 hexadecimal digits')
-  return { kind: 'oci', name: lastPart(repository), layout: 'auto', registry, repository, reference, path: parsePath(path) }
+  if (digest === undefined ? !TAG.test(reference) : !DIGEST.test(reference)) {
+    throw new AddressError('an address of a registry ends with :tag or @sha256: and 64 hexadecimal digits')
+  }
+  const name = lastPart(repository)
+  return { kind: 'oci', name, layout: 'auto', registry, repository, reference, path: parsePath(path) }
 }

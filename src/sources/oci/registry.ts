@@ -34,7 +34,9 @@ export class Registry {
     const { registry, repository } = source
     this.#source = source
     this.#env = env
-    this.#base = `${isAtLoopback(new URL(`https://${registry}`)) ? 'http' : 'https'}://${registry === 'docker.io' ? 'registry-1.docker.io' : registry}/v2/${repository}`
+    const protocol = isAtLoopback(new URL(`https://${registry}`)) ? 'http' : 'https'
+    const host = registry === 'docker.io' ? 'registry-1.docker.io' : registry
+    this.#base = `${protocol}://${host}/v2/${repository}`
     this.#signal = signal
   }
 
@@ -43,14 +45,17 @@ export class Registry {
     const answer = await this.#send(`/manifests/${reference}`, 'HEAD', MANIFEST_TYPES)
     const digest = answer.headers.get('docker-content-digest') ?? ''
     if (DIGEST.test(digest)) return digest
-    return sha256(await readBody(await this.#send(`/manifests/${reference}`, 'GET', MANIFEST_TYPES), MAX_MANIFEST_BYTES))
+    const manifest = await this.#send(`/manifests/${reference}`, 'GET', MANIFEST_TYPES)
+    return sha256(await readBody(manifest, MAX_MANIFEST_BYTES))
   }
 
   /** A manifest whose bytes have this digest. */
   async manifest (digest: string): Promise<unknown> {
     const answer = await this.#send(`/manifests/${digest}`, 'GET', MANIFEST_TYPES)
     const bytes = await readBody(answer, MAX_MANIFEST_BYTES)
-    if (sha256(bytes) !== digest) throw new SourceError('digest_mismatch', `the registry gives other bytes than those of ${digest}`)
+    if (sha256(bytes) !== digest) {
+      throw new SourceError('digest_mismatch', `the registry gives other bytes than those of ${digest}`)
+    }
     const manifest = parseObject(bytes.toString(), 'the manifest of the artifact')
     checkType(manifest, answer.headers.get('content-type'))
     return manifest
@@ -58,11 +63,15 @@ export class Registry {
 
   async saveBlob ({ digest, size }: Descriptor, path: string): Promise<void> {
     const saved = await saveBody(await this.#send(`/blobs/${digest}`, 'GET', '*/*'), path, size)
-    if (`sha256:${saved.sha256}` !== digest || saved.size !== size) throw new SourceError('digest_mismatch', `the registry gives other bytes than those of ${digest}`)
+    if (`sha256:${saved.sha256}` !== digest || saved.size !== size) {
+      throw new SourceError('digest_mismatch', `the registry gives other bytes than those of ${digest}`)
+    }
   }
 
   async #send (path: string, method: 'GET' | 'HEAD', accept: string): Promise<HttpAnswer> {
-    const request: HttpRequest = { url: `${this.#base}${path}`, method, headers: { accept }, signal: this.#signal, env: this.#env, accept: [401] }
+    const request: HttpRequest = {
+      url: `${this.#base}${path}`, method, headers: { accept }, signal: this.#signal, env: this.#env, accept: [401]
+    }
     const answer = await send({ ...request, credentials: this.#credentials })
     if (answer.status !== 401) return answer
     answer.body.destroy()
@@ -74,17 +83,32 @@ export class Registry {
   async #logIn (challenge: string, isInside: boolean): Promise<Readonly<Record<string, string>>> {
     const credentials = await this.#ownCredentials()
     if (!/^bearer /i.test(challenge)) return credentials
-    const { realm = '', service, scope = `repository:${this.#source.repository}:pull` } = Object.fromEntries(Array.from(challenge.matchAll(/\b(\w+)="([^"]*)"/g), ([, key = '', value = '']) => [key, value]))
-    if (!URL.canParse(realm)) throw new SourceError('bad_answer', 'the registry asks for a token, and does not say where')
+    const pairs = challenge.matchAll(/\b(\w+)="([^"]*)"/g)
+    const named = Object.fromEntries(Array.from(pairs, ([, key = '', value = '']) => [key, value]))
+    const { realm = '', service, scope = `repository:${this.#source.repository}:pull` } = named
+    if (!URL.canParse(realm)) {
+      throw new SourceError('bad_answer', 'the registry asks for a token, and does not say where')
+    }
     const url = new URL(realm)
     const base = new URL(this.#base)
-    if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname) && isLoopback(base.hostname))) throw new SourceError('bad_answer', 'the registry gives tokens over an address that is not https://')
+    const isHere = url.protocol === 'http:' && isLoopback(url.hostname) && isLoopback(base.hostname)
+    if (url.protocol !== 'https:' && !isHere) {
+      throw new SourceError('bad_answer', 'the registry gives tokens over an address that is not https://')
+    }
     if (service !== undefined) url.searchParams.set('service', service)
     url.searchParams.set('scope', scope)
     // Whoever answers for the registry names the realm: another domain gets no credentials.
-    const answer = await readBody(await send({ url: url.href, signal: this.#signal, env: this.#env, mayBeInside: isInside || url.host === base.host, credentials: mayHaveCredentials(url.hostname, base.hostname) ? credentials : {} }), MAX_MANIFEST_BYTES)
-    const bearer = tokenIn(answer.toString())
-    if (typeof bearer !== 'string' || !/^[\x21-\x7e]+$/.test(bearer)) throw new SourceError('auth_failed', 'the registry gives no token')
+    const answer = await send({
+      url: url.href,
+      signal: this.#signal,
+      env: this.#env,
+      mayBeInside: isInside || url.host === base.host,
+      credentials: mayHaveCredentials(url.hostname, base.hostname) ? credentials : {}
+    })
+    const bearer = tokenIn((await readBody(answer, MAX_MANIFEST_BYTES)).toString())
+    if (typeof bearer !== 'string' || !/^[\x21-\x7e]+$/.test(bearer)) {
+      throw new SourceError('auth_failed', 'the registry gives no token')
+    }
     return { authorization: `Bearer ${bearer}` }
   }
 
@@ -102,7 +126,8 @@ function checkType (manifest: unknown, header: string | null): void {
   const declared = header?.split(';', 1)[0]?.trim()
   const isOther = type !== undefined && declared?.startsWith('application/vnd.') === true && declared !== type
   if (isOther || (own(manifest, 'manifests') !== undefined && own(manifest, 'layers') !== undefined)) {
-    throw new SourceError('bad_answer', 'the manifest of the artifact is ambiguous: both an index and an image, or of another type than the registry says')
+    const which = 'both an index and an image, or of another type than the registry says'
+    throw new SourceError('bad_answer', `the manifest of the artifact is ambiguous: ${which}`)
   }
 }
 
@@ -121,7 +146,9 @@ const REALMS: Readonly<Record<string, string>> = {
   'registry.gitlab.com': 'gitlab.com'
 }
 
-/** Whether the credentials of a registry may be sent to a realm: to its own host, or to the one that is known for it. */
+/**
+ * Whether the credentials of a registry may be sent to a realm: to its own host, or to the one that is known for it.
+ */
 export function mayHaveCredentials (realm: string, registry: string): boolean {
   return realm === registry || REALMS[registry] === realm
 }

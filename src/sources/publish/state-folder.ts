@@ -9,7 +9,9 @@ import { errorCode } from '../../core/shared/system-errors.ts'
 import { whyUnwritable } from '../../config/files/files.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 
-/** How often the holder of the lock shows that it lives, and after how long without that it is gone, in milliseconds. */
+/**
+ * How often the holder of the lock shows that it lives, and after how long without that it is gone, in milliseconds.
+ */
 const HEARTBEAT_MS = 15_000
 const LOCK_STALE_MS = 60_000
 
@@ -19,7 +21,8 @@ const UNUSED_MS = 30 * 86_400_000
 const isPublished = (entries: readonly string[]): boolean =>
   entries.every((entry) => ['skills.json', 'skills', 'tmp'].includes(entry))
 const isCache = (entries: readonly string[]): boolean => entries.every((entry) => /^[\da-f]{64}$/.test(entry))
-const isStore = (entries: readonly string[]): boolean => ['HEAD', 'objects', 'refs'].every((entry) => entries.includes(entry))
+const isStore = (entries: readonly string[]): boolean =>
+  ['HEAD', 'objects', 'refs'].every((entry) => entries.includes(entry))
 
 /** What the service keeps here: the state folder may hold other things as well. */
 const OWN_FOLDERS = [
@@ -29,7 +32,10 @@ const OWN_FOLDERS = [
   { parent: 'git', name: /^[\da-f]{20}$/, isOwn: isStore }
 ] as const
 
-/** The folder for everything that the service writes by itself. One process at a time uses it; deleting it costs a fetch. */
+/**
+ * The folder for everything that the service writes by itself. One process at a time uses it; deleting it costs a
+ * fetch.
+ */
 export class StateFolder {
   /** Absolute. */
   readonly path: string
@@ -79,7 +85,9 @@ export class StateFolder {
       await mkdir(this.path, { recursive: true, mode: 0o700 })
       await this.#write()
     } catch (error) {
-      const reason = errorCode(error) === 'EEXIST' ? 'another process uses the state folder' : `the state folder cannot be written (${whyUnwritable(error)})`
+      const reason = errorCode(error) === 'EEXIST'
+        ? 'another process uses the state folder'
+        : `the state folder cannot be written (${whyUnwritable(error)})`
       throw new SourceError('disk', reason, { cause: error })
     }
   }
@@ -110,15 +118,19 @@ export class StateFolder {
   }
 
   async #take (): Promise<void> {
-    if (this.path === '') throw new AddressError('this user has no home folder to keep state in: --state-dir or STATE_DIR names a folder')
+    if (this.path === '') {
+      throw new AddressError('this user has no home folder to keep state in: --state-dir or STATE_DIR names a folder')
+    }
     await this.#check(this.path)
-    await mkdir(this.path, { recursive: true, mode: 0o700 }).catch((error: unknown) => { throw unwritable(this.path, error) })
+    await mkdir(this.path, { recursive: true, mode: 0o700 })
+      .catch((error: unknown) => { throw unwritable(this.path, error) })
     try {
       if (await isStale(this.#lock)) await rm(this.#lock, { force: true })
       await this.#write()
     } catch (error) {
       if (errorCode(error) !== 'EEXIST') throw unwritable(this.path, error)
-      throw new AddressError(`another process uses the state folder ${this.path}: --state-dir or STATE_DIR chooses another`)
+      const sentence = `another process uses the state folder ${this.path}: --state-dir or STATE_DIR chooses another`
+      throw new AddressError(sentence)
     }
     process.once('exit', this.#releaseNow)
     this.#heartbeat = setInterval(() => { this.#beat().catch(() => {}) }, HEARTBEAT_MS).unref()
@@ -173,7 +185,8 @@ function isAlive (pid: number): boolean {
 
 /** What an error of the disk at the start is to the operator. */
 export function unwritable (path: string, error: unknown): AddressError {
-  return new AddressError(`the state folder ${path} cannot be written (${whyUnwritable(error)}): --state-dir or STATE_DIR chooses another`)
+  const problem = `the state folder ${path} cannot be written (${whyUnwritable(error)})`
+  return new AddressError(`${problem}: --state-dir or STATE_DIR chooses another`)
 }
 
 /** Writes a file so that nobody ever reads half of it, also after a power failure. */

@@ -28,8 +28,12 @@ export const s3Kind: SourceKind<S3Source> = {
     marker: { description: 's3: a key that is written last; only its change is looked for' }
   },
   parse: bucket,
-  configure: (address, { endpoint, region, marker }) =>
-    ({ ...bucket(splitAddress(address)), ...endpoint !== undefined && { endpoint: checkEndpoint(endpoint) }, ...region !== undefined && { region }, ...marker !== undefined && { marker } }),
+  configure: (address, { endpoint, region, marker }) => ({
+    ...bucket(splitAddress(address)),
+    ...endpoint !== undefined && { endpoint: checkEndpoint(endpoint) },
+    ...region !== undefined && { region },
+    ...marker !== undefined && { marker }
+  }),
   identity: ({ endpoint, region, bucket, prefixPath }) => [endpoint, region, bucket, prefixPath]
 }
 
@@ -37,14 +41,19 @@ export const s3Kind: SourceKind<S3Source> = {
 function checkEndpoint (text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isAtLoopback(url))
-  if (!isSafe || url.username !== '' || url.password !== '') throw new AddressError('the endpoint of a bucket is an https:// address without credentials')
+  if (!isSafe || url.username !== '' || url.password !== '') {
+    throw new AddressError('the endpoint of a bucket is an https:// address without credentials')
+  }
   return text
 }
 
 function bucket ({ url, fragment }: Address): S3Source {
   requireNoCredentials(url)
   const { protocol, hostname, pathname, search } = url
-  if (protocol !== 's3:' || !BUCKET.test(hostname) || search !== '' || fragment !== undefined) throw new AddressError('an address of a bucket is s3://bucket/prefix')
+  if (protocol !== 's3:' || !BUCKET.test(hostname) || search !== '' || fragment !== undefined) {
+    throw new AddressError('an address of a bucket is s3://bucket/prefix')
+  }
   const prefixPath = withoutEndSlashes(decode(pathname)).replace(/^\/+/, '')
-  return { kind: 's3', name: prefixPath === '' ? hostname : lastPart(prefixPath), layout: 'auto', bucket: hostname, prefixPath }
+  const name = prefixPath === '' ? hostname : lastPart(prefixPath)
+  return { kind: 's3', name, layout: 'auto', bucket: hostname, prefixPath }
 }
