@@ -1,5 +1,5 @@
 import fs, { mkdirSync, renameSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { localDisk } from '../../../src/core/read/disk.ts'
 import { linkContainers, resolveLink } from '../../../src/core/roots/links.ts'
@@ -28,8 +28,10 @@ function createInstalled (t: Test): { readonly base: string, readonly root: stri
 }
 
 function relink (path: string, target: string): void {
-  fs.symlinkSync(target, `${path}.new`)
-  fs.renameSync(`${path}.new`, path)
+  // Hidden until it has its name: nobody lists it.
+  const next = join(dirname(path), `.${basename(path)}`)
+  fs.symlinkSync(target, next)
+  fs.renameSync(next, path)
 }
 
 function createLog () {
