@@ -163,7 +163,10 @@ async function listFolders (disk: Disk, root: RootFolder, { realPath, rules, bef
       if (link.kind === 'skill') add(name, link.realPath, true)
       else if (link.kind === 'unknown' && known !== undefined) add(name, known.realPath, known.linked)
       else if (link.kind === 'outside') skipped.push({ name, reason: 'outside', target: link.realPath })
-      else if (link.kind !== 'file') skipped.push({ name, reason: link.kind, ...await linkText(disk, path) })
+      else if (link.kind !== 'file') {
+        const text = await linkText(disk, path)
+        if (text !== undefined) skipped.push({ name, reason: link.kind, ...text })
+      }
     }
   }
   return { folders: sameFolders(before?.folders, folders), links, skipped, isSkill }
@@ -202,12 +205,12 @@ function sameFolders (
   return before
 }
 
-/** Nothing of a link that is gone, or whose disk does not answer. */
-async function linkText (disk: Disk, path: string): Promise<Pick<SkippedEntry, 'target'>> {
+/** Without a target where the disk does not say; undefined for a link that is gone. */
+async function linkText (disk: Disk, path: string): Promise<Pick<SkippedEntry, 'target'> | undefined> {
   try {
     return { target: await disk.readlink(path) }
-  } catch {
-    return {}
+  } catch (error) {
+    return errorCode(error) === 'ENOENT' ? undefined : {}
   }
 }
 
