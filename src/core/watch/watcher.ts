@@ -194,6 +194,8 @@ export class RootWatcher {
       if (events++ === 0) setImmediate(() => { events = 0 })
       if (events !== MAX_EVENTS_PER_TURN) return
       void watcher.close()
+      // `add` would open it again; `restart` makes another one.
+      if (watcher === this.#folders) this.#folders = undefined
       this.#fail('FLOOD')
     })
     return watcher.on('error', (error) => { this.#fail(errorCode(error)) })
