@@ -1,9 +1,16 @@
-import { FINDINGS } from '../src/core/format/findings.ts'
+import { type FindingCode, FINDINGS } from '../src/core/format/findings.ts'
 import { OUTCOMES_BY_CODE, TARGET_GROUPS } from '../src/verdicts/outcomes.ts'
 import { OUTCOMES, TARGET_NAMES, TARGETS } from '../src/verdicts/targets.ts'
+import { type Example, FINDING_EXAMPLES } from '../test/helper/finding-examples.ts'
 
 const CODES = /(?<=<!-- codes -->\n)[^]*(?=<!-- \/codes -->)/
 const TARGET_TABLE = /(?<=<!-- targets -->\n)[^]*(?=<!-- \/targets -->)/
+
+/** Longer outcomes are written once, at the first code that has them. */
+const MAX_REPEATED_LENGTH = 60
+/** A character that repeats is shown once from here on, with its count. */
+const LONG_RUN = /([^])\1{19,}/gu
+const UNPRINTABLE = /[^\P{C}\n]/gu
 
 /** docs/validate.md with the table of targets, and with a heading for each code, to which reports link. */
 export function withFindings (text: string): string {
@@ -11,8 +18,15 @@ export function withFindings (text: string): string {
 }
 
 function withCodes (text: string): string {
-  const sections = Object.entries(FINDINGS).map(([code, [severity, summary]]) =>
-    `\n### \`${code}\`\n\n${severity}: ${summary}.${outcomesOf(code)}\n`)
+  const firstWith = new Map<string, string>()
+  const sections = Object.entries(FINDINGS).map(([code, [severity, summary]]) => {
+    const outcomes = outcomesOf(code)
+    const first = firstWith.get(outcomes)
+    if (first === undefined) firstWith.set(outcomes, code)
+    const isLong = outcomes.length > MAX_REPEATED_LENGTH
+    const told = first !== undefined && isLong ? `\n\nTargets: as [\`${first}\`](#${first}).` : outcomes
+    return `\n### \`${code}\`\n\n${severity}: ${summary}.${told}${examplesOf(code)}\n`
+  })
   return text.replace(CODES, () => `${sections.join('')}\n`)
 }
 
@@ -30,7 +44,7 @@ function outcomesOf (code: string): string {
   const possible = OUTCOMES_BY_CODE.get(code) ?? []
   const outcomes = OUTCOMES.toReversed().flatMap((outcome) => {
     const targets = possible.filter((each) => each.outcome === outcome)
-      .map(({ target, when }) => `\`${target}\`${when === undefined ? '' : ' (at times)'}`)
+      .map(({ target, when }) => `\`${target}\`${when === undefined ? '' : '*'}`)
     return targets.length === 0 ? [] : [`${outcome}: ${grouped([...new Set(targets)]).join(', ')}`]
   })
   return outcomes.length === 0 ? '' : `\n\n${outcomes.join('; ')}.`
@@ -46,4 +60,22 @@ function grouped (targets: readonly string[]): string[] {
     return [`all ${group}`]
   })
   return [...groups, ...rest]
+}
+
+function examplesOf (code: string): string {
+  const example = FINDING_EXAMPLES[code as FindingCode]
+  return example === undefined ? '' : `\n\nWrong: ${shown(example, 'wrong')}. Right: ${shown(example, 'right')}.`
+}
+
+/** Lines as code, with a sign for the end of a line, or the names of files. */
+function shown ({ place, ...sides }: Example, side: 'wrong' | 'right'): string {
+  const texts = place === 'files' ? sides[side] : [sides[side].join('\n')]
+  return texts.map((text) => `\`${printable(text)}\``).join(', ')
+}
+
+function printable (text: string): string {
+  return text
+    .replace(LONG_RUN, (run, character: string) => `${character}${character}…(${run.length})`)
+    .replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ''}}`)
+    .replaceAll('\n', '⏎') || '⏎'
 }
