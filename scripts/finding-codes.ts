@@ -41,6 +41,8 @@ function withTargets (text: string): string {
 }
 
 function outcomesOf (code: string): string {
+  // What these say is already what the target does.
+  if (/^(?:mcp|discovery)_/.test(code)) return ''
   const possible = OUTCOMES_BY_CODE.get(code) ?? []
   const outcomes = OUTCOMES.toReversed().flatMap((outcome) => {
     const targets = possible.filter((each) => each.outcome === outcome)

@@ -192,7 +192,7 @@ t.test('the configuration files that are shown can be read, and one has every ki
 
 t.test('every link inside the documents leads somewhere', async (t) => {
   for (const document of DOCUMENTS) {
-    for (const [, link = ''] of read(document).replaceAll(FENCED, '').matchAll(/\]\(([^)\s]+)\)/g)) {
+    for (const [, link = ''] of read(document).replaceAll(FENCED, '').replaceAll(/`[^`\n]+`/g, '').matchAll(/\]\(([^)\s]+)\)/g)) {
       const isInRepository = link.startsWith(REPOSITORY)
       if (/^https?:/.test(link) && !isInRepository) continue
       const [path = '', anchor] = link.replace(REPOSITORY, '').split('#')
