@@ -77,9 +77,8 @@ export interface SkillSource {
    * These skills in one revision: reads of a skill with another present revision give the kept one, or throw
    * `revision_changed`. Made for one request.
    * @param revision `sha256:<hex>`, or `current` for the present one of each skill that is read
-   * @param notesPresent whether each read finds out the present revision too, as `current` always does
    */
-  at (revision: string, notesPresent?: boolean): SourceAtRevision
+  at (revision: string): SourceAtRevision
 }
 
 /** Skills in a chosen revision. */
@@ -88,8 +87,6 @@ export interface SourceAtRevision extends SkillSource {
   revisionOf (name: string): string | undefined
   /** The revision of everything that was read, if it is one. */
   readonly onlyRevision: string | undefined
-  /** The present revision of the skill that was read last, if it was noted; undefined for a skill that is gone. */
-  readonly presentRevision: string | undefined
 }
 
 /** What /readyz reports. */

@@ -168,13 +168,13 @@ export class View extends SkillReads implements SkillService {
     return [...new Set(kept.map(({ manifest }) => manifest.revision))]
   }
 
-  at (revision: string, notesPresent?: boolean): SourceAtRevision {
+  at (revision: string): SourceAtRevision {
     return new SkillsAtRevision(this, {
       read: (name, answer) => this.#readAt(name, revision, answer),
       named: () => this.#parts.kept.all
         .filter(({ manifest, root, skill }) => manifest.revision === revision && this.#sees(root, skill.name))
         .map(({ skill }) => skill.name).sort(compareCodePoints)
-    }, revision, notesPresent)
+    }, revision)
   }
 
   /** The present skill if it has the revision, else a kept one. */

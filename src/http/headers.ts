@@ -23,29 +23,20 @@ export const REVISION_HEADER = 'skill-revision'
 export const CATALOG_REVISION_HEADER = 'catalog-revision'
 
 /** The revision of all skills that a request may see. */
-export type RevisionsOf = (request: FastifyRequest) => Pick<ChangeFeed, 'knownRevision' | 'revision'>
+export type RevisionsOf = (request: FastifyRequest) => Pick<ChangeFeed, 'revision'>
 
 /**
- * Without a revision the list shows how far this process has read: no shared cache may answer with it.
- * @param revision of the list: a client that goes on from a later one misses what the list does not have
- */
-export function setCatalogRevision (reply: FastifyReply, revision: string | undefined): void {
-  if (revision === undefined) reply.header('cache-control', 'no-cache')
-  else reply.header(CATALOG_REVISION_HEADER, revision)
-}
-
-/**
- * What `make` gives. The answer names the revision of the catalog if it has been one and the same meanwhile. What
- * begins the work on it is the question afterwards: before, all files of an index of all skills would be read twice at
- * the same time.
+ * What `make` gives. The answer names the revision of the catalog if it has been one and the same meanwhile. Without it
+ * the list shows how far this process has read, and no shared cache may answer with it.
  */
 export async function ofOneRevision<T> (
   reply: FastifyReply, revisionsOf: RevisionsOf, make: () => Promise<T>
 ): Promise<T> {
   const revisions = revisionsOf(reply.request)
-  const before = revisions.knownRevision
+  const { revision } = revisions
   const made = await make()
-  setCatalogRevision(reply, revisions.revision === before ? before : undefined)
+  if (revision !== undefined && revisions.revision === revision) reply.header(CATALOG_REVISION_HEADER, revision)
+  else reply.header('cache-control', 'no-cache')
   return made
 }
 

@@ -18,7 +18,6 @@ import { HttpProblem, problemCodeOf } from '../http/problem.ts'
 import type { AuditState } from '../http/readiness.ts'
 import { clientOf, peerOf } from '../http/request/client-address.ts'
 import { traceOf } from '../http/request/traceparent.ts'
-import { notedRevision } from '../http/revision.ts'
 import { type LineOutput, openLineOutput } from '../log.ts'
 import type { FollowedPolicy } from '../config/files/followed-file.ts'
 import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
@@ -180,7 +179,9 @@ export class Audit implements Observer {
     this.#report(request, { door: door ?? 'rest', ...read, event }, outcome, client, {
       bytes,
       digest: digestIn(reply, event),
-      ...hasRead(outcome) ? { revision: revisionIn(request, reply) } : isAnswered && { code: problemCodeOf(request) },
+      ...hasRead(outcome)
+        ? { revision: reply.getHeader(REVISION_HEADER) }
+        : isAnswered && { code: problemCodeOf(request) },
       ...!isComplete && { complete: false }
     })
   }
@@ -326,12 +327,6 @@ function digestIn (reply: FastifyReply, event: AuditEvent): string | undefined {
   if (event !== 'skill.read' && event !== 'skill.file_read') return undefined
   const [, digest] = /^(?:W\/)?"([\da-f]{64})(?:-\w+)?"$/.exec(String(reply.getHeader('etag') ?? '')) ?? []
   return digest === undefined ? undefined : `sha256:${digest}`
-}
-
-/** Where the answer knew it. */
-function revisionIn (request: FastifyRequest, reply: FastifyReply): string | undefined {
-  const revision = reply.getHeader(REVISION_HEADER) ?? notedRevision(request)
-  return typeof revision === 'string' ? revision : undefined
 }
 
 /** Of a call in a request that chose a revision. */

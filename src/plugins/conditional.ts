@@ -1,13 +1,14 @@
 import { Readable } from 'node:stream'
 import compress from '@fastify/compress'
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { isTextType } from '../core/read/media-type.ts'
 import { sha256 } from '../core/shared/digest.ts'
+import { RevisionChangedError } from '../core/shared/errors.ts'
 import { matchesEtag, strongEtag } from '../http/etag.ts'
-import { addVary } from '../http/headers.ts'
+import { addVary, REVISION_HEADER } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { isUnwanted } from '../http/revision.ts'
+import { askedRevision } from '../http/revision.ts'
 
 /** Headers that describe a body, and go with it when the answer becomes 304 (RFC 9110 §15.4.5). */
 const HEADERS_OF_BODY = ['content-type', 'content-length', 'content-range', 'content-disposition', 'accept-ranges']
@@ -33,34 +34,30 @@ export const conditional = fp<ConditionalOptions>(async function conditional (ap
     const { method, headers: { 'if-none-match': ifNoneMatch } } = request
     const { statusCode: status } = reply
     const isRead = method === 'GET' || method === 'HEAD'
-    if (reply.getHeader('cache-control') === undefined) {
+    if (!reply.hasHeader('cache-control')) {
       reply.header('cache-control', status >= 400 ? 'no-store' : isRead ? cached : 'no-cache')
     }
+    const revision = askedRevision(request)
+    if (revision !== undefined && status < 400) reply.header(REVISION_HEADER, revision)
     // Without this header the plugin also compresses what mime-db calls compressible: SVG and application/octet-stream.
     if (!isCompressible(String(reply.getHeader('content-type')))) request.headers['x-no-compression'] = 'true'
     else if (isLarge(reply, payload)) addVary(reply, 'accept-encoding')
-    // Fastify's own hook for HEAD would read a stream to its end.
-    if (method === 'HEAD' && payload instanceof Readable) {
-      payload.destroy()
-      payload = Readable.from([])
-    }
     if (!isRead || (status !== 200 && status !== 206)) return next(null, payload)
 
     const etag = etagOf(reply, payload)
-    if (etag === undefined) return next(null, payload)
-    if (isUnwanted(request, reply, etag)) {
-      discard(payload)
-      return next(new HttpProblem('precondition_failed'))
+    const problem = preconditionProblem(request, reply, etag)
+    const isKnown = etag !== undefined && ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag)
+    if (payload instanceof Readable && (problem !== undefined || isKnown || method === 'HEAD')) payload.destroy()
+    if (problem !== undefined) return next(problem)
+    if (isKnown) {
+      // The form that the client has: caches compare the tag of a 304 with theirs.
+      if (ifNoneMatch.includes(`W/${etag}`)) reply.header('etag', `W/${etag}`)
+      reply.code(304)
+      for (const name of HEADERS_OF_BODY) reply.removeHeader(name)
     }
-    // Not `If-Modified-Since`: its steps are whole seconds, and two edits can share one.
-    if (ifNoneMatch === undefined || !matchesEtag(ifNoneMatch, etag)) return next(null, payload)
-    discard(payload)
-    // The form that the client has: caches compare the tag of a 304 with theirs.
-    if (ifNoneMatch.includes(`W/${etag}`)) reply.header('etag', `W/${etag}`)
-    reply.code(304)
-    for (const name of HEADERS_OF_BODY) reply.removeHeader(name)
-    // The hook for HEAD measures what is not a stream.
-    next(null, method === 'HEAD' ? Readable.from([]) : null)
+    // Fastify's own hook for HEAD would read a stream to its end, and measures what is not a stream.
+    if (method === 'HEAD' && (isKnown || payload instanceof Readable)) next(null, Readable.from([]))
+    else next(null, isKnown ? null : payload)
   })
 
   await app.register(compress, {
@@ -86,30 +83,28 @@ export const conditional = fp<ConditionalOptions>(async function conditional (ap
 
 /** The ETag of the route, or that of the body. */
 function etagOf (reply: FastifyReply, payload: unknown): string | undefined {
-  const etag = reply.getHeader('etag')
-  if (etag !== undefined) return String(etag)
-  if (reply.getHeader('cache-control') === 'no-store' || !(typeof payload === 'string' || Buffer.isBuffer(payload))) {
-    return undefined
-  }
-  const own = strongEtag(sha256(payload))
-  reply.header('etag', own)
-  return own
+  if (!reply.hasHeader('etag') && reply.getHeader('cache-control') !== 'no-store' &&
+    (typeof payload === 'string' || Buffer.isBuffer(payload))) reply.header('etag', strongEtag(sha256(payload)))
+  return reply.getHeader('etag')?.toString()
 }
 
+/** What is wrong where `If-Match` names neither the ETag of the answer nor its revision (RFC 9110 §13.1.1). */
+function preconditionProblem ({ headers }: FastifyRequest, reply: FastifyReply, etag: string | undefined) {
+  const { 'if-match': ifMatch } = headers
+  const revision = reply.getHeader(REVISION_HEADER)?.toString()
+  const tags = [etag ?? [], revision === undefined ? [] : `"${revision}"`].flat()
+  if (ifMatch === undefined || tags.length === 0 || matchesEtag(ifMatch, ...tags)) return undefined
+  return revision === undefined ? new HttpProblem('precondition_failed') : new RevisionChangedError(revision)
+}
+
+/** Whether the body is compressed when it is asked for: of a part, a cache needs to know it of the whole. */
 function isLarge (reply: FastifyReply, payload: unknown): boolean {
-  // Of a part: a cache needs to know whether the whole is compressed.
-  if (payload instanceof Readable || reply.statusCode === 206) return true
-  return typeof payload === 'string' || Buffer.isBuffer(payload)
-    ? Buffer.byteLength(payload) >= MIN_COMPRESSED_BYTES
-    : false
+  if (typeof payload !== 'string' && !Buffer.isBuffer(payload)) return payload instanceof Readable
+  return reply.statusCode === 206 || Buffer.byteLength(payload) >= MIN_COMPRESSED_BYTES
 }
 
 /** Not images, and not events, which have to go out one by one. */
 function isCompressible (contentType: string): boolean {
   const [type = ''] = contentType.toLowerCase().split(';', 1)
   return isTextType(type.trim()) && !type.startsWith('image/') && type.trim() !== 'text/event-stream'
-}
-
-function discard (payload: unknown): void {
-  if (payload instanceof Readable) payload.destroy()
 }

@@ -3,9 +3,8 @@ import type { Static } from '@sinclair/typebox'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { REVISION_HEADER } from '../http/headers.ts'
 import { RevisionQuerySchema } from '../schemas/skills.ts'
-import { toolCondition, type ToolCondition } from '../http/revision.ts'
+import { confirmAskedRevision, inAskedRevision } from '../http/revision.ts'
 import {
   ToolArgumentsSchema, ToolCallQuerySchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema,
   ToolParamsSchema, ToolQuerySchema, ToolResultSchema
@@ -56,19 +55,19 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       problems: [...BODY_PROBLEMS, ...REVISION_PROBLEMS, 'unrecognised_tool_call', 'too_many_calls']
     }
   }, async (request, reply) => {
-    const condition = toolCondition(request, skillsOf(request))
+    const skills = inAskedRevision(request, skillsOf(request))
     const { toolset, others } = request.query
     const answer = await handleToolCall(request.body, {
-      skills: condition.skills,
+      skills,
       requestId: request.id,
-      confirmSkill: condition.confirmSkill,
+      confirmSkill: confirmAskedRevision(request),
       toolset,
       skipOthers: others === 'skip',
       origin: request,
       admit: admitCall && ((tool) => admitCall(request, tool))
     })
     switch (answer.kind) {
-      case 'answer': return answerResult(reply, answer.json, condition)
+      case 'answer': return answerResult(reply, answer.json)
       case 'unrecognised': throw new HttpProblem('unrecognised_tool_call', answer.detail)
       case 'too_many_calls': throw new HttpProblem('too_many_calls', answer.detail)
     }
@@ -114,16 +113,15 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const { name } = request.params
     const tool = registry.find(name)
     if (tool === undefined) throw new HttpProblem('tool_not_found', registry.unknownTool(name))
-    const condition = toolCondition(request, skillsOf(request))
-    if (condition.confirmSkill !== undefined) {
-      await confirmSkills([{ tool, args: request.body }], condition.skills, condition.confirmSkill)
-    }
+    const skills = inAskedRevision(request, skillsOf(request))
+    const confirmSkill = confirmAskedRevision(request)
+    if (confirmSkill !== undefined) await confirmSkills([{ tool, args: request.body }], skills, confirmSkill)
     const outcome = await runTool(
       tool,
       request.body,
-      { skills: condition.skills, registry, log: request.log, fields: { reqId: request.id }, observer, origin: request }
+      { skills, registry, log: request.log, fields: { reqId: request.id }, observer, origin: request }
     )
-    return answerResult(reply, outcome.json, condition)
+    return answerResult(reply, outcome.json)
   })
 }
 
@@ -135,8 +133,7 @@ function hasSkills ({ format = 'openai', toolset = DEFAULT_TOOLSET }: ToolQuery)
 /**
  * The body is text: Node writes it together with the head, and spares the garbage collector a buffer for each answer.
  */
-function answerResult (reply: FastifyReply, json: string, { revision }: ToolCondition): string {
-  if (revision !== undefined) reply.header(REVISION_HEADER, revision)
+function answerResult (reply: FastifyReply, json: string): string {
   reply.header('content-type', JSON_MEDIA_TYPE)
   return json
 }

@@ -5,7 +5,7 @@ import { READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/pro
 import { bytesAnswers } from '../openapi/responses.ts'
 import { SkillArchiveQuerySchema, SkillNameParamsSchema } from '../schemas/skills.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
-import { revisionCondition } from '../http/revision.ts'
+import { inAskedRevision } from '../http/revision.ts'
 import { ZIP_MEDIA_TYPE } from '../core/revisions/zip.ts'
 import { answerArchive } from '../http/send/file.ts'
 
@@ -35,11 +35,10 @@ export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = as
   }, async (request, reply) => {
     const { name } = request.params
     const { wrap = false } = request.query
-    const condition = revisionCondition(request, skillsOf(request))
-    const archive = await condition.skills.archive(name, wrap ? (path) => `${name}/${path}` : undefined)
+    const skills = inAskedRevision(request, skillsOf(request))
+    const archive = await skills.archive(name, wrap ? (path) => `${name}/${path}` : undefined)
     reply.header(REVISION_HEADER, archive.revision)
-    return answerArchive(
-      request, reply, archive, name, strongEtag(archive.revision, wrap ? `${FORMAT}wrap` : FORMAT), condition
-    )
+    const etag = strongEtag(archive.revision, wrap ? `${FORMAT}wrap` : FORMAT)
+    return answerArchive(request, reply, archive, name, etag)
   })
 }

@@ -12,7 +12,7 @@ import { jsonAnswer, withCatalogRevision } from '../openapi/responses.ts'
 import { SkillNameParamsSchema } from '../schemas/skills.ts'
 import { answerRendered, JSON_MEDIA_TYPE } from '../http/send/json.ts'
 import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
-import { revisionCondition } from '../http/revision.ts'
+import { inAskedRevision } from '../http/revision.ts'
 import { own } from '../core/shared/json.ts'
 import type { Judging } from '../verdicts/entry.ts'
 
@@ -78,12 +78,12 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS]
     }
   }, async (request, reply) => {
-    const condition = revisionCondition(request, skillsOf(request))
+    const skills = inAskedRevision(request, skillsOf(request))
     const targets = readTargets(request.query.target)
     const entry = await readCatalogEntry(
-      { skills: condition.skills, judge: (state) => judge(state, targets) }, request.params.name
+      { skills, judge: (state) => judge(state, targets) }, request.params.name
     )
     if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
-    return await answerRendered(reply, entry, () => JSON.stringify(entry), { condition })
+    return await answerRendered(reply, entry, () => JSON.stringify(entry))
   })
 }

@@ -37,7 +37,7 @@ export const llmsTxtRoute: FastifyPluginAsync<LlmsTxtOptions> = async (app, { sk
     await skills.list()
     const available = await skills.available()
     return await answerRendered(
-      reply, available, () => render(available, publicUrl ?? app.prefix), { type: MEDIA_TYPE }
+      reply, available, () => render(available, publicUrl ?? app.prefix), MEDIA_TYPE
     )
   })
 }

@@ -32,7 +32,7 @@ export const openapiRoutes: FastifyPluginAsync = async function openapiRoutes (a
       'getOpenapiYaml', 'The OpenAPI document as YAML', 'application/yaml', { type: 'string' }, YAML_EXAMPLE
     )
   }, async (_request, reply) => await answerRendered(
-    reply, yaml, () => app.swagger({ yaml: true }), { type: 'application/yaml; charset=utf-8' }
+    reply, yaml, () => app.swagger({ yaml: true }), 'application/yaml; charset=utf-8'
   ))
 }
 

@@ -64,7 +64,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
     // Throws without a folder of skills, which is not the same as an empty one.
     await skills.list()
     const prompt = promptOf(await skills.available(), format, budget)
-    return await answerRendered(reply, prompt, () => prompt.text, { type: MEDIA_TYPES[format] })
+    return await answerRendered(reply, prompt, () => prompt.text, MEDIA_TYPES[format])
   })
 }
 

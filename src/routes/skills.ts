@@ -2,9 +2,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { mediaType } from '../core/read/media-type.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { SkillsOf } from '../http/callers.ts'
-import { addVary, REVISION_HEADER, type RevisionsOf, setCatalogRevision } from '../http/headers.ts'
+import { addVary, ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
 import { accepts, prefers } from '../http/request/accept.ts'
-import { revisionCondition } from '../http/revision.ts'
+import { inAskedRevision } from '../http/revision.ts'
 import { answerContent, answerFile } from '../http/send/file.ts'
 import { answerRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
@@ -53,8 +53,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       problems: FOLDER_PROBLEMS
     }
   }, async (request, reply) => {
-    const outcome = await listSkills.run({}, skillsOf(request))
-    setCatalogRevision(reply, revisionsOf(request).revision)
+    const outcome = await ofOneRevision(reply, revisionsOf, () => listSkills.run({}, skillsOf(request)))
     return await answerRendered(reply, outcome, () => outcome.json)
   })
 
@@ -74,15 +73,15 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     }
   }, async (request, reply) => {
     const { name } = request.params
-    const condition = revisionCondition(request, skillsOf(request))
+    const skills = inAskedRevision(request, skillsOf(request))
     addVary(reply, 'Accept')
     const type = prefers(request.headers.accept, DOCUMENT_TYPES)
     if (type === 'application/json') {
-      const outcome = await getSkill.run({ skill_name: name }, condition.skills)
-      return await answerRendered(reply, outcome, () => outcome.json, { condition })
+      const outcome = await getSkill.run({ skill_name: name }, skills)
+      return await answerRendered(reply, outcome, () => outcome.json)
     }
-    const content = await condition.skills.readMainFile(name, 'SKILL.MD')
-    return answerContent(request, reply, content, { mediaType: type, condition }, type.slice('text/'.length))
+    const content = await skills.readMainFile(name, 'SKILL.MD')
+    return answerContent(request, reply, content, type, type.slice('text/'.length))
   })
 
   app.get('/skills/:name/files', {
@@ -99,11 +98,9 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS]
     }
   }, async (request, reply) => {
-    const condition = revisionCondition(request, skillsOf(request))
-    const manifest = await condition.skills.manifest(request.params.name)
-    return await answerRendered(
-      reply.header(REVISION_HEADER, manifest.revision), manifest, () => JSON.stringify(manifest), { condition }
-    )
+    const manifest = await inAskedRevision(request, skillsOf(request)).manifest(request.params.name)
+    reply.header(REVISION_HEADER, manifest.revision)
+    return await answerRendered(reply, manifest, () => JSON.stringify(manifest))
   })
 
   app.get('/skills/:name/files/*', {
@@ -124,9 +121,8 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     const { name, '*': path } = request.params
     const { accept } = request.headers
     const type = mediaType(path)
-    const condition = revisionCondition(request, skillsOf(request))
-    const { skills } = condition
-    const bytes = async () => answerFile(request, reply, await skills.openFile(name, path), path, condition)
+    const skills = inAskedRevision(request, skillsOf(request))
+    const bytes = async () => answerFile(request, reply, await skills.openFile(name, path), path)
     addVary(reply, 'Accept')
     if (prefers(accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') return await bytes()
     if (request.query.encoding === 'base64') {
@@ -139,11 +135,11 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
         size_bytes: content.length,
         encoding: 'base64'
       }
-      return await answerRendered(reply, file, () => JSON.stringify(file), { condition })
+      return await answerRendered(reply, file, () => JSON.stringify(file))
     }
     try {
       const outcome = await readFileInSkill.run({ skill_name: name, file_path: path }, skills)
-      return await answerRendered(reply, outcome, () => outcome.json, { condition })
+      return await answerRendered(reply, outcome, () => outcome.json)
     } catch (error) {
       if (hasNoText(error) && admitsBytes(accept, type)) return await bytes()
       throw error

@@ -2,9 +2,8 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { PerSkills, type SkillsOf } from '../http/callers.ts'
 import { strongEtag } from '../http/etag.ts'
-import { ofOneRevision, type RevisionsOf } from '../http/headers.ts'
+import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { noteRevision } from '../http/revision.ts'
 import { ZIP_MEDIA_TYPE } from '../core/revisions/zip.ts'
 import { answerArchive, answerContent, answerFile } from '../http/send/file.ts'
 import { answerRendered } from '../http/send/json.ts'
@@ -40,7 +39,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   const indexesFor = (request: FastifyRequest, reply: FastifyReply) => {
     const revisions = revisionsOf(request)
     const discovery = discoveries.of(skillsOf(request))
-    return ofOneRevision(reply, revisionsOf, () => discovery.indexes(() => revisions.knownRevision))
+    return ofOneRevision(reply, revisionsOf, () => discovery.indexes(() => revisions.revision))
   }
 
   await app.register(oneSkill, { skillsOf, discoveries })
@@ -79,10 +78,8 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     const installable = await discovery.findInstallable(name, (installable) =>
       isSingleFile(installable) && hexOf(installable.mainFile.digest) === digest)
     if (installable === undefined) throw new HttpProblem('artifact_not_found')
-    noteRevision(request, installable.manifest.revision)
-    return answerContent(
-      request, reply.header('cache-control', IMMUTABLE), installable.mainFile, { mediaType: 'text/markdown' }
-    )
+    reply.header('cache-control', IMMUTABLE).header(REVISION_HEADER, installable.manifest.revision)
+    return answerContent(request, reply, installable.mainFile, 'text/markdown')
   })
 
   app.get('/.well-known/agent-skills/:name/:digest/archive.zip', {
@@ -103,9 +100,9 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     const installable = await discovery.findInstallable(name, async (installable) =>
       !isSingleFile(installable) && hexOf((await discovery.archive(installable)).digest) === digest)
     if (installable === undefined) throw new HttpProblem('artifact_not_found')
-    noteRevision(request, installable.manifest.revision)
+    reply.header('cache-control', IMMUTABLE).header(REVISION_HEADER, installable.manifest.revision)
     const { archive } = await discovery.archive(installable)
-    return answerArchive(request, reply.header('cache-control', IMMUTABLE), archive, name, strongEtag(digest))
+    return answerArchive(request, reply, archive, name, strongEtag(digest))
   })
 
   app.get('/.well-known/skills/index.json', {

@@ -285,7 +285,7 @@ t.test('K73: a read of a kept revision names that revision, and not the present 
     ]
     for (const { text } of answers) t.match(text, '# One')
     t.strictSame((await next(4)).map(({ target }) => target['revision']), answers.map(() => revision))
-    t.equal(answers.at(-1)?.headers.get('skill-revision'), null, 'an answer that was not asked for its revision names none')
+    t.equal(answers.at(-1)?.headers.get('skill-revision'), revision, 'an artifact is of one revision')
   }
 })
 

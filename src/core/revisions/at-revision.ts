@@ -18,16 +18,13 @@ export class SkillsAtRevision extends SkillReads implements SourceAtRevision {
   readonly #wanted: string
   /** By name of the skill: its first read decides for the others. */
   readonly #revisions = new Map<string, string>()
-  readonly #notesPresent: boolean
-  #present: string | undefined
 
   /** @param wanted `sha256:<hex>`, or `current` for the present revision of each skill */
-  constructor (source: SkillSource, reader: RevisionReader, wanted: string, notesPresent = false) {
+  constructor (source: SkillSource, reader: RevisionReader, wanted: string) {
     super()
     this.#source = source
     this.#reader = reader
     this.#wanted = wanted
-    this.#notesPresent = notesPresent && wanted !== 'current'
   }
 
   get scope (): string {
@@ -43,18 +40,11 @@ export class SkillsAtRevision extends SkillReads implements SourceAtRevision {
     return revisions.size === 1 ? revisions.values().next().value : undefined
   }
 
-  get presentRevision (): string | undefined {
-    return this.#present
-  }
-
   async read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    // Before the answer, which may hold an open file.
-    if (this.#notesPresent) this.#present = await this.#presentOf(name)
     const read = async (state: SkillState): Promise<T> => {
       const { revision } = await state.manifest()
       const value = await answer(state)
       this.#revisions.set(name, revision)
-      if (this.#wanted === 'current') this.#present = revision
       return value
     }
     if (this.#wanted !== 'current') return await this.#reader.read(name, read)
@@ -108,12 +98,7 @@ export class SkillsAtRevision extends SkillReads implements SourceAtRevision {
     return this.#source.keptRevisions(name)
   }
 
-  at (revision: string, notesPresent?: boolean): SourceAtRevision {
-    return this.#source.at(revision, notesPresent)
-  }
-
-  /** Undefined for a skill that is gone, or that changes without pause: a kept revision of it can still be read. */
-  async #presentOf (name: string): Promise<string | undefined> {
-    return (await unlessRefused(() => this.#source.manifest(name)))?.revision
+  at (revision: string): SourceAtRevision {
+    return this.#source.at(revision)
   }
 }

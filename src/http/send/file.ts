@@ -7,19 +7,25 @@ import { ZIP_MEDIA_TYPE } from '../../core/revisions/zip.ts'
 import { isTextKind } from '../../core/read/file-kind.ts'
 import type { FileContent } from '../../core/read/file-content.ts'
 import type { ServableFile } from '../../core/read/file-cache.ts'
-import { matchesEtag, strongEtag } from '../etag.ts'
+import { strongEtag } from '../etag.ts'
 import { contentHeaders } from '../headers.ts'
 import { HttpProblem } from '../problem.ts'
-import { isUnwanted, type RevisionCondition } from '../revision.ts'
-import { attachment } from './content-disposition.ts'
-import { selectRange } from './range.ts'
 
-/** What is sent, and how. */
-export interface FileAnswer {
-  /** Without parameters; text that is UTF-8 gets its charset. */
-  readonly mediaType: string
-  /** What the caller asked for. */
-  readonly condition?: RevisionCondition | undefined
+/** One range. A list is ignored, as the RFC allows: parts are never multiplied (CVE-2025-62727). */
+const SINGLE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i
+
+/** What a plain `filename` may not hold, and what RFC 8187 wants to be encoded besides (RFC 6266). */
+const NOT_IN_FILENAME = /[^ -~]|["\\%]/gu
+const NOT_ATTR_CHAR = /['()*]/g
+
+/** Bytes to be sent whole or in part. */
+interface Bytes {
+  readonly contentType: string
+  readonly size: number
+  /** Undefined when nobody has read all bytes. */
+  readonly etag: string | undefined
+  /** From `start` to `end`, both included. */
+  readonly read: (start: number, end: number) => Buffer | Readable
 }
 
 /**
@@ -28,91 +34,84 @@ export interface FileAnswer {
  * @param path what the caller calls the file
  */
 export function answerFile (
-  request: FastifyRequest, reply: FastifyReply, file: ServableFile, path: string, condition?: RevisionCondition
+  request: FastifyRequest, reply: FastifyReply, file: ServableFile, path: string
 ): Buffer | Readable {
   if (file.kind === 'content') {
-    return answerContent(
-      request, reply, file.content, { mediaType: mediaType(path, isTextKind(file.content.kind)), condition }
-    )
+    return answerContent(request, reply, file.content, mediaType(path, isTextKind(file.content.kind)))
   }
   const { file: opened, digest, isUtf8 } = file
+  const close = (): void => { void opened.close() }
   try {
-    return answerChunks(request, reply, {
-      condition,
-      mediaType: contentType(mediaType(path, isUtf8), isUtf8),
+    return answerBytes(request, reply, {
+      contentType: contentType(mediaType(path, isUtf8), isUtf8),
       size: Number(opened.stats.size),
-      etag: digest === undefined ? undefined : strongEtag(digest),
-      chunks: (start, end) => withSentences(opened.chunks(start, end, digest), path),
-      close: () => { void opened.close() }
+      etag: digest && strongEtag(digest),
+      // Closes as well if the body is never read: for HEAD, a 304, or a client that has left.
+      read: (start, end) => streamOf(withSentences(opened.chunks(start, end, digest), path)).once('close', close)
     })
   } catch (error) {
-    void opened.close()
+    close()
     throw error
   }
 }
 
-/** @param variant names the representation where one resource has several of the same bytes */
+/**
+ * @param type without parameters
+ * @param variant names the representation where one resource has several of the same bytes
+ */
 export function answerContent (
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { bytes, utf8, digest }: FileContent,
-  { mediaType, condition }: FileAnswer,
-  variant?: string
-): Buffer {
-  const etag = strongEtag(digest, variant)
-  condition?.confirm(reply, etag)
-  reply
-    .headers(contentHeaders)
-    .header('content-type', contentType(mediaType, utf8 !== undefined))
-    .header('etag', etag)
-    .header('accept-ranges', 'bytes')
-  const range = chooseRange(request, reply, bytes.length, etag)
-  return range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)
+  request: FastifyRequest, reply: FastifyReply, { bytes, utf8, digest }: FileContent, type: string, variant?: string
+): Buffer | Readable {
+  return answerBytes(request, reply, {
+    contentType: contentType(type, utf8 !== undefined),
+    size: bytes.length,
+    etag: strongEtag(digest, variant),
+    read: (start, end) => bytes.subarray(start, end + 1)
+  })
 }
 
 /** @param name of the skill: the file is called `name`.zip */
 export function answerArchive (
-  request: FastifyRequest,
-  reply: FastifyReply,
-  archive: SkillArchive,
-  name: string,
-  etag: string,
-  condition?: RevisionCondition
-): Readable {
-  return answerChunks(request, reply.header('content-disposition', attachment(`${name}.zip`)), {
-    mediaType: ZIP_MEDIA_TYPE,
-    size: archive.size,
-    etag,
-    condition,
-    chunks: (start, end) => archive.chunks(start, end)
+  request: FastifyRequest, reply: FastifyReply, archive: SkillArchive, name: string, etag: string
+): Buffer | Readable {
+  const encoded = encodeURIComponent(name).replace(NOT_ATTR_CHAR, (char) => `%${char.charCodeAt(0).toString(16)}`)
+  const plain = name.replace(NOT_IN_FILENAME, '_')
+  reply.header('content-disposition', `attachment; filename="${plain}.zip"; filename*=UTF-8''${encoded}.zip`)
+  return answerBytes(request, reply, {
+    contentType: ZIP_MEDIA_TYPE, size: archive.size, etag, read: (start, end) => streamOf(archive.chunks(start, end))
   })
 }
 
-/** Bytes that are read while they are sent. */
-interface ChunkedContent extends FileAnswer {
-  /** In bytes. */
-  readonly size: number
-  /** Undefined when nobody has read all bytes. */
-  readonly etag: string | undefined
-  /** From `start` to `end`, both included. */
-  chunks (start: number, end: number): AsyncIterable<Buffer>
-  /** Called once the answer has been sent, or will not be. */
-  close? (): void
+function answerBytes (request: FastifyRequest, reply: FastifyReply, { contentType, size, etag, read }: Bytes) {
+  const range = rangeOf(request, size, etag)
+  const { start, end } = range ?? { start: 0, end: size - 1 }
+  if (range !== undefined && start >= size) {
+    throw new HttpProblem('range_not_satisfiable', undefined, { 'content-range': `bytes */${size}` })
+  }
+  reply.headers({ ...contentHeaders, 'content-type': contentType, 'accept-ranges': 'bytes' })
+  reply.header('content-length', end - start + 1)
+  if (etag !== undefined) reply.header('etag', etag)
+  if (range !== undefined) reply.code(206).header('content-range', `bytes ${start}-${end}/${size}`)
+  return read(start, end)
 }
 
-function answerChunks (request: FastifyRequest, reply: FastifyReply, content: ChunkedContent): Readable {
-  const { mediaType, size, etag, condition } = content
-  condition?.confirm(reply, etag)
-  reply
-    .headers(contentHeaders)
-    .header('content-type', mediaType)
-    .header('accept-ranges', 'bytes')
-  if (etag !== undefined) reply.header('etag', etag)
-  const { start, end } = chooseRange(request, reply, size, etag) ?? { start: 0, end: size - 1 }
-  reply.header('content-length', end - start + 1)
-  const stream = Readable.from(content.chunks(start, end), { objectMode: false, highWaterMark: 1 })
-  // Runs as well if the body is never read: for HEAD, a 304, or a client that has left.
-  return stream.once('close', () => { content.close?.() })
+/**
+ * The bytes that `Range` and `If-Range` ask for (RFC 9110 §14, §13.1.5); undefined for all, and for a header that is
+ * not valid. `If-Range` compares strongly, so neither a weak tag nor a date matches: two edits can share a second.
+ */
+function rangeOf ({ method, headers }: FastifyRequest, size: number, etag: string | undefined) {
+  const { range = '', 'if-range': ifRange, 'if-none-match': ifNoneMatch } = headers
+  const [, first = '', last = ''] = SINGLE_RANGE.exec(range) ?? []
+  if (method !== 'GET' || first + last === '' || (ifRange !== undefined && ifRange !== etag)) return undefined
+  // A 304 has no range to check, and any `Range` may be ignored.
+  if (ifNoneMatch !== undefined) return undefined
+  if (first === '') return { start: Math.max(0, size - Number(last)), end: size - 1 }
+  if (last !== '' && Number(last) < Number(first)) return undefined
+  return { start: Number(first), end: last === '' ? size - 1 : Math.min(Number(last), size - 1) }
+}
+
+function streamOf (chunks: AsyncIterable<Buffer>): Readable {
+  return Readable.from(chunks, { objectMode: false, highWaterMark: 1 })
 }
 
 /** A file that changes before its first byte is out gets an error of the domain as its answer. */
@@ -124,26 +123,6 @@ async function * withSentences (chunks: AsyncIterable<Buffer>, path: string): As
   }
 }
 
-/** The bytes to send; undefined for all of them. Sets what a partial answer says of itself. */
-function chooseRange (
-  request: FastifyRequest, reply: FastifyReply, size: number, etag: string | undefined
-): { readonly start: number, readonly end: number } | undefined {
-  const { range, 'if-range': ifRange, 'if-none-match': ifNoneMatch } = request.headers
-  if (range === undefined || request.method !== 'GET') return undefined
-  // Neither a 412 nor a 304 has a range to check (RFC 9110 §13.2.2).
-  if (etag !== undefined && isUnwanted(request, reply, etag)) return undefined
-  if (ifNoneMatch !== undefined && etag !== undefined && matchesEtag(ifNoneMatch, etag)) return undefined
-  const selection = selectRange(range, typeof ifRange === 'string' ? ifRange : undefined, { size, etag })
-  switch (selection.kind) {
-    case 'full': return undefined
-    case 'partial':
-      reply.code(206).header('content-range', `bytes ${selection.start}-${selection.end}/${size}`)
-      return selection
-    case 'unsatisfiable':
-      throw new HttpProblem('range_not_satisfiable', undefined, { 'content-range': `bytes */${size}` })
-  }
-}
-
-function contentType (mediaType: string, isUtf8: boolean): string {
-  return isUtf8 && isTextType(mediaType) ? `${mediaType}; charset=utf-8` : mediaType
+function contentType (type: string, isUtf8: boolean): string {
+  return isUtf8 && isTextType(type) ? `${type}; charset=utf-8` : type
 }

@@ -1,27 +1,15 @@
 import type { FastifyReply } from 'fastify'
 import { sha256 } from '../../core/shared/digest.ts'
 import { strongEtag } from '../etag.ts'
-import type { RevisionCondition } from '../revision.ts'
 
 export const JSON_MEDIA_TYPE = 'application/json; charset=utf-8'
 
-/** A body that was made for a value. */
-interface Rendered {
-  readonly body: Buffer
-  readonly etag: string
-}
-
 /** By the identity of values that never change: unchanged content is one and the same object. */
-const rendered = new WeakMap<object, Promise<Rendered>>()
+const rendered = new WeakMap<object, Promise<{ readonly body: Buffer, readonly etag: string }>>()
 
-/**
- * The body is the text that `render` makes of a value that never changes, once for all requests. Sets the headers.
- * @param type default: JSON
- */
+/** The body is the text that `render` makes of a value that never changes, once for all requests. */
 export async function answerRendered (
-  reply: FastifyReply, value: object, render: () => string | Promise<string>, {
-    type = JSON_MEDIA_TYPE, condition
-  }: { readonly type?: string, readonly condition?: RevisionCondition } = {}
+  reply: FastifyReply, value: object, render: () => string | Promise<string>, type = JSON_MEDIA_TYPE
 ): Promise<Buffer> {
   let making = rendered.get(value)
   if (making === undefined) {
@@ -30,12 +18,11 @@ export async function answerRendered (
     making.catch(() => { rendered.delete(value) })
   }
   const { body, etag } = await making
-  condition?.confirm(reply, etag)
   reply.header('content-type', type).header('etag', etag)
   return body
 }
 
-async function renderBody (render: () => string | Promise<string>): Promise<Rendered> {
+async function renderBody (render: () => string | Promise<string>) {
   const body = Buffer.from(await render())
   return { body, etag: strongEtag(sha256(body)) }
 }
