@@ -1,5 +1,5 @@
 import { isMainFile } from '../core/format/main-files.ts'
-import type { Manifest, ManifestFile } from '../core/shared/skill.ts'
+import type { Manifest } from '../core/shared/skill.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import { RevisionChangedError, SkillError } from '../core/shared/errors.ts'
 import type { SkillSource } from '../core/service.ts'
@@ -11,10 +11,8 @@ const MAX_COMPARED_FILES = 20
 const MAX_COMPARED_CHARACTERS = 65_536
 
 export interface FileChange {
-  readonly kind: 'added' | 'removed' | 'changed' | 'renamed'
+  readonly kind: 'added' | 'removed' | 'changed'
   readonly path: string
-  /** Of a renamed file. */
-  readonly pathBefore?: string
   /** What differs in a changed file; absent for large files and those beyond the first MAX_COMPARED_FILES. */
   readonly difference?: Html | undefined
 }
@@ -63,24 +61,12 @@ export async function readChanges (
 }
 
 function compare (before: Manifest, after: Manifest): readonly FileChange[] {
-  const old = new Map(before.files.map((file) => [file.path, file]))
-  const now = new Set(after.files.map(({ path }) => path))
-  const gone = new Set(before.files.filter(({ path }) => !now.has(path)))
-  const goneByDigest = new Map<string, ManifestFile[]>()
-  for (const file of gone) goneByDigest.set(file.digest, [...goneByDigest.get(file.digest) ?? [], file])
-  const changes: FileChange[] = []
-  for (const { path, digest } of after.files) {
-    const was = old.get(path)
-    const moved = was === undefined ? goneByDigest.get(digest)?.shift() : undefined
-    if (moved !== undefined) {
-      gone.delete(moved)
-      changes.push({ kind: 'renamed', path, pathBefore: moved.path })
-    } else if (was === undefined) changes.push({ kind: 'added', path })
-    else if (was.digest !== digest) changes.push({ kind: 'changed', path })
-  }
-  for (const { path } of gone) changes.push({ kind: 'removed', path })
+  const old = new Map(before.files.map((file) => [file.path, file.digest]))
+  const now = new Map(after.files.map((file) => [file.path, file.digest]))
+  const paths = [...new Set([...now.keys(), ...old.keys()])].filter((path) => old.get(path) !== now.get(path))
   // The main file decides when a model picks the skill.
-  return changes.toSorted((a, b) => Number(isMainFile(b.path)) - Number(isMainFile(a.path)))
+  return paths.toSorted((a, b) => Number(isMainFile(b)) - Number(isMainFile(a))).map((path) =>
+    ({ path, kind: !old.has(path) ? 'added' : now.has(path) ? 'changed' : 'removed' }))
 }
 
 async function readTexts (state: SkillState, paths: readonly string[]): Promise<ReadonlyMap<string, string>> {

@@ -2,16 +2,10 @@ import { basename } from 'node:path/posix'
 import { mediaType } from '../core/read/media-type.ts'
 import type { Manifest } from '../core/shared/skill.ts'
 import type { SkillState } from '../core/revisions/state.ts'
-import type { ServableFile } from '../core/read/file-cache.ts'
 import { SkillError } from '../core/shared/errors.ts'
-import { type DecodedText, decodeText } from '../core/read/decode.ts'
 import { withoutEndSlashes } from '../core/shared/text.ts'
 import { type CatalogEntry, describeState } from '../core/listing/entry.ts'
 import { type EntryVerdicts, type Judging, TARGET_NAMES, type TargetVerdict } from '../verdicts/index.ts'
-import { MAX_SHOWN_CHARACTERS } from './pages/source.ts'
-
-/** Bytes of a character that a cut may leave at the end of a text. */
-const MAX_BROKEN_BYTES = 3
 
 /** An entry of the catalog, and what every client does with the skill. */
 export type ValidatedSkill = CatalogEntry & EntryVerdicts & { readonly targets: readonly TargetVerdict[] }
@@ -45,15 +39,13 @@ export async function readSkill (state: SkillState, judge: Judging): Promise<Sho
 
 /** What the page of a file shows. */
 export interface ShownFile {
-  readonly bytes: number
   readonly mediaType: string
-  /** Undefined for a file that is not text. */
+  /** Undefined for a file that is not text, or has more than 10 MiB. */
   readonly text: string | undefined
   readonly encoding: string | undefined
-  /** Of the whole file; undefined for one that is too large to be read for it. */
+  /** Undefined for a file that is too large. */
+  readonly bytes: number | undefined
   readonly digest: string | undefined
-  /** The text is the beginning of a large file. */
-  readonly isCut: boolean
   /** Undefined when the files cannot be listed. */
   readonly manifest: Manifest | undefined
 }
@@ -70,36 +62,18 @@ export async function readFile (state: SkillState, path: string): Promise<ShownF
   const folder = withoutEndSlashes(path)
   const isFolder = folder === '' || manifest?.files.some((file) => file.path.startsWith(`${folder}/`))
   if (manifest !== undefined && isFolder) return { folder, manifest }
-  const shown = await readText(await state.open(path))
+  const shown = await readContent(state, path)
   return { ...shown, mediaType: mediaType(path, shown.text !== undefined), manifest }
 }
 
-type FileText = Pick<ShownFile, 'bytes' | 'text' | 'encoding' | 'digest' | 'isCut'>
-
-/** A file, or the beginning of a large one. */
-async function readText (file: ServableFile): Promise<FileText> {
-  if (file.kind === 'content') {
-    const { bytes, text, digest } = file.content
-    return { bytes: bytes.length, text: text?.content, encoding: text?.encoding, digest, isCut: false }
-  }
+async function readContent (state: SkillState, path: string): Promise<Omit<ShownFile, 'mediaType' | 'manifest'>> {
   try {
-    const chunks: Buffer[] = []
-    for await (const chunk of file.file.chunks(0, MAX_SHOWN_CHARACTERS - 1)) chunks.push(Buffer.from(chunk))
-    const text = decodeBeginning(Buffer.concat(chunks))
-    const bytes = Number(file.file.stats.size)
-    return { bytes, text: text?.content, encoding: text?.encoding, digest: file.digest, isCut: true }
-  } finally {
-    await file.file.close()
+    const { bytes, text, digest } = await state.file(path)
+    return { bytes: bytes.length, text: text?.content, encoding: text?.encoding, digest }
+  } catch (error) {
+    if (!(error instanceof SkillError) || error.code !== 'file_too_large') throw error
+    return { bytes: undefined, text: undefined, encoding: undefined, digest: undefined }
   }
-}
-
-/** The text of bytes that were cut, maybe inside a character. */
-function decodeBeginning (bytes: Buffer): DecodedText | undefined {
-  for (let broken = 0; broken <= MAX_BROKEN_BYTES; broken++) {
-    const text = decodeText(bytes.subarray(0, bytes.length - broken))
-    if (text !== undefined && text.encoding !== 'latin-1') return text
-  }
-  return decodeText(bytes)
 }
 
 /** The sentence of an error in place of content that cannot be read. A skill that changed is read again as a whole. */

@@ -1,15 +1,12 @@
 import { basename } from 'node:path/posix'
 import fastifyStatic from '@fastify/static'
-import type {
-  FastifyError, FastifyPluginAsync, FastifyReply, FastifyRequest, preValidationAsyncHookHandler
-} from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { overloadError } from '../core/shared/errors.ts'
 import { own } from '../core/shared/json.ts'
 import { addVary } from '../http/headers.ts'
 import type { RouteReads } from '../http/observer.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { prefersPage } from '../http/request/accept.ts'
-import type { Weight } from '../http/request/weight.ts'
 import { ASSETS_FOLDER, readAssets } from './assets.ts'
 import { type PageMaker, Pages, type PagesOptions } from './pages.ts'
 import { page as changes } from './pages/changes.ts'
@@ -34,30 +31,11 @@ const PAGES: ReadonlyArray<readonly [address: string, page: PageMaker, reads: Ro
 /** Where people look for the list above its pages, and the way to it from there. */
 const HOMES = { '/ui': './', '/ui/': '../', '/ui/skills': '../', '/ui/skills/': '../../' } as const
 
-interface CatalogPages {
-  readonly forBrowsers: ForBrowsers
-  /** Answers a browser whose address below `/ui/` the router refuses; throws the error for other clients. */
-  readonly answerBadUrl: ForBrowsers['errorHandler']
-  /** Everything below `/ui/`. */
-  readonly routes: FastifyPluginAsync
-}
-
-/** What a route that answers programs does for browsers. */
-interface ForBrowsers {
-  readonly config: {
-    readonly reads: (request: FastifyRequest) => RouteReads
-    readonly weight: (request: FastifyRequest) => Weight | undefined
-  }
-  /** Answers them; for others the route goes on. */
-  readonly preValidation: preValidationAsyncHookHandler
-  /** Answers them with what went wrong before. */
-  readonly errorHandler: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
-}
-
-/** The catalog for people. */
-export function catalogPages (
-  { isOverloaded, ...options }: PagesOptions & { readonly isOverloaded: () => boolean }
-): CatalogPages {
+/**
+ * The catalog for people: `forBrowsers` answers them at an address that answers programs too, `answerBadUrl` answers
+ * those whose address below `/ui/` the router refuses, and `routes` are all pages below `/ui/`.
+ */
+export function catalogPages ({ isOverloaded, ...options }: PagesOptions & { readonly isOverloaded: () => boolean }) {
   const pages = new Pages(options)
 
   async function errorHandler (error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
@@ -69,10 +47,10 @@ export function catalogPages (
   return {
     forBrowsers: {
       config: {
-        reads: (request) => prefersPage(request) ? LIST_READ : 'nothing',
-        weight: (request) => prefersPage(request) && hasSearch(request) ? 'costly' : undefined
+        reads: (request: FastifyRequest): RouteReads => prefersPage(request) ? LIST_READ : 'nothing',
+        weight: (request: FastifyRequest) => prefersPage(request) && hasSearch(request) ? 'costly' as const : undefined
       },
-      async preValidation (request, reply) {
+      async preValidation (request: FastifyRequest, reply: FastifyReply) {
         // `OPTIONS *` is about the server as a whole.
         if (request.url === '*') return
         addVary(reply, 'Accept')
@@ -86,11 +64,11 @@ export function catalogPages (
       },
       errorHandler
     },
-    async answerBadUrl (error, request, reply) {
+    async answerBadUrl (error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
       if (!request.url.startsWith(`${options.prefix}/ui/`)) throw error
       return await errorHandler(error, request, reply)
     },
-    async routes (app) {
+    async routes (app: FastifyInstance) {
       const schema = { hide: true }
       app.setErrorHandler(errorHandler)
       for (const [address, page, reads] of PAGES) {
@@ -110,20 +88,22 @@ export function catalogPages (
 
 /** Style, script and icon, under addresses that change with their content. */
 const assets: FastifyPluginAsync = async function assets (app) {
-  const { find } = readAssets()
-  // Nothing in the answer depends on the time of a file, which differs between replicas.
-  const headers = { etag: false, lastModified: false, cacheControl: false }
-  await app.register(fastifyStatic, { root: ASSETS_FOLDER, serve: false, ...headers })
-  // Open to all: the page that refuses a caller has a style too.
-  app.get('/ui/assets/:name', { schema: { hide: true }, config: { isOpen: true } }, (request, reply) => {
-    const { name } = request.params as { readonly name: string }
-    const file = find(name)
-    if (file === undefined) throw new HttpProblem('route_not_found')
-    return reply.headers({
-      'cache-control': 'public, max-age=31536000, immutable',
-      'cross-origin-resource-policy': 'same-origin',
-      'content-security-policy': "default-src 'none'; sandbox"
-    }).sendFile(file)
+  // The page that refuses a caller has a style too.
+  app.addHook('onRoute', (route) => { route.config = { ...route.config, isOpen: true } })
+  await app.register(fastifyStatic, {
+    root: ASSETS_FOLDER,
+    prefix: `/${readAssets().path}`,
+    wildcard: false,
+    decorateReply: false,
+    // Nothing in an answer depends on the time of a file, which differs between replicas.
+    etag: false,
+    lastModified: false,
+    maxAge: '365d',
+    immutable: true,
+    setHeaders (response) {
+      response.setHeader('cross-origin-resource-policy', 'same-origin')
+      response.setHeader('content-security-policy', "default-src 'none'; sandbox")
+    }
   })
 }
 

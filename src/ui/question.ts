@@ -1,5 +1,4 @@
 import { countCodePoints } from '../core/shared/text.ts'
-import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
 import type { SkillSource } from '../core/service.ts'
 import type { EntryFilter } from '../core/listing/pages.ts'
 import { HttpProblem } from '../http/problem.ts'
@@ -29,20 +28,9 @@ export const CHOICE_PARAMETERS = {
   errors: ['valid', 'false']
 } as const satisfies Record<Choice, readonly [name: string, value: string]>
 
-/** By the array of offered skills, which is the same one while no skill changes. */
-const validNames = new WeakMap<readonly SkillMetadata[], Promise<ReadonlySet<string>>>()
-
-/** The names of the valid skills, which are among those that models are offered. */
-export async function validNamesOf (skills: Pick<SkillSource, 'available' | 'find'>): Promise<ReadonlySet<string>> {
-  const available = await skills.available()
-  const find = async (): Promise<ReadonlySet<string>> => {
-    const valid = new Set<string>()
-    for (const name of available.map(addressOf)) if ((await skills.find(name))?.valid === true) valid.add(name)
-    return valid
-  }
-  const names = validNames.get(available) ?? find()
-  validNames.set(available, names)
-  return await names
+/** How many of these skills are valid, as the index has them. */
+export function countValid (skills: Pick<SkillSource, 'findNow'>, names: readonly string[]): number {
+  return names.filter((name) => skills.findNow(name)?.valid === true).length
 }
 
 /**

@@ -8,13 +8,14 @@ export interface Snippet {
   readonly client: string
   /** Which file the text belongs into, or what it does. */
   readonly where: string
-  readonly language: 'sh' | 'json'
-  readonly text: string
   /** How the client comes to the skill, which may leave it out. */
   readonly through: 'rest' | 'main file' | 'archive' | 'discovery' | 'mcp'
+  readonly text: string
 }
 
-const MCP = { language: 'json', through: 'mcp' } as const
+type Row = readonly [
+  id: string, client: string, where: string, through: Snippet['through'], text: string | object
+]
 
 /**
  * How each client comes to a skill.
@@ -23,60 +24,31 @@ const MCP = { language: 'json', through: 'mcp' } as const
  */
 export function snippets (base: string, name?: string): readonly Snippet[] {
   const url = `${base}/mcp`
-  const addToClaude = `claude mcp add --transport http skills ${shellWord(url)}`
-  return [
-    ...curl(base, name),
-    {
-      id: 'skills',
-      client: 'skills CLI',
-      where: 'installs into the agents of the folder',
-      language: 'sh',
-      through: 'discovery',
-      text: `npx skills add ${shellWord(base)}${name === undefined ? '' : ` --skill ${shellWord(name)}`}`
-    },
-    { ...MCP, id: 'claude-code', client: 'Claude Code', where: 'in a terminal', language: 'sh', text: addToClaude },
-    {
-      ...MCP, id: 'cursor', client: 'Cursor', where: '.cursor/mcp.json', text: json({ mcpServers: { skills: { url } } })
-    },
-    {
-      ...MCP,
-      id: 'vscode',
-      client: 'VS Code',
-      where: '.vscode/mcp.json',
-      text: json({ servers: { skills: { type: 'http', url } } })
-    },
-    {
-      ...MCP,
-      id: 'gemini',
-      client: 'Gemini CLI',
-      where: '.gemini/settings.json',
-      text: json({ mcpServers: { skills: { httpUrl: url } } })
-    },
-    {
-      id: 'opencode',
-      client: 'OpenCode',
-      where: 'opencode.json',
-      language: 'json',
-      through: 'discovery',
-      text: json({ skills: { urls: [`${base}/.well-known/skills/`] } })
-    },
-    {
-      id: 'tools',
-      client: 'Tool definitions',
-      where: 'for the request to a model; format also anthropic, gemini, …',
-      language: 'sh',
-      through: 'rest',
-      text: `curl -s ${shellWord(`${base}/agent/tools?format=openai`)}`
-    },
-    {
-      id: 'prompt',
-      client: 'Prompt',
-      where: 'a list of all skills for the system prompt of a model',
-      language: 'sh',
-      through: 'rest',
-      text: `curl -s ${shellWord(`${base}/agent/prompt`)}`
-    }
+  const curl = (path: string) => `curl -s ${shellWord(base + path)}`
+  const skill = name === undefined ? '' : `/skills/${encodeURIComponent(name)}`
+  const ofOne: readonly Row[] = [
+    ['curl', 'curl', 'reads its SKILL.md', 'main file',
+      `curl -s -H 'Accept: text/markdown' ${shellWord(base + skill)}`],
+    ['zip', 'ZIP archive', 'saves the whole skill', 'archive',
+      `curl -s -OJ ${shellWord(`${base}${skill}/archive.zip`)}`]
   ]
+  const ofAll: readonly Row[] = [['curl', 'curl', 'lists the skills', 'rest', curl('/skills')]]
+  const only = name === undefined ? '' : ` --skill ${shellWord(name)}`
+  const rows: readonly Row[] = [
+    ...name === undefined ? ofAll : ofOne,
+    ['skills', 'skills CLI', 'installs into the agents of the folder', 'discovery',
+      `npx skills add ${shellWord(base)}${only}`],
+    ['claude-code', 'Claude Code', 'in a terminal', 'mcp', `claude mcp add --transport http skills ${shellWord(url)}`],
+    ['cursor', 'Cursor', '.cursor/mcp.json', 'mcp', { mcpServers: { skills: { url } } }],
+    ['vscode', 'VS Code', '.vscode/mcp.json', 'mcp', { servers: { skills: { type: 'http', url } } }],
+    ['gemini', 'Gemini CLI', '.gemini/settings.json', 'mcp', { mcpServers: { skills: { httpUrl: url } } }],
+    ['opencode', 'OpenCode', 'opencode.json', 'discovery', { skills: { urls: [`${base}/.well-known/skills/`] } }],
+    ['tools', 'Tool definitions', 'for the request to a model; format also anthropic, gemini, …', 'rest',
+      curl('/agent/tools?format=openai')],
+    ['prompt', 'Prompt', 'a list of all skills for the system prompt of a model', 'rest', curl('/agent/prompt')]
+  ]
+  return rows.map(([id, client, where, through, text]) =>
+    ({ id, client, where, through, text: typeof text === 'string' ? text : JSON.stringify(text, undefined, 2) }))
 }
 
 /** For a skill from GitHub, whose command line installs it from there, in the revision that is served here. */
@@ -88,35 +60,7 @@ export function githubSnippets (name: string, state: GithubState | undefined): r
     id: 'gh',
     client: 'GitHub CLI',
     where: 'installs it from its source, in the revision that is served here',
-    language: 'sh',
     through: 'rest',
     text: `gh skill install ${repository} ${shellWord(`${skill}@${commit}`)}`
   }]
-}
-
-function curl (base: string, name: string | undefined): readonly Snippet[] {
-  const all = { id: 'curl', client: 'curl', language: 'sh', through: 'rest' } as const
-  if (name === undefined) return [{ ...all, where: 'lists the skills', text: `curl -s ${shellWord(`${base}/skills`)}` }]
-  const skill = `${base}/skills/${encodeURIComponent(name)}`
-  return [
-    {
-      ...all,
-      through: 'main file',
-      where: 'reads its SKILL.md',
-      text: 'curl -s -H \'Accept: text/markdown\' ' +
-        `${shellWord(skill)}`
-    },
-    {
-      ...all,
-      id: 'zip',
-      client: 'ZIP archive',
-      through: 'archive',
-      where: 'saves the whole skill',
-      text: `curl -s -OJ ${shellWord(`${skill}/archive.zip`)}`
-    }
-  ]
-}
-
-function json (value: object): string {
-  return JSON.stringify(value, undefined, 2)
 }

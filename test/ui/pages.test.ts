@@ -427,7 +427,7 @@ t.test('K77: what changed in a skill since a revision that somebody had: files, 
     const { status, text } = await open(page + address)
     t.equal(status, 200)
     t.match(text, /<del>-Two &lt;b&gt;\.\n<\/del><ins>\+Three &lt;i&gt;\.\n<\/ins>/)
-    t.match(text, /SKILL\.md[^]*data\.bin[^]*Not compared here[^]*renamed<[^]*new\/name\.txt[^]*old\.txt[^]*gone\.txt/)
+    t.match(text, /SKILL\.md[^]*data\.bin[^]*Not compared here[^]*added<[^]*new\/name\.txt[^]*removed<[^]*gone\.txt[^]*old\.txt/)
     t.notMatch(text, 'z.md')
   }
   t.match((await open(`${page}/changes?from=sha256:${'0'.repeat(64)}`)).text, /is not kept any more/)

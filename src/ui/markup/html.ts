@@ -1,4 +1,4 @@
-import { grouped } from '../../core/shared/text.ts'
+import { countCodePoints, grouped } from '../../core/shared/text.ts'
 import { isHidden, nameOfHidden } from './hidden-characters.ts'
 
 /** Markup that is safe to send. Only this module makes it: from templates, which escape, and from `trusted`. */
@@ -72,24 +72,14 @@ function endOfHidden (text: string, start: number, to: number): number {
   return end
 }
 
-/** One pass without a list of all: a whole file may be one mark. */
+/** A whole file may be one mark: only the beginning is named. */
 function markOf (hidden: string): string {
-  const named: number[] = []
-  const first = hidden.codePointAt(0) ?? 0
-  let count = 0
-  let isSame = true
-  for (let i = 0; i < hidden.length; count++) {
-    const codePoint = hidden.codePointAt(i) ?? 0
-    if (count < MAX_NAMED) named.push(codePoint)
-    isSame &&= codePoint === first
-    i += codePoint > 0xffff ? 2 : 1
-  }
+  const named = Array.from(hidden.slice(0, 2 * MAX_NAMED), (character) => character.codePointAt(0) ?? 0)
+    .slice(0, MAX_NAMED)
   const kinds = [...new Set(named.map(nameOfHidden))].join(', ')
-  const left = count - named.length
-  const numbers = isSame && count > 1
-    ? `${toHex(first)} × ${grouped(count)}`
-    : `${named.map(toHex).join(' ')}${left > 0 ? ` and ${grouped(left)} more` : ''}`
-  return `<span class="hidden-character" title="${kinds}">${numbers}</span>`
+  const left = countCodePoints(hidden) - named.length
+  const more = left > 0 ? ` and ${grouped(left)} more` : ''
+  return `<span class="hidden-character" title="${kinds}">${named.map(toHex).join(' ')}${more}</span>`
 }
 
 function toHex (codePoint: number): string {

@@ -49,7 +49,6 @@ function changeList (files: readonly FileChange[], name: string, from: string, a
   return html`<p class="note">${counted(files.length, 'file')}</p>
 ${files.map((change) => html`
 <section><h2><span class="label ${change.kind}">${change.kind}</span> ${file(change, name, addresses)}</h2>
-${change.kind === 'renamed' && html`<p class="note">It was <bdi>${visible(change.pathBefore ?? '')}</bdi>.</p>`}
 ${change.kind === 'changed' && (change.difference ?? notCompared(addresses.bytes(name, change.path), from))}
 </section>`)}`
 }

@@ -29,10 +29,9 @@ export const page: PageMaker = {
     const { manifest, digest, ...file } = shown
     const isMarkdown = /\.mdx?$/i.test(path) && file.text !== undefined
     const isRendered = isMarkdown && view === 'rendered'
-    const isWhole = !file.isCut && digest !== undefined
-    const rendering: Rendering | undefined = !isRendered
-      ? undefined
-      : isWhole ? render({ path, text: skillBody(file.text ?? ''), digest, manifest, level: 1 }) : { plain: 'large' }
+    const rendering = isRendered && digest !== undefined
+      ? render({ path, text: skillBody(file.text ?? ''), digest, manifest, level: 1 })
+      : undefined
     return filePage({ ...file, digest, name, path, isMarkdown, rendering }, addresses)
   },
   explain: async (error, { skills, name, path, addresses }) =>
@@ -42,7 +41,6 @@ export const page: PageMaker = {
 function filePage (file: FileContentOfPage, addresses: Addresses): Page {
   const { name, path, rendering } = file
   const source = file.text === undefined ? undefined : sourceView(file.text)
-  const isCut = file.isCut || source?.isCut === true
   const address = addresses.bytes(name, path)
   return {
     title: `${path} – ${name} – Skills`,
@@ -50,19 +48,19 @@ function filePage (file: FileContentOfPage, addresses: Addresses): Page {
     main: html`<div class="file">
 ${crumbs(name, path, addresses)}
 <h1><bdi>${visible(baseName(path))}</bdi></h1>
-<div class="title">${meta(file, isCut ? undefined : source)}
+<div class="title">${meta(file, source)}
 <p class="actions">${file.isMarkdown && toggle(file, addresses)} <a href="${address}">Raw</a>
 <a href="${address}" download>Download</a></p></div>
-${rendering === undefined ? shown(file, source, isCut, address) : rendered(file, rendering)}
+${rendering === undefined ? shown(file, source, address) : rendered(file, rendering)}
 </div>`
   }
 }
 
-/** @param source undefined where the number of lines is not known */
 function meta (file: FileContentOfPage, source: Source | undefined): Html {
   const { text, bytes, mediaType, encoding, digest: whole } = file
-  const lines = source !== undefined && text !== '' && html`<span>${counted(source.lines, 'line')}</span> `
-  return html`<p class="meta">${lines}${size(bytes)} <span>${mediaType}</span>${
+  const hasLines = source !== undefined && !source.isCut && text !== ''
+  return html`<p class="meta">${hasLines && html`<span>${counted(source.lines, 'line')}</span> `}${
+    bytes !== undefined && size(bytes)} <span>${mediaType}</span>${
     encoding !== undefined && encoding !== 'utf-8' && html` <span>${encoding}</span>`}${
     text === undefined && whole !== undefined && html` ${digest(whole)}`}</p>`
 }
@@ -74,22 +72,23 @@ function toggle ({ name, path, rendering }: FileContentOfPage, addresses: Addres
     : html`<a href="${address}">Source</a>`
 }
 
-function rendered ({ text = '', isCut }: FileContentOfPage, rendering: Rendering): Html {
+function rendered ({ text = '' }: FileContentOfPage, rendering: Rendering): Html {
   return 'html' in rendering
     ? html`<div class="prose" dir="auto">${trusted(rendering.html)}</div>`
-    : plainText(text, rendering.plain, isCut)
+    : plainText(text, rendering.plain)
 }
 
 function shown (
-  { path, mediaType, text }: FileContentOfPage, source: Source | undefined, isCut: boolean, address: string
+  { path, mediaType, text, bytes }: FileContentOfPage, source: Source | undefined, address: string
 ): Html {
   const image = mediaType.startsWith('image/') && html`<p class="picture"><img src="${address}" alt="${path}"></p>`
   if (source === undefined) {
     const download = html`<a href="${address}" download>Download it</a>`
-    return html`${image || html`<p class="nothing">This file is not text. ${download} to look into it.</p>`}`
+    const why = bytes === undefined ? 'This file is too large to be shown.' : 'This file is not text.'
+    return html`${image || html`<p class="nothing">${why} ${download} to look into it.</p>`}`
   }
   const note = html`<p class="note">This is the beginning.
 <a href="${address}">The whole file</a> is as it is on the disk.</p>`
-  return html`${image}${isCut && note}
+  return html`${image}${source.isCut && note}
 ${text === '' ? html`<p class="nothing">The file is empty.</p>` : source.markup}`
 }

@@ -32,7 +32,7 @@ export const STATE_PLACEHOLDER = '{state}'
 export function renderPage (
   { title, current, main, changes, isOnly }: Page, { addresses, assets, version, isPreview }: Frame
 ): Html {
-  const asset = (file: AssetName) => addresses.at(`ui/assets/${assets.nameOf(file)}`)
+  const asset = (file: AssetName) => addresses.at(assets.path + file)
   return html`<!doctype html>
 <html lang="en" data-state="${STATE_PLACEHOLDER}"${isPreview && html` data-preview`}>
 <head>

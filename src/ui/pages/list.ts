@@ -10,7 +10,7 @@ import { highlighter } from '../markup/highlight.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { PageMaker } from '../pages.ts'
 import {
-  CHOICE_PARAMETERS, CHOICES, filterOf, listAddress, type ListQuestion, readQuestion, validNamesOf
+  CHOICE_PARAMETERS, CHOICES, countValid, filterOf, listAddress, type ListQuestion, readQuestion
 } from '../question.ts'
 import { snippets } from '../snippets.ts'
 import type { Page } from './layout.ts'
@@ -77,8 +77,7 @@ async function countSkills (skills: SkillSource, { query, root, target }: ListQu
   const found = query === '' ? await skills.list() : (await skills.search(query)).names
   const names = root === undefined ? found : found.filter((name) => skills.rootOf(name) === root)
   if (target !== undefined) return { all: names.length }
-  const validNames = await validNamesOf(skills)
-  const valid = names.filter((name) => validNames.has(name)).length
+  const valid = countValid(skills, names)
   return { all: names.length, valid, errors: names.length - valid }
 }
 

@@ -169,13 +169,9 @@ const REASONS = {
   deep: 'its quotations or lists are nested too deeply to be rendered'
 } as const
 
-/**
- * A text that is not rendered, and why.
- * @param isBeginning the text itself goes on
- */
-export function plainText (text: string, why: keyof typeof REASONS, isBeginning = false): Html {
+/** A text that is not rendered, and why. */
+export function plainText (text: string, why: keyof typeof REASONS): Html {
   const { markup, isCut } = sourceView(text)
-  const beginning = (isCut || isBeginning) && ' This is its beginning.'
-  return html`<p class="note">Shown as plain text: ${REASONS[why]}.${beginning}</p>
+  return html`<p class="note">Shown as plain text: ${REASONS[why]}.${isCut && ' This is its beginning.'}</p>
 ${markup}`
 }

@@ -6,7 +6,7 @@ import type { SourceStatus } from '../../schemas/health.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { PageMaker } from '../pages.ts'
-import { listAddress, validNamesOf } from '../question.ts'
+import { countValid, listAddress } from '../question.ts'
 import type { Page } from './layout.ts'
 import { factList, table } from './parts.ts'
 
@@ -38,7 +38,7 @@ export const page: PageMaker = {
       throw new HttpProblem('unauthenticated', undefined, { 'www-authenticate': 'Bearer realm="skillserve"' })
     }
     const status = await skills.freshStatus()
-    const valid = status.ready ? (await validNamesOf(skills)).size : 0
+    const valid = countValid(skills, skills.namesNow())
     return statusPage({ status, readiness: judgeReadiness(status, readiness), valid }, addresses)
   }
 }
