@@ -4,12 +4,11 @@ import { createTwoFilesPatch, structuredPatch } from 'diff'
 import { replaceFile, whyUnwritable } from '../config/files/files.ts'
 import { locateFrontmatter } from '../core/format/fences.ts'
 import { preventsUse } from '../core/format/findings.ts'
-import { parseFrontmatter } from '../core/format/frontmatter.ts'
+import { isPlainScalar, parseFrontmatter } from '../core/format/frontmatter.ts'
 import {
   AGENT_FIELDS, isMisspelt, isValidName, KNOWN_FIELDS, misspeltFields, nameAsYaml
 } from '../core/format/fields.ts'
 import { fieldPositions } from '../core/format/positions.ts'
-import { isPlainScalar } from '../core/format/yaml.ts'
 import { isJsonObject, own } from '../core/shared/json.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/shared/limits.ts'
 import type { Frontmatter } from '../core/shared/skill.ts'

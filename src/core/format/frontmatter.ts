@@ -1,75 +1,153 @@
-import { finding, quoteList } from './findings.ts'
+import { load, YAMLException } from 'js-yaml'
 import { isJsonObject, own } from '../shared/json.ts'
-import { MAX_FRONTMATTER_BYTES } from '../shared/limits.ts'
+import { MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH } from '../shared/limits.ts'
 import type { Finding, Frontmatter } from '../shared/skill.ts'
-import { failureFinding, readLenientYaml } from './yaml.ts'
+import { quote } from '../shared/text.ts'
+import { finding, quoteList } from './findings.ts'
 
 interface ParsedFrontmatter {
+  /** Plain JSON data. */
   readonly frontmatter: Frontmatter
   readonly findings: readonly Finding[]
   /** False where nothing could be read: the findings say why. */
   readonly isRead: boolean
 }
 
-const CONTROL_CHARACTER = /[^\P{Cc}\t]/u
+/** Beginnings of js-yaml's reasons: its two limits, and an input without a document, which is not an error here. */
+const TOO_DEEP = 'nesting exceeded'
+const ALIASED = 'aliases exceeded'
+const EMPTY = 'expected a document'
+const MAX_TRIED_ALIASES = 1_000
 
-const HALF_CHARACTER = finding('half_character', 'the frontmatter has half a character, which is served as U+FFFD',
-  "Write the character itself instead of its '\\u' escapes")
+/** js-yaml finds these two where the next entry begins. */
+const NO_COLON = 'can not read a block mapping entry'
+const NO_COMMA = 'missed comma'
 
 /**
- * Reads the YAML between the fences: YAML 1.2 core types, no aliases, bounded depth and size. Never throws.
+ * Marks of a value that its author meant as plain text and js-yaml refuses: an indicator at the start, a colon
+ * before a blank or at the end, and a control character. Other values keep their type: `version: 1` stays a number.
+ */
+const NOT_PLAIN = /^[@`*%!,\]}]|^[-?:][ \t]|:[ \t]|:$|[^\P{Cc}\t]/u
+
+/** Values in quotes, over several lines, or in flow style are never repaired. */
+const STRUCTURED_VALUE = /^["'|>[{]/
+
+/** Whether a value in one line needs no quotes, as far as those marks tell. */
+export function isPlainScalar (value: string): boolean {
+  return !NOT_PLAIN.test(value)
+}
+
+/**
+ * Reads the YAML between the fences: YAML 1.2 core types, no aliases, bounded depth and size. If js-yaml fails, a
+ * second pass takes the refused one-line values as text. Never throws.
  */
 export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
-  const parsed = parse(bytes)
-  // The bytes are valid UTF-8: only an escape stands for half a character.
-  if (!bytes.includes('\\')) return parsed
-  const frontmatter = wellFormedFields(parsed.frontmatter)
-  if (JSON.stringify(frontmatter) === JSON.stringify(parsed.frontmatter)) return parsed
-  return { ...parsed, frontmatter, findings: [...parsed.findings, HALF_CHARACTER] }
-}
-
-/** JSON cannot carry half a surrogate pair: U+FFFD takes its place in keys and values. */
-function wellFormedFields (fields: Frontmatter): Frontmatter {
-  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key.toWellFormed(), wellFormed(value)]))
-}
-
-function wellFormed (value: unknown): unknown {
-  if (typeof value === 'string') return value.toWellFormed()
-  if (Array.isArray(value)) return value.map(wellFormed)
-  return isJsonObject(value) ? wellFormedFields(value) : value
-}
-
-function parse (bytes: Buffer): ParsedFrontmatter {
   if (bytes.length > MAX_FRONTMATTER_BYTES) {
-    return refused(finding('frontmatter_too_large',
+    return unread(finding('frontmatter_too_large',
       `the frontmatter has ${bytes.length} bytes, more than the ${MAX_FRONTMATTER_BYTES} that are read`,
       'Move long text from the frontmatter into the body of SKILL.md'))
   }
-  const { outcome, repaired } = readLenientYaml(bytes.toString())
-  if (outcome.kind === 'failure') return refused(failureFinding(outcome))
-  const { value } = outcome
+  const source = bytes.toString()
+  try {
+    return describeValue(readYaml(source))
+  } catch (error) {
+    const problem = failureFinding(error, source)
+    const { text, fields } = quotePlainValues(source)
+    try {
+      return problem.code === 'yaml_refused' ? unread(problem) : describeValue(readYaml(text), fields)
+    } catch {
+      return unread(problem)
+    }
+  }
+}
+
+/** @throws {YAMLException} */
+function readYaml (source: string): unknown {
+  try {
+    return toJson(load(source, { maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: 0 }))
+  } catch (error) {
+    const reason = error instanceof YAMLException ? error.reason : ''
+    if (reason.startsWith(EMPTY)) return null
+    // A value such as `*.ts` begins like an alias and is none: this says that no anchor belongs to it.
+    if (reason.startsWith(ALIASED)) load(source, { maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: MAX_TRIED_ALIASES })
+    throw error
+  }
+}
+
+/** What JSON cannot carry: half a surrogate pair becomes U+FFFD, and `.inf` and `.nan` become text. */
+function toJson (value: unknown): unknown {
+  if (typeof value === 'string') return value.toWellFormed()
+  if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
+  if (Array.isArray(value)) return value.map(toJson)
+  if (!isJsonObject(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key.toWellFormed(), toJson(member)]))
+}
+
+/** @param repaired fields whose one-line text is not YAML, and was read as it stands */
+function describeValue (value: unknown, repaired: readonly string[] = []): ParsedFrontmatter {
   if (isJsonObject(value)) return { frontmatter: value, findings: repairFindings(repaired, value), isRead: true }
-  return refused(value === null || value === undefined
+  return unread(value === null
     ? finding('frontmatter_empty', 'the frontmatter is empty',
       "Add the fields name and description between the two '---' lines")
     : finding('frontmatter_not_mapping', 'the frontmatter does not consist of fields',
       "Write the frontmatter as lines of the form 'field: value', beginning with name and description"))
 }
 
-function refused (problem: Finding): ParsedFrontmatter {
+function unread (problem: Finding): ParsedFrontmatter {
   return { frontmatter: {}, findings: [problem], isRead: false }
+}
+
+/** Writes each top-level one-line value that is not a plain scalar as a JSON string, which is a YAML string too. */
+function quotePlainValues (source: string): { text: string, fields: string[] } {
+  const fields: string[] = []
+  const lines = linesOf(source)
+  const repaired = lines.map((line, index) => {
+    const colon = line.search(/:[ \t]/)
+    const isContinued = /^[ \t]+\S/.test(lines[index + 1] ?? '')
+    if (colon < 1 || isContinued || /^[\s#]/.test(line)) return line
+    const value = line.slice(colon + 1).trim()
+    const beforeComment = value.split(/[ \t]#/, 1)[0] ?? value
+    if (value.startsWith('#') || STRUCTURED_VALUE.test(value) || isPlainScalar(beforeComment)) return line
+    fields.push(line.slice(0, colon))
+    return `${line.slice(0, colon)}: ${JSON.stringify(value)}`
+  })
+  return { text: repaired.join('\n'), fields }
 }
 
 /** One finding for all fields whose text was read as it stands. */
 function repairFindings (fields: readonly string[], values: Frontmatter): Finding[] {
   if (fields.length === 0) return []
   const names = quoteList(fields)
-  const texts = fields.map((field) => String(own(values, field)))
-  // Double quotes give a meaning to what has none here.
-  const inSingle = texts.some((text) => /["\\]/.test(text))
-  const hasApostrophe = inSingle && texts.some((text) => text.includes("'"))
-  const fix = `Put the text of ${names} in ${inSingle ? 'single' : 'double'} quotes` +
-    (hasApostrophe ? ", with each ' in it written twice" : '') +
-    (texts.some((text) => CONTROL_CHARACTER.test(text)) ? ', without control characters' : '')
-  return [finding('yaml_repaired', `the text of ${names} is not valid YAML and was read as it stands`, fix, fields[0])]
+  const hasApostrophe = fields.some((field) => String(own(values, field)).includes("'"))
+  return [finding('yaml_repaired', `the text of ${names} is not valid YAML and was read as it stands`,
+    `Put the text of ${names} in single quotes${hasApostrophe ? ", with each ' in it written twice" : ''}`, fields[0])]
+}
+
+function failureFinding (error: unknown, source: string): Finding {
+  const { reason, mark } = error instanceof YAMLException ? error : { reason: 'it cannot be read', mark: undefined }
+  if (reason.startsWith(TOO_DEEP)) {
+    return finding('yaml_refused', `the frontmatter is nested more than ${MAX_FRONTMATTER_DEPTH} levels deep`,
+      'Flatten the frontmatter to a few levels')
+  }
+  if (reason.startsWith(ALIASED)) {
+    return finding('yaml_refused', 'the frontmatter uses YAML aliases, which are not read',
+      "Write the aliased values out, and put a value that is meant to begin with '*' in quotes")
+  }
+  // Lines are counted from 0 and after the opening fence.
+  const position = mark && { line: wrongLine(source, reason, mark) + 2, column: 1 }
+  const where = position === undefined ? 'the frontmatter' : `line ${position.line} of SKILL.md`
+  return finding('yaml_invalid', `${where} is not valid YAML: ${quote(reason)}`,
+    `Correct ${where}, or put its value in double quotes`, undefined, position)
+}
+
+function wrongLine (source: string, reason: string, { line, column }: { line: number, column: number }): number {
+  const lines = linesOf(source)
+  const isCommaMissing = reason.startsWith(NO_COMMA) && !/[,:[{]/.test(lines[line]?.slice(0, column) ?? '')
+  let last = Math.max(0, reason.startsWith(NO_COLON) || isCommaMissing ? line - 1 : Math.min(line, lines.length - 1))
+  while (last > 0 && lines[last]?.trim() === '') last--
+  return last
+}
+
+function linesOf (source: string): string[] {
+  return source.split(/\r\n?|\n/)
 }

@@ -1,5 +1,4 @@
 import { MAX_SEARCHED_CHARACTERS } from '../shared/limits.ts'
-import { copyOf } from '../shared/text.ts'
 
 /** A heading that begins with `#`, or a fence of a code block. */
 const HEADING_OR_FENCE = /^ {0,3}(?:#{1,6}[ \t]+(.+)|(`{3,}|~{3,})(.*))$/gm
@@ -17,7 +16,8 @@ export function headingsOf (body: string): readonly string[] {
       const text = heading.trim().replace(/[ \t]#+$/, '').trimEnd()
       characters += text.length
       if (characters > MAX_SEARCHED_CHARACTERS) break
-      headings.push(copyOf(text))
+      // V8 keeps a whole text alive for a slice of it.
+      headings.push(Buffer.from(text).toString())
     }
   }
   return headings

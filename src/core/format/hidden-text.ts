@@ -1,24 +1,56 @@
-import { finding, type Position } from './findings.ts'
-import { BYTE_ORDER_MARK, HIDDEN_KINDS, type HiddenKind, hiddenKindOf } from './hidden-characters.ts'
 import { ADVISED_MAIN_FILE_LINES } from '../shared/limits.ts'
 import type { Finding } from '../shared/skill.ts'
+import { finding, type Position } from './findings.ts'
 
-/** The characters of which `hiddenKindOf` may say that they are hidden. */
-const CANDIDATES = new RegExp(String.raw`[^\P{Cc}\t\n\f\r]|[\u200b-\u200d\u202a-\u202e\u2060\u2066-\u2069]|` +
-  String.raw`[\ufeff\u{e0000}-\u{e007f}]|\p{Variation_Selector}`, 'gu')
+/** Names of the text that a model reads and a person does not see, by finding code. */
+const KINDS = {
+  control_characters: 'control characters',
+  zero_width_characters: 'zero-width characters',
+  bidi_control_characters: 'characters that change the direction of text',
+  hidden_tag_characters: 'invisible tag characters'
+} as const
+
+type HiddenKind = keyof typeof KINDS
+
+const ZERO_WIDTH = '\\u200b\\u2060\\ufeff'
+const BIDI = '\\u202a-\\u202e\\u2066-\\u2069'
+const TAGS = '\\u{e0000}-\\u{e007f}'
+
+/** A joiner belongs to the spelling of some scripts and to emoji, and to nothing after ASCII or a hidden character. */
+const JOINER = `(?<![^\\0-\\x7f\\p{Cc}\\u200c-\\u200d${ZERO_WIDTH}${BIDI}${TAGS}])[\\u200c-\\u200d]`
+/** One selects a form of the character before it. A row of them spells bytes. */
+const VARIATION = '(?<=\\p{Variation_Selector})\\p{Variation_Selector}'
+
+const HIDDEN = new RegExp([
+  '(?<control_characters>[^\\P{Cc}\\t\\n\\f\\r])',
+  `(?<zero_width_characters>[${ZERO_WIDTH}]|${JOINER}|${VARIATION})`,
+  `(?<bidi_control_characters>[${BIDI}])`,
+  `(?<hidden_tag_characters>[${TAGS}])`
+].join('|'), 'gu')
+const HIDDEN_HERE = new RegExp(HIDDEN, 'uy')
+
+/** Which kind of hidden text is at an index. A byte order mark counts, wherever it is. */
+export function hiddenKindAt (text: string, index: number): HiddenKind | undefined {
+  HIDDEN_HERE.lastIndex = index
+  const match = HIDDEN_HERE.exec(text)
+  return match === null ? undefined : kindOf(match)
+}
+
+function kindOf ({ groups = {} }: RegExpExecArray): HiddenKind | undefined {
+  return (Object.keys(KINDS) as HiddenKind[]).find((kind) => groups[kind] !== undefined)
+}
 
 /** Findings about the whole text of a main file: its length and its hidden characters. */
 export function checkContent (text: string): Finding[] {
   const firsts = new Map<HiddenKind, Position>()
-  for (const { 0: character, index } of text.matchAll(CANDIDATES)) {
-    const codePoint = character.codePointAt(0) ?? 0
-    if (codePoint === BYTE_ORDER_MARK && index === 0) continue
-    const kind = hiddenKindOf(codePoint, codePointBefore(text, index))
-    if (kind !== undefined && !firsts.has(kind)) firsts.set(kind, positionAt(text, index))
+  for (const match of text.matchAll(HIDDEN)) {
+    const kind = kindOf(match)
+    const isMark = match.index === 0 && text.startsWith('\ufeff')
+    if (kind !== undefined && !isMark && !firsts.has(kind)) firsts.set(kind, positionAt(text, match.index))
   }
   const findings = Array.from(firsts, ([kind, first]) => finding(kind,
-    `SKILL.md contains ${HIDDEN_KINDS[kind]}, the first in line ${first.line}`,
-    `Remove the ${HIDDEN_KINDS[kind]} from SKILL.md, beginning in line ${first.line}`, undefined, first))
+    `SKILL.md contains ${KINDS[kind]}, the first in line ${first.line}`,
+    `Remove the ${KINDS[kind]} from SKILL.md, beginning in line ${first.line}`, undefined, first))
   const lines = text.split('\n').length - (text.endsWith('\n') ? 1 : 0)
   if (lines > ADVISED_MAIN_FILE_LINES) {
     findings.push(finding('many_lines',
@@ -32,9 +64,4 @@ export function checkContent (text: string): Finding[] {
 function positionAt (text: string, index: number): Position {
   const before = text.slice(0, index)
   return { line: before.split('\n').length, column: index - before.lastIndexOf('\n') }
-}
-
-function codePointBefore (text: string, index: number): number | undefined {
-  const pair = index > 1 ? text.codePointAt(index - 2) : undefined
-  return pair !== undefined && pair > 0xffff ? pair : index > 0 ? text.codePointAt(index - 1) : undefined
 }

@@ -1,15 +1,14 @@
 import { isUtf8 } from 'node:buffer'
-import { checkContent } from './hidden-text.ts'
-import { finding } from './findings.ts'
+import { own } from '../shared/json.ts'
+import type { Finding, Frontmatter } from '../shared/skill.ts'
+import { quote } from '../shared/text.ts'
 import { type FrontmatterLocation, locateFrontmatter, startsWithBom } from './fences.ts'
+import { validateFrontmatter } from './fields.ts'
+import { finding } from './findings.ts'
 import { parseFrontmatter } from './frontmatter.ts'
 import { headingsOf } from './headings.ts'
-import { own } from '../shared/json.ts'
-import { MAX_FRONTMATTER_BYTES } from '../shared/limits.ts'
-import type { Finding, Frontmatter } from '../shared/skill.ts'
-import { copyOf, quote } from '../shared/text.ts'
+import { checkContent } from './hidden-text.ts'
 import { locateFindings } from './positions.ts'
-import { validateFrontmatter } from './fields.ts'
 
 /** A main file without its text. */
 interface ParsedSkill {
@@ -30,9 +29,6 @@ interface SkillSummary {
   readonly description: string
 }
 
-const CR = 0x0d
-const BLANK = 0x20
-
 /** How much of a file without frontmatter is searched for the mistake, in bytes. */
 const DIAGNOSIS_BYTES = 4096
 
@@ -40,7 +36,6 @@ const DIAGNOSIS_BYTES = 4096
 const LINK_TEXT = /^(?:\.{0,2}\/[^\r\n]+|[^\s/]+\/\S+|\S+\.md)$/i
 
 const MISPLACED_FRONTMATTER = /^---[ \t]*\r?\n(?:name|description)[ \t]*:/m
-const DOTS_LINE = /^\.\.\.[ \t]*\r?$/m
 
 /**
  * Reads a main file. Pure, never throws, keeps no part of `bytes`; the time is linear in their number.
@@ -50,30 +45,21 @@ const DOTS_LINE = /^\.\.\.[ \t]*\r?$/m
  */
 export function parseSkillBytes (bytes: Buffer, folderName: string): ParsedSkill {
   if (!isUtf8(bytes)) {
-    const position = { line: firstLineNotUtf8(bytes), column: 1 }
+    const [before = ''] = bytes.toString().split('\uFFFD', 1)
     const found = finding('main_file_not_utf8', 'SKILL.md is not valid UTF-8', 'Save SKILL.md with the encoding UTF-8',
-      undefined, position)
+      undefined, { line: before.split('\n').length, column: 1 })
     return { frontmatter: {}, summary: summaryOf({}, folderName), findings: [found], headings: [] }
   }
   const text = bytes.toString()
   const location = locateFrontmatter(bytes)
   const { frontmatter, findings } = readFrontmatter(bytes, folderName, location)
+  const source = location.kind === 'found' ? bytes.toString('utf8', location.start, location.end) : ''
   return {
     frontmatter,
     summary: summaryOf(frontmatter, folderName),
-    findings: locateFindings([...findings, ...checkBom(bytes), ...checkContent(text)], bytes, location, frontmatter),
+    findings: locateFindings([...findings, ...checkBom(bytes), ...checkContent(text)], source),
     headings: headingsOf(bodyAt(text, bytes, location))
   }
-}
-
-function firstLineNotUtf8 (bytes: Buffer): number {
-  let line = 1
-  for (let start = 0; start < bytes.length; line++) {
-    const end = bytes.indexOf(0x0a, start)
-    if (!isUtf8(bytes.subarray(start, end === -1 ? undefined : end))) break
-    start = end === -1 ? bytes.length : end + 1
-  }
-  return line
 }
 
 /** The text after the closing fence, verbatim; the whole text without its BOM when there is no frontmatter. */
@@ -89,9 +75,10 @@ function bodyAt (text: string, bytes: Buffer, { bodyStart }: FrontmatterLocation
 function readFrontmatter (
   bytes: Buffer, folderName: string, location: FrontmatterLocation
 ): Pick<ParsedSkill, 'frontmatter' | 'findings'> {
-  if (location.kind === 'missing') return { frontmatter: {}, findings: [diagnoseMissing(bytes, location.bodyStart)] }
-  if (location.kind === 'unclosed') return { frontmatter: {}, findings: [diagnoseUnclosed(bytes)] }
-
+  if (location.kind !== 'found') {
+    const problem = location.kind === 'unclosed' ? UNCLOSED : diagnoseMissing(bytes, location.bodyStart)
+    return { frontmatter: {}, findings: [problem] }
+  }
   const { frontmatter, findings, isRead } = parseFrontmatter(bytes.subarray(location.start, location.end))
   return {
     frontmatter,
@@ -105,24 +92,17 @@ function readFrontmatter (
 }
 
 function summaryOf (frontmatter: Frontmatter, folderName: string): SkillSummary {
-  const name = trimmedText(frontmatter, 'name')
-  return { name: name === '' ? folderName : name, description: trimmedText(frontmatter, 'description') }
+  return { name: trimmedText(frontmatter, 'name') || folderName, description: trimmedText(frontmatter, 'description') }
 }
 
-/** A copy, since the summary outlives the frontmatter's source. */
 function trimmedText (frontmatter: Frontmatter, field: string): string {
   const value = own(frontmatter, field)
-  return typeof value === 'string' ? copyOf(value.trim()) : ''
+  return typeof value === 'string' ? value.trim() : ''
 }
 
 /** The finding for a file whose first line is not a fence: it names what stands there. */
 function diagnoseMissing (bytes: Buffer, fileStart: number): Finding {
   const head = bytes.toString('utf8', fileStart, fileStart + DIAGNOSIS_BYTES)
-  if (bytes.length < DIAGNOSIS_BYTES && LINK_TEXT.test(head) && !head.startsWith('---')) {
-    return finding('main_file_link_text',
-      `SKILL.md holds nothing but the path ${quote(head)}: it was a symbolic link before`,
-      'Check the repository out with core.symlinks=true, or put a copy of the file there')
-  }
   if (head.startsWith('---\r')) {
     return finding('line_ends_cr', 'SKILL.md ends its lines with a bare carriage return',
       'Save SKILL.md with LF line ends')
@@ -131,6 +111,11 @@ function diagnoseMissing (bytes: Buffer, fileStart: number): Finding {
     const firstLine = head.split(/\r?\n/, 1)[0] ?? head
     return finding('fence_unusual', `the first line of SKILL.md is ${quote(firstLine)} instead of '---'`,
       "Change the first line of SKILL.md to '---'")
+  }
+  if (bytes.length < DIAGNOSIS_BYTES && LINK_TEXT.test(head)) {
+    return finding('main_file_link_text',
+      `SKILL.md holds nothing but the path ${quote(head)}: it was a symbolic link before`,
+      'Check the repository out with core.symlinks=true, or put a copy of the file there')
   }
   if (MISPLACED_FRONTMATTER.test(head)) {
     return finding('frontmatter_not_first', 'something stands before the frontmatter of SKILL.md',
@@ -141,15 +126,8 @@ function diagnoseMissing (bytes: Buffer, fileStart: number): Finding {
     "Begin SKILL.md with a line '---', the fields name and description, and another line '---'")
 }
 
-function diagnoseUnclosed (bytes: Buffer): Finding {
-  const head = bytes.toString('utf8', 0, MAX_FRONTMATTER_BYTES)
-  if (DOTS_LINE.test(head)) {
-    return finding('frontmatter_unclosed', "the frontmatter is closed with '...' instead of '---'",
-      "Change the line '...' to '---'")
-  }
-  return finding('frontmatter_unclosed', "the frontmatter is not closed with a line '---'",
-    "Add a line '---' after the last field of the frontmatter")
-}
+const UNCLOSED = finding('frontmatter_unclosed', "the frontmatter is not closed with a line '---'",
+  "Add a line '---' after the last field of the frontmatter")
 
 function checkBom (bytes: Buffer): Finding[] {
   if (!startsWithBom(bytes)) return []
@@ -159,12 +137,13 @@ function checkBom (bytes: Buffer): Finding[] {
 
 /** Only the opening fence is checked: a file has the same line ends throughout, and some readers refuse CRLF there. */
 function checkLineEnds (bytes: Buffer, frontmatterStart: number): Finding[] {
-  if (bytes[frontmatterStart - 2] !== CR) return []
+  if (bytes.toString('latin1', frontmatterStart - 2, frontmatterStart) !== '\r\n') return []
   return [finding('line_ends_crlf', 'SKILL.md ends its lines with CRLF', 'Save SKILL.md with LF line ends')]
 }
 
 function checkBody (bytes: Buffer, bodyStart: number): Finding[] {
-  if (bytes.subarray(bodyStart).some((byte) => byte > BLANK)) return []
+  if (/[^\0- ]/.test(bytes.toString('latin1', bodyStart))) return []
+  const line = bytes.toString('latin1', 0, Math.min(bodyStart, bytes.length - 1)).split('\n').length
   return [finding('body_empty', 'SKILL.md has no instructions after the frontmatter',
-    'Write the instructions of the skill below the frontmatter')]
+    'Write the instructions of the skill below the frontmatter', undefined, { line, column: 1 })]
 }

@@ -2,8 +2,7 @@ import type { SkillState } from '../revisions/state.ts'
 import { SkillError, type SkillExcess, SkillTooLargeError } from '../shared/errors.ts'
 import type { FileContent } from '../read/file-content.ts'
 import { finding } from '../format/findings.ts'
-import { toJsonValue } from '../shared/json.ts'
-import { MAX_FRONTMATTER_DEPTH, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../shared/limits.ts'
+import { MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../shared/limits.ts'
 import type { TrustReport } from '../shared/origin.ts'
 import type { SkillSource } from '../service.ts'
 import type { CatalogSkill, Finding, Manifest, SkillType } from '../shared/skill.ts'
@@ -107,7 +106,7 @@ async function toEntry<Judged extends JudgedEntry> (
     name,
     description: metadata.description,
     type: metadata.type,
-    frontmatter: toJsonValue(frontmatter, MAX_FRONTMATTER_DEPTH),
+    frontmatter,
     revision: manifest?.revision ?? null,
     size_bytes: manifest?.files.reduce((sum, file) => sum + file.size_bytes, 0) ?? null,
     file_count: manifest?.files.length ?? null,

@@ -57,26 +57,3 @@ function endOfString (text: string, start: number): number {
   }
   return text.length
 }
-
-/**
- * A parsed, untrusted value as plain JSON data. Numbers that JSON does not have become text. Values below `maxDepth`
- * levels become `null`, which ends cycles too. `__proto__` is a key like any other.
- */
-export function toJsonValue (value: unknown, maxDepth: number): unknown {
-  switch (typeof value) {
-    case 'string':
-    case 'boolean':
-      return value
-    case 'number':
-      return Number.isFinite(value) ? value : String(value)
-    case 'bigint':
-      return String(value)
-    case 'object':
-      if (value === null || maxDepth === 0) return null
-      if (value instanceof Date) return Number.isNaN(value.getTime()) ? String(value) : value.toISOString()
-      if (Array.isArray(value)) return value.map((item) => toJsonValue(item, maxDepth - 1))
-      return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, toJsonValue(member, maxDepth - 1)]))
-    default:
-      return null
-  }
-}

@@ -30,7 +30,7 @@ export interface Finding {
   readonly targets?: readonly string[]
 }
 
-/** Parsed frontmatter, YAML 1.2 core types. Untrusted content: own properties only, read with `own`. */
+/** Parsed frontmatter: plain JSON data. Untrusted content: own properties only, read with `own`. */
 export type Frontmatter = Readonly<Record<string, unknown>>
 
 /**

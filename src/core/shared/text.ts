@@ -85,11 +85,6 @@ export function countCodePoints (text: string): number {
   return count
 }
 
-/** A copy of a text that is kept: V8 keeps a whole text alive for a slice of more than 12 characters. */
-export function copyOf (text: string): string {
-  return Buffer.from(text).toString()
-}
-
 /** Characters that end a line, move a cursor or reverse the reading order; and lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Bidi_Control}]/gu
 

@@ -1,32 +1,26 @@
-import { dependsOnBefore, hiddenKindOf, TAGS_END, TAGS_START } from '../../core/format/hidden-characters.ts'
+import { hiddenKindAt } from '../../core/format/hidden-text.ts'
+
+/** The tag characters repeat ASCII from here. */
+const TAGS_START = 0xe0000
 
 /**
- * Characters that a model reads and a person does not see, by position. They are the same as those of the findings
- * `control_characters`, `zero_width_characters`, `bidi_control_characters` and `hidden_tag_characters`, in every file.
+ * Whether a model reads a character and a person does not see it: as the findings `control_characters`,
+ * `zero_width_characters`, `bidi_control_characters` and `hidden_tag_characters`, in every file.
  */
 export function isHidden (text: string, index: number): boolean {
   const unit = text.charCodeAt(index)
-  if (unit >= 0x20 && unit < 0x7f) return false
-  const codePoint = text.codePointAt(index) ?? 0
-  return hiddenKindOf(codePoint, dependsOnBefore(codePoint) ? codePointBefore(text, index) : undefined) !== undefined
-}
-
-function codePointBefore (text: string, index: number): number | undefined {
-  const pair = text.codePointAt(index - 2)
-  return pair !== undefined && pair > 0xffff ? pair : text.codePointAt(index - 1)
+  return (unit < 0x20 || unit >= 0x7f) && hiddenKindAt(text, index) !== undefined
 }
 
 /** What kind of hidden character it is, in words; for a tag also the character that it stands for. */
 export function nameOfHidden (codePoint: number): string {
-  if (codePoint >= TAGS_START && codePoint <= TAGS_END) {
-    const ascii = codePoint - TAGS_START
-    return ascii > 0x20 &&
-      ascii < 0x7f
-      ? `invisible tag character, number ${ascii} of ASCII`
-      : 'invisible tag character'
+  switch (hiddenKindAt(String.fromCodePoint(codePoint), 0)) {
+    case 'control_characters': return 'control character'
+    case 'bidi_control_characters': return 'changes the direction of text'
+    case 'hidden_tag_characters': {
+      const ascii = codePoint - TAGS_START
+      return `invisible tag character${ascii > 0x20 && ascii < 0x7f ? `, number ${ascii} of ASCII` : ''}`
+    }
+    default: return 'zero-width character'
   }
-  if (codePoint < 0xa0) return 'control character'
-  return hiddenKindOf(codePoint, undefined) === 'bidi_control_characters'
-    ? 'changes the direction of text'
-    : 'zero-width character'
 }

@@ -4,7 +4,7 @@ import t from 'tap'
 import { withFindings } from '../../../scripts/finding-codes.ts'
 import { locateFrontmatter } from '../../../src/core/format/fences.ts'
 import { validateFrontmatter } from '../../../src/core/format/fields.ts'
-import { finding, FINDINGS, isUsable, quoteList } from '../../../src/core/format/findings.ts'
+import { FINDINGS, isUsable } from '../../../src/core/format/findings.ts'
 import { parseFrontmatter } from '../../../src/core/format/frontmatter.ts'
 import { checkContent } from '../../../src/core/format/hidden-text.ts'
 import { parseSkillBytes, skillBody } from '../../../src/core/format/main-file.ts'
@@ -76,13 +76,13 @@ t.test('fences, frontmatter and body put together are the file', async t => {
   })))
 })
 
-t.test('K10: values have the types of YAML 1.2', async t => {
+t.test('K10 K46: values have the types of YAML 1.2, as far as JSON has them', async t => {
   const { frontmatter, findings } = parseYaml([
-    'version: 1.0', 'date: 2026-01-01', 'yes: yes', 'flag: true', 'nothing: ~', 'octal: 0123', 'flow: [a, {b: c}]',
+    'version: 1.0', 'date: 2026-01-01', 'yes: yes', 'flag: true', 'nothing: ~', 'octal: 0123', 'infinite: -.inf', 'flow: [a, {b: c}]',
     'folded: >', '  one', '  two', 'literal: |', '  one', '  two', ''].join('\n'))
   t.strictSame(findings, [])
   t.same(frontmatter, {
-    version: 1, date: '2026-01-01', yes: 'yes', flag: true, nothing: null, octal: 123, flow: ['a', { b: 'c' }], folded: 'one two\n', literal: 'one\ntwo\n'
+    version: 1, date: '2026-01-01', yes: 'yes', flag: true, nothing: null, octal: 123, infinite: '-Infinity', flow: ['a', { b: 'c' }], folded: 'one two\n', literal: 'one\ntwo\n'
   })
 })
 
@@ -97,7 +97,6 @@ t.test('K10: a one-line value that YAML cannot read is read as text', async t =>
     ['a percent sign', '%d items'],
     ['a dash', '- item'],
     ['a closing bracket', '] done'],
-    ['a control character', 'ring\u0007 the bell'],
     ['quotes inside', 'say "x": then \\ stop'],
     ['an apostrophe', "don't: stop"],
     ['a path and an apostrophe', "don't: C:\\temp"]
@@ -106,12 +105,10 @@ t.test('K10: a one-line value that YAML cannot read is read as text', async t =>
     for (const end of ['\n', '\r\n']) {
       const { frontmatter, findings } = parseYaml(`name: x${end}description: ${value}${end}version: 1.5${end}`)
       t.same(frontmatter, { name: 'x', description: value, version: 1.5 }, name)
-      t.match(findings, [{ code: 'yaml_repaired', severity: 'error', field: 'description', fix: /^Put the text of 'description' in (?:double|single) quotes/ }], name)
-      const fix = findings[0]?.fix ?? ''
-      const plain = value.replaceAll(/\p{Cc}/gu, '')
-      t.equal(fix.includes(', without control characters'), plain !== value, name)
-      const quoted = fix.includes('in double') ? `"${plain}"` : `'${fix.includes(", with each ' in it written twice") ? plain.replaceAll("'", "''") : plain}'`
-      t.same(parseYaml(`description: ${quoted}`), { frontmatter: { description: plain }, findings: [], isRead: true }, `${name}, fixed as it says`)
+      t.match(findings, [{ code: 'yaml_repaired', severity: 'error', field: 'description' }], name)
+      const isDoubled = findings[0]?.fix === "Put the text of 'description' in single quotes, with each ' in it written twice"
+      const quoted = `'${isDoubled ? value.replaceAll("'", "''") : value}'`
+      t.same(parseYaml(`description: ${quoted}`), { frontmatter: { description: value }, findings: [], isRead: true }, `${name}, fixed as it says`)
     }
   }
 })
@@ -161,31 +158,20 @@ t.test('K10: no frontmatter takes long, whatever it holds', async t => {
   const rows: Record<string, string> = {
     '? ': '? '.repeat(500),
     'double quotes': filled('"'),
-    'single quotes': filled("'"),
-    anchors: filled('&a '),
     'anchors on lines': filled('&a\n'),
     'key lines': numbered(n => `k${n}: 1\n`),
-    'number keys': numbered(n => `${n}: 1\n`),
     'key lines to repair': numbered(n => `k${n}: a: b\n`),
     'one line to repair': `a: ${filled('b: ', MAX_FRONTMATTER_BYTES - 4)}`,
-    dashes: filled('- '),
-    'dash lines': filled('-\n'),
     brackets: filled('['),
-    'bracket keys': numbered(() => '[x]: 1\n'),
     'flow mappings': numbered(n => `a${n}: {b: [c], d: e}\n`),
     'flow pairs': `x: [${filled('a: b,', MAX_FRONTMATTER_BYTES - 8)}]`,
     'nested flow keys': numbered(() => `- ${'['.repeat(12)}a${']:b'.repeat(11)}]\n`),
     colons: filled(':\n'),
-    documents: filled('---\n'),
     'tagged documents': filled('!b\n...\n: '),
     directives: numbered(n => `%TAG !a${n}! b\n`),
-    'carriage returns': filled('\r'),
     'blank lines': filled('\n'),
     blanks: `a: b: ${filled(' ', MAX_FRONTMATTER_BYTES - 8)}c`,
-    'byte order marks': filled('\uFEFF\n'),
     folded: `a: >\n${filled(' b\n', MAX_FRONTMATTER_BYTES - 8)}`,
-    digits: `a: ${filled('1', MAX_FRONTMATTER_BYTES - 4)}e`,
-    astral: `a: ${filled('😀', MAX_FRONTMATTER_BYTES - 4)}`,
     'properties on nested lines': Array.from({ length: 30 }, (_, n) => `${' '.repeat(n)}!!map &a${n}\n`).join('')
   }
   for (const [name, text] of Object.entries(rows)) {
@@ -204,26 +190,25 @@ t.test('K10: frontmatter over the limit is not parsed', async t => {
 const parseFile = (frontmatter: string, folder = 'x') => parseSkillBytes(Buffer.from(`---\n${frontmatter}\n---\nbody\n`), folder)
 
 t.test('K9: frontmatter that is not YAML is one finding, which names the line', async t => {
-  const rows: Array<[name: string, broken: string, line: number, fix: RegExp]> = [
-    ['two lists', 'argument-hint: [a] [b]', 3, /^Correct line 3/],
-    ['text after a quote', 'license: "MIT" or so', 3, /^Correct line 3/],
-    ['a backslash', 'license: "C:\\Windows"', 3, /every backslash in line 3/],
-    ['NUL', 'license: "\0"', 3, /^Remove the control characters from line 3/],
-    ['broken JSON', 'metadata: {"a": 1 "b": 2}', 3, /^Correct line 3/],
-    ['broken JSON in lines', 'metadata:\n  {\n    "a": 1\n    "b": 2\n  }', 5, /^Correct line 5/],
-    ['uneven blanks', 'metadata:\n  a: b\n   c: d', 5, /^Correct line 5/],
-    ['a line without a field in a mapping', 'metadata:\n  a: b\n  text\n  c: d', 5, /^Write line 5/],
-    ['a tab', 'metadata:\n\tb: 1', 4, /^Indent line 4 .* instead of tabs/],
-    ['equal fields', 'license: MIT\nlicense: BSD', 4, /^Remove the field in line 4/],
-    ['a line without a field', 'license: MIT\n\nname-and-no-colon\n', 5, /^Write line 5 of SKILL\.md as 'field: value'/],
-    ['an unknown tag in a list', 'tags:\n  - !x y', 4, /line 4 .* '!'/],
-    ['an alias without an anchor', 'metadata:\n  a: *x', 4, /^Put the value in line 4 of SKILL\.md that begins with '\*'/]
+  const rows: Array<[name: string, broken: string, line: number]> = [
+    ['two lists', 'argument-hint: [a] [b]', 3],
+    ['text after a quote', 'license: "MIT" or so', 3],
+    ['a backslash', 'license: "C:\\Windows"', 3],
+    ['NUL', 'license: "\0"', 3],
+    ['broken JSON', 'metadata: {"a": 1 "b": 2}', 3],
+    ['broken JSON in lines', 'metadata:\n  {\n    "a": 1\n    "b": 2\n  }', 5],
+    ['uneven blanks', 'metadata:\n  a: b\n   c: d', 5],
+    ['a line without a field in a mapping', 'metadata:\n  a: b\n  text\n  c: d', 5],
+    ['a tab', 'metadata:\n\tb: 1', 4],
+    ['equal fields', 'license: MIT\nlicense: BSD', 4],
+    ['a line without a field', 'license: MIT\n\nname-and-no-colon\n', 5],
+    ['an unknown tag in a list', 'tags:\n  - !x y', 4]
   ]
   for (const end of ['\n', '\r\n']) {
-    for (const [name, broken, line, fix] of rows) {
+    for (const [name, broken, line] of rows) {
       const { summary, findings } = parseFile(`name: x\n${broken}\ndescription: y`.replaceAll('\n', end), 'folder')
       t.strictSame(summary, { name: 'folder', description: '' }, name)
-      t.match(findings.filter(({ code }) => code !== 'line_ends_crlf'), [{ code: 'yaml_invalid', line, fix }], name)
+      t.match(findings.filter(({ code }) => code !== 'line_ends_crlf'), [{ code: 'yaml_invalid', line, fix: `Correct line ${line} of SKILL.md, or put its value in double quotes` }], name)
     }
   }
 })
@@ -317,18 +302,7 @@ t.test('K9: severities of fields', async t => {
   t.match(validateFrontmatter({ ...validFields, name: 'claude-helper' }, 'claude-helper'), [{ code: 'name_reserved_word', severity: 'info' }])
 })
 
-t.test('K9: optional fields of the right shape are fine', async t => {
-  for (const fields of [{ license: 'MIT' }, { metadata: {} }, { 'allowed-tools': 'Bash(jq:*) Bash(git:*)' }, { compatibility: 'a'.repeat(500) }, { license: null, metadata: null }]) {
-    t.strictSame(fieldCodes({ ...validFields, ...fields }), [], JSON.stringify(fields))
-  }
-})
-
 const NO_PROPOSAL = 'Choose a name of lowercase letters a to z, numbers and hyphens, and give it to the folder too'
-
-t.test('K9: one mistake in a name is one finding', async t => {
-  t.strictSame(fieldErrors({ ...validFields, name: 'A/B Testing' }, 'ab-testing'), ['name_invalid_characters'])
-  t.strictSame(fieldErrors({ ...validFields, name: 'pdf' }, 'pdf-tools'), ['name_folder_mismatch'])
-})
 
 t.test('K25: the message and the fix of a name belong to the problem', async t => {
   const rows: Array<[unknown, string, string, string]> = [
@@ -375,7 +349,7 @@ t.test('K9: a misspelt field is renamed, not moved, where the field that it stan
   const fixOf = (frontmatter: Frontmatter) => validateFrontmatter(frontmatter, 'my-skill').find(({ code }) => code === 'unknown_fields')?.fix
   t.equal(fixOf({ name: 'my-skill', desciption: 'x' }), "Rename 'desciption' to 'description'")
   t.equal(fixOf({ Name: 'my-skill', Description: 'x', tags: 'x', model: 'x' }),
-    "Rename 'Name' to 'name'; rename 'Description' to 'description'; move 'tags' into metadata, or remove it; leave 'model' to the agents that read it: other readers pass over it, or refuse the skill")
+    "Rename 'Name' to 'name'; rename 'Description' to 'description'; move 'tags' into metadata, or remove it; leave 'model' to the agents that read such fields: others may refuse them")
   t.equal(fixOf({ date: '2026-01-01', description: 'x' }), "Move 'date' into metadata, or remove it")
   t.equal(fixOf({ ...validFields, names: 'x', allowedTools: 'x' }), "Rename 'allowedTools' to 'allowed-tools'; move 'names' into metadata, or remove it")
 })
@@ -423,11 +397,6 @@ t.test('K9: hidden text is a warning that names the line', async t => {
   }
 })
 
-t.test('K9: each kind of hidden text is reported once', async t => {
-  t.strictSame(hiddenCodes('\u200B\u200B\u202E\u202E\u{E0041}\0\0'),
-    ['zero_width_characters', 'bidi_control_characters', 'hidden_tag_characters', 'control_characters'])
-})
-
 t.test('ordinary text of any language hides nothing', async t => {
   const rows = ['', 'plain\ttext\r\n\f', '\uFEFFwith a byte order mark', '“quotes” – dashes … é', '技能 навык', '👩\u200D💻 family', 'می\u200Cخواهم', 'क्\u200Dष', '❤\uFE0F\u200D🔥', 'a\u00A0b', '1\uFE0F\u20E3 葛\u{E0100}飾', '\u{E0100}', '\u{10FFFF}']
   for (const text of rows) t.strictSame(hiddenCodes(text), [], JSON.stringify(text))
@@ -466,7 +435,6 @@ t.test('K9: what is wrong with the form of a file is one finding', async t => {
     ['a rule in a text', '# Title\n\n---\n\nText\n', 'frontmatter_missing', 'SKILL.md has no frontmatter'],
     ['unclosed', `---\n${fields}# Demo\n`, 'frontmatter_unclosed', "the frontmatter is not closed with a line '---'"],
     ['only a fence', '---', 'frontmatter_unclosed', "the frontmatter is not closed with a line '---'"],
-    ['closed with dots', `---\n${fields}...\n# Demo\n`, 'frontmatter_unclosed', "the frontmatter is closed with '...' instead of '---'"],
     ['invalid YAML', '---\nname: [invalid\n---\nx', 'yaml_invalid', "line 2 of SKILL.md is not valid YAML: 'deficient indentation'"],
     ['a list', '---\n- a\n---\nx', 'frontmatter_not_mapping', 'the frontmatter does not consist of fields'],
     ['nothing between the fences', '---\n---\nx', 'frontmatter_empty', 'the frontmatter is empty'],
@@ -596,16 +564,6 @@ t.test('K9: of the fields beside one that is repaired, none changes', async t =>
   t.strictSame(findings.filter(({ code }) => code === 'yaml_repaired').map(({ field }) => field), ['description'])
 })
 
-t.test('K10: half a surrogate pair becomes U+FFFD in keys and values, with one finding', async (t) => {
-  const half = '"\\ud800"'
-  const { frontmatter, findings } = parseYaml(`name: x\ndescription: ${half}\nmetadata:\n  ${half}: [a, {b: ${half}}]\n${half}: 1\n__proto__: ${half}\n`)
-  t.equal(JSON.stringify(frontmatter),
-    '{"name":"x","description":"\ufffd","metadata":{"\ufffd":["a",{"b":"\ufffd"}]},"\ufffd":1,"__proto__":"\ufffd"}')
-  t.match(findings, [{ code: 'half_character', severity: 'warning' }])
-  t.equal(findings.length, 1)
-  t.strictSame(parseYaml('name: "\\ud83d\\ude00 \\\\ud800"').findings, [], 'a whole pair, and a backslash')
-})
-
 t.test('K46: the headings of a body', async (t) => {
   const rows: Array<[body: string, headings: readonly string[]]> = [
     ['', []],
@@ -634,21 +592,8 @@ t.test('the preferred spelling comes first, the other one next, then the rest', 
   t.end()
 })
 
-t.test('a finding has the severity of its code, and a field only when it is about one', async t => {
-  t.strictSame(finding('name_missing', 'a sentence', 'An instruction'),
-    { code: 'name_missing', severity: 'error', message: 'a sentence', fix: 'An instruction' })
-  t.strictSame(finding('unknown_fields', 'a sentence', 'An instruction', 'name'),
-    { code: 'unknown_fields', severity: 'info', message: 'a sentence', fix: 'An instruction', field: 'name' })
-})
-
 t.test('K79: each code has a heading that reports link to (if not: npm run tables)', async t => {
   const text = readFileSync(new URL('../../../docs/validate.md', import.meta.url), 'utf8')
   t.equal(text, withFindings(text))
   for (const code of Object.keys(FINDINGS)) t.ok(text.includes(`\n### \`${code}\`\n`), code)
-})
-
-t.test('a list of names says how many it leaves out', async t => {
-  t.equal(quoteList(['a']), "'a'")
-  t.equal(quoteList(['a', 'b', 'c']), "'a', 'b', 'c'")
-  t.equal(quoteList(['a', 'b', 'c', 'd', 'e']), "'a', 'b', 'c' and 2 more")
 })

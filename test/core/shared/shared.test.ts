@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { createSecret } from '../../../src/access/secret.ts'
 import { coalesce, yieldIfNeeded } from '../../../src/core/shared/async.ts'
-import { isJsonObject, jsonDepthExceeds, own, toJsonValue } from '../../../src/core/shared/json.ts'
+import { isJsonObject, jsonDepthExceeds, own } from '../../../src/core/shared/json.ts'
 import { nearest } from '../../../src/core/shared/nearest.ts'
 import { compareCodePoints, countCodePoints, foldWhitespace, grouped, maskSecrets, printable, quote, SECRET_PREFIXES, withoutEndSlashes } from '../../../src/core/shared/text.ts'
 import { codePoint, urlPath } from '../../helper/code-point.ts'
@@ -142,21 +142,6 @@ function depthOf (value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
   return 1 + Math.max(0, ...Object.values(value).map(depthOf))
 }
-
-t.test('K46: any value is plain JSON data', async (t) => {
-  const cycle: unknown[] = []
-  cycle.push(cycle)
-  const rows: ReadonlyArray<readonly [value: unknown, json: string]> = [
-    [{ a: [1, 'x', true, null], b: {} }, '{"a":[1,"x",true,null],"b":{}}'],
-    [[Number.NaN, -Infinity, 10n ** 30n, -0], '["NaN","-Infinity","1000000000000000000000000000000",0]'],
-    [[new Date(0), new Date(Number.NaN)], '["1970-01-01T00:00:00.000Z","Invalid Date"]'],
-    [[undefined, () => 1, Symbol('x')], '[null,null,null]'],
-    [JSON.parse('{"__proto__":{"x":1},"toJSON":1}'), '{"__proto__":{"x":1},"toJSON":1}'],
-    [{ toJSON: () => 'no' }, '{"toJSON":null}'],
-    [cycle, '[[[null]]]']
-  ]
-  for (const [value, json] of rows) t.equal(JSON.stringify(toJsonValue(value, 3)), json)
-})
 
 t.test('an object is neither null nor an array', (t) => {
   for (const value of [{}, { a: 1 }, Object.create(null)]) t.equal(isJsonObject(value), true)
