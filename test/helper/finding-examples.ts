@@ -43,7 +43,6 @@ export const FINDING_EXAMPLES: Readonly<Partial<Record<FindingCode, Example>>> =
   yaml_invalid: frontmatter(['license: "MIT" or later'], ['license: MIT or later']),
   yaml_refused: frontmatter(['license: &a MIT', 'compatibility: *a'], ['license: MIT', 'compatibility: MIT']),
   yaml_repaired: frontmatter(['description: Adds: numbers'], ["description: 'Adds: numbers'"]),
-  half_character: frontmatter(['description: "Adds \\ud83d"'], ['description: "Adds \\U0001F600"']),
 
   name_missing: main([FENCE, DESCRIPTION, FENCE, BODY], GOOD),
   name_not_text: frontmatter(['name: [demo]'], [NAME]),
