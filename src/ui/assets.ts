@@ -7,17 +7,16 @@ export const ASSETS_FOLDER = fileURLToPath(new URL('public/', import.meta.url))
 const ASSET_NAMES = ['catalog.css', 'catalog.js', 'icon.svg'] as const
 
 export type AssetName = typeof ASSET_NAMES[number]
+export type Assets = Readonly<ReturnType<typeof readAssets>>
 
-export interface Assets {
-  /** Path of their folder below the prefix of the service, with a slash at the end. It changes with their content. */
-  readonly path: string
-  /** Of the script, as in `integrity` and in a Content-Security-Policy: `sha256-…`. */
-  readonly scriptIntegrity: string
-}
-
-export function readAssets (): Assets {
+export function readAssets () {
   const all = createHash('sha256')
   for (const name of ASSET_NAMES) all.update(readFileSync(ASSETS_FOLDER + name))
   const script = createHash('sha256').update(readFileSync(`${ASSETS_FOLDER}catalog.js`))
-  return { path: `ui/assets/${all.digest('hex').slice(0, 16)}/`, scriptIntegrity: `sha256-${script.digest('base64')}` }
+  return {
+    /** Path of their folder below the prefix of the service. It changes with their content. */
+    path: `ui/assets/${all.digest('hex').slice(0, 16)}/`,
+    /** Of the script, as in `integrity` and in a Content-Security-Policy: `sha256-…`. */
+    scriptIntegrity: `sha256-${script.digest('base64')}`
+  }
 }

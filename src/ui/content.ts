@@ -18,7 +18,7 @@ export interface ShownSkill {
   /** Path of the main file, `SKILL.md` when there is none. */
   readonly mainFile: string
   /** Undefined when it cannot be read as text; `problem` says why, without a full stop. */
-  readonly main: { readonly text: string, readonly digest: string } | undefined
+  readonly main: string | undefined
   readonly problem: string | undefined
 }
 
@@ -31,10 +31,8 @@ export async function readSkill (state: SkillState, judge: Judging): Promise<Sho
   const content = await orSentence(() => state.mainFile())
   const shown = { entry, manifest, mainFile, main: undefined, problem: undefined }
   if (typeof content === 'string') return { ...shown, problem: content }
-  const { utf8, digest } = content
-  return utf8 === undefined
-    ? { ...shown, problem: `${mainFile} is not UTF-8` }
-    : { ...shown, main: { text: utf8, digest } }
+  const { utf8 } = content
+  return utf8 === undefined ? { ...shown, problem: `${mainFile} is not UTF-8` } : { ...shown, main: utf8 }
 }
 
 /** What the page of a file shows. */

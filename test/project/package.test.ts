@@ -96,7 +96,9 @@ t.test('K1: what npm packs in an unbuilt clone is the whole product', async (t) 
     const pages = readdirSync(join(folder, 'docs')).filter((name) => name.endsWith('.md'))
     const documents = ['README.md', 'CHANGELOG.md', 'SECURITY.md', ...pages.map((name) => `docs/${name}`)]
     for (const document of documents) {
-      for (const [, link = ''] of readFileSync(join(folder, document), 'utf8').replaceAll(FENCED, '').matchAll(LINK)) {
+      const text = readFileSync(join(folder, document), 'utf8')
+      const prose = text.replaceAll(FENCED, '').replaceAll(/`[^`\n]+`/g, '')
+      for (const [, link = ''] of prose.matchAll(LINK)) {
         if (!/^https?:/.test(link)) t.ok(existsSync(join(folder, dirname(document), link)), `${document}: ${link}`)
       }
     }

@@ -2,19 +2,15 @@ import { counted } from '../../core/shared/text.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Changes, type FileChange, readChanges } from '../changes.ts'
 import { html, type Html, visible } from '../markup/html.ts'
-import { missingSkill } from '../missing.ts'
 import type { PageMaker } from '../pages.ts'
 import { crumbs } from './files.ts'
 import type { Page } from './layout.ts'
 import { digest } from './parts.ts'
 
 /** What changed in a skill since one of its revisions. */
-export const page: PageMaker = {
-  async make ({ skills, name, query: { from }, addresses }) {
-    const wanted = typeof from === 'string' && from !== '' ? from : undefined
-    return changesPage(await readChanges(skills, name, wanted), name, addresses)
-  },
-  explain: async (error, { skills, name, addresses }) => missingSkill(error, skills, name, addresses)
+export const page: PageMaker = async ({ skills, name, query: { from }, addresses }) => {
+  const wanted = typeof from === 'string' && from !== '' ? from : undefined
+  return changesPage(await readChanges(skills, name, wanted), name, addresses)
 }
 
 function changesPage ({ present, revisions, from, files }: Changes, name: string, addresses: Addresses): Page {

@@ -4,7 +4,6 @@ import type { Addresses } from '../addresses.ts'
 import { readFile, type ShownFile } from '../content.ts'
 import { html, type Html, trusted, visible } from '../markup/html.ts'
 import type { Rendering } from '../markdown/render.ts'
-import { missingFile, missingSkill } from '../missing.ts'
 import type { PageMaker } from '../pages.ts'
 import { crumbs, folderPage } from './files.ts'
 import type { Page } from './layout.ts'
@@ -22,20 +21,15 @@ interface FileContentOfPage extends Omit<ShownFile, 'manifest'> {
 }
 
 /** A file of a skill: its text with an address for each line, or what else can be shown of it; or a folder. */
-export const page: PageMaker = {
-  async make ({ skills, name, path, query: { view }, addresses, render }) {
-    const shown = await skills.read(name, (state) => readFile(state, path))
-    if ('folder' in shown) return folderPage(name, shown.folder, shown.manifest, addresses)
-    const { manifest, digest, ...file } = shown
-    const isMarkdown = /\.mdx?$/i.test(path) && file.text !== undefined
-    const isRendered = isMarkdown && view === 'rendered'
-    const rendering = isRendered && digest !== undefined
-      ? render({ path, text: skillBody(file.text ?? ''), digest, manifest, level: 1 })
-      : undefined
-    return filePage({ ...file, digest, name, path, isMarkdown, rendering }, addresses)
-  },
-  explain: async (error, { skills, name, path, addresses }) =>
-    missingSkill(error, skills, name, addresses) ?? await missingFile(error, skills, name, path, addresses)
+export const page: PageMaker = async ({ skills, name, path, query: { view }, addresses, render }) => {
+  const shown = await skills.read(name, (state) => readFile(state, path))
+  if ('folder' in shown) return folderPage(name, shown.folder, shown.manifest, addresses)
+  const { manifest, ...file } = shown
+  const isMarkdown = /\.mdx?$/i.test(path) && file.text !== undefined
+  const isRendered = isMarkdown && view === 'rendered'
+  const text = isRendered ? skillBody(file.text ?? '') : ''
+  const rendering = isRendered ? render({ path, text, manifest, level: 1 }) : undefined
+  return filePage({ ...file, name, path, isMarkdown, rendering }, addresses)
 }
 
 function filePage (file: FileContentOfPage, addresses: Addresses): Page {

@@ -14,8 +14,7 @@ import {
 } from '../question.ts'
 import { snippets } from '../snippets.ts'
 import type { Page } from './layout.ts'
-import { outcome, size, verdict } from './parts.ts'
-import { snippetList } from './use.ts'
+import { outcome, size, snippetList, verdict } from './parts.ts'
 
 interface ListedSkill extends CatalogEntry, EntryVerdicts {
   /** Name of its root. */
@@ -51,26 +50,24 @@ const MAX_DESCRIPTION = 500
 const EXAMPLE = '---\nname: my-skill\ndescription: What it does. Use when …\n---\n\n# Steps\n'
 
 /** The list of skills, or what a search has found. */
-export const page: PageMaker = {
-  async make ({ skills, judge, query: parameters, addresses, base }) {
-    const question = readQuestion(parameters)
-    const { query, root, target, cursor } = question
-    const { valid, filter } = filterOf(question)
-    const found = await readCatalogPage(
-      { skills, judge: target === undefined ? judge : (state) => judge(state, [target]) },
-      { limit: DEFAULT_PAGE_ENTRIES, query, valid, root, filter, ...cursor !== undefined && { cursor } }
-    )
-    if (found === undefined) throw new HttpProblem('bad_cursor')
-    const entries = found.entries.map((text) => {
-      const entry = JSON.parse(text) as CatalogEntry & EntryVerdicts
-      return { ...entry, root: skills.rootOf(entry.name) }
-    })
-    const roots = [...new Set(skills.status.roots.map((each) => each.name))]
-    const counts = await countSkills(skills, question)
-    return listPage(
-      { ...question, ...found, entries, roots, counts, isFiltered: filter !== undefined, base }, addresses
-    )
-  }
+export const page: PageMaker = async ({ skills, judge, query: parameters, addresses, base }) => {
+  const question = readQuestion(parameters)
+  const { query, root, target, cursor } = question
+  const { valid, filter } = filterOf(question)
+  const found = await readCatalogPage(
+    { skills, judge: target === undefined ? judge : (state) => judge(state, [target]) },
+    { limit: DEFAULT_PAGE_ENTRIES, query, valid, root, filter, ...cursor !== undefined && { cursor } }
+  )
+  if (found === undefined) throw new HttpProblem('bad_cursor')
+  const entries = found.entries.map((text) => {
+    const entry = JSON.parse(text) as CatalogEntry & EntryVerdicts
+    return { ...entry, root: skills.rootOf(entry.name) }
+  })
+  const roots = [...new Set(skills.status.roots.map((each) => each.name))]
+  const counts = await countSkills(skills, question)
+  return listPage(
+    { ...question, ...found, entries, roots, counts, isFiltered: filter !== undefined, base }, addresses
+  )
 }
 
 async function countSkills (skills: SkillSource, { query, root, target }: ListQuestion): Promise<Counts> {
@@ -193,15 +190,13 @@ function nothing (question: ListContent, addresses: Addresses): Html {
   if (nextCursor !== undefined) {
     return html`<p class="nothing">None of the skills that were read fits. The next page reads more.</p>`
   }
-  if (query === '' && choice === undefined && root === undefined && target === undefined) {
-    return html`<div class="nothing"><p>There is no skill yet. A skill is a folder with a <code>SKILL.md</code>:
+  const isRefined = choice !== undefined || root !== undefined || target !== undefined
+  if (query !== '' || isRefined) {
+    const among = query !== '' && isRefined &&
+      html`<a href="${listAddress(addresses, { query })}">Search among all skills</a> `
+    return html`<p class="nothing">No skill fits. ${among}<a href="${addresses.home}">Show all skills</a></p>`
+  }
+  return html`<div class="nothing"><p>There is no skill yet. A skill is a folder with a <code>SKILL.md</code>:
 put one into a folder that this service serves, and load this page again.</p>
 <pre tabindex="0"><code>${EXAMPLE}</code></pre></div>`
-  }
-  const isRefined = choice !== undefined || root !== undefined || target !== undefined
-  const among = query !== '' && isRefined &&
-    html`<a href="${listAddress(addresses, { query })}">Search among all skills</a> `
-  return html`<p class="nothing">No skill fits. ${among}<a href="${addresses.home}">Show all skills</a></p>
-<p class="nothing">A skill comes here as a folder with a <code>SKILL.md</code>,
-in a folder that this service serves.</p>`
 }

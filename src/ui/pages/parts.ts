@@ -3,6 +3,7 @@ import { counted, grouped } from '../../core/shared/text.ts'
 import { type Outcome, TARGETS } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
+import type { Snippet } from '../snippets.ts'
 
 /** Clients that a finding names: all of them are in the table of the page. */
 const MAX_NAMED = 4
@@ -25,25 +26,30 @@ export function size (bytes: number): Html {
 export function verdict (findings: readonly Finding[]): Html {
   const errors = findings.filter(({ severity }) => severity === 'error').length
   const warnings = findings.filter(({ severity }) => severity === 'warning').length
-  if (errors > 0) return html`<span class="verdict error">${counted(errors, 'error')}</span>`
-  if (warnings > 0) return html`<span class="verdict warning">${counted(warnings, 'warning')}</span>`
-  return html`<span class="verdict good">valid</span>`
+  if (errors > 0) return mark(counted(errors, 'error'), 'error')
+  return warnings > 0 ? mark(counted(warnings, 'warning'), 'warning') : mark('valid', 'good')
+}
+
+/** What something is, and how good that is. */
+export type Mark = readonly [what: string, quality: 'good' | 'warning' | 'error']
+
+export function mark (...[what, quality]: Mark): Html {
+  return html`<span class="verdict ${quality}">${what}</span>`
 }
 
 /** What each outcome is called, and how bad it is. */
-const OUTCOME_WORDS = {
+const OUTCOME_WORDS: Readonly<Record<Outcome, Mark>> = {
   ok: ['works', 'good'],
   warned: ['works, with a warning', 'warning'],
   changed: ['reads it differently', 'warning'],
   cut: ['cuts it', 'warning'],
   not_loaded: ['does not load it', 'error'],
   refused: ['refuses it', 'error']
-} as const satisfies Record<Outcome, readonly [what: string, kind: string]>
+}
 
 /** What a client does with a skill. */
 export function outcome (verdict: Outcome): Html {
-  const [what, kind] = OUTCOME_WORDS[verdict]
-  return html`<span class="verdict ${kind}">${what}</span>`
+  return mark(...OUTCOME_WORDS[verdict])
 }
 
 /** @param mainFile path of the file that a finding is about if it names no other */
@@ -100,4 +106,22 @@ export function table (
 <tbody>${rows.map((cells) => html`
 <tr>${cells.map((cell, column) => html`<td${align(column)}>${cell}</td>`)}</tr>`)}
 </tbody></table></div>`
+}
+
+/**
+ * Snippets as tabs, which are radio buttons: they need no script. They hold the address that the request was sent to.
+ * The script puts in the one of the browser's address bar, which a proxy may have changed.
+ * @param missing why a client does not get the skill, by the API that it uses
+ */
+export function snippetList (
+  list: readonly Snippet[], base: string, missing: Readonly<Partial<Record<Snippet['through'], string>>> = {}
+): Html {
+  return html`<fieldset class="snippets" data-base="${base}"><legend class="unseen">Client</legend>${
+    list.map(({ id, client, where, text, through }, index) => html`
+<input type="radio" name="use" id="use-${id}"${index === 0 && html` checked`}><label for="use-${id}">${client}</label>
+<div class="snippet">${missing[through] === undefined
+  ? html`<p>${where}</p><pre tabindex="0"><code>${text}</code></pre>
+<button type="button" class="copy" hidden>Copy</button>`
+  : html`<p class="nothing">${missing[through]}</p>`}</div>`)}
+</fieldset>`
 }

@@ -9,21 +9,15 @@ interface ProblemContent {
   readonly code: Problem['code']
   readonly title: string
   readonly sentence: string
-  /** What was asked for and is not there, and what may have been meant instead. */
-  readonly missing?: Missing | undefined
-}
-
-export interface Missing {
-  /** Words that a search may find. */
-  readonly query?: string
-  readonly near?: { readonly label: string, readonly address: string } | undefined
+  /** Of the skill in the address. */
+  readonly name: string
 }
 
 /** Refusals that say the same on every page. */
 const OF_ALL_PAGES: ReadonlySet<Problem['code']> = new Set(['insufficient_scope', 'host_not_allowed'])
 
 /** Why there is no page, for people, and where to go from here. */
-export function problemPage ({ status, code, title, sentence, missing }: ProblemContent, addresses: Addresses): Page {
+export function problemPage ({ status, code, title, sentence, name }: ProblemContent, addresses: Addresses): Page {
   const isOnly = OF_ALL_PAGES.has(code)
   return {
     title: `${title} – Skills`,
@@ -32,10 +26,10 @@ export function problemPage ({ status, code, title, sentence, missing }: Problem
 <h1>${title}</h1>
 <p class="lead" dir="auto">${visible(sentence)}.</p>
 ${code === 'unauthenticated' && SIGNED_OUT}
-${missing?.near !== undefined && html`<p class="near">Did you mean <a href="${missing.near.address}"><bdi>${
-  visible(missing.near.label)}</bdi></a>?</p>`}
-${!isOnly && html`<p class="actions"><a href="${addresses.home}">All skills</a>${missing?.query !== undefined && html`
-<a href="${listAddress(addresses, { query: missing.query })}">Search for “${visible(missing.query)}”</a>`}${
+${!isOnly && html`<p class="actions"><a href="${addresses.home}">All skills</a>${code === 'skill_not_found' && html`
+<a href="${listAddress(addresses, { query: name })}">Search for “${visible(name)}”</a>`}${
+  code === 'file_not_found' && html`
+<a href="${addresses.file(name, '')}">All files of the skill</a>`}${
   status !== 401 && html` <a href="${addresses.status}">Status</a>`}</p>`}</div>`
   }
 }

@@ -2,20 +2,17 @@ import { counted, grouped } from '../../core/shared/text.ts'
 import type { TrustReport } from '../../core/shared/origin.ts'
 import { skillBody } from '../../core/format/main-file.ts'
 import type { GithubState } from '../../sources/git/github.ts'
-import type { TargetName } from '../../verdicts/index.ts'
+import { OUTCOMES, type TargetName, type TargetVerdict, TARGETS } from '../../verdicts/index.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, trusted, visible } from '../markup/html.ts'
 import type { Rendering } from '../markdown/render.ts'
 import { readSkill, type ShownSkill, type ValidatedSkill } from '../content.ts'
-import { missingSkill } from '../missing.ts'
 import type { PageMaker } from '../pages.ts'
 import { githubSnippets, type Snippet, snippets } from '../snippets.ts'
 import { fileTree } from './files.ts'
 import type { Page } from './layout.ts'
-import { digest, factList, findingList, size, verdict } from './parts.ts'
+import { digest, factList, findingList, type Mark, mark, outcome, size, snippetList, table, verdict } from './parts.ts'
 import { sourceView } from './source.ts'
-import { summary, targetTable } from './targets.ts'
-import { snippetList } from './use.ts'
 
 interface SkillContent extends Omit<ShownSkill, 'main'> {
   /** Text after the frontmatter. */
@@ -29,20 +26,16 @@ interface SkillContent extends Omit<ShownSkill, 'main'> {
 }
 
 /** A skill: what it is for, whether it is all right, how to use it, and everything that is in it. */
-export const page: PageMaker = {
-  async make ({ skills, judge, sources, name, addresses, base, render }) {
-    const { main, ...skill } = await skills.read(name, (state) => readSkill(state, judge))
-    const body = main === undefined ? '' : skillBody(main.text)
-    const { mainFile: path, manifest } = skill
-    const rendering = main && render({ path, text: body, digest: main.digest, manifest, level: 2 })
-    const root = skills.rootOf(name)
-    const published = root === undefined ? undefined : sources?.githubOf(root)
-    // A commit says something about all skills of a source.
-    const isPartial = root !== undefined && skills.status.partial?.includes(root) === true
-    const github = isPartial ? undefined : published
-    return skillPage({ ...skill, body, rendering, base, root, github }, addresses)
-  },
-  explain: async (error, { skills, name, addresses }) => missingSkill(error, skills, name, addresses)
+export const page: PageMaker = async ({ skills, judge, sources, name, addresses, base, render }) => {
+  const { main, ...skill } = await skills.read(name, (state) => readSkill(state, judge))
+  const body = main === undefined ? '' : skillBody(main)
+  const { mainFile: path, manifest } = skill
+  const rendering = main === undefined ? undefined : render({ path, text: body, manifest, level: 2 })
+  const root = skills.rootOf(name)
+  // A commit says something about all skills of a source.
+  const isWhole = root !== undefined && skills.status.partial?.includes(root) !== true
+  const github = isWhole ? sources?.githubOf(root) : undefined
+  return skillPage({ ...skill, body, rendering, base, root, github }, addresses)
 }
 
 function skillPage (content: SkillContent, addresses: Addresses): Page {
@@ -120,7 +113,7 @@ ${factList([
 <p class="actions"><a href="${addresses.at(`catalog/${encodeURIComponent(name)}`)}">As JSON</a></p></section>`
 }
 
-const ORIGINS = {
+const ORIGINS: Readonly<Record<NonNullable<TrustReport['status']>, Mark>> = {
   valid: ['signed', 'good'],
   unsigned: ['not signed', 'warning'],
   stale: ['changed since it was signed', 'error'],
@@ -128,15 +121,13 @@ const ORIGINS = {
   expired: ['signed with a certificate that has expired', 'error'],
   invalid: ['signature does not hold', 'error'],
   denied: ['denied', 'error']
-} as const satisfies Record<NonNullable<TrustReport['status']>, readonly [what: string, kind: string]>
+}
 
 /** Who vouches for the skill. */
 function origin ({ status, signer, pinned }: TrustReport): Html {
-  const [what, kind] = status === null ? [] : ORIGINS[status]
   const by = signer !== null && html` by <bdi>${visible(signer)}</bdi>`
-  return html`<ul>${what !== undefined && html`<li><span class="verdict ${kind}">${what}</span>${by}</li>`}${
-    pinned !== null && html`
-<li>${pinned ? 'this revision is locked' : html`<span class="verdict warning">not in the lock</span>`}</li>`}</ul>`
+  return html`<ul>${status !== null && html`<li>${mark(...ORIGINS[status])}${by}</li>`}${pinned !== null && html`
+<li>${pinned ? 'this revision is locked' : mark('not in the lock', 'warning')}</li>`}</ul>`
 }
 
 /** Every field but those in the heading, whatever its type. */
@@ -174,4 +165,22 @@ export function plainText (text: string, why: keyof typeof REASONS): Html {
   const { markup, isCut } = sourceView(text)
   return html`<p class="note">Shown as plain text: ${REASONS[why]}.${isCut && ' This is its beginning.'}</p>
 ${markup}`
+}
+
+/** What clients do with a skill, the worst first, and because of which findings. */
+function targetTable (verdicts: readonly TargetVerdict[]): Html {
+  const worstFirst = verdicts.toSorted((a, b) => OUTCOMES.indexOf(b.verdict) - OUTCOMES.indexOf(a.verdict))
+  const heads = ['Client', 'What it does', 'Because of', 'Rules of']
+  return table(heads, [], worstFirst.map(({ target, verdict, because = [], read }) => [
+    TARGETS[target].title,
+    outcome(verdict),
+    because.map((code) => html`<a href="#${code}"><code>${code}</code></a> `),
+    html`<time datetime="${read}" title="${TARGETS[target].source}">${read}</time>`
+  ]))
+}
+
+/** In how many of them it works at least as written. */
+function summary (verdicts: readonly TargetVerdict[]): string {
+  const taken = verdicts.filter(({ verdict }) => verdict !== 'not_loaded' && verdict !== 'refused').length
+  return `works in ${taken === verdicts.length ? 'all' : `${taken} of`} ${verdicts.length} clients`
 }

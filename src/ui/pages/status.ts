@@ -8,7 +8,7 @@ import { type Content, html, type Html, visible } from '../markup/html.ts'
 import type { PageMaker } from '../pages.ts'
 import { countValid, listAddress } from '../question.ts'
 import type { Page } from './layout.ts'
-import { factList, table } from './parts.ts'
+import { factList, mark, table } from './parts.ts'
 
 const STATES = {
   ok: 'there', waiting: 'not fetched yet', missing: 'missing', unreadable: 'not readable', failed: 'cannot be listed'
@@ -31,16 +31,14 @@ interface StatusContent {
 }
 
 /** What /readyz says, for people. */
-export const page: PageMaker = {
-  async make ({ request, skills, readiness, addresses }) {
-    // As of /readyz, callers without credentials learn no more than whether the service is ready.
-    if (request.principal?.kind === 'anonymous') {
-      throw new HttpProblem('unauthenticated', undefined, { 'www-authenticate': 'Bearer realm="skillserve"' })
-    }
-    const status = await skills.freshStatus()
-    const valid = countValid(skills, skills.namesNow())
-    return statusPage({ status, readiness: judgeReadiness(status, readiness), valid }, addresses)
+export const page: PageMaker = async ({ request, skills, readiness, addresses }) => {
+  // As of /readyz, callers without credentials learn no more than whether the service is ready.
+  if (request.principal?.kind === 'anonymous') {
+    throw new HttpProblem('unauthenticated', undefined, { 'www-authenticate': 'Bearer realm="skillserve"' })
   }
+  const status = await skills.freshStatus()
+  const valid = countValid(skills, skills.namesNow())
+  return statusPage({ status, readiness: judgeReadiness(status, readiness), valid }, addresses)
 }
 
 function statusPage (content: StatusContent, addresses: Addresses): Page {
@@ -102,10 +100,6 @@ function sourceRow (source: SourceStatus): readonly Content[] {
     checked === undefined ? 'never' : time(checked),
     grouped(source.skills)
   ]
-}
-
-function mark (what: string, quality: 'good' | 'warning' | 'error'): Html {
-  return html`<span class="verdict ${quality}">${what}</span>`
 }
 
 function time (iso: string): Html {
