@@ -2,17 +2,11 @@ import type { MainFilePreference } from './format/main-files.ts'
 import type { ServableFile } from './read/file-cache.ts'
 import type { FileContent } from './read/file-content.ts'
 import type { SkillArchive } from './revisions/archive.ts'
-import type { Keep, SkillState } from './revisions/state.ts'
+import type { Keep } from './revisions/kept-revisions.ts'
+import type { SkillState } from './revisions/state.ts'
 import type { RootStatus } from './roots/root.ts'
 import type { CatalogSkill, Manifest, SkillMetadata } from './shared/skill.ts'
 import type { WatcherState } from './watch/watcher.ts'
-
-/** Skills that were searched for, the best first. */
-export interface SearchAnswer {
-  readonly names: readonly string[]
-  /** Of each name. */
-  readonly scores: readonly number[]
-}
 
 /**
  * The skills that a caller may see. What is asked for by name is fresh: a change that was complete before the call is
@@ -40,8 +34,8 @@ export interface SkillSource {
   /** The valid skills that the index has now. */
   availableNow (): readonly SkillMetadata[]
 
-  /** Skills that fit the words of a query. Throws `folderError`'s sentences without a root. */
-  search (query: string): Promise<SearchAnswer>
+  /** Names of skills that fit the words of a query, the best first. Throws `folderError`'s sentences without a root. */
+  search (query: string): Promise<readonly string[]>
 
   /**
    * What `answer` makes of a skill in one state; fresh. `answer` may run several times, and reads through its argument.

@@ -4,13 +4,13 @@ import { finding, isUsable } from './format/findings.ts'
 import type { IndexedSkill } from './read-skill.ts'
 import { SkillsAtRevision } from './revisions/at-revision.ts'
 import { SkillReads } from './revisions/skill-reads.ts'
-import type { KeptRevisions } from './revisions/kept-revisions.ts'
+import type { Keep, KeptRevisions } from './revisions/kept-revisions.ts'
 import type { Snapshots } from './revisions/snapshot.ts'
-import { DiskFiles, FileState, type Keep, KeptFiles, type SkillState } from './revisions/state.ts'
+import { KeptState, PresentState, type SkillState } from './revisions/state.ts'
 import type { CatalogSearch } from './search/catalog-search.ts'
 import type { Root } from './roots/root.ts'
-import type { SearchAnswer, SkillService, SkillStatus, SourceAtRevision } from './service.ts'
-import { folderError, mainFileError, RevisionChangedError, SkillError, skillError } from './shared/errors.ts'
+import type { SkillService, SkillStatus, SourceAtRevision } from './service.ts'
+import { folderError, mainFileError, SkillError, skillError } from './shared/errors.ts'
 import type { CatalogSkill, Finding, SkillMetadata } from './shared/skill.ts'
 import { hasForbiddenSequence } from './shared/skill-name.ts'
 import { compareCodePoints, sameOr } from './shared/text.ts'
@@ -118,7 +118,7 @@ export class View extends SkillReads implements SkillService {
     return this.#now.available
   }
 
-  async search (query: string): Promise<SearchAnswer> {
+  async search (query: string): Promise<readonly string[]> {
     await this.list()
     await this.#parts.indexed()
     const { owners } = this.#now
@@ -131,12 +131,11 @@ export class View extends SkillReads implements SkillService {
     for (let count = 1; ; count++) {
       const found = await catalog.find(name, this.#sees)
       if (found === undefined) throw this.unavailable ?? this.#absent(name)
-      const { root, disk } = found
-      const files = new DiskFiles(found.skill, {
-        disk, root, files: catalog.files, snapshots, kept, keep, isListed: () => catalog.isListed(found)
+      const state = new PresentState(this.#shown(found), {
+        ...found, files: catalog.files, snapshots, kept, keep, isListed: () => catalog.isListed(found)
       })
       try {
-        return await answer(new FileState(this.#shown(found), files))
+        return await answer(state)
       } catch (error) {
         if (!(error instanceof SkillError)) throw error
         // What was refused has just been read; another error may come from a folder that was replaced or moved
@@ -169,39 +168,14 @@ export class View extends SkillReads implements SkillService {
   }
 
   at (revision: string): SourceAtRevision {
-    return new SkillsAtRevision(this, {
-      read: (name, answer) => this.#readAt(name, revision, answer),
-      named: () => this.#parts.kept.all
-        .filter(({ manifest, root, skill }) => manifest.revision === revision && this.#sees(root, skill.name))
-        .map(({ skill }) => skill.name).sort(compareCodePoints)
-    }, revision)
-  }
-
-  /** The present skill if it has the revision, else a kept one. */
-  async #readAt<T> (name: string, revision: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    let present: string | undefined
-    try {
-      const value = await this.read(name, async (state) => {
-        present = (await state.manifest()).revision
-        return present === revision ? { is: await answer(state) } : undefined
-      })
-      if (value !== undefined) return value.is
-    } catch (error) {
-      const kept = this.#keptState(name, revision)
-      // Also of a skill that is gone, too large, or whose disk fails.
-      if (!(error instanceof SkillError) || kept === undefined || present === revision) throw error
-      return await answer(kept)
-    }
-    const kept = this.#keptState(name, revision)
-    if (kept === undefined) throw new RevisionChangedError(present)
-    return await answer(kept)
+    return new SkillsAtRevision(this, revision, (name, wanted) => this.#keptState(name, wanted))
   }
 
   #keptState (name: string, revision: string): SkillState | undefined {
     for (const [index, root] of this.#roots) {
       if (!this.#sees(index, name) || root.source?.allows?.(name, revision) === false) continue
       const kept = this.#parts.kept.get(index, name, revision)
-      if (kept !== undefined) return new FileState(kept.skill, new KeptFiles(kept))
+      if (kept !== undefined) return new KeptState(kept)
     }
     return undefined
   }

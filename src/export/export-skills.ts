@@ -11,7 +11,7 @@ import { sha256 } from '../core/shared/digest.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import { isJsonObject } from '../core/shared/json.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
-import { type Judge, type JudgedEntry, readCatalogEntry } from '../core/listing/entry.ts'
+import { describeState, type Judge, type JudgedEntry } from '../core/listing/entry.ts'
 import type { SkillService } from '../core/service.ts'
 import { Discovery, hexOf, IMMUTABLE, isSingleFile } from '../well-known/discovery.ts'
 import { namesIn, type OutputFile, readText, writeTree } from './output-tree.ts'
@@ -217,7 +217,7 @@ async function explain (skills: SkillService, names: readonly string[]): Promise
 
 async function reasonFor (skills: SkillService, name: string): Promise<string> {
   try {
-    const { findings } = await readCatalogEntry({ skills, judge: judgeForDiscovery }, name)
+    const { findings } = await skills.read(name, (state) => describeState(state, judgeForDiscovery))
     const finding = findings.find(preventsUse) ?? findings.find(({ code }) => /^(?:discovery_|too_many_)/.test(code))
     return finding?.message ?? 'it could not be read whole'
   } catch (error) {

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { readCatalogEntry } from '../core/listing/entry.ts'
+import { describeState } from '../core/listing/entry.ts'
 import { readCatalogPage } from '../core/listing/pages.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
@@ -46,20 +46,14 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     }
   }, async (request, reply) => {
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
-    const { entries, total, nextCursor = null, isPending } = await ofOneRevision(reply, revisionsOf, async () => {
+    const { entries, total, nextCursor = null } = await ofOneRevision(reply, revisionsOf, async () => {
       const page = await readCatalogPage(
         { skills: skillsOf(request), judge },
-        {
-          limit,
-          ...q !== undefined && { query: q },
-          ...valid !== undefined && { valid },
-          ...cursor !== undefined && { cursor }
-        }
+        { limit, query: q, valid, cursor }
       )
       if (page === undefined) throw new HttpProblem('bad_cursor')
       return page
     })
-    if (isPending) reply.header('cache-control', 'no-cache')
     reply.header('content-type', JSON_MEDIA_TYPE)
     return `{"skills":[${entries.join(',')}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}}`
   })
@@ -80,9 +74,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
   }, async (request, reply) => {
     const skills = inAskedRevision(request, skillsOf(request))
     const targets = readTargets(request.query.target)
-    const entry = await readCatalogEntry(
-      { skills, judge: (state) => judge(state, targets) }, request.params.name
-    )
+    const entry = await skills.read(request.params.name, (state) => describeState(state, (all) => judge(all, targets)))
     if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
     return await answerRendered(reply, entry, () => JSON.stringify(entry))
   })

@@ -260,7 +260,7 @@ export class VerifiedRoot<Verdict extends CheckedSkill> implements Listing {
       return await skills.read(name, async (state) => {
         const verdict = await guard.check(state)
         if (!verdict.isServed) return { verdict, skill: undefined }
-        const ofCopy = (await state.fileFindings()).filter(({ code }) => LEFT_OUT.has(code))
+        const ofCopy = (await state.snapshot()).findings.filter(({ code }) => LEFT_OUT.has(code))
         const { skillPath } = state.skill.metadata
         const files = verdict.files.map(({ path, digest, size_bytes: size }) =>
           ({ path, entry: { path: join(skillPath, path), kind: 'file' as const, id: digest, size } }))

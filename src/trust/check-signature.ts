@@ -33,15 +33,13 @@ const FOREIGN = 'the skill is signed by somebody who is not in the trust file'
 
 const LINKS: ReadonlySet<string> = new Set<FindingCode>(['link_outside', 'link_to_folder'])
 
-export async function subjectOf (
-  state: Pick<SkillState, 'skill' | 'manifest' | 'fileFindings' | 'file'>
-): Promise<TrustSubject> {
-  const manifest = await state.manifest()
+export async function subjectOf (state: Pick<SkillState, 'skill' | 'snapshot' | 'file'>): Promise<TrustSubject> {
+  const { manifest, findings } = await state.snapshot()
   return {
     manifest,
     read: async (path) => (await state.file(path)).bytes,
     async hasLinks () {
-      if ((await state.fileFindings()).some(({ code }) => LINKS.has(code))) return true
+      if (findings.some(({ code }) => LINKS.has(code))) return true
       const paths = new Set(manifest.files.flatMap(({ path }) => [path, ...foldersAbove(path)]))
       for (const path of paths) {
         const stats = await lstat(join(state.skill.metadata.skillPath, path)).catch(() => undefined)

@@ -67,8 +67,8 @@ export async function verifySkills (
 }
 
 /** What the revision of a skill lacks, as a sentence: nobody approves or signs what nobody could read. */
-export async function unreadPart (state: Pick<SkillState, 'skill' | 'fileFindings'>): Promise<string | undefined> {
-  const findings = [...state.skill.findings, ...await state.fileFindings()]
+export async function unreadPart (state: Pick<SkillState, 'skill' | 'snapshot'>): Promise<string | undefined> {
+  const findings = [...state.skill.findings, ...(await state.snapshot()).findings]
   const unread = findings.find(({ code }) => UNREAD.has(code))
   return unread?.code === 'file_unreadable' ? `${quote(unread.file ?? '')} may not be read` : unread?.message
 }

@@ -207,7 +207,7 @@ t.test('a manager that is closed early leaves nothing behind', async (t) => {
 t.test('who asks before the start waits for the first index, or for the end', async (t) => {
   const root = t.testdir(skills('a', 'b'))
   const manager = createManager(t, [root])
-  const asked = [manager.available(), manager.search('a').then(({ names }) => names)]
+  const asked = [manager.available(), manager.search('a')]
   await manager.start()
   t.strictSame((await Promise.all(asked)).map(({ length }) => length), [2, 1])
   const other = createManager(t, [root])

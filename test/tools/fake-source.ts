@@ -1,12 +1,15 @@
 import { Type } from '@sinclair/typebox'
-import type { SkillState } from '../../src/core/revisions/state.ts'
-import { mainFileError, fileError, type SkillError } from '../../src/core/shared/errors.ts'
-import { FileContent } from '../../src/core/read/file-content.ts'
+import { isMainFile } from '../../src/core/format/main-files.ts'
 import type { ServableFile } from '../../src/core/read/file-cache.ts'
-import { parseRelativePath } from '../../src/core/read/relative-path.ts'
-import type { CatalogSkill, Finding, Manifest, SkillMetadata, SkillType } from '../../src/core/shared/skill.ts'
+import { FileContent } from '../../src/core/read/file-content.ts'
+import { RefusedError } from '../../src/core/read/refused.ts'
+import { SkillReads } from '../../src/core/revisions/skill-reads.ts'
+import type { Snapshot } from '../../src/core/revisions/snapshot.ts'
+import { SkillState } from '../../src/core/revisions/state.ts'
+import type { SkillSource } from '../../src/core/service.ts'
+import { mainFileError, type SkillError } from '../../src/core/shared/errors.ts'
+import type { CatalogSkill, Finding, SkillMetadata, SkillType } from '../../src/core/shared/skill.ts'
 import { hasForbiddenSequence } from '../../src/core/shared/skill-name.ts'
-import type { SearchAnswer, SkillSource } from '../../src/core/service.ts'
 import { compareCodePoints } from '../../src/core/shared/text.ts'
 import { ErrorResultSchema } from '../../src/tools/outcomes.ts'
 import { type Tool, ToolOutcome } from '../../src/tools/tool.ts'
@@ -20,8 +23,37 @@ export interface FakeSkill {
   readonly files?: Readonly<Record<string, string | Buffer | SkillError>>
 }
 
+class FakeState extends SkillState {
+  readonly #contents: ReadonlyMap<string, FileContent | SkillError>
+
+  constructor (skill: CatalogSkill, contents: ReadonlyMap<string, FileContent | SkillError>) {
+    super({ ...skill, mainFiles: [...contents.keys()].filter(isMainFile), refused: undefined })
+    this.#contents = contents
+  }
+
+  protected async takeSnapshot (): Promise<Snapshot> {
+    const files = [...this.#contents].flatMap(([path, content]) => content instanceof FileContent
+      ? [{ path, size_bytes: content.bytes.length, media_type: 'text/plain', digest: content.digest }]
+      : [])
+    const manifest = { skill_name: this.skill.name, revision: 'sha256:', files }
+    return { manifest, crc32s: new Map(), findings: [] }
+  }
+
+  protected async readPath (path: string): Promise<FileContent> {
+    const content = this.#contents.get(path)
+    if (content instanceof Error) throw content
+    if (content !== undefined) return content
+    const isFolder = path === '.' || [...this.#contents.keys()].some((key) => key.startsWith(`${path}/`))
+    throw new RefusedError(isFolder ? 'is_directory' : 'not_found')
+  }
+
+  protected async openPath (path: string): Promise<ServableFile> {
+    return { kind: 'content', content: await this.readPath(path) }
+  }
+}
+
 /** A SkillSource in memory. `skills` may be replaced by `set`; `failure` is what every question then gets. */
-export class FakeSource implements SkillSource {
+export class FakeSource extends SkillReads implements SkillSource {
   #skills = new Map<string, CatalogSkill>()
   #contents = new Map<string, FileContent | SkillError>()
   #names: readonly string[] = []
@@ -31,6 +63,7 @@ export class FakeSource implements SkillSource {
   readonly asked: string[] = []
 
   constructor (skills: Readonly<Record<string, FakeSkill>> = {}) {
+    super()
     this.set(skills)
   }
 
@@ -66,6 +99,7 @@ export class FakeSource implements SkillSource {
 
   async read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     this.#ask(`read ${name.slice(0, 50)}`)
+    if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
     return await answer(this.#stateOf(this.#skills.get(name), name))
   }
 
@@ -86,44 +120,9 @@ export class FakeSource implements SkillSource {
   }
 
   /** Those with the text in their name, in order. */
-  async search (query: string): Promise<SearchAnswer> {
+  async search (query: string): Promise<readonly string[]> {
     this.#ask(`search ${query.slice(0, 50)}`)
-    const names = this.#names.filter((name) => name.includes(query))
-    return { names, scores: names.map(() => 1) }
-  }
-
-  async readMainFile (name: string): Promise<FileContent> {
-    this.#ask(`readMainFile ${name.slice(0, 50)}`)
-    if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
-    if (!this.#skills.has(name)) throw mainFileError.skillNotFound(name)
-    const content = this.#contents.get(`${name}/SKILL.md`)
-    if (content === undefined) throw mainFileError.notFound(name)
-    if (content instanceof Error) throw content
-    return content
-  }
-
-  async openFile (name: string, path: string): Promise<ServableFile> {
-    return { kind: 'content', content: await this.readFile(name, path) }
-  }
-
-  async manifest (name: string): Promise<Manifest> {
-    this.#ask(`manifest ${name.slice(0, 50)}`)
-    if (!this.#skills.has(name)) throw mainFileError.skillNotFound(name)
-    const files = [...this.#contents].flatMap(([key, content]) =>
-      key.startsWith(`${name}/`) && content instanceof FileContent
-        ? [{
-            path: key.slice(name.length +
-        1),
-            size_bytes: content.bytes.length,
-            media_type: 'text/plain',
-            digest: content.digest
-          }]
-        : [])
-    return { skill_name: name, revision: 'sha256:', files }
-  }
-
-  archive (): never {
-    throw new Error('no tool asks for an archive')
+    return this.#names.filter((name) => name.includes(query))
   }
 
   rootOf (): undefined {
@@ -138,35 +137,11 @@ export class FakeSource implements SkillSource {
     throw new Error('no tool chooses a revision')
   }
 
-  async readFile (name: string, filePath: string): Promise<FileContent> {
-    this.#ask(`readFile ${name.slice(0, 50)} ${filePath.slice(0, 50)}`)
-    if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    if (!this.#skills.has(name)) throw mainFileError.skillNotFound(name)
-    const parsed = parseRelativePath(filePath)
-    if (parsed.kind === 'empty') throw fileError.invalidPath()
-    if (parsed.kind === 'outside') throw fileError.traversal()
-    if (parsed.kind !== 'inside') throw fileError.notFound(name, filePath)
-    if ([...this.#contents.keys()].some((key) => parsed.path === '.' || key.startsWith(`${name}/${parsed.path}/`))) {
-      throw fileError.isDirectory(filePath)
-    }
-    const content = this.#contents.get(`${name}/${parsed.path}`)
-    if (content === undefined) throw fileError.notFound(name, filePath)
-    if (content instanceof Error) throw content
-    return content
-  }
-
   #stateOf (skill: CatalogSkill | undefined, name: string): SkillState {
     if (skill === undefined) throw mainFileError.skillNotFound(name)
-    return {
-      skill,
-      mainFile: () => this.readMainFile(skill.name),
-      file: (path) => this.readFile(skill.name, path),
-      open: (path) => this.openFile(skill.name, path),
-      fileFindings: async () => [],
-      hasLinks: async () => false,
-      manifest: () => this.manifest(skill.name),
-      archive: () => this.archive()
-    }
+    const contents = [...this.#contents].flatMap(([key, content]) =>
+      key.startsWith(`${skill.name}/`) ? [[key.slice(skill.name.length + 1), content] as const] : [])
+    return new FakeState(skill, new Map(contents))
   }
 
   #ask (question: string): void {

@@ -1,5 +1,5 @@
 import { type ChangeFeed, createChangeFeed } from '../../core/events/change-feed.ts'
-import { readCatalogEntry } from '../../core/listing/entry.ts'
+import { describeState } from '../../core/listing/entry.ts'
 import type { Finding } from '../../core/shared/skill.ts'
 import type { SkillService } from '../../core/service.ts'
 import { mcpFindings } from '../../mcp/findings.ts'
@@ -41,7 +41,7 @@ async function printFindings (skills: SkillService, feed: ChangeFeed, print: (te
   const printed = new Map<string, string>()
   const report = async (name: string, isSaved: boolean): Promise<void> => {
     try {
-      const { findings, tokens } = await readCatalogEntry({ skills, judge }, name)
+      const { findings, tokens } = await skills.read(name, (state) => describeState(state, judge))
       const text = describe(name, findings, tokens)
       // Until it has a position, the feed reports skills that it finds at the start: the list has them too.
       if (!isSaved && printed.get(name) === text) return

@@ -1,34 +1,28 @@
-import type { SearchAnswer, SkillSource, SourceAtRevision } from '../service.ts'
-import { unlessRefused } from '../shared/errors.ts'
+import type { SkillSource, SourceAtRevision } from '../service.ts'
+import { RevisionChangedError, SkillError, unlessRefused } from '../shared/errors.ts'
 import type { CatalogSkill, SkillMetadata } from '../shared/skill.ts'
 import { SkillReads } from './skill-reads.ts'
 import type { SkillState } from './state.ts'
 
-/** Reads skills in the wanted revision, the present or a kept one. */
-interface RevisionReader {
-  read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T>
-  /** Names of the skills whose kept revisions include the wanted one. */
-  named (): readonly string[]
-}
+type Kept = (name: string, revision: string) => SkillState | undefined
 
-/** The skills of one request that asked for a revision. What is said of many skills has none, and passes through. */
+/**
+ * The skills of one request that asked for a revision: each is the present one if it has that revision, else a kept
+ * one. What is said of many skills has no revision, and passes through.
+ */
 export class SkillsAtRevision extends SkillReads implements SourceAtRevision {
   readonly #source: SkillSource
-  readonly #reader: RevisionReader
   readonly #wanted: string
-  /** By name of the skill: its first read decides for the others. */
+  readonly #kept: Kept
+  /** Of the skills that were read, by name. */
   readonly #revisions = new Map<string, string>()
 
-  /** @param wanted `sha256:<hex>`, or `current` for the present revision of each skill */
-  constructor (source: SkillSource, reader: RevisionReader, wanted: string) {
+  /** @param wanted `sha256:<hex>`, or `current` for the revision that each skill has at its first read */
+  constructor (source: SkillSource, wanted: string, kept: Kept) {
     super()
     this.#source = source
-    this.#reader = reader
     this.#wanted = wanted
-  }
-
-  get scope (): string {
-    return this.#source.scope
+    this.#kept = kept
   }
 
   revisionOf (name: string): string | undefined {
@@ -37,32 +31,33 @@ export class SkillsAtRevision extends SkillReads implements SourceAtRevision {
 
   get onlyRevision (): string | undefined {
     const revisions = new Set(this.#revisions.values())
-    return revisions.size === 1 ? revisions.values().next().value : undefined
+    return revisions.size === 1 ? [...revisions][0] : undefined
   }
 
   async read<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    const read = async (state: SkillState): Promise<T> => {
-      const { revision } = await state.manifest()
-      const value = await answer(state)
-      this.#revisions.set(name, revision)
-      return value
+    const wanted = this.#wanted === 'current' ? this.#revisions.get(name) : this.#wanted
+    let present: string | undefined
+    const answerWanted = async (state: SkillState): Promise<T> => {
+      present = (await state.manifest()).revision
+      if (wanted !== undefined && wanted !== present) throw new RevisionChangedError(present)
+      return await answer(state)
     }
-    if (this.#wanted !== 'current') return await this.#reader.read(name, read)
-    const first = this.#revisions.get(name)
-    return await (first === undefined ? this.#source.read(name, read) : this.#source.at(first).read(name, read))
+    const value = await this.#source.read(name, answerWanted).catch(async (error: unknown) => {
+      // Also of a skill that is gone, too large, or whose disk fails.
+      const mayBeKept = error instanceof SkillError && wanted !== undefined && present !== wanted
+      const kept = mayBeKept ? this.#kept(name, wanted) : undefined
+      if (kept === undefined) throw error
+      return await answer(kept)
+    })
+    this.#revisions.set(name, wanted ?? present ?? '')
+    return value
   }
 
+  /** A name that no skill has in its frontmatter any more is taken for the folder's. */
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    return await this.read(await this.#folderOf(displayName), answer)
-  }
-
-  /** The names of the revision count: the skill may be called otherwise by now, or be gone. */
-  async #folderOf (displayName: string): Promise<string> {
-    for (const name of this.#wanted === 'current' ? [] : this.#reader.named()) {
-      const before = await unlessRefused(() => this.#reader.read(name, async ({ skill }) => skill.metadata.name))
-      if (before === displayName || (before !== undefined && name === displayName)) return name
-    }
-    return await this.#source.readByDisplayName(displayName, async ({ skill }) => skill.name)
+    const name = await unlessRefused(() =>
+      this.#source.readByDisplayName(displayName, async ({ skill }) => skill.name))
+    return await this.read(name ?? displayName, answer)
   }
 
   async find (name: string): Promise<CatalogSkill | undefined> {
@@ -70,35 +65,16 @@ export class SkillsAtRevision extends SkillReads implements SourceAtRevision {
     return await this.read(name, async ({ skill }) => skill)
   }
 
-  list (): Promise<readonly string[]> {
-    return this.#source.list()
+  get scope (): string {
+    return this.#source.scope
   }
 
-  available (): Promise<readonly SkillMetadata[]> {
-    return this.#source.available()
-  }
-
-  availableNow (): readonly SkillMetadata[] {
-    return this.#source.availableNow()
-  }
-
-  search (query: string): Promise<SearchAnswer> {
-    return this.#source.search(query)
-  }
-
-  findNow (name: string): CatalogSkill | undefined {
-    return this.#source.findNow(name)
-  }
-
-  rootOf (name: string): string | undefined {
-    return this.#source.rootOf(name)
-  }
-
-  keptRevisions (name: string): readonly string[] {
-    return this.#source.keptRevisions(name)
-  }
-
-  at (revision: string): SourceAtRevision {
-    return this.#source.at(revision)
-  }
+  list = (): Promise<readonly string[]> => this.#source.list()
+  available = (): Promise<readonly SkillMetadata[]> => this.#source.available()
+  availableNow = (): readonly SkillMetadata[] => this.#source.availableNow()
+  search = (query: string): Promise<readonly string[]> => this.#source.search(query)
+  findNow = (name: string): CatalogSkill | undefined => this.#source.findNow(name)
+  rootOf = (name: string): string | undefined => this.#source.rootOf(name)
+  keptRevisions = (name: string): readonly string[] => this.#source.keptRevisions(name)
+  at = (revision: string): SourceAtRevision => this.#source.at(revision)
 }

@@ -55,10 +55,10 @@ const NAMED: ReadonlyArray<readonly [names: RegExp, kinds: ReadonlyArray<FileKin
 
 /**
  * What is to be said of the bytes of files. A file that is not what its name says is in no other finding.
- * @param kinds by path; an empty file has none
+ * @param kinds by path; text and empty files have none
  */
 export function contentFindings (
-  files: readonly ListedFile[], kinds: ReadonlyMap<string, FileKind>
+  files: readonly ListedFile[], kinds: ReadonlyMap<string, FileKind | undefined>
 ): readonly Finding[] {
   const programs: string[] = []
   const archives: string[] = []

@@ -19,6 +19,9 @@ export interface KeepOptions {
   readonly maxBytes?: number
 }
 
+/** Whether a revision that an answer names is kept: always, only while there is room, or never. */
+export type Keep = 'always' | 'if-room' | 'never'
+
 /** Of an entry and of each file in it, besides the bytes. */
 const WEIGHT_PER_FILE = 512
 
@@ -35,14 +38,12 @@ export class KeptRevisions {
     })
   }
 
-  /**
-   * Whether a revision with these files should be read to be kept.
-   * @param ifRoom only if nothing else has to go for it
-   */
-  wants (root: number, snapshot: Snapshot, ifRoom: boolean): boolean {
+  /** Whether a revision with these files should be read to be kept. */
+  wants (root: number, snapshot: Snapshot, keep: Keep): boolean {
     const { skill_name: name, revision } = snapshot.manifest
-    if (this.#cache === undefined || this.get(root, name, revision) !== undefined) return false
-    return weightOf(snapshot) <= (ifRoom ? this.#maxBytes - this.#cache.calculatedSize : this.#maxBytes)
+    if (this.#cache === undefined || keep === 'never' || this.get(root, name, revision) !== undefined) return false
+    const room = this.#maxBytes - (keep === 'if-room' ? this.#cache.calculatedSize : 0)
+    return weightOf(snapshot) <= room
   }
 
   keep (kept: KeptRevision): void {

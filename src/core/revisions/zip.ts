@@ -1,10 +1,7 @@
 /**
- * The records of a ZIP archive (PKWARE's APPNOTE 6.3.9) of files that are stored without compression. Names, sizes and
- * checksums decide on every byte. Deflate differs between versions of Node.
- *
- * `yazl` does not fit. It turns `\` in a name into `/` and refuses `C:`; both are legal here. It writes checksums
- * behind the contents, where readers of streams cannot find the end of a stored file. It cannot start in the middle
- * of an archive.
+ * The records of a ZIP archive (PKWARE's APPNOTE 6.3.9) of files that are stored without compression: names, sizes and
+ * checksums decide on every byte. Libraries rewrite names that are legal here, compress by the Node at hand, or write
+ * checksums where readers of streams cannot find them.
  */
 
 export const ZIP_MEDIA_TYPE = 'application/zip'
@@ -16,6 +13,9 @@ export interface ZipEntry {
   readonly size: number
   readonly crc32: number
 }
+
+/** A field of a record: how many bytes it has, and its number. */
+type Field = readonly [bytes: 2 | 4, value: number]
 
 const LOCAL_HEADER_BYTES = 30
 const CENTRAL_HEADER_BYTES = 46
@@ -34,60 +34,49 @@ const DATE = 0x0021
 const ATTRIBUTES = 0o100644 * 0x10000
 
 /** Size in bytes of the archive of these entries. */
-export function zipSize (entries: ReadonlyArray<Pick<ZipEntry, 'name' | 'size'>>): number {
-  return entries.reduce((size, entry) => size + localSize(entry) + centralSize(entry), END_BYTES)
+export function zipSize (entries: readonly ZipEntry[]): number {
+  return entries.reduce((size, entry) => size + localSize(entry) + CENTRAL_HEADER_BYTES + entry.name.length, END_BYTES)
 }
 
 /** Of the header and the content that follows it. */
-export function localSize ({ name, size }: Pick<ZipEntry, 'name' | 'size'>): number {
+export function localSize ({ name, size }: ZipEntry): number {
   return LOCAL_HEADER_BYTES + name.length + size
-}
-
-export function centralSize ({ name }: Pick<ZipEntry, 'name'>): number {
-  return CENTRAL_HEADER_BYTES + name.length
 }
 
 /** What stands before the content of a file. */
 export function localHeader (entry: ZipEntry): Buffer {
-  const header = Buffer.alloc(LOCAL_HEADER_BYTES + entry.name.length)
-  header.writeUInt32LE(0x04034b50, 0)
-  writeCommon(header, 4, entry)
-  entry.name.copy(header, LOCAL_HEADER_BYTES)
-  return header
+  return Buffer.concat([record([[4, 0x04034b50], ...commonFields(entry)]), entry.name])
 }
 
-/** @param offset of the entry's local header, in bytes */
-export function centralHeader (entry: ZipEntry, offset: number): Buffer {
-  const header = Buffer.alloc(centralSize(entry))
-  header.writeUInt32LE(0x02014b50, 0)
-  header.writeUInt16LE(MADE_BY_UNIX, 4)
-  writeCommon(header, 6, entry)
-  header.writeUInt32LE(ATTRIBUTES, 38)
-  header.writeUInt32LE(offset, 42)
-  entry.name.copy(header, CENTRAL_HEADER_BYTES)
-  return header
-}
-
-/** @param directory of the central headers, both in bytes */
-export function endOfArchive (count: number, directory: { readonly offset: number, readonly size: number }): Buffer {
-  const record = Buffer.alloc(END_BYTES)
-  record.writeUInt32LE(0x06054b50, 0)
-  record.writeUInt16LE(count, 8)
-  record.writeUInt16LE(count, 10)
-  record.writeUInt32LE(directory.size, 12)
-  record.writeUInt32LE(directory.offset, 16)
-  return record
+/** What stands behind the contents of all files. */
+export function centralDirectory (entries: readonly ZipEntry[]): Buffer {
+  let offset = 0
+  const headers = entries.flatMap((entry) => {
+    const header = record([
+      [4, 0x02014b50], [2, MADE_BY_UNIX], ...commonFields(entry),
+      // No comment, the first disk, no internal attributes.
+      [2, 0], [2, 0], [2, 0], [4, ATTRIBUTES], [4, offset]
+    ])
+    offset += localSize(entry)
+    return [header, entry.name]
+  })
+  const size = headers.reduce((sum, { length }) => sum + length, 0)
+  const count = entries.length
+  const end = record([[4, 0x06054b50], [2, 0], [2, 0], [2, count], [2, count], [4, size], [4, offset], [2, 0]])
+  return Buffer.concat([...headers, end])
 }
 
 /** The fields that both headers have, in the same order. No extra fields. */
-function writeCommon (header: Buffer, at: number, { name, size, crc32 }: ZipEntry): void {
-  header.writeUInt16LE(VERSION_NEEDED, at)
-  header.writeUInt16LE(FLAGS, at + 2)
-  header.writeUInt16LE(STORED, at + 4)
-  header.writeUInt16LE(TIME, at + 6)
-  header.writeUInt16LE(DATE, at + 8)
-  header.writeUInt32LE(crc32, at + 10)
-  header.writeUInt32LE(size, at + 14)
-  header.writeUInt32LE(size, at + 18)
-  header.writeUInt16LE(name.length, at + 22)
+function commonFields ({ name, size, crc32 }: ZipEntry): readonly Field[] {
+  return [
+    [2, VERSION_NEEDED], [2, FLAGS], [2, STORED], [2, TIME], [2, DATE], [4, crc32], [4, size], [4, size],
+    [2, name.length], [2, 0]
+  ]
+}
+
+function record (fields: readonly Field[]): Buffer {
+  const bytes = Buffer.alloc(fields.reduce((sum, [size]) => sum + size, 0))
+  let at = 0
+  for (const [size, value] of fields) at = bytes.writeUIntLE(value, at, size)
+  return bytes
 }

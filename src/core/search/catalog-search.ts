@@ -1,52 +1,88 @@
+import MiniSearch, { type SearchResult } from 'minisearch'
 import type { Catalog, SkillRef } from '../catalog.ts'
-import type { IndexedSkill } from '../read-skill.ts'
-import type { SearchAnswer } from '../service.ts'
-import { type SearchedSkill, SkillSearch } from './skill-search.ts'
+import { yieldIfNeeded } from '../shared/async.ts'
+import { compareCodePoints } from '../shared/text.ts'
+import { canBegin, canBeWrong, formsOf, queryWords, STOP_WORDS, tokenize } from './words.ts'
 
-/** Searches the catalog. The first search makes the index, which then follows the catalog. */
+/** What is searched of a skill. */
+interface SearchedSkill extends SkillRef {
+  readonly id: string
+  /** The frontmatter's name, where the folder has another one. */
+  readonly label: string
+  readonly description: string
+  readonly headings: string
+}
+
+/** Ranked search over name, description and headings. The first search makes the index, which follows the catalog. */
 export class CatalogSearch {
   readonly #catalog: Catalog
-  #index: Promise<SkillSearch<string>> | undefined
-  /** Skills that have changed since the last search, by key. */
-  readonly #changed = new Map<string, SkillRef>()
+  readonly #index = new MiniSearch<SearchedSkill>({
+    fields: ['name', 'label', 'description', 'headings'],
+    // All of them: `remove` wants the document as it was added.
+    storeFields: ['id', 'root', 'name', 'label', 'description', 'headings'],
+    tokenize,
+    // A name may consist of small words only.
+    processTerm: (term, field) => field === 'name' || !STOP_WORDS.has(term) ? formsOf(term) : null,
+    searchOptions: {
+      boost: { name: 4, label: 2, description: 2, headings: 1 },
+      // Words like it are many: together they must not outweigh the word itself.
+      weights: { prefix: 0.1, fuzzy: 0.1 },
+      fuzzy: (term) => canBeWrong(term) && 0.2,
+      maxFuzzy: 2,
+      tokenize: (words) => words.split(' '),
+      processTerm: formsOf
+    }
+  })
+
+  #built: Promise<void> | undefined
 
   constructor (catalog: Catalog) {
     this.#catalog = catalog
   }
 
-  /** Finds exactly what `sees` admits; only the order may depend on other skills. */
-  async search (query: string, sees: (skill: SkillRef) => boolean): Promise<SearchAnswer> {
-    this.#index ??= this.#build()
-    const index = await this.#index
-    for (const [key, { root, name }] of this.#changed) {
-      const skill = this.#catalog.skillsIn(root).get(name)
-      if (skill === undefined) index.discard(key)
-      else index.put(key, toSearched(skill))
+  /**
+   * Names of skills with at least one word of the query, the best first. The last word may be the beginning of a longer
+   * one. Finds exactly what `sees` admits; only the order may depend on other skills.
+   */
+  async search (query: string, sees: (skill: SkillRef) => boolean): Promise<readonly string[]> {
+    this.#built ??= this.#build()
+    await this.#built
+    const words = queryWords(query)
+    const last = words.at(-1) ?? ''
+    const results = this.#index.search(words.join(' '), {
+      prefix: (term) => term === last && canBegin(term),
+      filter: (result) => sees(refOf(result))
+    })
+    // To a thousandth: equal skills have equal scores, whatever was in the index before.
+    return results.map((result) => ({ name: refOf(result).name, score: Math.round(result.score * 1_000) }))
+      .sort((a, b) => b.score - a.score || compareCodePoints(a.name, b.name))
+      .map(({ name }) => name)
+  }
+
+  async #build (): Promise<void> {
+    this.#catalog.on('changed', (changed) => { for (const skill of changed) this.#update(skill) })
+    for (const root of this.#catalog.roots.keys()) {
+      for (const name of this.#catalog.skillsIn(root).keys()) {
+        this.#update({ root, name })
+        await yieldIfNeeded()
+      }
     }
-    this.#changed.clear()
-    const hits = index.search(query, (key) => sees(refOf(key)))
-    // Ranks instead of scores, whose size depends on skills that the caller may not see.
-    return { names: hits.map(({ key }) => refOf(key).name), scores: hits.map((_hit, index) => hits.length - index) }
   }
 
-  async #build (): Promise<SkillSearch<string>> {
-    this.#catalog.on('changed', (changed) => { for (const skill of changed) this.#changed.set(keyOf(skill), skill) })
-    const index = new SkillSearch<string>()
-    await index.addAll([...this.#catalog.roots.keys()].flatMap((root) =>
-      [...this.#catalog.skillsIn(root)].map(([name, skill]) => [keyOf({ root, name }), toSearched(skill)] as const)))
-    return index
+  #update ({ root, name }: SkillRef): void {
+    const id = `${root}/${name}`
+    const skill = this.#catalog.skillsIn(root).get(name)
+    const known = this.#index.getStoredFields(id)
+    // `discard` would count it in the next search still, for some of the others.
+    if (known !== undefined) this.#index.remove(known as unknown as SearchedSkill)
+    if (skill === undefined) return
+    const { metadata: { name: label, description }, headings } = skill
+    this.#index.add({
+      id, root, name, label: label === name ? '' : label, description, headings: headings.join('\n')
+    })
   }
 }
 
-function toSearched ({ name, metadata, headings }: IndexedSkill): SearchedSkill {
-  return { name, label: metadata.name, description: metadata.description, headings }
-}
-
-function keyOf ({ root, name }: SkillRef): string {
-  return `${root}/${name}`
-}
-
-function refOf (key: string): SkillRef {
-  const end = key.indexOf('/')
-  return { root: Number(key.slice(0, end)), name: key.slice(end + 1) }
+function refOf (result: SearchResult): SkillRef {
+  return result as SearchResult & SkillRef
 }

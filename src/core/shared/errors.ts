@@ -1,6 +1,4 @@
-import {
-  MAX_ARCHIVE_BYTES, MAX_ARCHIVE_FILES, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES, MAX_TEXT_FILE_BYTES
-} from './limits.ts'
+import { MAX_ARCHIVE_BYTES, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES, MAX_TEXT_FILE_BYTES } from './limits.ts'
 
 /** What kind of error a code is: each API has one table from kinds to its own statuses, codes or types. */
 export type SkillErrorKind = 'invalid' | 'forbidden' | 'missing' | 'outdated' | 'too_large' | 'unprocessable' |
@@ -139,8 +137,7 @@ export class SkillTooLargeError extends SkillError {
 
 export const archiveError = {
   tooLarge: (name: string) =>
-    new SkillError('archive_too_large',
-      `Skill '${name}' does not fit into an archive (${MAX_ARCHIVE_FILES} files, ${MAX_ARCHIVE_BYTES} bytes)`)
+    new SkillError('archive_too_large', `Skill '${name}' does not fit into an archive (${MAX_ARCHIVE_BYTES} bytes)`)
 } as const
 
 /** A request for a revision, or a representation, that the skill no longer has. */

@@ -93,11 +93,7 @@ export const MAX_MCP_LISTED_FILES = 5_000
 export const MCP_ADVISED_SKILL_FILES = 512
 export const MCP_ADVISED_SKILL_BYTES = 16 * 1_048_576
 
-/**
- * Most files in an archive, and its largest size in bytes: what the ZIP format holds without its 64-bit extension,
- * which not every reader knows.
- */
-export const MAX_ARCHIVE_FILES = 65_534
+/** The largest archive in bytes: what ZIP holds without its 64-bit extension, which not every reader knows. */
 export const MAX_ARCHIVE_BYTES = 4_294_967_294
 
 /**
@@ -116,9 +112,6 @@ export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
 /** Words of a query that are searched for, and the longest of these, in characters. */
 export const MAX_QUERY_TERMS = 16
 export const MAX_TERM_CHARACTERS = 64
-
-/** Unknown words of a query for which similar ones are searched: each takes about 2 ms among 10,000 skills. */
-export const MAX_MISSPELT_TERMS = 4
 
 /** How much of a name, a description or the headings is searched, in characters (UTF-16 code units). */
 export const MAX_SEARCHED_CHARACTERS = 8_192

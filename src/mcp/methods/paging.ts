@@ -31,7 +31,7 @@ export async function readPage<Item> (
     const item = await make(name)
     if (item !== undefined) items.push(item)
     if (items.length > 0 && i < names.length - 1 && isFull(items)) {
-      return { items, nextCursor: formatCursor(questionOf(scope), { after: name }) }
+      return { items, nextCursor: formatCursor(questionOf(scope), { after: name, index: i }) }
     }
     await yieldIfNeeded()
   }

@@ -47,7 +47,7 @@ export function createSearchSkillsTool (): Tool {
 
     async skillsOf (args, skills) {
       const { query, limit } = readArguments(args)
-      return (await skills.search(query)).names.slice(0, limit)
+      return (await skills.search(query)).slice(0, limit)
     },
 
     async run (args, skills) {
@@ -72,7 +72,7 @@ function readArguments (args: ToolArguments): { readonly query: string, readonly
 /** A skill that went away after the search is left out. */
 async function findSkills (skills: SkillSource, query: string, limit: number) {
   const found: Array<{ readonly skill_name: string, readonly description: string }> = []
-  const { names } = await skills.search(query)
+  const names = await skills.search(query)
   for (const name of names) {
     if (found.length === limit) break
     const skill = await skills.find(name)

@@ -1,4 +1,4 @@
-import { wordMatcher } from '../../core/search/skill-search.ts'
+import { wordMatcher } from '../../core/search/words.ts'
 import { escapeVisibly, type Html, trusted, visible } from './html.ts'
 
 const WORDS = /[\p{L}\p{N}\p{M}]+/gu

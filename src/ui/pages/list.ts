@@ -32,7 +32,6 @@ interface ListContent extends ListQuestion {
   /** Entries were read to find those that fit. */
   readonly isFiltered: boolean
   readonly nextCursor: string | undefined
-  readonly isPending: boolean
   readonly counts: Counts
   /** Names of all roots. */
   readonly roots: readonly string[]
@@ -56,7 +55,7 @@ export const page: PageMaker = async ({ skills, judge, query: parameters, addres
   const { valid, filter } = filterOf(question)
   const found = await readCatalogPage(
     { skills, judge: target === undefined ? judge : (state) => judge(state, [target]) },
-    { limit: DEFAULT_PAGE_ENTRIES, query, valid, root, filter, ...cursor !== undefined && { cursor } }
+    { limit: DEFAULT_PAGE_ENTRIES, query, valid, root, filter, cursor }
   )
   if (found === undefined) throw new HttpProblem('bad_cursor')
   const entries = found.entries.map((text) => {
@@ -71,7 +70,7 @@ export const page: PageMaker = async ({ skills, judge, query: parameters, addres
 }
 
 async function countSkills (skills: SkillSource, { query, root, target }: ListQuestion): Promise<Counts> {
-  const found = query === '' ? await skills.list() : (await skills.search(query)).names
+  const found = query === '' ? await skills.list() : await skills.search(query)
   const names = root === undefined ? found : found.filter((name) => skills.rootOf(name) === root)
   if (target !== undefined) return { all: names.length }
   const valid = countValid(skills, names)
@@ -79,12 +78,11 @@ async function countSkills (skills: SkillSource, { query, root, target }: ListQu
 }
 
 function listPage (content: ListContent, addresses: Addresses): Page {
-  const { query, entries, roots, isPending } = content
+  const { query, entries, roots } = content
   const highlight = highlighter(query)
   return {
     title: query === '' ? 'Skills' : `${query} – Skills`,
     current: 'skills',
-    isOfProcess: isPending,
     main: html`<div class="columns list">
 <div class="lead-column">
 <h1>Skills</h1>

@@ -68,7 +68,7 @@ t.test('K8 K43: what is not served is not listed', async (t) => {
   const expected = ['.env.example', 'SKILL.md', 'chain', 'docs/a.md', 'inside', 'sub/.gitignore']
   for (const disk of [undefined, createFaultyDisk({ hasProc: false }), createNetworkDisk()]) t.strictSame(await pathsIn(t, join(base, 'root'), disk), expected)
   const manager = await startManager(t, [join(base, 'root')])
-  const findings = await manager.read('demo', (state) => state.fileFindings())
+  const findings = (await manager.read('demo', (state) => state.snapshot())).findings
   t.same(findings.map(({ code, message }) => [code, message]).sort(), [
     ['file_name_not_utf8', "files whose names are not UTF-8 are left out: '\uFFFD'"],
     ['file_special', "files that are not regular files are left out: 'fifo'"],

@@ -254,7 +254,7 @@ for (const [kind, createDisk] of Object.entries(DISKS)) {
     const { files } = await manager.manifest('demo')
     t.strictSame(files.map(({ path }) => path.slice(-8)), ['SKILL.md', 'ddd/near'])
     t.ok((await manager.archive('demo')).size > 0)
-    const findings = await manager.read('demo', (state) => state.fileFindings())
+    const findings = (await manager.read('demo', (state) => state.snapshot())).findings
     t.match(findings, [{ code: 'file_path_too_long', message: /^files and folders whose paths are too long for the system are left out: 'ddd.*…', 'ddd.*…'$/ }])
     t.ok(performance.now() - started < 1_000, 'nothing waits for a state that holds')
   })

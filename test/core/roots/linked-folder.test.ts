@@ -79,7 +79,7 @@ t.test('K4: links are followed into the folders that are allowed, and nowhere el
   t.match(await textOf(() => manager.readFile('one', '../two/SKILL.md')), 'path_traversal')
   fs.symlinkSync('../two/SKILL.md', join(store, 'one/neighbour.md'))
   t.match(await textOf(() => manager.readFile('one', 'neighbour.md')), 'path_traversal', 'a skill ends at its own folder')
-  t.match(await manager.read('one', (state) => state.fileFindings()), [{ code: 'link_outside', message: /'neighbour.md'/ }])
+  t.match((await manager.read('one', (state) => state.snapshot())).findings, [{ code: 'link_outside', message: /'neighbour.md'/ }])
 })
 
 t.test('K4: what is skipped is told once, with its target and the setting that would allow it', async (t) => {

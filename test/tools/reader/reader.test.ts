@@ -365,7 +365,7 @@ t.test('K46: as many as asked for, ten otherwise', async (t) => {
 t.test('K46: a skill that has just gone is passed over', async (t) => {
   const source = new FakeSource({ 'many-1': {}, 'many-2': {} })
   const tool = createSearchSkillsTool()
-  source.search = async () => ({ names: ['gone', 'many-2'], scores: [2, 1] })
+  source.search = async () => ['gone', 'many-2']
   t.same((await tool.run({ query: 'many', limit: 1 }, source)).result, {
     skills: [{ skill_name: 'many-2', description: '' }]
   })

@@ -1,0 +1,103 @@
+import { stemmer } from 'stemmer'
+import { MAX_QUERY_TERMS, MAX_SEARCHED_CHARACTERS, MAX_TERM_CHARACTERS } from '../shared/limits.ts'
+
+/** Letters, digits and marks; scripts that are written without blanks between words. */
+const LETTER = String.raw`[\p{L}\p{N}\p{M}]`
+const UNSPACED = String.raw`[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmr}\p{scx=Mymr}]`
+const RUN = new RegExp(String.raw`(?:(?=${LETTER})${UNSPACED})+|(?:(?!${UNSPACED})${LETTER})+`, 'gu')
+const UNSPACED_START = new RegExp(`^${UNSPACED}`, 'u')
+
+/** `.NET`; `C#` and `C++`; words that are joined to one, as in `front-end`; and pictures. */
+const TOKEN = new RegExp([
+  String.raw`(?<!${LETTER})\.net(?!${LETTER})`,
+  String.raw`(?<!${LETTER})[a-z](?:#|\+\+)(?!${LETTER})`,
+  String.raw`${LETTER}+(?:[-_.'\u2010\u2011\u2019]${LETTER}+)*`,
+  String.raw`\p{RI}{2}|\p{ExtPict}`
+].join('|'), 'gu')
+
+const JOINER = /[-_.'\u2010\u2011\u2019]/
+
+/** Names of languages and platforms as they are written without their signs. */
+const SPELLINGS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['.net', ['.net', 'dotnet']], ['c#', ['c#', 'csharp']], ['c++', ['c++', 'cpp']], ['f#', ['f#', 'fsharp']]
+])
+
+/** Accents of Latin, Greek and Cyrillic letters. Japanese voicing marks tell letters apart, and stay. */
+const ACCENTS = /[\u0300-\u036f]/g
+
+/** Combining marks beyond what real text has (UAX #15 §13): normalization sorts them in quadratic time. */
+const ENDLESS_MARKS = /([\p{M}\uff9e\uff9f]{30})[\p{M}\uff9e\uff9f]+/gu
+
+/**
+ * The words of a text without upper case, accents and compatibility forms. Words that are joined by a hyphen and the
+ * like are there by themselves and as one, so that `frontend` finds `front-end`. In scripts without blanks each pair of
+ * characters is a word, and so is the last character: any single character then begins a word.
+ */
+export function tokenize (text: string): string[] {
+  const folded = text.slice(0, MAX_SEARCHED_CHARACTERS).toLowerCase().replaceAll(ENDLESS_MARKS, '$1')
+    .normalize('NFKD').replaceAll(ACCENTS, '').normalize('NFC')
+    // Sharp s and dotless i have the capitals of other letters, and both forms of sigma have one capital.
+    .toUpperCase().toLowerCase().replaceAll('ς', 'σ')
+  return (folded.match(TOKEN) ?? []).flatMap((token) => SPELLINGS.get(token) ?? wordsOf(token))
+    .map((word) => word.slice(0, MAX_TERM_CHARACTERS))
+}
+
+function wordsOf (token: string): readonly string[] {
+  const parts = token.split(JOINER)
+  const words = parts.flatMap((part) => part.match(RUN) ?? [part])
+  const joined = parts.slice(1).map((part, index) => `${parts[index]}${part}`)
+  return [...words.flatMap((word) => isUnspaced(word) ? pairsOf(word) : [word]), ...joined]
+}
+
+function pairsOf (run: string): string[] {
+  const characters = Array.from(run)
+  return characters.map((character, index) => `${character}${characters[index + 1] ?? ''}`)
+}
+
+function isUnspaced (word: string): boolean {
+  return UNSPACED_START.test(word)
+}
+
+/** A word, and what it has in common with its other forms. */
+export function formsOf (word: string): string[] {
+  return [...new Set([word, stemmer(word)])]
+}
+
+/** The words that are searched for, each once. Stop words and single characters of a run count only by themselves. */
+export function queryWords (query: string): readonly string[] {
+  const all = [...new Set(tokenize(query))]
+  const telling = all.filter((word) => !STOP_WORDS.has(word) && !(isUnspaced(word) && Array.from(word).length === 1))
+  return (telling.length > 0 ? telling : all).slice(0, MAX_QUERY_TERMS)
+}
+
+/** Whether the last word of a query may be the beginning of a longer one: short words begin too many. */
+export function canBegin (word: string): boolean {
+  return isUnspaced(word) || word.length > 2
+}
+
+/** Whether a word of a query may be misspelt. */
+export function canBeWrong (word: string): boolean {
+  return !isUnspaced(word) && word.length > 3
+}
+
+/** Tells whether a search for `query` finds a text by this word of it, misspelt words aside. */
+export function wordMatcher (query: string): (word: string) => boolean {
+  const words = queryWords(query)
+  const forms = new Set(words.flatMap(formsOf))
+  const last = words.at(-1) ?? ''
+  const isFound = (token: string): boolean => formsOf(token).some((form) => forms.has(form)) ||
+    (canBegin(last) && token.startsWith(last))
+  return (word) => tokenize(word).some(isFound)
+}
+
+/** English words that say nothing of what a skill is for. */
+export const STOP_WORDS: ReadonlySet<string> = new Set(`
+  a about above after again against all also am an and any are aren as at be because been before being below
+  between both but by can cannot could couldn d did didn do does doesn doing don down each few for from had hadn
+  has hasn have haven having he her here hers herself him himself his how i if in into is isn it its itself just
+  let ll may me more most much must my myself need needs no nor not now of off on once one only or other our ours
+  ourselves out over own per please s shall she should shouldn so some such t than that the their theirs them
+  themselves then there these they this those through to too under until up us used uses using ve very want wants
+  was wasn we were weren what when where whether which while who whom whose why will with won would wouldn you
+  your yours yourself yourselves
+`.trim().split(/\s+/))
