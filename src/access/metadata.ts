@@ -28,7 +28,7 @@ export function addMetadata (app: FastifyInstance, { basePath, publicUrl, issuer
   const { pathname } = new URL(metadataUrl(publicUrl))
   for (const path of new Set([PATH, pathname, `${basePath}${PATH}`, `${basePath}${PATH}/mcp`])) {
     // No client can log in without it.
-    app.get(path, { config: { isOpen: true, isUnlimited: true }, schema: { hide: true } }, async (_request, reply) => {
+    app.get(path, { config: { isOpen: true }, schema: { hide: true } }, async (_request, reply) => {
       const servers = issuers().map(({ issuer }) => issuer)
       if (servers.length === 0) throw new HttpProblem('route_not_found')
       reply.headers({ 'cache-control': CACHE_CONTROL, 'access-control-allow-origin': '*' })

@@ -8,7 +8,7 @@ import { httpProblems, skillProblems, type HttpProblemCode, type Problem } from 
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json'
 
 /** What a client should wait before it tries again after a 503, in seconds. */
-export const RETRY_AFTER_SECONDS = 5
+const RETRY_AFTER_SECONDS = 5
 
 /** What a client may send in a URL although RFC 3986 does not allow it there, stray percent signs included. */
 const NOT_IN_A_URI_PATH = /%(?![\da-f]{2})|[^\w\-.~:/@!$&'()*+,;=%]/gi
@@ -21,7 +21,7 @@ const ADDRESS = /\bGET (?=\/)/g
 
 /** Headers that describe the answer which a route had begun, and not the error that replaces it. */
 const HEADERS_OF_CONTENT = [
-  'etag', 'last-modified', 'accept-ranges', 'content-range', 'content-disposition', 'content-encoding'
+  'etag', 'accept-ranges', 'content-range', 'content-disposition', 'content-encoding', 'www-authenticate'
 ]
 
 const problemOfCode: ReadonlyMap<string, HttpProblemCode> = new Map([
@@ -41,6 +41,7 @@ const problemOfStatus: ReadonlyMap<number, HttpProblemCode> = new Map([
 
 /** A request that HTTP itself, and not the domain, refuses. Routes throw it; nothing in it may be secret. */
 export class HttpProblem extends Error {
+  override readonly name = 'HttpProblem'
   readonly code: HttpProblemCode
   /** Headers that belong to the answer, names in lower case: `allow`, `content-range`. */
   readonly headers: Readonly<Record<string, string>>
@@ -53,7 +54,6 @@ export class HttpProblem extends Error {
     headers: Readonly<Record<string, string>> = {}, members: Readonly<Record<string, unknown>> = {}
   ) {
     super(detail)
-    this.name = 'HttpProblem'
     this.code = code
     this.headers = headers
     this.members = members
@@ -62,29 +62,26 @@ export class HttpProblem extends Error {
 
 /**
  * @param url the request target as received
- * @param basePath path prefix of the routes, for the addresses in hints
+ * @param basePath path prefix of the routes, for the addresses in sentences of ours
  */
 export function toProblem (error: SkillError | HttpProblem, url: string, requestId?: string, basePath = ''): Problem {
-  const { status, title } = error instanceof SkillError ? skillProblems[error.code] : httpProblems[error.code]
+  const isSkillError = error instanceof SkillError
+  const { status, title } = isSkillError ? skillProblems[error.code] : httpProblems[error.code]
+  const below = (sentence: string): string => sentence.replace(ADDRESS, `$&${basePath}`)
   // Sentences quote the request, and may be kept where its answer is.
   const text = maskSecrets(error.message)
-  const isOwn = error instanceof HttpProblem && error.message === httpProblems[error.code].detail
-  const message = isOwn ? below(basePath, text) : text
+  const message = isSkillError ? text : below(text)
   return {
     type: `urn:skillserve:problem:${error.code}`,
     title,
     status,
-    detail: error instanceof SkillError ? `${message}. ${below(basePath, skillProblems[error.code].hint)}` : message,
+    detail: isSkillError ? `${message}. ${below(skillProblems[error.code].hint)}` : message,
     instance: toInstance(url),
     error: message,
     code: error.code,
-    ...(requestId === undefined ? undefined : { requestId }),
-    ...(error instanceof HttpProblem ? error.members : undefined)
+    ...requestId !== undefined && { requestId },
+    ...!isSkillError && error.members
   }
-}
-
-function below (basePath: string, sentence: string): string {
-  return basePath === '' ? sentence : sentence.replace(ADDRESS, `$&${basePath}`)
 }
 
 const codes = new WeakMap<IncomingMessage, Problem['code']>()
@@ -95,60 +92,45 @@ export function problemCodeOf ({ raw }: FastifyRequest): Problem['code'] | undef
 }
 
 /**
- * The problem that an error is. The log names it; of what is unexpected it has all, and the problem nothing but an id.
+ * The problem that an error is, once the answer has its status and headers. Of what is unexpected the log has all, and
+ * the problem nothing but an id.
  */
-export function problemOf (error: unknown, request: FastifyRequest): Problem {
+export function problemOf (error: unknown, request: FastifyRequest, reply: FastifyReply): Problem {
   const known = toKnownError(error)
   const problem = toProblem(known, request.url, request.id, request.server.prefix)
   codes.set(request.raw, known.code)
   if (problem.status === 500) request.log.error({ reqId: request.id, err: error }, 'request failed')
-  return problem
-}
-
-/**
- * The body of another problem in place of the one that is being sent: an error in `onSend` reaches no error handler
- * then.
- */
-export function replaceProblem (problem: HttpProblem, request: FastifyRequest, reply: FastifyReply): Buffer {
-  codes.set(request.raw, problem.code)
-  const body = Buffer.from(JSON.stringify(toProblem(problem, request.url, request.id, request.server.prefix)))
-  reply.code(httpProblems[problem.code].status).headers(problem.headers).type(PROBLEM_MEDIA_TYPE).header(
-    'content-length', body.length
-  )
-  for (const name of [...HEADERS_OF_CONTENT, 'www-authenticate']) reply.removeHeader(name)
-  return body
-}
-
-/** Answers with the problem that `error` is. */
-export function sendProblem (error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const known = toKnownError(error)
-  const problem = problemOf(error, request)
   for (const name of HEADERS_OF_CONTENT) reply.removeHeader(name)
+  reply.code(problem.status).header('cache-control', 'no-store')
   if (known instanceof HttpProblem) reply.headers(known.headers)
   if (known instanceof RevisionChangedError && known.present !== undefined) reply.header(REVISION_HEADER, known.present)
   if (problem.status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
-  if (announcesBody(request.raw)) {
-    // Of a body that was read nothing is left over; Node would go on reading any other, up to its announced length.
-    if (request.raw.complete) reply.removeHeader('connection')
-    else reply.header('connection', 'close')
-  }
-  reply.code(problem.status).header('cache-control', 'no-store').type(PROBLEM_MEDIA_TYPE)
+  // Node would go on reading a body that nobody wants, up to its announced length.
+  if (announcesBody(request.raw) && !request.raw.complete) reply.header('connection', 'close')
+  return problem
+}
+
+/** Makes the answer the problem that `error` is. Returns its body. */
+export function renderProblem (error: unknown, request: FastifyRequest, reply: FastifyReply): Buffer {
+  const problem = problemOf(error, request, reply)
+  reply.type(PROBLEM_MEDIA_TYPE)
   // As bytes: to a string Fastify would append `; charset=utf-8`, which this media type does not define.
-  reply.send(Buffer.from(JSON.stringify(problem)))
+  return Buffer.from(JSON.stringify(problem))
+}
+
+export function sendProblem (error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  reply.send(renderProblem(error, request, reply))
 }
 
 function toKnownError (error: unknown): SkillError | HttpProblem {
   if (error instanceof SkillError || error instanceof HttpProblem) return error
-  return error instanceof Error ? fromFastify(error) : new HttpProblem('internal_error')
+  return new HttpProblem(error instanceof Error ? codeOf(error) : 'internal_error')
 }
 
-/** Fastify's messages are its own affair, and some echo the URL: only what a validation says is passed on. */
-function fromFastify (error: Error & Partial<FastifyError>): HttpProblem {
-  if (error.validation !== undefined) return new HttpProblem('bad_request', error.message)
-  const code = problemOfCode.get(error.code ?? '') ?? problemOfStatus.get(error.statusCode ?? 500)
-  if (code !== undefined) return new HttpProblem(code)
-  const isClientError = error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500
-  return new HttpProblem(isClientError ? 'bad_request' : 'internal_error')
+/** Fastify's messages are its own affair, and some echo the URL. */
+function codeOf ({ code = '', statusCode: status = 500 }: Error & Partial<FastifyError>): HttpProblemCode {
+  const isClientError = status >= 400 && status < 500
+  return problemOfCode.get(code) ?? problemOfStatus.get(status) ?? (isClientError ? 'bad_request' : 'internal_error')
 }
 
 /** The path as received, still encoded, as the URI reference that RFC 9457 wants; no query, which may hold secrets. */
@@ -158,6 +140,6 @@ export function toInstance (url: string): string {
 }
 
 /** Whether a request has a body, by its head. */
-function announcesBody ({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+function announcesBody ({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }

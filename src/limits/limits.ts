@@ -1,11 +1,11 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { type RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible'
-import { HttpProblem, problemCodeOf, replaceProblem } from '../http/problem.ts'
+import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import { HttpProblem, problemCodeOf, renderProblem } from '../http/problem.ts'
 import { clientOf, networkOf } from '../http/request/client-address.ts'
 import type { Weight } from '../http/request/weight.ts'
 import type { Tool } from '../tools/tool.ts'
-import { type LimitsStore, MEMORY } from './store.ts'
+import type { LimitsStore } from './store.ts'
 
 export interface LimitsOptions {
   /** Units that a caller may use per second, on average. */
@@ -15,7 +15,7 @@ export interface LimitsOptions {
   /** Whether callers are told apart: then anonymous ones may not guess names either. */
   readonly hasCallers: boolean
   /** Default: the memory of the process. */
-  readonly store?: LimitsStore | undefined
+  readonly store?: Pick<LimitsStore, 'limiter'> | undefined
 }
 
 /** The limit that a caller has exceeded: its units, its open streams, or the failed requests of its network. */
@@ -37,12 +37,7 @@ const FAILURES = { keyPrefix: 'skillserve:failures', points: 60, duration: 120 }
 const GUESSES: ReadonlySet<string | undefined> =
   new Set(['hook_refused', 'insufficient_scope', 'invalid_credentials', 'issuer_unavailable'])
 
-/** Whose units a request takes. */
-interface Caller {
-  readonly key: string
-  /** In words. */
-  readonly who: string
-}
+const MEMORY: Pick<LimitsStore, 'limiter'> = { limiter: (options) => new RateLimiterMemory(options) }
 
 /** Bounds what one caller may ask for: by principal, else by address. Against accidents and abuse. */
 export class Limits {
@@ -58,23 +53,23 @@ export class Limits {
   /** Requests whose first tool call the request itself has paid for. */
   readonly #paid = new WeakSet<FastifyRequest>()
 
-  constructor (options: LimitsOptions) {
-    const { rate, burst = DEFAULT_BURST, store = MEMORY, hasCallers } = options
+  constructor ({ rate, burst = DEFAULT_BURST, store = MEMORY, hasCallers }: LimitsOptions) {
     this.#hasCallers = hasCallers
     this.#units = store.limiter({ keyPrefix: 'skillserve:units', points: burst, duration: Math.ceil(burst / rate) })
     this.#failures = store.limiter(FAILURES)
     this.plugin = fp(async (app) => {
-      app.addHook('onRequest', async (request, reply) => { await this.#takeForRequest(request, reply) })
-      app.addHook('preHandler', async (request, reply) => {
-        const weight = request.routeOptions.config.bodyWeight?.(request)
-        if (weight === undefined) return
+      app.addHook('onRequest', async (request) => {
+        // A platform that gets no answer from a probe restarts the service.
+        if (request.routeOptions.config.load !== 'probe') await this.#take(1, request)
+      })
+      // Once the body is parsed, which may say what is asked for.
+      app.addHook('preValidation', async (request, reply) => {
+        const weight = request.routeOptions.config.weight?.(request)
+        if (weight === undefined || (weight === 'stream' && request.method === 'HEAD')) return
         await this.#take(UNITS[weight] - 1, request)
         if (weight === 'stream') this.#countStream(request, reply)
       })
-      app.addHook('onSend', async (request, reply, payload) => {
-        const problem = await this.#countAnswer(request, reply, payload)
-        return problem === undefined ? payload : replaceProblem(problem, request, reply)
-      })
+      app.addHook('onSend', async (request, reply, payload) => await this.#countAnswer(request, reply, payload))
     }, { name: 'limits' })
   }
 
@@ -88,23 +83,13 @@ export class Limits {
     return `Rate limit: try again in ${retryAfter(refusal)} s`
   }
 
-  async #takeForRequest (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const { config } = request.routeOptions
-    // A platform that gets no answer from a probe restarts the service.
-    if (config.load === 'probe' || config.isUnlimited === true) return
-    const weight = config.weight?.(request)
-    const isStream = weight === 'stream' && request.method === 'GET'
-    await this.#take(isStream || weight === 'costly' ? UNITS[weight] : 1, request)
-    if (isStream) this.#countStream(request, reply)
-  }
-
   /** @throws {HttpProblem} when the caller has too few units */
   async #take (units: number, request: FastifyRequest): Promise<void> {
     const { key, who } = callerOf(request)
     const refusal = await consume(this.#units, key, units)
     if (refusal === undefined) return
     const { points, duration } = this.#units
-    throw this.#refusal('units', `${points} units in ${duration} s for ${who}`, refusal)
+    throw this.#refuse('units', `${points} units in ${duration} s for ${who}`, refusal)
   }
 
   /** @throws {HttpProblem} when the caller has too many streams */
@@ -113,9 +98,7 @@ export class Limits {
     if (reply.raw.destroyed) return
     const { key, who } = callerOf(request)
     const open = this.#streams.get(key) ?? 0
-    if (open >= MAX_STREAMS) {
-      throw this.#refusal('streams', `${MAX_STREAMS} streams of events for ${who}`)
-    }
+    if (open >= MAX_STREAMS) throw this.#refuse('streams', `${MAX_STREAMS} streams of events for ${who}`)
     this.#streams.set(key, open + 1)
     reply.raw.once('close', () => {
       const left = (this.#streams.get(key) ?? 1) - 1
@@ -124,39 +107,37 @@ export class Limits {
     })
   }
 
-  /** A failure counts as a guess, a long answer as several units. Returns the problem to answer instead. */
-  async #countAnswer (request: FastifyRequest, reply: FastifyReply, payload: unknown) {
-    const { statusCode: status } = reply
-    if (status >= 400) return this.#isFailure(request, status) ? await this.#countFailure(request) : undefined
-    if (status >= 300 || request.method === 'HEAD') return undefined
+  /** A failure counts as a guess, a long answer as several units. Returns the body. */
+  async #countAnswer (request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
+    if (this.#isGuess(request, reply.statusCode)) {
+      const network = networkOf(clientOf(request))
+      const refusal = await consume(this.#failures, network, 1)
+      if (refusal === undefined) return payload
+      const limit = `${FAILURES.points} failed requests in ${FAILURES.duration} s for address ${network}`
+      return renderProblem(this.#refuse('failures', limit, refusal), request, reply)
+    }
     const bytes = Buffer.isBuffer(payload) || typeof payload === 'string'
       ? payload.length
       : Number(reply.getHeader('content-length') ?? 0)
-    if (bytes > UNIT_BYTES) await this.#units.penalty(callerOf(request).key, Math.floor(bytes / UNIT_BYTES))
-    return undefined
+    if (reply.statusCode < 300 && request.method !== 'HEAD' && bytes > UNIT_BYTES) {
+      await this.#units.penalty(callerOf(request).key, Math.floor(bytes / UNIT_BYTES))
+    }
+    return payload
   }
 
-  #isFailure (request: FastifyRequest, status: number): boolean {
-    const code = problemCodeOf(request)
+  #isGuess (request: FastifyRequest, status: number): boolean {
+    const code = status < 400 ? undefined : problemCodeOf(request)
     if (status === 401 || GUESSES.has(code)) return true
     const isAnonymous = request.principal === undefined || request.principal.kind === 'anonymous'
     // An address of no route guesses nothing: clients of MCP look for an authorization server at several of them.
     return status === 404 && code !== 'route_not_found' && this.#hasCallers && isAnonymous
   }
 
-  async #countFailure (request: FastifyRequest): Promise<HttpProblem | undefined> {
-    const { points, duration } = FAILURES
-    const network = networkOf(clientOf(request))
-    const refusal = await consume(this.#failures, network, 1)
-    if (refusal === undefined) return undefined
-    return this.#refusal('failures', `${points} failed requests in ${duration} s for address ${network}`, refusal)
-  }
-
-  #refusal (rule: LimitRule, limit: string, refusal?: RateLimiterRes): HttpProblem {
-    const seconds = retryAfter(refusal)
+  #refuse (rule: LimitRule, limit: string, refusal?: RateLimiterRes): HttpProblem {
     this.#countRefusal(rule)
+    const seconds = String(retryAfter(refusal))
     return new HttpProblem('rate_limited', `The limit is ${limit}; try again in ${seconds} s`, {
-      'retry-after': String(seconds)
+      'retry-after': seconds
     })
   }
 
@@ -165,7 +146,8 @@ export class Limits {
   }
 }
 
-function callerOf (request: FastifyRequest): Caller {
+/** Whose units a request takes: their key, and the caller in words. */
+function callerOf (request: FastifyRequest): { readonly key: string, readonly who: string } {
   const { principal } = request
   if (principal !== undefined && principal.kind !== 'anonymous') {
     return { key: principal.id, who: `${principal.kind} ${principal.name}` }

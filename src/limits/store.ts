@@ -1,4 +1,6 @@
-import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
+import {
+  type IRateLimiterOptions, type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis
+} from 'rate-limiter-flexible'
 import type { CoreLog } from '../core/shared/log.ts'
 import { ConfigError } from '../config/setting.ts'
 
@@ -8,40 +10,12 @@ const TIMEOUT_MS = 200
 /** The longest pause between two attempts to connect, in milliseconds. */
 const MAX_RECONNECT_MS = 2_000
 
-export interface LimiterOptions {
-  readonly keyPrefix: string
-  readonly points: number
-  /** In whole seconds. */
-  readonly duration: number
-}
-
 /** Where points are counted. */
 export interface LimitsStore {
-  limiter (options: LimiterOptions): RateLimiterAbstract
-  /** How often the store did not answer, and this process counted for itself. */
+  limiter (options: IRateLimiterOptions): RateLimiterAbstract
+  /** How often the connection to the store has failed: each replica counts for itself meanwhile. */
   readonly failures: number
   close (): void
-}
-
-export const MEMORY: LimitsStore = {
-  limiter: (options) => new RateLimiterMemory(options),
-  failures: 0,
-  close () {}
-}
-
-/** Counts in this process while the store does not answer. */
-class InsuranceLimiter extends RateLimiterMemory {
-  readonly #onUse: () => void
-
-  constructor (options: LimiterOptions, onUse: () => void) {
-    super(options)
-    this.#onUse = onUse
-  }
-
-  override consume (key: string | number, points?: number): ReturnType<RateLimiterMemory['consume']> {
-    this.#onUse()
-    return super.consume(key, points)
-  }
 }
 
 /**
@@ -53,7 +27,7 @@ export async function connectStore (url: string, log: CoreLog): Promise<LimitsSt
     if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
     throw new ConfigError('LIMITS_STORE needs the package ioredis: npm install ioredis', { cause: error })
   })
-  const client = new Redis(url, {
+  const storeClient = new Redis(url, {
     connectTimeout: TIMEOUT_MS,
     commandTimeout: TIMEOUT_MS,
     socketTimeout: TIMEOUT_MS,
@@ -61,29 +35,27 @@ export async function connectStore (url: string, log: CoreLog): Promise<LimitsSt
     enableOfflineQueue: false,
     retryStrategy: (attempt) => Math.min(attempt * 100, MAX_RECONNECT_MS)
   })
-  let reason = 'not connected'
   let failures = 0
   let isDown = false
-  // Not the error of a command: it holds the command with the keys of callers.
-  client.on('error', (error: Error) => { reason = error.message })
-  client.on('ready', () => {
-    if (isDown) log.info({}, 'the store of limits answers again')
-    isDown = false
-    reason = 'its commands fail'
-  })
-  const onFailure = (): void => {
+  let reason = 'the connection was closed'
+  storeClient.on('error', ({ message }: Error) => { reason = message })
+  storeClient.on('close', () => {
     failures++
     if (!isDown) log.warn({ reason }, 'the store of limits does not answer; this replica counts for itself')
     isDown = true
-  }
+  })
+  storeClient.on('ready', () => {
+    isDown = false
+    log.info({}, 'the store of limits answers')
+  })
   return {
     limiter: (options) => new RateLimiterRedis({
-      ...options,
-      storeClient: client,
-      rejectIfRedisNotReady: true,
-      insuranceLimiter: new InsuranceLimiter(options, onFailure)
+      ...options, storeClient, rejectIfRedisNotReady: true, insuranceLimiter: new RateLimiterMemory(options)
     }),
     get failures () { return failures },
-    close: () => { client.disconnect() }
+    close: () => {
+      isDown = true
+      storeClient.disconnect()
+    }
   }
 }

@@ -100,7 +100,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
   })
 
   app.post('/mcp', {
-    config: { reads: callsOf, bodyWeight: (request) => weightOf(request, registry) },
+    config: { reads: callsOf, weight: (request) => weightOf(request, registry) },
     // Not in the OpenAPI document: the one operation would be "any JSON-RPC message", and MCP describes itself.
     schema: { hide: true, body: { type: 'object', description: 'One JSON-RPC message; batches are not taken' } },
     onRequest: checkRequestOrigin

@@ -218,8 +218,8 @@ export class Metrics implements Observer {
       'attempt', () => [[readings.issuersAway?.() ?? 0]])
     this.#rows('gauge', 'skillserve_overload_level', [], '1 while costly requests are refused, 2 while all but ' +
       'probes are', () => [[readings.overloadLevel?.() ?? 0]])
-    counter('limits_store_failures', 'Requests that this replica counted alone, since the shared store of limits did ' +
-      'not answer', readings.limitsStoreFailures)
+    counter('limits_store_failures', 'How often the connection to the shared store of limits has failed',
+      readings.limitsStoreFailures)
     counter('audit_dropped', 'Lines of the audit log that were lost: must stay 0', readings.auditDropped)
     counter('log_dropped', 'Lines of the log that standard output did not take', readings.logDropped)
   }

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { sha256 } from '../core/shared/digest.ts'
 import { strongEtag } from '../http/etag.ts'
-import { HttpProblem, problemOf, RETRY_AFTER_SECONDS } from '../http/problem.ts'
+import { problemOf } from '../http/problem.ts'
 import { type Frame, type Page, renderPage, STATE_PLACEHOLDER } from './pages/layout.ts'
 import { problemPage } from './pages/problem.ts'
 import type { Problem } from '../schemas/problem.ts'
@@ -46,12 +46,9 @@ export function sendPage (reply: FastifyReply, page: Page, frame: Frame): Fastif
 
 /** An error as a page, for a browser: other clients get the problem that every route gives. */
 export function sendProblemPage (error: unknown, request: FastifyRequest, reply: FastifyReply, frame: Frame) {
-  const { status, code, error: text, detail, ...problem } = problemOf(error, request)
+  const { status, code, error: text, detail, ...problem } = problemOf(error, request, reply)
   // The hints of other problems name addresses of the API.
   const { title = problem.title, sentence } = FOR_PEOPLE[code] ?? { sentence: status === 403 ? detail : text }
-  if (error instanceof HttpProblem) reply.headers(error.headers)
-  if (status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
-  reply.code(status).header('cache-control', 'no-store')
   // A URL that the router refuses has no parameters.
   const { name = '' } = (request.params ?? {}) as { readonly name?: string }
   return sendPage(reply, problemPage({ status, code, title, sentence, name }, frame.addresses), frame)

@@ -1,11 +1,7 @@
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What a request asks for beyond the usual: it counts more towards the limit of its caller. */
+    /** What a request asks for beyond the usual, its body included: it counts more towards its caller's limit. */
     weight?: (request: FastifyRequest) => Weight | undefined
-    /** What a request asks for beyond the usual, where only its body says it. */
-    bodyWeight?: (request: FastifyRequest) => Weight | undefined
-    /** Whether requests count towards no limit. Those of probes never do. */
-    isUnlimited?: boolean
   }
 }
 
