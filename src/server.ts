@@ -15,8 +15,7 @@ import { errorCode } from './core/shared/system-errors.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from './core/skill-manager.ts'
 import type { SkillService } from './core/service.ts'
 import { isLoopback } from './http/request/hosts.ts'
-import { Closers, Shutdown } from './http/shutdown.ts'
-import { stop } from './http/stop.ts'
+import { Shutdown } from './http/shutdown.ts'
 import { checkPort, explainListenError, listen } from './listen.ts'
 import { type LineOutput, openLog } from './log.ts'
 import { overloadLimits } from './plugins/overload.ts'
@@ -66,36 +65,28 @@ export interface ServerOptions {
  */
 export async function startServer (config: Config, options: ServerOptions): Promise<void> {
   await checkPort(config, options.preview === undefined ? 'PORT or --port' : '--port')
-  const ending = { closers: new Closers(), shutdown: new Shutdown() }
+  const shutdown = new Shutdown()
   try {
-    await openServer(config, options, ending)
+    await openServer(config, options, shutdown)
   } catch (error) {
     // What a signal closes while it is being opened.
-    if (ending.shutdown.isStopping) return
-    await ending.closers.close()
+    if (shutdown.isStopping) return
+    await shutdown.close()
     throw error
   }
 }
 
-/** How the process ends: by a signal, or because its start fails. */
-interface Ending {
-  /** What is open. */
-  readonly closers: Closers
-  readonly shutdown: Shutdown
-}
-
-async function openServer (config: Config, options: ServerOptions, { closers, shutdown }: Ending): Promise<void> {
+async function openServer (config: Config, options: ServerOptions, shutdown: Shutdown): Promise<void> {
   const { env, takeSignals = () => {}, preview } = options
   const { output, logger } = await openLog(config.logLevel, env, config.logFormat)
   const open: { parts?: OpenedParts } = {}
   const signals = closeWithGrace({ delay: false, logger, skip: NOT_HANDLED }, async ({ signal, err }) => {
-    closers.openNoMore()
     const delaySeconds = err || open.parts?.app.server.listening !== true ? 0 : config.shutdownDelay
     if (errorCode(err) === 'EMFILE') logger.fatal({ err }, 'stopping: too many open files: raise the limit (ulimit -n)')
     else if (err) logger.fatal({ err }, 'stopping because of an unhandled error')
     else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
     await shutdown.begin(delaySeconds * 1_000)
-    await stop(opening, logger, closers)
+    await shutdown.drain(opening, logger)
   })
   takeSignals(true)
   const { configFile } = config
@@ -108,8 +99,8 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
     void reload({ files, sources, configFile, configured, reopen, log: logger })
   }
   process.on('SIGHUP', onHangUp)
-  closers.add(() => { process.off('SIGHUP', onHangUp) })
-  closers.add(() => {
+  shutdown.add(() => { process.off('SIGHUP', onHangUp) })
+  shutdown.add(() => {
     // While the process stops, a second signal ends it.
     if (shutdown.isStopping) return
     signals.uninstall()
@@ -119,7 +110,7 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
   const isForPerson = preview === undefined && isatty(1) && config.logFormat !== 'json' && config.logLevel === 'info'
   // A person at a terminal gets a summary instead of single lines.
   if (isForPerson) logger.level = 'warn'
-  const opening = openParts(config, options, { output, logger, closers, shutdown })
+  const opening = openParts(config, options, { output, logger, shutdown })
   const { app, skills, service, sources, trust, observation } = open.parts = await opening
   // The summary counts findings of skills.
   if (isForPerson) logger.level = 'error'
@@ -139,7 +130,7 @@ async function openServer (config: Config, options: ServerOptions, { closers, sh
   }
   output.flush()
   const endPreview = preview?.(service, url)
-  if (endPreview !== undefined) closers.add(endPreview)
+  if (endPreview !== undefined) shutdown.add(endPreview)
   sources?.start()
 }
 
@@ -152,7 +143,7 @@ interface OpenedParts extends OpenedSkills {
 async function openParts (
   config: Config,
   { version, commit, env, isExample = false, preview }: ServerOptions,
-  { output, logger, closers, shutdown }: Ending & { readonly output: LineOutput, readonly logger: Logger }
+  { output, logger, shutdown }: { readonly output: LineOutput, readonly logger: Logger, readonly shutdown: Shutdown }
 ): Promise<OpenedParts> {
   if (isExample) {
     const sentence = 'no folder was named and there is no ./skills: serving the example skills of the package'
@@ -162,7 +153,7 @@ async function openParts (
   for (const path of await missingLinkTargets(config)) {
     logger.warn({ path }, 'a folder of LINK_TARGETS or --allow-links does not exist: no link leads into it yet')
   }
-  const opened = await openSkills(config, { logger, env, closers })
+  const opened = await openSkills(config, { logger, env, shutdown })
   const { service, access, sources, trust } = opened
   const built: { app?: FastifyInstance } = {}
   const isOverloaded = () => built.app?.isUnderPressure() === true
@@ -170,10 +161,10 @@ async function openParts (
     isOverloaded,
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call failed; its caller got no details') }
   })
-  const limits = await openLimits(config, { ...opened, logger, closers })
+  const limits = await openLimits(config, { ...opened, logger, shutdown })
   const observation = await openObservation(config, { ...opened, version, logger, output, isOverloaded, ...limits })
   // Before the skills: lines of the audit log wait for their revisions.
-  closers.add(() => observation.close())
+  shutdown.add(() => observation.close())
   const app = built.app = await buildApp({
     skills: service,
     access,
@@ -201,7 +192,7 @@ async function openParts (
     admitCall: limits.limits?.admitCall,
     overload: overloadLimits()
   })
-  closers.add(() => app.close())
+  shutdown.add(() => app.close())
   app.server.maxConnections = MAX_CONNECTIONS
   return { ...opened, app, observation }
 }
@@ -214,13 +205,13 @@ interface OpenedLimits {
 
 async function openLimits (
   config: Config,
-  { access, logger, closers }: OpenedSkills & { readonly logger: Logger, readonly closers: Closers }
+  { access, logger, shutdown }: OpenedSkills & { readonly logger: Logger, readonly shutdown: Shutdown }
 ): Promise<OpenedLimits> {
   const isExposed = access !== undefined || !isLoopback(config.host)
   const isLimited = config.limits === 'on' || (config.limits === 'auto' && isExposed)
   if (!isLimited) return { limits: undefined, store: undefined }
   const store = config.limitsStore === undefined ? undefined : await connectStore(config.limitsStore, logger)
-  closers.add(() => { store?.close() })
+  shutdown.add(() => { store?.close() })
   const { limitRate: rate, limitBurst: burst } = config
   const limits = new Limits({ rate, burst, hasCallers: access !== undefined, store })
   return { limits, store }
@@ -237,14 +228,14 @@ interface OpenedSkills {
 /** The folders and sources and what an access file lets callers see of them. */
 async function openSkills (
   config: Config,
-  { logger, env, closers }: { readonly logger: Logger, readonly env: Environment, readonly closers: Closers }
+  { logger, env, shutdown }: { readonly logger: Logger, readonly env: Environment, readonly shutdown: Shutdown }
 ): Promise<OpenedSkills> {
   const roots = await openRoots(config, { log: logger, env })
   const { sources, ...folders } = roots
-  closers.add(() => sources?.close())
+  shutdown.add(() => sources?.close())
   await checkAuditLog(config, folders)
   const trust = await openTrust(config, roots, logger)
-  closers.add(() => trust?.close())
+  shutdown.add(() => trust?.close())
   const options: SkillManagerOptions & { readonly log: Logger } = {
     ...folders,
     ...trust?.guarded(folders),
@@ -254,7 +245,7 @@ async function openSkills (
     log: logger
   }
   const skills = createSkillManager(options)
-  closers.add(() => skills.close())
+  shutdown.add(() => skills.close())
   const { accessFile: file, basePath, publicUrl, host } = config
   if (file === undefined) {
     if (!isLoopback(host)) {

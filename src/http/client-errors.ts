@@ -2,14 +2,13 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ConnectionError, FastifyInstance } from 'fastify'
 import { pendingResponses } from './connections.ts'
-import type { HttpProblemCode } from '../schemas/problem.ts'
 import { securityHeaders } from './headers.ts'
 import { HttpProblem, PROBLEM_MEDIA_TYPE, toProblem } from './problem.ts'
 
-const problemOfError: ReadonlyMap<string, HttpProblemCode> = new Map([
-  ['ERR_HTTP_REQUEST_TIMEOUT', 'request_timeout'],
-  ['HPE_HEADER_OVERFLOW', 'headers_too_large']
-])
+const PROBLEMS = {
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+  HPE_HEADER_OVERFLOW: 'headers_too_large'
+} as const
 
 const refused = new WeakSet<Socket>()
 
@@ -26,21 +25,19 @@ export function answerClientError (this: FastifyInstance, error: ConnectionError
     return
   }
   this.log.info({ code: error.code, address: socket.remoteAddress }, 'request refused')
-  const code = problemOfError.get(error.code) ?? 'bad_request'
+  const refuse = (): void => {
+    // A head in the middle of an answer would become part of its body.
+    const isFree = pendingResponses(socket)[0]?.headersSent !== true
+    if (socket.writable && isFree) socket.write(renderProblem(error.code))
+    socket.destroySoon()
+  }
   const last = pendingResponses(socket).findLast(({ req }) => req.complete)
-  if (last === undefined) refuse(socket, code)
-  else last.once('close', () => { refuse(socket, code) })
+  if (last === undefined) refuse()
+  else last.once('close', refuse)
 }
 
-function refuse (socket: Socket, code: HttpProblemCode): void {
-  const [current] = pendingResponses(socket)
-  // A head in the middle of an answer would become part of its body.
-  if (socket.writable && current?.headersSent !== true) socket.write(renderProblem(new HttpProblem(code)))
-  socket.destroySoon()
-}
-
-function renderProblem (error: HttpProblem): string {
-  const problem = toProblem(error, '/')
+function renderProblem (code: string): string {
+  const problem = toProblem(new HttpProblem(PROBLEMS[code as keyof typeof PROBLEMS] ?? 'bad_request'), '/')
   const body = JSON.stringify(problem)
   const headers = Object.entries({
     ...securityHeaders,

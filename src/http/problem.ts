@@ -105,8 +105,11 @@ export function problemOf (error: unknown, request: FastifyRequest, reply: Fasti
   if (known instanceof HttpProblem) reply.headers(known.headers)
   if (known instanceof RevisionChangedError && known.present !== undefined) reply.header(REVISION_HEADER, known.present)
   if (problem.status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
-  // Node would go on reading a body that nobody wants, up to its announced length.
-  if (announcesBody(request.raw) && !request.raw.complete) reply.header('connection', 'close')
+  if (announcesBody(request.raw)) {
+    // Of a body that was read nothing is left over; Node would go on reading any other, up to its announced length.
+    if (request.raw.complete) reply.removeHeader('connection')
+    else reply.header('connection', 'close')
+  }
   return problem
 }
 

@@ -5,7 +5,7 @@ import { quote } from '../../config/setting.ts'
 import type { Config } from '../../config/settings.ts'
 import type { SkillManager, SkillManagerOptions } from '../../core/skill-manager.ts'
 import type { SkillService } from '../../core/service.ts'
-import { Closers } from '../../http/shutdown.ts'
+import { Shutdown } from '../../http/shutdown.ts'
 import { type Arguments, type CommandContext, CommandError, type RunCommand } from '../command.ts'
 import { fetchSources, namingSkipped, readConfig } from '../folders.ts'
 import { showing } from '../progress.ts'
@@ -32,16 +32,16 @@ async function runExport (
   const { SkillError } = await import('../../core/shared/errors.ts')
   const found = await openRoots(config, { log: SILENT, env })
   const { sources, ...roots } = found
-  const closers = new Closers()
-  closers.add(() => sources?.close())
+  const shutdown = new Shutdown()
+  shutdown.add(() => sources?.close())
   const paths = [...roots.projectRoots, ...roots.personalRoot ? [roots.personalRoot] : []].map(({ path }) => path)
   try {
     const trust = await openTrust(config, found, SILENT)
-    closers.add(() => trust?.close())
+    shutdown.add(() => trust?.close())
     const { linkTargets } = config
     const options = { ...roots, ...trust?.guarded(roots), linkTargets, watcher: false, onSkipped } as const
     const { skills, service } = await openSkills(options, config, caller ?? 'anonymous')
-    closers.add(() => skills.close())
+    shutdown.add(() => skills.close())
     const quarantined = new Map<string, string>()
     trust?.on('verdict', ({ skill, isServed, reason }) => {
       if (isServed) quarantined.delete(skill)
@@ -86,7 +86,7 @@ async function runExport (
     const reason = isBelowFile ? 'is not a folder, or is below a file' : `cannot be written (${whyUnwritable(error)})`
     throw new CommandError(`cannot write the export: ${quote(out)} ${reason}: name another folder to write to`)
   } finally {
-    await closers.close()
+    await shutdown.close()
   }
 }
 
