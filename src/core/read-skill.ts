@@ -5,10 +5,11 @@ import { finding } from './format/findings.ts'
 import { parseSkillBytes } from './format/main-file.ts'
 import { isMainFile, orderMainFiles } from './format/main-files.ts'
 import type { Disk } from './read/disk.ts'
-import type { FileCache, FilePlace } from './read/file-cache.ts'
+import type { FileCache } from './read/file-cache.ts'
 import type { FileContent } from './read/file-content.ts'
-import { asRefused, changed, isNoMainFile, mainFileRefusal, RefusedError, type Refusal } from './read/refused.ts'
-import { isSameOrMissing, isTrustworthy, signatureAt, signatureOf } from './read/signature.ts'
+import type { FilePlace } from './read/open-inside.ts'
+import { asRefused, changed, isNoMainFile, RefusedError, type Refusal } from './read/refused.ts'
+import { isSameState, isTrustworthy, signatureAt, signatureOf } from './read/signature.ts'
 import { createSkillFilter, type IgnoreFile, readIgnoreFile, type SkillFilter } from './roots/ignore-rules.ts'
 import type { SkillFolder } from './roots/list-root.ts'
 import { MAX_MAIN_FILE_BYTES } from './shared/limits.ts'
@@ -60,12 +61,12 @@ export async function isCurrent (disk: Disk, skill: IndexedSkill): Promise<boole
   if (mainFile?.name !== orderMainFiles(mainFiles, 'SKILL.md')[0]) return false
   if (!await hasSameRules(disk, skill)) return false
   if (mainFile === undefined) return true
-  return isSameOrMissing(await signatureAt(disk, `${folder.path}/${mainFile.name}`), mainFile.signature)
+  return isSameState(await signatureAt(disk, `${folder.path}/${mainFile.name}`), mainFile.signature)
 }
 
 /** Whether the folder of a skill is as it was when the skill was read. What could not be read then is not news. */
 export async function hasSameFolder (disk: Disk, { folder, folderSignature }: IndexedSkill): Promise<boolean> {
-  return isSameOrMissing(await signatureAt(disk, folder.path), folderSignature)
+  return isSameState(await signatureAt(disk, folder.path), folderSignature)
 }
 
 /** Whether folder and ignore file are as they were when the skill was read: what was hidden then is hidden now. */
@@ -74,7 +75,7 @@ export async function hasSameRules (disk: Disk, skill: IndexedSkill): Promise<bo
   if (!isTrustworthy || folderSignature === undefined || !await hasSameFolder(disk, skill)) return false
   if (ignoreFile !== undefined) {
     const rulesNow = await signatureAt(disk, `${folder.path}/${IGNORE_FILE}`)
-    if (!isSameOrMissing(rulesNow, ignoreFile.signature)) return false
+    if (!isSameState(rulesNow, ignoreFile.signature)) return false
   }
   return !folder.linked || await disk.realpath(folder.path) === folder.realPath
 }
@@ -204,7 +205,7 @@ function mainFileFindings (
 ): Finding[] {
   const isMissing = refused === undefined && used === undefined
   return [
-    ...refused === undefined ? [] : [refusedFinding(mainFileRefusal(refused))],
+    ...refused === undefined ? [] : [refusedFinding(refused.refusal)],
     ...isMissing ? [names.length === 0 ? MISSING : NOT_A_FILE] : [],
     ...names.length > 1 ? [SEVERAL] : [],
     ...used === undefined || used === 'SKILL.md'

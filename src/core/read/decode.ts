@@ -8,9 +8,8 @@ export interface DecodedText {
   readonly encoding: TextEncoding
 }
 
-/** `ignoreBOM` keeps the BOM in the text: without it TextDecoder drops it and the content is no longer verbatim. */
-const utf16le = new TextDecoder('utf-16le', { fatal: true, ignoreBOM: true })
-const utf16be = new TextDecoder('utf-16be', { fatal: true, ignoreBOM: true })
+/** What text in Latin-1 has not: C0 controls but white space, DEL, and C1 controls. */
+const CONTROL = /[^\P{Cc}\t\n\f\r]/u
 
 /** Strict UTF-8: undefined where a byte sequence is not valid, instead of U+FFFD. */
 export function decodeUtf8 (bytes: Buffer): string | undefined {
@@ -24,64 +23,41 @@ export function decodeText (bytes: Buffer): DecodedText | undefined {
   if (bytes.includes(0)) return undefined
   const utf8 = decodeUtf8(bytes)
   if (utf8 !== undefined) return { content: utf8, encoding: 'utf-8' }
-  return looksLikeLatin1(bytes) ? { content: bytes.toString('latin1'), encoding: 'latin-1' } : undefined
+  const content = bytes.toString('latin1')
+  return CONTROL.test(content) ? undefined : { content, encoding: 'latin-1' }
 }
 
-function isUtf16 (bytes: Buffer): boolean {
-  return (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
+/** Whether the first bytes of a file are text by the rules of `decodeText`: the last character may be cut. */
+export function looksLikeText (head: Buffer): boolean {
+  if (encodingByMark(head) !== undefined) return true
+  if (head.includes(0)) return false
+  return startsAsUtf8(head) || !CONTROL.test(head.toString('latin1'))
+}
+
+function startsAsUtf8 (head: Buffer): boolean {
+  try {
+    new TextDecoder('utf-8', { fatal: true }).decode(head, { stream: true })
+    return true
+  } catch {
+    return false
+  }
+}
+
+function encodingByMark (bytes: Buffer): 'utf-16le' | 'utf-16be' | undefined {
+  const mark = bytes.toString('latin1', 0, 2)
+  if (mark === '\xff\xfe') return 'utf-16le'
+  return mark === '\xfe\xff' ? 'utf-16be' : undefined
 }
 
 /** UTF-16 needs a BOM, and no NUL character: binary data may begin with the bytes of a BOM (FF FE 00 01). */
 function decodeUtf16 (bytes: Buffer): DecodedText | undefined {
-  const little = bytes[0] === 0xff
-  if (!isUtf16(bytes)) return undefined
+  const encoding = encodingByMark(bytes)
+  if (encoding === undefined) return undefined
   try {
-    const content = (little ? utf16le : utf16be).decode(bytes)
-    return content.includes('\0') ? undefined : { content, encoding: little ? 'utf-16le' : 'utf-16be' }
+    // Without `ignoreBOM` the decoder drops the BOM, and the content is no longer verbatim.
+    const content = new TextDecoder(encoding, { fatal: true, ignoreBOM: true }).decode(bytes)
+    return content.includes('\0') ? undefined : { content, encoding }
   } catch {
     return undefined
   }
-}
-
-/** Bytes that are not UTF-8 count as text when they have no C0 control but white space, no DEL, and no C1 control. */
-function looksLikeLatin1 (bytes: Buffer): boolean {
-  for (const byte of bytes) {
-    if (byte < 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0c && byte !== 0x0d) return false
-    if (byte >= 0x7f && byte < 0xa0) return false
-  }
-  return true
-}
-
-/** Whether bytes that come in pieces are UTF-8 together. */
-export class Utf8Check {
-  readonly #decoder = new TextDecoder('utf-8', { fatal: true })
-  /** Of all pieces so far, of which the last may end within a character. */
-  isValid = true
-
-  add (piece: Buffer): void {
-    if (this.isValid) this.isValid = this.#decodes(piece)
-  }
-
-  /** Of all pieces so far, the last character being complete. */
-  get holds (): boolean {
-    return this.isValid && this.#decodes()
-  }
-
-  #decodes (piece?: Buffer): boolean {
-    try {
-      this.#decoder.decode(piece, { stream: piece !== undefined })
-      return true
-    } catch {
-      return false
-    }
-  }
-}
-
-/** Whether bytes are text by the rules of `decodeText`, of which the last character may be cut. */
-export function looksLikeText (head: Buffer): boolean {
-  if (isUtf16(head)) return true
-  if (head.includes(0)) return false
-  const check = new Utf8Check()
-  check.add(head)
-  return check.isValid || looksLikeLatin1(head)
 }

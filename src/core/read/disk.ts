@@ -1,11 +1,9 @@
-import fs, { type BigIntStats, type Dirent, readFileSync } from 'node:fs'
+import fs, { type BigIntStats, type Dirent } from 'node:fs'
 import { promisify } from 'node:util'
 import pLimit from 'p-limit'
-import { DISK_ANSWER_MS, MAX_DISK_CALLS } from '../shared/limits.ts'
 import { errorCode, systemError } from '../shared/system-errors.ts'
 
-/** A value, or a promise of it. Always `await` it. */
-export type Awaitable<T> = T | Promise<T>
+type Awaitable<T> = T | Promise<T>
 
 /**
  * The file system as the core sees it: the seam for tests, and for disks of two kinds. On a local disk synchronous
@@ -28,12 +26,11 @@ export interface Disk {
   readonly hasProc: boolean
 }
 
-/** Linux on x64 and arm64; not in `fs.constants`. Opens a name without touching what it names. */
-export const O_PATH = 0o10000000
+/** How long a call to a network disk may take before it counts as failed, in milliseconds. */
+export const DISK_ANSWER_MS = 5_000
 
-const DESCRIPTORS = '/proc/self/fd/'
-const STAT = { bigint: true, throwIfNoEntry: false } as const
-const TYPED = { withFileTypes: true } as const
+/** Calls to all network disks: each may never return, and the thread pool keeps a thread for everything else. */
+const enter = pLimit(3)
 
 /** File systems that ask another machine or a process and may never get an answer, by the kernel's names for them. */
 const NETWORK_TYPE = new RegExp(`^(?:${[
@@ -41,37 +38,23 @@ const NETWORK_TYPE = new RegExp(`^(?:${[
   'autofs', 'ceph', 'afs', 'coda', 'lustre', 'glusterfs', 'beegfs', 'gpfs', 'pvfs2', 'panfs', 'wekafs', 'gfs2', 'ocfs2'
 ].join('|')})$`)
 
-/** A path that names an open file, whatever path it was found by. */
-export function descriptorPath (descriptor: number): string {
-  return `${DESCRIPTORS}${descriptor}`
-}
-
 export const localDisk: Disk = {
-  stat: (path) => fs.statSync(path, STAT),
-  lstat: (path) => fs.lstatSync(path, STAT),
+  stat: (path) => fs.statSync(path, { bigint: true, throwIfNoEntry: false }),
+  lstat: (path) => fs.lstatSync(path, { bigint: true, throwIfNoEntry: false }),
   realpath: (path) => fs.realpathSync.native(path),
-  readdir: (path) => fs.readdirSync(path, TYPED),
+  readdir: (path) => fs.readdirSync(path, { withFileTypes: true }),
   open: (path, flags) => fs.openSync(path, flags),
   fstat: (descriptor) => fs.fstatSync(descriptor, { bigint: true }),
   readlink: (path) => fs.readlinkSync(path),
   read: (descriptor, buffer, offset, length, position) => fs.readSync(descriptor, buffer, offset, length, position),
   close: (descriptor) => { fs.closeSync(descriptor) },
-  hasProc: fs.existsSync(DESCRIPTORS)
+  hasProc: fs.existsSync('/proc/self/fd/')
 }
 
-const realpath = promisify<string, string>(fs.realpath.native)
-const open = promisify<string, number, number>(fs.open)
+const open = promisify(fs.open)
 const fstat = promisify<number, { bigint: true }, BigIntStats>(fs.fstat)
-const close = promisify<number>(fs.close)
-const read = promisify<number, Buffer, number, number, number, number>(
-  (descriptor, buffer, offset, length, position, done) => {
-    fs.read(descriptor, buffer, offset, length, position, done)
-  })
-
-/**
- * Calls to all network disks: each of them may never return, and the thread pool keeps a thread for everything else.
- */
-const enter = pLimit(MAX_DISK_CALLS)
+const read = promisify(fs.read)
+const close = promisify(fs.close)
 
 /**
  * The disk of one root on a network. A call that takes longer than DISK_ANSWER_MS fails with ETIMEDOUT, and every other
@@ -101,12 +84,12 @@ export function createNetworkDisk (answerMs = DISK_ANSWER_MS): Disk {
   return {
     stat: (path) => call(() => fs.promises.stat(path, { bigint: true }).catch(undefinedIfMissing)),
     lstat: (path) => call(() => fs.promises.lstat(path, { bigint: true }).catch(undefinedIfMissing)),
-    realpath: (path) => call(() => realpath(path)),
-    readdir: (path) => call(() => fs.promises.readdir(path, TYPED)),
+    realpath: (path) => call(() => fs.promises.realpath(path)),
+    readdir: (path) => call(() => fs.promises.readdir(path, { withFileTypes: true })),
     open: (path, flags) => call(() => open(path, flags), (descriptor) => { fs.close(descriptor) }),
     fstat: (descriptor) => call(() => fstat(descriptor, { bigint: true })),
     readlink: (path) => call(() => fs.promises.readlink(path)),
-    read: (...args) => call(() => read(...args)),
+    read: async (...args) => (await call(() => read(...args))).bytesRead,
     close: (descriptor) => call(() => close(descriptor)),
     hasProc: localDisk.hasProc
   }
@@ -119,14 +102,16 @@ export function createNetworkDisk (answerMs = DISK_ANSWER_MS): Disk {
 export function isOnNetwork (path: string): boolean {
   let table: string
   try {
-    table = readFileSync('/proc/self/mountinfo', 'utf8')
+    table = fs.readFileSync('/proc/self/mountinfo', 'utf8')
   } catch {
     return false
   }
   let best = { point: '', type: '' }
   for (const line of table.split('\n')) {
     const [fields = '', rest = ''] = line.split(' - ', 2)
-    const point = unescape(fields.split(' ')[4] ?? '')
+    // The kernel writes blanks and backslashes of a path in octal.
+    const point = (fields.split(' ')[4] ?? '').replace(/\\([0-7]{3})/g,
+      (_all, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
     const isAbove = path === point || path.startsWith(point.endsWith('/') ? point : `${point}/`)
     // Of several mounts at one place the last counts.
     if (isAbove && point.length >= best.point.length) best = { point, type: rest.split(' ', 1)[0] ?? '' }
@@ -134,15 +119,10 @@ export function isOnNetwork (path: string): boolean {
   return NETWORK_TYPE.test(best.type)
 }
 
-/** The kernel writes blanks and backslashes of a path in octal. */
-function unescape (text: string): string {
-  return text.replace(/\\([0-7]{3})/g, (_all, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
-}
-
 /** Closes what was read. A failure is not reported: no answer depends on it. */
-export async function closeQuietly (close: () => Awaitable<void>): Promise<void> {
+export async function closeQuietly (disk: Disk, descriptor: number): Promise<void> {
   try {
-    await close()
+    await disk.close(descriptor)
   } catch {}
 }
 

@@ -1,27 +1,11 @@
 import { LRUCache } from 'lru-cache'
 import pLimit from 'p-limit'
-import type { PathFilter } from './hidden.ts'
-import {
-  CONTENT_CACHE_BYTES, MAX_BUFFERED_FILE_BYTES, MAX_CACHED_DIGESTS, MAX_LARGE_READS, MAX_MAIN_FILE_BYTES,
-  MAX_SKILL_BYTES
-} from '../shared/limits.ts'
+import { MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES } from '../shared/limits.ts'
 import type { Signature } from '../shared/skill.ts'
-import type { Disk } from './disk.ts'
 import { FileContent } from './file-content.ts'
 import type { FileChecksums, OpenFile } from './open-file.ts'
-import { openInside } from './open-inside.ts'
-import { RefusedError } from './refused.ts'
-import { isTrustworthy, signatureOf, stateId } from './signature.ts'
-
-/** A file of a skill. */
-export interface FilePlace {
-  readonly disk: Disk
-  /** Real path of the skill's folder. */
-  readonly folder: string
-  /** Relative and lexically inside, from `parseRelativePath` or a listing. */
-  readonly path: string
-  readonly filter: PathFilter | undefined
-}
+import { type FilePlace, openInside } from './open-inside.ts'
+import { isTrustworthy, stateId } from './signature.ts'
 
 /** A file as it can be sent: in memory, or open and to be streamed and closed by the caller. */
 export type ServableFile =
@@ -35,9 +19,19 @@ export interface CacheUsage {
   readonly misses: number
 }
 
-/** Bytes, their text, and what is rendered from them. */
+/** Files up to this size, in bytes, are read whole and may stay in memory; larger ones are streamed. */
+export const MAX_BUFFERED_FILE_BYTES = 262_144
+
+/** Larger files that are read whole at the same time. */
+const MAX_LARGE_READS = 4
+
+/** Weight of all contents together, in bytes: the file, its text, and what is rendered from them. */
+const CACHE_BYTES = 32 * 1_048_576
 const WEIGHT_PER_BYTE = 6
 const WEIGHT_PER_ENTRY = 2_048
+
+/** Files whose checksums are kept: about 300 bytes each. */
+const MAX_CHECKSUMS = 150_000
 
 /**
  * Contents and checksums of files, kept by device, inode, size, `mtime` and `ctime`: a file in the same state has the
@@ -45,14 +39,11 @@ const WEIGHT_PER_ENTRY = 2_048
  */
 export class FileCache {
   readonly #contents = new LRUCache<string, FileContent>({
-    maxSize: CONTENT_CACHE_BYTES,
+    maxSize: CACHE_BYTES,
     sizeCalculation: ({ bytes }) => bytes.length * WEIGHT_PER_BYTE + WEIGHT_PER_ENTRY
   })
 
-  readonly #checksums = new LRUCache<string, FileChecksums>({ maxSize: MAX_CACHED_DIGESTS, sizeCalculation: () => 1 })
-  /** Checksums of large files that are being computed, by the same keys. */
-  readonly #hashing = new Map<string, Promise<FileChecksums>>()
-  /** Files over MAX_BUFFERED_FILE_BYTES that are read whole at the same time. */
+  readonly #checksums = new LRUCache<string, FileChecksums>({ maxSize: MAX_CHECKSUMS, sizeCalculation: () => 1 })
   readonly #enterLarge = pLimit(MAX_LARGE_READS)
   #hits = 0
   #misses = 0
@@ -75,12 +66,11 @@ export class FileCache {
    * @throws {RefusedError}
    */
   async read (place: FilePlace, limit: number, isKept = true): Promise<{ content: FileContent, signature: Signature }> {
-    const file = await openInside(place.disk, place.folder, place.path, place.filter)
+    const file = await openInside(place, limit)
     try {
-      const { size } = file.stats
-      if (size > limit) throw new RefusedError('too_large', undefined, size)
-      const take = () => this.#take(file, limit, isKept)
-      return await (size > MAX_BUFFERED_FILE_BYTES ? this.#enterLarge(take) : take())
+      const take = () => this.#take(file, isKept)
+      const content = await (file.size > MAX_BUFFERED_FILE_BYTES ? this.#enterLarge(take) : take())
+      return { content, signature: file.signature }
     } finally {
       await file.close()
     }
@@ -88,14 +78,11 @@ export class FileCache {
 
   /** Opens a file of any size: a small one is read, a large one stays open. Over MAX_SKILL_BYTES it has no digest. */
   async open (place: FilePlace): Promise<ServableFile> {
-    const file = await openInside(place.disk, place.folder, place.path, place.filter)
+    const file = await openInside(place)
     let isOpen = false
     try {
-      const { size } = file.stats
-      if (size <= MAX_BUFFERED_FILE_BYTES) {
-        return { kind: 'content', content: (await this.#take(file, MAX_MAIN_FILE_BYTES, true)).content }
-      }
-      const { digest, isUtf8 } = size > MAX_SKILL_BYTES
+      if (file.size <= MAX_BUFFERED_FILE_BYTES) return { kind: 'content', content: await this.#take(file, true) }
+      const { digest, isUtf8 } = file.size > MAX_SKILL_BYTES
         ? { digest: undefined, isUtf8: false }
         : await this.#checksumsOf(file)
       isOpen = true
@@ -111,48 +98,34 @@ export class FileCache {
    */
   async checksumsAt (
     place: FilePlace, state: string | undefined
-  ): Promise<FileChecksums & { readonly size: bigint, readonly wasRead: boolean }> {
+  ): Promise<FileChecksums & { readonly wasRead: boolean }> {
     const known = state === undefined ? undefined : this.#checksums.get(state)
-    if (known !== undefined) return { ...known, size: BigInt(state?.split(':')[2] ?? 0), wasRead: false }
-    const file = await openInside(place.disk, place.folder, place.path, place.filter)
+    if (known !== undefined) return { ...known, wasRead: false }
+    const file = await openInside(place, MAX_SKILL_BYTES)
     try {
-      if (file.stats.size > MAX_SKILL_BYTES) throw new RefusedError('too_large', undefined, file.stats.size)
-      return { ...await this.#checksumsOf(file), size: file.stats.size, wasRead: true }
+      return { ...await this.#checksumsOf(file), wasRead: true }
     } finally {
       await file.close()
     }
   }
 
-  async #take (
-    file: OpenFile, limit: number, isKept: boolean
-  ): Promise<{ content: FileContent, signature: Signature }> {
-    const opened = signatureOf(file.stats)
-    const known = this.contentOf(opened)
-    if (known !== undefined) return { content: known, signature: opened }
+  async #take (file: OpenFile, isKept: boolean): Promise<FileContent> {
+    const known = this.contentOf(file.signature)
+    if (known !== undefined) return known
     const openedAt = Date.now()
-    const { bytes, signature } = await file.readAll(limit)
+    const content = new FileContent(await file.readAll())
     this.#misses++
-    const content = new FileContent(bytes)
-    if (isKept && bytes.length <= MAX_MAIN_FILE_BYTES && isTrustworthy(signature, openedAt)) {
-      this.#contents.set(stateId(signature), content)
+    if (isKept && file.size <= MAX_MAIN_FILE_BYTES && isTrustworthy(file.signature, openedAt)) {
+      this.#contents.set(stateId(file.signature), content)
     }
-    return { content, signature }
+    return content
   }
 
   async #checksumsOf (file: OpenFile): Promise<FileChecksums> {
-    const signature = signatureOf(file.stats)
-    // What is written at this moment may have other bytes in the same state.
-    if (!isTrustworthy(signature, Date.now())) return await file.checksums()
-    const id = stateId(signature)
-    const known = this.#checksums.get(id)
-    if (known !== undefined) return known
-    let hashing = this.#hashing.get(id)
-    if (hashing === undefined) {
-      hashing = file.checksums().finally(() => { this.#hashing.delete(id) })
-      this.#hashing.set(id, hashing)
-    }
-    const checksums = await hashing
-    this.#checksums.set(id, checksums)
+    const id = stateId(file.signature)
+    const openedAt = Date.now()
+    const checksums = this.#checksums.get(id) ?? await file.checksums()
+    if (isTrustworthy(file.signature, openedAt)) this.#checksums.set(id, checksums)
     return checksums
   }
 }

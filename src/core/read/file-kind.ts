@@ -6,64 +6,37 @@ export type FileKind = 'program' | 'archive' | 'image' | 'pdf' | 'script' | 'dat
 /** Bytes of a file that tell its kind: the mark of a tar archive is the last one. */
 export const HEAD_BYTES = 262
 
-/** Marks at the very beginning. Sources: the documents of the formats, and file(1). */
-const MARKS: ReadonlyArray<readonly [kind: FileKind, mark: string]> = [
-  ['program', '\x7fELF'],
-  // Mach-O in both orders of bytes and both widths; for several processors its mark is that of a Java class.
-  ['program', '\xfe\xed\xfa\xce'],
-  ['program', '\xfe\xed\xfa\xcf'],
-  ['program', '\xce\xfa\xed\xfe'],
-  ['program', '\xcf\xfa\xed\xfe'],
-  ['program', '\xca\xfe\xba\xbe'],
-  ['program', '\0asm'],
-  ['archive', 'PK\x03\x04'],
-  ['archive', 'PK\x05\x06'],
-  ['archive', '\x1f\x8b\x08'],
-  ['archive', '\xfd7zXZ\0'],
-  ['archive', '7z\xbc\xaf\x27\x1c'],
-  ['archive', 'Rar!\x1a\x07'],
-  ['archive', '\x28\xb5\x2f\xfd'],
-  ['image', '\x89PNG\r\n\x1a\n'],
-  ['image', '\xff\xd8\xff'],
-  ['image', 'GIF87a'],
-  ['image', 'GIF89a'],
-  ['pdf', '%PDF-'],
-  ['script', '#!/'],
-  ['script', '#! /']
+/** Marks at the beginning, in Latin-1. Sources: the documents of the formats, and file(1). */
+const MARKS: ReadonlyArray<readonly [kind: FileKind, marks: readonly string[]]> = [
+  // ELF; Mach-O in both orders of bytes and both widths, or for several processors, as Java's classes; WebAssembly.
+  ['program', ['\x7fELF', '\xfe\xed\xfa\xce', '\xfe\xed\xfa\xcf', '\xce\xfa\xed\xfe', '\xcf\xfa\xed\xfe']],
+  ['program', ['\xca\xfe\xba\xbe', '\0asm']],
+  // ZIP, gzip, xz, 7z, RAR, Zstandard.
+  ['archive', ['PK\x03\x04', 'PK\x05\x06', '\x1f\x8b\x08', '\xfd7zXZ\0']],
+  ['archive', ['7z\xbc\xaf\x27\x1c', 'Rar!\x1a\x07', '\x28\xb5\x2f\xfd']],
+  ['image', ['\x89PNG\r\n\x1a\n', '\xff\xd8\xff', 'GIF87a', 'GIF89a']],
+  ['pdf', ['%PDF-']],
+  ['script', ['#!/', '#! /']]
 ]
-
-const MARKED = MARKS.map(([kind, mark]) => ({ kind, mark: Buffer.from(mark, 'latin1') }))
-const FIRST_BYTES: ReadonlySet<number> = new Set([...MARKED.map(({ mark }) => mark[0] ?? 0), ...Buffer.from('MBR')])
-
-/**
- * Text after these letters is more likely than a program of Windows, or an image: their headers have zeros early on.
- */
-const HEADER_BYTES = 64
-
-const TAR_MARK = 'ustar'
-const TAR_MARK_AT = 257
 
 /**
  * The kind of a file; undefined for text that has no mark.
  * @param head its first HEAD_BYTES, or all of it
  */
 export function fileKind (head: Buffer): FileKind | undefined {
-  return markedKind(head) ?? (looksLikeText(head) ? undefined : 'data')
+  return markedKind(head.toString('latin1', 0, HEAD_BYTES)) ?? (looksLikeText(head) ? undefined : 'data')
+}
+
+function markedKind (start: string): FileKind | undefined {
+  const kind = MARKS.find(([, marks]) => marks.some((mark) => start.startsWith(mark)))?.[0]
+  if (kind !== undefined) return kind
+  // The header of a program of Windows has zeros early on: otherwise it is text that begins with these letters.
+  if (start.startsWith('MZ') && start.slice(0, 64).includes('\0')) return 'program'
+  if (/^BZh[1-9]1AY&SY/.test(start) || start.startsWith('ustar', 257)) return 'archive'
+  return /^RIFF.{4}WEBP/s.test(start) ? 'image' : undefined
 }
 
 /** Whether a file of this kind is text. */
 export function isTextKind (kind: FileKind | undefined): boolean {
   return kind === undefined || kind === 'script'
-}
-
-function markedKind (head: Buffer): FileKind | undefined {
-  const [first] = head
-  if (first !== undefined && FIRST_BYTES.has(first)) {
-    for (const { kind, mark } of MARKED) if (head.subarray(0, mark.length).equals(mark)) return kind
-    const start = head.toString('latin1', 0, 10)
-    if (start.startsWith('MZ') && head.subarray(0, HEADER_BYTES).includes(0)) return 'program'
-    if (/^BZh[1-9]1AY&SY/.test(start)) return 'archive'
-    if (start.startsWith('RIFF') && head.toString('latin1', 8, 12) === 'WEBP') return 'image'
-  }
-  return head.toString('latin1', TAR_MARK_AT, TAR_MARK_AT + TAR_MARK.length) === TAR_MARK ? 'archive' : undefined
 }

@@ -1,46 +1,36 @@
 import { extname } from 'node:path/posix'
-import mime from 'mime'
+import { Mime } from 'mime/lite'
+import otherTypes from 'mime/types/other.js'
+import standardTypes from 'mime/types/standard.js'
 
-/** Where the table of `mime` has something else than what a skill means by the extension, or no language. */
-const TYPES: ReadonlyMap<string, string> = new Map([
-  ['.md', 'text/markdown'],
-  ['.mdx', 'text/markdown'],
-  ['.py', 'text/x-python'],
-  ['.ts', 'text/x-typescript'],
-  ['.mts', 'text/x-typescript'],
-  ['.tsx', 'text/x-typescript'],
-  ['.cjs', 'text/javascript'],
-  ['.sh', 'text/x-shellscript'],
-  ['.rb', 'text/x-ruby'],
-  ['.go', 'text/x-go'],
-  ['.rs', 'text/x-rust'],
-  ['.pl', 'text/x-perl'],
-  ['.pm', 'text/x-perl'],
-  ['.php', 'text/x-php'],
-  ['.tex', 'text/x-tex'],
-  ['.tcl', 'text/x-tcl'],
-  ['.dart', 'text/x-dart'],
-  ['.yaml', 'application/yaml'],
-  ['.yml', 'application/yaml'],
-  ['.sql', 'text/x-sql'],
-  ['.bat', 'text/plain'],
-  ['.mmd', 'text/plain'],
-  ['.org', 'text/plain'],
-  ['.dot', 'text/plain'],
-  ['.pot', 'text/plain'],
-  ['.tpl', 'text/plain'],
-  ['.scm', 'text/plain'],
-  ['.pub', 'text/plain'],
-  ['.srt', 'text/plain']
-])
+const types = new Mime(standardTypes, otherTypes)
+
+// Where the tables of `mime` have something else than what a skill means by the extension, or no language.
+types.define({
+  'text/markdown': ['md', 'mdx'],
+  'text/javascript': ['cjs'],
+  'text/x-python': ['py'],
+  'text/x-typescript': ['ts', 'mts', 'tsx'],
+  'text/x-shellscript': ['sh'],
+  'text/x-ruby': ['rb'],
+  'text/x-go': ['go'],
+  'text/x-rust': ['rs'],
+  'text/x-perl': ['pl', 'pm'],
+  'text/x-php': ['php'],
+  'text/x-tex': ['tex'],
+  'text/x-tcl': ['tcl'],
+  'text/x-dart': ['dart'],
+  'application/yaml': ['yaml', 'yml'],
+  'text/x-sql': ['sql'],
+  'text/plain': ['bat', 'mmd', 'org', 'dot', 'pot', 'tpl', 'scm', 'pub', 'srt']
+}, true)
 
 /**
  * Media type of a file by its extension, without parameters.
  * @param isText whether the bytes are text: text with an unknown extension is `text/plain`
  */
 export function mediaType (path: string, isText = false): string {
-  const extension = extname(path).toLowerCase()
-  const known = TYPES.get(extension) ?? (extension === '' ? null : mime.getType(extension))
+  const known = types.getType(extname(path))
   return known ?? (isText ? 'text/plain' : 'application/octet-stream')
 }
 

@@ -1,12 +1,11 @@
 import type { BigIntStats } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { fileKind, type FileKind } from './file-kind.ts'
-import { Utf8Check } from './decode.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
 import type { Signature } from '../shared/skill.ts'
-import { type Awaitable, closeQuietly, type Disk } from './disk.ts'
-import { asRefused, changed, RefusedError } from './refused.ts'
+import { closeQuietly, type Disk } from './disk.ts'
+import { fileKind, type FileKind } from './file-kind.ts'
+import { asRefused, changed } from './refused.ts'
 import { isSameState, signatureOf } from './signature.ts'
 
 const HASHED_CHUNK_BYTES = 1_048_576
@@ -14,6 +13,7 @@ const STREAM_CHUNK_BYTES = 65_536
 
 /** What one pass over all bytes of a file gives. */
 export interface FileChecksums {
+  readonly size: bigint
   /** `sha256:<hex>`. */
   readonly digest: string
   /** For ZIP archives. */
@@ -22,108 +22,102 @@ export interface FileChecksums {
   readonly isUtf8: boolean
 }
 
-/** A regular file inside a skill, open and verified. The caller closes it. */
+/**
+ * A regular file inside a skill, open and verified. The caller closes it.
+ * All readings throw RefusedErrors: `changed`, `io_error`, `no_answer`.
+ */
 export class OpenFile {
-  readonly disk: Disk
-  readonly descriptor: number
-  readonly stats: BigIntStats
+  readonly size: bigint
+  /** The state that it was opened in. */
+  readonly signature: Signature
+  readonly #disk: Disk
+  readonly #descriptor: number
 
   constructor (disk: Disk, descriptor: number, stats: BigIntStats) {
-    this.disk = disk
-    this.descriptor = descriptor
-    this.stats = stats
+    this.size = stats.size
+    this.signature = signatureOf(stats)
+    this.#disk = disk
+    this.#descriptor = descriptor
   }
 
-  /**
-   * All bytes of the file, if it stays as it was when it was opened.
-   * @param limit most bytes
-   * @throws {RefusedError} `too_large`, `changed`, `io_error`, `no_answer`
-   */
-  async readAll (limit: number): Promise<{ bytes: Buffer, signature: Signature }> {
-    const signature = signatureOf(this.stats)
-    if (signature.size > limit) throw new RefusedError('too_large', undefined, signature.size)
-    const bytes = Buffer.allocUnsafeSlow(Number(signature.size))
+  /** All bytes of the file, if it stays as it was when it was opened. */
+  async readAll (): Promise<Buffer> {
+    const bytes = Buffer.allocUnsafeSlow(Number(this.size))
     for (let length = 0; length < bytes.length;) length += await this.#read(bytes.subarray(length), length)
-    if (!isSameState(signature, await this.#signature())) throw changed('the file changed while it was being read')
-    return { bytes, signature }
+    if (!await this.#isUnchanged()) throw changed('the file changed while it was being read')
+    return bytes
   }
 
-  /**
-   * Checksums of the state that `stats` describe.
-   * @throws {RefusedError} `changed`, `io_error`, `no_answer`
-   */
+  /** Checksums of the state that it was opened in. */
   async checksums (): Promise<FileChecksums> {
     const checksums = await this.#hash()
-    if (!isSameState(signatureOf(this.stats), await this.#signature())) {
-      throw changed('the file changed while it was being read')
-    }
+    if (!await this.#isUnchanged()) throw changed('the file changed while it was being read')
     return checksums
   }
 
   /**
    * The bytes from `start` to `end`, both included, with back-pressure.
-   * @param digest of the whole file when it was opened: a file in another state must still begin with these bytes
-   * @throws {RefusedError} `changed` when the file changes before its last byte is read, `io_error`, `no_answer`
+   * @param digest of the whole file when it was opened: one that is replaced, removed or appended to meanwhile must
+   * still begin with these bytes when the last of them is sent
    */
   async * chunks (start: number, end: number, digest?: string): AsyncGenerator<Buffer> {
     for (let position = start; position <= end;) {
       const buffer = Buffer.allocUnsafe(Math.min(STREAM_CHUNK_BYTES, end - position + 1))
       const count = await this.#read(buffer, position)
       position += count
-      if (position > end) await this.#confirmSent(digest)
+      const isSame = position <= end || await this.#isUnchanged() ||
+        (digest !== undefined && (await this.#hash()).digest === digest)
+      if (!isSame) throw changed('the file changed while it was being sent')
       yield buffer.subarray(0, count)
     }
   }
 
   /** Never fails. */
   close (): Promise<void> {
-    return closeQuietly(() => this.disk.close(this.descriptor))
-  }
-
-  /** A file that was replaced, removed or appended to has the same beginning. */
-  async #confirmSent (digest: string | undefined): Promise<void> {
-    const before = signatureOf(this.stats)
-    const now = await this.#signature()
-    if (isSameState(before, now)) return
-    const isSame = digest === undefined
-      ? before.size === now.size && before.mtimeNs === now.mtimeNs
-      : (await this.#hash()).digest === digest
-    if (!isSame) throw changed('the file changed while it was being sent')
+    return closeQuietly(this.#disk, this.#descriptor)
   }
 
   async #hash (): Promise<FileChecksums> {
-    const size = Number(this.stats.size)
+    const size = Number(this.size)
     const hash = createHash('sha256')
     const buffer = Buffer.allocUnsafeSlow(Math.min(HASHED_CHUNK_BYTES, size))
-    const utf8 = new Utf8Check()
+    const decoder = new TextDecoder('utf-8', { fatal: true })
+    let isUtf8 = true
+    const decode = (bytes?: Buffer): void => {
+      try {
+        decoder.decode(bytes, { stream: bytes !== undefined })
+      } catch {
+        isUtf8 = false
+      }
+    }
     let crc = 0
     let kind: FileKind | undefined
     for (let position = 0; position < size;) {
       const bytes = buffer.subarray(0, await this.#read(buffer.subarray(0, size - position), position))
       hash.update(bytes)
       crc = crc32(bytes, crc)
-      utf8.add(bytes)
+      decode(bytes)
       if (position === 0) kind = fileKind(bytes)
       position += bytes.length
       await yieldIfNeeded()
     }
-    return { digest: `sha256:${hash.digest('hex')}`, crc32: crc, kind, isUtf8: utf8.holds }
+    decode()
+    return { size: this.size, digest: `sha256:${hash.digest('hex')}`, crc32: crc, kind, isUtf8 }
   }
 
-  /** @throws {RefusedError} `changed` where the file has ended */
   async #read (buffer: Buffer, position: number): Promise<number> {
-    const count = await this.#ask(() => this.disk.read(this.descriptor, buffer, 0, buffer.length, position))
-    if (count === 0) throw changed('the file became shorter while it was being read')
-    return count
-  }
-
-  async #signature (): Promise<Signature> {
-    return signatureOf(await this.#ask(() => this.disk.fstat(this.descriptor)))
-  }
-
-  async #ask<T> (question: () => Awaitable<T>): Promise<T> {
     try {
-      return await question()
+      const count = await this.#disk.read(this.#descriptor, buffer, 0, buffer.length, position)
+      if (count === 0) throw changed('the file became shorter while it was being read')
+      return count
+    } catch (error) {
+      throw asRefused(error)
+    }
+  }
+
+  async #isUnchanged (): Promise<boolean> {
+    try {
+      return isSameState(this.signature, signatureOf(await this.#disk.fstat(this.#descriptor)))
     } catch (error) {
       throw asRefused(error)
     }

@@ -1,5 +1,4 @@
 import type { SkillExcess } from '../shared/errors.ts'
-import { MAX_MAIN_FILE_BYTES } from '../shared/limits.ts'
 import { errorCode } from '../shared/system-errors.ts'
 
 /**
@@ -9,10 +8,25 @@ import { errorCode } from '../shared/system-errors.ts'
 export type Refusal = SkillExcess | 'not_found' | 'outside' | 'permission_denied' | 'is_directory' | 'not_regular' |
   'too_large' | 'changed' | 'no_answer' | 'io_error'
 
+/** What an error of the operating system means; any other one is `io_error`. */
+const REFUSALS: Readonly<Record<string, Refusal>> = {
+  ENOENT: 'not_found',
+  ENOTDIR: 'not_found',
+  ENAMETOOLONG: 'not_found',
+  ELOOP: 'not_found',
+  ERR_INVALID_ARG_VALUE: 'not_found',
+  EACCES: 'permission_denied',
+  EPERM: 'permission_denied',
+  ETIMEDOUT: 'no_answer',
+  EISDIR: 'is_directory',
+  ENXIO: 'not_regular',
+  ENODEV: 'not_regular'
+}
+
 export class RefusedError extends Error {
   override readonly name = 'RefusedError'
   readonly refusal: Refusal
-  /** Size in bytes, for `too_large`, and for `permission_denied` where it is known. */
+  /** Size in bytes, for `too_large`. */
   readonly size: bigint
 
   constructor (refusal: Refusal, cause?: unknown, size = 0n) {
@@ -24,7 +38,7 @@ export class RefusedError extends Error {
 
 /** A refusal as it is; an error of the operating system as the refusal that it means. Its text goes to the log only. */
 export function asRefused (error: unknown): RefusedError {
-  return error instanceof RefusedError ? error : new RefusedError(refusalOf(error), error)
+  return error instanceof RefusedError ? error : new RefusedError(REFUSALS[errorCode(error)] ?? 'io_error', error)
 }
 
 /** Whether an error says nothing about what is at a path: what was known of it stays. */
@@ -38,35 +52,7 @@ export function isNoMainFile (refusal: Refusal): boolean {
   return refusal === 'not_found' || refusal === 'outside' || refusal === 'is_directory' || refusal === 'not_regular'
 }
 
-/** Why a main file is refused: of two reasons, its size comes before its permissions. */
-export function mainFileRefusal ({ refusal, size }: RefusedError): Refusal {
-  return refusal === 'permission_denied' && size > MAX_MAIN_FILE_BYTES ? 'too_large' : refusal
-}
-
 /** A skill, or a file of it, is not in the state in which it was read before. */
 export function changed (what: string): RefusedError {
   return new RefusedError('changed', new Error(what))
-}
-
-function refusalOf (error: unknown): Refusal {
-  switch (errorCode(error)) {
-    case 'ENOENT':
-    case 'ENOTDIR':
-    case 'ENAMETOOLONG':
-    case 'ELOOP':
-    case 'ERR_INVALID_ARG_VALUE':
-      return 'not_found'
-    case 'EACCES':
-    case 'EPERM':
-      return 'permission_denied'
-    case 'ETIMEDOUT':
-      return 'no_answer'
-    case 'EISDIR':
-      return 'is_directory'
-    case 'ENXIO':
-    case 'ENODEV':
-      return 'not_regular'
-    default:
-      return 'io_error'
-  }
 }

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
-import type { Dirent } from 'node:fs'
-import { isHidden, type PathFilter } from './hidden.ts'
-import { pathBelow, pathFrom } from '../shared/paths.ts'
+import type { BigIntStats, Dirent } from 'node:fs'
 import { yieldIfNeeded } from '../shared/async.ts'
 import type { SkillExcess } from '../shared/errors.ts'
 import { MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../shared/limits.ts'
+import { pathFrom } from '../shared/paths.ts'
+import type { Signature } from '../shared/skill.ts'
 import { errorCode } from '../shared/system-errors.ts'
 import { type Disk, realpathOrNothing } from './disk.ts'
+import { isHidden, type PathFilter } from './hidden.ts'
 import { asRefused, changed, isUnknown, RefusedError } from './refused.ts'
 import { isTrustworthy, signatureOf, stateId } from './signature.ts'
 
@@ -17,31 +18,16 @@ import { isTrustworthy, signatureOf, stateId } from './signature.ts'
  */
 export type LeftOutKind = 'unnameable' | 'too_long' | 'special' | 'unreadable' | 'folder_link' | 'outside'
 
-/** Names that are kept of each kind. */
-const MAX_NAMES = 3
-
-/** What was left out of a manifest. */
-export class LeftOutFiles {
-  readonly #kinds = new Map<LeftOutKind, { readonly names: string[], count: number }>()
-
+/** The paths of what was left out of a manifest. */
+export class LeftOutFiles extends Map<LeftOutKind, string[]> {
   add (kind: LeftOutKind, path: string): void {
-    let known = this.#kinds.get(kind)
-    if (known === undefined) this.#kinds.set(kind, known = { names: [], count: 0 })
-    known.count++
-    if (known.names.length < MAX_NAMES) known.names.push(path)
-  }
-
-  /** The first files of each kind, and how many there are. */
-  [Symbol.iterator] (): IterableIterator<[LeftOutKind, { readonly names: readonly string[], readonly count: number }]> {
-    return this.#kinds.entries()
+    this.set(kind, [...this.get(kind) ?? [], path])
   }
 }
 
 /** A file of a skill, or a link that may lead to one. */
 export interface WalkedFile {
   readonly path: string
-  /** In bytes; of a link that of its target, 0 where there is none. */
-  readonly size: bigint
   /** `stateId` of what would be read; undefined for nothing, or what may not be asked about. */
   readonly state: string | undefined
   readonly isLink: boolean
@@ -80,20 +66,25 @@ export async function walkSkill (disk: Disk, base: string, filter: PathFilter | 
   const files: WalkedFile[] = []
   const leftOut = new LeftOutFiles()
   const hash = createHash('sha256')
-  let isOld = true
+  let areOld = true
   let bytes = 0n
   let count = 0
   const pending: Pending[] = [{ prefix: '', realPath: base, isLinked: false }]
   const result = (excess?: SkillExcess): Walk => ({
-    files, leftOut, fingerprint: hash.update(filter?.id ?? '').digest('hex'), isTrustworthy: isOld, excess
+    files, leftOut, fingerprint: hash.update(filter?.id ?? '').digest('hex'), isTrustworthy: areOld, excess
   })
+  const note = (path: string, signature: Signature | undefined): string | undefined => {
+    const state = signature && stateId(signature)
+    hash.update(`${path}\0${state ?? ''}\0`)
+    areOld &&= signature === undefined || isTrustworthy(signature, startedAt)
+    return state
+  }
 
   for (let folder = pending.shift(); folder !== undefined; folder = pending.shift()) {
     const { prefix, realPath, isLinked } = folder
-    const entries = await listFolder(disk, folder, leftOut)
-    hash.update(`${prefix}\0${entries.state}\0`)
-    isOld &&= entries.signature === undefined || isTrustworthy(entries.signature, startedAt)
-    for (const entry of entries.list) {
+    const { entries, signature } = await listFolder(disk, folder, leftOut)
+    note(prefix, signature)
+    for (const entry of entries) {
       const path = prefix + entry.name
       if (isHidden(path, entry.isDirectory(), filter)) continue
       if (++count > MAX_SKILL_ENTRIES) return result('too_many_files')
@@ -101,36 +92,19 @@ export async function walkSkill (disk: Disk, base: string, filter: PathFilter | 
         pending.push({ prefix: `${path}/`, realPath: `${realPath}/${entry.name}`, isLinked })
         continue
       }
-      if (!entry.isFile() && !entry.isSymbolicLink()) {
-        leftOut.add('special', path)
-        continue
-      }
-      const stats = await statOf(disk, `${realPath}/${entry.name}`, entry)
-      if (stats === 'too_long' || stats === 'unreadable') {
-        leftOut.add(stats, path)
-        continue
-      }
-      if (stats === undefined && entry.isFile()) {
-        // Node shows bytes that are not UTF-8 as U+FFFD, and nothing can be opened by such a name.
-        if (entry.name.includes('\uFFFD')) leftOut.add('unnameable', path)
-        else throw changed('a file went away while its skill was listed')
-        continue
-      }
-      if (stats?.isDirectory() === true) {
-        const target = await realpathOrNothing(disk, pathBelow(base, path))
-        const below = target === undefined ? undefined : pathFrom(base, target)
-        if (target !== undefined && below === undefined) leftOut.add('outside', path)
-        else if (target === undefined || isLinked || !isBehindDots(below)) leftOut.add('folder_link', path)
+      const found = await examine(disk, `${realPath}/${entry.name}`, entry)
+      if (typeof found === 'string') {
+        leftOut.add(found, path)
+      } else if (found?.isDirectory() === true) {
+        const target = await folderBehind(disk, base, path)
+        if (target === 'outside') leftOut.add('outside', path)
+        else if (target === undefined || isLinked) leftOut.add('folder_link', path)
         else pending.push({ prefix: `${path}/`, realPath: target, isLinked: true })
-        continue
+      } else {
+        files.push({ path, state: note(path, found && signatureOf(found)), isLink: entry.isSymbolicLink() })
+        if (entry.isFile()) bytes += found?.size ?? 0n
+        if (bytes > MAX_SKILL_BYTES) return result('too_many_bytes')
       }
-      const signature = stats && signatureOf(stats)
-      const state = signature && stateId(signature)
-      hash.update(`${path}\0${state ?? ''}\0`)
-      isOld &&= signature === undefined || isTrustworthy(signature, startedAt)
-      files.push({ path, size: signature?.size ?? 0n, state, isLink: entry.isSymbolicLink() })
-      if (entry.isFile()) bytes += signature?.size ?? 0n
-      if (bytes > MAX_SKILL_BYTES) return result('too_many_bytes')
       await yieldIfNeeded()
     }
   }
@@ -138,40 +112,53 @@ export async function walkSkill (disk: Disk, base: string, filter: PathFilter | 
 }
 
 async function listFolder (disk: Disk, { prefix, realPath }: Pending, leftOut: LeftOutFiles) {
-  const path = prefix.slice(0, -1)
   try {
     const stats = await disk.stat(realPath)
     if (stats === undefined) throw new RefusedError('not_found')
-    const signature = signatureOf(stats)
-    return { list: await disk.readdir(realPath), signature, state: stateId(signature) }
+    return { entries: await disk.readdir(realPath), signature: signatureOf(stats) }
   } catch (error) {
     const refused = asRefused(error)
     // The skill's own folder has to be there. One inside that may not be read has no files.
     if (prefix === '' || isUnknown(refused)) throw refused
-    if (errorCode(refused.cause) === 'ENAMETOOLONG') leftOut.add('too_long', path)
-    else if (refused.refusal === 'permission_denied') leftOut.add('unreadable', path)
-    else throw changed('a folder went away while its skill was listed')
-    return { list: [], signature: undefined, state: refused.refusal }
+    leftOut.add(unreachable(refused) ?? throwChanged('a folder'), prefix.slice(0, -1))
+    return { entries: [], signature: undefined }
   }
 }
 
-async function statOf (disk: Disk, path: string, entry: Dirent) {
+/** What is at an entry that is no folder, links followed; undefined for a link to nothing that can be asked about. */
+async function examine (disk: Disk, path: string, entry: Dirent): Promise<BigIntStats | LeftOutKind | undefined> {
+  if (!entry.isFile() && !entry.isSymbolicLink()) return 'special'
   try {
-    return await (entry.isFile() ? disk.lstat(path) : disk.stat(path))
+    const stats = await (entry.isFile() ? disk.lstat(path) : disk.stat(path))
+    if (stats !== undefined || !entry.isFile()) return stats
   } catch (error) {
     if (isUnknown(error)) throw asRefused(error)
     // Of a link, it may be the text of its target.
     if (!entry.isFile()) return undefined
-    if (errorCode(error) === 'ENAMETOOLONG') return 'too_long'
-    // The folder may be listed, and nothing in it looked at.
-    return asRefused(error).refusal === 'permission_denied' ? 'unreadable' : undefined
+    const kind = unreachable(asRefused(error))
+    if (kind !== undefined) return kind
   }
+  // Node shows bytes that are not UTF-8 as U+FFFD, and nothing can be opened by such a name.
+  return entry.name.includes('\uFFFD') ? 'unnameable' : throwChanged('a file')
+}
+
+function unreachable ({ refusal, cause }: RefusedError): LeftOutKind | undefined {
+  if (errorCode(cause) === 'ENAMETOOLONG') return 'too_long'
+  return refusal === 'permission_denied' ? 'unreadable' : undefined
+}
+
+function throwChanged (what: string): never {
+  throw changed(`${what} went away while its skill was listed`)
 }
 
 /**
- * Whether a folder lies behind a name that begins with `..`, as in a mounted ConfigMap (`references` →
- * `..data/references`).
+ * The folder of the skill that a link leads to; undefined for one that is not followed. Only those behind a name that
+ * begins with `..` are, as in a mounted ConfigMap (`references` → `..data/references`).
  */
-function isBehindDots (below: string | undefined): boolean {
-  return below?.split('/').some((name) => name.startsWith('..')) === true
+async function folderBehind (disk: Disk, base: string, path: string): Promise<string | undefined> {
+  const target = await realpathOrNothing(disk, `${base}/${path}`)
+  if (target === undefined) return undefined
+  const below = pathFrom(base, target)
+  if (below === undefined) return 'outside'
+  return below.split('/').some((name) => name.startsWith('..')) ? target : undefined
 }

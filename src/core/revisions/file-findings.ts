@@ -29,9 +29,9 @@ const KINDS = {
 
 /** Says what is not in the manifest of a skill: one finding of each kind, with the first names and a count. */
 export function leftOutFindings (leftOut: LeftOutFiles): readonly Finding[] {
-  return [...leftOut].flatMap(([kind, { names, count }]) => {
+  return [...leftOut].flatMap(([kind, paths]) => {
     const [code, what, fix] = KINDS[kind]
-    return findingOnFiles(code, names, what, fix, count)
+    return findingOnFiles(code, paths, what, fix)
   })
 }
 

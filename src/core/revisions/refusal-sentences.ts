@@ -1,10 +1,10 @@
 import { mainFileError, fileError, skillError } from '../shared/errors.ts'
-import { mainFileRefusal, RefusedError } from '../read/refused.ts'
+import { RefusedError } from '../read/refused.ts'
 
 /** `get_skill`'s sentence for why a main file was not read; any other error as it is. */
 export function mainFileSentence (error: unknown, name: string): unknown {
   if (!(error instanceof RefusedError)) return error
-  switch (mainFileRefusal(error)) {
+  switch (error.refusal) {
     case 'not_found':
     case 'outside':
     case 'is_directory':

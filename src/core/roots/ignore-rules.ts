@@ -1,12 +1,13 @@
 import type { PathFilter } from '../read/hidden.ts'
-import { IGNORE_FILE, type IgnoreRules, parseIgnoreFile, unreadableIgnoreFile } from '../read/ignore-file.ts'
+import {
+  IGNORE_FILE, type IgnoreRules, MAX_IGNORE_FILE_BYTES, parseIgnoreFile, unreadableIgnoreFile
+} from '../read/ignore-file.ts'
 import type { Disk } from '../read/disk.ts'
 import { openInside } from '../read/open-inside.ts'
 import { asRefused } from '../read/refused.ts'
 import { signatureAt } from '../read/signature.ts'
 import { finding } from '../format/findings.ts'
 import { sha256 } from '../shared/digest.ts'
-import { MAX_IGNORE_FILE_BYTES } from '../shared/limits.ts'
 import type { Finding, Signature } from '../shared/skill.ts'
 import { isMainFile } from '../format/main-files.ts'
 
@@ -32,9 +33,9 @@ export async function readIgnoreFile (disk: Disk, folder: string): Promise<Ignor
   // Before the bytes: a change in between shows as a difference at the next comparison.
   const signature = await signatureAt(disk, path)
   try {
-    const file = await openInside(disk, folder, IGNORE_FILE)
+    const file = await openInside({ disk, folder, path: IGNORE_FILE }, MAX_IGNORE_FILE_BYTES)
     try {
-      return { rules: parseIgnoreFile((await file.readAll(MAX_IGNORE_FILE_BYTES)).bytes), signature }
+      return { rules: parseIgnoreFile(await file.readAll()), signature }
     } finally {
       await file.close()
     }

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { pathBelow } from '../shared/paths.ts'
 import { IGNORE_FILE } from '../read/ignore-file.ts'
 import { createNetworkDisk, type Disk, isOnNetwork, localDisk, realpathOrNothing } from '../read/disk.ts'
-import { signatureAt, isSameOrMissing, isSameState } from '../read/signature.ts'
+import { isSameState, signatureAt } from '../read/signature.ts'
 import { coalesce } from '../shared/async.ts'
 import { folderError, type SkillError } from '../shared/errors.ts'
 import type { SkillType } from '../shared/skill.ts'
@@ -151,7 +151,7 @@ export class Root implements RootFolder {
       if (now === undefined || !isSameState(now, listing.signature)) return false
       if (listing.ignoreFile !== undefined) {
         const rules = await signatureAt(this.#disk, pathBelow(listing.realPath, IGNORE_FILE))
-        if (!isSameOrMissing(rules, listing.ignoreFile.signature)) return false
+        if (!isSameState(rules, listing.ignoreFile.signature)) return false
       }
       for (const [name, state] of withLinks === false ? [] : listing.links) {
         if (withLinks !== true && withLinks !== name) continue

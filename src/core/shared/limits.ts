@@ -6,12 +6,6 @@ export const MAX_MAIN_FILE_BYTES = 1_048_576
 /** Largest file that is returned as text or base64 inside JSON, in bytes. */
 export const MAX_TEXT_FILE_BYTES = 10 * 1_048_576
 
-/** Files up to this size, in bytes, are read whole and may stay in memory; larger ones are streamed. */
-export const MAX_BUFFERED_FILE_BYTES = 262_144
-
-/** Weight of all file contents kept in memory together, in bytes, renderings included. */
-export const CONTENT_CACHE_BYTES = 32 * 1_048_576
-
 /**
  * Largest frontmatter that is handed to the YAML parser, in bytes: twice the largest one known. No arrangement of
  * that many bytes takes the parser more than a few milliseconds.
@@ -37,41 +31,17 @@ export const ADVISED_MAIN_FILE_LINES = 500
 export const MAX_SKILL_ENTRIES = 20_000
 export const MAX_SKILL_BYTES = 4_294_967_294
 
-/** How often a folder or file is looked up again when it is replaced meanwhile. */
-export const MAX_ATTEMPTS = 8
-
 /** Longest piece of work in one turn of the event loop, in milliseconds. */
 export const SLICE_MS = 5
 
-/** How long a call to a network disk may take before it counts as failed, in milliseconds. */
-export const DISK_ANSWER_MS = 5_000
-
-/**
- * Calls to network disks at the same time. Any of them may never return, and the thread pool keeps one thread for the
- * others.
- */
-export const MAX_DISK_CALLS = 3
-
-/**
- * A file whose timestamps were younger than this when it was read, in milliseconds, is read again on the next request.
- * One tick of the kernel's clock could hide a second edit behind the same timestamp ("racily clean" in git's index).
- */
-export const RACY_WINDOW_MS = 25
-
 /** Change events that a client can resume over: one that missed more reads the catalog again. */
 export const MAX_RECENT_EVENTS = 1_024
-
-/** Coarsest timestamps of a file system, in milliseconds (FAT's). */
-export const TIMESTAMP_STEP_MS = 2_000
 
 /**
  * Smallest budget of a prompt, in UTF-16 code units: room for a frame and for what says how many skills were left
  * out.
  */
 export const MIN_PROMPT_CHARACTERS = 128
-
-/** Digests of files, kept by the state of the file, so that an unchanged one is hashed once. About 300 bytes each. */
-export const MAX_CACHED_DIGESTS = 150_000
 
 /** Files of all manifests that are kept together. */
 export const MAX_CACHED_SNAPSHOT_FILES = 50_000
@@ -123,17 +93,6 @@ export const MAX_CLAUDE_LISTING_CHARACTERS = 1_536
 export const MAX_UPLOAD_BYTES = 30_000_000
 export const MAX_UPLOAD_FILES = 500
 export const MAX_UPLOAD_FILE_BYTES = 25_000_000
-
-/**
- * Bounds of an ignore file, in bytes and patterns, and of the paths that it is asked about, in segments: deeper ones
- * are hidden.
- */
-export const MAX_IGNORE_FILE_BYTES = 16_384
-export const MAX_IGNORE_PATTERNS = 64
-export const MAX_IGNORE_PATH_SEGMENTS = 32
-
-/** Files over MAX_BUFFERED_FILE_BYTES that are read whole at the same time. */
-export const MAX_LARGE_READS = 4
 
 /**
  * From so many unpacked bytes on, an archive that has more than this many times its packed size is taken for an

@@ -44,7 +44,7 @@ export function answerFile (
   try {
     return answerBytes(request, reply, {
       contentType: contentType(mediaType(path, isUtf8), isUtf8),
-      size: Number(opened.stats.size),
+      size: Number(opened.size),
       etag: digest && strongEtag(digest),
       // Closes as well if the body is never read: for HEAD, a 304, or a client that has left.
       read: (start, end) => streamOf(withSentences(opened.chunks(start, end, digest), path)).once('close', close)

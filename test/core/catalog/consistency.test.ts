@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { createNetworkDisk } from '../../../src/core/read/disk.ts'
-import { RACY_WINDOW_MS } from '../../../src/core/shared/limits.ts'
+import { RACY_WINDOW_MS } from '../../../src/core/read/signature.ts'
 import { createFaultyDisk, failing, findByDisplayName, osError, outcome, skills, skillText, startManager, textOf, until } from '../../helper/skills.ts'
 
 const HOUR_MS = 3_600_000

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util'
 import t, { type Test } from 'tap'
 import { createNetworkDisk, type Disk } from '../../../src/core/read/disk.ts'
 import { sha256 } from '../../../src/core/shared/digest.ts'
-import { RACY_WINDOW_MS } from '../../../src/core/shared/limits.ts'
+import { RACY_WINDOW_MS } from '../../../src/core/read/signature.ts'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
 import { createFaultyDisk, findByDisplayName, outcome, passTick, skill, skills, skillText, startManager, until } from '../../helper/skills.ts'
 

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { createNetworkDisk, type Disk } from '../../../src/core/read/disk.ts'
 import { isTextType, mediaType } from '../../../src/core/read/media-type.ts'
 import { sha256 } from '../../../src/core/shared/digest.ts'
-import { MAX_BUFFERED_FILE_BYTES } from '../../../src/core/shared/limits.ts'
+import { MAX_BUFFERED_FILE_BYTES } from '../../../src/core/read/file-cache.ts'
 import { compareCodePoints } from '../../../src/core/shared/text.ts'
 import { countOpenBelow, createFaultyDisk, failing, osError, outcome, passTick, skill, skillText, startManager } from '../../helper/skills.ts'
 
