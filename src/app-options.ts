@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger, FastifyPluginAsync, FastifyPluginCallback, FastifyRequest } from 'fastify'
 import type { SkillService } from './core/service.ts'
-import type { AccessDoors } from './http/callers.ts'
+import type { Access } from './access/access.ts'
 import type { Observer } from './http/observer.ts'
 import type { HttpTimeouts } from './http/options.ts'
 import type { AuditState } from './http/readiness.ts'
@@ -41,7 +41,7 @@ export interface AppOptions {
   readonly isPreview?: boolean
   readonly timeouts?: Partial<HttpTimeouts>
   /** Who may see what. Absent: everybody sees all of `skills`. */
-  readonly access?: AccessDoors | undefined
+  readonly access?: Access | undefined
   /** The lock and the trust file. */
   readonly trust?: Pick<Trust, 'remark' | 'refusedIn' | 'originOf' | 'judging'> | undefined
   /** Begun by what stops the process. */

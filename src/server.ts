@@ -2,12 +2,12 @@ import { isatty } from 'node:tty'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import type { AccessDoors } from './http/callers.ts'
+import type { Access } from './access/access.ts'
 import { buildApp } from './app.ts'
 import { idleSettings, missingLinkTargets } from './config/idle-settings.ts'
 import { readConfigFile } from './config/config-file.ts'
 import { openRoots } from './config/roots.ts'
-import { checkAuditLog } from './config/written-places.ts'
+import { checkPlaces } from './config/written-places.ts'
 import { whyUnwritable } from './config/files/files.ts'
 import { ConfigError, type Environment } from './config/setting.ts'
 import type { Config } from './config/settings.ts'
@@ -220,7 +220,7 @@ async function openLimits (
 interface OpenedSkills {
   readonly skills: SkillManager
   readonly service: SkillService
-  readonly access?: AccessDoors
+  readonly access?: Access
   readonly sources: Sources | undefined
   readonly trust: Trust | undefined
 }
@@ -233,7 +233,7 @@ async function openSkills (
   const roots = await openRoots(config, { log: logger, env })
   const { sources, ...folders } = roots
   shutdown.add(() => sources?.close())
-  await checkAuditLog(config, folders)
+  await checkPlaces(config, folders)
   const trust = await openTrust(config, roots, logger)
   shutdown.add(() => trust?.close())
   const options: SkillManagerOptions & { readonly log: Logger } = {
@@ -255,8 +255,7 @@ async function openSkills (
     return { skills, service: skills, sources, trust }
   }
   const { openAccess } = await import('./access/access.ts')
-  const served = [...skills.rootPaths, ...config.linkTargets ?? []]
-  const access = await openAccess({ file, basePath, publicUrl, skills, log: logger }, served)
+  const access = await openAccess({ file, basePath, publicUrl, skills, log: logger })
   return { skills, service: access.nothing, access, sources, trust }
 }
 

@@ -1,22 +1,22 @@
 import { stat } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
 import type { FastifyBaseLogger, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { isWithin, realPathOf } from '../config/files/files.ts'
+import { LRUCache } from 'lru-cache'
 import { FollowedFile } from '../config/files/followed-file.ts'
 import { readSetting } from '../config/files/yaml-file.ts'
-import { ConfigError } from '../config/setting.ts'
-import { SkillError } from '../core/shared/errors.ts'
 import type { SkillService } from '../core/service.ts'
+import { SkillError } from '../core/shared/errors.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import { type AccessDoors, type Principal, REFUSAL_REASONS, type RefusalReason } from '../http/callers.ts'
+import type { View } from '../core/view.ts'
+import { type Principal, REFUSAL_REASONS, type RefusalReason } from '../http/callers.ts'
 import { addVary } from '../http/headers.ts'
 import { HttpProblem, toInstance } from '../http/problem.ts'
-import { type Authentication, Authenticator } from './authenticator.ts'
-import { lacksScope, refuse } from './challenge.ts'
+import { Authenticator } from './authenticator.ts'
+import { lacksScope, REASONS, type Refusal, refuse } from './challenge.ts'
 import { Links } from './links.ts'
 import { addMetadata, metadataUrl } from './metadata.ts'
-import { type Caller, Policy, READ_SCOPE, type Refusal, refused } from './policy.ts'
-import { CallerViews } from './views.ts'
+import { Policy, READ_SCOPE } from './policy.ts'
 
 export interface AccessOptions {
   /** Path of the access file. */
@@ -28,71 +28,62 @@ export interface AccessOptions {
   readonly publicUrl: string | undefined
 }
 
+/** What the service makes of one policy. */
+interface InForce {
+  readonly policy: Policy
+  readonly authenticator: Authenticator
+  /** By the `view` of principals: one for all who are in the same groups. */
+  readonly views: LRUCache<string, View>
+}
+
+/** What a caller sees until its request ends, whatever becomes of the file meanwhile. */
+interface Admission {
+  readonly policy: Policy
+  readonly view: SkillService
+}
+
 /** Where clients look for an authorization server (RFC 8414 §3.1): a 401 would lead those with a token astray. */
 const OAUTH_DISCOVERY = /\/\.well-known\/(?:oauth-|openid-configuration)/
 
-const REASONS = {
-  unauthenticated: 'missing',
-  invalid_credentials: 'invalid',
-  invalid_token: 'invalid',
-  token_expired: 'expired',
-  wrong_audience: 'audience',
-  issuer_unavailable: 'issuer'
-} as const satisfies Readonly<Record<Refusal, RefusalReason>>
-
 const PRIVATE = 'private, no-cache'
 const WRITABLE_BY_OTHERS = 0o002
+const MAX_VIEWS = 256
+/** The longest delay of a timer. */
+const MAX_TIMER_MS = 2_147_483_647
 
-/**
- * Opens the access file.
- * @param folders what is served, and the folders that links may lead into
- * @throws ConfigError of one line when the file cannot be used
- */
-export async function openAccess (options: AccessOptions, folders: readonly string[]): Promise<Access> {
-  const { file, log } = options
-  // What lies among skills is served to those who see them, and may be written by their authors.
-  const path = await realPathOf(file)
-  for (const folder of folders) {
-    if (!isWithin(path, await realPathOf(folder))) continue
-    const remedy = 'move the access file out of all folders of skills'
-    throw new ConfigError(`${file} is inside ${folder}, whose files are served: ${remedy}`)
-  }
-  const { mode } = await stat(path).catch(() => ({ mode: 0 }))
+/** @throws ConfigError of one line when the file cannot be used */
+export async function openAccess (options: AccessOptions): Promise<Access> {
+  const { file, log, skills: { rootNames: roots }, publicUrl } = options
+  const opening = FollowedFile.open(file, (text) => Policy.parse(file, text, { roots, publicUrl }))
+  const access = new Access(options, await readSetting('ACCESS_FILE or --access', opening))
+  const { mode } = await stat(file)
   if ((mode & WRITABLE_BY_OTHERS) !== 0) log.warn({ file }, 'every user of this machine can write the access file')
-  return await readSetting('ACCESS_FILE or --access', Access.open(options))
+  return access
 }
 
 /** Who asks and what they see: one policy at a time, one principal for each request. */
-export class Access implements AccessDoors {
+export class Access {
   readonly everything: SkillService
   /** What a request sees before its token is checked. */
   readonly nothing: SkillService
   readonly refusals = new Map<RefusalReason, number>(REFUSAL_REASONS.map((reason) => [reason, 0]))
   readonly file: FollowedFile<Policy>
   readonly #options: AccessOptions
-  readonly #views: CallerViews
   readonly #links: Links
-  /** How callers were admitted: the file may change while their requests are under way. */
-  readonly #admitted = new WeakMap<Principal, Caller>()
-  #authenticator: Authenticator
+  /** Principals belong to one policy. */
+  readonly #admitted = new WeakMap<Principal, Admission>()
+  /** Ends each open stream. */
+  readonly #streams = new Set<() => void>()
+  #inForce: InForce
 
-  /** @throws ConfigError `FILE:LINE: KEY …` */
-  static async open (options: AccessOptions): Promise<Access> {
-    const { file, skills: { rootNames: roots }, publicUrl } = options
-    const resource = publicUrl === undefined ? undefined : `${publicUrl}/mcp`
-    return new Access(options, await FollowedFile.open(file, (text) => Policy.parse(file, text, { roots, resource })))
-  }
-
-  private constructor (options: AccessOptions, file: FollowedFile<Policy>) {
+  constructor (options: AccessOptions, file: FollowedFile<Policy>) {
     const { skills, log, basePath } = options
     this.#options = options
     this.file = file
     this.everything = skills
     this.nothing = skills.createView('nothing', new Map())
-    this.#views = new CallerViews(skills, file.value)
-    this.#links = new Links(basePath, (digest) => this.#policy.principalOf({ kind: 'link', digest }) !== undefined)
-    this.#authenticator = new Authenticator(file.value, log)
-    this.#warn(file.value.warnings)
+    this.#links = new Links(basePath, (digest) => this.#inForce.policy.links.has(digest))
+    this.#inForce = this.#prepare(file.value)
     // Patterns can be checked once the skills that they could match are known.
     skills.available().then(() => { this.#warnOfPatterns() }, () => {})
     file.on('changed', (policy) => { this.#use(policy) })
@@ -107,24 +98,29 @@ export class Access implements AccessDoors {
 
   close (): void {
     this.file.close()
-    this.#authenticator.close()
   }
 
-  readonly skillsOf = ({ principal }: FastifyRequest): SkillService => {
-    const caller = principal && this.#admitted.get(principal)
-    if (caller === undefined) return this.nothing
-    const present = caller.policy === this.#policy ? caller.principal : this.#policy.principalOf(caller.proof)
-    return present?.scopes.has(READ_SCOPE) === true ? this.#views.of(present.view) : this.nothing
+  readonly skillsOf = (request: FastifyRequest): SkillService => this.#admissionOf(request)?.view ?? this.nothing
+
+  readonly whileAllowed = (request: FastifyRequest, end: () => void): () => void => {
+    const { expiresAt = Infinity } = request.principal ?? {}
+    const leftMs = Math.min(expiresAt - Date.now(), MAX_TIMER_MS)
+    const stop = (): void => {
+      clearTimeout(timer)
+      this.#streams.delete(finish)
+    }
+    const finish = (): void => {
+      stop()
+      end()
+    }
+    const timer = setTimeout(finish, leftMs).unref()
+    this.#streams.add(finish)
+    // The file may have changed since the caller was admitted.
+    if (this.#admissionOf(request)?.policy !== this.#inForce.policy) finish()
+    return stop
   }
 
-  readonly whileAllowed = ({ principal }: FastifyRequest, end: () => void): () => void => {
-    const caller = principal && this.#admitted.get(principal)
-    if (caller !== undefined) return this.#views.watch(caller.proof, caller.policy, end)
-    if (principal !== undefined) end()
-    return () => {}
-  }
-
-  rewriteUrl (request: FastifyRequest['raw']): string {
+  rewriteUrl (request: IncomingMessage): string {
     return this.#links.rewrite(request)
   }
 
@@ -132,76 +128,67 @@ export class Access implements AccessDoors {
     return this.file.remark('the access file')
   }
 
+  get issuersAway (): number {
+    return this.#inForce.authenticator.issuersAway
+  }
+
   readonly plugin: FastifyPluginAsync = fp(async (app) => {
     app.addHook('onClose', async () => { this.close() })
-    app.addHook('onRequest', (request, reply, next) => {
-      if (this.#links.digestOf(request.raw) !== undefined) reply.header('referrer-policy', 'no-referrer')
-      const found = this.#authenticate(request)
-      if (!(found instanceof Promise)) next(this.#admit(request, reply, found))
-      // A caller who has left meanwhile gets no further: what a request takes is given back when its response closes.
-      else found.then((each) => { if (!reply.raw.destroyed) next(this.#admit(request, reply, each)) }, next)
+    app.addHook('onRequest', async (request, reply) => {
+      const inForce = this.#inForce
+      const link = this.#links.digestOf(request.raw)
+      if (link !== undefined) reply.header('referrer-policy', 'no-referrer')
+      addVary(reply, inForce.policy.vary)
+      this.#admit(request, reply, await inForce.authenticator.authenticate(request.raw, link), inForce)
     })
     // The last word on caches, whatever a route has said. An open route gives everybody the same.
-    app.addHook('onSend', (request, reply, payload, next) => {
-      const control = reply.getHeader('cache-control')
-      const isOwn = control !== PRIVATE && request.routeOptions.config.isOpen !== true
-      if (isOwn) reply.header('cache-control', privately(control))
-      next(null, payload)
+    app.addHook('onSend', async (request, reply) => {
+      if (request.routeOptions.config.isOpen === true) return
+      reply.header('cache-control', privately(reply.getHeader('cache-control')))
     })
     const { basePath, publicUrl } = this.#options
-    addMetadata(app, { basePath, publicUrl, issuers: () => this.#policy.issuers })
+    addMetadata(app, { basePath, publicUrl, issuers: () => this.#inForce.policy.issuers })
   }, { name: 'access' })
 
   /** Without credentials, a hidden skill and an absent one get the same 401: they cannot be told apart. */
   translate (error: unknown, { principal }: FastifyRequest): unknown {
     const isMissing = (error instanceof SkillError && error.code === 'skill_not_found') ||
       (error instanceof HttpProblem && error.code === 'artifact_not_found')
-    return isMissing && principal?.kind === 'anonymous' ? this.#refuse('unauthenticated') : error
+    return isMissing && principal?.kind === 'anonymous' ? this.#refusal('unauthenticated') : error
   }
 
-  get issuersAway (): number {
-    return this.#authenticator.issuersAway
-  }
-
-  get #policy (): Policy {
-    return this.file.value
-  }
-
-  #authenticate ({ raw }: FastifyRequest): Authentication | Promise<Authentication> {
-    const digest = this.#links.digestOf(raw)
-    if (digest === undefined && !this.#links.hasTokenInQuery(raw)) return this.#authenticator.authenticate(raw)
-    // Refused: two credentials, or one in the URL, which is logged.
-    if (digest === undefined || raw.headers.authorization !== undefined) return refused('invalid_credentials')
-    return this.#policy.authenticate({ kind: 'link', digest })
-  }
-
-  /** Why the request may not go on, if so. Otherwise its principal is set. */
-  #admit (request: FastifyRequest, reply: FastifyReply, authentication: Authentication): HttpProblem | undefined {
-    // The file may have changed while a signature was checked.
-    const isOld = authentication.kind === 'caller' && authentication.policy !== this.#policy
-    const found = isOld ? this.#policy.authenticate(authentication.proof) : authentication
+  /** @throws {HttpProblem} when the request may not go on; otherwise its principal is set */
+  #admit (request: FastifyRequest, reply: FastifyReply, found: Principal | Refusal, inForce: InForce): void {
     const { isOpen = false, scope = READ_SCOPE } = request.routeOptions.config
-    addVary(reply, this.#policy.vary)
-    if (found.kind === 'refused') {
-      const isOpenToAll = isOpen || (request.is404 && OAUTH_DISCOVERY.test(toInstance(request.url)))
-      return isOpenToAll ? undefined : this.#refuse(found.refusal)
+    if (typeof found === 'string') {
+      if (isOpen || (request.is404 && OAUTH_DISCOVERY.test(toInstance(request.url)))) return
+      throw this.#refusal(found)
     }
-    const { principal } = found
     reply.header('cache-control', PRIVATE)
-    const isAllowed = isOpen || principal.scopes.has(scope)
+    const isAllowed = isOpen || found.scopes.has(scope)
     // A caller who has sent no credentials may have some that admit it.
-    if (!isAllowed && principal.kind === 'anonymous') return this.#refuse('unauthenticated')
+    if (!isAllowed && found.kind === 'anonymous') throw this.#refusal('unauthenticated')
     // Of a refused caller too, for logs and limits.
-    request.principal = principal
+    request.principal = found
     if (!isAllowed) {
       this.#count('scope')
-      return lacksScope(scope, this.#metadata)
+      throw lacksScope(scope, this.#metadata)
     }
-    this.#admitted.set(principal, found)
-    return undefined
+    if (!this.#admitted.has(found)) this.#admitted.set(found, this.#admission(found, inForce))
   }
 
-  #refuse (refusal: Refusal): HttpProblem {
+  #admission ({ view: key, scopes }: Principal, { policy, views }: InForce): Admission {
+    if (!scopes.has(READ_SCOPE)) return { policy, view: this.nothing }
+    const view = views.get(key) ?? this.#options.skills.createView(key, policy.grantsOf(key))
+    views.set(key, view)
+    return { policy, view }
+  }
+
+  #admissionOf ({ principal }: FastifyRequest): Admission | undefined {
+    return principal && this.#admitted.get(principal)
+  }
+
+  #refusal (refusal: Refusal): HttpProblem {
     this.#count(REASONS[refusal])
     return refuse(refusal, this.#metadata)
   }
@@ -210,24 +197,29 @@ export class Access implements AccessDoors {
     this.refusals.set(reason, (this.refusals.get(reason) ?? 0) + 1)
   }
 
-  #use (policy: Policy): void {
-    const { log } = this.#options
-    this.#authenticator = new Authenticator(policy, log, this.#authenticator)
-    this.#views.usePolicy(policy)
-    const details = { file: this.file.path, callers: policy.secretNames.length, rules: policy.rules.length }
-    log.info(details, 'the access file has changed and is in force')
+  #prepare (policy: Policy, before?: InForce): InForce {
     this.#warn(policy.warnings)
+    const authenticator = new Authenticator(policy, this.#options.log, before?.authenticator)
+    return { policy, authenticator, views: new LRUCache({ max: MAX_VIEWS }) }
+  }
+
+  /** Ends all streams: clients connect again, and are admitted by the new policy. */
+  #use (policy: Policy): void {
+    this.#inForce = this.#prepare(policy, this.#inForce)
+    for (const end of [...this.#streams]) end()
+    const details = { file: this.file.path, callers: policy.holders.length, rules: policy.rules.length }
+    this.#options.log.info(details, 'the access file has changed and is in force')
     this.#warnOfPatterns()
   }
 
   /** Where clients find the issuers. */
   get #metadata (): string | undefined {
     const { publicUrl } = this.#options
-    return publicUrl === undefined || this.#policy.issuers.length === 0 ? undefined : metadataUrl(publicUrl)
+    return publicUrl === undefined || this.#inForce.policy.issuers.length === 0 ? undefined : metadataUrl(publicUrl)
   }
 
   #warnOfPatterns (): void {
-    this.#warn(this.#policy.unfitPatterns((root) => this.#options.skills.skillsIn(root)))
+    this.#warn(this.#inForce.policy.unfitPatterns((root) => this.#options.skills.skillsIn(root)))
   }
 
   #warn (problems: readonly string[]): void {

@@ -1,5 +1,20 @@
+import type { RefusalReason } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { READ_SCOPE, type Refusal } from './policy.ts'
+import { READ_SCOPE } from './policy.ts'
+
+/** Why a request is refused. */
+export type Refusal = 'unauthenticated' | 'invalid_credentials' | 'invalid_token' | 'token_expired' |
+  'wrong_audience' | 'issuer_unavailable'
+
+/** What metrics count a refusal as. */
+export const REASONS = {
+  unauthenticated: 'missing',
+  invalid_credentials: 'invalid',
+  invalid_token: 'invalid',
+  token_expired: 'expired',
+  wrong_audience: 'audience',
+  issuer_unavailable: 'issuer'
+} as const satisfies Readonly<Record<Refusal, RefusalReason>>
 
 const INVALID = ', error="invalid_token", error_description='
 

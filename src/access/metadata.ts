@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { HttpProblem } from '../http/problem.ts'
-import type { IssuerEntry } from './entries.ts'
-import { READ_SCOPE } from './policy.ts'
+import { type IssuerEntry, READ_SCOPE } from './policy.ts'
 
 const PATH = '/.well-known/oauth-protected-resource'
 

@@ -1,10 +1,10 @@
-import { type YamlFile, parseYamlFile } from '../config/files/yaml-file.ts'
-import { ConfigError, quote } from '../config/setting.ts'
+import { parseYamlFile, type YamlFile, type YamlPath } from '../config/files/yaml-file.ts'
+import { ConfigError, noSuchRoot, quote } from '../config/setting.ts'
 import type { Grant } from '../core/skill-manager.ts'
 import type { Principal } from '../http/callers.ts'
-import {
-  entriesOf, type IssuerEntry, patternOf, type ProxyEntry, readIssuers, readProxy, readRules, type Rule, warningsOf
-} from './entries.ts'
+import { createSubnets, isSubnet } from '../http/request/client-address.ts'
+import { hostOf, isLoopback } from '../http/request/hosts.ts'
+import { patternOf } from './patterns.ts'
 import { type AccessFile, AccessFileSchema, parseExpiry } from './schema.ts'
 
 export const READ_SCOPE = 'skills:read'
@@ -13,67 +13,43 @@ export const ANONYMOUS = 'anonymous'
 export const GROUP_PREFIX = 'group:'
 const AUTHENTICATED = 'authenticated'
 
-/** What a verified token says. It counts for as long as the entry of its issuer stays the same. */
-export interface JwtProof {
-  readonly kind: 'jwt'
-  readonly entry: IssuerEntry
-  readonly subject: string
-  readonly groups: readonly string[]
-  /** Whether the token refers to another place for its groups, as those of Entra do. */
-  readonly areGroupsElsewhere: boolean
+type Entry<Key extends keyof AccessFile> = NonNullable<AccessFile[Key]> extends ReadonlyArray<infer Item> ? Item : never
+
+/** An issuer of the access file. */
+export type IssuerEntry = Omit<Entry<'issuers'>, 'audiences'> & { readonly audiences: readonly string[] }
+
+/** The authenticating proxy of the access file. Names of headers are in lower case. */
+export interface ProxyEntry {
+  isPeer (address: string): boolean
+  readonly userHeader: string
+  readonly groupsHeader: string
   readonly scopes: readonly string[]
-  readonly expiresAt: number
 }
 
-/** How a caller proved who it is, without the secret: enough to say what that is worth under another policy. */
-export type Proof =
-  | { readonly kind: 'anonymous' }
-  | { readonly kind: 'token' | 'link', readonly digest: string }
-  | JwtProof
-  | { readonly kind: 'proxy', readonly user: string, readonly groups: readonly string[], readonly proxy: string }
-
-/** Why a request is refused. */
-export type Refusal = 'unauthenticated' | 'invalid_credentials' | 'invalid_token' | 'token_expired' |
-  'wrong_audience' | 'issuer_unavailable'
-
-/** An authenticated caller, under one policy. */
-export interface Caller {
-  readonly kind: 'caller'
-  readonly policy: Policy
-  readonly proof: Proof
-  readonly principal: Principal
+/** A rule of the file, and whether it grants a skill. */
+export interface Rule {
+  /** `FILE:LINE: rules[0]` */
+  readonly where: string
+  readonly groups: readonly string[]
+  readonly roots: readonly string[] | undefined
+  readonly patterns: readonly string[] | undefined
+  admits (root: string, skill: string): boolean
 }
 
-export interface Refused {
-  readonly kind: 'refused'
-  readonly refusal: Refusal
-}
+/** What a caller has proved to be. */
+export type Identity = Pick<Principal, 'kind' | 'id' | 'name' | 'groups' | 'expiresAt'>
 
-export function refused (refusal: Refusal): Refused {
-  return { kind: 'refused', refusal }
-}
-
-/** A caller whose proof is still good. An expired link is as one that never was. */
-export function unlessExpired (caller: Caller): Caller | Refused {
-  const { principal: { expiresAt = Infinity }, proof: { kind } } = caller
-  if (expiresAt > Date.now()) return caller
-  return refused(kind === 'link' ? 'unauthenticated' : 'token_expired')
+interface PolicyOptions {
+  /** Names of all roots. */
+  readonly roots: readonly string[]
+  /** Of the service: `/mcp` below it is the audience of issuers that name none. */
+  readonly publicUrl: string | undefined
 }
 
 /** Whether a name stands for other callers than the holder of a token or link. */
 export function isReserved (name: string): boolean {
   return name === ANONYMOUS || name.startsWith(GROUP_PREFIX)
 }
-
-interface PolicyOptions {
-  /** Names of all roots. */
-  readonly roots: readonly string[]
-  /** The address of `/mcp` as its users type it: the audience of issuers that name none. */
-  readonly resource: string | undefined
-}
-
-type Secrets = ReadonlyMap<string, Principal>
-type Known = Pick<Principal, 'kind' | 'id' | 'name' | 'groups' | 'expiresAt'>
 
 /** The access file as the service uses it. Never changes: a file that changes is another policy. */
 export class Policy {
@@ -83,13 +59,16 @@ export class Policy {
   readonly vary: string
   readonly rules: readonly Rule[]
   /** What its author may not have meant, one line each. */
-  readonly warnings: readonly string[]
-  /** Tokens and links by digest: requests with one find its caller by one look-up. */
-  readonly #secrets: Readonly<Record<'token' | 'link', Secrets>>
-  readonly #anonymous: readonly string[]
-  readonly #anonymousPrincipal: Principal | undefined
-  readonly #usedGroups: ReadonlySet<string>
+  readonly warnings: string[] = []
+  /** Holders of tokens and of links, by the digests of their secrets. */
+  readonly tokens: ReadonlyMap<string, Principal>
+  readonly links: ReadonlyMap<string, Principal>
+  /** Callers without credentials; undefined where they are not admitted. */
+  readonly anonymous: Principal | undefined
+  readonly #file: YamlFile<AccessFile>
   readonly #roots: readonly string[]
+  readonly #anonymousGroups: readonly string[]
+  readonly #usedGroups: ReadonlySet<string>
 
   /** @throws ConfigError `FILE:LINE: KEY …`, or when two folders have one name */
   static parse (path: string, text: string, options: PolicyOptions): Policy {
@@ -100,101 +79,52 @@ export class Policy {
     throw new ConfigError(`two folders of skills are called ${quote(twice)}: ${reason}`)
   }
 
-  private constructor (file: YamlFile<AccessFile>, { roots, resource }: PolicyOptions) {
-    const { anonymous = [], rules = [] } = file.value
+  private constructor (file: YamlFile<AccessFile>, { roots, publicUrl }: PolicyOptions) {
+    const { anonymous = [], rules = [], issuers = [] } = file.value
+    this.#file = file
     this.#roots = roots
-    this.#anonymous = anonymous
+    this.#anonymousGroups = anonymous
     this.#usedGroups = new Set(rules.flatMap(({ groups }) => groups))
+    this.rules = rules.map((rule, index) => this.#readRule(rule, index))
+    this.#warnOfUnusedGroups(['anonymous'], anonymous)
     const names = new Set<string>()
-    this.#secrets = { token: this.#readSecrets(file, 'token', names), link: this.#readSecrets(file, 'link', names) }
+    this.tokens = this.#readSecrets('token', names)
+    this.links = this.#readSecrets('link', names)
     const isAdmitted = anonymous.length > 0 || this.#usedGroups.has(ANONYMOUS)
-    const everybody = { kind: ANONYMOUS, id: ANONYMOUS, name: ANONYMOUS, groups: [] } as const
-    this.#anonymousPrincipal = isAdmitted ? this.#principal(everybody, [READ_SCOPE]) : undefined
-    this.issuers = readIssuers(file, resource)
-    this.proxy = readProxy(file)
+    const nobody = { kind: ANONYMOUS, id: ANONYMOUS, name: ANONYMOUS, groups: [] } as const
+    this.anonymous = isAdmitted ? this.admit(nobody, [READ_SCOPE]) : undefined
+    this.issuers = issuers.map((issuer, index) => this.#readIssuer(issuer, index, publicUrl))
+    this.proxy = this.#readProxy()
     this.vary = ['Authorization', ...this.proxy ? [this.proxy.userHeader, this.proxy.groupsHeader] : []].join(', ')
-    this.rules = readRules(file, roots)
-    this.warnings = warningsOf(file, this.#usedGroups)
   }
 
-  /** @param names that are taken; those of the entries are added */
-  #readSecrets (file: YamlFile<AccessFile>, kind: 'token' | 'link', names: Set<string>): Secrets {
-    const secrets = new Map<string, Principal>()
-    for (const [at, { name, sha256, groups = [], scopes = [READ_SCOPE], expires }] of entriesOf(file, kind)) {
-      const digest = sha256.toLowerCase()
-      const expiresAt = expires === undefined ? undefined : parseExpiry(expires)
-      const fail = (key: string, sentence: string) => file.error([...at, key], sentence)
-      if (names.has(name)) throw fail('name', 'is the name of another token or link')
-      if (isReserved(name)) {
-        throw fail('name', `stands for other callers: commands take ${ANONYMOUS} and ${GROUP_PREFIX}G for them`)
-      }
-      if (secrets.has(digest)) throw fail('sha256', 'is that of another entry')
-      if (expires !== undefined && expiresAt === undefined) throw fail('expires', 'is not a date of the calendar')
-      names.add(name)
-      const known = { kind, id: `${kind}:${name}`, name, groups, ...expiresAt !== undefined && { expiresAt } }
-      secrets.set(digest, this.#principal(known, scopes))
-    }
-    return secrets
+  /** The holders of all tokens and links. */
+  get holders (): readonly Principal[] {
+    return [...this.tokens.values(), ...this.links.values()]
   }
 
-  /** Names of the tokens and links. */
-  get secretNames (): readonly string[] {
-    return this.#holders.map(({ name }) => name)
+  /** The caller of this identity, with its view. */
+  admit (identity: Identity, scopes: readonly string[]): Principal {
+    const groups = identity.kind === ANONYMOUS
+      ? [ANONYMOUS, ...this.#anonymousGroups]
+      : this.groupsOf(identity.groups)
+    return { ...identity, groups, scopes: new Set(scopes), view: this.viewOf(groups) }
   }
 
-  /** The holder of the token or link of this name. */
-  holderOf (name: string): Principal | undefined {
-    return this.#holders.find((holder) => holder.name === name)
+  /** All groups of a caller who has proved to be in some. The anonymous view is a part of every view. */
+  groupsOf (groups: readonly string[]): readonly string[] {
+    return [ANONYMOUS, ...this.#anonymousGroups, AUTHENTICATED, ...groups]
   }
 
-  get #holders (): readonly Principal[] {
-    return [...this.#secrets.token.values(), ...this.#secrets.link.values()]
-  }
-
-  /** The caller behind a proof under this policy; undefined for one that is worth nothing. Expiry is not checked. */
-  principalOf (proof: Proof): Principal | undefined {
-    switch (proof.kind) {
-      case 'anonymous':
-        return this.#anonymousPrincipal
-      case 'token':
-      case 'link':
-        return this.#secrets[proof.kind].get(proof.digest)
-      case 'jwt': {
-        const { kind, entry, subject, groups, scopes, expiresAt } = proof
-        const text = JSON.stringify(entry)
-        if (!this.issuers.some((each) => JSON.stringify(each) === text)) return undefined
-        const id = `jwt:${entry.issuer}#${subject}`
-        const known = { kind, id, name: subject, groups: [...groups, ...entry.groups ?? []], expiresAt }
-        return this.#principal(known, [...scopes, ...entry.scopes ?? []])
-      }
-      case 'proxy': {
-        const { kind, user, groups } = proof
-        if (this.proxy?.text !== proof.proxy) return undefined
-        return this.#principal({ kind, id: `proxy:${user}`, name: user, groups }, this.proxy.scopes ?? [READ_SCOPE])
-      }
-    }
-  }
-
-  /** Who is behind a proof now; refused where it is worth nothing, or has expired. */
-  authenticate (proof: Proof): Caller | Refused {
-    const principal = this.principalOf(proof)
-    if (principal === undefined) return refused(proof.kind === 'token' ? 'invalid_token' : 'unauthenticated')
-    return unlessExpired({ kind: 'caller', policy: this, proof, principal })
-  }
-
-  /** Equal for views that may have the same skills, whichever skills there are, under this policy and others. */
-  termsOfView (view: string): string {
-    return JSON.stringify(this.#rulesOf(view).map(({ roots, patterns }) => [roots, patterns]))
-  }
-
-  #rulesOf (view: string): readonly Rule[] {
-    const groups = new Set(JSON.parse(view) as readonly string[])
-    return this.rules.filter((rule) => rule.groups.some((group) => groups.has(group)))
+  /** The key of what some groups see together: groups that no rule names make no difference. */
+  viewOf (groups: readonly string[]): string {
+    return JSON.stringify([...new Set(groups)].filter((group) => this.#usedGroups.has(group)).sort())
   }
 
   /** What callers of a view may see of each root. */
   grantsOf (view: string): ReadonlyMap<string, Grant> {
-    const rules = this.#rulesOf(view)
+    const groups = new Set(JSON.parse(view) as readonly string[])
+    const rules = this.rules.filter((rule) => rule.groups.some((group) => groups.has(group)))
     return new Map(this.#roots.flatMap((root) => {
       const own = rules.filter(({ roots }) => roots?.includes(root) !== false)
       if (own.length === 0) return []
@@ -214,18 +144,90 @@ export class Policy {
     })
   }
 
-  /** All groups of a caller who has proved to be in some. The anonymous view is a part of every view. */
-  groupsOf (groups: readonly string[]): readonly string[] {
-    return [ANONYMOUS, ...this.#anonymous, AUTHENTICATED, ...groups]
+  #readRule ({ groups, roots, skills }: Entry<'rules'>, index: number): Rule {
+    const file = this.#file
+    for (const [at, root] of (roots ?? []).entries()) {
+      if (!this.#roots.includes(root)) throw file.error(['rules', index, 'roots', at], noSuchRoot(root, this.#roots))
+    }
+    const patterns = skills?.map(patternOf)
+    return {
+      get where () { return `${file.path}:${file.lineOf(['rules', index])}: rules[${index}]` },
+      groups,
+      roots,
+      patterns: skills,
+      admits: (root, skill) => roots?.includes(root) !== false && patterns?.some((fits) => fits(skill)) !== false
+    }
   }
 
-  /** The key of what some groups see together: groups that no rule names make no difference. */
-  viewOf (groups: Iterable<string>): string {
-    return JSON.stringify([...new Set(groups)].filter((group) => this.#usedGroups.has(group)).sort())
+  /** @param names that are taken; those of the entries are added */
+  #readSecrets (kind: 'token' | 'link', names: Set<string>): ReadonlyMap<string, Principal> {
+    const key = `${kind}s` as const
+    const secrets = new Map<string, Principal>()
+    const entries: ReadonlyArray<Entry<'tokens'>> = this.#file.value[key] ?? []
+    for (const [index, { name, sha256, groups = [], scopes = [READ_SCOPE], expires }] of entries.entries()) {
+      const fail = (field: string, sentence: string) => this.#file.error([key, index, field], sentence)
+      const digest = sha256.toLowerCase()
+      const expiresAt = expires === undefined ? undefined : parseExpiry(expires)
+      if (names.has(name)) throw fail('name', 'is the name of another token or link')
+      if (isReserved(name)) {
+        throw fail('name', `stands for other callers: commands take ${ANONYMOUS} and ${GROUP_PREFIX}G for them`)
+      }
+      if (secrets.has(digest)) throw fail('sha256', 'is that of another entry')
+      if (expires !== undefined && expiresAt === undefined) throw fail('expires', 'is not a date of the calendar')
+      if (expiresAt !== undefined && expiresAt <= Date.now()) {
+        this.#warn([key, index, 'expires'], `is past: ${quote(name)} opens nothing`)
+      }
+      this.#warnOfUnusedGroups([key, index, 'groups'], groups)
+      names.add(name)
+      const identity = { kind, id: `${kind}:${name}`, name, groups, ...expiresAt !== undefined && { expiresAt } }
+      secrets.set(digest, this.admit(identity, scopes))
+    }
+    return secrets
   }
 
-  #principal (known: Known, scopes: readonly string[]): Principal {
-    const groups = known.kind === ANONYMOUS ? [ANONYMOUS, ...this.#anonymous] : this.groupsOf(known.groups)
-    return { ...known, groups, scopes: new Set(scopes), view: this.viewOf(groups) }
+  #readIssuer (entry: Entry<'issuers'>, index: number, publicUrl?: string): IssuerEntry {
+    const { issuer, groups = [], jwks_uri: uri } = entry
+    const audiences = entry.audiences ?? (publicUrl === undefined ? [] : [`${publicUrl}/mcp`])
+    const fail = (key: string, sentence: string) => this.#file.error(['issuers', index, key], sentence)
+    const first = this.#file.value.issuers?.find((each) => each.issuer === issuer)
+    if (first !== entry) throw fail('issuer', 'is there twice')
+    if (audiences.length === 0) throw fail('audiences', 'is missing, and there is no PUBLIC_URL to take its place')
+    this.#warnOfUnusedGroups(['issuers', index, 'groups'], groups)
+    if (isExposed(uri ?? issuer)) {
+      const key = uri === undefined ? 'issuer' : 'jwks_uri'
+      this.#warn(['issuers', index, key], 'is not an https:// address: anyone on the way to it can replace the keys')
+    }
+    return { ...entry, audiences }
   }
+
+  #readProxy (): ProxyEntry | undefined {
+    const { proxy } = this.#file.value
+    if (proxy === undefined) return undefined
+    const unfit = proxy.peers.findIndex((peer) => !isSubnet(peer))
+    if (unfit !== -1) {
+      throw this.#file.error(['proxy', 'peers', unfit], 'must be an address or a network such as 10.0.0.0/8')
+    }
+    return {
+      isPeer: createSubnets(proxy.peers),
+      userHeader: (proxy.user_header ?? 'x-auth-request-user').toLowerCase(),
+      groupsHeader: (proxy.groups_header ?? 'x-auth-request-groups').toLowerCase(),
+      scopes: proxy.scopes ?? [READ_SCOPE]
+    }
+  }
+
+  #warnOfUnusedGroups (at: YamlPath, groups: readonly string[]): void {
+    for (const [index, group] of groups.entries()) {
+      if (!this.#usedGroups.has(group)) this.#warn([...at, index], 'is a group that no rule names')
+    }
+  }
+
+  #warn (at: YamlPath, sentence: string): void {
+    this.warnings.push(this.#file.error(at, sentence).message)
+  }
+}
+
+/** Whether answers from an address can be changed on the way. */
+function isExposed (url: string): boolean {
+  const [, authority] = /^http:\/\/([^/]+)/.exec(url) ?? []
+  return authority !== undefined && !isLoopback(hostOf(authority) ?? '')
 }

@@ -1,6 +1,6 @@
+import { readSetting, readTextFile } from '../config/files/yaml-file.ts'
 import { openRoots } from '../config/roots.ts'
 import { ConfigError, didYouMean, type Environment, quote } from '../config/setting.ts'
-import { readSetting, readTextFile } from '../config/files/yaml-file.ts'
 import type { Config } from '../config/settings.ts'
 import { ROOT_PROBLEMS } from '../core/roots/root.ts'
 import { SILENT } from '../core/shared/log.ts'
@@ -22,21 +22,27 @@ interface AccessSettings {
   readonly publicUrl?: string | undefined
 }
 
+/** A caller as an operator names it. */
+interface NamedCaller {
+  readonly groups: readonly string[]
+  /** Why the service refuses it, whatever rules grant to its groups. */
+  readonly refusal?: string | undefined
+}
+
 /**
  * The skills that one caller sees, for a command that serves nobody else.
- * @param caller name of a token or link, `anonymous`, or `group:G`
+ * @param name of a token or link, `anonymous`, or `group:G`
  * @throws ConfigError also for a caller who is unknown, or whom the service refuses
  */
-export async function openViewOf (options: SkillManagerOptions, settings: AccessSettings, caller: string): Promise<{
+export async function openViewOf (options: SkillManagerOptions, settings: AccessSettings, name: string): Promise<{
   readonly skills: SkillManager
   readonly service: View
 }> {
   const skills = new SkillManager(options)
   const policy = await readSetting('ACCESS_FILE or --access', readPolicy(settings, skills))
-  const groups = knownGroupsOf(policy, caller)
-  const refusal = refusalOf(policy, caller)
+  const { groups, refusal } = findCaller(policy, name)
   if (refusal !== undefined) throw new ConfigError(refusal)
-  return { skills, service: skills.createView(caller, policy.grantsOf(policy.viewOf(groups))) }
+  return { skills, service: skills.createView(name, policy.grantsOf(policy.viewOf(groups))) }
 }
 
 /**
@@ -60,7 +66,7 @@ export async function reportAccess (
     if (caller !== undefined) return [...unread, ...reportCaller(policy, skills, caller)]
     if (skill !== undefined) return [...unread, ...reportSkill(policy, skills, skill)]
     const warnings = [...policy.warnings, ...policy.unfitPatterns((root) => skills.skillsIn(root))]
-    const secrets = counted(policy.secretNames.length, 'token or link', 'tokens and links')
+    const secrets = counted(policy.holders.length, 'token or link', 'tokens and links')
     return [...unread, ...warnings, `${secrets}, ${counted(policy.rules.length, 'rule')}`]
   } finally {
     await skills.close()
@@ -69,13 +75,11 @@ export async function reportAccess (
 }
 
 async function readPolicy ({ file, publicUrl }: AccessSettings, { rootNames: roots }: SkillManager): Promise<Policy> {
-  const resource = publicUrl === undefined ? undefined : `${publicUrl}/mcp`
-  return Policy.parse(file, await readTextFile(file), { roots, resource })
+  return Policy.parse(file, await readTextFile(file), { roots, publicUrl })
 }
 
 function reportCaller (policy: Policy, skills: SkillManager, caller: string): readonly string[] {
-  const groups = knownGroupsOf(policy, caller)
-  const refusal = refusalOf(policy, caller)
+  const { groups, refusal } = findCaller(policy, caller)
   if (refusal !== undefined) return [refusal]
   const seen = new Set<string>()
   const rules = policy.rules.filter((rule) => rule.groups.some((group) => groups.includes(group)))
@@ -103,40 +107,30 @@ function reportSkill (policy: Policy, skills: SkillManager, skill: string): read
     const near = didYouMean(skill, skills.rootNames.flatMap((root) => skills.skillsIn(root)))
     throw new ConfigError(`no folder has a skill ${quote(skill)}${near}`)
   }
-  const callers = [ANONYMOUS, ...policy.secretNames].filter((name) => refusalOf(policy, name) === undefined)
+  const callers = [policy.anonymous ?? [], policy.holders].flat().filter((each) => refusalOf(each) === undefined)
   return folders.flatMap((root) => {
     const groups = new Set(policy.rules.filter((rule) => rule.admits(root, skill)).flatMap((rule) => rule.groups))
-    const names = callers.filter((name) => groupsOf(policy, name)?.some((group) => groups.has(group)))
     const who = groups.size === 0 ? 'no rule grants it' : `seen by the groups ${[...groups].join(', ')}`
-    return [`${skill} in ${root}: ${who}`, ...names.map((name) => `  ${name}`)]
+    const seeing = callers.filter((each) => each.groups.some((group) => groups.has(group)))
+    return [`${skill} in ${root}: ${who}`, ...seeing.map(({ name }) => `  ${name}`)]
   })
 }
 
 /** @throws ConfigError for a caller who is unknown */
-function knownGroupsOf (policy: Policy, caller: string): readonly string[] {
-  const groups = groupsOf(policy, caller)
-  if (groups !== undefined) return groups
-  const near = didYouMean(caller, policy.secretNames)
-  throw new ConfigError(`${quote(caller)} is not a token or link of the access file${near}`)
+function findCaller (policy: Policy, name: string): NamedCaller {
+  // Members of a group may have any scope.
+  if (name.startsWith(GROUP_PREFIX)) return { groups: policy.groupsOf([name.slice(GROUP_PREFIX.length)]) }
+  const principal = name === ANONYMOUS ? policy.anonymous : policy.holders.find((holder) => holder.name === name)
+  if (principal !== undefined) return { groups: principal.groups, refusal: refusalOf(principal) }
+  if (name === ANONYMOUS) return { groups: [] }
+  const near = didYouMean(name, policy.holders.map(({ name }) => name))
+  throw new ConfigError(`${quote(name)} is not a token or link of the access file${near}`)
 }
 
-function groupsOf (policy: Policy, caller: string): readonly string[] | undefined {
-  if (caller.startsWith(GROUP_PREFIX)) return policy.groupsOf([caller.slice(GROUP_PREFIX.length)])
-  // Callers without credentials may be nobody.
-  return principalOf(policy, caller)?.groups ?? (caller === ANONYMOUS ? [] : undefined)
-}
-
-/** Why the service refuses a caller, whatever the rules grant to its groups. Members of a group may have any scope. */
-function refusalOf (policy: Policy, caller: string): string | undefined {
-  const { scopes, expiresAt = Infinity } = principalOf(policy, caller) ?? {}
+function refusalOf ({ name, scopes, expiresAt = Infinity }: Principal): string | undefined {
   if (expiresAt <= Date.now()) {
-    return `${caller} expired at ${new Date(expiresAt).toISOString().replace('.000', '')}: it sees no skills`
+    return `${name} expired at ${new Date(expiresAt).toISOString().replace('.000', '')}: it sees no skills`
   }
-  if (scopes === undefined || scopes.has(READ_SCOPE)) return undefined
-  return `${caller} has the scopes ${[...scopes].join(', ') || '(none)'} and lacks ${READ_SCOPE}: it sees no skills`
-}
-
-/** Undefined for a group, and for anonymous callers where they are nobody. */
-function principalOf (policy: Policy, caller: string): Principal | undefined {
-  return caller === ANONYMOUS ? policy.principalOf({ kind: ANONYMOUS }) : policy.holderOf(caller)
+  if (scopes.has(READ_SCOPE)) return undefined
+  return `${name} has the scopes ${[...scopes].join(', ') || '(none)'} and lacks ${READ_SCOPE}: it sees no skills`
 }

@@ -1,8 +1,10 @@
-import { decodeJwt, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify, type JWTVerifyOptions } from 'jose'
+import { decodeJwt, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jose'
+import { own } from '../core/shared/json.ts'
 import type { CoreLog } from '../core/shared/log.ts'
-import type { IssuerEntry } from './entries.ts'
+import type { Principal } from '../http/callers.ts'
+import type { Refusal } from './challenge.ts'
 import { IssuerAway, IssuerKeys } from './issuer-keys.ts'
-import { type JwtProof, type Refusal, type Refused, refused } from './policy.ts'
+import type { IssuerEntry, Policy } from './policy.ts'
 
 /** RFC 9864 calls EdDSA with the curve Ed25519 by the name of the curve. */
 const DEFAULT_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519']
@@ -16,25 +18,22 @@ class TokenRefused extends Error {}
 
 class WrongAudience extends TokenRefused {}
 
-/** Checks the access tokens of some issuers (RFC 9068). */
+/** Checks access tokens (RFC 9068) of the issuers of one policy. */
 export class JwtVerifier {
-  readonly #entries: ReadonlyMap<string, IssuerEntry>
-  readonly #keys = new Map<string, IssuerKeys>()
+  readonly #policy: Policy
   readonly #log: CoreLog
+  readonly #keys: ReadonlyMap<IssuerEntry, IssuerKeys>
 
-  /** @param before keeps the keys of issuers that are the same, and is not used any more */
-  constructor (entries: readonly IssuerEntry[], log: CoreLog, before?: JwtVerifier) {
-    const known = before === undefined ? new Map<string, IssuerKeys>() : before.#keys
-    this.#entries = new Map(entries.map((entry) => [entry.issuer, entry]))
+  /** @param before of the policy before: the keys of issuers that are the same stay */
+  constructor (policy: Policy, log: CoreLog, before?: JwtVerifier) {
+    this.#policy = policy
     this.#log = log
-    for (const { issuer, jwks_uri: uri } of entries) {
-      const old = known.get(issuer)
-      const keys = old !== undefined && old.uri === uri ? old : new IssuerKeys(issuer, uri, log)
-      this.#keys.set(issuer, keys)
-      // An issuer may not answer now: the next token asks again.
-      keys.reload()
-    }
-    for (const [issuer, keys] of known) if (this.#keys.get(issuer) !== keys) keys.close()
+    const known = [...before === undefined ? [] : before.#keys]
+    this.#keys = new Map(policy.issuers.map((entry) => {
+      const [, keys] = known.find(([{ issuer, jwks_uri: uri }]) =>
+        issuer === entry.issuer && uri === entry.jwks_uri) ?? []
+      return [entry, keys ?? new IssuerKeys(entry, log)]
+    }))
   }
 
   /** Issuers whose keys could not be read at the last attempt. */
@@ -42,26 +41,35 @@ export class JwtVerifier {
     return [...this.#keys.values()].filter(({ isAway }) => isAway).length
   }
 
-  close (): void {
-    for (const keys of this.#keys.values()) keys.close()
-  }
-
   /** Never throws. A refused token of a known issuer is logged with the reason, and without the token. */
-  async verify (token: string): Promise<JwtProof | Refused> {
+  async verify (token: string): Promise<Principal | Refusal> {
     const issuer = issuerOf(token)
-    const [entry, keys] = [this.#entries.get(issuer), this.#keys.get(issuer)]
-    if (entry === undefined || keys === undefined) return refused('invalid_token')
+    const [entry, keys] = [...this.#keys].find(([each]) => each.issuer === issuer) ?? []
+    if (entry === undefined || keys === undefined) return 'invalid_token'
     try {
-      const proof = await check(token, entry, keys)
-      if (proof.areGroupsElsewhere) {
-        this.#log.info({ issuer, subject: proof.subject }, 'a token names its groups elsewhere; its caller is in none')
-      }
-      return proof
+      return this.#principalOf(await check(token, entry, keys), entry)
     } catch (error) {
       const [refusal, reason] = explain(error)
       this.#log.info({ issuer, reason }, 'a token was refused')
-      return refused(refusal)
+      return refusal
     }
+  }
+
+  #principalOf (payload: JWTPayload, entry: IssuerEntry): Principal {
+    const { issuer, groups = [], scopes = [] } = entry
+    const name = textOf(payload.sub) ?? textOf(payload['client_id']) ?? textOf(payload['azp']) ?? ''
+    // As tokens of Entra do.
+    if (Object.hasOwn(payload, '_claim_names')) {
+      this.#log.info({ issuer, subject: name }, 'a token names its groups elsewhere; its caller is in none')
+    }
+    return this.#policy.admit({
+      kind: 'jwt',
+      id: `jwt:${issuer}#${name}`,
+      name,
+      groups: [...textsOf(claimAt(payload, entry.groups_claim ?? 'groups')), ...groups],
+      // A stream goes on for as long as its token would open another.
+      expiresAt: ((payload.exp ?? 0) + clockToleranceOf(entry)) * 1_000
+    }, [...textsOf(payload['scope'] ?? payload['scp']).flatMap((scope) => scope.split(' ')), ...scopes])
   }
 }
 
@@ -73,46 +81,25 @@ function issuerOf (token: string): string {
   }
 }
 
-async function check (token: string, entry: IssuerEntry, keys: IssuerKeys): Promise<JwtProof> {
-  const { issuer, audiences, algorithms = DEFAULT_ALGORITHMS } = entry
-  const clockTolerance = entry.clock_tolerance ?? DEFAULT_CLOCK_TOLERANCE_S
-  const options = { issuer, algorithms: [...algorithms], clockTolerance, requiredClaims: ['exp', 'aud'] }
-  const { payload, protectedHeader } = await verify(token, keys, options)
-  checkIsAccessToken(protectedHeader, payload)
-  // jose checks `nbf` alone, which not every issuer sets.
-  const latest = Date.now() / 1_000 + clockTolerance
-  if ((payload.iat ?? 0) > latest) throw new TokenRefused('it was issued in the future')
-  const accepted = new Set(audiences.map(comparable))
-  if (![payload.aud ?? []].flat().some((audience) => accepted.has(comparable(audience)))) {
-    throw new WrongAudience('its audience is not in the list of audiences')
-  }
-  return {
-    kind: 'jwt',
-    entry,
-    subject: textOf(payload.sub) ?? textOf(payload['client_id']) ?? textOf(payload['azp']) ?? '',
-    groups: textsOf(claimAt(payload, entry.groups_claim ?? 'groups')),
-    areGroupsElsewhere: Object.hasOwn(payload, '_claim_names'),
-    scopes: textsOf(payload['scope'] ?? payload['scp']).flatMap((scope) => scope.split(' ')),
-    // A stream goes on for as long as its token would open another.
-    expiresAt: ((payload.exp ?? 0) + clockTolerance) * 1_000
-  }
+function clockToleranceOf ({ clock_tolerance: tolerance = DEFAULT_CLOCK_TOLERANCE_S }: IssuerEntry): number {
+  return tolerance
 }
 
-/** A token need not name its key: those that fit it are tried one after the other, as jose's documentation shows. */
-async function verify (token: string, keys: IssuerKeys, options: JWTVerifyOptions) {
-  try {
-    return await jwtVerify(token, keys.find, options)
-  } catch (error) {
-    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
-    for await (const key of error) {
-      try {
-        return await jwtVerify(token, key, options)
-      } catch (failure) {
-        if (!(failure instanceof errors.JWSSignatureVerificationFailed)) throw failure
-      }
-    }
-    throw new errors.JWSSignatureVerificationFailed()
+/** The claims of an access token for this service. */
+async function check (token: string, entry: IssuerEntry, keys: IssuerKeys): Promise<JWTPayload> {
+  const { issuer, audiences, algorithms = DEFAULT_ALGORITHMS } = entry
+  const clockTolerance = clockToleranceOf(entry)
+  const { payload, protectedHeader } = await jwtVerify(token, keys.find, {
+    issuer, algorithms: [...algorithms], clockTolerance, requiredClaims: ['exp', 'aud']
+  })
+  checkIsAccessToken(protectedHeader, payload)
+  // jose checks `nbf` alone, which not every issuer sets.
+  if ((payload.iat ?? 0) > Date.now() / 1_000 + clockTolerance) throw new TokenRefused('it was issued in the future')
+  const accepted = audiences.map(comparable)
+  if (![payload.aud ?? []].flat().some((audience) => accepted.includes(comparable(audience)))) {
+    throw new WrongAudience('its audience is not in the list of audiences')
   }
+  return payload
 }
 
 function explain (error: unknown): readonly [refusal: Refusal, reason: string] {
@@ -144,11 +131,7 @@ function comparable (audience: string): string {
 
 /** The claim of this whole name, which may hold dots, else the one that the dots lead to. */
 function claimAt (payload: JWTPayload, name: string): unknown {
-  if (Object.hasOwn(payload, name)) return payload[name]
-  return name.split('.').reduce<unknown>((value, part) => {
-    const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, part)
-    return isThere ? Reflect.get(value, part) : undefined
-  }, payload)
+  return own(payload, name) ?? name.split('.').reduce<unknown>(own, payload)
 }
 
 function textOf (value: unknown): string | undefined {

@@ -130,18 +130,14 @@ function only (flags: Arguments['flags'], ...names: readonly string[]): Argument
   return new Map([...flags].filter(([name]) => names.includes(name)))
 }
 
-/**
- * Names what a command has left out on standard error, when the command is done or has failed.
- * @param remedy see `describeSkipped`
- */
+/** Names what a command has left out on standard error, when the command is done or has failed. */
 export async function namingSkipped<T> (
-  context: Pick<CommandContext, 'warn'>, use: (onSkipped: (entries: readonly SkippedEntry[]) => void) => Promise<T>,
-  remedy?: (target: string) => string
+  context: Pick<CommandContext, 'warn'>, use: (onSkipped: (entries: readonly SkippedEntry[]) => void) => Promise<T>
 ): Promise<T> {
   const sentences = new Set<string>()
   try {
     return await use((entries) => {
-      for (const sentence of entries.flatMap((entry) => describeSkipped(entry, remedy))) sentences.add(sentence)
+      for (const sentence of entries.flatMap((entry) => describeSkipped(entry))) sentences.add(sentence)
     })
   } finally {
     warnSkipped(sentences, context)

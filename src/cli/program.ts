@@ -104,7 +104,7 @@ after a fault of this program.`)
     .addHelpText('after', `
 Prints what changed since the file before. Exits with 1, and writes nothing, when a folder or a skill cannot be read.`)
 
-  add('sign <DIR>', 'sign a skill, or all skills of a folder', () => import('./commands/sign.ts'))
+  add('sign <DIR>', 'sign a skill, or all skills of a folder', () => import('./commands/sign.ts'), ['linkTargets'])
     .addOption(listOption('--key <FILE>', 'private key (PEM; P-256, P-384 or P-521) without a password')
       .makeOptionMandatory())
     .addOption(listOption('--chain <FILE>', 'certificates (PEM) to be put into the signature, that of the key first'))

@@ -14,7 +14,7 @@ interface ServedFolders {
 type ServingConfig = Pick<Config, 'skillsDirs'> & Partial<Pick<Config, 'linkTargets'>>
 
 /**
- * What the service writes among skills would be served as their files.
+ * What lies among skills is served as their files, and may be written by their authors.
  * @param setting what names the path
  * @throws ConfigError that names the two settings
  */
@@ -40,13 +40,17 @@ interface Roots {
   readonly personalRoot?: RootOptions
 }
 
-/** @throws ConfigError for an audit log that would be served, and for none where one is required */
-export async function checkAuditLog (config: Config, { projectRoots, personalRoot }: Roots): Promise<void> {
-  const { auditLog: path, auditRequired } = config
-  if (path === undefined && auditRequired) throw new ConfigError('AUDIT_REQUIRED needs AUDIT_LOG: a file, or stdout')
-  if (path === undefined || path === 'stdout') return
+/** @throws ConfigError for an audit log or access file that would be served, and for no log where one is required */
+export async function checkPlaces (config: Config, { projectRoots, personalRoot }: Roots): Promise<void> {
+  const { accessFile, auditLog, auditRequired } = config
+  if (auditLog === undefined && auditRequired) {
+    throw new ConfigError('AUDIT_REQUIRED needs AUDIT_LOG: a file, or stdout')
+  }
   const folders = { project: projectRoots.map((root) => root.path), personal: personalRoot?.path }
-  await checkNotServed(path, 'AUDIT_LOG', config, folders)
+  const settings = [['AUDIT_LOG', auditLog], ['ACCESS_FILE or --access', accessFile]] as const
+  for (const [setting, path] of settings) {
+    if (path !== undefined && path !== 'stdout') await checkNotServed(path, setting, config, folders)
+  }
 }
 
 /** The start waits for no network disk, which may never answer. */

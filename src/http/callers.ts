@@ -1,6 +1,4 @@
-import type { IncomingMessage } from 'node:http'
-import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
-import type { FollowedPolicy } from '../config/files/followed-file.ts'
+import type { FastifyRequest } from 'fastify'
 import type { SkillService } from '../core/service.ts'
 
 declare module 'fastify' {
@@ -79,25 +77,3 @@ export const alwaysAllowed: WhileAllowed = () => () => {}
 export const REFUSAL_REASONS = ['missing', 'invalid', 'expired', 'audience', 'scope', 'issuer'] as const
 
 export type RefusalReason = (typeof REFUSAL_REASONS)[number]
-
-/** Access control as the app uses it. */
-export interface AccessDoors {
-  readonly skillsOf: SkillsOf
-  readonly whileAllowed: WhileAllowed
-  /** The access file. */
-  readonly file: FollowedPolicy
-  /** Issuers of tokens whose keys could not be read at the last attempt. */
-  readonly issuersAway: number
-  /** How often callers were refused, by reason. */
-  readonly refusals: ReadonlyMap<RefusalReason, number>
-  /** All skills, for what the service says of itself. */
-  readonly everything: SkillService
-  /** The hook that finds out who asks, and what is said to those who may not. */
-  readonly plugin: FastifyPluginAsync
-  /** The target of a request without the secrets in it. */
-  rewriteUrl (request: IncomingMessage): string
-  /** What an error is to this caller. */
-  translate (error: unknown, request: FastifyRequest): unknown
-  /** What is wrong with the access file, for /readyz. */
-  remark (): string | undefined
-}

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { AccessDoors, SkillsOf } from '../http/callers.ts'
+import type { SkillService } from '../core/service.ts'
+import type { SkillsOf } from '../http/callers.ts'
 import type { RevisionsOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { judgeReadiness, type ReadinessParts } from '../http/readiness.ts'
@@ -8,7 +9,7 @@ import { extendedProblemAnswer, probeAnswer } from '../openapi/responses.ts'
 
 interface HealthRoutesOptions {
   readonly skillsOf: SkillsOf
-  readonly access?: Pick<AccessDoors, 'everything'> | undefined
+  readonly access?: { readonly everything: SkillService } | undefined
   readonly revisionsOf: RevisionsOf
   readonly readiness: ReadinessParts
   readonly version: string

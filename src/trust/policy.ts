@@ -5,7 +5,7 @@ import { sha256 } from '../core/shared/digest.ts'
 import type { TrustReport, TrustStatus } from '../core/shared/origin.ts'
 import type { Finding, ManifestFile } from '../core/shared/skill.ts'
 import { SIGNATURE_FILE } from './bundle.ts'
-import { checkSignature, type SignatureResult, type TrustSubject } from './check-signature.ts'
+import { type CheckedState, checkSignature, type SignatureResult } from './check-signature.ts'
 import type { Lock } from './lock-file.ts'
 import { judgeScans } from './scans.ts'
 import type { TrustFile } from './trust-file.ts'
@@ -28,13 +28,6 @@ export interface PolicyFiles {
   readonly trust?: TrustFile | undefined
 }
 
-interface PolicyOptions {
-  /** For all roots, whatever the trust file says of them. */
-  readonly mode?: 'require' | undefined
-  /** Wall clock, in milliseconds. */
-  readonly now?: () => number
-}
-
 /** A signature at this time. */
 type PresentResult = Omit<SignatureResult, 'status'> & { readonly status: Exclude<TrustStatus, 'denied'> }
 
@@ -46,15 +39,21 @@ const WARNING_MS = 30 * 86_400_000
 
 /** Serves what an operator has reviewed or trusts: revisions of a lock, and skills of signers in a trust file. */
 export class Policy extends EventEmitter<{ changed: [] }> {
-  readonly #options: PolicyOptions
+  readonly #mode: 'require' | undefined
+  readonly #now: () => number
   #files: PolicyFiles
   /** By revision: the same bytes have the same signature. Expiry and the rules of a root are applied later. */
   readonly #results = new LRUCache<string, SignatureResult>({ max: MAX_RESULTS })
 
-  constructor (files: PolicyFiles, options: PolicyOptions = {}) {
+  /**
+   * @param options.mode for all roots, whatever the trust file says of them
+   * @param options.now wall clock, in milliseconds
+   */
+  constructor (files: PolicyFiles, { mode, now = Date.now }: { mode?: 'require', now?: () => number } = {}) {
     super()
     this.#files = files
-    this.#options = options
+    this.#mode = mode
+    this.#now = now
   }
 
   /** Puts other files in force. */
@@ -80,16 +79,17 @@ export class Policy extends EventEmitter<{ changed: [] }> {
   }
 
   /** Does not throw for anything that a skill contains. */
-  async judge (root: string, subject: TrustSubject): Promise<Verdict> {
+  async judge (root: string, state: CheckedState): Promise<Verdict> {
     const { lock, trust } = this.#files
-    const { skill_name: name, revision, files } = subject.manifest
-    const signature = trust && this.#atThisTime(await this.#check(trust, subject))
-    const exempt = new Set(this.#requires(root) ? signature?.exempt : [])
-    const served = exempt.size === 0 ? files : files.filter(({ path }) => !exempt.has(path))
-    const servedRevision = exempt.size === 0 ? revision : revisionOf(served)
+    const { skill_name: name, revision, files } = await state.manifest()
+    const isRequired = this.#requires(root)
+    const signature = trust && this.#atThisTime(await this.#check(trust, revision, state))
+    const exempt = isRequired ? signature?.exempt ?? [] : []
+    const served = files.filter(({ path }) => !exempt.includes(path))
+    const servedRevision = exempt.length === 0 ? revision : revisionOf(served)
     // Operators name the whole skill, or what is served of it.
     const revisions = [revision, servedRevision]
-    const origin = trust && signature && this.#judgeOrigin(trust, this.#requires(root), signature, revisions)
+    const origin = trust && signature && this.#judgeOrigin(trust, isRequired, signature, revisions)
     const pin = lock && checkPin(lock, name, revisions)
     const all = origin?.isServed === false ? [origin, pin] : [pin, origin]
     const report = { signed: false, signer: null, status: null, ...origin?.report, checked_revision: revision }
@@ -126,11 +126,10 @@ export class Policy extends EventEmitter<{ changed: [] }> {
     }
   }
 
-  async #check (trust: TrustFile, subject: TrustSubject): Promise<SignatureResult> {
-    const { revision } = subject.manifest
+  async #check (trust: TrustFile, revision: string, state: CheckedState): Promise<SignatureResult> {
     const known = this.#results.get(revision)
     if (known !== undefined) return known
-    const result = await checkSignature(subject, trust.signers)
+    const result = await checkSignature(state, trust.signers)
     // Another trust file may have come meanwhile.
     if (this.#files.trust === trust) this.#results.set(revision, result)
     return result
@@ -148,13 +147,9 @@ export class Policy extends EventEmitter<{ changed: [] }> {
     return now < validTo - WARNING_MS ? result : { ...result, problem: `${what} expires on ${dayOf(validTo)}` }
   }
 
-  #now (): number {
-    return (this.#options.now ?? Date.now)()
-  }
-
   #requires (root: string): boolean {
     const { trust } = this.#files
-    return trust !== undefined && (this.#options.mode ?? trust.roots.get(root)) === 'require'
+    return trust !== undefined && (this.#mode ?? trust.roots.get(root)) === 'require'
   }
 }
 

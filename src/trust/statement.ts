@@ -22,7 +22,6 @@ const PredicateSchema = Type.Object({
   serialization: Type.Object({
     method: Type.String(),
     hash_type: Type.String(),
-    allow_symlinks: Type.Boolean(),
     ignore_paths: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Null()]))
   }),
   resources: Type.Array(
@@ -34,7 +33,6 @@ const PredicateSchema = Type.Object({
 export interface SignedFiles {
   /** `sha256:<hex>` by path. */
   readonly digests: ReadonlyMap<string, string>
-  readonly allowsLinks: boolean
   /** Files and folders that the signer left out, NEVER_SIGNED included. */
   readonly leftOut: readonly string[]
 }
@@ -47,20 +45,20 @@ export function parseStatement (payload: Buffer): SignedFiles {
   }
   const { serialization, resources } =
     parseJson(Buffer.from(JSON.stringify(predicate ?? null)), PredicateSchema, 'holds no list of files')
-  const { method, hash_type: hash, allow_symlinks: allowsLinks, ignore_paths: leftOut } = serialization
+  const { method, hash_type: hash, ignore_paths: leftOut } = serialization
   if (method !== 'files') throw new BundleError(`lists files by ${method.slice(0, 80)}, sign the skill by whole files`)
   const isSha256 = [hash, ...resources.map(({ algorithm }) => algorithm)].every((name) => name === 'sha256')
   if (!isSha256) throw new BundleError('has digests that are not SHA-256')
   const digests = new Map(resources.map(({ name, digest }) => [name, `${DIGEST_PREFIX}${digest}`]))
   if (digests.size !== resources.length) throw new BundleError('lists a file twice')
-  return { digests, allowsLinks, leftOut: leftOut ?? [] }
+  return { digests, leftOut: leftOut ?? [] }
 }
 
 /**
- * A statement about all files of a manifest but the signature, and those that no signature covers.
- * @param allowsLinks whether the skill may hold symbolic links: the bytes that they lead to are signed
+ * A statement about all files of a manifest but the signature, and those that no signature covers. Of a symbolic link,
+ * the bytes that it leads to are signed.
  */
-export function createStatement ({ skill_name: name, files }: Manifest, allowsLinks: boolean): Buffer {
+export function createStatement ({ skill_name: name, files }: Manifest): Buffer {
   const signed = files.filter(({ path }) => path !== SIGNATURE_FILE && !isNeverSigned(path))
     .toSorted((a, b) => compareCodePoints(a.path, b.path))
   const ignored = [...NEVER_SIGNED, SIGNATURE_FILE]
@@ -71,7 +69,7 @@ export function createStatement ({ skill_name: name, files }: Manifest, allowsLi
     subject: [{ name, digest: { sha256: root.digest('hex') } }],
     predicateType: PREDICATE_TYPE,
     predicate: {
-      serialization: { method: 'files', hash_type: 'sha256', allow_symlinks: allowsLinks, ignore_paths: ignored },
+      serialization: { method: 'files', hash_type: 'sha256', allow_symlinks: true, ignore_paths: ignored },
       resources: signed.map((file) => ({ name: file.path, digest: hexOf(file), algorithm: 'sha256' }))
     }
   }))

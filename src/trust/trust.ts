@@ -10,17 +10,16 @@ import type { RootOptions } from '../core/roots/root.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import type { TrustChange } from '../core/shared/origin.ts'
 import { Signal } from '../core/shared/signal.ts'
-import type { Finding } from '../core/shared/skill.ts'
+import { createSkillManager } from '../core/skill-manager.ts'
 import type { StateFolder } from '../sources/publish/state-folder.ts'
 import { AddressError, SourceError } from '../sources/source-error.ts'
 import type { Candidate } from '../sources/source-keeper.ts'
 import type { Sources } from '../sources/sources.ts'
-import { type CheckedSkill, VerifiedRoot } from '../sources/verified-root.ts'
-import { subjectOf } from './check-signature.ts'
+import { VerifiedRoot } from '../sources/verified-root.ts'
 import { parseLock } from './lock-file.ts'
 import { Policy, type Verdict } from './policy.ts'
-import { parseTrust, type Reads, type TrustFile } from './trust-file.ts'
-import { verifyRoot } from './verify.ts'
+import { parseTrust, type TrustFile } from './trust-file.ts'
+import { verifySkills } from './verify.ts'
 
 const LOCK_REMEDY = '; `skillserve lock` writes it, and --locked=FILE names another'
 
@@ -69,9 +68,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   readonly #files: ReadonlyMap<string, FollowedFile<unknown>>
   readonly #log: CoreLog
   readonly #roots: ReadonlyArray<VerifiedRoot<Verdict>>
-  /** The same array for the same findings, by those of a state without its origin: verdicts are kept by it. */
-  readonly #findings = new WeakMap<readonly Finding[], readonly Finding[]>()
-  /** The reason for which a skill is refused, by root and name; '' for one that is served. */
+  /** Why skills are refused, by root and name. */
   readonly #reasons = new Map<string, string>()
 
   constructor ({ policy, files = new Map(), roots, ...options }: TrustOptions) {
@@ -84,10 +81,10 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
       root,
       guard: {
         guards: () => policy.guards(root.name),
-        check: async (skill) => await policy.judge(root.name, await subjectOf(skill)),
+        check: (skill) => policy.judge(root.name, skill),
         refusal: unchecked,
         allows: (name, revision) => policy.allows(root.name, name, revision),
-        onVerdict: (name, verdict) => { this.#note(root, name, verdict) }
+        onVerdict: (name, verdict) => { this.#note(root.name, name, verdict) }
       }
     }))
     policy.on('changed', () => { for (const root of this.#roots) void root.guardChanged() })
@@ -137,47 +134,36 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   async originOf (state: SkillState): Promise<Pick<Verdict, 'report' | 'findings'>> {
     const { revision, skill_name: name } = await state.manifest()
     const known = this.#roots.map((root) => root.verdictOn(name, revision)).find((verdict) => verdict !== undefined)
-    return known ?? await this.#policy.judge('', await subjectOf(state))
+    return known ?? await this.#policy.judge('', state)
   }
 
-  /** Adds the origin of skills to their findings. */
+  /** Adds the origin of skills to their entries. */
   judging<Judged extends JudgedEntry, More extends readonly unknown[]> (
-    judge: (state: EntryState, ...more: More) => Promise<Judged>
-  ): (state: EntryState, ...more: More) => Promise<Judged & JudgedEntry> {
-    return async (state, ...more) => {
-      if (state.state === undefined) return await judge(state, ...more)
-      const { report, findings } = await this.originOf(state.state)
-      const judged = await judge({ ...state, fileFindings: this.#join(state.fileFindings, findings) }, ...more)
-      return { ...judged, trust: report }
+    judge: (entry: EntryState, ...more: More) => Promise<Judged>
+  ): (entry: EntryState, ...more: More) => Promise<Judged & JudgedEntry> {
+    return async (entry, ...more) => {
+      const judged = await judge(entry, ...more)
+      if (entry.state === undefined) return judged
+      const { report, findings } = await this.originOf(entry.state)
+      return { ...judged, findings: [...judged.findings, ...findings], trust: report }
     }
-  }
-
-  #join (before: readonly Finding[], findings: readonly Finding[]): readonly Finding[] {
-    if (findings.length === 0) return before
-    const all = [...before, ...findings]
-    const known = this.#findings.get(before)
-    if (known !== undefined && JSON.stringify(known) === JSON.stringify(all)) return known
-    this.#findings.set(before, all)
-    return all
   }
 
   /** Reports which skills are refused, and which are served again. */
-  #note (root: NamedRoot, skill: string, verdict: (Verdict & CheckedSkill) | undefined): void {
-    const key = JSON.stringify([root.path, skill])
-    const before = this.#reasons.get(key) ?? ''
-    if (verdict === undefined) {
-      this.#reasons.delete(key)
-      return
-    }
-    const { isServed, report, findings: [first] } = verdict
-    const reason = isServed ? undefined : first
-    this.#reasons.set(key, reason?.message ?? '')
-    if (before === (reason?.message ?? '')) return
-    const fields = { skill, root: root.name, ...report.signer !== null && { signer: report.signer } }
+  #note (root: string, skill: string, verdict: Verdict | undefined): void {
+    const key = JSON.stringify([root, skill])
+    const before = this.#reasons.get(key)
+    this.#reasons.delete(key)
+    if (verdict === undefined) return
+    const { isServed, report, findings } = verdict
+    const reason = isServed ? undefined : findings[0]
+    if (reason !== undefined) this.#reasons.set(key, reason.message)
+    if (reason?.message === before) return
+    const fields = { skill, root, ...report.signer !== null && { signer: report.signer } }
     const problem = { ...fields, code: reason?.code, problem: reason?.message }
     if (isServed) this.#log.info(fields, 'a skill is served: it has passed its check')
     else this.#log.warn(problem, 'a skill is quarantined: it is not served')
-    this.emit('verdict', { skill, root: root.name, isServed, report, reason })
+    this.emit('verdict', { skill, root, isServed, report, reason })
   }
 }
 
@@ -194,9 +180,14 @@ export async function openTrust (
     .map((root) => ({ ...root, name: root.name ?? basename(root.path) }))
   const names = roots.map(({ name }) => name)
   const given = sources?.givenNames ?? new Map<string, string>()
-  const lock = await follow('LOCKED or --locked', lockFile, parseLock, LOCK_REMEDY)
-  const trust = await follow('TRUST_FILE or --trust', trustFile, (path, text, reads) =>
-    withGivenNames(parseTrust(path, text, names, reads), given))
+  const lock = lockFile === undefined
+    ? undefined
+    : await readSetting('LOCKED or --locked',
+      FollowedFile.open(lockFile, (text) => parseLock(lockFile, text)), LOCK_REMEDY)
+  const trust = trustFile === undefined
+    ? undefined
+    : await readSetting('TRUST_FILE or --trust',
+      FollowedFile.open(trustFile, (text, reads) => withGivenNames(parseTrust(trustFile, text, names, reads), given)))
   const present = () => ({ lock: lock?.value, trust: trust?.value })
   const policy = new Policy(present())
   const files = new Map<string, FollowedFile<unknown>>()
@@ -219,13 +210,6 @@ export async function openTrust (
   return new Trust({ policy, files, roots, state, log, polling, linkTargets })
 }
 
-async function follow<Value> (
-  setting: string, path: string | undefined, parse: (path: string, text: string, reads: Reads) => Value, remedy?: string
-): Promise<FollowedFile<Value> | undefined> {
-  if (path === undefined) return undefined
-  return await readSetting(setting, FollowedFile.open(path, (text, reads) => parse(path, text, reads)), remedy)
-}
-
 /**
  * Refuses a state of a source in which a skill is not signed as the policy asks: the whole previous state stays.
  * @throws SourceError `verification_failed`
@@ -237,11 +221,17 @@ async function approve (candidate: Candidate, policy: Policy): Promise<void> {
     changed: new Signal<void>(),
     folders: new Map([...folders].map(([skill, folder]) => [skill, { path: folder, realPath: folder }]))
   }
-  const verified = folders.size === 0 ? [] : await verifyRoot({ path, name, listed }, policy)
-  const refused = verified.find(({ isServed }) => !isServed)
-  if (refused === undefined) return
-  const sentence = `${revision} is refused: the skill ${JSON.stringify(refused.name)}: ${refused.problem}`
-  throw new SourceError('verification_failed', sentence)
+  const skills = createSkillManager({ projectRoots: [{ path, name, listed }], watcher: false, keep: { keepMs: 0 } })
+  try {
+    await skills.start()
+    const verified = await verifySkills(skills, [...folders.keys()], policy, name)
+    const refused = verified.find(({ isServed }) => !isServed)
+    if (refused === undefined) return
+    const sentence = `${revision} is refused: the skill ${JSON.stringify(refused.name)}: ${refused.problem}`
+    throw new SourceError('verification_failed', sentence)
+  } finally {
+    await skills.close()
+  }
 }
 
 /**

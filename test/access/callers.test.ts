@@ -1,9 +1,8 @@
-import { renameSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import fp from 'fastify-plugin'
 import t from 'tap'
 import type { SourceStatus } from '../../src/schemas/health.ts'
-import { openEvents } from '../helper/event-stream.ts'
 import { bearer, buildGuarded, newSecret } from '../helper/guarded.ts'
 import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
 import { followRoutes } from '../helper/routes.ts'
@@ -138,11 +137,16 @@ t.test('K61: an admitted token, however it was written, is refused from the mome
   t.strictSame(await ask(), [401, 401, 401])
 })
 
-t.test('K61: tokens are in no log, one in a query is refused, and a stranger before its body is read', async (t) => {
-  const response = await closed.get(`/skills?access_token=${ann.text}`)
-  t.equal(response.status, 400)
-  t.notMatch(await response.text(), ann.text)
-  t.notMatch(closed.logText(), /sks_|\b[\da-f]{64}\b/)
+t.test('K61: tokens are in no log, one in a query opens nothing, a stranger is refused before its body', async (t) => {
+  const jwt = 'eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUifQ.c2lnbmF0dXJl'
+  for (const token of [ann.text, jwt]) {
+    for (const path of ['/skills', '/mcp']) {
+      const response = await closed.get(`${path}?access_token=${token}`)
+      t.equal(response.status, 401)
+      t.notMatch(await response.text(), token)
+    }
+  }
+  t.notMatch(closed.logText(), /sks_|eyJ|\b[\da-f]{64}\b/)
   const head = { headers: ['Content-Type: application/json', 'Content-Length: 1000000'] }
   const refused = await rawRequest(closed.url, request('POST', '/agent/tool-call', head))
   t.equal(refused.status, 401)
@@ -260,11 +264,8 @@ t.test('K64: the skill of a team hides one of all for that team only, and those 
   const shared = () => ({ deploy: { 'SKILL.md': skillText('deploy', 'of all') }, guide: skill('guide') })
   const rules = '  - { groups: [team], roots: [team, common, third] }\n  - { groups: [staff], roots: [common] }\n'
   const access = `tokens:\n${[both, one, twin].map(({ entry }) => `  - ${entry}\n`).join('')}rules:\n${rules}`
-  const { url, get, setAccess, folder } = await buildGuarded(t, {
-    roots: { team: { deploy: { 'SKILL.md': skillText('deploy', 'of the team') } }, common: shared(), third: shared() },
-    access,
-    watcher: true
-  })
+  const roots = { team: { deploy: { 'SKILL.md': skillText('deploy', 'of the team') } }, common: shared(), third: shared() }
+  const { get, setAccess } = await buildGuarded(t, { roots, access })
   t.match(await (await get('/skills/deploy', both.text)).text(), 'of the team')
   t.match(await (await get('/skills/deploy', one.text)).text(), 'of all')
   const message = "skills of the same name in the roots 'common' and 'third' are hidden by this one"
@@ -282,23 +283,6 @@ t.test('K64: the skill of a team hides one of all for that team only, and those 
     const statuses = [await statusOf(twin.text, tag), await statusOf(one.text, other), await statusOf(one.text, tag)]
     t.strictSame(statuses, [304, 304, 200])
     await setAccess(access)
-  })
-
-  await t.test('when the skill that hides another one goes or comes, their streams report a change', async (t) => {
-    const revisionOf = async (token: string) =>
-      (await (await get('/skills/deploy/files', token)).json() as { revision: string }).revision
-    const [ofTeam, ofAll] = [await revisionOf(both.text), await revisionOf(one.text)]
-    const stream = await openEvents(url, { headers: [`Authorization: Bearer ${both.text}`] })
-    t.teardown(() => { stream.destroy() })
-    // The catalog's own revision: all skills have been read.
-    await stream.until('its beginning', () => /^[\da-f]{64}$/.test(stream.lastEventId))
-    const [own, away] = [join(folder, 'team', 'deploy'), join(folder, 'deploy')]
-    const last = () => stream.events.filter(({ data }) => data['name'] === 'deploy').at(-1)?.data['revision']
-    renameSync(own, away)
-    await stream.until(ofAll, () => last() === ofAll)
-    renameSync(away, own)
-    await stream.until(ofTeam, () => last() === ofTeam)
-    t.strictSame(new Set(stream.events.map(({ type }) => type)), new Set(['changed']))
   })
 
   await t.test('K61: while a group is granted and revoked, each answer is that of one policy', async (t) => {

@@ -30,9 +30,9 @@ function accessOf (issuers: ReadonlyArray<readonly [url: string, fields?: string
   - { groups: [docs, Platform Team (Köln)], roots: [docs] }\n  - { groups: [ops, "/ops & co's"], roots: [ops] }\n`
 }
 
-function answerOf (keys: object, { url }: TestIssuer, metadata: object = {}): RequestListener {
+function answerOf (keys: object, { url }: TestIssuer): RequestListener {
   return (request, response) => {
-    const all = { issuer: url, jwks_uri: `${url}/keys`, ...metadata }
+    const all = { issuer: url, jwks_uri: `${url}/keys` }
     response.end(JSON.stringify(request.url?.startsWith('/keys') === true ? keys : all))
   }
 }
@@ -44,16 +44,15 @@ async function keysOf ({ url }: TestIssuer): Promise<readonly object[]> {
 // One service takes the tokens of issuers with different settings.
 const start = () => startIssuer(t)
 const [issuer, other, roles, strict, rsa] = [await start(), await start(), await start(), await start(), await start()]
-const [lavish, many, second, edwards] = [await start(), await start(), await start(), await start()]
+const [lavish, edwards] = [await start(), await start()]
 const ed = await generateKeyPair('Ed25519', { extractable: true })
 edwards.answer = answerOf({ keys: [{ ...await exportJWK(ed.publicKey), kid: 'ed' }] }, edwards)
-many.answer = answerOf({ keys: [...await keysOf(many), ...await keysOf(second)] }, many)
 const service = await buildGuarded(t, {
   roots: roots(),
   access: accessOf([
     [issuer.url], [roles.url, ', groups_claim: realm_access.roles'], [strict.url, ', clock_tolerance: 0'],
     [rsa.url, ', algorithms: [RS256, EdDSA]'], [lavish.url, ', groups: [ops], scopes: [skills:read]'],
-    [many.url], [edwards.url]
+    [edwards.url]
   ]),
   publicUrl: 'https://skills.example'
 })
@@ -150,12 +149,8 @@ t.test('K62: a token of Keycloak says what it is; a refused one leaves a line th
   }
 })
 
-t.test('K62: a token without a key id is good with any key of its issuer; Ed25519 has two names', async (t) => {
-  const sign = (issuer: TestIssuer, claims = {}) => issuer.sign({ iss: many.url, ...claims }, { kid: undefined })
-  for (const issuer of [many, second]) t.equal((await get('/skills', await sign(issuer))).status, 200)
-  for (const token of [await sign(other), await sign(second, { aud: 'https://other.example/mcp' })]) {
-    t.equal((await get('/skills', token)).status, 401)
-  }
+t.test('K62: a token need not name the only key of its issuer; Ed25519 has two names', async (t) => {
+  t.equal((await get('/skills', await issuer.sign({}, { kid: undefined }))).status, 200)
   const claims = decodeJwt(await issuer.sign({ iss: edwards.url }))
   for (const alg of ['EdDSA', 'Ed25519']) {
     const token = await new SignJWT(claims).setProtectedHeader({ alg, kid: 'ed', typ: 'at+jwt' }).sign(ed.privateKey)
@@ -209,10 +204,6 @@ const FAULTS: Readonly<Record<string, RequestListener>> = {
   },
   'no address': ({ headers: { host } }, response) => {
     response.end(JSON.stringify({ issuer: `http://${host}`, jwks_uri: 'keys' }))
-  },
-  'no end': (_, response) => {
-    const timer = setInterval(() => { response.write(' '.repeat(300_000)) }, 1)
-    response.on('close', () => { clearInterval(timer) })
   },
   'no key set': ({ url, headers: { host } }, response) => {
     const metadata = { issuer: `http://${host}`, jwks_uri: `http://${host}/keys` }
@@ -299,8 +290,7 @@ t.test('K62: keys of an issuer at https:// are never read over http://, whatever
   for (const uri of ['http://id.example/keys', 'data:application/json,{"keys":[]}']) {
     const asked = t.capture(globalThis, 'fetch', async () => Response.json({ issuer, jwks_uri: uri }))
     const reasons: unknown[] = []
-    const keys = new IssuerKeys(issuer, undefined, { info () {}, warn (details) { reasons.push(details) } })
-    t.teardown(() => { keys.close() })
+    const keys = new IssuerKeys({ issuer }, { info () {}, warn (details) { reasons.push(details) } })
     await t.rejects(async () => await keys.find({ alg: 'RS256' }, { payload: '', signature: '' }))
     t.strictSame(asked().map(({ args: [url] }) => url as unknown), [`${issuer}${OPENID}`, `${issuer}${OAUTH}`])
     t.match(reasons, [{ reason: /names keys at an address that is not https:\/\/$/ }])

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import type { FastifyInstance, InjectOptions } from 'fastify'
 import { pino } from 'pino'
 import { openAccess } from '../../src/access/access.ts'
-import { patternOf } from '../../src/access/entries.ts'
+import { patternOf } from '../../src/access/patterns.ts'
 import { createSecret, digestOf } from '../../src/access/secret.ts'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
@@ -131,7 +131,7 @@ export async function compareServices ({ roots, rules, groups }: World, compare:
     const log = pino({ level: 'silent' })
     const all = createSkillManager({ projectRoots: rootNames.map((root, index) => write(join(folder, 'all'), root, roots[index] ?? [])), watcher: false, log })
     closers.push(() => all.close())
-    const access = await openAccess({ file, basePath: '', publicUrl: undefined, skills: all, log }, all.rootPaths)
+    const access = await openAccess({ file, basePath: '', publicUrl: undefined, skills: all, log })
     const visible = rootNames.flatMap((root, index) => isInView(root) ? [write(join(folder, 'own'), root, (roots[index] ?? []).filter(({ name }) => sees(root, name)))] : [])
     const alone = createSkillManager({ projectRoots: visible.length > 0 ? visible : [write(join(folder, 'own'), 'none', [])], watcher: false, log })
     closers.push(() => alone.close())

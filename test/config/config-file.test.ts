@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { readConfigFile } from '../../src/config/config-file.ts'
 import { openRoots } from '../../src/config/roots.ts'
 import type { Config } from '../../src/config/settings.ts'
-import { checkAuditLog } from '../../src/config/written-places.ts'
+import { checkPlaces } from '../../src/config/written-places.ts'
 import { ConfigError } from '../../src/config/setting.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
 
@@ -110,8 +110,8 @@ t.test('K83, K73: a state folder or an audit log among the skills is refused wit
     t.notOk(existsSync(join(path, 'lock')))
     const { sources, ...roots } = await openRoots({ ...config, stateDir: at('apart') }, { log: SILENT, env: {} })
     await sources?.close()
-    await t.rejects(checkAuditLog({ ...config, auditLog: path } as Config, roots), { name: 'ConfigError', message: new RegExp(`^AUDIT_LOG: .* of ${named}, `) })
-    await t.resolves(checkAuditLog({ ...config, auditLog: at('skillset') } as Config, roots))
+    await t.rejects(checkPlaces({ ...config, auditLog: path } as Config, roots), { name: 'ConfigError', message: new RegExp(`^AUDIT_LOG: .* of ${named}, `) })
+    await t.resolves(checkPlaces({ ...config, auditLog: at('skillset') } as Config, roots))
   }
   const plain = await openRoots({ ...base, skillsDirs: [at('skills')], stateDir: at('skills') }, { log: SILENT, env: {} })
   t.equal(plain.sources, undefined, 'folders need no state')

@@ -6,8 +6,7 @@ import { load } from 'js-yaml'
 import { pino } from 'pino'
 import type { Test } from 'tap'
 import { createSecret, digestOf, type SecretKind } from '../../src/access/secret.ts'
-import type { AccessDoors } from '../../src/http/callers.ts'
-import { openAccess } from '../../src/access/access.ts'
+import { type Access, openAccess } from '../../src/access/access.ts'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { readPackageVersion } from '../../src/cli/package-files.ts'
 import { createSkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
@@ -28,7 +27,7 @@ export interface GuardedService {
   readonly url: string
   readonly folder: string
   readonly app: FastifyInstance
-  readonly refusals: AccessDoors['refusals']
+  readonly refusals: Access['refusals']
   logText (): string
   /** Writes the access file anew, and resolves when it is in force. */
   setAccess (text: string): Promise<void>
@@ -78,7 +77,7 @@ export async function buildGuarded (t: Test, { roots, access: text, basePath = '
     }
   }))
   const skills = createSkillManager({ projectRoots: Object.keys(roots).map((root) => join(folder, root)), watcher, log: logger })
-  const access = await openAccess({ file, basePath, publicUrl, skills, log: logger }, skills.rootPaths)
+  const access = await openAccess({ file, basePath, publicUrl, skills, log: logger })
   const app = await buildApp({ skills: access.nothing, access, registry: createToolRegistry(createTools()), logger, version: readPackageVersion(), host, basePath, plugins, ...sources && { sources } })
   t.teardown(async () => {
     app.server.closeAllConnections()

@@ -99,7 +99,7 @@ t.test('K95: bundles of the Sigstore project are valid, and what cannot be accep
   }
 })
 
-t.test('K95: files that changed, came, went or became links since are named', async (t) => {
+t.test('K95: files that changed, came or went since are named', async (t) => {
   const key = makeKeyPair()
   const cases: ReadonlyArray<readonly [change: (folder: string) => void, problem: RegExp]> = [
     [(folder) => { fs.appendFileSync(join(folder, 'same'), ' ') }, /^'same' changed after acme signed the skill$/],
@@ -108,11 +108,7 @@ t.test('K95: files that changed, came, went or became links since are named', as
     [(folder) => {
       fs.renameSync(join(folder, 'docs/a.md'), join(folder, 'scripts/b'))
       fs.symlinkSync('../scripts/b', join(folder, 'docs/a.md'))
-    }, /^'scripts\/b' came after/],
-    [(folder) => {
-      fs.rmSync(join(folder, 'docs/a.md'))
-      fs.symlinkSync('../same', join(folder, 'docs/a.md'))
-    }, /^a file became a symbolic link after acme/]
+    }, /^'scripts\/b' came after/]
   ]
   for (const [change, problem] of cases) {
     const folder = makeSkill(t)
@@ -258,9 +254,11 @@ t.test('K95: signatures of its earlier releases are valid from the first version
     const listed = [...contents].map(([path, bytes]) =>
       ({ path, size_bytes: bytes.length, media_type: '', digest: digestOf(bytes) }))
     const manifest = { skill_name: 'model', revision: 'sha256:', files: listed }
-    const read = async (path: string) => contents.get(path) ?? Buffer.alloc(0)
-    const result = await checkSignature({ manifest, hasLinks: async () => false, read }, signers)
-    t.match(result, { status, problem }, release)
+    const state = {
+      manifest: async () => manifest,
+      file: async (path: string) => ({ bytes: contents.get(path) ?? Buffer.alloc(0) })
+    }
+    t.match(await checkSignature(state, signers), { status, problem }, release)
   }
 })
 
@@ -278,23 +276,22 @@ t.test('K95: results of scanners count for their revision, and refuse by severit
       now: () => Date.now() + days * DAY_MS
     })
     const [verified] = await verify(folder, policy)
-    const { isServed, findings = [], report } = verified ?? {}
-    const codes = findings.map(({ code }) => code)
-    return { isServed, codes, revision: report?.checked_revision, scans: report?.scans }
+    const { isServed, problem = '', report } = verified ?? {}
+    return { isServed, problem, revision: report?.checked_revision, scans: report?.scans }
   }
   const { revision } = await judge(undefined, [])
   const other = `sha256:${'0'.repeat(64)}`
   const high = [{ tool: 'scanner 2.1', results: 1, severity: 'high' }, { severity: 'info' }]
   const empty = { ...scanOf('low'), results: [] }
   for (const [found, wanted] of [
-    [await judge(undefined, []), { isServed: true, codes: [], scans: [] }],
-    [await judge(other, [scanOf('critical')], { maxSeverity: 'low' }), { isServed: true, codes: [], scans: [] }],
-    [await judge(revision, [scanOf('high'), scanOf('info')]), { codes: ['scan_result', 'scan_note'], scans: high }],
-    [await judge(revision, [scanOf('high')], { maxSeverity: 'medium' }), { isServed: false, codes: ['scan_result'] }],
+    [await judge(undefined, []), { isServed: true, problem: '', scans: [] }],
+    [await judge(other, [scanOf('critical')], { maxSeverity: 'low' }), { isServed: true, problem: '', scans: [] }],
+    [await judge(revision, [scanOf('high'), scanOf('info')]), { problem: /\(high\): downloads; .*\(info\)/, scans: high }],
+    [await judge(revision, [scanOf('high')], { maxSeverity: 'medium' }), { isServed: false, problem: /\(high\): downloads$/ }],
     [await judge(revision, [scanOf('medium')], { maxSeverity: 'medium' }), { isServed: true }],
-    [await judge(undefined, [], { isRequired: true }), { isServed: false, codes: ['scan_missing'] }],
+    [await judge(undefined, [], { isRequired: true }), { isServed: false, problem: 'no scan of this revision is there' }],
     // A scan without results is a scan, and no praise.
-    [await judge(revision, [empty], { isRequired: true }), { isServed: true, codes: [], scans: [{ severity: null }] }],
+    [await judge(revision, [empty], { isRequired: true }), { isServed: true, problem: '', scans: [{ severity: null }] }],
     [await judge(revision, [scanOf('low')], { isRequired: true, maxAgeDays: 30 }, 31), { isServed: false, scans: [] }]
   ]) t.match(found, wanted)
   const text = (at: string) => JSON.stringify({ 'sha256:1': [scanOf('low'), scanOf('critical', at)] }, undefined, 1)

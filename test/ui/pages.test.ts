@@ -486,15 +486,14 @@ t.test('K74: the page of a skill says who signed it, and what does not hold', as
     on: events.on.bind(events) as RootPolicy['on'],
     guards: () => true,
     allows: () => true,
-    judge: async (_root, { manifest: { skill_name: name, revision, files } }) => ({
-      isServed: name !== 'refused',
-      report: { signed: false, status: null, signer: null, pinned: null, checked_revision: revision, ...reports[name] },
-      findings: name === 'stale'
+    async judge (_root, state) {
+      const { skill_name: name, revision, files } = await state.manifest()
+      const report = { signed: false, status: null, signer: null, pinned: null, checked_revision: revision }
+      const findings = name === 'stale'
         ? [finding('signature_stale', "files differ from what was signed: 'run.sh'", 'Sign the skill again')]
-        : [],
-      files,
-      revision
-    })
+        : []
+      return { isServed: name !== 'refused', report: { ...report, ...reports[name] }, findings, files, revision }
+    }
   }
   const { url } = await buildService(
     t, { files: Object.fromEntries(Object.keys(reports).map((name) => [name, skill(name)])), options: { policy } }

@@ -6,7 +6,7 @@ import { type Resolved, resolveSettings } from '../../config/load.ts'
 import { openRoots } from '../../config/roots.ts'
 import { ConfigError, type Environment } from '../../config/setting.ts'
 import type { Config } from '../../config/settings.ts'
-import { checkAuditLog } from '../../config/written-places.ts'
+import { checkPlaces } from '../../config/written-places.ts'
 import { SILENT } from '../../core/shared/log.ts'
 import { createSkillManager } from '../../core/skill-manager.ts'
 import { parseLock } from '../../trust/lock-file.ts'
@@ -62,7 +62,7 @@ async function checkRoots (config: Config, env: Environment): Promise<readonly s
   const { sources, ...roots } = await openRoots(config, { log: SILENT, env })
   const skills = createSkillManager({ ...roots, watcher: false })
   try {
-    await checkAuditLog(config, roots)
+    await checkPlaces(config, roots)
     return skills.rootNames
   } finally {
     await skills.close()
@@ -78,7 +78,7 @@ async function checkFiles (
   // Its rules name folders.
   if (accessFile !== undefined && names !== undefined) {
     await check(async () => Policy.parse(accessFile, await read('ACCESS_FILE or --access', accessFile), {
-      roots: names, resource: publicUrl === undefined ? undefined : `${publicUrl}/mcp`
+      roots: names, publicUrl
     }))
   }
   if (trustFile !== undefined) {

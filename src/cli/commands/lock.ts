@@ -4,13 +4,18 @@ import { replaceFile, whyUnwritable } from '../../config/files/files.ts'
 import type { RootOptions } from '../../core/roots/root.ts'
 import type { SkillSource } from '../../core/service.ts'
 import type { Lock } from '../../trust/lock-file.ts'
-import type { ListOptions } from '../../trust/verify.ts'
+import type { OnProgress } from '../../trust/verify.ts'
+import type { SkillManagerOptions } from '../../core/skill-manager.ts'
 import { CommandError, type RunCommand } from '../command.ts'
 import { namingSkipped, readLinkTargets, withRoots } from '../folders.ts'
 import { showing } from '../progress.ts'
 
 const DEFAULT_FOLDER = './skills'
 const DEFAULT_FILE = 'skills.lock'
+
+interface ReadOptions extends Pick<SkillManagerOptions, 'linkTargets' | 'onSkipped'> {
+  readonly onProgress: OnProgress | undefined
+}
 
 /** Writes which revision each skill has now, for `--locked`. */
 export const run: RunCommand = async ({ positionals, flags }, context) => {
@@ -40,7 +45,7 @@ async function writeLock (out: string, text: string): Promise<void> {
 }
 
 /** Each folder by itself: of two with a skill of one name, some callers see the later one alone. */
-async function readLock (roots: readonly RootOptions[], options: ListOptions): Promise<Lock> {
+async function readLock (roots: readonly RootOptions[], options: ReadOptions): Promise<Lock> {
   const lock = new Map<string, Set<string>>()
   for (const root of roots) {
     for (const [name, revision] of await readRevisions(root, options)) {
@@ -54,22 +59,28 @@ async function readLock (roots: readonly RootOptions[], options: ListOptions): P
   return lock
 }
 
-async function readRevisions (root: RootOptions, options: ListOptions): Promise<ReadonlyMap<string, string>> {
-  const [{ readRoot }, { ROOT_PROBLEMS }] =
-    await Promise.all([import('../../trust/verify.ts'), import('../../core/roots/root.ts')])
-  return await readRoot(root, options, async (skills) => {
+async function readRevisions (
+  root: RootOptions, { onProgress, ...options }: ReadOptions
+): Promise<ReadonlyMap<string, string>> {
+  const [{ createSkillManager }, { ROOT_PROBLEMS }] =
+    await Promise.all([import('../../core/skill-manager.ts'), import('../../core/roots/root.ts')])
+  const skills = createSkillManager({ projectRoots: [root], watcher: false, keep: { keepMs: 0 }, ...options })
+  try {
+    await skills.start()
     const { roots: [report] } = await skills.freshStatus()
     if (report?.state !== 'ok') throw new CommandError(`${root.path} ${ROOT_PROBLEMS[report?.state ?? 'missing']}`)
     const revisions = new Map<string, string>()
     const names = await skills.list()
     for (const name of names) {
-      options.onProgress?.(revisions.size, names.length)
+      onProgress?.(revisions.size, names.length)
       const { revision, unread } = await readSkill(skills, name)
       if (unread !== undefined) throw new CommandError(`the skill ${JSON.stringify(name)} cannot be locked: ${unread}`)
       revisions.set(name, revision)
     }
     return revisions
-  })
+  } finally {
+    await skills.close()
+  }
 }
 
 /** A revision covers what could be read. `unread` says what it lacks. */

@@ -2,10 +2,10 @@ import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { whyUnreadable } from '../../config/files/files.ts'
-import { KeyError, parseSigningKey, SigningError, signSkills } from '../../trust/sign.ts'
+import { parseSigningKey, SigningError, signSkills } from '../../trust/sign.ts'
 import { PathError, placeOf, withSkills } from '../../validate/with-skills.ts'
 import { CommandError, type RunCommand } from '../command.ts'
-import { namingSkipped } from '../folders.ts'
+import { namingSkipped, readLinkTargets } from '../folders.ts'
 import { showing } from '../progress.ts'
 
 /** Longest key or chain that is read: a pipe may have no end. */
@@ -25,19 +25,17 @@ export const run: RunCommand = async ({ positionals: [folder = ''], flags }, con
   try {
     const key = parseSigningKey(await read(keyFile), chainFile === undefined ? undefined : await read(chainFile))
     const places = [await placeOf(folder, context.cwd)]
+    const linkTargets = readLinkTargets({ flags }, context)
     const names = await namingSkipped(context, async (onSkipped) =>
-      await withSkills(places, { onSkipped }, async (opened) => {
+      await withSkills(places, { linkTargets, onSkipped }, async (opened) => {
         for (const { place, skills, names } of opened) {
           await signSkills(place.root.path, skills, names, key, showing(context.progress, 'skill'))
         }
         return opened.flatMap(({ names }) => names)
-      }), (target) => `sign ${target} by itself`)
+      }))
     for (const name of names) context.print(`signed  ${JSON.stringify(name)}\n`)
     return 0
   } catch (error) {
-    if (error instanceof KeyError) {
-      throw new CommandError(`--${error.part} ${error.part === 'key' ? keyFile : chainFile} ${error.message}`)
-    }
     if (error instanceof SigningError || error instanceof PathError) throw new CommandError(error.message)
     throw error
   }

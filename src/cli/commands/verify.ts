@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import type { VerifiedSkill } from '../../trust/verify.ts'
+import type { Place } from '../../validate/with-skills.ts'
 import { isAddress } from '../../sources/address/address.ts'
 import { inColumns } from '../columns.ts'
 import { CommandError, type RunCommand } from '../command.ts'
@@ -15,7 +16,7 @@ export const run: RunCommand = async ({ positionals: folders, flags }, context) 
     throw new CommandError('verify needs --trust FILE or --locked FILE')
   }
   const { readPolicy } = await import('../../trust/trust.ts')
-  const { FolderError, verifyRoot, verifySkills } = await import('../../trust/verify.ts')
+  const { verifySkills } = await import('../../trust/verify.ts')
   const { PathError, placeOf, withSkills } = await import('../../validate/with-skills.ts')
   const { policy, lockedNames } = await readPolicy({
     ...trustFile !== undefined && { trustFile: resolve(cwd, trustFile) },
@@ -27,20 +28,22 @@ export const run: RunCommand = async ({ positionals: folders, flags }, context) 
     const verified: VerifiedSkill[] = []
     let areAll = true
     await namingSkipped(context, async (onSkipped) => {
-      for (const folder of folders) {
-        const options = { linkTargets, onSkipped, onProgress }
-        if (isAddress(folder) || hasLayout) {
-          await withRoots({ positionals: [folder], flags }, context, async ({ projectRoots }) => {
-            for (const root of projectRoots) verified.push(...await verifyRoot(root, policy, options))
-          })
-          continue
-        }
-        const place = await placeOf(folder, cwd)
-        await withSkills([place], options, async (opened) => {
+      const verify = async (places: readonly Place[]): Promise<void> => {
+        await withSkills(places, { linkTargets, onSkipped }, async (opened) => {
           for (const { skills, names } of opened) {
             verified.push(...await verifySkills(skills, names, policy, '', onProgress))
           }
         })
+      }
+      for (const folder of folders) {
+        if (isAddress(folder) || hasLayout) {
+          await withRoots({ positionals: [folder], flags }, context, async ({ projectRoots }) => {
+            await verify(projectRoots.map((root) => ({ root, path: folder, isFetched: true })))
+          })
+          continue
+        }
+        const place = await placeOf(folder, cwd)
+        await verify([place])
         areAll &&= place.only === undefined
       }
     })
@@ -55,7 +58,7 @@ export const run: RunCommand = async ({ positionals: folders, flags }, context) 
     }
     return skills.every(({ ok }) => ok) ? 0 : 1
   } catch (error) {
-    if (error instanceof FolderError || error instanceof PathError) throw new CommandError(error.message)
+    if (error instanceof PathError) throw new CommandError(error.message)
     throw error
   }
 }
@@ -65,5 +68,5 @@ function missingOf (locked: readonly string[], verified: readonly VerifiedSkill[
   const names = new Set(verified.map(({ name }) => name))
   const problem = 'the lock names this skill, and no folder has it'
   return locked.filter((name) => !names.has(name))
-    .map((name) => ({ name, report: undefined, isServed: false, findings: [], problem }))
+    .map((name) => ({ name, report: undefined, isServed: false, problem }))
 }

@@ -4,12 +4,11 @@ import type { SkippedEntry } from './list-root.ts'
 /**
  * Why an entry of a folder of skills is none of its skills, as a sentence without a full stop. None for what a
  * .skillignore names: that is left out on purpose.
- * @param remedy what helps against a link that leads out of the folder
  */
-export function describeSkipped ({ name, reason, target = '' }: SkippedEntry, remedy = allowedBy): readonly string[] {
+export function describeSkipped ({ name, reason, target = '' }: SkippedEntry): readonly string[] {
   switch (reason) {
     case 'outside': return [
-      `${quote(name)} is left out, since the link leads out of the folder: ${printable(remedy(target))}`
+      `${quote(name)} is left out, since the link leads out of the folder: ${printable(allowedBy(target))}`
     ]
     case 'nothing': return [`${quote(name)} is left out, since the link leads to no folder`]
     case 'unknown': return [

@@ -138,11 +138,15 @@ const SECRET = new RegExp([
   '(?:[\\da-z]|%(?:25)*[3-7][\\da-f]){16,}'
 ].join(''), 'gi')
 
+/** The token of an issuer (RFC 7519): JSON in base64url begins so. */
+const JWT = /\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?/g
+
 /** What stands in a text for a secret. */
 export const MASK = '-'
 
 /** A text of a caller's without secrets, for logs and answers. */
 export function maskSecrets (text: string): string {
   // Lines of the log are on the path of each request: a URL without these characters holds no secret.
-  return text.includes('_') || text.includes('%') ? text.replace(SECRET, MASK) : text
+  const masked = text.includes('_') || text.includes('%') ? text.replace(SECRET, MASK) : text
+  return masked.includes('eyJ') ? masked.replace(JWT, MASK) : masked
 }
