@@ -1,16 +1,12 @@
-import { randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
+import type { SkillService } from '../service.ts'
 import { SkillError } from '../shared/errors.ts'
 import { MAX_RECENT_EVENTS } from '../shared/limits.ts'
 import { type CoreLog, SILENT } from '../shared/log.ts'
-import type { SkillService } from '../service.ts'
-import { RecentEvents } from './recent-events.ts'
-import { RevisionSum } from './revision-sum.ts'
 
-/** A skill that is being written is compared again after this pause, in milliseconds, so often. */
-const RETRY_MS = 100
-const MAX_RETRIES = 5
+/** A skill that is being written is compared again after this pause, in milliseconds. */
+const RETRY_MS = 200
 
 /** What became of a skill. `revision` is its manifest's; a skill whose folder may not be read has none. */
 export type SkillChange =
@@ -30,39 +26,43 @@ export interface ChangeFeedOptions {
   readonly log?: CoreLog
 }
 
+/** A skill that was there at the beginning, and was not read yet. */
+const UNREAD = Symbol('unread')
+
 /**
  * The changes of skills, any of their files included, as a sequence of events, and the revision of the whole catalog.
- * Ids come from content, so that a client resumes at any replica that was in the same state. Until all skills have
- * been read once, ids are those of this feed alone. The first listener, or the first question for the revision,
- * begins the reading.
+ * Ids come from content, so that a client resumes at any replica that was in the same state; until all skills have
+ * been read once, they are of this feed alone. The first listener, or question for the revision, begins the reading.
  */
 export class ChangeFeed {
-  readonly #options: ChangeFeedOptions
+  readonly #skills: ChangeFeedOptions['skills']
+  readonly #log: CoreLog
   readonly #events = new EventEmitter<{ event: [event: FeedEvent] }>().setMaxListeners(0)
-  readonly #recent = new RecentEvents<FeedEvent>(MAX_RECENT_EVENTS, randomBytes(6).toString('hex'))
-  readonly #sum = new RevisionSum()
-  /** By name; undefined for a skill that has none. */
-  readonly #revisions = new Map<string, string | undefined>()
-  /** Skills from the beginning that were not read yet. */
-  readonly #unread = new Set<string>()
-  /** Skills to compare. */
-  readonly #due = new Set<string>()
-  readonly #retries = new Map<string, number>()
-  /** Names at the beginning: what has happened to these is not an arrival. */
-  #initial = new Set<string>()
+  /** The latest events, and the id before the first of them. */
+  readonly #recent: FeedEvent[] = []
+  #base = randomBytes(6).toString('hex')
+  #count = 0
+  /** By name; undefined for a skill that cannot be read whole. */
+  readonly #revisions = new Map<string, string | undefined | typeof UNREAD>()
+  /** Sum of all revisions. */
+  #sum = 0n
+  readonly #changed = new Set<string>()
+  readonly #unread: string[] = []
+  readonly #changing = new Set<string>()
   #unsubscribe: (() => void) | undefined
   #isStarted = false
   #isWorking = false
   #isComplete = false
-  #isStopped = false
+  #isClosed = false
 
-  constructor (options: ChangeFeedOptions) {
-    this.#options = options
+  constructor ({ skills, log = SILENT }: ChangeFeedOptions) {
+    this.#skills = skills
+    this.#log = log
   }
 
   /** Id of the latest event; undefined while nothing is followed. */
   get position (): string | undefined {
-    return this.#unsubscribe === undefined ? undefined : this.#recent.position
+    return this.#unsubscribe && this.#latestId
   }
 
   /**
@@ -71,12 +71,7 @@ export class ChangeFeed {
    */
   get revision (): string | undefined {
     this.#begin()
-    return this.knownRevision
-  }
-
-  /** The revision, for a question that begins nothing. */
-  get knownRevision (): string | undefined {
-    return this.#isComplete && this.#due.size + this.#retries.size === 0 ? this.#sum.text : undefined
+    return this.#isComplete && !this.#isWorking && this.#changing.size === 0 ? textOf(this.#sum) : undefined
   }
 
   /**
@@ -86,140 +81,141 @@ export class ChangeFeed {
    */
   subscribe (listener: FeedListener, lastId?: string): () => void {
     this.#begin()
-    let waitsWith = lastId
-    const onEvent = (event: FeedEvent): void => {
-      if (waitsWith === undefined) listener(event)
-      else resume()
-    }
+    let isWaiting = lastId !== undefined
     const resume = (): void => {
-      if (waitsWith === undefined || (!this.#isComplete && this.#recent.after(waitsWith) === undefined)) return
-      const missed = this.#recent.after(waitsWith) ?? [{ type: 'reset', id: this.#recent.position } as const]
-      waitsWith = undefined
-      for (const event of missed) listener(event)
+      const missed = lastId === undefined ? [] : this.#after(lastId)
+      if (missed === undefined && !this.#isComplete) return
+      isWaiting = false
+      for (const event of missed ?? [{ type: 'reset', id: this.#latestId } as const]) listener(event)
     }
+    const onEvent = (event: FeedEvent): void => { if (isWaiting) resume(); else listener(event) }
     this.#events.on('event', onEvent)
     resume()
-    return () => {
-      waitsWith = undefined
-      this.#events.off('event', onEvent)
-    }
+    return () => { this.#events.off('event', onEvent) }
   }
 
   close (): void {
-    this.#isStopped = true
+    this.#isClosed = true
     this.#events.removeAllListeners()
     this.#unsubscribe?.()
     this.#unsubscribe = undefined
   }
 
   #begin (): void {
-    if (this.#unsubscribe !== undefined || this.#isStopped) return
-    this.#unsubscribe = this.#options.skills.subscribe((names) => {
-      for (const name of names) {
-        this.#retries.delete(name)
-        // What has happened to it since the beginning is news.
-        this.#unread.delete(name)
-        this.#due.add(name)
-      }
-      if (this.#isStarted) void this.#work()
+    if (this.#unsubscribe !== undefined || this.#isClosed) return
+    this.#unsubscribe = this.#skills.subscribe((names) => {
+      for (const name of names) this.#changed.add(name)
+      void this.#work()
     })
     void this.#start()
   }
 
   async #start (): Promise<void> {
-    const { skills, log = SILENT } = this.#options
     // Skills that come while everything is read for the first time have been there before.
-    await skills.compared().catch((err: unknown) => {
-      if (!this.#isStopped) log.warn({ err }, 'the skills could not be followed')
+    await this.#skills.compared().catch((err: unknown) => {
+      if (!this.#isClosed) this.#log.warn({ err }, 'the skills could not be followed')
     })
-    this.#initial = new Set(skills.namesNow())
-    for (const name of this.#initial) if (!this.#due.has(name)) this.#unread.add(name)
+    for (const name of this.#skills.namesNow()) this.#revisions.set(name, UNREAD)
+    this.#unread.push(...this.#revisions.keys())
     this.#isStarted = true
     await this.#work()
   }
 
+  /** What has changed comes first, then what was never read. */
   async #work (): Promise<void> {
-    if (this.#isWorking) return
+    if (this.#isWorking || !this.#isStarted) return
     this.#isWorking = true
-    for (let name = this.#next(); name !== undefined && !this.#isStopped; name = this.#next()) {
-      await this.#compare(name)
+    for (let name = this.#next(); name !== undefined && !this.#isClosed; name = this.#next()) {
+      const isNews = this.#changed.delete(name)
+      if (isNews || this.#revisions.get(name) === UNREAD) await this.#compare(name, isNews)
     }
     this.#isWorking = false
-    if (this.#isStopped || this.#isComplete || this.#unread.size > 0) return
+    if (this.#isClosed || this.#isComplete) return
     this.#isComplete = true
-    this.#emit({ id: this.#sum.text, type: 'position' })
+    this.#emit({ type: 'position' })
   }
 
   #next (): string | undefined {
-    return this.#due.values().next().value ?? this.#unread.values().next().value
+    return this.#changed.values().next().value ?? this.#unread.pop()
   }
 
-  async #compare (name: string): Promise<void> {
-    const isNews = this.#due.delete(name)
-    this.#unread.delete(name)
+  async #compare (name: string, isNews: boolean): Promise<void> {
     const now = await this.#revisionOf(name)
-    if (this.#isStopped) return
+    if (this.#isClosed) return
     if (now === 'changing') return this.#tryAgain(name)
-    this.#retries.delete(name)
-    const wasKnown = this.#revisions.has(name)
+    const wasThere = this.#revisions.has(name)
     const before = this.#revisions.get(name)
+    if (now === 'gone' ? !wasThere : wasThere && before === now.revision) return
+    if (wasThere && before !== UNREAD) this.#sum -= hashOf(name, before)
     if (now === 'gone') {
-      if (wasKnown) this.#sum.remove(name, before)
       this.#revisions.delete(name)
-      const wasInitial = this.#initial.delete(name)
-      if (wasKnown || wasInitial) this.#report({ type: 'removed', name })
-      return
+      return this.#emit({ type: 'removed', name })
     }
-    if (wasKnown && before === now) return
-    if (wasKnown) this.#sum.remove(name, before)
-    this.#sum.add(name, now)
-    this.#revisions.set(name, now)
-    if (!isNews) return
-    const type = wasKnown || this.#initial.has(name) ? 'changed' : 'added'
-    this.#report({ type, name, ...now !== undefined && { revision: now } })
+    this.#sum += hashOf(name, now.revision)
+    this.#revisions.set(name, now.revision)
+    if (isNews) this.#emit({ type: wasThere ? 'changed' : 'added', name, ...now })
   }
 
   /** The revision of a skill; undefined for one that cannot be read whole. */
-  async #revisionOf (name: string): Promise<string | undefined | 'gone' | 'changing'> {
+  async #revisionOf (name: string): Promise<{ readonly revision?: string } | 'gone' | 'changing'> {
     try {
       // The revisions of events that are heard are handed out, and kept.
       const keep = this.#events.listenerCount('event') > 0 ? 'always' : 'never'
-      return (await this.#options.skills.read(name, (state) => state.manifest(), keep)).revision
+      const { revision } = await this.#skills.read(name, (state) => state.manifest(), keep)
+      return { revision }
     } catch (error) {
       if (!(error instanceof SkillError)) {
-        this.#options.log?.warn({ err: error, skill: name }, 'a skill could not be compared with what it was')
-        return undefined
+        this.#log.warn({ err: error, skill: name }, 'a skill could not be compared with what it was')
+        return {}
       }
       const isGone = error.kind === 'missing' || error.code === 'invalid_skill_name'
       if (isGone || error.code.startsWith('skills_folder_') || error.code === 'source_not_available') return 'gone'
-      return error.code === 'skill_changing' ? 'changing' : undefined
+      return error.code === 'skill_changing' ? 'changing' : {}
     }
   }
 
-  /** A skill that is written without pause causes another event when it rests. */
   #tryAgain (name: string): void {
-    const count = (this.#retries.get(name) ?? 0) + 1
-    if (count > MAX_RETRIES) {
-      this.#retries.delete(name)
-      return
-    }
-    this.#retries.set(name, count)
-    void sleep(RETRY_MS, undefined, { ref: false }).then(() => {
-      if (this.#isStopped || !this.#retries.has(name)) return
-      this.#due.add(name)
+    this.#changing.add(name)
+    setTimeout(() => {
+      this.#changing.delete(name)
+      this.#changed.add(name)
       void this.#work()
-    })
+    }, RETRY_MS).unref()
   }
 
-  #report (change: SkillChange): void {
-    this.#emit({ id: this.#isComplete ? this.#sum.text : this.#recent.position, ...change })
+  #emit (event: SkillChange | { readonly type: 'position' }): void {
+    this.#count++
+    const identified = { id: this.#isComplete ? textOf(this.#sum) : `${this.#base}-${this.#count}`, ...event }
+    this.#recent.push(identified)
+    const dropped = this.#recent.length > MAX_RECENT_EVENTS ? this.#recent.shift() : undefined
+    this.#base = dropped?.id ?? this.#base
+    this.#events.emit('event', identified)
   }
 
-  #emit (event: FeedEvent): void {
-    this.#events.emit('event', this.#recent.add(event))
+  get #latestId (): string {
+    return this.#recent.at(-1)?.id ?? this.#base
+  }
+
+  /** The events after the latest one with this id; undefined when the id is not, or no longer, known. */
+  #after (id: string): readonly FeedEvent[] | undefined {
+    const index = this.#recent.findLastIndex((event) => event.id === id)
+    return index === -1 && id !== this.#base ? undefined : this.#recent.slice(index + 1)
   }
 }
 
 export function createChangeFeed (options: ChangeFeedOptions): ChangeFeed {
   return new ChangeFeed(options)
+}
+
+/**
+ * The part of one skill in the revision of the catalog, which is the sum of all: it is equal in any order, and a change
+ * of one skill costs two hashes among any number of them.
+ */
+function hashOf (name: string, revision = ''): bigint {
+  return BigInt(`0x${hash('sha256', `${name}\0${revision}`)}`)
+}
+
+/** A sum modulo 2^256 as 64 hex digits. */
+function textOf (sum: bigint): string {
+  return BigInt.asUintN(256, sum).toString(16).padStart(64, '0')
 }
