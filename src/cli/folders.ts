@@ -10,7 +10,7 @@ import { listedMainFile } from '../core/format/main-files.ts'
 import type { SkippedEntry } from '../core/roots/list-root.ts'
 import { describeSkipped } from '../core/roots/skipped.ts'
 import { SILENT } from '../core/shared/log.ts'
-import { isAddress, meantAddress } from '../sources/address/address.ts'
+import { isAddress } from '../sources/address/address.ts'
 import type { Sources } from '../sources/sources.ts'
 import { type Arguments, type CommandContext, CommandError } from './command.ts'
 import { EXAMPLE_SKILLS } from './package-files.ts'
@@ -40,10 +40,9 @@ async function check (text: string, path: string, commands: readonly string[], l
   const stats = await stat(path).catch(() => undefined)
   if (stats?.isDirectory() === false) throw new CommandError(`${quote(text)} is a file, not a folder of skills`)
   if (stats === undefined) {
-    const address = meantAddress(text)
-    if (address !== undefined) {
+    if (/^[\w-][\w.-]*\/[\w.-]+$/.test(text)) {
       throw new CommandError(`${quote(text)} is not a folder here, and not an address of skills: did you mean ` +
-        `${quote(address)}? A folder that is not there yet is given as ${quote(`./${text}`)}`)
+        `${quote(`github:${text}`)}? A folder that is not there yet is given as ${quote(`./${text}`)}`)
     }
     if (!isBareWord(text)) return
     if (commands.includes(text)) throw new CommandError(`a command comes first: skillserve ${text} …`)

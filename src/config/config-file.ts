@@ -111,7 +111,7 @@ function toRoot (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): Roo
   const textAt = (key: string) => Reflect.get(entry, key) as string | undefined
   try {
     const settings = Object.fromEntries(Object.keys(kind.settings).map((key) => [key, textAt(key)]))
-    return { ...kind.configure(textAt(kindName) ?? '', settings), ...commonOf(entry, at, file) }
+    return { ...kind.create(textAt(kindName) ?? '', settings), ...commonOf(entry, at, file) }
   } catch (error) {
     throw error instanceof AddressError ? file.error([...at, kindName], `cannot be used: ${error.message}`) : error
   }

@@ -1,4 +1,3 @@
-import type { LimitFunction } from 'p-limit'
 import type { LeftOut } from '../core/layout/layout.ts'
 import type { SourceFiles } from './publish/source-tree.ts'
 
@@ -8,8 +7,6 @@ type FetchMemory = Readonly<Record<string, string>>
 export interface FetchOptions {
   /** Of the state that is published; undefined before the first, and when it is to be fetched again. */
   readonly known: FetchMemory | undefined
-  /** Whether somebody asks for this check, and it is not only due. */
-  readonly isAsked?: boolean
   readonly signal: AbortSignal
   /** An empty folder for what is fetched, on the file system of the state folder; its owner removes it. */
   readonly tmp: string
@@ -36,8 +33,6 @@ export interface Fetched {
 export interface Fetcher {
   /** Default time between two checks, in milliseconds. */
   readonly intervalMs: number
-  /** For fetchers that share a folder: a whole check is in turn, with what reads the files of a fetch. */
-  readonly inTurn?: LimitFunction
   /**
    * What has to be there before anything is fetched. Throws an AddressError with what to install or to set.
    * @returns the program that is used, with its version

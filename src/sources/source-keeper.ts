@@ -157,12 +157,10 @@ export class SourceKeeper implements Keeper {
   async #sync (): Promise<void> {
     if (this.#closing.signal.aborted) return
     clearTimeout(this.#timer)
-    const { fetcher, inTurn } = this.#options
-    const check = (): Promise<void> => inTurn(() => this.#check())
     let pause: number
     try {
       // Waiting for those that share a folder takes neither a place among the fetches nor the time of one.
-      await (fetcher.inTurn?.(check) ?? check())
+      await this.#options.inTurn(() => this.#check())
       this.#checkedAt = new Date()
       this.#succeeded()
       pause = this.#schedule.pauseAfterSuccess()
@@ -177,7 +175,6 @@ export class SourceKeeper implements Keeper {
 
   async #check (): Promise<void> {
     const { source, fetcher, state, log } = this.#options
-    const isAsked = this.#isHinted
     this.#isHinted = false
     await state.confirm()
     if (!await this.#publisher.restore()) {
@@ -193,7 +190,7 @@ export class SourceKeeper implements Keeper {
     setMaxListeners(0, signal)
     const tmp = await mkdtemp(join(this.#publisher.tmp, 'fetch-'))
     try {
-      const fetched = await fetcher.fetch({ known, isAsked, tmp, signal })
+      const fetched = await fetcher.fetch({ known, tmp, signal })
       if (fetched !== undefined) await this.#publish(fetched, tmp, signal)
     } catch (error) {
       if (!timeout.aborted || this.#closing.signal.aborted) throw error

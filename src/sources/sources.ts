@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import pLimit from 'p-limit'
 import type { RootOptions } from '../core/roots/root.ts'
 import { type CoreLog, SILENT } from '../core/shared/log.ts'
@@ -8,7 +9,7 @@ import type { LayoutFolder } from './address/source-kind.ts'
 import { FolderKeeper } from './folder/folder-keeper.ts'
 import type { GithubState } from './git/github.ts'
 import type { Keeper, SourceHook } from './keeper.ts'
-import { kindOf, type Source } from './kinds.ts'
+import { identityOf, kindOf, type Source } from './kinds.ts'
 import { StateFolder, unwritable } from './publish/state-folder.ts'
 import { AddressError, failureOf } from './source-error.ts'
 import { type Approval, type Candidate, SourceKeeper } from './source-keeper.ts'
@@ -149,10 +150,10 @@ export async function createSources (options: SourcesOptions): Promise<Sources> 
         continue
       }
       const kind = kindOf(source)
-      const folder = state.folderOf('sources', source.name, kind.identity(source))
+      const folder = state.folderOf('sources', source.name, identityOf(source))
       if (folders.has(folder)) throw new AddressError(`the source ${source.name} is given twice`)
       folders.add(folder)
-      const fetcher = kind.createFetcher(source, state.path, env)
+      const fetcher = kind.createFetcher(source, join(folder, 'cache'), env)
       const program = await fetcher.check?.()
       if (program !== undefined) programs.add(program)
       keepers.push(new SourceKeeper({ source, fetcher, folder, state, log, inTurn, approval }))

@@ -139,8 +139,8 @@ t.test('K56: a byte a second is 408 in time, and neither that nor 1,000 idle con
 t.test('git that is started while few descriptors are free fails as every other check, and ends no service', (t) => {
   const script = `
     import { closeSync, openSync } from 'node:fs'
-    import { runGit } from '${new URL('../../dist/sources/git/git-command.js', import.meta.url).href}'
-    const run = () => runGit({ args: ['--version'], signal: AbortSignal.timeout(30_000), home: '/', env: process.env }).then(() => 'ran', ({ code }) => code)
+    import { runGit, wholeOutput } from '${new URL('../../dist/sources/git/git-command.js', import.meta.url).href}'
+    const run = () => runGit({ args: ['--version'], signal: AbortSignal.timeout(30_000), env: process.env }, wholeOutput).then(() => 'ran', ({ code }) => code)
     const outcomes = [await run()]
     const listeners = process.listenerCount('exit')
     const taken = []

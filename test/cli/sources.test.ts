@@ -43,7 +43,7 @@ t.test('K83: wherever a folder can be given, so can a source', async (t) => {
 
   writeFileSync(join(cwd, 'sources.yaml'), `sources:\n  - git: file://${repository.path}\n    name: team\n  - git: file://${repository.path}-none\n    name: none\n    optional: true\n`)
   t.match(await run(cwd, 'sync', '--config', 'sources.yaml'), { code: 0, stdout: /^(?=[^]*^team: main@)[^]*^the source none cannot be read: [^\n]+ \(not_found\)$/m }, 'one that is optional may fail')
-  const leftOut = 'the source none cannot be read: the path has no repository, or one that the service may not read (not_found); it is optional, so the command goes on without it\n'
+  const leftOut = 'the source none cannot be read: there is no such repository, or the service may not read it (not_found); it is optional, so the command goes on without it\n'
   t.match(await run(cwd, 'lock', '--config', 'sources.yaml'), { code: 0, stdout: 'skills.lock: 2 skills\n', stderr: leftOut }, 'for lock too, which says so')
   t.match(await run(cwd, 'export', 'again', '--config', 'sources.yaml'), { stdout: /1 skill in /, stderr: leftOut })
   rmSync(repository.path, { recursive: true })
@@ -53,8 +53,8 @@ t.test('K83: wherever a folder can be given, so can a source', async (t) => {
   writeFileSync(join(cwd, 'sources.yaml'), `sources:\n  - git: file://${repository.path}-none\n    optional: true\n`)
   t.match(await run(cwd, 'lock', '--config', 'sources.yaml'), { code: 1, stderr: /goes on without it\n[^\n]*there are no skills to lock\n$/ })
   t.match(await run(cwd, ...asked), { code: 1, stderr: /the source repo cannot be read: / }, 'a file is not judged by skills that are not there')
-  t.match(await run(cwd, 'sync', address), { code: 1, stdout: /^the source repo cannot be read: the path has no repository, or one that the service may not read \(not_found\)\n$/ })
-  t.match(await run(cwd, 'lock', address), { code: 1, stderr: /the source repo cannot be read: the path has no repository, or one that the service may not read \(not_found\)$/m }, 'no lock of what may be old')
+  t.match(await run(cwd, 'sync', address), { code: 1, stdout: /^the source repo cannot be read: there is no such repository, or the service may not read it \(not_found\)\n$/ })
+  t.match(await run(cwd, 'lock', address), { code: 1, stderr: /the source repo cannot be read: there is no such repository, or the service may not read it \(not_found\)$/m }, 'no lock of what may be old')
   t.match(await run(cwd, 'sync'), { code: 1, stderr: /nothing to fetch: give an address, or --config FILE with sources other than folders\n$/ })
   t.match(await run(cwd, 'export', 'out', address, '--trust', 'none.yaml'), { code: 1, stderr: /TRUST_FILE or --trust/ })
   t.notOk(existsSync(join(cwd, 'state/lock')), 'whatever fails, others may use the state folder')

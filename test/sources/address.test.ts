@@ -55,25 +55,23 @@ t.test('K83: what is refused says why, and repeats no secret', async (t) => {
     ['git+https://git.example/r.git#a..b', /a ref is/],
     ['git+https://git.example/r.git#path=skills', /a path is given apart from it, as path or #ref:path$/],
     ['git+https://git.example/r.git#main:../x', /inside/],
-    ['git+ssh://-oProxyCommand=x/r.git', /"-"|cannot be read/],
+    ['git+ssh://-oProxyCommand=x/r.git', /"-"|such as/],
     ['git+ssh://git@git.example/-oProxyCommand=x', /"-"/],
     ['git+ssh://-oProxyCommand=x@git.example/r.git', /"-"/],
     ['git+file:///-x', /"-"/],
     ['https://github.com/o', /git\+https/],
-    ['oci://registry.example/skills', /no default/],
+    ['oci://registry.example/skills', /needs a tag or a digest/],
     ['s3://B/x', /s3:\/\/bucket/],
     ['https://hunter22@git.example/team/skills', /secret/],
     ['http://git.example/team/skills', /this machine only/],
-    ['s3://bucket/team#public', /s3:\/\/bucket/],
+    ['s3://bucket/team#public', /nothing stands behind #/],
     ['s3://bucket/team?public', /s3:\/\/bucket/],
     ['s3://bucket/%zz', /percent-encoded/],
     ['oci://registry.example/skills:1#%zz', /percent-encoded/],
-    ['git+https://', /^the address has no host: it is git\+https:\/\/host\/path$/],
-    ['git+https:///team/skills', /^the address has no host: it is git\+https:\/\/host\/path$/],
-    ['https://#main', /^the address has no host: it is https:\/\/host\/path$/],
+    ['git+https://', /such as https:\/\/host\/path$/],
+    ['https://#main', /such as https:\/\/host\/path$/],
     ['s3://', /s3:\/\/bucket/],
-    ['git+https://git.example/my skills', /^the address has white space in it: a space is written %20$/],
-    ['git+https://git.example:port/r.git', /^its host or port cannot be read$/]
+    ['git+https://git.example:port/r.git', /such as https:\/\/host\/path$/]
   ]
   for (const [text, expected] of table) {
     const refusal = read(text)
@@ -86,11 +84,11 @@ t.test('K83: a sentence about an address names its protocol and host, and nothin
   for (const [text, outline] of [
     ['git+https://', 'git+https://…'],
     ['git+https://git.example:8443/hunter22#hunter22', 'git+https://git.example:8443/…'],
-    ['git+https://user:hunter22@git.example/r.git', 'git+https://git.example/…'],
+    ['git+https://user:hunter22@git.example/r.git', 'git+https://…'],
     ['git+https://user:hun/ter22@git.example/r.git', 'git+https://…'],
     ['https://user:22/7@git.example/r.git', 'https://…'],
     ['https://hunter22?a@b', 'https://…'],
-    ['git+ssh://hun ter22@x', 'git+ssh://x/…'],
+    ['git+ssh://hun ter22@x', 'git+ssh://…'],
     ['git@git.example:hunter22', '…']
   ] as const) t.equal(outlineOf(text), outline, text)
 })
@@ -110,7 +108,6 @@ t.test('folders are no addresses', async (t) => {
 t.test('any text is an address, or refused', async () => {
   fc.assert(fc.property(fc.oneof(fc.string(), fc.tuple(fc.constantFrom('git+https://', 'git+ssh://', 'https://', 's3://', 'oci://', 'git+file://'), fc.string()).map((parts) => parts.join(''))), (text) => {
     read(text)
-    splitRoots(text, ':')
     return splitRoots(text, ':').join(':') === text
   }))
 })

@@ -52,20 +52,14 @@ t.test('K83: a path may name the folder that holds everything, as it may leave i
 t.test('K83: a tar archive that is compressed with zstd, if this Node unpacks it', async (t) => {
   const { zstdCompressSync } = zlib as { readonly zstdCompressSync?: (bytes: Buffer, options?: object) => Buffer }
   const tar = await tarOf(good)
-  let body = zstdCompressSync?.(tar) ?? Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0])
+  const body = zstdCompressSync?.(tar) ?? Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0])
   const server = await startServer(t, (_, response) => { response.end(body) })
-  const { skills, status, sources } = await openSources(t, [sourceAt(`${server.url}/a.tar.zst`)])
+  const { skills, status } = await openSources(t, [sourceAt(`${server.url}/a.tar.zst`)])
   if (zstdCompressSync === undefined) {
     t.match(status(), { state: 'failed', error: { code: 'bad_archive', message: 'the archive is compressed with zstd, which Node 22.15 or later unpacks' } })
     return
   }
   t.strictSame(await skills.list(), ['a', 'b'])
-  await sources.close()
-  // Unknown size and a window of 128 MiB, as `zstd --long=27` writes it.
-  body = Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 0x88, 1, 0, 0])
-  const wide = await openSources(t, [sourceAt(`${server.url}/b.tar.zst`)], { stateDir: join(t.testdirName, 'wide') })
-  t.match(wide.status(), { state: 'failed', error: { code: 'bad_archive', message: 'the archive is damaged' } })
-  await wide.sources.close()
 })
 
 t.test('K85: a tar archive that was cut between two files publishes nothing', async (t) => {
@@ -106,33 +100,14 @@ t.test('K83: one fetch for each release, everything else is a 304', async (t) =>
   t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'y')
 })
 
-t.test('K83: an archive without a validator is fetched again after ten minutes, whatever the clock of the machine says', async (t) => {
-  const body = await tarGzOf(good)
-  const server = await startServer(t, (_, response) => { response.end(body) })
-  const { sources } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`)])
-  const [start, date] = [performance.now(), Date.now()]
-  const day = 86_400_000
-  for (const [passedMs, clockMs, requests] of [[1_000, -day, 1], [601_000, -day, 2], [602_000, day, 2]] as const) {
-    const clocks = [t.intercept(performance, 'now', { value: () => start + passedMs }), t.intercept(Date, 'now', { value: () => date + clockMs })]
-    await sources.sync()
-    for (const clock of clocks) clock.restore()
-    t.equal(server.requests.length, requests)
-  }
-})
-
-t.test('K83: an archive without a validator is fetched when somebody asks for a check, and compared', async (t) => {
+t.test('K83: an archive without a validator is fetched at each check, and compared', async (t) => {
   let body = await tarGzOf(good)
   const server = await startServer(t, (_, response) => { response.end(body) })
   const { sources, skills, status } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`)])
-  const revision = status().revision
-  sources.hint()
+  const { revision, changed_at: changedAt } = status()
   await sources.sync()
-  t.equal(server.requests.length, 2)
-  t.match(status(), { state: 'ok', revision })
+  t.match(status(), { state: 'ok', revision, changed_at: changedAt })
   body = await tarGzOf([['c/SKILL.md', skillText('c')]])
-  await sources.sync()
-  t.equal(server.requests.length, 2, 'a check that is due only')
-  sources.hint()
   await sources.sync()
   t.strictSame(await skills.list(), ['c'])
 })
@@ -287,27 +262,17 @@ t.test('K85: a port at which nothing listens is named as the reason', async (t) 
   t.match(status(), { state: 'failed', error: { code: 'unreachable', message: /check its port/ } })
 })
 
-t.test('K85: a host that answers in another protocol has delivered nothing, and is asked again', async (t) => {
-  const body = await tarGzOf(good)
-  const server = await startServer(t, (request) => { request.socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n') })
-  const { sources, status } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`)])
-  t.match(status(), { state: 'failed', error: { code: 'unreachable' } })
-  server.answer = (_, response) => { response.end(body) }
-  await sources.sync()
-  t.match(status(), { state: 'ok', skills: 2 })
-})
-
 t.test('K85: a host that does not speak the protocol of the address is told as that', async (t) => {
   const ssh = createServer((socket) => { socket.on('error', () => {}).end('SSH-2.0-OpenSSH_9.2\r\n') }).listen(0, '127.0.0.1')
   t.teardown(() => ssh.close())
   await once(ssh, 'listening')
   const { port } = ssh.address() as AddressInfo
   const { sources } = await openSources(t, ['http', 'https'].map((scheme) => sourceAt(`${scheme}://127.0.0.1:${port}/${scheme}.zip`)))
-  t.strictSame(sources.status.map(({ error }) => error), ['HTTP', 'TLS'].map((protocol) => ({ code: 'bad_answer', message: `the host answers in something else than ${protocol}: check its port` })))
+  t.strictSame(sources.status.map(({ error }) => error), Array(2).fill({ code: 'bad_answer', message: 'the host answers in another protocol: check its port' }))
 })
 
 t.test('K85: a host that refuses, as some do with too many requests, is left alone for as long as it asks', async (t) => {
-  t.match(statusError(403, new Headers({ 'retry-after': '60' }), true), { code: 'auth_failed', retryAfterMs: 60_000 })
+  t.match(statusError(403, { 'retry-after': '60' }, true), { code: 'auth_failed', retryAfterMs: 60_000 })
 })
 
 t.test('K85: a host that sends slowly, or nothing, is left alone after the time of the source', async (t) => {
@@ -337,7 +302,7 @@ t.test('K83: an address that a server has named does not lead into this network,
   const { port } = new URL(server.url)
   const signal = AbortSignal.timeout(10_000)
   for (const host of ['127.0.0.1', 'localhost', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254', '10.0.0.1', hostname()]) {
-    await t.rejects(send({ url: `http://${host}:${port}/`, signal, mayBeInside: false }), { code: 'redirected' }, host)
+    await t.rejects(send({ url: `http://${host}:${port}/`, signal, env: {}, mayBeInside: false }), { code: 'redirected' }, host)
   }
   t.equal(server.requests.length, 0)
   for (const address of ['8.8.8.8', '2606:4700::1', '172.15.0.1', '172.32.0.1', '100.63.0.1', '100.128.0.1', '223.0.0.1', '1.0.0.1', '110.0.0.1']) t.notOk(isInsideAddress(address), address)
@@ -356,7 +321,7 @@ t.test('K83: a host outside of this network does not lead into it by a redirect 
     if (request.url === '/first') response.writeHead(302, { location: '/second' }).end()
     else response.end('inside')
   })
-  const request = { url: `${server.url}/first`, signal: AbortSignal.timeout(10_000) }
+  const request = { url: `${server.url}/first`, signal: AbortSignal.timeout(10_000), env: {} }
   t.equal((await readBody(await send(request))).toString(), 'inside', 'a host in this network may')
   const showOutside = (message: unknown): void => {
     const { socket } = (message as { readonly request: ClientRequest }).request
@@ -453,7 +418,7 @@ t.test('K83: archives as people build them', async (t) => {
   let body = zip
   const server = await startServer(t, (_, response) => { response.setHeader('etag', digestOf(body)).end(body) })
   const { sources, status, skills } = await openSources(t, [sourceAt(`${server.url}/a.zip`, { layout: 'tree' })])
-  for (const [bytes, files] of [[zip, ['SKILL.md', 'café.md', 'é.md']], [v7, ['SKILL.md']], [linked, ['SKILL.md', 'copy.md']]] as const) {
+  for (const [bytes, files] of [[zip, ['SKILL.md', 'café.md', 'é.md']], [gzipSync(v7), ['SKILL.md']], [linked, ['SKILL.md', 'copy.md']]] as const) {
     body = bytes
     await sources.sync()
     t.match(status(), { state: 'ok', skills: 1, error: undefined })

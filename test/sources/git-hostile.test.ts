@@ -176,7 +176,6 @@ t.test('K84: over SSH, with a key, known hosts and nothing of the user, and no o
   t.match(status(), { state: 'ok', skills: 1 })
   const given = readFileSync(argv, 'utf8').split('\n')
   for (const expected of ['/dev/null', keyFile, 'BatchMode=yes', 'StrictHostKeyChecking=yes', `UserKnownHostsFile=${knownHostsFile}`, 'IdentitiesOnly=yes', '2222', 'git@host.example']) t.ok(given.includes(expected), `${expected} in ${given.join(' ')}`)
-  await t.rejects(openSources(t, [sourceAt(`git+ssh://git@host.example${repository.path}`, { auth: { knownHostsFile: '/nowhere' } })], { stateDir: join(t.testdirName, 'other') }), { message: /known hosts/ })
 })
 
 t.test('K84: a token is in no argument of a process', async (t) => {

@@ -150,7 +150,7 @@ t.test('K85: a bucket that changes while it is read, lists wrong or refuses keep
     }],
     ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>'))],
     ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult><Contents><Key>x</Key></Contents></ListBucketResult>'))],
-    ['bad_answer', (_, response, url) => Boolean(response.end(`<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>${url.searchParams.get('continuation-token') === 'a' ? 'b' : 'a'}</NextContinuationToken></ListBucketResult>`))],
+    ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>a</NextContinuationToken></ListBucketResult>'))],
     ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult><Contents><Key>other/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents></ListBucketResult>'))],
     ['bad_answer', (_, response) => Boolean(response.end(`<ListBucketResult>${'<Contents><Key>team/x/SKILL.md</Key><ETag>"1"</ETag><Size>1</Size></Contents>'.repeat(2)}</ListBucketResult>`))],
     ['bad_answer', (_, response) => Boolean(response.end('<ListBucketResult>busy</ListBucketResult>'))],
@@ -209,7 +209,7 @@ t.test('K85: a bucket that is in another region is refused with the name of that
   const store = await startStore(t)
   fill(store)
   const { sources, status } = await open(t, store)
-  const remedy = '; the bucket is in the region eu-west-1, which the key region or the variable AWS_REGION has to name'
+  const remedy = '; the bucket is in the region eu-west-1'
   for (const [answer, region, body, message] of [
     [301, 'eu-west-1', '<Error><Code>PermanentRedirect</Code></Error>', `the host refuses the request: PermanentRedirect${remedy}`],
     [301, 'eu-west-1', '', `the host answers with status 301${remedy}`],
@@ -251,14 +251,13 @@ t.test('K85: a listing whose keys and tags are longer than any honest one is not
     return Boolean(response.end(`<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>${keys}</NextContinuationToken>${entries.join('')}</ListBucketResult>`))
   }
   const { status } = await open(t, store)
-  t.match(status(), { state: 'failed', error: { code: 'too_large', message: 'the keys below the prefix have more than 67108864 characters together' } })
-  t.equal(keys, 4_500)
+  t.match(status(), { state: 'failed', error: { code: 'too_large', message: /a listing of more than 134217728 bytes/ } })
 })
 
 t.test('K83: the region of a bucket is that of the variable, and us-east-1 when it is unset or empty', async (t) => {
   const lookup = t.capture(dns, 'lookup', (_host: string, _options: object, done: (error: Error) => void) => { done(new Error('there is no network')) })
   for (const env of [{}, { AWS_REGION: '' }, { AWS_REGION: 'eu-west-1' }]) {
-    const bucket = await Bucket.open(s3Kind.configure('s3://bucket/team', {}), env, AbortSignal.timeout(60_000))
+    const bucket = await Bucket.open(s3Kind.create('s3://bucket/team', {}), env, AbortSignal.timeout(60_000))
     await t.rejects(bucket.list('team/'))
   }
   t.strictSame(lookup().map(({ args: [host] }) => host), ['s3.us-east-1.amazonaws.com', 's3.us-east-1.amazonaws.com', 's3.eu-west-1.amazonaws.com'])
@@ -278,11 +277,8 @@ t.test('K85: a listing that lacks objects makes no skill go until another one sa
       isFirst = false
       return `<EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>${page.join('')}`
     }],
-    ['more objects than it has', 'bad_answer', () => `<EncodingType>url</EncodingType><KeyCount>${listed.length}</KeyCount><IsTruncated>false</IsTruncated>${first}`],
-    ['an end, and a token for the next page', 'bad_answer', () => `<EncodingType>url</EncodingType><IsTruncated>false</IsTruncated><NextContinuationToken>1</NextContinuationToken>${first}`],
     ['no word of whether it ends', 'bad_answer', () => `<EncodingType>url</EncodingType>${first}`],
-    ['neither yes nor no', 'bad_answer', () => `<EncodingType>url</EncodingType><IsTruncated>1</IsTruncated>${first}`],
-    ['folders in the place of objects', 'bad_answer', () => '<IsTruncated>false</IsTruncated><CommonPrefixes><Prefix>team/skills/</Prefix></CommonPrefixes>']
+    ['neither yes nor no', 'bad_answer', () => `<EncodingType>url</EncodingType><IsTruncated>1</IsTruncated>${first}`]
   ]
   for (const [what, code, page] of pages) {
     store.before = (_, response, url) => url.searchParams.has('list-type') && Boolean(response.end(`<ListBucketResult>${page()}</ListBucketResult>`))
@@ -294,12 +290,4 @@ t.test('K85: a listing that lacks objects makes no skill go until another one sa
   for (const key of store.objects.keys()) if (key.startsWith('team/skills/b/')) store.objects.delete(key)
   await sources.sync()
   t.match(status(), { state: 'ok', skills: 2 }, 'what is gone twice is gone')
-})
-
-t.test('K85: a marker without a tag is no marker, since nobody could see that it changes', async (t) => {
-  const store = await startStore(t)
-  fill(store)
-  store.before = (_, response, url) => url.pathname.endsWith('.revision') && Boolean(response.end('1'))
-  const { status } = await open(t, store, { marker: '.revision' })
-  t.match(status(), { state: 'failed', error: { code: 'bad_answer', message: 'the service gives no tag of the marker' } })
 })

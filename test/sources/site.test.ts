@@ -202,7 +202,7 @@ t.test('K83 K87: sites are given by address or in the file, with patterns of nam
   t.notOk(site.requests.some(({ url }) => url === '/a/other.md'), 'what is not wanted is not fetched')
   for (const [address, message] of [
     ['well-known+http://example.org', /for this machine only/], ['well-known+https://u:p@example.org', /password/],
-    ['well-known+https://example.org/#x', /ends with its path/], ['well-known+https://example.org/?x', /ends with its path/]
+    ['well-known+https://example.org/#x', /nothing stands behind #/], ['well-known+https://example.org/?x', /ends with its path/]
   ] as const) t.throws(() => sourceAt(address), { message })
 })
 

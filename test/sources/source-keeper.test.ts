@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import pLimit from 'p-limit'
-import type { Fetched, Fetcher, FetchOptions } from '../../src/sources/fetcher.ts'
+import type { Fetched, FetchOptions } from '../../src/sources/fetcher.ts'
 import type { SourceFiles } from '../../src/sources/publish/source-tree.ts'
 import { Schedule } from '../../src/sources/schedule.ts'
 import { SourceError } from '../../src/sources/source-error.ts'
@@ -166,24 +166,6 @@ t.test('K84: a hook that comes during a check is followed by another one, as soo
   await keeper.sync()
   t.equal(asked, 3)
   t.notOk(Date.parse(keeper.status.next_at ?? '') - Date.now() <= 5_000, 'and by no more than one')
-})
-
-t.test('K84: sources that share a folder take one place among the fetches, and a fetch that waits for another one is not under way', async (t) => {
-  const [inTurn, shared] = [pLimit(2), pLimit(1)]
-  const begun: string[] = []
-  let endSlow = (): void => {}
-  const slow = new Promise<void>((resolve) => { endSlow = resolve })
-  const open = async (name: string, share: Partial<Fetcher>): Promise<SourceKeeper> => {
-    const fetch = async (): Promise<undefined> => {
-      if (begun.push(name) > 1) endSlow()
-      await slow
-    }
-    return (await openKeeper(t, fetch, { inTurn, fetcher: { intervalMs: 60_000, fetch, ...share }, folder: join(t.testdirName, name) })).keeper
-  }
-  t.testdir()
-  const keepers = [await open('slow', { inTurn: shared }), await open('same folder', { inTurn: shared }), await open('other', {})]
-  await Promise.all(keepers.map((keeper) => keeper.sync()))
-  t.equal(begun.at(-1), 'same folder')
 })
 
 t.test('K85: a process that was killed between two files of its state serves what the source has after the next check', async (t) => {

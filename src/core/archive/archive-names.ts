@@ -1,4 +1,4 @@
-import { MAX_ARCHIVE_ENTRIES, MAX_PATH_BYTES } from '../shared/limits.ts'
+import { MAX_ARCHIVE_ENTRIES, MAX_LINK_BYTES, MAX_PATH_BYTES } from '../shared/limits.ts'
 import { quotePath } from '../shared/paths.ts'
 
 /** Why an archive is not read: one sentence without a full stop, that anybody may read. */
@@ -16,23 +16,17 @@ export function refusedEntry (name: string, problem: string): ArchiveError {
   return new ArchiveError('bad_archive', `the archive is refused: ${quotePath(name)} ${problem}`)
 }
 
-/** Names that are equal where a file system does not distinguish upper and lower case. */
-export function nameKey (path: string): string {
-  return path.normalize('NFC').toLowerCase()
-}
-
-/**
- * The rules for names of one archive. Bad names are refused, not repaired: what is published is what the author has.
- */
+/** The names of one archive. Bad names are refused, not repaired: what is published is what the author has. */
 export class ArchiveNames {
   #count = 0
+  readonly #taken = new Set<string>()
 
   /**
-   * @returns the path of an entry, without `./` in front
+   * @returns the path of an entry, without `./` in front and a slash behind
    * @throws ArchiveError
    */
-  check (name: string): string {
-    const path = name.replace(/^(?:\.\/+)+/, '')
+  add (name: string, isFolder: boolean): string {
+    const path = name.replace(/^(?:\.\/+)+/, '').replace(/\/+$/, '')
     if (++this.#count > MAX_ARCHIVE_ENTRIES) {
       const sentence = `the archive is refused: it has more than ${MAX_ARCHIVE_ENTRIES} files and folders`
       throw new ArchiveError('too_large', sentence)
@@ -47,20 +41,27 @@ export class ArchiveNames {
     if (path.split('/').some((segment) => segment === '' || segment === '.' || segment === '..')) {
       throw refusedEntry(name, 'leads out of its folder')
     }
+    // Some file systems do not distinguish upper and lower case.
+    const key = path.normalize('NFC').toLowerCase()
+    if (!isFolder && this.#taken.has(key)) throw refusedEntry(name, 'is there twice')
+    this.#taken.add(key)
     return path
   }
+}
 
-  /** @throws ArchiveError for the target of a link that is not inside the archive */
-  checkLink (path: string, target: string): void {
-    const segments = path.split('/').slice(0, -1)
-    const isRelative = target !== '' && !target.startsWith('/') && !/[\\\0]/.test(target)
-    const isInside = isRelative && target.split('/').every((segment) => {
-      if (segment === '..') return segments.pop() !== undefined
-      if (segment !== '' && segment !== '.') segments.push(segment)
-      return true
-    })
-    if (!isInside) throw refusedEntry(path, 'is a link that leads out of the archive')
+/** @throws ArchiveError for the target of a link that is not inside the archive */
+export function checkLink (path: string, target: string): void {
+  if (Buffer.byteLength(target) > MAX_LINK_BYTES) {
+    throw refusedEntry(path, `is a link of more than ${MAX_LINK_BYTES} bytes`)
   }
+  const segments = path.split('/').slice(0, -1)
+  const isRelative = target !== '' && !target.startsWith('/') && !/[\\\0]/.test(target)
+  const isInside = isRelative && target.split('/').every((segment) => {
+    if (segment === '..') return segments.pop() !== undefined
+    if (segment !== '' && segment !== '.') segments.push(segment)
+    return true
+  })
+  if (!isInside) throw refusedEntry(path, 'is a link that leads out of the archive')
 }
 
 /** macOS puts the attributes of `X` into `._X` next to it, or into a folder of its own at the top. */

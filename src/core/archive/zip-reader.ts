@@ -6,7 +6,7 @@ import { type Entry, fromBufferPromise, getFileNameLowLevel, openPromise, type Z
 import {
   MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_PUBLISHED_BYTES, MAX_UNPACKED_RATIO, UNPACKED_RATIO_FROM_BYTES
 } from '../shared/limits.ts'
-import { ArchiveError, ArchiveNames, nameKey, refusedEntry } from './archive-names.ts'
+import { ArchiveError, ArchiveNames, refusedEntry } from './archive-names.ts'
 
 const FILE_TYPE = 0o170000
 const REGULAR = 0o100000
@@ -64,18 +64,14 @@ export class ZipReader {
   /** All entries, by the central directory, with which the header of each entry has to agree. */
   async entries (): Promise<ZipItem[]> {
     const names = new ArchiveNames()
-    const taken = new Set<string>()
     const items: ZipItem[] = []
     const ranges: Array<readonly [start: number, end: number]> = []
     let bytes = 0
     try {
       for await (const entry of this.#zip.eachEntry()) {
         const item = await this.#itemOf(entry, names)
-        const { path, kind, size } = item
-        if (kind !== 'folder' && taken.has(nameKey(path))) throw refusedEntry(path, 'is there twice')
-        taken.add(nameKey(path))
         ranges.push([entry.relativeOffsetOfLocalHeader, item.start + item.packedSize])
-        bytes += size
+        bytes += item.size
         items.push(item)
       }
     } catch (error) {
@@ -116,13 +112,13 @@ export class ZipReader {
   async #itemOf (entry: Entry, names: ArchiveNames): Promise<ZipItem> {
     const name = nameOf(entry)
     const { compressionMethod: method, compressedSize: packedSize, uncompressedSize: size } = entry
-    const path = names.check(name.replace(/\/+$/, ''))
+    const isFolder = name.endsWith('/')
+    const path = names.add(name, isFolder)
     if (entry.isEncrypted()) throw refusedEntry(name, 'is encrypted')
     if (method !== STORED && method !== DEFLATED) {
       throw refusedEntry(name, `is compressed by ${METHODS[method] ?? `method ${method}`}, only Deflate is read`)
     }
     const type = (entry.externalFileAttributes >>> 16) & FILE_TYPE
-    const isFolder = name.endsWith('/')
     if (isFolder && size > 0) throw refusedEntry(name, 'is a folder with bytes')
     if (!isFolder && ![0, REGULAR, SYMLINK].includes(type)) throw refusedEntry(name, 'is not a regular file')
     if (size > MAX_FILE_BYTES) throw tooLargeFile(name)

@@ -1,38 +1,25 @@
 import { SOURCE_KINDS, type Source } from '../kinds.ts'
-import { HOSTS } from '../git/host-page.ts'
 import { AddressError } from '../source-error.ts'
-import { requireLoopback, requireNoCredentials, SCP_LIKE, splitAddress } from './parts.ts'
+import { decode, parseUrl, SCP_LIKE } from './parts.ts'
 
-const SCHEME = /^[a-z][a-z\d+.-]*:\/\//i
-/** An `@` further behind may end a password with a slash in it. */
-const OUTLINE = /^([^/]*\/\/)(?:(?:[^/?#]*@)?([\w.-]+(?::\d+)?)(?=[/?#]|$)(?![^]*@))?/
 /** A repository as installers write it. */
 const GITHUB = /^github:(?=[\w.-]+\/[\w.-]+)/i
-const PROTOCOLS = new Set(SOURCE_KINDS.flatMap(({ protocols }) => protocols))
+const ADDRESS = /^(?:[a-z][a-z\d+.-]*:\/\/|github:[\w.-]+\/[\w.-])/i
+const BEGIN = '(?:[a-z][a-z\\d+.-]*://|github:)'
+/** What ends an address before it: another one, or a folder that is written `/…`, `./…`, `../…` or `~…`. */
+const NEXT = `:(?:/(?!/)|\\.{1,2}/|~|${BEGIN})`
+/** An address or a folder, behind a colon. */
+const ROOTS = new RegExp(`:(${BEGIN}.*?(?=$|${NEXT})|[^:]*)`, 'gis')
 
 /** Whether a text that stands for skills is an address, and not a folder. */
 export function isAddress (text: string): boolean {
-  return SCHEME.test(text) || SCP_LIKE.test(text) || GITHUB.test(text)
+  return ADDRESS.test(text) || SCP_LIKE.test(text)
 }
 
 /** What a sentence may show of an address: protocol and host. A secret may stand before the host, and behind it. */
 export function outlineOf (text: string): string {
-  const [, protocol = '', host = ''] = OUTLINE.exec(text) ?? []
-  return `${protocol}${host && `${host}/`}…`
-}
-
-/**
- * The address that a text was meant to be; undefined for any other text. The text lacks the two slashes behind its
- * colon, as programs that join paths leave it. Or it is a repository of a known host without `https://`, or of GitHub
- * without anything.
- */
-export function meantAddress (text: string): string | undefined {
-  if (/^[\w-][\w.-]*\/[\w.-]+$/.test(text)) return `github:${text}`
-  const [, host = ''] = /^([^/]+)\/[^/]+\/[^/]/.exec(text) ?? []
-  if (HOSTS.has(host.toLowerCase())) return `https://${text}`
-  const [, protocol = ''] = /^([a-z\d+-]+:)(?!\/\/)/i.exec(text) ?? []
-  if (!PROTOCOLS.has(protocol.toLowerCase())) return undefined
-  return text.replace(/:\/?/, protocol === 'git+file:' ? ':///' : '://')
+  const [, protocol = '', host = ''] = /^([^/]*\/\/)?(?:([\w.-]+(?::\d+)?)(?=[/?#]|$)(?!.*@))?/s.exec(text) ?? []
+  return `${protocol}${protocol && host && `${host}/`}…`
 }
 
 /**
@@ -40,42 +27,27 @@ export function meantAddress (text: string): string | undefined {
  * @throws AddressError for what cannot be used
  */
 export function parseAddress (text: string): Source {
-  const address = splitAddress(text.replace(GITHUB, 'git+https://github.com/'))
-  const { protocol } = address.url
-  for (const kind of SOURCE_KINDS) {
-    const source = kind.protocols.includes(protocol) ? kind.parse(address) : undefined
-    if (source !== undefined) return source
+  const [address = '', ...rest] = text.replace(GITHUB, 'git+https://github.com/').split('#')
+  const protocol = URL.canParse(address) ? new URL(address).protocol : ''
+  const kinds = SOURCE_KINDS.filter(({ protocols }) => protocols.includes(protocol))
+  const kind = kinds.find(({ isAddress }) => isAddress?.(new URL(address)) ?? true)
+  if (kind === undefined) {
+    parseUrl(address, kinds.length === 0 ? [protocol] : ['https:', 'http:'])
+    const forms = SOURCE_KINDS.flatMap(({ forms }) => forms)
+    throw new AddressError(kinds.length === 0
+      ? `${protocol}// is not an address of skills, use ${forms.slice(0, -1).join(', ')} and ${forms.at(-1) ?? ''}`
+      : 'an https:// address is an archive (.zip, .tar.gz) or a page of a git host; ' +
+        `of a repository elsewhere it is written git+${protocol}//…`)
   }
-  if (PROTOCOLS.has(protocol)) {
-    requireNoCredentials(address.url)
-    if (protocol === 'http:') requireLoopback(address.url)
-    const sentence = 'an https:// address is an archive (.zip, .tar.gz) or a page of a git host'
-    throw new AddressError(`${sentence}; of a repository elsewhere it is written git+${protocol}//…`)
-  }
-  const forms = SOURCE_KINDS.flatMap(({ forms }) => forms)
-  const list = `${forms.slice(0, -1).join(', ')} and ${forms.at(-1) ?? ''}`
-  throw new AddressError(`${protocol}// is not an address of skills, use ${list}`)
+  if (rest.length === 0) return kind.create(address, {})
+  if (kind.parseFragment === undefined) throw new AddressError(`nothing stands behind # in a ${kind.kind} address`)
+  return kind.create(address, kind.parseFragment(decode(rest.join('#'))))
 }
 
 /**
- * Several folders and addresses in one text. A colon ends an address only before what begins another one, or a folder
- * that is written `/…`, `./…`, `../…` or `~…`.
+ * Several folders and addresses in one text.
  * @param delimiter `:`, on Windows `;`
  */
-export function splitRoots (text: string, delimiter: string): string[] {
-  if (delimiter !== ':') return text.split(delimiter)
-  const parts: string[] = []
-  for (const part of text.split(':')) {
-    const before = parts.at(-1)
-    if (before !== undefined && continues(before, part)) parts[parts.length - 1] = `${before}:${part}`
-    else parts.push(part)
-  }
-  return parts
-}
-
-function continues (before: string, part: string): boolean {
-  if (/^[a-z][a-z\d+.-]*$/i.test(before) && part.startsWith('//')) return true
-  if (before === 'github') return GITHUB.test(`github:${part}`)
-  const begins = /^(?:\/|\.{1,2}\/|~)/.test(part) || PROTOCOLS.has(`${part.toLowerCase()}:`)
-  return isAddress(before) && !begins && part !== ''
+export function splitRoots (text: string, delimiter: string): readonly string[] {
+  return delimiter === ':' ? Array.from(`:${text}`.matchAll(ROOTS), ([, root = '']) => root) : text.split(delimiter)
 }

@@ -1,5 +1,6 @@
 import type { Layout } from '../../core/layout/layout.ts'
-import type { Address } from './parts.ts'
+import type { Environment } from '../../config/setting.ts'
+import type { Fetcher } from '../fetcher.ts'
 
 /** Where credentials are. Files are read at each fetch, so that new ones count without a restart. */
 export interface SourceAuth {
@@ -46,12 +47,6 @@ export interface LayoutFolder extends FolderRoot {
   readonly layout: Layout
 }
 
-/** What every source that is fetched has. */
-export interface FetchedSource extends SourceCommon {
-  /** The key of the configuration file that holds its address. */
-  readonly kind: string
-}
-
 /** A key of the configuration file that only some kinds have. Its value is a text. */
 export interface KindSetting {
   readonly description: string
@@ -60,35 +55,33 @@ export interface KindSetting {
   readonly title?: string
 }
 
-/**
- * A kind of source: what its addresses look like, and what may be set. How its states are fetched is the work of its
- * `Fetcher`.
- */
-export interface SourceKind<Spec extends FetchedSource> {
+/** The values of such keys. */
+export type KindSettings = Readonly<Record<string, string | undefined>>
+
+/** A kind of source: what its addresses look like, what may be set, and how its states are fetched. */
+export interface SourceKind<Spec extends SourceCommon & { readonly kind: string }> {
+  /** The key of the configuration file that holds its address. */
   readonly kind: Spec['kind']
   /** How its addresses begin, with the colon at the end: `s3:`. Several kinds may share a protocol. */
   readonly protocols: readonly string[]
+  /** Which addresses with one of these protocols are of this kind. Default: all of them. */
+  isAddress? (url: URL): boolean
   /** Its addresses in messages, behind each other. */
   readonly forms: readonly string[]
   /** What the key of the kind holds in the configuration file. */
   readonly description: string
   readonly settings: Readonly<Record<string, KindSetting>>
+  /** The settings that stand behind `#` in an address. Default: nothing may stand there. */
+  parseFragment? (fragment: string): KindSettings
   /** Whether senders of `POST /hooks/git` may ask for a check. */
   readonly takesHooks?: boolean
   /**
-   * The source at an address with one of the protocols; undefined for an address of another kind.
+   * @param address without a fragment
    * @throws AddressError for what cannot be used
    */
-  parse (address: Address): Spec | undefined
-  /**
-   * The source of an entry of the configuration file.
-   * @param address what the key of the kind holds
-   * @param settings by the keys of `settings`; undefined where none is given
-   * @throws AddressError for what cannot be used
-   */
-  configure (address: string, settings: Readonly<Record<string, string | undefined>>): Spec
-  /** Whatever decides what the source holds, as JSON can say it. */
-  identity (source: Spec): unknown
+  create (address: string, settings: KindSettings): Spec
+  /** @param folder of this source alone, for what the fetcher keeps between fetches */
+  createFetcher (source: Spec, folder: string, env: Environment): Fetcher
 }
 
 export const DEFAULT_TIMEOUT_MS = 120_000

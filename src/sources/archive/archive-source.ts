@@ -1,9 +1,14 @@
-import {
-  DIGEST, lastPart, parsePath, parseUrl, PATH_SETTING, requireLoopback, requireNoCredentials, withoutFragment,
-  withoutKeys
-} from '../address/parts.ts'
+import { join } from 'node:path'
+import type { Environment } from '../../config/setting.ts'
+import { DIGEST, lastPart, parsePath, parseUrl, PATH_SETTING } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
-import { AddressError } from '../source-error.ts'
+import type { Fetcher } from '../fetcher.ts'
+import { credentialsOf, saveBody, send, validatorsOf } from '../http/http-client.ts'
+import { storedFiles } from '../publish/source-tree.ts'
+import { AddressError, SourceError } from '../source-error.ts'
+import { MAX_ARCHIVE_BYTES, unpackArchive, withoutTopFolder } from './unpack.ts'
+
+const INTERVAL_MS = 300_000
 
 export interface ArchiveSource extends SourceCommon {
   readonly kind: 'archive'
@@ -19,6 +24,7 @@ const EXTENSION = /\.(?:zip|skill|tar\.gz|tgz|tar\.zst|tar)$/i
 export const archiveKind: SourceKind<ArchiveSource> = {
   kind: 'archive',
   protocols: ['https:', 'http:'],
+  isAddress: ({ pathname }) => EXTENSION.test(pathname),
   forms: ['https:// of an archive'],
   description: 'An archive: https://….zip, https://….tar.gz',
   settings: {
@@ -29,30 +35,43 @@ export const archiveKind: SourceKind<ArchiveSource> = {
       description: 'archive: the only bytes that are published'
     }
   },
-  /** Behind `#` stands a digest, a folder in the archive, or both: `sha256:…:skills`. */
-  parse ({ url, fragment = '' }) {
-    if (!EXTENSION.test(url.pathname)) return undefined
-    const digest = /^sha256:[^:]*/.exec(fragment)?.[0]
-    return archive(url, digest === undefined ? fragment : fragment.slice(digest.length + 1), digest)
+  /** A digest, a folder in the archive, or both: `sha256:…:skills`. */
+  parseFragment (fragment) {
+    const [, digest, path] = /^(sha256:[^:]*)?:?(.*)$/s.exec(fragment) ?? []
+    return { digest, path }
   },
-  configure: (address, { path, digest }) => archive(parseUrl(withoutKeys(address)), path, digest),
-  // What was published without this digest may have other bytes.
-  identity: ({ url, path, digest }) => digest === undefined ? [url, path] : [url, path, digest]
+  create (address, { path, digest }) {
+    const { href, pathname } = parseUrl(address, ['https:', 'http:'])
+    if (digest !== undefined && !DIGEST.test(digest)) {
+      throw new AddressError('a digest is sha256: and 64 hexadecimal digits')
+    }
+    const name = lastPart(pathname.replace(EXTENSION, ''))
+    return {
+      kind: 'archive', name, layout: 'auto', url: href, path: parsePath(path), ...digest !== undefined && { digest }
+    }
+  },
+  createFetcher: (source, _folder, env) => createArchiveFetcher(source, env)
 }
 
-function archive (url: URL, path = '', digest?: string): ArchiveSource {
-  requireNoCredentials(url)
-  if (url.protocol === 'http:') requireLoopback(url)
-  else if (url.protocol !== 'https:') throw new AddressError('an archive is at an https:// address')
-  if (digest !== undefined && !DIGEST.test(digest)) {
-    throw new AddressError('a digest is sha256: and 64 hexadecimal digits')
-  }
+/** Fetches one archive over HTTPS: once for each release where the host gives validators, everything else is a 304. */
+function createArchiveFetcher ({ url, digest, path, auth = {} }: ArchiveSource, env: Environment): Fetcher {
   return {
-    kind: 'archive',
-    name: lastPart(url.pathname.replace(EXTENSION, '')),
-    layout: 'auto',
-    url: withoutFragment(url),
-    path: parsePath(path),
-    ...digest !== undefined && { digest }
+    intervalMs: INTERVAL_MS,
+    async fetch ({ known, signal, tmp }) {
+      const { digest: before, ...headers } = known ?? {}
+      if (before !== undefined && before === digest) return undefined
+      const accept = Object.keys(headers).length > 0 ? [304] : []
+      const answer = await send({ url, signal, env, accept, credentials: await credentialsOf(auth, env), headers })
+      if (answer.status === 304) return undefined
+      const validators = validatorsOf(answer)
+      const file = join(tmp, 'archive')
+      const found = `sha256:${(await saveBody(answer, file, MAX_ARCHIVE_BYTES)).sha256}`
+      if (digest !== undefined && digest !== found) {
+        throw new SourceError('digest_mismatch', `the archive is ${found}, and not the one that is configured`)
+      }
+      if (before === found && Object.keys(validators).length === 0) return undefined
+      const entries = withoutTopFolder(await unpackArchive(file, join(tmp, 'files'), signal), path)
+      return { revision: found, memory: { digest: found, ...validators }, files: storedFiles(entries), path }
+    }
   }
 }

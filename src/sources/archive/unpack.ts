@@ -1,156 +1,171 @@
-import { createReadStream } from 'node:fs'
-import { open, stat } from 'node:fs/promises'
-import { PassThrough, pipeline as startPipeline, Readable, Transform } from 'node:stream'
+import { createHash } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { mkdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { PassThrough, Readable, type Transform } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import zlib from 'node:zlib'
 import { extract } from 'tar-stream'
-import { ArchiveError, refusedEntry } from '../../core/archive/archive-names.ts'
-import { asArchiveError, isZip, ZipReader } from '../../core/archive/zip-reader.ts'
+import {
+  ArchiveError, ArchiveNames, checkLink, commonFolder, refusedEntry, withoutMacFiles
+} from '../../core/archive/archive-names.ts'
+import { asArchiveError, checkUnpackedBytes, isZip, tooLargeFile, ZipReader } from '../../core/archive/zip-reader.ts'
+import { MAX_FILE_BYTES } from '../../core/shared/limits.ts'
+import { withoutEndSlashes } from '../../core/shared/text.ts'
+import type { SourceEntry } from '../publish/source-tree.ts'
 import { SourceError } from '../source-error.ts'
-import type { UnpackedFiles } from './unpacked-files.ts'
 
 declare module 'node:zlib' {
   // Since Node 22.15; the types are those of Node 20.
-  const createZstdDecompress: ((options: { params: Readonly<Record<number, number>> }) => Transform) | undefined
+  const createZstdDecompress: (() => Transform) | undefined
 }
 
-/** A header of a tar archive, which says more than the first bytes of other formats. */
-const HEAD_BYTES = 512
-const CHECKSUM_AT = 148
-const CHECKSUM_BYTES = 8
-const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
+export const MAX_ARCHIVE_BYTES = 512 * 1_048_576
 
-/** `ZSTD_d_windowLogMax`, as zstd numbers it. */
-const WINDOW_LOG_MAX = 100
-/** Logarithm of the most memory that a zstd archive may ask for: 32 MiB, four times what `zstd -19` asks for. */
-const ZSTD_WINDOW_LOG = 25
+const HEAD_BYTES = 512
+const TAR_MAGIC_AT = 257
+const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
 /** Two empty blocks, in bytes: without them, nobody can tell where a tar archive was cut. */
 const TAR_END_BYTES = 1_024
 
-type Kind = 'zip' | 'gzip' | 'zstd' | 'tar'
+/** How a layer of an image says that a file or a folder of a lower one is gone. */
+export const WHITE_OUT = /(^|\/)\.wh\.(?:\.wh\.\.opq$)?/
 
-/** Unpacks an archive by what its first bytes say it is: neither its name nor its type can be trusted. */
-export async function unpackArchive (path: string, into: UnpackedFiles, signal: AbortSignal): Promise<void> {
-  into.addPackedBytes((await stat(path)).size)
+/** What an archive has at a path. */
+interface Item {
+  readonly name: string
+  /** As tar calls it. */
+  readonly type: string
+  readonly content: AsyncIterable<Buffer>
+  /** Of links. */
+  readonly target: string
+}
+
+/**
+ * Unpacks an archive by what its first bytes say it is: neither its name nor its type can be trusted. Each file is
+ * stored under a number, so that no name of an archive is ever a path on this machine before the whole was checked.
+ * @param folder is made for the files
+ * @param scope only what lies below this folder counts
+ * @throws SourceError
+ */
+export async function unpackArchive (
+  archive: string, folder: string, signal: AbortSignal, scope = ''
+): Promise<readonly SourceEntry[]> {
+  const names = new ArchiveNames()
+  const entries = new Map<string, SourceEntry>()
+  let bytes = 0
   try {
-    const kind = await kindOf(path)
-    const expected = 'a ZIP, tar, tar.gz or tar.zst archive'
-    if (kind === undefined) throw new ArchiveError('bad_archive', `these bytes are not ${expected}`)
-    if (kind === 'zip') await unpackZip(path, into)
-    else await unpackTar(path, decompressorOf(kind), into, signal)
+    const packedBytes = (await stat(archive)).size
+    await mkdir(folder, { mode: 0o700 })
+    for await (const { name, type, content, target } of itemsOf(archive, signal)) {
+      if (!isInScope(name, scope)) continue
+      const path = names.add(name, type === 'directory')
+      const linked = entries.get(target.replace(/^(?:\.\/+)+/, ''))
+      if (type === 'file' || type === 'contiguous-file') entries.set(path, await store(path, content, packedBytes))
+      else if (type === 'symlink') entries.set(path, linkEntry(path, target))
+      else if (type === 'link' && linked !== undefined) entries.set(path, { ...linked, path })
+      else if (type === 'link') throw refusedEntry(name, 'is a hard link to a file that is not in front of it')
+      else if (type !== 'directory') throw refusedEntry(name, `is a ${type}, not a regular file`)
+    }
   } catch (error) {
     signal.throwIfAborted()
     throw asSourceError(error)
   }
-}
+  return withoutMacFiles([...entries.values()])
 
-/** Whether a file is an archive, and not a single file that is compressed. */
-export async function isArchive (path: string): Promise<boolean> {
-  const kind = await kindOf(path)
-  if (kind !== 'gzip' && kind !== 'zstd') return kind !== undefined
-  let head = Buffer.alloc(0)
-  try {
-    const unpacked: AsyncIterable<Buffer> = startPipeline(createReadStream(path), decompressorOf(kind), () => {})
-    for await (const chunk of unpacked) {
-      head = Buffer.concat([head, chunk])
-      if (head.length >= HEAD_BYTES) break
-    }
-  } catch (error) {
-    if (error instanceof ArchiveError) throw asSourceError(error)
-    return false
-  }
-  return isTar(head)
-}
-
-async function kindOf (path: string): Promise<Kind | undefined> {
-  const file = await open(path)
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0)
-    return archiveKindOf(buffer.subarray(0, bytesRead))
-  } finally {
-    await file.close()
+  async function store (path: string, content: AsyncIterable<Buffer>, packedBytes: number): Promise<SourceEntry> {
+    const stored = join(folder, String(entries.size))
+    const hash = createHash('sha256')
+    let size = 0
+    await pipeline(content, async function * (chunks: AsyncIterable<Buffer>) {
+      for await (const chunk of chunks) {
+        size += chunk.length
+        bytes += chunk.length
+        hash.update(chunk)
+        if (size > MAX_FILE_BYTES) throw tooLargeFile(path)
+        checkUnpackedBytes(bytes, packedBytes)
+        yield chunk
+      }
+    }, createWriteStream(stored, { flags: 'wx', mode: 0o600 }), { signal })
+    return { path, kind: 'file', id: hash.digest('hex'), size, stored }
   }
 }
 
-/** @param head the first bytes of a file, or all of them */
-export function archiveKindOf (head: Buffer): Kind | undefined {
-  if (isZip(head)) return 'zip'
-  if (head[0] === 0x1f && head[1] === 0x8b) return 'gzip'
-  if (head.subarray(0, ZSTD.length).equals(ZSTD)) return 'zstd'
-  return isTar(head) ? 'tar' : undefined
+function linkEntry (path: string, target: string): SourceEntry {
+  checkLink(path, target)
+  return { path, kind: 'link', id: target, size: Buffer.byteLength(target), target }
 }
 
-/** By the checksum of its header, as the first tar archives have no other mark. */
-function isTar (head: Buffer): boolean {
-  if (head.length < HEAD_BYTES) return false
-  const end = CHECKSUM_AT + CHECKSUM_BYTES
-  const expected = Number.parseInt(head.toString('latin1', CHECKSUM_AT, end).replaceAll('\0', ' ').trim(), 8)
-  const blank = Buffer.from(head.subarray(0, HEAD_BYTES)).fill(' ', CHECKSUM_AT, end)
-  return blank.reduce((sum, byte) => sum + byte, 0) === expected
+/**
+ * Leaves the one top folder that holds everything out of the paths.
+ * @param path the folder that is wanted: one that names the top folder, without another of its name in it, keeps it
+ */
+export function withoutTopFolder (entries: readonly SourceEntry[], path = ''): readonly SourceEntry[] {
+  const common = commonFolder(entries)
+  const hasTwice = entries.some((entry) => `${entry.path}/`.startsWith(common + common))
+  const isNamed = `${path}/`.startsWith(common) && !hasTwice
+  return isNamed ? entries : entries.map((entry) => ({ ...entry, path: entry.path.slice(common.length) }))
 }
 
-function decompressorOf (kind: Kind): Transform {
-  if (kind === 'gzip') return zlib.createGunzip()
-  if (kind !== 'zstd') return new PassThrough()
-  if (zlib.createZstdDecompress !== undefined) {
-    return zlib.createZstdDecompress({ params: { [WINDOW_LOG_MAX]: ZSTD_WINDOW_LOG } })
-  }
+/** A white-out of an image counts as what it removes: the scope itself, too, or a folder above. */
+function isInScope (name: string, scope: string): boolean {
+  const path = name.replace(/^(?:\.?\/)+/, '')
+  const removed = withoutEndSlashes(path.replace(WHITE_OUT, '$1'))
+  const isAbove = removed !== path && `${scope}/`.startsWith(`${removed}/`)
+  return path !== '' && path !== '.' && (scope === '' || path.startsWith(`${scope}/`) || isAbove)
+}
+
+async function * itemsOf (archive: string, signal: AbortSignal): AsyncGenerator<Item> {
+  const head = await buffer(createReadStream(archive, { end: HEAD_BYTES - 1 }))
+  if (isZip(head)) yield * zipItems(archive)
+  else if (head[0] === 0x1f && head[1] === 0x8b) yield * tarItems(archive, zlib.createGunzip(), signal)
+  else if (head.subarray(0, ZSTD.length).equals(ZSTD)) yield * tarItems(archive, zstdDecompressor(), signal)
+  else if (head.indexOf('ustar', TAR_MAGIC_AT) === TAR_MAGIC_AT) yield * tarItems(archive, new PassThrough(), signal)
+  else throw new ArchiveError('bad_archive', 'these bytes are not a ZIP, tar, tar.gz or tar.zst archive')
+}
+
+function zstdDecompressor (): Transform {
+  if (zlib.createZstdDecompress !== undefined) return zlib.createZstdDecompress()
   throw new ArchiveError('bad_archive', 'the archive is compressed with zstd, which Node 22.15 or later unpacks')
 }
 
-async function unpackZip (path: string, into: UnpackedFiles): Promise<void> {
-  const zip = await ZipReader.open(path)
+async function * zipItems (archive: string): AsyncGenerator<Item> {
+  const types = { file: 'file', folder: 'directory', link: 'symlink' } as const
+  const zip = await ZipReader.open(archive)
   try {
     for (const item of await zip.entries()) {
-      if (item.kind === 'folder') into.addFolder(item.path)
-      else if (item.kind === 'link') into.addLink(item.path, await zip.linkTarget(item))
-      else await into.addFile(item.path, await zip.stream(item))
+      const { path: name, kind } = item
+      const content = kind === 'file' ? await zip.stream(item) : Readable.from([])
+      const target = kind === 'link' ? await zip.linkTarget(item) : ''
+      yield { name, type: types[kind], content, target }
     }
   } finally {
     zip.close()
   }
 }
 
-/** Files and links inside; nothing else is ever in a skill. */
-async function unpackTar (
-  path: string, decompress: Transform, into: UnpackedFiles, signal: AbortSignal
-): Promise<void> {
+async function * tarItems (archive: string, decompress: Transform, signal: AbortSignal): AsyncGenerator<Item> {
   const tar = extract({ allowUnknownFormat: true } as object)
-  const read = pipeline([createReadStream(path), decompress, requireEnd(), tar], { signal })
-  read.catch(() => {})
+  let end: Buffer = Buffer.alloc(0)
+  const reading = pipeline(createReadStream(archive), decompress, async function * (chunks: AsyncIterable<Buffer>) {
+    for await (const chunk of chunks) {
+      end = Buffer.concat([end, chunk]).subarray(-TAR_END_BYTES)
+      yield chunk
+    }
+  }, tar, { signal })
+  reading.catch(() => {})
   for await (const entry of tar) {
     const { name, type, linkname } = entry.header
-    const isWanted = into.isInScope(name)
-    if (isWanted && (type === 'file' || type === 'contiguous-file')) {
-      await into.addFile(name, Readable.from(entry))
-      continue
-    }
+    const content = entry as AsyncIterable<Buffer>
+    yield { name: name.replace(/\/+$/, ''), type: type ?? 'thing', content, target: linkname ?? '' }
     entry.resume()
-    if (!isWanted) continue
-    if (type === 'symlink') into.addLink(name, linkname ?? '')
-    else if (type === 'link') into.addHardLink(name, linkname ?? '')
-    else if (type === 'directory') into.addFolder(name)
-    else throw refusedEntry(name, `is a ${type ?? 'thing'}, not a regular file`)
   }
-  await read
-}
-
-/** A program that failed may have been cut off before its bytes were compressed: the end is that of the tar archive. */
-function requireEnd (): Transform {
-  let last: Buffer = Buffer.alloc(0)
-  return new Transform({
-    transform (chunk: Buffer, _, done) {
-      const tail = chunk.length >= TAR_END_BYTES ? chunk : Buffer.concat([last, chunk])
-      last = tail.subarray(-TAR_END_BYTES)
-      done(null, chunk)
-    },
-    flush (done) {
-      const isWhole = last.length === TAR_END_BYTES && last.every((byte) => byte === 0)
-      const problem = 'the tar archive has no end mark (two empty blocks), so it may have been cut off'
-      done(isWhole ? null : new ArchiveError('bad_archive', problem))
-    }
-  })
+  await reading
+  if (end.length === TAR_END_BYTES && end.every((byte) => byte === 0)) return
+  const problem = 'the tar archive has no end mark (two empty blocks), so it may have been cut off'
+  throw new ArchiveError('bad_archive', problem)
 }
 
 function asSourceError (error: unknown): unknown {

@@ -1,9 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { Readable } from 'node:stream'
-import { rootCertificates } from 'node:tls'
-import { whyUnreadable } from '../../config/files/files.ts'
+import { once } from 'node:events'
 import type { Environment } from '../../config/setting.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import { redact } from '../secrets.ts'
@@ -21,12 +17,6 @@ const LIMITED = 'ulimit -f "$0" || exit; ulimit -d "$1" 2>/dev/null; shift; exec
 /** Of what git prints. */
 const MAX_OUTPUT_BYTES = 128 * 1_048_576
 const MAX_ERROR_CHARACTERS = 8_192
-
-/** Time for git to remove its locks after SIGTERM, in milliseconds. */
-const KILL_AFTER_MS = 2_000
-
-/** File of certificates in the home of git. */
-const AUTHORITIES = 'authorities.pem'
 
 const MIN_VERSION = [2, 31] as const
 
@@ -46,84 +36,61 @@ const CONFIG: ReadonlyArray<readonly [key: string, value: string]> = [
   // Always a pack: the limit on files then bounds what a fetch writes.
   ['fetch.unpackLimit', '1'],
   ['core.bigFileThreshold', '16m'],
-  ['gc.auto', '0'],
+  // A fetch packs its store anew after so many packs, without what is not needed any more.
+  ['gc.autoPackLimit', '16'],
+  ['gc.autoDetach', 'false'],
+  ['gc.pruneExpire', 'now'],
   ['credential.helper', ''],
   ['submodule.recurse', 'false'],
   ['protocol.version', '2']
 ]
 
-/** What every call of git has around it. */
-export interface GitSurroundings {
-  /** An empty folder in the place of the user's. */
-  readonly home: string
+export interface GitOptions {
+  readonly args: readonly string[]
   /** That of the service, of which git gets a part. */
   readonly env: Environment
-}
-
-export interface GitOptions extends GitSurroundings {
-  readonly args: readonly string[]
   readonly signal: AbortSignal
-  /** The only transport that may be used. */
+  /** The only transport that may be used. Undefined: git only uses a store on this machine. */
   readonly protocol?: string
   /** In the environment, where other users of the machine do not see them. */
   readonly config?: ReadonlyArray<readonly [key: string, value: string]>
   readonly sshCommand?: string
   /** Left out of everything that git says. */
   readonly secrets?: readonly string[]
-  readonly onOutput?: (chunk: Buffer) => Promise<void> | void
-  readonly input?: Iterable<string>
+  readonly input?: string | undefined
 }
+
+export type ReadOutput<T> = (output: AsyncIterable<Buffer>) => Promise<T>
 
 /**
  * Runs git with an environment of our own, and ends it with all its helpers when `signal` fires.
- * @returns what it printed, unless `onOutput` takes it
+ * @param read takes what it prints while it runs
  * @throws SourceError
  */
-export async function runGit (options: GitOptions): Promise<Buffer> {
-  const { args, signal, protocol = '', secrets = [], onOutput, input = [] } = options
+export async function runGit<T> (options: GitOptions, read: ReadOutput<T>): Promise<T> {
+  const { args, signal, protocol, secrets = [], input = '' } = options
   signal.throwIfAborted()
   const child = spawn('/bin/sh', ['-c', LIMITED, String(MAX_FILE_BLOCKS), String(MAX_MEMORY_KIB), ...args], {
     env: environmentOf(options),
     // A group of its own: git starts helpers, which would outlive it.
     detached: true
   })
-  const ended = new Promise<number>((resolve, reject) => {
-    child.once('error', reject)
-    child.once('close', (code) => { resolve(code ?? -1) })
-  })
-  ended.catch(() => {})
   // Without free descriptors there are no pipes either.
-  if (child.pid === undefined) await ended
-  let hardKill: NodeJS.Timeout | undefined
-  const stop = (): void => {
-    killGroup(child, 'SIGTERM')
-    hardKill ??= setTimeout(() => { killGroup(child, 'SIGKILL') }, KILL_AFTER_MS).unref()
-  }
-  signal.addEventListener('abort', stop, { once: true })
+  await once(child, 'spawn')
+  const stop = (): void => { killGroup(child) }
+  signal.addEventListener('abort', stop)
   // A terminal interrupts its own group only.
   process.once('exit', stop)
   let stderr = ''
   // The reason of a failure stands last, behind all that a host says.
   child.stderr.setEncoding('utf8')
   child.stderr.on('data', (text: string) => { stderr = (stderr + text).slice(-MAX_ERROR_CHARACTERS) })
-  child.stdin.on('error', () => {})
-  Readable.from(input).pipe(child.stdin)
+  child.stdin.on('error', () => {}).end(input)
   try {
-    const chunks: Buffer[] = []
-    let length = 0
-    for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
-      if (onOutput !== undefined) {
-        await onOutput(chunk)
-        continue
-      }
-      length += chunk.length
-      if (length > MAX_OUTPUT_BYTES) throw new SourceError('too_large', 'git lists more than can be read')
-      chunks.push(chunk)
-    }
-    const code = await ended
+    const [result, [code]] = await Promise.all([read(child.stdout), once(child, 'close')]) as [T, [number | null]]
     signal.throwIfAborted()
-    if (code !== 0) throw gitError(redact(stderr, secrets), code, protocol)
-    return Buffer.concat(chunks)
+    if (code !== 0) throw gitError(redact(stderr, secrets), code, protocol === undefined)
+    return result
   } finally {
     signal.removeEventListener('abort', stop)
     process.off('exit', stop)
@@ -131,19 +98,39 @@ export async function runGit (options: GitOptions): Promise<Buffer> {
   }
 }
 
-function killGroup ({ pid = 0 }: ChildProcess, how: NodeJS.Signals): void {
+/** All that git prints. */
+export async function wholeOutput (output: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of output) {
+    size += chunk.length
+    if (size > MAX_OUTPUT_BYTES) throw new SourceError('too_large', 'git lists more than can be read')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+function killGroup ({ pid = 0 }: ChildProcess): void {
   try {
-    process.kill(-pid, how)
+    process.kill(-pid, 'SIGKILL')
   } catch {
     // The processes have ended meanwhile.
   }
 }
 
-/** With it, git reads no settings of the machine or of its user, and asks nobody for credentials. */
-function environmentOf ({ protocol = '', config = [], sshCommand, home, env }: GitOptions): Record<string, string> {
+const PASSED = [
+  ...['HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]),
+  'SSL_CERT_FILE', 'SSL_CERT_DIR', 'SSH_AUTH_SOCK', 'TMPDIR'
+]
+
+/**
+ * With it, git reads no settings of the machine or of its user, and asks nobody for credentials. Proxies, agents for
+ * keys and authorities belong to the machine, not to a user of git.
+ */
+function environmentOf ({ protocol = '', config = [], sshCommand, env }: GitOptions): NodeJS.ProcessEnv {
   return {
     PATH: env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
-    HOME: home,
+    HOME: '/dev/null',
     LC_ALL: 'C',
     GIT_CONFIG_NOSYSTEM: '1',
     GIT_CONFIG_GLOBAL: '/dev/null',
@@ -154,34 +141,10 @@ function environmentOf ({ protocol = '', config = [], sshCommand, home, env }: G
     GIT_LFS_SKIP_SMUDGE: '1',
     GIT_OPTIONAL_LOCKS: '0',
     GIT_SSH_VARIANT: 'ssh',
-    ...sshCommand !== undefined && { GIT_SSH_COMMAND: sshCommand },
-    ...passedOn({ home, env }),
+    GIT_SSH_COMMAND: sshCommand,
+    ...Object.fromEntries(PASSED.map((name) => [name, env[name]])),
     ...configVariables([...CONFIG, ...config])
   }
-}
-
-const PASSED = [
-  ...['HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]),
-  'SSL_CERT_FILE', 'SSL_CERT_DIR', 'SSH_AUTH_SOCK', 'TMPDIR'
-]
-
-/** Proxies, agents for keys and private certificate authorities belong to the machine, not to a user of git. */
-function passedOn ({ home, env }: GitSurroundings): Record<string, string> {
-  const passed = Object.fromEntries(PASSED.flatMap((name) => env[name] === undefined ? [] : [[name, env[name]]]))
-  return { ...passed, ...env['NODE_EXTRA_CA_CERTS'] && { GIT_SSL_CAINFO: join(home, AUTHORITIES) } }
-}
-
-/**
- * Writes a file of authorities for git where Node trusts additional ones. It holds the usual ones too, which git would
- * otherwise drop.
- */
-export async function writeAuthorities ({ home, env }: GitSurroundings): Promise<void> {
-  const extra = env['NODE_EXTRA_CA_CERTS']
-  if (!extra) return
-  const text = await readFile(extra, 'utf8').catch((error: unknown) => {
-    throw new AddressError(`NODE_EXTRA_CA_CERTS: ${extra} cannot be read: ${whyUnreadable(error)}`)
-  })
-  await writeFile(join(home, AUTHORITIES), [...rootCertificates, text].join('\n'))
 }
 
 function configVariables (config: ReadonlyArray<readonly [key: string, value: string]>): Record<string, string> {
@@ -194,16 +157,12 @@ function configVariables (config: ReadonlyArray<readonly [key: string, value: st
  * The version of this machine's git.
  * @throws AddressError when it cannot be used
  */
-export async function gitVersion (surroundings: GitSurroundings): Promise<string> {
-  let text: string
-  try {
-    text = (await runGit({ args: ['--version'], signal: AbortSignal.timeout(10_000), ...surroundings })).toString()
-  } catch {
+export async function gitVersion (env: Environment): Promise<string> {
+  const options = { args: ['--version'], env, signal: AbortSignal.timeout(10_000) }
+  const output = await runGit(options, wholeOutput).catch(() => {
     throw new AddressError('git is not installed: install git (and openssh-client for git+ssh://)')
-  }
-  const [version = '', major, minor] = /(\d+)\.(\d+)[\d.]*/.exec(text) ?? []
-  if (Number(major) * 1_000 + Number(minor) < MIN_VERSION[0] * 1_000 + MIN_VERSION[1]) {
-    throw new AddressError(`git ${version} is too old: install ${MIN_VERSION.join('.')} or later`)
-  }
-  return version
+  })
+  const [version = '', major, minor] = /(\d+)\.(\d+)[\d.]*/.exec(output.toString()) ?? []
+  if (Number(major) * 1_000 + Number(minor) >= MIN_VERSION[0] * 1_000 + MIN_VERSION[1]) return version
+  throw new AddressError(`git ${version} is too old: install ${MIN_VERSION.join('.')} or later`)
 }

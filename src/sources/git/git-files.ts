@@ -1,19 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import { writeFile } from 'node:fs/promises'
 import type { LeftOut } from '../../core/layout/layout.ts'
-import { MAX_FILE_BYTES, MAX_LINK_BYTES } from '../../core/shared/limits.ts'
+import { MAX_LINK_BYTES } from '../../core/shared/limits.ts'
 import type { SourceEntry, SourceFiles } from '../publish/source-tree.ts'
 import { SourceError } from '../source-error.ts'
-
-interface RunOptions {
-  readonly onOutput?: (chunk: Buffer) => Promise<void>
-  readonly input?: Iterable<string>
-}
+import { type ReadOutput, wholeOutput } from './git-command.ts'
 
 /** Runs git in the store of a repository. */
-export type RunInStore = (args: readonly string[], more?: RunOptions) => Promise<Buffer>
+export type RunInStore = <T>(args: readonly string[], read: ReadOutput<T>, input?: string) => Promise<T>
 
-const NEWLINE = 0x0a
 /** More files are left to the system to write out: measured, 20,000 flushes take a minute. */
 const MAX_FLUSHED_FILES = 500
 
@@ -27,15 +22,13 @@ interface CommitFiles {
  * the repository changes a byte, and nothing but what is published is written.
  */
 export async function readCommit (run: RunInStore, commit: string, path: string): Promise<CommitFiles> {
-  const { entries, leftOut } = parseListing(await run(['ls-tree', '-r', '-l', '-z', '--full-tree', commit]))
-  const isPart = (entry: { readonly path: string }): boolean => path === '' || `${entry.path}/`.startsWith(`${path}/`)
-  if (path !== '' && !entries.some(isPart)) {
-    throw new SourceError('path_not_found', `commit ${commit} has no folder ${JSON.stringify(path)}`)
-  }
+  const listing = await run(['ls-tree', '-r', '-l', '-z', '--full-tree', commit], wholeOutput)
+  const { entries, leftOut } = parseListing(listing)
   const links = entries.filter(({ kind, size }) => kind === 'link' && size <= MAX_LINK_BYTES)
-  const targets = new Map<string, string>()
-  await readBlobs(run, links, async ({ id }, bytes) => { targets.set(id, bytes.toString()) })
-  const all = entries.map((entry) => entry.kind === 'link' ? { ...entry, target: targets.get(entry.id) ?? '' } : entry)
+  const targets = new Map<SourceEntry, string>()
+  await readBlobs(run, links, async (link, bytes) => { targets.set(link, bytes.toString()) })
+  const all = entries.map((entry) => entry.kind === 'link' ? { ...entry, target: targets.get(entry) ?? '' } : entry)
+  const isPart = (item: LeftOut): boolean => path === '' || item.path.startsWith(`${path}/`)
   return { files: filesOf(run, all), leftOut: leftOut.filter(isPart) }
 }
 
@@ -43,11 +36,12 @@ function filesOf (run: RunInStore, entries: readonly SourceEntry[]): SourceFiles
   return {
     entries,
     async write (files, signal) {
-      const wanted = [...files].map(({ entry, path }) => ({ id: entry.id, path }))
+      const wanted = [...files]
+      const paths = wanted.map(({ path }) => path).reverse()
       const flush = wanted.length <= MAX_FLUSHED_FILES
-      await readBlobs(run, wanted, async ({ path }, bytes) => {
+      await readBlobs(run, wanted.map(({ entry }) => entry), async (_, bytes) => {
         signal.throwIfAborted()
-        await writeFile(path, bytes, { flag: 'wx', mode: 0o644, flush })
+        await writeFile(paths.pop() ?? '', bytes, { flag: 'wx', mode: 0o644, flush })
       })
     },
     async read (entry) {
@@ -75,41 +69,39 @@ function parseListing (listing: Buffer): { entries: SourceEntry[], leftOut: Left
   return { entries, leftOut }
 }
 
-/** Reads blobs one after the other through one process of git, in the order of their ids. */
-async function readBlobs<T extends { readonly id: string }> (
-  run: RunInStore, blobs: readonly T[], use: (blob: T, bytes: Buffer) => Promise<void>
+/** Reads blobs one after the other through one process of git. */
+async function readBlobs (
+  run: RunInStore, blobs: readonly SourceEntry[], use: (blob: SourceEntry, bytes: Buffer) => Promise<void>
 ): Promise<void> {
   if (blobs.length === 0) return
-  const rest = blobs[Symbol.iterator]()
-  let pieces: Buffer[] = []
-  let length = 0
-  let wanted = 0
-  const onOutput = async (chunk: Buffer): Promise<void> => {
-    pieces.push(chunk)
-    length += chunk.length
-    if (length < wanted) return
-    let bytes = Buffer.concat(pieces)
-    wanted = 0
-    for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE)) {
-      // Head, bytes, and a line end.
-      wanted = end + 1 + sizeIn(bytes.toString('latin1', 0, end)) + 1
-      if (bytes.length < wanted) break
-      const next = rest.next()
-      if (next.done !== true) await use(next.value, bytes.subarray(end + 1, wanted - 1))
-      bytes = bytes.subarray(wanted)
-      wanted = 0
+  await run(['cat-file', '--batch', '--buffer'], async (output) => {
+    const take = byteReader(output)
+    for (const blob of blobs) {
+      const head = `${blob.id} blob ${blob.size}\n`
+      const bytes = await take(head.length + blob.size + 1)
+      if (bytes.toString('latin1', 0, head.length) !== head) {
+        throw new SourceError('internal', 'the store has not all files of a commit')
+      }
+      await use(blob, bytes.subarray(head.length, -1))
     }
-    pieces = [bytes]
-    length = bytes.length
-  }
-  await run(['cat-file', '--batch', '--buffer'], { input: blobs.map(({ id }) => `${id}\n`), onOutput })
-  if (rest.next().done !== true) throw new SourceError('internal', 'git gave fewer files than it lists')
+  }, blobs.map(({ id }) => `${id}\n`).join(''))
 }
 
-/** @param head `<id> <type> <size>` */
-function sizeIn (head: string): number {
-  const [, type, size] = head.split(' ')
-  if (type !== 'blob') throw new SourceError('internal', 'the store has not all files of a commit')
-  if (Number(size) > MAX_FILE_BYTES) throw new SourceError('too_large', `a file is larger than ${MAX_FILE_BYTES} bytes`)
-  return Number(size)
+/** A function that gives the next bytes of a stream. */
+function byteReader (stream: AsyncIterable<Buffer>): (length: number) => Promise<Buffer> {
+  const chunks = stream[Symbol.asyncIterator]()
+  let rest: Buffer = Buffer.alloc(0)
+  return async (length) => {
+    const parts = [rest]
+    for (let missing = length - rest.length; missing > 0;) {
+      const next = await chunks.next()
+      if (next.done === true) throw new SourceError('internal', 'git gave fewer files than it lists')
+      parts.push(next.value)
+      missing -= next.value.length
+    }
+    if (parts.length > 1) rest = Buffer.concat(parts)
+    const bytes = rest.subarray(0, length)
+    rest = rest.subarray(length)
+    return bytes
+  }
 }

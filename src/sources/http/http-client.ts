@@ -1,11 +1,13 @@
-import { createHash } from 'node:crypto'
-import { lookup as resolveHost } from 'node:dns'
+import { createHash, type Hash } from 'node:crypto'
+import { lookup } from 'node:dns'
+import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
-import { type IncomingMessage, request as requestHttp } from 'node:http'
+import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import { isIP, type LookupFunction } from 'node:net'
-import { type Readable, Transform } from 'node:stream'
+import { isIP, type LookupFunction, type Socket } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
+import { connect } from 'node:tls'
 import ipaddr from 'ipaddr.js'
 import { isJsonObject, jsonDepthExceeds, type JsonObject } from '../../core/shared/json.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
@@ -16,9 +18,9 @@ import type { Environment } from '../../config/setting.ts'
 import type { SourceAuth } from '../address/source-kind.ts'
 import { readSecret } from '../secrets.ts'
 import { SourceError, type SourceErrorCode } from '../source-error.ts'
-import { proxyHeaders, proxyOf, tunnel } from './proxy.ts'
 
 const MAX_REDIRECTS = 5
+const REDIRECTS = [301, 302, 303, 307, 308]
 /** Largest body that is read into memory, in bytes. */
 const MAX_TEXT_BYTES = 16 * 1_048_576
 /** Millions of brackets keep JSON.parse, and thus the service, busy for a second. */
@@ -29,20 +31,29 @@ const SILENCE_MS = 30_000
 export const UNKNOWN_HOST = 'the name of the host cannot be resolved: check how it is written'
 export const NO_CONNECTION = 'the host takes no connection: check its port, and whether it runs'
 
-const BREAKS_OFF = 'the host cannot be reached, or breaks off'
+type Failure = readonly [codes: RegExp, code: SourceErrorCode, sentence: string]
 
-const UNREACHABLE: Readonly<Record<string, string>> =
-  { ENOTFOUND: UNKNOWN_HOST, EAI_AGAIN: UNKNOWN_HOST, ECONNREFUSED: NO_CONNECTION }
+/** What failures of a connection mean, by their codes. */
+const FAILURES: readonly Failure[] = [
+  [/^(?:ENOTFOUND|EAI_AGAIN)$/, 'unreachable', UNKNOWN_HOST],
+  [/^ECONNREFUSED$/, 'unreachable', NO_CONNECTION],
+  [/CERT|SSL|TLS|SELF_SIGNED|UNABLE_TO/, 'tls', 'the certificate of the host is not accepted'],
+  [/^HPE_|^EPROTO$/, 'bad_answer', 'the host answers in another protocol: check its port']
+]
+const BREAKS_OFF: Failure = [/^/, 'unreachable', 'the host cannot be reached, or breaks off']
+
+/** Headers of requests. */
+export type RequestHeaders = Readonly<Record<string, string>>
 
 export interface HttpRequest {
   readonly url: string
   readonly method?: 'GET' | 'HEAD'
-  readonly headers?: Readonly<Record<string, string>>
+  readonly headers?: RequestHeaders
   /** Sent to the host of `url` only, whatever redirects say. */
-  readonly credentials?: Readonly<Record<string, string>>
+  readonly credentials?: RequestHeaders
   readonly signal: AbortSignal
   /** For proxies. */
-  readonly env?: Environment
+  readonly env: Environment
   /** Statuses that are answers, besides 200. */
   readonly accept?: readonly number[]
   /** False for an address that a server has named: it may not lead to this machine or its network. */
@@ -53,8 +64,8 @@ export interface HttpRequest {
 
 export interface HttpAnswer {
   readonly status: number
-  readonly headers: Headers
-  readonly body: Readable
+  readonly headers: IncomingHttpHeaders
+  readonly body: IncomingMessage
   /** Whether the first host is one of this machine or its network: it may name others there. */
   readonly isInside: boolean
 }
@@ -65,108 +76,99 @@ export interface HttpAnswer {
  * @throws SourceError for every status that is not an answer
  */
 export async function send (options: HttpRequest): Promise<HttpAnswer> {
-  const { headers = {}, credentials = {}, accept = [], mayBeInside = true, isOneSite } = options
+  const { headers, credentials = {}, env, accept = [], mayBeInside = true, isOneSite = false } = options
   const first = new URL(options.url)
-  const hasCredentials = Object.keys(credentials).length > 0
   let current = first
   let isInside: boolean | undefined
-  for (let redirects = 0; ; redirects++) {
-    const isOwn = current.origin === first.origin
-    const response = await request(current, options, isOwn ? isInside ?? mayBeInside : isInside === true, {
-      'accept-encoding': 'identity', 'user-agent': userAgent(), ...headers, ...isOwn && credentials
-    })
-    const { statusCode: status = 0, headers: { location } } = response
-    isInside ??= isInsideAnswer(response, first, options.env)
-    if (location === undefined || ![301, 302, 303, 307, 308].includes(status)) {
-      const headers = headersOf(response)
-      if (status === 200 || accept.includes(status)) return { status, headers, body: response, isInside }
-      response.destroy()
-      throw statusError(status, headers, hasCredentials)
+  for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
+    const own = current.origin === first.origin ? credentials : {}
+    const body = await ask(current, options, isInside ?? mayBeInside, { ...headers, ...own })
+    // A host behind a proxy counts as one outside.
+    isInside ??= proxyOf(first, env) === undefined && isInsideAddress(body.socket.remoteAddress ?? '')
+    const { statusCode: status = 0, headers: { location } } = body
+    if (status === 200 || accept.includes(status)) return { status, headers: body.headers, body, isInside }
+    body.destroy()
+    if (location === undefined || !REDIRECTS.includes(status)) {
+      throw statusError(status, body.headers, Object.keys(credentials).length > 0)
     }
-    response.destroy()
-    current = redirected(current, location, redirects)
-    if (isOneSite === true && current.origin !== first.origin) {
+    current = redirected(current, location)
+    if (isOneSite && current.origin !== first.origin) {
       throw new SourceError('redirected', 'the host redirects to another host')
     }
   }
+  throw new SourceError('redirected', `the host redirects more than ${MAX_REDIRECTS} times`)
 }
 
-let agent: string | undefined
-
-/** Some hosts refuse requests without one. */
-function userAgent (): string {
-  agent ??= `skillserve/${readPackageVersion()}`
-  return agent
-}
-
-/** A host behind a proxy, or whose address is not known, counts as one outside: it may name no other inside. */
-function isInsideAnswer ({ socket: { remoteAddress } }: IncomingMessage, url: URL, env: Environment = {}): boolean {
-  return proxyOf(url, env) === undefined && remoteAddress !== undefined && isInsideAddress(remoteAddress)
-}
-
-function redirected (from: URL, location: string, redirects: number): URL {
-  if (redirects === MAX_REDIRECTS) {
-    throw new SourceError('redirected', `the host redirects more than ${MAX_REDIRECTS} times`)
-  }
+function redirected (from: URL, location: string): URL {
   const next = URL.canParse(location, from.href) ? new URL(location, from.href) : undefined
-  if (next !== undefined && isAllowed(from, next)) return next
+  const isHttp = next?.protocol === 'http:' && from.protocol === 'http:' && isLoopback(bare(next.hostname))
+  if (next !== undefined && next.username === '' && (next.protocol === 'https:' || isHttp)) return next
   throw new SourceError('redirected', 'the host redirects to an address that is not https://')
 }
 
-async function request (
-  url: URL, options: HttpRequest, mayBeInside: boolean, headers: Readonly<Record<string, string>>
+async function ask (
+  url: URL, { method = 'GET', signal, env }: HttpRequest, mayBeInside: boolean, headers: RequestHeaders
 ): Promise<IncomingMessage> {
-  const { method = 'GET', signal, env = {} } = options
   const host = bare(url.hostname)
   // Whoever names an address could otherwise read what only this machine's network shows.
   if (!mayBeInside && (isLoopback(host) || (isIP(host) !== 0 && isInsideAddress(host)))) throw insideError()
   try {
     const proxy = proxyOf(url, env)
-    const isTls = url.protocol === 'https:'
-    const socket = proxy !== undefined && isTls ? await tunnel(url, proxy, signal) : undefined
-    const viaProxy = proxy !== undefined && !isTls &&
-      { path: url.href, headers: { ...headers, host: url.host, ...proxyHeaders(proxy) } }
-    return await new Promise<IncomingMessage>((resolve, reject) => {
-      const target = viaProxy === false ? url : proxy ?? url
-      const start = target.protocol === 'https:' ? requestHttps : requestHttp
-      // No agent: a connection that is kept was checked for somebody else.
-      const sent = start(target, {
-        method,
-        signal,
-        headers,
-        ...socket === undefined ? { agent: false } : { createConnection: () => socket },
-        ...!mayBeInside && proxy === undefined && { lookup: lookupOutside },
-        ...viaProxy
-      }, resolve)
-      sent.setTimeout(SILENCE_MS, () => { sent.destroy(new SourceError('timeout', 'the host stopped sending')) })
-      sent.once('error', reject)
-      // An answer that switches to another protocol ends the connection without an error.
-      sent.once('close', () => { reject(new Error('there is no answer')) })
-      sent.end()
+    const socket = proxy && await tunnel(url, proxy, signal)
+    const start = url.protocol === 'https:' ? requestHttps : requestHttp
+    const sent = start(url, {
+      method,
+      signal,
+      // Some hosts refuse requests without an agent.
+      headers: { 'accept-encoding': 'identity', 'user-agent': `skillserve/${readPackageVersion()}`, ...headers },
+      // A connection that is kept was checked for somebody else.
+      ...socket === undefined ? { agent: false } : { createConnection: () => socket },
+      ...!mayBeInside && proxy === undefined && { lookup: lookupOutside }
     })
+    sent.on('error', () => {})
+    sent.setTimeout(SILENCE_MS, () => { sent.destroy(new SourceError('timeout', 'the host stopped sending')) })
+    sent.end()
+    // The signal also ends the wait for a host that switches to another protocol.
+    const [answer] = await once(sent, 'response', { signal }) as [IncomingMessage]
+    return answer
   } catch (error) {
     signal.throwIfAborted()
-    throw connectionError(error, url)
+    throw connectionError(error)
   }
 }
 
-function connectionError (error: unknown, { protocol }: URL): SourceError {
-  if (error instanceof SourceError) return error
-  const code = errorCode(error)
-  if (/CERT|SSL|TLS|SELF_SIGNED|UNABLE_TO/.test(code)) {
-    return new SourceError('tls', 'the certificate of the host is not accepted', { details: code })
-  }
-  if (/^HPE_|^EPROTO$/.test(code)) {
-    const expected = protocol === 'https:' ? 'TLS' : 'HTTP'
-    const sentence = `the host answers in something else than ${expected}: check its port`
-    return new SourceError('bad_answer', sentence, { details: code })
-  }
-  return new SourceError('unreachable', UNREACHABLE[code] ?? BREAKS_OFF, { details: code })
+/** The proxy of the usual variables, in either case. `http:` is for this machine only, and goes through none. */
+function proxyOf ({ protocol, hostname, port }: URL, env: Environment): URL | undefined {
+  const valueOf = (name: string): string => env[name.toLowerCase()] || env[name] || ''
+  const text = valueOf('HTTPS_PROXY') || valueOf('ALL_PROXY')
+  const isExempt = valueOf('NO_PROXY').toLowerCase().split(/[\s,]+/).some((entry) => {
+    const [, host = '', wanted = ''] = /^(?:\*?\.)?(.*?)(?::(\d+))?$/.exec(entry) ?? []
+    const isHost = host !== '' && (hostname === host || hostname.endsWith(`.${host}`))
+    return entry === '*' || (isHost && (wanted === '' || wanted === (port || '443')))
+  })
+  if (protocol !== 'https:' || text === '' || isExempt) return undefined
+  const address = text.includes('://') ? text : `http://${text}`
+  if (URL.canParse(address) && /^https?:/.test(address)) return new URL(address)
+  throw new SourceError('unreachable', 'the proxy in the environment is not an http:// or https:// address')
+}
+
+/** A connection to an https address through a proxy. */
+async function tunnel (url: URL, proxy: URL, signal: AbortSignal): Promise<Socket> {
+  const { username, password, protocol } = proxy
+  const path = `${url.hostname}:${url.port || 443}`
+  const { authorization } = basic(decodeURIComponent(username), decodeURIComponent(password))
+  const headers = { host: path, ...username !== '' && { 'proxy-authorization': authorization } }
+  const start = protocol === 'https:' ? requestHttps : requestHttp
+  const asked = start(proxy, { method: 'CONNECT', path, headers, signal, agent: false }).end()
+  const [{ statusCode = 0 }, socket] = await once(asked, 'connect') as [IncomingMessage, Socket]
+  if (statusCode === 200) return connect({ socket, servername: url.hostname, ALPNProtocols: ['http/1.1'] })
+  socket.destroy()
+  throw new SourceError('unreachable', `the proxy does not connect to the host: it answers with status ${statusCode}`)
 }
 
 /** Checks the addresses in the step that connects to one of them: a name may have another address a moment later. */
 const lookupOutside: LookupFunction = (hostname, options, callback) => {
-  resolveHost(hostname, { ...options, all: true }, (error, addresses) => {
+  lookup(hostname, { ...options, all: true }, (error, addresses) => {
     const outside = outsideOf(addresses ?? [])
     const [first] = outside
     if (error !== null) callback(error, [])
@@ -181,43 +183,39 @@ export function outsideOf<T extends { readonly address: string }> (addresses: re
   return addresses.filter(({ address }) => !isInsideAddress(address))
 }
 
-function insideError (): SourceError {
-  return new SourceError('redirected', 'the host names an address inside of this network')
-}
-
-function headersOf ({ headers }: IncomingMessage): Headers {
-  const all = Object.entries(headers).filter(([, value]) => value !== undefined)
-  return new Headers(all.map(([name, value]) => [name, [value].flat().join(', ')]))
-}
-
-function isAllowed (from: URL, to: URL): boolean {
-  if (to.username !== '' || to.password !== '') return false
-  const isHttp = to.protocol === 'http:' && from.protocol === 'http:'
-  return to.protocol === 'https:' || (isHttp && isLoopback(bare(to.hostname)))
-}
-
 /** Whether an address may be one of this machine or its network: anything but public unicast. */
 export function isInsideAddress (address: string): boolean {
   return !ipaddr.isValid(address) || ipaddr.process(address).range() !== 'unicast'
+}
+
+function insideError (): SourceError {
+  return new SourceError('redirected', 'the host names an address inside of this network')
 }
 
 function bare (hostname: string): string {
   return hostname.replace(/^\[|\]$/g, '')
 }
 
+function connectionError (error: unknown): unknown {
+  const isAborted = error instanceof Error && ['AbortError', 'TimeoutError'].includes(error.name)
+  const details = errorCode(error)
+  if (error instanceof SourceError || isAborted || DISK_CODES.has(details)) return error
+  const [, code, sentence] = FAILURES.find(([codes]) => codes.test(details)) ?? BREAKS_OFF
+  return new SourceError(code, sentence, { details })
+}
+
 /** What a status that is not an answer means. */
-export function statusError (status: number, headers: Headers, hasCredentials: boolean): SourceError {
-  const retryAfterMs = retryAfter(headers.get('retry-after') ?? undefined)
+export function statusError (status: number, headers: IncomingHttpHeaders, hasCredentials: boolean): SourceError {
+  const retryAfterMs = retryAfter(headers['retry-after'] ?? '')
   const [code, sentence] = meaningOf(status, hasCredentials)
   return new SourceError(code, sentence, { retryAfterMs })
 }
 
 function meaningOf (status: number, hasCredentials: boolean): readonly [code: SourceErrorCode, sentence: string] {
   if (status === 401 || status === 403) {
-    if (hasCredentials) return ['auth_failed', 'the host refuses the credentials']
-    return ['auth_failed', status === 401
-      ? 'the host asks for credentials, and none are configured'
-      : 'the host refuses the request (403), and no credentials are configured']
+    return ['auth_failed', hasCredentials
+      ? 'the host refuses the credentials'
+      : `the host refuses the request (${status}), and no credentials are configured`]
   }
   if (status === 404 || status === 410) {
     return ['not_found', 'the host has nothing at this address, or does not show it']
@@ -227,26 +225,41 @@ function meaningOf (status: number, hasCredentials: boolean): readonly [code: So
 }
 
 /** Milliseconds, of a header that has seconds or a date. */
-export function retryAfter (text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
+function retryAfter (text: string): number | undefined {
   const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now()
   return Number.isFinite(ms) && ms > 0 ? ms : undefined
 }
 
 /** A body as bytes. */
 export async function readBody ({ body }: HttpAnswer, limit = MAX_TEXT_BYTES): Promise<Buffer> {
-  const chunks: Buffer[] = []
+  return await buffer(bytesOf(body, limit))
+}
+
+/**
+ * Writes a body into a new file. Returns its SHA-256 in hexadecimal digits, and its size.
+ * @param isLasting whether the file stays, and others may read it: its bytes are on the disk afterwards
+ */
+export async function saveBody (
+  { body }: HttpAnswer, path: string, limit: number, isLasting = false
+): Promise<{ readonly sha256: string, readonly size: number }> {
+  const hash = createHash('sha256')
+  const file = createWriteStream(path, { flags: 'wx', mode: isLasting ? 0o644 : 0o600, flush: isLasting })
+  await pipeline(bytesOf(body, limit, hash), file)
+  return { sha256: hash.digest('hex'), size: file.bytesWritten }
+}
+
+async function * bytesOf (body: AsyncIterable<Buffer>, limit: number, hash?: Hash): AsyncGenerator<Buffer> {
   let size = 0
   try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
+    for await (const chunk of body) {
       size += chunk.length
-      if (size > limit) throw tooLarge(limit)
-      chunks.push(chunk)
+      if (size > limit) throw new SourceError('too_large', `the host sends more than ${limit} bytes`)
+      hash?.update(chunk)
+      yield chunk
     }
   } catch (error) {
-    throw asBodyError(error)
+    throw connectionError(error)
   }
-  return Buffer.concat(chunks)
 }
 
 /**
@@ -264,58 +277,20 @@ export function parseObject (text: string, what: string): JsonObject {
   throw new SourceError('bad_answer', `${what} is not a JSON object`)
 }
 
-/**
- * Writes a body into a new file. Returns its SHA-256 in hexadecimal digits, and its size.
- * @param isLasting whether the file stays, and others may read it: its bytes are on the disk afterwards
- */
-export async function saveBody (
-  { body }: HttpAnswer, path: string, limit: number, isLasting = false
-): Promise<{ readonly sha256: string, readonly size: number }> {
-  const hash = createHash('sha256')
-  let size = 0
-  const meter = new Transform({
-    transform (chunk: Buffer, _, done) {
-      size += chunk.length
-      hash.update(chunk)
-      done(size > limit ? tooLarge(limit) : null, chunk)
-    }
-  })
-  try {
-    const options = { flags: 'wx', mode: isLasting ? 0o644 : 0o600, flush: isLasting }
-    await pipeline(body, meter, createWriteStream(path, options))
-  } catch (error) {
-    throw asBodyError(error)
-  }
-  return { sha256: hash.digest('hex'), size }
-}
-
-function tooLarge (limit: number): SourceError {
-  return new SourceError('too_large', `the host sends more than ${limit} bytes`)
-}
-
-function asBodyError (error: unknown): unknown {
-  if (error instanceof SourceError) return error
-  const code = errorCode(error)
-  const isAborted = error instanceof Error && ['AbortError', 'TimeoutError'].includes(error.name)
-  if (DISK_CODES.has(code) || isAborted) return error
-  return new SourceError('unreachable', 'the host breaks off', { details: code })
-}
-
 /** What makes the next request conditional, as its headers. */
-export function validatorsOf ({ headers }: HttpAnswer): Readonly<Record<string, string>> {
-  const etag = headers.get('etag')
-  const modified = headers.get('last-modified')
-  return { ...etag !== null && { 'if-none-match': etag }, ...modified !== null && { 'if-modified-since': modified } }
+export function validatorsOf ({ headers }: HttpAnswer): RequestHeaders {
+  const { etag, 'last-modified': modified } = headers
+  return { ...etag && { 'if-none-match': etag }, ...modified && { 'if-modified-since': modified } }
 }
 
 /** A token as a header, or a password where the settings have a user name. */
-export async function credentialsOf (auth: SourceAuth, env: Environment): Promise<Readonly<Record<string, string>>> {
+export async function credentialsOf (auth: SourceAuth, env: Environment): Promise<RequestHeaders> {
   const secret = await readSecret(auth, env)
   if (secret === undefined) return {}
   return auth.username === undefined ? { authorization: `Bearer ${secret}` } : basic(auth.username, secret)
 }
 
 /** Basic credentials as a header. */
-export function basic (username: string, secret: string): Readonly<Record<string, string>> {
+export function basic (username: string, secret: string): { readonly authorization: string } {
   return { authorization: `Basic ${Buffer.from(`${username}:${secret}`).toString('base64')}` }
 }

@@ -5,13 +5,12 @@ import { promisify } from 'node:util'
 import { own } from '../../core/shared/json.ts'
 import { homeOf } from '../../config/files/home.ts'
 import type { Environment } from '../../config/setting.ts'
-import { basic } from '../http/http-client.ts'
+import { basic, type RequestHeaders } from '../http/http-client.ts'
 import { SourceError } from '../source-error.ts'
 
 /** A name becomes the end of the name of a program. */
 const HELPER_NAME = /^[\w-]+$/
 const HELPER_MS = 15_000
-const MAX_HELPER_BYTES = 65_536
 
 /** What a helper prints for a registry that it does not know; its exit code is 1. */
 const NOT_FOUND = /credentials not found/
@@ -29,8 +28,9 @@ const run = promisify(execFile)
  */
 export async function dockerCredentials (
   registry: string, env: Environment, signal: AbortSignal
-): Promise<Readonly<Record<string, string>>> {
-  const config = await readConfig(env['DOCKER_CONFIG'] || join(homeOf(env) ?? '/', '.docker'))
+): Promise<RequestHeaders> {
+  const folder = env['DOCKER_CONFIG'] || join(homeOf(env) ?? '/', '.docker')
+  const config = parse(await readFile(join(folder, 'config.json'), 'utf8').catch(() => '{}'), 'config.json of Docker')
   const server = registry === 'docker.io' ? 'https://index.docker.io/v1/' : registry
   const auth = own(own(own(config, 'auths'), server), 'auth')
   if (typeof auth === 'string' && auth !== '') return { authorization: `Basic ${auth}` }
@@ -38,63 +38,38 @@ export async function dockerCredentials (
   return typeof helper === 'string' && helper !== '' ? await askHelper(helper, server, env, signal) : {}
 }
 
-async function readConfig (folder: string): Promise<unknown> {
-  let text: string
-  try {
-    text = await readFile(join(folder, 'config.json'), 'utf8')
-  } catch {
-    return undefined
-  }
-  try {
-    return JSON.parse(text) as unknown
-  } catch (cause) {
-    throw new SourceError('secret_missing', 'config.json of Docker is not JSON', { cause })
-  }
-}
-
 /** Asks as `docker pull` does: the registry on the standard input, JSON on the output. */
 async function askHelper (
   name: string, server: string, env: Environment, signal: AbortSignal
-): Promise<Readonly<Record<string, string>>> {
-  if (!HELPER_NAME.test(name)) {
-    throw new SourceError('secret_missing', 'config.json of Docker has a helper whose name is not a plain word')
-  }
+): Promise<RequestHeaders> {
+  if (!HELPER_NAME.test(name)) throw missing('config.json of Docker has a helper whose name is not a plain word')
   const program = `docker-credential-${name}`
-  const either = AbortSignal.any([signal, AbortSignal.timeout(HELPER_MS)])
-  const asking = run(program, ['get'], { env: { ...env }, signal: either, maxBuffer: MAX_HELPER_BYTES })
+  const asking = run(program, ['get'], { env: { ...env }, signal, timeout: HELPER_MS })
   // A helper may end without reading.
   asking.child.stdin?.on('error', () => {}).end(server)
-  let text: string
-  try {
-    text = (await asking).stdout
-  } catch (error) {
+  // Its output may hold a secret: no sentence repeats it.
+  const text = await asking.then(({ stdout }) => stdout, (error: unknown) => {
     signal.throwIfAborted()
-    if (own(error, 'code') === 'ENOENT') {
-      throw new SourceError('secret_missing', `${program}, which config.json of Docker names, is not installed`)
-    }
-    if (NOT_FOUND.test(String(own(error, 'stdout')))) return {}
-    // Its output may hold a secret: only the exit code is reported.
-    const details = `exit code ${String(own(error, 'code'))}`
-    throw new SourceError('secret_missing', `${program} gives no credentials`, { details })
-  }
-  return credentialsIn(text, program)
-}
-
-function credentialsIn (text: string, program: string): Readonly<Record<string, string>> {
-  let answer: unknown
-  try {
-    answer = JSON.parse(text)
-  } catch {
-    answer = undefined
-  }
-  const username = own(answer, 'Username')
-  const secret = own(answer, 'Secret')
-  if (typeof username !== 'string' || typeof secret !== 'string') {
-    throw new SourceError('secret_missing', `${program} gives something else than a user and a secret`)
-  }
-  if (username === TOKEN_USER) {
-    const sentence = `${program} gives a refresh token: set a user and a password or access token with auth`
-    throw new SourceError('secret_missing', sentence)
+    if (NOT_FOUND.test(String(own(error, 'stdout')))) return undefined
+    throw missing(`${program}, which config.json of Docker names, gives no credentials`)
+  })
+  if (text === undefined) return {}
+  const answer = parse(text, `the answer of ${program}`)
+  const [username, secret] = [own(answer, 'Username'), own(answer, 'Secret')]
+  if (typeof username !== 'string' || typeof secret !== 'string' || username === TOKEN_USER) {
+    throw missing(`${program} gives no user and secret: set a user and a password or access token with auth`)
   }
   return basic(username, secret)
+}
+
+function parse (text: string, what: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    throw missing(`${what} is not JSON`)
+  }
+}
+
+function missing (sentence: string): SourceError {
+  return new SourceError('secret_missing', sentence)
 }

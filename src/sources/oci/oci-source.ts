@@ -1,19 +1,46 @@
-import { DIGEST, lastPart, parsePath, PATH_SETTING, splitAddress, withoutKeys } from '../address/parts.ts'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
+import { MAX_PUBLISHED_BYTES } from '../../core/shared/limits.ts'
+import { quotePath } from '../../core/shared/paths.ts'
+import type { Environment } from '../../config/setting.ts'
+import { DIGEST, lastPart, parsePath, parseUrl, PATH_SETTING } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
-import { AddressError } from '../source-error.ts'
+import { MAX_ARCHIVE_BYTES, unpackArchive, WHITE_OUT } from '../archive/unpack.ts'
+import type { Fetcher } from '../fetcher.ts'
+import { MAX_ENTRIES, type SourceEntry, storedFiles } from '../publish/source-tree.ts'
+import { AddressError, SourceError } from '../source-error.ts'
+import { type Descriptor, Registry, type Repository } from './registry.ts'
 
-export interface OciSource extends SourceCommon {
+const INTERVAL_MS = 60_000
+const MAX_LAYERS = 100
+const MAX_MANIFESTS = 2_000
+const REPOSITORY = /^[a-z\d]+(?:[._-]+[a-z\d]+)*(?:\/[a-z\d]+(?:[._-]+[a-z\d]+)*)*$/
+const TAG = /^\w[\w.-]{0,127}$/
+
+const TITLE = 'org.opencontainers.image.title'
+/** Set by ORAS for a folder that it packed: the layer has the folder's name as its title. */
+const UNPACK = 'io.deis.oras.content.unpack'
+/** The configuration of an image for containers. */
+const IMAGE_CONFIG = /^application\/vnd\.(?:oci\.image\.config|docker\.container\.image)\.v1\+json$/
+const TAR_LAYER = /[./+]tar(?:[.+](?:gzip|zstd))?$/
+/** ORAS gives plain files the type of a tar layer, unless another is given. */
+const ORAS_FILE = 'application/vnd.oci.image.layer.v1.tar'
+const PACKED_FILE = /\.(?:zip|skill|tar\.gz|tgz|tar\.zst|tar)$/i
+
+export interface OciSource extends SourceCommon, Repository {
   readonly kind: 'oci'
-  /** Host and port. */
-  readonly registry: string
-  readonly repository: string
   /** A tag, or `sha256:<hex>`. */
   readonly reference: string
   readonly path: string
 }
 
-const REPOSITORY = /^[a-z\d]+(?:[._-]+[a-z\d]+)*(?:\/[a-z\d]+(?:[._-]+[a-z\d]+)*)*$/
-const TAG = /^\w[\w.-]{0,127}$/
+interface Layer extends Descriptor {
+  /** Of a layer that is one file, and not an archive. */
+  readonly file: string | undefined
+  /** Whether it lies upon the layers before it, as those of an image do. */
+  readonly isUpon: boolean
+}
 
 export const ociKind: SourceKind<OciSource> = {
   kind: 'oci',
@@ -21,23 +48,122 @@ export const ociKind: SourceKind<OciSource> = {
   forms: ['oci://'],
   description: 'An artifact of a registry: oci://host/name:tag',
   settings: { path: PATH_SETTING },
-  parse: ({ base, fragment }) => artifact(base, fragment),
-  configure: (address, { path }) => artifact(splitAddress(withoutKeys(address)).base, path),
-  identity: ({ registry, repository, reference, path }) => [registry, repository, reference, path]
+  parseFragment: (path) => ({ path }),
+  create (address, { path }) {
+    const { host: registry, pathname } = parseUrl(address, ['oci:'])
+    const [, repository = '', tag, digest] = /^\/([^:@]+)(?::([^@]+))?(?:@(.+))?$/.exec(pathname) ?? []
+    if (registry === '' || !REPOSITORY.test(repository)) {
+      throw new AddressError('an address of a registry is oci://host/name:tag or oci://host/name@sha256:…')
+    }
+    const reference = digest ?? tag
+    if (reference === undefined) throw new AddressError('an oci:// address needs a tag or a digest')
+    if (digest === undefined ? !TAG.test(reference) : !DIGEST.test(reference)) {
+      throw new AddressError('an address of a registry ends with :tag or @sha256: and 64 hexadecimal digits')
+    }
+    const name = lastPart(repository)
+    return { kind: 'oci', name, layout: 'auto', registry, repository, reference, path: parsePath(path) }
+  },
+  createFetcher: (source, _folder, env) => createOciFetcher(source, env)
 }
 
-function artifact (text: string, path = ''): OciSource {
-  const [, registry = '', rest = ''] = /^oci:\/\/([^/@]+)\/(.+)$/.exec(text) ?? []
-  const [, repository = '', tag, digest] = /^([^:@]+)(?::([^@]+))?(?:@(.+))?$/.exec(rest) ?? []
-  const host = URL.canParse(`https://${registry}`) ? new URL(`https://${registry}`).hostname : ''
-  if (host === '' || !REPOSITORY.test(repository)) {
-    throw new AddressError('an address of a registry is oci://host/name:tag or oci://host/name@sha256:…')
+/**
+ * Pulls an artifact by its digest. There is no agreed format of skills, so that layers are read by rule: archives are
+ * unpacked, and other layers with a title are files. A layout then finds the skills.
+ */
+function createOciFetcher (source: OciSource, env: Environment): Fetcher {
+  const { reference, path } = source
+  return {
+    intervalMs: INTERVAL_MS,
+    async fetch ({ known, signal, tmp }) {
+      const isPinned = reference.startsWith('sha256:')
+      const registry = new Registry(source, env, signal)
+      const digest = isPinned ? reference : await registry.digestOf(reference)
+      if (known?.['digest'] === digest) return undefined
+      const layers = await layersOf(registry, digest)
+      if (layers.length === 0) {
+        const sentence = 'the artifact has no layer that is a tar, tar.gz or tar.zst archive, or a file with a title'
+        throw new SourceError('bad_archive', sentence)
+      }
+      const packedBytes = layers.reduce((sum, { size }) => sum + size, 0)
+      if (packedBytes > MAX_ARCHIVE_BYTES) throw tooLarge(`${MAX_ARCHIVE_BYTES} bytes`)
+      const entries = new Map<string, SourceEntry>()
+      let bytes = 0
+      for (const [index, layer] of layers.entries()) {
+        const blob = join(tmp, `layer-${index}`)
+        for (const entry of await unpackLayer(registry, layer, blob)) {
+          bytes += entry.size
+          if (entries.has(entry.path) && !layer.isUpon) throw refused(entry, 'is there twice')
+          if (WHITE_OUT.test(entry.path)) throw refused(entry, 'takes away what another layer has')
+          entries.set(entry.path, entry)
+        }
+        if (bytes > MAX_PUBLISHED_BYTES) throw tooLarge(`${MAX_PUBLISHED_BYTES} bytes`)
+        if (entries.size > MAX_ENTRIES) throw tooLarge(`${MAX_ENTRIES} files`)
+      }
+      const revision = isPinned ? digest : `${reference}@${digest}`
+      return { revision, memory: { digest }, files: storedFiles([...entries.values()]), path }
+
+      async function unpackLayer (registry: Registry, layer: Layer, blob: string): Promise<readonly SourceEntry[]> {
+        const { file, size, digest } = layer
+        await registry.saveBlob(layer, blob)
+        if (file !== undefined) return [{ path: file, kind: 'file', id: digest, size, stored: blob }]
+        const entries = await unpackArchive(blob, `${blob}-files`, signal, path)
+        await rm(blob)
+        return entries
+      }
+    }
   }
-  const reference = digest ?? tag
-  if (reference === undefined) throw new AddressError('an oci:// address needs a tag or a digest: there is no default')
-  if (digest === undefined ? !TAG.test(reference) : !DIGEST.test(reference)) {
-    throw new AddressError('an address of a registry ends with :tag or @sha256: and 64 hexadecimal digits')
+}
+
+function refused ({ path }: SourceEntry, problem: string): SourceError {
+  return new SourceError('refused_tree', `the artifact is refused: ${quotePath(path)} ${problem}`)
+}
+
+function tooLarge (limit: string): SourceError {
+  return new SourceError('too_large', `the artifact has more than ${limit}`)
+}
+
+/** The layers of a manifest, or of all manifests of an index. */
+async function layersOf (registry: Registry, digest: string): Promise<readonly Layer[]> {
+  const top = await registry.manifest(digest)
+  if (!Array.isArray(top['manifests'])) return manifestLayers(top, true)
+  const entries = top['manifests'].filter(isJsonObject)
+  if (entries.length > MAX_MANIFESTS) throw tooLarge(`${MAX_MANIFESTS} manifests`)
+  // Of an image for several platforms, each has the same files.
+  const wanted = entries.some(({ platform }) => platform !== undefined)
+    ? entries.filter(({ platform }) => !isJsonObject(platform) || platform['os'] !== 'unknown').slice(0, 1)
+    : entries
+  const layers: Layer[] = []
+  for (const entry of wanted) {
+    layers.push(...manifestLayers(await registry.manifest(descriptorOf(entry).digest), wanted.length === 1))
   }
-  const name = lastPart(repository)
-  return { kind: 'oci', name, layout: 'auto', registry, repository, reference, path: parsePath(path) }
+  return layers
+}
+
+/** @param isAlone whether there is no other manifest, whose files would be replaced */
+function manifestLayers ({ schemaVersion, layers, config }: JsonObject, isAlone: boolean): Layer[] {
+  if (schemaVersion !== 2 || !Array.isArray(layers)) {
+    throw new SourceError('bad_answer', 'the registry gives no manifest of schema 2')
+  }
+  if (layers.length > MAX_LAYERS) throw tooLarge(`${MAX_LAYERS} layers`)
+  const isImage = isAlone && isJsonObject(config) && IMAGE_CONFIG.test(String(config['mediaType']))
+  return layers.filter(isJsonObject).flatMap((layer): Layer[] => {
+    if (layer['urls'] !== undefined) throw new SourceError('refused_tree', 'the artifact has layers at other addresses')
+    const { annotations } = layer
+    const type = String(layer['mediaType'])
+    const { [TITLE]: title, [UNPACK]: unpack } = isJsonObject(annotations) ? annotations : {}
+    if (typeof title !== 'string') {
+      return TAR_LAYER.test(type) ? [{ ...descriptorOf(layer), file: undefined, isUpon: isImage }] : []
+    }
+    const isArchive = TAR_LAYER.test(type) && !title.includes('/') && (type !== ORAS_FILE || PACKED_FILE.test(title))
+    const file = isArchive || unpack === 'true' ? undefined : title
+    return [{ ...descriptorOf(layer), file, isUpon: false }]
+  })
+}
+
+function descriptorOf ({ digest, size }: JsonObject): Descriptor {
+  const isSize = typeof size === 'number' && Number.isSafeInteger(size) && size >= 0
+  if (typeof digest !== 'string' || !DIGEST.test(digest) || !isSize) {
+    throw new SourceError('bad_answer', 'the manifest of the artifact has a bad descriptor')
+  }
+  return { digest, size }
 }

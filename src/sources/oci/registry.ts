@@ -1,13 +1,15 @@
 import { sha256 } from '../../core/shared/digest.ts'
-import { own } from '../../core/shared/json.ts'
+import type { JsonObject } from '../../core/shared/json.ts'
 import type { Environment } from '../../config/setting.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { DIGEST, isAtLoopback } from '../address/parts.ts'
-import { basic, type HttpAnswer, type HttpRequest, parseObject, readBody, saveBody, send } from '../http/http-client.ts'
+import type { SourceAuth } from '../address/source-kind.ts'
+import {
+  basic, type HttpAnswer, type HttpRequest, parseObject, readBody, type RequestHeaders, saveBody, send
+} from '../http/http-client.ts'
 import { readSecret } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
 import { dockerCredentials } from './docker-credentials.ts'
-import type { OciSource } from './oci-source.ts'
 
 const MAX_MANIFEST_BYTES = 4 * 1_048_576
 
@@ -22,15 +24,22 @@ export interface Descriptor {
   readonly size: number
 }
 
+export interface Repository {
+  /** Host and port. */
+  readonly registry: string
+  readonly repository: string
+  readonly auth?: SourceAuth
+}
+
 /** One repository of a registry, read over the distribution protocol. */
 export class Registry {
-  readonly #source: OciSource
+  readonly #source: Repository
   readonly #env: Environment
   readonly #base: string
   readonly #signal: AbortSignal
-  #credentials: Readonly<Record<string, string>> = {}
+  #credentials: RequestHeaders = {}
 
-  constructor (source: OciSource, env: Environment, signal: AbortSignal) {
+  constructor (source: Repository, env: Environment, signal: AbortSignal) {
     const { registry, repository } = source
     this.#source = source
     this.#env = env
@@ -43,21 +52,21 @@ export class Registry {
   /** The digest behind a tag. Asking for it counts as no pull. */
   async digestOf (reference: string): Promise<string> {
     const answer = await this.#send(`/manifests/${reference}`, 'HEAD', MANIFEST_TYPES)
-    const digest = answer.headers.get('docker-content-digest') ?? ''
+    const digest = String(answer.headers['docker-content-digest'])
     if (DIGEST.test(digest)) return digest
     const manifest = await this.#send(`/manifests/${reference}`, 'GET', MANIFEST_TYPES)
     return sha256(await readBody(manifest, MAX_MANIFEST_BYTES))
   }
 
   /** A manifest whose bytes have this digest. */
-  async manifest (digest: string): Promise<unknown> {
+  async manifest (digest: string): Promise<JsonObject> {
     const answer = await this.#send(`/manifests/${digest}`, 'GET', MANIFEST_TYPES)
     const bytes = await readBody(answer, MAX_MANIFEST_BYTES)
     if (sha256(bytes) !== digest) {
       throw new SourceError('digest_mismatch', `the registry gives other bytes than those of ${digest}`)
     }
     const manifest = parseObject(bytes.toString(), 'the manifest of the artifact')
-    checkType(manifest, answer.headers.get('content-type'))
+    checkType(manifest, answer.headers['content-type'])
     return manifest
   }
 
@@ -75,12 +84,12 @@ export class Registry {
     const answer = await send({ ...request, credentials: this.#credentials })
     if (answer.status !== 401) return answer
     answer.body.destroy()
-    this.#credentials = await this.#logIn(answer.headers.get('www-authenticate') ?? '', answer.isInside)
+    this.#credentials = await this.#logIn(answer.headers['www-authenticate'] ?? '', answer.isInside)
     return await send({ ...request, accept: [], credentials: this.#credentials })
   }
 
   /** A token of the realm that the registry names, or the credentials themselves where it asks for them. */
-  async #logIn (challenge: string, isInside: boolean): Promise<Readonly<Record<string, string>>> {
+  async #logIn (challenge: string, isInside: boolean): Promise<RequestHeaders> {
     const credentials = await this.#ownCredentials()
     if (!/^bearer /i.test(challenge)) return credentials
     const pairs = challenge.matchAll(/\b(\w+)="([^"]*)"/g)
@@ -105,14 +114,15 @@ export class Registry {
       mayBeInside: isInside || url.host === base.host,
       credentials: mayHaveCredentials(url.hostname, base.hostname) ? credentials : {}
     })
-    const bearer = tokenIn((await readBody(answer, MAX_MANIFEST_BYTES)).toString())
+    const granted = parseObject((await readBody(answer)).toString(), 'the token of the registry')
+    const bearer = granted['token'] ?? granted['access_token']
     if (typeof bearer !== 'string' || !/^[\x21-\x7e]+$/.test(bearer)) {
       throw new SourceError('auth_failed', 'the registry gives no token')
     }
     return { authorization: `Bearer ${bearer}` }
   }
 
-  async #ownCredentials (): Promise<Readonly<Record<string, string>>> {
+  async #ownCredentials (): Promise<RequestHeaders> {
     const { auth = {}, registry } = this.#source
     const secret = await readSecret(auth, this.#env)
     if (secret !== undefined) return basic(auth.username ?? 'token', secret)
@@ -121,22 +131,12 @@ export class Registry {
 }
 
 /** The same bytes must not be a manifest to one reader and an index to another. */
-function checkType (manifest: unknown, header: string | null): void {
-  const type = own(manifest, 'mediaType')
-  const declared = header?.split(';', 1)[0]?.trim()
-  const isOther = type !== undefined && declared?.startsWith('application/vnd.') === true && declared !== type
-  if (isOther || (own(manifest, 'manifests') !== undefined && own(manifest, 'layers') !== undefined)) {
+function checkType ({ mediaType, manifests, layers }: JsonObject, header = ''): void {
+  const [declared = ''] = header.split(';', 1)
+  const isOther = mediaType !== undefined && declared.startsWith('application/vnd.') && declared.trim() !== mediaType
+  if (isOther || (manifests !== undefined && layers !== undefined)) {
     const which = 'both an index and an image, or of another type than the registry says'
     throw new SourceError('bad_answer', `the manifest of the artifact is ambiguous: ${which}`)
-  }
-}
-
-function tokenIn (text: string): unknown {
-  try {
-    const answer: unknown = JSON.parse(text)
-    return own(answer, 'token') ?? own(answer, 'access_token')
-  } catch {
-    return undefined
   }
 }
 

@@ -7,8 +7,7 @@ import type { FoundSkill, FoundSkills, LayoutOptions, LayoutTree, LeftOut } from
 import { PACKAGE } from '../../core/layout/walk-tree.ts'
 import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../../core/shared/limits.ts'
 import { baseName, folderOf } from '../../core/shared/paths.ts'
-import { archiveKindOf, unpackArchive } from '../archive/unpack.ts'
-import { UnpackedFiles } from '../archive/unpacked-files.ts'
+import { unpackArchive, withoutTopFolder } from '../archive/unpack.ts'
 import { SourceError } from '../source-error.ts'
 import { isUnwritable } from './plan.ts'
 import { checkEntries, MAX_ENTRIES, type SourceEntry, SourceTree, storedFiles } from './source-tree.ts'
@@ -89,18 +88,15 @@ async function unpackPackages (
   return { entries, leftOut }
 }
 
-/** Undefined for what is not an archive. */
+/** Undefined for what cannot be unpacked. */
 async function unpackIfGood (
   bytes: Buffer, folder: string, signal: AbortSignal
 ): Promise<readonly SourceEntry[] | undefined> {
-  if (archiveKindOf(bytes) === undefined) return undefined
   await mkdir(folder)
   const archive = join(folder, 'package')
   await writeFile(archive, bytes, { flag: 'wx' })
   try {
-    const unpacked = await UnpackedFiles.create(folder, signal)
-    await unpackArchive(archive, unpacked, signal)
-    return unpacked.files(true)
+    return withoutTopFolder(await unpackArchive(archive, join(folder, 'files'), signal))
   } catch (error) {
     if (error instanceof SourceError && (error.code === 'bad_archive' || error.code === 'too_large')) return undefined
     throw error

@@ -19,17 +19,12 @@ const LOCK_STALE_MS = 60_000
 const UNUSED_MS = 30 * 86_400_000
 
 const isPublished = (entries: readonly string[]): boolean =>
-  entries.every((entry) => ['skills.json', 'skills', 'tmp'].includes(entry))
-const isCache = (entries: readonly string[]): boolean => entries.every((entry) => /^[\da-f]{64}$/.test(entry))
-const isStore = (entries: readonly string[]): boolean =>
-  ['HEAD', 'objects', 'refs'].every((entry) => entries.includes(entry))
+  entries.every((entry) => ['skills.json', 'skills', 'tmp', 'cache'].includes(entry))
 
 /** What the service keeps here: the state folder may hold other things as well. */
 const OWN_FOLDERS = [
   { parent: 'sources', name: /-[\da-f]{12}$/, isOwn: isPublished },
-  { parent: 'verified', name: /-[\da-f]{12}$/, isOwn: isPublished },
-  { parent: 'sites', name: /^[\da-f]{20}$/, isOwn: isCache },
-  { parent: 'git', name: /^[\da-f]{20}$/, isOwn: isStore }
+  { parent: 'verified', name: /-[\da-f]{12}$/, isOwn: isPublished }
 ] as const
 
 /**

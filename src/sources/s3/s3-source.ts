@@ -1,21 +1,29 @@
+import { createHash } from 'node:crypto'
+import pLimit from 'p-limit'
+import type { Environment } from '../../config/setting.ts'
+import type { LeftOut } from '../../core/layout/layout.ts'
+import { MAX_FILE_BYTES, MAX_NAME_BYTES } from '../../core/shared/limits.ts'
+import { foldersAbove } from '../../core/shared/paths.ts'
 import { withoutEndSlashes } from '../../core/shared/text.ts'
-import { type Address, decode, isAtLoopback, lastPart, requireNoCredentials, splitAddress } from '../address/parts.ts'
+import { decode, lastPart, parseUrl } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
-import { AddressError } from '../source-error.ts'
+import type { Fetcher } from '../fetcher.ts'
+import { readBody, saveBody } from '../http/http-client.ts'
+import { pathProblem, type SourceEntry, type SourceFiles } from '../publish/source-tree.ts'
+import { AddressError, SourceError } from '../source-error.ts'
+import { Bucket, type BucketPlace, changing } from './bucket.ts'
 
-export interface S3Source extends SourceCommon {
+const INTERVAL_MS = 300_000
+const MAX_DOWNLOADS = 16
+const BUCKET = /^[a-z\d][a-z\d.-]{1,61}[a-z\d]$/
+
+export interface S3Source extends SourceCommon, BucketPlace {
   readonly kind: 's3'
-  readonly bucket: string
   /** Without a slash at the end. */
   readonly prefixPath: string
-  /** Default: Amazon's of the region. */
-  readonly endpoint?: string
-  readonly region?: string
-  /** Key below the prefix, written last by the upload: only its change is looked for. */
+  /** Key below the prefix, written last by the upload: nothing is read before it changes. */
   readonly marker?: string
 }
-
-const BUCKET = /^[a-z\d][a-z\d.-]{1,61}[a-z\d]$/
 
 export const s3Kind: SourceKind<S3Source> = {
   kind: 's3',
@@ -25,35 +33,107 @@ export const s3Kind: SourceKind<S3Source> = {
   settings: {
     endpoint: { description: 's3: the address of the service; default: Amazon' },
     region: { description: 's3: default us-east-1' },
-    marker: { description: 's3: a key that is written last; only its change is looked for' }
+    marker: { description: 's3: a key that is written last; nothing is read before it changes' }
   },
-  parse: bucket,
-  configure: (address, { endpoint, region, marker }) => ({
-    ...bucket(splitAddress(address)),
-    ...endpoint !== undefined && { endpoint: checkEndpoint(endpoint) },
-    ...region !== undefined && { region },
-    ...marker !== undefined && { marker }
-  }),
-  identity: ({ endpoint, region, bucket, prefixPath }) => [endpoint, region, bucket, prefixPath]
+  create (address, { endpoint, region, marker }) {
+    const { hostname: bucket, pathname, search } = parseUrl(address, ['s3:'])
+    if (!BUCKET.test(bucket) || search !== '') throw new AddressError('an address of a bucket is s3://bucket/prefix')
+    if (endpoint !== undefined) checkEndpoint(endpoint)
+    const prefixPath = withoutEndSlashes(decode(pathname)).replace(/^\/+/, '')
+    return {
+      kind: 's3',
+      name: prefixPath === '' ? bucket : lastPart(prefixPath),
+      layout: 'auto',
+      bucket,
+      prefixPath,
+      ...endpoint !== undefined && { endpoint },
+      ...region !== undefined && { region },
+      ...marker !== undefined && { marker }
+    }
+  },
+  createFetcher: (source, _folder, env) => createS3Fetcher(source, env)
 }
 
-/** @throws AddressError */
-function checkEndpoint (text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isAtLoopback(url))
-  if (!isSafe || url.username !== '' || url.password !== '') {
+function checkEndpoint (text: string): void {
+  try {
+    parseUrl(text, ['https:', 'http:'])
+  } catch {
     throw new AddressError('the endpoint of a bucket is an https:// address without credentials')
   }
-  return text
 }
 
-function bucket ({ url, fragment }: Address): S3Source {
-  requireNoCredentials(url)
-  const { protocol, hostname, pathname, search } = url
-  if (protocol !== 's3:' || !BUCKET.test(hostname) || search !== '' || fragment !== undefined) {
-    throw new AddressError('an address of a bucket is s3://bucket/prefix')
+/**
+ * Follows the objects below a prefix. A listing costs one request for 1,000 objects; only files of skills that changed
+ * are fetched, each in the state that was listed.
+ */
+function createS3Fetcher (source: S3Source, env: Environment): Fetcher {
+  const { auth, name, prefixPath, marker: markerName } = source
+  const prefix = prefixPath === '' ? '' : `${prefixPath}/`
+  return {
+    intervalMs: INTERVAL_MS,
+    async check () {
+      if (auth === undefined || auth.username !== undefined) return undefined
+      throw new AddressError(`the source ${name} needs auth.username: the id of the access key`)
+    },
+    async fetch ({ known, signal }) {
+      const bucket = await Bucket.open(source, env, signal)
+      const { revision, marker, ...state } = await look(bucket)
+      if (known?.['revision'] === revision || (marker !== '' && known?.['marker'] === marker)) return undefined
+      return {
+        ...state,
+        revision,
+        memory: { revision, marker },
+        path: '',
+        // A listing may be half of a state, during an upload, or cut by a service: all of it must still be there.
+        async confirm () {
+          if ((await look(bucket)).revision !== revision) throw changing()
+        },
+        files: filesOf(bucket, state.entries)
+      }
+    }
   }
-  const prefixPath = withoutEndSlashes(decode(pathname)).replace(/^\/+/, '')
-  const name = prefixPath === '' ? hostname : lastPart(prefixPath)
-  return { kind: 's3', name, layout: 'auto', bucket: hostname, prefixPath }
+
+  async function look (bucket: Bucket) {
+    const objects = await bucket.list(prefix)
+    const marker = objects.find(({ key }) => key === `${prefix}${markerName ?? ''}`)
+    if (markerName !== undefined && marker === undefined) {
+      throw new SourceError('not_found', 'the marker is not in the bucket')
+    }
+    const hash = createHash('sha256')
+    const leftOut: LeftOut[] = []
+    const entries: SourceEntry[] = []
+    const folders = new Set(objects.flatMap(({ key }) => foldersAbove(key.slice(prefix.length))))
+    // Keys are any text, of any size: those that no file system holds, and objects that are too large, are left out.
+    for (const { key, etag, size } of objects.filter((object) => object !== marker)) {
+      hash.update(`${key}\0${etag}\0${size}\0`)
+      const path = key.slice(prefix.length)
+      // A marker for an empty folder.
+      if (path === '' || (path.endsWith('/') && size === 0)) continue
+      const isBad = folders.has(path) || pathProblem(path) !== undefined ||
+        path.split('/').some((segment) => Buffer.byteLength(segment) > MAX_NAME_BYTES)
+      if (isBad) leftOut.push({ path: key, reason: 'unsafe_name' })
+      else if (size > MAX_FILE_BYTES) leftOut.push({ path: key, reason: 'bound_reached' })
+      else entries.push({ path, kind: 'file', id: etag, size })
+    }
+    return { revision: `sha256:${hash.digest('hex')}`, marker: marker?.etag ?? '', entries, leftOut }
+  }
+
+  function filesOf (bucket: Bucket, entries: readonly SourceEntry[]): SourceFiles {
+    const get = ({ path, id }: SourceEntry) => bucket.get(prefix + path, id)
+    return {
+      entries,
+      async write (files, signal) {
+        await pLimit(MAX_DOWNLOADS).map(files, async ({ entry, path }) => {
+          signal.throwIfAborted()
+          const { size } = await saveBody(await get(entry), path, MAX_FILE_BYTES, true)
+          if (size !== entry.size) throw changing()
+        })
+      },
+      async read (entry) {
+        const bytes = await readBody(await get(entry), MAX_FILE_BYTES)
+        if (bytes.length !== entry.size) throw changing()
+        return bytes
+      }
+    }
+  }
 }

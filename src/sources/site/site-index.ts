@@ -14,8 +14,8 @@ const MAX_SKILLS = 20_000
 /** A file that makes up a skill, or an archive of all its files. */
 export interface Artifact {
   readonly url: string
-  /** Where it lies in the skill; undefined for an archive. */
-  readonly path?: string
+  /** Where it lies in the skill; '' for an archive. */
+  readonly path: string
   /** `sha256:…`; undefined where the index has none. */
   readonly digest?: string
 }
@@ -62,7 +62,7 @@ function artifactOf ({ type, url: address, digest }: JsonObject, _: string, url:
   if (typeof address !== 'string' || !URL.canParse(address, url)) return undefined
   const { href, origin } = new URL(address, url)
   if (origin !== new URL(url).origin) return undefined
-  return [{ url: href, digest, ...type === 'skill-md' && { path: 'SKILL.md' } }]
+  return [{ url: href, digest, path: type === 'skill-md' ? 'SKILL.md' : '' }]
 }
 
 function filesOf ({ files }: JsonObject, name: string, url: string): Artifact[] | undefined {
