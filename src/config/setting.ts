@@ -1,5 +1,5 @@
 import { nearest } from '../core/shared/nearest.ts'
-import { quoteJson } from '../core/shared/text.ts'
+import { printable } from '../core/shared/text.ts'
 
 /** An error in the configuration, which keeps the service from starting. The message is one line. */
 export class ConfigError extends Error {
@@ -40,7 +40,8 @@ const MAX_QUOTED_CHARACTERS = 80
 
 /** A text of somebody's, on one line whatever is in it. */
 export function quote (text: string): string {
-  return quoteJson(text.length > MAX_QUOTED_CHARACTERS ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text)
+  const shown = text.length > MAX_QUOTED_CHARACTERS ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text
+  return printable(JSON.stringify(shown))
 }
 
 /** The end of a sentence about an unknown word: the nearest known word, if one is near. */

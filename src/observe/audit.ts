@@ -3,7 +3,7 @@ import { appendFileSync, closeSync, constants, fstatSync, openSync, readSync, st
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import type { TrustChange } from '../core/shared/origin.ts'
+import type { TrustChange } from '../trust/trust.ts'
 import type { SkillErrorKind } from '../core/shared/errors.ts'
 import type { SkillService, SkillSource, SourceAtRevision } from '../core/service.ts'
 import { own } from '../core/shared/json.ts'

@@ -1,11 +1,12 @@
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { decodeUtf8 } from '../core/read/decode.ts'
-import { jsonDepthExceeds } from '../core/shared/json.ts'
+import { isDeeperThan } from '../core/shared/json.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { MAX_JSON_DEPTH } from '../tools/limits.ts'
 
 const BOM = '\uFEFF'
+const TOO_DEEP = `The body nests arrays and objects deeper than ${MAX_JSON_DEPTH} levels`
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i
 
 /** A coding or charset that the service does not read. */
@@ -34,12 +35,10 @@ export const jsonBody = fp(function jsonBody (app, _options, done) {
     if (problem !== undefined) return next(problem)
     if (text === undefined) return next(new HttpProblem('invalid_json', 'The body is not valid UTF-8'))
     if (text === '') return next(new HttpProblem('invalid_json', 'The body is empty; send JSON, or no Content-Type'))
-    if (jsonDepthExceeds(text, MAX_JSON_DEPTH)) {
-      return next(
-        new HttpProblem('json_too_deep', `The body nests arrays and objects deeper than ${MAX_JSON_DEPTH} levels`)
-      )
-    }
-    void parse(request, text, next)
+    void parse(request, text, (error, value) => {
+      const isTooDeep = error === null && isDeeperThan(value, MAX_JSON_DEPTH)
+      next(isTooDeep ? new HttpProblem('json_too_deep', TOO_DEEP) : error, value)
+    })
   })
   done()
 }, { name: 'json-body' })

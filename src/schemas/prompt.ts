@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
-import { MIN_PROMPT_CHARACTERS } from '../core/shared/limits.ts'
 import type { PromptForm, PromptSkill } from '../core/listing/prompt.ts'
 import { describes, StringEnum } from './typebox.ts'
+import { MIN_PROMPT_CHARACTERS } from '../core/listing/prompt.ts'
 
 export const PromptQuerySchema = Type.Object({
   format: Type.Optional(describes<PromptForm>()(StringEnum(['xml', 'json', 'markdown'], {

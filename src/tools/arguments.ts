@@ -1,4 +1,4 @@
-import { isJsonObject, jsonDepthExceeds, own } from '../core/shared/json.ts'
+import { isJsonObject, isDeeperThan, own } from '../core/shared/json.ts'
 import { MAX_JSON_DEPTH } from './limits.ts'
 import { type ToolArguments, ToolArgumentsError, type ToolParameters } from './tool.ts'
 
@@ -57,15 +57,17 @@ export function invalidArguments (problem: string, parameters: ToolParameters): 
 
 function parseText (text: string, parameters: ToolParameters): unknown {
   if (text.trim() === '') return undefined
-  if (jsonDepthExceeds(text, MAX_JSON_DEPTH)) {
-    throw invalidArguments(`nested deeper than ${MAX_JSON_DEPTH} levels`, parameters)
-  }
+  let value: unknown
   try {
-    return JSON.parse(text)
+    value = JSON.parse(text)
   } catch (error) {
     // V8's own words, which say what and where.
     throw invalidArguments(error instanceof SyntaxError ? error.message : String(error), parameters)
   }
+  if (isDeeperThan(value, MAX_JSON_DEPTH)) {
+    throw invalidArguments(`nested deeper than ${MAX_JSON_DEPTH} levels`, parameters)
+  }
+  return value
 }
 
 function kindOf (value: unknown): string {

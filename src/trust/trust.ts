@@ -8,9 +8,10 @@ import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import type { RootOptions } from '../core/roots/root.ts'
 import type { CoreLog } from '../core/shared/log.ts'
-import type { TrustChange } from '../core/shared/origin.ts'
-import { Signal } from '../core/shared/signal.ts'
+import type { TrustReport } from '../core/shared/origin.ts'
+import type { Finding } from '../core/shared/skill.ts'
 import { createSkillManager } from '../core/skill-manager.ts'
+import { Signal } from '../sources/signal.ts'
 import type { StateFolder } from '../sources/publish/state-folder.ts'
 import { AddressError, SourceError } from '../sources/source-error.ts'
 import type { Candidate } from '../sources/source-keeper.ts'
@@ -22,6 +23,16 @@ import { parseTrust, type TrustFile } from './trust-file.ts'
 import { verifySkills } from './verify.ts'
 
 const LOCK_REMEDY = '; `skillserve lock` writes it, and --locked=FILE names another'
+
+/** A skill is refused, for another reason than before, or served again. */
+export interface TrustChange {
+  readonly skill: string
+  /** Name of its root. */
+  readonly root: string
+  readonly isServed: boolean
+  readonly report: TrustReport
+  readonly reason: Finding | undefined
+}
 
 /** The roots of a service. */
 interface Roots {

@@ -1,9 +1,9 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { MIN_PROMPT_CHARACTERS } from '../../src/core/shared/limits.ts'
 import { buildService, type Files } from '../helper/build.ts'
 import { createFaultyDisk, skill, skillText, until } from '../helper/skills.ts'
+import { MIN_PROMPT_CHARACTERS } from '../../src/core/listing/prompt.ts'
 
 const PATH = '/agent/prompt'
 

@@ -1,5 +1,8 @@
-import { MAX_ARCHIVE_ENTRIES, MAX_LINK_BYTES, MAX_PATH_BYTES } from '../shared/limits.ts'
+import { MAX_LINK_BYTES, MAX_PATH_BYTES } from '../shared/limits.ts'
 import { quotePath } from '../shared/paths.ts'
+
+/** Files and folders of one archive. */
+const MAX_ARCHIVE_ENTRIES = 50_000
 
 /** Why an archive is not read: one sentence without a full stop, that anybody may read. */
 export class ArchiveError extends Error {

@@ -3,10 +3,12 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { crc32 } from 'node:zlib'
 import { type Entry, fromBufferPromise, getFileNameLowLevel, openPromise, type ZipFile } from 'yauzl'
-import {
-  MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_PUBLISHED_BYTES, MAX_UNPACKED_RATIO, UNPACKED_RATIO_FROM_BYTES
-} from '../shared/limits.ts'
+import { MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_PUBLISHED_BYTES } from '../shared/limits.ts'
 import { ArchiveError, ArchiveNames, refusedEntry } from './archive-names.ts'
+
+/** From so many unpacked bytes on, more than this many times the packed size is taken for an attack. */
+const UNPACKED_RATIO_FROM_BYTES = 10 * 1_048_576
+const MAX_UNPACKED_RATIO = 200
 
 const FILE_TYPE = 0o170000
 const REGULAR = 0o100000

@@ -2,8 +2,10 @@ import { hash, randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import type { SkillService } from '../service.ts'
 import { SkillError } from '../shared/errors.ts'
-import { MAX_RECENT_EVENTS } from '../shared/limits.ts'
 import { type CoreLog, SILENT } from '../shared/log.ts'
+
+/** Change events that a client can resume over: one that missed more reads the catalog again. */
+export const MAX_RECENT_EVENTS = 1_024
 
 /** A skill that is being written is compared again after this pause, in milliseconds. */
 const RETRY_MS = 200

@@ -1,10 +1,12 @@
 import type { SkillSource } from '../service.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
 import { SkillError } from '../shared/errors.ts'
-import { MAX_PAGE_CHARACTERS } from '../shared/limits.ts'
 import { compareCodePoints } from '../shared/text.ts'
 import { formatCursor, type PagePosition, parseCursor } from './cursor.ts'
 import { type CatalogEntry, describePending, describeState, type Judge, type JudgedEntry } from './entry.ts'
+
+/** Characters of all entries in one page of GET /catalog together. */
+export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
 
 /**
  * Entries that are read for one page of a filter. Each one takes a millisecond, and the only one that fits may be the

@@ -1,6 +1,9 @@
 import { yieldIfNeeded } from '../shared/async.ts'
 import { foldWhitespace } from '../shared/text.ts'
 
+/** Room for a frame and for what says how many skills were left out, in UTF-16 code units. */
+export const MIN_PROMPT_CHARACTERS = 128
+
 /** A skill in a system prompt. Name and description are untrusted text. */
 export interface PromptSkill {
   readonly name: string

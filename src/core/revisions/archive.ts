@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { ServableFile } from '../read/file-cache.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
-import { archiveError } from '../shared/errors.ts'
+import { skillError } from '../shared/errors.ts'
 import { MAX_ARCHIVE_BYTES } from '../shared/limits.ts'
 import { fileSentence } from './refusal-sentences.ts'
 import type { Snapshot } from './snapshot.ts'
@@ -43,7 +43,7 @@ export class SkillArchive {
     this.#open = open
     this.revision = manifest.revision
     this.size = zipSize(this.#files)
-    if (this.size > MAX_ARCHIVE_BYTES) throw archiveError.tooLarge(this.#name)
+    if (this.size > MAX_ARCHIVE_BYTES) throw skillError.archiveTooLarge(this.#name)
   }
 
   /** `sha256:<hex>` of all bytes. */

@@ -1,7 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import type { IndexedSkill } from '../read-skill.ts'
-import { KEPT_REVISION_BYTES, KEPT_REVISION_MS } from '../shared/limits.ts'
 import type { Snapshot } from './snapshot.ts'
+
+/** How long a revision stays readable after its last use, in milliseconds, and the bytes of all of them. */
+const KEPT_REVISION_MS = 600_000
+const KEPT_REVISION_BYTES = 64 * 1_048_576
 
 /** A revision of a skill with all its bytes. */
 export interface KeptRevision extends Snapshot {

@@ -10,10 +10,12 @@ import { type Walk, type WalkedFile, walkSkill } from '../read/walk.ts'
 import type { IndexedSkill } from '../read-skill.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
 import { sha256 } from '../shared/digest.ts'
-import { MAX_CACHED_SNAPSHOT_FILES } from '../shared/limits.ts'
 import type { Finding, Manifest, ManifestFile } from '../shared/skill.ts'
 import { compareCodePoints } from '../shared/text.ts'
 import { contentFindings, leftOutFindings } from './file-findings.ts'
+
+/** Files of all manifests that are kept together. */
+const MAX_CACHED_SNAPSHOT_FILES = 50_000
 
 /** All files of a skill in one state. */
 export interface Snapshot {

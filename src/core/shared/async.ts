@@ -1,5 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { SLICE_MS } from './limits.ts'
+
+/** Longest piece of work in one turn of the event loop, in milliseconds. */
+const SLICE_MS = 5
 
 /**
  * Makes a job that never runs twice at the same time. A call while it runs gets the next run, which begins after the

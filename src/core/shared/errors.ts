@@ -67,24 +67,20 @@ export async function unlessRefused<T> (read: () => Promise<T>): Promise<T | und
   }
 }
 
-/** `get_skill`'s sentences. */
+/** `get_skill`'s sentences, each about a skill. */
 export const mainFileError = {
-  invalidName: (name: string) =>
-    new SkillError('invalid_skill_name',
-      `Invalid skill name: '${name}'. Skill names must not contain '/', '\\', or '..'`),
-  skillNotFound: (name: string) => new SkillError('skill_not_found', `Skill '${name}' not found in skills folder`),
-  notFound: (name: string) => new SkillError('main_file_not_found', `SKILL.MD not found for skill '${name}'`),
-  tooLarge: (name: string) => new SkillError('main_file_too_large', `SKILL.MD too large (>1MB) for skill '${name}'`),
-  permissionDenied: (name: string, cause?: unknown) =>
-    new SkillError('main_file_permission_denied', `Permission denied reading SKILL.MD for skill '${name}'`, cause),
-  notUtf8: (name: string) =>
-    new SkillError('main_file_not_utf8', `SKILL.MD contains invalid UTF-8 for skill '${name}'`),
-  unreadable: (name: string, cause?: unknown) =>
-    new SkillError('main_file_unreadable', `Error reading SKILL.MD for skill '${name}'`, cause),
-  noAnswer: (name: string, cause?: unknown) =>
-    new SkillError('disk_not_answering', `Error reading SKILL.MD for skill '${name}'`, cause),
+  invalidName: aboutSkill('invalid_skill_name',
+    (name) => `Invalid skill name: '${name}'. Skill names must not contain '/', '\\', or '..'`),
+  skillNotFound: aboutSkill('skill_not_found', (name) => `Skill '${name}' not found in skills folder`),
+  notFound: aboutSkill('main_file_not_found', (name) => `SKILL.MD not found for skill '${name}'`),
+  tooLarge: aboutSkill('main_file_too_large', (name) => `SKILL.MD too large (>1MB) for skill '${name}'`),
+  permissionDenied: aboutSkill('main_file_permission_denied',
+    (name) => `Permission denied reading SKILL.MD for skill '${name}'`),
+  notUtf8: aboutSkill('main_file_not_utf8', (name) => `SKILL.MD contains invalid UTF-8 for skill '${name}'`),
+  unreadable: aboutSkill('main_file_unreadable', errorReading),
+  noAnswer: aboutSkill('disk_not_answering', errorReading),
   /** The skill is rewritten without pause: no state of it holds for as long as reading takes. */
-  changing: (name: string) => new SkillError('skill_changing', `Error reading SKILL.MD for skill '${name}'`)
+  changing: aboutSkill('skill_changing', errorReading)
 } as const
 
 /** `read_file_in_skill`'s sentences. */
@@ -95,29 +91,26 @@ export const fileError = {
     new SkillError('path_traversal', 'Path traversal detected: cannot access files outside skill folder'),
   notFound: (name: string, file: string) =>
     new SkillError('file_not_found', `File '${file}' not found in skill '${name}'`),
-  permissionDenied: (file: string, cause?: unknown) =>
-    cannotRead('file_permission_denied', file, 'permission denied', cause),
-  isDirectory: (file: string) => cannotRead('file_is_directory', file, 'is a directory'),
-  notRegular: (file: string) => cannotRead('file_not_regular', file, 'not a regular file'),
-  notText: (file: string) => cannotRead('file_not_text', file, 'not a text file'),
+  permissionDenied: aboutFile('file_permission_denied', 'permission denied'),
+  isDirectory: aboutFile('file_is_directory', 'is a directory'),
+  notRegular: aboutFile('file_not_regular', 'not a regular file'),
+  notText: aboutFile('file_not_text', 'not a text file'),
   tooLarge: (file: string, bytes: number | bigint) =>
-    cannotRead('file_too_large', file, `file too large (${bytes} bytes, limit ${MAX_TEXT_FILE_BYTES})`),
-  ioError: (file: string, cause?: unknown) => cannotRead('file_io_error', file, 'I/O error', cause),
-  noAnswer: (file: string, cause?: unknown) => cannotRead('disk_not_answering', file, 'I/O error', cause),
-  /** As `mainFileError.changing`. */
-  changing: (file: string) => cannotRead('skill_changing', file, 'I/O error')
+    aboutFile('file_too_large', `file too large (${bytes} bytes, limit ${MAX_TEXT_FILE_BYTES})`)(file),
+  ioError: aboutFile('file_io_error', 'I/O error'),
+  noAnswer: aboutFile('disk_not_answering', 'I/O error'),
+  changing: aboutFile('skill_changing', 'I/O error')
 } as const
 
 /** Why a skill as a whole is not read: sentences of manifests, archives and revisions. */
 export const skillError = {
   tooLarge: (name: string, excess: SkillExcess) => new SkillTooLargeError(name, excess),
-  permissionDenied: (name: string, cause?: unknown) =>
-    new SkillError('file_permission_denied', `Permission denied reading skill '${name}'`, cause),
-  ioError: (name: string, cause?: unknown) => new SkillError('file_io_error', `Error reading skill '${name}'`, cause),
-  noAnswer: (name: string, cause?: unknown) =>
-    new SkillError('disk_not_answering', `Error reading skill '${name}'`, cause),
-  /** As `mainFileError.changing`. */
-  changing: (name: string) => new SkillError('skill_changing', `Skill '${name}' changed while it was read`)
+  permissionDenied: aboutSkill('file_permission_denied', (name) => `Permission denied reading skill '${name}'`),
+  ioError: aboutSkill('file_io_error', (name) => `Error reading skill '${name}'`),
+  noAnswer: aboutSkill('disk_not_answering', (name) => `Error reading skill '${name}'`),
+  archiveTooLarge: aboutSkill('archive_too_large',
+    (name) => `Skill '${name}' does not fit into an archive (${MAX_ARCHIVE_BYTES} bytes)`),
+  changing: aboutSkill('skill_changing', (name) => `Skill '${name}' changed while it was read`)
 } as const
 
 /** What a skill has too much of. */
@@ -134,11 +127,6 @@ export class SkillTooLargeError extends SkillError {
     this.excess = excess
   }
 }
-
-export const archiveError = {
-  tooLarge: (name: string) =>
-    new SkillError('archive_too_large', `Skill '${name}' does not fit into an archive (${MAX_ARCHIVE_BYTES} bytes)`)
-} as const
 
 /** A request for a revision, or a representation, that the skill no longer has. */
 export class RevisionChangedError extends SkillError {
@@ -167,6 +155,14 @@ export const folderError = {
   notFetched: (source: string) => new SkillError('source_not_available', `The source ${source} is not available yet`)
 } as const
 
-function cannotRead (code: SkillErrorCode, file: string, reason: string, cause?: unknown): SkillError {
-  return new SkillError(code, `Cannot read file '${file}': ${reason}`, cause)
+function aboutSkill (code: SkillErrorCode, sentence: (name: string) => string) {
+  return (name: string, cause?: unknown) => new SkillError(code, sentence(name), cause)
+}
+
+function errorReading (name: string): string {
+  return `Error reading SKILL.MD for skill '${name}'`
+}
+
+function aboutFile (code: SkillErrorCode, reason: string) {
+  return (file: string, cause?: unknown) => new SkillError(code, `Cannot read file '${file}': ${reason}`, cause)
 }

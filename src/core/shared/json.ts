@@ -16,44 +16,8 @@ export function ownText (value: unknown, key: string): string {
   return typeof text === 'string' ? text : ''
 }
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const OPEN_BRACKET = 0x5b
-const CLOSE_BRACKET = 0x5d
-const OPEN_BRACE = 0x7b
-const CLOSE_BRACE = 0x7d
-
-/**
- * Whether JSON text nests arrays and objects deeper than `max` levels; `[]` is one level. To be called before
- * JSON.parse, which survives 200,000 levels: code that walks the value does not. Exact for JSON only.
- */
-export function jsonDepthExceeds (text: string, max: number): boolean {
-  if (text.length <= max) return false
-  let depth = 0
-  for (let i = 0; i < text.length; i++) {
-    switch (text.charCodeAt(i)) {
-      case QUOTE:
-        i = endOfString(text, i)
-        break
-      case OPEN_BRACKET:
-      case OPEN_BRACE:
-        if (++depth > max) return true
-        break
-      case CLOSE_BRACKET:
-      case CLOSE_BRACE:
-        depth--
-        break
-    }
-  }
-  return false
-}
-
-/** Index of the quote that ends the string opened at `start`; the end of the text when none does. */
-function endOfString (text: string, start: number): number {
-  for (let i = start + 1; i < text.length; i++) {
-    const unit = text.charCodeAt(i)
-    if (unit === QUOTE) return i
-    if (unit === BACKSLASH) i++
-  }
-  return text.length
+/** Whether a parsed value nests arrays and objects deeper than so many levels; `[]` is one level. */
+export function isDeeperThan (value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((member) => isDeeperThan(member, levels - 1))
 }

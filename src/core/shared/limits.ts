@@ -31,28 +31,6 @@ export const ADVISED_MAIN_FILE_LINES = 500
 export const MAX_SKILL_ENTRIES = 20_000
 export const MAX_SKILL_BYTES = 4_294_967_294
 
-/** Longest piece of work in one turn of the event loop, in milliseconds. */
-export const SLICE_MS = 5
-
-/** Change events that a client can resume over: one that missed more reads the catalog again. */
-export const MAX_RECENT_EVENTS = 1_024
-
-/**
- * Smallest budget of a prompt, in UTF-16 code units: room for a frame and for what says how many skills were left
- * out.
- */
-export const MIN_PROMPT_CHARACTERS = 128
-
-/** Files of all manifests that are kept together. */
-export const MAX_CACHED_SNAPSHOT_FILES = 50_000
-
-/**
- * How long a revision that was handed out stays readable after its last use, in milliseconds, and the bytes of all of
- * them.
- */
-export const KEPT_REVISION_MS = 600_000
-export const KEPT_REVISION_BYTES = 64 * 1_048_576
-
 /** Most files of a skill that `skills/list` has an entry for: a client takes the whole listing or nothing. */
 export const MAX_MCP_LISTED_FILES = 5_000
 
@@ -76,13 +54,6 @@ export const MAX_DISCOVERY_FILES = 1_000
 export const MAX_DISCOVERY_UNPACKED_BYTES = 52_428_800
 export const ADVISED_DISCOVERY_FILE_BYTES = 1_048_576
 
-/** Characters of all entries in one page of GET /catalog together. */
-export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
-
-/** Words of a query that are searched for, and the longest of these, in characters. */
-export const MAX_QUERY_TERMS = 16
-export const MAX_TERM_CHARACTERS = 64
-
 /** How much of a name, a description or the headings is searched, in characters (UTF-16 code units). */
 export const MAX_SEARCHED_CHARACTERS = 8_192
 
@@ -94,19 +65,9 @@ export const MAX_UPLOAD_BYTES = 30_000_000
 export const MAX_UPLOAD_FILES = 500
 export const MAX_UPLOAD_FILE_BYTES = 25_000_000
 
-/**
- * From so many unpacked bytes on, an archive that has more than this many times its packed size is taken for an
- * attack.
- */
-export const UNPACKED_RATIO_FROM_BYTES = 10 * 1_048_576
-export const MAX_UNPACKED_RATIO = 200
-
 /** What a source or an archive may hold: bytes of a file, of all files, of a name, of a path and of a link. */
 export const MAX_FILE_BYTES = 50 * 1_048_576
 export const MAX_PUBLISHED_BYTES = 1_073_741_824
 export const MAX_NAME_BYTES = 255
 export const MAX_PATH_BYTES = 1_024
 export const MAX_LINK_BYTES = 4_095
-
-/** Files and folders of one archive. */
-export const MAX_ARCHIVE_ENTRIES = 50_000

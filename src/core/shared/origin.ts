@@ -1,5 +1,3 @@
-import type { Finding } from './skill.ts'
-
 /** What a signature came to. `stale`: files changed after signing; `untrusted`: the signer is not in the trust file. */
 export type TrustStatus = 'valid' | 'unsigned' | 'stale' | 'untrusted' | 'expired' | 'invalid' | 'denied'
 
@@ -26,14 +24,4 @@ export interface TrustReport {
   readonly pinned: boolean | null
   /** Of this revision; absent where the trust file names no file of scans. */
   readonly scans?: readonly ScanReport[]
-}
-
-/** A skill is refused, for another reason than before, or served again. */
-export interface TrustChange {
-  readonly skill: string
-  /** Name of its root. */
-  readonly root: string
-  readonly isServed: boolean
-  readonly report: TrustReport
-  readonly reason: Finding | undefined
 }

@@ -9,7 +9,7 @@ import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { connect } from 'node:tls'
 import ipaddr from 'ipaddr.js'
-import { isJsonObject, jsonDepthExceeds, type JsonObject } from '../../core/shared/json.ts'
+import { isJsonObject, isDeeperThan, type JsonObject } from '../../core/shared/json.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { DISK_CODES } from '../as-source-error.ts'
@@ -267,14 +267,15 @@ async function * bytesOf (body: AsyncIterable<Buffer>, limit: number, hash?: Has
  * @param what it is, for sentences
  */
 export function parseObject (text: string, what: string): JsonObject {
-  if (jsonDepthExceeds(text, MAX_JSON_DEPTH)) {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {}
+  if (!isJsonObject(value)) throw new SourceError('bad_answer', `${what} is not a JSON object`)
+  if (isDeeperThan(value, MAX_JSON_DEPTH)) {
     throw new SourceError('bad_answer', `${what} is nested deeper than ${MAX_JSON_DEPTH} levels`)
   }
-  try {
-    const value: unknown = JSON.parse(text)
-    if (isJsonObject(value)) return value
-  } catch {}
-  throw new SourceError('bad_answer', `${what} is not a JSON object`)
+  return value
 }
 
 /** What makes the next request conditional, as its headers. */

@@ -1,5 +1,5 @@
 import { MAX_LOG_LINE_CHARACTERS } from '../limits.ts'
-import { maskSecrets, quoteJson } from '../../core/shared/text.ts'
+import { maskSecrets, printable } from '../../core/shared/text.ts'
 import type { SkillSource } from '../../core/service.ts'
 import type { Tool, ToolArguments, ToolOutcome } from '../tool.ts'
 
@@ -46,7 +46,7 @@ function describeValue (value: unknown): string {
 
 /** The beginning of a text as a JSON string; a secret in the part that a line shows is whole. */
 function quote (text: string): string {
-  return quoteJson(maskSecrets(text.slice(0, 2 * MAX_LOG_LINE_CHARACTERS)))
+  return printable(JSON.stringify(maskSecrets(text.slice(0, 2 * MAX_LOG_LINE_CHARACTERS))))
 }
 
 function cut (line: string): string {

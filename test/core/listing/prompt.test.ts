@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { MIN_PROMPT_CHARACTERS } from '../../../src/core/shared/limits.ts'
-import { type PromptForm, type PromptSkill, renderPrompt } from '../../../src/core/listing/prompt.ts'
+import { MIN_PROMPT_CHARACTERS, type PromptForm, type PromptSkill, renderPrompt } from '../../../src/core/listing/prompt.ts'
 import { foldWhitespace } from '../../../src/core/shared/text.ts'
 import { codePoint, urlPath } from '../../helper/code-point.ts'
 

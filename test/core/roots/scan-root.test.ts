@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { listRoot, type RootFolder, type RootListing } from '../../../src/core/roots/list-root.ts'
 import { localDisk, createNetworkDisk, type Disk } from '../../../src/core/read/disk.ts'
-import { Signal } from '../../../src/core/shared/signal.ts'
+import { Signal } from '../../../src/sources/signal.ts'
 import { compareCodePoints } from '../../../src/core/shared/text.ts'
 import { createFaultyDisk, failing, skill } from '../../helper/skills.ts'
 
