@@ -4,63 +4,66 @@ import { isSafeName } from '../shared/skill-name.ts'
 import { isValidName } from '../format/fields.ts'
 import { parseSkillBytes } from '../format/main-file.ts'
 import { MAX_MAIN_FILE_BYTES } from '../shared/limits.ts'
-import type { FoundSkill, FoundSkills, Layout, LayoutOptions, LayoutTree, LeftOut } from './layout.ts'
+import type { FoundSkills, Layout, LayoutOptions, LayoutTree } from './layout.ts'
 import { pluginSkills } from './marketplace.ts'
-import { hasMainFile, join, mainFileOf, type TreeSearch, walkTree } from './walk-tree.ts'
+import { join, mainFileOf, TreeSearch, walkTree } from './walk-tree.ts'
 import { baseName } from '../shared/paths.ts'
 
 /** Skills of one tree, and packages of one monorepo. */
 const MAX_SKILLS = 20_000
 const MAX_PACKAGES = 1_000
 
-/** A place, and the paths of the folders of skills there. */
+/** The paths of the folders of skills, by the place where they were found. */
 type Places = Array<readonly [place: string, paths: readonly string[]]>
-
-interface Found {
-  readonly layout: FoundSkills['layout']
-  readonly places: Places
-}
 
 /** The skills of a tree in a layout. Of two with one name the first counts: by place, depth, path. */
 export async function findSkills (tree: LayoutTree, options: LayoutOptions): Promise<FoundSkills> {
-  const leftOut: LeftOut[] = []
-  const isExcluded = options.exclude && createMatcher(options.exclude)
-  const search: TreeSearch = { tree, leftOut, folders: 0, packages: new Set(), withMainFile: new Map(), isExcluded }
+  const search = new TreeSearch(tree, options.exclude && createMatcher(options.exclude))
   const { layout, places } = await findPlaces(search, options.layout)
-  const names = new Names(options, leftOut)
+  const { leftOut, packages } = search
+  const isIncluded = options.include === undefined ? () => true : createMatcher(options.include)
+  const taken = new Map<string, { readonly path: string, readonly realPath: string }>()
   const counts = new Map<string, number>()
   for (const [place, paths] of places) {
     for (const path of paths) {
-      const name = path === '' ? await nameOfTop(tree, options.name) : baseName(path)
-      if (names.add(name, path, await tree.realPath(path))) counts.set(place, (counts.get(place) ?? 0) + 1)
       await yieldIfNeeded()
+      const name = path === '' ? await nameOfTop(tree, options.name) : baseName(path)
+      const realPath = await tree.realPath(path)
+      const by = taken.get(name)
+      // The same folder by way of another place, or of a link.
+      if (by?.realPath === realPath) continue
+      if (!isIncluded(path)) leftOut.push({ path, reason: 'excluded' })
+      else if (!isSafeName(name)) leftOut.push({ path, reason: 'unsafe_name' })
+      else if (by !== undefined) leftOut.push({ path, reason: 'shadowed', by: by.path })
+      else if (taken.size === MAX_SKILLS) leftOut.push({ path, reason: 'bound_reached' })
+      else {
+        taken.set(name, { path, realPath })
+        counts.set(place, (counts.get(place) ?? 0) + 1)
+      }
     }
   }
-  return { layout, places: counts, skills: names.skills, leftOut, packages: [...search.packages] }
+  const skills = [...taken].map(([name, { path }]) => ({ name, path }))
+  return { layout, places: counts, skills, leftOut, packages: [...packages] }
 }
 
-async function findPlaces (search: TreeSearch, layout: Layout): Promise<Found> {
+async function findPlaces (
+  search: TreeSearch, layout: Layout
+): Promise<{ readonly layout: FoundSkills['layout'], readonly places: Places }> {
   switch (layout) {
-    case 'flat':
-      return { layout, places: [['', await childrenOf(search.tree)]] }
-    case 'single':
-      return { layout, places: [['', ['']]] }
-    case 'tree':
-      return { layout, places: [['', await walkTree(search, '')]] }
-    case 'marketplace':
-      return { layout, places: [['', await pluginSkills(search) ?? []]] }
-    case 'auto':
-      return await findOut(search)
+    case 'flat': return { layout, places: [['', await childrenOf(search.tree)]] }
+    case 'single': return { layout, places: [['', ['']]] }
+    case 'tree': return { layout, places: [['', await walkTree(search, '')]] }
+    case 'marketplace': return { layout, places: [['', await pluginSkills(search) ?? []]] }
+    case 'auto': return await findOut(search)
   }
 }
 
 /** All the usual places together, as clients that install from repositories list them; without any, the whole tree. */
-async function findOut (search: TreeSearch): Promise<Found> {
-  const { tree } = search
+async function findOut (search: TreeSearch): ReturnType<typeof findPlaces> {
   const plugins = await pluginSkills(search)
-  const hasSkillsFolder = (await tree.entries('skills')).length > 0
-  const isSkill = await hasMainFile(search, '')
-  if (isSkill && !hasSkillsFolder && plugins === undefined) return { layout: 'single', places: [['', ['']]] }
+  const hasSkillsFolder = (await search.tree.entries('skills')).length > 0
+  const isSkill = await search.hasMainFile('')
+  if (isSkill && !hasSkillsFolder && plugins === undefined) return await findPlaces(search, 'single')
   const places: Places = [['skills', await walkTree(search, 'skills')]]
   if (plugins !== undefined) places.push(['.claude-plugin', plugins])
   for (const folder of await agentFolders(search)) places.push([folder, await walkTree(search, folder)])
@@ -89,9 +92,9 @@ async function agentFolders (search: TreeSearch): Promise<string[]> {
 }
 
 async function hasSkillsOfItsOwn (search: TreeSearch, folder: string): Promise<boolean> {
-  if (await hasMainFile(search, folder)) return true
+  if (await search.hasMainFile(folder)) return true
   for (const { kind, name } of await search.tree.entries(folder)) {
-    if (kind === 'folder' && await hasMainFile(search, join(folder, name))) return true
+    if (kind === 'folder' && await search.hasMainFile(join(folder, name))) return true
   }
   return false
 }
@@ -124,34 +127,4 @@ export function createMatcher (globs: readonly string[]): (path: string) => bool
 export function areMoreThan (limit: number, globs: readonly string[]): boolean {
   let count = 0
   return globs.some((glob) => (count += braceExpand(glob, { braceExpandMax: limit + 1 }).length) > limit)
-}
-
-/** The names that are taken. */
-class Names {
-  readonly #taken = new Map<string, { readonly path: string, readonly realPath: string }>()
-  readonly #isIncluded: (path: string) => boolean
-  readonly #leftOut: LeftOut[]
-  readonly skills: FoundSkill[] = []
-
-  constructor ({ include }: LayoutOptions, leftOut: LeftOut[]) {
-    this.#isIncluded = include === undefined ? () => true : createMatcher(include)
-    this.#leftOut = leftOut
-  }
-
-  /** Whether the folder is a skill of its own. */
-  add (name: string, path: string, realPath: string): boolean {
-    const taken = this.#taken.get(name)
-    // The same folder by way of another place, or of a link.
-    if (taken?.realPath === realPath) return false
-    if (!this.#isIncluded(path)) this.#leftOut.push({ path, reason: 'excluded' })
-    else if (!isSafeName(name)) this.#leftOut.push({ path, reason: 'unsafe_name' })
-    else if (taken !== undefined) this.#leftOut.push({ path, reason: 'shadowed', by: taken.path })
-    else if (this.skills.length === MAX_SKILLS) this.#leftOut.push({ path, reason: 'bound_reached' })
-    else {
-      this.#taken.set(name, { path, realPath })
-      this.skills.push({ name, path })
-      return true
-    }
-    return false
-  }
 }

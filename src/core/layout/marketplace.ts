@@ -2,17 +2,14 @@ import { posix } from 'node:path'
 import { yieldIfNeeded } from '../shared/async.ts'
 import { isJsonObject, type JsonObject } from '../shared/json.ts'
 import { nearest } from '../shared/nearest.ts'
-import type { LayoutTree, LeftOut } from './layout.ts'
-import { hasMainFile, join, type TreeSearch } from './walk-tree.ts'
 import { baseName } from '../shared/paths.ts'
+import { join, type TreeSearch } from './walk-tree.ts'
 
 const MARKETPLACE_FILE = '.claude-plugin/marketplace.json'
 const PLUGIN_FILE = '.claude-plugin/plugin.json'
 
 const MAX_MANIFEST_BYTES = 1_048_576
 const MAX_PLUGINS = 2_000
-/** Paths of skills in all manifests: as many as there may be skills. */
-const MAX_NAMED = 20_000
 /** Of a path in a manifest: no file system holds longer ones in a tree that is published. */
 const MAX_PATH_LENGTH = 1_024
 /** Of a bad path, for a report. */
@@ -24,22 +21,21 @@ const PLUGIN_KEYS = ['skills', 'source', 'strict']
 
 /** Folders of skills that manifests of plugins name, in their order; undefined without a manifest. */
 export async function pluginSkills (search: TreeSearch): Promise<string[] | undefined> {
-  const { tree, leftOut } = search
-  const found = new PluginSkills(search)
-  const marketplace = await readManifest(tree, MARKETPLACE_FILE, MARKETPLACE_KEYS, leftOut)
-  if (marketplace === undefined) {
-    const plugin = await readManifest(tree, PLUGIN_FILE, PLUGIN_KEYS, leftOut)
-    if (plugin === undefined) return undefined
-    await found.add('', [plugin])
-    return found.paths
-  }
+  const { leftOut } = search
+  const marketplace = await readManifest(search, MARKETPLACE_FILE, MARKETPLACE_KEYS)
+  const plugin = marketplace === undefined ? await readManifest(search, PLUGIN_FILE, PLUGIN_KEYS) : undefined
+  const found = new Set<string>()
+  if (plugin !== undefined) await addSkills(search, found, '', [plugin])
+  if (marketplace === undefined) return plugin && [...found]
   const { metadata, plugins } = marketplace
   const pluginRoot = isJsonObject(metadata) && typeof metadata['pluginRoot'] === 'string' ? metadata['pluginRoot'] : '.'
   const entries = Array.isArray(plugins) ? plugins.filter(isJsonObject) : []
   if (entries.length > MAX_PLUGINS) leftOut.push({ path: MARKETPLACE_FILE, reason: 'bound_reached' })
+  /** Folders of plugins whose own manifest was read. */
+  const read = new Set<string>()
   for (const [index, entry] of entries.slice(0, MAX_PLUGINS).entries()) {
-    const { source, name } = entry
-    leftOut.push(...misspelt(entry, PLUGIN_KEYS, `${MARKETPLACE_FILE}#plugins/${index}/`))
+    const { source, name, strict } = entry
+    noteMisspelt(search, entry, PLUGIN_KEYS, `${MARKETPLACE_FILE}#plugins/${index}/`)
     if (typeof source !== 'string') {
       leftOut.push({ path: typeof name === 'string' ? name : MARKETPLACE_FILE, reason: 'remote_plugin' })
       continue
@@ -49,83 +45,48 @@ export async function pluginSkills (search: TreeSearch): Promise<string[] | unde
       leftOut.push({ path: shown(source), reason: 'bad_manifest' })
       continue
     }
-    const own = entry['strict'] === false ? undefined : await found.manifestOf(folder)
-    await found.add(folder, own === undefined ? [entry] : [entry, own])
+    const isNew = strict !== false && !read.has(folder)
+    if (isNew) read.add(folder)
+    const own = isNew ? await readManifest(search, join(folder, PLUGIN_FILE), PLUGIN_KEYS) : undefined
+    await addSkills(search, found, folder, own === undefined ? [entry] : [entry, own])
   }
-  return found.paths
+  return [...found]
 }
 
-/** The skills of all plugins. Manifests may name a folder any number of times, and by links: it is searched once. */
-class PluginSkills {
-  readonly #search: TreeSearch
-  readonly #found = new Set<string>()
-  /** What is right below a folder, by its path behind all links. */
-  readonly #searched = new Map<string, { readonly entries: number, readonly skills: number }>()
-  readonly #withManifest = new Set<string>()
-  #named = 0
-
-  constructor (search: TreeSearch) {
-    this.#search = search
-  }
-
-  get paths (): string[] {
-    return [...this.#found]
-  }
-
-  /** The manifest of a plugin's own; undefined when it was read before. */
-  async manifestOf (plugin: string): Promise<JsonObject | undefined> {
-    const { tree, leftOut } = this.#search
-    const path = await tree.realPath(plugin)
-    if (this.#withManifest.has(path)) return undefined
-    this.#withManifest.add(path)
-    return await readManifest(tree, join(plugin, PLUGIN_FILE), PLUGIN_KEYS, leftOut)
-  }
-
-  /** Adds `skills/*`, the folders that manifests name, and the plugin itself if it is a skill without `skills/`. */
-  async add (plugin: string, manifests: readonly JsonObject[]): Promise<void> {
-    const own = await this.#addBelow(join(plugin, 'skills'))
-    for (const { skills } of manifests) {
-      for (const path of [skills].flat()) {
-        if (typeof path !== 'string') continue
-        if (++this.#named > MAX_NAMED) {
-          if (this.#named === MAX_NAMED + 1) this.#search.leftOut.push({ path: shown(path), reason: 'bound_reached' })
-          return
-        }
-        await this.#addNamed(plugin, path)
-        await yieldIfNeeded()
-      }
-    }
-    if (own.entries === 0 && await hasMainFile(this.#search, plugin)) this.#found.add(plugin)
-  }
-
-  async #addNamed (plugin: string, path: string): Promise<void> {
+/** Adds `skills/*`, the folders that manifests name, and the plugin itself if it is a skill without `skills/`. */
+async function addSkills (
+  search: TreeSearch, found: Set<string>, plugin: string, manifests: readonly JsonObject[]
+): Promise<void> {
+  const { tree, leftOut } = search
+  await addBelow(search, found, join(plugin, 'skills'))
+  for (const path of manifests.flatMap(({ skills }) => skills)) {
+    if (typeof path !== 'string') continue
+    // Manifests may name a large folder any number of times.
+    if (!search.mayEnter(shown(path))) return
+    await yieldIfNeeded()
     const folder = inside(plugin, path)
-    const { leftOut } = this.#search
     if (folder === undefined) leftOut.push({ path: shown(path), reason: 'bad_manifest' })
-    else if (await hasMainFile(this.#search, folder)) this.#found.add(folder)
+    else if (await search.hasMainFile(folder)) found.add(folder)
     // It may name a folder of skills instead of a skill.
-    else if ((await this.#addBelow(folder)).skills === 0) leftOut.push({ path: folder, reason: 'not_found' })
+    else if (!await addBelow(search, found, folder)) leftOut.push({ path: folder, reason: 'not_found' })
   }
+  const hasOwnSkills = (await tree.entries(join(plugin, 'skills'))).length > 0
+  if (!hasOwnSkills && await search.hasMainFile(plugin)) found.add(plugin)
+}
 
-  /** Adds the skills right below a folder. */
-  async #addBelow (folder: string): Promise<{ readonly entries: number, readonly skills: number }> {
-    const { tree } = this.#search
-    const realPath = await tree.realPath(folder)
-    const known = this.#searched.get(realPath)
-    if (known !== undefined) return known
-    const entries = await tree.entries(folder)
-    let skills = 0
-    for (const { name, kind } of entries) {
-      const path = join(folder, name)
-      if (kind !== 'folder' || !await hasMainFile(this.#search, path)) continue
-      skills++
-      this.#found.add(path)
-      await yieldIfNeeded()
-    }
-    const below = { entries: entries.length, skills }
-    this.#searched.set(realPath, below)
-    return below
+/** Adds the skills right below a folder. Returns whether there are any. */
+async function addBelow (search: TreeSearch, found: Set<string>, folder: string): Promise<boolean> {
+  let hasSkills = false
+  for (const { name, kind } of await search.tree.entries(folder)) {
+    const path = join(folder, name)
+    if (kind !== 'folder') continue
+    if (!search.mayEnter(path)) break
+    await yieldIfNeeded()
+    if (!await search.hasMainFile(path)) continue
+    found.add(path)
+    hasSkills = true
   }
+  return hasSkills
 }
 
 function shown (path: string): string {
@@ -141,30 +102,29 @@ function inside (folder: string, path: string): string | undefined {
 }
 
 async function readManifest (
-  tree: LayoutTree, path: string, keys: readonly string[], leftOut: LeftOut[]
+  search: TreeSearch, path: string, keys: readonly string[]
 ): Promise<JsonObject | undefined> {
-  const bytes = await tree.read(path, MAX_MANIFEST_BYTES)
-  if (bytes === undefined) {
-    const entries = await tree.entries(posix.dirname(path))
-    const isTooLarge = entries.some(({ kind, name }) => kind === 'file' && name === baseName(path))
-    if (isTooLarge) leftOut.push({ path, reason: 'bad_manifest' })
-    return undefined
-  }
+  const { tree, leftOut } = search
+  const entries = await tree.entries(posix.dirname(path))
+  if (!entries.some(({ kind, name }) => kind === 'file' && name === baseName(path))) return undefined
   try {
-    const value: unknown = JSON.parse(bytes.toString())
+    const value: unknown = JSON.parse(String(await tree.read(path, MAX_MANIFEST_BYTES)))
     if (isJsonObject(value)) {
-      leftOut.push(...misspelt(value, keys, `${path}#`))
+      noteMisspelt(search, value, keys, `${path}#`)
       return value
     }
-  } catch {
-    // Reported like a manifest of another shape.
+  } catch (error) {
+    // What cannot be read as JSON is reported like a manifest of another shape.
+    if (!(error instanceof SyntaxError)) throw error
   }
   leftOut.push({ path, reason: 'bad_manifest' })
   return undefined
 }
 
 /** A typo would leave out skills in silence. */
-function misspelt (manifest: JsonObject, keys: readonly string[], place: string): LeftOut[] {
+function noteMisspelt (
+  { leftOut }: TreeSearch, manifest: JsonObject, keys: readonly string[], place: string
+): void {
   const typos = Object.keys(manifest).filter((key) => !keys.includes(key) && nearest(key, keys) !== undefined)
-  return typos.map((key) => ({ path: place + key, reason: 'unknown_key' }))
+  leftOut.push(...typos.map((key) => ({ path: place + key, reason: 'unknown_key' as const })))
 }

@@ -1,11 +1,11 @@
 import { mainFileAmong } from '../format/main-files.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
-import type { LayoutTree, LeftOut, TreeEntry } from './layout.ts'
 import { baseName } from '../shared/paths.ts'
+import type { LayoutTree, LeftOut, TreeEntry } from './layout.ts'
 
 /** Folders below the place where a search begins. */
 const MAX_DEPTH = 8
-/** Folders of one tree: 10,000 skills with some folders each. */
+/** Folders that are looked at in one tree: 10,000 skills with some folders each. */
 const MAX_FOLDERS = 100_000
 
 /** Hold the code of others, or what was built, at any depth. */
@@ -19,16 +19,41 @@ const HIDDEN_GROUPS = new Set(['.curated', '.experimental', '.system'])
 export const PACKAGE = /\.(?:skill|zip)$/i
 
 /** A search for skills in a tree: what it shares between places. */
-export interface TreeSearch {
+export class TreeSearch {
   readonly tree: LayoutTree
-  readonly leftOut: LeftOut[]
   /** Whether the operator excludes a folder; undefined without such a setting. */
   readonly isExcluded: ((path: string) => boolean) | undefined
-  folders: number
-  /** Whether a folder has a main file, by its real path: many links may lead to a large folder. */
-  readonly withMainFile: Map<string, boolean>
+  readonly leftOut: LeftOut[] = []
   /** Packages that lie in no skill, by path. */
-  readonly packages: Set<string>
+  readonly packages = new Set<string>()
+  /** By real path: many links may lead to one large folder. */
+  readonly #withMainFile = new Map<string, boolean>()
+  #folders = 0
+
+  constructor (tree: LayoutTree, isExcluded: TreeSearch['isExcluded']) {
+    this.tree = tree
+    this.isExcluded = isExcluded
+  }
+
+  /** Whether one more folder may be looked at. The first for which that is too much is reported. */
+  mayEnter (folder: string): boolean {
+    if (++this.#folders === MAX_FOLDERS + 1) this.leftOut.push({ path: folder, reason: 'bound_reached' })
+    return this.#folders <= MAX_FOLDERS
+  }
+
+  async hasMainFile (folder: string): Promise<boolean> {
+    const path = await this.tree.realPath(folder)
+    const has = this.#withMainFile.get(path) ?? mainFileOf(await this.tree.entries(folder)) !== undefined
+    this.#withMainFile.set(path, has)
+    return has
+  }
+}
+
+interface Pending {
+  readonly folder: string
+  readonly isInSkill: boolean
+  /** A link to a skill counts, one to a group would lead in circles. */
+  readonly isLinkedSkill: boolean
 }
 
 /**
@@ -38,21 +63,14 @@ export interface TreeSearch {
 export async function walkTree (search: TreeSearch, place: string, maxDepth = MAX_DEPTH): Promise<string[]> {
   const found: string[] = []
   let isCutOff = false
-  let level: Array<readonly [folder: string, isInSkill: boolean, isLinkedSkill?: boolean]> = [[place, false]]
-  for (let depth = 0; depth <= maxDepth && level.length > 0; depth++) {
-    const next: typeof level = []
-    for (const [folder, isBelowSkill, isLinkedSkill] of level) {
-      if (isLinkedSkill === true) {
-        found.push(folder)
-        continue
-      }
-      if (++search.folders > MAX_FOLDERS) {
-        search.leftOut.push({ path: folder, reason: 'bound_reached' })
-        return found
-      }
-      const entries = await search.tree.entries(folder)
-      const isSkill = depth > 0 && mainFileOf(entries) !== undefined
-      const isInSkill = isBelowSkill || isSkill
+  let level: Pending[] = [{ folder: place, isInSkill: false, isLinkedSkill: false }]
+  for (let depth = 0; level.length > 0; depth++) {
+    const next: Pending[] = []
+    for (const { folder, isLinkedSkill, ...pending } of level) {
+      if (!isLinkedSkill && !search.mayEnter(folder)) return found
+      const entries = isLinkedSkill ? [] : await search.tree.entries(folder)
+      const isSkill = isLinkedSkill || (depth > 0 && mainFileOf(entries) !== undefined)
+      const isInSkill = pending.isInSkill || isSkill
       if (isSkill) found.push(folder)
       if (depth === maxDepth) {
         isCutOff ||= depth === MAX_DEPTH && !isInSkill && entries.some(isVisibleFolder)
@@ -60,19 +78,15 @@ export async function walkTree (search: TreeSearch, place: string, maxDepth = MA
       }
       for (const { name, kind, linked } of entries) {
         const path = join(folder, name)
+        await yieldIfNeeded()
         if (kind === 'file') {
           if (!isInSkill && PACKAGE.test(name)) search.packages.add(path)
-          continue
-        }
-        if (isLeftOut(search, folder, name, path)) {
-          search.leftOut.push({ path, reason: 'excluded' })
-        } else if (linked) {
-          // A link to a skill counts, one to a group would lead in circles.
-          if (await hasMainFile(search, path)) next.push([path, isInSkill, true])
+        } else if (isLeftOut(search, folder, name)) search.leftOut.push({ path, reason: 'excluded' })
+        else if (linked) {
+          if (await search.hasMainFile(path)) next.push({ folder: path, isInSkill, isLinkedSkill: true })
         } else if (!name.startsWith('.') || (HIDDEN_GROUPS.has(name) && baseName(folder) === 'skills')) {
-          next.push([path, isInSkill])
+          next.push({ folder: path, isInSkill, isLinkedSkill: false })
         }
-        await yieldIfNeeded()
       }
     }
     level = next
@@ -85,25 +99,16 @@ function isVisibleFolder ({ kind, name, linked }: TreeEntry): boolean {
   return kind === 'folder' && !linked && !name.startsWith('.')
 }
 
-export async function hasMainFile ({ tree, withMainFile }: TreeSearch, folder: string): Promise<boolean> {
-  const path = await tree.realPath(folder)
-  const known = withMainFile.get(path)
-  if (known !== undefined) return known
-  const has = mainFileOf(await tree.entries(folder)) !== undefined
-  withMainFile.set(path, has)
-  return has
+/** Folders of samples and of foreign code are not searched, unless they lie in a folder of skills: `skills/test`. */
+function isLeftOut ({ isExcluded }: TreeSearch, folder: string, name: string): boolean {
+  if (isExcluded !== undefined) return isExcluded(join(folder, name))
+  if (name === 'node_modules' || name === '__pycache__') return true
+  if (baseName(folder) === 'skills') return false
+  return FOREIGN.has(name) || (folder !== '' && SAMPLES.has(name))
 }
 
 export function mainFileOf (entries: readonly TreeEntry[]): string | undefined {
   return mainFileAmong(entries.filter(({ kind }) => kind === 'file').map(({ name }) => name))
-}
-
-/** Folders of samples and of foreign code are not searched, unless they lie in a folder of skills: `skills/test`. */
-function isLeftOut ({ isExcluded }: TreeSearch, folder: string, name: string, path: string): boolean {
-  if (isExcluded !== undefined) return isExcluded(path)
-  if (name === 'node_modules' || name === '__pycache__') return true
-  if (baseName(folder) === 'skills') return false
-  return FOREIGN.has(name) || (folder !== '' && SAMPLES.has(name))
 }
 
 export function join (folder: string, name: string): string {

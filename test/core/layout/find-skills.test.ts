@@ -159,7 +159,7 @@ t.test('K86: no source keeps the search busy: with links to long paths or to lar
   const manifest = { plugins: Array(2_000).fill({ source: './', skills: Array(50).fill('./more') }) }
   const named = await find({ ...skillsAt('skills/a', ...Array.from({ length: 2_000 }, (_, index) => `more/m${index}`)), '.claude-plugin/marketplace.json': JSON.stringify(manifest) })
   t.equal(named.skills.length, 2_001)
-  t.match(named.leftOut, [{ path: './more', reason: 'bound_reached' }])
+  t.match(named.leftOut, [{ path: /^more/, reason: 'bound_reached' }])
 })
 
 t.test('K86: 10,000 skills in a tree are found in one walk', async (t) => {
