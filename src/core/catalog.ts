@@ -1,5 +1,7 @@
 import { EventEmitter } from 'node:events'
-import { hasSameFolder, type IndexedSkill, isCurrent, isSameToCallers, readSkill } from './read-skill.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { hasSameFolder, type IndexedSkill, isCurrent, readSkill } from './read-skill.ts'
+import type { Disk } from './read/disk.ts'
 import { FileCache } from './read/file-cache.ts'
 import { asRefused, isUnknown, type RefusedError } from './read/refused.ts'
 import { walkSkill } from './read/walk.ts'
@@ -9,32 +11,15 @@ import { Root, type RootOptions } from './roots/root.ts'
 import { yieldIfNeeded } from './shared/async.ts'
 import { mainFileError } from './shared/errors.ts'
 import type { SkillType } from './shared/skill.ts'
-import type { Disk } from './read/disk.ts'
-
-/** A skill that is not what it was: another state, or gone, or new. */
-export interface SkillRef {
-  /** The position of its root. */
-  readonly root: number
-  readonly name: string
-}
 
 /** How often a skill is looked up again when its folder is replaced meanwhile. */
 const MAX_LOOKUPS = 3
 
-interface CatalogEvents {
-  /** After each change, once it is current. */
-  changed: [skills: readonly SkillRef[]]
-  /** A root is in another state, or has other folders. */
-  listed: [root: Root, before: RootListing | undefined]
-}
-
-/** Which skills may be seen: all, or those of a caller. */
-export type Sees = (root: number, name: string) => boolean
-
-/** A skill as it was read, and whether any of its files is known to have changed since the reading before. */
-interface ReadSkill {
-  readonly skill: IndexedSkill
-  readonly isTouched: boolean
+/** The place of a skill. */
+export interface SkillRef {
+  /** The position of its root. */
+  readonly root: number
+  readonly name: string
 }
 
 /** A skill that was found, with where it is. */
@@ -42,6 +27,18 @@ export interface FoundSkill {
   readonly root: number
   readonly disk: Disk
   readonly skill: IndexedSkill
+}
+
+/** Which skills may be seen: all, or those of a caller. */
+export type Sees = (root: number, name: string) => boolean
+
+interface CatalogEvents {
+  /** These skills are in another state, came or went; it is current already. */
+  changed: [skills: readonly SkillRef[]]
+  /** A skill that was asked for by name is not as the index has it. */
+  stale: [skill: SkillRef]
+  /** A root is in another state, or has other folders. */
+  listed: [root: Root, before: RootListing | undefined]
 }
 
 export interface CatalogOptions {
@@ -52,22 +49,17 @@ export interface CatalogOptions {
 }
 
 /**
- * The index of all skills of all roots, in the order of the roots. Skills are values: a change on the disk makes
- * another one, and a new map with it. What is asked for by name is compared with the disk first; everything else is
- * as of the last change.
+ * All skills of all roots, in the order of the roots. What is asked for by name is compared with the disk, and read
+ * again if it differs. The index of all skills, for lists and search, is as of the last refresh. Skills are values: a
+ * change makes another one, and a new map with it.
  */
 export class Catalog extends EventEmitter<CatalogEvents> {
   readonly roots: readonly Root[]
   readonly files = new FileCache()
   readonly #kept: KeptRevisions
-  /** The skills of each root that have been read, by name. */
+  /** The index: skills by name, for each root. */
   readonly #skills: Array<ReadonlyMap<string, IndexedSkill>>
-  /** What identifies the ignore rules of each root, as of its last good listing. */
-  readonly #rules = new Map<number, string | undefined>()
-  /** Whether all files have been compared with the disk once: from then on, every change of any file is found. */
-  isCompared = false
   #generation = 0
-  #reads = 0
 
   constructor ({ roots, linkTargets, disk, kept }: CatalogOptions) {
     super()
@@ -79,19 +71,19 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     }))
   }
 
-  /** Goes up with each change: what is derived from the catalog is up to date while it is the same. */
+  /** Goes up with each change: what is derived from the index is up to date while it is the same. */
   get generation (): number {
     return this.#generation
   }
 
-  /** The skills of a root that have been read, by name. The same map while none of them changes. */
+  /** The index of a root. The same map while none of its skills changes. */
   skillsIn (root: number): ReadonlyMap<string, IndexedSkill> {
     return this.#skills[root] ?? new Map()
   }
 
   /** Compares the roots with the disk: afterwards their folders are those that are there. */
   async sync (isSeen: (root: number) => boolean): Promise<void> {
-    await Promise.all(this.roots.map((root, index) => isSeen(index) ? root.sync(true) : undefined))
+    await Promise.all(this.roots.map((root, index) => isSeen(index) ? root.sync() : undefined))
   }
 
   /**
@@ -114,20 +106,23 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       if (folder === undefined) continue
       const { disk } = root
       const known = this.skillsIn(index).get(name)
-      if (known?.folder === folder && await isCurrent(disk, known).catch(() => false)) {
-        return { root: index, disk, skill: known }
-      }
-      const skill = await readSkill(disk, this.files, folder, ++this.#reads)
-      if (skill === undefined) {
-        await root.list()
-        // What searches a folder with a layout has not seen yet that this one is gone.
-        if (root.listed !== undefined && root.folders.get(name) === folder) continue
-        return 'replaced'
-      }
-      const committed = this.#commit(index, [{ skill, isTouched: false }]).get(name)
-      return { root: index, disk, skill: skill.refused === undefined && committed !== undefined ? committed : skill }
+      const isSame = known?.folder === folder && await isCurrent(disk, known).catch(() => false)
+      const skill = isSame ? known : await this.#read(disk, folder)
+      if (!isSame) this.emit('stale', { root: index, name })
+      if (skill !== undefined) return { root: index, disk, skill }
+      await root.list()
+      // What searches a folder with a layout has not seen yet that this one is gone.
+      if (root.listed === undefined || root.folders.get(name) !== folder) return 'replaced'
     }
     return undefined
+  }
+
+  /** What is hidden now must not be read in an older revision. */
+  async #read (disk: Disk, folder: SkillFolder): Promise<IndexedSkill | undefined> {
+    const skill = await readSkill(disk, this.files, folder)
+    if (skill === undefined || (skill.refused !== undefined && isPassing(skill.refused))) return skill
+    this.#kept.drop(({ skill: { name, filter } }) => name === skill.name && filter?.id !== skill.filter?.id)
+    return skill
   }
 
   /** Whether a skill that was found is what its name means still, unchanged. */
@@ -145,93 +140,80 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   }
 
   /**
-   * Compares skills of a root with the disk, and reads again those that differ, in slices.
-   * @param names undefined for all
-   * @param isDeep whether all files are compared, and not only folder and main file
+   * Compares skills of a root with the disk, all their files included, and reads again those that differ, in slices.
+   * @param names undefined for all; skills that are listed and not in the index yet are read in any case
    */
-  async refresh (index: number, names?: Iterable<string>, isDeep = true): Promise<void> {
+  async refresh (index: number, names?: ReadonlySet<string>): Promise<void> {
     const root = this.roots[index]
     if (root === undefined) return
-    await (names === undefined ? root.list() : root.sync(true))
-    let read: ReadSkill[] = []
-    for (const name of names ?? [...root.folders.keys()]) {
+    await (names === undefined ? root.list() : root.sync())
+    let changed: IndexedSkill[] = []
+    const isUnread = (name: string): boolean => this.skillsIn(index).get(name)?.folder !== root.folders.get(name)
+    const listed = [...root.folders.keys()]
+    for (const name of names === undefined ? listed : new Set([...names, ...listed.filter(isUnread)])) {
       const folder = root.folders.get(name)
       if (folder === undefined) continue
-      const skill = await this.#compare(index, root, folder, { isDeep, isHinted: names !== undefined })
+      const skill = await this.#compare(root, folder, this.skillsIn(index).get(name))
       if (skill === 'replaced') await root.list()
-      else if (skill !== undefined) read.push(skill)
+      else if (skill !== undefined) changed.push(skill)
       const pause = yieldIfNeeded()
       if (pause === undefined) continue
-      this.#commit(index, read)
-      read = []
+      this.#commit(index, changed)
+      changed = []
       await pause
     }
-    this.#commit(index, read)
+    this.#commit(index, changed)
   }
 
-  /** The skill as it is now, if it differs from what is known. */
+  /** The skill as it is now; undefined if it is as it was. */
   async #compare (
-    index: number, { disk }: Root, folder: SkillFolder, { isDeep, isHinted }: { isDeep: boolean, isHinted: boolean }
-  ): Promise<ReadSkill | 'replaced' | undefined> {
-    const known = this.skillsIn(index).get(folder.name)
+    { disk }: Root, folder: SkillFolder, known: IndexedSkill | undefined
+  ): Promise<IndexedSkill | 'replaced' | undefined> {
     try {
       const isSame = known?.folder === folder && await isCurrent(disk, known)
-      const skill = isSame ? known : await readSkill(disk, this.files, folder, ++this.#reads)
+      const skill = isSame ? known : await this.#read(disk, folder)
       if (skill === undefined) return 'replaced'
-      if (!isDeep || skill.refused !== undefined) return isSame ? undefined : { skill, isTouched: false }
+      // What a disk that fails has said before stays.
+      if (skill.refused !== undefined) return known !== undefined && isPassing(skill.refused) ? undefined : skill
       const { fingerprint } = await walkSkill(disk, folder.realPath, skill.filter)
-      if (isSame && fingerprint === known.fingerprint) return undefined
-      // The very first comparison says nothing about what was before, unless something has happened there.
-      const isFirst = known?.fingerprint === undefined && !isHinted && !this.isCompared
-      const isTouched = !isFirst && fingerprint !== known?.fingerprint
-      return { skill: Object.freeze({ ...skill, fingerprint }), isTouched }
+      return isSame && fingerprint === known.fingerprint ? undefined : Object.freeze({ ...skill, fingerprint })
     } catch (error) {
-      // Otherwise what is known stays, and the next comparison comes.
       return asRefused(error).refusal === 'not_found' ? 'replaced' : undefined
     }
   }
 
-  /** Replaces skills in one step, and reports those in which callers can see a difference. */
-  #commit (index: number, read: readonly ReadSkill[]): ReadonlyMap<string, IndexedSkill> {
-    const before = this.skillsIn(index)
-    if (read.length === 0) return before
-    const folders = this.roots[index]?.folders
-    const skills = new Map(before)
+  /** Replaces skills in one step, and reports those that are in another state. */
+  #commit (index: number, read: readonly IndexedSkill[]): void {
+    const skills = new Map(this.skillsIn(index))
     const changed: SkillRef[] = []
-    for (const { skill, isTouched } of read) {
-      const { name } = skill
-      const known = before.get(name)
-      // A slow reading never replaces a later one, nor one that failed a good one.
-      if (folders?.get(name) !== skill.folder || (known !== undefined && known.sequence > skill.sequence)) continue
-      if (known !== undefined && skill.refused !== undefined && isPassing(skill.refused)) continue
-      // Until all its files are compared again, they count as they were: the comparison finds what has changed.
-      skills.set(name, Object.freeze({ ...skill, fingerprint: skill.fingerprint ?? known?.fingerprint }))
-      if (known?.filter?.id !== skill.filter?.id) this.#kept.drop(name)
-      if (known === undefined || isTouched || !isSameToCallers(known, skill)) changed.push({ root: index, name })
+    for (const skill of read) {
+      const { name, fingerprint, findings } = skill
+      const known = skills.get(name)
+      if (this.roots[index]?.folders.get(name) !== skill.folder) continue
+      skills.set(name, skill)
+      const isSame = known?.fingerprint === fingerprint && isDeepStrictEqual(known?.findings, findings)
+      if (!isSame) changed.push({ root: index, name })
     }
-    this.#skills[index] = skills
-    if (changed.length > 0) this.#announce(changed)
-    return skills
+    if (read.length > 0) this.#skills[index] = skills
+    this.#announce(changed)
   }
 
   /** A name that stays keeps its skill until it is read from its new folder: no list is empty meanwhile. */
   #takeListing (index: number, root: Root, before: RootListing | undefined): void {
-    const changed = differences(before?.folders, root.folders)
-    const rules = root.listing?.ignoreFile?.rules.id
-    if (root.listing !== undefined && rules !== this.#rules.get(index)) {
-      this.#kept.dropRoot(index)
-      this.#rules.set(index, rules)
-    }
-    for (const name of root.listed?.ignored ?? []) this.#kept.drop(name)
-    const known = this.skillsIn(index)
-    if (changed.some((name) => known.has(name) && !root.folders.has(name))) {
-      this.#skills[index] = new Map([...known].filter(([name]) => root.folders.has(name)))
-    }
-    if (changed.length > 0) this.#announce(changed.map((name) => ({ root: index, name })))
+    const names = new Set([...before?.folders.keys() ?? [], ...root.folders.keys()])
+    const changed = [...names].filter((name) => before?.folders.get(name) !== root.folders.get(name))
+    this.#skills[index] = new Map([...this.skillsIn(index)].filter(([name]) => root.folders.has(name)))
+    const { listing, listed } = root
+    const isHidden = ({ name, folder }: IndexedSkill): boolean => listed === undefined
+      ? folder.rules?.id !== listing?.ignoreFile?.rules.id
+      : listed.ignored?.has(name) === true
+    if (listing !== undefined) this.#kept.drop((kept) => kept.root === index && isHidden(kept.skill))
+    this.#announce(changed.map((name) => ({ root: index, name })))
     this.emit('listed', root, before)
   }
 
   #announce (changed: readonly SkillRef[]): void {
+    if (changed.length === 0) return
     this.#generation++
     this.emit('changed', changed)
   }
@@ -240,12 +222,4 @@ export class Catalog extends EventEmitter<CatalogEvents> {
 /** Whether a disk fails, or a skill is being written: the next comparison may tell more. */
 function isPassing (refused: RefusedError): boolean {
   return isUnknown(refused) || refused.refusal === 'changed'
-}
-
-/** Names whose folders came, went, or are not the same. */
-function differences (before: RootListing['folders'] | undefined, now: RootListing['folders']): string[] {
-  if (before === now) return []
-  const names = [...now].filter(([name, folder]) => before?.get(name) !== folder).map(([name]) => name)
-  for (const name of before?.keys() ?? []) if (!now.has(name)) names.push(name)
-  return names
 }

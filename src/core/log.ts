@@ -64,13 +64,13 @@ export function logCatalog (
   }
 }
 
-/** Its kind, whether it has skills, and whether it is a skill itself. */
-function stateOf ({ failure, failureCode, folders, listing }: Root): string {
-  return `${failure?.state ?? 'ok'} ${failureCode} ${folders.size > 0} ${listing?.isSkill}`
+/** Its kind, and whether it has skills. */
+function stateOf ({ failure, failureCode, folders }: Root): string {
+  return `${failure?.state ?? 'ok'} ${failureCode} ${folders.size > 0}`
 }
 
 function logRoot (log: CoreLog, root: Root, before: string | undefined, hasSkipped: boolean): void {
-  const { name, path, type, folders, failure, listing } = root
+  const { name, path, type, folders, failure } = root
   const fields = {
     root: path, type, state: failure?.state ?? 'ok', skills: folders.size, ...before !== undefined && { before }
   }
@@ -85,9 +85,7 @@ function logRoot (log: CoreLog, root: Root, before: string | undefined, hasSkipp
       return log.warn({ err: failure.cause, ...fields },
         'a skills folder could not be listed; what was there before is served')
     case undefined:
-      if (listing?.isSkill === true) {
-        log.warn(fields, 'a skills folder is itself a skill, with its own SKILL.md: give the folder that holds it')
-      } else if (folders.size === 0) {
+      if (folders.size === 0) {
         log.warn(fields,
           hasSkipped
             ? 'a skills folder has no skills: what could be one is skipped'

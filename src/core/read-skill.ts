@@ -1,5 +1,4 @@
 import { basename } from 'node:path'
-import { isDeepStrictEqual } from 'node:util'
 import { IGNORE_FILE, type IgnoreRules, unreadableIgnoreFile } from './read/ignore-file.ts'
 import { finding } from './format/findings.ts'
 import { parseSkillBytes } from './format/main-file.ts'
@@ -35,10 +34,8 @@ export interface IndexedSkill extends CatalogSkill {
   readonly isTrustworthy: boolean
   /** Headings of its body, for search. */
   readonly headings: readonly string[]
-  /** Order of the readings. */
-  readonly sequence: number
-  /** Stands for the states of all its files, as of the last comparison of everything; undefined before. */
-  readonly fingerprint: string | undefined
+  /** Stands for the states of all its files, where these have been compared. */
+  readonly fingerprint?: string
 }
 
 interface MainFile {
@@ -85,7 +82,7 @@ export async function hasSameRules (disk: Disk, skill: IndexedSkill): Promise<bo
  * @returns undefined when the folder is no longer the one that the root listed
  */
 export async function readSkill (
-  disk: Disk, files: FileCache, folder: SkillFolder, sequence: number
+  disk: Disk, files: FileCache, folder: SkillFolder
 ): Promise<IndexedSkill | undefined> {
   const readAt = Date.now()
   let folderSignature: Signature | undefined
@@ -100,7 +97,7 @@ export async function readSkill (
     folderSignature = signatureOf(stats)
     const names = (await disk.readdir(folder.realPath)).map(({ name }) => name)
     if (names.includes(IGNORE_FILE)) ignoreFile = await readIgnoreFile(disk, folder.realPath)
-    filter = createSkillFilter(folder.name, folder.rootRules, ignoreFile?.rules)
+    filter = createSkillFilter(folder.name, folder.rules, ignoreFile?.rules)
     mainFiles = names.filter((name) => isMainFile(name) && filter?.hides(name, false) !== true)
     main = await readMainFile(files, { disk, folder: folder.realPath, filter }, mainFiles)
     const after = await signatureAt(disk, folder.path)
@@ -111,7 +108,7 @@ export async function readSkill (
     // Main files are asked for one by one, since any may be missing or a link: this is the folder itself.
     if (refused.refusal === 'not_found' || refused.refusal === 'outside') return undefined
     if (mainFiles === undefined) {
-      filter = createSkillFilter(folder.name, folder.rootRules, await unreadRules(disk, folder))
+      filter = createSkillFilter(folder.name, folder.rules, await unreadRules(disk, folder))
     }
   }
   mainFiles ??= []
@@ -125,17 +122,8 @@ export async function readSkill (
     ignoreFile,
     filter,
     refused,
-    isTrustworthy: signatures.every((signature) => signature === undefined || isTrustworthy(signature, readAt)),
-    sequence,
-    fingerprint: undefined
+    isTrustworthy: signatures.every((signature) => signature === undefined || isTrustworthy(signature, readAt))
   })
-}
-
-/** Whether callers see no difference: a touch, or the same bytes written again. */
-export function isSameToCallers (a: IndexedSkill, b: IndexedSkill): boolean {
-  return a.folder === b.folder && a.digest === b.digest && a.filter?.id === b.filter?.id &&
-    a.metadata.path === b.metadata.path && a.refused?.refusal === b.refused?.refusal &&
-    isDeepStrictEqual(a.findings.map(({ code }) => code), b.findings.map(({ code }) => code))
 }
 
 /** What the catalog says of a skill whose files are these. */

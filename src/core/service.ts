@@ -100,8 +100,8 @@ export interface SkillStatus {
 
 /** The skills of a running service, for those who follow changes or report its state. */
 export interface SkillService extends SkillSource {
-  /** Resolves when all files have been compared with the disk once: from then on, every change is reported. */
-  compared (): Promise<void>
+  /** Resolves after the first index: from then on, every change of any file is reported. */
+  indexed (): Promise<void>
 
   readonly status: SkillStatus
   /** The status after a comparison of the roots with the disk. */

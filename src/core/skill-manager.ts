@@ -13,7 +13,7 @@ import { CatalogSearch } from './search/catalog-search.ts'
 import { type CoreLog, SILENT } from './shared/log.ts'
 import { addressOf, type CatalogSkill, type Skill, type SkillMetadata, toCatalogSkill } from './shared/skill.ts'
 import { type Grant, View, type ViewParts } from './view.ts'
-import { Refresher } from './watch/refresher.ts'
+import { type Refresh, Refresher } from './watch/refresher.ts'
 
 export type { Grant }
 
@@ -39,17 +39,8 @@ export interface SkillManagerOptions {
   readonly keep?: KeepOptions
 }
 
-/** A refresh of one root that has ended. */
-export interface RootRefresh {
-  /** The position of the root. */
-  readonly root: number
-  readonly milliseconds: number
-  /** What was there before is served. */
-  readonly isFailed: boolean
-}
-
 interface Parts extends ViewParts {
-  readonly events: EventEmitter<{ refreshed: [refresh: RootRefresh] }>
+  readonly events: EventEmitter<{ refreshed: [refresh: Refresh] }>
   readonly refresher: Refresher
   readonly log: CoreLog
   /** Makes the first index. */
@@ -85,7 +76,7 @@ export class SkillManager extends View {
   }
 
   /** Calls the listener after each refresh of a root. */
-  onRefreshed (listener: (refresh: RootRefresh) => void): void {
+  onRefreshed (listener: (refresh: Refresh) => void): void {
     this.#parts.events.on('refreshed', listener)
   }
 
@@ -175,8 +166,8 @@ function createParts (options: SkillManagerOptions): Parts {
     disk,
     kept
   })
-  const events = new EventEmitter<{ refreshed: [refresh: RootRefresh] }>()
-  const onRefreshed = (refresh: RootRefresh): void => { events.emit('refreshed', refresh) }
+  const events = new EventEmitter<{ refreshed: [refresh: Refresh] }>()
+  const onRefreshed = (refresh: Refresh): void => { events.emit('refreshed', refresh) }
   const refresher = new Refresher({ catalog, polling, isWatching: watcher, tickMs, log, onRefreshed })
   let settle = { resolve: (): void => {}, reject: (_error: Error): void => {} }
   const indexed = new Promise<void>((resolve, reject) => { settle = { resolve, reject } })
@@ -185,7 +176,7 @@ function createParts (options: SkillManagerOptions): Parts {
   let isIndexed = false
   const index = async (): Promise<void> => {
     if (isIndexed) return
-    for (const root of catalog.roots.keys()) await catalog.refresh(root, undefined, false)
+    for (const root of catalog.roots.keys()) await catalog.refresh(root)
     isIndexed = true
     settle.resolve()
     refresher.start()
@@ -200,7 +191,6 @@ function createParts (options: SkillManagerOptions): Parts {
     snapshots: new Snapshots(catalog.files),
     search: new CatalogSearch(catalog),
     indexed: () => indexed,
-    compared: () => refresher.compared,
     close: async () => {
       settle.reject(new Error('the skills were closed before the first index'))
       await refresher.close()

@@ -26,10 +26,8 @@ export interface ViewParts {
   readonly snapshots: Snapshots
   readonly kept: KeptRevisions
   readonly search: CatalogSearch
-  /** Resolves after the first index. */
+  /** Resolves after the first index: from then on, every change of any file is found. */
   readonly indexed: () => Promise<void>
-  /** Resolves when all files have been compared with the disk once. */
-  readonly compared: () => Promise<void>
   readonly isIndexed: () => boolean
   readonly watcher: () => WatcherState
 }
@@ -75,13 +73,9 @@ export class View extends SkillReads implements SkillService {
   }
 
   async list (): Promise<readonly string[]> {
-    await this.#sync()
+    await this.#parts.catalog.sync((root) => this.#grants.has(root))
     this.#requireRoot()
     return this.namesNow()
-  }
-
-  async #sync (): Promise<void> {
-    await this.#parts.catalog.sync((root) => this.#grants.has(root))
   }
 
   namesNow (): readonly string[] {
@@ -95,18 +89,16 @@ export class View extends SkillReads implements SkillService {
     return undefined
   }
 
-  findNow (name: string): CatalogSkill | undefined {
-    const root = this.#now.owners.get(name)
-    return root === undefined ? undefined : this.#parts.catalog.skillsIn(root).get(name)
+  findNow (name: string): IndexedSkill | undefined {
+    return this.#parts.catalog.skillsIn(this.#now.owners.get(name) ?? -1).get(name)
   }
 
   rootOf (name: string): string | undefined {
     return this.#parts.catalog.roots[this.#now.owners.get(name) ?? -1]?.name
   }
 
-  async compared (): Promise<void> {
+  async indexed (): Promise<void> {
     await this.#parts.indexed()
-    await this.#parts.compared()
   }
 
   async available (): Promise<readonly SkillMetadata[]> {
@@ -210,7 +202,7 @@ export class View extends SkillReads implements SkillService {
   }
 
   async freshStatus (): Promise<SkillStatus> {
-    await this.#sync()
+    await this.#parts.catalog.sync((root) => this.#grants.has(root))
     return this.status
   }
 
@@ -269,34 +261,14 @@ export class View extends SkillReads implements SkillService {
   #shown ({ root, skill }: FoundSkill): IndexedSkill {
     const hidden = [...this.#roots].filter(([index, { folders }]) =>
       index > root && this.#sees(index, skill.name) && folders.has(skill.name))
-    return hidden.length === 0 ? skill : withShadowing(skill, hidden.map(([, { name }]) => name))
+    if (hidden.length === 0) return skill
+    return { ...skill, findings: [...skill.findings, shadowing(hidden.map(([, { name }]) => name))] }
   }
 }
 
-/** One object for each skill and list of roots: renderings are kept by it. */
-const shadowing = new WeakMap<IndexedSkill, Map<string, IndexedSkill>>()
-
 /** Which skills are hidden depends on the view, so that this finding is not in the catalog. */
-function withShadowing (skill: IndexedSkill, roots: readonly string[]): IndexedSkill {
-  const byRoots = shadowing.get(skill) ?? new Map<string, IndexedSkill>()
-  shadowing.set(skill, byRoots)
-  const key = JSON.stringify(roots)
-  const found = byRoots.get(key) ?? { ...skill, findings: [...skill.findings, shadowingFinding(roots)] }
-  byRoots.set(key, found)
-  return found
-}
-
-function listOf (names: readonly string[]): string {
-  return `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
-}
-
-/** @param roots of the skills that are hidden */
-function shadowingFinding (roots: readonly string[]): Finding {
-  const names = roots.map((root) => `'${root}'`)
-  return names.length === 1
-    ? finding('shadowed', `a skill of the same name in the root ${names.join()} is hidden by this one`,
-      'Rename or remove one of the two folders')
-    : finding('shadowed',
-      `skills of the same name in the roots ${listOf(names)} are hidden by this one`,
-      'Rename or remove all of these folders but one')
+function shadowing (roots: readonly string[]): Finding {
+  const names = roots.map((name) => `'${name}'`).join(', ')
+  return finding('shadowed', `skills of the same name are hidden by this one in: ${names}`,
+    'Rename or remove all of these folders but one')
 }

@@ -268,7 +268,7 @@ t.test('K64: the skill of a team hides one of all for that team only, and those 
   const { get, setAccess } = await buildGuarded(t, { roots, access })
   t.match(await (await get('/skills/deploy', both.text)).text(), 'of the team')
   t.match(await (await get('/skills/deploy', one.text)).text(), 'of all')
-  const message = "skills of the same name in the roots 'common' and 'third' are hidden by this one"
+  const message = "skills of the same name are hidden by this one in: 'common', 'third'"
   t.match(await (await get('/catalog/deploy', both.text)).json(), { findings: [{ code: 'shadowed', message }] }, 'K7')
   t.notMatch(await (await get('/catalog/deploy', one.text)).text(), /shadowed|team/)
 

@@ -155,7 +155,8 @@ t.test('K78: /llms.txt lists the valid skills, with links that lead to their mai
   for (const [, path = ''] of text.matchAll(/^- \[(?:[^\]\\]|\\.)*\]\(([^)]+)\)/gm)) t.equal((await fetch(path)).status, 200, path)
 
   writeFileSync(join(root, 'one/SKILL.md'), skillText('one').replace('What one', 'What else one'))
-  await until(async () => (await skills.find('one'))?.metadata.description.startsWith('What else') === true)
+  await skills.find('one')
+  await until(() => skills.findNow('one')?.metadata.description.startsWith('What else') === true)
   t.match((await fetch('/llms.txt')).text, 'What else one is for')
 })
 

@@ -24,7 +24,7 @@ export type FeedEvent = { readonly id: string } & (SkillChange | { readonly type
 export type FeedListener = (event: FeedEvent) => void
 
 export interface ChangeFeedOptions {
-  readonly skills: Pick<SkillService, 'compared' | 'namesNow' | 'read' | 'subscribe'>
+  readonly skills: Pick<SkillService, 'indexed' | 'namesNow' | 'read' | 'subscribe'>
   readonly log?: CoreLog
 }
 
@@ -114,7 +114,7 @@ export class ChangeFeed {
 
   async #start (): Promise<void> {
     // Skills that come while everything is read for the first time have been there before.
-    await this.#skills.compared().catch((err: unknown) => {
+    await this.#skills.indexed().catch((err: unknown) => {
       if (!this.#isClosed) this.#log.warn({ err }, 'the skills could not be followed')
     })
     for (const name of this.#skills.namesNow()) this.#revisions.set(name, UNREAD)

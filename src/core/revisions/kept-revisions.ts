@@ -62,16 +62,10 @@ export class KeptRevisions {
     return [...this.#cache?.values() ?? []]
   }
 
-  /** What is hidden now must not be read in an older revision, of whichever root it came. */
-  drop (name: string): void {
-    for (const { root, skill, manifest } of this.all) {
-      if (skill.name === name) this.#cache?.delete(keyOf(root, name, manifest.revision))
+  drop (isDropped: (kept: KeptRevision) => boolean): void {
+    for (const kept of this.all.filter(isDropped)) {
+      this.#cache?.delete(keyOf(kept.root, kept.skill.name, kept.manifest.revision))
     }
-  }
-
-  /** As `drop`, of all names that are kept of a root: skills that are gone from it too. */
-  dropRoot (root: number): void {
-    for (const kept of this.all) if (kept.root === root) this.drop(kept.skill.name)
   }
 }
 

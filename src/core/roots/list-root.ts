@@ -1,71 +1,67 @@
+import { type Disk, realpathOrNothing } from '../read/disk.ts'
+import { isVersionControl } from '../read/hidden.ts'
 import { IGNORE_FILE, type IgnoreRules } from '../read/ignore-file.ts'
-import { pathBelow } from '../shared/paths.ts'
-import { isMainFile } from '../format/main-files.ts'
+import { asRefused, isUnknown } from '../read/refused.ts'
 import { isTrustworthy, signatureOf } from '../read/signature.ts'
-import type { Disk } from '../read/disk.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
-import { isSafeName } from '../shared/skill-name.ts'
+import { pathBelow, pathFrom } from '../shared/paths.ts'
 import type { Signature, SkillType } from '../shared/skill.ts'
+import { isSafeName } from '../shared/skill-name.ts'
 import { errorCode } from '../shared/system-errors.ts'
 import { type IgnoreFile, isIgnored, readIgnoreFile } from './ignore-rules.ts'
-import { linkContainers, resolveLink } from './links.ts'
-import type { Listing } from './listing.ts'
+
+/** Where a skill lies. */
+export interface ListedFolder {
+  /** Absolute, as agents are shown it. */
+  readonly path: string
+  readonly realPath: string
+  /** What the ignore file above it hides of it. */
+  readonly rules?: IgnoreRules | undefined
+}
 
 /** A folder that is served as a skill. The same object as in the listing before while it means the same. */
-export interface SkillFolder {
+export interface SkillFolder extends ListedFolder {
   /** The address of the skill. */
   readonly name: string
   readonly type: SkillType
-  /** Absolute path as configured, shown to agents. */
-  readonly path: string
-  /** Where it really is: below the root's real path, or below a folder that links may lead into. */
-  readonly realPath: string
   /** Whether the entry in the root is a symbolic link. */
   readonly linked: boolean
   /** The name that the skill has in its source, where the root has a prefix. */
   readonly ownName?: string
-  /** Of the root's ignore file. */
-  readonly rootRules?: IgnoreRules
 }
 
-/** An entry of a root that is not a file, not a hidden name, and not a skill. */
+/** An entry of a root that could be a skill and is none. */
 export interface SkippedEntry {
   readonly name: string
-  /**
-   * A link that leads out, to nothing, or to a disk that fails (`unknown`); a name that no skill may have, or one in
-   * the ignore file.
-   */
+  /** Three kinds of links, `unknown` to a disk that fails; a name that no skill may have; one in the ignore file. */
   readonly reason: 'outside' | 'nothing' | 'unknown' | 'unsafe_name' | 'ignored'
   /** Real path of the folder that a link outside leads to; the text of any other link. */
   readonly target?: string
 }
 
-/** What a root holds. */
-export interface RootListing {
-  readonly signature: Signature
-  /** Whether every later change of the root's own folder is sure to change the signature. */
-  readonly isTrustworthy: boolean
-  readonly realPath: string
-  /** Whether the root has a main file itself: a skill was given instead of a folder of skills. */
-  readonly isSkill: boolean
-  readonly folders: ReadonlyMap<string, SkillFolder>
-  /** The links, with what identifies their targets: these may change without the root. */
-  readonly links: ReadonlyMap<string, string | undefined>
-  readonly ignoreFile: IgnoreFile | undefined
-  readonly skipped: readonly SkippedEntry[]
-  /** What the root's `Listing` had, if it has one. */
-  readonly listed?: Listing['folders']
+/**
+ * The skills of a root by name, where they are not simply its folders: a folder with a layout, or what a source has
+ * published.
+ */
+export interface Listing {
+  /** A new map for each state; undefined while there is none. Names are safe. */
+  readonly folders: ReadonlyMap<string, ListedFolder> | undefined
+  /** Whether the folders never change once they are listed: a change is another folder. */
+  readonly isFixed: boolean
+  /** Names of the skills that an ignore file hides whole. */
+  readonly ignored?: ReadonlySet<string> | undefined
+  /** True while the root lists its own folder, as if it had no listing. */
+  readonly isDirect?: boolean | undefined
+  /** How many entries of the folder could be skills and are left out. */
+  readonly skipped?: number | undefined
+  /** Whether a revision that was handed out before may still be read. Default: it may. */
+  allows? (name: string, revision: string): boolean
+  /** Calls the listener after each change of the folders or of anything in them. Returns a function that stops it. */
+  readonly changed: { subscribe (listener: () => void): () => void }
 }
 
-/** Why there is no listing. `failed` says nothing about the root: the last listing stays. */
-export interface ListingFailure {
-  readonly state: 'waiting' | 'missing' | 'unreadable' | 'failed'
-  readonly cause?: unknown
-}
-
-/** A root as its owner gives it, complete. */
+/** A root to be listed. */
 export interface RootFolder {
-  readonly name: string
   /** Absolute. */
   readonly path: string
   readonly type: SkillType
@@ -76,150 +72,156 @@ export interface RootFolder {
   readonly linkTargets: readonly string[]
 }
 
+/** What a root holds. */
+export interface RootListing {
+  readonly signature: Signature
+  /** Whether every later change of the root's own folder is sure to change the signature. */
+  readonly isTrustworthy: boolean
+  readonly realPath: string
+  readonly folders: ReadonlyMap<string, SkillFolder>
+  /** Names of the links: what these lead to may change without the root. */
+  readonly links: ReadonlySet<string>
+  readonly skipped: readonly SkippedEntry[]
+  readonly ignoreFile?: IgnoreFile | undefined
+  /** What the root's `Listing` had, if it has one. */
+  readonly listed?: Listing['folders']
+}
+
+/** Why there is no listing. `failed` says nothing about the root: the last listing stays. */
+export interface ListingFailure {
+  readonly state: 'waiting' | 'missing' | 'unreadable' | 'failed'
+  readonly cause?: unknown
+}
+
+/** The skills that a root's own folder has, by name. */
+interface FoundFolders extends Pick<RootListing, 'links' | 'skipped'> {
+  readonly places: ReadonlyMap<string, ListedFolder & { readonly linked: boolean }>
+}
+
 /**
  * Lists the skills of one root by names and types; no file is read but the ignore file.
- * @param before the last listing: what has not changed is taken over from it
+ * @param before the last listing: folders that mean the same are taken over from it
  */
 export async function listRoot (
   disk: Disk, root: RootFolder, before?: RootListing
 ): Promise<RootListing | ListingFailure> {
-  if (root.listed?.isFixed === true && root.listed.folders === undefined) return { state: 'waiting' }
+  const listed = root.listed?.folders
+  if (root.listed?.isFixed === true && listed === undefined) return { state: 'waiting' }
   try {
     const listedAt = Date.now()
     const realPath = await disk.realpath(root.path)
     const stats = await disk.stat(realPath)
-    if (!stats?.isDirectory()) return { state: 'missing' }
-    // Signature before names: a change in between shows as a difference at the next comparison.
+    if (!stats?.isDirectory() || (root.listed !== undefined && listed === undefined)) return { state: 'missing' }
+    // Before the names: a change in between shows as a difference at the next comparison.
     const signature = signatureOf(stats)
-    if (root.listed !== undefined) return takeListing(root, root.listed.folders, { signature, realPath, before })
-    const ignoreFile = await readRootIgnoreFile(disk, realPath, before)
-    const found = await listFolders(disk, root, { realPath, rules: ignoreFile?.rules, before })
+    if (listed !== undefined) {
+      const folders = toSkillFolders(root, listed, before)
+      return { signature, realPath, isTrustworthy: true, folders, links: new Set(), skipped: [], listed }
+    }
+    const hasIgnoreFile = await disk.lstat(pathBelow(realPath, IGNORE_FILE)) !== undefined
+    const ignoreFile = hasIgnoreFile ? await readIgnoreFile(disk, realPath) : undefined
     const isOld = [signature, ignoreFile?.signature].every(
       (state) => state === undefined || isTrustworthy(state, listedAt)
     )
-    return { signature, isTrustworthy: isOld, realPath, ignoreFile, ...found }
+    const { places, links, skipped } = await listFolders(disk, root, realPath, ignoreFile?.rules, before)
+    const folders = toSkillFolders(root, places, before)
+    return { signature, realPath, isTrustworthy: isOld, folders, links, skipped, ignoreFile }
   } catch (cause) {
-    switch (errorCode(cause)) {
-      case 'ENOENT':
-      case 'ENOTDIR':
-      case 'ELOOP':
-      case 'ENAMETOOLONG':
-        return { state: 'missing' }
-      case 'EACCES':
-      case 'EPERM':
-        return { state: 'unreadable' }
-      default:
-        return { state: 'failed', cause }
+    switch (asRefused(cause).refusal) {
+      case 'not_found': return { state: 'missing' }
+      case 'permission_denied': return { state: 'unreadable' }
+      default: return { state: 'failed', cause }
     }
   }
 }
 
-/** What identifies the target of a link while it stays the same; undefined for nothing. */
-export async function linkState (disk: Disk, path: string): Promise<string | undefined> {
-  try {
-    const stats = await disk.stat(path)
-    return stats && `${stats.dev}:${stats.ino}:${stats.isDirectory() ? 'folder' : 'file'}`
-  } catch {
-    return undefined
-  }
-}
-
-interface ListingContext {
-  readonly realPath: string
-  readonly rules?: IgnoreRules | undefined
-  readonly before: RootListing | undefined
-}
-
-async function listFolders (disk: Disk, root: RootFolder, { realPath, rules, before }: ListingContext) {
-  const folders = new Map<string, SkillFolder>()
-  const links = new Map<string, string | undefined>()
+async function listFolders (
+  disk: Disk, { path, linkTargets }: RootFolder, realPath: string, rules: IgnoreRules | undefined,
+  before: RootListing | undefined
+): Promise<FoundFolders> {
+  const places = new Map<string, ListedFolder & { readonly linked: boolean }>()
+  const links = new Set<string>()
   const skipped: SkippedEntry[] = []
-  const more = rules && { rootRules: rules }
-  const add = (name: string, target: string, linked: boolean): void => {
-    const folder = { name, type: root.type, path: pathBelow(root.path, name), realPath: target, linked, ...more }
-    folders.set(name, sameFolder(before?.folders.get(name), folder))
-  }
   let containers: readonly string[] | undefined
-  let isSkill = false
   for (const entry of await disk.readdir(realPath)) {
     const { name } = entry
+    const place = { path: pathBelow(path, name), realPath: pathBelow(realPath, name), rules, linked: false }
     await yieldIfNeeded()
-    isSkill ||= !entry.isDirectory() && isMainFile(name)
     if (entry.isFile() || name.startsWith('.')) continue
     // Node shows bytes that are not UTF-8 as U+FFFD: nothing can be opened by such a name.
-    const isNameable = isSafeName(name) &&
-      (!name.includes('\uFFFD') || await disk.lstat(pathBelow(realPath, name)) !== undefined)
+    const isNameable = isSafeName(name) && (!name.includes('\uFFFD') || await disk.lstat(place.realPath) !== undefined)
     if (!isNameable) skipped.push({ name, reason: 'unsafe_name' })
     else if (isIgnored(rules, name, true)) skipped.push({ name, reason: 'ignored' })
-    else if (entry.isDirectory()) add(name, pathBelow(realPath, name), false)
+    else if (entry.isDirectory()) places.set(name, place)
     else if (entry.isSymbolicLink()) {
-      containers ??= await linkContainers(disk, realPath, root.linkTargets)
-      const path = pathBelow(realPath, name)
-      const state = await linkState(disk, path)
-      const link = await resolveLink(disk, containers, path)
-      // One that could not be resolved is asked for again.
-      links.set(name, link.kind === 'unknown' ? 'unknown' : state)
+      links.add(name)
+      containers ??= await linkContainers(disk, realPath, linkTargets)
+      const link = await resolveLink(disk, containers, place.realPath)
       const known = before?.folders.get(name)
-      if (link.kind === 'skill') add(name, link.realPath, true)
-      else if (link.kind === 'unknown' && known !== undefined) add(name, known.realPath, known.linked)
+      if (link.kind === 'skill') places.set(name, { ...place, realPath: link.realPath, linked: true })
+      else if (link.kind === 'unknown' && known !== undefined) places.set(name, known)
       else if (link.kind === 'outside') skipped.push({ name, reason: 'outside', target: link.realPath })
-      else if (link.kind !== 'file') {
-        const text = await linkText(disk, path)
-        if (text !== undefined) skipped.push({ name, reason: link.kind, ...text })
-      }
+      else if (link.kind !== 'file') skipped.push(...await skippedLink(disk, place.realPath, name, link.kind))
     }
   }
-  return { folders: sameFolders(before?.folders, folders), links, skipped, isSkill }
+  return { places, links, skipped }
 }
 
-function takeListing (
-  root: RootFolder, listed: Listing['folders'],
-  { signature, realPath, before }: ListingContext & { readonly signature: Signature }
-): RootListing | ListingFailure {
-  if (listed === undefined) return { state: 'missing' }
-  const folders = new Map<string, SkillFolder>()
-  for (const [name, { path, realPath: target, rules }] of listed) {
-    const more = {
-      ...root.prefix !== '' && { ownName: name.slice(root.prefix.length) }, ...rules && { rootRules: rules }
-    }
-    const folder = { name, type: root.type, path, realPath: target, linked: false, ...more }
-    folders.set(name, sameFolder(before?.folders.get(name), folder))
+function toSkillFolders (
+  { type, prefix }: RootFolder, places: ReadonlyMap<string, ListedFolder & { readonly linked?: boolean }>,
+  before: RootListing | undefined
+): ReadonlyMap<string, SkillFolder> {
+  return new Map([...places].map(([name, { path, realPath, rules, linked = false }]) => {
+    const known = before?.folders.get(name)
+    const isSame = known?.path === path && known.realPath === realPath && known.linked === linked &&
+      known.rules?.id === rules?.id
+    const more = { ...prefix !== '' && { ownName: name.slice(prefix.length) }, ...rules && { rules } }
+    return [name, isSame ? known : { name, type, path, realPath, linked, ...more }]
+  }))
+}
+
+/** Real paths of the folders that a link in a root may lead into, the root first. A missing one allows nothing. */
+export async function linkContainers (
+  disk: Disk, rootRealPath: string, allowed: readonly string[]
+): Promise<readonly string[]> {
+  const containers = [rootRealPath]
+  for (const folder of allowed) {
+    const realPath = await realpathOrNothing(disk, folder)
+    if (realPath !== undefined) containers.push(realPath)
   }
-  const direct = { isTrustworthy: true, isSkill: false, links: new Map(), skipped: [], ignoreFile: undefined }
-  return { ...direct, signature, realPath, folders: sameFolders(before?.folders, folders), listed }
+  return containers
 }
 
-/** The folder before, if it means the same. */
-function sameFolder (before: SkillFolder | undefined, now: SkillFolder): SkillFolder {
-  const isSame = before?.path === now.path && before.realPath === now.realPath && before.linked === now.linked &&
-    before.rootRules?.id === now.rootRules?.id
-  return isSame ? before : now
-}
+type LinkTarget =
+  | { readonly kind: 'skill' | 'outside', readonly realPath: string }
+  | { readonly kind: 'file' | 'nothing' | 'unknown' }
 
-/** The map before if it has the same folders, so that lists made from it stay the same. */
-function sameFolders (
-  before: RootListing['folders'] | undefined, folders: RootListing['folders']
-): RootListing['folders'] {
-  if (before?.size !== folders.size) return folders
-  for (const [name, folder] of folders) if (before.get(name) !== folder) return folders
-  return before
-}
-
-/** Without a target where the disk does not say; undefined for a link that is gone. */
-async function linkText (disk: Disk, path: string): Promise<Pick<SkippedEntry, 'target'> | undefined> {
+/**
+ * Finds out what a link in a root leads to. A folder is a skill if it lies in the root, or is or lies in an allowed
+ * folder, and in no version control folder of it. `unknown` while a disk does not say.
+ */
+export async function resolveLink (disk: Disk, containers: readonly string[], path: string): Promise<LinkTarget> {
   try {
-    return { target: await disk.readlink(path) }
+    const realPath = await disk.realpath(path)
+    const stats = await disk.stat(realPath)
+    if (stats === undefined || realPath === containers[0]) return { kind: 'nothing' }
+    if (!stats.isDirectory()) return { kind: 'file' }
+    const below = containers.map((folder) => pathFrom(folder, realPath)).filter((inside) => inside !== undefined)
+    if (below.length === 0) return { kind: 'outside', realPath }
+    const isSkill = below.some((inside) => !isVersionControl(inside.split('/')))
+    return isSkill ? { kind: 'skill', realPath } : { kind: 'nothing' }
   } catch (error) {
-    return errorCode(error) === 'ENOENT' ? undefined : {}
+    return { kind: isUnknown(error) ? 'unknown' : 'nothing' }
   }
 }
 
-/** Equal rules are the same object, so that folders stay the same too. */
-async function readRootIgnoreFile (
-  disk: Disk, folder: string, before: RootListing | undefined
-): Promise<IgnoreFile | undefined> {
-  if (await disk.lstat(pathBelow(folder, IGNORE_FILE)) === undefined) return undefined
-  const file = await readIgnoreFile(disk, folder)
-  const known = before?.ignoreFile?.rules
-  return file !== undefined && known?.id === file.rules.id ? { ...file, rules: known } : file
+/** With the text of the link, where the disk gives it; nothing for a link that is gone. */
+async function skippedLink (
+  disk: Disk, path: string, name: string, reason: SkippedEntry['reason']
+): Promise<SkippedEntry[]> {
+  try {
+    return [{ name, reason, target: await disk.readlink(path) }]
+  } catch (error) {
+    return errorCode(error) === 'ENOENT' ? [] : [{ name, reason }]
+  }
 }

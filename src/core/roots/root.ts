@@ -1,16 +1,14 @@
 import { basename } from 'node:path'
-import { isDeepStrictEqual } from 'node:util'
-import { pathBelow } from '../shared/paths.ts'
-import { IGNORE_FILE } from '../read/ignore-file.ts'
 import { createNetworkDisk, type Disk, isOnNetwork, localDisk, realpathOrNothing } from '../read/disk.ts'
+import { IGNORE_FILE } from '../read/ignore-file.ts'
 import { isSameState, signatureAt } from '../read/signature.ts'
 import { coalesce } from '../shared/async.ts'
 import { folderError, type SkillError } from '../shared/errors.ts'
+import { pathBelow } from '../shared/paths.ts'
 import type { SkillType } from '../shared/skill.ts'
 import { errorCode } from '../shared/system-errors.ts'
-import type { Listing } from './listing.ts'
 import {
-  linkState, type ListingFailure, listRoot, type RootFolder, type RootListing, type SkillFolder
+  type Listing, type ListingFailure, listRoot, type RootFolder, type RootListing, type SkillFolder
 } from './list-root.ts'
 
 /** A folder of skills as its owner gives it. */
@@ -50,7 +48,7 @@ interface RootParts {
   readonly linkTargets?: readonly string[] | undefined
   /** Default: the one that fits the file system of the root. */
   readonly disk?: Disk | undefined
-  /** Called after each listing that differs from the one before. */
+  /** Called after each listing. */
   readonly onListed: (root: Root, before: RootListing | undefined) => void
 }
 
@@ -67,7 +65,6 @@ export class Root implements RootFolder {
   readonly list = coalesce(() => this.#list())
   readonly #parts: RootParts
   #disk: Disk
-  #isNetwork = false
   #listing: RootListing | undefined
   #failure: ListingFailure | undefined
 
@@ -81,7 +78,7 @@ export class Root implements RootFolder {
     this.linkTargets = parts.linkTargets ?? []
     this.#parts = parts
     this.#disk = parts.disk ?? localDisk
-    if (parts.disk === undefined) this.#chooseDisk(path)
+    this.#chooseDisk(path)
   }
 
   /** Undefined while the root lists its own folder. */
@@ -95,7 +92,11 @@ export class Root implements RootFolder {
 
   /** Whether it lies on a network disk: its events are not to be relied on, and it may hang. */
   get isNetwork (): boolean {
-    return this.#isNetwork
+    return this.#parts.disk === undefined && this.#disk !== localDisk
+  }
+
+  get listing (): RootListing | undefined {
+    return this.#listing
   }
 
   /** Its skills by name, of the last good listing. */
@@ -103,13 +104,14 @@ export class Root implements RootFolder {
     return this.#listing?.folders ?? NO_FOLDERS
   }
 
-  get listing (): RootListing | undefined {
-    return this.#listing
-  }
-
   /** Why the last listing failed, if it did. */
   get failure (): ListingFailure | undefined {
     return this.#failure
+  }
+
+  /** Code of what keeps the root from being listed, without paths; undefined when nothing does. */
+  get failureCode (): string | undefined {
+    return this.#failure?.state === 'failed' ? errorCode(this.#failure.cause) : undefined
   }
 
   get status (): RootStatus {
@@ -132,16 +134,27 @@ export class Root implements RootFolder {
     }
   }
 
+  /** Where the root really is; the path itself while nothing is there. */
+  async realPath (): Promise<string> {
+    return await realpathOrNothing(this.#disk, this.path) ?? this.path
+  }
+
   /**
    * Compares the root with the disk by one `stat`, and lists it again if it differs. Never throws: a disk that fails
    * leaves the last listing current.
-   * @param withLinks whether the links in it are compared too: a target may come or go without a change to the root
+   * @param name what is asked for; undefined for all names
    */
-  async sync (withLinks: boolean | string = false): Promise<void> {
-    if (!await this.#isCurrent(withLinks)) await this.list()
+  async sync (name?: string): Promise<void> {
+    if (this.#mayHaveMoved(name) || !await this.#isCurrent()) await this.list()
   }
 
-  async #isCurrent (withLinks: boolean | string): Promise<boolean> {
+  /** What a link leads to may come or go without a change to the root. The link of a listed skill is compared later. */
+  #mayHaveMoved (name: string | undefined): boolean {
+    const { links } = this.#listing ?? {}
+    return name === undefined ? (links?.size ?? 0) > 0 : links?.has(name) === true && !this.folders.has(name)
+  }
+
+  async #isCurrent (): Promise<boolean> {
     const listing = this.#listing
     if (listing === undefined || this.#failure !== undefined) return false
     if (this.listed !== undefined || listing.listed !== undefined) return listing.listed === this.listed?.folders
@@ -149,15 +162,9 @@ export class Root implements RootFolder {
     try {
       const now = await signatureAt(this.#disk, this.path)
       if (now === undefined || !isSameState(now, listing.signature)) return false
-      if (listing.ignoreFile !== undefined) {
-        const rules = await signatureAt(this.#disk, pathBelow(listing.realPath, IGNORE_FILE))
-        if (!isSameState(rules, listing.ignoreFile.signature)) return false
-      }
-      for (const [name, state] of withLinks === false ? [] : listing.links) {
-        if (withLinks !== true && withLinks !== name) continue
-        if (await linkState(this.#disk, pathBelow(this.path, name)) !== state) return false
-      }
-      return true
+      if (listing.ignoreFile === undefined) return true
+      const rules = await signatureAt(this.#disk, pathBelow(listing.realPath, IGNORE_FILE))
+      return isSameState(rules, listing.ignoreFile.signature)
     } catch {
       return false
     }
@@ -165,7 +172,6 @@ export class Root implements RootFolder {
 
   async #list (): Promise<void> {
     const before = this.#listing
-    const failureBefore = `${this.#failure?.state} ${this.failureCode}`
     const found = await listRoot(this.#disk, this, before)
     if ('state' in found) {
       this.#failure = found
@@ -174,29 +180,14 @@ export class Root implements RootFolder {
     } else {
       this.#failure = undefined
       this.#listing = found
-      if (this.#parts.disk === undefined) this.#chooseDisk(found.realPath)
+      // Something may have been mounted.
+      this.#chooseDisk(found.realPath)
     }
-    const isSame = before?.folders === this.#listing?.folders && before?.realPath === this.#listing?.realPath &&
-      before?.signature.ino === this.#listing?.signature.ino &&
-      failureBefore === `${this.#failure?.state} ${this.failureCode}` &&
-      isDeepStrictEqual(before?.skipped, this.#listing?.skipped)
-    if (!isSame || before === undefined) this.#parts.onListed(this, before)
+    this.#parts.onListed(this, before)
   }
 
-  /** The kind of disk may change when something is mounted. */
   #chooseDisk (path: string): void {
-    const isNetwork = isOnNetwork(path)
-    if (isNetwork !== this.#isNetwork) this.#disk = isNetwork ? createNetworkDisk() : localDisk
-    this.#isNetwork = isNetwork
-  }
-
-  /** Code of what keeps the root from being listed, without paths; undefined when nothing does. */
-  get failureCode (): string | undefined {
-    return this.#failure?.state === 'failed' ? errorCode(this.#failure.cause) : undefined
-  }
-
-  /** Where the root really is; the path itself while nothing is there. */
-  async realPath (): Promise<string> {
-    return await realpathOrNothing(this.#disk, this.path) ?? this.path
+    if (this.#parts.disk !== undefined || isOnNetwork(path) === this.isNetwork) return
+    this.#disk = this.isNetwork ? localDisk : createNetworkDisk()
   }
 }

@@ -2,9 +2,10 @@ import { lstatSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
 import { isHiddenPath } from '../read/hidden.ts'
-import { ownText } from '../shared/json.ts'
-import { pathFrom } from '../shared/paths.ts'
 import type { Root } from '../roots/root.ts'
+import { ownText } from '../shared/json.ts'
+import type { CoreLog } from '../shared/log.ts'
+import { pathFrom } from '../shared/paths.ts'
 import { errorCode } from '../shared/system-errors.ts'
 
 export interface WatcherState {
@@ -12,7 +13,7 @@ export interface WatcherState {
   readonly status: 'starting' | 'watching' | 'degraded' | 'off'
   /** `polling`: changes are found by comparing everything at short intervals. */
   readonly mode: 'events' | 'polling'
-  /** Errors since the watcher last worked. */
+  /** Errors since the watcher was last set up. */
   readonly errors: number
   /** Code of the latest error, such as `ENOSPC`, or `FLOOD`: something wrote without a pause. Never a path. */
   readonly lastError?: string
@@ -30,124 +31,73 @@ export function watcherRemedy (code: string | undefined): string | undefined {
   return REMEDIES.get(code ?? '')
 }
 
-/**
- * libuv reads events for as long as there are more, and no request is answered meanwhile: more than these in one turn
- * are a flood.
- */
+/** libuv reads events while there are more, and no request is answered meanwhile: more than these are a flood. */
 const MAX_EVENTS_PER_TURN = 10_000
+/** Until a root is watched again after a flood, in milliseconds. */
+const FLOOD_MS = 1_000
 
-/** How long chokidar may take to watch a folder that was added, in milliseconds. */
+/** Until a folder that was replaced is watched again, and until that has happened, in milliseconds. */
+const REPLACED_MS = 50
 const SETUP_MS = 250
 
-export interface WatcherEvents {
-  /** Something happened at a skill of the root, or, without a name, to the root itself. It proves nothing. */
-  readonly onHint: (name: string | undefined) => void
-  /** Every folder is watched, for the first time or again. */
-  readonly onReady: () => void
-  /** Called once for each kind of error, until everything is watched again. */
-  readonly onError: (code: string) => void
-}
-
 /**
- * Watches one root with chokidar: its folders, the folders that links in it lead to, and the folder above, since a root
- * that is deleted and made again is another folder. Files have no watch of their own: a folder reports what happens to
- * its entries.
+ * Watches one root with chokidar: its folders, those that links in it lead to, and the folder above, since a root that
+ * is deleted and made again is another folder. Files have no watch of their own: a folder reports what happens to them.
  */
 export class RootWatcher {
   readonly #root: Root
-  readonly #events: WatcherEvents
+  readonly #log: CoreLog
+  readonly #onHint: (name?: string) => void
   #parent: FSWatcher | undefined
   #folders: FSWatcher | undefined
-  /** What is watched outside of the root's own folder, with the names of the skills there. */
-  #outside = new Map<string, string>()
-  /** What came, went or was replaced since `renew`. */
-  readonly #renamed = new Set<string>()
-  /** What events came for in this turn of the event loop. */
-  readonly #changed = new Set<string>()
-  #watched: { readonly realPath: string, readonly ino: bigint } | undefined
-  #errors = new Map<string, number>()
-  /** Errors that `onError` was called with since it worked last: a restart that fails is not news. */
-  readonly #reported = new Set<string>()
-  #isReady = false
+  /** Identifies what is watched below the root. */
+  #watched: string | undefined
+  #linked: ReadonlySet<string> = new Set()
+  #replaced: Set<string> | undefined
+  /** Watchers that are not ready yet. */
+  readonly #starting = new Set<FSWatcher>()
+  #errors = 0
+  /** Codes of errors since everything was watched: a restart that fails is not news. */
+  readonly #failures = new Set<string>()
   #isClosed = false
 
-  constructor (root: Root, events: WatcherEvents) {
+  /** @param onHint something happened at a skill of the root, or, without a name, anywhere: it proves nothing */
+  constructor (root: Root, log: CoreLog, onHint: (name?: string) => void) {
     this.#root = root
-    this.#events = events
-    this.#watchParent()
-    this.follow()
+    this.#log = log
+    this.#onHint = onHint
+    this.restart()
   }
 
   get state (): WatcherState {
-    const errors = [...this.#errors.values()].reduce((sum, count) => sum + count, 0)
-    const lastError = [...this.#errors.keys()].at(-1)
-    return {
-      status: errors > 0 ? 'degraded' : this.#isReady || this.#folders === undefined ? 'watching' : 'starting',
-      mode: 'events',
-      errors,
-      ...lastError !== undefined && { lastError }
-    }
+    const lastError = [...this.#failures].at(-1)
+    if (lastError !== undefined) return { status: 'degraded', mode: 'events', errors: this.#errors, lastError }
+    return { status: this.#starting.size === 0 ? 'watching' : 'starting', mode: 'events', errors: 0 }
   }
 
-  /** Watches what the last listing of the root has found. */
+  /** Watches what the last listing of the root has found. What somebody else lists is watched by its owner. */
   follow (): void {
-    // `add` would open a closed watcher again.
-    if (this.#isClosed) return
-    const { listing } = this.#root
-    if (listing?.realPath !== this.#watched?.realPath || listing?.signature.ino !== this.#watched?.ino) {
-      void this.#folders?.close()
-      this.#outside = new Map()
-      this.#isReady = false
-      this.#watched = listing && { realPath: listing.realPath, ino: listing.signature.ino }
-      this.#folders = listing && this.#watch(listing.realPath, {}).on('ready', () => { this.#ready() })
-        .on('all', (_event, path) => { this.#hint(path) })
-        .on('raw', (event, path, details) => { this.#collect(event, `${ownText(details, 'watchedPath')}/${path}`) })
-    }
-    const outside = new Map<string, string>()
-    for (const { name, realPath, linked } of this.#root.folders.values()) {
-      const isBelow = !linked && pathFrom(listing?.realPath ?? '', realPath) !== undefined
-      if (!isBelow || this.#root.listed !== undefined) outside.set(realPath, name)
-    }
-    // Hidden folders of the root are not watched with it, as `..data` of a mounted ConfigMap.
-    const isInside = (path: string): boolean => {
-      const below = pathFrom(listing?.realPath ?? '', path)
-      return below !== undefined && !isHiddenPath(below.split('/'))
-    }
-    this.#folders?.unwatch([...this.#outside.keys()].filter((path) => !outside.has(path) && !isInside(path)))
-    const added = [...outside.keys()].filter((path) => !this.#outside.has(path) && !isInside(path))
-    this.#folders?.add(added)
-    this.#outside = outside
-    this.#compareLater(added)
-  }
-
-  /**
-   * A folder that was replaced is another one, which chokidar does not watch: what was renamed is added once more, with
-   * all below.
-   */
-  renew (): void {
-    if (this.#isClosed) return
-    const replaced = new Set([...this.#renamed].filter((path) => path !== this.#watched?.realPath && isFolder(path)))
-    this.#renamed.clear()
-    if (this.#folders === undefined || replaced.size === 0) return
-    const isBelow = (path: string): boolean => replaced.has(path) || (path !== dirname(path) && isBelow(dirname(path)))
-    const below = Object.keys(this.#folders.getWatched()).filter(isBelow)
-    this.#folders.unwatch([...replaced, ...below])
-    // A path that is missing would have chokidar watch the folder above in another way.
-    this.#folders.add([...replaced, ...below.filter(isFolder)])
-    this.#compareLater([...replaced])
-  }
-
-  /** What happens until a new folder is watched causes no event. */
-  #compareLater (folders: readonly string[]): void {
-    if (folders.length > 0) setTimeout(() => { for (const folder of folders) this.#hint(folder) }, SETUP_MS).unref()
+    const { listing, listed, folders } = this.#root
+    const linked = [...folders.values()].filter((folder) => folder.linked).map(({ realPath }) => realPath)
+    const paths = listing === undefined || listed !== undefined ? [] : [listing.realPath, ...linked]
+    const watched = [listing?.signature.ino, ...paths].join('\0')
+    if (this.#isClosed || watched === this.#watched) return
+    this.#watched = watched
+    this.#linked = new Set(linked)
+    this.#errors = 0
+    this.#close(this.#folders)
+    const isAsked = new Set(paths)
+    this.#folders = this.#watch(paths, (path) => !isAsked.has(path) && isHiddenPath([basename(path)]))
   }
 
   /** Sets everything up anew: the only way out of `degraded`. */
   restart (): void {
     if (this.#isClosed) return
-    this.#errors = new Map()
+    const { path } = this.#root
+    const parent = dirname(path)
+    this.#close(this.#parent)
+    this.#parent = this.#watch([parent], (each) => each !== parent && each !== path, 0)
     this.#watched = undefined
-    this.#watchParent()
     this.follow()
   }
 
@@ -156,80 +106,90 @@ export class RootWatcher {
     await Promise.all([this.#parent?.close(), this.#folders?.close()])
   }
 
-  #watchParent (): void {
-    void this.#parent?.close()
-    const { path: root } = this.#root
-    const parent = dirname(root)
-    const hint = (_event: string, path: string): void => {
-      if (basename(path) === basename(root)) this.#events.onHint(undefined)
-    }
-    this.#parent = this.#watch(parent, { depth: 0, ignored: (path: string) => path !== parent && path !== root })
-      .on('all', hint)
-      .on('raw', hint)
-  }
-
-  #ready (): void {
-    this.#isReady = true
-    // What has happened before caused no event.
-    this.#events.onHint(undefined)
-    if (this.#errors.size > 0) return
-    this.#reported.clear()
-    this.#events.onReady()
-  }
-
-  #watch (path: string, options: { readonly depth?: number, readonly ignored?: (path: string) => boolean }): FSWatcher {
-    const watcher = watch(path, {
+  #watch (paths: string[], isIgnored: (path: string) => boolean, depth?: number): FSWatcher {
+    const watcher = watch(paths, {
       ignoreInitial: true,
       followSymlinks: false,
       usePolling: false,
       // The server keeps the process running, and nothing else has to.
       persistent: false,
-      ...options,
-      ignored: (path, stats) => {
-        return stats?.isFile() === true || isHiddenPath([basename(path)]) || options.ignored?.(path) === true
-      }
+      ignored: (path, stats) => stats?.isFile() === true || isIgnored(path),
+      ...depth !== undefined && { depth }
     })
+    // One without a path is never ready.
+    if (paths.length > 0) this.#starting.add(watcher)
     let events = 0
-    watcher.on('raw', () => {
-      if (events++ === 0) setImmediate(() => { events = 0 })
-      if (events !== MAX_EVENTS_PER_TURN) return
-      void watcher.close()
-      // `add` would open it again; `restart` makes another one.
-      if (watcher === this.#folders) this.#folders = undefined
-      this.#fail('FLOOD')
-    })
-    return watcher.on('error', (error) => { this.#fail(errorCode(error)) })
+    return watcher
+      .on('ready', () => { this.#ready(watcher) })
+      .on('error', (error) => { this.#fail(errorCode(error)) })
+      .on('all', (_event, path) => { this.#hint(path) })
+      .on('raw', (event, name, details) => {
+        if (events++ === 0) setImmediate(() => { events = 0 })
+        if (events > MAX_EVENTS_PER_TURN) {
+          this.#close(watcher)
+          this.#fail('FLOOD')
+          setTimeout(() => { this.restart() }, FLOOD_MS).unref()
+          return
+        }
+        const path = `${ownText(details, 'watchedPath')}/${name}`
+        this.#hint(path)
+        if (event === 'rename' && depth === undefined && isFolder(path)) this.#renewLater(watcher, path)
+      })
+  }
+
+  #close (watcher: FSWatcher | undefined): void {
+    if (watcher === undefined) return
+    this.#starting.delete(watcher)
+    void watcher.close()
+  }
+
+  #ready (watcher: FSWatcher): void {
+    this.#starting.delete(watcher)
+    if (this.#starting.size > 0) return
+    // What has happened before caused no event.
+    this.#onHint()
+    if (this.#errors > 0) return
+    this.#failures.clear()
+    this.#log.info({ root: this.#root.path }, 'watching a skills folder')
   }
 
   #fail (code: string): void {
-    if (!this.#reported.has(code)) this.#events.onError(code)
-    this.#reported.add(code)
-    this.#errors.set(code, (this.#errors.get(code) ?? 0) + 1)
-  }
-
-  /**
-   * Thousands of events of one path may come in one turn of the event loop, and libuv reads on while there are more.
-   */
-  #collect (event: string, path: string): void {
-    if (event === 'rename') this.#renamed.add(path)
-    if (this.#changed.size === 0) {
-      setImmediate(() => {
-        for (const changed of this.#changed) this.#hint(changed)
-        this.#changed.clear()
-      })
-    }
-    this.#changed.add(path)
+    this.#errors++
+    if (this.#failures.has(code)) return
+    this.#failures.add(code)
+    const remedy = watcherRemedy(code)
+    this.#log.warn({ root: this.#root.path, code, ...remedy !== undefined && { remedy } },
+      'watching a skills folder failed; its skills are compared with the disk every 20 seconds')
   }
 
   #hint (path: string): void {
-    const below = pathFrom(this.#watched?.realPath ?? '', path)
-    if (below === '') this.#events.onHint(undefined)
-    // Where the skills of a listing lie is its owner's matter.
-    else if (below !== undefined && this.#root.listed === undefined) this.#events.onHint(below.split('/', 1)[0])
+    const { path: rootPath, listing, folders } = this.#root
+    const below = path === rootPath ? '' : pathFrom(listing?.realPath ?? rootPath, path)
+    if (below === '') this.#onHint()
+    else if (below !== undefined) this.#onHint(below.split('/', 1)[0])
     for (let folder = path; folder !== dirname(folder); folder = dirname(folder)) {
-      const name = this.#outside.get(folder)
-      if (name !== undefined) this.#events.onHint(name)
+      if (!this.#linked.has(folder)) continue
+      for (const { name, linked, realPath } of folders.values()) if (linked && realPath === folder) this.#onHint(name)
     }
+  }
+
+  /** A folder that was replaced is another one, which chokidar does not watch: it is added anew, with all below. */
+  #renewLater (watcher: FSWatcher, folder: string): void {
+    this.#replaced?.add(folder)
+    if (this.#replaced !== undefined) return
+    const replaced = this.#replaced = new Set([folder])
+    setTimeout(() => {
+      this.#replaced = undefined
+      // `add` would open a closed watcher again.
+      if (watcher.closed) return
+      const isReplaced = (path: string): boolean =>
+        replaced.has(path) || (path !== dirname(path) && isReplaced(dirname(path)))
+      const paths = [...replaced, ...Object.keys(watcher.getWatched()).filter(isReplaced)]
+      watcher.unwatch(paths)
+      watcher.add(paths.filter(isFolder))
+      // What happens meanwhile causes no event.
+      setTimeout(() => { for (const path of replaced) this.#hint(path) }, SETUP_MS).unref()
+    }, REPLACED_MS).unref()
   }
 }
 

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { IgnoreRules } from '../../core/read/ignore-file.ts'
 import { findSkills } from '../../core/layout/find-skills.ts'
 import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
-import type { ListedFolder, Listing } from '../../core/roots/listing.ts'
+import type { ListedFolder, Listing } from '../../core/roots/list-root.ts'
 import type { RootOptions } from '../../core/roots/root.ts'
 import { isIgnored } from '../../core/roots/ignore-rules.ts'
 import { coalesce } from '../../core/shared/async.ts'
@@ -160,9 +160,11 @@ export class FolderKeeper implements Keeper {
     const { folder: { name, path }, log } = this.#options
     const before = this.#listing.folders
     this.#listing.ignored = ignored
-    if (before !== undefined && isSameListing(before, folders)) return
-    this.#listing.folders = folders
+    const isSame = before !== undefined && isSameListing(before, folders)
+    if (!isSame) this.#listing.folders = folders
+    // Something in the skills may have changed.
     this.#listing.changed.emit()
+    if (isSame) return
     const { layout, left_out: leftOut } = this.#report ?? {}
     const details = { source: name, path, layout, skills: folders.size, leftOut: leftOut?.count ?? 0 }
     log.info(details, before === undefined ? 'a folder was searched for skills' : 'skills of a folder changed')

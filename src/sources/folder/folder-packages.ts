@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FoundSkills, LayoutOptions, LeftOut } from '../../core/layout/layout.ts'
-import type { ListedFolder } from '../../core/roots/listing.ts'
+import type { ListedFolder } from '../../core/roots/list-root.ts'
 import { findPackaged } from '../publish/packages.ts'
 import { planOf } from '../publish/plan.ts'
 import { Publisher } from '../publish/publisher.ts'

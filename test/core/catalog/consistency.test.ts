@@ -3,8 +3,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { createNetworkDisk } from '../../../src/core/read/disk.ts'
-import { RACY_WINDOW_MS } from '../../../src/core/read/signature.ts'
-import { createFaultyDisk, failing, findByDisplayName, osError, outcome, skills, skillText, startManager, textOf, until } from '../../helper/skills.ts'
+import { createFaultyDisk, failing, findByDisplayName, osError, outcome, skills, skillText, startManager, until } from '../../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -80,29 +79,6 @@ for (const [kind, createDisk, count] of [['local', () => undefined, 60], ['netwo
   })
 }
 
-t.test('K53: a slow load never replaces a later one', async (t) => {
-  const base = t.testdir({ root: skills('demo') })
-  const disk = createFaultyDisk({ disk: createNetworkDisk(), ageMs: -HOUR_MS })
-  const manager = await startManager(t, [join(base, 'root')], { disk })
-  const file = join(base, 'root/demo/SKILL.md')
-  let release = () => {}
-  const held = new Promise<void>((resolve) => { release = resolve })
-  let waiting = false
-  disk.intercept = (operation, path) => {
-    if (operation !== 'close' || waiting || path.startsWith('/proc/') === false) return
-    waiting = true
-    return held
-  }
-  fs.writeFileSync(file, skillText('demo', 'first'))
-  const slow = manager.find('demo')
-  await until(() => waiting)
-  fs.writeFileSync(file, skillText('second'))
-  t.equal((await manager.find('demo'))?.metadata.name, 'second')
-  release()
-  await slow
-  t.strictSame(manager.getSkills().map(({ name }) => name), ['second'])
-})
-
 t.test('K53: a skill is given with the content that its metadata was read from', async (t) => {
   const base = t.testdir({ root: skills('demo') })
   const disk = createFaultyDisk()
@@ -121,32 +97,4 @@ t.test('K53: a skill is given with the content that its metadata was read from',
   // What was read long enough ago is not read again.
   edit()
   t.equal(await outcome(() => manager.loadSkill('demo')), "SkillError: Error reading SKILL.MD for skill 'demo'", 'one that never holds still')
-})
-
-t.test('K51: while one question scans a root that became another folder, the next one does not get the old skills', async (t) => {
-  const base = t.testdir({ v1: skills('old'), v2: skills('new'), root: t.fixture('symlink', 'v1') })
-  const manager = await startManager(t, [join(base, 'root')])
-  const { ctimeMs } = fs.statSync(join(base, 'v2'))
-  await until(() => Date.now() - ctimeMs > 2 * RACY_WINDOW_MS)
-  fs.symlinkSync('v2', join(base, 'next'))
-  fs.renameSync(join(base, 'next'), join(base, 'root'))
-  // What kind of disk the new folder lies on is asked through the thread pool: all of these come before it is known.
-  const lists: Array<ReturnType<typeof manager.list>> = []
-  for (let moment = 0; moment < 50; moment++) {
-    lists.push(manager.list())
-    await Promise.resolve()
-  }
-  t.strictSame(new Set((await Promise.all(lists)).map((names) => names.join())), new Set(['new']))
-})
-
-t.test('K53: of two main files that go away while one is looked for, the other is not given from before', async (t) => {
-  const base = t.testdir({ demo: { 'SKILL.MD': 'preferred', 'SKILL.md': 'other' } })
-  const disk = createFaultyDisk()
-  const manager = await startManager(t, [base], { disk })
-  fs.writeFileSync(join(base, 'demo/new.txt'), '')
-  disk.intercept = (operation, path) => {
-    if (operation !== 'open' || !path.endsWith('SKILL.MD')) return
-    for (const name of ['SKILL.md', 'SKILL.MD']) fs.rmSync(join(base, 'demo', name), { force: true })
-  }
-  t.equal(await textOf(() => manager.readMainFile('demo', 'SKILL.MD')), "main_file_not_found: SKILL.MD not found for skill 'demo'")
 })

@@ -1,10 +1,7 @@
-import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join, posix, win32 } from 'node:path'
 import fc from 'fast-check'
-import t, { type Test } from 'tap'
-import { createNetworkDisk, type Disk } from '../../../src/core/read/disk.ts'
+import t from 'tap'
 import { isHidden, isHiddenFile, isHiddenPath, isVersionControl } from '../../../src/core/read/hidden.ts'
 import { parseIgnoreFile, unreadableIgnoreFile } from '../../../src/core/read/ignore-file.ts'
 import { parseRelativePath } from '../../../src/core/read/relative-path.ts'
@@ -12,7 +9,7 @@ import { MAX_IGNORE_PATTERNS } from '../../../src/core/read/ignore-file.ts'
 import { hasForbiddenSequence, isSafeName } from '../../../src/core/shared/skill-name.ts'
 import { codePoint } from '../../helper/code-point.ts'
 import type { Interceptor } from '../../helper/disk.ts'
-import { createFaultyDisk, failing, outcome, skill, skillText, startManager } from '../../helper/skills.ts'
+import { createFaultyDisk, failing, outcome, skill, startManager } from '../../helper/skills.ts'
 
 t.test('K8: hidden names', (t) => {
   const everywhere = [
@@ -208,57 +205,6 @@ t.test('K16: the seeds refuse a name that is empty or holds `/`, `\\` or `..`, a
   }))
   t.end()
 })
-
-/** Goes down one folder at a time, as tar does: no absolute path of the system reaches what it makes. */
-const NEST = `
-  import fs from 'node:fs'
-  process.chdir(process.argv[1])
-  for (let left = Number(process.argv[2]); left > 0;) {
-    const length = Math.min(left - 1, 200)
-    const name = 'd'.repeat(left - 1 - length === 1 ? length - 1 : length)
-    fs.mkdirSync(name)
-    process.chdir(name)
-    left -= name.length + 1
-  }
-  for (const name of process.argv.slice(3)) fs.writeFileSync(name, 'x')
-  fs.mkdirSync('f'.repeat(100))
-  process.chdir('f'.repeat(100))
-  fs.writeFileSync('below', 'x')
-`
-
-/** A root with a skill in which a folder has an absolute path of 4,050 bytes. It holds these files, and a folder of 100 bytes. */
-function nest (t: Test, ...files: readonly string[]): string {
-  const root = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'deep-')))
-  // `t.testdir` removes by absolute paths.
-  t.teardown(() => { execFileSync('rm', ['-rf', root]) })
-  const folder = join(root, 'demo')
-  fs.mkdirSync(folder)
-  fs.writeFileSync(join(folder, 'SKILL.md'), skillText('demo'))
-  execFileSync(process.execPath, ['--input-type=module', '-e', NEST, folder, String(4_050 - folder.length), ...files], { timeout: 20_000 })
-  return root
-}
-
-const LONG = 'x'.repeat(100)
-
-const DISKS: Readonly<Record<string, () => Disk>> = {
-  'a local disk': createFaultyDisk,
-  'a network disk': createNetworkDisk,
-  'a disk without /proc': () => createFaultyDisk({ hasProc: false })
-}
-
-for (const [kind, createDisk] of Object.entries(DISKS)) {
-  t.test(`K4 K9: what no path of the system reaches is left out with a finding, on ${kind}`, async (t) => {
-    const root = nest(t, 'near', LONG)
-    const manager = await startManager(t, [root], { disk: createDisk() })
-    const started = performance.now()
-    const { files } = await manager.manifest('demo')
-    t.strictSame(files.map(({ path }) => path.slice(-8)), ['SKILL.md', 'ddd/near'])
-    t.ok((await manager.archive('demo')).size > 0)
-    const findings = (await manager.read('demo', (state) => state.snapshot())).findings
-    t.match(findings, [{ code: 'file_path_too_long', message: /^files and folders whose paths are too long for the system are left out: 'ddd.*…', 'ddd.*…'$/ }])
-    t.ok(performance.now() - started < 1_000, 'nothing waits for a state that holds')
-  })
-}
 
 t.test('K53: a file whose state a failing disk does not tell is not taken for gone', async (t) => {
   const root = t.testdir({ demo: skill('demo', { a: 'a', link: t.fixture('symlink', 'a') }) })

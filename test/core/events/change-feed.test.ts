@@ -15,7 +15,7 @@ import { numbered } from '../../helper/watched-index.ts'
 function fakeSkills (names: readonly string[], revisionOf = (name: string): string => name) {
   const listeners = new Set<(names: readonly string[]) => void>()
   const skills = {
-    compared: async () => {},
+    indexed: async () => {},
     namesNow: () => names,
     subscribe: (listener: (names: readonly string[]) => void) => {
       listeners.add(listener)

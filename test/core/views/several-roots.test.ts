@@ -16,24 +16,6 @@ t.test('K5: a name that no skill can have becomes no path, in a root that has ch
   }
 })
 
-t.test('K75: a skill of a later root costs no look at the links of an earlier one', async (t) => {
-  const dir = t.testdir({
-    links: { one: t.fixture('symlink', '../targets/one'), two: t.fixture('symlink', '../targets/two') },
-    targets: skills('one', 'two'),
-    plain: skills('alpha')
-  })
-  const paths: string[] = []
-  const disk = createFaultyDisk({ ageMs: 60_000, intercept: (_operation, path) => { paths.push(path) } })
-  const manager = await startManager(t, [join(dir, 'links'), join(dir, 'plain')], { disk, linkTargets: [join(dir, 'targets')] })
-  // On a busy machine a comparison from the start still goes on: this waits for it.
-  await manager.list()
-  paths.length = 0
-  t.equal(await textOf(() => manager.read('alpha', (state) => state.mainFile())), skillText('alpha'))
-  t.strictSame(paths.filter((path) => path.includes('links/')), [])
-  t.equal(await manager.find('unknown'), undefined)
-  t.strictSame(paths.filter((path) => path.includes('links/')), [])
-})
-
 t.test('K58: the revisions that are kept of a skill that moves between roots are each there once', async (t) => {
   const dir = t.testdir({ first: skills('alpha'), second: {} })
   const manager = await startManager(t, [join(dir, 'first'), join(dir, 'second')])

@@ -1,12 +1,16 @@
-import fs, { mkdirSync, renameSync, symlinkSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { localDisk } from '../../../src/core/read/disk.ts'
-import { linkContainers, resolveLink } from '../../../src/core/roots/links.ts'
+import { createNetworkDisk, type Disk, localDisk } from '../../../src/core/read/disk.ts'
+import { linkContainers, listRoot, resolveLink, type RootFolder, type RootListing } from '../../../src/core/roots/list-root.ts'
 import { describeSkipped } from '../../../src/core/roots/skipped.ts'
-import { createFaultyDisk, osError, skill, skillText, startManager, textOf } from '../../helper/skills.ts'
+import { Signal } from '../../../src/core/shared/signal.ts'
+import { compareCodePoints } from '../../../src/core/shared/text.ts'
+import { createFaultyDisk, failing, skill, skillText, startManager, textOf } from '../../helper/skills.ts'
 import { followed, startWatching } from '../../helper/watched-index.ts'
 
+const HOUR_MS = 3_600_000
 const CANARY = 'CANARY'
 
 interface Line {
@@ -16,11 +20,26 @@ interface Line {
   readonly setting?: string
 }
 
+function rootAt (path: string): RootFolder {
+  return { path, type: 'project', listed: undefined, prefix: '', linkTargets: [] }
+}
+
+async function goodScan (root: RootFolder, disk: Disk = localDisk): Promise<RootListing> {
+  const listing = await listRoot(disk, root)
+  if ('state' in listing) throw new Error(listing.state)
+  return listing
+}
+
+async function stateOf (root: RootFolder, disk: Disk = localDisk): Promise<string> {
+  const found = await listRoot(disk, root)
+  return 'state' in found ? found.state : 'ok'
+}
+
 /** Skills that an installer keeps elsewhere, with links to them in the root. */
 function createInstalled (t: Test): { readonly base: string, readonly root: string, readonly store: string } {
   const base = fs.realpathSync(t.testdir({
     store: { one: skill('one', { 'a.md': 'one' }), two: skill('two'), 'file.md': 'x', '.git': { hooks: {} } },
-    secret: skill('secret', { 'a.md': CANARY }),
+    secret: skill('secret', { 'a.md': CANARY, docs: {} }),
     root: { own: skill('own') }
   }))
   for (const name of ['one', 'two']) fs.symlinkSync(`../store/${name}`, join(base, 'root', name))
@@ -37,8 +56,46 @@ function relink (path: string, target: string): void {
 function createLog () {
   const lines: Line[] = []
   const write = (details: object, message: string) => { lines.push({ message, ...details }) }
-  return { log: { info: () => {}, warn: write }, lines, skips: () => lines.filter(({ message }) => message.includes('skipped')) }
+  return { log: { info: () => {}, warn: write }, skips: () => lines.filter(({ message }) => message.includes('skipped')) }
 }
+
+for (const [kind, createDisk] of [['a local disk', () => localDisk], ['a network disk', createNetworkDisk]] as const) {
+  t.test(`K4: skills are the folders with a safe name, on ${kind}`, async (t) => {
+    const root = t.testdir({ 'a file': '', 'SKILL.md': '' })
+    const safe = ['C:', '__proto__', 'constructor', 'demo', "quote'\"", 'toString', 'trailing. ', 'x'.repeat(255), 'é', '\uFFFD']
+    for (const name of [...safe, '.hidden', '..data', 'a..b', 'a\\b', 'new\nline', 'delete\x7f', 'c1\x85']) fs.mkdirSync(join(root, name))
+    fs.mkdirSync(Buffer.concat([Buffer.from(`${root}/not-utf8-`), Buffer.from([0xff])]))
+    execFileSync('mkfifo', [join(root, 'fifo')])
+    t.strictSame([...(await goodScan(rootAt(root), createDisk())).folders.keys()].sort(compareCodePoints), safe)
+  })
+}
+
+t.test('K14: the states of a root', async (t) => {
+  const base = t.testdir({ file: '', root: {}, dangling: t.fixture('symlink', 'nothing'), loop: t.fixture('symlink', 'loop'), 'to-file': t.fixture('symlink', 'file') })
+  t.equal(await stateOf(rootAt(join(base, 'root'))), 'ok')
+  for (const name of ['nothing', 'nothing/below', 'file', 'file/below', 'dangling', 'loop', 'to-file', 'x'.repeat(300)]) t.equal(await stateOf(rootAt(join(base, name))), 'missing', name.slice(0, 20))
+  const disk = createFaultyDisk()
+  for (const operation of ['stat', 'realpath', 'readdir'] as const) {
+    for (const [code, state] of [['EACCES', 'unreadable'], ['EPERM', 'unreadable'], ['ENOENT', 'missing'], ['EIO', 'failed'], ['EMFILE', 'failed'], ['ESTALE', 'failed']] as const) {
+      disk.intercept = failing(operation, '', code)
+      t.equal(await stateOf(rootAt(join(base, 'root')), disk), state, `${operation}: ${code}`)
+    }
+  }
+})
+
+t.test('K85: the states of a root that somebody else lists, and the folders in it', async (t) => {
+  const base = fs.realpathSync(t.testdir({ file: '', root: { one: {} } }))
+  const path = join(base, 'root')
+  const one = { path: join(path, 'one'), realPath: join(path, 'one') }
+  const changed = new Signal<void>()
+  for (const [isFixed, state] of [[true, 'waiting'], [false, 'missing']] as const) {
+    const listed = { folders: new Map([['p-one', one]]), changed, isFixed }
+    t.equal(await stateOf({ ...rootAt(path), listed: { folders: undefined, changed, isFixed } }), state)
+    for (const name of ['file', 'nothing']) t.equal(await stateOf({ ...rootAt(join(base, name)), listed }), 'missing', name)
+    const { folders } = await goodScan({ ...rootAt(path), listed, prefix: 'p-' })
+    t.strictSame([...folders.values()], [{ name: 'p-one', type: 'project', ...one, linked: false, ownName: 'one' }])
+  }
+})
 
 t.test('K4: what a link in a root means', async (t) => {
   const { base, root, store } = createInstalled(t)
@@ -47,10 +104,9 @@ t.test('K4: what a link in a root means', async (t) => {
   }
   fs.mkdirSync(join(base, 'storeroom'))
   for (const [name, target] of Object.entries(links)) fs.symlinkSync(target, join(root, name))
-  const disk = localDisk
   const kinds = async (allowed: readonly string[]) => {
-    const containers = await linkContainers(disk, root, allowed)
-    const meanings = await Promise.all(['one', ...Object.keys(links)].map(async (name) => [name, (await resolveLink(disk, containers, join(root, name))).kind] as const))
+    const containers = await linkContainers(localDisk, root, allowed)
+    const meanings = await Promise.all(['one', ...Object.keys(links)].map(async (name) => [name, (await resolveLink(localDisk, containers, join(root, name))).kind] as const))
     return Object.fromEntries(meanings)
   }
   const always = { file: 'file', none: 'nothing', loop: 'nothing', self: 'nothing', beside: 'outside', secret: 'outside' }
@@ -59,7 +115,6 @@ t.test('K4: what a link in a root means', async (t) => {
   t.strictSame(await kinds([join(base, 'absent'), store]), await kinds([store]), 'a missing folder allows nothing')
   fs.symlinkSync('store', join(base, 'alias'))
   t.strictSame(await kinds([join(base, 'alias')]), await kinds([store]), 'a link to the folder is that folder')
-  t.strictSame((await kinds(['/'])).secret, 'skill')
 })
 
 t.test('K4: links are followed into the folders that are allowed, and nowhere else', async (t) => {
@@ -84,25 +139,26 @@ t.test('K4: links are followed into the folders that are allowed, and nowhere el
 
 t.test('K4: what is skipped is told once, with its target and the setting that would allow it', async (t) => {
   const { root, store } = createInstalled(t)
-  for (const name of ['.hidden', 'a..b', 'new\nline']) fs.mkdirSync(join(root, name))
+  for (const name of ['.hidden', 'a..b', 'new\nline', 'draft']) fs.mkdirSync(join(root, name))
+  fs.writeFileSync(join(root, '.skillignore'), 'draft\n')
   fs.symlinkSync('nothing', join(root, 'dangling'))
   fs.symlinkSync('own/SKILL.md', join(root, 'a-file'))
   const { log, skips } = createLog()
   const manager = await startManager(t, [root], { log })
   for (let question = 0; question < 3; question++) await manager.list()
   const byName = Object.fromEntries(skips().map((line) => [line.name, line]))
-  t.strictSame(Object.keys(byName).sort(), ['a..b', 'dangling', 'new\nline', 'one', 'two'])
-  t.equal(skips().length, 5, 'once')
+  t.strictSame(Object.keys(byName).sort(), ['a..b', 'dangling', 'draft', 'new\nline', 'one', 'two'])
+  t.equal(skips().length, 6, 'once')
   t.match(byName['one'], { target: join(store, 'one'), setting: `--allow-links ${join(store, 'one')}` })
   t.match(byName['dangling'], { message: /no folder/, target: 'nothing', setting: undefined })
-  t.match((await manager.freshStatus()).roots, [{ skills: 1, skipped: 5 }])
+  t.match((await manager.freshStatus()).roots, [{ skills: 1, skipped: 6 }])
 
   relink(join(root, 'one'), '../secret')
   await manager.list()
   t.match(skips().at(-1), { name: 'one', target: /secret$/ }, 'another target is news')
   fs.rmSync(join(root, 'dangling'))
-  t.match((await manager.freshStatus()).roots, [{ skipped: 4 }])
-  t.equal(skips().length, 6)
+  t.match((await manager.freshStatus()).roots, [{ skipped: 5 }])
+  t.equal(skips().length, 7)
 })
 
 t.test('K4: what is suggested allows the target of the link, and nothing else', async (t) => {
@@ -117,9 +173,8 @@ t.test('K4: a thousand links are twenty lines, and one with the number of the re
   for (let index = 0; index < 998; index++) fs.symlinkSync('../store/one', join(root, `link-${index}`))
   const { log, skips } = createLog()
   await startManager(t, [root], { log })
-  const lines = [...skips()]
-  t.equal(lines.length, 21)
-  t.match(lines.at(-1), { entries: 980 })
+  t.equal(skips().length, 21)
+  t.match(skips().at(-1), { entries: 980 })
 })
 
 t.test('K51: a link that is turned to another target is what it is now, at the next question', async (t) => {
@@ -144,17 +199,10 @@ t.test('K51: a link that is turned to another target is what it is now, at the n
   fs.rmSync(join(store, 'two'))
   fs.renameSync(join(base, 'moved'), join(store, 'two'))
   t.equal(await read(), 'two', 'back again')
-
-  fs.renameSync(store, `${store}-away`)
-  fs.symlinkSync('secret', store)
-  fs.mkdirSync(join(base, 'secret/two'))
-  fs.writeFileSync(join(base, 'secret/two/a.md'), CANARY)
-  t.equal(await read(), CANARY, 'an allowed folder that is itself a link means its target: its owner chose it')
 })
 
 t.test('K4: a link target that is exchanged at any moment of a question gives the secret to nobody', async (t) => {
   const { base, root, store } = createInstalled(t)
-  fs.mkdirSync(join(base, 'secret/docs'))
   const secret = join(base, 'secret')
   const swaps: Readonly<Record<string, readonly [act: () => void, undo: () => void]>> = {
     'the link': [() => { relink(join(root, 'one'), '../secret') }, () => { relink(join(root, 'one'), '../store/one') }],
@@ -179,54 +227,13 @@ t.test('K4: a link target that is exchanged at any moment of a question gives th
         const answers = [await textOf(() => manager.readFile('one', 'a.md')), await textOf(() => manager.manifest('one').then(({ files }) => ({ bytes: Buffer.from(JSON.stringify(files)) })))]
         isOver = operations < moment
         disk.intercept = () => {}
-        const secretDigest = fs.readFileSync(join(secret, 'a.md'), 'utf8')
-        if (answers.some((answer) => String(answer).includes(secretDigest))) t.fail(`leaked when ${what} was swapped before operation ${moment}`)
+        if (answers.some((answer) => String(answer).includes(CANARY))) t.fail(`leaked when ${what} was swapped before operation ${moment}`)
         await manager.close()
         if (!isOver) undo()
       }
       t.ok(moments > 5, `${what}, ${moments} moments, ${hasProc ? 'with' : 'without'} /proc`)
     }
   }
-})
-
-t.test('K4: a link whose disk does not answer at the start is told as one, and followed when the disk answers', async (t) => {
-  const { root, store } = createInstalled(t)
-  fs.rmSync(join(root, 'two'))
-  fs.symlinkSync('../nothing', join(root, 'none'))
-  const { log, lines, skips } = createLog()
-  const disk = createFaultyDisk()
-  disk.intercept = (operation, path) => { if (operation === 'realpath' && path === join(root, 'one')) throw osError('ETIMEDOUT') }
-  const manager = await startManager(t, [root], { disk, linkTargets: [store], log })
-  t.strictSame(await manager.list(), ['own'])
-  t.strictSame(Object.fromEntries(skips().map(({ name, message }) => [name, message])), {
-    none: 'a link in a skills folder is skipped, since it leads to no folder that may be a skill',
-    one: 'a link in a skills folder is skipped, since the disk that it leads to does not answer, or fails'
-  })
-  const before = lines.length
-  disk.intercept = () => {}
-  t.strictSame(await manager.list(), ['one', 'own'])
-  t.equal(lines.length, before)
-})
-
-t.test('K53: a skill behind a link whose disk fails stays listed, as one without a link does', async (t) => {
-  const { base, root, store } = createInstalled(t)
-  const disk = createFaultyDisk({ ageMs: 60_000 })
-  const manager = await startManager(t, [root], { disk, linkTargets: [store] })
-  for (const code of ['EIO', 'ESTALE', 'EMFILE']) {
-    for (const failing of [['store', 'root/one', 'root/two'], ['root/own']]) {
-      disk.intercept = (_operation, path) => {
-        if (failing.some((name) => `${path}/`.startsWith(`${join(base, name)}/`))) throw osError(code)
-      }
-      t.strictSame(await manager.list(), ['one', 'own', 'two'], `${code} ${failing.join()}`)
-      t.strictSame(manager.availableNow().map(({ name }) => name), ['one', 'own', 'two'])
-      for (const name of failing.includes('root/own') ? ['own'] : ['one', 'two']) {
-        t.match(await textOf(() => manager.readMainFile(name, 'SKILL.md')), /^main_file_unreadable/)
-        t.match(await textOf(() => manager.readFile(name, 'SKILL.md')), /^file_io_error/)
-      }
-    }
-  }
-  disk.intercept = () => {}
-  t.equal(await textOf(() => manager.readFile('one', 'a.md')), 'one')
 })
 
 t.test('K52: the index follows what links lead to outside of the root', async (t) => {
@@ -237,25 +244,12 @@ t.test('K52: the index follows what links lead to outside of the root', async (t
   await followed(manager, root)
 })
 
-const HOUR_MS = 3_600_000
-
 t.test('K51: a root whose place is a link to it now gives the files of its skills, and links in them', async (t) => {
-  for (const [moved, to, isKnown] of [['data/root', 'data/elsewhere', false], ['data', 'disk', false], ['data', 'disk', true]] as const) {
-    const dir = t.testdir({ data: { root: { alpha: skill('alpha', { 'notes.txt': 'notes', sub: {}, 'link.md': t.fixture('symlink', 'SKILL.md') }) } } })
-    const manager = await startManager(t, [join(dir, 'data/root')], { disk: createFaultyDisk({ ageMs: HOUR_MS }) })
-    // The next manifest opens no file whose digest is known, but links.
-    if (isKnown) await manager.manifest('alpha')
-    mkdirSync(join(dir, 'data/root/alpha/sub/new'))
-    renameSync(join(dir, moved), join(dir, to))
-    symlinkSync(join(dir, to), join(dir, moved))
-    t.strictSame((await manager.manifest('alpha')).files.map(({ path }) => path), ['SKILL.md', 'link.md', 'notes.txt'], moved)
-    t.equal(await textOf(() => manager.readFile('alpha', 'notes.txt')), 'notes', moved)
-  }
-  const dir = t.testdir({ data: { root: { alpha: skill('alpha', { 'notes.txt': 'notes' }) } } })
+  const dir = t.testdir({ data: { root: { alpha: skill('alpha', { 'notes.txt': 'notes', 'link.md': t.fixture('symlink', 'SKILL.md') }) } } })
   const manager = await startManager(t, [join(dir, 'data/root')], { disk: createFaultyDisk({ ageMs: HOUR_MS }) })
-  mkdirSync(join(dir, 'disk'))
-  renameSync(join(dir, 'data'), join(dir, 'disk/data'))
-  symlinkSync('disk/data', join(dir, 'data'))
+  await manager.manifest('alpha')
+  fs.renameSync(join(dir, 'data'), join(dir, 'disk'))
+  fs.symlinkSync('disk', join(dir, 'data'))
+  t.strictSame((await manager.manifest('alpha')).files.map(({ path }) => path), ['SKILL.md', 'link.md', 'notes.txt'])
   t.equal(await textOf(() => manager.readFile('alpha', 'notes.txt')), 'notes')
-  t.equal(await textOf(() => manager.readMainFile('alpha', 'SKILL.md')), skillText('alpha'))
 })
