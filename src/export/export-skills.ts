@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import { wellKnownFindings } from '../core/listing/discovery.ts'
 import { preventsUse } from '../core/format/findings.ts'
-import type { SkillArchive } from '../core/revisions/archive.ts'
 import { ZIP_MEDIA_TYPE } from '../core/revisions/zip.ts'
 import type { ManifestFile } from '../core/shared/skill.ts'
 import { RefusedError } from '../core/read/refused.ts'
@@ -13,7 +12,7 @@ import { isJsonObject } from '../core/shared/json.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
 import { describeState, type Judge, type JudgedEntry } from '../core/listing/entry.ts'
 import type { SkillService } from '../core/service.ts'
-import { Discovery, hexOf, IMMUTABLE, isSingleFile } from '../well-known/discovery.ts'
+import { Discovery, type DiscoveryIndex, hexOf, IMMUTABLE } from '../well-known/discovery.ts'
 import { namesIn, type OutputFile, readText, writeTree } from './output-tree.ts'
 
 interface ExportOptions {
@@ -100,7 +99,7 @@ export async function exportSkills (
   const discovery = new Discovery(skills, (done, total) => onProgress?.(done, total, 'skill'))
   const { '0.2.0': index, '0.1.0': legacyIndex } = await discovery.indexes()
   const listed: ServedFile[] = []
-  for (const { name, url, digest } of index.skills) listed.push(await artifactFile(discovery, name, url, digest))
+  for (const entry of index.skills) listed.push(await artifactFile(discovery, entry))
   for (const { name, files, version = 'current' } of legacyIndex.skills) {
     listed.push(...await filesOfSkill(skills, version, name, files))
   }
@@ -123,23 +122,19 @@ export class ExportError extends Error {
   override readonly name = 'ExportError'
 }
 
+type IndexEntry = DiscoveryIndex['skills'][number]
+
 /** An artifact of the index, of the revision that the index was made of. */
-async function artifactFile (discovery: Discovery, name: string, url: string, digest: string): Promise<ServedFile> {
-  const archives: SkillArchive[] = []
-  const installable = await discovery.findInstallable(name, async (installable) => {
-    if (isSingleFile(installable)) return installable.mainFile.digest === digest
-    const found = await discovery.archive(installable)
-    archives.push(found.archive)
-    return found.digest === digest
-  })
-  if (installable === undefined) throw new SkillError('skill_changing', `Skill '${name}' changed while it was exported`)
+async function artifactFile (discovery: Discovery, { name, type, url, digest }: IndexEntry): Promise<ServedFile> {
+  const artifact = await discovery.findArtifact(name, type, hexOf(digest))
+  if (artifact === undefined) throw new SkillError('skill_changing', `Skill '${name}' changed while it was exported`)
   const served = { path: `.well-known/agent-skills/${url}`, digest, caching: IMMUTABLE }
-  const archive = archives.at(-1)
-  if (isSingleFile(installable) || archive === undefined) {
-    const { bytes } = installable.mainFile
-    return { ...served, type: 'text/markdown; charset=utf-8', size: bytes.length, chunks: () => [bytes] }
+  if ('archive' in artifact) {
+    const { archive } = artifact
+    return { ...served, type: ZIP_MEDIA_TYPE, size: archive.size, chunks: () => archive.chunks() }
   }
-  return { ...served, type: ZIP_MEDIA_TYPE, size: archive.size, chunks: () => archive.chunks() }
+  const { bytes } = artifact.content
+  return { ...served, type: 'text/markdown; charset=utf-8', size: bytes.length, chunks: () => [bytes] }
 }
 
 async function filesOfSkill (

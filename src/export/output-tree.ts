@@ -1,15 +1,12 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
-import pLimit from 'p-limit'
+import { foldersAbove } from '../core/shared/paths.ts'
 import { errorCode } from '../core/shared/system-errors.ts'
 
-/** Files that are read or written at the same time. */
-const CONCURRENCY = 16
-
-/** New files are written below this folder of the tree, and renamed from there. */
-const TEMPORARY = '.skillserve-'
+/** New bytes are written to this file of the tree, and renamed from there. */
+const TEMPORARY = '.skillserve-new'
 
 /** A file of an export. */
 export interface OutputFile {
@@ -30,9 +27,9 @@ interface TreeOptions {
   readonly onWritten?: (done: number) => void
 }
 
-/** Names of what is directly in a folder, without leftovers of an export that was killed. */
+/** Names of what is directly in a folder, without what an export that was killed has left. */
 export async function namesIn (folder: string): Promise<string[]> {
-  return (await readdir(folder).catch(nothingThere)).filter((name) => !name.startsWith(TEMPORARY))
+  return (await readdir(folder).catch(nothingThere)).filter((name) => name !== TEMPORARY)
 }
 
 /** The text of a file; empty when it cannot be read. */
@@ -41,54 +38,37 @@ export async function readText (path: string): Promise<string> {
 }
 
 /**
- * Makes a folder hold these files. All new bytes are on the disk before the first file is replaced; then files take
- * their places in the given order. A file with the same bytes is not touched, so that tools which compare times upload
- * nothing again.
+ * Makes a folder hold these files, in the given order: what lists others comes last. A file with the same bytes is not
+ * touched, so that tools which compare times upload nothing again.
  */
 export async function writeTree (
   folder: string, files: readonly OutputFile[], { owned, mayStay, onWritten }: TreeOptions
 ): Promise<{ readonly written: number, readonly removed: number }> {
-  await mkdir(folder, { recursive: true })
-  for (const name of await readdir(folder)) {
-    if (name.startsWith(TEMPORARY)) await rm(join(folder, name), { recursive: true })
-  }
-  const temporary = join(folder, TEMPORARY + randomBytes(6).toString('hex'))
-  await mkdir(temporary)
-  try {
-    let done = 0
-    const isNew = await pLimit(CONCURRENCY).map(files, async ({ path, digest, size, chunks }, index) => {
-      const isPresent = await digestOf(join(folder, path), size) === digest
-      if (!isPresent) await writeFile(join(temporary, String(index)), chunks())
-      onWritten?.(++done)
-      return !isPresent
-    })
-    const present = new Set(files.map(({ path }) => path))
-    const existing = (await Promise.all(owned.map((name) => filesBelow(folder, name)))).flat()
-    const stale = existing.filter((path) => !present.has(path) && !mayStay(path))
-    const inTheWay = conflicting(stale, present)
-    for (const path of inTheWay) await removeFile(folder, path)
-    for (const [index, { path }] of files.entries()) {
-      if (isNew[index] !== true) continue
-      await mkdir(dirname(join(folder, path)), { recursive: true })
-      await rename(join(temporary, String(index)), join(folder, path))
-    }
-    for (const path of stale) if (!inTheWay.has(path)) await removeFile(folder, path)
-    return { written: isNew.filter(Boolean).length, removed: stale.length }
-  } finally {
-    await rm(temporary, { recursive: true, force: true })
-  }
-}
-
-/** Files where the new tree has a folder, and files below what is a file in the new tree. */
-function conflicting (stale: readonly string[], present: ReadonlySet<string>): ReadonlySet<string> {
+  const present = new Set(files.map(({ path }) => path))
+  const existing = (await Promise.all(owned.map((name) => filesBelow(folder, name)))).flat()
+  const stale = existing.filter((path) => !present.has(path) && !mayStay(path))
   const folders = new Set([...present].flatMap(foldersAbove))
-  return new Set(stale.filter((path) => folders.has(path) || foldersAbove(path).some((each) => present.has(each))))
-}
-
-/** `a`, `a/b` for `a/b/c`. */
-function foldersAbove (path: string): string[] {
-  const segments = path.split('/').slice(0, -1)
-  return segments.map((_, index) => segments.slice(0, index + 1).join('/'))
+  // Files where the new tree has a folder, and files below what is a file in the new tree.
+  const inTheWay = stale.filter((path) => folders.has(path) || foldersAbove(path).some((each) => present.has(each)))
+  for (const path of inTheWay) await removeFile(folder, path)
+  const temporary = join(folder, TEMPORARY)
+  let written = 0
+  try {
+    for (const [index, { path, digest, size, chunks }] of files.entries()) {
+      const target = join(folder, path)
+      if (await digestOf(target, size) !== digest) {
+        await mkdir(dirname(target), { recursive: true })
+        await writeFile(temporary, chunks())
+        await rename(temporary, target)
+        written++
+      }
+      onWritten?.(index + 1)
+    }
+  } finally {
+    await rm(temporary, { force: true })
+  }
+  for (const path of stale) if (!inTheWay.includes(path)) await removeFile(folder, path)
+  return { written, removed: stale.length }
 }
 
 async function filesBelow (folder: string, name: string): Promise<string[]> {

@@ -1,26 +1,15 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { SkillError, type SkillErrorKind } from '../core/shared/errors.ts'
 
-const { InvalidParams, InternalError } = ProtocolErrorCode
-
-/** The domain's errors as JSON-RPC: InvalidParams where another request can succeed, InternalError where none can. */
-const CODES = {
-  invalid: InvalidParams,
-  forbidden: InvalidParams,
-  missing: InvalidParams,
-  outdated: InvalidParams,
-  too_large: InvalidParams,
-  unprocessable: InvalidParams,
-  broken: InternalError,
-  unavailable: InternalError
-} as const satisfies Record<SkillErrorKind, ProtocolErrorCode>
+/** Errors after which no other request can succeed either. */
+const INTERNAL: ReadonlySet<SkillErrorKind> = new Set(['broken', 'unavailable'])
 
 /** An error of the domain, with its kind for observers. */
 export class McpFault extends ProtocolError {
   readonly kind: SkillErrorKind
 
   constructor (kind: SkillErrorKind, message: string) {
-    super(CODES[kind], message)
+    super(INTERNAL.has(kind) ? ProtocolErrorCode.InternalError : ProtocolErrorCode.InvalidParams, message)
     this.kind = kind
   }
 }

@@ -44,9 +44,6 @@ const LIST_CHANGES = Buffer.concat([frameOf('resources/list_changed'), frameOf('
 /** The first revision without a handshake, and without a stream that a GET opens. */
 const FIRST_MODERN_REVISION = '2026'
 
-/** The revisions before it, as the SDK knows them. A client that names none speaks one of them. */
-const LEGACY_REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07']
-
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). The SDK is loaded by the first message. */
 export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcpDoor (app, options) {
   const { checkOrigin, isOverloaded, skillsOf, feeds, whileAllowed, registry, version, observer, originOf } = options
@@ -83,10 +80,6 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
         'MCP takes POST; the stream of notifications of the 2025 revisions has Accept: text/event-stream', {
           allow: 'POST'
         })
-    }
-    const revision = request.headers['mcp-protocol-version']
-    if (typeof revision === 'string' && !LEGACY_REVISIONS.includes(revision)) {
-      throw new HttpProblem('bad_request', `MCP-Protocol-Version is one of ${LEGACY_REVISIONS.join(', ')}`)
     }
     return streams.open(request, reply, (send) => {
       send(OPENING)

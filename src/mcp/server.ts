@@ -4,7 +4,6 @@ import type { SkillService } from '../core/service.ts'
 import type { Observer } from '../http/observer.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { withFaults } from './faults.ts'
-import { refuseCursor } from './methods/paging.ts'
 import { getPrompt, listPrompts } from './methods/prompts.ts'
 import {
   acceptSubscription, listResources, readDirectory, readResource, resourceTemplates
@@ -68,16 +67,13 @@ export function createMcpServer (
     return operation === undefined ? guarded() : operation.run(guarded)
   }
 
-  server.setRequestHandler('tools/list', ({ params }) => guard(async () => {
-    refuseCursor(params?.cursor)
-    return listTools(registry, skills)
-  }))
+  server.setRequestHandler('tools/list', () => guard(async () => listTools(registry, skills)))
   server.setRequestHandler('tools/call', ({ params: { name, arguments: args } }) => guard(() =>
     callTool(name, args, { skills, registry, log, fields, observer, dialect: 'mcp', origin: operation?.origin })))
 
   server.setRequestHandler('prompts/list', ({ params }) => guard(async () => {
-    const { items, ...next } = await listPrompts(skills, params?.cursor)
-    return { prompts: items, ...next }
+    const { items: prompts, ...next } = await listPrompts(skills, params?.cursor)
+    return { prompts, ...next }
   }))
   server.setRequestHandler('prompts/get', ({ params: { name, arguments: args } }) => guard(() =>
     getPrompt(skills, name, args?.['task'])))
@@ -86,10 +82,7 @@ export function createMcpServer (
     const { items, ...next } = await listResources(skills, params?.cursor)
     return { resources: items, ...next }
   }))
-  server.setRequestHandler('resources/templates/list', ({ params }) => guard(async () => {
-    refuseCursor(params?.cursor)
-    return { resourceTemplates }
-  }))
+  server.setRequestHandler('resources/templates/list', () => guard(async () => ({ resourceTemplates })))
   server.setRequestHandler('resources/read', ({ params: { uri } }) => guard(() => readResource(skills, uri, originOf)))
   if (!isModern) {
     server.setRequestHandler('resources/subscribe', ({ params: { uri } }) => guard(async () => acceptSubscription(uri)))

@@ -1,22 +1,26 @@
 import type { Static } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
+import { isUsable } from '../core/format/findings.ts'
+import { isListed, mainFileOf, wellKnownFindings } from '../core/listing/discovery.ts'
+import type { FileContent } from '../core/read/file-content.ts'
 import type { SkillArchive } from '../core/revisions/archive.ts'
 import type { SkillState } from '../core/revisions/state.ts'
-import { isUsable } from '../core/format/findings.ts'
+import type { SkillService, SkillSource } from '../core/service.ts'
 import { SkillError, type SkillErrorCode } from '../core/shared/errors.ts'
 import { ownText } from '../core/shared/json.ts'
 import type { CatalogSkill, Manifest } from '../core/shared/skill.ts'
-import type { SkillService, SkillSource } from '../core/service.ts'
 import {
   DISCOVERY_SCHEMA_ID, type DiscoveryIndexSchema, type LegacyDiscoveryIndexSchema
 } from '../schemas/well-known.ts'
-import { MAIN_FILE, type Installable, installableIn, readInstallable } from './installable.ts'
 
 /** Digests of archives kept by revision. About 250 bytes each. */
 const MAX_CACHED_ARCHIVE_DIGESTS = 20_000
 
 /** Errors of a state of a skill that is not there for the caller. Others say that the disk fails. */
 const NOT_SERVED: ReadonlySet<SkillErrorCode> = new Set(['invalid_skill_name', 'revision_changed', 'skill_not_found'])
+
+/** Clients ask for the main file under this name, whatever it is called on the disk. */
+const MAIN_FILE = 'SKILL.md'
 
 export type DiscoveryIndex = Static<typeof DiscoveryIndexSchema>
 export type LegacyDiscoveryIndex = Static<typeof LegacyDiscoveryIndexSchema>
@@ -30,15 +34,18 @@ interface DiscoveryIndexes {
   readonly '0.1.0': LegacyDiscoveryIndex
 }
 
-/** What the indexes have of a skill; empty for a skill that is not valid. */
+/** What the indexes have of one state of a skill; empty for a skill that clients do not take. */
 interface Entries {
   readonly entry?: DiscoveryIndex['skills'][number]
   readonly legacyEntry?: LegacyDiscoveryIndex['skills'][number]
 }
 
-type DiscoverySkills = Pick<SkillService, 'at' | 'keptRevisions' | 'list' | 'read'>
+/** What an address of the index 0.2.0 leads to: the main file of a skill that is nothing else, or an archive. */
+export type Artifact =
+  { readonly revision: string, readonly content: FileContent } |
+  { readonly revision: string, readonly archive: SkillArchive }
 
-type IsMeant = (installable: Installable) => boolean | Promise<boolean>
+type DiscoverySkills = Pick<SkillService, 'at' | 'keptRevisions' | 'list' | 'read'>
 
 /**
  * The well-known indexes. A digest in an index is of all bytes of an archive, so the first index reads every file of
@@ -48,10 +55,7 @@ export class Discovery {
   readonly #skills: DiscoverySkills
   readonly #onRead: ((done: number, total: number) => void) | undefined
   /** By revision, from which the bytes of an archive follow. */
-  readonly #archiveDigests = new LRUCache<string, Promise<string>>({
-    maxSize: MAX_CACHED_ARCHIVE_DIGESTS, sizeCalculation: () => 1
-  })
-
+  readonly #archiveDigests = new LRUCache<string, Promise<string>>({ max: MAX_CACHED_ARCHIVE_DIGESTS })
   readonly #entries = new WeakMap<Manifest, { readonly skill: CatalogSkill, readonly entries: Entries }>()
   /** The entries of the last index, by name. */
   #known: ReadonlyMap<string, Entries> = new Map()
@@ -91,47 +95,34 @@ export class Discovery {
 
   /** Whether the index 0.1.0 lists a file. */
   async listsFile (name: string, file: string): Promise<boolean> {
-    try {
-      const { legacyEntry } = await this.#skills.read(name, (state) => this.#entriesIn(state))
-      return legacyEntry?.files.includes(file) ?? false
-    } catch (error) {
-      if (error instanceof SkillError && NOT_SERVED.has(error.code)) return false
-      throw error
-    }
+    const entries = await unlessAbsent(() => this.#skills.read(name, (state) => this.#entriesIn(state)))
+    return entries?.legacyEntry?.files.includes(file) ?? false
   }
 
-  /** The skill behind an address of the index: as it is now, or in a revision that is kept. */
-  async findInstallable (name: string, isMeant: IsMeant): Promise<Installable | undefined> {
+  /**
+   * What an address of the index 0.2.0 names: of the skill as it is now, or of a revision that is kept.
+   * @param digest hexadecimal
+   */
+  async findArtifact (name: string, type: 'skill-md' | 'archive', digest: string): Promise<Artifact | undefined> {
+    const find = async (skills: Pick<SkillSource, 'read'>): Promise<Artifact | undefined> =>
+      await unlessAbsent(() => skills.read(name, async (state) => {
+        const { entry } = await this.#entriesIn(state)
+        if (entry?.type !== type || hexOf(entry.digest) !== digest) return undefined
+        const { revision } = await state.manifest()
+        if (type === 'skill-md') return { revision, content: await state.mainFile() }
+        return { revision, archive: await this.#skills.at(revision).archive(name, await namesIn(state)) }
+      }))
     const kept = this.#skills.keptRevisions(name)
-    const present = await this.#findIn(this.#skills, name, isMeant).catch((error: unknown) => {
+    const present = await find(this.#skills).catch((error: unknown) => {
       if (error instanceof SkillError && kept.length > 0) return undefined
       throw error
     })
     if (present !== undefined) return present
     for (const revision of kept) {
-      const installable = await this.#findIn(this.#skills.at(revision), name, isMeant)
-      if (installable !== undefined) return installable
+      const artifact = await find(this.#skills.at(revision))
+      if (artifact !== undefined) return artifact
     }
     return undefined
-  }
-
-  /** Undefined for a state that is not served: a trust policy may refuse one revision and admit the next one. */
-  async #findIn (skills: Pick<SkillSource, 'read'>, name: string, isMeant: IsMeant): Promise<Installable | undefined> {
-    try {
-      const installable = await readInstallable(skills, name)
-      return installable?.versions.has('0.2.0') === true && await isMeant(installable) ? installable : undefined
-    } catch (error) {
-      if (error instanceof SkillError && NOT_SERVED.has(error.code)) return undefined
-      throw error
-    }
-  }
-
-  /** The archive that the index lists for a skill, in the revision that was read. */
-  async archive (
-    { skill, manifest: { revision }, nameOf }: Installable
-  ): Promise<{ readonly archive: SkillArchive, readonly digest: string }> {
-    const archive = await this.#skills.at(revision).archive(skill.name, nameOf)
-    return { archive, digest: await this.#digestOf(archive) }
   }
 
   async #make (): Promise<DiscoveryIndexes> {
@@ -149,10 +140,10 @@ export class Discovery {
   /** One skill never takes the index down: what cannot be read now stays as it was before. */
   async #entriesOf (name: string): Promise<Entries | undefined> {
     try {
-      return await this.#skills.read(name, (state) => this.#entriesIn(state))
+      return await unlessAbsent(() => this.#skills.read(name, (state) => this.#entriesIn(state)))
     } catch (error) {
-      if (!(error instanceof SkillError)) throw error
-      return NOT_SERVED.has(error.code) ? undefined : this.#known.get(name)
+      if (error instanceof SkillError) return this.#known.get(name)
+      throw error
     }
   }
 
@@ -162,51 +153,52 @@ export class Discovery {
     const manifest = await state.manifest()
     const before = this.#entries.get(manifest)
     if (before?.skill === skill) return before.entries
-    const entries = await this.#makeEntries(state)
+    const entries = await this.#makeEntries(state, manifest)
     this.#entries.set(manifest, { skill, entries })
     return entries
   }
 
-  async #makeEntries (state: SkillState): Promise<Entries> {
-    const installable = await installableIn(state)
-    if (installable === undefined) return {}
-    const { skill: { name, frontmatter }, manifest, versions, nameOf } = installable
+  async #makeEntries (state: SkillState, manifest: Manifest): Promise<Entries> {
+    const { skill: { name, frontmatter } } = state
+    const mainFile = await state.mainFile()
+    const findings = wellKnownFindings(state.skill, manifest, mainFile.utf8)
     const description = ownText(frontmatter, 'description')
+    const nameOf = await namesIn(state)
     const others = manifest.files.map(({ path }) => nameOf(path)).filter((file) => file !== MAIN_FILE)
     const legacyEntry = { name, description, version: manifest.revision, files: [MAIN_FILE, ...others] }
-    return {
-      ...versions.has('0.1.0') && { legacyEntry },
-      ...versions.has('0.2.0') && { entry: await this.#entryOf(state, installable, description) }
-    }
+    const legacy = { ...isListed(findings, '0.1.0') && { legacyEntry } }
+    if (!isListed(findings, '0.2.0')) return legacy
+    // A skill that is only its main file is listed as that, every other one as an archive.
+    const [type, file, digest] = manifest.files.length === 1
+      ? ['skill-md' as const, MAIN_FILE, mainFile.digest]
+      : ['archive' as const, 'archive.zip', await this.#archiveDigest(state, manifest.revision)]
+    return { ...legacy, entry: { name, type, description, url: `${name}/${hexOf(digest)}/${file}`, digest } }
   }
 
-  async #entryOf (state: SkillState, installable: Installable, description: string) {
-    const { skill: { name }, mainFile: { digest }, manifest, nameOf } = installable
-    if (isSingleFile(installable)) {
-      return { name, type: 'skill-md' as const, description, url: `${name}/${hexOf(digest)}/${MAIN_FILE}`, digest }
-    }
-    const known = await this.#archiveDigests.get(manifest.revision)
-    const ofArchive = known ?? await this.#digestOf(await state.archive(nameOf))
-    const url = `${name}/${hexOf(ofArchive)}/archive.zip`
-    return { name, type: 'archive' as const, description, url, digest: ofArchive }
-  }
-
-  async #digestOf (archive: SkillArchive): Promise<string> {
-    const { revision } = archive
-    const digest = this.#archiveDigests.get(revision) ?? archive.digest()
+  async #archiveDigest (state: SkillState, revision: string): Promise<string> {
+    const known = this.#archiveDigests.get(revision)
+    if (known !== undefined) return await known
+    const digest = state.archive(await namesIn(state)).then((archive) => archive.digest())
     this.#archiveDigests.set(revision, digest)
-    try {
-      return await digest
-    } catch (error) {
-      this.#archiveDigests.delete(revision)
-      throw error
-    }
+    digest.catch(() => { this.#archiveDigests.delete(revision) })
+    return await digest
   }
 }
 
-/** A skill that is only its main file is listed as that, every other one as an archive. */
-export function isSingleFile ({ manifest }: Installable): boolean {
-  return manifest.files.length === 1
+/** What clients call the files of a state. */
+async function namesIn (state: SkillState): Promise<(path: string) => string> {
+  const main = mainFileOf(state.skill, await state.manifest())
+  return (path) => path === main ? MAIN_FILE : path
+}
+
+/** Undefined for a state that is not served: a trust policy may refuse one revision and admit the next one. */
+async function unlessAbsent<T> (read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read()
+  } catch (error) {
+    if (error instanceof SkillError && NOT_SERVED.has(error.code)) return undefined
+    throw error
+  }
 }
 
 export function hexOf (digest: string): string {

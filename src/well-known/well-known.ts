@@ -1,20 +1,22 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ZIP_MEDIA_TYPE } from '../core/revisions/zip.ts'
 import { PerSkills, type SkillsOf } from '../http/callers.ts'
 import { strongEtag } from '../http/etag.ts'
 import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { ZIP_MEDIA_TYPE } from '../core/revisions/zip.ts'
 import { answerArchive, answerContent, answerFile } from '../http/send/file.ts'
 import { answerRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
-import { ARTIFACT_PROBLEMS, FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
+import {
+  ARTIFACT_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, SKILL_PROBLEMS
+} from '../openapi/problem-sets.ts'
 import { bytesAnswers, jsonAnswer, withCatalogRevision } from '../openapi/responses.ts'
 import {
-  ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema
+  ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema,
+  SkillIndexParamsSchema, SkillLegacyFileParamsSchema
 } from '../schemas/well-known.ts'
-import { Discovery, hexOf, IMMUTABLE, isSingleFile } from './discovery.ts'
-import { oneSkill } from './one-skill.ts'
+import { Discovery, IMMUTABLE } from './discovery.ts'
 
 interface WellKnownOptions {
   readonly skillsOf: SkillsOf
@@ -23,50 +25,90 @@ interface WellKnownOptions {
   readonly isPublic: boolean
 }
 
-/** Skill discovery over well-known URIs, versions 0.2.0 and 0.1.0 of the draft. */
+/** From the index of one skill to the artifacts that every index names. */
+const ARTIFACTS = '../../../../.well-known/agent-skills/'
+
+const INDEXES = [
+  {
+    version: '0.2.0',
+    path: '/.well-known/agent-skills/index.json',
+    answer: jsonAnswer(DiscoveryIndexSchema, 'The index'),
+    ofAll: {
+      operationId: 'getDiscoveryIndex',
+      summary: 'The skills that clients can install, with digests',
+      description: 'Version 0.2.0 of skill discovery. Lists the skills that its clients take; the addresses in it ' +
+        'name the digests of what lies there.'
+    },
+    ofOne: { operationId: 'getSkillDiscoveryIndex', summary: 'The index of one skill' }
+  },
+  {
+    version: '0.1.0',
+    path: '/.well-known/skills/index.json',
+    answer: jsonAnswer(LegacyDiscoveryIndexSchema, 'The index'),
+    ofAll: {
+      operationId: 'getLegacyDiscoveryIndex',
+      summary: 'The skills that clients can install, with their files',
+      description: 'Version 0.1.0 of skill discovery. Lists the skills whose files all have names that its clients ' +
+        'can ask for.'
+    },
+    ofOne: { operationId: 'getSkillLegacyDiscoveryIndex', summary: 'The index of one skill, with its files' }
+  }
+] as const
+
+const UNCHANGING = 'Never changes. After a change of the skill it stays readable while its revision is kept, and is ' +
+  '404 afterwards.'
+
+const FILE_ANSWERS = bytesAnswers(['*/*'], DOCUMENT_EXAMPLE, 'The bytes, under the media type of the file')
+
+/** Skill discovery over well-known URIs, versions 0.2.0 and 0.1.0 of the draft: of all skills, and of one alone. */
 export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (
   app, { skillsOf, revisionsOf, isPublic }
 ) {
   const discoveries = new PerSkills((skills) => new Discovery(skills))
+  const discoveryOf = (request: FastifyRequest): Discovery => discoveries.of(skillsOf(request))
   if (isPublic) {
-    app.addHook('onRequest', ({ principal }, reply, next) => {
+    app.addHook('onRequest', async ({ principal }, reply) => {
       // What a caller sees that has proved who it is, is for that caller.
       if (principal === undefined || principal.kind === 'anonymous') reply.header('access-control-allow-origin', '*')
-      next()
     })
   }
 
-  const indexesFor = (request: FastifyRequest, reply: FastifyReply) => {
-    const revisions = revisionsOf(request)
-    const discovery = discoveries.of(skillsOf(request))
-    return ofOneRevision(reply, revisionsOf, () => discovery.indexes(() => revisions.revision))
+  for (const { version, path, answer, ofAll, ofOne } of INDEXES) {
+    app.get(path, {
+      config: { reads: { event: 'discovery.index', door: 'well-known' }, load: 'costly' },
+      schema: {
+        ...ofAll, tags: ['discovery'], response: { 200: withCatalogRevision(answer) }, problems: FOLDER_PROBLEMS
+      }
+    }, async (request, reply) => {
+      const revisions = revisionsOf(request)
+      const { [version]: index } = await ofOneRevision(reply, revisionsOf, () =>
+        discoveryOf(request).indexes(() => revisions.revision))
+      return answerRendered(reply, index, () => JSON.stringify(index))
+    })
+
+    app.get(`/skills/:name${path}`, {
+      config: { reads: { event: 'discovery.index', door: 'well-known' } },
+      schema: {
+        ...ofOne,
+        description: `Version ${version} of skill discovery for clients that have the address of a skill. The list ` +
+          'is empty if these clients do not take the skill.',
+        tags: ['discovery'],
+        params: SkillIndexParamsSchema,
+        response: { 200: answer },
+        problems: [...SKILL_PROBLEMS, ...MAIN_FILE_PROBLEMS, ...READ_PROBLEMS]
+      }
+    }, async (request, reply) => {
+      const { [version]: index } = await discoveryOf(request).indexesOf(request.params.name, ARTIFACTS)
+      return answerRendered(reply, index, () => JSON.stringify(index))
+    })
   }
-
-  await app.register(oneSkill, { skillsOf, discoveries })
-
-  app.get('/.well-known/agent-skills/index.json', {
-    config: { reads: { event: 'discovery.index', door: 'well-known' }, load: 'costly' },
-    schema: {
-      operationId: 'getDiscoveryIndex',
-      summary: 'The skills that clients can install, with digests',
-      description: 'Version 0.2.0 of skill discovery. Lists the skills that its clients take; the addresses in it ' +
-        'name the digests of what lies there.',
-      tags: ['discovery'],
-      response: { 200: withCatalogRevision(jsonAnswer(DiscoveryIndexSchema, 'The index')) },
-      problems: FOLDER_PROBLEMS
-    }
-  }, async (request, reply) => {
-    const { '0.2.0': index } = await indexesFor(request, reply)
-    return answerRendered(reply, index, () => JSON.stringify(index))
-  })
 
   app.get('/.well-known/agent-skills/:name/:digest/SKILL.md', {
     config: { reads: { event: 'skill.read', door: 'well-known' } },
     schema: {
       operationId: 'getDiscoveryDocument',
       summary: 'A skill that is one SKILL.md',
-      description: 'What the index lists as `skill-md`. Never changes. After a change of the skill it stays readable ' +
-        'while its revision is kept, and is 404 afterwards.',
+      description: `What the index lists as \`skill-md\`. ${UNCHANGING}`,
       tags: ['discovery'],
       params: ArtifactParamsSchema,
       bytes: bytesAnswers(['text/markdown'], DOCUMENT_EXAMPLE, 'The bytes'),
@@ -74,12 +116,10 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     }
   }, async (request, reply) => {
     const { name, digest } = request.params
-    const discovery = discoveries.of(skillsOf(request))
-    const installable = await discovery.findInstallable(name, (installable) =>
-      isSingleFile(installable) && hexOf(installable.mainFile.digest) === digest)
-    if (installable === undefined) throw new HttpProblem('artifact_not_found')
-    reply.header('cache-control', IMMUTABLE).header(REVISION_HEADER, installable.manifest.revision)
-    return answerContent(request, reply, installable.mainFile, 'text/markdown')
+    const artifact = await discoveryOf(request).findArtifact(name, 'skill-md', digest)
+    if (artifact === undefined || !('content' in artifact)) throw new HttpProblem('artifact_not_found')
+    reply.header('cache-control', IMMUTABLE).header(REVISION_HEADER, artifact.revision)
+    return answerContent(request, reply, artifact.content, 'text/markdown')
   })
 
   app.get('/.well-known/agent-skills/:name/:digest/archive.zip', {
@@ -87,8 +127,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     schema: {
       operationId: 'getDiscoveryArchive',
       summary: 'A skill of several files as a ZIP archive',
-      description: 'What the index lists as `archive`. Never changes. After a change of the skill it stays readable ' +
-        'while its revision is kept, and is 404 afterwards.',
+      description: `What the index lists as \`archive\`. ${UNCHANGING}`,
       tags: ['discovery'],
       params: ArtifactParamsSchema,
       bytes: bytesAnswers([ZIP_MEDIA_TYPE], 'PK', 'The archive'),
@@ -96,30 +135,17 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     }
   }, async (request, reply) => {
     const { name, digest } = request.params
-    const discovery = discoveries.of(skillsOf(request))
-    const installable = await discovery.findInstallable(name, async (installable) =>
-      !isSingleFile(installable) && hexOf((await discovery.archive(installable)).digest) === digest)
-    if (installable === undefined) throw new HttpProblem('artifact_not_found')
-    reply.header('cache-control', IMMUTABLE).header(REVISION_HEADER, installable.manifest.revision)
-    const { archive } = await discovery.archive(installable)
-    return answerArchive(request, reply, archive, name, strongEtag(digest))
+    const artifact = await discoveryOf(request).findArtifact(name, 'archive', digest)
+    if (artifact === undefined || !('archive' in artifact)) throw new HttpProblem('artifact_not_found')
+    reply.header('cache-control', IMMUTABLE).header(REVISION_HEADER, artifact.revision)
+    return answerArchive(request, reply, artifact.archive, name, strongEtag(digest))
   })
 
-  app.get('/.well-known/skills/index.json', {
-    config: { reads: { event: 'discovery.index', door: 'well-known' }, load: 'costly' },
-    schema: {
-      operationId: 'getLegacyDiscoveryIndex',
-      summary: 'The skills that clients can install, with their files',
-      description: 'Version 0.1.0 of skill discovery. Lists the skills whose files all have names that its clients ' +
-        'can ask for.',
-      tags: ['discovery'],
-      response: { 200: withCatalogRevision(jsonAnswer(LegacyDiscoveryIndexSchema, 'The index')) },
-      problems: FOLDER_PROBLEMS
-    }
-  }, async (request, reply) => {
-    const { '0.1.0': index } = await indexesFor(request, reply)
-    return answerRendered(reply, index, () => JSON.stringify(index))
-  })
+  /** `SKILL.md` is the main file in any casing. */
+  async function sendFile (request: FastifyRequest, reply: FastifyReply, name: string, file: string) {
+    if (!await discoveryOf(request).listsFile(name, file)) throw new HttpProblem('artifact_not_found')
+    return answerFile(request, reply, await skillsOf(request).openFile(name, file), file)
+  }
 
   app.get('/.well-known/skills/:name/*', {
     config: { reads: { event: 'skill.file_read', door: 'well-known' } },
@@ -129,14 +155,25 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'The bytes of a file of a skill in the index 0.1.0.',
       tags: ['discovery'],
       params: LegacyFileParamsSchema,
-      bytes: bytesAnswers(['*/*'], DOCUMENT_EXAMPLE, 'The bytes, under the media type of the file'),
+      bytes: FILE_ANSWERS,
       problems: ARTIFACT_PROBLEMS
     }
+  }, async (request, reply) => sendFile(request, reply, request.params.name, request.params['*']))
+
+  app.get('/skills/:name/.well-known/skills/:skill/*', {
+    config: { reads: { event: 'skill.file_read', door: 'well-known' } },
+    schema: {
+      operationId: 'getSkillLegacyDiscoveryFile',
+      summary: 'A file that the index of one skill lists',
+      description: 'The bytes of a file of the skill in its index 0.1.0.',
+      tags: ['discovery'],
+      params: SkillLegacyFileParamsSchema,
+      bytes: FILE_ANSWERS,
+      problems: [...ARTIFACT_PROBLEMS, 'invalid_skill_name']
+    }
   }, async (request, reply) => {
-    const { name, '*': file } = request.params
-    const skills = skillsOf(request)
-    if (!await discoveries.of(skills).listsFile(name, file)) throw new HttpProblem('artifact_not_found')
-    // `SKILL.md` is the main file in any casing.
-    return answerFile(request, reply, await skills.openFile(name, file), file)
+    const { name, skill, '*': file } = request.params
+    if (name !== skill) throw new HttpProblem('artifact_not_found')
+    return sendFile(request, reply, name, file)
   })
 }

@@ -297,23 +297,13 @@ t.test('pages survive changes between them', async (t) => {
   })
 
   await t.test('a cursor that is none of ours is -32602', async (t) => {
-    for (const cursor of ['', 'x', '2', Buffer.from('skill-1')
-      .toString('base64url'), `${Buffer.from('after:a').toString('base64url')}=`, 'é', '\0', 'a'.repeat(10_000)]) {
-      for (const method of [
-        'resources/list', 'prompts/list', 'skills/list', 'tools/list', 'resources/templates/list'
-      ]) {
-        const params = { cursor }
-        const requests: Readonly<Record<string, () => Promise<unknown>>> = {
-          'resources/list': () => client.listResources(params),
-          'prompts/list': () => client.listPrompts(params),
-          'skills/list': () => new SkillsClient(client).list(params),
-          'tools/list': () => client.listTools(params),
-          'resources/templates/list': () => client.listResourceTemplates(params)
-        }
-        await t.rejects(async () => requests[method]?.(), {
-          code: -32602, message: /Invalid cursor/
-        }, `${method} ${JSON.stringify(cursor.slice(0, 20))}`)
-      }
+    const encode = (text: string) => Buffer.from(text).toString('base64url')
+    for (const cursor of ['', 'x', '2', encode('skill-1'), `${encode('after:a')}=`, 'é', '\0', 'a'.repeat(10_000)]) {
+      const params = { cursor }
+      for (const ask of [
+        () => client.listResources(params), () => client.listPrompts(params),
+        () => new SkillsClient(client).list(params)
+      ]) await t.rejects(async () => await ask(), { code: -32602, message: /Invalid cursor/ }, JSON.stringify(cursor.slice(0, 20)))
     }
   })
 })

@@ -38,20 +38,12 @@ export async function readPage<Item> (
   return { items }
 }
 
-/** Of a list that is one page: no answer of it has had a cursor. */
-export function refuseCursor (cursor: string | undefined): void {
-  if (cursor !== undefined) throw invalidCursor()
-}
-
-function invalidCursor (): ProtocolError {
-  return new ProtocolError(
-    ProtocolErrorCode.InvalidParams, 'Invalid cursor: use nextCursor of the page before, or none'
-  )
-}
-
 function startAfter (scope: string, names: readonly string[], cursor: string): number {
   const position = parseCursor(questionOf(scope), cursor)
-  if (position === undefined) throw invalidCursor()
+  if (position === undefined) {
+    const sentence = 'Invalid cursor: use nextCursor of the page before, or none'
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, sentence)
+  }
   const start = names.findIndex((name) => compareCodePoints(name, position.after) > 0)
   return start === -1 ? names.length : start
 }
