@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { hostname } from 'node:os'
 import zlib, { gzipSync } from 'node:zlib'
 import t from 'tap'
-import { isInsideAddress, outsideOf, readBody, send, statusError } from '../../src/sources/http/http-client.ts'
+import { isInsideAddress, readBody, send, statusError } from '../../src/sources/http/http-client.ts'
 import { subjectOfArchive } from '../../src/verdicts/upload.ts'
 import { tarGzOf, tarOf, zipOf, zipOfTexts } from '../helper/archives.ts'
 import { startServer } from '../helper/fault-server.ts'
@@ -306,7 +306,6 @@ t.test('K83: an address that a server has named does not lead into this network,
   }
   t.equal(server.requests.length, 0)
   for (const address of ['8.8.8.8', '2606:4700::1', '172.15.0.1', '172.32.0.1', '100.63.0.1', '100.128.0.1', '223.0.0.1', '1.0.0.1', '110.0.0.1']) t.notOk(isInsideAddress(address), address)
-  t.strictSame(outsideOf([{ address: '10.0.0.1' }, { address: '2606:4700::1' }]), [{ address: '2606:4700::1' }])
   const inside = [
     '0.0.0.0', '10.0.0.1', '127.0.0.2', '169.254.0.1', '192.168.0.1', '172.16.0.1', '172.20.0.1', '172.31.0.1', '100.64.0.1', '100.70.0.1', '100.100.0.1', '100.127.0.1', '224.0.0.1', '239.0.0.1',
     '255.255.255.255', '::', '::1', '::ffff:10.0.0.1', '::ffff:a00:1', '::FFFF:10.0.0.1', '64:ff9b::a00:1', 'fc00::1', 'fd00::1', 'fe80::1', 'FE90::1', 'fea0::1', 'feb0::1', 'ff02::1',
@@ -322,7 +321,7 @@ t.test('K83: a host outside of this network does not lead into it by a redirect 
     else response.end('inside')
   })
   const request = { url: `${server.url}/first`, signal: AbortSignal.timeout(10_000), env: {} }
-  t.equal((await readBody(await send(request))).toString(), 'inside', 'a host in this network may')
+  t.equal((await readBody(await send(request), 10)).toString(), 'inside', 'a host in this network may')
   const showOutside = (message: unknown): void => {
     const { socket } = (message as { readonly request: ClientRequest }).request
     if (socket !== null) Object.defineProperty(socket, 'remoteAddress', { value: '8.8.8.8' })

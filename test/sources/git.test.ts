@@ -45,7 +45,7 @@ t.test('K84: over HTTP, by branch, tag and commit; a pinned commit stays', async
   const host = await startGitHost(t, join(repository.path, '..'))
   const base = `git+${host.url}/team.git`
   const { sources, skills } = await openSources(t, [
-    sourceAt(`${base}#v1`), sourceAt(`${base}#feature/x`), sourceAt(`${base}#${first}`), sourceAt(base, { at: [{ ref: 'feature', path: 'x/skills' }, { ref: 'feature/x', path: 'skills' }] })
+    sourceAt(`${base}#v1`), sourceAt(`${base}#feature/x`), sourceAt(`${base}#${first}`), sourceAt(base, { ref: 'feature/x', path: 'skills' })
   ])
   t.strictSame(sources.status.map(({ revision }) => revision), [`v1@sha1:${first}`, `feature/x@sha1:${second}`, `sha1:${first}`, `feature/x@sha1:${second}`])
   t.strictSame(sources.status.map(({ skills }) => skills), [1, 2, 1, 2])

@@ -167,8 +167,7 @@ t.test('K83: what an image has outside of the path is no matter of the source', 
   ])
   for (const [layer, expected] of [
     [top, { state: 'ok', skills: 1 }],
-    [await tarGzOf([['opt/skills/a/.wh.x.txt', '']]), { state: 'stale', error: { code: 'refused_tree' } }],
-    [await tarGzOf([['opt/.wh.skills', '']]), { state: 'stale', error: { code: 'refused_tree' } }]
+    [await tarGzOf([['opt/skills/a/.wh.x.txt', '']]), { state: 'stale', error: { code: 'refused_tree' } }]
   ] as const) {
     const layers = [base, layer].map((bytes) => ({ mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip', digest: digestOf(bytes), size: bytes.length }))
     const manifest = Buffer.from(JSON.stringify({ schemaVersion: 2, config: image, layers }))
@@ -179,13 +178,6 @@ t.test('K83: what an image has outside of the path is no matter of the source', 
   }
   t.strictSame((await skills.manifest('a')).files.map(({ path }) => path), ['SKILL.md', 'x.txt', 'y.txt'])
   t.match(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /New/)
-})
-
-t.test('K85: a manifest of very many levels is refused before it is parsed', async (t) => {
-  const bytes = Buffer.from(`{"schemaVersion":2,"layers":[],"annotations":${'['.repeat(100)}${']'.repeat(100)}}`)
-  const server = await startServer(t, (_, response) => { response.setHeader('docker-content-digest', digestOf(bytes)).end(bytes) })
-  const { status } = await openSources(t, [sourceAt(`oci://${new URL(server.url).host}/skills:1`)])
-  t.match(status(), { state: 'failed', error: { code: 'bad_answer', message: 'the manifest of the artifact is nested deeper than 64 levels' } })
 })
 
 t.test('K84: a realm gets credentials on the host of the registry, and where Docker Hub and GitLab have theirs', async (t) => {
@@ -255,35 +247,4 @@ t.test('K85: an artifact without a layer that can be read, or with one that take
     t.match(status(), { state: 'stale', revision: `1@${first}`, error: { code } }, what)
   }
   t.strictSame(await skills.list(), ['a'])
-})
-
-t.test('K83: a later layer of an image replaces a file, and that of an artifact does not', { skip }, async (t) => {
-  const host = await startRegistry(t)
-  const { sources, skills, status } = await openSources(t, [sourceAt(`oci://${host}/team/skills:1`)])
-  const type = 'application/vnd.oci.image.layer.v1.tar+gzip'
-  const image = 'application/vnd.oci.image.config.v1+json'
-  const lower = await tarGzOf([['a/SKILL.md', skillText('a')], ['a/x.txt', 'x']])
-  const upper = await tarGzOf([['a/x.txt', 'replaced']])
-  await push(host, '1', [[type, lower], [type, upper]], undefined, image)
-  await sources.sync()
-  t.match(status(), { state: 'ok', skills: 1 }, JSON.stringify(status().error))
-  t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'replaced')
-  const kinds = await tarGzOf([['a/x.txt', { type: 'directory' }], ['a/x.txt/y.md', 'y'], ['a/docs', 'no folder any more'], ['a/SKILL.md', skillText('a')]])
-  await push(host, '1', [[type, await tarGzOf([['a/SKILL.md', skillText('a', 'old')], ['a/x.txt', 'x'], ['a/docs/b.md', 'b'], ['a/docs/c/d.md', 'd'], ['a/docs2/e.md', 'e']])], [type, kinds]], undefined, image)
-  await sources.sync()
-  t.match(status(), { state: 'ok', skills: 1 }, JSON.stringify(status().error))
-  t.strictSame((await skills.manifest('a')).files.map(({ path }) => path), ['SKILL.md', 'docs', 'docs2/e.md', 'x.txt/y.md'], 'a file and a folder in each other\'s place')
-  await push(host, '1', [[type, lower], [type, await tarGzOf([['a/x.txt/y.md', 'y']])]], undefined, image)
-  await sources.sync()
-  t.match(status(), { state: 'stale', error: { code: 'refused_tree', message: /is a file and a folder/ } }, 'a file below a file')
-  for (const [what, config, layers] of [
-    ['an artifact', undefined, [[type, lower], [type, upper]]],
-    ['layers with titles', image, [[type, lower, 'lower'], [type, upper, 'upper']]],
-    ['another casing', image, [[type, lower], [type, await tarGzOf([['a/X.txt', 'x']])]]],
-    ['twice in one layer', image, [[type, lower], [type, await tarGzOf([['a/x.txt', '1'], ['a/x.txt', '2']])]]]
-  ] satisfies ReadonlyArray<readonly [string, string | undefined, Parameters<typeof push>[2]]>) {
-    await push(host, '1', layers, undefined, config)
-    await sources.sync()
-    t.match(status(), { state: 'stale', error: { code: 'bad_archive', message: /there twice/ } }, what)
-  }
 })

@@ -3,7 +3,7 @@ import dns from 'node:dns'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AwsV4Signer } from 'aws4fetch'
-import { Bucket } from '../../src/sources/s3/bucket.ts'
+import { openBucket } from '../../src/sources/s3/bucket.ts'
 import { s3Kind } from '../../src/sources/s3/s3-source.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
@@ -205,24 +205,6 @@ t.test('K85: a refusal has the code that the service gives as its reason, and no
   t.match(JSON.stringify(log), /RequestTimeTooSkewed/)
 })
 
-t.test('K85: a bucket that is in another region is refused with the name of that region', async (t) => {
-  const store = await startStore(t)
-  fill(store)
-  const { sources, status } = await open(t, store)
-  const remedy = '; the bucket is in the region eu-west-1'
-  for (const [answer, region, body, message] of [
-    [301, 'eu-west-1', '<Error><Code>PermanentRedirect</Code></Error>', `the host refuses the request: PermanentRedirect${remedy}`],
-    [301, 'eu-west-1', '', `the host answers with status 301${remedy}`],
-    [400, 'eu-west-1', '<Error><Code>AuthorizationHeaderMalformed</Code></Error>', `the host refuses the request: AuthorizationHeaderMalformed${remedy}`],
-    [403, 'us-east-1', '<Error><Code>AccessDenied</Code></Error>', 'the host refuses the request: AccessDenied'],
-    [301, 'CANARY https://canary.example', '<Error><Code>PermanentRedirect</Code></Error>', 'the host refuses the request: PermanentRedirect']
-  ] as const) {
-    store.before = (_, response) => Boolean(response.writeHead(answer, { 'x-amz-bucket-region': region }).end(body))
-    await sources.sync()
-    t.equal(status().error?.message, message)
-  }
-})
-
 t.test('K85: keys that no folder holds are left out one by one, and named', async (t) => {
   const store = await startStore(t)
   fill(store)
@@ -257,7 +239,7 @@ t.test('K85: a listing whose keys and tags are longer than any honest one is not
 t.test('K83: the region of a bucket is that of the variable, and us-east-1 when it is unset or empty', async (t) => {
   const lookup = t.capture(dns, 'lookup', (_host: string, _options: object, done: (error: Error) => void) => { done(new Error('there is no network')) })
   for (const env of [{}, { AWS_REGION: '' }, { AWS_REGION: 'eu-west-1' }]) {
-    const bucket = await Bucket.open(s3Kind.create('s3://bucket/team', {}), env, AbortSignal.timeout(60_000))
+    const bucket = await openBucket(s3Kind.create('s3://bucket/team', {}), env, AbortSignal.timeout(60_000))
     await t.rejects(bucket.list('team/'))
   }
   t.strictSame(lookup().map(({ args: [host] }) => host), ['s3.us-east-1.amazonaws.com', 's3.us-east-1.amazonaws.com', 's3.eu-west-1.amazonaws.com'])

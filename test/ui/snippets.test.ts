@@ -130,7 +130,7 @@ t.test('K76: names of any characters come through the shell unchanged', async (t
 t.test('K76: a skill from github.com is installed from there, in the served revision', async (t) => {
   const commit = '0123456789abcdef0123456789abcdef01234567'
   const source = (url: string, prefix = ''): GitSource =>
-    ({ kind: 'git', name: 'skills', layout: 'tree', url, at: [{ path: '' }], prefix })
+    ({ kind: 'git', name: 'skills', layout: 'tree', url, ref: undefined, path: '', prefix })
   const line = (url: string, revision: string | undefined, prefix = '', name = 'weather') =>
     githubSnippets(name, githubState(source(url, prefix), revision))[0]?.text
   for (const url of [

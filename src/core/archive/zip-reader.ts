@@ -19,6 +19,8 @@ const SIZES_FOLLOW = 0x8
 /** In the place of a size that another field has. */
 const SIZE_ELSEWHERE = 0xffff_ffff
 
+export const DAMAGED = 'the archive is damaged'
+
 const STORED = 0
 const DEFLATED = 8
 const METHODS: Readonly<Record<number, string>> = { 9: 'Deflate64', 12: 'bzip2', 14: 'LZMA', 93: 'zstd', 95: 'XZ' }
@@ -159,8 +161,8 @@ export function checkUnpackedBytes (bytes: number, packed: number): void {
 }
 
 /** yauzl's sentences may quote names of the archive. Errors of the disk stay what they are. */
-export function asArchiveError (error: unknown): never {
+function asArchiveError (error: unknown): never {
   if (error instanceof ArchiveError) throw error
   if (error instanceof Error && 'syscall' in error) throw error
-  throw new ArchiveError('bad_archive', 'the archive is damaged', { cause: error })
+  throw new ArchiveError('bad_archive', DAMAGED, { cause: error })
 }

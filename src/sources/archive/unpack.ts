@@ -10,9 +10,8 @@ import { extract } from 'tar-stream'
 import {
   ArchiveError, ArchiveNames, checkLink, commonFolder, refusedEntry, withoutMacFiles
 } from '../../core/archive/archive-names.ts'
-import { asArchiveError, checkUnpackedBytes, isZip, tooLargeFile, ZipReader } from '../../core/archive/zip-reader.ts'
+import { checkUnpackedBytes, DAMAGED, isZip, tooLargeFile, ZipReader } from '../../core/archive/zip-reader.ts'
 import { MAX_FILE_BYTES } from '../../core/shared/limits.ts'
-import { withoutEndSlashes } from '../../core/shared/text.ts'
 import type { SourceEntry } from '../publish/source-tree.ts'
 import { SourceError } from '../source-error.ts'
 
@@ -29,9 +28,6 @@ const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
 /** Two empty blocks, in bytes: without them, nobody can tell where a tar archive was cut. */
 const TAR_END_BYTES = 1_024
-
-/** How a layer of an image says that a file or a folder of a lower one is gone. */
-export const WHITE_OUT = /(^|\/)\.wh\.(?:\.wh\.\.opq$)?/
 
 /** What an archive has at a path. */
 interface Item {
@@ -60,7 +56,8 @@ export async function unpackArchive (
     const packedBytes = (await stat(archive)).size
     await mkdir(folder, { mode: 0o700 })
     for await (const { name, type, content, target } of itemsOf(archive, signal)) {
-      if (!isInScope(name, scope)) continue
+      const place = name.replace(/^(?:\.?\/)+/, '')
+      if (place === '' || place === '.' || (scope !== '' && !place.startsWith(`${scope}/`))) continue
       const path = names.add(name, type === 'directory')
       const linked = entries.get(target.replace(/^(?:\.\/+)+/, ''))
       if (type === 'file' || type === 'contiguous-file') entries.set(path, await store(path, content, packedBytes))
@@ -107,14 +104,6 @@ export function withoutTopFolder (entries: readonly SourceEntry[], path = ''): r
   const hasTwice = entries.some((entry) => `${entry.path}/`.startsWith(common + common))
   const isNamed = `${path}/`.startsWith(common) && !hasTwice
   return isNamed ? entries : entries.map((entry) => ({ ...entry, path: entry.path.slice(common.length) }))
-}
-
-/** A white-out of an image counts as what it removes: the scope itself, too, or a folder above. */
-function isInScope (name: string, scope: string): boolean {
-  const path = name.replace(/^(?:\.?\/)+/, '')
-  const removed = withoutEndSlashes(path.replace(WHITE_OUT, '$1'))
-  const isAbove = removed !== path && `${scope}/`.startsWith(`${removed}/`)
-  return path !== '' && path !== '.' && (scope === '' || path.startsWith(`${scope}/`) || isAbove)
 }
 
 async function * itemsOf (archive: string, signal: AbortSignal): AsyncGenerator<Item> {
@@ -169,13 +158,7 @@ async function * tarItems (archive: string, decompress: Transform, signal: Abort
 }
 
 function asSourceError (error: unknown): unknown {
-  if (error instanceof SourceError) return error
-  try {
-    return asArchiveError(error)
-  } catch (refused) {
-    if (!(refused instanceof ArchiveError)) return refused
-    const { code, message, cause } = refused
-    const details = cause instanceof Error ? cause.message.slice(0, 200) : undefined
-    return new SourceError(code, message, { cause, ...details !== undefined && { details } })
-  }
+  if (error instanceof SourceError || (error instanceof Error && 'syscall' in error)) return error
+  const { code, message } = error instanceof ArchiveError ? error : new ArchiveError('bad_archive', DAMAGED)
+  return new SourceError(code, message, { cause: error })
 }

@@ -12,7 +12,6 @@ import { readSecret } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
 import { type GitOptions, gitVersion, type ReadOutput, runGit, wholeOutput } from './git-command.ts'
 import { readCommit, type RunInStore } from './git-files.ts'
-import type { RefAndPath } from './host-page.ts'
 
 const INTERVAL_MS = 60_000
 
@@ -30,24 +29,25 @@ export interface GitSource extends SourceCommon {
   readonly kind: 'git'
   /** `https:`, `ssh:`, `file:`, or `http:` of this machine; without credentials. */
   readonly url: string
-  /** The first whose ref exists counts: in an address from a browser, nothing shows where the ref ends. */
-  readonly at: readonly RefAndPath[]
+  /** Branch, tag, `refs/…` or full commit id. Undefined: the default branch. */
+  readonly ref: string | undefined
+  /** A folder; '' is the top. */
+  readonly path: string
 }
 
 type Remote = Omit<GitOptions, 'args'>
 
-/** A ref as the host has it, and the folder that is wanted. */
+/** A ref as the host has it. */
 interface Resolved {
-  readonly ref: string
+  readonly name: string
   readonly label: string
-  readonly path: string
-  /** As the host said; undefined where it was not asked. */
+  /** Undefined where the host was not asked. */
   readonly commit: string | undefined
 }
 
 /** Fetches single commits of a repository into a bare store in `folder`, by the system's git. */
 export function createGitFetcher (source: GitSource, folder: string, env: Environment): Fetcher {
-  const { url, at: [first] } = source
+  const { url, ref, path } = source
   const store = join(folder, 'store')
   return {
     intervalMs: INTERVAL_MS,
@@ -55,18 +55,18 @@ export function createGitFetcher (source: GitSource, folder: string, env: Enviro
       return `git ${await gitVersion(env)}`
     },
     async fetch ({ known, signal }) {
-      if (first?.ref !== undefined && known?.['commit'] === first.ref && known['path'] === first.path) return undefined
+      const { commit: published = '' } = known ?? {}
+      if (published === ref) return undefined
       await mkdir(folder, { recursive: true, mode: 0o700 })
       const remote = await connection(source, folder, env, signal)
       const resolved = await resolveRef(source, (args) =>
         runGit({ ...remote, args: ['ls-remote', '--quiet', ...args] }, wholeOutput))
-      const { commit, path } = resolved
-      if (commit !== undefined && known?.['commit'] === commit && known['path'] === path) return undefined
+      if (published === resolved.commit) return undefined
       return await fetchCommit(remote, resolved)
     }
   }
 
-  async function fetchCommit (remote: Remote, { ref, label, path, commit: expected }: Resolved): Promise<Fetched> {
+  async function fetchCommit (remote: Remote, { name, label, commit: expected }: Resolved): Promise<Fetched> {
     const isPinned = COMMIT_ID.test(label)
     const { signal } = remote
     const run: RunInStore = (args, read, input) => inStore({ env, signal, input }, args, read)
@@ -74,7 +74,7 @@ export function createGitFetcher (source: GitSource, folder: string, env: Enviro
       const format = (expected ?? label).length === SHA256_LENGTH ? ['--object-format=sha256'] : []
       await run(['init', '--quiet', '--bare', '--template=', ...format], wholeOutput)
     }
-    await inStore(remote, ['fetch', ...FETCH_OPTIONS, '--', url, `+${ref}:${OWN_REF}`], wholeOutput)
+    await inStore(remote, ['fetch', ...FETCH_OPTIONS, '--', url, `+${name}:${OWN_REF}`], wholeOutput)
     const tip = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${OWN_REF}^{commit}`]
     const commit = (await run(tip, wholeOutput)).toString().trim()
     if (isPinned && commit !== label) {
@@ -83,7 +83,7 @@ export function createGitFetcher (source: GitSource, folder: string, env: Enviro
     const { files, leftOut } = await readCommit(run, commit, path)
     const algorithm = commit.length === SHA256_LENGTH ? 'sha256' : 'sha1'
     const revision = `${isPinned ? '' : `${label}@`}${algorithm}:${commit}`
-    return { revision, memory: { commit, path }, files, leftOut, path }
+    return { revision, memory: { commit }, files, leftOut, path }
   }
 
   async function inStore<T> (options: Remote, args: readonly string[], read: ReadOutput<T>): Promise<T> {
@@ -99,23 +99,21 @@ export function createGitFetcher (source: GitSource, folder: string, env: Enviro
 
 type ListRemote = (args: readonly string[]) => Promise<Buffer>
 
-/** The first of the wanted refs that the host has. A commit id is taken as it is. */
-async function resolveRef ({ at, url }: GitSource, list: ListRemote): Promise<Resolved> {
-  const [{ ref: first, path } = { ref: undefined, path: '' }] = at
-  if (first !== undefined && COMMIT_ID.test(first)) return { ref: first, label: first, path, commit: undefined }
-  const wanted = at.flatMap(({ ref, path }) => fullNames(ref).map((name) => ({ name, label: ref, path })))
-  const names = wanted.flatMap(({ name }) => [name, `${name}^{}`])
-  const listing = (await list(['--symref', '--', url, ...names])).toString()
-  const refs = new Map([...listing.matchAll(/^([\da-f]{40,64})\t(.+)$/gm)].map(([, id, name]) => [name, id]))
+/** A commit id is taken as it is. */
+async function resolveRef ({ ref, url }: GitSource, list: ListRemote): Promise<Resolved> {
+  if (ref !== undefined && COMMIT_ID.test(ref)) return { name: ref, label: ref, commit: undefined }
+  const names = fullNames(ref)
+  const listing = (await list(['--symref', '--', url, ...names.flatMap((name) => [name, `${name}^{}`])])).toString()
+  const ids = new Map([...listing.matchAll(/^([\da-f]{40,64})\t(.+)$/gm)].map(([, id, name]) => [name, id]))
   const [, branch = 'HEAD'] = /^ref: refs\/heads\/(.+)\tHEAD$/m.exec(listing) ?? []
-  for (const { name, label = branch, path } of wanted) {
+  for (const name of names) {
     // Of an annotated tag, the commit and not the tag.
-    const commit = refs.get(`${name}^{}`) ?? refs.get(name)
-    if (commit !== undefined) return { ref: name, label, path, commit }
+    const commit = ids.get(`${name}^{}`) ?? ids.get(name)
+    if (commit !== undefined) return { name, label: ref ?? branch, commit }
   }
-  throw new SourceError('ref_not_found', first === undefined
+  throw new SourceError('ref_not_found', ref === undefined
     ? 'the host shows no default branch: the repository is empty, or a branch has to be given as ref'
-    : `the host has no branch or tag ${JSON.stringify(first)}; a commit is given by its full id`)
+    : `the host has no branch or tag ${JSON.stringify(ref)}; a commit is given by its full id`)
 }
 
 function fullNames (ref = 'HEAD'): string[] {

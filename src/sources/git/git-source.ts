@@ -31,15 +31,14 @@ export const gitKind: SourceKind<GitSource> = {
     if ([url.hostname, url.pathname.slice(1), url.username].some((part) => part.startsWith('-'))) {
       throw new AddressError('a host, a user and a path do not begin with "-"')
     }
-    const page = url.protocol === 'https:' ? hostPage(url) : undefined
-    const clean = page?.url ?? url.href
-    if (ref !== undefined && !REF.test(ref)) {
+    const page = (url.protocol === 'https:' ? hostPage(url) : undefined) ?? { url: url.href }
+    const at = ref === undefined && path === undefined ? page : { ref, path }
+    if (at.ref !== undefined && !REF.test(at.ref)) {
       const sentence = 'a ref is a branch, a tag, refs/… or a full commit id'
       throw new AddressError(`${sentence}; a path is given apart from it, as path or #ref:path`)
     }
-    const isGiven = ref !== undefined || path !== undefined
-    const at = isGiven ? [{ ...ref !== undefined && { ref }, path: parsePath(path) }] : page?.at ?? [{ path: '' }]
-    return { kind: 'git', name: lastPart(new URL(clean).pathname), layout: 'auto', url: clean, at }
+    const name = lastPart(new URL(page.url).pathname)
+    return { kind: 'git', name, layout: 'auto', url: page.url, ref: at.ref, path: parsePath(at.path) }
   },
   createFetcher: createGitFetcher
 }

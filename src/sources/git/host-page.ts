@@ -1,44 +1,38 @@
 import { isMainFile } from '../../core/format/main-files.ts'
+import { baseName, folderOf } from '../../core/shared/paths.ts'
 import { withoutEndSlashes } from '../../core/shared/text.ts'
-import { decode, parsePath } from '../address/parts.ts'
-
-/** A ref of a repository, and a folder in it. */
-export interface RefAndPath {
-  /** Branch, tag, `refs/…` or full commit id. Absent: the default branch. */
-  readonly ref?: string
-  /** '' is the top. */
-  readonly path: string
-}
+import { decode } from '../address/parts.ts'
 
 /** Hosts whose `/owner/repository` is a repository. */
 const HOSTS = ['github.com', 'www.github.com', 'gitlab.com', 'bitbucket.org', 'codeberg.org', 'gitea.com']
 
-/** How the pages of hosts show a folder at a ref: GitLab; GitHub, Bitbucket, Gitea and Forgejo. */
+/** How the pages of hosts show a folder at a ref: GitLab; Gitea and Forgejo; GitHub and Bitbucket. */
 const PAGES = [
-  /^(?<repository>\/.+?)\/-\/(?<kind>tree|blob)\/(?<rest>.+)$/,
-  /^(?<repository>\/[^/]+\/[^/]+)\/(?<kind>tree|blob|src)\/(?:(?<=\/src\/)(?:branch|tag|commit)\/)?(?<rest>.+)$/
+  /^(?<repository>\/.+?)\/-\/(?<kind>tree|blob)\/(?<ref>[^/]+)\/?(?<rest>.*)$/,
+  /^(?<repository>\/[^/]+\/[^/]+)\/src\/(?:branch|tag|commit)\/(?<ref>[^/]+)\/?(?<rest>.*)$/,
+  /^(?<repository>\/[^/]+\/[^/]+)\/(?<kind>tree|blob|src)\/(?<ref>[^/]+)\/?(?<rest>.*)$/
 ]
 
-/** Refs have few slashes. */
-const MAX_REF_SEGMENTS = 8
-
-/** The repository behind an address as a browser shows it; undefined for an address that is not known to be one. */
-export function hostPage (url: URL): { readonly url: string, readonly at: readonly RefAndPath[] } | undefined {
-  const path = withoutEndSlashes(url.pathname)
-  for (const pattern of PAGES) {
-    const { repository = '', kind, rest } = pattern.exec(path)?.groups ?? {}
-    if (rest === undefined) continue
-    const segments = parsePath(decode(rest)).split('/')
-    // The page of a file shows a skill's SKILL.md: its folder is meant.
-    if (kind === 'blob' || isMainFile(segments.at(-1) ?? '')) segments.pop()
-    return { url: `${url.origin}${repository}`, at: splits(segments) }
-  }
-  const isRepository = HOSTS.includes(url.hostname) && /^\/[^/]+\/[^/]+$/.test(path)
-  return isRepository ? { url: `${url.origin}${path}`, at: [{ path: '' }] } : undefined
+interface HostPage {
+  readonly url: string
+  readonly ref?: string
+  readonly path?: string
 }
 
-/** A branch may have slashes in its name: all ways to cut it off, the shortest ref first. */
-function splits (segments: readonly string[]): RefAndPath[] {
-  return segments.slice(0, MAX_REF_SEGMENTS).map((_, index) =>
-    ({ ref: segments.slice(0, index + 1).join('/'), path: segments.slice(index + 1).join('/') }))
+/**
+ * The repository behind an address as a browser shows it, with the ref and the folder of a page. A ref has no slash
+ * there: nothing shows where one would end.
+ * @returns undefined for an address that is not known to be one
+ */
+export function hostPage (url: URL): HostPage | undefined {
+  const pathname = withoutEndSlashes(url.pathname)
+  for (const pattern of PAGES) {
+    const { repository = '', kind, ref = '', rest = '' } = pattern.exec(pathname)?.groups ?? {}
+    if (ref === '') continue
+    // The page of a file shows a skill's SKILL.md: its folder is meant.
+    const isFile = kind === 'blob' || isMainFile(baseName(rest))
+    return { url: `${url.origin}${repository}`, ref: decode(ref), path: decode(isFile ? folderOf(rest) : rest) }
+  }
+  const isRepository = HOSTS.includes(url.hostname) && /^\/[^/]+\/[^/]+$/.test(pathname)
+  return isRepository ? { url: `${url.origin}${pathname}` } : undefined
 }

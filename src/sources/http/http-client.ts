@@ -9,7 +9,7 @@ import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { connect } from 'node:tls'
 import ipaddr from 'ipaddr.js'
-import { isJsonObject, isDeeperThan, type JsonObject } from '../../core/shared/json.ts'
+import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
 import { DISK_CODES } from '../as-source-error.ts'
@@ -21,10 +21,6 @@ import { SourceError, type SourceErrorCode } from '../source-error.ts'
 
 const MAX_REDIRECTS = 5
 const REDIRECTS = [301, 302, 303, 307, 308]
-/** Largest body that is read into memory, in bytes. */
-const MAX_TEXT_BYTES = 16 * 1_048_576
-/** Millions of brackets keep JSON.parse, and thus the service, busy for a second. */
-const MAX_JSON_DEPTH = 64
 /** How long a server may be silent, in milliseconds. */
 const SILENCE_MS = 30_000
 
@@ -169,18 +165,14 @@ async function tunnel (url: URL, proxy: URL, signal: AbortSignal): Promise<Socke
 /** Checks the addresses in the step that connects to one of them: a name may have another address a moment later. */
 const lookupOutside: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, { ...options, all: true }, (error, addresses) => {
-    const outside = outsideOf(addresses ?? [])
+    // A host of this network may have an address outside of it too, and is asked there.
+    const outside = (addresses ?? []).filter(({ address }) => !isInsideAddress(address))
     const [first] = outside
     if (error !== null) callback(error, [])
     else if (first === undefined) callback(insideError(), [])
     else if (options.all === true) callback(null, outside)
     else callback(null, first.address, first.family)
   })
-}
-
-/** A host of this network may have an address outside of it too, and is asked there. */
-export function outsideOf<T extends { readonly address: string }> (addresses: readonly T[]): T[] {
-  return addresses.filter(({ address }) => !isInsideAddress(address))
 }
 
 /** Whether an address may be one of this machine or its network: anything but public unicast. */
@@ -231,7 +223,7 @@ function retryAfter (text: string): number | undefined {
 }
 
 /** A body as bytes. */
-export async function readBody ({ body }: HttpAnswer, limit = MAX_TEXT_BYTES): Promise<Buffer> {
+export async function readBody ({ body }: HttpAnswer, limit: number): Promise<Buffer> {
   return await buffer(bytesOf(body, limit))
 }
 
@@ -267,15 +259,11 @@ async function * bytesOf (body: AsyncIterable<Buffer>, limit: number, hash?: Has
  * @param what it is, for sentences
  */
 export function parseObject (text: string, what: string): JsonObject {
-  let value: unknown
   try {
-    value = JSON.parse(text)
+    const value: unknown = JSON.parse(text)
+    if (isJsonObject(value)) return value
   } catch {}
-  if (!isJsonObject(value)) throw new SourceError('bad_answer', `${what} is not a JSON object`)
-  if (isDeeperThan(value, MAX_JSON_DEPTH)) {
-    throw new SourceError('bad_answer', `${what} is nested deeper than ${MAX_JSON_DEPTH} levels`)
-  }
-  return value
+  throw new SourceError('bad_answer', `${what} is not a JSON object`)
 }
 
 /** What makes the next request conditional, as its headers. */

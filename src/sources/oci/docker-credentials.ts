@@ -10,7 +10,6 @@ import { SourceError } from '../source-error.ts'
 
 /** A name becomes the end of the name of a program. */
 const HELPER_NAME = /^[\w-]+$/
-const HELPER_MS = 15_000
 
 /** What a helper prints for a registry that it does not know; its exit code is 1. */
 const NOT_FOUND = /credentials not found/
@@ -44,7 +43,7 @@ async function askHelper (
 ): Promise<RequestHeaders> {
   if (!HELPER_NAME.test(name)) throw missing('config.json of Docker has a helper whose name is not a plain word')
   const program = `docker-credential-${name}`
-  const asking = run(program, ['get'], { env: { ...env }, signal, timeout: HELPER_MS })
+  const asking = run(program, ['get'], { env: { ...env }, signal })
   // A helper may end without reading.
   asking.child.stdin?.on('error', () => {}).end(server)
   // Its output may hold a secret: no sentence repeats it.

@@ -6,11 +6,11 @@ import { quotePath } from '../../core/shared/paths.ts'
 import type { Environment } from '../../config/setting.ts'
 import { DIGEST, lastPart, parsePath, parseUrl, PATH_SETTING } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
-import { MAX_ARCHIVE_BYTES, unpackArchive, WHITE_OUT } from '../archive/unpack.ts'
+import { MAX_ARCHIVE_BYTES, unpackArchive } from '../archive/unpack.ts'
 import type { Fetcher } from '../fetcher.ts'
 import { MAX_ENTRIES, type SourceEntry, storedFiles } from '../publish/source-tree.ts'
 import { AddressError, SourceError } from '../source-error.ts'
-import { type Descriptor, Registry, type Repository } from './registry.ts'
+import { createRegistry, type Descriptor, type Registry, type Repository } from './registry.ts'
 
 const INTERVAL_MS = 60_000
 const MAX_LAYERS = 100
@@ -21,8 +21,8 @@ const TAG = /^\w[\w.-]{0,127}$/
 const TITLE = 'org.opencontainers.image.title'
 /** Set by ORAS for a folder that it packed: the layer has the folder's name as its title. */
 const UNPACK = 'io.deis.oras.content.unpack'
-/** The configuration of an image for containers. */
-const IMAGE_CONFIG = /^application\/vnd\.(?:oci\.image\.config|docker\.container\.image)\.v1\+json$/
+/** How a layer of an image says that a file or a folder of a lower one is gone. */
+const WHITE_OUT = /(?:^|\/)\.wh\./
 const TAR_LAYER = /[./+]tar(?:[.+](?:gzip|zstd))?$/
 /** ORAS gives plain files the type of a tar layer, unless another is given. */
 const ORAS_FILE = 'application/vnd.oci.image.layer.v1.tar'
@@ -38,8 +38,6 @@ export interface OciSource extends SourceCommon, Repository {
 interface Layer extends Descriptor {
   /** Of a layer that is one file, and not an archive. */
   readonly file: string | undefined
-  /** Whether it lies upon the layers before it, as those of an image do. */
-  readonly isUpon: boolean
 }
 
 export const ociKind: SourceKind<OciSource> = {
@@ -76,7 +74,7 @@ function createOciFetcher (source: OciSource, env: Environment): Fetcher {
     intervalMs: INTERVAL_MS,
     async fetch ({ known, signal, tmp }) {
       const isPinned = reference.startsWith('sha256:')
-      const registry = new Registry(source, env, signal)
+      const registry = createRegistry(source, env, signal)
       const digest = isPinned ? reference : await registry.digestOf(reference)
       if (known?.['digest'] === digest) return undefined
       const layers = await layersOf(registry, digest)
@@ -86,36 +84,37 @@ function createOciFetcher (source: OciSource, env: Environment): Fetcher {
       }
       const packedBytes = layers.reduce((sum, { size }) => sum + size, 0)
       if (packedBytes > MAX_ARCHIVE_BYTES) throw tooLarge(`${MAX_ARCHIVE_BYTES} bytes`)
+      // A later layer replaces files of an earlier one, as in images for containers.
       const entries = new Map<string, SourceEntry>()
       let bytes = 0
       for (const [index, layer] of layers.entries()) {
-        const blob = join(tmp, `layer-${index}`)
-        for (const entry of await unpackLayer(registry, layer, blob)) {
+        for (const entry of await pull(registry, layer, join(tmp, `layer-${index}`), signal)) {
           bytes += entry.size
-          if (entries.has(entry.path) && !layer.isUpon) throw refused(entry, 'is there twice')
-          if (WHITE_OUT.test(entry.path)) throw refused(entry, 'takes away what another layer has')
           entries.set(entry.path, entry)
         }
         if (bytes > MAX_PUBLISHED_BYTES) throw tooLarge(`${MAX_PUBLISHED_BYTES} bytes`)
         if (entries.size > MAX_ENTRIES) throw tooLarge(`${MAX_ENTRIES} files`)
       }
+      const gone = [...entries.keys()].find((path) => WHITE_OUT.test(path))
+      if (gone !== undefined) {
+        const problem = `${quotePath(gone)} takes away what another layer has`
+        throw new SourceError('refused_tree', `the artifact is refused: ${problem}`)
+      }
       const revision = isPinned ? digest : `${reference}@${digest}`
       return { revision, memory: { digest }, files: storedFiles([...entries.values()]), path }
-
-      async function unpackLayer (registry: Registry, layer: Layer, blob: string): Promise<readonly SourceEntry[]> {
-        const { file, size, digest } = layer
-        await registry.saveBlob(layer, blob)
-        if (file !== undefined) return [{ path: file, kind: 'file', id: digest, size, stored: blob }]
-        const entries = await unpackArchive(blob, `${blob}-files`, signal, path)
-        await rm(blob)
-        return entries
-      }
     }
   }
-}
 
-function refused ({ path }: SourceEntry, problem: string): SourceError {
-  return new SourceError('refused_tree', `the artifact is refused: ${quotePath(path)} ${problem}`)
+  async function pull (
+    registry: Registry, layer: Layer, blob: string, signal: AbortSignal
+  ): Promise<readonly SourceEntry[]> {
+    const { file, size, digest } = layer
+    await registry.saveBlob(layer, blob)
+    if (file !== undefined) return [{ path: file, kind: 'file', id: digest, size, stored: blob }]
+    const entries = await unpackArchive(blob, `${blob}-files`, signal, path)
+    await rm(blob)
+    return entries
+  }
 }
 
 function tooLarge (limit: string): SourceError {
@@ -125,7 +124,7 @@ function tooLarge (limit: string): SourceError {
 /** The layers of a manifest, or of all manifests of an index. */
 async function layersOf (registry: Registry, digest: string): Promise<readonly Layer[]> {
   const top = await registry.manifest(digest)
-  if (!Array.isArray(top['manifests'])) return manifestLayers(top, true)
+  if (!Array.isArray(top['manifests'])) return manifestLayers(top)
   const entries = top['manifests'].filter(isJsonObject)
   if (entries.length > MAX_MANIFESTS) throw tooLarge(`${MAX_MANIFESTS} manifests`)
   // Of an image for several platforms, each has the same files.
@@ -134,29 +133,25 @@ async function layersOf (registry: Registry, digest: string): Promise<readonly L
     : entries
   const layers: Layer[] = []
   for (const entry of wanted) {
-    layers.push(...manifestLayers(await registry.manifest(descriptorOf(entry).digest), wanted.length === 1))
+    layers.push(...manifestLayers(await registry.manifest(descriptorOf(entry).digest)))
   }
   return layers
 }
 
-/** @param isAlone whether there is no other manifest, whose files would be replaced */
-function manifestLayers ({ schemaVersion, layers, config }: JsonObject, isAlone: boolean): Layer[] {
+function manifestLayers ({ schemaVersion, layers }: JsonObject): Layer[] {
   if (schemaVersion !== 2 || !Array.isArray(layers)) {
     throw new SourceError('bad_answer', 'the registry gives no manifest of schema 2')
   }
   if (layers.length > MAX_LAYERS) throw tooLarge(`${MAX_LAYERS} layers`)
-  const isImage = isAlone && isJsonObject(config) && IMAGE_CONFIG.test(String(config['mediaType']))
   return layers.filter(isJsonObject).flatMap((layer): Layer[] => {
     if (layer['urls'] !== undefined) throw new SourceError('refused_tree', 'the artifact has layers at other addresses')
     const { annotations } = layer
     const type = String(layer['mediaType'])
     const { [TITLE]: title, [UNPACK]: unpack } = isJsonObject(annotations) ? annotations : {}
-    if (typeof title !== 'string') {
-      return TAR_LAYER.test(type) ? [{ ...descriptorOf(layer), file: undefined, isUpon: isImage }] : []
-    }
-    const isArchive = TAR_LAYER.test(type) && !title.includes('/') && (type !== ORAS_FILE || PACKED_FILE.test(title))
-    const file = isArchive || unpack === 'true' ? undefined : title
-    return [{ ...descriptorOf(layer), file, isUpon: false }]
+    const isTar = TAR_LAYER.test(type)
+    if (typeof title !== 'string') return isTar ? [{ ...descriptorOf(layer), file: undefined }] : []
+    const isArchive = isTar && !title.includes('/') && (type !== ORAS_FILE || PACKED_FILE.test(title))
+    return [{ ...descriptorOf(layer), file: isArchive || unpack === 'true' ? undefined : title }]
   })
 }
 

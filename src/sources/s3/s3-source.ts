@@ -11,7 +11,7 @@ import type { Fetcher } from '../fetcher.ts'
 import { readBody, saveBody } from '../http/http-client.ts'
 import { pathProblem, type SourceEntry, type SourceFiles } from '../publish/source-tree.ts'
 import { AddressError, SourceError } from '../source-error.ts'
-import { Bucket, type BucketPlace, changing } from './bucket.ts'
+import { type Bucket, type BucketPlace, changing, openBucket } from './bucket.ts'
 
 const INTERVAL_MS = 300_000
 const MAX_DOWNLOADS = 16
@@ -76,7 +76,7 @@ function createS3Fetcher (source: S3Source, env: Environment): Fetcher {
       throw new AddressError(`the source ${name} needs auth.username: the id of the access key`)
     },
     async fetch ({ known, signal }) {
-      const bucket = await Bucket.open(source, env, signal)
+      const bucket = await openBucket(source, env, signal)
       const { revision, marker, ...state } = await look(bucket)
       if (known?.['revision'] === revision || (marker !== '' && known?.['marker'] === marker)) return undefined
       return {
