@@ -1,9 +1,6 @@
-import { grouped, quote } from '../shared/text.ts'
+import { grouped as n, quote } from '../shared/text.ts'
 import * as limits from '../shared/limits.ts'
 import type { Finding, FindingSeverity } from '../shared/skill.ts'
-
-/** Numbers of the summaries, as text. */
-const n = grouped
 
 /** Names in a sentence before it only says how many more there are. */
 const MAX_LISTED_NAMES = 3
@@ -184,23 +181,14 @@ export function finding (
   return { code, severity, message, fix, ...field !== undefined && { field }, ...position }
 }
 
-/**
- * What is to be said of files, with the first names, at the first of the files; nothing without any.
- * @param count how many there are, of which `paths` are the first
- */
-export function findingOnFiles (
-  code: FindingCode, paths: readonly string[], what: string, fix: string, count = paths.length
-): Finding[] {
+/** What is to be said of files, with the first names, at the first of the files; nothing without any. */
+export function findingOnFiles (code: FindingCode, paths: readonly string[], what: string, fix: string): Finding[] {
   const [file] = paths
-  return file === undefined ? [] : [{ ...finding(code, `${what}: ${quoteList(paths, count)}`, fix), file }]
+  return file === undefined ? [] : [{ ...finding(code, `${what}: ${quoteList(paths)}`, fix), file }]
 }
 
-/**
- * Names for use inside a sentence: `'a', 'b', 'c' and 4 more`.
- * @param count how many there are, of which `names` are the first
- */
-export function quoteList (names: readonly string[], count = names.length): string {
-  const listed = names.slice(0, MAX_LISTED_NAMES)
-  const shown = listed.map(quote).join(', ')
-  return count > listed.length ? `${shown} and ${count - listed.length} more` : shown
+/** Names for use inside a sentence: `'a', 'b', 'c' and 4 more`. */
+export function quoteList (names: readonly string[]): string {
+  const shown = names.slice(0, MAX_LISTED_NAMES).map(quote).join(', ')
+  return names.length > MAX_LISTED_NAMES ? `${shown} and ${names.length - MAX_LISTED_NAMES} more` : shown
 }

@@ -14,19 +14,12 @@ import { locateFindings } from './positions.ts'
 interface ParsedSkill {
   /** `{}` when there is none or it cannot be read. Untrusted: own properties only. */
   readonly frontmatter: Frontmatter
-  readonly summary: SkillSummary
+  /** The frontmatter's `name` if it is text and not blank, else the folder's; and its `description`; both trimmed. */
+  readonly summary: { readonly name: string, readonly description: string }
   /** In the order in which an author should fix what is wrong. */
   readonly findings: readonly Finding[]
   /** Headings of the body, for search. */
   readonly headings: readonly string[]
-}
-
-/** Name and purpose of a skill, both trimmed. */
-interface SkillSummary {
-  /** The frontmatter's `name` if it is text and not blank, else the folder's. */
-  readonly name: string
-  /** The frontmatter's `description` if it is text, else empty. */
-  readonly description: string
 }
 
 /** How much of a file without frontmatter is searched for the mistake, in bytes. */
@@ -91,7 +84,7 @@ function readFrontmatter (
   }
 }
 
-function summaryOf (frontmatter: Frontmatter, folderName: string): SkillSummary {
+function summaryOf (frontmatter: Frontmatter, folderName: string): ParsedSkill['summary'] {
   return { name: trimmedText(frontmatter, 'name') || folderName, description: trimmedText(frontmatter, 'description') }
 }
 

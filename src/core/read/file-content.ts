@@ -11,8 +11,6 @@ export class FileContent {
   readonly bytes: Buffer
   /** `sha256:<hex>` of the bytes. */
   readonly digest: string
-  #text: DecodedText | undefined | null = null
-  #utf8: string | undefined | null = null
 
   constructor (bytes: Buffer, digest = sha256(bytes)) {
     this.bytes = bytes
@@ -21,14 +19,12 @@ export class FileContent {
 
   /** The text by `read_file_in_skill`'s rules; undefined when the file is not text. */
   get text (): DecodedText | undefined {
-    if (this.#text === null) this.#text = decodeText(this.bytes)
-    return this.#text
+    return decodeText(this.bytes)
   }
 
   /** The text as strict UTF-8, a byte order mark kept; undefined when the file is not UTF-8. */
   get utf8 (): string | undefined {
-    if (this.#utf8 === null) this.#utf8 = decodeUtf8(this.bytes)
-    return this.#utf8
+    return decodeUtf8(this.bytes)
   }
 
   get kind (): FileKind | undefined {

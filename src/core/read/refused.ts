@@ -49,7 +49,7 @@ export function isUnknown (error: unknown): boolean {
 
 /** Whether a file is passed over as main file: it is not a regular file of this skill. */
 export function isNoMainFile (refusal: Refusal): boolean {
-  return refusal === 'not_found' || refusal === 'outside' || refusal === 'is_directory' || refusal === 'not_regular'
+  return ['not_found', 'outside', 'is_directory', 'not_regular'].includes(refusal)
 }
 
 /** A skill, or a file of it, is not in the state in which it was read before. */

@@ -21,7 +21,9 @@ export type LeftOutKind = 'unnameable' | 'too_long' | 'special' | 'unreadable' |
 /** The paths of what was left out of a manifest. */
 export class LeftOutFiles extends Map<LeftOutKind, string[]> {
   add (kind: LeftOutKind, path: string): void {
-    this.set(kind, [...this.get(kind) ?? [], path])
+    const paths = this.get(kind) ?? []
+    paths.push(path)
+    this.set(kind, paths)
   }
 }
 

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import pLimit from 'p-limit'
 
 /** Longest piece of work in one turn of the event loop, in milliseconds. */
 const SLICE_MS = 5
@@ -8,19 +9,14 @@ const SLICE_MS = 5
  * call, and therefore finds whatever its caller knows of. However many call, one more run serves all.
  */
 export function coalesce (job: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | undefined
-  let queued: Promise<void> | undefined
-  return function run (): Promise<void> {
-    if (running === undefined) return start()
-    queued ??= running.then(start, start)
-    return queued
-  }
-
-  function start (): Promise<void> {
-    queued = undefined
-    // With a queued run it stays set: a call in the turns before that one begins must not start a third.
-    running = job().finally(() => { if (queued === undefined) running = undefined })
-    return running
+  const enter = pLimit(1)
+  let next: Promise<void> | undefined
+  return () => {
+    next ??= enter(() => {
+      next = undefined
+      return job()
+    })
+    return next
   }
 }
 

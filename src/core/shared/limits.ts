@@ -6,10 +6,7 @@ export const MAX_MAIN_FILE_BYTES = 1_048_576
 /** Largest file that is returned as text or base64 inside JSON, in bytes. */
 export const MAX_TEXT_FILE_BYTES = 10 * 1_048_576
 
-/**
- * Largest frontmatter that is handed to the YAML parser, in bytes: twice the largest one known. No arrangement of
- * that many bytes takes the parser more than a few milliseconds.
- */
+/** Largest frontmatter, in bytes: no arrangement of that many takes the YAML parser more than a few milliseconds. */
 export const MAX_FRONTMATTER_BYTES = 8_192
 
 /** Deepest nesting of frontmatter. */
@@ -24,9 +21,8 @@ export const MAX_COMPATIBILITY_CODE_POINTS = 500
 export const ADVISED_MAIN_FILE_LINES = 500
 
 /**
- * Most files and folders of a skill, and the bytes of all its files together. A skill with more has no revision, no
- * manifest and no archive. A file with more bytes is streamed without a tag. The bytes are those of the largest
- * archive.
+ * Most files and folders of a skill, and the bytes of all its files together, which are those of the largest archive.
+ * A skill with more has no revision, no manifest and no archive. A file with more is streamed without a tag.
  */
 export const MAX_SKILL_ENTRIES = 20_000
 export const MAX_SKILL_BYTES = 4_294_967_294
@@ -34,10 +30,7 @@ export const MAX_SKILL_BYTES = 4_294_967_294
 /** Most files of a skill that `skills/list` has an entry for: a client takes the whole listing or nothing. */
 export const MAX_MCP_LISTED_FILES = 5_000
 
-/**
- * What hosts of the MCP Skills extension have to support for one skill, in files and bytes. More is listed, with a
- * finding.
- */
+/** What hosts of the MCP Skills extension have to support for one skill, in files and bytes. */
 export const MCP_ADVISED_SKILL_FILES = 512
 export const MCP_ADVISED_SKILL_BYTES = 16 * 1_048_576
 
@@ -46,8 +39,7 @@ export const MAX_ARCHIVE_BYTES = 4_294_967_294
 
 /**
  * What the clients of the well-known indexes take: UTF-16 units of a description, files and bytes of an unpacked
- * archive. A skill beyond these is left out. A file beyond the size at which one client cuts it has a finding, and is
- * listed.
+ * archive; and the size after which one client cuts a file.
  */
 export const MAX_DISCOVERY_DESCRIPTION_UNITS = 1024
 export const MAX_DISCOVERY_FILES = 1_000

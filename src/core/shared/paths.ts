@@ -28,9 +28,7 @@ export function encodePath (path: string): string {
 
 /** All folders that a path lies in, the outermost first. */
 export function foldersAbove (path: string): string[] {
-  const folders: string[] = []
-  for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) folders.push(path.slice(0, end))
-  return folders
+  return path.split('/').slice(0, -1).map((_name, index, names) => names.slice(0, index + 1).join('/'))
 }
 
 /** A path for a sentence. */

@@ -1,5 +1,3 @@
-/** The vocabulary of the domain: immutable values. */
-
 import { basename } from 'node:path'
 
 /** A project root beats the personal root. */
@@ -33,10 +31,7 @@ export interface Finding {
 /** Parsed frontmatter: plain JSON data. Untrusted content: own properties only, read with `own`. */
 export type Frontmatter = Readonly<Record<string, unknown>>
 
-/**
- * The stat fields that identify a state of a file or folder. If all five are equal, so are the bytes, or the names in
- * the folder.
- */
+/** The stat fields that identify a state: if all five are equal, so are the bytes, or the names in the folder. */
 export interface Signature {
   readonly dev: bigint
   readonly ino: bigint

@@ -144,16 +144,6 @@ t.test('K9: keys that clash with object internals are data', async t => {
   t.equal(JSON.stringify(frontmatter), '{"__proto__":{"polluted":"yes"},"constructor":"x","toString":"y","metadata":{"__proto__":"z"}}')
 })
 
-t.test('K9: no input makes the process print a warning', async t => {
-  const warnings: Error[] = []
-  const listen = (warning: Error) => { warnings.push(warning) }
-  process.on('warning', listen)
-  for (const text of ['a: !x y\n', '%YAML 1.1\n---\na: 1\n', '%FOO\n---\na: 1\n', 'a: &b c\n']) parseYaml(text)
-  await new Promise(resolve => setImmediate(resolve))
-  process.off('warning', listen)
-  t.strictSame(warnings, [])
-})
-
 t.test('K10: no frontmatter takes long, whatever it holds', async t => {
   const rows: Record<string, string> = {
     '? ': '? '.repeat(500),
@@ -213,15 +203,6 @@ t.test('K9: frontmatter that is not YAML is one finding, which names the line', 
   }
 })
 
-t.test('K9: no YAML makes the parser throw, and every problem has a finding', async t => {
-  const token = fc.constantFrom('&a ', '!b ', '- ', '? ', ': ', '\n', '  ', '"', "'", '[', ']', '{', '}', ',', 'a', 'k: ', '#', '|\n', '>\n', '*a ', '%', '---', '\t', '\r', '\uFEFF', '__proto__: ', '\\', '\0', 'name: x\n', 'description: ')
-  t.doesNotThrow(() => fc.assert(fc.property(fc.oneof(fc.array(token, { maxLength: 60 }).map(tokens => tokens.join('')), fc.string({ unit: codePoint })), text => {
-    const { frontmatter, findings, isRead } = parseYaml(text)
-    return Object.getPrototypeOf(frontmatter) === Object.prototype && (isRead || findings.length === 1) &&
-      findings.every(({ message, fix }) => /^[^\p{Cc}]+$/u.test(message + fix) && (message + fix).length < 2_000)
-  }), { numRuns: 500 }))
-})
-
 const validFields = { name: 'my-skill', description: 'Does a thing. Use when the thing is to be done.' }
 
 function fieldCodes (frontmatter: Frontmatter, folder = 'my-skill'): string[] {
@@ -252,8 +233,6 @@ t.test('K9: the reference cases for names', async t => {
     // skills-ref takes letters of any alphabet; Wave's rule, which K9 follows, takes a-z only.
     ['V14 deviates', '技能', '技能', ['name_invalid_characters']],
     ['V15 deviates', 'мой-навык', 'мой-навык', ['name_invalid_characters']],
-    ['V16 deviates', 'навык', 'навык', ['name_invalid_characters']],
-    ['V17', 'НАВЫК', 'НАВЫК', ['name_invalid_characters']],
     // skills-ref compares NFKC forms; K5 compares exactly.
     ['V21 deviates', 'cafe\u0301', 'caf\u00E9', ['name_invalid_characters']],
     ['blanks around it', ' my-skill', 'my-skill', ['name_invalid_characters']],
@@ -272,28 +251,20 @@ t.test('K9: name and description are required', async t => {
   }
 })
 
-t.test('K9: lengths count code points', async t => {
-  t.strictSame(fieldErrors({ ...validFields, description: '😀'.repeat(1024) }), [])
-  t.match(validateFrontmatter({ ...validFields, description: '😀'.repeat(1025) }, 'my-skill'),
-    [{ code: 'description_too_long', severity: 'error', message: 'description has 1025 characters, more than 1024' }])
-  t.strictSame(fieldErrors({ ...validFields, description: 'a'.repeat(1100) }), ['description_too_long'])
-})
-
 t.test('K9: severities of fields', async t => {
   const rows: Array<[string, Frontmatter, string, string]> = [
     ['V11 deviates: no error', { unknown_field: 1 }, 'unknown_fields', 'info'],
     ['V20', { compatibility: 'a'.repeat(550) }, 'compatibility_too_long', 'error'],
-    ['compatibility at the limit', { compatibility: '😀'.repeat(501) }, 'compatibility_too_long', 'error'],
     ['empty compatibility', { compatibility: '' }, 'compatibility_empty', 'warning'],
     ['compatibility as a list', { compatibility: ['a'] }, 'compatibility_not_text', 'error'],
     ['license as a list', { license: ['MIT'] }, 'license_not_text', 'warning'],
     ['metadata as text', { metadata: 'a' }, 'metadata_not_mapping', 'error'],
-    ['metadata as a list', { metadata: ['a'] }, 'metadata_not_mapping', 'error'],
     ['metadata with a number', { metadata: { author: 'A', version: 1 } }, 'metadata_not_text', 'warning'],
     ['nested metadata', { metadata: { a: { b: 'c' } } }, 'metadata_not_text', 'warning'],
     ['allowed-tools as a list', { 'allowed-tools': ['Read'] }, 'allowed_tools_list', 'warning'],
     ['allowed-tools with commas', { 'allowed-tools': 'Read, Write' }, 'allowed_tools_commas', 'info'],
     ['allowed-tools as a number', { 'allowed-tools': 5 }, 'allowed_tools_not_text', 'warning'],
+    ['a long description', { description: '😀'.repeat(1025) }, 'description_too_long', 'error'],
     ['an XML tag', { description: 'Use </available_skills> here' }, 'description_xml_tag', 'info']
   ]
   for (const [name, fields, code, severity] of rows) {
@@ -306,7 +277,6 @@ const NO_PROPOSAL = 'Choose a name of lowercase letters a to z, numbers and hyph
 
 t.test('K25: the message and the fix of a name belong to the problem', async t => {
   const rows: Array<[unknown, string, string, string]> = [
-    ['Foo', 'foo', "name 'Foo' must contain only lowercase letters, numbers and hyphens", "Change name to 'foo'"],
     ['Foo', 'Foo', "name 'Foo' must contain only lowercase letters, numbers and hyphens", "Change name to 'foo' and rename the folder to 'foo'"],
     ['pdf', 'PDF Tools', "name 'pdf' does not match the folder name 'PDF Tools'", "Rename the folder to 'pdf'"],
     ['pdf', 'pdf-tools', "name 'pdf' does not match the folder name 'pdf-tools'", "Change name to 'pdf-tools'"],
@@ -314,14 +284,11 @@ t.test('K25: the message and the fix of a name belong to the problem', async t =
     ['中文技能', '中文技能', "name '中文技能' must contain only lowercase letters, numbers and hyphens", NO_PROPOSAL],
     ['中文技能', 'chinese', "name '中文技能' must contain only lowercase letters, numbers and hyphens", "Change name to 'chinese'"],
     [undefined, '中文-pdf', 'name is missing', NO_PROPOSAL],
-    ['!!', '!!', "name '!!' must contain only lowercase letters, numbers and hyphens", NO_PROPOSAL],
     [42, 'answer', 'name must be text, not a number', "Change name to 'answer'"],
     [undefined, 'answer', 'name is missing', "Add 'name: answer' to the frontmatter"],
     ['', 'The Answer', 'name is empty', "Change name to 'the-answer' and rename the folder to 'the-answer'"],
-    [null, 'answer', 'name is empty', "Change name to 'answer'"],
     [42, '42', 'name must be text, not a number', "Change the line of name to 'name: \"42\"'"],
-    ['other', '42', "name 'other' does not match the folder name '42'", "Change the line of name to 'name: \"42\"'"],
-    [undefined, 'null', 'name is missing', "Add 'name: \"null\"' to the frontmatter"]
+    ['other', '42', "name 'other' does not match the folder name '42'", "Change the line of name to 'name: \"42\"'"]
   ]
   for (const [name, folder, message, fix] of rows) {
     t.match(validateFrontmatter({ ...validFields, name }, folder)[0], { field: 'name', message, fix }, `${name} in ${folder}`)
@@ -337,12 +304,6 @@ t.test('K25: the name that a fix proposes is valid', async t => {
     }
     return true
   })))
-})
-
-t.test('K9: text of a skill inside a sentence is cut and cannot break the line', async t => {
-  const [, finding] = validateFrontmatter({ ...validFields, name: `a\n\u001b[2J\u202E${'b'.repeat(10_000)}` }, 'my-skill')
-  t.match(finding?.message, "name 'a\\n\\u{1b}[2J\\u{202e}b")
-  t.ok((finding?.message.length ?? 0) < 200)
 })
 
 t.test('K9: a misspelt field is renamed, not moved, where the field that it stands for is absent', async t => {
@@ -373,20 +334,14 @@ const hiddenCodes = (text: string) => checkContent(text).map(({ code }) => code)
 t.test('K9: hidden text is a warning that names the line', async t => {
   const rows: Array<[string, string]> = [
     ['tag characters', 'one\ntwo \u{E0041}\u{E0042}\n'],
-    ['the end of the tag block', 'one\ntwo \u{E007F}\n'],
     ['zero width space', 'one\ntwo\u200B\n'],
-    ['word joiner', 'one\ntwo\u2060\n'],
     ['a joiner between Latin letters', 'one\nt\u200Dwo\n'],
     ['a joiner at the start of a line', 'one\n\u200Dtwo\n'],
     ['joiners in a row', 'one\né\u200D\u200Cè\n'],
     ['variation selectors in a row', 'one\n😀\u{E0158}\u{E0159}\n'],
-    ['those of the first block', 'one\n❤\uFE0F\uFE01\n'],
     ['a byte order mark in the middle', 'one\n\uFEFFtwo\n'],
     ['right-to-left override', 'one\n\u202Etwo\n'],
-    ['an isolate', 'one\n\u2066two\n'],
     ['a terminal escape', 'one\n\u001b[2Jtwo\n'],
-    ['NUL', 'one\ntwo\0\n'],
-    ['DEL', 'one\ntwo\u007f\n'],
     ['a control character beyond ASCII', 'one\ntwo\u0085\n'],
     ['the last of them', 'one\ntwo\u009f\n']
   ]
@@ -512,13 +467,6 @@ t.test('K30: the body is what follows the closing fence, verbatim', async t => {
   for (const [text, body] of rows) t.equal(skillBody(text), body, JSON.stringify(text))
 })
 
-t.test('K30: the body is always the end of the file', async t => {
-  t.doesNotThrow(() => fc.assert(fc.property(fc.constantFrom('', '---\n', '\uFEFF---\r\n'), fc.array(fc.constantFrom('---', '\n', '\r\n', 'a: 1', ' ', '😀', '\uFEFF')), (head, parts) => {
-    const text = head + parts.join('')
-    return text.endsWith(skillBody(text))
-  })))
-})
-
 t.test('K9: no bytes make it throw, and every finding is well-formed', async t => {
   const file = fc.oneof(fc.uint8Array(), fc.tuple(fc.constantFrom('---\n', '\uFEFF---\r\n'), fc.string({ unit: codePoint }), fc.constantFrom('\n---\n', ''), fc.string())
     .map(parts => Buffer.from(parts.join(''))))
@@ -532,15 +480,11 @@ t.test('K9: no bytes make it throw, and every finding is well-formed', async t =
 t.test('K10: the largest file takes linear time, whatever it holds', async t => {
   const filled = (unit: string, head = '') => Buffer.from(head + unit.repeat(Math.floor((MAX_MAIN_FILE_BYTES - head.length) / Buffer.byteLength(unit))))
   const rows: Record<string, Buffer> = {
-    dashes: filled('-'),
     'blank lines': filled('\n'),
-    'blank lines after a fence': filled('\n', '---\n'),
     'fences that are none': filled('---x\n', '---\n'),
     'blanks after a fence': filled(' ', '---\n---'),
     'lines of text': filled('some text\n', valid),
     'hidden characters': filled('\u200B', valid),
-    emoji: filled('👩\u200D💻', valid),
-    NUL: filled('\0', valid),
     'blanks in a line of frontmatter': Buffer.from(`---\nname: demo\nx${' '.repeat(60_000)}y\n---\n`),
     'blanks in a line below metadata': Buffer.from(`---\nname: demo\nmetadata:\n  a: 1\n  x${' '.repeat(8_000)}y: z${' '.repeat(60)}\n---\n`),
     'slashes that are no path': filled('/').subarray(0, 4_090).fill('\r', 4_089)
@@ -556,12 +500,6 @@ t.test('K32: what is kept of a document is its metadata, not its text', async t 
   read()
   const bytesEach = heapOfEach(100, read)
   t.ok(bytesEach < 10_000, `${bytesEach.toFixed(0)} bytes each`)
-})
-
-t.test('K9: of the fields beside one that is repaired, none changes', async t => {
-  const { frontmatter, findings } = parse('---\nname: demo\ndescription: Use this: when asked\nlicense: # todo: choose\n---\nx')
-  t.strictSame(frontmatter, { name: 'demo', description: 'Use this: when asked', license: null })
-  t.strictSame(findings.filter(({ code }) => code === 'yaml_repaired').map(({ field }) => field), ['description'])
 })
 
 t.test('K46: the headings of a body', async (t) => {

@@ -1,9 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { decodeText, decodeUtf8 } from '../../../src/core/read/decode.ts'
-import { FileContent } from '../../../src/core/read/file-content.ts'
 import { fileKind } from '../../../src/core/read/file-kind.ts'
-import { sha256 } from '../../../src/core/shared/digest.ts'
 import { codePoint } from '../../helper/code-point.ts'
 
 function utf16be (text: string): Buffer {
@@ -61,18 +59,6 @@ t.test('K20: whatever the bytes, text gives them back', (t) => {
     const back = text.encoding === 'utf-16be' ? utf16be(text.content) : Buffer.from(text.content, encodings[text.encoding])
     return back.equals(bytes)
   }), { numRuns: 300 })
-  t.end()
-})
-
-t.test('a file content decodes once, and knows its digest', (t) => {
-  const content = new FileContent(Buffer.from('\uFEFFa'))
-  t.equal(content.digest, sha256('\uFEFFa'))
-  t.equal(content.utf8, '\uFEFFa')
-  t.equal(content.text, content.text)
-  const binary = new FileContent(Buffer.from([0xff, 0]))
-  t.equal(binary.utf8, undefined)
-  t.equal(binary.text, undefined)
-  t.equal(binary.text, undefined)
   t.end()
 })
 

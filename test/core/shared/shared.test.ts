@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
 import { createSecret } from '../../../src/access/secret.ts'
@@ -131,54 +130,13 @@ t.test('a mistyped word stands for the one that takes the fewest changes', async
   for (const [word, meant] of cases) t.equal(nearest(word, WORDS), meant, word)
 })
 
-function deferred () {
-  let resolve = () => {}
-  let reject = (_error: Error) => {}
-  const promise = new Promise<void>((_resolve, _reject) => { resolve = _resolve; reject = _reject })
-  return { promise, resolve, reject }
-}
-
-/** A job whose runs are ended by hand. */
-function manualJob () {
-  const runs: Array<ReturnType<typeof deferred>> = []
-  return { runs, run: coalesce(() => { const each = deferred(); runs.push(each); return each.promise }) }
-}
-
-t.test('calls during a run share one more run, which begins after it', async (t) => {
-  const { runs, run } = manualJob()
-  const first = run()
-  const others = [run(), run(), run()]
-  t.equal(runs.length, 1)
-  runs[0]?.resolve()
-  await first
-  await nextTurn()
-  t.equal(runs.length, 2)
-  const late = run()
-  runs[1]?.resolve()
-  await Promise.all(others)
-  await nextTurn()
-  t.equal(runs.length, 3, 'a call during the second run gets a third')
-  runs[2]?.resolve()
-  await late
-  const fresh = run()
-  t.equal(runs.length, 4, 'a call while nothing runs starts at once')
-  runs[3]?.resolve()
-  await fresh
-})
-
 t.test('a run that fails fails for those who asked for it, not for the next', async (t) => {
-  const { runs, run } = manualJob()
-  const first = run()
-  const second = run()
-  runs[0]?.reject(new Error('first'))
-  await t.rejects(first, { message: 'first' })
-  await nextTurn()
-  t.equal(runs.length, 2)
-  runs[1]?.reject(new Error('second'))
-  await t.rejects(second, { message: 'second' })
-  const third = run()
-  runs[2]?.resolve()
-  await third
+  let runs = 0
+  const run = coalesce(async () => { if (++runs === 1) throw new Error('first') })
+  await t.rejects(Promise.all([run(), run()]), { message: 'first' })
+  t.equal(runs, 1, 'calls before it begins share it')
+  await run()
+  t.equal(runs, 2)
 })
 
 t.test('K53: never two runs at the same time, and each caller is answered by a run that began after the call', async () => {
