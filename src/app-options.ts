@@ -1,8 +1,7 @@
 import type { FastifyBaseLogger, FastifyPluginAsync, FastifyPluginCallback, FastifyRequest } from 'fastify'
-import type { SkillService } from './core/service.ts'
 import type { Access } from './access/access.ts'
+import type { SkillService } from './core/service.ts'
 import type { Observer } from './http/observer.ts'
-import type { HttpTimeouts } from './http/options.ts'
 import type { AuditState } from './http/readiness.ts'
 import type { Shutdown } from './http/shutdown.ts'
 import type { OverloadOptions } from './plugins/overload.ts'
@@ -39,7 +38,6 @@ export interface AppOptions {
   readonly ui?: boolean
   /** Whether open pages follow each change by themselves, with a stream each. Default false. */
   readonly isPreview?: boolean
-  readonly timeouts?: Partial<HttpTimeouts>
   /** Who may see what. Absent: everybody sees all of `skills`. */
   readonly access?: Access | undefined
   /** The lock and the trust file. */

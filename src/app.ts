@@ -3,7 +3,7 @@ import { fastify, type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { AppOptions } from './app-options.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
 import type { SkillState } from './core/revisions/state.ts'
-import { alwaysAllowed, PerSkills } from './http/callers.ts'
+import { PerSkills } from './http/callers.ts'
 import { connections } from './http/connections.ts'
 import { combineObservers } from './http/observer.ts'
 import { httpServerOptions } from './http/options.ts'
@@ -47,11 +47,11 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const { shutdown = new Shutdown(), auditState = () => 'working' as const, isPreview = false, admitCall } = options
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
-  const { skillsOf, whileAllowed } = access ?? { skillsOf: () => skills, whileAllowed: alwaysAllowed }
+  const { skillsOf, whileAllowed } = access ?? { skillsOf: () => skills, whileAllowed: () => () => {} }
   const feeds = new PerSkills((skills) => createChangeFeed({ skills, log: logger }))
   const revisionsOf = (request: FastifyRequest) => feeds.of(skillsOf(request))
-  observer?.useSkills?.(skillsOf)
-  observer?.useRevision?.(() => feeds.of(access?.everything ?? skills).revision)
+  observer.useSkills(skillsOf)
+  observer.useRevision(() => feeds.of(access?.everything ?? skills).revision)
   const judging = createJudge([mcpFindings])
   const judge = trust?.judging(judging) ?? judging
   const translate = (error: unknown, request: FastifyRequest): unknown => {

@@ -3,10 +3,7 @@ import type { SkillService } from '../core/service.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /**
-     * Who asks: set before any hook but those of `security` and `cors`. Undefined when access is off, and on routes
-     * that are open to all.
-     */
+    /** Who asks. Undefined when access is off, and on routes that are open to all. */
     principal: Principal | undefined
   }
 
@@ -20,10 +17,7 @@ declare module 'fastify' {
 
 /** A caller, as one request proved it. Holds no secret. */
 export interface Principal {
-  /**
-   * Unique among callers and stable over restarts: `token:ci-docs`, `anonymous`. For limits and audit, never for an
-   * answer.
-   */
+  /** Unique among callers and stable over restarts: `token:ci-docs`. For limits and audit, never for an answer. */
   readonly id: string
   /** As the operator or the issuer calls it. */
   readonly name: string
@@ -69,9 +63,6 @@ export class PerSkills<Value extends object> {
  * other skills from now on. Returns a function that stops the watch.
  */
 export type WhileAllowed = (request: FastifyRequest, end: () => void) => () => void
-
-/** For a service without callers. */
-export const alwaysAllowed: WhileAllowed = () => () => {}
 
 /** Why callers are refused, by the names of the metrics; `issuer`: its keys cannot be read. */
 export const REFUSAL_REASONS = ['missing', 'invalid', 'expired', 'audience', 'scope', 'issuer'] as const

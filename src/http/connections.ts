@@ -1,6 +1,10 @@
-import type { ServerResponse } from 'node:http'
+import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import type { ConnectionError, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import type { HttpProblemCode } from '../schemas/problem.ts'
+import { securityHeaders } from './headers.ts'
+import { HttpProblem, PROBLEM_MEDIA_TYPE, toProblem } from './problem.ts'
 import type { Shutdown } from './shutdown.ts'
 
 /** Pipelined requests of one connection that may wait for the answers before theirs. */
@@ -11,11 +15,6 @@ const UNUSED_MS = 1_000
 
 /** The answers that each connection waits for, in order, with what starts their handlers. */
 const pending = new WeakMap<Socket, Map<ServerResponse, () => void>>()
-
-/** The answers that a client still waits for, in the order of its requests. */
-export function pendingResponses (socket: Socket): ServerResponse[] {
-  return [...pending.get(socket)?.keys() ?? []]
-}
 
 /**
  * Handles the requests of one connection one after the other, and closes a connection that sends too many ahead: Node
@@ -51,3 +50,41 @@ export const connections = fp<{ readonly shutdown: Pick<Shutdown, 'isStopping'> 
   })
   done()
 }, { name: 'connections' })
+
+const PROBLEMS = { ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout', HPE_HEADER_OVERFLOW: 'headers_too_large' } as const
+
+const refused = new WeakSet<Socket>()
+
+/**
+ * Fastify's `clientErrorHandler`: what never becomes a whole request (400, 408, 431) gets a problem, and ends its
+ * connection. Behind whole requests it only ends it, with their last answer.
+ */
+export function answerClientError (this: FastifyInstance, error: ConnectionError, socket: Socket): void {
+  // Node reports what follows the first error too.
+  if (refused.has(socket)) return
+  refused.add(socket)
+  this.log.info({ code: error.code, address: socket.remoteAddress }, 'request refused')
+  const answers = [...pending.get(socket)?.keys() ?? []]
+  const last = answers.findLast(({ req }) => req.complete)
+  if (last !== undefined) {
+    last.once('close', () => { socket.destroySoon() })
+    return
+  }
+  // A head in the middle of an answer would become part of its body.
+  const isFree = socket.writable && !answers.some(({ headersSent }) => headersSent)
+  if (isFree) socket.write(renderClientError(PROBLEMS[error.code as keyof typeof PROBLEMS] ?? 'bad_request'))
+  socket.destroySoon()
+}
+
+function renderClientError (code: HttpProblemCode): string {
+  const problem = toProblem(new HttpProblem(code), '/')
+  const body = JSON.stringify(problem)
+  const headers = Object.entries({
+    ...securityHeaders,
+    'cache-control': 'no-store',
+    connection: 'close',
+    'content-type': PROBLEM_MEDIA_TYPE,
+    'content-length': Buffer.byteLength(body)
+  }).map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  return `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${headers}\r\n${body}`
+}

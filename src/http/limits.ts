@@ -1,27 +1,20 @@
-/** Bounds of requests and streams, by name and with their units. */
+/** Bounds of requests and streams. */
 
 /** Streams of GET /events that are open at the same time. */
 export const MAX_EVENT_STREAMS = 256
 
-/**
- * What waits for one client of GET /events, in bytes, before it is dropped: all recent events fit, whatever their
- * names.
- */
+/** Bytes that wait for one client of GET /events before it is dropped: all recent events fit. */
 export const MAX_EVENT_STREAM_BYTES = 1_048_576
 
-/**
- * Pause between two comments that keep a silent stream open, in milliseconds: less than proxies and we ourselves wait.
- */
+/** Pause between two comments that keep a silent stream open: less than proxies and we ourselves wait. */
 export const EVENT_HEARTBEAT_MS = 15_000
 
-/** Shortest time that a client of GET /events waits before it connects again, in milliseconds: sent as `retry`. */
+/** Shortest time that a client waits before it connects again, sent as `retry`, and what is added to it at random. */
 export const EVENT_RETRY_MS = 2_000
-
-/** What is added at random to that, at most: clients of a process that ended do not all return together. */
 export const EVENT_RETRY_SPREAD_MS = 2_000
 
-/** Largest request body, in bytes. */
+/** Largest request body. */
 export const MAX_BODY_BYTES = 1_048_576
 
-/** Largest skill in the body of POST /validate, packed, in bytes: it is in memory while it is validated. */
+/** Largest skill in the body of POST /validate, packed: it is in memory while it is validated. */
 export const MAX_VALIDATED_BYTES = 10 * 1_048_576

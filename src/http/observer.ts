@@ -78,10 +78,8 @@ export interface ResponseEnd {
   readonly client: string
 }
 
-/** Several observers as one; undefined for none. */
-export function combineObservers (observers: readonly Observer[]): Observer | undefined {
-  const [first] = observers
-  if (observers.length <= 1) return first
+/** Several observers as one. */
+export function combineObservers (observers: readonly Observer[]): Required<Observer> {
   return {
     useSkills (skillsOf) { for (const observer of observers) observer.useSkills?.(skillsOf) },
     useRevision (revision) { for (const observer of observers) observer.useRevision?.(revision) },

@@ -2,34 +2,18 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server } from 'node:http'
 import type { FastifyBaseLogger, FastifyError, FastifyHttpOptions, FastifyReply, FastifyRequest } from 'fastify'
 import { maskSecrets } from '../core/shared/text.ts'
-import { answerClientError } from './client-errors.ts'
+import { answerClientError } from './connections.ts'
 import { securityHeaders } from './headers.ts'
 import { MAX_BODY_BYTES } from './limits.ts'
 import { sendProblem } from './problem.ts'
 import type { Observer } from './observer.ts'
 import { RequestLogController } from './request-log.ts'
 
-/** All in milliseconds. */
-export interface HttpTimeouts {
-  /** The head of a request. Default 15 s. */
-  readonly headers: number
-  /** The whole request, body included. Default 30 s. */
-  readonly request: number
-  /** Interval at which the two above are checked. Default 1 s. */
-  readonly check: number
-  /**
-   * A connection without traffic. Node cuts one that takes nothing of its answer at the second expiry: when the first
-   * one comes, the system has taken a part. Default 30 s.
-   */
-  readonly connection: number
-  /** An idle connection between two requests, longer than load balancers keep theirs. Default 72 s. */
-  readonly keepAlive: number
-}
-
 export interface HttpServerOptions {
-  readonly observer?: Observer | undefined
+  readonly observer: Observer
   readonly logger: FastifyBaseLogger
-  readonly timeouts?: Partial<HttpTimeouts>
+  /** In place of those below. */
+  readonly server?: FastifyHttpOptions<Server>
   /** Addresses and networks whose `X-Forwarded-*` headers count. */
   readonly trustedProxies?: readonly string[]
   /** The target of a request without what nobody may log. */
@@ -39,9 +23,7 @@ export interface HttpServerOptions {
     ((error: FastifyError, request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) | undefined
 }
 
-/**
- * Longest path parameter, in decoded characters: four times the longest folder name, so that each gets its own answer.
- */
+/** Longest path parameter, in decoded characters: four times the longest folder name. */
 const MAX_PARAM_CHARACTERS = 1024
 
 /** What may pass from a caller's `X-Request-Id` into log lines and headers. */
@@ -49,25 +31,22 @@ const REQUEST_ID = /^[\w.-]{1,64}$/
 
 /** Fastify's options for this service. */
 export function httpServerOptions (options: HttpServerOptions): FastifyHttpOptions<Server> {
-  const { logger, timeouts = {}, trustedProxies = [], rewriteUrl, answerBadUrl = rethrow, observer } = options
+  const { logger, server, trustedProxies = [], rewriteUrl, answerBadUrl = rethrow, observer } = options
   return {
     loggerInstance: logger,
     logController: new RequestLogController(observer),
-    // One logger for all requests, and the request id in each line: every request would pay for a child logger that few
-    // use.
+    // One logger for all requests, with the id in each line: few requests use a child logger.
     childLoggerFactory: (parent) => parent,
     ...rewriteUrl && { rewriteUrl },
     ...trustedProxies.length > 0 && { trustProxy: [...trustedProxies] },
     genReqId: createRequestIds(),
-    http: {
-      headersTimeout: timeouts.headers ?? 15_000,
-      connectionsCheckingInterval: timeouts.check ?? 1_000,
-      // Node's own refusal has no body; `security` makes it a problem.
-      requireHostHeader: false
-    },
-    requestTimeout: timeouts.request ?? 30_000,
-    connectionTimeout: timeouts.connection ?? 30_000,
-    keepAliveTimeout: timeouts.keepAlive ?? 72_000,
+    // Node's own refusal of a missing Host has no body; `security` makes it a problem.
+    http: { headersTimeout: 15_000, connectionsCheckingInterval: 1_000, requireHostHeader: false },
+    requestTimeout: 30_000,
+    // Node cuts an answer of which nothing is taken at the second expiry: at the first, the system has taken a part.
+    connectionTimeout: 30_000,
+    // Longer than load balancers keep idle connections.
+    keepAliveTimeout: 72_000,
     bodyLimit: MAX_BODY_BYTES,
     routerOptions: { maxParamLength: MAX_PARAM_CHARACTERS },
     // Such keys are data.
@@ -75,13 +54,13 @@ export function httpServerOptions (options: HttpServerOptions): FastifyHttpOptio
     onConstructorPoisoning: 'ignore',
     // A request that was sent on an open connection before the drain is answered, as the last one.
     return503OnClosing: false,
-    // What the router refuses (bad percent-encoding, an endless parameter) reaches no hook, and so gets its headers
-    // here.
+    // What the router refuses (bad percent-encoding, an endless parameter) reaches no hook.
     frameworkErrors (error, request, reply) {
       reply.headers(securityHeaders).header('x-request-id', request.id)
       answerBadUrl(error, request, reply).catch((problem: unknown) => { sendProblem(problem, request, reply) })
     },
-    clientErrorHandler: answerClientError
+    clientErrorHandler: answerClientError,
+    ...server
   }
 }
 

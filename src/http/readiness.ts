@@ -8,8 +8,9 @@ import type { Shutdown } from './shutdown.ts'
 export type AuditState = 'working' | 'failing' | 'refusing'
 
 const AUDIT_PROBLEMS = {
-  failing: 'the audit log cannot be written; its lines wait, and are lost when they are too many',
-  refusing: 'the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can'
+  working: [],
+  failing: ['the audit log cannot be written; its lines wait, and are lost when they are too many'],
+  refusing: ['the audit log cannot be written, and AUDIT_REQUIRED refuses reads until it can']
 } as const
 
 /** What readiness depends on besides the index. */
@@ -39,36 +40,34 @@ export interface Readiness {
 
 /** @param status of what the caller may see */
 export function judgeReadiness (
-  status: SkillStatus, { remarks, sources, refusedIn, auditState, shutdown }: ReadinessParts
+  status: SkillStatus, { remarks, sources, refusedIn, auditState, shutdown: { isStopping } }: ReadinessParts
 ): Readiness {
+  const { roots, partial = [], ready } = status
   const all = sources?.()
-  const visible = visibleSources(all, status)
-  const whole = status.roots.map(({ name }) => name).filter((name) => status.partial?.includes(name) !== true)
-  const audit = auditState()
-  const isReady = status.ready && audit !== 'refusing' && !shutdown.isStopping && all?.some(isAwaited) !== true
-  const reasons = shutdown.isStopping
+  const visible = all?.flatMap((source) => visiblePart(source, status))
+  const reasons = isStopping
     ? ['The service is stopping']
-    : [...explainStatus(status, visible), ...audit === 'working' ? [] : [AUDIT_PROBLEMS[audit]], ...remarks()]
+    : [...explain(status, visible), ...AUDIT_PROBLEMS[auditState()], ...remarks()]
   return {
-    isReady, reasons, detail: reasons.join('; ') || undefined, sources: visible, quarantined: refusedIn?.(whole)
+    isReady: ready && auditState() !== 'refusing' && !isStopping && all?.some(isAwaited) !== true,
+    reasons,
+    detail: reasons.join('; ') || undefined,
+    sources: visible,
+    quarantined: refusedIn?.(roots.map(({ name }) => name).filter((name) => !partial.includes(name)))
   }
 }
 
 /**
- * Why a service is not ready, or not quite well, in words; none for one that is well. Folders have the names of the
- * other members, because anybody may ask; the log has their paths.
+ * Why a service is not ready, or not quite well; nothing for one that is well. Folders have the names of the other
+ * members, because anybody may ask; the log has their paths.
  */
-function explainStatus (
-  { ready, indexed, roots, watcher }: SkillStatus, sources: readonly SourceStatus[] = []
-): string[] {
-  const unfetched = sources.filter(({ state }) => state === 'waiting' || state === 'failed')
-  const awaited = new Set(unfetched.map(({ name }) => name))
-  const reasons = roots.flatMap(({ name, type, state }) => state === 'ok' || awaited.has(name)
-    ? []
-    : [`the folder ${name} (${type}) ${ROOT_PROBLEMS[state]}`])
+function explain ({ ready, indexed, roots, watcher }: SkillStatus, sources: readonly SourceStatus[] = []): string[] {
+  const awaited = sources.filter(isUnfetched).map(({ name }) => name)
+  const reasons = roots.flatMap(({ name, type, state }) =>
+    state === 'ok' || awaited.includes(name) ? [] : [`the folder ${name} (${type}) ${ROOT_PROBLEMS[state]}`])
   // A caller who sees no folder is in a service that is ready.
   const isMissing = roots.every(({ state }) => state !== 'ok' && state !== 'failed')
-  if (!ready && awaited.size < Math.max(roots.length, 1) && isMissing) {
+  if (!ready && awaited.length < Math.max(roots.length, 1) && isMissing) {
     reasons[0] = `No skills folder is there: ${reasons[0] ?? 'none is configured'}`
   } else if (!indexed) reasons.unshift('The first index is not complete')
   if (watcher.status === 'degraded') {
@@ -78,44 +77,29 @@ function explainStatus (
   return [...reasons, ...sources.flatMap(explainSource)]
 }
 
-/** Of the sources, as of the roots, what the caller may see. */
-function visibleSources (
-  sources: readonly SourceStatus[] | undefined, { roots, partial = [] }: SkillStatus
-): readonly SourceStatus[] | undefined {
-  return sources?.flatMap((source) => {
-    const root = roots.find(({ name }) => name === source.name)
-    if (root === undefined) return []
-    return partial.includes(root.name) ? partOf(source, root.skills) : source
-  })
+/** Of a source, as of its root, what the caller may see: revision, layout and words of an error tell of all skills. */
+function visiblePart (source: SourceStatus, { roots, partial = [] }: SkillStatus): SourceStatus | [] {
+  const root = roots.find(({ name }) => name === source.name)
+  if (root === undefined) return []
+  if (!partial.includes(root.name)) return source
+  const { revision, changed_at: changed, layout, places, left_out: leftOut, error, ...shown } = source
+  return { ...shown, skills: root.skills, ...error && { error: { code: error.code, message: 'the log says why' } } }
 }
 
-/** Revision, layout and the words of an error tell of all skills of a source. */
-function partOf (source: SourceStatus, skills: number): SourceStatus {
-  const { name, kind, state, optional, checked_at: checkedAt, next_at: nextAt, failing_since: since, error } = source
-  return {
-    name,
-    kind,
-    state,
-    skills,
-    ...optional !== undefined && { optional },
-    ...checkedAt !== undefined && { checked_at: checkedAt },
-    ...nextAt !== undefined && { next_at: nextAt },
-    ...since !== undefined && { failing_since: since },
-    ...error !== undefined && { error: { code: error.code, message: 'the log says why' } }
-  }
+function isUnfetched ({ state }: SourceStatus): boolean {
+  return state === 'waiting' || state === 'failed'
 }
 
 /** Whether the service waits for a source before it is ready. */
-function isAwaited ({ kind, state, optional }: SourceStatus): boolean {
-  return optional !== true && kind !== 'folder' && (state === 'waiting' || state === 'failed')
+function isAwaited (source: SourceStatus): boolean {
+  return source.optional !== true && source.kind !== 'folder' && isUnfetched(source)
 }
 
-function explainSource ({ name, kind, state, error, failing_since: since }: SourceStatus): string[] {
+function explainSource ({ name, kind, state, error, failing_since: since = 'now' }: SourceStatus): string[] {
   if (kind !== 'folder' && state === 'waiting') return [`the source ${name} is not fetched yet`]
   if (error === undefined) return []
-  if (kind === 'folder') {
-    return [`the folder ${name} cannot be searched for skills since ${since ?? 'now'}: ${error.message}`]
-  }
-  const failure = state === 'failed' ? 'is not fetched yet and fails' : 'is not up to date, it fails'
-  return [`the source ${name} ${failure} since ${since ?? 'now'}: ${error.message}`]
+  const failure = kind === 'folder'
+    ? `the folder ${name} cannot be searched for skills`
+    : `the source ${name} is ${state === 'failed' ? 'not fetched yet and fails' : 'not up to date, it fails'}`
+  return [`${failure} since ${since}: ${error.message}`]
 }

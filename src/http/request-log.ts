@@ -1,6 +1,6 @@
-import { type FastifyBaseLogger, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import { maskSecrets } from '../core/shared/text.ts'
-import { NEVER_ANSWERED, type Observer } from './observer.ts'
+import { NEVER_ANSWERED, type Observer, type ResponseEnd } from './observer.ts'
 import { problemCodeOf } from './problem.ts'
 import { clientOf } from './request/client-address.ts'
 import { traceOf } from './request/traceparent.ts'
@@ -8,15 +8,12 @@ import { traceOf } from './request/traceparent.ts'
 /** Longest URL in a line, in characters. */
 const MAX_LOGGED_URL_CHARACTERS = 256
 
-/**
- * Logs one line for each request once its response has closed, complete or not. All fields are numbers, constants and
- * texts without control characters: no header is logged.
- */
+/** Logs one line for each request once its response has closed, complete or not. No header is logged. */
 export class RequestLogController extends LogController {
-  readonly #observer: Observer | undefined
+  readonly #observer: Observer
   #hasWarned = false
 
-  constructor (observer: Observer | undefined) {
+  constructor (observer: Observer) {
     super()
     this.#observer = observer
   }
@@ -24,21 +21,24 @@ export class RequestLogController extends LogController {
   override incomingRequest (request: FastifyRequest, reply: FastifyReply): void {
     const start = performance.now()
     this.#warnOnce(request)
-    this.#observer?.onRequest(request, reply)
+    this.#observer.onRequest(request, reply)
     // A socket forgets its address when it closes.
     const client = clientOf(request)
     const { socket } = request.raw
     // Fastify's onResponse is not called for a response that its client has cut.
     reply.raw.once('close', () => {
-      const milliseconds = performance.now() - start
-      const { raw } = reply
-      // A destroyed socket counts what it still held as finished.
-      const isComplete = raw.writableFinished && !socket.destroyed
-      const status = raw.headersSent ? raw.statusCode : NEVER_ANSWERED
+      const { headersSent, statusCode, writableFinished } = reply.raw
       const length = request.method === 'HEAD' ? undefined : reply.getHeader('content-length')
-      const bytes = length === undefined ? undefined : Number(length)
-      logRequest(request, { client, status, milliseconds, bytes, isComplete })
-      this.#observer?.onResponse(request, reply, { milliseconds, status, isComplete, bytes, client })
+      const end: ResponseEnd = {
+        client,
+        milliseconds: performance.now() - start,
+        status: headersSent ? statusCode : NEVER_ANSWERED,
+        // A destroyed socket counts what it still held as finished.
+        isComplete: writableFinished && !socket.destroyed,
+        bytes: length === undefined ? undefined : Number(length)
+      }
+      logRequest(request, end)
+      this.#observer.onResponse(request, reply, end)
     })
   }
 
@@ -58,15 +58,7 @@ export class RequestLogController extends LogController {
   }
 }
 
-interface End {
-  readonly client: string
-  readonly status: number
-  readonly milliseconds: number
-  readonly bytes: number | undefined
-  readonly isComplete: boolean
-}
-
-function logRequest (request: FastifyRequest, { client, status, milliseconds, bytes, isComplete }: End): void {
+function logRequest (request: FastifyRequest, { client, status, milliseconds, bytes, isComplete }: ResponseEnd): void {
   const { principal, routeOptions: { url: route, config } } = request
   const trace = traceOf(request)
   const line = {
@@ -82,8 +74,6 @@ function logRequest (request: FastifyRequest, { client, status, milliseconds, by
     ...principal !== undefined && { principal: principal.name },
     ...trace !== undefined && { trace_id: trace.traceId, span_id: trace.spanId, trace_flags: trace.flags }
   }
-  const log: FastifyBaseLogger = request.log
-  const message = isComplete ? 'request completed' : 'request aborted'
-  if (status === 304 || config.load === 'probe') log.debug(line, message)
-  else log.info(line, message)
+  const level = status === 304 || config.load === 'probe' ? 'debug' : 'info'
+  request.log[level](line, isComplete ? 'request completed' : 'request aborted')
 }

@@ -13,7 +13,7 @@ import { HttpProblem } from '../http/problem.ts'
 import { names } from '../http/request/accept.ts'
 import { parseTraceparent } from '../http/request/traceparent.ts'
 import type { Weight } from '../http/request/weight.ts'
-import { EVENT_STREAM_MEDIA_TYPE, createEventStreams, cutUnread } from '../http/send/event-streams.ts'
+import { EVENT_STREAM_MEDIA_TYPE, createEventStreams } from '../http/send/event-streams.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { followChanges } from './changes.ts'
 import { MAX_LISTEN_CHARACTERS, MAX_MCP_STREAMS } from './limits.ts'
@@ -57,9 +57,10 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
   app.addHook('preClose', async () => {
     isClosing = true
     await Promise.allSettled(inProgress)
-    const open = [...listening]
-    await Promise.all(open.map(([, close]) => close()))
-    await cutUnread(open.map(([{ raw }]) => raw))
+    for (const [{ raw }, close] of listening) {
+      if (raw.writableNeedDrain) raw.destroy()
+      await close()
+    }
   })
 
   const checkRequestOrigin: onRequestHookHandler = (request, _reply, next) => {

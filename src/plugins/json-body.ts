@@ -5,20 +5,13 @@ import { isDeeperThan } from '../core/shared/json.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { MAX_JSON_DEPTH } from '../tools/limits.ts'
 
-const BOM = '\uFEFF'
 const TOO_DEEP = `The body nests arrays and objects deeper than ${MAX_JSON_DEPTH} levels`
-const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i
 
-/** A coding or charset that the service does not read. */
+/** A coding that the service does not read. */
 export function problemOfCoding ({ headers }: FastifyRequest): HttpProblem | undefined {
-  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers
-  const [, charset = 'utf-8'] = CHARSET.exec(type) ?? []
-  if (encoding.toLowerCase() !== 'identity') {
-    return new HttpProblem('unsupported_media_type', 'Send the body without Content-Encoding')
-  }
-  return charset.toLowerCase() === 'utf-8'
-    ? undefined
-    : new HttpProblem('unsupported_media_type', 'Send the body in UTF-8')
+  const { 'content-encoding': encoding = 'identity' } = headers
+  if (encoding.toLowerCase() === 'identity') return undefined
+  return new HttpProblem('unsupported_media_type', 'Send the body without Content-Encoding')
 }
 
 /**
@@ -29,8 +22,7 @@ export const jsonBody = fp(function jsonBody (app, _options, done) {
   const parse = app.getDefaultJsonParser('ignore', 'ignore')
   app.removeAllContentTypeParsers()
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, bytes, next) => {
-    const decoded = decodeUtf8(bytes)
-    const text = decoded?.startsWith(BOM) === true ? decoded.slice(BOM.length) : decoded
+    const text = decodeUtf8(bytes)
     const problem = problemOfCoding(request)
     if (problem !== undefined) return next(problem)
     if (text === undefined) return next(new HttpProblem('invalid_json', 'The body is not valid UTF-8'))

@@ -6,10 +6,7 @@ import { overloadError } from '../core/shared/errors.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /**
-     * What the route is under load: `costly` ones are refused first. A `probe` is never refused, has no limit and no
-     * span.
-     */
+    /** Under load `costly` routes are refused first. A `probe` is never refused, has no limit and no span. */
     load?: 'costly' | 'probe'
   }
 }
@@ -21,18 +18,15 @@ export type OverloadOptions = Pick<underPressure.FastifyUnderPressureOptions,
 /** Of the memory that the process may have. */
 const MAX_MEMORY_SHARE = 0.9
 
-/** The mean of a second, in milliseconds: neither the start of the process nor one long task is overload. */
-const MAX_EVENT_LOOP_DELAY_MS = 1_000
-
 /** Beyond so many times the maximum delay, everything but probes is refused. */
 const SHED_ALL = 4
 
 /** The limits of this process. */
 export function overloadLimits (): OverloadOptions {
-  const constrained = process.constrainedMemory()
-  const memory = constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
+  const memory = Math.min(process.constrainedMemory() || totalmem(), totalmem())
   return {
-    maxEventLoopDelay: MAX_EVENT_LOOP_DELAY_MS,
+    // The mean of a second: neither the start of the process nor one long task is overload.
+    maxEventLoopDelay: 1_000,
     maxHeapUsedBytes: getHeapStatistics().heap_size_limit * MAX_MEMORY_SHARE,
     maxRssBytes: memory * MAX_MEMORY_SHARE
   }

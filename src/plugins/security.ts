@@ -2,28 +2,22 @@ import type { IncomingMessage } from 'node:http'
 import fp from 'fastify-plugin'
 import { securityHeaders } from '../http/headers.ts'
 import { HttpProblem, TARGET_ORIGIN } from '../http/problem.ts'
-import { hostOf, isLoopback, parseHost } from '../http/request/hosts.ts'
+import { hostOf, isLoopback } from '../http/request/hosts.ts'
 import { hasSeveral } from '../http/request/several.ts'
 
 export interface SecurityOptions {
   /** The service is bound to a loopback address. */
   readonly loopbackOnly: boolean
-  /** Names and addresses; brackets, ports and case do not count. Empty: no restriction beyond `loopbackOnly`. */
+  /** As `parseHost` gives them. Empty: no restriction beyond `loopbackOnly`. */
   readonly allowedHosts: readonly string[]
 }
-
-const CLOSE = { connection: 'close' }
 
 /**
  * Sets the headers of every answer, and refuses requests to another host: pages of a name that was rebound to this
  * address (DNS rebinding).
  */
 export const security = fp<SecurityOptions>(async function security (app, { loopbackOnly, allowedHosts }) {
-  const allowed = new Set(allowedHosts.map((entry) => {
-    const name = parseHost(entry)
-    if (name === undefined) throw new Error(`Not a host name: '${entry}'`)
-    return name
-  }))
+  const allowed = new Set(allowedHosts)
   const isOpen = !loopbackOnly && allowed.size === 0
 
   function hostProblem (request: IncomingMessage): HttpProblem | undefined {
@@ -47,20 +41,14 @@ export const security = fp<SecurityOptions>(async function security (app, { loop
 
   app.addHook('onRequest', (request, reply, next) => {
     reply.headers(securityHeaders).header('x-request-id', request.id)
-    next(protocolProblem(request.raw) ?? hostProblem(request.raw))
+    next(framingProblem(request.raw) ?? hostProblem(request.raw))
   })
 }, { name: 'security' })
 
-/**
- * What Node's parser lets pass although the service speaks HTTP/1.0 and 1.1 alone. A body in another coding than chunks
- * would be taken for what it encodes, and a proxy in between might read another request there (RFC 9112 §6.1).
- */
-function protocolProblem (
-  { httpVersionMajor, headers: { 'transfer-encoding': coding }, method }: IncomingMessage
-): HttpProblem | undefined {
-  if (httpVersionMajor !== 1 || method === 'PRI') {
-    return new HttpProblem('bad_request', 'Send requests of HTTP/1.1', CLOSE)
-  }
-  if (coding === undefined || coding.toLowerCase() === 'chunked') return undefined
-  return new HttpProblem('transfer_encoding_unsupported', undefined, CLOSE)
+/** What Node lets pass and others read in another sense: versions, and codings besides chunks (RFC 9112 §6.1). */
+function framingProblem ({ httpVersionMajor, headers: { 'transfer-encoding': coding = 'chunked' } }: IncomingMessage) {
+  const close = { connection: 'close' }
+  if (httpVersionMajor !== 1) return new HttpProblem('bad_request', 'Send requests of HTTP/1.1', close)
+  if (coding.toLowerCase() === 'chunked') return undefined
+  return new HttpProblem('transfer_encoding_unsupported', undefined, close)
 }

@@ -18,7 +18,7 @@ import { rawRequest, type RawResponse, request, type RequestHead } from './raw-h
 /** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
 export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir']>[0]>>>
 
-export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'tickMs'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'timeouts' | 'ui' | 'publicUrl' | 'sources' | 'trustedProxies' | 'admitCall' | 'auditState' | 'overload'>> {
+export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'tickMs'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'ui' | 'publicUrl' | 'sources' | 'trustedProxies' | 'admitCall' | 'auditState' | 'overload'>> {
   /** What lies beside the skills folder. */
   readonly siblings?: Files
   /** Puts more into the test's folder before the service starts. */

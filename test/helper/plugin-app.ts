@@ -1,9 +1,11 @@
+import type { Server } from 'node:http'
 import { Writable } from 'node:stream'
-import { fastify, type FastifyInstance } from 'fastify'
+import { fastify, type FastifyHttpOptions, type FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import type { Test } from 'tap'
 import { connections } from '../../src/http/connections.ts'
-import { httpServerOptions, type HttpTimeouts } from '../../src/http/options.ts'
+import { combineObservers } from '../../src/http/observer.ts'
+import { httpServerOptions } from '../../src/http/options.ts'
 import { Shutdown } from '../../src/http/shutdown.ts'
 import { conditional } from '../../src/plugins/conditional.ts'
 import { cors } from '../../src/plugins/cors.ts'
@@ -15,7 +17,7 @@ import { validation } from '../../src/plugins/validation.ts'
 import { sharedSchemas } from '../../src/schemas/index.ts'
 
 export interface PluginAppOptions {
-  readonly timeouts?: Partial<HttpTimeouts>
+  readonly server?: FastifyHttpOptions<Server>
   readonly allowedOrigins?: readonly string[]
   readonly security?: Partial<SecurityOptions>
   readonly shutdown?: Shutdown
@@ -46,8 +48,8 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
     }
   })
 
-  const { timeouts, allowedOrigins = [], shutdown = new Shutdown() } = options
-  const app = fastify(httpServerOptions({ logger: pino(stream), ...timeouts && { timeouts } }))
+  const { server = {}, allowedOrigins = [], shutdown = new Shutdown() } = options
+  const app = fastify(httpServerOptions({ logger: pino(stream), observer: combineObservers([]), server }))
   t.teardown(() => {
     app.server.closeAllConnections()
     return app.close()

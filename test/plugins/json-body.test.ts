@@ -55,11 +55,10 @@ t.test('request bodies', async (t) => {
     t.match((await post('')).json(), { status: 400, code: 'invalid_json', detail: /empty/ })
   })
 
-  t.test('K57: other types, charsets and encodings are 415', async (t) => {
+  t.test('K57: other types and encodings are 415', async (t) => {
     for (const contentType of [
       'text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/jsonx', 'application/json garbage',
-      'application/json\ta', 'application/vnd.api+json', 'nonsense', 'application/json; charset=utf-16', 'application/json;charset="latin1"',
-      'application/json; charset=ucs-2'
+      'application/json\ta', 'application/vnd.api+json', 'nonsense'
     ]) {
       const response = await post('{}', contentType)
       t.equal(response.status, 415, contentType)

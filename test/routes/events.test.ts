@@ -8,7 +8,6 @@ import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import type { FeedEvent, FeedListener } from '../../src/core/events/change-feed.ts'
 import { MAX_EVENT_STREAMS } from '../../src/http/limits.ts'
-import { alwaysAllowed } from '../../src/http/callers.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { eventRoutes, type EventRoutesOptions } from '../../src/routes/events.ts'
 import { buildService, type Service } from '../helper/build.ts'
@@ -151,7 +150,7 @@ async function listen (t: Test, options: Partial<EventRoutesOptions> = {}) {
   const fake = createFakeFeed()
   const skills = createSkillManager({ projectRoots: [], watcher: false })
   const service = await listenWithPlugins(t, (app) => {
-    app.register(eventRoutes, { skillsOf: () => skills, feeds: { of: () => fake.feed }, whileAllowed: alwaysAllowed, ...options })
+    app.register(eventRoutes, { skillsOf: () => skills, feeds: { of: () => fake.feed }, whileAllowed: () => () => {}, ...options })
   })
   return { ...service, ...fake }
 }

@@ -3,17 +3,9 @@ import { BlockList, isIP, isIPv4 } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 
-/** An address in `X-Forwarded-For` as some proxies write it: with a port, which is another one for each connection. */
-const WITH_PORT = /^(?:\[(.+)\]|([\d.]+)):\d+$/
-
-/**
- * The address of the client that a request comes from, behind trusted proxies too. A proxy that names none counts as
- * the client.
- */
+/** The address of the client, behind trusted proxies too. A proxy that names none counts as the client. */
 export function clientOf ({ ip, raw }: Pick<FastifyRequest, 'ip' | 'raw'>): string {
-  const [, six, four = ip] = WITH_PORT.exec(ip) ?? []
-  const address = plainAddress(six ?? four)
-  return isIP(address) === 0 ? peerOf(raw) : address
+  return isIP(ip) === 0 ? peerOf(raw) : plainAddress(ip)
 }
 
 /** The peer's address. Behind a proxy this is the proxy's. */
@@ -21,26 +13,18 @@ export function peerOf ({ socket }: IncomingMessage): string {
   return plainAddress(socket.remoteAddress ?? '')
 }
 
-/**
- * An address in the one spelling of its family: an IPv4 address that a socket for both families shows as IPv6 is IPv4.
- */
+/** An address in its one spelling: an IPv4 address that a socket for both families shows as IPv6 is IPv4. */
 export function plainAddress (address: string): string {
   return isIP(address) === 0 || address.includes('%') ? address : ipaddr.process(address).toString()
 }
 
-/**
- * Whether a text is an address, or one with the length of a prefix: `10.0.0.0/8`. The name of a zone means something on
- * one machine alone.
- */
+/** Whether a text is an address, or one with the length of a prefix: `10.0.0.0/8`. */
 export function isSubnet (text: string): boolean {
   if (text.includes('%')) return false
   return isIP(text) !== 0 || (ipaddr.isValidCIDR(text) && isIP(text.split('/', 1)[0] ?? '') !== 0)
 }
 
-/**
- * Tells whether an address is one of some, or in a network of theirs.
- * @param entries as `isSubnet` takes them
- */
+/** Tells whether an address is in one of the networks. @param entries as `isSubnet` takes them */
 export function createSubnets (entries: readonly string[]): (address: string) => boolean {
   const list = new BlockList()
   for (const entry of entries) {

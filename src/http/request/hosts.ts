@@ -35,9 +35,7 @@ export function connectableHost (host: string): string {
   return host === '::' ? '::1' : host
 }
 
-/**
- * A host to listen on, in its one spelling; undefined when the text is none, or an address that is not written in full.
- */
+/** A host to listen on, in its one spelling; undefined when the text is none. */
 export function parseListenHost (text: string): string | undefined {
   if (isIP(text) !== 0) return plainAddress(text)
   const name = text.toLowerCase()
@@ -52,10 +50,7 @@ export function parseHost (text: string): string | undefined {
 /** No `*` either: no browser sends one, so that `https://*.example` would open the service to nobody. */
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^\s/?#@\\*]+$/
 
-/**
- * An origin as browsers send it, without a default port; undefined when the text is not one. Extensions have schemes of
- * their own: `chrome-extension://<id>`.
- */
+/** An origin as browsers send it; undefined when the text is not one. Extensions have schemes of their own. */
 export function parseOrigin (text: string): string | undefined {
   const lowerCase = text.toLowerCase()
   if (!ORIGIN.test(lowerCase) || !URL.canParse(lowerCase)) return undefined
@@ -65,6 +60,6 @@ export function parseOrigin (text: string): string | undefined {
 
 /** Whether an `Origin` header names a web page that this machine serves. */
 export function isLoopbackOrigin (origin: string): boolean {
-  const [, host = ''] = /^https?:\/\/([^/]+?)(?::\d+)?$/.exec(origin.toLowerCase()) ?? []
-  return isLoopback(host.replace(/^\[(.*)\]$/, '$1'))
+  const [, authority = ''] = /^https?:\/\/([^/]+)$/i.exec(origin) ?? []
+  return isLoopback(hostOf(authority) ?? '')
 }

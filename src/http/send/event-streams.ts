@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { WhileAllowed } from '../callers.ts'
 import { EVENT_HEARTBEAT_MS, MAX_EVENT_STREAM_BYTES } from '../limits.ts'
@@ -11,15 +10,11 @@ interface EventStreamsOptions {
   readonly maxStreams: number
   readonly whileAllowed: WhileAllowed
   readonly observer?: Pick<Observer, 'onStream'> | undefined
-  /** Default MAX_EVENT_STREAM_BYTES. */
   readonly maxStreamBytes?: number | undefined
-  /** Default EVENT_HEARTBEAT_MS. */
   readonly heartbeatMs?: number | undefined
 }
 
-/**
- * Sends one frame of server-sent events. One buffer may go to many clients: what waits for slow ones is in memory once.
- */
+/** Sends one frame of server-sent events. One buffer may go to many clients. */
 export type SendFrame = (frame: Buffer) => void
 
 /** The open answers of one route. */
@@ -36,9 +31,8 @@ export const EVENT_STREAM_MEDIA_TYPE = 'text/event-stream'
 const HEARTBEAT = Buffer.from(': still here\n\n')
 
 /**
- * Streams of server-sent events, for the routes of `app`. A plain stream passes through the hooks like every other
- * answer, shows its back-pressure, and ends with its connection. The plugins @fastify/sse and fastify-sse-v2 write past
- * the hooks, keep without limit what a client does not read, and delay `app.close()`.
+ * Streams of server-sent events, for the routes of `app`. The plugins @fastify/sse and fastify-sse-v2 write past the
+ * hooks, keep without limit what a client does not read, and delay `app.close()`.
  */
 export function createEventStreams (app: FastifyInstance, options: EventStreamsOptions): EventStreams {
   const { maxStreams, whileAllowed, observer } = options
@@ -46,10 +40,7 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
   const streams = new Map<Readable, ServerResponse>()
   let isClosing = false
 
-  /**
-   * What a client does not take waits, up to a bound. Then the client is dropped, and comes back with the last id it
-   * has.
-   */
+  /** What a client does not take waits, up to a bound. Then it is dropped, and comes back with the last id it has. */
   function send (stream: Readable, frame: Buffer): void {
     if (stream.destroyed) return
     const { readableLength } = stream
@@ -74,9 +65,11 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
   app.addHook('preClose', async () => {
     isClosing = true
     clearInterval(heartbeat)
-    const open = [...streams]
-    for (const [stream] of open) end(stream)
-    await cutUnread(open.map(([, response]) => response))
+    for (const [stream, response] of streams) {
+      // Its end would wait behind what the client does not read.
+      if (response.writableNeedDrain) response.destroy()
+      else end(stream)
+    }
   })
 
   return {
@@ -100,10 +93,4 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
       return reply.send(stream)
     }
   }
-}
-
-/** Cuts those of the answers, ended a moment ago, whose ends wait behind what their clients have not read. */
-export async function cutUnread (responses: readonly ServerResponse[]): Promise<void> {
-  await nextTurn()
-  for (const response of responses) if (!response.writableEnded || response.writableLength > 0) response.destroy()
 }
