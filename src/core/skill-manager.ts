@@ -1,4 +1,4 @@
-import { EventEmitter } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { Catalog } from './catalog.ts'
 import { skillBody } from './format/main-file.ts'
 import { logCatalog } from './log.ts'
@@ -39,30 +39,67 @@ export interface SkillManagerOptions {
   readonly keep?: KeepOptions
 }
 
-interface Parts extends ViewParts {
-  readonly events: EventEmitter<{ refreshed: [refresh: Refresh] }>
-  readonly refresher: Refresher
-  readonly log: CoreLog
-  /** Makes the first index. */
-  readonly index: () => Promise<void>
-  readonly close: () => Promise<void>
+interface ManagerEvents {
+  /** Every skill has been read once. */
+  indexed: []
+  refreshed: [refresh: Refresh]
 }
 
 /** All skills, in the order of the roots: the view of everything. It starts and stops, and makes smaller views. */
 export class SkillManager extends View {
-  readonly #parts: Parts
+  readonly #parts: ViewParts
+  readonly #refresher: Refresher
+  readonly #events: EventEmitter<ManagerEvents>
+  readonly #closed: AbortController
 
   constructor (options: SkillManagerOptions) {
-    const parts = createParts(options)
-    super('', new Map([...parts.catalog.roots.keys()].map((root) => [root, 'all'])), parts)
+    const { projectRoots, personalRoot, linkTargets, disk, keep, polling = false, watcher = true, tickMs } = options
+    const { log = SILENT, onSkipped } = options
+    const kept = new KeptRevisions(keep)
+    const catalog = new Catalog({
+      roots: [
+        ...projectRoots.map((root) => ({ options: root, type: 'project' as const })),
+        ...personalRoot === undefined ? [] : [{ options: personalRoot, type: 'personal' as const }]
+      ],
+      linkTargets,
+      disk,
+      kept
+    })
+    const closed = new AbortController()
+    const events = new EventEmitter<ManagerEvents>().setMaxListeners(0)
+    let isIndexed = false
+    events.once('indexed', () => { isIndexed = true })
+    const onRefreshed = (refresh: Refresh): void => { events.emit('refreshed', refresh) }
+    const refresher = new Refresher({ catalog, polling, isWatching: watcher, tickMs, log, onRefreshed })
+    const parts: ViewParts = {
+      catalog,
+      kept,
+      snapshots: new Snapshots(catalog.files),
+      search: new CatalogSearch(catalog),
+      indexed: async () => { if (!isIndexed) await once(events, 'indexed', { signal: closed.signal }) },
+      isIndexed: () => isIndexed,
+      watcher: () => refresher.state
+    }
+    super('', new Map([...catalog.roots.keys()].map((root) => [root, 'all'])), parts)
     this.#parts = parts
-    logCatalog(parts.catalog, parts.log, options.onSkipped)
+    this.#refresher = refresher
+    this.#events = events
+    this.#closed = closed
+    logCatalog(catalog, log, onSkipped)
   }
 
   /** Lists the roots, and returns when `list` can be answered; the index and the watchers follow in the background. */
   async start (): Promise<void> {
     await Promise.all(this.#parts.catalog.roots.map((root) => root.list()))
-    void this.#parts.index()
+    void this.#index()
+  }
+
+  async #index (): Promise<void> {
+    const { catalog, isIndexed } = this.#parts
+    if (isIndexed()) return
+    for (const root of catalog.roots.keys()) await catalog.refresh(root)
+    this.#events.emit('indexed')
+    this.#refresher.start()
   }
 
   /** Wave's `initialize`: starts, and waits until every skill has been read. */
@@ -72,12 +109,13 @@ export class SkillManager extends View {
   }
 
   async close (): Promise<void> {
-    await this.#parts.close()
+    this.#closed.abort()
+    await this.#refresher.close()
   }
 
   /** Calls the listener after each refresh of a root. */
   onRefreshed (listener: (refresh: Refresh) => void): void {
-    this.#parts.events.on('refreshed', listener)
+    this.#events.on('refreshed', listener)
   }
 
   /** The cache of files' contents. */
@@ -94,7 +132,7 @@ export class SkillManager extends View {
 
   /** Whether changes in the root at this position cause events, or it is polled. */
   isWatching (root: number): boolean {
-    return this.#parts.refresher.isWatching(root)
+    return this.#refresher.isWatching(root)
   }
 
   /** As configured, in their order. */
@@ -151,51 +189,4 @@ export class SkillManager extends View {
 
 export function createSkillManager (options: SkillManagerOptions): SkillManager {
   return new SkillManager(options)
-}
-
-function createParts (options: SkillManagerOptions): Parts {
-  const { projectRoots, personalRoot, linkTargets, disk, keep, polling = false, watcher = true } = options
-  const { tickMs, log = SILENT } = options
-  const kept = new KeptRevisions(keep)
-  const catalog = new Catalog({
-    roots: [
-      ...projectRoots.map((root) => ({ options: root, type: 'project' as const })),
-      ...personalRoot === undefined ? [] : [{ options: personalRoot, type: 'personal' as const }]
-    ],
-    linkTargets,
-    disk,
-    kept
-  })
-  const events = new EventEmitter<{ refreshed: [refresh: Refresh] }>()
-  const onRefreshed = (refresh: Refresh): void => { events.emit('refreshed', refresh) }
-  const refresher = new Refresher({ catalog, polling, isWatching: watcher, tickMs, log, onRefreshed })
-  let settle = { resolve: (): void => {}, reject: (_error: Error): void => {} }
-  const indexed = new Promise<void>((resolve, reject) => { settle = { resolve, reject } })
-  // A caller that waits gets the error; none has to wait.
-  indexed.catch(() => {})
-  let isIndexed = false
-  const index = async (): Promise<void> => {
-    if (isIndexed) return
-    for (const root of catalog.roots.keys()) await catalog.refresh(root)
-    isIndexed = true
-    settle.resolve()
-    refresher.start()
-  }
-  return {
-    catalog,
-    kept,
-    events,
-    refresher,
-    log,
-    index,
-    snapshots: new Snapshots(catalog.files),
-    search: new CatalogSearch(catalog),
-    indexed: () => indexed,
-    close: async () => {
-      settle.reject(new Error('the skills were closed before the first index'))
-      await refresher.close()
-    },
-    isIndexed: () => isIndexed,
-    watcher: () => refresher.state
-  }
 }

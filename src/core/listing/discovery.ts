@@ -26,17 +26,13 @@ const EXCLUDES = {
   discovery_internal: []
 } as const satisfies Partial<Record<FindingCode, readonly DiscoveryVersion[]>>
 
-type DiscoveryCode = keyof typeof EXCLUDES
+const excluding = new Map<string, readonly DiscoveryVersion[]>(Object.entries(EXCLUDES))
 
 /** The frontmatter as clients find it: anything may follow the three dashes that close it. */
 const CLIENT_FRONTMATTER = /^---\r?\n[^]*?\r?\n---/
 
-/** The rest of a closing line that is a fence for this service too, and how much of it is read, in characters. */
+/** The rest of a closing line that is a fence for this service too. */
 const REST_OF_FENCE = /^[ \t]*(?:\r?\n|$)/
-const FENCE_CHARACTERS = 256
-
-/** Clients' decoders remove a byte order mark. */
-const BOM = '\uFEFF'
 
 /** Paths that version 0.1.0 can name: printable ASCII without characters that URLs and its clients interpret. */
 const LEGACY_PATH = /^(?!.*\.\.)[ -~]*[!-~]$/
@@ -54,34 +50,21 @@ const UNSAFE_PATH = /\\|^[A-Za-z]:/
 export function wellKnownFindings (
   skill: CatalogSkill, manifest: FileList, mainFile: string | undefined
 ): readonly Finding[] {
-  if (!isUsable(skill)) {
-    return [
-      finding('discovery_skill_invalid',
-        'the skill is in no discovery index because it has errors', 'Fix the errors of the skill')
-    ]
-  }
-  const main = mainFileOf(skill, manifest)
-  if (main === undefined || mainFile === undefined) {
-    return [
-      finding('discovery_main_file_missing',
-        'the skill is in no discovery index because its SKILL.md cannot be read',
-        'Make SKILL.md a regular file of UTF-8 text')
-    ]
+  if (!isUsable(skill)) return [excluded('discovery_skill_invalid', 'it has errors', 'Fix the errors of the skill')]
+  if (mainFile === undefined || mainFileOf(skill, manifest) === undefined) {
+    return [excluded('discovery_main_file_missing', 'its SKILL.md cannot be read',
+      'Make SKILL.md a regular file of UTF-8 text')]
   }
   const paths = manifest.files.map(({ path }) => path)
   return [
-    ...checkMainFiles(paths),
-    ...checkFrontmatter(skill, mainFile),
-    ...checkPaths(paths),
-    ...checkDescription(skill),
-    ...checkSizes(manifest),
-    ...checkInternal(skill)
-  ]
+    checkMainFiles(paths), checkFrontmatter(skill, mainFile), checkPaths(paths), checkDescription(skill),
+    checkSizes(manifest), checkInternal(skill)
+  ].flat()
 }
 
 /** Whether findings of `wellKnownFindings` leave a skill in the index of a version. */
 export function isListed (findings: readonly Finding[], version: DiscoveryVersion): boolean {
-  return !findings.some(({ code }) => excludedBy(code).includes(version))
+  return !findings.some(({ code }) => excluding.get(code)?.includes(version))
 }
 
 /** Path of the main file, in the spelling of the disk; undefined when the manifest does not list it. */
@@ -90,8 +73,8 @@ export function mainFileOf ({ metadata }: CatalogSkill, { files }: FileList): st
   return files.some(({ path }) => path === name) ? name : undefined
 }
 
-function excludedBy (code: string): readonly DiscoveryVersion[] {
-  return Object.hasOwn(EXCLUDES, code) ? EXCLUDES[code as DiscoveryCode] : []
+function excluded (code: keyof typeof EXCLUDES, reason: string, fix: string): Finding {
+  return finding(code, `the skill is in no discovery index because ${reason}`, fix)
 }
 
 /**
@@ -100,61 +83,54 @@ function excludedBy (code: string): readonly DiscoveryVersion[] {
  */
 function checkMainFiles (paths: readonly string[]): Finding[] {
   if (paths.filter((path) => path.toLowerCase() === 'skill.md').length < 2) return []
-  return [finding('discovery_main_file_ambiguous',
-    'the skill is in no discovery index because it has several main files that differ only in case',
+  return [excluded('discovery_main_file_ambiguous', 'it has several main files that differ only in case',
     'Keep SKILL.md and remove or rename the others')]
 }
 
 /** Clients parse the bytes themselves, and strictly: repaired frontmatter reads otherwise there. */
-function checkFrontmatter (skill: CatalogSkill, mainFile: string): Finding[] {
-  const reason = 'the skill is in no discovery index because'
-  if (skill.findings.some(({ code }) => code === 'yaml_repaired')) {
-    return [finding('discovery_frontmatter_repaired', `${reason} its frontmatter is not valid YAML as it stands`,
+function checkFrontmatter ({ metadata, findings }: CatalogSkill, mainFile: string): Finding[] {
+  if (findings.some(({ code }) => code === 'yaml_repaired')) {
+    return [excluded('discovery_frontmatter_repaired', 'its frontmatter is not valid YAML as it stands',
       'Put the texts in the frontmatter that hold a colon in double quotes')]
   }
-  const text = mainFile.startsWith(BOM) ? mainFile.slice(BOM.length) : mainFile
-  const match = CLIENT_FRONTMATTER.exec(text)
-  const inFirstLine = { file: basename(skill.metadata.path), line: 1, column: 1 }
-  if (match === null) {
-    return [
-      {
-        ...inFirstLine,
-        ...finding('discovery_frontmatter_differs',
-          `${reason} the first line of SKILL.md is not exactly '---'`,
-          "Remove the spaces behind the '---' in the first line")
-      }
-    ]
+  // Clients' decoders remove a byte order mark.
+  const text = mainFile.replace(/^\uFEFF/, '')
+  const frontmatter = CLIENT_FRONTMATTER.exec(text)?.[0]
+  const place = { file: basename(metadata.path), line: frontmatter?.split('\n').length ?? 1, column: 1 }
+  if (frontmatter === undefined) {
+    return [{
+      ...place,
+      ...excluded('discovery_frontmatter_differs', "the first line of SKILL.md is not exactly '---'",
+        "Remove the spaces behind the '---' in the first line")
+    }]
   }
-  if (REST_OF_FENCE.test(text.slice(match[0].length, match[0].length + FENCE_CHARACTERS))) return []
-  const line = match[0].split('\n').length
-  return [
-    {
-      ...inFirstLine,
-      line,
-      ...finding('discovery_frontmatter_differs',
-        `${reason} a line inside its frontmatter begins with '---'`,
-        "Indent the line inside the frontmatter that begins with '---'")
-    }
-  ]
+  if (REST_OF_FENCE.test(text.slice(frontmatter.length))) return []
+  return [{
+    ...place,
+    ...excluded('discovery_frontmatter_differs', "a line inside its frontmatter begins with '---'",
+      "Indent the line inside the frontmatter that begins with '---'")
+  }]
 }
 
 function checkPaths (paths: readonly string[]): Finding[] {
   const unsafe = paths.filter((path) => UNSAFE_PATH.test(path))
-  if (unsafe.length > 0) {
-    return [about(unsafe, finding('discovery_path_unsafe',
-      `the skill is in no discovery index because clients refuse the names ${quoteList(unsafe)}`,
-      'Rename the files so that no name has a backslash or begins with a letter and a colon'))]
+  const [file] = unsafe
+  if (file !== undefined) {
+    return [{
+      file,
+      ...excluded('discovery_path_unsafe', `clients refuse the names ${quoteList(unsafe)}`,
+        'Rename the files so that no name has a backslash or begins with a letter and a colon')
+    }]
   }
-  const legacy = paths.filter((path) => !LEGACY_PATH.test(path) || LEGACY_RESERVED.test(path))
-  if (legacy.length === 0) return []
-  return [about(legacy, finding('discovery_path_not_plain',
-    `the skill is not in the discovery index 0.1.0, which cannot name ${quoteList(legacy)}`,
-    "Name the files in ASCII, without '..', '?', '#', '%', '[' and ']', if clients of that version matter"))]
-}
-
-/** With the first of the files that it is about. */
-function about ([file]: readonly string[], found: Finding): Finding {
-  return file === undefined ? found : { ...found, file }
+  const notPlain = paths.filter((path) => !LEGACY_PATH.test(path) || LEGACY_RESERVED.test(path))
+  const [first] = notPlain
+  if (first === undefined) return []
+  return [{
+    file: first,
+    ...finding('discovery_path_not_plain',
+      `the skill is not in the discovery index 0.1.0, which cannot name ${quoteList(notPlain)}`,
+      "Name the files in ASCII, without '..', '?', '#', '%', '[' and ']', if clients of that version matter")
+  }]
 }
 
 function checkDescription ({ frontmatter }: CatalogSkill): Finding[] {

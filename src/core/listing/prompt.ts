@@ -35,9 +35,6 @@ interface Form {
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Bidi_Control}\ufffe\uffff]/gu
 const UNPRINTABLE_IN_XML = /(?![\t\n])[\p{Cc}\p{Cs}\p{Bidi_Control}\ufffe\uffff]/gu
 
-/** Nearly all names and descriptions; this test is many times faster than the classes above. */
-const PLAIN = /^[ -~]*$/
-
 const XML_SYNTAX = /[&<>"']/g
 const XML_ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#x27;'
@@ -83,27 +80,21 @@ export async function renderPrompt<Skill extends Omit<PromptSkill, 'location'>> 
   skills: readonly Skill[], { form, budget = Infinity, locate }: PromptOptions<Skill>
 ): Promise<string> {
   const { entry, write }: Form = FORMS[form]
-  const all: string[] = []
-  const kept: string[] = []
-  // `whole`: length of a prompt with all entries so far; `room`: what the kept ones leave of the budget. One character
-  // separates two entries.
-  let whole = write([''], 0).length - 1
-  let room = budget - write([''], skills.length).length + 1
-  const least = entry({ name: '', description: '', location: '' }).length
+  const entries: string[] = []
   for (const skill of skills) {
-    const { name, description } = skill
-    // The description may be of any length here: a form may fold its white space.
-    if (whole > budget && least + name.length >= room) continue
-    const text = entry({ name, description, location: locate(skill) })
-    whole += text.length + 1
-    if (whole <= budget) all.push(text)
-    if (text.length < room) {
-      room -= text.length + 1
-      kept.push(text)
-    }
+    entries.push(entry({ name: skill.name, description: skill.description, location: locate(skill) }))
     await yieldIfNeeded()
   }
-  return whole <= budget || skills.length === 0 ? write(all, 0) : write(kept, skills.length - kept.length)
+  const whole = write(entries, 0)
+  if (whole.length <= budget) return whole
+  // One character separates two entries.
+  let room = budget - write([''], skills.length).length + 1
+  const kept = entries.filter(({ length }) => {
+    if (length >= room) return false
+    room -= length + 1
+    return true
+  })
+  return write(kept, skills.length - kept.length)
 }
 
 function omission (count: number): string {
@@ -115,11 +106,14 @@ function xmlElement (tag: string, text: string): string {
 }
 
 function xmlText (text: string): string {
-  const printable = PLAIN.test(text) ? text : text.replaceAll(UNPRINTABLE_IN_XML, ' ')
-  return printable.trim().replaceAll(XML_SYNTAX, (character) => XML_ENTITIES[character] ?? '')
+  return escaped(text.replaceAll(UNPRINTABLE_IN_XML, ' ').trim(), XML_SYNTAX)
 }
 
 function markdownText (text: string): string {
-  const line = foldWhitespace(PLAIN.test(text) ? text : text.replaceAll(UNPRINTABLE, ' '))
-  return line.replaceAll(MARKDOWN_LINK, '\\$&').replaceAll(MARKUP_START, (character) => XML_ENTITIES[character] ?? '')
+  const line = foldWhitespace(text.replaceAll(UNPRINTABLE, ' '))
+  return escaped(line.replaceAll(MARKDOWN_LINK, '\\$&'), MARKUP_START)
+}
+
+function escaped (text: string, syntax: RegExp): string {
+  return text.replaceAll(syntax, (character) => XML_ENTITIES[character] ?? '')
 }
