@@ -7,7 +7,7 @@ import type { FolderRoot, LayoutFolder } from '../sources/address/source-kind.ts
 import type { RootSpec } from '../sources/kinds.ts'
 import { homeOf } from './files/home.ts'
 import { StateFolder } from '../sources/publish/state-folder.ts'
-import { createSources, type Sources } from '../sources/sources.ts'
+import { Sources } from '../sources/sources.ts'
 import { ConfigError, type Environment } from './setting.ts'
 import type { Config } from './settings.ts'
 import { checkNotServed } from './written-places.ts'
@@ -50,7 +50,7 @@ export async function openRoots (
   const specs = kept.filter((spec) => spec !== undefined)
   const sources = specs.length === 0
     ? undefined
-    : await createSources({ sources: specs, otherNames, stateDir: state, env, log, polling, linkTargets })
+    : await Sources.open({ sources: specs, otherNames, stateDir: state, env, log, polling, linkTargets })
       .catch(asConfigError)
   const opened = [...sources?.roots ?? []]
   const roots = all.map((spec, index): RootOptions => {

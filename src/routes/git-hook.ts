@@ -5,7 +5,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { HttpProblem } from '../http/problem.ts'
 import { resultAnswer } from '../openapi/responses.ts'
 import { HookAnswerSchema } from '../schemas/health.ts'
-import type { SourceHook } from '../sources/keeper.ts'
+import type { SourceHook } from '../sources/sources.ts'
 import { readSecretFile } from '../sources/secrets.ts'
 
 interface GitHookOptions {

@@ -1,28 +1,164 @@
+import type { LimitFunction } from 'p-limit'
+import type { Listing } from '../core/roots/list-root.ts'
 import type { RootOptions } from '../core/roots/root.ts'
+import { coalesce } from '../core/shared/async.ts'
+import type { CoreLog } from '../core/shared/log.ts'
 import type { SourceStatus } from '../schemas/health.ts'
-import type { GithubState } from './git/github.ts'
+import { asSourceError, type SourceError } from './source-error.ts'
 
-/** What a webhook may ask for, and the file of the secret that its sender has. */
-export interface SourceHook {
-  readonly secretFile: string
-  /** Checks soon: something may be new. */
-  hint (): void
+const JITTER = 0.1
+const FIRST_RETRY_MS = 2_000
+const MAX_RETRY_MS = 900_000
+
+/** Pause after a hook or an event, in milliseconds: they come in bursts. */
+const HINT_MS = 50
+
+export interface SourceRoot extends RootOptions {
+  readonly name: string
+  readonly listed: Listing
 }
 
-/** Keeps the listing of one root near what it stands for. */
-export interface Keeper {
-  readonly root: RootOptions & { readonly name: string }
-  readonly status: SourceStatus
-  /** What it published, when it came from there. */
-  readonly github?: GithubState | undefined
-  readonly hook?: SourceHook | undefined
-  /** Takes up what is there without the network. */
-  open (): Promise<void>
-  /** Begins to check at its own pace. */
-  start (): void
-  /** Checks soon: something may be new. */
-  hint (): void
+/** Where the skills of a root come from. */
+export interface Origin {
+  readonly root: SourceRoot
+  /** What the status says of it, other than name, state and times. */
+  readonly report: Pick<SourceStatus, 'kind'> & Partial<SourceStatus>
+  /** Time between two checks, in milliseconds. */
+  readonly intervalMs: number
+  /** The longest time until a check that failed is repeated. Default: MAX_RETRY_MS. */
+  readonly maxRetryMs?: number
+  /** The shortest time between two checks that are asked for. */
+  readonly spacingMs: number
+  /** Lets few checks run at a time. */
+  readonly inTurn?: LimitFunction
+  /** Begins to follow events. */
+  start? (): void
+  /** Brings the listing of the root up to date. */
+  check (signal: AbortSignal): Promise<void>
+  close? (): Promise<void>
+}
+
+/** Checks one origin: at intervals, later after failures, soon when somebody asks. */
+export class Keeper {
+  readonly #origin: Origin
+  readonly #log: CoreLog
+  readonly #closing = new AbortController()
   /** Checks now; a call during a check gets one that begins afterwards. */
-  readonly sync: () => Promise<void>
-  close (): Promise<void>
+  readonly sync = coalesce(() => this.#sync())
+  #failure: { readonly error: SourceError, readonly since: Date } | undefined
+  #failures = 0
+  #startedAt = -Infinity
+  #checkedAt: Date | undefined
+  #nextAt: Date | undefined
+  /** Whether somebody has asked for a check since the last one began. */
+  #isAsked = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor (origin: Origin, log: CoreLog) {
+    this.#origin = origin
+    this.#log = log
+  }
+
+  get root (): SourceRoot {
+    return this.#origin.root
+  }
+
+  get status (): SourceStatus {
+    const { report, root: { name, listed: { folders } } } = this.#origin
+    const { error, since } = this.#failure ?? {}
+    const isThere = folders !== undefined
+    return {
+      name,
+      state: error === undefined ? isThere ? 'ok' : 'waiting' : isThere ? 'stale' : 'failed',
+      skills: folders?.size ?? 0,
+      ...this.#checkedAt !== undefined && { checked_at: this.#checkedAt.toISOString() },
+      ...this.#nextAt !== undefined && { next_at: this.#nextAt.toISOString() },
+      ...error !== undefined && { error: { code: error.code, message: error.message } },
+      ...since !== undefined && { failing_since: since.toISOString() },
+      ...report
+    }
+  }
+
+  /** Begins to check at its own pace. */
+  start (): void {
+    this.#origin.start?.()
+    this.#checkIn(0)
+  }
+
+  /** Something may be new. */
+  hint (): void {
+    if (this.#isAsked) return
+    this.#isAsked = true
+    this.#checkIn(this.#pauseBeforeAsked())
+  }
+
+  async close (): Promise<void> {
+    this.#closing.abort()
+    clearTimeout(this.#timer)
+    // Waits for a check that is running: the one after it does nothing.
+    await this.sync()
+    await this.#origin.close?.()
+  }
+
+  #checkIn (pause: number): void {
+    if (this.#closing.signal.aborted) return
+    clearTimeout(this.#timer)
+    this.#nextAt = new Date(Date.now() + pause)
+    this.#timer = setTimeout(() => { void this.sync() }, pause).unref()
+  }
+
+  async #sync (): Promise<void> {
+    const { signal } = this.#closing
+    if (signal.aborted) return
+    clearTimeout(this.#timer)
+    const check = async (): Promise<void> => {
+      this.#isAsked = false
+      this.#startedAt = performance.now()
+      await this.#origin.check(signal)
+    }
+    let error: SourceError | undefined
+    try {
+      await (this.#origin.inTurn?.(check) ?? check())
+      this.#checkedAt = new Date()
+    } catch (cause) {
+      if (signal.aborted) return
+      error = asSourceError(cause)
+    }
+    this.#note(error)
+    const pause = this.#pauseAfter(error)
+    this.#checkIn(this.#isAsked ? this.#pauseBeforeAsked() : pause)
+  }
+
+  #pauseBeforeAsked (): number {
+    return Math.max(HINT_MS, this.#startedAt + this.#origin.spacingMs - performance.now())
+  }
+
+  #pauseAfter (error: SourceError | undefined): number {
+    const { intervalMs, maxRetryMs = MAX_RETRY_MS } = this.#origin
+    this.#failures = error === undefined ? 0 : this.#failures + 1
+    if (error === undefined) return jittered(intervalMs)
+    const pause = Math.min(FIRST_RETRY_MS * 2 ** (this.#failures - 1), maxRetryMs)
+    return Math.max(jittered(pause), Math.min(error.retryAfterMs ?? 0, maxRetryMs))
+  }
+
+  /** Logs a failure of one kind once, and its end. */
+  #note (error: SourceError | undefined): void {
+    const { root: { name: source, listed: { folders } } } = this.#origin
+    const before = this.#failure
+    this.#failure = error && { error, since: before?.since ?? new Date() }
+    if (error === undefined) {
+      if (before !== undefined) this.#log.info({ source, failingSince: before.since }, 'the source delivers again')
+      return
+    }
+    const { code, message, details, cause } = error
+    if (before?.error.code === code && before.error.message === message) return
+    const served = folders === undefined ? 'nothing is published' : 'what was published before is served'
+    const fields = { source, code, ...details && { details }, ...code === 'internal' && { err: cause } }
+    this.#log.warn(fields, `the source fails: ${message}; ${served}`)
+  }
+}
+
+/** Replicas that started together drift apart. */
+function jittered (pause: number): number {
+  return Math.round(pause * (1 + JITTER * (2 * Math.random() - 1)))
 }

@@ -1,3 +1,6 @@
+import { whyUnwritable } from '../config/files/files.ts'
+import { errorCode } from '../core/shared/system-errors.ts'
+
 /** Why a source could not deliver: a closed set, for status and metrics. */
 export type SourceErrorCode =
   | 'auth_failed' | 'not_found' | 'ref_not_found' | 'path_not_found' | 'redirected' | 'rate_limited' | 'unreachable'
@@ -36,4 +39,18 @@ export class AddressError extends Error {
 /** Which source has not delivered, and why. */
 export function failureOf (name: string, error: { readonly code: string, readonly message: string }): string {
   return `the source ${name} cannot be read: ${error.message} (${error.code})`
+}
+
+/** Errors of the operating system that an operator can fix. No connection ends with one of them. */
+export const DISK_CODES: ReadonlySet<string> =
+  new Set(['ENOSPC', 'EDQUOT', 'EACCES', 'EPERM', 'EROFS', 'EIO', 'EMFILE'])
+
+/** What an error of a check is to those who read the status. */
+export function asSourceError (error: unknown): SourceError {
+  if (error instanceof SourceError) return error
+  if (DISK_CODES.has(errorCode(error))) {
+    const sentence = `the state folder cannot be written (${whyUnwritable(error)})`
+    return new SourceError('disk', sentence, { cause: error })
+  }
+  return new SourceError('internal', 'an unexpected error, which the log has', { cause: error })
 }

@@ -1,18 +1,17 @@
 import { join } from 'node:path'
 import pLimit from 'p-limit'
-import type { RootOptions } from '../core/roots/root.ts'
 import { type CoreLog, SILENT } from '../core/shared/log.ts'
 import { distinctNames } from '../core/shared/text.ts'
 import type { Environment } from '../config/setting.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { LayoutFolder } from './address/source-kind.ts'
-import { FolderKeeper } from './folder/folder-keeper.ts'
-import type { GithubState } from './git/github.ts'
-import type { Keeper, SourceHook } from './keeper.ts'
+import { type Approve, FetchedOrigin } from './fetched-origin.ts'
+import { FolderOrigin } from './folder/folder-origin.ts'
+import { type GithubState, githubState } from './git/github.ts'
+import { Keeper, type SourceRoot } from './keeper.ts'
 import { identityOf, kindOf, type Source } from './kinds.ts'
 import { StateFolder, unwritable } from './publish/state-folder.ts'
 import { AddressError, failureOf } from './source-error.ts'
-import { type Approval, type Candidate, SourceKeeper } from './source-keeper.ts'
 
 /** Fetches at the same time. */
 const MAX_FETCHES = 2
@@ -32,57 +31,109 @@ export interface SourcesOptions {
   readonly linkTargets?: readonly string[] | undefined
 }
 
-interface SourcesParts {
-  readonly keepers: readonly Keeper[]
-  readonly givenNames: ReadonlyMap<string, string>
-  readonly approval: Approval
-  readonly release: () => Promise<void>
+/** What a webhook may ask for, and the file of the secret that its sender has. */
+export interface SourceHook {
+  readonly secretFile: string
+  /** Checks soon: something may be new. */
+  hint (): void
 }
 
-/** The sources of a service, each kept in a folder of its own. */
+/** The sources of a service, each with a keeper of its own. */
 export class Sources {
-  readonly #parts: SourcesParts
+  /** The names that operators gave, by the numbered ones that took their place. */
+  readonly givenNames = new Map<string, string>()
+  readonly #sources: Array<{ readonly source: Source | LayoutFolder, readonly keeper: Keeper }> = []
+  #approve: Approve = async () => {}
+  #release = async (): Promise<void> => {}
 
-  constructor (parts: SourcesParts) {
-    this.#parts = parts
+  /**
+   * Opens the state folder, and takes up what was published before. Nothing is fetched yet.
+   * @throws AddressError for what an operator has to change
+   */
+  static async open (options: SourcesOptions): Promise<Sources> {
+    const { sources, stateDir } = options
+    const state = stateDir instanceof StateFolder ? stateDir : new StateFolder(stateDir)
+    const areFetched = sources.some(({ kind }) => kind !== 'folder')
+    const opened = new Sources()
+    try {
+      if (areFetched) opened.#release = await state.acquire()
+      await opened.#open(options, state)
+      return opened
+    } catch (error) {
+      await opened.close()
+      throw areFetched && error instanceof Error && 'syscall' in error ? unwritable(state.path, error) : error
+    }
   }
 
-  /** The names that operators gave, by the numbered ones that took their place. */
-  get givenNames (): ReadonlyMap<string, string> {
-    return this.#parts.givenNames
+  async #open (
+    { sources, otherNames, env, log = SILENT, polling = false, linkTargets }: SourcesOptions, state: StateFolder
+  ): Promise<void> {
+    const inTurn = pLimit(MAX_FETCHES)
+    const approve: Approve = (candidate) => this.#approve(candidate)
+    const folders = new Set<string>()
+    const programs = new Set<string>()
+    // Those that came from addresses may be equal.
+    const names = distinctNames(sources.map(({ name }) => name), otherNames)
+    for (const [index, given] of sources.entries()) {
+      const source = { ...given, name: names[index] ?? given.name }
+      if (source.name !== given.name) this.givenNames.set(source.name, given.name)
+      if (source.kind === 'folder') {
+        const onEvent = (): void => { keeper.hint() }
+        const keeper = new Keeper(new FolderOrigin({ folder: source, state, log, polling, linkTargets, onEvent }), log)
+        this.#sources.push({ source, keeper })
+        await keeper.sync()
+        continue
+      }
+      const kind = kindOf(source)
+      const folder = state.folderOf('sources', source.name, identityOf(source))
+      if (folders.has(folder)) throw new AddressError(`the source ${source.name} is given twice`)
+      folders.add(folder)
+      const fetcher = kind.createFetcher(source, join(folder, 'cache'), env)
+      const program = await fetcher.check?.()
+      if (program !== undefined) programs.add(program)
+      const origin = new FetchedOrigin({ source, fetcher, folder, log, inTurn, approve })
+      this.#sources.push({ source, keeper: new Keeper(origin, log) })
+      await origin.open()
+    }
+    for (const program of programs) log.info({ program }, 'sources are fetched by a program of this machine')
   }
 
   /** The roots in which they are published, in their order. */
-  get roots (): ReadonlyArray<RootOptions & { readonly name: string }> {
-    return this.#parts.keepers.map(({ root }) => root)
+  get roots (): readonly SourceRoot[] {
+    return this.#sources.map(({ keeper }) => keeper.root)
   }
 
   get status (): readonly SourceStatus[] {
-    return this.#parts.keepers.map(({ status }) => status)
+    return this.#sources.map(({ keeper }) => keeper.status)
   }
 
   get hooks (): readonly SourceHook[] {
-    return this.#parts.keepers.flatMap(({ hook }) => hook ?? [])
+    return this.#sources.flatMap(({ source, keeper }) => {
+      const secretFile = source.kind === 'folder' ? undefined : source.webhookSecretFile
+      return secretFile === undefined ? [] : [{ secretFile, hint: () => { keeper.hint() } }]
+    })
   }
 
-  /** What the source of this name published, when it came from there. */
+  /** What the source of this name published, when it came from GitHub. */
   githubOf (name: string): GithubState | undefined {
-    return this.#parts.keepers.find(({ root }) => root.name === name)?.github
+    const found = this.#sources.find(({ source }) => source.name === name)
+    if (found === undefined || found.source.kind === 'folder') return undefined
+    return githubState(found.source, found.keeper.status.revision)
   }
 
   /** Begins to check all of them, each at its own pace. */
   start (): void {
-    for (const keeper of this.#parts.keepers) keeper.start()
+    for (const { keeper } of this.#sources) keeper.start()
   }
 
   /** Has each state judged before it is published, from now on. */
-  guardBy (approve: (candidate: Candidate) => Promise<void>): void {
-    this.#parts.approval.approve = approve
+  guardBy (approve: Approve): void {
+    this.#approve = approve
   }
 
   /** Something may be new: checks all of them soon. */
   hint (): void {
-    for (const keeper of this.#parts.keepers) keeper.hint()
+    for (const { keeper } of this.#sources) keeper.hint()
   }
 
   /**
@@ -93,12 +144,11 @@ export class Sources {
   async sync (
     onProgress?: (done: number, total: number) => void, onChecked?: (status: SourceStatus) => void
   ): Promise<void> {
-    const { keepers } = this.#parts
     let done = 0
-    onProgress?.(done, keepers.length)
-    await Promise.all(keepers.map(async (keeper) => {
+    onProgress?.(done, this.#sources.length)
+    await Promise.all(this.#sources.map(async ({ keeper }) => {
       await keeper.sync()
-      onProgress?.(++done, keepers.length)
+      onProgress?.(++done, this.#sources.length)
       onChecked?.(keeper.status)
     }))
   }
@@ -119,52 +169,7 @@ export class Sources {
   }
 
   async close (): Promise<void> {
-    await Promise.all(this.#parts.keepers.map((keeper) => keeper.close()))
-    await this.#parts.release()
-  }
-}
-
-/**
- * Opens the state folder, and takes up what was published before. Nothing is fetched yet.
- * @throws AddressError for what an operator has to change
- */
-export async function createSources (options: SourcesOptions): Promise<Sources> {
-  const { sources, stateDir, otherNames, env, log = SILENT, polling, linkTargets } = options
-  const state = stateDir instanceof StateFolder ? stateDir : new StateFolder(stateDir)
-  const areFetched = sources.some(({ kind }) => kind !== 'folder')
-  const release = areFetched ? await state.acquire() : async () => {}
-  const keepers: Keeper[] = []
-  const approval: Approval = {}
-  try {
-    const inTurn = pLimit(MAX_FETCHES)
-    const folders = new Set<string>()
-    const programs = new Set<string>()
-    // Those that came from addresses may be equal.
-    const names = distinctNames(sources.map(({ name }) => name), otherNames)
-    const givenNames = new Map<string, string>()
-    for (const [index, given] of sources.entries()) {
-      const source = { ...given, name: names[index] ?? given.name }
-      if (source.name !== given.name) givenNames.set(source.name, given.name)
-      if (source.kind === 'folder') {
-        keepers.push(new FolderKeeper({ folder: source, state, log, polling, linkTargets }))
-        continue
-      }
-      const kind = kindOf(source)
-      const folder = state.folderOf('sources', source.name, identityOf(source))
-      if (folders.has(folder)) throw new AddressError(`the source ${source.name} is given twice`)
-      folders.add(folder)
-      const fetcher = kind.createFetcher(source, join(folder, 'cache'), env)
-      const program = await fetcher.check?.()
-      if (program !== undefined) programs.add(program)
-      keepers.push(new SourceKeeper({ source, fetcher, folder, state, log, inTurn, approval }))
-    }
-    for (const program of programs) log.info({ program }, 'sources are fetched by a program of this machine')
-    for (const keeper of keepers) await keeper.open()
-    if (areFetched) await state.removeUnused(log)
-    return new Sources({ keepers, givenNames, approval, release })
-  } catch (error) {
-    for (const keeper of keepers) await keeper.close()
-    await release()
-    throw areFetched && error instanceof Error && 'syscall' in error ? unwritable(state.path, error) : error
+    await Promise.all(this.#sources.map(({ keeper }) => keeper.close()))
+    await this.#release()
   }
 }

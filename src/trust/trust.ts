@@ -3,7 +3,6 @@ import { basename } from 'node:path'
 import { FollowedFile } from '../config/files/followed-file.ts'
 import { readSetting, readTextFile } from '../config/files/yaml-file.ts'
 import { ConfigError } from '../config/setting.ts'
-import { finding } from '../core/format/findings.ts'
 import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import type { RootOptions } from '../core/roots/root.ts'
@@ -14,12 +13,12 @@ import { createSkillManager } from '../core/skill-manager.ts'
 import { Signal } from '../sources/signal.ts'
 import type { StateFolder } from '../sources/publish/state-folder.ts'
 import { AddressError, SourceError } from '../sources/source-error.ts'
-import type { Candidate } from '../sources/source-keeper.ts'
+import type { Candidate } from '../sources/fetched-origin.ts'
 import type { Sources } from '../sources/sources.ts'
-import { VerifiedRoot } from '../sources/verified-root.ts'
 import { parseLock } from './lock-file.ts'
 import { Policy, type Verdict } from './policy.ts'
 import { parseTrust, type TrustFile } from './trust-file.ts'
+import { VerifiedRoot } from './verified-root.ts'
 import { verifySkills } from './verify.ts'
 
 const LOCK_REMEDY = '; `skillserve lock` writes it, and --locked=FILE names another'
@@ -78,7 +77,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   readonly #policy: RootPolicy
   readonly #files: ReadonlyMap<string, FollowedFile<unknown>>
   readonly #log: CoreLog
-  readonly #roots: ReadonlyArray<VerifiedRoot<Verdict>>
+  readonly #roots: readonly VerifiedRoot[]
   /** Why skills are refused, by root and name. */
   readonly #reasons = new Map<string, string>()
 
@@ -87,18 +86,10 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
     this.#policy = policy
     this.#files = files
     this.#log = options.log
-    this.#roots = roots.map((root) => new VerifiedRoot<Verdict>({
-      ...options,
-      root,
-      guard: {
-        guards: () => policy.guards(root.name),
-        check: (skill) => policy.judge(root.name, skill),
-        refusal: unchecked,
-        allows: (name, revision) => policy.allows(root.name, name, revision),
-        onVerdict: (name, verdict) => { this.#note(root.name, name, verdict) }
-      }
+    this.#roots = roots.map((root) => new VerifiedRoot({
+      ...options, root, policy, onVerdict: (name, verdict) => { this.#note(root.name, name, verdict) }
     }))
-    policy.on('changed', () => { for (const root of this.#roots) void root.guardChanged() })
+    policy.on('changed', () => { for (const root of this.#roots) void root.policyChanged() })
   }
 
   /** What the catalog gets instead of the roots that were opened. */
@@ -270,11 +261,4 @@ function withGivenNames (trust: TrustFile, givenNames: ReadonlyMap<string, strin
     if (mode !== undefined) roots.set(name, mode)
   }
   return { ...trust, roots }
-}
-
-function unchecked (reason: string): Verdict {
-  const fix = 'Make all files of the skill readable, and remove what agents do not need'
-  const findings = [finding('trust_unchecked', `the skill could not be checked: ${reason}`, fix)]
-  const report = { signed: false, signer: null, status: null, checked_revision: '', pinned: null }
-  return { isServed: false, report, findings, files: [], revision: '' }
 }

@@ -4,7 +4,7 @@ import type { CoreLog } from '../../src/core/shared/log.ts'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { parseAddress } from '../../src/sources/address/address.ts'
 import type { Source } from '../../src/sources/kinds.ts'
-import { createSources, type Sources, type SourcesOptions } from '../../src/sources/sources.ts'
+import { Sources, type SourcesOptions } from '../../src/sources/sources.ts'
 import type { SourceStatus } from '../../src/schemas/health.ts'
 import { startManager } from './skills.ts'
 
@@ -36,7 +36,7 @@ export async function openSources (t: Test, sources: SourcesOptions['sources'], 
     warn: (details, message) => { log.push({ level: 'warn', details, message }) }
   }
   const stateDir = typeof options.stateDir === 'string' ? options.stateDir : join(t.testdirName, 'state')
-  const opened = await createSources({ sources, env: { PATH: process.env['PATH'] }, log: logger, ...options, stateDir })
+  const opened = await Sources.open({ sources, env: { PATH: process.env['PATH'] }, log: logger, ...options, stateDir })
   t.teardown(() => opened.close())
   if (guard !== undefined) opened.guardBy(guard)
   await opened.sync()

@@ -1,15 +1,13 @@
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { mock } from 'node:test'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { readCatalogPage } from '../../src/core/listing/pages.ts'
 import { locate } from '../../src/routes/prompt.ts'
 import type { LayoutFolder } from '../../src/sources/address/source-kind.ts'
-import { createSources } from '../../src/sources/sources.ts'
+import { Sources } from '../../src/sources/sources.ts'
 import { zipOfTexts } from '../helper/archives.ts'
-import { outcome, ownFindings, skill, skillText, startManager, textOf, until } from '../helper/skills.ts'
+import { outcome, ownFindings, skillText, startManager, textOf, until } from '../helper/skills.ts'
 
 function write (folder: string, files: Readonly<Record<string, string | Buffer>>): void {
   for (const [path, content] of Object.entries(files)) {
@@ -24,7 +22,7 @@ function skillsAt (...paths: readonly string[]): Record<string, string> {
 
 /** A service on one folder with a layout. */
 async function openFolder (t: Test, folder: Omit<LayoutFolder, 'kind' | 'name'>, { isWatched = false, linkTargets, stateDir = mkdtempSync(join(tmpdir(), 'state-')) }: { isWatched?: boolean, linkTargets?: readonly string[], stateDir?: string } = {}) {
-  const sources = await createSources({ sources: [{ kind: 'folder', name: basename(folder.path), ...folder }], stateDir, env: {}, linkTargets })
+  const sources = await Sources.open({ sources: [{ kind: 'folder', name: basename(folder.path), ...folder }], stateDir, env: {}, linkTargets })
   t.teardown(() => sources.close())
   if (isWatched) sources.start()
   const skills = await startManager(t, sources.roots)
@@ -100,17 +98,6 @@ t.test('K86: one skill has one revision, and an edit counts at once without a wa
   t.equal(await skills.find('a'), undefined)
 })
 
-t.test('K86: a skill whose first path goes away is served from its other path', async (t) => {
-  const path = t.testdir({ store: { a: skill('a') }, skills: {}, '.claude': { skills: {} } })
-  symlinkSync('../store/a', join(path, 'skills/a'))
-  const { skills } = await openFolder(t, { path, layout: 'auto', exclude: ['store'] }, { isWatched: true })
-  t.equal((await skills.find('a'))?.metadata.path, join(path, 'skills/a/SKILL.md'))
-  symlinkSync('../../store/a', join(path, '.claude/skills/a'))
-  rmSync(join(path, 'skills/a'))
-  await until(async () => (await skills.find('a'))?.metadata.path === join(path, '.claude/skills/a/SKILL.md'))
-  t.strictSame(await skills.list(), ['a'])
-})
-
 t.test('K86: what comes, goes and moves in a watched folder is followed', async (t) => {
   const path = t.testdir()
   write(path, skillsAt('group/a'))
@@ -160,25 +147,6 @@ t.test('K86: packages that cannot be unpacked cost no skill that is there, and t
   const { skills, status } = await openFolder(t, { path, layout: 'auto' }, { stateDir: join(t.testdirName, 'file') })
   t.strictSame(await skills.list(), ['a'])
   t.match(status(), { state: 'stale', skills: 1, error: { code: 'disk', message: /state folder cannot be used; --state-dir chooses another$/ } })
-})
-
-t.test('K86: a package that goes and comes back within minutes is served after the sweep', async (t) => {
-  const path = t.testdir()
-  const packed = (name: string) => ({ [`${name}.skill`]: zipOfTexts(Object.entries({ 'SKILL.md': skillText(name) })) })
-  write(path, { ...packed('a'), ...packed('b'), ...packed('gone') })
-  const { sources } = await openFolder(t, { path, layout: 'tree' })
-  const places = sources.roots[0]?.listed?.folders
-  const isThere = (name: string): boolean => existsSync(places?.get(name)?.path ?? '')
-  mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() })
-  t.teardown(() => { mock.timers.reset() })
-  for (const name of ['a', 'gone']) rmSync(join(path, `${name}.skill`))
-  await sources.sync()
-  write(path, packed('a'))
-  await sources.sync()
-  mock.timers.tick(130_000)
-  while (isThere('gone')) await nextTurn()
-  t.strictSame([...sources.roots[0]?.listed?.folders?.keys() ?? []].sort(), ['a', 'b'])
-  t.ok(isThere('a'))
 })
 
 t.test('K86: nothing outside of the folder is served, whatever links say', async (t) => {

@@ -363,26 +363,6 @@ t.test('a second process does not write into the same state folder', async (t) =
   await t.resolves(openSources(t, [source], { stateDir }))
 })
 
-t.test('a process whose state folder another one has taken over writes no more into it, says so, and goes on when that one has gone', async (t) => {
-  const repository = createRepository(t)
-  const first = repository.commit(skillFiles('a'))
-  const { stateDir, sources, status, log } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
-  const lock = join(stateDir, 'lock')
-  const other = JSON.stringify({ pid: process.ppid, host: 'other', id: 'other' })
-  writeFileSync(lock, other)
-  const second = repository.commit(skillFiles('b'))
-  await sources.sync()
-  t.match(status(), { state: 'stale', revision: `main@sha1:${first}`, error: { code: 'disk', message: 'another process uses the state folder' } })
-  t.match(log.at(-1), { level: 'warn', message: /another process uses the state folder/ })
-  t.equal(readFileSync(lock, 'utf8'), other)
-  rmSync(lock)
-  await sources.sync()
-  t.match(status(), { state: 'ok', revision: `main@sha1:${second}` })
-  t.ok(existsSync(lock), 'it is its own again')
-  await sources.close()
-  t.notOk(existsSync(lock))
-})
-
 t.test('K85: a state folder that is removed while the service runs is there again after the next check, and so are its skills', async (t) => {
   const repository = createRepository(t)
   repository.commit(skillFiles('a', 'b'))
@@ -394,7 +374,6 @@ t.test('K85: a state folder that is removed while the service runs is there agai
     await sources.sync()
     t.match(status(), { state: 'ok', skills: 2, error: undefined }, gone)
     for (const name of ['a', 'b']) t.match(await textOf(() => skills.readMainFile(name, 'SKILL.md')), new RegExp(`name: ${name}`), gone)
-    t.ok(existsSync(join(stateDir, 'lock')))
   }
   t.equal(log.filter(({ message }) => message.startsWith('skills are missing in the state folder')).length, 2)
 })

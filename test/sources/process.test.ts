@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { createRepository, skillFiles, startGitHost } from '../helper/git.ts'
-import { launch, startProcess } from '../helper/process.ts'
+import { launch, runProcess, startProcess } from '../helper/process.ts'
 import { skillText, until } from '../helper/skills.ts'
 
 const COMMAND = fileURLToPath(new URL('../../dist/cli/skillserve.cjs', import.meta.url))
@@ -118,4 +118,13 @@ t.test('K83: a user without a home and an entry in passwd needs --state-dir for 
   t.match(run('sync', source), { status: 1, stdout: '', stderr: /no home folder .*: --state-dir or STATE_DIR names a folder\n$/ })
   t.match(run('sync', '--state-dir', join(folder, 'own/state'), source), { status: 1, stdout: /takes no connection.*\(unreachable\)/ })
   t.match(run('lock', '--layout', 'tree', join(folder, 'skills')), { status: 0, stdout: /1 skill$/m })
+})
+
+t.test('K85: a disk that is full at one start leaves no lock for the next', async (t) => {
+  const cwd = t.testdir({ state: {} })
+  const repository = createRepository(t, 'full')
+  repository.commit(skillFiles('a'))
+  const args = ['sync', '--state-dir', join(cwd, 'state'), `git+file://${repository.path}`]
+  t.match(await runProcess(t, { args, ulimit: '-f 0' }), { code: 1, stderr: /cannot be written \(EFBIG/ })
+  t.strictSame(readdirSync(join(cwd, 'state')), [])
 })

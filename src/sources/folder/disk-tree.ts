@@ -1,6 +1,6 @@
 import { constants } from 'node:fs'
 import { open, readdir, realpath, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, posix } from 'node:path'
 import { createNetworkDisk } from '../../core/read/disk.ts'
 import { isVersionControl } from '../../core/read/hidden.ts'
 import { IGNORE_FILE, type IgnoreRules } from '../../core/read/ignore-file.ts'
@@ -39,9 +39,8 @@ export class DiskTree implements LayoutTree {
     const root = await realpath(path)
     const allowed = await Promise.all(linkTargets.map((target) => realpath(target).catch(() => [])))
     const tree = new DiskTree(root, [root, ...allowed.flat()])
-    const top = tree.#list('', root)
-    tree.#folders.set('', top)
-    await top
+    tree.#folders.set('', tree.#list(''))
+    await tree.#find('')
     return tree
   }
 
@@ -57,25 +56,20 @@ export class DiskTree implements LayoutTree {
     return (await this.#find(folder))?.realPath ?? join(this.#root, folder)
   }
 
-  async isFolder (folder: string): Promise<boolean> {
-    return await this.#find(folder) !== undefined
+  async read (file: string, limit: number): Promise<Buffer | undefined> {
+    return await this.#read(join(this.#root, file), limit).catch(undefinedIfAbsent)
   }
 
-  async read (file: string, limit: number): Promise<Buffer | undefined> {
+  async #read (file: string, limit: number): Promise<Buffer | undefined> {
+    const path = await realpath(file)
+    if (!this.#isInside(path)) return undefined
+    const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
     try {
-      const path = await realpath(join(this.#root, file))
-      if (!this.#isInside(path)) return undefined
-      const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-      try {
-        const stats = await handle.stat()
-        if (!stats.isFile() || stats.size > limit || await realpath(path) !== path) return undefined
-        return await handle.readFile()
-      } finally {
-        await handle.close()
-      }
-    } catch (error) {
-      if (isAbsent(error)) return undefined
-      throw error
+      const stats = await handle.stat()
+      if (!stats.isFile() || stats.size > limit || await realpath(path) !== path) return undefined
+      return await handle.readFile()
+    } finally {
+      await handle.close()
     }
   }
 
@@ -93,26 +87,13 @@ export class DiskTree implements LayoutTree {
 
   #find (folder: string): Promise<Listed | undefined> {
     let listed = this.#folders.get(folder)
-    if (listed === undefined) this.#folders.set(folder, listed = this.#resolve(folder))
+    if (listed === undefined) this.#folders.set(folder, listed = this.#list(folder).catch(undefinedIfAbsent))
     return listed
   }
 
-  async #resolve (folder: string): Promise<Listed | undefined> {
-    const slash = folder.lastIndexOf('/')
-    const [above, name] = slash === -1 ? ['', folder] : [folder.slice(0, slash), folder.slice(slash + 1)]
-    const parent = await this.#find(above)
-    const entry = parent?.entries.find((each) => each.name === name)
-    if (parent === undefined || entry?.kind !== 'folder') return undefined
-    try {
-      const path = join(parent.realPath, name)
-      return await this.#list(folder, entry.linked ? await realpath(path) : path)
-    } catch (error) {
-      if (isAbsent(error)) return undefined
-      throw error
-    }
-  }
-
-  async #list (folder: string, realPath: string): Promise<Listed> {
+  async #list (folder: string): Promise<Listed | undefined> {
+    const realPath = await realpath(join(this.#root, folder))
+    if (realPath !== this.#root && !this.#isInside(realPath)) return undefined
     const entries: TreeEntry[] = []
     for (const entry of await readdir(realPath, { withFileTypes: true })) {
       const { name } = entry
@@ -120,8 +101,7 @@ export class DiskTree implements LayoutTree {
       else if (entry.isFile()) entries.push({ name, kind: 'file', linked: false })
       else if (entry.isSymbolicLink()) {
         const kind = await this.#meaningOf(join(realPath, name))
-        const path = folder === '' ? name : `${folder}/${name}`
-        if (kind === 'outside') this.outside.push({ path, reason: 'link_outside' })
+        if (kind === 'outside') this.outside.push({ path: posix.join(folder, name), reason: 'link_outside' })
         else if (kind !== undefined) entries.push({ name, kind, linked: true })
       }
     }
@@ -129,16 +109,11 @@ export class DiskTree implements LayoutTree {
   }
 
   async #meaningOf (link: string): Promise<TreeEntry['kind'] | 'outside' | undefined> {
-    try {
-      const path = await realpath(link)
-      if (path === this.#root) return undefined
-      if (!this.#isInside(path)) return 'outside'
-      const stats = await stat(path)
-      return stats.isDirectory() ? 'folder' : stats.isFile() ? 'file' : undefined
-    } catch (error) {
-      if (isAbsent(error)) return undefined
-      throw error
-    }
+    const path = await realpath(link).catch(undefinedIfAbsent)
+    if (path === undefined || path === this.#root) return undefined
+    if (!this.#isInside(path)) return 'outside'
+    const stats = await stat(path).catch(undefinedIfAbsent)
+    return stats?.isDirectory() === true ? 'folder' : stats?.isFile() === true ? 'file' : undefined
   }
 
   /** Strictly below a folder that links may lead into, and in no folder of version control. */
@@ -148,6 +123,6 @@ export class DiskTree implements LayoutTree {
   }
 }
 
-function isAbsent (error: unknown): boolean {
-  return ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP', 'ENAMETOOLONG'].includes(errorCode(error))
+function undefinedIfAbsent (error: unknown): undefined {
+  if (!['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP', 'ENAMETOOLONG'].includes(errorCode(error))) throw error
 }

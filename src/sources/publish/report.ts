@@ -14,8 +14,10 @@ const isPointerSize = (size: number): boolean => size > 100 && size < 200
 const BINARY = /\.(?:png|jpe?g|gif|pdf|zip|bin|mp4|ttf|otf|pptx|docx|xlsx|onnx|safetensors|psd|webp)$/i
 
 /** @param packaged how many skills come from packages, which count for the first place */
-export function summaryOf ({ layout, places, leftOut }: FoundSkills, packaged = 0): LayoutReport {
-  const all: LeftOut[] = [...new Map(leftOut.map((item) => [`${item.path}\n${item.reason}`, item])).values()]
+export function reportOf (
+  { layout, places }: FoundSkills, leftOut: readonly LeftOut[], packaged = 0
+): LayoutReport {
+  const all = [...new Map(leftOut.map((item) => [`${item.path}\n${item.reason}`, item])).values()]
   const counts = packaged > 0 && places.size === 0 ? new Map([['', 0]]) : places
   return {
     layout,

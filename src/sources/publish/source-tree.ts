@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { LayoutTree, TreeEntry } from '../../core/layout/layout.ts'
+import { yieldIfNeeded } from '../../core/shared/async.ts'
+import { MAX_LINK_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES } from '../../core/shared/limits.ts'
+import { baseName, folderOf, foldersAbove, quotePath } from '../../core/shared/paths.ts'
 import { compareCodePoints } from '../../core/shared/text.ts'
 import { SourceError } from '../source-error.ts'
-import { MAX_PATH_BYTES } from '../../core/shared/limits.ts'
-import { foldersAbove, quotePath } from '../../core/shared/paths.ts'
 
 /** A file or link of a source in one state. */
 export interface SourceEntry {
@@ -35,18 +35,12 @@ export function storedFiles (entries: readonly SourceEntry[]): SourceFiles {
   return { entries, write: async () => {}, read: ({ stored = '' }) => readFile(stored) }
 }
 
-/** What a source may hold, and what is published of it. */
+/** Files of one source. */
 export const MAX_ENTRIES = 200_000
 const MAX_DEPTH = 20
 
-const MAX_LINKS_ON_A_PATH = 40
-/** Segments of a path and of all links on it: 40 links of full length have 80,000. */
+/** Segments of a path and of all links on it. */
 const MAX_STEPS_ON_A_PATH = 256
-/** Links that are followed before others get a turn: each may take all of these steps. */
-const LINKS_PER_TURN = 1_000
-
-type Node = Folder | SourceEntry
-type Folder = Map<string, Node>
 
 /**
  * Refuses a state that is too large, or that no file system holds as it is.
@@ -83,48 +77,45 @@ export function pathProblem (path: string): string | undefined {
   return undefined
 }
 
+/** Whether no file system holds a file with this name, or a link with this target. */
+export function isUnwritable ({ path, kind, target = '' }: SourceEntry): boolean {
+  if (path.split('/').some((name) => Buffer.byteLength(name) > MAX_NAME_BYTES)) return true
+  return kind === 'link' && (target === '' || target.includes('\0') || Buffer.byteLength(target) > MAX_LINK_BYTES)
+}
+
 /** A state as folders, in which links inside lead on. */
 export class SourceTree implements LayoutTree {
   readonly #files: SourceFiles
-  readonly #top: Folder = new Map()
   readonly #base: string
+  /** What is in each folder by name; undefined for a folder. */
+  readonly #folders = new Map<string, Map<string, SourceEntry | undefined>>()
   readonly #unresolved = new Set<SourceEntry>()
 
   /** @param base the folder that is the top; '' for all */
   constructor (files: SourceFiles, base = '') {
     this.#files = files
     this.#base = base
-    for (const entry of files.entries) this.#put(entry)
+    for (const entry of files.entries) this.#makeFolder(folderOf(entry.path)).set(baseName(entry.path), entry)
   }
 
-  #put (entry: SourceEntry): void {
-    let folder = this.#top
-    const segments = entry.path.split('/')
-    const name = segments.pop() ?? ''
-    for (const segment of segments) {
-      const next = folder.get(segment)
-      if (next instanceof Map) folder = next
-      else folder.set(segment, folder = new Map())
-    }
-    folder.set(name, entry)
+  #makeFolder (path: string): Map<string, SourceEntry | undefined> {
+    const known = this.#folders.get(path)
+    if (known !== undefined) return known
+    const folder = new Map<string, SourceEntry | undefined>()
+    this.#folders.set(path, folder)
+    if (path !== '') this.#makeFolder(folderOf(path)).set(baseName(path), undefined)
+    return folder
   }
 
-  async entries (folder: string): Promise<readonly TreeEntry[]> {
-    const found = this.#find(folder)
-    if (!(found?.node instanceof Map)) return []
+  async entries (path: string): Promise<readonly TreeEntry[]> {
+    const folder = await this.realPath(path)
     const entries: TreeEntry[] = []
-    let links = 0
-    for (const [name, node] of found.node) {
-      if (node instanceof Map) {
-        entries.push({ name, kind: 'folder', linked: false })
-        continue
-      }
-      const isLink = node.kind === 'link'
-      if (isLink && ++links % LINKS_PER_TURN === 0) await nextTurn()
-      const own = node.kind === 'file' ? node : undefined
-      const target = isLink ? this.#resolve(posix.join(found.path, name))?.node : own
-      if (target === undefined) this.#unresolved.add(node)
-      else entries.push({ name, kind: target instanceof Map ? 'folder' : 'file', linked: isLink })
+    for (const [name, entry] of this.#folders.get(folder) ?? []) {
+      const linked = entry?.kind === 'link'
+      const target = linked ? this.#resolve(posix.join(folder, name)) : posix.join(folder, name)
+      if (entry !== undefined && (target === undefined || entry.kind === 'submodule')) this.#unresolved.add(entry)
+      else entries.push({ name, kind: this.#folders.has(target ?? '') ? 'folder' : 'file', linked })
+      if (linked) await yieldIfNeeded()
     }
     return entries.sort((a, b) => compareCodePoints(a.name, b.name))
   }
@@ -134,69 +125,59 @@ export class SourceTree implements LayoutTree {
     return this.#unresolved
   }
 
-  async realPath (folder: string): Promise<string> {
-    return this.#find(folder)?.path ?? folder
+  async realPath (path: string): Promise<string> {
+    const whole = posix.join(this.#base, path)
+    return this.#resolve(whole) ?? whole
   }
 
-  async read (file: string, limit: number): Promise<Buffer | undefined> {
-    const found = this.#find(file)
-    if (found === undefined || found.node instanceof Map) return undefined
-    return found.node.size > limit ? undefined : await this.#files.read(found.node)
+  async read (path: string, limit: number): Promise<Buffer | undefined> {
+    const file = await this.realPath(path)
+    const entry = this.#folders.get(folderOf(file))?.get(baseName(file))
+    return entry?.kind === 'file' && entry.size <= limit ? await this.#files.read(entry) : undefined
   }
 
-  isFolder (folder: string): boolean {
-    return this.#find(folder)?.node instanceof Map
+  async isFolder (path: string): Promise<boolean> {
+    return this.#folders.has(await this.realPath(path))
   }
 
-  /** All entries below a folder, with their paths relative to it, in no order. Links in it stay links. */
-  below (folder: string): Array<{ readonly path: string, readonly entry: SourceEntry }> {
+  /** All entries below a folder, with their paths relative to it, sorted by path. Links in it stay links. */
+  async below (path: string): Promise<ReadonlyArray<{ readonly path: string, readonly entry: SourceEntry }>> {
     const found: Array<{ path: string, entry: SourceEntry }> = []
-    const collect = (node: Folder, prefix: string): void => {
-      for (const [name, child] of node) {
-        if (child instanceof Map) collect(child, `${prefix}${name}/`)
-        else found.push({ path: `${prefix}${name}`, entry: child })
+    const collect = (folder: string, prefix: string): void => {
+      for (const [name, entry] of this.#folders.get(folder) ?? []) {
+        if (entry === undefined) collect(posix.join(folder, name), `${prefix}${name}/`)
+        else found.push({ path: prefix + name, entry })
       }
     }
-    const start = this.#find(folder)?.node
-    if (start instanceof Map) collect(start, '')
-    return found
+    collect(await this.realPath(path), '')
+    return found.sort((a, b) => compareCodePoints(a.path, b.path))
   }
 
-  #find (path: string): { readonly node: Node, readonly path: string } | undefined {
-    return this.#resolve(posix.join(this.#base, path))
-  }
-
-  /** Follows links, lexically as the kernel would, inside the tree. */
-  #resolve (path: string): { readonly node: Node, readonly path: string } | undefined {
+  /** The path behind all links, which are followed as the kernel would, inside the tree; undefined for nothing. */
+  #resolve (path: string): string | undefined {
     const rest = stepsOf(path)
-    let links = 0
-    let steps = 0
-    const parents: Array<readonly [name: string, folder: Folder]> = []
-    let node: Node = this.#top
+    let found = ''
+    let steps = rest.length
     for (let name = rest.pop(); name !== undefined; name = rest.pop()) {
-      if (++steps > MAX_STEPS_ON_A_PATH) return undefined
+      const folder = this.#folders.get(found)
+      if (folder === undefined || steps > MAX_STEPS_ON_A_PATH) return undefined
       if (name === '..') {
-        if (parents.length === 0) return undefined
-        parents.pop()
-        node = parents.at(-1)?.[1] ?? this.#top
+        if (found === '') return undefined
+        found = folderOf(found)
         continue
       }
-      if (!(node instanceof Map)) return undefined
-      const child: Node | undefined = node.get(name)
-      if (child === undefined) return undefined
-      if (child instanceof Map) {
-        parents.push([name, child])
-        node = child
-      } else if (child.kind === 'link') {
-        const { target = '/' } = child
-        if (++links > MAX_LINKS_ON_A_PATH || target.startsWith('/')) return undefined
-        rest.push(...stepsOf(target))
+      const entry = folder.get(name)
+      if (entry === undefined && !folder.has(name)) return undefined
+      if (entry?.kind === 'link') {
+        const target = stepsOf(entry.target ?? '')
+        if (entry.target?.startsWith('/') === true) return undefined
+        steps += target.length
+        rest.push(...target)
       } else {
-        if (rest.length > 0) return undefined
-        return { node: child, path: [...parents.map(([parent]) => parent), name].join('/') }
+        found = posix.join(found, name)
       }
     }
-    return { node, path: parents.map(([name]) => name).join('/') }
+    return found
   }
 }
 

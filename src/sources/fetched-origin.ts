@@ -1,0 +1,158 @@
+import { hash } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { LimitFunction } from 'p-limit'
+import { findSkills } from '../core/layout/find-skills.ts'
+import { baseName } from '../core/shared/paths.ts'
+import type { CoreLog } from '../core/shared/log.ts'
+import { DEFAULT_TIMEOUT_MS } from './address/source-kind.ts'
+import type { Fetched, Fetcher } from './fetcher.ts'
+import type { Origin, SourceRoot } from './keeper.ts'
+import type { Source } from './kinds.ts'
+import { findPackaged } from './publish/packages.ts'
+import { planOf } from './publish/plan.ts'
+import { type PublishedState, Publisher } from './publish/publisher.ts'
+import { brokenParts, isReport, reportOf } from './publish/report.ts'
+import { checkEntries, SourceTree } from './publish/source-tree.ts'
+import { readSecretFile } from './secrets.ts'
+import { SourceError } from './source-error.ts'
+
+/** Two checks that hooks ask for are at least so many milliseconds apart. */
+const SPACING_MS = 5_000
+
+/** A state that is about to be published. */
+export interface Candidate {
+  readonly source: string
+  readonly revision: string
+  /** The folder that holds all of its skills. */
+  readonly skillsFolder: string
+  /** The folders of the skills that are new or changed, by name. */
+  readonly folders: ReadonlyMap<string, string>
+}
+
+/** Refuses a state by throwing a SourceError: `verification_failed`. */
+export type Approve = (candidate: Candidate) => Promise<void>
+
+export interface FetchedOptions {
+  readonly source: Source
+  readonly fetcher: Fetcher
+  /** The folder of this source's state. */
+  readonly folder: string
+  readonly log: CoreLog
+  /** Lets few sources fetch at a time. */
+  readonly inTurn: LimitFunction
+  /** Judges each state before it is published. */
+  readonly approve: Approve
+}
+
+/** The states that a fetcher gets, published in a folder of their own. */
+export class FetchedOrigin implements Origin {
+  readonly spacingMs = SPACING_MS
+  readonly intervalMs: number
+  readonly inTurn: LimitFunction
+  readonly root: SourceRoot
+  readonly #options: FetchedOptions
+  readonly #publisher: Publisher
+  readonly #settings: string
+  #published: PublishedState | undefined
+
+  constructor (options: FetchedOptions) {
+    const { source, fetcher, folder } = options
+    this.#options = options
+    this.inTurn = options.inTurn
+    this.#publisher = new Publisher(folder)
+    this.#settings = settingsOf(source)
+    this.intervalMs = source.intervalMs ?? fetcher.intervalMs
+    this.root = { path: folder, name: source.name, listed: this.#publisher, prefix: source.prefix ?? '' }
+  }
+
+  get report (): Origin['report'] {
+    const { kind, optional } = this.#options.source
+    const { revision, changedAt, report } = this.#published ?? {}
+    return {
+      kind,
+      ...optional === true && { optional },
+      ...revision !== undefined && { revision },
+      ...changedAt !== undefined && { changed_at: changedAt },
+      ...isReport(report) && report
+    }
+  }
+
+  async open (): Promise<void> {
+    const { source: { name, webhookSecretFile: file }, log } = this.#options
+    this.#published = await this.#publisher.open(this.#settings)
+    if (this.#published !== undefined) {
+      const { revision, changedAt } = this.#published
+      log.info({ source: name, revision, changedAt }, 'serving what the source had when it was last fetched')
+    }
+    // The sender does not learn why its hook is refused.
+    if (file !== undefined) {
+      const problem = 'the secret of a webhook cannot be read: hooks are refused until the file holds it in one line'
+      await readSecretFile(file).catch(() => { log.warn({ source: name, file }, problem) })
+    }
+  }
+
+  async check (closing: AbortSignal): Promise<void> {
+    const { source, fetcher, log } = this.#options
+    if (!await this.#publisher.restore()) {
+      if (this.#published !== undefined) this.#published = { ...this.#published, memory: {} }
+      log.warn({ source: source.name }, 'skills are missing in the state folder: they are fetched again')
+    }
+    const timeout = AbortSignal.timeout(source.timeoutMs ?? DEFAULT_TIMEOUT_MS)
+    const signal = AbortSignal.any([timeout, closing])
+    // Every request of a fetch listens to it, and many run at a time.
+    setMaxListeners(0, signal)
+    const tmp = await mkdtemp(join(this.#publisher.tmp, 'fetch-'))
+    try {
+      const fetched = await fetcher.fetch({ known: this.#published?.memory, tmp, signal })
+      if (fetched !== undefined) await this.#publish(fetched, tmp, closing)
+    } catch (error) {
+      if (!timeout.aborted || closing.aborted) throw error
+      throw new SourceError('timeout', 'the source did not deliver in time', { cause: error })
+    } finally {
+      await rm(tmp, { recursive: true, force: true })
+    }
+  }
+
+  async #publish (fetched: Fetched, tmp: string, closing: AbortSignal): Promise<void> {
+    const { log, approve, source: { name, layout, include, exclude, prefix = '' } } = this.#options
+    const { revision, memory, path, files } = fetched
+    const where = revision.length > 80 ? `${revision.slice(0, 80)}…` : revision
+    checkEntries(files.entries, where)
+    const tree = new SourceTree(files, path)
+    if (path !== '' && !await tree.isFolder('')) {
+      throw new SourceError('path_not_found', `${where} has no folder ${JSON.stringify(path)}`)
+    }
+    const options = { layout, name: path === '' ? name : baseName(path), include, exclude }
+    const found = await findSkills(tree, options)
+    const packaged = await findPackaged(tree, found, options, tmp, closing)
+    const unpacked = await planOf(tree, found.skills, { prefix, where })
+    const skills = [...unpacked, ...await planOf(packaged.tree, packaged.skills, { prefix, where })]
+    const entries = unpacked.flatMap((skill) => skill.files.map(({ entry }) => entry))
+    const broken = await brokenParts(files, new Set([...tree.unresolved, ...entries]))
+    const leftOut = [...fetched.leftOut ?? [], ...found.leftOut, ...packaged.leftOut, ...broken]
+    const publisher = this.#publisher
+    await publisher.add(skills, (wanted, signal) => files.write(wanted, signal), closing)
+    const changed = publisher.changedAmong(skills)
+    const before = this.#published
+    const isSame = before?.revision === revision
+    const changedAt = isSame ? before.changedAt : new Date().toISOString()
+    const report = reportOf(found, leftOut, packaged.skills.length)
+    const state = { revision, settings: this.#settings, memory, changedAt, report }
+    await fetched.confirm?.()
+    await approve({ source: name, revision: where, skillsFolder: publisher.skillsFolder, folders: changed })
+    closing.throwIfAborted()
+    await publisher.list(skills, state)
+    this.#published = state
+    if (isSame) return
+    const details = { skills: skills.length, changed: changed.size, layout: found.layout, leftOut: leftOut.length }
+    const since = before && { before: before.revision }
+    log.info({ source: name, revision, ...details, ...since }, 'a source is published in a new revision')
+  }
+}
+
+/** What decides which part of a state is published: another value publishes the same state anew. */
+function settingsOf ({ name, layout, include, exclude, prefix }: Source): string {
+  return hash('sha256', JSON.stringify([1, name, layout, include, exclude, prefix])).slice(0, 16)
+}

@@ -1,0 +1,213 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import type { IgnoreRules } from '../../core/read/ignore-file.ts'
+import { findSkills } from '../../core/layout/find-skills.ts'
+import type { FoundSkills, LayoutOptions, LeftOut } from '../../core/layout/layout.ts'
+import type { ListedFolder, Listing } from '../../core/roots/list-root.ts'
+import { isIgnored } from '../../core/roots/ignore-rules.ts'
+import type { CoreLog } from '../../core/shared/log.ts'
+import { Signal } from '../signal.ts'
+import { errorCode } from '../../core/shared/system-errors.ts'
+import type { LayoutFolder } from '../address/source-kind.ts'
+import type { Origin, SourceRoot } from '../keeper.ts'
+import { findPackaged } from '../publish/packages.ts'
+import { planOf } from '../publish/plan.ts'
+import { Publisher } from '../publish/publisher.ts'
+import { type LayoutReport, reportOf } from '../publish/report.ts'
+import type { StateFolder } from '../publish/state-folder.ts'
+import { AddressError, asSourceError, SourceError } from '../source-error.ts'
+import { DiskTree } from './disk-tree.ts'
+import { FolderWatch } from './folder-watch.ts'
+
+/** Pause between two searches that no event asks for, in milliseconds: with polling, and otherwise. */
+const POLL_MS = 1_000
+const TICK_MS = 20_000
+
+/** Pause between two searches in a storm of events. */
+const SPACING_MS = 150
+
+interface FolderOptions {
+  readonly folder: LayoutFolder
+  readonly state: StateFolder
+  readonly log: CoreLog
+  readonly polling: boolean
+  readonly linkTargets: readonly string[] | undefined
+  /** Called when something happened in the folder. */
+  readonly onEvent: () => void
+}
+
+interface FolderListing extends Listing {
+  folders: Listing['folders']
+  ignored: ReadonlySet<string>
+  readonly changed: Signal<void>
+}
+
+/** The skills of packages, as they were published last. */
+interface Packaged {
+  readonly fingerprint: string
+  readonly leftOut: readonly LeftOut[]
+}
+
+/**
+ * The skills of a folder with a layout, served where they lie; those of packages are unpacked into the state folder.
+ * Each check searches all of it again.
+ */
+export class FolderOrigin implements Origin {
+  readonly spacingMs = SPACING_MS
+  readonly intervalMs: number
+  readonly maxRetryMs: number
+  readonly root: SourceRoot
+  readonly #options: FolderOptions
+  readonly #listing: FolderListing
+  readonly #packages: Publisher
+  #packaged: Packaged | undefined
+  #release: (() => Promise<void>) | undefined
+  #report: LayoutReport | undefined
+  #watch: FolderWatch | undefined
+
+  constructor (options: FolderOptions) {
+    const { folder: { path, name, prefix = '' }, state, polling } = options
+    this.#options = options
+    this.#listing = { folders: undefined, ignored: new Set(), changed: new Signal(), isFixed: false }
+    this.#packages = new Publisher(state.folderOf('sources', name, ['packages', path]))
+    this.intervalMs = this.maxRetryMs = polling ? POLL_MS : TICK_MS
+    this.root = { path, name, listed: this.#listing, prefix }
+  }
+
+  get report (): Origin['report'] {
+    return { kind: 'folder', ...this.#listing.folders !== undefined && this.#report }
+  }
+
+  start (): void {
+    const { folder: { path, name }, polling, log, onEvent } = this.#options
+    if (polling) return
+    let hasFailed = false
+    this.#watch = new FolderWatch(path, onEvent, (error) => {
+      const problem = 'changes of a folder cause no events: it is compared at intervals'
+      if (!hasFailed) log.warn({ source: name, path, code: errorCode(error) }, problem)
+      hasFailed = true
+    })
+  }
+
+  async check (signal: AbortSignal): Promise<void> {
+    const { folder: { path }, linkTargets } = this.#options
+    try {
+      const tree = await DiskTree.open(path, linkTargets)
+      this.#watch?.follow(tree.root)
+      await this.#search(tree, signal)
+    } catch (cause) {
+      const error = asFolderError(cause)
+      if (error.code === 'not_found') this.#watch?.follow(undefined)
+      // Of one that cannot be read now, the skills of the last search stay.
+      if (error.code === 'not_found' || error.code === 'auth_failed') this.#list(undefined)
+      throw error
+    }
+  }
+
+  async close (): Promise<void> {
+    await this.#watch?.close()
+    await this.#release?.()
+  }
+
+  async #search (tree: DiskTree, signal: AbortSignal): Promise<void> {
+    const { folder: { layout, name, path: top, include, exclude, prefix = '' } } = this.#options
+    const options = { layout, name, include, exclude }
+    const found = await findSkills(tree, options)
+    const rules = await tree.ignoreRules()
+    const isHidden = (path: string): boolean => path !== '' && isIgnored(rules, path, true)
+    const folders = new Map<string, ListedFolder>()
+    let problem: SourceError | undefined
+    if (found.packages.length > 0) {
+      problem = await this.#unpack(tree, found, options, isHidden, signal)
+      for (const [name, folder] of this.#packages.folders ?? []) folders.set(name, folder)
+    }
+    const packaged = folders.size
+    for (const { name, path } of found.skills.filter(({ path }) => !isHidden(path))) {
+      const place = path === '' ? top : join(top, path)
+      const realPath = await tree.realPath(path)
+      folders.set(prefix + name, { path: place, realPath, rules: rulesOf(rules, prefix + name, path) })
+    }
+    const hidden = found.skills.filter(({ path }) => isHidden(path))
+    const ignored = hidden.map(({ path }): LeftOut => ({ path, reason: 'ignored' }))
+    const inPackages = found.packages.length > 0 ? this.#packaged?.leftOut ?? [] : []
+    this.#report = reportOf(found, [...found.leftOut, ...inPackages, ...tree.outside, ...ignored], packaged)
+    this.#listing.ignored = new Set(hidden.map(({ name }) => prefix + name))
+    this.#list(folders)
+    if (problem !== undefined) throw problem
+  }
+
+  /** Publishes the skills of packages when something changed. Returns what keeps them from being unpacked. */
+  async #unpack (
+    tree: DiskTree, found: FoundSkills, options: LayoutOptions, isHidden: (path: string) => boolean, signal: AbortSignal
+  ): Promise<SourceError | undefined> {
+    const { folder: { name, prefix = '' }, state } = this.#options
+    const publisher = this.#packages
+    try {
+      if (this.#release === undefined) {
+        this.#release = await state.acquire()
+        await publisher.open()
+      }
+      const isWhole = await publisher.restore()
+      const states = await Promise.all(found.packages.map((path) => tree.fingerprintOf(path)))
+      const names = found.skills.map(({ name }) => name)
+      const fingerprint = JSON.stringify([states, names, found.packages.map(isHidden)])
+      if (isWhole && this.#packaged?.fingerprint === fingerprint) return undefined
+      const tmp = await mkdtemp(join(publisher.tmp, 'packages-'))
+      try {
+        const packaged = await findPackaged(tree, found, options, tmp, signal)
+        const visible = packaged.skills.filter(({ path }) => !isHidden(path))
+        const skills = await planOf(packaged.tree, visible, { prefix, where: `the folder ${name}` })
+        await publisher.add(skills, async () => {}, signal)
+        await publisher.list(skills)
+        this.#packaged = { fingerprint, leftOut: packaged.leftOut }
+      } finally {
+        await rm(tmp, { recursive: true, force: true })
+      }
+      return undefined
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!(error instanceof AddressError)) return asSourceError(error)
+      const sentence = 'its packages cannot be unpacked: the state folder cannot be used; --state-dir chooses another'
+      return new SourceError('disk', sentence, { details: error.message, cause: error })
+    }
+  }
+
+  #list (folders: ReadonlyMap<string, ListedFolder> | undefined): void {
+    const { folder: { name, path }, log } = this.#options
+    const before = this.#listing.folders
+    const isSame = isDeepStrictEqual(idsOf(before), idsOf(folders))
+    if (!isSame) this.#listing.folders = folders
+    // Something in the skills may have changed.
+    this.#listing.changed.emit()
+    if (isSame || folders === undefined) return
+    const { layout, left_out: leftOut } = this.#report ?? {}
+    const details = { source: name, path, layout, skills: folders.size, leftOut: leftOut?.count ?? 0 }
+    log.info(details, before === undefined ? 'a folder was searched for skills' : 'skills of a folder changed')
+  }
+}
+
+/** What the ignore file of the folder hides of a skill, which it knows by its path in the folder. */
+function rulesOf (rules: IgnoreRules | undefined, name: string, path: string): IgnoreRules | undefined {
+  if (rules === undefined || 'problem' in rules) return rules
+  const id = `${rules.id} ${path}`
+  const placeOf = (file: string): string => path === '' ? file.slice(name.length + 1) : path + file.slice(name.length)
+  return { id, filter: { id, hides: (file, isFolder) => rules.filter.hides(placeOf(file), isFolder) } }
+}
+
+/** What tells listings apart. */
+function idsOf (folders: Listing['folders']): unknown {
+  return folders && [...folders].map(([name, { path, realPath, rules }]) => [name, path, realPath, rules?.id])
+}
+
+function asFolderError (cause: unknown): SourceError {
+  const code = errorCode(cause)
+  if (cause instanceof SourceError || code === '') return asSourceError(cause)
+  if (['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'].includes(code)) {
+    return new SourceError('not_found', 'it is not there', { cause })
+  }
+  if (code === 'EACCES' || code === 'EPERM') {
+    return new SourceError('auth_failed', 'it may not be read by the server', { cause })
+  }
+  return new SourceError('disk', `its disk does not answer as it should (${code})`, { cause })
+}

@@ -1,0 +1,309 @@
+import { createHash } from 'node:crypto'
+import { constants, createWriteStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { isDeepStrictEqual } from 'node:util'
+import { finding, type FindingCode } from '../core/format/findings.ts'
+import type { ListedFolder, Listing } from '../core/roots/list-root.ts'
+import type { RootOptions } from '../core/roots/root.ts'
+import { describeSkipped } from '../core/roots/skipped.ts'
+import { SkillError, skillError } from '../core/shared/errors.ts'
+import { type CoreLog, SILENT } from '../core/shared/log.ts'
+import { Signal } from '../sources/signal.ts'
+import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
+import { Keeper } from '../sources/keeper.ts'
+import { type PublishedSkill, publishedSkill } from '../sources/publish/plan.ts'
+import { Publisher } from '../sources/publish/publisher.ts'
+import type { SourceFiles } from '../sources/publish/source-tree.ts'
+import type { StateFolder } from '../sources/publish/state-folder.ts'
+import type { Policy, Verdict } from './policy.ts'
+
+/**
+ * Pause between two checks of everything, in milliseconds: no event reports that a certificate expires or a copy is
+ * gone.
+ */
+const TICK_MS = 20_000
+
+const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK
+
+/** Findings about files that no copy has. */
+const LEFT_OUT: ReadonlySet<string> = new Set<FindingCode>([
+  'link_outside', 'link_to_folder', 'file_special', 'file_unreadable', 'file_path_too_long', 'file_name_not_utf8'
+])
+
+export interface VerifiedRootOptions {
+  readonly root: RootOptions & { readonly name: string }
+  readonly policy: Pick<Policy, 'guards' | 'judge' | 'allows'>
+  /** Called with the verdict on each skill that was checked, undefined for one that is gone. */
+  readonly onVerdict: (name: string, verdict: Verdict | undefined) => void
+  readonly state: StateFolder
+  readonly log: CoreLog
+  readonly polling?: boolean | undefined
+  readonly linkTargets?: readonly string[] | undefined
+}
+
+interface Known {
+  readonly verdict: Verdict
+  /** Undefined for a skill that is not served. */
+  readonly skill?: PublishedSkill
+}
+
+/**
+ * A root whose skills are served from copies in the state folder, while a policy may refuse some of them. Each copy is
+ * made of the bytes that were checked, and never changes. Otherwise the root serves its own folders.
+ */
+export class VerifiedRoot implements Listing {
+  readonly changed = new Signal<void>()
+  readonly #options: VerifiedRootOptions
+  readonly #publisher: Publisher
+  readonly #keeper: Keeper
+  readonly #known = new Map<string, Known>()
+  /** Names of the skills that may have changed. */
+  readonly #pending = new Set<string>()
+  /** When all skills are judged again, by the monotonic clock. */
+  #allDueAt = 0
+  readonly #stopFollowing: (() => void) | undefined
+  #folders: ReadonlyMap<string, ListedFolder> | undefined
+  #originals: SkillManager | undefined
+  #release: (() => Promise<void>) | undefined
+  #isGuarded: boolean
+  skipped = 0
+
+  constructor (options: VerifiedRootOptions) {
+    this.#options = options
+    const { root: { name, path, listed }, policy, state, log } = options
+    this.#publisher = new Publisher(state.folderOf('verified', name, [path, name]))
+    this.#isGuarded = policy.guards(name)
+    this.#stopFollowing = listed?.changed.subscribe(() => { if (!this.#isGuarded) this.changed.emit() })
+    this.#keeper = new Keeper({
+      root: this.root,
+      report: { kind: 'folder' },
+      intervalMs: TICK_MS,
+      maxRetryMs: TICK_MS,
+      spacingMs: 0,
+      check: (signal) => this.#check(signal),
+      close: () => this.#end()
+    }, log)
+  }
+
+  /** What the catalog gets instead of the root. */
+  get root (): RootOptions & { readonly name: string, readonly listed: Listing } {
+    return { ...this.#options.root, listed: this }
+  }
+
+  /** Whether the root lists its own folder, as without this listing. */
+  get isDirect (): boolean {
+    return !this.#isGuarded && this.#options.root.listed === undefined
+  }
+
+  get isFixed (): boolean {
+    return this.#isGuarded || this.#options.root.listed?.isFixed === true
+  }
+
+  get folders (): Listing['folders'] {
+    return this.#isGuarded ? this.#folders : this.#options.root.listed?.folders
+  }
+
+  get ignored (): ReadonlySet<string> | undefined {
+    return this.#isGuarded ? undefined : this.#options.root.listed?.ignored
+  }
+
+  allows (name: string, revision: string): boolean {
+    return !this.#isGuarded || this.#options.policy.allows(this.#options.root.name, name, revision)
+  }
+
+  /** How many skills are refused; undefined while none can be. */
+  get refused (): number | undefined {
+    return this.#isGuarded ? this.#known.size - this.#good.length : undefined
+  }
+
+  /** The verdict on what is served of a skill; undefined for another revision. */
+  verdictOn (name: string, revision: string): Verdict | undefined {
+    const verdict = this.#known.get(name)?.verdict
+    return verdict?.isServed === true && verdict.revision === revision ? verdict : undefined
+  }
+
+  /**
+   * Checks all skills, and returns when those that are good are there.
+   * @throws AddressError or ConfigError that names the setting, where the state folder cannot be used
+   */
+  async start (): Promise<void> {
+    if (this.#isGuarded) await this.#begin()
+    await this.#keeper.sync()
+  }
+
+  /** The policy may say something else from now on. */
+  async policyChanged (): Promise<void> {
+    const wasGuarded = this.#isGuarded
+    this.#isGuarded = this.#options.policy.guards(this.#options.root.name)
+    this.#allDueAt = 0
+    if (this.#isGuarded !== wasGuarded) {
+      this.#folders = undefined
+      this.changed.emit()
+    }
+    await this.#keeper.sync()
+  }
+
+  async close (): Promise<void> {
+    this.#stopFollowing?.()
+    await this.#keeper.close()
+  }
+
+  /** The skills that are served. */
+  get #good (): readonly PublishedSkill[] {
+    return [...this.#known.values()].flatMap(({ skill }) => skill ?? [])
+  }
+
+  async #begin (): Promise<SkillManager> {
+    if (this.#originals !== undefined) return this.#originals
+    const { root, state, log, polling = false, linkTargets } = this.#options
+    this.#release ??= await state.acquire()
+    await this.#publisher.open()
+    const skills = this.#originals = createSkillManager({
+      projectRoots: [root],
+      polling,
+      linkTargets,
+      keep: { keepMs: 0 },
+      log: SILENT,
+      onSkipped: (entries) => {
+        this.skipped = entries.length
+        const sentences = entries.flatMap((entry) => describeSkipped(entry))
+        for (const sentence of sentences) log.warn({ root: root.path }, sentence)
+      }
+    })
+    skills.subscribe((names) => {
+      for (const name of names) this.#pending.add(name)
+      this.#keeper.hint()
+    })
+    await skills.start()
+    // What has changed before the first index was made is not reported.
+    void skills.available().then(() => {
+      this.#allDueAt = 0
+      this.#keeper.hint()
+    })
+    return skills
+  }
+
+  async #end (): Promise<void> {
+    await this.#originals?.close()
+    this.#originals = undefined
+    this.#known.clear()
+    await this.#release?.()
+    this.#release = undefined
+  }
+
+  async #check (signal: AbortSignal): Promise<void> {
+    if (!this.#isGuarded) return await this.#end()
+    try {
+      const skills = await this.#begin()
+      if (!await this.#publisher.restore()) this.#allDueAt = 0
+      await this.#judge(skills, signal)
+      const good = this.#good
+      const isSame = this.#publisher.folders?.size === good.length && this.#publisher.changedAmong(good).size === 0
+      if (!isSame) await this.#publisher.list(good)
+    } catch (error) {
+      this.#allDueAt = 0
+      throw error
+    } finally {
+      // Whatever could not be published: what is not good any more is not served.
+      this.#list()
+    }
+  }
+
+  /** Judges all skills, or those that may have changed, and copies the good ones. */
+  async #judge (skills: SkillManager, signal: AbortSignal): Promise<void> {
+    const areAllDue = performance.now() >= this.#allDueAt
+    if (areAllDue) this.#allDueAt = performance.now() + TICK_MS / 2
+    const present = new Set(await skills.list().catch(noneWithoutRoot))
+    const names = areAllDue ? present : [...this.#pending].filter((name) => present.has(name))
+    this.#pending.clear()
+    for (const name of [...this.#known.keys()].filter((name) => !present.has(name))) this.#note(name, undefined)
+    for (const name of names) this.#note(name, await this.#examine(skills, name, signal))
+  }
+
+  async #examine (skills: SkillManager, name: string, signal: AbortSignal): Promise<Known | undefined> {
+    const { policy, root } = this.#options
+    try {
+      return await skills.read(name, async (state) => {
+        const verdict = await policy.judge(root.name, state)
+        if (!verdict.isServed) return { verdict }
+        const ofCopy = (await state.snapshot()).findings.filter(({ code }) => LEFT_OUT.has(code))
+        const { skillPath } = state.skill.metadata
+        const skill = publishedSkill(name, verdict.files.map(({ path, digest, size_bytes: size }) =>
+          ({ path, entry: { path: join(skillPath, path), kind: 'file', id: digest, size } })))
+        await this.#publisher.add([skill], copierOf(name), signal)
+        return { verdict: { ...verdict, findings: [...verdict.findings, ...ofCopy] }, skill }
+      })
+    } catch (error) {
+      if (!(error instanceof SkillError)) throw error
+      if (error.code === 'skill_not_found') return undefined
+      if (error.code === 'skill_changing') {
+        this.#pending.add(name)
+        this.#keeper.hint()
+      }
+      return { verdict: unchecked(error.message) }
+    }
+  }
+
+  #note (name: string, known: Known | undefined): void {
+    if (known === undefined) this.#known.delete(name)
+    else this.#known.set(name, known)
+    this.#options.onVerdict(name, known?.verdict)
+  }
+
+  #list (): void {
+    const { listed } = this.#options.root
+    const isWaiting = listed?.isFixed === true && listed.folders === undefined
+    const good = this.#good
+    const unlisted = this.#publisher.changedAmong(good)
+    const folders = new Map(good.flatMap(({ name }) => {
+      const folder = this.#publisher.folders?.get(name)
+      return folder === undefined || unlisted.has(name) ? [] : [[name, folder]]
+    }))
+    if (!isWaiting && isDeepStrictEqual(folders, this.#folders)) return
+    this.#folders = isWaiting ? undefined : folders
+    this.changed.emit()
+  }
+}
+
+/**
+ * Copies files of a skill that have the digests that were checked.
+ * @throws SkillError `skill_changing` for one that has other bytes by now
+ */
+function copierOf (name: string): SourceFiles['write'] {
+  return async (files, signal) => {
+    for (const { entry, path } of files) {
+      const hash = createHash('sha256')
+      const from = await open(entry.path, READ_ONLY).catch(() => { throw skillError.changing(name) })
+      try {
+        const stats = await from.stat()
+        if (!stats.isFile()) throw skillError.changing(name)
+        // One that grows is not read for ever.
+        const bytes = from.createReadStream({ autoClose: false, end: entry.size })
+        await pipeline(bytes, async function * (chunks: AsyncIterable<Buffer>) {
+          for await (const chunk of chunks) {
+            hash.update(chunk)
+            yield chunk
+          }
+        }, createWriteStream(path, { flags: 'wx', mode: 0o644 }), { signal })
+      } finally {
+        await from.close()
+      }
+      if (`sha256:${hash.digest('hex')}` !== entry.id) throw skillError.changing(name)
+    }
+  }
+}
+
+/** The verdict on a skill that could not be checked. */
+function unchecked (reason: string): Verdict {
+  const fix = 'Make all files of the skill readable, and remove what agents do not need'
+  const findings = [finding('trust_unchecked', `the skill could not be checked: ${reason}`, fix)]
+  const report = { signed: false, signer: null, status: null, checked_revision: '', pinned: null }
+  return { isServed: false, report, findings, files: [], revision: '' }
+}
+
+function noneWithoutRoot (error: unknown): readonly string[] {
+  if (error instanceof SkillError) return []
+  throw error
+}
