@@ -220,7 +220,7 @@ async function approve (candidate: Candidate, policy: Policy): Promise<void> {
   const { source: name, revision, skillsFolder: path, folders } = candidate
   const listed = {
     isFixed: true,
-    changed: new Signal<void>(),
+    changed: new Signal(),
     folders: new Map([...folders].map(([skill, folder]) => [skill, { path: folder, realPath: folder }]))
   }
   const skills = createSkillManager({ projectRoots: [{ path, name, listed }], watcher: false, keep: { keepMs: 0 } })

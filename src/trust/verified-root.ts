@@ -54,7 +54,7 @@ interface Known {
  * made of the bytes that were checked, and never changes. Otherwise the root serves its own folders.
  */
 export class VerifiedRoot implements Listing {
-  readonly changed = new Signal<void>()
+  readonly changed = new Signal()
   readonly #options: VerifiedRootOptions
   readonly #publisher: Publisher
   readonly #keeper: Keeper

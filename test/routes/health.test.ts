@@ -115,7 +115,7 @@ t.test('K70: /readyz says in words what is wrong, with the names of folders and 
 })
 
 t.test('K85: callers are told the name of a source that was never fetched, and no folder', async (t) => {
-  const listed = { folders: undefined, isFixed: true, changed: new Signal<void>() }
+  const listed = { folders: undefined, isFixed: true, changed: new Signal() }
   const skills = createSkillManager({ projectRoots: [{ path: t.testdir({}), name: 'team', listed }], watcher: false })
   t.teardown(() => skills.close())
   const error = { code: 'source_not_available', message: 'The source team is not available yet' }

@@ -40,7 +40,7 @@ interface FolderOptions {
 interface FolderListing extends Listing {
   folders: Listing['folders']
   ignored: ReadonlySet<string>
-  readonly changed: Signal<void>
+  readonly changed: Signal
 }
 
 /** The skills of packages, as they were published last. */

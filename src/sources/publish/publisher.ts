@@ -36,7 +36,7 @@ const NO_STATE: PublishedState = { revision: '', settings: '', memory: {}, chang
  * listing.
  */
 export class Publisher implements Listing {
-  readonly changed = new Signal<void>()
+  readonly changed = new Signal()
   readonly isFixed = true
   #folder: string
   /** Digests by name. */

@@ -87,7 +87,7 @@ t.test('K85: the states of a root that somebody else lists, and the folders in i
   const base = fs.realpathSync(t.testdir({ file: '', root: { one: {} } }))
   const path = join(base, 'root')
   const one = { path: join(path, 'one'), realPath: join(path, 'one') }
-  const changed = new Signal<void>()
+  const changed = new Signal()
   for (const [isFixed, state] of [[true, 'waiting'], [false, 'missing']] as const) {
     const listed = { folders: new Map([['p-one', one]]), changed, isFixed }
     t.equal(await stateOf({ ...rootAt(path), listed: { folders: undefined, changed, isFixed } }), state)
