@@ -9,10 +9,10 @@ import { makeSkills, type Server, startServer, startSkillserve, watching } from 
 import { median, type Row, rowOf } from './table.ts'
 
 const ROUNDS = 3
-const SLICES = 5
+const SLICES = 3
 /** V8 has compiled what is hot after this many. */
-const WARM_UP = 10_000
-const REQUESTS = 3_000
+const WARM_UP = 4_000
+const REQUESTS = 1_500
 const CONNECTIONS = 32
 
 /** Time until log lines are in the file, in milliseconds. */
@@ -28,12 +28,7 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 /** CPU time of a request by subject, in the slices of a round. */
 type Costs = ReadonlyMap<string, readonly number[]>
 
-interface Subject {
-  readonly server: Server
-  readonly path: string
-  readonly body?: string
-  readonly headers?: Readonly<Record<string, string>>
-}
+type Subject = Pick<autocannon.Options, 'body' | 'headers'> & { readonly server: Server, readonly path: string }
 
 /** Rows: what, the cost of which subject, divided by that of which. */
 const RATIOS: ReadonlyArray<readonly [what: string, over: string, under: string, atMost: number]> = [
@@ -109,7 +104,7 @@ async function measureRound (run: LongRun, folder: string, root: string): Promis
 async function costOf ({ server, path, body, headers = {} }: Subject, amount: number): Promise<number> {
   const before = server.cpu()
   const { errors, statusCodeStats } = await autocannon({
-    url: server.url + path, connections: CONNECTIONS, amount, headers, ...body !== undefined && { method: 'POST', body }
+    url: server.url + path, connections: CONNECTIONS, amount, headers, ...body && { method: 'POST', body }
   })
   const wrong = Object.keys(statusCodeStats ?? {}).filter((status) => status !== '200' && status !== '304')
   if (errors > 0 || wrong.length > 0) throw new Error(`${errors} errors, and ${wrong.join()} from ${path}`)

@@ -1,7 +1,6 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { cpus } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -39,14 +38,6 @@ process.channel.unref()`)}`
 
 const MAIN = fileURLToPath(new URL('../dist/cli/skillserve.cjs', import.meta.url))
 
-/** Keeps this process, which makes the load, and the servers on different cores, where there are several. */
-function besideLoad (command: readonly string[]): readonly string[] {
-  const last = cpus().length - 1
-  const pin = ['--all-tasks', '--cpu-list', '--pid', String(last), String(process.pid)]
-  const isPinned = last > 0 && spawnSync('taskset', pin).status === 0
-  return isPinned ? ['taskset', '--cpu-list', `0-${last - 1}`, ...command] : command
-}
-
 /** The production build with its default log, to a file. */
 export function startSkillserve (run: LongRun, args: readonly string[], options: ServerOptions): Promise<Server> {
   return startServer(run, [MAIN, '--port', '0', ...args], options)
@@ -57,9 +48,10 @@ export async function startServer (
   run: LongRun, args: readonly string[], { log, env = {}, stalls = false }: ServerOptions
 ): Promise<Server> {
   const output = openSync(log, 'w')
-  const [file = '', ...rest] = besideLoad([process.execPath, ...stalls ? ['--import', STALLS] : [], ...args])
   const variables = { PATH: process.env['PATH'], ...env }
-  const child = spawn(file, rest, { stdio: ['ignore', output, output, 'ipc'], env: variables })
+  const child = spawn(process.execPath, [...stalls ? ['--import', STALLS] : [], ...args], {
+    stdio: ['ignore', output, output, 'ipc'], env: variables
+  })
   const exited = once(child, 'exit')
   const stop = async (): Promise<void> => {
     child.kill('SIGKILL')

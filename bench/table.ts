@@ -6,13 +6,11 @@ export interface Row {
   readonly note: string
 }
 
-interface Figure {
-  readonly what: string
+interface Figure extends Pick<Row, 'what'>, Partial<Pick<Row, 'note'>> {
   readonly values: readonly number[]
   readonly atMost?: number
   readonly atLeast?: number
   readonly unit?: string
-  readonly note?: string
 }
 
 /** A figure: the median of its rounds. */

@@ -44,21 +44,18 @@ export interface OperationEnd {
   readonly kind?: SkillErrorKind | undefined
 }
 
-/**
- * Learns of everything that callers ask for: metrics, traces and the audit log. Functions return immediately and never
- * throw.
- */
+/** Learns of everything that callers ask for: metrics, traces, the audit log. Functions never throw. */
 export interface Observer extends ToolObserver {
   /** Gets the skills that requests see, before the first request. */
   useSkills? (skillsOf: SkillsOf): void
   /** Gets the revision of the whole catalog, before the first request. A question for it begins its making. */
   useRevision? (revision: () => string | undefined): void
   /** A request has a route, or none; its body has not been read. */
-  onRequest (request: FastifyRequest, reply: FastifyReply): void
+  onRequest? (request: FastifyRequest, reply: FastifyReply): void
   /** The answer is a stream of events, and its head goes out. Its end is a response that closes, as every other one. */
   onStream? (request: FastifyRequest): void
   /** The response has closed. */
-  onResponse (request: FastifyRequest, reply: FastifyReply, end: ResponseEnd): void
+  onResponse? (request: FastifyRequest, reply: FastifyReply, end: ResponseEnd): void
   /** What it returns is called once, when the operation has ended. */
   onOperation (operation: ObservedOperation): ((end: OperationEnd) => void) | undefined
 }
@@ -83,9 +80,9 @@ export function combineObservers (observers: readonly Observer[]): Required<Obse
   return {
     useSkills (skillsOf) { for (const observer of observers) observer.useSkills?.(skillsOf) },
     useRevision (revision) { for (const observer of observers) observer.useRevision?.(revision) },
-    onRequest (request, reply) { for (const observer of observers) observer.onRequest(request, reply) },
+    onRequest (request, reply) { for (const observer of observers) observer.onRequest?.(request, reply) },
     onStream (request) { for (const observer of observers) observer.onStream?.(request) },
-    onResponse (request, reply, end) { for (const observer of observers) observer.onResponse(request, reply, end) },
+    onResponse (request, reply, end) { for (const observer of observers) observer.onResponse?.(request, reply, end) },
     onCall (call) {
       const ends = observers.map((observer) => observer.onCall(call))
       return (result, outcome) => { for (const end of ends) end?.(result, outcome) }

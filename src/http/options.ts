@@ -10,7 +10,7 @@ import type { Observer } from './observer.ts'
 import { RequestLogController } from './request-log.ts'
 
 export interface HttpServerOptions {
-  readonly observer: Observer
+  readonly observer: Required<Observer>
   readonly logger: FastifyBaseLogger
   /** In place of those below. */
   readonly server?: FastifyHttpOptions<Server>

@@ -10,10 +10,10 @@ const MAX_LOGGED_URL_CHARACTERS = 256
 
 /** Logs one line for each request once its response has closed, complete or not. No header is logged. */
 export class RequestLogController extends LogController {
-  readonly #observer: Observer
+  readonly #observer: Required<Observer>
   #hasWarned = false
 
-  constructor (observer: Observer) {
+  constructor (observer: Required<Observer>) {
     super()
     this.#observer = observer
   }

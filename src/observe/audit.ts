@@ -1,5 +1,5 @@
 import { createHmac, hash, randomBytes } from 'node:crypto'
-import { appendFileSync, closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs'
+import { closeSync, constants, openSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
@@ -29,17 +29,17 @@ type Outcome = 'success' | 'not_modified' | 'denied' | 'not_found' | 'failure' |
 const MAX_CLIENT_CHARACTERS = 128
 const MAX_FORWARDED_CHARACTERS = 512
 
-/** Hex digits of a pseudonym: enough to tell a few million callers apart. */
+/** Hex digits: enough to tell a few million callers apart. */
 const PSEUDONYM_LENGTH = 24
 
-/** Longer than any line, in bytes. */
-const MAX_LINE_BYTES = 65_536
+/** O_NONBLOCK makes a pipe without a reader an error. Otherwise opening it would wait. */
+const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
 
 /** Lines of an address without valid credentials in a minute; the rest are one line with their number. */
 const MAX_FAILURES = 20
 const MINUTE_MS = 60_000
 
-/** Interval of checks whether the log is written, in milliseconds. */
+/** Between two checks whether the log is written. */
 const CHECK_MS = 1_000
 
 export interface AuditOptions {
@@ -66,7 +66,7 @@ export interface Watched {
 
 /**
  * The audit log: a line of JSON for each read through any API, and for what the service and its policies do. Each line
- * has the SHA-256 of the line before it, so that lines which were changed or cut out can be seen.
+ * has the SHA-256 of the line before it, from the start of the process on: what was changed or cut out can be seen.
  */
 export class Audit implements Observer {
   /** Refuses reads while the log cannot be written, if it is required. */
@@ -80,7 +80,7 @@ export class Audit implements Observer {
   #skillsOf: SkillsOf | undefined
   #isStarted = false
   #count = 0
-  #prev: string | null
+  #prev: string | null = null
   #lost = 0
   #failures = new Map<string, number>()
   #problem: string | undefined
@@ -89,7 +89,7 @@ export class Audit implements Observer {
   constructor (options: AuditOptions) {
     const { path, stdout, isRequired } = options
     this.#options = options
-    this.#prev = path === 'stdout' ? null : digestOfLastLine(path)
+    if (path !== 'stdout') closeSync(openSync(path, APPEND, 0o640))
     this.#output = path === 'stdout' ? stdout : openLineOutput({ path, onDropped: () => {} })
     this.#timers = [
       setInterval(() => { this.#check() }, CHECK_MS).unref(),
@@ -158,8 +158,6 @@ export class Audit implements Observer {
   useSkills (skillsOf: SkillsOf): void {
     this.#skillsOf = skillsOf
   }
-
-  onRequest (): void {}
 
   /** Streams have their line when they open: they may last for days. */
   onStream (request: FastifyRequest): void {
@@ -333,28 +331,4 @@ function digestIn (reply: FastifyReply, event: AuditEvent): string | undefined {
 function revisionRead ({ skills }: ObservedCall, { skill }: Read): string | undefined {
   const isAtRevision = (source: SkillSource): source is SourceAtRevision => 'revisionOf' in source
   return skill !== undefined && isAtRevision(skills) ? skills.revisionOf(skill) : undefined
-}
-
-/**
- * Makes the file if it is not there, and ends a line that a crash has cut off.
- * @returns the digest of its last line
- * @throws the system's error when the file cannot be opened
- */
-function digestOfLastLine (path: string): string | null {
-  const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = constants
-  // O_NONBLOCK makes a pipe without a reader an error. Otherwise opening it would wait.
-  closeSync(openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, 0o640))
-  if (!statSync(path).isFile()) return null
-  const fd = openSync(path, 'r')
-  try {
-    const { size } = fstatSync(fd)
-    const bytes = Buffer.alloc(Math.min(size, MAX_LINE_BYTES))
-    readSync(fd, bytes, 0, bytes.length, size - bytes.length)
-    const tail = bytes.toString()
-    if (tail !== '' && !tail.endsWith('\n')) appendFileSync(path, '\n')
-    const last = tail.split('\n').findLast((line) => line !== '')
-    return last === undefined ? null : hash('sha256', last)
-  } finally {
-    closeSync(fd)
-  }
 }

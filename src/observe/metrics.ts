@@ -41,7 +41,7 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'DELETE', 'PAT
 /** The label of requests without a route. */
 const UNMATCHED = 'unmatched'
 
-/** In seconds. The convention begins with 0.005, but many answers take less than a millisecond. */
+/** In seconds. Many answers take less than a millisecond. */
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
 /** Skills with series of their own; the rest share one. */

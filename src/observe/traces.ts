@@ -39,10 +39,6 @@ export class Traces implements Observer {
     }).plugin()
   }
 
-  onRequest (): void {}
-
-  onResponse (): void {}
-
   onOperation (operation: ObservedOperation): (end: OperationEnd) => void {
     const { method, params, id, origin } = operation
     const carrier = carriedIn(own(params, '_meta'))
