@@ -17,11 +17,6 @@ interface AccessQuestion {
   readonly skill?: string
 }
 
-interface AccessSettings {
-  readonly file: string
-  readonly publicUrl?: string | undefined
-}
-
 /** A caller as an operator names it. */
 interface NamedCaller {
   readonly groups: readonly string[]
@@ -34,12 +29,11 @@ interface NamedCaller {
  * @param name of a token or link, `anonymous`, or `group:G`
  * @throws ConfigError also for a caller who is unknown, or whom the service refuses
  */
-export async function openViewOf (options: SkillManagerOptions, settings: AccessSettings, name: string): Promise<{
-  readonly skills: SkillManager
-  readonly service: View
-}> {
+export async function openViewOf (
+  options: SkillManagerOptions, file: string, publicUrl: string | undefined, name: string
+): Promise<{ readonly skills: SkillManager, readonly service: View }> {
   const skills = new SkillManager(options)
-  const policy = await readSetting('ACCESS_FILE or --access', readPolicy(settings, skills))
+  const policy = await readSetting('ACCESS_FILE or --access', readPolicy(file, publicUrl, skills))
   const { groups, refusal } = findCaller(policy, name)
   if (refusal !== undefined) throw new ConfigError(refusal)
   return { skills, service: skills.createView(name, policy.grantsOf(policy.viewOf(groups))) }
@@ -55,7 +49,7 @@ export async function reportAccess (
   const { sources, ...roots } = await openRoots(config, { log: SILENT, env })
   const skills = new SkillManager({ ...roots, linkTargets: config.linkTargets, watcher: false })
   try {
-    const policy = await readPolicy({ file, publicUrl: config.publicUrl }, skills)
+    const policy = await readPolicy(file, config.publicUrl, skills)
     await sources?.sync()
     if (sources?.failure !== undefined) throw new ConfigError(sources.failure)
     await skills.start()
@@ -74,7 +68,9 @@ export async function reportAccess (
   }
 }
 
-async function readPolicy ({ file, publicUrl }: AccessSettings, { rootNames: roots }: SkillManager): Promise<Policy> {
+async function readPolicy (
+  file: string, publicUrl: string | undefined, { rootNames: roots }: SkillManager
+): Promise<Policy> {
   return Policy.parse(file, await readTextFile(file), { roots, publicUrl })
 }
 

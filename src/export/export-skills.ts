@@ -10,7 +10,6 @@ import { sha256 } from '../core/shared/digest.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import { isJsonObject } from '../core/shared/json.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
-import { describeState, type Judge, type JudgedEntry } from '../core/listing/entry.ts'
 import type { SkillService } from '../core/service.ts'
 import { Discovery, type DiscoveryIndex, hexOf, IMMUTABLE } from '../well-known/discovery.ts'
 import { namesIn, type OutputFile, readText, writeTree } from './output-tree.ts'
@@ -212,16 +211,14 @@ async function explain (skills: SkillService, names: readonly string[]): Promise
 
 async function reasonFor (skills: SkillService, name: string): Promise<string> {
   try {
-    const { findings } = await skills.read(name, (state) => describeState(state, judgeForDiscovery))
-    const finding = findings.find(preventsUse) ?? findings.find(({ code }) => /^(?:discovery_|too_many_)/.test(code))
-    return finding?.message ?? 'it could not be read whole'
+    const findings = await skills.read(name, async (state) => {
+      const { utf8 } = await state.mainFile()
+      return [...state.skill.findings, ...wellKnownFindings(state.skill, await state.manifest(), utf8)]
+    })
+    const found = findings.find(preventsUse) ?? findings.find(({ code }) => /^(?:discovery_|too_many_)/.test(code))
+    return found?.message ?? 'it could not be read whole'
   } catch (error) {
     if (error instanceof SkillError) return error.message
     throw error
   }
-}
-
-const judgeForDiscovery: Judge<JudgedEntry> = async ({ skill, manifest, mainFile, fileFindings }) => {
-  const ofDiscovery = manifest === undefined ? [] : wellKnownFindings(skill, manifest, mainFile?.utf8)
-  return { findings: [...skill.findings, ...fileFindings, ...ofDiscovery] }
 }

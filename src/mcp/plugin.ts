@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
@@ -145,14 +144,11 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
     if (type.startsWith('application/json')) return reply.send(Buffer.from(await response.arrayBuffer()))
     if (type !== EVENT_STREAM_MEDIA_TYPE) return reply.send(response.body ?? undefined)
     observer?.onStream?.(request)
-    return reply.send(listening.has(reply) ? bounded(response) : response.body ?? undefined)
-  }
-
-  function bounded ({ body }: Response): Readable | undefined {
-    if (body === null) return undefined
-    return boundedStream(body as ReadableStream<Uint8Array>, MAX_EVENT_STREAM_BYTES, () => {
+    const { body } = response
+    if (body === null || !listening.has(reply)) return reply.send(body ?? undefined)
+    return reply.send(boundedStream(body as ReadableStream<Uint8Array>, MAX_EVENT_STREAM_BYTES, () => {
       app.log.info('a client that does not read its notifications was dropped')
-    })
+    }))
   }
 }
 

@@ -2,7 +2,9 @@ import { EventEmitter } from 'node:events'
 import { basename } from 'node:path'
 import { FollowedFile } from '../config/files/followed-file.ts'
 import { readSetting, readTextFile } from '../config/files/yaml-file.ts'
+import type { OpenedRoots } from '../config/roots.ts'
 import { ConfigError } from '../config/setting.ts'
+import type { Config } from '../config/settings.ts'
 import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import type { RootOptions } from '../core/roots/root.ts'
@@ -14,7 +16,6 @@ import { Signal } from '../sources/signal.ts'
 import type { StateFolder } from '../sources/publish/state-folder.ts'
 import { AddressError, SourceError } from '../sources/source-error.ts'
 import type { Candidate } from '../sources/fetched-origin.ts'
-import type { Sources } from '../sources/sources.ts'
 import { parseLock } from './lock-file.ts'
 import { Policy, type Verdict } from './policy.ts'
 import { parseTrust, type TrustFile } from './trust-file.ts'
@@ -33,29 +34,10 @@ export interface TrustChange {
   readonly reason: Finding | undefined
 }
 
-/** The roots of a service. */
-interface Roots {
-  readonly projectRoots: readonly RootOptions[]
-  readonly personalRoot?: RootOptions
-}
-
-/** Roots with what keeps them up to date, and the folder for verified copies. */
-interface OpenedRoots extends Roots {
-  readonly sources: Sources | undefined
-  readonly state: StateFolder
-}
-
 /** What operators name: absolute paths. */
-interface TrustSettings {
-  readonly lockFile?: string | undefined
-  readonly trustFile?: string | undefined
-  readonly watchPolling?: boolean
-  readonly linkTargets?: readonly string[] | undefined
-}
+type TrustSettings = Partial<Pick<Config, 'lockFile' | 'trustFile' | 'watchPolling' | 'linkTargets'>>
 
-interface NamedRoot extends RootOptions {
-  readonly name: string
-}
+type Roots = Pick<OpenedRoots, 'projectRoots' | 'personalRoot'>
 
 /** What guards roots. */
 export type RootPolicy = Pick<Policy, 'guards' | 'judge' | 'allows' | 'on'>
@@ -65,7 +47,7 @@ interface TrustOptions {
   /** The files of the policy, by what messages call them. */
   readonly files?: ReadonlyMap<string, FollowedFile<unknown>>
   /** Project roots first, the personal root last. */
-  readonly roots: readonly NamedRoot[]
+  readonly roots: ReadonlyArray<RootOptions & { readonly name: string }>
   readonly state: StateFolder
   readonly log: CoreLog
   readonly polling?: boolean | undefined

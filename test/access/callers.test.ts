@@ -272,19 +272,6 @@ t.test('K64: the skill of a team hides one of all for that team only, and those 
   t.match(await (await get('/catalog/deploy', both.text)).json(), { findings: [{ code: 'shadowed', message }] }, 'K7')
   t.notMatch(await (await get('/catalog/deploy', one.text)).text(), /shadowed|team/)
 
-  await t.test('a list has one tag for all callers of a view, and each gets 304 for its own', async (t) => {
-    await setAccess(access.replace('[common] }', '[common], skills: [guide] }'))
-    const tagOf = async (token: string) => (await get('/skills', token)).headers.get('etag') ?? ''
-    const statusOf = async (token: string, tag: string) =>
-      (await get('/skills', token, { headers: { 'if-none-match': tag } })).status
-    const [tag, other] = [await tagOf(both.text), await tagOf(one.text)]
-    t.equal(await tagOf(twin.text), tag)
-    t.not(other, tag)
-    const statuses = [await statusOf(twin.text, tag), await statusOf(one.text, other), await statusOf(one.text, tag)]
-    t.strictSame(statuses, [304, 304, 200])
-    await setAccess(access)
-  })
-
   await t.test('K61: while a group is granted and revoked, each answer is that of one policy', async (t) => {
     const revoked = access.replace('[team, common, third]', '[common]')
     const stopped = new AbortController()

@@ -1,7 +1,6 @@
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { Limits } from '../../src/limits/limits.ts'
 import { openEvents } from '../helper/event-stream.ts'
 import { bearer, buildGuarded, newSecret } from '../helper/guarded.ts'
 import { AUDIENCE, startIssuer } from '../helper/issuer.ts'
@@ -147,29 +146,4 @@ t.test('K62: a stream ends when its token expires, as late as the tolerance of c
   t.match(await (await get('/events', soon.text)).text(), 'retry:')
   t.notOk(late.complete, 'the JWT is still good')
   await setAccess(accessOf(ALL))
-})
-
-t.test('K67: callers who leave while the keys for their tokens are read take no stream', async (t) => {
-  const issuer = await startIssuer(t)
-  const held: Array<() => void> = []
-  // From the beginning: the keys are read when the service starts.
-  issuer.answer = (request, response) => {
-    held.push(() => { issuer.server.emit('request', request, response) })
-  }
-  const { plugin } = new Limits({ rate: 100, burst: 1_000, hasCallers: true })
-  const access = `issuers:\n  - { issuer: '${issuer.url}', audiences: ['${AUDIENCE}'] }\nrules:\n${DOCS}`
-  const service = await buildGuarded(t, { roots: { docs: { guide: skill('guide') } }, access, plugins: [plugin] })
-  const authorization = `Authorization: Bearer ${await issuer.sign()}`
-  const clients = await Promise.all(Array.from({ length: 17 }, () => openRaw(service.url)))
-  for (const client of clients) {
-    client.send(request('GET', '/events', { headers: [authorization, 'accept: text/event-stream'] }))
-  }
-  await until(() => held.length > 0)
-  for (const client of clients) client.destroy()
-  await until(() => service.logText().split('request aborted').length > clients.length)
-  issuer.answer = undefined
-  for (const answer of held) answer()
-  const stream = await service.get('/events', await issuer.sign())
-  t.equal(stream.status, 200)
-  await stream.body?.cancel()
 })

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -182,31 +182,4 @@ t.test('K63: access says what a caller sees and why, and who sees a skill', asyn
   writeFileSync(at('access.yaml'), ACCESS.replace('roots: [ops]', 'roots: [opss]'))
   const err = /access\.yaml:8: rules\[1\]\.roots\[0\] is not the name of a folder .* did you mean "ops"\?\n$/
   t.match(await ask(), { code: 1, err })
-})
-
-t.test('K63 K82: access knows the skills that serve would have, and refuses what serve refuses', async (t) => {
-  const cwd = t.testdir({
-    ...roots(),
-    skills: { unnamed: skill('unnamed') },
-    elsewhere: { linked: skill('linked') },
-    twice: { docs: { two: skill('two') } },
-    'access.yaml': 'rules:\n  - { groups: [anonymous] }\n',
-    'sources.yaml': 'sources:\n  - folder: ./docs\n',
-    'missing.yaml': 'sources:\n  - { git: git+file:///nowhere/docs.git, name: docs, optional: true }\n'
-  })
-  symlinkSync('../elsewhere/linked', join(cwd, 'docs/linked'))
-  const ask = (...argv: readonly string[]) => runIn(cwd, 'access', 'access.yaml', ...argv)
-  const seen = async (...argv: readonly string[]) =>
-    (await ask(...argv, '--as', 'anonymous')).out.split('\n').slice(1, -1).map((line) => line.split(' ')[0])
-  t.strictSame(await seen('docs'), ['guide', 'plain'])
-  t.strictSame(await seen('docs', '--allow-links', 'elsewhere'), ['guide', 'linked', 'plain'])
-  t.strictSame(await seen('--config', 'sources.yaml'), ['guide', 'plain'], 'the configuration file says alone which')
-  t.strictSame(await seen(), ['unnamed'])
-  t.match(await ask('dosc'), { code: 1, err: /^skillserve: "dosc" is not a command, and not a folder here[^\n]+\n$/ })
-  t.match(await ask('docs/guide'), { code: 1, err: /^skillserve: "docs\/guide" is itself a skill, [^\n]+\n$/ })
-  t.match(await ask('docs', 'twice/docs'), { code: 1, err: /two folders of skills are called "docs"/ })
-  const optional = /^the source docs cannot be read: .* is optional, .*\nthe folder docs is not fetched yet: .*\n0 tok/
-  t.match(await ask('--config', 'missing.yaml', '--state-dir', 'state'), { code: 0, out: optional })
-  const missing = /^the folder dosc is missing, or is a file: none of its .*\nanonymous is in .* 0 skills\n$/
-  t.match(await ask('./dosc', '--as', 'anonymous'), { code: 0, out: missing })
 })

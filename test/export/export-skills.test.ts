@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
-import { runCommandLine } from '../../src/cli/run.ts'
 import { runHere } from '../helper/command-line.ts'
 import { exportSkills } from '../../src/export/export-skills.ts'
 import { hasProgram, startNginx } from '../helper/proxies.ts'
@@ -247,36 +246,4 @@ t.test('K93: with an access file an export holds what one caller sees, with a tr
   t.strictSame(namesIn('anyone'), ['index.json', 'open', 'own'], 'nor does what is quarantined')
   t.match(await run('x', 'skills', '--access', 'access.yaml', '--as', 'nobody'), { code: 1, stderr: /'nobody' is not a token or link of the access file|"nobody"/ })
   t.match(await run('x', 'skills', '--as', 'nobody'), { code: 1, stderr: /--as needs an access file/ })
-})
-
-t.test('K93: nothing is exported for a caller whom the service refuses: one without the scope, or expired', async (t) => {
-  const tokens = [['prom', 'scopes: [metrics:read]'], ['old', 'expires: 2020-03-01'], ['young', 'expires: 2999-03-01']]
-    .map(([name = '', field], index) => `  - { name: ${name}, sha256: '${String(index).repeat(64)}', groups: [team], ${field} }\n`).join('')
-  const cwd = t.testdir({ skills: { own: skill('own') }, 'access.yaml': `tokens:\n${tokens}rules:\n  - { groups: [team] }\n` })
-  const run = async (caller: string) => {
-    let output = ''
-    const write = (text: string): void => { output += text }
-    return { code: await runCommandLine(['export', caller, 'skills', '--access', 'access.yaml', '--as', caller], { env: {}, cwd, print: write }, write), output }
-  }
-  t.strictSame(await run('prom'), { code: 1, output: 'skillserve: prom has the scopes metrics:read and lacks skills:read: it sees no skills\n' })
-  t.strictSame(await run('old'), { code: 1, output: 'skillserve: old expired at 2020-03-01T00:00:00Z: it sees no skills\n' })
-  for (const caller of ['prom', 'old']) t.notOk(existsSync(join(cwd, caller)))
-  t.match(await run('young'), { code: 0, output: /^1 skill in/ })
-})
-
-t.test('K93: an export takes --locked as the service does, alone and with a file', async (t) => {
-  const cwd = t.testdir({ skills: { pinned: skill('pinned'), other: skill('other') } })
-  const run = async (...args: readonly string[]) => {
-    let output = ''
-    const write = (text: string): void => { output += text }
-    return { code: await runCommandLine(args, { env: { STATE_DIR: 'state' }, cwd, print: write }, write), output }
-  }
-  await run('lock', 'skills')
-  writeFileSync(join(cwd, 'skills.lock'), readFileSync(join(cwd, 'skills.lock'), 'utf8').split('\n').filter((line) => !line.includes('other')).join('\n'))
-  cpSync(join(cwd, 'skills.lock'), join(cwd, 'my.lock'))
-  for (const [index, args] of [['--locked'], ['--locked=my.lock'], ['--locked', 'my.lock']].entries()) {
-    const { code, output } = await run('export', `out-${index}`, 'skills', ...args)
-    t.match({ code, output }, { code: 2, output: /^left out: other: quarantined: [^]*\n1 skill in / }, args.join(' '))
-  }
-  t.match((await run('export', '--help')).output, /--locked/)
 })

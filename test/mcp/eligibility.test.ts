@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { FileContent } from '../../src/core/read/file-content.ts'
-import { finding } from '../../src/core/format/findings.ts'
 import { parseSkillBytes } from '../../src/core/format/main-file.ts'
 import { MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import type { CatalogSkill, Manifest, ManifestFile } from '../../src/core/shared/skill.ts'
@@ -90,14 +89,6 @@ t.test('each reason has its code, a sentence and the fix', async (t) => {
       t.match(fix, /^[A-Z].*[^.]$/s)
     }
   }
-})
-
-t.test('a skill whose name lacks the prefix of its source is mended by its name', async (t) => {
-  const { findings } = await check(withLines(), undefined, {
-    name: 'ops-demo', findings: [finding('name_prefixed', "name 'demo' lacks the prefix", "Change name to 'ops-demo'")]
-  })
-  t.match(findings, [{ code: 'mcp_refused', message: /"ops-demo"/, fix: "Change name to 'ops-demo'" }])
-  t.equal(findings.length, 1)
 })
 
 t.test('files decide too', async (t) => {

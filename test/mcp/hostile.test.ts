@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { buildService } from '../helper/build.ts'
@@ -156,24 +155,6 @@ t.test('hostile requests', async (t) => {
     await lives(t, url)
   })
 
-  t.test('prototype names are data', async (t) => {
-    for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
-      t.match(await send(url, modernRequest({ method: 'tools/call', params: { name } })), {
-        body: { error: { code: -32602 } }
-      }, name)
-      t.match(await send(url, modernRequest({ method: 'prompts/get', params: { name } })), {
-        body: { error: { code: -32602 } }
-      }, name)
-      t.match(await send(
-        url, modernRequest({ method: 'resources/read', params: { uri: `skill://${name}/SKILL.md` } })
-      ), { body: { error: { code: -32602 } } }, name)
-    }
-    const poisoned =
-      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' +
-        '{"name":"get_skill","arguments":{"__proto__":{"skill_name":"demo"}}}}'
-    t.match(await send(url, legacy(poisoned)), { body: { result: { isError: true } } })
-  })
-
   t.test('nothing of the inside is told: no path, no error of the system', async (t) => {
     for (const uri of [
       'skill://demo/nope', 'skill://demo/../../x', `skill://demo/${'a'.repeat(300)}`, 'skill://demo/SKILL.md/x'
@@ -232,19 +213,4 @@ t.test('K65: answers to clients of the newer revision are for nobody else', asyn
       (await send(url, legacy({ jsonrpc: '2.0', id: 1, ...message }))).body
     ), /error|ttlMs|cacheScope/, message.method)
   }
-})
-
-t.test('a client that breaks off in the middle of an answer takes nobody with it', async (t) => {
-  const { url } = await buildService(t, { files: FILES })
-  for (let i = 0; i < 5; i++) {
-    const connection = await openRaw(url)
-    const { headers, body } = modernRequest({ method: 'resources/read', params: { uri: 'skill://demo/big.txt' } })
-    connection.send(jsonRequest('POST', '/mcp', String(body), {
-      headers: Object.entries(headers ?? {})
-        .filter(([name]) => name !== 'content-type').map(([name, value]) => `${name}: ${value}`)
-    }))
-    await once(connection.socket, 'data')
-    connection.destroy()
-  }
-  t.equal((await send(url, modernRequest({ method: 'tools/list' }))).status, 200)
 })

@@ -1,11 +1,8 @@
-import { createHash } from 'node:crypto'
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Client, Resource } from '@modelcontextprotocol/client'
 import { SkillsClient, type Skill } from '@modelcontextprotocol/client/ext/skills'
 import t from 'tap'
-import { readPage } from '../../src/mcp/methods/paging.ts'
-import { parseSkillUri, skillUri } from '../../src/mcp/skill-uri.ts'
 import { buildService, type Files } from '../helper/build.ts'
 import { connectClient, ERAS } from '../helper/mcp.ts'
 
@@ -306,70 +303,4 @@ t.test('pages survive changes between them', async (t) => {
       ]) await t.rejects(async () => await ask(), { code: -32602, message: /Invalid cursor/ }, JSON.stringify(cursor.slice(0, 20)))
     }
   })
-})
-
-t.test('no bytes go out that are not of the entry, while a writer keeps replacing both files of a skill', async (t) => {
-  const service =
-    await buildService(t, { files: { live: { 'SKILL.md': document('live', 'state 0'), 'data.txt': 'state 0' } } })
-  const client = await connectClient(t, service.url, 'auto')
-  const reader = new SkillsClient(client)
-  let state = 0
-  const writer = setInterval(() => {
-    state++
-    const file = join(service.root, 'live/data.txt')
-    writeFileSync(`${file}~`, `state ${state}`)
-    renameSync(`${file}~`, file)
-  }, 3)
-  t.teardown(() => { clearInterval(writer) })
-  for (let i = 0; i < 30; i++) {
-    const result = await client.readResource({ uri: 'skill://live/data.txt' })
-      .catch((error: unknown) => error as { code: number })
-    if ('code' in result) {
-      t.equal(result.code, -32603, 'rather an error than a mixture')
-      continue
-    }
-    const [content] = result.contents
-    t.match(content, { text: /^state \d+$/ })
-  }
-  clearInterval(writer)
-  const { skill } = await reader.get('skill://live/SKILL.md')
-  const text = `state ${state}`
-  t.match(skill.resources, [{}, { digest: `sha256:${createHash('sha256').update(text).digest('hex')}` }])
-  t.match(await reader.read(skill, 'data.txt'), { text })
-})
-
-t.test('a URI names a skill and a path in it, by its text alone', (t) => {
-  for (const [uri, name, path] of [
-    ['skill://demo', 'demo', ''], [
-      'skill://demo/SKILL.md', 'demo', 'SKILL.md'
-    ], ['skill://demo/docs/a%20b.md', 'demo', 'docs/a b.md'], ['skill://d%C3%A9mo/%23%3F%25.md', 'démo', '#?%.md'],
-    ['skill://demo/..%5Cx', 'demo', '..\\x']
-  ] as const) {
-    t.strictSame(parseSkillUri(uri), { name, path }, uri)
-    t.equal(skillUri(name, path), uri)
-  }
-  for (const uri of [
-    '', 'skill://', 'skill:///SKILL.md', 'skill://demo/', 'skill://demo//SKILL.md', 'skill://demo/docs%2Fa.md',
-    'skill://demo%2fSKILL.md', 'skill://demo/SKILL.md?x', 'skill://demo/SKILL.md#x',
-    'skill://demo/%zz', 'skill://demo/%', 'skill://demo/%FF', 'SKILL://demo', 'http://demo/SKILL.md', 'demo/SKILL.md'
-  ]) t.equal(parseSkillUri(uri), undefined, uri)
-  t.end()
-})
-
-const NAMES = ['a', 'b', 'c', 'd']
-
-async function read (cursor?: string, { names = NAMES, scope = '', without = [] as readonly string[] } = {}) {
-  return await readPage(scope, names, cursor, async (name) =>
-    without.includes(name) ? undefined : name, (items) => items.length >= 2)
-}
-
-t.test('K64: a cursor is good for the skills that it was made for, and none but a cursor is one', async (t) => {
-  const { nextCursor } = await read(undefined, { scope: 'docs' })
-  t.strictSame((await read(nextCursor, { scope: 'docs' })).items, ['c', 'd'])
-  for (const scope of [
-    '', 'ops'
-  ]) await t.rejects(read(nextCursor, { scope }), { code: -32602, message: /^Invalid cursor/ })
-  for (const cursor of [
-    '', 'b', 'x'.repeat(10_000)
-  ]) await t.rejects(read(cursor), { code: -32602 }, cursor.slice(0, 10))
 })

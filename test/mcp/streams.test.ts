@@ -7,9 +7,8 @@ import { ReadableStream } from 'node:stream/web'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio'
 import t, { type Test } from 'tap'
-import { createChangeFeed, type FeedListener } from '../../src/core/events/change-feed.ts'
+import { createChangeFeed } from '../../src/core/events/change-feed.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
-import { followChanges } from '../../src/mcp/changes.ts'
 import { boundedStream } from '../../src/mcp/listen.ts'
 import { serveMcpOverStdio } from '../../src/mcp/stdio.ts'
 import { buildService, type Service } from '../helper/build.ts'
@@ -121,15 +120,6 @@ t.test('GET /mcp, for clients of the 2025 revisions', async (t) => {
     await service.app.close()
     t.match(await ended, /^: notifications follow\n/)
   })
-
-  t.test('a client that resumes, as the SDK does, gets a new stream', async (t) => {
-    const service = await startService(t)
-    const transport = new StreamableHTTPClientTransport(new URL(`${service.url}/mcp`))
-    t.teardown(() => transport.close())
-    await transport.start()
-    await transport.resumeStream('7')
-    t.pass()
-  })
 })
 
 t.test('subscriptions/listen, for clients of revision 2026-07-28', async (t) => {
@@ -170,28 +160,6 @@ t.test('subscriptions/listen, for clients of revision 2026-07-28', async (t) => 
       t.same(expected.filter((name) => !heard.includes(name)), [], what)
       if (!expected.includes('resources')) t.notOk(heard.includes('resources'), 'no list has changed')
     }
-  })
-
-  t.test('the catalog is followed while a stream is open, and not afterwards', async (t) => {
-    const { url, skills } = await buildService(t, { files: { demo: skill('demo') } })
-    const subscribe = skills.subscribe.bind(skills)
-    let followers = 0
-    skills.subscribe = (listener) => {
-      const stop = subscribe(listener)
-      followers++
-      return () => {
-        followers--
-        stop()
-      }
-    }
-    const gone = new AbortController()
-    const readers = [await listen(t, url), await listen(t, url)]
-    await listen(t, url, gone.signal)
-    const ofFeed = 1
-    t.equal(followers, 3 + ofFeed)
-    for (const reader of readers) await reader.cancel()
-    gone.abort()
-    await until(() => followers === ofFeed)
   })
 
   t.test('K91: streams end by their result when the service closes', async (t) => {
@@ -263,29 +231,6 @@ t.test('subscriptions/listen, for clients of revision 2026-07-28', async (t) => 
     }), 1_000, () => { t.fail() })
     t.strictSame(await whole.toArray(), [Buffer.from('all')])
   })
-})
-
-t.test('any number of changes at the same time make one notification of each list', async (t) => {
-  const listeners = new Set<() => void>()
-  const feed = new Set<FeedListener>()
-  const heard: string[] = []
-  const subscribeTo = <T>(set: Set<T>) => (listener: T) => {
-    set.add(listener)
-    return () => { set.delete(listener) }
-  }
-  const stop = followChanges({
-    skills: { subscribe: (listener) => subscribeTo(listeners)(() => { listener(['x']) }) },
-    feed: { subscribe: subscribeTo(feed) }
-  }, { onLists: () => { heard.push('lists') }, onSkill: (name) => { heard.push(name) } })
-  for (let round = 1; round <= 2; round++) {
-    for (let i = 0; i < 100; i++) for (const listener of listeners) listener()
-    await until(() => heard.length === round)
-  }
-  for (const listener of feed) listener({ type: 'changed', id: '1', name: 'a b', revision: 'x' })
-  for (const listener of feed) listener({ type: 'reset', id: '2' })
-  t.strictSame(heard, ['lists', 'lists', 'a b'])
-  stop()
-  t.same([listeners.size, feed.size], [0, 0])
 })
 
 for (const era of ERAS) {

@@ -188,21 +188,6 @@ for (const keepMs of [60_000, 0]) {
   })
 }
 
-t.test('everything that an index lists, at once', async (t) => {
-  const names = Array.from({ length: 100 }, (_, index) => `skill-${index}`)
-  const service = await buildService(t, {
-    files: Object.fromEntries(
-      names.map((name, index) => [name, skill(name, index % 3 === 0 ? {} : { 'a.md': name, docs: { 'b.md': name } })])
-    )
-  })
-  const { skills } = await readIndex(service)
-  t.equal(skills.length, names.length)
-  const answers = await Promise.all(
-    skills.map(async (entry) => digestOf((await service.fetch(resolve(entry))).bytes) === entry.digest)
-  )
-  t.ok(answers.every(Boolean))
-})
-
 t.test('any page may read what is public, and nothing else', async (t) => {
   const options = { host: '0.0.0.0' }
   const service = await buildService(t, { files: files(), options })
@@ -311,13 +296,6 @@ t.test('one service', async (t) => {
     ]) t.equal((await read(path)).status, 404, path)
   })
 
-  t.test('the version of an entry changes with any file', async (t) => {
-    const versionOf = async () => (await legacyIndexOf('more'))[0]?.version
-    const before = await versionOf()
-    writeFileSync(join(service.root, 'more/docs/x.md'), 'y')
-    t.not(await versionOf(), before)
-  })
-
   for (const name of ['alone', 'more']) {
     t.test(`skills add URL/skills/${name} installs this skill alone`, async (t) => {
       const {
@@ -328,17 +306,6 @@ t.test('one service', async (t) => {
       t.same(differences(join(service.root, name), join(folder, name)), [])
     })
   }
-})
-
-t.test('the indexes of one skill are of its present state', async (t) => {
-  const service = await buildService(t, { files: { demo: skill('demo') } })
-  const digestNow = async () =>
-    ((await service.fetch(
-      '/skills/demo/.well-known/agent-skills/index.json'
-    )).json() as DiscoveryIndex).skills[0]?.digest
-  const before = await digestNow()
-  writeFileSync(join(service.root, 'demo/SKILL.md'), `${skillText('demo')}More\n`)
-  t.not(await digestNow(), before)
 })
 
 /** Without a watcher the regular comparison finds what changed. */

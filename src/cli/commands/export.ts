@@ -97,7 +97,7 @@ async function openSkills (options: SkillManagerOptions, { accessFile, publicUrl
 }> {
   if (accessFile !== undefined) {
     const { openViewOf } = await import('../../access/report.ts')
-    return await openViewOf(options, { file: accessFile, publicUrl }, caller)
+    return await openViewOf(options, accessFile, publicUrl, caller)
   }
   const { createSkillManager } = await import('../../core/skill-manager.ts')
   const skills = createSkillManager(options)
