@@ -6,7 +6,7 @@ import { type ConfigSources, loadConfig } from '../config/load.ts'
 import { type OpenedRoots, openRoots } from '../config/roots.ts'
 import { didYouMean, quote } from '../config/setting.ts'
 import { type Config, SETTINGS } from '../config/settings.ts'
-import { listedMainFile } from '../core/format/main-files.ts'
+import { mainFileAmong } from '../core/format/main-files.ts'
 import type { SkippedEntry } from '../core/roots/list-root.ts'
 import { describeSkipped } from '../core/roots/skipped.ts'
 import { SILENT } from '../core/shared/log.ts'
@@ -51,7 +51,7 @@ async function check (text: string, path: string, commands: readonly string[], l
   }
   if (layout !== 'flat') return
   const entries = await readdir(path, { withFileTypes: true }).catch(() => [])
-  const mainFile = listedMainFile(entries)
+  const mainFile = mainFileAmong(entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name))
   if (mainFile === undefined) return
   const parent = join(text, '..')
   throw new CommandError(`${quote(text)} is itself a skill, with its own ${mainFile}: give the folder that holds it, ` +

@@ -50,7 +50,7 @@ export function parseSkillBytes (bytes: Buffer, folderName: string): ParsedSkill
   return {
     frontmatter,
     summary: summaryOf(frontmatter, folderName),
-    findings: locateFindings([...findings, ...checkBom(bytes), ...checkContent(text)], source),
+    findings: locateFindings([...findings, ...startsWithBom(bytes) ? [BOM] : [], ...checkContent(text)], source),
     headings: headingsOf(bodyAt(text, bytes, location))
   }
 }
@@ -72,14 +72,17 @@ function readFrontmatter (
     const problem = location.kind === 'unclosed' ? UNCLOSED : diagnoseMissing(bytes, location.bodyStart)
     return { frontmatter: {}, findings: [problem] }
   }
-  const { frontmatter, findings, isRead } = parseFrontmatter(bytes.subarray(location.start, location.end))
+  const { start, end, bodyStart } = location
+  const { frontmatter, findings, isRead } = parseFrontmatter(bytes.subarray(start, end))
+  // A file has the same line ends throughout, and some readers refuse CRLF in the opening fence.
+  const hasCrlf = bytes.toString('latin1', start - 2, start) === '\r\n'
   return {
     frontmatter,
     findings: [
       ...findings,
       ...isRead ? validateFrontmatter(frontmatter, folderName) : [],
-      ...checkLineEnds(bytes, location.start),
-      ...checkBody(bytes, location.bodyStart)
+      ...hasCrlf ? [CRLF] : [],
+      ...checkBody(bytes, bodyStart)
     ]
   }
 }
@@ -122,17 +125,10 @@ function diagnoseMissing (bytes: Buffer, fileStart: number): Finding {
 const UNCLOSED = finding('frontmatter_unclosed', "the frontmatter is not closed with a line '---'",
   "Add a line '---' after the last field of the frontmatter")
 
-function checkBom (bytes: Buffer): Finding[] {
-  if (!startsWithBom(bytes)) return []
-  return [finding('byte_order_mark', 'SKILL.md starts with a byte order mark',
-    'Save SKILL.md as UTF-8 without a byte order mark')]
-}
+const BOM = finding('byte_order_mark', 'SKILL.md starts with a byte order mark',
+  'Save SKILL.md as UTF-8 without a byte order mark')
 
-/** Only the opening fence is checked: a file has the same line ends throughout, and some readers refuse CRLF there. */
-function checkLineEnds (bytes: Buffer, frontmatterStart: number): Finding[] {
-  if (bytes.toString('latin1', frontmatterStart - 2, frontmatterStart) !== '\r\n') return []
-  return [finding('line_ends_crlf', 'SKILL.md ends its lines with CRLF', 'Save SKILL.md with LF line ends')]
-}
+const CRLF = finding('line_ends_crlf', 'SKILL.md ends its lines with CRLF', 'Save SKILL.md with LF line ends')
 
 function checkBody (bytes: Buffer, bodyStart: number): Finding[] {
   if (/[^\0- ]/.test(bytes.toString('latin1', bodyStart))) return []

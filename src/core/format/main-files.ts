@@ -1,16 +1,9 @@
-import type { Dirent } from 'node:fs'
-
 /** Which main file is taken when a folder has several: get_skill's spelling, or everybody else's. */
 export type MainFilePreference = 'SKILL.MD' | 'SKILL.md'
 
 /** Whether the name of a file is that of a main file, in any casing. Only ASCII: no locale makes another name equal. */
 export function isMainFile (name: string): boolean {
   return /^skill\.md$/i.test(name)
-}
-
-/** The main file of a folder with these entries, as far as its listing shows: a link may lead to a file. */
-export function listedMainFile (entries: readonly Dirent[]): string | undefined {
-  return mainFileAmong(entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name))
 }
 
 /** The main file among these names. */

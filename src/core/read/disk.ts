@@ -1,14 +1,13 @@
 import fs, { type BigIntStats, type Dirent } from 'node:fs'
 import { promisify } from 'node:util'
 import pLimit from 'p-limit'
-import { errorCode, systemError } from '../shared/system-errors.ts'
+import { errorCode } from '../shared/system-errors.ts'
 
 type Awaitable<T> = T | Promise<T>
 
 /**
- * The file system as the core sees it: the seam for tests, and for disks of two kinds. On a local disk synchronous
- * calls are 5 to 30 times cheaper than promises. On a network disk the same calls go through the thread pool, with a
- * deadline.
+ * The file system as the core sees it. On a local disk synchronous calls are cheaper than promises. On a network disk
+ * the same calls go through the thread pool, with a deadline.
  */
 export interface Disk {
   /** Follows links. Undefined when nothing is there. */
@@ -142,5 +141,5 @@ function undefinedIfMissing (error: unknown): undefined {
 }
 
 function noAnswer (): Error {
-  return systemError('ETIMEDOUT', 'the disk does not answer')
+  return Object.assign(new Error('the disk does not answer'), { code: 'ETIMEDOUT' })
 }

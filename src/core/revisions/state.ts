@@ -8,7 +8,7 @@ import { parseRelativePath } from '../read/relative-path.ts'
 import { hasSameRules, type IndexedSkill } from '../read-skill.ts'
 import { fileError, mainFileError } from '../shared/errors.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../shared/limits.ts'
-import { type CatalogSkill, digestIn, type Manifest } from '../shared/skill.ts'
+import type { CatalogSkill, Manifest } from '../shared/skill.ts'
 import { SkillArchive } from './archive.ts'
 import type { Keep, KeptRevision, KeptRevisions } from './kept-revisions.ts'
 import { fileSentence, mainFileSentence, skillSentence } from './refusal-sentences.ts'
@@ -230,4 +230,9 @@ function pathInside (name: string, mainFiles: readonly string[], filePath: strin
 function withMainFileFallback (mainFiles: readonly string[], path: string): string {
   if ((path !== 'SKILL.md' && path !== 'SKILL.MD') || mainFiles.includes(path)) return path
   return orderMainFiles(mainFiles, path)[0] ?? path
+}
+
+/** The digest of a file in a manifest; undefined for one that is not in it. */
+function digestIn ({ files }: Manifest, path: string): string | undefined {
+  return files.find((file) => file.path === path)?.digest
 }

@@ -93,11 +93,6 @@ export interface ManifestFile {
   readonly digest: string
 }
 
-/** The digest of a file in a manifest; undefined for one that is not in it. */
-export function digestIn ({ files }: Manifest, path: string): string | undefined {
-  return files.find((file) => file.path === path)?.digest
-}
-
 /** A file of a skill whose bytes nobody asks for. */
 export type ListedFile = Pick<ManifestFile, 'path' | 'size_bytes'>
 
