@@ -11,35 +11,43 @@ const MAX_SKIPPED_LINES = 20
 export function logCatalog (
   catalog: Catalog, log: CoreLog, onSkipped?: (entries: readonly SkippedEntry[]) => void
 ): void {
-  const states = new Map<Root, string>()
+  /** The last line of each root, and its state. */
+  const reported = new Map<Root, { readonly line: string, readonly state: string }>()
   const skipped = new Map<Root, ReadonlySet<string>>()
   const invalid = new Set<string>()
   catalog.on('listed', (root) => {
     logSkipped(root)
-    const state = stateOf(root)
-    if (states.get(root) === state) return
-    const before = states.get(root)?.split(' ', 1)[0]
-    states.set(root, state)
-    logRoot(log, root, before, (root.listing?.skipped.length ?? 0) > 0)
+    const { name, path, type, folders, failure, failureCode = '' } = root
+    const { level, message } = describeRoot(root)
+    const state = failure?.state ?? 'ok'
+    const line = `${message} ${failureCode}`
+    const before = reported.get(root)
+    if (before?.line === line) return
+    reported.set(root, { line, state })
+    if (state === 'waiting') return log.info({ source: name, type }, message)
+    log[level]({
+      root: path,
+      type,
+      state,
+      skills: folders.size,
+      ...before !== undefined && { before: before.state },
+      ...state === 'failed' && { err: failure?.cause }
+    }, message)
   })
   catalog.on('changed', (changed) => { for (const skill of changed) logValidity(skill) })
 
   function logSkipped (root: Root): void {
     const entries = root.listing?.skipped ?? []
-    const before = skipped.get(root)
-    const ids = new Set(entries.map(({ name, reason, target = '' }) => `${name}\0${reason}\0${target}`))
-    skipped.set(root, ids)
-    const news = entries.filter(
-      ({ name, reason, target = '' }) => before?.has(`${name}\0${reason}\0${target}`) !== true
-    )
+    const idOf = ({ name, reason, target = '' }: SkippedEntry): string => `${name}\0${reason}\0${target}`
+    const news = entries.filter((entry) => skipped.get(root)?.has(idOf(entry)) !== true)
+    skipped.set(root, new Set(entries.map(idOf)))
     if (news.length === 0) return
     onSkipped?.(entries)
     for (const { name, reason, target } of news.slice(0, MAX_SKIPPED_LINES)) {
       const setting = reason === 'outside' ? allowingSetting(target ?? '') : undefined
-      log.warn(
-        { root: root.path, name, ...target !== undefined && { target }, ...setting !== undefined && { setting } },
-        `${SKIPPED[reason]}${setting === undefined ? '' : '; the setting allows it'}`
-      )
+      const fields = { root: root.path, name, ...target !== undefined && { target } }
+      if (setting === undefined) log.warn(fields, SKIPPED[reason])
+      else log.warn({ ...fields, setting }, `${SKIPPED[reason]}; the setting allows it`)
     }
     if (news.length > MAX_SKIPPED_LINES) {
       log.warn({ root: root.path, entries: news.length - MAX_SKIPPED_LINES },
@@ -50,49 +58,31 @@ export function logCatalog (
   function logValidity ({ root, name }: SkillRef): void {
     const id = `${root}\0${name}`
     const skill = catalog.skillsIn(root).get(name)
-    if (skill === undefined || skill.valid) {
-      if (invalid.delete(id) && skill !== undefined) {
-        log.info({ skill: name, path: skill.metadata.skillPath }, 'a skill is valid again')
-      }
-      return
-    }
-    if (invalid.has(id)) return
-    invalid.add(id)
+    const wasInvalid = invalid.delete(id)
+    if (skill === undefined) return
+    const fields = { skill: name, path: skill.metadata.skillPath }
+    if (!skill.valid) invalid.add(id)
+    if (skill.valid && wasInvalid) log.info(fields, 'a skill is valid again')
+    if (skill.valid || wasInvalid) return
     const problem = skill.findings.find(({ severity }) => severity === 'error')
-    log.warn({ skill: name, path: skill.metadata.skillPath, code: problem?.code, problem: problem?.message },
+    log.warn({ ...fields, code: problem?.code, problem: problem?.message },
       'a skill is invalid: its files are served, and the Skill tool, the prompt and discovery leave it out')
   }
 }
 
-/** Its kind, and whether it has skills. */
-function stateOf ({ failure, failureCode, folders }: Root): string {
-  return `${failure?.state ?? 'ok'} ${failureCode} ${folders.size > 0}`
+function describeRoot ({ folders, failure, listing }: Root): { level: 'info' | 'warn', message: string } {
+  if (failure !== undefined) return { level: 'warn', message: FAILED[failure.state] }
+  if (folders.size > 0) return { level: 'info', message: 'serving a skills folder' }
+  const why = (listing?.skipped.length ?? 0) > 0 ? 'what could be one is skipped' : 'each skill is a folder in it'
+  return { level: 'warn', message: `a skills folder has no skills: ${why}` }
 }
 
-function logRoot (log: CoreLog, root: Root, before: string | undefined, hasSkipped: boolean): void {
-  const { name, path, type, folders, failure } = root
-  const fields = {
-    root: path, type, state: failure?.state ?? 'ok', skills: folders.size, ...before !== undefined && { before }
-  }
-  switch (failure?.state) {
-    case 'waiting':
-      return log.info({ source: name, type }, 'a source has not been fetched yet; its skills are served when it has')
-    case 'missing':
-      return log.warn(fields, 'a skills folder is missing, or is a file; it is served when it appears')
-    case 'unreadable':
-      return log.warn(fields, 'a skills folder may not be read; it is served when the service gets permission')
-    case 'failed':
-      return log.warn({ err: failure.cause, ...fields },
-        'a skills folder could not be listed; what was there before is served')
-    case undefined:
-      if (folders.size === 0) {
-        log.warn(fields,
-          hasSkipped
-            ? 'a skills folder has no skills: what could be one is skipped'
-            : 'a skills folder has no skills: each skill is a folder in it')
-      } else log.info(fields, 'serving a skills folder')
-  }
-}
+const FAILED = {
+  waiting: 'a source has not been fetched yet; its skills are served when it has',
+  missing: 'a skills folder is missing, or is a file; it is served when it appears',
+  unreadable: 'a skills folder may not be read; it is served when the service gets permission',
+  failed: 'a skills folder could not be listed; what was there before is served'
+} as const satisfies Readonly<Record<NonNullable<Root['failure']>['state'], string>>
 
 const SKIPPED = {
   outside: 'a link in a skills folder is skipped, since it leads out of it',

@@ -24,11 +24,6 @@ t.test('K11 K12: every skill of every root by name, sorted by code point', async
   t.strictSame(await empty.list(), [])
 })
 
-t.test('the list is the same object while nothing changes', async (t) => {
-  const manager = await startManager(t, [t.testdir(skills('a'))])
-  t.equal(await manager.list(), await manager.list())
-})
-
 t.test('K5: a name is compared exactly', async (t) => {
   const manager = await startManager(t, [t.testdir({ ...skills('demo', 'é', 'sp ace'), constructor: skill('constructor') })])
   for (const name of ['demo', 'é', 'sp ace', 'constructor']) t.equal((await manager.find(name))?.name, name)
@@ -134,15 +129,6 @@ t.test('K14: a root that may not be read, beside one that is missing and one tha
   t.equal(await outcome(() => none.list()), 'SkillError: Skills folder not found at path: ')
 })
 
-t.test('the sample reads no file below a relative or linked root; here every root is its real folder', async (t) => {
-  const base = t.testdir({ real: skills('demo'), root: t.fixture('symlink', 'real') })
-  for (const root of [join(base, 'root'), `${base}/./real`, `${base}/real/../root`]) {
-    const manager = await startManager(t, [root])
-    t.equal(await textOf(() => manager.readFile('demo', 'SKILL.md')), skillText('demo'), root)
-    t.equal((await manager.find('demo'))?.metadata.skillPath, `${root}/demo`, 'K23: shown as configured')
-  }
-})
-
 t.test('K29: a label is the frontmatter name, then the folder name, and never a path', async (t) => {
   const root = t.testdir({ folder: skill('label'), plain: { 'SKILL.md': 'no frontmatter' }, other: skill('plain2'), demo: skill('demo'), broken: { 'SKILL.md': '---\nname: [\n---\n' } })
   const manager = await startManager(t, [root])
@@ -194,24 +180,10 @@ t.test('K50: ready as soon as the first index is complete and a root is there', 
   t.match(manager.status, { ready: true, indexed: true })
 })
 
-/** The same questions to two managers over the same disk. */
-
 t.test('a manager that is closed early leaves nothing behind', async (t) => {
   const manager = createManager(t, [t.testdir(skills('a'))])
   await manager.start()
   await manager.close()
   await until(() => manager.status.indexed)
   t.match(manager.status.watcher, { status: 'off' })
-})
-
-t.test('who asks before the start waits for the first index, or for the end', async (t) => {
-  const root = t.testdir(skills('a', 'b'))
-  const manager = createManager(t, [root])
-  const asked = [manager.available(), manager.search('a')]
-  await manager.start()
-  t.strictSame((await Promise.all(asked)).map(({ length }) => length), [2, 1])
-  const other = createManager(t, [root])
-  const refused = t.rejects(other.available(), { name: 'AbortError' })
-  await other.close()
-  await refused
 })

@@ -84,8 +84,3 @@ t.test('a main file that cannot be read, or is not in the manifest', (t) => {
   t.equal(code, 'discovery_main_file_missing')
   t.end()
 })
-
-t.test('findings of other kinds keep a skill in', (t) => {
-  t.ok(isListed([{ code: 'byte_order_mark', severity: 'info', message: '', fix: '' }, { code: 'constructor', severity: 'error', message: '', fix: '' }], '0.2.0'))
-  t.end()
-})

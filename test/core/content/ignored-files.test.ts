@@ -152,49 +152,6 @@ t.test('K8: while an ignore file cannot be used, only the main file is served, a
   t.match(await textOf(() => manager.readFile('demo', 'a.md')), 'file_not_found')
 })
 
-t.test('K53: an ignore file on a disk that fails is no unusable one, and counts again without a change', async (t) => {
-  for (const place of ['demo/.skillignore', '.skillignore']) {
-    const base = t.testdir({ demo: skill('demo', { 'a.md': 'a' }) })
-    fs.writeFileSync(join(base, place), 'b.md\n')
-    const disk = createFaultyDisk()
-    const manager = await startManager(t, [base], { disk })
-    disk.intercept = failing('open', '.skillignore', 'EIO')
-    fs.writeFileSync(join(base, place), 'c.md\n')
-    t.match(await textOf(() => manager.readFile('demo', 'a.md')), place === '.skillignore' ? 'a' : 'file_not_found', 'what is known of the root stays; what the skill hides is not known')
-    disk.intercept = () => {}
-    t.equal(await textOf(() => manager.readFile('demo', 'a.md')), 'a', place)
-    t.strictSame((await manager.find('demo'))?.findings, [])
-    await manager.close()
-  }
-})
-
-t.test('K8: a main file that a usable ignore file hides stays hidden while the other one cannot be used', async (t) => {
-  const [rules, unusable] = ['SKILL.md\n', Buffer.from([0xff])]
-  for (const [ofRoot, own] of [[rules, unusable], [unusable, rules]] as const) {
-    const base = t.testdir({ '.skillignore': ofRoot, demo: skill('demo', { '.skillignore': own }) })
-    const manager = await startManager(t, [base])
-    t.match(await textOf(() => manager.readFile('demo', 'SKILL.md')), /^file_not_found/)
-    t.match(await textOf(() => manager.readMainFile('demo', 'SKILL.md')), /_not_found/)
-    t.strictSame(await pathsOf(manager), [])
-    await manager.close()
-  }
-})
-
-t.test('K8: an ignore file that goes away while it is looked for hides nothing', async (t) => {
-  const base = t.testdir({ demo: skill('demo', { 'a.md': 'a', '.skillignore': '' }) })
-  const file = join(base, 'demo/.skillignore')
-  const disk = createFaultyDisk()
-  const manager = await startManager(t, [base], { disk })
-  fs.writeFileSync(join(base, 'demo/b.md'), 'b')
-  let isListed = false
-  disk.intercept = (operation, path) => {
-    if (operation === 'readdir' && path.endsWith('/demo')) isListed = true
-    else if (isListed && operation === 'stat' && path === file) fs.rmSync(file, { force: true })
-  }
-  t.strictSame(await pathsOf(manager), ['SKILL.md', 'a.md', 'b.md'])
-  t.notOk(fs.existsSync(file))
-})
-
 t.test('K8 K53: a manifest is of one moment: the rules that it lists are those that it was made by', async (t) => {
   const [before, after] = ['*.log\n', '*\n!.skillignore\n']
   for (const moment of ['readdir', 'open'] as const) {
@@ -255,16 +212,6 @@ t.test('K8: what an ignore file hides stays hidden while it cannot be read, and 
     t.equal(await textOf(() => manager.readFile('demo', 'b.md')), 'b', what)
     await manager.close()
   }
-})
-
-t.test('K8: a revision from before a file was hidden is not read any more', async (t) => {
-  const base = t.testdir({ demo: skill('demo', { 'secret.txt': 'secret' }) })
-  const manager = await startManager(t, [base])
-  const { revision } = await manager.manifest('demo')
-  fs.writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo', 'second\n'))
-  t.equal(await textOf(() => manager.at(revision).readFile('demo', 'secret.txt')), 'secret')
-  fs.writeFileSync(join(base, 'demo/.skillignore'), 'secret.txt\n')
-  t.match(await textOf(() => manager.at(revision).readFile('demo', 'secret.txt')), 'revision_changed')
 })
 
 t.test('K8: a revision from before a file was hidden stays unreadable, whatever becomes of the skill and its rules', async (t) => {

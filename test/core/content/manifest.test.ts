@@ -5,8 +5,6 @@ import t, { type Test } from 'tap'
 import { createNetworkDisk, type Disk } from '../../../src/core/read/disk.ts'
 import { isTextType, mediaType } from '../../../src/core/read/media-type.ts'
 import { sha256 } from '../../../src/core/shared/digest.ts'
-import { MAX_BUFFERED_FILE_BYTES } from '../../../src/core/read/file-cache.ts'
-import { compareCodePoints } from '../../../src/core/shared/text.ts'
 import { countOpenBelow, createFaultyDisk, failing, osError, outcome, passTick, skill, skillText, startManager } from '../../helper/skills.ts'
 
 const HOUR_MS = 3_600_000
@@ -101,25 +99,6 @@ t.test('K49: copies of a skill have one revision; each difference has another', 
   t.equal(seen.size, 5)
 })
 
-t.test('K43: a skill that is a link to another has a manifest of its own, of the same revision', async (t) => {
-  const base = t.testdir({ demo: skill('demo'), alias: t.fixture('symlink', 'demo') })
-  const manager = await startManager(t, [base], { disk: createFaultyDisk({ ageMs: HOUR_MS }) })
-  const [demo, alias] = [await manager.manifest('demo'), await manager.manifest('alias')]
-  t.strictSame([demo.skill_name, alias.skill_name], ['demo', 'alias'])
-  t.strictSame(alias.files, demo.files)
-  t.equal(alias.revision, demo.revision)
-})
-
-t.test('K43: an unchanged skill is hashed once; nothing of it is opened again', async (t) => {
-  const base = t.testdir({ demo: skill('demo', { docs: { 'a.md': 'a' }, link: t.fixture('symlink', 'docs/a.md') }) })
-  const disk = createFaultyDisk({ ageMs: HOUR_MS })
-  const manager = await startManager(t, [base], { disk })
-  const first = await manager.manifest('demo')
-  const opened = disk.calls.get('open')
-  t.equal(await manager.manifest('demo'), first)
-  t.equal(disk.calls.get('open'), opened)
-})
-
 t.test('K53: a change during the walk is never half in the manifest', async (t) => {
   const base = t.testdir({ root: { demo: skill('demo', { a: 'one', z: 'one' }) }, next: skill('demo', { a: 'two', z: 'two' }) })
   const demo = join(base, 'root/demo')
@@ -142,31 +121,6 @@ t.test('K53: a change during the walk is never half in the manifest', async (t) 
   t.pass('whenever it was flipped')
 })
 
-t.test('K53: a link whose target grows into a large file while the skill is listed is not left out', async (t) => {
-  const disk = createFaultyDisk()
-  const link = t.fixture('symlink', 'log')
-  const root = t.testdir({ demo: skill('demo', { a: link, log: 'x'.repeat(MAX_BUFFERED_FILE_BYTES), z: link }) })
-  const manager = await startManager(t, [root], { disk })
-  // Of the links, those that were looked at before are known as small files.
-  disk.intercept = (operation, path) => {
-    if (operation !== 'lstat' || !path.endsWith('/log')) return
-    disk.intercept = () => {}
-    fs.appendFileSync(path, 'x')
-  }
-  t.same((await manager.manifest('demo')).files.map(({ path }) => path), ['SKILL.md', 'a', 'log', 'z'])
-})
-
-t.test('K53: a skill that never holds still is changing, one that goes away is not found', async (t) => {
-  const base = t.testdir({ demo: skill('demo', { a: 'a' }) })
-  const disk = createFaultyDisk()
-  const manager = await startManager(t, [base], { disk })
-  let writes = 0
-  disk.intercept = (operation) => { if (operation === 'close') fs.writeFileSync(join(base, 'demo/a'), 'a'.repeat(++writes)) }
-  t.equal(await outcome(() => manager.manifest('demo')), "SkillError: Skill 'demo' changed while it was read")
-  disk.intercept = (operation, path) => { if (operation === 'readdir' && path.endsWith('demo')) fs.rmSync(join(base, 'demo'), { recursive: true, force: true }) }
-  t.equal(await outcome(() => manager.manifest('demo')), "SkillError: Skill 'demo' not found in skills folder")
-})
-
 t.test('K43 K51: what may not be read is left out, until it may be', async (t) => {
   const base = t.testdir({ demo: skill('demo', { file: 'a', docs: { 'a.md': 'a' }, locked: { 'b.md': 'b' } }) })
   const disk = createFaultyDisk({ ageMs: HOUR_MS })
@@ -186,21 +140,6 @@ t.test('K43 K51: what may not be read is left out, until it may be', async (t) =
   t.strictSame(await paths(), ['SKILL.md', 'docs/a.md', 'file', 'locked/b.md'], 'a mode is given to a file without a change to its folder')
 })
 
-t.test('K51: a link whose target comes to be is listed', async (t) => {
-  const base = t.testdir({
-    outside: { step: t.fixture('symlink', '/etc/passwd') },
-    root: { demo: skill('demo', { file: '', link: t.fixture('symlink', '../../outside/step') }) }
-  })
-  const disk = createFaultyDisk({ ageMs: HOUR_MS })
-  const manager = await startManager(t, [join(base, 'root')], { disk })
-  const paths = async () => (await manager.manifest('demo')).files.map(({ path }) => path)
-  t.strictSame(await paths(), ['SKILL.md', 'file'])
-  fs.rmSync(join(base, 'outside/step'))
-  t.strictSame(await paths(), ['SKILL.md', 'file'])
-  fs.symlinkSync('../root/demo/file', join(base, 'outside/step'))
-  t.strictSame(await paths(), ['SKILL.md', 'file', 'link'])
-})
-
 t.test('K43: a failing disk is an I/O error, and leaves nothing open', async (t) => {
   const base = t.testdir({ demo: skill('demo', { a: 'a', docs: { b: 'b' } }) })
   const disk = createFaultyDisk()
@@ -210,32 +149,6 @@ t.test('K43: a failing disk is an I/O error, and leaves nothing open', async (t)
     t.equal(await outcome(() => manager.manifest('demo')), "SkillError: Error reading skill 'demo'", operation)
   }
   t.equal(countOpenBelow(base), 0)
-})
-
-t.test('K43: a tree deeper than any path, and a folder of 2,000 files', async (t) => {
-  const base = t.testdir({ demo: skill('demo', { many: {} }) })
-  const home = process.cwd()
-  t.teardown(() => process.chdir(home))
-  process.chdir(join(base, 'demo'))
-  for (let depth = 0; depth < 25; depth++) {
-    fs.mkdirSync('d'.repeat(200))
-    fs.writeFileSync('file', '')
-    process.chdir('d'.repeat(200))
-  }
-  process.chdir(home)
-  for (let index = 0; index < 2_000; index++) fs.writeFileSync(join(base, 'demo/many', `${index}.md`), String(index))
-  const paths = await pathsIn(t, base)
-  t.equal(paths.filter((path) => path.startsWith('many/')).length, 2_000)
-  t.ok(paths.filter((path) => path.endsWith('file')).length > 10, 'as deep as a path can be')
-  t.strictSame(paths, paths.toSorted(compareCodePoints))
-  execFileSync('rm', ['-rf', join(base, 'demo')])
-})
-
-t.test('K43: 40 levels', async (t) => {
-  const base = t.testdir({ demo: skill('demo') })
-  fs.mkdirSync(join(base, 'demo', 'x/'.repeat(40)), { recursive: true })
-  fs.writeFileSync(join(base, 'demo', `${'x/'.repeat(40)}file`), '')
-  t.strictSame(await pathsIn(t, base), ['SKILL.md', `${'x/'.repeat(40)}file`])
 })
 
 t.test('K16: the manifest of what is no skill', async (t) => {
@@ -310,37 +223,6 @@ t.test('K48: a skill of which no state holds is unavailable for now, after a bou
   t.ok(performance.now() - start < 20_000)
   disk.intercept = () => {}
   t.match(await manager.manifest('demo'), { skill_name: 'demo' })
-})
-
-t.test('K53: a main file that is replaced by rename again and again is read whole, with its own metadata, or is changing', async (t) => {
-  const base = t.testdir({ demo: skill('demo') })
-  const disk = createFaultyDisk()
-  const manager = await startManager(t, [base], { disk })
-  let version = 0
-  const replace = (): void => {
-    fs.writeFileSync(join(base, 'new'), `---\nname: demo\ndescription: v${++version}\n---\nv${version}`)
-    fs.renameSync(join(base, 'new'), join(base, 'demo/SKILL.md'))
-  }
-  disk.intercept = (operation) => { if (operation === 'stat') replace() }
-  for (let count = 0; count < 50; count++) {
-    try {
-      const { description, body } = await manager.readByDisplayName('demo', async (state) => ({
-        description: state.skill.metadata.description, body: (await state.mainFile()).utf8?.split('\n').at(-1)
-      }))
-      t.equal(description, body)
-    } catch (error) {
-      t.match(error, { code: 'skill_changing' })
-    }
-  }
-})
-
-t.test('K58: what is asked in a revision is of one state, however many parts the answer has', async (t) => {
-  const base = t.testdir({ demo: skill('demo', { 'a.md': 'a' }) })
-  const disk = createFaultyDisk({ ageMs: -HOUR_MS })
-  const manager = await startManager(t, [base], { disk })
-  const at = manager.at('current')
-  t.equal((await at.readMainFile('demo', 'SKILL.MD')).utf8, skillText('demo'))
-  t.equal(at.revisionOf('demo'), (await manager.manifest('demo')).revision)
 })
 
 t.test('K58: a revision that the skill never had is refused, and the present one is named', async (t) => {

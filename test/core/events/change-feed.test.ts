@@ -6,7 +6,7 @@ import t from 'tap'
 import { createChangeFeed, type FeedEvent, MAX_RECENT_EVENTS } from '../../../src/core/events/change-feed.ts'
 import type { SkillState } from '../../../src/core/revisions/state.ts'
 import { mainFileError } from '../../../src/core/shared/errors.ts'
-import { createSkillManager, type SkillManager } from '../../../src/core/skill-manager.ts'
+import type { SkillManager } from '../../../src/core/skill-manager.ts'
 import { eventText, follow, knownRevision } from '../../helper/followed-feed.ts'
 import { skill, until } from '../../helper/skills.ts'
 import { numbered } from '../../helper/watched-index.ts'
@@ -64,23 +64,6 @@ t.test('K92: who comes back resumes, or learns that events were missed', async (
   another.feed.subscribe((event) => { again.push(event) }, since)
   await until(() => again.length > 0)
   t.match(again, [{ type: 'reset', id: await knownRevision(another.feed) }], 'another feed knows nothing of before')
-})
-
-t.test('skills that are closed before their start end no process that follows them', async (t) => {
-  const rejections: unknown[] = []
-  const onRejection = (reason: unknown): void => { rejections.push(reason) }
-  process.on('unhandledRejection', onRejection)
-  t.teardown(() => process.off('unhandledRejection', onRejection))
-  const warnings: object[] = []
-  const skills = createSkillManager({ projectRoots: [t.testdir({ a: skill('a') })] })
-  const feeds = ['closed', 'open'].map(() => createChangeFeed({ skills, log: { info () {}, warn: (details) => { warnings.push(details) } } }))
-  for (const feed of feeds) feed.subscribe(() => {})
-  feeds[0]?.close()
-  await skills.close()
-  await until(() => rejections.length + warnings.length > 0)
-  feeds[1]?.close()
-  t.strictSame(rejections, [])
-  t.match(warnings, [{ err: { name: 'AbortError' } }])
 })
 
 t.test(`K92: a client that missed more than ${MAX_RECENT_EVENTS} events has to read again`, async (t) => {

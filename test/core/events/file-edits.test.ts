@@ -2,7 +2,7 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { allWatched, deep, EDITS, eventText, follow, knownRevision, REPORTED_UNDER_LOAD_MS, write } from '../../helper/followed-feed.ts'
+import { allWatched, deep, EDITS, eventText, follow, knownRevision, REPORTED_UNDER_LOAD_MS } from '../../helper/followed-feed.ts'
 import { countKernelWatches } from '../../helper/kernel-watches.ts'
 import { createFaultyDisk, saveAtomically, skill, skillText, until } from '../../helper/skills.ts'
 import { startTurnWatch } from '../../helper/timing.ts'
@@ -68,23 +68,6 @@ t.test('K49 K52: a touch, a rewrite of the same bytes and what is never served a
   fs.appendFileSync(join(root, 'z/SKILL.md'), 'the next event')
   await next('z')
   t.strictSame(news(), ['changed z'])
-})
-
-t.test('a skill that is added and removed at once is reported as both or not at all', async (t) => {
-  const root = t.testdir({ z: skill('z') })
-  const { news, next } = await follow(t, root)
-  for (let round = 0; round < 20; round++) {
-    write(join(root, 'brief/SKILL.md'), skillText('brief'))
-    await pause(round * 6)
-    fs.rmSync(join(root, 'brief'), { recursive: true })
-  }
-  for (let round = 0; round < 2; round++) {
-    fs.appendFileSync(join(root, 'z/SKILL.md'), '!')
-    await next('z')
-  }
-  const brief = news().filter((text) => text !== 'changed z' && text !== 'changed brief')
-  t.strictSame(brief, brief.map((_, index) => index % 2 === 0 ? 'added brief' : 'removed brief'))
-  t.equal(brief.length % 2, 0)
 })
 
 t.test('the root removed, and made again', async (t) => {
