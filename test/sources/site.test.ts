@@ -10,6 +10,7 @@ import { zipOfTexts } from '../helper/archives.ts'
 import { runHere } from '../helper/command-line.ts'
 import { type FaultServer, startServer } from '../helper/fault-server.ts'
 import { startProcess } from '../helper/process.ts'
+import { hasProgram, startNginx } from '../helper/proxies.ts'
 import { skillText, startManager, textOf, until } from '../helper/skills.ts'
 import { serveFolder } from '../helper/static-server.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
@@ -175,7 +176,8 @@ t.test('K85 K87: a site that is hostile, or goes away, leaves what was good befo
     ['redirected', (_, response) => { response.writeHead(302, { location: 'https://example.org/' }).end() }],
     ['redirected', (_, response) => { response.writeHead(302, { location: site.url.replace('127.0.0.1', 'localhost') }).end() }],
     ['rate_limited', (_, response) => { response.writeHead(429).end() }],
-    ['timeout', () => {}]
+    ['timeout', () => {}],
+    ['timeout', (_, response) => { response.writeHead(200).write('{"skills":') }]
   ]
   for (const [code, fault] of faults) {
     site.answer = fault
@@ -183,9 +185,19 @@ t.test('K85 K87: a site that is hostile, or goes away, leaves what was good befo
     t.match(status(), { state: 'stale', skills: 1, error: { code } })
   }
   t.strictSame(await skills.list(), ['a'])
-  site.answer = answer
+  site.answer = (request, response) => {
+    if (request.url === '/a/b.md') response.writeHead(200, { 'content-length': '99' }).write('half')
+    else answer(request, response)
+  }
+  site.files.set(INDEX, indexOf(publish(site, 'a'), publish(site, 'b')))
   await sources.sync()
-  t.match(status(), { state: 'ok', skills: 1 })
+  t.match(status(), { state: 'stale', skills: 1, error: { code: 'timeout' } }, 'an artifact that does not end')
+  site.answer = (request, response) => {
+    response.setHeader('content-type', 'image/png')
+    answer(request, response)
+  }
+  await sources.sync()
+  t.match(status(), { state: 'ok', skills: 2 }, 'it is back, with types that lie')
 })
 
 t.test('K83 K87: sites are given by address or in the file, with patterns of names and a token', async (t) => {
@@ -207,15 +219,19 @@ t.test('K83 K87: sites are given by address or in the file, with patterns of nam
 })
 
 t.test('K87 K93: what skillserve export writes is a site on any web server', async (t) => {
-  const out = join(t.testdir(), 'out')
+  const folder = t.testdir({ nginx: {} })
+  const [out, nginxFolder] = [join(folder, 'out'), join(folder, 'nginx')]
   t.match(await runHere(['export', out, EXAMPLES]), { code: 0 })
-  const server = await serveFolder(out)
-  t.teardown(() => server.close())
+  const plain = await serveFolder(out)
+  t.teardown(() => plain.close())
+  const nginx = hasProgram('nginx', '-v') ? [await startNginx(t, 'nginx/static.conf', { folder: nginxFolder, root: out, isPublic: true })] : []
   const examples = await startManager(t, [EXAMPLES])
-  const { skills, status, sources } = await openSources(t, [sourceAt(`well-known+${server.url}`)])
-  t.match(status(), { state: 'ok', left_out: undefined })
-  for (const name of await examples.list()) t.strictSame(await skills.manifest(name), await examples.manifest(name), name)
-  const { changed_at: changedAt } = status()
-  await sources.sync()
-  t.equal(status().changed_at, changedAt, 'without ETags the index is compared by its bytes')
+  for (const [index, { url }] of [...nginx, plain].entries()) {
+    const { skills, status, sources } = await openSources(t, [sourceAt(`well-known+${url}`)], { stateDir: join(t.testdirName, `state-${index}`) })
+    t.match(status(), { state: 'ok', left_out: undefined })
+    for (const name of await examples.list()) t.strictSame(await skills.manifest(name), await examples.manifest(name), name)
+    const { changed_at: changedAt } = status()
+    await sources.sync()
+    t.equal(status().changed_at, changedAt, 'without ETags the index is compared by its bytes')
+  }
 })
