@@ -48,6 +48,10 @@ export const DISK_CODES: ReadonlySet<string> =
 /** What an error of a check is to those who read the status. */
 export function asSourceError (error: unknown): SourceError {
   if (error instanceof SourceError) return error
+  if (error instanceof AddressError) {
+    const sentence = 'the state folder cannot be used; --state-dir chooses another'
+    return new SourceError('disk', sentence, { details: error.message, cause: error })
+  }
   if (DISK_CODES.has(errorCode(error))) {
     const sentence = `the state folder cannot be written (${whyUnwritable(error)})`
     return new SourceError('disk', sentence, { cause: error })

@@ -2,12 +2,10 @@ import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { readCatalogPage } from '../../src/core/listing/pages.ts'
-import { locate } from '../../src/routes/prompt.ts'
 import type { LayoutFolder } from '../../src/sources/address/source-kind.ts'
 import { Sources } from '../../src/sources/sources.ts'
 import { zipOfTexts } from '../helper/archives.ts'
-import { outcome, ownFindings, skillText, startManager, textOf, until } from '../helper/skills.ts'
+import { outcome, skillText, startManager, textOf, until } from '../helper/skills.ts'
 
 function write (folder: string, files: Readonly<Record<string, string | Buffer>>): void {
   for (const [path, content] of Object.entries(files)) {
@@ -44,20 +42,6 @@ t.test('K86: a folder in each layout, served where it lies', async (t) => {
   t.strictSame(await skills.list(), ['x-a', 'x-b', 'x-x'], 'what the operator excludes takes the place of the default')
   t.strictSame(leftOut(), ['docs/deep: excluded'])
   t.equal((await skills.find('x-b'))?.metadata.path, join(path, 'skills/group/b/SKILL.md'), 'agents see where it lies')
-})
-
-t.test('K86: a skill that has another name than its folder is in every list, under that name', async (t) => {
-  const path = join(t.testdir(), 'repository')
-  write(path, { 'SKILL.md': skillText('my-skill') })
-  const { skills } = await openFolder(t, { path, layout: 'single' })
-  const [metadata] = await skills.available()
-  t.match(metadata, { name: 'my-skill', address: 'my-skill', skillPath: path })
-  if (metadata === undefined) return
-  t.equal(locate('', metadata), '/skills/my-skill/files/SKILL.md')
-  t.equal(await skills.readSkillBody(metadata), 'Instructions of my-skill.\n')
-  const page = await readCatalogPage({ skills, judge: ownFindings }, { valid: true, limit: 10 })
-  t.match(page?.entries.map((entry) => JSON.parse(entry)), [{ name: 'my-skill', valid: true }])
-  t.equal((await readCatalogPage({ skills, judge: ownFindings }, { valid: false, limit: 10 }))?.total, 0)
 })
 
 t.test('K86: a prefix renames skills for every list and tool, and is no mistake of their authors', async (t) => {

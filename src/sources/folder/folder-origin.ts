@@ -16,7 +16,7 @@ import { planOf } from '../publish/plan.ts'
 import { Publisher } from '../publish/publisher.ts'
 import { type LayoutReport, reportOf } from '../publish/report.ts'
 import type { StateFolder } from '../publish/state-folder.ts'
-import { AddressError, asSourceError, SourceError } from '../source-error.ts'
+import { asSourceError, SourceError } from '../source-error.ts'
 import { DiskTree } from './disk-tree.ts'
 import { FolderWatch } from './folder-watch.ts'
 
@@ -167,9 +167,7 @@ export class FolderOrigin implements Origin {
       return undefined
     } catch (error) {
       signal.throwIfAborted()
-      if (!(error instanceof AddressError)) return asSourceError(error)
-      const sentence = 'its packages cannot be unpacked: the state folder cannot be used; --state-dir chooses another'
-      return new SourceError('disk', sentence, { details: error.message, cause: error })
+      return asSourceError(error)
     }
   }
 
