@@ -61,21 +61,6 @@ t.test('K10: what is no fence is body', async t => {
   }
 })
 
-t.test('fences, frontmatter and body put together are the file', async t => {
-  const line = fc.oneof(fc.constantFrom('---', '--- ', '----', ' ---', '', 'a: 1', '...'), fc.string())
-  const end = fc.constantFrom('\n', '\r\n', '\r')
-  const file = fc.tuple(fc.constantFrom('', '\uFEFF', '---\n', '\uFEFF---\r\n'), fc.array(fc.tuple(line, end)))
-  t.doesNotThrow(() => fc.assert(fc.property(file, ([head, lines]) => {
-    const bytes = Buffer.from(head + lines.flat().join(''))
-    const location = locateFrontmatter(bytes)
-    if (location.kind !== 'found') return location.bodyStart === (head.startsWith('\uFEFF') ? 3 : 0)
-    const fence = /^---[ \t]*(?:\r?\n)?$/
-    return /^(?:\uFEFF)?---[ \t]*\r?\n$/.test(bytes.toString('utf8', 0, location.start)) &&
-      fence.test(bytes.toString('utf8', location.end, location.bodyStart)) &&
-      !bytes.toString('utf8', location.start, location.end).split('\n').slice(0, -1).some(text => /^---[ \t]*\r?$/.test(text))
-  })))
-})
-
 t.test('K10 K46: values have the types of YAML 1.2, as far as JSON has them', async t => {
   const { frontmatter, findings } = parseYaml([
     'version: 1.0', 'date: 2026-01-01', 'yes: yes', 'flag: true', 'nothing: ~', 'octal: 0123', 'infinite: -.inf', 'flow: [a, {b: c}]',

@@ -19,8 +19,7 @@ const CANARY = 'CANARY'
 const DISKS: Readonly<Record<string, () => Disk>> = {
   'a local disk': () => localDisk,
   'a network disk': createNetworkDisk,
-  'a disk without /proc': () => createFaultyDisk({ hasProc: false }),
-  'a network disk without /proc': () => createFaultyDisk({ disk: createNetworkDisk(), hasProc: false })
+  'a disk without /proc': () => createFaultyDisk({ hasProc: false })
 }
 
 /** A socket's path has at most 107 bytes: a short link leads to the folder. */

@@ -4,7 +4,7 @@ import { createSecret } from '../../../src/access/secret.ts'
 import { coalesce, yieldIfNeeded } from '../../../src/core/shared/async.ts'
 import { isDeeperThan, isJsonObject, own } from '../../../src/core/shared/json.ts'
 import { nearest } from '../../../src/core/shared/nearest.ts'
-import { compareCodePoints, foldWhitespace, grouped, maskSecrets, printable, quote, SECRET_PREFIXES, withoutEndSlashes } from '../../../src/core/shared/text.ts'
+import { compareCodePoints, grouped, maskSecrets, printable, quote, SECRET_PREFIXES, withoutEndSlashes } from '../../../src/core/shared/text.ts'
 import { codePoint, urlPath } from '../../helper/code-point.ts'
 import { checkTime } from '../../helper/timing.ts'
 
@@ -16,11 +16,6 @@ t.test('K11: the order is that of code points', (t) => {
   const character = fc.constantFrom('a', 'b', '\uD7FF', '\uE000', '\uFFFD', '\u{10000}', '\u{10FFFF}', '\u{1F600}')
   const name = fc.oneof(fc.string({ unit: codePoint }), fc.string({ unit: character, maxLength: 4 })).filter((text) => text.isWellFormed())
   fc.assert(fc.property(name, name, (a, b) => Math.sign(compareCodePoints(a, b)) === byCodePoints(a, b)), { numRuns: 1_000 })
-  t.end()
-})
-
-t.test('white space is folded to one blank', (t) => {
-  t.equal(foldWhitespace('  a\n\t b\r\n\u00a0c '), 'a b c')
   t.end()
 })
 
