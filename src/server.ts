@@ -4,11 +4,9 @@ import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { Access } from './access/access.ts'
 import { buildApp } from './app.ts'
-import { idleSettings, missingLinkTargets } from './config/idle-settings.ts'
 import { readConfigFile } from './config/config-file.ts'
-import { openRoots } from './config/roots.ts'
-import { checkPlaces } from './config/written-places.ts'
-import { whyUnwritable } from './config/files/files.ts'
+import { checkPlaces, openRoots } from './config/roots.ts'
+import { reasonOf } from './config/files/files.ts'
 import { ConfigError, type Environment } from './config/setting.ts'
 import type { Config } from './config/settings.ts'
 import { errorCode } from './core/shared/system-errors.ts'
@@ -149,10 +147,6 @@ async function openParts (
     const sentence = 'no folder was named and there is no ./skills: serving the example skills of the package'
     logger.info({ path: config.skillsDirs[0] }, sentence)
   }
-  for (const problem of idleSettings(config)) logger.warn({ problem }, 'a setting has no effect')
-  for (const path of await missingLinkTargets(config)) {
-    logger.warn({ path }, 'a folder of LINK_TARGETS or --allow-links does not exist: no link leads into it yet')
-  }
   const opened = await openSkills(config, { logger, env, shutdown })
   const { service, access, sources, trust } = opened
   const built: { app?: FastifyInstance } = {}
@@ -292,7 +286,7 @@ async function openObservation (config: Config, parts: ObservedParts): Promise<O
   } catch (error) {
     const isOpening = error instanceof Error && 'syscall' in error && error.syscall === 'open'
     if (!isOpening) throw error
-    const why = `${config.auditLog ?? ''} cannot be opened (${whyUnwritable(error)})`
+    const why = `${config.auditLog ?? ''} cannot be opened (${reasonOf(error)})`
     throw new ConfigError(`AUDIT_LOG must be a file that can be written, and ${why}`, { cause: error })
   }
 }

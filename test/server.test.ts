@@ -123,7 +123,7 @@ t.test('K2: a port in use is one line on stderr and exit code 1', async (t) => {
 
 t.test('K2: an address of another machine is told by the setting that chooses it', async (t) => {
   for (const host of ['192.0.2.1', 'fe80::1%nowhere']) {
-    const config = loadConfig({ positionals: [], flags: new Map(), env: { HOST: host, PORT: '0' }, cwd: t.testdirName })
+    const config = loadConfig({ env: { HOST: host, PORT: '0' }, cwd: t.testdirName })
     const app = Fastify()
     t.teardown(() => app.close())
     await t.rejects(listen(app, config, 'PORT or --port'), new ConfigError(`${host} is not an address of this machine, HOST or --host chooses another`))

@@ -4,7 +4,6 @@ import type { FastifyBaseLogger, FastifyPluginAsync, FastifyReply, FastifyReques
 import fp from 'fastify-plugin'
 import { LRUCache } from 'lru-cache'
 import { FollowedFile } from '../config/files/followed-file.ts'
-import { readSetting } from '../config/files/yaml-file.ts'
 import type { SkillService } from '../core/service.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
@@ -54,8 +53,9 @@ const MAX_TIMER_MS = 2_147_483_647
 /** @throws ConfigError of one line when the file cannot be used */
 export async function openAccess (options: AccessOptions): Promise<Access> {
   const { file, log, skills: { rootNames: roots }, publicUrl } = options
-  const opening = FollowedFile.open(file, (text) => Policy.parse(file, text, { roots, publicUrl }))
-  const access = new Access(options, await readSetting('ACCESS_FILE or --access', opening))
+  const followed = await FollowedFile.open('ACCESS_FILE or --access', file, (text) =>
+    Policy.parse(file, text, { roots, publicUrl }))
+  const access = new Access(options, followed)
   const { mode } = await stat(file)
   if ((mode & WRITABLE_BY_OTHERS) !== 0) log.warn({ file }, 'every user of this machine can write the access file')
   return access

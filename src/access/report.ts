@@ -1,4 +1,4 @@
-import { readSetting, readTextFile } from '../config/files/yaml-file.ts'
+import { readTextFile } from '../config/files/yaml-file.ts'
 import { openRoots } from '../config/roots.ts'
 import { ConfigError, didYouMean, type Environment, quote } from '../config/setting.ts'
 import type { Config } from '../config/settings.ts'
@@ -33,7 +33,7 @@ export async function openViewOf (
   options: SkillManagerOptions, file: string, publicUrl: string | undefined, name: string
 ): Promise<{ readonly skills: SkillManager, readonly service: View }> {
   const skills = new SkillManager(options)
-  const policy = await readSetting('ACCESS_FILE or --access', readPolicy(file, publicUrl, skills))
+  const policy = await readPolicy(file, publicUrl, skills, 'ACCESS_FILE or --access')
   const { groups, refusal } = findCaller(policy, name)
   if (refusal !== undefined) throw new ConfigError(refusal)
   return { skills, service: skills.createView(name, policy.grantsOf(policy.viewOf(groups))) }
@@ -69,9 +69,9 @@ export async function reportAccess (
 }
 
 async function readPolicy (
-  file: string, publicUrl: string | undefined, { rootNames: roots }: SkillManager
+  file: string, publicUrl: string | undefined, { rootNames: roots }: SkillManager, setting?: string
 ): Promise<Policy> {
-  return Policy.parse(file, await readTextFile(file), { roots, publicUrl })
+  return Policy.parse(file, await readTextFile(file, setting), { roots, publicUrl })
 }
 
 function reportCaller (policy: Policy, skills: SkillManager, caller: string): readonly string[] {

@@ -1,7 +1,6 @@
 import nodeModule from 'node:module'
 import { constants } from 'node:os'
 import { isatty } from 'node:tty'
-import type { ProgressLine } from './progress.ts'
 
 let codeOfSignal: ((signal: 'SIGINT' | 'SIGTERM') => number) | undefined = (signal) => 128 + constants.signals[signal]
 
@@ -19,44 +18,29 @@ enableCompileCache?.()
 
 /** What a shell says of a program that SIGPIPE ended. Node ignores the signal. */
 const EXIT_OF_SIGPIPE = 141
-/** No command has another use for it than `validate`, where it is a fault and no finding. */
+/** A fault, which is no finding of `validate`. */
 const EXIT_OF_LOST_OUTPUT = 3
-
-/** For a person alone: what reads a pipe, or stores what is written, wants lines. */
-let progress: ProgressLine | undefined
-process.on('exit', () => { progress?.erase() })
 
 function print (text: string): void {
   const { stdout } = process
-  progress?.erase()
   // A reader such as `head` leaves when it has what it wants. The rest is for nobody.
   if (stdout.listenerCount('error') === 0) {
     stdout.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EPIPE') process.exit(EXIT_OF_SIGPIPE)
-      printError(`skillserve: standard output cannot be written (${error.code ?? error.message})\n`)
+      process.stderr.write(`skillserve: standard output cannot be written (${error.code ?? error.message})\n`)
       process.exit(EXIT_OF_LOST_OUTPUT)
     })
   }
   stdout.write(text)
 }
 
-function printError (text: string): void {
-  progress?.erase()
-  process.stderr.write(text)
-}
-
 // Loaded now, so that its code is kept too.
 const { runCommandLine } = await import('./run.ts')
-if (isatty(2) && process.env['TERM'] !== 'dumb') {
-  const { ProgressLine } = await import('./progress.ts')
-  progress = new ProgressLine((text) => { process.stderr.write(text) })
-}
 process.exitCode = await runCommandLine(process.argv.slice(2), {
   env: process.env,
   cwd: process.cwd(),
   print,
-  progress: (text) => { progress?.show(text) },
   endBySignal: (code) => { codeOfSignal = code === undefined ? undefined : () => code },
   // `process.stdout` would make its stream, and one made this early slows down every `process.nextTick` (V8 11.3).
   isTerminal: isatty(1)
-}, printError)
+}, (text) => { process.stderr.write(text) })

@@ -1,11 +1,15 @@
-import { Command, Option } from 'commander'
-import { didYouMean, quote, type Setting } from '../config/setting.ts'
+import { Command, InvalidArgumentError, Option } from 'commander'
+import { SCOPES } from '../access/schema.ts'
+import { didYouMean, type Setting } from '../config/setting.ts'
 import { type SettingName, SETTINGS } from '../config/settings.ts'
+import { FAIL_ON } from '../validate/project-file.ts'
+import { REPORTERS } from '../validate/report/index.ts'
 import { TARGET_NAMES } from '../verdicts/targets.ts'
 import { type Arguments, CommandError, type RunCommand } from './command.ts'
 import { readCommit, readPackageVersion } from './package-files.ts'
 
-type Load = () => Promise<{ readonly run: RunCommand }>
+/** Their options are those that are declared here. */
+type AnyCommand = RunCommand<never>
 
 const HELP_WIDTH = 80
 
@@ -19,7 +23,7 @@ const ALL = Object.keys(SETTINGS) as readonly SettingName[]
  * @param start runs a command with its arguments
  */
 export function createProgram (
-  print: (text: string) => void, start: (run: RunCommand, args: Arguments) => Promise<void>
+  print: (text: string) => void, start: (run: AnyCommand, args: Arguments<never>) => Promise<void>
 ): Command {
   const program = new Command('skillserve')
     .description('Serves folders of Agent Skills over HTTP.')
@@ -37,15 +41,17 @@ export function createProgram (
 \`skillserve help serve\` lists the settings of the service.
 A folder that is named like a command is ./NAME.`)
 
-  function add (usage: string, summary: string, load: Load, settings: readonly SettingName[] = []): Command {
+  function add (
+    usage: string, summary: string, load: () => Promise<{ readonly run: AnyCommand }>,
+    settings: readonly SettingName[] = []
+  ): Command {
     const command = program.command(usage, { isDefault: usage.startsWith('serve') })
       .summary(summary)
       .description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`)
-      .action(async function (this: Command) { await start((await load()).run, argumentsOf(this)) })
-    for (const name of settings) {
-      const option = optionOf(SETTINGS[name])
-      if (option !== undefined) command.addOption(option)
-    }
+      .action(async function (this: Command) {
+        await start((await load()).run, { positionals: this.args, options: this.opts<never>() })
+      })
+    for (const name of settings) addSetting(command, SETTINGS[name])
     return command
   }
 
@@ -73,22 +79,23 @@ For hosts that start a command. The log is on standard error. Exits with 0 when 
     .addHelpText('after', `
 NAME is the folder to make, such as skills/my-skill. Exits with 1 when it is there already.`)
 
-  const target = listOption('--target <T,...>',
-    'what to validate for: spec (the default), codex, claude-code, ... or all')
-  const format = new Option('--format <FORMAT>',
-    'text (the default), json, sarif, or github for annotations of GitHub Actions')
-  const failOn = new Option('--fail-on <SEVERITY>', 'error (the default), warning, info or never')
+  const target = new Option('--target <T,...>',
+    'what to validate for: spec (the default), codex, claude-code, ... or all').argParser(collect)
+  target.argChoices = [...TARGET_NAMES, 'all']
+  const watch = new Option('--watch', 'report again after each change, until SIGINT or SIGTERM')
+    .conflicts(['format', 'fix', 'writeBaseline'])
   add('validate [PATH...]', 'validate skills for agents, validators and uploads',
     () => import('./commands/validate.ts'), READING)
-    .addOption(withWords(target, [...TARGET_NAMES, 'all']))
-    .addOption(format.choices(['text', 'json', 'sarif', 'github']))
-    .addOption(failOn.choices(['error', 'warning', 'info', 'never']))
-    .addOption(listOption('--max-warnings <N>', 'fail with more warnings than N'))
+    .addOption(target)
+    .addOption(new Option('--format <FORMAT>',
+      'text (the default), json, sarif, or github for annotations of GitHub Actions').choices(Object.keys(REPORTERS)))
+    .addOption(new Option('--fail-on <SEVERITY>', 'error (the default), warning, info or never').choices(FAIL_ON))
+    .option('--max-warnings <N>', 'fail with more warnings than N', parseCount)
     .option('--quiet', 'report only what fails')
     .option('--fix', 'fix what is certain in SKILL.md, and report the rest')
-    .option('--dry-run', 'with --fix: print the changes, and write nothing')
-    .option('--watch', 'report again after each change, until SIGINT or SIGTERM')
-    .addOption(listOption('--baseline <FILE>', 'accept the findings in FILE'))
+    .addOption(new Option('--dry-run', 'print what --fix would change, and write nothing').implies({ fix: true }))
+    .addOption(watch)
+    .option('--baseline <FILE>', 'accept the findings in FILE')
     .option('--write-baseline', 'write all findings there are into that FILE, or that of .skillserve.yaml')
     .addHelpText('after', `
 PATH is a folder of skills, a skill, a SKILL.md, or the address of a source; default ./skills. A file .skillserve.yaml
@@ -100,46 +107,44 @@ after a fault of this program.`)
 
   add('lock [DIR...]', 'write the present revisions of skills to a file, for serve --locked',
     () => import('./commands/lock.ts'), ['configFile', ...READING])
-    .addOption(listOption('--out <FILE>', 'the file to write; default skills.lock'))
+    .option('--out <FILE>', 'the file to write; default skills.lock')
     .addHelpText('after', `
 Prints what changed since the file before. Exits with 1, and writes nothing, when a folder or a skill cannot be read.`)
 
   add('sign <DIR>', 'sign a skill, or all skills of a folder', () => import('./commands/sign.ts'), ['linkTargets'])
-    .addOption(listOption('--key <FILE>', 'private key (PEM; P-256, P-384 or P-521) without a password')
-      .makeOptionMandatory())
-    .addOption(listOption('--chain <FILE>', 'certificates (PEM) to be put into the signature, that of the key first'))
+    .requiredOption('--key <FILE>', 'private key (PEM; P-256, P-384 or P-521) without a password')
+    .option('--chain <FILE>', 'certificates (PEM) to be put into the signature, that of the key first')
     .addHelpText('after', `
 Writes skill.oms.sig, in the format of OpenSSF Model Signing 1.0, into each skill.`)
 
   add('verify <DIR...>', 'check the signatures of skills', () => import('./commands/verify.ts'), READING)
-    .addOption(listOption('--trust <FILE>', 'the trust file'))
-    .addOption(listOption('--locked <FILE>',
-      'a lock: only its revisions pass, and each of its skills has to be there, unless DIR is a skill'))
+    .option('--trust <FILE>', 'the trust file')
+    .option('--locked <FILE>',
+      'a lock: only its revisions pass, and each of its skills has to be there, unless DIR is a skill')
     .option('--json', 'print JSON instead of lines')
     .addHelpText('after', `
 DIR is a skill, a folder of skills, or the address of a source. Exits with 0 when a service with these files and require
 would serve every skill of the folders and of the lock, with 1 otherwise.`)
 
   add('token <NAME>', 'make a token or a link for the access file', () => import('./commands/token.ts'))
-    .addOption(listOption('--group <GROUP>', 'a group of its holder; may be repeated'))
-    .addOption(listOption('--scope <SCOPE>', 'what it is good for; may be repeated; default skills:read'))
-    .addOption(listOption('--expires <WHEN>', '30d, or a date such as 2027-03-01; default: never'))
+    .option('--group <GROUP>', 'a group of its holder; may be repeated', collect)
+    .option('--scope <SCOPE>', 'what it is good for; may be repeated; default skills:read', collectScopes)
+    .option('--expires <WHEN>', '30d, or a date such as 2027-03-01; default: never')
     .option('--link', 'a secret path for clients of discovery that send no header')
     .addHelpText('after', `
 Prints the secret, which nothing else ever prints, and the line for the access file.`)
 
   add('access <FILE> [DIR...]', 'list who sees what by an access file', () => import('./commands/access.ts'), FOLDERS)
-    .addOption(listOption('--as <NAME>',
-      'what the holder of this token or link sees, and by which rule; anonymous, or group:G'))
-    .addOption(listOption('--skill <SKILL>', 'who sees this skill, in each folder that has it'))
+    .addOption(new Option('--as <NAME>',
+      'what the holder of this token or link sees, and by which rule; anonymous, or group:G').conflicts('skill'))
+    .option('--skill <SKILL>', 'who sees this skill, in each folder that has it')
     .addHelpText('after', `
 Folders are those of serve. Without a question, checks the file. Exits with 1 when the file cannot be used, or there is
 no such token, link or skill.`)
 
   add('export <OUT> [DIR...]', 'write skills as files for any static web server', () => import('./commands/export.ts'),
     [...FOLDERS, 'accessFile', 'lockFile', 'trustFile'])
-    .addOption(listOption('--as <NAME>',
-      'with an access file: what this token, link or group:G sees; default anonymous'))
+    .option('--as <NAME>', 'with an access file: what this token, link or group:G sees; default anonymous')
     .option('--prune', 'remove what earlier exports wrote for clients with an earlier index, too')
     .addHelpText('after', `
 Writes the documents of skill discovery and all that they list below OUT. What did not change is not written again.
@@ -168,38 +173,45 @@ ready; with 1 and a line that says why when it is not.`)
 bash  source <(skillserve completion bash)
 zsh   source <(skillserve completion zsh)`)
 
-  program.command('help [COMMAND]').summary('print this, or what a command takes').action((name?: string) => {
+  program.command('help [COMMAND]').summary('print this, or what a command takes').action((name = program.name()) => {
     const { commands } = program
-    const command = name === undefined ? program : commands.find((each) => each.name() === name)
+    const command = [program, ...commands].find((each) => each.name() === name)
     if (command !== undefined) return command.outputHelp()
     const names = commands.map((each) => each.name())
-    const near = didYouMean(name ?? '', names)
-    throw new CommandError(`there is no command ${quote(name ?? '')}${near} (commands: ${names.join(', ')})`)
+    throw new CommandError(`there is no command "${name}"${didYouMean(name, names)} (commands: ${names.join(', ')})`)
   })
   program.command('version').summary('print the version').action(() => { print(`${versionText()}\n`) })
   return program
 }
 
-/** A value that is kept as text: settings are checked by their table. Of a repeated flag all values are kept. */
-function listOption (flags: string, description: string): Option {
-  return new Option(flags, description).argParser((value: string, before: readonly string[] = []) => [...before, value])
+/** Of a repeated flag all values are kept. */
+function collect (value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value]
 }
 
-/** Words for completion, checked elsewhere. */
-function withWords (option: Option, words: readonly string[] | undefined): Option {
+function collectScopes (value: string, before: readonly string[] = []): readonly string[] {
+  if (SCOPES.some((scope) => scope === value)) return [...before, value]
+  throw new InvalidArgumentError(`Allowed choices are ${SCOPES.join(', ')}${didYouMean(value, SCOPES)}`)
+}
+
+function parseCount (value: string): number {
+  if (/^\d{1,9}$/.test(value)) return Number(value)
+  throw new InvalidArgumentError('It must be a whole number.')
+}
+
+/** The flag of a setting, if it has one. Its value is checked with those of the environment. */
+function addSetting (command: Command, setting: Setting): void {
+  const { argument = '', alone, separator, words } = setting
+  if (!argument.startsWith('--')) return
+  const option = new Option(argument.replace(/ (\w+)$/, ' <$1>'), describe(setting))
+  if (separator !== undefined) option.argParser(collect)
+  if (alone !== undefined) option.preset(alone)
+  // For completion.
   if (words !== undefined) option.argChoices = [...words]
-  return option
+  command.addOption(option)
 }
 
-function optionOf ({ argument = '', alone, meaning, words, ...row }: Setting): Option | undefined {
-  if (!argument.startsWith('--')) return undefined
-  const option = withWords(listOption(argument.replace(/ (\w+)$/, ' <$1>'), describe({ meaning, ...row })), words)
-  return alone === undefined ? option : option.preset(alone)
-}
-
-function describe (
-  { variable, default: fallback, meaning }: Pick<Setting, 'variable' | 'default' | 'meaning'>
-): string {
+function describe ({ variable, default: fallback, meaning }: Setting): string {
   return `${meaning.replaceAll('`', '')} (${variable}${fallback === undefined ? '' : `, default ${fallback}`})`
 }
 
@@ -211,17 +223,6 @@ function variablesHelp (command: Command): string {
   const width = Math.max(...rows.map(({ variable }) => variable.length))
   const lines = rows.map((row) => helper.formatItem(row.variable, width, describe(row), helper))
   return `\nEnvironment:\n${lines.join('\n')}`
-}
-
-/** What was given to a command. Switches have an empty list. */
-function argumentsOf (command: Command): Arguments {
-  const values = command.opts<Readonly<Record<string, unknown>>>()
-  const flags = command.options.flatMap((option): Array<[string, readonly string[]]> => {
-    const value = values[option.attributeName()]
-    if (value === undefined || value === option.negate) return []
-    return [[option.name(), typeof value === 'boolean' ? [] : [value].flat().map(String)]]
-  })
-  return { positionals: command.args, flags: new Map(flags) }
 }
 
 function versionText (): string {

@@ -1,6 +1,5 @@
 import { dirname, resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
-import { areMoreThan } from '../core/layout/find-skills.ts'
 import { LAYOUTS } from '../core/layout/layout.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 import type { KindSetting, SourceAuth, SourceCommon } from '../sources/address/source-kind.ts'
@@ -10,11 +9,10 @@ import { readYamlFile, type YamlFile, type YamlPath } from './files/yaml-file.ts
 
 const TextSchema = (description: string) => Type.String({ minLength: 1, title: 'a text', description })
 
-const DURATION = '^[1-9][0-9]{0,6}(?:s|m|h)$'
+/** Timers take 24 days at most, and end immediately for more. */
+const DURATION = '^(?:[1-9][0-9]{0,5}s|[1-9][0-9]{0,3}m|(?:[1-9][0-9]?|[1-4][0-9]{2})h)$'
 const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 }
 const MIN_INTERVAL_MS = 10_000
-/** Timers take 24 days at most, and end immediately for more: 500 hours are below that, with a tenth on top as well. */
-const MAX_HOURS = 500
 
 const optionalText = (description: string) => Type.Optional(TextSchema(description))
 const mapping = (description: string) => ({ additionalProperties: false, title: 'an object', description })
@@ -33,14 +31,12 @@ const KIND_KEYS = Object.fromEntries<KindSetting>([
   ...SOURCE_KINDS.flatMap(({ settings }) => Object.entries(settings))
 ])
 
-/** Each path is compared with all of them. */
-const MAX_GLOBS = 1_000
-const GLOBS = { maxItems: MAX_GLOBS, title: `a list of at most ${MAX_GLOBS} globs` }
-
-const globs = (description: string) => Type.Optional(Type.Array(TextSchema('A glob'), { ...GLOBS, description }))
+const globs = (description: string) =>
+  Type.Optional(Type.Array(TextSchema('A glob'), { title: 'a list of globs', description }))
 const matching = (pattern: string, title: string, description: string) =>
   Type.Optional(Type.String({ pattern, title, description }))
-const duration = (description: string) => matching(DURATION, 'a duration such as 60s, 5m or 1h', description)
+const duration = (description: string) =>
+  matching(DURATION, 'a duration up to 499h, such as 60s, 5m or 1h', description)
 
 /** The keys of entries of every kind. */
 const CommonSchema = Type.Object({
@@ -52,8 +48,8 @@ const CommonSchema = Type.Object({
   exclude: globs('Globs of paths of folders that are not searched; they replace the default'),
   prefix: matching('^[a-z0-9][a-z0-9-]{0,31}$', 'up to 32 letters a to z, digits and hyphens',
     'In front of the name of each skill'),
-  interval: duration(`Time between two checks, from 10s to ${MAX_HOURS}h`),
-  timeout: duration(`Longest time of a fetch, at most ${MAX_HOURS}h; default 120s`),
+  interval: duration('Time between two checks, at least 10s'),
+  timeout: duration('Longest time of a fetch; default 120s'),
   optional: Type.Optional(Type.Boolean({
     title: 'true or false', description: 'Whether the service is ready without it'
   })),
@@ -83,18 +79,12 @@ export const ConfigFileSchema = Type.Object({
 
 const ROOT_KINDS = ['folder', ...SOURCE_KINDS.map(({ kind }) => kind)]
 
-/** The keys of what is fetched. */
-const FETCHED = ['auth', 'interval', 'timeout', 'optional']
-
-/** The keys that need a search for skills. */
-const SEARCHED = ['include', 'exclude', 'prefix'] as const
-
 /**
  * The sources of a configuration file, in its order.
  * @throws ConfigError of one line, `FILE:LINE: KEY …`
  */
 export async function readConfigFile (path: string): Promise<readonly RootSpec[]> {
-  const file = await readYamlFile(path, ConfigFileSchema)
+  const file = await readYamlFile(path, ConfigFileSchema, 'CONFIG_FILE or --config')
   return file.value.sources.map((entry, index) => toRoot(entry, ['sources', index], file))
 }
 
@@ -104,70 +94,62 @@ function toRoot (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): Roo
   if (kindName === undefined) throw file.error(at, `needs one of ${ROOT_KINDS.join(', ')}`)
   if (given[1] !== undefined) throw file.error([...at, given[1]], `is a second source next to ${kindName}: keep one`)
   const kind = SOURCE_KINDS.find((each) => each.kind === kindName)
-  const foreign = foreignKeys(kind).find((key) => Object.hasOwn(entry, key))
-  if (foreign !== undefined) throw file.error([...at, foreign], `is not a setting of a source of kind ${kindName}`)
-  if (kind === undefined) return toFolder(entry, at, file)
+  const known = keysOf(kind, entry.layout)
+  const foreign = Object.keys(entry).find((key) => !known.includes(key))
+  if (foreign !== undefined) {
+    const layout = kind === undefined ? ` with the layout ${entry.layout ?? 'flat'}` : ''
+    throw file.error([...at, foreign], `is not a setting of a source of kind ${kindName}${layout}`)
+  }
+  const common = commonOf(entry, at, file)
+  if (kind === undefined) return { kind: 'folder', path: resolve(dirname(file.path), entry.folder ?? ''), ...common }
   // The schema lets nothing but texts pass.
   const textAt = (key: string) => Reflect.get(entry, key) as string | undefined
   try {
     const settings = Object.fromEntries(Object.keys(kind.settings).map((key) => [key, textAt(key)]))
-    return { ...kind.create(textAt(kindName) ?? '', settings), ...commonOf(entry, at, file) }
+    return { ...kind.create(textAt(kindName) ?? '', settings), ...common }
   } catch (error) {
     throw error instanceof AddressError ? file.error([...at, kindName], `cannot be used: ${error.message}`) : error
   }
 }
 
-/** The keys that an entry of this kind may not have. */
-function foreignKeys (kind: typeof SOURCE_KINDS[number] | undefined): string[] {
-  const keys = Object.keys(KIND_KEYS).filter((key) => key !== kind?.kind && kind?.settings[key] === undefined)
-  return [...keys, ...kind?.takesHooks === true ? [] : ['webhook'], ...kind === undefined ? FETCHED : []]
+/** The keys that an entry may have. In a folder with the layout flat, nothing is searched. */
+function keysOf (kind: typeof SOURCE_KINDS[number] | undefined, layout = 'flat'): readonly string[] {
+  const searched = layout === 'flat' ? [] : ['include', 'exclude', 'prefix']
+  if (kind === undefined) return ['folder', 'name', 'layout', ...searched]
+  const common = Object.keys(CommonSchema.properties).filter((key) => key !== 'webhook' || kind.takesHooks === true)
+  return [kind.kind, ...Object.keys(kind.settings), ...common]
 }
 
-function toFolder (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): RootSpec {
-  const wrong = SEARCHED.find((key) => (entry.layout ?? 'flat') === 'flat' && entry[key] !== undefined)
-  if (wrong !== undefined) throw file.error([...at, wrong], 'is not a setting of a folder with the layout flat')
-  return { kind: 'folder', path: resolve(dirname(file.path), entry.folder ?? ''), ...commonOf(entry, at, file) }
-}
-
+/** What entries of every kind may have; the schema has refused other keys. */
 function commonOf (entry: SourceEntry, at: YamlPath, file: YamlFile<unknown>): Partial<SourceCommon> {
-  const { name, layout, include, exclude, prefix, optional, interval, timeout, auth, webhook } = entry
-  const intervalMs = interval === undefined ? undefined : milliseconds(interval)
-  const timeoutMs = timeout === undefined ? undefined : milliseconds(timeout)
-  for (const [key, value = 0] of Object.entries({ interval: intervalMs, timeout: timeoutMs })) {
-    if (value > MAX_HOURS * 3_600_000) throw file.error([...at, key], `must be at most ${MAX_HOURS}h`)
-  }
-  if (intervalMs !== undefined && intervalMs < MIN_INTERVAL_MS) {
+  const common = Object.entries(entry).filter(([key]) => Object.hasOwn(CommonSchema.properties, key))
+  const { interval, timeout, auth, webhook, ...others } = Object.fromEntries(common) as Static<typeof CommonSchema>
+  if (interval !== undefined && milliseconds(interval) < MIN_INTERVAL_MS) {
     throw file.error([...at, 'interval'], 'must be at least 10s')
-  }
-  for (const [key, globs = []] of Object.entries({ include, exclude })) {
-    if (!areMoreThan(MAX_GLOBS, globs)) continue
-    throw file.error([...at, key], `must be ${GLOBS.title}, and each alternative in braces is one`)
   }
   const folder = dirname(file.path)
   return {
-    ...name !== undefined && { name },
-    ...layout !== undefined && { layout },
-    ...include !== undefined && { include },
-    ...exclude !== undefined && { exclude },
-    ...prefix !== undefined && { prefix },
-    ...optional !== undefined && { optional },
-    ...intervalMs !== undefined && { intervalMs },
-    ...timeoutMs !== undefined && { timeoutMs },
+    ...others,
+    ...interval !== undefined && { intervalMs: milliseconds(interval) },
+    ...timeout !== undefined && { timeoutMs: milliseconds(timeout) },
     ...auth !== undefined && { auth: toAuth(auth, folder) },
     ...webhook !== undefined && { webhookSecretFile: resolve(folder, webhook.secret_file) }
   }
 }
 
+const AUTH_NAMES = {
+  username: 'username',
+  token_file: 'secretFile',
+  token_variable: 'secretVariable',
+  key_file: 'keyFile',
+  known_hosts_file: 'knownHostsFile'
+} as const satisfies Readonly<Record<keyof Static<typeof AuthSchema>, keyof SourceAuth>>
+
 function toAuth (auth: Static<typeof AuthSchema>, folder: string): SourceAuth {
-  const { username, token_file: secretFile, token_variable: secretVariable, key_file: keyFile } = auth
-  const knownHostsFile = auth.known_hosts_file
-  return {
-    ...username !== undefined && { username },
-    ...secretFile !== undefined && { secretFile: resolve(folder, secretFile) },
-    ...secretVariable !== undefined && { secretVariable },
-    ...keyFile !== undefined && { keyFile: resolve(folder, keyFile) },
-    ...knownHostsFile !== undefined && { knownHostsFile: resolve(folder, knownHostsFile) }
-  }
+  return Object.fromEntries(Object.entries(AUTH_NAMES).flatMap(([key, name]) => {
+    const text = auth[key as keyof typeof AUTH_NAMES]
+    return text === undefined ? [] : [[name, key.endsWith('_file') ? resolve(folder, text) : text]]
+  }))
 }
 
 function milliseconds (duration: string): number {

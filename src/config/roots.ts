@@ -2,15 +2,15 @@ import { basename, isAbsolute, join } from 'node:path'
 import type { RootOptions } from '../core/roots/root.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import { isAddress, parseAddress } from '../sources/address/address.ts'
-import { AddressError } from '../sources/source-error.ts'
 import type { FolderRoot, LayoutFolder } from '../sources/address/source-kind.ts'
-import type { RootSpec } from '../sources/kinds.ts'
-import { homeOf } from './files/home.ts'
+import type { RootSpec, Source } from '../sources/kinds.ts'
 import { StateFolder } from '../sources/publish/state-folder.ts'
 import { Sources } from '../sources/sources.ts'
+import { readConfigFile } from './config-file.ts'
+import { checkNotServed } from './files/files.ts'
+import { homeOf } from './files/home.ts'
 import { ConfigError, type Environment } from './setting.ts'
 import type { Config } from './settings.ts'
-import { checkNotServed } from './written-places.ts'
 
 /** The roots of a service, and what keeps some of them up to date. */
 export interface OpenedRoots {
@@ -33,51 +33,56 @@ type RootsConfig = Pick<Config, 'skillsDirs' | 'personalDir' | 'configFile' | 's
 export async function openRoots (
   config: RootsConfig, { log, env }: { readonly log: CoreLog, readonly env: Environment }
 ): Promise<OpenedRoots> {
-  const { skillsDirs, personalDir, configFile, layout, watchPolling: polling = false, linkTargets } = config
-  const fromFile = configFile === undefined ? [] : await openConfigFile(configFile)
-  const project = [...skillsDirs.map((text) => toSpec(text, layout)), ...fromFile]
-  const personal = personalDir === undefined ? [] : [toSpec(personalDir, layout)]
+  const { skillsDirs, personalDir, configFile, layout, watchPolling: polling = false, linkTargets = [] } = config
+  const project = skillsDirs.map((text) => toSpec(text, layout))
+  if (configFile !== undefined) project.push(...await readConfigFile(configFile))
   if (project.length === 0) throw new ConfigError('there is no source of skills: the configuration file names none')
-  const all = [...project, ...personal]
-  const kept = all.map((spec) => spec.kind === 'folder' ? withLayout(spec) : spec)
-  const otherNames = all.flatMap((spec, index) =>
-    spec.kind === 'folder' && kept[index] === undefined ? [spec.name ?? basename(spec.path)] : [])
-  const stateDir = config.stateDir ?? defaultStateDir(env)
-  const state = new StateFolder(stateDir, async (path) => {
-    const folders = { project: project.map(folderOf), personal: personal.map(folderOf)[0] }
-    await checkNotServed(path, 'STATE_DIR or --state-dir', config, folders)
+  const all = personalDir === undefined ? project : [...project, toSpec(personalDir, layout)]
+  const served = [...all.flatMap((spec) => spec.kind === 'folder' ? spec.path : []), ...linkTargets]
+  const state = new StateFolder(config.stateDir ?? defaultStateDir(env), async (path) => {
+    await checkNotServed(path, 'STATE_DIR or --state-dir', served)
   })
-  const specs = kept.filter((spec) => spec !== undefined)
-  const sources = specs.length === 0
+  const plain = all.filter(isPlainFolder)
+  const kept = all.flatMap((spec) => isPlainFolder(spec) ? [] : withName(spec))
+  const sources = kept.length === 0
     ? undefined
-    : await Sources.open({ sources: specs, otherNames, stateDir: state, env, log, polling, linkTargets })
-      .catch(asConfigError)
-  const opened = [...sources?.roots ?? []]
-  const roots = all.map((spec, index): RootOptions => {
-    if (spec.kind !== 'folder' || kept[index] !== undefined) return opened.shift() ?? { path: '' }
+    : await Sources.open({
+      sources: kept, otherNames: plain.map(nameOf), stateDir: state, env, log, polling, linkTargets
+    })
+  const published = [...sources?.roots ?? []]
+  const roots = all.map((spec): RootOptions => {
+    if (!isPlainFolder(spec)) return published.shift() ?? { path: '' }
     return { path: spec.path, ...spec.name !== undefined && { name: spec.name } }
   })
   const [personalRoot] = roots.splice(project.length)
   return { projectRoots: roots, ...personalRoot !== undefined && { personalRoot }, state, sources }
 }
 
-async function openConfigFile (path: string): Promise<readonly RootSpec[]> {
-  const { readConfigFile } = await import('./config-file.ts')
-  const { readSetting } = await import('./files/yaml-file.ts')
-  return await readSetting('CONFIG_FILE or --config', readConfigFile(path))
+/** @throws ConfigError for an audit log or access file that would be served, and for no log where one is required */
+export async function checkPlaces (
+  { accessFile, auditLog, auditRequired, linkTargets = [] }: Config,
+  { projectRoots, personalRoot }: Pick<OpenedRoots, 'projectRoots' | 'personalRoot'>
+): Promise<void> {
+  if (auditLog === undefined && auditRequired) {
+    throw new ConfigError('AUDIT_REQUIRED needs AUDIT_LOG: a file, or stdout')
+  }
+  const served = [...[...projectRoots, personalRoot ?? []].flat().map(({ path }) => path), ...linkTargets]
+  for (const [setting, path] of [['AUDIT_LOG', auditLog], ['ACCESS_FILE or --access', accessFile]] as const) {
+    if (path !== undefined && path !== 'stdout') await checkNotServed(path, setting, served)
+  }
 }
 
-/** Undefined for a folder whose direct children are the skills. */
-function withLayout ({ layout = 'flat', name, ...folder }: FolderRoot): LayoutFolder | undefined {
-  return layout === 'flat' ? undefined : { ...folder, layout, name: name ?? basename(folder.path) }
+/** Whether the direct children of a folder are the skills, so that nothing has to be searched or fetched. */
+function isPlainFolder (spec: RootSpec): spec is FolderRoot {
+  return spec.kind === 'folder' && (spec.layout ?? 'flat') === 'flat'
 }
 
-function asConfigError (error: unknown): never {
-  throw error instanceof AddressError ? new ConfigError(error.message, { cause: error }) : error
+function withName (spec: RootSpec): Source | LayoutFolder {
+  return spec.kind === 'folder' ? { layout: 'flat', ...spec, name: nameOf(spec) } : spec
 }
 
-function folderOf (spec: RootSpec): string | undefined {
-  return spec.kind === 'folder' ? spec.path : undefined
+function nameOf (spec: RootSpec): string {
+  return spec.kind === 'folder' ? spec.name ?? basename(spec.path) : spec.name
 }
 
 function toSpec (text: string, layout: Config['layout']): RootSpec {

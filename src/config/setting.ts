@@ -1,16 +1,26 @@
 import { nearest } from '../core/shared/nearest.ts'
 import { printable } from '../core/shared/text.ts'
 
-/** An error in the configuration, which keeps the service from starting. The message is one line. */
+/** Something that an operator has to change: it keeps the service from starting. The message is one line. */
 export class ConfigError extends Error {
-  override readonly name = 'ConfigError'
+  override readonly name: string = 'ConfigError'
 }
 
 /** The variables of the process. Only the command line reads them there, and hands them down. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** One setting: where it comes from, how its text is read, and what people read about it. */
-export interface Setting {
+/** How the text of a setting is read. */
+export interface SettingKind {
+  /** The value that a text stands for, undefined for a text that stands for none. Relative paths start at `cwd`. */
+  readonly parse: (text: string, cwd: string) => unknown
+  /** The texts that there are, where these are words. */
+  readonly words?: readonly string[]
+  /** Completes the sentence "PORT must be …". */
+  readonly mustBe: string
+}
+
+/** Where the text of a setting comes from. */
+export interface SettingPlace {
   /** The flag with its value (`--port PORT`), or `DIR...` for the other arguments. Absent: environment only. */
   readonly argument?: string
   readonly variable: string
@@ -20,16 +30,11 @@ export interface Setting {
   readonly alone?: string
   /** For a setting of several values: what joins them in the variable. Arguments and flags hold one value each. */
   readonly separator?: string
-  /** Splits the variable where its separator alone does not. */
-  readonly split?: (text: string) => readonly string[]
-  /** The value that a text stands for, undefined for a text that stands for none. Relative folders start at `cwd`. */
-  readonly parse: (text: string, cwd: string) => unknown
   /** The error about a text does not quote it. */
   readonly isSecret?: true
-  /** The texts that there are, where these are words. */
-  readonly words?: readonly string[]
-  /** Completes the sentence "PORT must be …". */
-  readonly mustBe: string
+}
+
+export interface Setting extends SettingKind, SettingPlace {
   /** For `--help` and the documents, where it is Markdown. */
   readonly meaning: string
   /** The page below docs, with a heading, that says more. */

@@ -25,8 +25,6 @@ interface ExportOptions {
   readonly isRestricted?: boolean
   /** Remove the artifacts of earlier exports too. Clients that have an earlier index need them for a time. */
   readonly prune?: boolean
-  /** Receives how many skills were read, or files written, and of how many. */
-  readonly onProgress?: ((done: number, total: number, what: 'skill' | 'file') => void) | undefined
 }
 
 interface ExportReport {
@@ -88,14 +86,14 @@ function cacheControl (rule: string, isPublic: boolean): string {
  * @throws {SkillError} for a skill that changes meanwhile
  */
 export async function exportSkills (
-  { skills, folder, isPublic, isRestricted = false, prune = false, onProgress }: ExportOptions
+  { skills, folder, isPublic, isRestricted = false, prune = false }: ExportOptions
 ): Promise<ExportReport> {
   const names = await namesIn(folder)
   // The manifest is written first, so a folder with an interrupted export has one too.
   if (names.length > 0 && !isManifest(await readText(join(folder, MANIFEST)))) {
     throw new ExportError('holds something else than an earlier export: name an empty or a new folder')
   }
-  const discovery = new Discovery(skills, (done, total) => onProgress?.(done, total, 'skill'))
+  const discovery = new Discovery(skills)
   const { '0.2.0': index, '0.1.0': legacyIndex } = await discovery.indexes()
   const listed: ServedFile[] = []
   for (const entry of index.skills) listed.push(await artifactFile(discovery, entry))
@@ -110,8 +108,7 @@ export async function exportSkills (
     const [, name = ''] = ARTIFACT.exec(path) ?? []
     return name !== '' && !prune && (!isRestricted || installable.has(name))
   }
-  const onWritten = (done: number) => onProgress?.(done, all.length, 'file')
-  const { written, removed } = await writeTree(folder, all, { owned: OWNED, mayStay, onWritten })
+  const { written, removed } = await writeTree(folder, all, { owned: OWNED, mayStay })
   const missing = (await skills.list()).filter((name) => !installable.has(name))
   return { files: all.length, written, removed, skills: installable.size, leftOut: await explain(skills, missing) }
 }

@@ -24,7 +24,6 @@ interface TreeOptions {
   readonly owned: readonly string[]
   /** Whether a file that is not in the tree any more stays. */
   readonly mayStay: (path: string) => boolean
-  readonly onWritten?: (done: number) => void
 }
 
 /** Names of what is directly in a folder, without what an export that was killed has left. */
@@ -42,7 +41,7 @@ export async function readText (path: string): Promise<string> {
  * touched, so that tools which compare times upload nothing again.
  */
 export async function writeTree (
-  folder: string, files: readonly OutputFile[], { owned, mayStay, onWritten }: TreeOptions
+  folder: string, files: readonly OutputFile[], { owned, mayStay }: TreeOptions
 ): Promise<{ readonly written: number, readonly removed: number }> {
   const present = new Set(files.map(({ path }) => path))
   const existing = (await Promise.all(owned.map((name) => filesBelow(folder, name)))).flat()
@@ -54,7 +53,7 @@ export async function writeTree (
   const temporary = join(folder, TEMPORARY)
   let written = 0
   try {
-    for (const [index, { path, digest, size, chunks }] of files.entries()) {
+    for (const { path, digest, size, chunks } of files) {
       const target = join(folder, path)
       if (await digestOf(target, size) !== digest) {
         await mkdir(dirname(target), { recursive: true })
@@ -62,7 +61,6 @@ export async function writeTree (
         await rename(temporary, target)
         written++
       }
-      onWritten?.(index + 1)
     }
   } finally {
     await rm(temporary, { force: true })

@@ -1,4 +1,5 @@
-import { whyUnwritable } from '../config/files/files.ts'
+import { reasonOf } from '../config/files/files.ts'
+import { ConfigError } from '../config/setting.ts'
 import { errorCode } from '../core/shared/system-errors.ts'
 
 /** Why a source could not deliver: a closed set, for status and metrics. */
@@ -32,7 +33,7 @@ export class SourceError extends Error {
 }
 
 /** What an operator wrote of a source and cannot be used. The message is one sentence without secrets. */
-export class AddressError extends Error {
+export class AddressError extends ConfigError {
   override readonly name = 'AddressError'
 }
 
@@ -53,7 +54,7 @@ export function asSourceError (error: unknown): SourceError {
     return new SourceError('disk', sentence, { details: error.message, cause: error })
   }
   if (DISK_CODES.has(errorCode(error))) {
-    const sentence = `the state folder cannot be written (${whyUnwritable(error)})`
+    const sentence = `the state folder cannot be written (${reasonOf(error)})`
     return new SourceError('disk', sentence, { cause: error })
   }
   return new SourceError('internal', 'an unexpected error, which the log has', { cause: error })

@@ -138,17 +138,11 @@ export class Sources {
 
   /**
    * Checks all of them once.
-   * @param onProgress receives how many were checked, and of how many
    * @param onChecked receives the status of each that was checked
    */
-  async sync (
-    onProgress?: (done: number, total: number) => void, onChecked?: (status: SourceStatus) => void
-  ): Promise<void> {
-    let done = 0
-    onProgress?.(done, this.#sources.length)
+  async sync (onChecked?: (status: SourceStatus) => void): Promise<void> {
     await Promise.all(this.#sources.map(async ({ keeper }) => {
       await keeper.sync()
-      onProgress?.(++done, this.#sources.length)
       onChecked?.(keeper.status)
     }))
   }

@@ -1,15 +1,16 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, type X509Certificate } from 'node:crypto'
 import { rename, rm, writeFile } from 'node:fs/promises'
-import { whyUnwritable } from '../config/files/files.ts'
+import { reasonOf } from '../config/files/files.ts'
+import { ConfigError } from '../config/setting.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { formatBundle, SIGNATURE_FILE, signedBytes } from './bundle.ts'
 import { certificatesIn, hashOf, hintOf } from './signers.ts'
 import { createStatement, isNeverSigned } from './statement.ts'
-import { type OnProgress, unreadPart } from './verify.ts'
+import { unreadPart } from './verify.ts'
 
 /** Why skills are not signed. The message is one line. */
-export class SigningError extends Error {}
+export class SigningError extends ConfigError {}
 
 /** What signs: a private key, and its certificates where verifiers know the signer by a root certificate. */
 interface SigningKey {
@@ -41,11 +42,10 @@ function parse<T> (sentence: string, read: () => T): T {
  * @throws SigningError
  */
 export async function signSkills (
-  folder: string, skills: SkillManager, names: readonly string[], key: SigningKey, onProgress?: OnProgress
+  folder: string, skills: SkillManager, names: readonly string[], key: SigningKey
 ): Promise<void> {
   const signatures = new Map<string, string>()
   for (const name of names) {
-    onProgress?.(signatures.size, names.length)
     signatures.set(name, await skills.read(name, (state) => signatureOf(state, key)))
   }
   for (const [name, text] of signatures) {
@@ -56,7 +56,7 @@ export async function signSkills (
       await rename(temporary, `${folder}/${name}/${SIGNATURE_FILE}`)
     } catch (error) {
       await rm(temporary, { force: true }).catch(() => {})
-      const reason = whyUnwritable(error)
+      const reason = reasonOf(error)
       throw new SigningError(`${folder}/${name}/${SIGNATURE_FILE} cannot be written (${reason})`, { cause: error })
     }
   }

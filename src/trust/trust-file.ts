@@ -1,7 +1,8 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
-import { readRegularFileSync, whyUnreadable } from '../config/files/files.ts'
+import { readRegularFile, reasonOf } from '../config/files/files.ts'
+import type { ReadNamed } from '../config/files/followed-file.ts'
 import { ConfigError, didYouMean, noSuchRoot } from '../config/setting.ts'
 import { parseYamlFile, type YamlFile, type YamlPath } from '../config/files/yaml-file.ts'
 import { parseScans, type ScanRules, SeveritySchema } from './scans.ts'
@@ -68,17 +69,14 @@ export interface TrustFile {
 
 type ParsedFile = YamlFile<Static<typeof TrustFileSchema>>
 
-/** Called with each other file that is read, and its text. */
-export type Reads = (path: string, text: string) => void
-
 /**
  * Reads the text of a trust file, and the keys and certificates that it names.
  * @param rootNames names of the roots that there are; undefined allows any
  * @throws ConfigError of one line, with the file and the line
  */
-export function parseTrust (
-  path: string, text: string, rootNames?: readonly string[], reads: Reads = () => {}
-): TrustFile {
+export async function parseTrust (
+  path: string, text: string, rootNames?: readonly string[], readNamed: ReadNamed = readText
+): Promise<TrustFile> {
   const file = parseYamlFile(path, text, TrustFileSchema)
   const { signers, roots = {}, deny = [], scans } = file.value
   for (const name of Object.keys(roots)) {
@@ -89,13 +87,15 @@ export function parseTrust (
     if (REVISION.test(denied) || names.includes(denied)) continue
     throw file.error(['deny', index], `is neither a revision nor the name of a signer${didYouMean(denied, names)}`)
   }
+  const loaded: Signer[] = []
+  for (const index of signers.keys()) loaded.push(await loadSigner(file, index, readNamed))
   return {
-    signers: signers.map((_, index) => loadSigner(file, index, reads)),
+    signers: loaded,
     roots: new Map(Object.entries(roots)),
     deny: new Set(deny),
     ...scans && {
       scans: {
-        byRevision: load(file, ['scans', 'file'], scans.file, reads, (text, path) => parseScans(path, text)),
+        byRevision: await load(file, ['scans', 'file'], scans.file, readNamed, (text, path) => parseScans(path, text)),
         maxSeverity: scans.max_severity,
         maxAgeDays: scans.max_age_days,
         isRequired: scans.required ?? false
@@ -104,30 +104,32 @@ export function parseTrust (
   }
 }
 
-function loadSigner (file: ParsedFile, index: number, reads: Reads): Signer {
+async function readText (path: string): Promise<string> {
+  return (await readRegularFile(path)).toString()
+}
+
+async function loadSigner (file: ParsedFile, index: number, readNamed: ReadNamed): Promise<Signer> {
   const { name = '', key, root = '', expired } = file.value.signers[index] ?? {}
   const at = ['signers', index] as const
   if ((key === undefined) === (root === '')) throw file.error(at, 'needs either key or root')
   const signer = { name, acceptsExpired: expired === 'accept' }
-  if (key !== undefined) return { ...signer, key: load(file, [...at, 'key'], key, reads, parseKey) }
-  return { ...signer, roots: load(file, [...at, 'root'], root, reads, certificatesIn) }
+  if (key !== undefined) return { ...signer, key: await load(file, [...at, 'key'], key, readNamed, parseKey) }
+  return { ...signer, roots: await load(file, [...at, 'root'], root, readNamed, certificatesIn) }
 }
 
-function load<Loaded> (
-  file: ParsedFile, at: YamlPath, named: string, reads: Reads, parse: (text: string, path: string) => Loaded | undefined
-): Loaded {
+async function load<Loaded> (
+  file: ParsedFile, at: YamlPath, named: string, readNamed: ReadNamed,
+  parse: (text: string, path: string) => Loaded | undefined
+): Promise<Loaded> {
   const path = resolve(dirname(file.path), named)
   let loaded: Loaded | undefined
   let reason = 'does not name a PEM file of the right kind'
   try {
-    reads(path, '')
-    const text = readRegularFileSync(path).toString()
-    reads(path, text)
-    loaded = parse(text, path)
+    loaded = parse(await readNamed(path), path)
   } catch (error) {
     if (error instanceof ConfigError) throw error
     const isUnread = error instanceof Error && 'syscall' in error
-    if (isUnread) reason = `names a file that cannot be read: ${whyUnreadable(error)}`
+    if (isUnread) reason = `names a file that cannot be read: ${reasonOf(error)}`
   }
   if (loaded === undefined) throw file.error(at, reason)
   return loaded

@@ -1,9 +1,8 @@
 import { EventEmitter } from 'node:events'
 import { basename } from 'node:path'
 import { FollowedFile } from '../config/files/followed-file.ts'
-import { readSetting, readTextFile } from '../config/files/yaml-file.ts'
+import { readTextFile } from '../config/files/yaml-file.ts'
 import type { OpenedRoots } from '../config/roots.ts'
-import { ConfigError } from '../config/setting.ts'
 import type { Config } from '../config/settings.ts'
 import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'
 import type { SkillState } from '../core/revisions/state.ts'
@@ -14,15 +13,13 @@ import type { Finding } from '../core/shared/skill.ts'
 import { createSkillManager } from '../core/skill-manager.ts'
 import { Signal } from '../sources/signal.ts'
 import type { StateFolder } from '../sources/publish/state-folder.ts'
-import { AddressError, SourceError } from '../sources/source-error.ts'
+import { SourceError } from '../sources/source-error.ts'
 import type { Candidate } from '../sources/fetched-origin.ts'
 import { parseLock } from './lock-file.ts'
 import { Policy, type Verdict } from './policy.ts'
 import { parseTrust, type TrustFile } from './trust-file.ts'
 import { VerifiedRoot } from './verified-root.ts'
 import { verifySkills } from './verify.ts'
-
-const LOCK_REMEDY = '; `skillserve lock` writes it, and --locked=FILE names another'
 
 /** A skill is refused, for another reason than before, or served again. */
 export interface TrustChange {
@@ -96,11 +93,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
    * @throws ConfigError that names the setting, where there is no folder for the verified copies
    */
   async start (): Promise<void> {
-    try {
-      await Promise.all(this.#roots.map((root) => root.start()))
-    } catch (error) {
-      throw error instanceof AddressError ? new ConfigError(error.message, { cause: error }) : error
-    }
+    await Promise.all(this.#roots.map((root) => root.start()))
   }
 
   async close (): Promise<void> {
@@ -166,12 +159,11 @@ export async function openTrust (
   const given = sources?.givenNames ?? new Map<string, string>()
   const lock = lockFile === undefined
     ? undefined
-    : await readSetting('LOCKED or --locked',
-      FollowedFile.open(lockFile, (text) => parseLock(lockFile, text)), LOCK_REMEDY)
+    : await FollowedFile.open('LOCKED or --locked', lockFile, (text) => parseLock(lockFile, text))
   const trust = trustFile === undefined
     ? undefined
-    : await readSetting('TRUST_FILE or --trust',
-      FollowedFile.open(trustFile, (text, reads) => withGivenNames(parseTrust(trustFile, text, names, reads), given)))
+    : await FollowedFile.open('TRUST_FILE or --trust', trustFile, async (text, readNamed) =>
+      withGivenNames(await parseTrust(trustFile, text, names, readNamed), given))
   const present = () => ({ lock: lock?.value, trust: trust?.value })
   const policy = new Policy(present())
   const files = new Map<string, FollowedFile<unknown>>()
@@ -228,10 +220,10 @@ export async function readPolicy ({ lockFile, trustFile }: TrustSettings): Promi
 }> {
   const lock = lockFile === undefined
     ? undefined
-    : parseLock(lockFile, await readSetting('--locked', readTextFile(lockFile), LOCK_REMEDY))
+    : parseLock(lockFile, await readTextFile(lockFile, '--locked'))
   const trust = trustFile === undefined
     ? undefined
-    : parseTrust(trustFile, await readSetting('--trust', readTextFile(trustFile)))
+    : await parseTrust(trustFile, await readTextFile(trustFile, '--trust'))
   return { policy: new Policy({ lock, trust }, { mode: 'require' }), lockedNames: [...lock?.keys() ?? []] }
 }
 

@@ -16,9 +16,6 @@ export interface VerifiedSkill {
   readonly problem: string
 }
 
-/** Receives how many skills were read, and of how many. */
-export type OnProgress = (done: number, total: number) => void
-
 /** Findings about files that a revision leaves out because this process cannot read them, though another may. */
 const UNREAD: ReadonlySet<string> = new Set<FindingCode>([
   'file_unreadable', 'file_path_too_long', 'main_file_permission_denied', 'main_file_unreadable', 'ignore_file_unusable'
@@ -26,11 +23,10 @@ const UNREAD: ReadonlySet<string> = new Set<FindingCode>([
 
 /** What a policy says of some skills of a root. */
 export async function verifySkills (
-  skills: SkillManager, names: readonly string[], policy: Policy, root: string, onProgress?: OnProgress
+  skills: SkillManager, names: readonly string[], policy: Policy, root: string
 ): Promise<readonly VerifiedSkill[]> {
   const verified: VerifiedSkill[] = []
   for (const name of names) {
-    onProgress?.(verified.length, names.length)
     try {
       const { report, isServed, findings } = await skills.read(name, (state) => policy.judge(root, state))
       verified.push({ name, report, isServed, problem: findings.map(({ message }) => message).join('; ') })

@@ -2,17 +2,26 @@ import { relative, sep } from 'node:path'
 import { describeState } from '../core/listing/entry.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { FindingSeverity } from '../core/shared/skill.ts'
+import type { SkillManager } from '../core/skill-manager.ts'
 import {
   estimateTokens, type FindingSource, type Subject, subjectOf, type TargetName, verdictsOf
 } from '../verdicts/index.ts'
 import type { Baseline } from './baseline.ts'
 import { type Reporter, SEVERITIES, type Totals } from './report/reporter.ts'
-import { type OpenedSkills, type Place, type ReadOptions, withSkills } from './with-skills.ts'
 
-interface ValidateOptions extends ReadOptions {
-  readonly places: readonly Place[]
-  /** Where relative paths begin. */
-  readonly cwd: string
+/** Skills of one folder, while a command reads them. */
+export interface OpenedSkills {
+  readonly folder: string
+  readonly skills: SkillManager
+  /** Of those that are read. */
+  readonly names: readonly string[]
+  /** Whether the caller has named this skill, and not the folder. */
+  readonly isOneSkill: boolean
+  /** What reports call a skill. */
+  readonly pathOf: (skillPath: string, name: string) => string
+}
+
+interface ValidateOptions {
   /** The clients that decide on severities. Undefined when none was chosen. */
   readonly targets: readonly TargetName[] | undefined
   readonly reporter: Reporter
@@ -20,76 +29,52 @@ interface ValidateOptions extends ReadOptions {
   /** Findings of at least this severity are reported. */
   readonly reportFrom?: FindingSeverity | 'never'
   readonly baseline?: Baseline | undefined
-  /** Called with how many skills were validated, and how many there are. */
-  readonly onProgress?: ((done: number, total: number) => void) | undefined
 }
 
-/** A skill of a place, as reports name it. */
-interface NamedSkill {
-  readonly path: string
-  readonly subject: Subject
-  readonly revision: string | null
-}
-
-/** Skills that are read at a time: one waits for the thread pool while another is parsed. */
-const READ_AT_ONCE = 8
-
-/**
- * Validates all skills of all places, each once, and reports each when it was read, in their order.
- * @throws {PathError} before anything is reported
- */
-export async function validate (options: ValidateOptions): Promise<Totals> {
-  const { places, cwd, targets, reporter, sources, reportFrom = 'info', baseline, onProgress } = options
-  return await withSkills(places, options, async (opened) => {
-    const totals: Totals = { skills: 0, error: 0, warning: 0, info: 0, accepted: 0 }
-    const count = opened.reduce((sum, { names }) => sum + names.length, 0)
-    reporter.begin?.()
-    for await (const { path, subject, revision } of readAll(opened, cwd, sources)) {
+/** Validates all skills, each once, and reports each when it was read, in their order. */
+export async function validate (
+  opened: readonly OpenedSkills[], { targets, reporter, sources, reportFrom = 'info', baseline }: ValidateOptions
+): Promise<Totals> {
+  const totals: Totals = { skills: 0, error: 0, warning: 0, info: 0, accepted: 0 }
+  const seen = new Set<string>()
+  reporter.begin?.()
+  for (const { skills, names, pathOf } of opened) {
+    for (const name of names) {
+      const read = await readSkill(skills, name, sources)
+      const path = pathOf(read?.subject.skill.metadata.skillPath ?? '', name)
+      if (read === undefined || seen.has(path)) continue
+      seen.add(path)
+      const { subject, revision } = read
       const { findings, targets: verdicts } = verdictsOf(subject, targets)
       const fresh = findings.filter(({ code }) => baseline?.accepts(path, code) !== true)
       totals.skills++
       totals.accepted += findings.length - fresh.length
       for (const { severity } of fresh) totals[severity]++
       const shown = fresh.filter(({ severity }) => reaches(severity, reportFrom))
-      reporter.skill({
-        path, skill: subject.skill, revision, verdicts, findings: shown, tokens: () => estimateTokens(subject)
-      })
-      onProgress?.(totals.skills, count)
-    }
-    reporter.end(totals)
-    return totals
-  })
-}
-
-async function * readAll (
-  opened: readonly OpenedSkills[], cwd: string, sources: readonly FindingSource[]
-): AsyncGenerator<NamedSkill> {
-  const seen = new Set<string>()
-  for (const { place, skills, names } of opened) {
-    const read = async (name: string): Promise<NamedSkill | undefined> => {
-      try {
-        const { subject, revision } = await skills.read(name, (state) => describeState(state, async (entry) =>
-          ({ findings: [], subject: await subjectOf(entry, sources) })))
-        return { path: reportedPath(place, subject, cwd), subject, revision }
-      } catch (error) {
-        // It went away after it was listed.
-        if (error instanceof SkillError && error.code === 'skill_not_found') return undefined
-        throw error
-      }
-    }
-    for (let at = 0; at < names.length; at += READ_AT_ONCE) {
-      for (const skill of await Promise.all(names.slice(at, at + READ_AT_ONCE).map(read))) {
-        if (skill === undefined || seen.has(skill.path)) continue
-        seen.add(skill.path)
-        yield skill
-      }
+      const tokens = () => estimateTokens(subject)
+      reporter.skill({ path, skill: subject.skill, revision, verdicts, findings: shown, tokens })
     }
   }
+  reporter.end(totals)
+  return totals
 }
 
-/** A skill of a fetched source is called as if it lay in a folder of the source's name. */
-function reportedPath ({ root, isFetched }: Place, { skill: { name, metadata } }: Subject, cwd: string): string {
-  return isFetched === true ? `${root.name}/${name}` : shownPath(cwd, metadata.skillPath)
+interface ReadSkill {
+  readonly subject: Subject
+  readonly revision: string | null
+}
+
+/** Undefined for a skill that went away after it was listed. */
+async function readSkill (
+  skills: SkillManager, name: string, sources: readonly FindingSource[]
+): Promise<ReadSkill | undefined> {
+  try {
+    return await skills.read(name, (state) => describeState(state, async (entry) =>
+      ({ findings: [], subject: await subjectOf(entry, sources) })))
+  } catch (error) {
+    if (error instanceof SkillError && error.code === 'skill_not_found') return undefined
+    throw error
+  }
 }
 
 /** Whether a severity is at least another one. */

@@ -19,31 +19,25 @@ const READY_MS = 1_000
 export async function runOnChanges (
   paths: readonly string[], cwd: string, job: () => Promise<void>, signal: AbortSignal
 ): Promise<void> {
-  let wake = (): void => {}
-  let timer: NodeJS.Timeout | undefined
   const roots = paths.map((path) => resolve(cwd, path))
   // A path that is removed and made again is an event of the folder above.
   const parents = roots.map(dirname)
   const isInside = (path: string) => roots.some((root) => path.startsWith(root + sep))
   const ignored = (path: string) => !roots.includes(path) && !parents.includes(path) &&
     (!isInside(path) || isHiddenPath([baseName(path)]))
-  const onEvent = (): void => {
+  let running = Promise.resolve()
+  let timer: NodeJS.Timeout | undefined
+  const runLater = (): void => {
     clearTimeout(timer)
-    timer = setTimeout(() => { wake() }, QUIET_MS)
+    timer = setTimeout(() => { running = running.then(job) }, QUIET_MS)
   }
-  // An error may be of one folder. What changed meanwhile is read by the next run.
-  const watcher = watch(parents, { ignoreInitial: true, ignored }).on('all', onEvent).on('error', onEvent)
-  signal.addEventListener('abort', () => { wake() }, { once: true })
-  try {
-    await Promise.race([once(watcher, 'ready'), sleep(READY_MS)])
-    while (!signal.aborted) {
-      // Before the job: what is saved while it runs is not missed.
-      const next = new Promise<void>((resolve) => { wake = resolve })
-      await job()
-      await next
-    }
-  } finally {
-    clearTimeout(timer)
-    await watcher.close()
-  }
+  // An error may be of one folder.
+  const watcher = watch(parents, { ignoreInitial: true, ignored }).on('all', runLater).on('error', runLater)
+  const aborted = once(signal, 'abort')
+  await Promise.race([once(watcher, 'ready'), sleep(READY_MS), aborted])
+  running = running.then(job)
+  await aborted
+  clearTimeout(timer)
+  await watcher.close()
+  await running
 }

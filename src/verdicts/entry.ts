@@ -1,9 +1,9 @@
 import pLimit from 'p-limit'
 import { wellKnownFindings } from '../core/listing/discovery.ts'
+import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'
 import type { FileContent } from '../core/read/file-content.ts'
 import { yieldIfNeeded } from '../core/shared/async.ts'
 import type { CatalogSkill, FileList, Finding } from '../core/shared/skill.ts'
-import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'
 import { type JudgedFinding, judgeFindings, type TargetVerdict, verdictsOn } from './judge.ts'
 import type { Subject } from './subject.ts'
 import type { TargetName } from './targets.ts'
@@ -27,32 +27,36 @@ export interface EntryVerdicts extends JudgedEntry {
 /** What all APIs validate with: made once, with what the clients of other APIs say. */
 export type Judging = (state: EntryState, targets?: readonly TargetName[]) => Promise<EntryVerdicts>
 
-/** @param sources further clients; those of the well-known indexes are asked in any case */
-export function createJudge (sources: readonly FindingSource[]): Judging {
-  const known = new WeakMap<CatalogSkill, Known>()
-  const enter = pLimit(1)
-  return async (state, targets) => {
-    const { skill, manifest, fileFindings } = state
-    let of = known.get(skill)
-    if (of === undefined || of.manifest !== manifest || of.fileFindings !== fileFindings) {
-      const subject = await subjectOf(state, sources)
-      // A page of the catalog asks for many at the same time: one after the other, others are answered in between.
-      of = await enter(async () => {
-        await yieldIfNeeded()
-        return { manifest, fileFindings, judged: judgeFindings(subject), tokens: estimateTokens(subject) }
-      })
-      known.set(skill, of)
-    }
-    const { targets: verdicts, findings } = verdictsOn(of.judged, targets)
-    return { tokens: of.tokens, ...targets !== undefined && { targets: verdicts }, findings }
-  }
-}
-
-/** What is to be said of one state of a skill, whichever targets are chosen. */
-interface Known extends Pick<EntryState, 'manifest' | 'fileFindings'> {
+interface Known {
   readonly judged: readonly JudgedFinding[]
   readonly tokens: TokenEstimate
 }
+
+/** @param sources further clients; those of the well-known indexes are asked in any case */
+export function createJudge (sources: readonly FindingSource[]): Judging {
+  /** By what is the same while no file of a skill changes. */
+  const known = new WeakMap<object, Promise<Known>>()
+  // A page of the catalog asks for many at the same time: one after the other, others are answered in between.
+  const enter = pLimit(1)
+  const judge = async (state: EntryState): Promise<Known> => {
+    const subject = await subjectOf(state, sources)
+    return await enter(async () => {
+      await yieldIfNeeded()
+      return { judged: judgeFindings(subject), tokens: estimateTokens(subject) }
+    })
+  }
+  return async (state, targets) => {
+    const key = state.manifest ?? state.fileFindings
+    const made = known.get(key) ?? judge(state)
+    known.set(key, made)
+    const { judged, tokens } = await made
+    const { targets: verdicts, findings } = verdictsOn(judged, targets)
+    return { tokens, ...targets !== undefined && { targets: verdicts }, findings }
+  }
+}
+
+/** A state of which the files need not have been read. */
+type EntryStateOf<Listing> = Omit<EntryState, 'manifest'> & { readonly manifest: Listing | undefined }
 
 /** A skill with all that verdicts rest on, whether a catalog holds it or not. */
 export async function subjectOf (
@@ -67,6 +71,3 @@ export async function subjectOf (
   const otherFindings = [...fileFindings, ...ofClients.flat()]
   return { skill, mainFile: mainFile?.bytes, files: manifest?.files, otherFindings }
 }
-
-/** A state of which the files need not have been read. */
-type EntryStateOf<Listing> = Omit<EntryState, 'manifest'> & { readonly manifest: Listing | undefined }

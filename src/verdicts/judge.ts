@@ -8,7 +8,7 @@ import { CONDITIONS } from './conditions.ts'
 import { OUTCOMES_BY_CODE } from './outcomes.ts'
 import { nestedSkills, targetFindings } from './rules/rules.ts'
 import type { Subject } from './subject.ts'
-import { OUTCOMES, type Outcome, TARGETS, type TargetName } from './targets.ts'
+import { OUTCOMES, type Outcome, TARGET_NAMES, TARGETS, type TargetName } from './targets.ts'
 
 /** What one target does with a skill. */
 export interface TargetVerdict {
@@ -33,8 +33,7 @@ const DEFAULT_TARGETS: readonly TargetName[] = ['spec']
 /** Reasons of MCP's list and of the indexes that count only where no other finding explains the outcome. */
 const ECHOES: ReadonlySet<string> = new Set<FindingCode>([
   'mcp_skill_invalid', 'mcp_refused', 'mcp_main_file_casing', 'discovery_skill_invalid', 'discovery_main_file_missing',
-  'discovery_main_file_ambiguous',
-  'discovery_frontmatter_repaired'
+  'discovery_main_file_ambiguous', 'discovery_frontmatter_repaired'
 ])
 
 /** Why a main file is not a file of the skill. That it is left out of the manifest is the same mistake. */
@@ -81,41 +80,29 @@ export function verdictsOf (subject: Subject, targets?: readonly TargetName[]): 
 
 function judge (found: Finding, subject: Subject): JudgedFinding {
   const possible = OUTCOMES_BY_CODE.get(found.code) ?? []
-  const outcomes = new Map<TargetName, Outcome>()
-  for (const { target, outcome, when } of possible) {
-    if (when === undefined || CONDITIONS[when](subject, found)) {
-      outcomes.set(target, worse(outcome, outcomes.get(target) ?? 'ok'))
-    }
-  }
-  return { found, outcomes: inOrder(outcomes), isOfTargets: possible.length > 0 }
-}
-
-function inOrder (outcomes: ReadonlyMap<TargetName, Outcome>): ReadonlyMap<TargetName, Outcome> {
-  return new Map((Object.keys(TARGETS) as TargetName[]).flatMap((target) => {
-    const outcome = outcomes.get(target)
-    return outcome === undefined ? [] : [[target, outcome] as const]
+  const certain = possible.filter(({ when }) => when === undefined || CONDITIONS[when](subject, found))
+  const outcomes = new Map(TARGET_NAMES.flatMap((name) => {
+    const worst = worstOf(certain.flatMap(({ target, outcome }) => target === name ? outcome : []))
+    return worst === 'ok' ? [] : [[name, worst] as const]
   }))
+  return { found, outcomes, isOfTargets: possible.length > 0 }
 }
 
-function worse (a: Outcome, b: Outcome): Outcome {
-  return OUTCOMES.indexOf(a) >= OUTCOMES.indexOf(b) ? a : b
+function worstOf (outcomes: readonly Outcome[]): Outcome {
+  return OUTCOMES[Math.max(0, ...outcomes.map((outcome) => OUTCOMES.indexOf(outcome)))] ?? 'ok'
 }
 
 function isEcho ({ found, outcomes }: JudgedFinding, all: readonly JudgedFinding[]): boolean {
-  // YAML refuses them, so that they are named there.
-  if (found.code === 'control_characters') {
-    return all.some((other) => other.found.code.startsWith('yaml_') && other.found.line === found.line)
+  const { code, line } = found
+  const isExplainedBy = ({ found: other, outcomes: others }: JudgedFinding): boolean => {
+    // YAML refuses them, so that they are named there.
+    if (code === 'control_characters') return other.code.startsWith('yaml_') && other.line === line
+    if (LEFT_OUT.has(code)) return MAIN_FILE_LEFT_OUT.has(other.code) && isAbout(found, other.file)
+    if (code === 'mcp_limits_exceeded') return other.code === 'mcp_too_many_files'
+    return ECHOES.has(code) && !ECHOES.has(other.code) &&
+      [...outcomes].every(([target, outcome]) => worstOf([others.get(target) ?? 'ok', outcome]) === others.get(target))
   }
-  if (LEFT_OUT.has(found.code)) {
-    return all.some((other) => MAIN_FILE_LEFT_OUT.has(other.found.code) && isAbout(found, other.found.file))
-  }
-  if (!ECHOES.has(found.code)) {
-    return found.code === 'mcp_limits_exceeded' &&
-    all.some((other) => other.found.code === 'mcp_too_many_files')
-  }
-  return all.some((other) => !ECHOES.has(other.found.code) &&
-    Array.from(outcomes)
-      .every(([target, outcome]) => worse(other.outcomes.get(target) ?? 'ok', outcome) === other.outcomes.get(target)))
+  return all.some(isExplainedBy)
 }
 
 /** Whether a finding names this file alone: names stand at the end of its message. */
@@ -124,34 +111,26 @@ function isAbout ({ message }: Finding, file: string | undefined): boolean {
 }
 
 function verdictOf (target: TargetName, judged: readonly JudgedFinding[]): TargetVerdict {
-  let verdict: Outcome = 'ok'
-  const because = new Set<string>()
-  for (const { found, outcomes } of judged) {
-    const outcome = outcomes.get(target)
-    if (outcome === undefined) continue
-    verdict = worse(verdict, outcome)
-    because.add(found.code)
-  }
-  return { target, verdict, ...because.size > 0 && { because: [...because] }, read: TARGETS[target].read }
+  const minded = judged.filter(({ outcomes }) => outcomes.has(target))
+  const verdict = worstOf(minded.map(({ outcomes }) => outcomes.get(target) ?? 'ok'))
+  const because = [...new Set(minded.map(({ found }) => found.code))]
+  return { target, verdict, ...because.length > 0 && { because }, read: TARGETS[target].read }
 }
 
 function severityFor (targets: readonly TargetName[], outcomes: ReadonlyMap<TargetName, Outcome>): FindingSeverity {
-  const worst = targets.reduce<Outcome>((sum, target) => worse(sum, outcomes.get(target) ?? 'ok'), 'ok')
+  const worst = worstOf(targets.map((target) => outcomes.get(target) ?? 'ok'))
   if (worst === 'ok') return 'info'
   return worst === 'not_loaded' || worst === 'refused' ? 'error' : 'warning'
 }
 
 /** Clients of other APIs know which field or file they mind, and no line. */
 function withPosition (found: Finding, { mainFile, skill }: Subject): Finding {
-  if (found.line !== undefined) {
-    return found.file === undefined ? { ...found, file: basename(skill.metadata.path) } : found
-  }
-  if (found.field === undefined || mainFile === undefined) return found
-  const location = locateFrontmatter(mainFile)
-  if (location.kind !== 'found') return found
-  const position = fieldPositions(mainFile.toString('utf8', location.start, location.end))
-    .get(found.field) ?? { line: 1, column: 1 }
-  return { ...found, file: found.file ?? basename(skill.metadata.path), ...position }
+  const file = found.file ?? basename(skill.metadata.path)
+  if (found.line !== undefined) return { ...found, file }
+  const location = found.field === undefined || mainFile === undefined ? undefined : locateFrontmatter(mainFile)
+  if (location?.kind !== 'found') return found
+  const fields = fieldPositions(mainFile?.toString('utf8', location.start, location.end) ?? '')
+  return { ...found, file, ...fields.get(found.field ?? '') ?? { line: 1, column: 1 } }
 }
 
 /** A folder of skills among skills: the finding that SKILL.md is missing names those below. */

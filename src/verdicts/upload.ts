@@ -47,10 +47,9 @@ interface PackedFile {
 export async function subjectOfMainFile (
   bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]
 ): Promise<Subject> {
-  const tooLarge = bytes.length > MAX_MAIN_FILE_BYTES
-  const main = tooLarge ? undefined : { name: 'SKILL.md', content: new FileContent(bytes) }
+  const main = bytes.length > MAX_MAIN_FILE_BYTES ? 'too large' : { name: 'SKILL.md', content: new FileContent(bytes) }
   const files = [{ path: 'SKILL.md', size_bytes: bytes.length }]
-  return { ...await subjectFrom({ folder, main, files, findings: [], tooLarge }, sources), files: undefined }
+  return { ...await subjectFrom({ folder, main, files, findings: [] }, sources), files: undefined }
 }
 
 /**
@@ -73,40 +72,40 @@ export async function subjectOfArchive (
     const filter = createSkillFilter(name ?? NAMELESS, undefined, rules)
     const entries = inside.filter(({ path }) => filter?.hides(path, false) !== true)
     const mainPath = mainFileAmong(entries.map(({ path }) => path))
-    const packed = entries.find(({ path }) => path === mainPath)
-    const tooLarge = packed !== undefined && packed.item.size > MAX_MAIN_FILE_BYTES
-    const main = packed === undefined || tooLarge
-      ? undefined
-      : { name: packed.path, content: new FileContent(await buffer(await zip.stream(packed.item))) }
+    const main = await readMainFile(zip, entries.find(({ path }) => path === mainPath))
     const files = entries.map(({ item: { size }, path }) => ({ path, size_bytes: size }))
     const findings = [...leftOutFindings(leftOut), ...contentFindings(files, await readKinds(bytes, entries))]
-    return await subjectFrom({ folder: name, main, files, findings, tooLarge, filter }, sources)
+    return await subjectFrom({ folder: name, main, files, findings, filter }, sources)
   } finally {
     zip.close()
   }
 }
 
+type MainFile = { readonly name: string, readonly content: FileContent } | 'too large' | undefined
+
+async function readMainFile (zip: ZipReader, packed: PackedFile | undefined): Promise<MainFile> {
+  if (packed === undefined) return undefined
+  if (packed.item.size > MAX_MAIN_FILE_BYTES) return 'too large'
+  return { name: packed.path, content: new FileContent(await buffer(await zip.stream(packed.item))) }
+}
+
 interface SkillParts {
   readonly folder: string | undefined
-  /** Undefined for one that is missing or too large. */
-  readonly main: { readonly name: string, readonly content: FileContent } | undefined
+  readonly main: MainFile
   readonly files: readonly ListedFile[]
   readonly findings: readonly Finding[]
-  readonly tooLarge: boolean
   readonly filter?: SkillFilter | undefined
 }
 
 async function subjectFrom (
-  { folder, main, files, findings, tooLarge, filter }: SkillParts, sources: readonly FindingSource[]
+  { folder, main: mainFile, files, findings, filter }: SkillParts, sources: readonly FindingSource[]
 ): Promise<Subject> {
-  const name = folder ?? (main && ownName(main.content)) ?? NAMELESS
+  const [main, refused] = mainFile === 'too large' ? [undefined, new RefusedError('too_large')] : [mainFile]
+  const ownName = main && parseSkillBytes(main.content.bytes, '').summary.name
+  const name = folder ?? (ownName !== undefined && isSafeName(ownName) ? ownName : NAMELESS)
   const place = { name, type: 'project', path: `/${name}`, realPath: `/${name}`, linked: false } as const
-  const skill = describeSkill(place, {
-    mainFiles: files.map(({ path }) => path).filter((path) => isMainFile(path)),
-    main,
-    filter,
-    ...tooLarge && { refused: new RefusedError('too_large') }
-  })
+  const mainFiles = files.map(({ path }) => path).filter((path) => isMainFile(path))
+  const skill = describeSkill(place, { mainFiles, main, filter, ...refused && { refused } })
   return await subjectOf({ skill, manifest: { files }, mainFile: main?.content, fileFindings: findings }, sources)
 }
 
@@ -146,11 +145,6 @@ async function readRules (zip: ZipReader, item: ZipItem | undefined): Promise<Ig
   if (item === undefined) return undefined
   if (item.size > MAX_IGNORE_FILE_BYTES) return unreadableIgnoreFile(`has more than ${MAX_IGNORE_FILE_BYTES} bytes`)
   return parseIgnoreFile(await buffer(await zip.stream(item)))
-}
-
-function ownName ({ bytes }: FileContent): string | undefined {
-  const { name } = parseSkillBytes(bytes, '').summary
-  return isSafeName(name) ? name : undefined
 }
 
 /** The one folder that all files are in, with its `/`, when it is a skill; else empty. */

@@ -53,7 +53,6 @@ type DiscoverySkills = Pick<SkillService, 'at' | 'keptRevisions' | 'list' | 'rea
  */
 export class Discovery {
   readonly #skills: DiscoverySkills
-  readonly #onRead: ((done: number, total: number) => void) | undefined
   /** By revision, from which the bytes of an archive follow. */
   readonly #archiveDigests = new LRUCache<string, Promise<string>>({ max: MAX_CACHED_ARCHIVE_DIGESTS })
   readonly #entries = new WeakMap<Manifest, { readonly skill: CatalogSkill, readonly entries: Entries }>()
@@ -62,10 +61,8 @@ export class Discovery {
   #making: Promise<DiscoveryIndexes> | undefined
   #made: { readonly revision: string | undefined, readonly indexes: DiscoveryIndexes } | undefined
 
-  /** @param onRead receives how many skills were read, and of how many */
-  constructor (skills: DiscoverySkills, onRead?: (done: number, total: number) => void) {
+  constructor (skills: DiscoverySkills) {
     this.#skills = skills
-    this.#onRead = onRead
   }
 
   /**
@@ -128,8 +125,7 @@ export class Discovery {
   async #make (): Promise<DiscoveryIndexes> {
     const names = await this.#skills.list()
     const known = new Map<string, Entries>()
-    for (const [index, name] of names.entries()) {
-      this.#onRead?.(index, names.length)
+    for (const name of names) {
       const entries = await this.#entriesOf(name)
       if (entries !== undefined) known.set(name, entries)
     }

@@ -1,8 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/client'
@@ -99,20 +97,6 @@ t.test('K88: mcp serves a client over standard input and output, with its log on
     t.ok(log.trimEnd().split('\n').every((line) => line.startsWith('{')), 'JSON lines')
     await client.close()
   }
-})
-
-t.test('K82: a person at a terminal sees how far a command is, and a pipe gets the result alone', { skip: noTerminal }, async (t) => {
-  const server = createServer((_request, response) => { setTimeout(() => { response.writeHead(404).end() }, 1_300) }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => { server.close() })
-  const args = ['sync', `http://127.0.0.1:${(server.address() as AddressInfo).port}/skills.zip`, '--state-dir']
-  const atTerminal = ['bash', '-c', 'script -qec "$(printf "%q " "$@")" /dev/null', 'bash']
-  const [terminal, pipe] = await Promise.all([
-    runProcess(t, { args: [...args, join(t.testdir({ one: {}, two: {} }), 'one')], env: { TERM: 'xterm' }, runBy: atTerminal }),
-    runProcess(t, { args: [...args, join(t.testdirName, 'two')], env: { TERM: 'xterm' } })
-  ])
-  t.match([terminal.code, ...terminal.stdout.split('\r\u001B[K')], [1, '', '0 of 1 source', /^the source skills cannot be read: .*\r\n$/])
-  t.match(pipe, { code: 1, stdout: /^the source skills cannot be read: .*\n$/, stderr: '' })
 })
 
 t.test('K4, K77: dev prints each skill once at the start, linked ones too, and its findings after each save', async (t) => {

@@ -28,7 +28,7 @@ t.test('K83: wherever a folder can be given, so can a source', async (t) => {
   t.match(await run(cwd, 'validate', address), { code: 1, stdout: /repo\/b/ })
   mkdirSync(join(cwd, 'ci'))
   t.match(await run(cwd, 'validate', address, '--baseline', 'ci/base.json', '--write-baseline'), { code: 0 })
-  t.match(JSON.parse(readFileSync(join(cwd, 'ci/base.json'), 'utf8')), { 'repo/b': Array }, 'a skill of a source has its name')
+  t.match(JSON.parse(readFileSync(join(cwd, 'ci/base.json'), 'utf8')), { '../repo/b': Array }, 'a skill of a source lies in a folder of its name')
   t.match(await run(cwd, 'validate', address, '--baseline', 'ci/base.json'), { code: 0 })
   t.match(await run(cwd, 'validate', address, '--fix'), { code: 2, stderr: /--fix is for folders/ })
   t.match(await run(cwd, 'lock', address), { code: 0, stdout: 'skills.lock: 2 skills\n' })
@@ -51,7 +51,7 @@ t.test('K83: wherever a folder can be given, so can a source', async (t) => {
   writeFileSync(join(cwd, 'sources.yaml'), `sources:\n  - git: file://${repository.path}\n    name: team\n    optional: true\n`)
   t.match(await run(cwd, 'lock', '--config', 'sources.yaml'), { code: 0, stdout: 'skills.lock: 2 skills\n', stderr: /^skillserve: the source team cannot be read: [^\n]*\(not_found\); it is optional, so its last state counts\n$/ })
   writeFileSync(join(cwd, 'sources.yaml'), `sources:\n  - git: file://${repository.path}-none\n    optional: true\n`)
-  t.match(await run(cwd, 'lock', '--config', 'sources.yaml'), { code: 1, stderr: /goes on without it\n[^\n]*there are no skills to lock\n$/ })
+  t.match(await run(cwd, 'lock', '--config', 'sources.yaml'), { code: 1, stderr: /goes on without it\n[^\n]*there are no skills\n$/ })
   t.match(await run(cwd, ...asked), { code: 1, stderr: /the source repo cannot be read: / }, 'a file is not judged by skills that are not there')
   t.match(await run(cwd, 'sync', address), { code: 1, stdout: /^the source repo cannot be read: there is no such repository, or the service may not read it \(not_found\)\n$/ })
   t.match(await run(cwd, 'lock', address), { code: 1, stderr: /the source repo cannot be read: there is no such repository, or the service may not read it \(not_found\)$/m }, 'no lock of what may be old')
@@ -105,7 +105,7 @@ t.test('K95: sync publishes no state with a skill that is not signed as the trus
 
 t.test('K86: a folder that is a skill is one with the layout single', async (t) => {
   const cwd = t.testdir({ mine: { 'SKILL.md': skillText('mine') } })
-  t.match(await run(cwd, 'lock', './mine'), { code: 1, stderr: /is itself a skill/ })
+  t.match(await run(cwd, 'sync', './mine'), { code: 1, stderr: /is itself a skill/ })
   t.match(await run(cwd, 'lock', './mine', '--layout', 'single'), { code: 0, stdout: 'skills.lock: 1 skill\n' })
   t.match(readFileSync(join(cwd, 'skills.lock'), 'utf8'), /"mine": sha256:/)
 })

@@ -2,9 +2,8 @@ import { existsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { readConfigFile } from '../../src/config/config-file.ts'
-import { openRoots } from '../../src/config/roots.ts'
+import { checkPlaces, openRoots } from '../../src/config/roots.ts'
 import type { Config } from '../../src/config/settings.ts'
-import { checkPlaces } from '../../src/config/written-places.ts'
 import { ConfigError } from '../../src/config/setting.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
 
@@ -21,7 +20,7 @@ async function read (t: Test, text: string): Promise<unknown> {
 
 t.test('K83: a configuration file in YAML or JSON, with paths from its own folder', async (t) => {
   const expected = [
-    { kind: 'git', name: 'team', url: 'https://git.example/team/skills.git', at: [{ ref: 'main', path: 'skills' }], layout: 'auto', intervalMs: 60_000, auth: { secretFile: '/run/secrets/git' }, webhookSecretFile: join(t.testdir(), 'hook') },
+    { kind: 'git', name: 'team', url: 'https://git.example/team/skills.git', ref: 'main', path: 'skills', layout: 'auto', intervalMs: 60_000, auth: { secretFile: '/run/secrets/git' }, webhookSecretFile: join(t.testdir(), 'hook') },
     { kind: 'folder', path: join(t.testdir(), 'skills') }
   ]
   const sources = [
@@ -37,13 +36,12 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
   const table: ReadonlyArray<readonly [string, RegExp]> = [
     ['sources:\n  - folder: a\n    colour: red\n', /^FILE:3: sources\[0\]\.colour is an unknown key/],
     ['sources:\n  - git: https://h.example/r.git\n    interval: 5s\n', /^FILE:3: sources\[0\]\.interval must be at least 10s/],
-    ['sources:\n  - git: https://h.example/r.git\n    interval: 720h\n', /^FILE:3: sources\[0\]\.interval must be at most 500h/],
-    ['sources:\n  - git: https://h.example/r.git\n    timeout: 9999999h\n', /^FILE:3: sources\[0\]\.timeout must be at most 500h/],
-    ['sources:\n  - git: https://h.example/r.git\n    timeout: 1800001s\n', /^FILE:3: sources\[0\]\.timeout must be at most 500h/],
+    ['sources:\n  - git: https://h.example/r.git\n    interval: 720h\n', /^FILE:3: sources\[0\]\.interval must be a duration up to 499h/],
+    ['sources:\n  - git: https://h.example/r.git\n    timeout: 1800001s\n', /^FILE:3: sources\[0\]\.timeout must be a duration up to 499h/],
     ['sources:\n  - git: https://h.example/r.git\n    interval: soon\n', /^FILE:3: .*duration/],
     ['sources:\n  - name: x\n', /^FILE:2: sources\[0\] needs one of folder, archive, git/],
     ['sources:\n  - git: https://h.example/r.git\n    s3: s3://bbb\n', /^FILE:3: sources\[0\]\.s3 is a second source next to git: keep one/],
-    ['sources:\n  - folder: a\n    ref: main\n', /^FILE:3: sources\[0\]\.ref is not a setting of a source of kind folder/],
+    ['sources:\n  - folder: a\n    ref: main\n', /^FILE:3: sources\[0\]\.ref is not a setting of a source of kind folder with the layout flat/],
     ['sources:\n  - git: https://u:hunter2@h.example/r.git\n', /^FILE:2: .*password/],
     ['sources:\n  - git: https://h.example/r.git\n    ref: --x\n', /^FILE:2: .*a ref is/],
     ['sources:\n  - git: https://h.example/r.git#v1\n', /^FILE:2: sources\[0\]\.git cannot be used: .*# has keys/],
@@ -59,10 +57,8 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
     ['sources:\n  - git: s3://bucket/x\n', /^FILE:2: .*it begins with https/],
     ['- folder: ./a\n', /^FILE:1: must be a mapping with the list sources$/],
     ['sources:\n  - ./a\n', /^FILE:2: sources\[0\] must be a mapping such as folder: \.\/skills$/],
-    [`sources:\n  - folder: ./a\n    layout: tree\n    include: [${'a,'.repeat(1_001)}]\n`, /^FILE:4: sources\[0\]\.include must be a list of at most 1000 globs$/],
     ['source: []\n', /^FILE:1: source is an unknown key; allowed: \$schema, sources, did you mean "sources"\?$/],
     ['sources:\n  - folder: ./a\n    layout: tre\n', /^FILE:3: sources\[0\]\.layout must be one of auto, .*, did you mean "tree"\?$/],
-    [`sources:\n  - folder: ./a\n    layout: tree\n    exclude: [b, '${'{a,b}'.repeat(20)}']\n`, /^FILE:4: sources\[0\]\.exclude must be a list of at most 1000 globs, and each alternative in braces is one$/],
     ['sources: 3\n', /^FILE:1: sources must be a list/]
   ]
   for (const [text, expected] of table) {
@@ -92,24 +88,25 @@ t.test('K83, K73: a state folder or an audit log among the skills is refused wit
   symlinkSync(at('skills', 'audit.jsonl'), at('later.jsonl'))
   writeFileSync(at('file.yaml'), 'sources:\n  - folder: ./skills\n')
   const base = { skillsDirs: ['https://127.0.0.1:1/a.zip'], personalDir: undefined, linkTargets: undefined, configFile: undefined, layout: undefined }
-  const table: ReadonlyArray<readonly [named: string, path: string, config: Partial<Config>]> = [
-    ['DIR or SKILLS_DIR', at('skills', '.state'), { skillsDirs: [...base.skillsDirs, at('skills')] }],
-    ['DIR or SKILLS_DIR', at('skills'), { skillsDirs: [...base.skillsDirs, at('skills')], layout: 'tree' }],
-    ['DIR or SKILLS_DIR', at('also', 'a', 'b'), { skillsDirs: [...base.skillsDirs, at('skills')] }],
-    ['DIR or SKILLS_DIR', at('skills', 'a'), { skillsDirs: [...base.skillsDirs, at('also')] }],
-    ['DIR or SKILLS_DIR', at('later.jsonl'), { skillsDirs: [...base.skillsDirs, at('skills')] }],
-    ['SKILLS_PERSONAL_DIR or --personal', at('mine', 'a'), { personalDir: at('mine') }],
-    ['LINK_TARGETS or --allow-links', at('linked', 'a'), { linkTargets: [at('linked')] }],
-    ['CONFIG_FILE or --config', at('skills', 'a'), { configFile: at('file.yaml') }]
+  const table: ReadonlyArray<readonly [folder: string, path: string, config: Partial<Config>]> = [
+    ['skills', at('skills', '.state'), { skillsDirs: [...base.skillsDirs, at('skills')] }],
+    ['skills', at('skills'), { skillsDirs: [...base.skillsDirs, at('skills')], layout: 'tree' }],
+    ['skills', at('also', 'a', 'b'), { skillsDirs: [...base.skillsDirs, at('skills')] }],
+    ['also', at('skills', 'a'), { skillsDirs: [...base.skillsDirs, at('also')] }],
+    ['skills', at('later.jsonl'), { skillsDirs: [...base.skillsDirs, at('skills')] }],
+    ['mine', at('mine', 'a'), { personalDir: at('mine') }],
+    ['linked', at('linked', 'a'), { linkTargets: [at('linked')] }],
+    ['skills', at('skills', 'a'), { configFile: at('file.yaml') }]
   ]
-  for (const [named, path, more] of table) {
+  for (const [inside, path, more] of table) {
     const config = { ...base, ...more }
-    const message = await openRoots({ ...config, stateDir: path }, { log: SILENT, env: {} }).then(async ({ sources }) => { await sources?.close(); return '' }, (error: unknown) => error instanceof ConfigError ? error.message : String(error))
-    t.ok(message.startsWith(`STATE_DIR or --state-dir: ${JSON.stringify(path)} is inside `) && message.includes(` of ${named}, `), message)
+    const message = (setting: string) => `${setting}: ${JSON.stringify(path)} is inside ${JSON.stringify(at(inside))}, ` +
+      'whose files are served: choose a place outside all folders of skills'
+    await t.rejects(openRoots({ ...config, stateDir: path }, { log: SILENT, env: {} }), { name: 'ConfigError', message: message('STATE_DIR or --state-dir') })
     t.notOk(existsSync(join(path, 'lock')))
     const { sources, ...roots } = await openRoots({ ...config, stateDir: at('apart') }, { log: SILENT, env: {} })
     await sources?.close()
-    await t.rejects(checkPlaces({ ...config, auditLog: path } as Config, roots), { name: 'ConfigError', message: new RegExp(`^AUDIT_LOG: .* of ${named}, `) })
+    await t.rejects(checkPlaces({ ...config, auditLog: path } as Config, roots), { name: 'ConfigError', message: message('AUDIT_LOG') })
     await t.resolves(checkPlaces({ ...config, auditLog: at('skillset') } as Config, roots))
   }
   const plain = await openRoots({ ...base, skillsDirs: [at('skills')], stateDir: at('skills') }, { log: SILENT, env: {} })

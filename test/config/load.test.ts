@@ -1,7 +1,6 @@
-import { delimiter, isAbsolute, join, resolve } from 'node:path'
+import { delimiter, isAbsolute, resolve } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import { idleSettings, missingLinkTargets } from '../../src/config/idle-settings.ts'
 import { loadConfig, resolveSettings } from '../../src/config/load.ts'
 import { ConfigError, type Setting } from '../../src/config/setting.ts'
 import { type Config, SETTINGS } from '../../src/config/settings.ts'
@@ -12,14 +11,14 @@ const cwd = resolve('/srv')
 /** Flags with their values, and folders. */
 function load (argv: readonly string[] = [], env: Readonly<Record<string, string>> = {}): Config {
   const positionals: string[] = []
-  const flags = new Map<string, string[]>()
+  const options: Record<string, string[]> = {}
   for (let index = 0; index < argv.length; index++) {
     const text = argv[index] ?? ''
     const [, name = '', inline] = /^--([^=]+)(?:=(.*))?$/s.exec(text) ?? []
     if (name === '') positionals.push(text)
-    else flags.set(name, [...flags.get(name) ?? [], inline ?? argv[++index] ?? ''])
+    else (options[name.replaceAll(/-\w/g, (part) => part.slice(1).toUpperCase())] ??= []).push(inline ?? argv[++index] ?? '')
   }
-  return loadConfig({ positionals, flags, env, cwd })
+  return loadConfig({ positionals, options, env, cwd })
 }
 
 function refusal (argv: readonly string[], env: Readonly<Record<string, string>> = {}): string {
@@ -223,7 +222,7 @@ function isValid ({ skillsDirs, personalDir, host, port, logLevel, allowedHosts,
 
 t.test('what stands in for a default is one value, whatever is in it', async (t) => {
   const folder = resolve(`/a${delimiter}b`)
-  const sources = { positionals: [], flags: new Map(), cwd, defaults: { skillsDirs: folder } }
+  const sources = { cwd, defaultFolder: folder }
   t.strictSame(loadConfig({ ...sources, env: {} }).skillsDirs, [folder])
   t.strictSame(loadConfig({ ...sources, env: { SKILLS_DIR: 'mine' } }).skillsDirs, [resolve(cwd, 'mine')])
 })
@@ -239,23 +238,8 @@ t.test('every setting has a row that can be read', async (t) => {
   t.equal(new Set(rows.map(({ variable }) => variable)).size, rows.length)
 })
 
-t.test('K4: folders that links may lead into and that are not there are told', async (t) => {
-  const cwd = t.testdir({ there: {}, file: '' })
-  const missing = async (...folders: readonly string[]) => await missingLinkTargets(loadConfig({ positionals: [], flags: new Map([['allow-links', folders]]), env: {}, cwd }))
-  t.strictSame(await missing('there', 'nope', 'file'), [join(cwd, 'nope'), join(cwd, 'file')])
-  t.strictSame(await missing(), [])
-})
-
-t.test('a setting that an access file takes the effect of is told', (t) => {
-  const cwd = t.testdir({ 'access.yaml': 'anonymous: []\nrules: []\n' })
-  const config = loadConfig({ positionals: [], flags: new Map(), env: { ACCESS_FILE: 'access.yaml', CACHE_SECONDS: '60' }, cwd })
-  t.strictSame(idleSettings(config), ['CACHE_SECONDS has no effect with an access file'])
-  t.end()
-})
-
 t.test('K89: every setting has its value, its origin and its own mistake', async (t) => {
-  const flags = new Map([['port', ['70000']], ['host', ['::1']]])
-  const settings = resolveSettings({ positionals: [], flags, env: { LOG_LEVEL: 'loud', AUDIT_SALT: 'short', UI: 'false' }, cwd })
+  const settings = resolveSettings({ options: { port: '70000', host: '::1' }, env: { LOG_LEVEL: 'loud', AUDIT_SALT: 'short', UI: 'false' }, cwd })
   const found = Object.fromEntries(settings.map(({ name, origin, value, error }) => [name, error?.message ?? [value, origin]]))
   t.match(found, {
     port: /^--port must be /,

@@ -191,7 +191,7 @@ t.test('K93: a folder with something else in it, or in the skills, is refused wi
   const base = t.testdir({ skills: { a: skill('a') }, mine: { 'thesis.md': 'years of work' }, site: { '.well-known': { 'security.txt': 'mail us' }, _headers: 'own' }, app: { 'manifest.json': '{"name":"app"}', _headers: 'own' } })
   const root = join(base, 'skills')
   for (const [out, reason] of [
-    [join(base, 'mine'), /something else/], [join(base, 'site'), /something else/], [join(base, 'app'), /something else/], [join(root, 'out'), /must be apart/], [root, /must be apart/], [base, /must be apart/]
+    [join(base, 'mine'), /something else/], [join(base, 'site'), /something else/], [join(base, 'app'), /something else/], [join(root, 'out'), /whose files are served/], [root, /whose files are served/], [base, /something else/]
   ] as const) {
     const { code, stderr } = await exportTo(out, root)
     t.equal(code, 1, out)

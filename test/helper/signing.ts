@@ -7,7 +7,8 @@ import { parseSigningKey, signSkills } from '../../src/trust/sign.ts'
 import type { Signer } from '../../src/trust/signers.ts'
 import type { TrustFile } from '../../src/trust/trust-file.ts'
 import { type VerifiedSkill, verifySkills } from '../../src/trust/verify.ts'
-import { type OpenedSkills, placeOf, withSkills } from '../../src/validate/with-skills.ts'
+import { withSkills } from '../../src/cli/with-skills.ts'
+import type { OpenedSkills } from '../../src/validate/validate.ts'
 
 export interface KeyPair {
   readonly privateKey: KeyObject
@@ -29,7 +30,7 @@ export function makeKeyPair (namedCurve = 'P-256'): KeyPair {
 /** Signs the skills of a folder, or the one that the folder is. */
 export async function sign (folder: string, { privatePem }: Pick<KeyPair, 'privatePem'>, chain?: string): Promise<void> {
   const key = parseSigningKey(privatePem, chain)
-  await open(folder, ({ place, skills, names }) => signSkills(place.root.path, skills, names, key))
+  await open(folder, ({ folder: path, skills, names }) => signSkills(path, skills, names, key))
 }
 
 /** What a policy says of the skills of a folder, or of the one that the folder is. */
@@ -38,7 +39,7 @@ export async function verify (folder: string, policy: Policy): Promise<readonly 
 }
 
 async function open<T> (folder: string, use: (opened: OpenedSkills) => Promise<T>): Promise<T> {
-  return await withSkills([await placeOf(folder, '/')], {}, async ([opened]) => {
+  return await withSkills({ positionals: [folder], options: {} }, { env: {}, cwd: '/', warn () {} }, async ([opened]) => {
     if (opened === undefined) throw new Error(`${folder} has no skills`)
     return await use(opened)
   })

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import fc from 'fast-check'
 import { validate } from '../../src/validate/validate.ts'
-import { placeOf } from '../../src/validate/with-skills.ts'
+import { withSkills } from '../../src/cli/with-skills.ts'
 import type { SkillReport } from '../../src/validate/report/reporter.ts'
 import { mcpFindings } from '../../src/mcp/findings.ts'
 import { TARGET_NAMES, type TargetName } from '../../src/verdicts/index.ts'
@@ -23,6 +23,15 @@ interface Validation {
   readonly targets: ReadonlyArray<{ readonly target: string, readonly verdict: string }>
   readonly findings: ReadonlyArray<{ readonly code: string, readonly message: string }>
   readonly code?: string
+}
+
+/** What the command reports of a folder. */
+async function reportsOn (folder: string, targets: readonly TargetName[] | undefined): Promise<readonly SkillReport[]> {
+  const reports: SkillReport[] = []
+  const reporter = { skill: (report: SkillReport) => { reports.push(report) }, end () {} }
+  await withSkills({ positionals: [folder], options: {} }, { env: {}, cwd: '/', warn () {} }, (opened) =>
+    validate(opened, { targets, sources: [mcpFindings], reporter }))
+  return reports
 }
 
 async function send (service: Service, body: string | Buffer, { query = '', type = 'text/markdown', headers = {} } = {}): Promise<{ status: number, json: Validation }> {
@@ -138,8 +147,7 @@ t.test('K79, K80: the doors never differ for the same bytes', async (t) => {
     const query = chosen === undefined ? '' : `?target=${chosen.join(',')}`
     const entry = (await service.fetch(`/catalog/demo${query}`)).json() as Validation
     const sent = (await send(service, zipOf([{ name: 'demo/SKILL.md', bytes }, ...parts]), { type: 'application/zip', query })).json
-    const reports: SkillReport[] = []
-    await validate({ places: [await placeOf(service.root, '/')], cwd: service.folder, targets: chosen, sources: [mcpFindings], reporter: { skill: (report) => { reports.push(report) }, end () {} } })
+    const reports = await reportsOn(service.root, chosen)
     t.strictSame(sent.findings, entry.findings, 'a ZIP as the catalog')
     t.strictSame(JSON.parse(JSON.stringify(reports[0]?.findings)), entry.findings, 'the command as the catalog')
     t.equal(reports[0]?.revision, entry.revision)
@@ -154,8 +162,7 @@ t.test('K79, K80: the doors never differ for the same bytes', async (t) => {
 })
 
 t.test('the example skills are clean for every target', async (t) => {
-  const reports: SkillReport[] = []
-  await validate({ places: [await placeOf(EXAMPLES, '/')], cwd: EXAMPLES, targets: TARGET_NAMES, sources: [mcpFindings], reporter: { skill: (report) => { reports.push(report) }, end () {} } })
+  const reports = await reportsOn(EXAMPLES, TARGET_NAMES)
   t.equal(reports.length, readdirSync(EXAMPLES).length)
   for (const { skill, findings, verdicts } of reports) {
     t.strictSame(findings, [], skill.name)

@@ -101,13 +101,13 @@ t.test('K85: a disk that is full or fails while a state is written leaves the st
   const { keeper, log, folder } = await openKeeper(t, async () => next)
   await keeper.sync()
   const before = readdirSync(join(folder, 'skills'))
-  for (const [code, reason] of [['EIO', 'EIO'], ['ENOSPC', 'ENOSPC, its disk is full']] as const) {
+  for (const code of ['EIO', 'ENOSPC']) {
     next = stateOf(2, async (files) => {
       for (const { path } of files) writeFileSync(path, 'half')
       throw Object.assign(new Error(`${code}: a reason of the system, write`), { code })
     })
     await keeper.sync()
-    t.match(keeper.status, { state: 'stale', skills: 1, revision: /1$/, error: { code: 'disk', message: `the state folder cannot be written (${reason})` } })
+    t.match(keeper.status, { state: 'stale', skills: 1, revision: /1$/, error: { code: 'disk', message: `the state folder cannot be written (${code}: a reason of the system)` } })
   }
   t.strictSame(readdirSync(join(folder, 'skills')), before)
   t.strictSame(readdirSync(join(folder, 'tmp')), [])

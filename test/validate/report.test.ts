@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Finding } from '../../src/core/shared/skill.ts'
-import { baselineKeys, writeBaseline } from '../../src/validate/baseline.ts'
-import { createReporter } from '../../src/validate/report/index.ts'
+import { Baseline } from '../../src/validate/baseline.ts'
+import { type ReportFormat, REPORTERS } from '../../src/validate/report/index.ts'
 import type { ReporterOptions, SkillReport } from '../../src/validate/report/reporter.ts'
 import { GOOD } from '../helper/rule-skills.ts'
 import { subjectFor } from '../helper/verdicts.ts'
@@ -42,13 +42,13 @@ async function report (more: Partial<SkillReport> = {}): Promise<SkillReport> {
 }
 
 function print (
-  format: Parameters<typeof createReporter>[0], reports: readonly SkillReport[], options: Partial<ReporterOptions> = {},
+  format: ReportFormat, reports: readonly SkillReport[], options: Partial<ReporterOptions> = {},
   totals = NO_TOTALS
 ): string {
   let text = ''
-  const reporter = createReporter(
-    format, { print: (part) => { text += part }, targets: undefined, hasColor: false, version: '1.2.3', ...options }
-  )
+  const reporter = REPORTERS[format]({
+    print: (part) => { text += part }, targets: undefined, hasColor: false, ...options
+  })
   reporter.begin?.()
   for (const each of reports) reporter.skill(each)
   reporter.end(totals)
@@ -192,16 +192,13 @@ t.test('K79: SARIF has a result for each finding, and says how many code scannin
 t.test('K79: a baseline has a line for each path and code, sorted, and calls its own folder by a dot', async (t) => {
   const folder = t.testdir()
   const file = join(folder, 'base.json')
-  const keyOf = baselineKeys(file, join(folder, 'ci'), ['repo'])
-  await writeBaseline(
-    file, new Map([['../skills/b', new Set(['z', 'a'])], ['..', new Set(['b'])], ['repo/a', new Set(['c'])]]), keyOf
-  )
+  const baseline = new Baseline(file, join(folder, 'ci'))
+  baseline.accept('../skills/b', ['z', 'a'])
+  baseline.accept('..', ['b'])
+  await baseline.write()
   t.equal(readFileSync(file, 'utf8'), `{
   ".": [
     "b"
-  ],
-  "repo/a": [
-    "c"
   ],
   "skills/b": [
     "a",

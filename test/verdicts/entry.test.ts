@@ -52,5 +52,5 @@ t.test('K80: another state of a skill is judged anew', async (t) => {
   const file = { path: 'b.md', size_bytes: 1, media_type: 'text/markdown', digest: 'sha256:0' }
   t.strictSame(await codes({ manifest: { ...state.manifest, files: [file] } }), [])
   const fileFindings: readonly Finding[] = [{ code: 'file_program', severity: 'info', message: 'm', fix: 'f' }]
-  t.strictSame(await codes({ fileFindings }), ['file_program', 'body_link_missing'])
+  t.strictSame(await codes({ fileFindings, manifest: { ...state.manifest } }), ['file_program', 'body_link_missing'])
 })

@@ -209,7 +209,6 @@ t.test('K79: brackets in a text are no list', async (t) => {
     ['metadata:\n  - [a]\n', [{ line: 3, field: 'metadata' }]],
     ['metadata:\n  a:\n    [b]\n', [{ line: 4, field: 'metadata' }]],
     ['name: demo\ntags: &x [a]\n', [{ line: 3, field: 'tags' }]],
-    ['x: Use when: y\ntags: [a]\n', [{ line: 3, field: 'tags' }]],
     ['a: |\n  [b]\nc: "[d]"\n', []]
   ] as const) t.strictSame(flowLines(source), expected, source)
 })

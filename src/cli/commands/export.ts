@@ -1,53 +1,60 @@
 import { resolve } from 'node:path'
-import { counted, grouped } from '../../core/shared/text.ts'
-import { isWithin, realPathOf, whyUnwritable } from '../../config/files/files.ts'
+import { openViewOf } from '../../access/report.ts'
+import { checkNotServed, reasonOf } from '../../config/files/files.ts'
+import { openRoots } from '../../config/roots.ts'
 import { quote } from '../../config/setting.ts'
-import type { Config } from '../../config/settings.ts'
-import type { SkillManager, SkillManagerOptions } from '../../core/skill-manager.ts'
 import type { SkillService } from '../../core/service.ts'
+import { SkillError } from '../../core/shared/errors.ts'
+import { SILENT } from '../../core/shared/log.ts'
+import { errorCode } from '../../core/shared/system-errors.ts'
+import { counted, grouped } from '../../core/shared/text.ts'
+import { createSkillManager } from '../../core/skill-manager.ts'
+import { ExportError, exportSkills } from '../../export/export-skills.ts'
 import { Shutdown } from '../../http/shutdown.ts'
-import { type Arguments, type CommandContext, CommandError, type RunCommand } from '../command.ts'
-import { fetchSources, namingSkipped, readConfig } from '../folders.ts'
-import { showing } from '../progress.ts'
+import { openTrust } from '../../trust/trust.ts'
+import { CommandError, type RunCommand } from '../command.ts'
+import { fetchSources, readConfig, settingSources, SkippedEntries } from '../folders.ts'
 
-/** Writes skills as static files. */
-export const run: RunCommand = async (args, context) => {
-  return await namingSkipped(context, async (onSkipped) => await runExport(args, context, onSkipped))
+interface Options {
+  readonly as?: string
+  readonly prune?: true
 }
 
-async function runExport (
-  { positionals: [out = '', ...positionals], flags }: Arguments, context: CommandContext,
-  onSkipped: SkillManagerOptions['onSkipped']
-): Promise<number> {
-  const { env, cwd, print, progress } = context
-  const caller = flags.get('as')?.at(-1)
-  const config = await readConfig({ positionals, flags }, context)
-  const isRestricted = config.accessFile !== undefined
-  if (caller !== undefined && !isRestricted) throw new CommandError('--as needs an access file: --access FILE')
+/** Writes skills as static files: all, or with an access file those that one caller sees. */
+export const run: RunCommand<Options> = async ({ positionals: [out = '', ...positionals], options }, context) => {
+  const { env, cwd, print } = context
+  const { as: caller, prune = false } = options
+  const config = await readConfig(settingSources({ positionals, options }, context), context)
+  const { accessFile, publicUrl, linkTargets = [] } = config
+  if (caller !== undefined && accessFile === undefined) {
+    throw new CommandError('--as needs an access file: --access FILE')
+  }
   const folder = resolve(cwd, out)
-  const { openRoots } = await import('../../config/roots.ts')
-  const { openTrust } = await import('../../trust/trust.ts')
-  const { SILENT } = await import('../../core/shared/log.ts')
-  const { ExportError, exportSkills } = await import('../../export/export-skills.ts')
-  const { SkillError } = await import('../../core/shared/errors.ts')
   const found = await openRoots(config, { log: SILENT, env })
   const { sources, ...roots } = found
+  const paths = [...roots.projectRoots, roots.personalRoot ?? []].flat().map(({ path }) => path)
+  const skipped = new SkippedEntries()
   const shutdown = new Shutdown()
+  shutdown.add(() => { skipped.report(context) })
   shutdown.add(() => sources?.close())
-  const paths = [...roots.projectRoots, ...roots.personalRoot ? [roots.personalRoot] : []].map(({ path }) => path)
   try {
     const trust = await openTrust(config, found, SILENT)
     shutdown.add(() => trust?.close())
-    const { linkTargets } = config
-    const options = { ...roots, ...trust?.guarded(roots), linkTargets, watcher: false, onSkipped } as const
-    const { skills, service } = await openSkills(options, config, caller ?? 'anonymous')
+    const skillOptions = {
+      ...roots, ...trust?.guarded(roots), linkTargets, watcher: false, onSkipped: skipped.add
+    } as const
+    const view = accessFile === undefined
+      ? undefined
+      : await openViewOf(skillOptions, accessFile, publicUrl, caller ?? 'anonymous')
+    const skills = view?.skills ?? createSkillManager(skillOptions)
+    const service: SkillService = view?.service ?? skills
     shutdown.add(() => skills.close())
     const quarantined = new Map<string, string>()
     trust?.on('verdict', ({ skill, isServed, reason }) => {
       if (isServed) quarantined.delete(skill)
       else quarantined.set(skill, reason?.message ?? 'it is not served')
     })
-    await checkApart(folder, paths)
+    await checkNotServed(folder, 'OUT', [...paths, ...linkTargets])
     await fetchSources(sources, context)
     await trust?.start()
     await skills.start()
@@ -55,16 +62,15 @@ async function runExport (
     // An export that is there stays, unless all of its skills were refused.
     if ((await service.list()).length === 0 && quarantined.size === 0) {
       const remedy = caller === undefined ? ', --as NAME exports what another caller sees' : ''
-      const reason = isRestricted ? `: ${caller ?? 'anonymous'} sees none by the access file${remedy}` : ''
+      const reason = view === undefined ? '' : `: ${caller ?? 'anonymous'} sees none by the access file${remedy}`
       throw new CommandError(`there are no skills to export${reason}`)
     }
     const report = await exportSkills({
       skills: service,
       folder,
       isPublic: caller === undefined || caller === 'anonymous',
-      isRestricted: isRestricted || trust !== undefined,
-      prune: flags.has('prune'),
-      onProgress: showing(progress, 'skill')
+      isRestricted: view !== undefined || trust !== undefined,
+      prune
     })
     const served = new Set(service.namesNow())
     const refused = [...quarantined].filter(([name]) => !served.has(name))
@@ -77,40 +83,11 @@ async function runExport (
     return leftOut.length > 0 ? 2 : 0
   } catch (error) {
     if (error instanceof ExportError) throw new CommandError(`${quote(out)} ${error.message}`)
-    if (error instanceof SkillError) {
-      const places = error.code === 'skills_folder_permission_denied' ? `: ${paths.join(', ')}` : ''
-      throw new CommandError(`${error.message}${places}`)
-    }
-    if (!(error instanceof Error && 'syscall' in error && 'code' in error)) throw error
-    const isBelowFile = error.code === 'ENOTDIR'
-    const reason = isBelowFile ? 'is not a folder, or is below a file' : `cannot be written (${whyUnwritable(error)})`
-    throw new CommandError(`cannot write the export: ${quote(out)} ${reason}: name another folder to write to`)
+    if (error instanceof SkillError) throw new CommandError(`${error.message} (${paths.join(', ')})`)
+    if (!(error instanceof Error && 'syscall' in error && errorCode(error) !== '')) throw error
+    const sentence = `cannot write the export: ${quote(out)} cannot be written (${reasonOf(error)})`
+    throw new CommandError(`${sentence}: name another folder to write to`)
   } finally {
     await shutdown.close()
-  }
-}
-
-/** All skills; with an access file, those that one caller sees. */
-async function openSkills (options: SkillManagerOptions, { accessFile, publicUrl }: Config, caller: string): Promise<{
-  readonly skills: Pick<SkillManager, 'start' | 'close'> & { available (): Promise<unknown> }
-  readonly service: SkillService
-}> {
-  if (accessFile !== undefined) {
-    const { openViewOf } = await import('../../access/report.ts')
-    return await openViewOf(options, accessFile, publicUrl, caller)
-  }
-  const { createSkillManager } = await import('../../core/skill-manager.ts')
-  const skills = createSkillManager(options)
-  return { skills, service: skills }
-}
-
-/** Nothing is ever written into a folder of skills, and no export is served as a skill. */
-async function checkApart (folder: string, roots: readonly string[]): Promise<void> {
-  const out = await realPathOf(folder)
-  for (const root of roots) {
-    const path = await realPathOf(root)
-    if (!isWithin(out, path) && !isWithin(path, out)) continue
-    const both = `${quote(folder)} and the skills folder ${quote(root)}`
-    throw new CommandError(`${both} must be apart: name another folder to write to`)
   }
 }

@@ -1,6 +1,6 @@
 import { get } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { loadConfig } from '../../config/load.ts'
-import type { Config } from '../../config/settings.ts'
 import { authorityOf, connectableHost } from '../../http/request/hosts.ts'
 import { CommandError, type RunCommand } from '../command.ts'
 
@@ -8,45 +8,34 @@ import { CommandError, type RunCommand } from '../command.ts'
 const TIMEOUT_MS = 3_000
 
 /** For a container's health check: with the settings of the service, it finds the service. */
-export const run: RunCommand = async (args, { env, cwd }) => {
-  const { status, text } = await askReadiness(loadConfig({ ...args, env, cwd }))
-  if (status === 200) return 0
-  const reason = reasonIn(text)
-  throw new CommandError(`GET /readyz answered ${status}${reason === undefined ? '' : `: ${reason}`}`)
-}
-
-/** @throws CommandError when there is no answer */
-async function askReadiness (
-  { host, port, basePath, allowedHosts }: Config
-): Promise<{ readonly status: number, readonly text: string }> {
+export const run: RunCommand = async ({ options }, { env, cwd }) => {
+  const { host, port, basePath, allowedHosts } = loadConfig({ options: { ...options }, env, cwd })
   if (port === 0) {
     throw new CommandError('a service with port 0 takes any free port: PORT or --port names the one that its log has')
   }
   const hostname = connectableHost(host)
-  // The zone of an address belongs to this machine, and not to the header (RFC 6874 §4).
-  const name = allowedHosts?.[0] ?? hostname.replace(/%.*$/, '')
-  const headers = { host: authorityOf(name) }
-  const path = `${basePath}/readyz`
-  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  const { status, body } = await ask({
+    host: hostname,
+    port,
+    path: `${basePath}/readyz`,
+    // The zone of an address belongs to this machine, and not to the header (RFC 6874 §4).
+    headers: { host: authorityOf(allowedHosts?.[0] ?? hostname.replace(/%.*$/, '')) }
+  })
+  if (status === 200) return 0
+  const { detail } = JSON.parse(body.startsWith('{') ? body : '{}') as { readonly detail?: unknown }
+  throw new CommandError(`GET /readyz answered ${status}${typeof detail === 'string' ? `: ${detail}` : ''}`)
+}
+
+/** @throws CommandError when there is no answer */
+async function ask (
+  options: { readonly host: string, readonly port: number, readonly path: string, readonly headers: { host: string } }
+): Promise<{ readonly status: number | undefined, readonly body: string }> {
   return await new Promise((resolve, reject) => {
-    get({ host: hostname, port, path, headers, agent: false, signal }, (response) => {
-      let text = ''
-      response.setEncoding('utf8').on('data', (part: string) => { text = (text + part).slice(0, 65_536) })
-      // An answer that is cut off has its status.
-      response.on('error', () => {}).on('close', () => { resolve({ status: response.statusCode ?? 0, text }) })
+    get({ ...options, agent: false, signal: AbortSignal.timeout(TIMEOUT_MS) }, (response) => {
+      text(response).then((body) => { resolve({ status: response.statusCode, body }) }, reject)
     }).on('error', ({ message }) => {
       const remedy = 'HOST, PORT and BASE_PATH, or their flags, are those of the service'
       reject(new CommandError(`GET /readyz has no answer: ${message}; ${remedy}`))
     })
   })
-}
-
-/** What a problem says in words, on one line. Something else than the service may answer at this port. */
-function reasonIn (text: string): string | undefined {
-  try {
-    const { detail } = JSON.parse(text) as { readonly detail?: unknown }
-    return typeof detail === 'string' ? detail.replace(/\s+|\p{Cc}+/gu, ' ').trim() : undefined
-  } catch {
-    return undefined
-  }
 }

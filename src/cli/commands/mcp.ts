@@ -7,16 +7,16 @@ import { createToolRegistry } from '../../tools/registry.ts'
 import { createTools } from '../../tools/tools.ts'
 import { openTrust } from '../../trust/trust.ts'
 import type { RunCommand } from '../command.ts'
-import { defaultsOf, readConfig } from '../folders.ts'
+import { readConfig, settingSources, withExamples } from '../folders.ts'
 import { readPackageVersion } from '../package-files.ts'
 
 const STANDARD_ERROR = 2
 
 /** Serves MCP to the host that has started the process, until it closes its end. */
 export const run: RunCommand = async (args, context) => {
-  const { env, cwd, endBySignal } = context
+  const { env, endBySignal } = context
   endBySignal?.(0)
-  const config = await readConfig(args, context, defaultsOf(cwd))
+  const config = await readConfig(withExamples(settingSources(args, context)), context)
   const log = pino({ level: config.logLevel }, pino.destination(STANDARD_ERROR))
   const roots = await openRoots(config, { log, env })
   const trust = await openTrust(config, roots, log)

@@ -1,30 +1,28 @@
 import { isReserved } from '../../access/policy.ts'
-import { GROUP, GROUP_FORM, NAME, NAME_FORM, parseExpiry, SCOPES } from '../../access/schema.ts'
+import { GROUP, GROUP_FORM, NAME, NAME_FORM, parseExpiry } from '../../access/schema.ts'
 import { createSecret, digestOf } from '../../access/secret.ts'
-import { ConfigError, didYouMean, quote } from '../../config/setting.ts'
+import { quote } from '../../config/setting.ts'
 import { CommandError, type RunCommand } from '../command.ts'
 
 const DAYS = /^([1-9]\d{0,3})d$/
 const DAY_MS = 86_400_000
 
+interface Options {
+  readonly group?: readonly string[]
+  readonly scope?: readonly string[]
+  readonly expires?: string
+  readonly link?: true
+}
+
 /** Makes a secret. It is printed once, and kept nowhere: the access file gets its digest. */
-export const run: RunCommand = async ({ positionals: [name = ''], flags }, { print }) => {
-  const groups = flags.get('group') ?? []
-  const scopes = flags.get('scope') ?? []
-  const expires = flags.get('expires')?.at(-1)
-  const isLink = flags.has('link')
+export const run: RunCommand<Options> = async ({ positionals: [name = ''], options }, { print }) => {
+  const { group: groups = [], scope: scopes = [], expires, link: isLink = false } = options
   if (!NAME.test(name)) throw new CommandError(`${quote(name)} is not a ${NAME_FORM}`)
   if (isReserved(name)) {
     throw new CommandError(`${quote(name)} stands for other callers in the access file: give another name`)
   }
   const unfit = groups.find((group) => !GROUP.test(group))
   if (unfit !== undefined) throw new CommandError(`${quote(unfit)} is not the name of a group: ${GROUP_FORM}`)
-  const unknown = scopes.find((scope) => !SCOPES.some((known) => known === scope))
-  if (unknown !== undefined) {
-    throw new CommandError(
-      `--scope must be one of ${SCOPES.join(', ')}, not ${quote(unknown)}${didYouMean(unknown, SCOPES)}`
-    )
-  }
   if (isLink && scopes.length > 0) {
     throw new CommandError('a link has no scopes: it opens the discovery documents alone')
   }
@@ -47,10 +45,10 @@ function dateOf (text: string): string {
   if (days !== undefined) return new Date(Date.now() + Number(days) * DAY_MS).toISOString().replace(/:\d\d\.\d+Z$/, 'Z')
   const time = parseExpiry(text)
   if (time === undefined) {
-    throw new ConfigError(
+    throw new CommandError(
       `--expires must be a number of days such as 30d, or a date such as 2027-03-01, not ${quote(text)}`
     )
   }
-  if (time <= Date.now()) throw new ConfigError(`--expires must be in the future, and ${quote(text)} is past`)
+  if (time <= Date.now()) throw new CommandError(`--expires must be in the future, and ${quote(text)} is past`)
   return text
 }

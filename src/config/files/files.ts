@@ -1,7 +1,9 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs'
+import { constants } from 'node:fs'
 import { chmod, chown, open, readlink, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, resolve, sep } from 'node:path'
+import { isOnNetwork } from '../../core/read/disk.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
+import { ConfigError } from '../setting.ts'
 
 /** Largest file that is read, in bytes: the tokens of 10,000 callers take less than a tenth. */
 const MAX_FILE_BYTES = 16 * 1_048_576
@@ -16,37 +18,21 @@ const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK
 export async function readRegularFile (path: string): Promise<Buffer> {
   const file = await open(path, FLAGS)
   try {
-    check(await file.stat())
+    const stats = await file.stat()
+    // Reading a folder fails with EISDIR.
+    if (!stats.isFile() && !stats.isDirectory()) throw new Error('it is not a regular file')
+    if (stats.size > MAX_FILE_BYTES) throw new Error(`it is larger than ${MAX_FILE_BYTES} bytes`)
     return await file.readFile()
   } finally {
     await file.close()
   }
 }
 
-/** Reads a file as `readRegularFile` does, synchronously. */
-export function readRegularFileSync (path: string): Buffer {
-  const descriptor = openSync(path, FLAGS)
-  try {
-    check(fstatSync(descriptor))
-    return readFileSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
-}
-
-/** For directories, reading fails with EISDIR. */
-function check (stats: Stats): void {
-  if (stats.isDirectory()) return
-  if (!stats.isFile()) throw new Error('it is not a regular file')
-  if (stats.size > MAX_FILE_BYTES) throw new Error(`it is larger than ${MAX_FILE_BYTES} bytes`)
-}
-
 /**
- * Writes a file that readers see whole or not at all. A link stays a link, and a file keeps its mode.
- * @throws {Error} of the system, or for what `readRegularFile` would refuse to read
+ * Writes a file that readers see whole or not at all. A link stays a link, and a file keeps its owner and mode.
+ * @throws {Error} of the system, or for what is not a regular file
  */
 export async function replaceFile (path: string, text: string): Promise<void> {
-  textForFile(text)
   const target = await realPathOf(path)
   const stats = await stat(target).catch(() => undefined)
   // By root, `--out /dev/stdout` would replace the device.
@@ -64,15 +50,6 @@ export async function replaceFile (path: string, text: string): Promise<void> {
     await rm(temporary, { force: true }).catch(() => {})
     throw error
   }
-}
-
-/**
- * A text for a file that is read here later.
- * @throws {Error} for one that the reader would refuse
- */
-export function textForFile (text: string): string {
-  if (Buffer.byteLength(text) <= MAX_FILE_BYTES) return text
-  throw new Error(`it would be larger than the ${MAX_FILE_BYTES} bytes that are read of it`)
 }
 
 export async function isFolder (path: string): Promise<boolean> {
@@ -97,42 +74,25 @@ export function isWithin (path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file',
-  ENOTDIR: 'a part of the path is not a folder',
-  EISDIR: 'it is a folder',
-  EACCES: 'this user may not read it',
-  EPERM: 'this user may not read it',
-  ELOOP: 'its links lead in a circle'
+/**
+ * What lies among skills is served as one of their files, and their authors may be able to write it.
+ * @param setting that names the path
+ * @param folders those of the skills, and those into which links may lead
+ * @throws ConfigError for a path inside one of them
+ */
+export async function checkNotServed (path: string, setting: string, folders: readonly string[]): Promise<void> {
+  const real = await realPathOf(path)
+  for (const folder of folders) {
+    // A network disk may never answer.
+    if (!isWithin(real, isOnNetwork(folder) ? folder : await realPathOf(folder))) continue
+    const place = `${JSON.stringify(path)} is inside ${JSON.stringify(folder)}, whose files are served`
+    throw new ConfigError(`${setting}: ${place}: choose a place outside all folders of skills`)
+  }
 }
 
-const WRITE_REASONS: Readonly<Record<string, string>> = {
-  EEXIST: 'there is a file of this name',
-  ENOENT: 'there is no such folder',
-  ENOTDIR: 'a part of the path is not a folder',
-  EISDIR: 'it is a folder',
-  EACCES: 'this user may not write there',
-  EPERM: 'this user may not write there',
-  ELOOP: 'its links lead in a circle',
-  EROFS: 'its disk is read-only',
-  ENOSPC: 'its disk is full',
-  EDQUOT: 'the quota of this user is used up',
-  EMFILE: 'the process may not open more files, ulimit -n is the limit'
-}
-
-/** Why a file that an operator has named cannot be read: `ENOENT, there is no such file`. */
-export function whyUnreadable (error: unknown): string {
-  return reasonOf(error, REASONS)
-}
-
-/** Why a file or folder that an operator has named cannot be written. */
-export function whyUnwritable (error: unknown): string {
-  return reasonOf(error, WRITE_REASONS)
-}
-
-function reasonOf (error: unknown, reasons: Readonly<Record<string, string>>): string {
-  const code = errorCode(error)
-  if (code === '') return error instanceof Error ? error.message : String(error)
-  const reason = reasons[code]
-  return reason === undefined ? code : `${code}, ${reason}`
+/** Why a file or folder cannot be read or written: `ENOENT: no such file or directory`. */
+export function reasonOf (error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error)
+  // The paths at the end are not those that the operator has given.
+  return errorCode(error) === '' ? message : message.replace(/, .*$/s, '')
 }

@@ -1,39 +1,25 @@
 import { EventEmitter } from 'node:events'
 import { unwatchFile, watchFile } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
 import { sha256 } from '../../core/shared/digest.ts'
 import { ConfigError } from '../setting.ts'
+import { readRegularFile } from './files.ts'
 import { readTextFile } from './yaml-file.ts'
 
 /** Pause between two looks at the disk, and between a change and the reading, in milliseconds. */
 const CHECK_MS = 400
 
+/** Reads a file that the text of another one names. */
+export type ReadNamed = (path: string) => Promise<string>
+
+/** @throws ConfigError for a text that cannot be used */
+type ParseFile<Value> = (text: string, readNamed: ReadNamed) => Value | Promise<Value>
+
 /** A file that an operator edits, for code that reports its changes. */
-export interface FollowedPolicy {
-  readonly path: string
-  /** `sha256:<hex>` of the text in force. */
-  readonly digest: string
-  on (event: 'changed', listener: () => void): unknown
-  on (event: 'failed', listener: (error: ConfigError | undefined) => void): unknown
-  /** Reads the file again now. */
-  reload (): Promise<void>
-}
+export type FollowedPolicy = Pick<FollowedFile<unknown>, 'path' | 'digest' | 'on' | 'reload'>
 
 /**
- * Makes a value of the text of a file.
- * @param reads reports another file that the value is made from, with its text; an empty one when it cannot be read
- * @throws ConfigError for a text that cannot be used
- */
-type ParseFile<Value> = (text: string, reads: (path: string, text: string) => void) => Value | Promise<Value>
-
-interface Content<Value> {
-  readonly value: Value
-  readonly digest: string
-  /** Other files that the value was made from, with their texts. */
-  readonly named: ReadonlyMap<string, string>
-}
-
-/**
- * A file that is read again within two seconds after a change, and so are the files that its text names, such as keys.
+ * A file that is read again within two seconds after a change of it, or of a file that its text names, such as a key.
  * While it cannot be used, the last good value stays in force. `watchFile` compares what a path leads to: it sees links
  * that are replaced (Kubernetes' `..data`), files that were away, and changes on network disks.
  *
@@ -43,33 +29,41 @@ interface Content<Value> {
 export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed: [ConfigError | undefined] }> {
   readonly path: string
   readonly #parse: ParseFile<Value>
-  #content: Content<Value>
-  #error: ConfigError | undefined
-  #paths: ReadonlySet<string> = new Set()
+  #value: Value
+  /** The file and those that it names, by path. */
+  #texts: ReadonlyMap<string, string>
+  #problem: string | undefined
+  #watched: ReadonlySet<string> = new Set()
   #timer: NodeJS.Timeout | undefined
-  #reading: Promise<void> | undefined
+  #reading = Promise.resolve()
   #isClosed = false
 
-  private constructor (path: string, parse: ParseFile<Value>, content: Content<Value>) {
+  private constructor (path: string, parse: ParseFile<Value>, value: Value, texts: ReadonlyMap<string, string>) {
     super()
     this.path = path
     this.#parse = parse
-    this.#content = content
-    this.#watch([path, ...content.named.keys()])
+    this.#value = value
+    this.#texts = texts
+    this.#watch(new Set(texts.keys()))
   }
 
-  /** @throws ConfigError when the file cannot be used now */
-  static async open<Value> (path: string, parse: ParseFile<Value>): Promise<FollowedFile<Value>> {
-    return new FollowedFile(path, parse, await readContent(path, parse, () => {}))
+  /**
+   * @param setting that names the file: `PORT or --port`
+   * @throws ConfigError when the file cannot be used now
+   */
+  static async open<Value> (setting: string, path: string, parse: ParseFile<Value>): Promise<FollowedFile<Value>> {
+    const texts = new Map<string, string>()
+    return new FollowedFile(path, parse, await readValue(path, parse, texts, setting), texts)
   }
 
   /** The last good one. */
   get value (): Value {
-    return this.#content.value
+    return this.#value
   }
 
+  /** `sha256:<hex>` of the text in force. */
   get digest (): string {
-    return this.#content.digest
+    return sha256(this.#texts.get(this.path) ?? '')
   }
 
   /**
@@ -77,33 +71,30 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
    * @param name of the file, such as `the lock`
    */
   remark (name: string): string | undefined {
-    return this.#error && `${name} cannot be used as it is, so the last good one stays in force; the log says why`
+    return this.#problem && `${name} cannot be used as it is, so the last good one stays in force; the log says why`
   }
 
   /** Reads the file again now. Resolves when its content is in force, or its problem was reported. */
   async reload (): Promise<void> {
-    await this.#reading
-    this.#reading ??= this.#readNow().finally(() => { this.#reading = undefined })
-    await this.#reading
+    await (this.#reading = this.#reading.then(() => this.#read()))
   }
 
   close (): void {
     this.#isClosed = true
-    this.#watch([])
+    this.#watch(new Set())
     clearTimeout(this.#timer)
     this.removeAllListeners()
   }
 
-  #watch (paths: readonly string[]): void {
-    const [old, wanted] = [this.#paths, new Set(paths)]
-    this.#paths = wanted
-    for (const path of old) if (!wanted.has(path)) unwatchFile(path, this.#readLater)
-    for (const path of wanted) {
-      if (old.has(path)) continue
+  #watch (paths: ReadonlySet<string>): void {
+    for (const path of this.#watched) if (!paths.has(path)) unwatchFile(path, this.#readLater)
+    for (const path of paths) {
+      if (this.#watched.has(path)) continue
       watchFile(path, { interval: CHECK_MS, persistent: false }, this.#readLater)
       // It may have changed between its reading and the first look.
       this.#readLater()
     }
+    this.#watched = paths
   }
 
   /** An edit may take several writes, and half of a rule may grant more than the whole one. */
@@ -112,40 +103,37 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     this.#timer = setTimeout(() => { void this.reload() }, CHECK_MS).unref()
   }
 
-  async #readNow (): Promise<void> {
-    const named = new Set<string>()
+  async #read (): Promise<void> {
+    const texts = new Map<string, string>()
     try {
-      const content = await readContent(this.path, this.#parse, (path) => { named.add(path) })
+      const value = await readValue(this.path, this.#parse, texts)
       if (this.#isClosed) return
-      const { digest, named: texts } = this.#content
-      const isSame = JSON.stringify([content.digest, ...content.named]) === JSON.stringify([digest, ...texts])
-      this.#content = content
-      if (this.#error !== undefined) this.emit('failed', this.#error = undefined)
-      if (!isSame) this.emit('changed', content.value)
-    } catch (error) {
+      const isSame = isDeepStrictEqual(texts, this.#texts)
+      this.#value = value
+      this.#texts = texts
+      if (this.#problem !== undefined) this.emit('failed', this.#problem = undefined)
+      if (!isSame) this.emit('changed', value)
+    } catch (cause) {
       if (this.#isClosed) return
-      this.#fail(error instanceof ConfigError
-        ? error
-        : new ConfigError(`${this.path}: ${String(error)}`, { cause: error }))
+      const error = cause instanceof ConfigError ? cause : new ConfigError(`${this.path}: ${String(cause)}`, { cause })
+      if (this.#problem !== error.message) this.emit('failed', error)
+      this.#problem = error.message
     }
-    this.#watch([this.path, ...named])
-  }
-
-  #fail (error: ConfigError): void {
-    if (this.#error?.message === error.message) return
-    this.#error = error
-    this.emit('failed', error)
+    this.#watch(new Set(texts.keys()))
   }
 }
 
-async function readContent<Value> (
-  path: string, parse: ParseFile<Value>, onNamed: (path: string) => void
-): Promise<Content<Value>> {
-  const text = await readTextFile(path)
-  const named = new Map<string, string>()
-  const value = await parse(text, (file, content) => {
-    onNamed(file)
-    named.set(file, content)
-  })
-  return { value, digest: sha256(text), named }
+/** @param texts receives what is read */
+async function readValue<Value> (
+  path: string, parse: ParseFile<Value>, texts: Map<string, string>, setting?: string
+): Promise<Value> {
+  const readInto = async (file: string, read: ReadNamed): Promise<string> => {
+    // One that cannot be read is followed too.
+    texts.set(file, '')
+    const text = await read(file)
+    texts.set(file, text)
+    return text
+  }
+  const text = await readInto(path, (file) => readTextFile(file, setting))
+  return await parse(text, async (file) => await readInto(file, async () => (await readRegularFile(file)).toString()))
 }

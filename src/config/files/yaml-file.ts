@@ -2,7 +2,7 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import { Ajv, type ErrorObject } from 'ajv'
 import { EVENT_ID, type Event, getScalarValue, load, parseEvents, YAMLException } from 'js-yaml'
 import { maskSecrets } from '../../core/shared/text.ts'
-import { readRegularFile, whyUnreadable } from './files.ts'
+import { readRegularFile, reasonOf } from './files.ts'
 import { ConfigError, didYouMean, quote } from '../setting.ts'
 
 /** Where a value is in a document: keys of mappings, positions in lists. */
@@ -20,58 +20,29 @@ export interface YamlFile<Value> {
 
 const MAX_DEPTH = 32
 
-/** Errors of a file; only the first is reported. */
-const MAX_COMPLAINTS = 1_000
-
-const EMPTY = 'the file is empty'
-const MISSING = 'is missing'
-
-/** What YAML allows and this file does not, by the beginning of the parser's reason. */
-const REFUSED = [
-  ['aliases exceeded', 'a value that stands for another one (*name) is not taken: write that value out'],
-  ['nesting exceeded', `values are nested more than ${MAX_DEPTH} deep`],
-  ['expected a document', EMPTY]
-] as const
-
 /**
  * Reads a YAML file that an operator has written. Keys that the schema does not name are refused.
  * @throws ConfigError of one line, `FILE:LINE: KEY …`
  */
 export async function readYamlFile<Schema extends TSchema> (
-  path: string, schema: Schema
+  path: string, schema: Schema, setting?: string
 ): Promise<YamlFile<Static<Schema>>> {
-  return parseYamlFile(path, await readTextFile(path), schema)
+  return parseYamlFile(path, await readTextFile(path, setting), schema)
 }
-
-/** A file is not there, or cannot be read. */
-export class UnreadableError extends ConfigError {}
 
 /**
- * What is read of the file that a setting names: an error about the file begins with the setting.
- * @param setting `PORT or --port`
- * @param remedy what is said at the end of a file that is not there
+ * @param setting that names the file, for the error about a file that cannot be read: `PORT or --port`
+ * @throws ConfigError when the file cannot be read as text
  */
-export async function readSetting<T> (setting: string, reading: Promise<T>, remedy = ''): Promise<T> {
-  try {
-    return await reading
-  } catch (error) {
-    if (!(error instanceof UnreadableError)) throw error
-    throw new ConfigError(`${setting}: ${error.message}${remedy}`, { cause: error })
-  }
-}
-
-/** @throws ConfigError when the file cannot be read as text */
-export async function readTextFile (path: string): Promise<string> {
-  let bytes: Buffer
-  try {
-    bytes = await readRegularFile(path)
-  } catch (error) {
-    throw new UnreadableError(`${path} cannot be read: ${whyUnreadable(error)}`, { cause: error })
-  }
+export async function readTextFile (path: string, setting?: string): Promise<string> {
+  const named = setting === undefined ? path : `${setting}: ${path}`
+  const bytes = await readRegularFile(path).catch((cause: unknown) => {
+    throw new ConfigError(`${named} cannot be read: ${reasonOf(cause)}`, { cause })
+  })
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch (error) {
-    throw new ConfigError(`${path} is not UTF-8 text`, { cause: error })
+  } catch (cause) {
+    throw new ConfigError(`${named} is not UTF-8 text`, { cause })
   }
 }
 
@@ -88,27 +59,27 @@ export function parseYamlFile<Schema extends TSchema> (
   // A sentence names keys, and a key may be a token that was pasted in the wrong place.
   const fail = (line: number, sentence: string) => new ConfigError(`${path}:${line}: ${maskSecrets(sentence)}`)
   // A file is empty for a moment while it is written.
-  if (text.trim() === '') throw fail(1, EMPTY)
+  if (text.trim() === '') throw fail(1, 'the file is empty')
   const value = parse(text, fail)
-  let lines: ReadonlyMap<string, number> | undefined
+  let offsets: ReadonlyMap<string, number> | undefined
   const file = {
     path,
     lineOf: (at: YamlPath): number => {
-      lines ??= linesByPath(text)
-      return lines.get(keyOf(at)) ?? (at.length === 0 ? 1 : file.lineOf(at.slice(0, -1)))
+      offsets ??= offsetsByPath(text)
+      const offset = offsets.get(keyOf(at))
+      if (offset === undefined) return file.lineOf(at.slice(0, -1))
+      return text.slice(0, offset).split('\n').length
     },
     error: (at: YamlPath, sentence: string) => fail(file.lineOf(at), `${nameOf(at)} ${sentence}`.trimStart())
   }
   const validate = ajv.compile<Static<Schema>>(schema)
   if (validate(value)) return { ...file, value }
-  const complaints = (validate.errors ?? []).slice(0, MAX_COMPLAINTS).map((error) => {
-    const { at, sentence } = complaintOf(error, value)
-    return { at, sentence, line: file.lineOf(at) }
-  })
-  // The reader begins at the top. A mistyped key explains the one that is missing.
-  const rank = ({ sentence }: { readonly sentence: string }): number => Number(sentence === MISSING)
-  const [first] = complaints.sort((a, b) => a.line - b.line || rank(a) - rank(b))
-  throw first === undefined ? fail(1, 'the file does not fit its schema') : file.error(first.at, first.sentence)
+  // A mistyped key explains the one that is missing.
+  const errors = validate.errors ?? []
+  const first = errors.find(({ keyword }) => keyword === 'additionalProperties') ?? errors[0]
+  if (first === undefined) throw fail(1, 'the file does not fit its schema')
+  const { at, sentence } = complaintOf(first)
+  throw file.error(at, sentence)
 }
 
 function parse (text: string, fail: (line: number, sentence: string) => ConfigError): unknown {
@@ -117,55 +88,45 @@ function parse (text: string, fail: (line: number, sentence: string) => ConfigEr
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error
     // Without the cause, which quotes the lines around: they may hold secrets.
-    const [, sentence] = REFUSED.find(([reason]) => error.reason.startsWith(reason)) ?? []
-    throw fail((error.mark?.line ?? 0) + 1, sentence ?? `not valid YAML: ${error.reason}`)
+    throw fail((error.mark?.line ?? 0) + 1, `not valid YAML: ${error.reason}`)
   }
 }
 
-/** Lines by path of everything in the document: of a key where it has one, else of the value. */
-function linesByPath (text: string): ReadonlyMap<string, number> {
-  const lines = new Map<string, number>()
-  const events = parseEvents(text, { maxDepth: MAX_DEPTH })
-  let next = 0
-  let offset = 0
-  let line = 1
+interface OpenCollection {
+  readonly type: Event['type']
+  readonly path: YamlPath
+  /** Of the next item of a list. */
+  index: number
+  /** Of the next value of a mapping; undefined where a key comes next. */
+  key: string | undefined
+}
 
-  /** Positions are asked for in ascending order. */
-  function lineAt (position: number): number {
-    for (; offset < position; offset++) if (text[offset] === '\n') line++
-    return line
-  }
-
-  function put (path: YamlPath, event: Event): void {
-    const key = keyOf(path)
-    if (!lines.has(key)) lines.set(key, lineAt(startOf(event)))
-  }
-
-  function walk (path: YamlPath): void {
-    const event = events[next++]
-    if (event === undefined) return
-    put(path, event)
-    if (event.type === EVENT_ID.DOCUMENT) {
-      walk(path)
-    } else if (event.type === EVENT_ID.SEQUENCE) {
-      for (let index = 0; events[next]?.type !== EVENT_ID.POP && next < events.length; index++) walk([...path, index])
-    } else if (event.type === EVENT_ID.MAPPING) {
-      while (events[next]?.type !== EVENT_ID.POP && next < events.length) {
-        const key = events[next]
-        const inner = [...path, key?.type === EVENT_ID.SCALAR ? getScalarValue(text, key) : '']
-        if (key !== undefined) put(inner, key)
-        // A key that is itself a list or a mapping fits no schema.
-        walk(key?.type === EVENT_ID.SCALAR ? inner : [...inner, ''])
-        walk(inner)
-      }
-    } else {
-      return
+/** Where everything in the document begins, by path: a key where there is one, else the value. */
+function offsetsByPath (text: string): ReadonlyMap<string, number> {
+  const offsets = new Map([['', 0]])
+  const open: OpenCollection[] = []
+  for (const event of parseEvents(text, { maxDepth: MAX_DEPTH })) {
+    if (event.type === EVENT_ID.POP) {
+      open.pop()
+      continue
     }
-    next++
+    const path = nextPath(open.at(-1), event.type === EVENT_ID.SCALAR ? getScalarValue(text, event) : '')
+    const key = keyOf(path)
+    if (!offsets.has(key)) offsets.set(key, startOf(event))
+    if (event.type === EVENT_ID.SCALAR || event.type === EVENT_ID.ALIAS) continue
+    open.push({ type: event.type, path, index: 0, key: undefined })
   }
+  return offsets
+}
 
-  walk([])
-  return lines
+/** @param scalar the value of the event, which may be a key; a key that is a list or a mapping fits no schema */
+function nextPath (collection: OpenCollection | undefined, scalar: string): YamlPath {
+  if (collection?.type === EVENT_ID.SEQUENCE) return [...collection.path, collection.index++]
+  if (collection?.type !== EVENT_ID.MAPPING) return []
+  const isKey = collection.key === undefined
+  const path = [...collection.path, collection.key ?? scalar]
+  collection.key = isKey ? scalar : undefined
+  return path
 }
 
 function startOf (event: Event): number {
@@ -188,36 +149,24 @@ function nameOf (path: YamlPath): string {
 
 /** What is wrong, in the words of an operator. A schema's `title` completes the sentence "must be …". */
 function complaintOf (
-  { instancePath, keyword, params, message = '', parentSchema, data }: ErrorObject, document: unknown
+  { instancePath, keyword, params, message = '', parentSchema, data }: ErrorObject
 ): { readonly at: YamlPath, readonly sentence: string } {
-  const at = pathOf(instancePath, document)
-  switch (keyword) {
-    case 'additionalProperties': {
-      const known = Object.keys(parentSchema?.['properties'] ?? {})
-      const key = String(params['additionalProperty'])
-      return { at: [...at, key], sentence: `is an unknown key; allowed: ${known.join(', ')}${didYouMean(key, known)}` }
-    }
-    case 'required':
-      return { at: [...at, String(params['missingProperty'])], sentence: MISSING }
-    default: {
-      // The value itself may be a secret.
-      const expected = parentSchema?.['title']
-      const keys = Object.keys(parentSchema?.['properties'] ?? {})
-      const words = keyword === 'enum' ? params['allowedValues'] as readonly string[] : []
-      const near = typeof data === 'string' ? didYouMean(data, words) : ''
-      if (typeof expected === 'string') return { at, sentence: `must be ${expected}${near}` }
-      return { at, sentence: keys.length > 0 ? `must be a mapping with ${keys.join(', ')}` : message }
-    }
+  const at = pathOf(instancePath)
+  if (keyword === 'required') return { at: [...at, String(params['missingProperty'])], sentence: 'is missing' }
+  if (keyword === 'additionalProperties') {
+    const known = Object.keys(parentSchema?.['properties'] ?? {})
+    const key = String(params['additionalProperty'])
+    return { at: [...at, key], sentence: `is an unknown key; allowed: ${known.join(', ')}${didYouMean(key, known)}` }
   }
+  const expected = parentSchema?.['title']
+  if (typeof expected !== 'string') return { at, sentence: message }
+  const words = keyword === 'enum' ? params['allowedValues'] as readonly string[] : []
+  // Without the value itself, which may be a secret.
+  return { at, sentence: `must be ${expected}${typeof data === 'string' ? didYouMean(data, words) : ''}` }
 }
 
-/** The path behind a JSON pointer (RFC 6901); in a list its parts are positions. */
-function pathOf (pointer: string, document: unknown): YamlPath {
-  let value = document
-  return pointer.split('/').slice(1).map((part) => {
-    const key = part.replaceAll('~1', '/').replaceAll('~0', '~')
-    const isItem = Array.isArray(value)
-    value = typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined
-    return isItem ? Number(key) : key
-  })
+/** The path behind a JSON pointer (RFC 6901). */
+function pathOf (pointer: string): YamlPath {
+  const keys = pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+  return keys.map((key) => /^\d+$/.test(key) ? Number(key) : key)
 }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { rootCertificates } from 'node:tls'
-import { whyUnreadable } from '../../config/files/files.ts'
+import { reasonOf } from '../../config/files/files.ts'
 import { homeOf } from '../../config/files/home.ts'
 import type { Environment } from '../../config/setting.ts'
 import { shellWord } from '../../core/shared/text.ts'
@@ -141,7 +141,7 @@ async function authorities (folder: string, env: Environment): Promise<Array<rea
   const extra = env['NODE_EXTRA_CA_CERTS']
   if (!extra) return []
   const text = await readFile(extra, 'utf8').catch((error: unknown) => {
-    throw new SourceError('tls', `the file of NODE_EXTRA_CA_CERTS cannot be read (${whyUnreadable(error)})`)
+    throw new SourceError('tls', `the file of NODE_EXTRA_CA_CERTS cannot be read (${reasonOf(error)})`)
   })
   const path = join(folder, 'authorities.pem')
   await writeFile(path, [...rootCertificates, text].join('\n'))

@@ -4,7 +4,7 @@ import { mkdir, readFile, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { errorCode } from '../../core/shared/system-errors.ts'
-import { whyUnwritable } from '../../config/files/files.ts'
+import { reasonOf } from '../../config/files/files.ts'
 import { AddressError } from '../source-error.ts'
 
 /**
@@ -138,6 +138,6 @@ function isAlive (pid: number): boolean {
 
 /** What an error of the disk at the start is to the operator. */
 export function unwritable (path: string, error: unknown): AddressError {
-  const problem = `the state folder ${path} cannot be written (${whyUnwritable(error)})`
+  const problem = `the state folder ${path} cannot be written (${reasonOf(error)})`
   return new AddressError(`${problem}: --state-dir or STATE_DIR chooses another`)
 }

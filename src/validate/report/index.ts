@@ -1,25 +1,11 @@
 import { githubReporter } from './github.ts'
 import { jsonReporter } from './json.ts'
-import type { Reporter, ReporterFactory, ReporterOptions } from './reporter.ts'
+import type { ReporterFactory } from './reporter.ts'
 import { sarifReporter } from './sarif.ts'
 import { textReporter } from './text.ts'
 
-type ReportFormat = 'text' | 'json' | 'sarif' | 'github'
-
-const REPORTERS: Readonly<Record<ReportFormat, ReporterFactory>> = {
+export const REPORTERS = {
   text: textReporter, json: jsonReporter, sarif: sarifReporter, github: githubReporter
-}
+} as const satisfies Readonly<Record<string, ReporterFactory>>
 
-export function createReporter (format: ReportFormat, options: ReporterOptions): Reporter {
-  return REPORTERS[format](options)
-}
-
-/** Collects codes by skill, for a baseline. */
-export function collecting (found: Map<string, Set<string>>): Reporter {
-  return {
-    skill ({ path, findings }) {
-      if (findings.length > 0) found.set(path, new Set(findings.map(({ code }) => code)))
-    },
-    end () {}
-  }
-}
+export type ReportFormat = keyof typeof REPORTERS

@@ -1,3 +1,4 @@
+import { printable } from '../../core/shared/text.ts'
 import { type ReporterFactory, type SkillReport, type Totals } from './reporter.ts'
 
 /** For programs: one JSON object, the skills in the shape of `POST /validate`. */
@@ -6,7 +7,7 @@ export const jsonReporter: ReporterFactory = ({ print }) => {
   return {
     begin () { print('{"skills":[') },
     skill (report) {
-      print(`${isFirst ? '' : ','}\n${JSON.stringify(toJson(report))}`)
+      print(`${isFirst ? '' : ','}\n${printable(JSON.stringify(toJson(report)))}`)
       isFirst = false
     },
     end (totals) { print(`\n],"totals":${JSON.stringify(namesOf(totals))}}\n`) }

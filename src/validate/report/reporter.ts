@@ -38,7 +38,6 @@ export interface ReporterOptions {
   /** Undefined when the caller has chosen none. */
   readonly targets: readonly TargetName[] | undefined
   readonly hasColor: boolean
-  readonly version: string
 }
 
 export type ReporterFactory = (options: ReporterOptions) => Reporter

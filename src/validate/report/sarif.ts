@@ -1,6 +1,8 @@
 import { encodePath } from '../../core/shared/paths.ts'
+import { readPackageVersion } from '../../config/files/version.ts'
 import { FINDINGS } from '../../core/format/findings.ts'
 import type { Finding, FindingSeverity } from '../../core/shared/skill.ts'
+import { printable } from '../../core/shared/text.ts'
 import { helpUrl, positionOf, type ReporterFactory, type SkillReport } from './reporter.ts'
 
 /** What GitHub's code scanning takes in one run. */
@@ -14,10 +16,11 @@ const LINK_TEXT_END = /(?<!\\)((?:\\\\)*)\]\(/g
 const SCHEMA = 'https://json.schemastore.org/sarif-2.1.0.json'
 
 /** SARIF 2.1.0, for code scanning: one run, a rule for each code. */
-export const sarifReporter: ReporterFactory = ({ print, version }) => {
+export const sarifReporter: ReporterFactory = ({ print }) => {
   let count = 0
   return {
     begin () {
+      const version = readPackageVersion()
       const driver = {
         name: 'skillserve', version, informationUri: 'https://github.com/skillserve/skillserve', rules: rules()
       }
@@ -28,8 +31,8 @@ export const sarifReporter: ReporterFactory = ({ print, version }) => {
     },
     skill (report) {
       for (const found of report.findings) {
-        count++
-        if (count <= MAX_RESULTS) print(`${count === 1 ? '' : ','}\n${JSON.stringify(toResult(report, found))}`)
+        if (++count > MAX_RESULTS) continue
+        print(`${count === 1 ? '' : ','}\n${printable(JSON.stringify(toResult(report, found)))}`)
       }
     },
     end () {

@@ -1,7 +1,7 @@
 import { findingOnFiles } from '../../core/format/findings.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
+import { foldersAbove } from '../../core/shared/paths.ts'
 import type { Finding, ListedFile } from '../../core/shared/skill.ts'
-import { folderOf } from '../../core/shared/paths.ts'
 
 /** Names that Windows keeps for devices, characters that it refuses, and ends that it drops. */
 const NOT_ON_WINDOWS =
@@ -21,32 +21,15 @@ export function scanNames (files: readonly ListedFile[]): readonly Finding[] {
   ]
 }
 
-/** The second of each two, and the third. Folders collide as files do. */
+/** The second of each two, and the third. Folders collide as files do; main files have a finding of their own. */
 function collisions (paths: readonly string[]): readonly string[] {
   const originals = new Map<string, string>()
-  const known = new Set<string>()
-  const colliding: string[] = []
-  for (const path of paths) {
-    for (const part of newParts(path, known)) {
-      const key = part.normalize('NFC').toLowerCase()
-      const other = originals.get(key)
-      if (other === undefined) originals.set(key, part)
-      else if (other !== part) colliding.push(part)
-    }
-    if (colliding.length > MAX_COLLISIONS) break
+  const colliding = new Set<string>()
+  for (const path of paths.flatMap((path) => [...foldersAbove(path), path])) {
+    const key = path.normalize('NFC').toLowerCase()
+    const original = originals.get(key) ?? path
+    originals.set(key, original)
+    if (original !== path && !isMainFile(path)) colliding.add(path)
   }
-  // Main files have a finding of their own.
-  return colliding.filter((path) => !isMainFile(path))
+  return [...colliding]
 }
-
-/** A path and its folders, the outermost first, without those that are known already, which are then known too. */
-function newParts (path: string, known: Set<string>): readonly string[] {
-  const parts: string[] = []
-  for (let part = path; part !== '' && !known.has(part); part = folderOf(part)) {
-    known.add(part)
-    parts.push(part)
-  }
-  return parts.reverse()
-}
-
-const MAX_COLLISIONS = 100

@@ -6,14 +6,10 @@ import { MAX_FRONTMATTER_DEPTH } from '../../core/shared/limits.ts'
 import type { Finding } from '../../core/shared/skill.ts'
 import type { Subject } from '../subject.ts'
 
-/** A line with brackets, in frontmatter that is not YAML. */
-const FLOW_VALUE = /^\s*(?:-[ \t]+)*(?:(?!-[ \t])[^\s#"'[{][^:]*:[ \t]+)?[[{]/
-
 /** What asks for text in the place of a list or mapping. */
 export const SHAPE_CODES: ReadonlySet<string> = new Set<FindingCode>([
   'name_not_text', 'description_not_text', 'license_not_text', 'compatibility_not_text', 'metadata_not_mapping',
-  'metadata_not_text', 'allowed_tools_not_text',
-  'allowed_tools_list'
+  'metadata_not_text', 'allowed_tools_not_text', 'allowed_tools_list'
 ])
 
 /** A line with a list or mapping in brackets, and the top-level field that it is in. */
@@ -37,19 +33,19 @@ export function flowLines (source: string): readonly FlowLine[] {
   return found
 }
 
-/** The lines in which lists and mappings in brackets begin; the opening fence is line 1. */
+/** The lines in which lists and mappings in brackets begin; the opening fence is line 1. None of what is no YAML. */
 function linesInBrackets (source: string): number[] {
   let [line, offset] = [2, 0]
   try {
     return parseEvents(source, { maxDepth: MAX_FRONTMATTER_DEPTH }).flatMap((event) => {
-      if ((event.type !== EVENT_ID.SEQUENCE &&
-        event.type !== EVENT_ID.MAPPING) || event.style !== COLLECTION_STYLE.FLOW) return []
+      const isCollection = event.type === EVENT_ID.SEQUENCE || event.type === EVENT_ID.MAPPING
+      if (!isCollection || event.style !== COLLECTION_STYLE.FLOW) return []
       // Events come in the order of the text.
       for (; offset < event.start; offset++) if (source[offset] === '\n') line++
       return line
     })
   } catch {
-    return source.split('\n').flatMap((text, index) => FLOW_VALUE.test(text) ? index + 2 : [])
+    return []
   }
 }
 

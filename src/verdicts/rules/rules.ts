@@ -1,4 +1,4 @@
-import { finding, type FindingCode, quoteList } from '../../core/format/findings.ts'
+import { finding, type FindingCode, type Position, quoteList } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/fences.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import { fieldPositions } from '../../core/format/positions.ts'
@@ -23,19 +23,27 @@ const NESTED_MAIN_FILE = /^(.+)\/SKILL\.md$/i
 export const YES: ReadonlySet<unknown> = new Set([true, 1, 'true', 'yes', 'on', '1'])
 export const NO: ReadonlySet<unknown> = new Set([false, 0, 'false', 'no', 'off', '0'])
 
+/** How a description is written that some readers take for something else. */
+const SHAPES = {
+  block: ['description_block_scalar', "description is written as a block behind '|' or '>', of which some validators " +
+    'read only the mark'],
+  lines: ['description_not_one_line', 'description has several lines']
+} as const
+
 /** The mistakes that only some targets mind: what the format's own rules do not say of a skill. Pure, never throws. */
 export function targetFindings (subject: Subject): readonly Finding[] {
   const { skill: { frontmatter, findings, metadata }, mainFile, files } = subject
-  const file = baseName(metadata.path)
   const codes = new Set(findings.map(({ code }) => code))
   const inMainFile = mainFile === undefined || codes.has('main_file_not_utf8')
     ? []
-    : [...checkFrontmatter(subject, mainFile, codes), ...bodyFindings(
-        mainFile, files
-      ), ...scanText(mainFile.toString())].map((found) => ({ ...found, file }))
-  return [...inMainFile, ...checkInvocation(
-    frontmatter, file
-  ), ...files === undefined ? [] : [...checkNested(files), ...scanNames(files), ...checkSize(subject)]]
+    : [
+        ...checkFrontmatter(subject, mainFile, codes), ...bodyFindings(mainFile, files),
+        ...scanText(mainFile.toString())
+      ]
+  return [
+    ...[...inMainFile, ...checkInvocation(frontmatter)].map((found) => ({ ...found, file: baseName(metadata.path) })),
+    ...files === undefined ? [] : [...checkNested(files), ...scanNames(files), ...checkSize(subject)]
+  ]
 }
 
 /** Names of folders inside a skill that have a main file of their own, the first ones first. */
@@ -48,7 +56,6 @@ function checkFrontmatter (subject: Subject, mainFile: Buffer, codes: ReadonlySe
   if (location.kind !== 'found' || location.end - location.start > MAX_FRONTMATTER_BYTES) return []
   const { frontmatter, findings } = subject.skill
   const source = mainFile.toString('utf8', location.start, location.end)
-  const lines = source.split('\n')
   const positions = fieldPositions(source)
   const found: Finding[] = []
   const add = (code: FindingCode, message: string, fix: string, field: string): void => {
@@ -57,32 +64,22 @@ function checkFrontmatter (subject: Subject, mainFile: Buffer, codes: ReadonlySe
 
   const description = ownText(frontmatter, 'description')
   if (/[<>]/.test(description) && !codes.has('description_xml_tag')) {
-    add(
-      'description_angle_bracket', 'description contains an angle bracket', "Write description without '<' and '>'",
-      'description'
-    )
+    const fix = "Write description without '<' and '>'"
+    add('description_angle_bracket', 'description contains an angle bracket', fix, 'description')
   }
-  const shape = description === '' ? 'line' : shapeOf('description', lines, positions)
-  if (shape === 'block') {
-    add('description_block_scalar', "description is written as a block behind '|' or '>', of which some validators " +
-      'read only the mark',
-    'Write description in one line, in double quotes if it has a colon', 'description')
-  } else if (shape === 'lines') {
-    add(
-      'description_not_one_line', 'description has several lines',
-      'Write description in one line, in double quotes if it has a colon', 'description'
-    )
+  const shape = description === '' ? undefined : shapeOf(source, positions.get('description'))
+  if (shape !== undefined) {
+    const [code, sentence] = SHAPES[shape]
+    add(code, sentence, 'Write description in one line, in double quotes if it has a colon', 'description')
   }
   if (isListingTooLong(subject) && !codes.has('description_too_long')) {
-    add('when_to_use_too_long', 'description and when_to_use together have more than ' +
-      `${MAX_CLAUDE_LISTING_CHARACTERS} characters`, 'Shorten when_to_use', 'when_to_use')
+    const sentence = `description and when_to_use together have more than ${MAX_CLAUDE_LISTING_CHARACTERS} characters`
+    add('when_to_use_too_long', sentence, 'Shorten when_to_use', 'when_to_use')
   }
   const vendored = metadataOf(frontmatter).filter((key) => INSTALLER_KEY.test(key))
   if (vendored.length > 0) {
-    add(
-      'vendored_copy', `metadata says that an installer made this copy: ${quoteList(vendored)}`,
-      'Fix the original, or remove these entries if this is the original now', 'metadata'
-    )
+    const fix = 'Fix the original, or remove these entries if this is the original now'
+    add('vendored_copy', `metadata says that an installer made this copy: ${quoteList(vendored)}`, fix, 'metadata')
   }
   const flow = flowLines(source).find(({ field, line }) =>
     !findings.some((other) => isShapeOf(other, field) || (other.code.startsWith('yaml_') && other.line === line)))
@@ -98,17 +95,13 @@ function isShapeOf ({ code, field }: Finding, other: string | undefined): boolea
   return field !== undefined && field === other && SHAPE_CODES.has(code)
 }
 
-/** How the value of a field is written: in one line, as a block behind a mark, or over several lines. */
-function shapeOf (
-  field: string, lines: readonly string[], positions: ReturnType<typeof fieldPositions>
-): 'line' | 'block' | 'lines' {
-  const position = positions.get(field)
-  if (position === undefined) return 'line'
-  const first = position.line - 2
-  if (/^[|>]/.test((lines[first] ?? '').slice(position.column - 1))) return 'block'
+/** Undefined for a value in one line. */
+function shapeOf (source: string, position: Position | undefined): keyof typeof SHAPES | undefined {
+  if (position === undefined) return undefined
+  const [first = '', ...others] = source.split('\n').slice(position.line - 2)
+  if (/^[|>]/.test(first.slice(position.column - 1))) return 'block'
   // A blank line in a value is a line break.
-  const next = lines.find((line, index) => index > first && line.trim() !== '') ?? ''
-  return /^[ \t]+[^\s#]/.test(next) ? 'lines' : 'line'
+  return /^[ \t]+[^\s#]/.test(others.find((line) => line.trim() !== '') ?? '') ? 'lines' : undefined
 }
 
 function metadataOf (frontmatter: Frontmatter): readonly string[] {
@@ -116,33 +109,26 @@ function metadataOf (frontmatter: Frontmatter): readonly string[] {
   return isJsonObject(metadata) ? Object.keys(metadata) : []
 }
 
-function checkInvocation (frontmatter: Frontmatter, file: string): Finding[] {
+function checkInvocation (frontmatter: Frontmatter): Finding[] {
   if (!YES.has(own(frontmatter, 'disable-model-invocation')) || !NO.has(own(frontmatter, 'user-invocable'))) return []
-  return [{
-    ...finding('nobody_can_invoke', 'disable-model-invocation and user-invocable together leave nobody who may ' +
-      'invoke the skill',
-    'Remove one of disable-model-invocation and user-invocable', 'user-invocable'),
-    file
-  }]
+  const sentence = 'disable-model-invocation and user-invocable together leave nobody who may invoke the skill'
+  const fix = 'Remove one of disable-model-invocation and user-invocable'
+  return [finding('nobody_can_invoke', sentence, fix, 'user-invocable')]
 }
 
 function checkNested (files: readonly ListedFile[]): Finding[] {
   const nested = nestedSkills(files)
   const [first] = nested
   if (first === undefined || !files.some(({ path }) => isMainFile(path))) return []
-  return [{
-    ...finding(
-      'nested_skills', `folders inside the skill are skills themselves: ${quoteList(nested)}`,
-      `Move ${quote(first)} out of the skill, or rename its SKILL.md`
-    ),
-    file: `${first}/SKILL.md`
-  }]
+  const sentence = `folders inside the skill are skills themselves: ${quoteList(nested)}`
+  const fix = `Move ${quote(first)} out of the skill, or rename its SKILL.md`
+  return [{ ...finding('nested_skills', sentence, fix), file: `${first}/SKILL.md` }]
 }
 
 function checkSize (subject: Subject): Finding[] {
   if (!CONDITIONS.too_large_for_anthropic(subject) && !isTooLargeForOpenai(subject)) return []
   const { files = [] } = subject
-  return [finding('upload_too_large', `the skill has ${counted(files.length, 'file')} and ` +
-    `${counted(bytesOf(subject), 'byte')}, more than uploads take`,
-  'Split the skill, or move large files out of it')]
+  const size = `${counted(files.length, 'file')} and ${counted(bytesOf(subject), 'byte')}`
+  const fix = 'Split the skill, or move large files out of it'
+  return [finding('upload_too_large', `the skill has ${size}, more than uploads take`, fix)]
 }

@@ -19,13 +19,10 @@ const SECRETS: ReadonlyArray<readonly [what: string, form: RegExp]> = [
   ['a key of OpenAI', /\bsk-proj-([A-Za-z0-9_-]{40,200})/]
 ]
 
-/** A download, and a shell that runs unseen what it is handed. */
-const DOWNLOAD = /\b(?:curl|wget|iwr|irm|Invoke-WebRequest|Invoke-RestMethod)\s/i
-const INTO_SHELL = /\|[^\S\n]*(?:sudo[^\S\n]+(?:-\w+[^\S\n]+)?)?(?:(?:ba|z|da|k)?sh|iex|Invoke-Expression)\b/gi
-
-/** Longest download before a shell, in characters, and the shells that are looked before. */
-const MAX_DOWNLOAD_CHARACTERS = 320
-const MAX_SHELLS = 10_000
+/** A download, and a shell that runs unseen what it is handed. The bound keeps a pass linear. */
+const DOWNLOAD_TO_SHELL = new RegExp(
+  '\\b(?:curl|wget|iwr|irm|Invoke-WebRequest|Invoke-RestMethod)\\s[^|`\\n]{0,200}?' +
+  '\\|[^\\S\\n]*(?:sudo[^\\S\\n]+(?:-\\w+[^\\S\\n]+)?)?(?:(?:ba|z|da|k)?sh|iex|Invoke-Expression)\\b', 'i')
 
 /**
  * Places of a main file that a person should review before use: form alone, no judgement of what a text is for.
@@ -48,45 +45,25 @@ function findSecrets (text: string): Finding[] {
   })
 }
 
-/** A long run covers a multiple of its least length, so only those characters are looked at. */
 function findBlob (text: string): Finding[] {
-  for (let end = BLOB_CHARACTERS - 1; end < text.length; end += BLOB_CHARACTERS) {
-    if (!isBase64(text.charCodeAt(end))) continue
-    let start = end
-    while (start > 0 && isBase64(text.charCodeAt(start - 1))) start--
-    while (end < text.length && isBase64(text.charCodeAt(end))) end++
-    if (end - start >= BLOB_CHARACTERS &&
-      new Set(text.slice(start, start + BLOB_CHARACTERS)).size >= MIN_DIFFERENT_CHARACTERS) {
-      return [found('encoded_text', `the text has ${end - start} characters of encoded data in a row, which nobody ` +
-        'can review',
-      'Put the data into a file of its own, or leave it out', positionAt(text, start))]
-    }
+  for (const { 0: { length }, index } of text.matchAll(/[A-Za-z0-9+/=]+/g)) {
+    const isBlob = length >= BLOB_CHARACTERS &&
+      new Set(text.slice(index, index + BLOB_CHARACTERS)).size >= MIN_DIFFERENT_CHARACTERS
+    if (!isBlob) continue
+    return [found('encoded_text', `the text has ${length} characters of encoded data in a row, which nobody can review`,
+      'Put the data into a file of its own, or leave it out', positionAt(text, index))]
   }
   return []
 }
 
-function isBase64 (unit: number): boolean {
-  return (unit >= 0x61 && unit <= 0x7a) || (unit >= 0x41 && unit <= 0x5a) || (unit >= 0x2f && unit <= 0x39) ||
-    unit === 0x2b || unit === 0x3d
-}
-
-/** One pass: what is before each shell is bounded. */
 function findPipedDownload (text: string): Finding[] {
-  let tried = 0
-  for (const { index } of text.matchAll(INTO_SHELL)) {
-    if (tried++ === MAX_SHELLS) break
-    const before = text.slice(Math.max(0, index - MAX_DOWNLOAD_CHARACTERS), index)
-    const command = before.slice(Math.max(...['|', '`', '\n'].map((end) => before.lastIndexOf(end))) + 1)
-    const at = command.search(DOWNLOAD)
-    if (at !== -1) {
-      return [found(
+  const index = text.search(DOWNLOAD_TO_SHELL)
+  return index === -1
+    ? []
+    : [found(
         'download_to_shell', 'a command hands a download to a shell, which runs it unseen',
-        'Name the program to be installed, or download, check and run it in separate steps',
-        positionAt(text, index - command.length + at)
+        'Name the program to be installed, or download, check and run it in separate steps', positionAt(text, index)
       )]
-    }
-  }
-  return []
 }
 
 function found (code: FindingCode, message: string, fix: string, position: Position): Finding {

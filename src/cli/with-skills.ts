@@ -1,0 +1,148 @@
+import { readdir, realpath, stat } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import { isWithin, reasonOf } from '../config/files/files.ts'
+import { loadConfig } from '../config/load.ts'
+import { openRoots } from '../config/roots.ts'
+import { isMainFile } from '../core/format/main-files.ts'
+import type { RootOptions } from '../core/roots/root.ts'
+import { SkillError } from '../core/shared/errors.ts'
+import { SILENT } from '../core/shared/log.ts'
+import { errorCode } from '../core/shared/system-errors.ts'
+import { quote } from '../core/shared/text.ts'
+import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
+import { isAddress } from '../sources/address/address.ts'
+import { type OpenedSkills, shownPath } from '../validate/validate.ts'
+import { type Arguments, type CommandContext, CommandError } from './command.ts'
+import { fetchSources, SkippedEntries } from './folders.ts'
+
+/** A folder of skills, one skill in it, or a root of a source. */
+interface Place {
+  readonly root: RootOptions
+  /** As the caller named it. */
+  readonly path: string
+  /** The only skill that is read, by its name in the root. */
+  readonly only?: string
+}
+
+/** What commands that read skills take. `config` adds the sources of a configuration file. */
+export interface ReadOptions {
+  readonly allowLinks?: readonly string[]
+  readonly config?: string
+  readonly layout?: string
+  readonly stateDir?: string
+}
+
+/**
+ * Reads skills once: of folders of skills, single skills, SKILL.md files and addresses of sources, each by itself.
+ * Sources are fetched before `use` is called. What could be a skill and is left out is named at the end.
+ * @throws CommandError, ConfigError for a place that cannot be read, and for one without skills
+ */
+export async function withSkills<T> (
+  { positionals, options: { allowLinks, config: configFile, layout, stateDir } }: Arguments<ReadOptions>,
+  context: Pick<CommandContext, 'cwd' | 'env' | 'warn'>, use: (opened: readonly OpenedSkills[]) => Promise<T>
+): Promise<T> {
+  const { env, cwd } = context
+  const hasLayout = (layout ?? (env['LAYOUT'] || 'flat')) !== 'flat'
+  // A SKILL.md is one skill in any layout.
+  const isSource = (path: string) => isAddress(path) || (hasLayout && !isMainFile(basename(path)))
+  const named = positionals.filter(isSource)
+  const config = loadConfig({
+    positionals: named,
+    options: { allowLinks, config: configFile, layout, stateDir },
+    env: { STATE_DIR: env['STATE_DIR'], LAYOUT: env['LAYOUT'], LINK_TARGETS: env['LINK_TARGETS'] },
+    cwd,
+    defaultFolder: undefined
+  })
+  const skipped = new SkippedEntries()
+  const managers: SkillManager[] = []
+  const hasSources = named.length > 0 || configFile !== undefined
+  const roots = hasSources ? await openRoots(config, { log: SILENT, env }) : undefined
+  // Empty for a user without a home.
+  const published = roots?.state.path || undefined
+  try {
+    await fetchSources(roots?.sources, context)
+    const places: Place[] = []
+    for (const path of positionals) if (!isSource(path)) places.push(await placeOf(path, cwd))
+    for (const root of roots?.projectRoots ?? []) places.push({ root, path: root.name ?? root.path })
+    const opened: OpenedSkills[] = []
+    for (const place of places) {
+      const skills = await openPlace(place, config.linkTargets ?? [], skipped)
+      managers.push(skills)
+      const { root: { path, name }, only } = place
+      opened.push({
+        folder: path,
+        skills,
+        names: await namesIn(place, skills),
+        isOneSkill: only !== undefined,
+        // The caller does not know the folders that sources are published in.
+        pathOf: (skillPath, skill) => published !== undefined && isWithin(skillPath, published)
+          ? `${name}/${skill}`
+          : shownPath(cwd, skillPath)
+      })
+    }
+    if (opened.every(({ names }) => names.length === 0)) throw new CommandError('there are no skills')
+    return await use(opened)
+  } finally {
+    for (const skills of managers) await skills.close()
+    await roots?.sources?.close()
+    skipped.report(context)
+  }
+}
+
+/** The place that a path means: a folder of skills, a skill, or the skill of a SKILL.md. */
+async function placeOf (path: string, cwd: string): Promise<Place> {
+  const absolute = resolve(cwd, path)
+  const stats = await stat(absolute).catch((error: unknown) => {
+    throw new CommandError(`${quote(path)} cannot be read: ${reasonOf(error)}`)
+  })
+  const isFile = isMainFile(basename(absolute)) && !stats.isDirectory()
+  if (!stats.isDirectory() && !isFile) {
+    throw new CommandError(`${quote(path)} is not a SKILL.md: give a folder of skills, a skill, or a SKILL.md`)
+  }
+  const folder = isFile ? dirname(absolute) : absolute
+  const isSkill = isFile || (await readdir(folder).catch(() => [])).some(isMainFile)
+  if (!isSkill) return { root: { path: folder, name: basename(folder) }, path }
+  return { root: { path: dirname(folder), name: basename(dirname(folder)) }, path, only: basename(folder) }
+}
+
+async function openPlace (
+  { root, only }: Place, linkTargets: readonly string[], skipped: SkippedEntries
+): Promise<SkillManager> {
+  // A skill that was named by itself may be a link to anywhere.
+  const target = only === undefined ? [] : await realpath(join(root.path, only)).catch(() => [])
+  const skills = createSkillManager({
+    projectRoots: [root],
+    watcher: false,
+    keep: { keepMs: 0 },
+    linkTargets: [...linkTargets, target].flat(),
+    ...only === undefined && { onSkipped: skipped.add }
+  })
+  await skills.start()
+  return skills
+}
+
+async function namesIn ({ root, path, only }: Place, skills: SkillManager): Promise<readonly string[]> {
+  const names = await skills.list().catch((error: unknown): readonly string[] => {
+    if (!(error instanceof SkillError)) throw error
+    // A source that has not delivered, and need not.
+    if (root.listed !== undefined) return []
+    throw new CommandError(`${quote(path)} cannot be read: ${error.message}`)
+  })
+  if (only !== undefined) {
+    if (names.includes(only)) return [only]
+    const reason = 'its name is no name of a skill, or a .skillignore hides it'
+    throw new CommandError(`${quote(path)} is not a skill of its folder: ${reason}`)
+  }
+  if (root.listed !== undefined) return names
+  for (const name of names) if (await hasMainFile(join(root.path, name))) return names
+  throw new CommandError(`${quote(path)} has no skills: no folder in it has a SKILL.md`)
+}
+
+/** Whether there is an entry with the name of a main file, or one may be: the finding about it names the remedy. */
+async function hasMainFile (folder: string): Promise<boolean> {
+  try {
+    return (await readdir(folder)).some(isMainFile)
+  } catch (error) {
+    return ['EACCES', 'EPERM'].includes(errorCode(error))
+  }
+}
