@@ -120,13 +120,6 @@ t.test('K85: half of an upload is not served with a marker', async (t) => {
   t.match(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /Half/)
 })
 
-t.test('K85: a service that knows no change of a marker that nobody has seen has delivered nothing', async (t) => {
-  const store = await startStore(t)
-  store.before = (_, response) => Boolean(response.writeHead(304).end())
-  const { status } = await open(t, store, { marker: '.revision' })
-  t.match(status(), { state: 'failed', error: { code: 'bad_answer' } })
-})
-
 t.test('K85: a marker that is not in the bucket leaves the state before it, and is named', async (t) => {
   const store = await startStore(t)
   fill(store)
