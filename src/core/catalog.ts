@@ -81,11 +81,6 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     return this.#skills[root] ?? new Map()
   }
 
-  /** Compares the roots with the disk: afterwards their folders are those that are there. */
-  async sync (isSeen: (root: number) => boolean): Promise<void> {
-    await Promise.all(this.roots.map((root, index) => isSeen(index) ? root.sync() : undefined))
-  }
-
   /**
    * The skill of this name as it is on the disk now, in the first root that has it; undefined when none has.
    * @throws {SkillError} `skill_changing` when its folder is replaced again and again

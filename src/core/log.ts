@@ -1,7 +1,7 @@
 import type { Catalog, SkillRef } from './catalog.ts'
 import type { SkippedEntry } from './roots/list-root.ts'
 import type { Root } from './roots/root.ts'
-import { allowingSetting } from './roots/skipped.ts'
+import { allowingSetting, SKIPPED } from './roots/skipped.ts'
 import type { CoreLog } from './shared/log.ts'
 
 /** Entries that are left out get a line each, up to so many of one listing. */
@@ -46,8 +46,9 @@ export function logCatalog (
     for (const { name, reason, target } of news.slice(0, MAX_SKIPPED_LINES)) {
       const setting = reason === 'outside' ? allowingSetting(target ?? '') : undefined
       const fields = { root: root.path, name, ...target !== undefined && { target } }
-      if (setting === undefined) log.warn(fields, SKIPPED[reason])
-      else log.warn({ ...fields, setting }, `${SKIPPED[reason]}; the setting allows it`)
+      const message = `an entry of a skills folder is skipped, since ${SKIPPED[reason]}`
+      if (setting === undefined) log.warn(fields, message)
+      else log.warn({ ...fields, setting }, `${message}; the setting allows it`)
     }
     if (news.length > MAX_SKIPPED_LINES) {
       log.warn({ root: root.path, entries: news.length - MAX_SKIPPED_LINES },
@@ -83,12 +84,3 @@ const FAILED = {
   unreadable: 'a skills folder may not be read; it is served when the service gets permission',
   failed: 'a skills folder could not be listed; what was there before is served'
 } as const satisfies Readonly<Record<NonNullable<Root['failure']>['state'], string>>
-
-const SKIPPED = {
-  outside: 'a link in a skills folder is skipped, since it leads out of it',
-  nothing: 'a link in a skills folder is skipped, since it leads to no folder that may be a skill',
-  unknown: 'a link in a skills folder is skipped, since the disk that it leads to does not answer, or fails',
-  ignored: 'a folder of a skills folder is skipped, since the .skillignore of that folder names it',
-  unsafe_name: "an entry of a skills folder is skipped: the name of a skill has no '\\', '..', control characters, " +
-    'or bytes that are not UTF-8'
-} as const satisfies Readonly<Record<SkippedEntry['reason'], string>>

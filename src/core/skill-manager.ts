@@ -1,4 +1,3 @@
-import { EventEmitter, once } from 'node:events'
 import { Catalog } from './catalog.ts'
 import { skillBody } from './format/main-file.ts'
 import { logCatalog } from './log.ts'
@@ -39,18 +38,9 @@ export interface SkillManagerOptions {
   readonly keep?: KeepOptions
 }
 
-interface ManagerEvents {
-  /** Every skill has been read once. */
-  indexed: []
-  refreshed: [refresh: Refresh]
-}
-
 /** All skills, in the order of the roots: the view of everything. It starts and stops, and makes smaller views. */
 export class SkillManager extends View {
   readonly #parts: ViewParts
-  readonly #refresher: Refresher
-  readonly #events: EventEmitter<ManagerEvents>
-  readonly #closed: AbortController
 
   constructor (options: SkillManagerOptions) {
     const { projectRoots, personalRoot, linkTargets, disk, keep, polling = false, watcher = true, tickMs } = options
@@ -65,41 +55,22 @@ export class SkillManager extends View {
       disk,
       kept
     })
-    const closed = new AbortController()
-    const events = new EventEmitter<ManagerEvents>().setMaxListeners(0)
-    let isIndexed = false
-    events.once('indexed', () => { isIndexed = true })
-    const onRefreshed = (refresh: Refresh): void => { events.emit('refreshed', refresh) }
-    const refresher = new Refresher({ catalog, polling, isWatching: watcher, tickMs, log, onRefreshed })
     const parts: ViewParts = {
       catalog,
       kept,
       snapshots: new Snapshots(catalog.files),
       search: new CatalogSearch(catalog),
-      indexed: async () => { if (!isIndexed) await once(events, 'indexed', { signal: closed.signal }) },
-      isIndexed: () => isIndexed,
-      watcher: () => refresher.state
+      refresher: new Refresher({ catalog, polling, isWatching: watcher, tickMs, log })
     }
     super('', new Map([...catalog.roots.keys()].map((root) => [root, 'all'])), parts)
     this.#parts = parts
-    this.#refresher = refresher
-    this.#events = events
-    this.#closed = closed
     logCatalog(catalog, log, onSkipped)
   }
 
   /** Lists the roots, and returns when `list` can be answered; the index and the watchers follow in the background. */
   async start (): Promise<void> {
     await Promise.all(this.#parts.catalog.roots.map((root) => root.list()))
-    void this.#index()
-  }
-
-  async #index (): Promise<void> {
-    const { catalog, isIndexed } = this.#parts
-    if (isIndexed()) return
-    for (const root of catalog.roots.keys()) await catalog.refresh(root)
-    this.#events.emit('indexed')
-    this.#refresher.start()
+    void this.#parts.refresher.start()
   }
 
   /** Wave's `initialize`: starts, and waits until every skill has been read. */
@@ -109,13 +80,12 @@ export class SkillManager extends View {
   }
 
   async close (): Promise<void> {
-    this.#closed.abort()
-    await this.#refresher.close()
+    await this.#parts.refresher.close()
   }
 
   /** Calls the listener after each refresh of a root. */
   onRefreshed (listener: (refresh: Refresh) => void): void {
-    this.#events.on('refreshed', listener)
+    this.#parts.refresher.on('refreshed', listener)
   }
 
   /** The cache of files' contents. */
@@ -132,7 +102,7 @@ export class SkillManager extends View {
 
   /** Whether changes in the root at this position cause events, or it is polled. */
   isWatching (root: number): boolean {
-    return this.#refresher.isWatching(root)
+    return this.#parts.refresher.isWatching(root)
   }
 
   /** As configured, in their order. */

@@ -14,7 +14,7 @@ import { folderError, mainFileError, SkillError, skillError } from './shared/err
 import type { CatalogSkill, Finding, SkillMetadata } from './shared/skill.ts'
 import { hasForbiddenSequence } from './shared/skill-name.ts'
 import { compareCodePoints, sameOr } from './shared/text.ts'
-import type { WatcherState } from './watch/watcher.ts'
+import type { Refresher } from './watch/refresher.ts'
 
 /** How often a skill is read again when it changes while it is read, and the pause before, in milliseconds. */
 const MAX_READS = 3
@@ -26,10 +26,7 @@ export interface ViewParts {
   readonly snapshots: Snapshots
   readonly kept: KeptRevisions
   readonly search: CatalogSearch
-  /** Resolves after the first index: from then on, every change of any file is found. */
-  readonly indexed: () => Promise<void>
-  readonly isIndexed: () => boolean
-  readonly watcher: () => WatcherState
+  readonly refresher: Refresher
 }
 
 /** The skills of a root that a view has: all of them, or those whose names fit. */
@@ -43,8 +40,14 @@ interface Visible {
   /** The position of each name's root. */
   readonly owners: ReadonlyMap<string, number>
   readonly available: readonly SkillMetadata[]
-  /** Names by the different ones in the frontmatter of their skills. */
-  readonly byDisplayName: ReadonlyMap<string, string>
+}
+
+/** A root of a view. */
+interface VisibleRoot {
+  /** Its position in the catalog. */
+  readonly index: number
+  readonly root: Root
+  readonly grant: Grant
 }
 
 /**
@@ -54,18 +57,23 @@ interface Visible {
 export class View extends SkillReads implements SkillService {
   readonly scope: string
   readonly #parts: ViewParts
-  /** By the position of the root. */
-  readonly #grants: ReadonlyMap<number, Grant>
+  readonly #roots: readonly VisibleRoot[]
   readonly #sees: Sees
   #visible: Visible | undefined
   #changes = 0
 
-  /** @param scope differs from that of every other view */
+  /**
+   * @param scope differs from that of every other view
+   * @param grants by the position of the root
+   */
   constructor (scope: string, grants: ReadonlyMap<number, Grant>, parts: ViewParts) {
     super()
     this.scope = scope
     this.#parts = parts
-    this.#grants = grants
+    this.#roots = parts.catalog.roots.flatMap((root, index) => {
+      const grant = grants.get(index)
+      return grant === undefined ? [] : [{ index, root, grant }]
+    })
     this.#sees = (root, name) => {
       const grant = grants.get(root)
       return grant === 'all' || grant?.(name) === true
@@ -73,9 +81,13 @@ export class View extends SkillReads implements SkillService {
   }
 
   async list (): Promise<readonly string[]> {
-    await this.#parts.catalog.sync((root) => this.#grants.has(root))
+    await this.#sync()
     this.#requireRoot()
     return this.namesNow()
+  }
+
+  async #sync (): Promise<void> {
+    await Promise.all(this.#roots.map(({ root }) => root.sync()))
   }
 
   namesNow (): readonly string[] {
@@ -98,11 +110,11 @@ export class View extends SkillReads implements SkillService {
   }
 
   async indexed (): Promise<void> {
-    await this.#parts.indexed()
+    await this.#parts.refresher.indexed
   }
 
   async available (): Promise<readonly SkillMetadata[]> {
-    await this.#parts.indexed()
+    await this.#parts.refresher.indexed
     return this.availableNow()
   }
 
@@ -112,7 +124,7 @@ export class View extends SkillReads implements SkillService {
 
   async search (query: string): Promise<readonly string[]> {
     await this.list()
-    await this.#parts.indexed()
+    await this.#parts.refresher.indexed
     const { owners } = this.#now
     return await this.#parts.search.search(query, ({ root, name }) => owners.get(name) === root)
   }
@@ -141,10 +153,9 @@ export class View extends SkillReads implements SkillService {
   }
 
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    await this.#parts.indexed()
-    const own = this.findNow(displayName)
-    const other = this.#now.byDisplayName.get(displayName)
-    const name = own?.metadata.name !== displayName && other !== undefined ? other : displayName
+    await this.#parts.refresher.indexed
+    const isCalledSo = (name: string): boolean => this.findNow(name)?.metadata.name === displayName
+    const name = [displayName, ...this.namesNow()].find(isCalledSo) ?? displayName
     try {
       return await this.read(name, answer)
     } catch (error) {
@@ -164,7 +175,7 @@ export class View extends SkillReads implements SkillService {
   }
 
   #keptState (name: string, revision: string): SkillState | undefined {
-    for (const [index, root] of this.#roots) {
+    for (const { index, root } of this.#roots) {
       if (!this.#sees(index, name) || root.source?.allows?.(name, revision) === false) continue
       const kept = this.#parts.kept.get(index, name, revision)
       if (kept !== undefined) return new KeptState(kept)
@@ -183,34 +194,33 @@ export class View extends SkillReads implements SkillService {
   }
 
   get status (): SkillStatus {
-    const { isIndexed, watcher } = this.#parts
-    const roots = [...this.#roots].map(([index, root]) => ({ root, grant: this.#grants.get(index) ?? 'all' }))
-    const partial = roots.filter(({ grant }) => grant !== 'all').map(({ root }) => root.name)
+    const { isIndexed, state } = this.#parts.refresher
+    const { names } = this.#now
+    const partial = this.#roots.filter(({ grant }) => grant !== 'all').map(({ root }) => root.name)
     return {
-      ready: isIndexed() && this.unavailable === undefined,
-      indexed: isIndexed(),
-      generation: this.#generation,
-      skills: this.namesNow().length,
-      roots: roots.map(({ root, grant }) => grant === 'all'
+      ready: isIndexed && this.unavailable === undefined,
+      indexed: isIndexed,
+      generation: this.#changes,
+      skills: names.length,
+      roots: this.#roots.map(({ root, grant }) => grant === 'all'
         ? root.status
         // Skipped entries may belong to skills that the view must not have.
         : { ...root.status, skills: [...root.folders.keys()].filter(grant).length, skipped: 0 }),
-      watcher: watcher(),
-      failures: [...new Set(roots.flatMap(({ root }) => root.failureCode ?? []))],
+      watcher: state,
+      failures: [...new Set(this.#roots.flatMap(({ root }) => root.failureCode ?? []))],
       ...this.scope !== '' && { partial }
     }
   }
 
   async freshStatus (): Promise<SkillStatus> {
-    await this.#parts.catalog.sync((root) => this.#grants.has(root))
+    await this.#sync()
     return this.status
   }
 
   /** The error of a view whose roots are all missing. */
   get unavailable (): SkillError | undefined {
-    const roots = [...this.#roots].map(([, root]) => root)
-    if (roots.length === 0) return this.scope === '' ? folderError.notFound('') : undefined
-    const errors = roots.map(({ unavailable }) => unavailable)
+    if (this.#roots.length === 0) return this.scope === '' ? folderError.notFound('') : undefined
+    const errors = this.#roots.map(({ root }) => root.unavailable)
     if (errors.includes(undefined)) return undefined
     return errors.find((error) => error?.code === 'skills_folder_permission_denied') ?? errors[0]
   }
@@ -222,19 +232,9 @@ export class View extends SkillReads implements SkillService {
 
   /** What a root has that has never answered is not known. */
   #absent (name: string): SkillError {
-    const isUnknown = [...this.#roots].some(([index, root]) =>
+    const isUnknown = this.#roots.some(({ index, root }) =>
       root.listing === undefined && root.failure?.state === 'failed' && this.#sees(index, name))
     return isUnknown ? mainFileError.noAnswer(name) : mainFileError.skillNotFound(name)
-  }
-
-  /** The roots of the view, by their positions. */
-  get #roots (): ReadonlyArray<readonly [number, Root]> {
-    return [...this.#parts.catalog.roots.entries()].filter(([index]) => this.#grants.has(index))
-  }
-
-  get #generation (): number {
-    void this.#now
-    return this.#changes
   }
 
   get #now (): Visible {
@@ -242,27 +242,23 @@ export class View extends SkillReads implements SkillService {
     const before = this.#visible
     if (before?.generation === catalog.generation) return before
     const owners = new Map<string, number>()
-    for (const [index, { folders }] of this.#roots) {
-      for (const name of folders.keys()) if (this.#sees(index, name) && !owners.has(name)) owners.set(name, index)
+    for (const { index, root } of this.#roots) {
+      for (const name of root.folders.keys()) if (this.#sees(index, name) && !owners.has(name)) owners.set(name, index)
     }
     const sorted = [...owners.keys()].sort(compareCodePoints)
     const skills = sorted.flatMap((name) => catalog.skillsIn(owners.get(name) ?? -1).get(name) ?? [])
-    const byDisplayName = new Map<string, string>()
-    for (const { name, metadata } of skills.toReversed()) {
-      if (metadata.name !== name) byDisplayName.set(metadata.name, name)
-    }
     const names = sameOr(before?.names ?? [], sorted)
     const available = sameOr(before?.available ?? [], skills.filter(isUsable).map(({ metadata }) => metadata))
-    this.#visible = { generation: catalog.generation, names, owners, available, byDisplayName }
+    this.#visible = { generation: catalog.generation, names, owners, available }
     if (names !== before?.names || available !== before.available) this.#changes++
     return this.#visible
   }
 
   #shown ({ root, skill }: FoundSkill): IndexedSkill {
-    const hidden = [...this.#roots].filter(([index, { folders }]) =>
-      index > root && this.#sees(index, skill.name) && folders.has(skill.name))
+    const hidden = this.#roots.filter((other) =>
+      other.index > root && this.#sees(other.index, skill.name) && other.root.folders.has(skill.name))
     if (hidden.length === 0) return skill
-    return { ...skill, findings: [...skill.findings, shadowing(hidden.map(([, { name }]) => name))] }
+    return { ...skill, findings: [...skill.findings, shadowing(hidden.map((other) => other.root.name))] }
   }
 }
 

@@ -4,7 +4,7 @@ import {
 } from '../read/ignore-file.ts'
 import type { Disk } from '../read/disk.ts'
 import { openInside } from '../read/open-inside.ts'
-import { asRefused } from '../read/refused.ts'
+import { asRefused, isUnknown, type Refusal } from '../read/refused.ts'
 import { signatureAt } from '../read/signature.ts'
 import { finding } from '../format/findings.ts'
 import { sha256 } from '../shared/digest.ts'
@@ -41,19 +41,16 @@ export async function readIgnoreFile (disk: Disk, folder: string): Promise<Ignor
     }
   } catch (error) {
     const refused = asRefused(error)
-    switch (refused.refusal) {
-      case 'changed':
-      case 'no_answer':
-      case 'io_error': throw refused
-      case 'too_large': return {
-        rules: unreadableIgnoreFile(`has more than ${MAX_IGNORE_FILE_BYTES} bytes`), signature
-      }
-      case 'permission_denied': return { rules: unreadableIgnoreFile('may not be read by the server'), signature }
-      default: return await disk.lstat(path) && {
-        rules: unreadableIgnoreFile('is not a regular file of its folder'), signature
-      }
-    }
+    if (isUnknown(refused) || refused.refusal === 'changed') throw refused
+    if (refused.refusal === 'not_found' && await disk.lstat(path) === undefined) return undefined
+    const problem = PROBLEMS[refused.refusal] ?? 'is not a regular file of its folder'
+    return { rules: unreadableIgnoreFile(problem), signature }
   }
+}
+
+const PROBLEMS: Readonly<Partial<Record<Refusal, string>>> = {
+  too_large: `has more than ${MAX_IGNORE_FILE_BYTES} bytes`,
+  permission_denied: 'may not be read by the server'
 }
 
 /**

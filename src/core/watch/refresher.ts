@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events'
 import type { Catalog } from '../catalog.ts'
 import type { CoreLog } from '../shared/log.ts'
 import { RootWatcher, type WatcherState } from './watcher.ts'
@@ -27,12 +28,10 @@ export interface RefresherOptions {
   /** Pause between two comparisons of everything, in milliseconds. Default 20,000, with polling 1,000. */
   readonly tickMs?: number | undefined
   readonly log: CoreLog
-  /** After each refresh of a root. */
-  readonly onRefreshed: (refresh: Refresh) => void
 }
 
 /** Keeps the catalog near the disk: it compares what the watchers report, and everything from time to time. */
-export class Refresher {
+export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
   readonly #options: RefresherOptions
   readonly #watchers = new Map<number, RootWatcher>()
   /** Names of skills that may have changed, by the position of the root; `undefined` stands for any. */
@@ -40,14 +39,28 @@ export class Refresher {
   #hintTimer: NodeJS.Timeout | undefined
   #tickTimer: NodeJS.Timeout | undefined
   #running: Promise<void> = Promise.resolve()
+  #isStarted = false
   #isClosed = false
+  #settle = { resolve: (): void => {}, reject: (_error: Error): void => {} }
+  /** Resolves after the first index: from then on, every change of any file is found. */
+  readonly indexed = new Promise<void>((resolve, reject) => { this.#settle = { resolve, reject } })
+  isIndexed = false
 
   constructor (options: RefresherOptions) {
+    super()
     this.#options = options
+    // Whoever waits gets the error, and nobody has to wait.
+    this.indexed.catch(() => {})
   }
 
-  start (): void {
+  /** Makes the first index, and begins to watch. */
+  async start (): Promise<void> {
     const { catalog, polling, isWatching, log } = this.#options
+    if (this.#isStarted) return
+    this.#isStarted = true
+    for (const root of catalog.roots.keys()) await catalog.refresh(root)
+    this.isIndexed = true
+    this.#settle.resolve()
     if (this.#isClosed) return
     for (const [index, root] of catalog.roots.entries()) {
       const onHint = (name?: string): void => { this.#hint(index, name) }
@@ -76,6 +89,7 @@ export class Refresher {
 
   async close (): Promise<void> {
     this.#isClosed = true
+    this.#settle.reject(new Error('the skills were closed before the first index'))
     clearTimeout(this.#hintTimer)
     clearTimeout(this.#tickTimer)
     await Promise.all([...this.#watchers.values()].map((watcher) => watcher.close()))
@@ -118,7 +132,7 @@ export class Refresher {
 
   async #refresh (root: number, names?: ReadonlySet<string>): Promise<void> {
     if (this.#isClosed) return
-    const { catalog, log, onRefreshed } = this.#options
+    const { catalog, log } = this.#options
     const startedAt = performance.now()
     let isFailed = false
     try {
@@ -128,7 +142,7 @@ export class Refresher {
       isFailed = true
       log.warn({ err }, 'the skills could not be compared with the disk; what was there before is served')
     }
-    onRefreshed({ root, milliseconds: performance.now() - startedAt, isFailed })
+    this.emit('refreshed', { root, milliseconds: performance.now() - startedAt, isFailed })
   }
 
   /** One refresh at a time. */
