@@ -89,7 +89,7 @@ export function catalogPages ({ isOverloaded, ...options }: PagesOptions & { rea
 /** Style, script and icon, under addresses that change with their content. */
 const assets: FastifyPluginAsync = async function assets (app) {
   // The page that refuses a caller has a style too.
-  app.addHook('onRoute', (route) => { route.config = { ...route.config, isOpen: true } })
+  app.addHook('onRoute', (route) => { Object.assign(route.config ??= {}, { isOpen: true }) })
   await app.register(fastifyStatic, {
     root: ASSETS_FOLDER,
     prefix: `/${readAssets().path}`,
