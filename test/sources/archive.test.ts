@@ -257,11 +257,6 @@ t.test('K85: a host that says that nothing has changed, when nothing was asked f
   t.match(status(), { state: 'failed', error: { code: 'bad_answer', message: /304/ } })
 })
 
-t.test('K85: a port at which nothing listens is named as the reason', async (t) => {
-  const { status } = await openSources(t, [sourceAt('http://127.0.0.1:1/a.zip')])
-  t.match(status(), { state: 'failed', error: { code: 'unreachable', message: /check its port/ } })
-})
-
 t.test('K85: a host that does not speak the protocol of the address is told as that', async (t) => {
   const ssh = createServer((socket) => { socket.on('error', () => {}).end('SSH-2.0-OpenSSH_9.2\r\n') }).listen(0, '127.0.0.1')
   t.teardown(() => ssh.close())

@@ -33,9 +33,9 @@ export function parseAddress (text: string): Source {
   const kind = kinds.find(({ isAddress }) => isAddress?.(new URL(address)) ?? true)
   if (kind === undefined) {
     parseUrl(address, kinds.length === 0 ? [protocol] : ['https:', 'http:'])
-    const forms = SOURCE_KINDS.flatMap(({ forms }) => forms)
+    const all = new Set(SOURCE_KINDS.flatMap(({ protocols }) => protocols.map((each) => `${each}//`)))
     throw new AddressError(kinds.length === 0
-      ? `${protocol}// is not an address of skills, use ${forms.slice(0, -1).join(', ')} and ${forms.at(-1) ?? ''}`
+      ? `${protocol}// is not an address of skills, use ${[...all].join(', ')}`
       : 'an https:// address is an archive (.zip, .tar.gz) or a page of a git host; ' +
         `of a repository elsewhere it is written git+${protocol}//…`)
   }

@@ -66,8 +66,6 @@ export interface SourceKind<Spec extends SourceCommon & { readonly kind: string 
   readonly protocols: readonly string[]
   /** Which addresses with one of these protocols are of this kind. Default: all of them. */
   isAddress? (url: URL): boolean
-  /** Its addresses in messages, behind each other. */
-  readonly forms: readonly string[]
   /** What the key of the kind holds in the configuration file. */
   readonly description: string
   readonly settings: Readonly<Record<string, KindSetting>>

@@ -25,7 +25,6 @@ export const archiveKind: SourceKind<ArchiveSource> = {
   kind: 'archive',
   protocols: ['https:', 'http:'],
   isAddress: ({ pathname }) => EXTENSION.test(pathname),
-  forms: ['https:// of an archive'],
   description: 'An archive: https://….zip, https://….tar.gz',
   settings: {
     path: PATH_SETTING,

@@ -24,9 +24,9 @@ interface CommitFiles {
 export async function readCommit (run: RunInStore, commit: string, path: string): Promise<CommitFiles> {
   const listing = await run(['ls-tree', '-r', '-l', '-z', '--full-tree', commit], wholeOutput)
   const { entries, leftOut } = parseListing(listing)
-  const links = entries.filter(({ kind, size }) => kind === 'link' && size <= MAX_LINK_BYTES)
+  const links = entries.flatMap((entry) => entry.kind === 'link' && entry.size <= MAX_LINK_BYTES ? [{ entry }] : [])
   const targets = new Map<SourceEntry, string>()
-  await readBlobs(run, links, async (link, bytes) => { targets.set(link, bytes.toString()) })
+  await readBlobs(run, links, async ({ entry }, bytes) => { targets.set(entry, bytes.toString()) })
   const all = entries.map((entry) => entry.kind === 'link' ? { ...entry, target: targets.get(entry) ?? '' } : entry)
   const isPart = (item: LeftOut): boolean => path === '' || item.path.startsWith(`${path}/`)
   return { files: filesOf(run, all), leftOut: leftOut.filter(isPart) }
@@ -37,16 +37,15 @@ function filesOf (run: RunInStore, entries: readonly SourceEntry[]): SourceFiles
     entries,
     async write (files, signal) {
       const wanted = [...files]
-      const paths = wanted.map(({ path }) => path).reverse()
       const flush = wanted.length <= MAX_FLUSHED_FILES
-      await readBlobs(run, wanted.map(({ entry }) => entry), async (_, bytes) => {
+      await readBlobs(run, wanted, async ({ path }, bytes) => {
         signal.throwIfAborted()
-        await writeFile(paths.pop() ?? '', bytes, { flag: 'wx', mode: 0o644, flush })
+        await writeFile(path, bytes, { flag: 'wx', mode: 0o644, flush })
       })
     },
     async read (entry) {
       let content: Buffer = Buffer.alloc(0)
-      await readBlobs(run, [entry], async (_, bytes) => { content = bytes })
+      await readBlobs(run, [{ entry }], async (_, bytes) => { content = bytes })
       return content
     }
   }
@@ -70,21 +69,22 @@ function parseListing (listing: Buffer): { entries: SourceEntry[], leftOut: Left
 }
 
 /** Reads blobs one after the other through one process of git. */
-async function readBlobs (
-  run: RunInStore, blobs: readonly SourceEntry[], use: (blob: SourceEntry, bytes: Buffer) => Promise<void>
+async function readBlobs<T extends { readonly entry: SourceEntry }> (
+  run: RunInStore, blobs: readonly T[], use: (blob: T, bytes: Buffer) => Promise<void>
 ): Promise<void> {
   if (blobs.length === 0) return
   await run(['cat-file', '--batch', '--buffer'], async (output) => {
     const take = byteReader(output)
     for (const blob of blobs) {
-      const head = `${blob.id} blob ${blob.size}\n`
-      const bytes = await take(head.length + blob.size + 1)
+      const { id, size } = blob.entry
+      const head = `${id} blob ${size}\n`
+      const bytes = await take(head.length + size + 1)
       if (bytes.toString('latin1', 0, head.length) !== head) {
         throw new SourceError('internal', 'the store has not all files of a commit')
       }
       await use(blob, bytes.subarray(head.length, -1))
     }
-  }, blobs.map(({ id }) => `${id}\n`).join(''))
+  }, blobs.map(({ entry }) => `${entry.id}\n`).join(''))
 }
 
 /** A function that gives the next bytes of a stream. */

@@ -14,7 +14,6 @@ export const gitKind: SourceKind<GitSource> = {
   kind: 'git',
   protocols: [...PROTOCOLS.map((protocol) => `git+${protocol}`), 'https:', 'http:'],
   isAddress: (url) => url.protocol.startsWith('git+') || url.pathname.endsWith('.git') || hostPage(url) !== undefined,
-  forms: ['git+https://', 'git+ssh://', 'git+file://', 'https:// of a page of a git host'],
   description: 'A repository: https://…, ssh://…, file://…',
   settings: {
     ref: { description: 'git: branch, tag, refs/… or full commit id; default: the default branch' },

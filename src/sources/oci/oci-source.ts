@@ -43,7 +43,6 @@ interface Layer extends Descriptor {
 export const ociKind: SourceKind<OciSource> = {
   kind: 'oci',
   protocols: ['oci:'],
-  forms: ['oci://'],
   description: 'An artifact of a registry: oci://host/name:tag',
   settings: { path: PATH_SETTING },
   parseFragment: (path) => ({ path }),

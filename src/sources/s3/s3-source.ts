@@ -28,7 +28,6 @@ export interface S3Source extends SourceCommon, BucketPlace {
 export const s3Kind: SourceKind<S3Source> = {
   kind: 's3',
   protocols: ['s3:'],
-  forms: ['s3://'],
   description: 'A bucket: s3://bucket/prefix',
   settings: {
     endpoint: { description: 's3: the address of the service; default: Amazon' },

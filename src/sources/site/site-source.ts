@@ -7,7 +7,6 @@ import { createSiteFetcher, type SiteSource } from './site-fetcher.ts'
 export const siteKind: SourceKind<SiteSource> = {
   kind: 'site',
   protocols: ['well-known+https:', 'well-known+http:'],
-  forms: ['well-known+https://'],
   description: 'A site that publishes skills by Agent Skills Discovery: https://host/path',
   settings: {},
   create (address) {
