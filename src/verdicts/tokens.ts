@@ -19,9 +19,6 @@ export interface TokenEstimate {
 export const TOKEN_METHOD =
   'estimate by tokenx, for most texts within about 15 % of o200k; other files than SKILL.md by size'
 
-/** Characters that are counted together. A word that goes on behind them counts twice. */
-const COUNTED_TOGETHER = 16_384
-
 /** Of files that are not read. */
 const BYTES_PER_TOKEN = 4
 
@@ -35,8 +32,8 @@ export function estimateTokens (
   { skill: { metadata }, mainFile, files }: Pick<Subject, 'skill' | 'mainFile' | 'files'>
 ): TokenEstimate {
   const bodyStart = mainFile === undefined ? 0 : locateFrontmatter(mainFile).bodyStart
-  const body = mainFile && countTokens(mainFile.toString('utf8', bodyStart))
-  const head = mainFile === undefined ? 0 : countTokens(mainFile.toString('utf8', 0, bodyStart))
+  const body = mainFile && estimateTokenCount(mainFile.toString('utf8', bodyStart))
+  const head = mainFile === undefined ? 0 : estimateTokenCount(mainFile.toString('utf8', 0, bodyStart))
   const others = files === undefined ? 0 : tokensOfOthers(files, mainFile && basename(metadata.path))
   return {
     listed: roundTokens(listedTokens(metadata)),
@@ -44,15 +41,6 @@ export function estimateTokens (
     all_files: files === undefined ? null : roundTokens(head + (body ?? 0) + others),
     method: TOKEN_METHOD
   }
-}
-
-/** The library splits its whole text into words: a megabyte in pieces takes less memory. */
-function countTokens (text: string): number {
-  let tokens = 0
-  for (let start = 0; start < text.length; start += COUNTED_TOGETHER) {
-    tokens += estimateTokenCount(text.slice(start, start + COUNTED_TOGETHER))
-  }
-  return tokens
 }
 
 /** What a list of skills costs for one of them, not rounded. */

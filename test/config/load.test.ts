@@ -129,22 +129,14 @@ t.test('K2: flags beat the environment', async (t) => {
   })
 })
 
-t.test('a flag that is right hides a variable that is wrong', async (t) => {
-  t.equal(load(['--port', '80'], { PORT: 'http' }).port, 80)
-})
-
-t.test('an empty variable counts as unset', async (t) => {
-  const env = { SKILLS_DIR: '', SKILLS_PERSONAL_DIR: '', HOST: '', PORT: '', LOG_LEVEL: '', ALLOWED_HOSTS: '', ALLOWED_ORIGINS: '', WATCH_POLLING: '' }
-  t.strictSame(load([], env), load())
-})
-
-t.test('a folder that is named twice is one root', async (t) => {
-  t.strictSame(load(['a', './a', resolve(cwd, 'a')]).skillsDirs, [resolve(cwd, 'a')])
-})
-
-t.test('a folder argument is taken literally, path delimiters too', async (t) => {
+t.test('K2: a flag hides a wrong variable, an empty variable is unset, a folder counts once and as it is written', async (t) => {
   const odd = `a${delimiter}b`
-  t.strictSame(load([odd]).skillsDirs, [resolve(cwd, odd)])
+  t.equal(load(['--port', '1', '--port', '2'], { PORT: 'http' }).port, 2, 'the last flag')
+  t.strictSame(load([], { SKILLS_DIR: '', HOST: '', PORT: '', ALLOWED_HOSTS: '', WATCH_POLLING: '' }), load())
+  t.strictSame(load(['a', './a', resolve(cwd, 'a'), odd]).skillsDirs, [resolve(cwd, 'a'), resolve(cwd, odd)])
+  const sources = { cwd, defaultFolder: resolve(`/${odd}`) }
+  t.strictSame(loadConfig({ ...sources, env: {} }).skillsDirs, [resolve(`/${odd}`)])
+  t.strictSame(loadConfig({ ...sources, env: { SKILLS_DIR: 'mine' } }).skillsDirs, [resolve(cwd, 'mine')])
 })
 
 t.test('K55: an address to listen on has one spelling, by which loopback is known', async (t) => {
@@ -152,10 +144,6 @@ t.test('K55: an address to listen on has one spelling, by which loopback is know
     ['Localhost', 'localhost'], ['LOCALHOST', 'localhost'], ['0:0:0:0:0:0:0:1', '::1'], ['::FFFF:127.0.0.1', '127.0.0.1'], ['::ffff:7f00:1', '127.0.0.1'], ['FE80::1', 'fe80::1'],
     ['fe80::1%eth0', 'fe80::1%eth0'], ['0:0:0:0:0:0:0:0', '::'], ['Skills.Example', 'skills.example']
   ] as const) t.match([load([], { HOST: given }).host, load([], { METRICS_HOST: given }).metricsHost], [host, host], given)
-})
-
-t.test('of a repeated flag the last counts', async (t) => {
-  t.equal(load(['--port', '1', '--port', '2']).port, 2)
 })
 
 t.test('K2: a bad value is refused in one line that names where it came from and what is allowed', async (t) => {
@@ -219,13 +207,6 @@ function isValid ({ skillsDirs, personalDir, host, port, logLevel, allowedHosts,
     host !== '' && Number.isInteger(port) && port >= 0 && port <= 65_535 &&
     ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].includes(logLevel) && typeof watchPolling === 'boolean'
 }
-
-t.test('what stands in for a default is one value, whatever is in it', async (t) => {
-  const folder = resolve(`/a${delimiter}b`)
-  const sources = { cwd, defaultFolder: folder }
-  t.strictSame(loadConfig({ ...sources, env: {} }).skillsDirs, [folder])
-  t.strictSame(loadConfig({ ...sources, env: { SKILLS_DIR: 'mine' } }).skillsDirs, [resolve(cwd, 'mine')])
-})
 
 t.test('every setting has a row that can be read', async (t) => {
   const rows: readonly Setting[] = Object.values(SETTINGS)

@@ -182,7 +182,7 @@ const COUNTED_BY_O200K: ReadonlyArray<readonly [text: string, tokens: number]> =
 t.test('K81: estimates are near what a tokenizer counts: 15 %, and 35 % without blanks', async (t) => {
   const estimate = async (text: string) => estimateTokens(await subjectFor({ text }))
   for (const [text, counted] of COUNTED_BY_O200K) {
-    // So many that the rounding does not matter, and that the text is counted in several pieces.
+    // So many that the rounding does not matter.
     const times = 300
     const { body } = await estimate(`---\nname: demo\ndescription: x\n---\n${text.repeat(times)}`)
     const limit = /[\u3000-\ud7ff]/.test(text) ? 0.35 : 0.15
