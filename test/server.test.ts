@@ -5,11 +5,7 @@ import { Agent, get, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import { loadConfig } from '../src/config/load.ts'
-import { listen } from '../src/listen.ts'
-import { ConfigError } from '../src/config/setting.ts'
 import { type ProcessOptions, runProcess, type ServiceProcess, startProcess } from './helper/process.ts'
 import { skills } from './helper/skills.ts'
 import { startStopwatch } from './helper/timing.ts'
@@ -121,15 +117,6 @@ t.test('K2: a port in use is one line on stderr and exit code 1', async (t) => {
   t.equal(stderr, `skillserve: port ${port} of 127.0.0.1 is in use, PORT or --port chooses another (0 takes any free port)\n`)
 })
 
-t.test('K2: an address of another machine is told by the setting that chooses it', async (t) => {
-  for (const host of ['192.0.2.1', 'fe80::1%nowhere']) {
-    const config = loadConfig({ env: { HOST: host, PORT: '0' }, cwd: t.testdirName })
-    const app = Fastify()
-    t.teardown(() => app.close())
-    await t.rejects(listen(app, config, 'PORT or --port'), new ConfigError(`${host} is not an address of this machine, HOST or --host chooses another`))
-  }
-})
-
 t.test('K3: a missing root is not created, is an error and not ready, and is served when it appears, goes, returns or is swapped', async (t) => {
   const folder = t.testdir({ a: { one: {} }, b: { two: {} } })
   const root = join(folder, 'root')
@@ -155,24 +142,6 @@ t.test('K3: a missing root is not created, is an error and not ready, and is ser
   symlinkSync(join(folder, 'b'), `${root}.next`)
   renameSync(`${root}.next`, root)
   t.match(await ask('/skills'), { status: 200, body: { skills: ['two'] } })
-})
-
-t.test('SIGINT with a request in flight answers it, as the last of its connection, and ends with exit code 0', async (t) => {
-  const service = await start(t)
-  const socket = await open(service.port)
-  const body = JSON.stringify({ function: { name: 'list_skills' } })
-  socket.write('POST /agent/tool-call HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n' +
-    `Expect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n`)
-  await once(socket, 'data')
-  service.signal('SIGINT')
-  await service.printed('"stopping"')
-  socket.write(body)
-  let answer = ''
-  for await (const chunk of socket) answer += String(chunk)
-  t.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
-  t.match(answer, /\r\nconnection: close\r\n/i)
-  t.match(answer, 'demo')
-  t.equal((await service.ended).code, 0)
 })
 
 t.test('K89: SIGHUP reads operators\' files again, says so, and never stops the process', async (t) => {

@@ -8,6 +8,9 @@ import { traceOf } from './request/traceparent.ts'
 /** Longest URL in a line, in characters. */
 const MAX_LOGGED_URL_CHARACTERS = 256
 
+/** A token of an issuer where it does not belong (RFC 6750 §2.3). */
+const TOKEN_IN_QUERY = /(access_token=)[^&]+/gi
+
 /** Logs one line for each request once its response has closed, complete or not. No header is logged. */
 export class RequestLogController extends LogController {
   readonly #observer: Required<Observer>
@@ -66,7 +69,7 @@ function logRequest (request: FastifyRequest, { client, status, milliseconds, by
     route,
     reqId: request.id,
     method: request.method,
-    url: maskSecrets(request.url).slice(0, MAX_LOGGED_URL_CHARACTERS),
+    url: maskSecrets(request.url).replace(TOKEN_IN_QUERY, '$1***').slice(0, MAX_LOGGED_URL_CHARACTERS),
     status,
     code: status < 400 || status === NEVER_ANSWERED ? undefined : problemCodeOf(request),
     ms: Math.round(milliseconds * 1000) / 1000,

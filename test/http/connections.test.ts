@@ -188,48 +188,6 @@ t.test('K56: pipelined requests', async (t) => {
     for (let index = 0; index < 16; index++) t.equal((await modest.response()).text, 'ok')
     modest.destroy()
   })
-
-  t.test('what is open for an answer is closed when the client goes, and nothing is opened for the requests behind it', async (t) => {
-    const streams: Readable[] = []
-    const { app, url } = await listenWithPlugins(t, (app) => {
-      app.get('/wait', (_request, reply) => {
-        const stream = new Readable({ read () { this.push(Buffer.alloc(65_536)) } })
-        streams.push(stream)
-        return reply.send(stream)
-      })
-    })
-    const connections = await Promise.all(Array.from({ length: 5 }, () => openRaw(url)))
-    for (const connection of connections) {
-      connection.socket.pause()
-      connection.send(repeated(16, GET))
-    }
-    await until(() => streams.length === 5)
-    for (const connection of connections) connection.destroy()
-    await until(() => streams.every(({ destroyed }) => destroyed))
-    await until(() => new Promise((resolve) => { app.server.getConnections((_error, count) => { resolve(count === 0) }) }))
-    t.equal(streams.length, 5)
-  })
-
-  t.test('behind an answer that ends the connection nothing is handled; a client that closes its side has its answers', async (t) => {
-    const handled: string[] = []
-    const { url } = await listenWithPlugins(t, (app) => {
-      app.get('/skills/:name', (request, reply) => {
-        handled.push(request.url)
-        reply.send('x')
-      })
-    })
-    const connection = await openRaw(url)
-    const closing = request('GET', '/skills/2', { headers: ['Connection: close'] })
-    connection.send(Buffer.concat([request('GET', '/skills/1'), closing, repeated(5, request('GET', '/skills/3'))]))
-    for (let index = 0; index < 2; index++) t.equal((await connection.response()).text, 'x')
-    await connection.closed()
-    t.equal(connection.received.length, 0)
-    t.same(handled, ['/skills/1', '/skills/2'])
-    const half = await openRaw(url)
-    half.socket.end(repeated(10, request('GET', '/skills/4')))
-    for (let index = 0; index < 10; index++) t.equal((await half.response()).text, 'x')
-    await half.closed()
-  })
 })
 
 t.test('K91: the end', async (t) => {

@@ -150,13 +150,3 @@ t.test('K59: what was handed out stays readable through every door after a chang
   t.equal((await service.post(asking('/agent/tool-call'), call('get_skill', { skill_name: 'demo' }))).text, said.text)
   t.match((await service.fetch('/catalog/demo')).json(), { description: 'Changed' }, 'who does not ask gets the present one')
 })
-
-t.test('K18: a bad name gets the sentence of its door, with a revision as without', async (t) => {
-  const { fetch } = await buildService(t, { files: { demo: { 'SKILL.md': '# Demo' } } })
-  const name = encodeURIComponent('../demo')
-  for (const rest of ['', '/files', '/files/SKILL.md', '/archive.zip']) {
-    const [plain, asked] = await Promise.all(['', '?revision=current'].map(async (query) => (await fetch(`/skills/${name}${rest}${query}`)).json() as { readonly error: string }))
-    t.match(plain?.error, rest === '' ? /^Invalid skill name: '/ : 'Invalid skill name: must not contain special characters')
-    t.equal(asked?.error, plain?.error, rest)
-  }
-})

@@ -127,22 +127,6 @@ t.test('K67: calls are counted and not requests: those past the limit get a sent
   t.equal((await service.post('/agent/tool-call', calls.slice(0, 10))).status, 200)
 })
 
-t.test('K26: a call past the limit is refused under the name of its skill', async (t) => {
-  const service = await buildLimited(t, { burst: 2 })
-  const call = (args: unknown) => ({ id: 'c', type: 'function', function: { name: 'Skill', arguments: args } })
-  const { json } = await service.post('/agent/tool-call', [call({}), call({}), call({ skill_name: 'demo' }), call('{"skill_name":"demo"}'), call('{')])
-  t.match((json() as ReadonlyArray<{ readonly content: string }>).slice(2).map(({ content }) => content), ['demo', 'demo', ''].map((name) => new RegExp(`^Error invoking skill '${name}': Rate limit: try again in \\d+ s$`)))
-})
-
-t.test('K67: what is no call of a tool that there is costs as much as one', async (t) => {
-  const service = await newWindow()
-  const unknown = Array.from({ length: 18 }, (_, i) => ({ id: `c${i}`, type: 'function', function: { name: 'rm_rf', arguments: '{}' } }))
-  t.equal((await service.post('/agent/tool-call', unknown)).status, 200)
-  t.equal((await service.post('/agent/tool-call', { no: 'call' })).status, 400)
-  t.equal((await service.post('/agent/tool-call', '{', { 'content-type': 'application/json' })).status, 400)
-  t.equal((await service.post('/agent/tool-call', '{', { 'content-type': 'application/json' })).status, 429)
-})
-
 t.test('K67: a search costs the same through every door, and any other call through MCP or /agent/tools is one unit', async (t) => {
   const search = { name: 'search_skills', arguments: { query: 'demo' } }
   const read = { name: 'get_skill', arguments: { skill_name: 'demo' } }
@@ -165,43 +149,6 @@ t.test('K67: a search costs the same through every door, and any other call thro
   const call = (i: number) => ({ id: `c${i}`, type: 'function', function: { name: 'search_skills', arguments: '{"query":"demo"}' } })
   const { json } = await service.post('/agent/tool-call', Array.from({ length: 8 }, (_, i) => call(i)))
   t.equal((json() as Array<{ readonly content: string }>).filter(({ content }) => content.includes('Rate limit')).length, 2)
-})
-
-t.test('K67: a search on the page of the catalog costs the same as any other', async (t) => {
-  const service = await newWindow()
-  const open = async (path: string) => {
-    const page = await fetch(service.url + path, { headers: { accept: 'text/html' } })
-    await page.text()
-    return page.status
-  }
-  for (let i = 0; i < 6; i++) t.equal(await open('/?q=demo'), 200)
-  t.strictSame([await open('/'), await open('/?q='), await open('/')], [200, 200, 429], '20 - 6 * 3')
-})
-
-t.test('K67: a large answer costs the same through every door, compressed or not', async (t) => {
-  const call = { name: 'read_file_in_skill', arguments: { skill_name: 'demo', file_path: 'large.txt' } }
-  const plain = { 'accept-encoding': 'identity' }
-  const doors: Readonly<Record<string, (service: Limited) => Promise<number>>> = {
-    bytes: async ({ get }) => (await get('/skills/demo/files/large.txt', plain))[0],
-    'compressed bytes': async ({ get }) => (await get('/skills/demo/files/large.txt', { 'accept-encoding': 'gzip' }))[0],
-    JSON: async ({ get }) => (await get('/skills/demo/files/large.txt', { ...plain, accept: 'application/json' }))[0],
-    'a tool': async ({ post }) => (await post(`/agent/tools/${call.name}`, call.arguments, plain)).status,
-    'a tool call': async ({ post }) => (await post('/agent/tool-call', { function: call }, plain)).status,
-    MCP: async ({ url }) => {
-      const response = await fetch(`${url}/mcp`, modernRequest({ method: 'tools/call', params: call }, plain))
-      await response.arrayBuffer()
-      return response.status
-    }
-  }
-  const service = await newWindow()
-  for (const [label, ask] of Object.entries(doors)) {
-    await service.pass()
-    t.equal(await ask(service), 200, label)
-    t.equal((await spend(service, 20)).filter((status) => status === 200).length, 17, `20 - 1 - 2: ${label}`)
-  }
-  await service.pass()
-  t.equal((await service.raw('HEAD', '/skills/demo/files/large.txt')).status, 200)
-  t.equal((await spend(service, 20)).filter((status) => status === 200).length, 19, 'a HEAD sends nothing')
 })
 
 t.test('K67: large answers and searches cost more', async (t) => {
@@ -251,16 +198,6 @@ t.test('K67: looking for an authorization server guesses nothing', async (t) => 
   t.equal((await service.get('/skills/secret'))[0], 404)
 })
 
-t.test('K67: the refusal of a guess on a page is a problem, and says so', async (t) => {
-  const service = await buildLimited(t, { principals: true, burst: 5_000 })
-  await spend(service, 60, '/skills/secret')
-  const { status, headers, json } = await service.fetch('/ui/skills/secret', { headers: { accept: 'text/html' } })
-  t.equal(status, 429)
-  t.equal(headers.get('content-type'), 'application/problem+json')
-  t.notOk(headers.has('content-encoding'))
-  t.match(json(), { code: 'rate_limited', detail: /^The limit is 60 failed requests in 120 s for address 127\.0\.0\.1;/ })
-})
-
 t.test('K67: hooks with a wrong signature are guesses too, whether callers are told apart or not', async (t) => {
   for (const principals of [false, true]) {
     const service = await buildLimited(t, { principals, burst: 5_000, proxies: ['127.0.0.1'] })
@@ -295,18 +232,6 @@ t.test('K67: without trusted proxies X-Forwarded-For changes nothing; the log sa
   const warnings = lines.filter(({ msg }) => String(msg).startsWith('X-Forwarded-For is ignored'))
   t.match(warnings, [{ peer: '127.0.0.1' }])
   t.equal(lines.indexOf(warnings[0] ?? {}), lines.findIndex(({ code }) => code === 'host_not_allowed') - 1, 'with the first')
-})
-
-t.test('K67: a trusted proxy that names no client, or itself, is not said to be untrusted; the line is left for one that is', async (t) => {
-  const service = await buildLimited(t, { proxies: ['10.0.0.0/8'] })
-  const warned = async (remoteAddress: string, forwarded: string): Promise<unknown[]> => {
-    const { statusCode } = await service.app.inject({ url: '/skills/demo', remoteAddress, headers: { host: 'localhost', 'x-forwarded-for': forwarded } })
-    t.equal(statusCode, 200)
-    return service.log().filter(({ msg }) => String(msg).startsWith('X-Forwarded-For is ignored')).map(({ peer }) => peer)
-  }
-  for (const forwarded of ['unknown', '10.0.0.2', '10.0.0.2, unknown']) t.strictSame(await warned('10.0.0.1', forwarded), [], forwarded)
-  t.strictSame(await warned('::ffff:10.0.0.1', 'unknown'), [])
-  t.strictSame(await warned('192.0.2.1', '203.0.113.7'), ['192.0.2.1'])
 })
 
 t.test('K67: a caller has at most sixteen streams of events through all doors, and another one its own; each takes ten units', async (t) => {

@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import type { InjectOptions } from 'fastify'
 import fp from 'fastify-plugin'
@@ -14,9 +12,7 @@ import { DIALECTS } from '../../src/tools/dialects/index.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import { type AuditLine, buildAudited } from '../helper/audited.ts'
 import { listenRequest, modernRequest } from '../helper/mcp.ts'
-import { openRaw, request } from '../helper/raw-http.ts'
 import { followRoutes } from '../helper/routes.ts'
-import { skill, skillText, until } from '../helper/skills.ts'
 
 const STREAM = { accept: 'text/event-stream' }
 
@@ -104,8 +100,8 @@ t.test('K73: every route says what its requests read, or is open to all and says
   const { plugin, all } = followRoutes()
   await buildAudited(t, { plug: () => [plugin] })
   t.ok(all.length > 40)
-  // The routes of @fastify/swagger-ui say nothing, and are about no skill.
-  const own = all.filter(({ url }) => !/^\/docs(?:\/|$)/.test(url))
+  // The routes of @fastify/swagger-ui and @fastify/static say nothing, and are about no skill.
+  const own = all.filter(({ url }) => !/^\/(?:docs|ui\/assets)(?:\/|$)/.test(url))
   t.strictSame(own.filter(({ config: { reads, isOpen } }) => (reads === undefined) !== (isOpen === true))
     .map(({ method, url }) => `${method} ${url}`), [])
   for (const { method, url, config: { reads } } of all.filter(({ url, config: { reads } }) => typeof reads !== 'function' && ROUTES[url] !== undefined)) {
@@ -216,60 +212,6 @@ t.test('K61: no line holds a token that a caller puts where a name belongs', asy
   t.match(lines.map(({ target }) => target), [{ skill: '-' }, { skill: 'demo', path: '-' }, { skill: '-' }, { skill: '-', path: '-' }])
 })
 
-t.test('K73: a read that does not succeed has the same outcome at every door', async (t) => {
-  const { app, next } = await buildAudited(t, { files: { demo: { 'SKILL.md': '# Demo', 'a.txt': 'text', 'b.bin': Buffer.from([0, 1, 2]) } } })
-  const ask = async (question: InjectOptions): Promise<AuditLine['outcome'] | undefined> => {
-    await app.inject(question)
-    return (await next(1))[0]?.outcome
-  }
-  const json = (url: string, payload: unknown): InjectOptions => ({ method: 'POST', url, headers: { 'content-type': 'application/json' }, payload: JSON.stringify(payload) })
-  const modern = (method: string, params: Readonly<Record<string, unknown>>): InjectOptions => {
-    const { headers, body } = modernRequest({ method, params })
-    return { method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) }
-  }
-  for (const [skill, path, outcome] of [['none', 'a.txt', 'not_found'], ['demo', 'none.txt', 'not_found'], ['demo', '../x', 'denied'], ['demo', 'b.bin', 'failure']] as const) {
-    const args = { skill_name: skill, file_path: path }
-    t.equal(await ask({ url: `/skills/${skill}/files/${encodeURIComponent(path)}`, headers: { accept: 'application/json' } }), outcome, `REST: ${path}`)
-    for (const question of [
-      json('/agent/tools/read_file_in_skill', args),
-      json('/agent/tool-call', { name: 'read_file_in_skill', arguments: args }),
-      modern('tools/call', { name: 'read_file_in_skill', arguments: args })
-    ]) t.equal(await ask(question), outcome, `${String(question.url)}: ${path}`)
-    if (outcome === 'not_found') t.equal(await ask(modern('resources/read', { uri: `skill://${skill}/${path}` })), outcome, `MCP: ${path}`)
-  }
-  for (const name of ['get_skill', 'list_skill_files', 'Skill']) t.equal(await ask(json(`/agent/tools/${name}`, { skill_name: 'none' })), 'not_found', name)
-  t.equal(await ask(json('/agent/tools/skill', { skill: 'none' })), 'not_found', 'skill')
-  t.equal(await ask(json('/agent/tools/get_skill', { skill_name: 'a/b' })), 'failure', 'a name that no skill may have')
-  t.equal(await ask(json('/agent/tools/get_skill', {})), 'failure', 'without arguments')
-  for (const [method, params] of [
-    ['skills/get', { uri: 'skill://none/SKILL.md' }],
-    ['resources/directory/read', { uri: 'skill://none' }],
-    ['resources/directory/read', { uri: 'skill://demo/none' }],
-    ['resources/read', { uri: 'skill://none' }],
-    ['prompts/get', { name: 'none' }]
-  ] as const) t.equal(await ask(modern(method, params)), 'not_found', `${method} ${JSON.stringify(params)}`)
-})
-
-t.test('K61: what a client calls itself, and where it says to come from, holds no secret', async (t) => {
-  const { app, next } = await buildAudited(t)
-  for (const kind of ['token', 'link'] as const) {
-    const secret = createSecret(kind)
-    const cut = `${'x'.repeat(120)}${secret}`
-    const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {}, 'io.modelcontextprotocol/clientInfo': { name: secret, version: secret } }
-    const { headers, body } = modernRequest({ method: 'resources/read', params: { uri: 'skill://demo/a.txt', _meta: meta } })
-    await app.inject({ url: '/skills', headers: { 'user-agent': `curl ${secret}`, 'x-forwarded-for': secret, 'x-request-id': secret } })
-    await app.inject({ url: '/skills', headers: { 'user-agent': cut, 'x-forwarded-for': `${'1'.repeat(500)}${secret}` } })
-    await app.inject({ method: 'POST', url: '/mcp', headers: headers as Record<string, string>, payload: String(body) })
-    const lines = await next(3)
-    t.notMatch(JSON.stringify(lines), secret.slice(4, 12), kind)
-    t.match(lines.map(({ client }) => client), ['curl -', `${'x'.repeat(120)}-`, '- -'])
-  }
-  await app.inject({ url: '/skills', headers: { 'user-agent': 'x'.repeat(1_000), 'x-forwarded-for': '1'.repeat(1_000) } })
-  const [line] = await next(1)
-  t.equal(line?.['client'], 'x'.repeat(128))
-  t.match(line?.['source'], { forwarded: /^1{512}$/ })
-})
-
 t.test('K73: a read of a kept revision names that revision, and not the present one', async (t) => {
   for (const files of [{ 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# One\n' }, { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# One\n', 'a.txt': 'text' }]) {
     const { fetch, post, next, root } = await buildAudited(t, { files: { demo: files } })
@@ -287,16 +229,6 @@ t.test('K73: a read of a kept revision names that revision, and not the present 
     t.strictSame((await next(4)).map(({ target }) => target['revision']), answers.map(() => revision))
     t.equal(answers.at(-1)?.headers.get('skill-revision'), revision, 'an artifact is of one revision')
   }
-})
-
-t.test('K73: a call by display name is a read of the skill that was found', async (t) => {
-  const { post, next } = await buildAudited(t, { files: { pdf: { 'SKILL.md': skillText('other') }, 'pdf-tools': { 'SKILL.md': skillText('pdf') } } })
-  for (const [name, folder] of [['pdf', 'pdf-tools'], [' pdf-tools ', 'pdf-tools'], ['other', 'pdf']] as const) {
-    await post('/agent/tools/skill', { skill: name })
-    t.match(await next(1), [{ event: 'skill.read', outcome: 'success', target: { skill: folder, root: 'skills' } }], name)
-  }
-  await post('/agent/tools/skill', { skill: ' none ' })
-  t.match(await next(1), [{ event: 'skill.read', outcome: 'not_found', target: { skill: 'none' } }])
 })
 
 t.test('K73: refusals say so, and probes and pages about nothing leave no line', async (t) => {
@@ -320,33 +252,6 @@ t.test('K73: refusals say so, and probes and pages about nothing leave no line',
     { event: 'access.denied', outcome: 'failure', door: 'rest', target: { code: 'invalid_json' } },
     { event: 'skill.list', outcome: 'denied', door: 'tool-call/openai' }
   ])
-})
-
-t.test('K73: the digest of a file is that of its bytes, however they are sent', async (t) => {
-  const bytes = Buffer.from('a line of text\n'.repeat(1_000))
-  const { fetch, next } = await buildAudited(t, { files: { demo: { ...skill('demo'), 'a.txt': bytes } } })
-  for (const encoding of ['identity', 'gzip']) {
-    t.equal((await fetch('/skills/demo/files/a.txt', { headers: { 'accept-encoding': encoding } })).headers.get('content-encoding'), encoding === 'gzip' ? encoding : null)
-    t.match(await next(1), [{ event: 'skill.file_read', outcome: 'success', target: { path: 'a.txt', digest: sha256(bytes) } }], encoding)
-  }
-})
-
-t.test('K73: concurrent reads have a line each with an id of its own, and no content and no header is in them', async (t) => {
-  const { fetch, text, url } = await buildAudited(t)
-  const read = request('GET', '/skills/demo?revision=current', {
-    headers: ['Authorization: Bearer CANARY-TOKEN', 'Cookie: session=CANARY-COOKIE', 'X-Forwarded-For: 203.0.113.7']
-  })
-  await Promise.all(Array.from({ length: 10 }, async () => {
-    const connection = await openRaw(url)
-    t.teardown(() => { connection.destroy() })
-    for (let i = 0; i < 20; i++) await connection.send(read).response()
-  }))
-  await fetch('/catalog?q=CANARY-QUERY')
-  await until(() => text().split('\n').length >= 202)
-  const lines = text().trim().split('\n').map((line) => JSON.parse(line) as AuditLine)
-  t.equal(new Set(lines.map(({ id }) => id)).size, 201)
-  t.match(lines[0], { source: { address: '127.0.0.1', forwarded: '203.0.113.7' } })
-  t.notMatch(text(), 'CANARY')
 })
 
 t.test('K73: where the log is required, nothing is read while it cannot be written; probes answer', async (t) => {
@@ -421,47 +326,3 @@ for (const [name, path, init, door] of [
     t.equal(text(), '')
   })
 }
-
-t.test('K73: an event stream that is refused leaves one line, with what came of it', async (t) => {
-  const { url, app, next, audit } = await buildAudited(t)
-  for (const [path, code] of [['/events', 'not_acceptable'], ['/mcp', 'method_not_allowed']] as const) {
-    t.ok((await fetch(`${url}${path}`, { headers: { accept: 'application/json' } })).status > 400)
-    t.match(await next(1), [{ event: 'events.open', outcome: 'failure', target: { code } }], path)
-  }
-  await app.inject({ method: 'HEAD', url: '/events', headers: STREAM })
-  t.match(await next(1), [{ event: 'events.open', outcome: 'success' }], 'HEAD has no stream')
-  await audit.close()
-})
-
-t.test('K73: a read that was never answered is no success', async (t) => {
-  const { app, url, next } = await buildAudited(t, {
-    plug: () => [async (app) => {
-      app.get('/slow', { config: { reads: { event: 'skill.list', door: 'rest' } } }, async () => {
-        connection.socket.resetAndDestroy()
-        await new Promise(() => {})
-      })
-    }]
-  })
-  const connection = await openRaw(url)
-  connection.send(request('GET', '/slow'))
-  t.match(await next(1), [{ event: 'skill.list', outcome: 'failure', target: { complete: false } }])
-  await app.close()
-})
-
-t.test('K73: an answer that the end of the process cuts off leaves its line before the last', async (t) => {
-  const { app, url, text, audit, skills } = await buildAudited(t, { files: { demo: { 'SKILL.md': '# Demo', 'large.bin': Buffer.alloc(32 * 1_048_576) } } })
-  audit.start({ skills, policies: [], trust: undefined })
-  const asked = get(`${url}/skills/demo/archive.zip`)
-  const [response] = await once(asked, 'response') as [IncomingMessage]
-  asked.on('error', () => {})
-  response.on('error', () => {})
-  // It is not read: the rest waits for the client.
-  const closed = app.close()
-  await until(() => !app.server.listening)
-  app.server.closeAllConnections()
-  await closed
-  await audit.close()
-  const lines = text().trim().split('\n').map((line) => JSON.parse(line) as { readonly event: string })
-  t.match(lines, [{ event: 'service.started' }, { event: 'skill.archive', target: { complete: false } }, { event: 'service.stopped' }])
-  t.equal(lines.length, 3)
-})
