@@ -14,9 +14,6 @@ const HELPER_NAME = /^[\w-]+$/
 /** What a helper prints for a registry that it does not know; its exit code is 1. */
 const NOT_FOUND = /credentials not found/
 
-/** In the place of a user: the secret is a refresh token, which only `docker` itself exchanges. */
-const TOKEN_USER = '<token>'
-
 const run = promisify(execFile)
 
 /**
@@ -55,7 +52,8 @@ async function askHelper (
   if (text === undefined) return {}
   const answer = parse(text, `the answer of ${program}`)
   const [username, secret] = [own(answer, 'Username'), own(answer, 'Secret')]
-  if (typeof username !== 'string' || typeof secret !== 'string' || username === TOKEN_USER) {
+  // The secret of the user `<token>` is a refresh token, which only `docker` itself exchanges.
+  if (typeof username !== 'string' || typeof secret !== 'string' || username === '<token>') {
     throw missing(`${program} gives no user and secret: set a user and a password or access token with auth`)
   }
   return basic(username, secret)

@@ -38,7 +38,8 @@ const OF_ARTIFACT: Readonly<Partial<Record<SourceErrorCode, LeftOut['reason']>>>
 }
 
 /** What an address gave, and the headers that make the next request for it conditional. */
-type Answers = Record<string, { readonly digest: string, readonly headers: RequestHeaders }>
+type Answer = { readonly digest: string, readonly headers: RequestHeaders }
+type Answers = Record<string, Answer>
 
 /**
  * Mirrors the skills that a site publishes. What was downloaded is kept in `folder`, by its digest: only what is new is
@@ -57,8 +58,8 @@ export function createSiteFetcher (source: SiteSource, folder: string, env: Envi
       const before = JSON.parse(options.known?.['answers'] ?? '{}') as Answers
       const fetched = await look(options, before)
       // The site may have published another state since its index was read.
-      const isChanging = fetched?.leftOut?.some(({ reason }) => reason === 'digest_mismatch') === true
-      const last = isChanging ? await look(options, {}) : fetched
+      const isChanging = fetched?.leftOut?.some(({ reason }) => reason === 'digest_mismatch')
+      const last = isChanging === true ? await look(options, {}) : fetched
       if (last?.files.entries.length === 0 && last.leftOut?.some(({ reason }) => reason !== 'excluded') === true) {
         throw new SourceError('bad_answer', 'the site has no skill that can be used')
       }
@@ -110,20 +111,18 @@ export function createSiteFetcher (source: SiteSource, folder: string, env: Envi
       const limit = most ?? (path === '' ? MAX_ARCHIVE_BYTES : MAX_FILE_BYTES)
       const last = digest === undefined ? before[url] : { digest, headers: {} }
       const isThere = last !== undefined && existsSync(join(folder, last.digest))
-      if (!isThere || digest === undefined) await download()
-      else answers[url] = last
-      const { digest: id = '' } = answers[url] ?? {}
-      const stored = join(folder, id)
-      return { path, kind: 'file', id, size: (await stat(stored)).size, stored }
+      const got = isThere && digest !== undefined ? last : await download()
+      answers[url] = got
+      const stored = join(folder, got.digest)
+      return { path, kind: 'file', id: got.digest, size: (await stat(stored)).size, stored }
 
-      async function download (): Promise<void> {
+      async function download (): Promise<Answer> {
         const headers = isThere ? last.headers : {}
         const accept = Object.keys(headers).length > 0 ? [304] : []
         const answer = await send({ url, signal, env, credentials, headers, accept, isOneSite: true })
         if (answer.status === 304 && last !== undefined) {
           answer.body.destroy()
-          answers[url] = last
-          return
+          return last
         }
         const part = join(tmp, randomUUID())
         const { sha256, size } = await saveBody(answer, part, Math.min(limit, MAX_PUBLISHED_BYTES - bytes))
@@ -133,7 +132,7 @@ export function createSiteFetcher (source: SiteSource, folder: string, env: Envi
         }
         await rename(part, join(folder, found))
         bytes += size
-        answers[url] = { digest: found, headers: validatorsOf(answer) }
+        return { digest: found, headers: validatorsOf(answer) }
       }
     }
 

@@ -11,7 +11,7 @@ import { SourceError } from '../source-error.ts'
 
 const MAX_SKILLS = 20_000
 
-/** A file that makes up a skill, or an archive of all its files. */
+/** A file of a skill, or an archive of all its files. */
 export interface Artifact {
   readonly url: string
   /** Where it lies in the skill; '' for an archive. */
