@@ -1,7 +1,4 @@
-/**
- * Questions of a person or a model, each with its obvious skill: some are bundled, most are among 10,200 that differ
- * from their neighbours in one word. They have everyday words: singular instead of plural, another form of the verb.
- */
+/** Questions in everyday words, each with its obvious skill: bundled, or among 10,200 that differ in one word. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
