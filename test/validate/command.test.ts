@@ -171,11 +171,8 @@ t.test('K4, K79: what is left out is named, and --allow-links takes links as ser
   const mixed = await run(cwd, 'mixed', '--format', 'json')
   t.equal(mixed.code, 0)
   t.strictSame(JSON.parse(mixed.out).skills.map((each: { readonly skill_name: string }) => each.skill_name), ['good'])
-  t.strictSame(mixed.errors.split('\n').sort(), ['',
-    `skillserve: ${hint}`,
-    "skillserve: 'a\\nb' is left out, since no skill has such a name",
-    "skillserve: 'gone' is left out, since the link leads to no folder"
-  ].sort())
+  const lines = [/^skillserve: 'a\\nb' is left out, /, /^skillserve: 'gone' is left out, /, `skillserve: ${hint}`]
+  t.match(mixed.errors.trimEnd().split('\n').sort(), lines)
   t.match(await run(cwd, 'only', '--allow-links', 'real'), { code: 0, out: /^1 skill: no findings/, errors: '' })
   writeFileSync(join(cwd, 'real/linked/SKILL.md'), `\uFEFF${skillText('linked')}`)
   t.match(await run(cwd, 'only', '--fix', '--allow-links', 'real'), {
