@@ -73,6 +73,9 @@ export function logCatalog (
 
 function describeRoot ({ folders, failure, listing }: Root): { level: 'info' | 'warn', message: string } {
   if (failure !== undefined) return { level: 'warn', message: FAILED[failure.state] }
+  if (listing?.isSkill === true) {
+    return { level: 'warn', message: 'a skills folder is itself a skill: give the folder that holds it' }
+  }
   if (folders.size > 0) return { level: 'info', message: 'serving a skills folder' }
   const why = (listing?.skipped.length ?? 0) > 0 ? 'what could be one is skipped' : 'each skill is a folder in it'
   return { level: 'warn', message: `a skills folder has no skills: ${why}` }

@@ -196,3 +196,10 @@ t.test('K54: where the kernel refuses watches, /readyz says what to raise: the c
     t.equal(detail, `changes cause no events (${cause}); the folders are compared at intervals`)
   }
 })
+
+t.test('K70: a root that is itself a skill is a warning that says what to give', async (t) => {
+  const service = await buildService(t, { files: { 'SKILL.md': '# Demo\n', references: { 'a.md': 'a' } } })
+  await service.fetch('/readyz')
+  t.match(service.log().filter(({ msg }) => String(msg).includes('itself a skill')),
+    [{ level: 40, root: service.root, msg: 'a skills folder is itself a skill: give the folder that holds it' }])
+})

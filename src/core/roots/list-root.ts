@@ -1,4 +1,5 @@
 import { type Disk, realpathOrNothing } from '../read/disk.ts'
+import { isMainFile } from '../format/main-files.ts'
 import { isVersionControl } from '../read/hidden.ts'
 import { IGNORE_FILE, type IgnoreRules } from '../read/ignore-file.ts'
 import { asRefused, isUnknown } from '../read/refused.ts'
@@ -82,6 +83,8 @@ export interface RootListing {
   /** Names of the links: what these lead to may change without the root. */
   readonly links: ReadonlySet<string>
   readonly skipped: readonly SkippedEntry[]
+  /** The root has a main file itself: a skill was given instead of the folder that holds it. */
+  readonly isSkill?: boolean
   readonly ignoreFile?: IgnoreFile | undefined
   /** What the root's `Listing` had, if it has one. */
   readonly listed?: Listing['folders']
@@ -94,7 +97,7 @@ export interface ListingFailure {
 }
 
 /** The skills that a root's own folder has, by name. */
-interface FoundFolders extends Pick<RootListing, 'links' | 'skipped'> {
+interface FoundFolders extends Pick<RootListing, 'links' | 'skipped' | 'isSkill'> {
   readonly places: ReadonlyMap<string, ListedFolder & { readonly linked: boolean }>
 }
 
@@ -123,9 +126,9 @@ export async function listRoot (
     const isOld = [signature, ignoreFile?.signature].every(
       (state) => state === undefined || isTrustworthy(state, listedAt)
     )
-    const { places, links, skipped } = await listFolders(disk, root, realPath, ignoreFile?.rules, before)
+    const { places, ...found } = await listFolders(disk, root, realPath, ignoreFile?.rules, before)
     const folders = toSkillFolders(root, places, before)
-    return { signature, realPath, isTrustworthy: isOld, folders, links, skipped, ignoreFile }
+    return { signature, realPath, isTrustworthy: isOld, folders, ...found, ignoreFile }
   } catch (cause) {
     switch (asRefused(cause).refusal) {
       case 'not_found': return { state: 'missing' }
@@ -143,10 +146,12 @@ async function listFolders (
   const links = new Set<string>()
   const skipped: SkippedEntry[] = []
   let containers: readonly string[] | undefined
+  let isSkill = false
   for (const entry of await disk.readdir(realPath)) {
     const { name } = entry
     const place = { path: pathBelow(path, name), realPath: pathBelow(realPath, name), rules, linked: false }
     await yieldIfNeeded()
+    isSkill ||= entry.isFile() && isMainFile(name)
     if (entry.isFile() || name.startsWith('.')) continue
     // Node shows bytes that are not UTF-8 as U+FFFD: nothing can be opened by such a name.
     const isNameable = isSafeName(name) && (!name.includes('\uFFFD') || await disk.lstat(place.realPath) !== undefined)
@@ -164,7 +169,7 @@ async function listFolders (
       else if (link.kind !== 'file') skipped.push(...await skippedLink(disk, place.realPath, name, link.kind))
     }
   }
-  return { places, links, skipped }
+  return { places, links, skipped, isSkill }
 }
 
 function toSkillFolders (
