@@ -1,6 +1,6 @@
 import { lstatSync, readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
-import { createTwoFilesPatch } from 'diff'
+import { createTwoFilesPatch, structuredPatch } from 'diff'
 import { reasonOf, replaceFile } from '../config/files/files.ts'
 import { ConfigError } from '../config/setting.ts'
 import { locateFrontmatter } from '../core/format/fences.ts'
@@ -31,6 +31,9 @@ const QUOTED = /^[ \t]*(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')/
 
 /** Values of `name` in one line that another one can replace. */
 const ONE_LINE_NAME = /^(?:"[^"]*"|'[^']*'|[^#"'|>[{]*)$/
+
+/** Changed lines of one place that are shown; more are counted. */
+const MAX_SHOWN_LINES = 6
 
 interface FixedText {
   readonly text: string
@@ -75,7 +78,7 @@ interface FixOptions {
   readonly isDryRun: boolean
   /** Receives the patches of a dry run, as lines that steer no terminal. */
   readonly print: (text: string) => void
-  /** Receives a sentence on each file that was fixed, and on each whose frontmatter was left as it is. */
+  /** Receives a sentence on each place that was fixed, and on each file whose frontmatter was left as it is. */
   readonly warn: (sentence: string) => void
 }
 
@@ -105,10 +108,18 @@ export async function fixAll (
       await replaceFile(path, after).catch((error: unknown) => {
         throw new ConfigError(`${JSON.stringify(shown)} cannot be written (${reasonOf(error)})`)
       })
-      warn(printable(`fixed ${shown}`))
+      for (const change of changesOf(before, after)) warn(printable(`fixed ${shown}:${change}`))
     }
   }
   return isFixed
+}
+
+/** `2: -name: other +name: demo` for each place that differs. */
+function changesOf (before: string, after: string): readonly string[] {
+  return structuredPatch('', '', before, after, '', '', { context: 0 }).hunks.map(({ newStart, lines }) => {
+    const what = lines.length > MAX_SHOWN_LINES ? `${lines.length} changed lines` : lines.join(' ')
+    return `${Math.max(newStart, 1)}: ${what}`
+  })
 }
 
 function readText (path: string): string | undefined {

@@ -131,7 +131,10 @@ t.test('K50: the health check finds a service at an address with a zone', { skip
 
 t.test('K89: init writes a skill that validate accepts', async (t) => {
   const cwd = t.testdir({})
-  t.match(await run(cwd, 'init', 'skills/word-count'), { code: 0, stdout: /Next: skillserve validate skills\/word-count/ })
+  const files = ['SKILL.md', 'references/limits.md', 'scripts/count.sh'].map((file) => `skills/word-count/${file}\n`)
+  const next = 'Next: skillserve validate skills/word-count, and skillserve dev skills'
+  t.match(await run(cwd, 'init', 'skills/word-count'), { code: 0, stdout: `${files.join('')}\n${next}\n` })
+  t.equal(execFileSync(join(cwd, 'skills/word-count/scripts/count.sh'), [join(cwd, 'skills/word-count/references/limits.md')], { encoding: 'utf8' }).trim(), '31')
   const report = await run(cwd, 'validate', 'skills', '--target', 'all', '--fail-on', 'info')
   t.match(report, { code: 0, stdout: /^1 skill: no findings/ })
   t.match(await run(cwd, 'init', 'skills/word-count'), { code: 1, stderr: /is there already: init writes new skills only\n$/ })

@@ -24,7 +24,7 @@ t.test('K79: --fix mends what is certain, once, and keeps comments and order', a
   t.match(await run(cwd, '--fix', '--dry-run'), { code: 1, out: /^--- skills\/demo\/SKILL\.md\n/ })
   const file = join(cwd, 'skills/demo/SKILL.md')
   t.equal(readFileSync(file, 'utf8'), text)
-  t.match(await run(cwd, '--fix'), { code: 0, errors: 'skillserve: fixed skills/demo/SKILL.md\n' })
+  t.match(await run(cwd, '--fix'), { code: 0, errors: 'skillserve: fixed skills/demo/SKILL.md:1: 22 changed lines\n' })
   const fixed = readFileSync(file, 'utf8')
   t.equal(fixed, '---\n# about\nname: demo # the name\ndescription: "Use when: asked"\nallowed-tools: "Read ' +
     'Bash(git:*)"\nmetadata:\n  a: b\n  version: "1.0" # of ours\nargument-hint: x\n---\nBody\n')
@@ -80,7 +80,7 @@ t.test('K79: --fix leaves owner and mode of a file as they are', async (t) => {
   const before = statSync(file)
   const mask = process.umask(0o077)
   t.teardown(() => { process.umask(mask) })
-  t.match((await run(cwd, 'demo', '--fix')).errors, 'skillserve: fixed demo/SKILL.md\n')
+  t.match((await run(cwd, 'demo', '--fix')).errors, /^skillserve: fixed demo\/SKILL\.md:1: -(?:\uFEFF|\\ufeff)--- \+---\n$/)
   const { mode, uid, gid, ino } = statSync(file)
   t.strictSame({ mode, uid, gid }, { mode: before.mode, uid: before.uid, gid: before.gid })
   t.not(ino, before.ino, 'a new file in its place')
@@ -104,7 +104,7 @@ t.test('K79: --fix leaves links, large files, other encodings and files that nee
   t.strictSame(inodes(), before)
   t.match(
     errors,
-    /^skillserve: left\/SKILL\.md: the frontmatter is left as it is: .*\nskillserve: fixed plain\/SKILL\.md\n$/
+    /^skillserve: left\/SKILL\.md: the frontmatter is left as it is: .*\nskillserve: fixed plain\/SKILL\.md:1: .*\n$/
   )
   t.equal(readFileSync(join(cwd, 'plain/SKILL.md'), 'utf8'), 'text\n', 'without frontmatter')
 })

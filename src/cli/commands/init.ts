@@ -6,21 +6,34 @@ import { isValidName } from '../../core/format/fields.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
 import { CommandError, type RunCommand } from '../command.ts'
 
-const template = (name: string): string => `---
+const FILES = {
+  'SKILL.md': (name: string) => `---
 name: ${name}
-description: Counts the words of a text. Use when somebody asks how long a text is.
+description: Counts the words of a text file. Use when somebody asks how long a text is.
 ---
 
 # ${name.split('-').join(' ')}
 
-Replace this text: what the skill does, step by step, as you would tell a colleague. Details that are needed now and
-then belong into files next to this one, and what a program does better into a script.
+Replace this text: what the skill does, step by step, as you would tell a colleague.
 
-1. Count the words with \`wc -w FILE\`.
-2. Say how many there are, and whether the text is longer than a page of 500 words.
+1. Run \`scripts/count.sh FILE\` to count the words of a file.
+2. Read [references/limits.md](references/limits.md) before you say whether a text is too long.
+`,
+  'references/limits.md': () => `# Limits
+
+Details that are needed now and then belong here, so that SKILL.md stays short.
+
+- A summary has up to 100 words.
+- A page has about 500 words.
+`,
+  'scripts/count.sh': () => `#!/bin/sh
+# Prints the number of words in a file.
+set -eu
+wc -w < "$1"
 `
+} as const
 
-/** Writes a new, valid skill from a template. */
+/** Writes a new, valid skill from a template, with a reference and a script. */
 export const run: RunCommand = async ({ positionals: [path = ''] }, { cwd, print }) => {
   const folder = resolve(cwd, path)
   const name = basename(folder)
@@ -28,18 +41,21 @@ export const run: RunCommand = async ({ positionals: [path = ''] }, { cwd, print
     const rule = 'up to 64 letters a to z, digits and single hyphens'
     throw new CommandError(`${quote(name)} cannot be the name of a skill: ${rule}`)
   }
-  const file = join(folder, 'SKILL.md')
   try {
     await mkdir(dirname(folder), { recursive: true })
     await mkdir(folder)
-    await writeFile(file, template(name))
+    for (const [file, textOf] of Object.entries(FILES)) {
+      const target = join(folder, file)
+      await mkdir(dirname(target), { recursive: true })
+      await writeFile(target, textOf(name), { mode: file.endsWith('.sh') ? 0o755 : 0o644 })
+      print(`${relative(cwd, target)}\n`)
+    }
   } catch (error) {
     const isThere = errorCode(error) === 'EEXIST'
     if (isThere) throw new CommandError(`${quote(path)} is there already: init writes new skills only`)
     throw new CommandError(`${quote(path)} cannot be written (${reasonOf(error)})`)
   }
   const parent = relative(cwd, dirname(folder)) || '.'
-  print(`${relative(cwd, file)}\n\n`)
-  print(`Next: skillserve validate ${relative(cwd, folder)}, and skillserve dev ${parent}\n`)
+  print(`\nNext: skillserve validate ${relative(cwd, folder)}, and skillserve dev ${parent}\n`)
   return 0
 }
