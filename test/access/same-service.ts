@@ -93,7 +93,7 @@ async function ask (app: FastifyInstance, options: InjectOptions, folder: string
   // The paths of folders have other lengths, and each service counts its own changes.
   // A cursor begins with a checksum of what it is valid for, of its view too.
   const body = response.body.replaceAll(folder, '/FOLDER').replace(/"generation":\d+/, '"generation":0')
-    .replace(/("next_cursor":")([\w-]+)/, (_, name: string, cursor: string) => `${name}${Buffer.from(cursor, 'base64url').toString().slice(8)}`)
+    .replace(/("next_cursor":")([\w-]+)/, (_, name: string, cursor: string) => `${name}${Buffer.from(cursor, 'base64url').toString().replace(/^\["[\w:]+"/, '')}`)
   const isMoved = body !== response.body || body.includes('"generation":') || response.headers['content-encoding'] !== undefined
   const kept = Object.entries(response.headers).filter(([name]) => name !== 'date' && !(isMoved && (name === 'etag' || name === 'content-length')))
   const normal = Object.fromEntries(kept.map(([name, value]) => {

@@ -59,7 +59,7 @@ t.test('K30: what is not there, or would be a path', async (t) => {
 
 t.test('K30: a skill that goes away during the call is not found', async (t) => {
   const { source, call } = setUp()
-  source.readMainFile = async (name) => { throw mainFileError.skillNotFound(name) }
+  source.readByDisplayName = async (name) => { throw mainFileError.skillNotFound(name) }
   t.same((await call('demo')).result, { isError: true, llmContent: 'Skill "demo" not found' })
 })
 
