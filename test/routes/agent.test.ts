@@ -162,7 +162,7 @@ t.test('one service', async (t) => {
       ['not UTF-8', Uint8Array.from([0x22, 0xff, 0x22]), 'application/json', 400, 'invalid_json'],
       ['text', call, 'text/plain', 415, 'unsupported_media_type'],
       ['a form', 'a=1', 'application/x-www-form-urlencoded', 415, 'unsupported_media_type'],
-      ['UTF-16', call, 'application/json; charset=utf-16', 415, 'unsupported_media_type'],
+      ['UTF-16', Uint8Array.from(Buffer.from(call, 'utf16le')), 'application/json; charset=utf-16', 400, 'invalid_json'],
       ['no JSON but its name', call, 'application/jsonx', 415, 'unsupported_media_type'],
       ['upper case', call, 'APPLICATION/JSON; charset=UTF-8', 200, '']
     ]
