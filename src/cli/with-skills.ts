@@ -135,7 +135,10 @@ async function namesIn ({ root, path, only }: Place, skills: SkillManager): Prom
   }
   if (root.listed !== undefined) return names
   for (const name of names) if (await hasMainFile(join(root.path, name))) return names
-  throw new CommandError(`${quote(path)} has no skills: no folder in it has a SKILL.md`)
+  const remedy = names.length === 0
+    ? ''
+    : '. Where they lie deeper, give the folder right above them, or --layout tree'
+  throw new CommandError(`${quote(path)} has no skills: no folder in it has a SKILL.md${remedy}`)
 }
 
 /** Whether there is an entry with the name of a main file, or one may be: the finding about it names the remedy. */

@@ -141,7 +141,7 @@ function withNestedSkills (found: Finding, { files = [] }: Subject): Finding {
   return {
     ...found,
     ...finding('main_file_missing', `SKILL.md is missing, but there are skills below: ${quoteList(nested)}`,
-      'Serve this folder itself as a folder of skills, or move ' +
+      'Serve this folder itself as a folder of skills, choose --layout tree, or move ' +
         `${nested.length === 1 ? 'that skill' : 'those skills'} up`)
   }
 }

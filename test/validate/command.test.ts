@@ -108,7 +108,7 @@ t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
   for (const [argv, line] of [
     [['nope'], /'nope' cannot be read: ENOENT: no such file or directory$/m],
     [['empty'], /'empty' has no skills/],
-    [['group'], /'group' has no skills: no folder in it has a SKILL\.md$/m],
+    [['group'], /'group' has no skills: no folder in it has a SKILL\.md\. Where they lie deeper, [^\n]*--layout tree$/m],
     [['a.md/SKILL.md'], /'a\.md\/SKILL\.md' cannot be read: ENOTDIR/],
     [['loop'], /'loop' cannot be read/],
     [['a.md'], /is not a SKILL\.md/],
