@@ -1,5 +1,5 @@
 import { createHmac, hash, randomBytes } from 'node:crypto'
-import { closeSync, constants, openSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
@@ -89,7 +89,7 @@ export class Audit implements Observer {
   constructor (options: AuditOptions) {
     const { path, stdout, isRequired } = options
     this.#options = options
-    if (path !== 'stdout') closeSync(openSync(path, APPEND, 0o640))
+    if (path !== 'stdout') beginLine(path)
     this.#output = path === 'stdout' ? stdout : openLineOutput({ path, onDropped: () => {} })
     this.#timers = [
       setInterval(() => { this.#check() }, CHECK_MS).unref(),
@@ -288,6 +288,28 @@ export class Audit implements Observer {
   #personal (text: string): string {
     const { salt } = this.#options
     return salt === undefined ? text : createHmac('sha256', salt).update(text).digest('hex').slice(0, PSEUDONYM_LENGTH)
+  }
+}
+
+/** Makes the file if there is none, and ends the half line that a crash may have left. */
+function beginLine (path: string): void {
+  const file = openSync(path, APPEND, 0o640)
+  try {
+    const stats = fstatSync(file)
+    if (stats.isFile() && stats.size > 0 && lastCharacter(path, stats.size) !== '\n') writeSync(file, '\n')
+  } finally {
+    closeSync(file)
+  }
+}
+
+function lastCharacter (path: string, size: number): string {
+  const file = openSync(path, 'r')
+  try {
+    const byte = Buffer.alloc(1)
+    readSync(file, byte, 0, 1, size - 1)
+    return byte.toString('latin1')
+  } finally {
+    closeSync(file)
   }
 }
 

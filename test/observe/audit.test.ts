@@ -8,6 +8,8 @@ import { LEGACY_METHODS, MCP_METHODS } from '../access/questions.ts'
 import { createSecret } from '../../src/access/secret.ts'
 import { sha256 } from '../../src/core/shared/digest.ts'
 import type { Principal } from '../../src/http/callers.ts'
+import type { LineOutput } from '../../src/log.ts'
+import { Audit } from '../../src/observe/audit.ts'
 import { DIALECTS } from '../../src/tools/dialects/index.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import { type AuditLine, buildAudited } from '../helper/audited.ts'
@@ -273,6 +275,17 @@ t.test('K73: each line has the digest of the one before it', async (t) => {
   t.equal(lines.length, 5)
   const digest = (line = '') => createHash('sha256').update(line).digest('hex')
   for (const [i, line] of lines.entries()) t.equal((JSON.parse(line) as AuditLine)['prev'], i === 0 ? null : digest(lines[i - 1]))
+})
+
+t.test('K73: a line that a crash has cut off is ended before the first new one, and a whole one is left', async (t) => {
+  const path = join(t.testdir({ 'audit.log': '{"event":"ski' }), 'audit.log')
+  const unused: LineOutput = { dropped: 0, problem: undefined, write () {}, flush () {}, reopen () {} }
+  for (const time of ['first', 'second']) {
+    const log = { info () {}, warn () {} }
+    const audit = new Audit({ path, stdout: unused, isRequired: true, version: '1', salt: undefined, log })
+    t.teardown(async () => { await audit.close() })
+    t.equal(readFileSync(path, 'utf8'), '{"event":"ski\n', time)
+  }
 })
 
 t.test('K73: with a salt no name and no address is in it, and equal ones stay equal', async (t) => {
