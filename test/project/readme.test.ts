@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { load } from 'js-yaml'
 import t from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
+import { MAX_IGNORE_FILE_BYTES, MAX_IGNORE_PATTERNS } from '../../src/core/read/ignore-file.ts'
 import * as coreLimits from '../../src/core/shared/limits.ts'
 import * as httpLimits from '../../src/http/limits.ts'
 import * as mcpLimits from '../../src/mcp/limits.ts'
@@ -165,7 +166,14 @@ t.test('the limits in the documents are those of the service', async (t) => {
   const rows = Array.from(documented, ([, value = '', name = '']) => [name, Number(value.replaceAll(',', ''))] as const)
   t.ok(rows.length > 10)
   const actual = new Map<string, number>(Object.entries({
-    ...coreLimits, ...httpLimits, ...mcpLimits, ...toolLimits, MAX_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS
+    ...coreLimits,
+    ...httpLimits,
+    ...mcpLimits,
+    ...toolLimits,
+    MAX_IGNORE_FILE_BYTES,
+    MAX_IGNORE_PATTERNS,
+    MAX_PAGE_ENTRIES,
+    MAX_QUERY_CODE_POINTS
   }))
   for (const [name, value] of rows) t.equal(actual.get(name), value, name)
   const bounds = Object.keys({ ...httpLimits, ...mcpLimits, ...toolLimits }).filter((name) => name.startsWith('MAX_'))

@@ -1,4 +1,4 @@
-import { braceExpand, Minimatch } from 'minimatch'
+import { Minimatch } from 'minimatch'
 import { yieldIfNeeded } from '../shared/async.ts'
 import { isSafeName } from '../shared/skill-name.ts'
 import { isValidName } from '../format/fields.ts'
@@ -121,10 +121,4 @@ export function createMatcher (globs: readonly string[]): (path: string) => bool
   const matchers = globs.map((glob) => new Minimatch(glob.replace(/^\.\//, ''), options(glob)))
   // As a folder, so that `x/` and `x/**` name `x` too.
   return (path) => matchers.some((matcher) => matcher.match(`${path}/`))
-}
-
-/** Whether there are more globs than `limit`, each alternative in braces counted: twenty `{a,b}` are a million. */
-export function areMoreThan (limit: number, globs: readonly string[]): boolean {
-  let count = 0
-  return globs.some((glob) => (count += braceExpand(glob, { braceExpandMax: limit + 1 }).length) > limit)
 }
