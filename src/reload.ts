@@ -25,11 +25,11 @@ export async function reload ({ files, sources, configFile, configured, reopen, 
   await Promise.all(files.map((file) => file.reload()))
   sources?.hint()
   const done = {
-    read: files.map(({ path }) => path),
+    ...files.length > 0 && { read: files.map(({ path }) => path) },
     ...sources !== undefined && { sources: 'are checked now' },
     ...reopen !== undefined && { auditLog: 'was opened again' }
   }
-  log.info(done, 'SIGHUP: files were read again')
+  log.info(done, Object.keys(done).length > 0 ? 'SIGHUP: done' : 'SIGHUP: there is no file to read again')
   if (configFile === undefined) return
   try {
     if (isDeepStrictEqual(await readConfigFile(configFile), configured)) return

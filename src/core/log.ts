@@ -62,6 +62,10 @@ export function logCatalog (
     const wasInvalid = invalid.delete(id)
     if (skill === undefined) return
     const fields = { skill: name, path: skill.metadata.skillPath }
+    const winner = catalog.roots.slice(0, root).find(({ folders }) => folders.has(name))
+    if (winner !== undefined) {
+      log.warn({ ...fields, winner: winner.path }, 'a skill has the name of one in an earlier folder, which wins')
+    }
     if (!skill.valid) invalid.add(id)
     if (skill.valid && wasInvalid) log.info(fields, 'a skill is valid again')
     if (skill.valid || wasInvalid) return

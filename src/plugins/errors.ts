@@ -4,7 +4,7 @@ import { HttpProblem, sendProblem, toInstance } from '../http/problem.ts'
 import { httpProblems } from '../schemas/problem.ts'
 
 /** A path below a skill that is none of the skill's routes: most likely that of a file. */
-const BELOW_SKILL = /(\/skills\/[^/]+)\/(?!files\/)(.+)$/
+const BELOW_SKILL = /(\/skills\/[^/]+)\/(?!files\/|.*\.\.)(.+)$/
 
 interface ErrorsOptions {
   /** Path prefix of the routes. */

@@ -92,7 +92,7 @@ t.test('K82: what is not a command and not a folder, or is a skill, is one line 
     [['dev'], /^missing required argument 'DIR'$/],
     [['completion'], /^missing required argument 'SHELL'$/],
     [['completion', 'fish'], /Allowed choices are bash, zsh/],
-    [['healthcheck', '--port', '1'], /^GET \/readyz has no answer: connect ECONNREFUSED 127\.0\.0\.1:1; HOST, PORT and BASE_PATH, or their flags, are those of the service$/],
+    [['healthcheck', '--port', '1'], /^GET \/readyz has no answer: connect ECONNREFUSED 127\.0\.0\.1:1; HOST, PORT and BASE_PATH, or their flags, say where the service is$/],
     [['healthcheck', '--port', '0'], /port 0 takes any free port/]
   ]
   for (const [argv, line] of cases) {

@@ -34,7 +34,7 @@ async function ask (
     get({ ...options, agent: false, signal: AbortSignal.timeout(TIMEOUT_MS) }, (response) => {
       text(response).then((body) => { resolve({ status: response.statusCode, body }) }, reject)
     }).on('error', ({ message }) => {
-      const remedy = 'HOST, PORT and BASE_PATH, or their flags, are those of the service'
+      const remedy = 'HOST, PORT and BASE_PATH, or their flags, say where the service is'
       reject(new CommandError(`GET /readyz has no answer: ${message}; ${remedy}`))
     })
   })

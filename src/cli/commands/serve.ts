@@ -13,7 +13,7 @@ export const run: RunCommand = async (args, context) => {
     version: readPackageVersion(),
     commit: readCommit(),
     env,
-    isExample: sources.defaultFolder === EXAMPLE_SKILLS && config.skillsDirs[0] === EXAMPLE_SKILLS,
+    isExample: sources.defaultFolder === EXAMPLE_SKILLS && args.positionals.length === 0 && !env['SKILLS_DIR'],
     takeSignals: (takes) => { endBySignal?.(takes ? undefined : 1) }
   })
   return undefined

@@ -63,7 +63,7 @@ function readTargets (given: readonly string[] | undefined): readonly TargetName
   const chosen = given === undefined ? undefined : parseTargets(given.join(','))
   if (chosen === undefined || !('unknown' in chosen)) return chosen
   const near = didYouMean(chosen.unknown, TARGET_NAMES)
-  throw new CommandError(`--target has ${quote(chosen.unknown)}, there are ${TARGET_NAMES.join(', ')}, all${near}`)
+  throw new CommandError(`--target must be of ${TARGET_NAMES.join(', ')}, all, not ${quote(chosen.unknown)}${near}`)
 }
 
 async function report (
