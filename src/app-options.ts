@@ -1,5 +1,6 @@
 import type { FastifyBaseLogger, FastifyPluginAsync, FastifyPluginCallback, FastifyRequest } from 'fastify'
 import type { Access } from './access/access.ts'
+import type { Config } from './config/settings.ts'
 import type { SkillService } from './core/service.ts'
 import type { Observer } from './http/observer.ts'
 import type { AuditState } from './http/readiness.ts'
@@ -10,7 +11,12 @@ import type { ToolRegistry } from './tools/registry.ts'
 import type { Tool } from './tools/tool.ts'
 import type { Trust } from './trust/trust.ts'
 
-export interface AppOptions {
+/** What the table of settings says of them, with its defaults. */
+type AppSettings = 'allowedHosts' | 'allowedOrigins' | 'trustedProxies' | 'basePath' | 'publicUrl' | 'ui' |
+  'cacheSeconds'
+
+/** `host` decides on the check of the Host header. */
+export interface AppOptions extends Pick<Config, 'host'>, Partial<Pick<Config, AppSettings>> {
   readonly skills: SkillService
   /** The sources other than folders. */
   readonly sources?: Pick<Sources, 'status' | 'hooks' | 'githubOf'>
@@ -20,22 +26,6 @@ export interface AppOptions {
   readonly version: string
   /** The git commit that the service was built from. */
   readonly commit?: string | undefined
-  /** The address that the service will listen on, without brackets. It decides on the check of the Host header. */
-  readonly host: string
-  /** Host names to answer to: see `security`. */
-  readonly allowedHosts?: readonly string[]
-  /** Origins of web pages that may use every route. `/mcp` takes loopback ones too on a loopback address. */
-  readonly allowedOrigins?: readonly string[]
-  /** Addresses and networks whose `X-Forwarded-*` headers count. */
-  readonly trustedProxies?: readonly string[]
-  /** Path prefix of every route: `/skillserve`. Default none. */
-  readonly basePath?: string
-  /**
-   * Address of the service as its users type it, without a slash at the end, for pages. Default: that of each request.
-   */
-  readonly publicUrl?: string | undefined
-  /** Whether people get pages at `/` and `/ui/`. Default true. */
-  readonly ui?: boolean
   /** Whether open pages follow each change by themselves, with a stream each. Default false. */
   readonly isPreview?: boolean
   /** Who may see what. Absent: everybody sees all of `skills`. */
@@ -44,8 +34,6 @@ export interface AppOptions {
   readonly trust?: Pick<Trust, 'remark' | 'refusedIn' | 'originOf' | 'judging'> | undefined
   /** Begun by what stops the process. */
   readonly shutdown?: Shutdown
-  /** How long shared caches may keep what anybody may read, in seconds: see `conditional`. Default 0, not at all. */
-  readonly cacheSeconds?: number
   /** Makes spans of requests: registered before all others. */
   readonly tracing?: FastifyPluginCallback | undefined
   /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */

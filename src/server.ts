@@ -160,6 +160,7 @@ async function openParts (
   // Before the skills: lines of the audit log wait for their revisions.
   shutdown.add(() => observation.close())
   const app = built.app = await buildApp({
+    ...config,
     skills: service,
     access,
     trust,
@@ -168,13 +169,7 @@ async function openParts (
     logger,
     version,
     commit,
-    host: config.host,
-    ...config.allowedHosts && { allowedHosts: config.allowedHosts },
-    ...config.allowedOrigins && { allowedOrigins: config.allowedOrigins },
-    basePath: config.basePath,
-    ui: config.ui,
     isPreview: preview !== undefined,
-    publicUrl: config.publicUrl,
     observers: observation.observers,
     shutdown,
     // What depends on the caller is for no shared cache.
@@ -182,7 +177,6 @@ async function openParts (
     tracing: observation.tracing,
     plugins: [...limits.limits === undefined ? [] : [limits.limits.plugin], ...observation.plugins],
     auditState: observation.auditState,
-    trustedProxies: config.trustedProxies ?? [],
     admitCall: limits.limits?.admitCall,
     overload: overloadLimits()
   })

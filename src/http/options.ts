@@ -15,7 +15,7 @@ export interface HttpServerOptions {
   /** In place of those below. */
   readonly server?: FastifyHttpOptions<Server>
   /** Addresses and networks whose `X-Forwarded-*` headers count. */
-  readonly trustedProxies?: readonly string[]
+  readonly trustedProxies?: readonly string[] | undefined
   /** The target of a request without what nobody may log. */
   readonly rewriteUrl?: ((request: IncomingMessage) => string) | undefined
   /** Answers what the router refuses, or throws what is a problem for the client. Default: each is one. */

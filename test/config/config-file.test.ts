@@ -39,7 +39,7 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
     ['sources:\n  - git: https://h.example/r.git\n    interval: 720h\n', /^FILE:3: sources\[0\]\.interval must be a duration up to 499h/],
     ['sources:\n  - git: https://h.example/r.git\n    timeout: 1800001s\n', /^FILE:3: sources\[0\]\.timeout must be a duration up to 499h/],
     ['sources:\n  - git: https://h.example/r.git\n    interval: soon\n', /^FILE:3: .*duration/],
-    ['sources:\n  - name: x\n', /^FILE:2: sources\[0\] needs one of folder, archive, git/],
+    ['sources:\n  - name: x\n', /^FILE:2: sources\[0\] needs one of folder, archive, /],
     ['sources:\n  - git: https://h.example/r.git\n    s3: s3://bbb\n', /^FILE:3: sources\[0\]\.s3 is a second source next to git: keep one/],
     ['sources:\n  - folder: a\n    ref: main\n', /^FILE:3: sources\[0\]\.ref is not a setting of a source of kind folder with the layout flat/],
     ['sources:\n  - git: https://u:hunter2@h.example/r.git\n', /^FILE:2: .*password/],

@@ -1,9 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import t, { type Test } from 'tap'
-import { mainFileError, fileError, folderError, type SkillErrorCode } from '../../src/core/shared/errors.ts'
+import { mainFileError, fileError, folderError } from '../../src/core/shared/errors.ts'
 import { HttpProblem, toProblem } from '../../src/http/problem.ts'
-import { type Problem, ProblemSchema, skillProblems } from '../../src/schemas/problem.ts'
+import { type Problem, ProblemSchema } from '../../src/schemas/problem.ts'
 import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { jsonRequest, openRaw, type RawResponse, rawRequest, request } from '../helper/raw-http.ts'
 
@@ -21,38 +21,6 @@ function problemOf (t: Test, response: RawResponse): Problem {
   t.equal(type, `urn:skillserve:problem:${code}`)
   return problem as Problem
 }
-
-t.test('K48: every error of the domain has the status of the contract', (t) => {
-  const statuses: Record<SkillErrorCode, number> = {
-    invalid_skill_name: 400,
-    skill_not_found: 404,
-    skill_changing: 503,
-    main_file_not_found: 404,
-    main_file_too_large: 413,
-    main_file_permission_denied: 403,
-    main_file_not_utf8: 422,
-    main_file_unreadable: 500,
-    invalid_file_path: 400,
-    path_traversal: 403,
-    file_not_found: 404,
-    file_permission_denied: 403,
-    file_is_directory: 404,
-    file_not_regular: 404,
-    file_not_text: 422,
-    file_too_large: 413,
-    file_io_error: 500,
-    archive_too_large: 413,
-    skill_too_large: 413,
-    revision_changed: 412,
-    overloaded: 503,
-    skills_folder_not_found: 503,
-    source_not_available: 503,
-    skills_folder_permission_denied: 503,
-    disk_not_answering: 503
-  }
-  t.same(Object.fromEntries(Object.entries(skillProblems).map(([code, { status }]) => [code, status])), statuses)
-  t.end()
-})
 
 t.test('K48: instance is the path as a URI reference, without origin, query and what no URI may hold', (t) => {
   for (const [url, instance] of [

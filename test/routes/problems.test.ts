@@ -38,10 +38,20 @@ interface Row {
 const document = (skillName: string) => ['get_skill', { skill_name: skillName }] as const
 const file = (path: string) => ['read_file_in_skill', { skill_name: 'demo', file_path: path }] as const
 
-/** No tool makes archives or manifests: see archive.test.ts and large-skills.test.ts. A skill that changes, revisions, overload and disks that do not answer have tests of their own. */
-type ToolErrorCode = Exclude<SkillErrorCode, 'archive_too_large' | 'skill_too_large' | 'skill_changing' | 'revision_changed' | 'overloaded' | 'disk_not_answering' | 'source_not_available'>
+/** Statuses of codes whose requests have tests of their own. */
+const OTHER_STATUSES = {
+  archive_too_large: 413,
+  skill_too_large: 413,
+  skill_changing: 503,
+  revision_changed: 412,
+  overloaded: 503,
+  disk_not_answering: 503,
+  source_not_available: 503
+} as const
 
-/** A real request for each code of the domain (K48). */
+type ToolErrorCode = Exclude<SkillErrorCode, keyof typeof OTHER_STATUSES>
+
+/** A real request for each other code of the domain (K48). */
 const table: Readonly<Record<ToolErrorCode, Row>> = {
   invalid_skill_name: {
     path: '/skills/a%2Fb', status: 400, error: "Invalid skill name: 'a/b'. Skill names must not contain '/', '\\', or '..'", tool: document('a/b')
@@ -116,6 +126,7 @@ t.test('K48: every code of the domain has its status, and the sentence of the to
   execFileSync('mkfifo', [join(service.root, 'demo/pipe')])
   truncateSync(join(service.root, 'demo/huge.bin'), OVER_LIMIT)
 
+  for (const [code, status] of Object.entries(OTHER_STATUSES)) t.equal(skillProblems[code as SkillErrorCode].status, status, code)
   const needsRoot = (Object.keys(table) as ToolErrorCode[]).filter((code) => !code.startsWith('skills_folder'))
   for (const code of needsRoot) await checkRow(t, service, code)
 

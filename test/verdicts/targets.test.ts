@@ -304,7 +304,7 @@ t.test('K79: without a choice the format decides: on severities, on the verdict,
       .map(({ outcome }) => outcome)
     t.equal(FINDINGS[code as FindingCode][0], outcomes.includes('refused')
       ? 'error'
-      : outcomes.length > 0 ? 'warning' : 'info', `the severity of ${code}`)
+      : outcomes.length > 0 ? 'warning' : 'info', `the severity of ${code} in FINDINGS is what spec makes of it`)
     t.notOk(possible.some(({ target, when }) => target === 'spec' && when !== undefined), code)
   }
 })
