@@ -10,8 +10,7 @@ import { isAlive, mcpCall, readInputsOptions, startAttackTarget } from './attack
 import { BOMBS, CANARY, filled, withFrontmatter, writeAttackTree, writeBombs } from './attacks/attack-tree.ts'
 import { createAttacker } from './attacks/attacker.ts'
 import { buildService } from '../helper/build.ts'
-import { openRaw, rawRequest, type RawResponse, request } from '../helper/raw-http.ts'
-import { until } from '../helper/skills.ts'
+import { askUntilServed, openRaw, rawRequest, request } from '../helper/raw-http.ts'
 import { timeWithin } from '../helper/timing.ts'
 
 const SEED = 20_260_728
@@ -113,16 +112,6 @@ t.test('a real process stays up, and in turn, under all of it', async (t) => {
   t.notMatch(stdout, /unhandled/i)
   t.notMatch(stdout, CANARY)
 })
-
-/** A busy machine is overload to the service, which refuses what costs most (K68). */
-async function askUntilServed (url: string, bytes: Buffer): Promise<RawResponse> {
-  let response = await rawRequest(url, bytes)
-  await until(async () => {
-    if (response.status === 503) response = await rawRequest(url, bytes)
-    return response.status !== 503
-  })
-  return response
-}
 
 async function isCheap (name: string, text: string): Promise<boolean> {
   const bytes = Buffer.from(text)

@@ -7,6 +7,7 @@
  */
 
 import { connect, type Socket } from 'node:net'
+import { until } from './skills.ts'
 
 export interface RawResponse {
   readonly status: number
@@ -68,6 +69,16 @@ export async function rawRequest (url: string, bytes: string | Buffer, options: 
   } finally {
     connection.destroy()
   }
+}
+
+/** A busy machine is overload to the service, which refuses what costs most (K68): asks until it no longer does. */
+export async function askUntilServed (url: string, bytes: Buffer): Promise<RawResponse> {
+  let response = await rawRequest(url, bytes)
+  await until(async () => {
+    if (response.status === 503) response = await rawRequest(url, bytes)
+    return response.status !== 503
+  })
+  return response
 }
 
 /** Opens a connection to a server's origin, for example `http://127.0.0.1:8080`. */

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { openEvents } from '../helper/event-stream.ts'
 import { type ServiceProcess, startProcess } from '../helper/process.ts'
-import { rawRequest, type RawResponse, request } from '../helper/raw-http.ts'
+import { askUntilServed, type RawResponse, request } from '../helper/raw-http.ts'
 import { saveAtomically, skill, until } from '../helper/skills.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
@@ -34,7 +34,7 @@ async function startReplica (t: Test, root: string): Promise<Replica> {
   const service = await startProcess(t, { args: [root] })
   await service.printed('watching a skills folder')
   await revisionKnown(service)
-  return { service, root, get: (target, headers = []) => rawRequest(service.url, request('GET', target, { headers: ['X-Request-Id: same', ...headers] })) }
+  return { service, root, get: (target, headers = []) => askUntilServed(service.url, request('GET', target, { headers: ['X-Request-Id: same', ...headers] })) }
 }
 
 /** The id of a stream is the revision of the catalog as soon as that is known. */

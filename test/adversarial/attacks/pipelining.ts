@@ -2,7 +2,7 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type AttackTarget, startAttackTarget } from './attack-target.ts'
+import { type AttackTarget, isAlive, startAttackTarget } from './attack-target.ts'
 import { type LoadFigures, measure } from './heavy-attacks.ts'
 import type { ProcessOwner } from '../../helper/process.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../../helper/raw-http.ts'
@@ -44,7 +44,8 @@ export interface PipeliningFigures extends LoadFigures {
  */
 export async function attackByPipelines (t: ProcessOwner, attacks: readonly string[], clients: number, heapMb?: number): Promise<PipeliningFigures> {
   const target = await startAttackTarget(t, { prepare: writeLargeTree, heapMb })
-  // What the first answers leave in memory is no attack.
+  // What the first answers load, and leave in memory, is no attack.
+  if (!await isAlive(target.url)) throw new Error('the service is not alive')
   for (const warming of ['/catalog?limit=500', '/skills/demo/files/large.bin']) await rawRequest(target.url, request('GET', warming, { headers: ['Range: bytes=0-9'] }))
   await until(() => target.log().some(({ msg }) => msg === 'watching a skills folder'))
   let most = 0
