@@ -1,5 +1,5 @@
 import { type FindingCode, FINDINGS } from '../src/core/format/findings.ts'
-import { OUTCOMES_BY_CODE, TARGET_GROUPS } from '../src/verdicts/outcomes.ts'
+import { outcomesOf, TARGET_GROUPS } from '../src/verdicts/outcomes.ts'
 import { OUTCOMES, TARGET_NAMES, TARGETS } from '../src/verdicts/targets.ts'
 import { type Example, FINDING_EXAMPLES } from '../test/helper/finding-examples.ts'
 
@@ -20,7 +20,7 @@ export function withFindings (text: string): string {
 function withCodes (text: string): string {
   const firstWith = new Map<string, string>()
   const sections = Object.entries(FINDINGS).map(([code, [severity, summary]]) => {
-    const outcomes = outcomesOf(code)
+    const outcomes = targetsOf(code)
     const first = firstWith.get(outcomes)
     if (first === undefined) firstWith.set(outcomes, code)
     const isLong = outcomes.length > MAX_REPEATED_LENGTH
@@ -40,10 +40,10 @@ function withTargets (text: string): string {
   return text.replace(TARGET_TABLE, () => `${head}${rows.join('')}${groups.join('')}`)
 }
 
-function outcomesOf (code: string): string {
+function targetsOf (code: string): string {
   // What these say is already what the target does.
   if (/^(?:mcp|discovery)_/.test(code)) return ''
-  const possible = OUTCOMES_BY_CODE.get(code) ?? []
+  const possible = outcomesOf(code)
   const outcomes = OUTCOMES.toReversed().flatMap((outcome) => {
     const targets = possible.filter((each) => each.outcome === outcome)
       .map(({ target, when }) => `\`${target}\`${when === undefined ? '' : '*'}`)

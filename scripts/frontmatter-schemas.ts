@@ -2,7 +2,7 @@ import { FINDINGS, type FindingCode } from '../src/core/format/findings.ts'
 import { KNOWN_FIELDS, NAME_CHARACTERS, RESERVED_WORD, XML_TAG } from '../src/core/format/fields.ts'
 import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_COMPATIBILITY_CODE_POINTS, MAX_DESCRIPTION_CODE_POINTS, MAX_NAME_CODE_POINTS } from '../src/core/shared/limits.ts'
 import { type ConditionName, NOT_FOR_PATHS, VSCODE_FIELDS } from '../src/verdicts/conditions.ts'
-import { OUTCOMES_BY_CODE } from '../src/verdicts/outcomes.ts'
+import { outcomesOf } from '../src/verdicts/outcomes.ts'
 import { INSTALLER_KEY, NO, YES } from '../src/verdicts/rules/rules.ts'
 import { type Outcome, TARGET_NAMES, TARGETS, type TargetName } from '../src/verdicts/targets.ts'
 
@@ -14,12 +14,16 @@ interface Rule {
 
 /** `null` and `~` count as absent. */
 const isText = { type: ['string', 'null'] }
-const isThere = (field: string): readonly Rule[] => [{ schema: { required: [field] } }, { field, schema: { not: { type: 'null' }, pattern: '\\S' } }]
+const notMissing = (field: string): Readonly<Partial<Record<ConditionName | 'always', readonly Rule[]>>> => ({
+  always: [{ schema: { required: [field] } }, { field, schema: { not: { type: 'null' }, pattern: '\\S' } }],
+  field_is_absent: [{ schema: { required: [field] } }],
+  field_is_null: [{ field, schema: { not: { type: 'null' } } }]
+})
 const onlyFields = (...fields: readonly string[]): readonly Rule[] => [{ schema: { propertyNames: { enum: fields } } }]
 
 /** The rules that a schema can say, by code; where an outcome has a condition, by that. All others need the file, its folder or its text. */
 const RULES: Readonly<Partial<Record<FindingCode, Readonly<Partial<Record<ConditionName | 'always', readonly Rule[]>>>>>> = {
-  name_missing: { always: isThere('name') },
+  name_missing: notMissing('name'),
   name_not_text: { always: [{ field: 'name', schema: isText }] },
   name_too_long: { always: [{ field: 'name', schema: { maxLength: MAX_NAME_CODE_POINTS } }] },
   name_invalid_characters: {
@@ -31,7 +35,7 @@ const RULES: Readonly<Partial<Record<FindingCode, Readonly<Partial<Record<Condit
   name_edge_hyphen: { always: [{ field: 'name', schema: { not: { type: 'string', pattern: '^-|-$' } } }] },
   name_double_hyphen: { always: [{ field: 'name', schema: { not: { type: 'string', pattern: '--' } } }] },
   name_reserved_word: { always: [{ field: 'name', schema: { not: { type: 'string', pattern: RESERVED_WORD.source } } }] },
-  description_missing: { always: isThere('description') },
+  description_missing: notMissing('description'),
   description_not_text: { always: [{ field: 'description', schema: isText }] },
   description_too_long: {
     always: [{ field: 'description', schema: { maxLength: MAX_DESCRIPTION_CODE_POINTS } }],
@@ -79,7 +83,7 @@ export const FRONTMATTER_SCHEMAS: Readonly<Record<string, object>> = Object.from
   TARGET_NAMES.map((target) => [`openapi/frontmatter/${target}.schema.json`, frontmatterSchema(target)]))
 
 function rulesOf (target: TargetName): ReadonlyArray<{ readonly code: FindingCode, readonly outcome: Outcome, readonly rule: Rule }> {
-  return (Object.keys(RULES) as FindingCode[]).flatMap((code) => (OUTCOMES_BY_CODE.get(code) ?? [])
+  return (Object.keys(RULES) as FindingCode[]).flatMap((code) => outcomesOf(code)
     .filter((possible) => possible.target === target)
     .flatMap(({ outcome, when }) => (RULES[code]?.[when ?? 'always'] ?? []).map((rule) => ({ code, outcome, rule }))))
 }

@@ -1,16 +1,15 @@
 import { basename } from 'node:path/posix'
-import { load } from 'js-yaml'
-import { locateFrontmatter } from '../core/format/fences.ts'
+import { load, mapTag, type Schema, seqTag, strTag, YAML11_SCHEMA } from 'js-yaml'
 import {
-  MAX_CLAUDE_LISTING_CHARACTERS, MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH, MAX_UPLOAD_BYTES, MAX_UPLOAD_FILE_BYTES,
+  MAX_CLAUDE_LISTING_CHARACTERS, MAX_FRONTMATTER_DEPTH, MAX_UPLOAD_BYTES, MAX_UPLOAD_FILE_BYTES,
   MAX_UPLOAD_FILES
 } from '../core/shared/limits.ts'
 import { countCodePoints } from '../core/shared/text.ts'
 import { KNOWN_FIELDS, RESERVED_WORD } from '../core/format/fields.ts'
-import { own, ownText } from '../core/shared/json.ts'
+import { isJsonObject, own, ownText } from '../core/shared/json.ts'
 import type { Finding } from '../core/shared/skill.ts'
 import { hasBrackets } from './rules/flow-style.ts'
-import { bytesOf, type Subject } from './subject.ts'
+import { bytesOf, frontmatterOf, type Subject } from './subject.ts'
 
 /** Fields that VS Code knows besides those of the format; `allowed-tools` it marks. */
 export const VSCODE_FIELDS: ReadonlySet<string> =
@@ -18,13 +17,13 @@ export const VSCODE_FIELDS: ReadonlySet<string> =
 
 /** Characters that Gemini CLI replaces in a name. */
 export const NOT_FOR_PATHS = /[:\\/<>*?"|]/
-const NOT_LETTERS = /[^\p{L}\p{N}-]/u
-
-const OPENING_FENCE_WITH_BLANKS = /^---[ \t]+\r?\n/
-const FENCE_BYTES = 256
 
 /** Aliases that are read to find out whether a reader with aliases would. */
-const MAX_OPENCODE_ALIASES = 1_000
+const MAX_ALIASES = 1_000
+
+/** Truth values of YAML 1.1, and numbers in base 60. */
+const TEXT_TO_JS_YAML_3 = /^(?:yes|no|on|off|y|n)$/i
+const TEXT_TO_JS_YAML_4 = /^(?:yes|no|on|off|y|n|[-+\d_]+:.*)$/i
 
 /** Largest ZIP of a skill that OpenAI takes, in bytes. */
 const MAX_UPLOAD_ZIP_BYTES = 50_000_000
@@ -32,12 +31,13 @@ const MAX_UPLOAD_ZIP_BYTES = 50_000_000
 /** What decides on an outcome besides the code of a finding. */
 export const CONDITIONS = {
   main_file_not_lower_case: ({ skill }) => basename(skill.metadata.path) !== 'skill.md',
-  name_not_letters: ({ skill }) =>
-    NOT_LETTERS.test(skill.metadata.name) || skill.metadata.name !== skill.metadata.name.toLowerCase(),
+  name_not_letters: ({ skill: { metadata: { name } } }) => /[^\p{L}\p{N}-]/u.test(name) || name !== name.toLowerCase(),
   // A number or date is text to some readers.
   name_differs_from_folder: ({ skill: { frontmatter, metadata } }) => String(own(frontmatter, 'name'))
     .trim() !== basename(metadata.skillPath),
   name_has_reserved_word: ({ skill }) => RESERVED_WORD.test(skill.metadata.name),
+  field_is_absent: ({ skill }, { field = '' }) => own(skill.frontmatter, field) === undefined,
+  field_is_null: ({ skill }, { field = '' }) => own(skill.frontmatter, field) === null,
   field_is_no_scalar: ({ skill }, { field = '' }) => typeof own(skill.frontmatter, field) === 'object',
   name_has_slash: ({ skill }) => skill.metadata.name.includes('/'),
   name_not_for_paths: ({ skill }) => NOT_FOR_PATHS.test(skill.metadata.name),
@@ -52,31 +52,44 @@ export const CONDITIONS = {
   refused_by_mcp: ({ otherFindings }) => otherFindings.some(({ code }) => code === 'mcp_refused'),
   line_refused_by_mcp: ({ otherFindings }, { line }) =>
     otherFindings.some((other) => other.code === 'mcp_refused' && other.line === line),
-  refused_by_opencode: ({ mainFile }) => mainFile !== undefined && !isReadByOpencode(mainFile),
-  opening_fence_has_blanks: ({ mainFile }) =>
-    mainFile !== undefined && OPENING_FENCE_WITH_BLANKS.test(mainFile.toString('latin1', 0, FENCE_BYTES))
+  not_text_to_js_yaml_3: ({ skill }, { field = '' }) => !TEXT_TO_JS_YAML_3.test(ownText(skill.frontmatter, field)),
+  not_text_to_js_yaml_4: ({ skill }, { field = '' }) => !TEXT_TO_JS_YAML_4.test(ownText(skill.frontmatter, field)),
+  // `.inf` and `.nan`, which are no text in YAML 1.2 either.
+  value_is_infinite: ({ skill }, { field = '' }) => /^(?:-?Infinity|NaN)$/.test(ownText(skill.frontmatter, field)),
+  refused_by_yaml: (subject) => !hasTexts(readWith(ANY_TAG, frontmatterOf(subject))),
+  refused_by_js_yaml: (subject) => !hasTexts(readWith(YAML11_SCHEMA, frontmatterOf(subject))),
+  refused_by_opencode: (subject) => {
+    const source = frontmatterOf(subject) ?? ''
+    return !hasTexts(readWith(YAML11_SCHEMA, source) ?? readWith(YAML11_SCHEMA, withBlocks(source)))
+  },
+  opening_fence_has_blanks: ({ mainFile }) => /^---[ \t]+\r?\n/.test(mainFile?.toString('latin1') ?? '')
 } as const satisfies Readonly<Record<string, (subject: Subject, found: Finding) => boolean>>
 
 export type ConditionName = keyof typeof CONDITIONS
 
-/** A line of a field whose value OpenCode may write as a block when the YAML as it stands cannot be read. */
-const OPENCODE_FIELD = /^([A-Za-z_]\w*)\s*:\s*(.*)$/
+/** `yaml` takes tags that it does not know with a warning. js-yaml 3 and 4 know those of YAML 1.1. */
+const ANY_TAG = YAML11_SCHEMA.withTags(
+  [strTag, seqTag, mapTag].map((tag) => ({ ...tag, tagName: '', matchByTagPrefix: true })))
 
-/** Whether OpenCode's second attempt reads it: values with a colon become blocks, unless they are in quotes. */
-function isReadByOpencode (mainFile: Buffer): boolean {
-  const location = locateFrontmatter(mainFile)
-  if (location.kind !== 'found' || location.end - location.start > MAX_FRONTMATTER_BYTES) return false
-  const lines = mainFile.toString('utf8', location.start, location.end).split(/\r?\n/).map((line) => {
-    const [, field, text = ''] = OPENCODE_FIELD.exec(line) ?? []
-    const value = text.trim()
-    return field === undefined || /^["'|>]/.test(value) || !value.includes(':') ? line : `${field}: |-\n  ${value}`
-  })
+/** What a parser with other tags, and with aliases, makes of frontmatter. */
+function readWith (schema: Schema, source = ''): unknown {
   try {
-    load(lines.join('\n'), { maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: MAX_OPENCODE_ALIASES })
-    return true
+    return load(source, { schema, maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: MAX_ALIASES })
   } catch {
-    return false
+    return undefined
   }
+}
+
+function hasTexts (fields: unknown): boolean {
+  return isJsonObject(fields) && ['name', 'description'].every((field) => typeof (fields[field] ?? '') === 'string')
+}
+
+/** OpenCode's second attempt: one-line values with a colon are written as blocks, unless they begin with a quote. */
+function withBlocks (source: string): string {
+  return source.split(/\r?\n/).map((line) => {
+    const [, field, value = ''] = /^([A-Za-z_]\w*)\s*:\s*(.*)$/.exec(line) ?? []
+    return field === undefined || /^["']/.test(value) || !value.includes(':') ? line : `${field}: |-\n  ${value.trim()}`
+  }).join('\n')
 }
 
 /** What Claude Code lists of a skill is both texts together. */

@@ -1,13 +1,12 @@
 import { basename } from 'node:path/posix'
 import { finding, type FindingCode, quoteList } from '../core/format/findings.ts'
 import { quote } from '../core/shared/text.ts'
-import { locateFrontmatter } from '../core/format/fences.ts'
 import { fieldPositions } from '../core/format/positions.ts'
 import type { Finding, FindingSeverity } from '../core/shared/skill.ts'
 import { CONDITIONS } from './conditions.ts'
-import { OUTCOMES_BY_CODE } from './outcomes.ts'
+import { outcomesOf } from './outcomes.ts'
 import { nestedSkills, targetFindings } from './rules/rules.ts'
-import type { Subject } from './subject.ts'
+import { frontmatterOf, type Subject } from './subject.ts'
 import { OUTCOMES, type Outcome, TARGET_NAMES, TARGETS, type TargetName } from './targets.ts'
 
 /** What one target does with a skill. */
@@ -79,7 +78,7 @@ export function verdictsOf (subject: Subject, targets?: readonly TargetName[]): 
 }
 
 function judge (found: Finding, subject: Subject): JudgedFinding {
-  const possible = OUTCOMES_BY_CODE.get(found.code) ?? []
+  const possible = outcomesOf(found.code)
   const certain = possible.filter(({ when }) => when === undefined || CONDITIONS[when](subject, found))
   const outcomes = new Map(TARGET_NAMES.flatMap((name) => {
     const worst = worstOf(certain.flatMap(({ target, outcome }) => target === name ? outcome : []))
@@ -124,13 +123,12 @@ function severityFor (targets: readonly TargetName[], outcomes: ReadonlyMap<Targ
 }
 
 /** Clients of other APIs know which field or file they mind, and no line. */
-function withPosition (found: Finding, { mainFile, skill }: Subject): Finding {
-  const file = found.file ?? basename(skill.metadata.path)
+function withPosition (found: Finding, subject: Subject): Finding {
+  const file = found.file ?? basename(subject.skill.metadata.path)
   if (found.line !== undefined) return { ...found, file }
-  const location = found.field === undefined || mainFile === undefined ? undefined : locateFrontmatter(mainFile)
-  if (location?.kind !== 'found') return found
-  const fields = fieldPositions(mainFile?.toString('utf8', location.start, location.end) ?? '')
-  return { ...found, file, ...fields.get(found.field ?? '') ?? { line: 1, column: 1 } }
+  const source = found.field === undefined ? undefined : frontmatterOf(subject)
+  if (source === undefined) return found
+  return { ...found, file, ...fieldPositions(source).get(found.field ?? '') ?? { line: 1, column: 1 } }
 }
 
 /** A folder of skills among skills: the finding that SKILL.md is missing names those below. */

@@ -15,7 +15,10 @@ const INDEXES = ['discovery-0.1.0', 'discovery-0.2.0'] as const
 /** Targets that mostly agree, by what the documents call them. */
 export const TARGET_GROUPS = { validators: STRICT, uploads: UPLOADS, agents: AGENTS, indexes: INDEXES } as const
 
-/** The rules of all clients, as data. Findings that prevent use also keep a skill out of MCP and the indexes. */
+const UNUSABLE = (Object.keys(FINDINGS) as FindingCode[])
+  .filter((code) => preventsUse({ code, severity: FINDINGS[code][0] }))
+
+/** The rules of all clients, as data. */
 const ROWS: readonly OutcomeRow[] = [
   // The main file.
   [['main_file_missing', 'main_file_not_a_file', 'main_file_permission_denied', 'main_file_unreadable',
@@ -41,16 +44,24 @@ const ROWS: readonly OutcomeRow[] = [
   [['yaml_invalid', 'yaml_repaired'],
     {
       refused: [...STRICT, 'anthropic-upload'],
-      not_loaded: ['codex', 'goose', 'skills-cli', ...INDEXES],
-      changed: ['claude-code', 'gemini-cli'],
+      not_loaded: ['codex', 'goose', ...INDEXES],
+      changed: ['claude-code'],
       warned: ['vscode']
     }],
-  // Its second attempt takes values with a colon as text.
+  [['yaml_invalid', 'yaml_repaired'], { not_loaded: ['skills-cli'] }, 'refused_by_yaml'],
+  // js-yaml 4 has more tags than YAML 1.2. What it refuses is read line by line.
+  [['yaml_invalid', 'yaml_repaired'], { changed: ['gemini-cli'] }, 'refused_by_js_yaml'],
+  // js-yaml 3, and a second attempt that takes values with a colon as text.
   [['yaml_invalid', 'yaml_repaired'], { not_loaded: ['opencode'] }, 'refused_by_opencode'],
   [['yaml_repaired'], { not_loaded: ['mcp'] }, 'refused_by_mcp'],
   [['byte_order_mark'], { refused: ['skills-ref', 'quick-validate'], not_loaded: ['codex', 'gemini-cli'] }],
   [['frontmatter_flow_style'], { refused: ['skills-ref'] }],
   [['frontmatter_flow_style'], { not_loaded: ['mcp'] }, 'line_refused_by_mcp'],
+  // Each by its own parser: PyYAML, js-yaml 3, js-yaml 4, yaml.
+  [['text_ambiguous'], { refused: ['quick-validate'] }],
+  [['text_ambiguous'], { not_loaded: ['opencode'] }, 'not_text_to_js_yaml_3'],
+  [['text_ambiguous'], { changed: ['gemini-cli'] }, 'not_text_to_js_yaml_4'],
+  [['text_ambiguous'], { not_loaded: ['skills-cli'] }, 'value_is_infinite'],
   [['metadata_not_mapping', 'metadata_not_text', 'allowed_tools_list'],
     { refused: ['skills-ref'] }, 'field_in_brackets'],
   [['name_not_text', 'description_not_text', 'license_not_text', 'compatibility_not_text', 'allowed_tools_not_text'],
@@ -60,10 +71,14 @@ const ROWS: readonly OutcomeRow[] = [
   [['name_missing'],
     {
       refused: [...STRICT, ...UPLOADS],
-      not_loaded: ['gemini-cli', 'opencode', 'goose', 'skills-cli'],
+      not_loaded: ['goose', 'skills-cli'],
       changed: ['claude-code', 'codex'],
       warned: ['vscode']
     }],
+  [['name_missing'], { not_loaded: ['gemini-cli', 'opencode'] }, 'field_is_absent'],
+  [['description_missing'], { changed: ['opencode'], not_loaded: ['gemini-cli'] }, 'field_is_absent'],
+  // Gemini CLI's line reader takes as text what stands there, or nothing.
+  [['name_missing', 'description_missing'], { changed: ['gemini-cli'], not_loaded: ['opencode'] }, 'field_is_null'],
   [['name_not_text'],
     {
       refused: ['spec', 'quick-validate', 'anthropic-upload'],
@@ -95,8 +110,8 @@ const ROWS: readonly OutcomeRow[] = [
   [['description_missing'],
     {
       refused: [...STRICT, ...UPLOADS],
-      not_loaded: ['codex', 'gemini-cli', 'skills-cli'],
-      changed: ['claude-code', 'opencode'],
+      not_loaded: ['codex', 'skills-cli'],
+      changed: ['claude-code'],
       warned: ['vscode']
     }],
   [['description_not_text'],
@@ -131,13 +146,15 @@ const ROWS: readonly OutcomeRow[] = [
   [['upload_too_large'], { refused: ['openai-upload'] }, 'too_large_for_openai'],
 
   // What this service's own APIs ask.
+  [UNUSABLE, { not_loaded: ['mcp', ...INDEXES] }],
   [['mcp_skill_invalid', 'mcp_refused', 'mcp_main_file_casing', 'mcp_file_too_large', 'mcp_too_many_files'],
     { not_loaded: ['mcp'] }],
   [['mcp_limits_exceeded'], { warned: ['mcp'] }],
   [['discovery_skill_invalid', 'discovery_main_file_missing', 'discovery_main_file_ambiguous',
     'discovery_frontmatter_repaired', 'discovery_frontmatter_differs', 'discovery_path_unsafe'],
   { not_loaded: INDEXES }],
-  [['discovery_frontmatter_differs'], { refused: ['quick-validate'], not_loaded: ['mcp'] }, 'opening_fence_has_blanks'],
+  [['discovery_frontmatter_differs'],
+    { refused: ['quick-validate'], not_loaded: ['gemini-cli', 'skills-cli', 'mcp'] }, 'opening_fence_has_blanks'],
   [['discovery_path_not_plain'], { not_loaded: ['discovery-0.1.0'] }],
   [['discovery_description_too_long', 'discovery_archive_too_large'], { not_loaded: ['discovery-0.2.0'] }],
   [['discovery_file_large'], { cut: ['discovery-0.1.0'] }],
@@ -151,25 +168,9 @@ interface PossibleOutcome {
   readonly when: ConditionName | undefined
 }
 
-/** The outcomes of each code. A code without any concerns every reader of the skill. */
-export const OUTCOMES_BY_CODE: ReadonlyMap<string, readonly PossibleOutcome[]> = byCode()
-
-function byCode (): Map<string, PossibleOutcome[]> {
-  const all = new Map<string, PossibleOutcome[]>()
-  const add = (code: string, possible: PossibleOutcome): void => {
-    const known = all.get(code)
-    if (known === undefined) all.set(code, [possible])
-    else known.push(possible)
-  }
-  for (const [codes, outcomes, when] of ROWS) {
-    for (const [outcome, targets] of Object.entries(outcomes) as ReadonlyArray<[Outcome, readonly TargetName[]]>) {
-      for (const code of codes) for (const target of targets) add(code, { target, outcome, when })
-    }
-  }
-  for (const [code, [severity]] of Object.entries(FINDINGS)) {
-    if (preventsUse({ code, severity })) {
-      for (const target of ['mcp', ...INDEXES] as const) add(code, { target, outcome: 'not_loaded', when: undefined })
-    }
-  }
-  return all
+/** The outcomes of a code. One without any concerns every reader of the skill. */
+export function outcomesOf (code: string): readonly PossibleOutcome[] {
+  return ROWS.filter(([codes]) => codes.some((each) => each === code)).flatMap(([, outcomes, when]) =>
+    (Object.entries(outcomes) as ReadonlyArray<[Outcome, readonly TargetName[]]>)
+      .flatMap(([outcome, targets]) => targets.map((target) => ({ target, outcome, when }))))
 }

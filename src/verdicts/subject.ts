@@ -1,3 +1,5 @@
+import { locateFrontmatter } from '../core/format/fences.ts'
+import { MAX_FRONTMATTER_BYTES } from '../core/shared/limits.ts'
 import type { CatalogSkill, Finding, ListedFile } from '../core/shared/skill.ts'
 
 /** One state of a skill, on a disk or sent by a client. */
@@ -10,6 +12,13 @@ export interface Subject {
   readonly files: readonly ListedFile[] | undefined
   /** What is to be said of its files, and by the clients of other APIs. */
   readonly otherFindings: readonly Finding[]
+}
+
+/** The text between the fences of a main file; undefined where none is read. */
+export function frontmatterOf ({ mainFile }: Subject): string | undefined {
+  const location = mainFile && locateFrontmatter(mainFile)
+  if (location?.kind !== 'found' || location.end - location.start > MAX_FRONTMATTER_BYTES) return undefined
+  return mainFile?.toString('utf8', location.start, location.end)
 }
 
 /** Of all files together. */

@@ -38,7 +38,7 @@ export const TARGETS = {
   ),
   'gemini-cli': target('Gemini CLI', 'google-gemini/gemini-cli@5411f11 packages/core/src/skills/skillLoader.ts',
     ['gemini']),
-  opencode: target('OpenCode', 'anomalyco/opencode packages/opencode/src/skill/index.ts'),
+  opencode: target('OpenCode', 'anomalyco/opencode packages/opencode/src/skill/index.ts, config/markdown.ts'),
   goose: target('goose', 'block/goose crates/goose/src/skills/mod.rs'),
   'skills-cli': target('skills CLI', 'npm skills 1.7.4 dist/cli.mjs', ['skills']),
   'gh-skill': target('gh skill publish', 'cli.github.com/manual/gh_skill_publish', ['gh', 'gh-skill-publish']),

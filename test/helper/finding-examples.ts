@@ -44,6 +44,9 @@ export const FINDING_EXAMPLES: Readonly<Partial<Record<FindingCode, Example>>> =
   yaml_refused: frontmatter(['license: &a MIT', 'compatibility: *a'], ['license: MIT', 'compatibility: MIT']),
   yaml_repaired: frontmatter(['description: Adds: numbers'], ["description: 'Adds: numbers'"]),
 
+  half_character: frontmatter(['description: "Adds \\ud83d"'], ['description: "Adds \\U0001F600"']),
+  text_ambiguous: frontmatter(['description: 2026-11-28'], ['description: "2026-11-28"']),
+
   name_missing: main([FENCE, DESCRIPTION, FENCE, BODY], GOOD),
   name_not_text: frontmatter(['name: [demo]'], [NAME]),
   name_too_long: frontmatter([`name: ${'x'.repeat(65)}`], [NAME]),

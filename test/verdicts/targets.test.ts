@@ -3,7 +3,7 @@ import { D, GOOD, long, RULES, said, text } from '../helper/rule-skills.ts'
 import { subjectFor, type SkillParts, verdictsFor } from '../helper/verdicts.ts'
 import { MAX_DISCOVERY_FILES, MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import { type FindingCode, FINDINGS } from '../../src/core/format/findings.ts'
-import { OUTCOMES_BY_CODE } from '../../src/verdicts/outcomes.ts'
+import { outcomesOf } from '../../src/verdicts/outcomes.ts'
 import {
   type Outcome, parseTargets, TARGET_NAMES, type TargetName, TARGETS, verdictsOf
 } from '../../src/verdicts/index.ts'
@@ -86,6 +86,12 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
     }],
     [described('\n  - a'), 'description_not_text', { 'skills-ref': 'refused' }],
     [described('[a]'), 'description_not_text', { 'skills-ref': 'refused' }],
+    [name('2024-01-02', '2024-01-02'), 'text_ambiguous', {
+      spec: 'ok', 'quick-validate': 'refused', opencode: 'not_loaded', 'gemini-cli': 'changed', 'skills-cli': 'ok'
+    }],
+    [described('yes'), 'text_ambiguous', { 'quick-validate': 'refused', opencode: 'ok', 'gemini-cli': 'ok' }],
+    [described('1:30'), 'text_ambiguous', { opencode: 'not_loaded', 'gemini-cli': 'ok' }],
+    [described('.inf'), 'text_ambiguous', { 'skills-cli': 'not_loaded' }],
     [described('a\n\n  b'), 'description_not_one_line', { codex: 'changed' }],
     [described('😀'.repeat(600)), 'discovery_description_too_long', {
       'discovery-0.1.0': 'ok', 'discovery-0.2.0': 'not_loaded'
@@ -126,7 +132,7 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
     [{ text: `---\nname: demo\n${D}\n---\n` }, 'body_empty', { spec: 'warned', codex: 'ok' }],
     [{
       text: `${GOOD.text}`.replace('---\n', '--- \t\r\n')
-    }, 'discovery_frontmatter_differs', { 'quick-validate': 'refused', mcp: 'not_loaded' }],
+    }, 'discovery_frontmatter_differs', { 'quick-validate': 'refused', 'skills-cli': 'not_loaded', mcp: 'not_loaded' }],
     [{ text: `${GOOD.text}`.replace('---', '---  ') }, 'discovery_frontmatter_differs', {
       'quick-validate': 'refused', mcp: 'not_loaded', 'discovery-0.1.0': 'not_loaded', 'discovery-0.2.0': 'not_loaded'
     }],
@@ -299,7 +305,9 @@ t.test('K79: without a choice the format decides: on severities, on the verdict,
     t.equal(subject.skill.valid, spec?.verdict !== 'refused', rule)
     t.equal(findings.some(({ severity }) => severity === 'error'), !subject.skill.valid, rule)
   }
-  for (const [code, possible] of OUTCOMES_BY_CODE) {
+  for (const code of Object.keys(FINDINGS)) {
+    const possible = outcomesOf(code)
+    if (possible.length === 0) continue
     const outcomes = possible.filter(({ target, when }) => target === 'spec' && when === undefined)
       .map(({ outcome }) => outcome)
     t.equal(FINDINGS[code as FindingCode][0], outcomes.includes('refused')

@@ -33,6 +33,8 @@ export const FINDINGS = {
   yaml_refused: ['error',
     `a part of the frontmatter has aliases, or is nested more than ${n(limits.MAX_FRONTMATTER_DEPTH)} levels deep`],
   yaml_repaired: ['error', 'a value is not valid YAML and was read as intended'],
+  half_character: ['warning', 'an escape stands for half a character, which is served as U+FFFD'],
+  text_ambiguous: ['info', '`name` or `description` is not text to some readers of YAML'],
 
   name_missing: ['error', 'there is no `name`'],
   name_not_text: ['error', '`name` is not text'],

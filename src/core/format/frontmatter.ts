@@ -1,4 +1,4 @@
-import { load, YAMLException } from 'js-yaml'
+import { load, YAML11_SCHEMA, YAMLException } from 'js-yaml'
 import { isJsonObject, own } from '../shared/json.ts'
 import { MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH } from '../shared/limits.ts'
 import type { Finding, Frontmatter } from '../shared/skill.ts'
@@ -18,6 +18,9 @@ const TOO_DEEP = 'nesting exceeded'
 const ALIASED = 'aliases exceeded'
 const EMPTY = 'expected a document'
 const MAX_TRIED_ALIASES = 1_000
+
+const HALF_CHARACTER = finding('half_character', 'the frontmatter has half a character, which is served as U+FFFD',
+  "Write the character itself instead of its '\\u' escapes")
 
 /** js-yaml finds these two where the next entry begins. */
 const NO_COLON = 'can not read a block mapping entry'
@@ -49,7 +52,8 @@ export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
   }
   const source = bytes.toString()
   try {
-    return describeValue(readYaml(source))
+    const { findings, ...parsed } = describeValue(readYaml(source))
+    return { ...parsed, findings: [...findings, ...ambiguousFindings(parsed.frontmatter, source)] }
   } catch (error) {
     const problem = failureFinding(error, source)
     const { text, fields } = quotePlainValues(source)
@@ -64,7 +68,7 @@ export function parseFrontmatter (bytes: Buffer): ParsedFrontmatter {
 /** @throws {YAMLException} */
 function readYaml (source: string): unknown {
   try {
-    return toJson(load(source, { maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: 0 }))
+    return load(source, { maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: 0 })
   } catch (error) {
     const reason = error instanceof YAMLException ? error.reason : ''
     if (reason.startsWith(EMPTY)) return null
@@ -83,9 +87,33 @@ function toJson (value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key.toWellFormed(), toJson(member)]))
 }
 
+/** Escapes can write half a surrogate pair. */
+function hasHalfCharacter (value: unknown): boolean {
+  if (typeof value === 'string') return !value.isWellFormed()
+  if (typeof value !== 'object' || value === null) return false
+  return Object.entries(value).some(([key, member]) => hasHalfCharacter(key) || hasHalfCharacter(member))
+}
+
+/** Names and descriptions that are text here, and something else to readers of YAML 1.1. */
+function ambiguousFindings (values: Frontmatter, source: string): Finding[] {
+  const isText = (fields: Frontmatter, field: string): boolean => typeof own(fields, field) === 'string'
+  let older: unknown
+  try {
+    older = load(source, { schema: YAML11_SCHEMA, maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: 0 })
+  } catch {}
+  if (!isJsonObject(older)) return []
+  const read = older
+  return ['name', 'description'].filter((field) => isText(values, field) && !isText(read, field)).map((field) =>
+    finding('text_ambiguous', `${field} is a number, a date or a truth value to some readers of YAML`,
+      `Put ${field} in double quotes`, field))
+}
+
 /** @param repaired fields whose one-line text is not YAML, and was read as it stands */
 function describeValue (value: unknown, repaired: readonly string[] = []): ParsedFrontmatter {
-  if (isJsonObject(value)) return { frontmatter: value, findings: repairFindings(repaired, value), isRead: true }
+  if (isJsonObject(value)) {
+    const findings = [...repairFindings(repaired, value), ...hasHalfCharacter(value) ? [HALF_CHARACTER] : []]
+    return { frontmatter: toJson(value) as Frontmatter, findings, isRead: true }
+  }
   return unread(value === null
     ? finding('frontmatter_empty', 'the frontmatter is empty',
       "Add the fields name and description between the two '---' lines")

@@ -61,7 +61,7 @@ export function checkContent (text: string): Finding[] {
   return findings
 }
 
-function positionAt (text: string, index: number): Position {
+export function positionAt (text: string, index: number): Position {
   const before = text.slice(0, index)
   return { line: before.split('\n').length, column: index - before.lastIndexOf('\n') }
 }

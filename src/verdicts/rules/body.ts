@@ -1,6 +1,7 @@
 import MarkdownIt, { type Token } from 'markdown-it'
 import { finding, type Position, quoteList } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/fences.ts'
+import { positionAt } from '../../core/format/hidden-text.ts'
 import { foldersAbove } from '../../core/shared/paths.ts'
 import type { Finding, ListedFile } from '../../core/shared/skill.ts'
 import { decodePercent } from '../../core/shared/text.ts'
@@ -45,11 +46,11 @@ export function bodyFindings (mainFile: Buffer, files: readonly ListedFile[] | u
 function checkPlaceholders (body: string, firstLine: number): Finding[] {
   const match = PLACEHOLDER.exec(body)
   if (match === null) return []
-  const before = body.slice(0, match.index)
-  const position = { line: firstLine + before.split('\n').length - 1, column: match.index - before.lastIndexOf('\n') }
+  const { line, column } = positionAt(body, match.index)
   return [finding('body_placeholder',
     `the body has a placeholder that only Claude Code fills in: ${quoteList([match[0]])}`,
-    'Say in words what belongs there, for readers that do not fill it in', undefined, position)]
+    'Say in words what belongs there, for readers that do not fill it in', undefined,
+    { line: firstLine + line - 1, column })]
 }
 
 function checkReferences (body: string, firstLine: number, files: readonly ListedFile[]): Finding[] {

@@ -1,10 +1,9 @@
 import { COLLECTION_STYLE, EVENT_ID, parseEvents } from 'js-yaml'
 import type { FindingCode } from '../../core/format/findings.ts'
-import { locateFrontmatter } from '../../core/format/fences.ts'
 import { fieldPositions } from '../../core/format/positions.ts'
 import { MAX_FRONTMATTER_DEPTH } from '../../core/shared/limits.ts'
 import type { Finding } from '../../core/shared/skill.ts'
-import type { Subject } from '../subject.ts'
+import { frontmatterOf, type Subject } from '../subject.ts'
 
 /** What asks for text in the place of a list or mapping. */
 export const SHAPE_CODES: ReadonlySet<string> = new Set<FindingCode>([
@@ -50,9 +49,6 @@ function linesInBrackets (source: string): number[] {
 }
 
 /** Whether the field that a finding is about has brackets, which stand in no finding of their own then. */
-export function hasBrackets ({ mainFile }: Subject, { field }: Finding): boolean {
-  if (mainFile === undefined || field === undefined) return false
-  const location = locateFrontmatter(mainFile)
-  return location.kind === 'found' && flowLines(mainFile.toString('utf8', location.start, location.end))
-    .some((each) => each.field === field)
+export function hasBrackets (subject: Subject, { field }: Finding): boolean {
+  return field !== undefined && flowLines(frontmatterOf(subject) ?? '').some((each) => each.field === field)
 }

@@ -1,13 +1,12 @@
 import { finding, type FindingCode, type Position, quoteList } from '../../core/format/findings.ts'
-import { locateFrontmatter } from '../../core/format/fences.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import { fieldPositions } from '../../core/format/positions.ts'
 import { isJsonObject, own, ownText } from '../../core/shared/json.ts'
-import { MAX_CLAUDE_LISTING_CHARACTERS, MAX_FRONTMATTER_BYTES } from '../../core/shared/limits.ts'
+import { MAX_CLAUDE_LISTING_CHARACTERS } from '../../core/shared/limits.ts'
 import type { Finding, Frontmatter, ListedFile } from '../../core/shared/skill.ts'
 import { counted, quote } from '../../core/shared/text.ts'
 import { isListingTooLong, isTooLargeForOpenai, CONDITIONS } from '../conditions.ts'
-import { bytesOf, type Subject } from '../subject.ts'
+import { bytesOf, frontmatterOf, type Subject } from '../subject.ts'
 import { bodyFindings } from './body.ts'
 import { flowLines, SHAPE_CODES } from './flow-style.ts'
 import { scanNames } from './file-names.ts'
@@ -37,7 +36,7 @@ export function targetFindings (subject: Subject): readonly Finding[] {
   const inMainFile = mainFile === undefined || codes.has('main_file_not_utf8')
     ? []
     : [
-        ...checkFrontmatter(subject, mainFile, codes), ...bodyFindings(mainFile, files),
+        ...checkFrontmatter(subject, codes), ...bodyFindings(mainFile, files),
         ...scanText(mainFile.toString())
       ]
   return [
@@ -51,11 +50,10 @@ export function nestedSkills (files: readonly ListedFile[]): readonly string[] {
   return files.flatMap(({ path }) => NESTED_MAIN_FILE.exec(path)?.[1] ?? [])
 }
 
-function checkFrontmatter (subject: Subject, mainFile: Buffer, codes: ReadonlySet<string>): Finding[] {
-  const location = locateFrontmatter(mainFile)
-  if (location.kind !== 'found' || location.end - location.start > MAX_FRONTMATTER_BYTES) return []
+function checkFrontmatter (subject: Subject, codes: ReadonlySet<string>): Finding[] {
+  const source = frontmatterOf(subject)
+  if (source === undefined) return []
   const { frontmatter, findings } = subject.skill
-  const source = mainFile.toString('utf8', location.start, location.end)
   const positions = fieldPositions(source)
   const found: Finding[] = []
   const add = (code: FindingCode, message: string, fix: string, field: string): void => {
@@ -76,23 +74,20 @@ function checkFrontmatter (subject: Subject, mainFile: Buffer, codes: ReadonlySe
     const sentence = `description and when_to_use together have more than ${MAX_CLAUDE_LISTING_CHARACTERS} characters`
     add('when_to_use_too_long', sentence, 'Shorten when_to_use', 'when_to_use')
   }
-  const vendored = metadataOf(frontmatter).filter((key) => INSTALLER_KEY.test(key))
+  const metadata = own(frontmatter, 'metadata')
+  const vendored = Object.keys(isJsonObject(metadata) ? metadata : {}).filter((key) => INSTALLER_KEY.test(key))
   if (vendored.length > 0) {
     const fix = 'Fix the original, or remove these entries if this is the original now'
     add('vendored_copy', `metadata says that an installer made this copy: ${quoteList(vendored)}`, fix, 'metadata')
   }
-  const flow = flowLines(source).find(({ field, line }) =>
-    !findings.some((other) => isShapeOf(other, field) || (other.code.startsWith('yaml_') && other.line === line)))
+  // The fix of a finding that asks for another shape of the field takes the brackets away.
+  const flow = flowLines(source).find((each) => !findings.some(({ code, field, line }) =>
+    (SHAPE_CODES.has(code) && field === each.field) || (code.startsWith('yaml_') && line === each.line)))
   if (flow !== undefined) {
     found.push(finding('frontmatter_flow_style', `line ${flow.line} of SKILL.md has a list or mapping in brackets`,
       'Write lists and mappings as indented lines', undefined, { line: flow.line, column: 1 }))
   }
   return found
-}
-
-/** Whether another finding asks for another shape of a field: its fix takes the brackets away. */
-function isShapeOf ({ code, field }: Finding, other: string | undefined): boolean {
-  return field !== undefined && field === other && SHAPE_CODES.has(code)
 }
 
 /** Undefined for a value in one line. */
@@ -102,11 +97,6 @@ function shapeOf (source: string, position: Position | undefined): keyof typeof 
   if (/^[|>]/.test(first.slice(position.column - 1))) return 'block'
   // A blank line in a value is a line break.
   return /^[ \t]+[^\s#]/.test(others.find((line) => line.trim() !== '') ?? '') ? 'lines' : undefined
-}
-
-function metadataOf (frontmatter: Frontmatter): readonly string[] {
-  const metadata = own(frontmatter, 'metadata')
-  return isJsonObject(metadata) ? Object.keys(metadata) : []
 }
 
 function checkInvocation (frontmatter: Frontmatter): Finding[] {

@@ -1,4 +1,5 @@
 import { finding, type FindingCode, type Position } from '../../core/format/findings.ts'
+import { positionAt } from '../../core/format/hidden-text.ts'
 import type { Finding } from '../../core/shared/skill.ts'
 
 /** Text without blanks of this many characters of base64 or hex says nothing to a reader. */
@@ -68,9 +69,4 @@ function findPipedDownload (text: string): Finding[] {
 
 function found (code: FindingCode, message: string, fix: string, position: Position): Finding {
   return finding(code, message, fix, undefined, position)
-}
-
-function positionAt (text: string, index: number): Position {
-  const before = text.slice(0, index)
-  return { line: before.split('\n').length, column: index - before.lastIndexOf('\n') }
 }

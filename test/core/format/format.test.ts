@@ -435,6 +435,15 @@ t.test('the summary is the trimmed text of the frontmatter, else the folder', as
   for (const [yaml, name, description] of rows) t.strictSame(parse(`---\n${yaml}\n---\nx`).summary, { name, description }, yaml)
 })
 
+t.test('K10: half a surrogate pair in a value or key is U+FFFD, with one finding', async t => {
+  const half = '"\\ud800"'
+  const { frontmatter, findings } = parseYaml(`description: ${half}\nmetadata:\n  ${half}: [a, {b: ${half}}]\n`)
+  t.same(frontmatter, { description: '\ufffd', metadata: { '\ufffd': ['a', { b: '\ufffd' }] } })
+  t.match(findings, [{ code: 'half_character', severity: 'warning' }])
+  t.equal(findings.length, 1)
+  t.strictSame(parseYaml('name: "\\ud83d\\ude00 \\\\ud800"').findings, [], 'a whole pair, and a backslash')
+})
+
 t.test('K30: the body is what follows the closing fence, verbatim', async t => {
   const rows: Array<[string, string]> = [
     [valid, '# Demo\n'],
