@@ -13,8 +13,8 @@ const {
   OPENAI_MODEL = 'scripted'
 } = process.env
 
-const INSTRUCTIONS = 'Skills are folders of instructions. Before you work on a task, list the skills and read the one that fits. ' +
-  'Follow it, and read the files that it names when you need them.'
+const INSTRUCTIONS = 'Skills are folders of instructions. Before you work on a task, list or search the skills, and read ' +
+  'the one that fits. Follow it, and read the files that it names when you need them.'
 
 const MAX_TURNS = 10
 
@@ -34,7 +34,7 @@ interface Message {
 console.log(await answer(process.argv[2] ?? 'What is the weather in Lyon?'))
 
 async function answer (question: string): Promise<string> {
-  const tools = await getJson(`${SKILLS_URL}/agent/tools`)
+  const tools = await getJson(`${SKILLS_URL}/agent/tools?toolset=explore`)
   const messages: Message[] = [{ role: 'system', content: INSTRUCTIONS }, { role: 'user', content: question }]
   for (let turn = 0; turn < MAX_TURNS; turn++) {
     const message = await complete(messages, tools)

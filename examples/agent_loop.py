@@ -18,15 +18,15 @@ OPENAI_API_KEY = os.environ.get("OPENAI_API_KEY", "")
 OPENAI_MODEL = os.environ.get("OPENAI_MODEL", "scripted")
 
 INSTRUCTIONS = (
-    "Skills are folders of instructions. Before you work on a task, list the skills and read the one that fits. "
-    "Follow it, and read the files that it names when you need them."
+    "Skills are folders of instructions. Before you work on a task, list or search the skills, and read "
+    "the one that fits. Follow it, and read the files that it names when you need them."
 )
 
 MAX_TURNS = 10
 
 
 def answer(question):
-    tools = fetch_json(f"{SKILLS_URL}/agent/tools")
+    tools = fetch_json(f"{SKILLS_URL}/agent/tools?toolset=explore")
     messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": question}]
     for _ in range(MAX_TURNS):
         message = complete(messages, tools)
