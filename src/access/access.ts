@@ -142,9 +142,10 @@ export class Access {
       this.#admit(request, reply, await inForce.authenticator.authenticate(request.raw, link), inForce)
     })
     // The last word on caches, whatever a route has said. An open route gives everybody the same.
-    app.addHook('onSend', async (request, reply) => {
-      if (request.routeOptions.config.isOpen === true) return
-      reply.header('cache-control', privately(reply.getHeader('cache-control')))
+    app.addHook('onSend', (request, reply, payload, next) => {
+      const isOwn = request.routeOptions.config.isOpen !== true
+      if (isOwn) reply.header('cache-control', privately(reply.getHeader('cache-control')))
+      next(null, payload)
     })
     const { basePath, publicUrl } = this.#options
     addMetadata(app, { basePath, publicUrl, issuers: () => this.#inForce.policy.issuers })

@@ -135,8 +135,10 @@ export class View extends SkillReads implements SkillService {
     for (let count = 1; ; count++) {
       const found = await catalog.find(name, this.#sees)
       if (found === undefined) throw this.unavailable ?? this.#absent(name)
+      const { root, disk, skill } = found
+      const isListed = (): Promise<boolean> => catalog.isListed(found)
       const state = new PresentState(this.#shown(found), {
-        ...found, files: catalog.files, snapshots, kept, keep, isListed: () => catalog.isListed(found)
+        root, disk, skill, files: catalog.files, snapshots, kept, keep, isListed
       })
       try {
         return await answer(state)

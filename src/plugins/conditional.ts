@@ -91,9 +91,10 @@ function etagOf (reply: FastifyReply, payload: unknown): string | undefined {
 /** What is wrong where `If-Match` names neither the ETag of the answer nor its revision (RFC 9110 §13.1.1). */
 function preconditionProblem ({ headers }: FastifyRequest, reply: FastifyReply, etag: string | undefined) {
   const { 'if-match': ifMatch } = headers
+  if (ifMatch === undefined) return undefined
   const revision = reply.getHeader(REVISION_HEADER)?.toString()
   const tags = [etag ?? [], revision === undefined ? [] : `"${revision}"`].flat()
-  if (ifMatch === undefined || tags.length === 0 || matchesEtag(ifMatch, ...tags)) return undefined
+  if (tags.length === 0 || matchesEtag(ifMatch, ...tags)) return undefined
   return revision === undefined ? new HttpProblem('precondition_failed') : new RevisionChangedError(revision)
 }
 

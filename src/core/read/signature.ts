@@ -19,7 +19,8 @@ export function stateId ({ dev, ino, size, mtimeNs, ctimeNs }: Signature): strin
 
 /** Whether two signatures are of the same state, or both of nothing. */
 export function isSameState (a: Signature | undefined, b: Signature | undefined): boolean {
-  return a === undefined || b === undefined ? a === b : stateId(a) === stateId(b)
+  if (a === undefined || b === undefined) return a === b
+  return a.ctimeNs === b.ctimeNs && a.mtimeNs === b.mtimeNs && a.size === b.size && a.ino === b.ino && a.dev === b.dev
 }
 
 /**

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillArchive } from '../../core/revisions/archive.ts'
@@ -39,11 +40,11 @@ export function answerFile (
   if (file.kind === 'content') {
     return answerContent(request, reply, file.content, mediaType(path, isTextKind(file.content.kind)))
   }
-  const { file: opened, digest, isUtf8 } = file
+  const { file: opened, digest, isUtf8: isText } = file
   const close = (): void => { void opened.close() }
   try {
     return answerBytes(request, reply, {
-      contentType: contentType(mediaType(path, isUtf8), isUtf8),
+      contentType: contentType(mediaType(path, isText), isText),
       size: Number(opened.size),
       etag: digest && strongEtag(digest),
       // Closes as well if the body is never read: for HEAD, a 304, or a client that has left.
@@ -60,10 +61,10 @@ export function answerFile (
  * @param variant names the representation where one resource has several of the same bytes
  */
 export function answerContent (
-  request: FastifyRequest, reply: FastifyReply, { bytes, utf8, digest }: FileContent, type: string, variant?: string
+  request: FastifyRequest, reply: FastifyReply, { bytes, digest }: FileContent, type: string, variant?: string
 ): Buffer | Readable {
   return answerBytes(request, reply, {
-    contentType: contentType(type, utf8 !== undefined),
+    contentType: contentType(type, isUtf8(bytes)),
     size: bytes.length,
     etag: strongEtag(digest, variant),
     read: (start, end) => bytes.subarray(start, end + 1)
@@ -88,7 +89,7 @@ function answerBytes (request: FastifyRequest, reply: FastifyReply, { contentTyp
   if (range !== undefined && start >= size) {
     throw new HttpProblem('range_not_satisfiable', undefined, { 'content-range': `bytes */${size}` })
   }
-  reply.headers({ ...contentHeaders, 'content-type': contentType, 'accept-ranges': 'bytes' })
+  reply.headers(contentHeaders).header('content-type', contentType).header('accept-ranges', 'bytes')
   reply.header('content-length', end - start + 1)
   if (etag !== undefined) reply.header('etag', etag)
   if (range !== undefined) reply.code(206).header('content-range', `bytes ${start}-${end}/${size}`)
