@@ -25,8 +25,9 @@ const SHED_ALL = 4
 export function overloadLimits (): OverloadOptions {
   const memory = Math.min(process.constrainedMemory() || totalmem(), totalmem())
   return {
-    // The mean of a second: neither the start of the process nor one long task is overload.
     maxEventLoopDelay: 1_000,
+    // Over a shorter time than SHED_ALL delays, one long turn, as at the start, would leave nothing to take a mean of.
+    sampleInterval: 5_000,
     maxHeapUsedBytes: getHeapStatistics().heap_size_limit * MAX_MEMORY_SHARE,
     maxRssBytes: memory * MAX_MEMORY_SHARE
   }
