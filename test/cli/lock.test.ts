@@ -41,6 +41,22 @@ t.test('K83, K95: lock takes the sources of a configuration file, alone or besid
   t.match(await run(cwd, 'lock', '--config', 'missing.yaml'), { code: 1, stderr: /missing\.yaml/ })
 })
 
+t.test('K86: --layout is one search for validate, lock, verify, export and serve --locked', async (t) => {
+  const cwd = t.testdir({ repo: { '.claude': { skills: skills('agent') }, deep: { er: skills('nested') } } })
+  for (const [layout, name, path] of [['auto', 'agent', '.claude/skills/agent'], ['tree', 'nested', 'deep/er/nested']] as const) {
+    const call = async (...args: string[]) => await run(cwd, ...args, '--layout', layout, '--state-dir', `state-${layout}`)
+    const { stdout } = await call('validate', 'repo', '--format', 'json')
+    t.match(JSON.parse(stdout), { skills: [{ skill_name: name, path: `repo/${path}` }], totals: { skills: 1 } }, layout)
+    t.match(await call('lock', 'repo', '--out', `${layout}.lock`), { code: 0, stdout: `${layout}.lock: 1 skill\n` })
+    t.match(await call('verify', 'repo', '--locked', `${layout}.lock`), { code: 0, stdout: `ok       "${name}"` })
+    t.match(await call('export', `./${layout}`, 'repo'), { code: 0 })
+    t.ok(fs.existsSync(join(cwd, `${layout}/.well-known/agent-skills/index.json`)))
+    const args = ['repo', '--locked', `${layout}.lock`, '--layout', layout]
+    const { url } = await startProcess(t, { cwd, args, env: { STATE_DIR: join(cwd, `serve-${layout}`) } })
+    await until(async () => JSON.stringify(await (await fetch(`${url}/skills`)).json()) === JSON.stringify({ skills: [name] }), 20_000)
+  }
+})
+
 t.test('K4, K95: --allow-links locks the links that a service with it serves', async (t) => {
   const cwd = t.testdir({ real: skills('linked'), skills: { ...skills('one'), linked: t.fixture('symlink', '../real/linked') } })
   t.equal((await run(cwd, 'lock', 'skills', '--allow-links', 'real')).stdout, 'skills.lock: 2 skills\n')
