@@ -35,7 +35,7 @@ import { skillRoutes } from './routes/skills.ts'
 import { validateRoute } from './routes/validate.ts'
 import { sharedSchemas } from './schemas/index.ts'
 import { catalogPages } from './ui/plugin.ts'
-import { createJudge } from './verdicts/entry.ts'
+import { createValidator } from './verdicts/entry.ts'
 import { wellKnown } from './well-known/well-known.ts'
 
 export type { AppOptions }
@@ -52,8 +52,8 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const revisionsOf = (request: FastifyRequest) => feeds.of(skillsOf(request))
   observer.useSkills(skillsOf)
   observer.useRevision(() => feeds.of(access?.everything ?? skills).revision)
-  const judging = createJudge([mcpFindings])
-  const judge = trust?.judging(judging) ?? judging
+  const validating = createValidator([mcpFindings])
+  const validate = trust?.validating(validating) ?? validating
   const translate = (error: unknown, request: FastifyRequest): unknown => {
     return access === undefined ? error : access.translate(error, request)
   }
@@ -72,7 +72,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const pages = options.ui === false
     ? undefined
     : catalogPages({
-      ...options, isOverloaded, skillsOf, judge, prefix: basePath, log: logger, isPreview, readiness, translate
+      ...options, isOverloaded, skillsOf, validate, prefix: basePath, log: logger, isPreview, readiness, translate
     })
 
   const rewriteUrl = access && ((request: IncomingMessage) => access.rewriteUrl(request))
@@ -100,7 +100,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(gitHook, { hooks: sources?.hooks ?? [] })
     await routes.register(skillRoutes, { skillsOf, revisionsOf, registry })
     await routes.register(archiveRoutes, { skillsOf })
-    await routes.register(catalogRoutes, { skillsOf, revisionsOf, judge })
+    await routes.register(catalogRoutes, { skillsOf, revisionsOf, validate })
     await routes.register(validateRoute, { sources: [mcpFindings] })
     await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, observer })
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, log: logger })

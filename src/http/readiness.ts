@@ -39,7 +39,7 @@ export interface Readiness {
 }
 
 /** @param status of what the caller may see */
-export function judgeReadiness (
+export function readinessOf (
   status: SkillStatus, { remarks, sources, refusedIn, auditState, shutdown: { isStopping } }: ReadinessParts
 ): Readiness {
   const { roots, partial = [], ready } = status

@@ -129,7 +129,7 @@ export class Audit implements Observer {
         if (error !== undefined) this.append('policy.rejected', 'failure', { file: file.path, problem: error.message })
       })
     }
-    trust?.on('verdict', (change) => { this.#judged(change) })
+    trust?.on('verdict', (change) => { this.#onVerdict(change) })
     // The first index is not a change.
     skills.available().then(() => skills.subscribe((names) => {
       for (const skill of names) this.append('skill.changed', 'success', { skill })
@@ -137,7 +137,7 @@ export class Audit implements Observer {
   }
 
   /** The lock or the trust file takes a skill away, or gives it back. */
-  #judged ({ skill, root, isServed, report: { signer, checked_revision: revision }, reason }: TrustChange): void {
+  #onVerdict ({ skill, root, isServed, report: { signer, checked_revision: revision }, reason }: TrustChange): void {
     const target = { skill, root, signer: signer ?? undefined, revision: revision === '' ? undefined : revision }
     if (isServed) this.append('skill.released', 'success', target)
     else this.append('skill.quarantined', 'denied', { ...target, code: reason?.code, problem: reason?.message })

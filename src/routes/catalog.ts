@@ -14,17 +14,17 @@ import { answerRendered, JSON_MEDIA_TYPE } from '../http/send/json.ts'
 import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
 import { inAskedRevision } from '../http/revision.ts'
 import { own } from '../core/shared/json.ts'
-import type { Judging } from '../verdicts/entry.ts'
+import type { Validator } from '../verdicts/entry.ts'
 
 interface CatalogRoutesOptions {
   readonly skillsOf: SkillsOf
   readonly revisionsOf: RevisionsOf
-  readonly judge: Judging
+  readonly validate: Validator
 }
 
 /** What there is to know about each skill, page by page, and search. */
 export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = async function catalogRoutes (
-  app, { skillsOf, revisionsOf, judge }
+  app, { skillsOf, revisionsOf, validate }
 ) {
   app.get('/catalog', {
     config: {
@@ -48,7 +48,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
     const { entries, total, nextCursor = null } = await ofOneRevision(reply, revisionsOf, async () => {
       const page = await readCatalogPage(
-        { skills: skillsOf(request), judge },
+        { skills: skillsOf(request), validate },
         { limit, query: q, valid, cursor }
       )
       if (page === undefined) throw new HttpProblem('bad_cursor')
@@ -74,7 +74,8 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
   }, async (request, reply) => {
     const skills = inAskedRevision(request, skillsOf(request))
     const targets = readTargets(request.query.target)
-    const entry = await skills.read(request.params.name, (state) => describeState(state, (all) => judge(all, targets)))
+    const entry = await skills.read(request.params.name, (state) =>
+      describeState(state, (all) => validate(all, targets)))
     if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
     return await answerRendered(reply, entry, () => JSON.stringify(entry))
   })

@@ -3,7 +3,7 @@ import type { SkillService } from '../core/service.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import type { RevisionsOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { judgeReadiness, type ReadinessParts } from '../http/readiness.ts'
+import { readinessOf, type ReadinessParts } from '../http/readiness.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
 import { extendedProblemAnswer, probeAnswer } from '../openapi/responses.ts'
 
@@ -53,7 +53,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     const isStranger = access !== undefined &&
       (request.principal === undefined || request.principal.kind === 'anonymous')
     const status = await (isStranger ? access.everything : skillsOf(request)).freshStatus()
-    const { isReady, detail, sources, quarantined } = judgeReadiness(status, readiness)
+    const { isReady, detail, sources, quarantined } = readinessOf(status, readiness)
     if (isStranger) {
       if (!isReady) throw new HttpProblem('not_ready')
       return { status: 'ready' as const }

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Finding } from '../core/shared/skill.ts'
-import type { TargetVerdict } from '../verdicts/judge.ts'
+import type { TargetVerdict } from '../verdicts/validate.ts'
 import { TOKEN_METHOD, type TokenEstimate } from '../verdicts/tokens.ts'
 import { describes } from './typebox.ts'
 import { FindingSchema, TargetQuerySchema, TargetVerdictSchema, TokenEstimateSchema } from './verdicts.ts'

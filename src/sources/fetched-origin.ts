@@ -42,7 +42,7 @@ export interface FetchedOptions {
   readonly log: CoreLog
   /** Lets few sources fetch at a time. */
   readonly inTurn: LimitFunction
-  /** Judges each state before it is published. */
+  /** Checks each state before it is published. */
   readonly approve: Approve
 }
 

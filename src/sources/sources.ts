@@ -126,7 +126,7 @@ export class Sources {
     for (const { keeper } of this.#sources) keeper.start()
   }
 
-  /** Has each state judged before it is published, from now on. */
+  /** Has each state checked before it is published, from now on. */
   guardBy (approve: Approve): void {
     this.#approve = approve
   }

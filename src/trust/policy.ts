@@ -7,7 +7,7 @@ import type { Finding, ManifestFile } from '../core/shared/skill.ts'
 import { SIGNATURE_FILE } from './bundle.ts'
 import { type CheckedState, checkSignature, type SignatureResult } from './check-signature.ts'
 import type { Lock } from './lock-file.ts'
-import { judgeScans } from './scans.ts'
+import { checkScans } from './scans.ts'
 import type { TrustFile } from './trust-file.ts'
 
 /** What a policy says of one state of a skill. */
@@ -79,7 +79,7 @@ export class Policy extends EventEmitter<{ changed: [] }> {
   }
 
   /** Does not throw for anything that a skill contains. */
-  async judge (root: string, state: CheckedState): Promise<Verdict> {
+  async check (root: string, state: CheckedState): Promise<Verdict> {
     const { lock, trust } = this.#files
     const { skill_name: name, revision, files } = await state.manifest()
     const isRequired = this.#requires(root)
@@ -89,7 +89,7 @@ export class Policy extends EventEmitter<{ changed: [] }> {
     const servedRevision = exempt.length === 0 ? revision : revisionOf(served)
     // Operators name the whole skill, or what is served of it.
     const revisions = [revision, servedRevision]
-    const origin = trust && signature && this.#judgeOrigin(trust, isRequired, signature, revisions)
+    const origin = trust && signature && this.#checkOrigin(trust, isRequired, signature, revisions)
     const pin = lock && checkPin(lock, name, revisions)
     const all = origin?.isServed === false ? [origin, pin] : [pin, origin]
     const report = { signed: false, signer: null, status: null, ...origin?.report, checked_revision: revision }
@@ -102,7 +102,7 @@ export class Policy extends EventEmitter<{ changed: [] }> {
     }
   }
 
-  #judgeOrigin (trust: TrustFile, isRequired: boolean, signature: PresentResult, revisions: readonly string[]) {
+  #checkOrigin (trust: TrustFile, isRequired: boolean, signature: PresentResult, revisions: readonly string[]) {
     const { status, identity, problem, exempt } = signature
     const signer = identity?.signer.name
     const report = { signed: status !== 'unsigned', signer: signer ?? null }
@@ -112,7 +112,7 @@ export class Policy extends EventEmitter<{ changed: [] }> {
       const findings = [finding('trust_denied', sentence, 'Replace the skill')]
       return { isServed: false, report: { ...report, status: 'denied' as const }, findings }
     }
-    const scan = trust.scans && judgeScans(trust.scans, revisions[0] ?? '', this.#now())
+    const scan = trust.scans && checkScans(trust.scans, revisions[0] ?? '', this.#now())
     const isValid = status === 'valid' || (status === 'expired' && identity?.signer.acceptsExpired === true)
     const isScanned = scan?.isRefused !== true
     const origin = [

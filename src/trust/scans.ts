@@ -59,7 +59,7 @@ export function parseScans (path: string, text: string): ScanRules['byRevision']
 }
 
 /** What scanners said of a revision. The first finding of a refused one is the reason. */
-export function judgeScans (rules: ScanRules, revision: string, now: number): {
+export function checkScans (rules: ScanRules, revision: string, now: number): {
   readonly isRefused: boolean, readonly reports: readonly ScanReport[], readonly findings: readonly Finding[]
 } {
   const { byRevision, maxSeverity, maxAgeDays = Infinity, isRequired } = rules

@@ -4,7 +4,7 @@ import { FollowedFile } from '../config/files/followed-file.ts'
 import { readTextFile } from '../config/files/yaml-file.ts'
 import type { OpenedRoots } from '../config/roots.ts'
 import type { Config } from '../config/settings.ts'
-import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'
+import type { EntryState, ValidatedEntry } from '../core/listing/entry.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import type { RootOptions } from '../core/roots/root.ts'
 import type { CoreLog } from '../core/shared/log.ts'
@@ -37,7 +37,7 @@ type TrustSettings = Partial<Pick<Config, 'lockFile' | 'trustFile' | 'watchPolli
 type Roots = Pick<OpenedRoots, 'projectRoots' | 'personalRoot'>
 
 /** What guards roots. */
-export type RootPolicy = Pick<Policy, 'guards' | 'judge' | 'allows' | 'on'>
+export type RootPolicy = Pick<Policy, 'guards' | 'check' | 'allows' | 'on'>
 
 interface TrustOptions {
   readonly policy: RootPolicy
@@ -111,18 +111,18 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   async originOf (state: SkillState): Promise<Pick<Verdict, 'report' | 'findings'>> {
     const { revision, skill_name: name } = await state.manifest()
     const known = this.#roots.map((root) => root.verdictOn(name, revision)).find((verdict) => verdict !== undefined)
-    return known ?? await this.#policy.judge('', state)
+    return known ?? await this.#policy.check('', state)
   }
 
   /** Adds the origin of skills to their entries. */
-  judging<Judged extends JudgedEntry, More extends readonly unknown[]> (
-    judge: (entry: EntryState, ...more: More) => Promise<Judged>
-  ): (entry: EntryState, ...more: More) => Promise<Judged & JudgedEntry> {
+  validating<Validated extends ValidatedEntry, More extends readonly unknown[]> (
+    validate: (entry: EntryState, ...more: More) => Promise<Validated>
+  ): (entry: EntryState, ...more: More) => Promise<Validated & ValidatedEntry> {
     return async (entry, ...more) => {
-      const judged = await judge(entry, ...more)
-      if (entry.state === undefined) return judged
+      const validated = await validate(entry, ...more)
+      if (entry.state === undefined) return validated
       const { report, findings } = await this.originOf(entry.state)
-      return { ...judged, findings: [...judged.findings, ...findings], trust: report }
+      return { ...validated, findings: [...validated.findings, ...findings], trust: report }
     }
   }
 

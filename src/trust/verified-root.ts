@@ -34,7 +34,7 @@ const LEFT_OUT: ReadonlySet<string> = new Set<FindingCode>([
 
 export interface VerifiedRootOptions {
   readonly root: RootOptions & { readonly name: string }
-  readonly policy: Pick<Policy, 'guards' | 'judge' | 'allows'>
+  readonly policy: Pick<Policy, 'guards' | 'check' | 'allows'>
   /** Called with the verdict on each skill that was checked, undefined for one that is gone. */
   readonly onVerdict: (name: string, verdict: Verdict | undefined) => void
   readonly state: StateFolder
@@ -61,7 +61,7 @@ export class VerifiedRoot implements Listing {
   readonly #known = new Map<string, Known>()
   /** Names of the skills that may have changed. */
   readonly #pending = new Set<string>()
-  /** When all skills are judged again, by the monotonic clock. */
+  /** When all skills are checked again, by the monotonic clock. */
   #allDueAt = 0
   readonly #stopFollowing: (() => void) | undefined
   #folders: ReadonlyMap<string, ListedFolder> | undefined
@@ -198,7 +198,7 @@ export class VerifiedRoot implements Listing {
     try {
       const skills = await this.#begin()
       if (!await this.#publisher.restore()) this.#allDueAt = 0
-      await this.#judge(skills, signal)
+      await this.#checkAll(skills, signal)
       const good = this.#good
       const isSame = this.#publisher.folders?.size === good.length && this.#publisher.changedAmong(good).size === 0
       if (!isSame) await this.#publisher.list(good)
@@ -211,8 +211,8 @@ export class VerifiedRoot implements Listing {
     }
   }
 
-  /** Judges all skills, or those that may have changed, and copies the good ones. */
-  async #judge (skills: SkillManager, signal: AbortSignal): Promise<void> {
+  /** Checks all skills, or those that may have changed, and copies the good ones. */
+  async #checkAll (skills: SkillManager, signal: AbortSignal): Promise<void> {
     const areAllDue = performance.now() >= this.#allDueAt
     if (areAllDue) this.#allDueAt = performance.now() + TICK_MS / 2
     const present = new Set(await skills.list().catch(noneWithoutRoot))
@@ -226,7 +226,7 @@ export class VerifiedRoot implements Listing {
     const { policy, root } = this.#options
     try {
       return await skills.read(name, async (state) => {
-        const verdict = await policy.judge(root.name, state)
+        const verdict = await policy.check(root.name, state)
         if (!verdict.isServed) return { verdict }
         const ofCopy = (await state.snapshot()).findings.filter(({ code }) => LEFT_OUT.has(code))
         const { skillPath } = state.skill.metadata

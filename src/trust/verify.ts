@@ -28,7 +28,7 @@ export async function verifySkills (
   const verified: VerifiedSkill[] = []
   for (const name of names) {
     try {
-      const { report, isServed, findings } = await skills.read(name, (state) => policy.judge(root, state))
+      const { report, isServed, findings } = await skills.read(name, (state) => policy.check(root, state))
       verified.push({ name, report, isServed, problem: findings.map(({ message }) => message).join('; ') })
     } catch (error) {
       if (!(error instanceof SkillError)) throw error

@@ -5,7 +5,7 @@ import type { SkillState } from '../core/revisions/state.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import { withoutEndSlashes } from '../core/shared/text.ts'
 import { type CatalogEntry, describeState } from '../core/listing/entry.ts'
-import { type EntryVerdicts, type Judging, TARGET_NAMES, type TargetVerdict } from '../verdicts/index.ts'
+import { type EntryVerdicts, type Validator, TARGET_NAMES, type TargetVerdict } from '../verdicts/index.ts'
 
 /** An entry of the catalog, and what every client does with the skill. */
 export type ValidatedSkill = CatalogEntry & EntryVerdicts & { readonly targets: readonly TargetVerdict[] }
@@ -22,10 +22,10 @@ export interface ShownSkill {
   readonly problem: string | undefined
 }
 
-export async function readSkill (state: SkillState, judge: Judging): Promise<ShownSkill> {
+export async function readSkill (state: SkillState, validate: Validator): Promise<ShownSkill> {
   // Chosen clients decide on the severities of findings: the page shows those of the catalog.
   const entry = await describeState(state, async (all) =>
-    ({ ...await judge(all), targets: (await judge(all, TARGET_NAMES)).targets ?? [] }))
+    ({ ...await validate(all), targets: (await validate(all, TARGET_NAMES)).targets ?? [] }))
   const mainFile = basename(state.skill.metadata.path)
   const manifest = entry.revision === null ? undefined : await state.manifest()
   const content = await orSentence(() => state.mainFile())

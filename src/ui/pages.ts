@@ -5,7 +5,7 @@ import type { SkillsOf } from '../http/callers.ts'
 import type { ReadinessParts } from '../http/readiness.ts'
 import { prefersPage } from '../http/request/accept.ts'
 import type { Sources } from '../sources/sources.ts'
-import type { Judging } from '../verdicts/index.ts'
+import type { Validator } from '../verdicts/index.ts'
 import { type Addresses, addressesFrom } from './addresses.ts'
 import { type Assets, readAssets } from './assets.ts'
 import { type MarkdownContext, renderMarkdown, type Rendering } from './markdown/render.ts'
@@ -16,7 +16,7 @@ export interface PagesOptions {
   /** The skills that a request may see. */
   readonly skillsOf: SkillsOf
   /** Validates a skill, as for the catalog. */
-  readonly judge: Judging
+  readonly validate: Validator
   readonly version: string
   /** Path prefix of the service. */
   readonly prefix: string
@@ -39,7 +39,7 @@ interface ShownText extends Pick<MarkdownContext, 'path' | 'level'> {
 }
 
 /** A request for a page, and what the page is made with. */
-interface PageRequest extends Pick<PagesOptions, 'judge' | 'sources' | 'readiness'> {
+interface PageRequest extends Pick<PagesOptions, 'validate' | 'sources' | 'readiness'> {
   readonly request: FastifyRequest
   readonly skills: SkillService
   /** Of the skill in the address, and the path behind it. */
@@ -87,12 +87,12 @@ export class Pages {
   }
 
   #ask (request: FastifyRequest, addresses: Addresses): PageRequest {
-    const { skillsOf, judge, sources, readiness, publicUrl, prefix } = this.#options
+    const { skillsOf, validate, sources, readiness, publicUrl, prefix } = this.#options
     const { name = '', '*': path = '' } = request.params as { readonly name?: string, readonly '*'?: string }
     return {
       request,
       skills: skillsOf(request),
-      judge,
+      validate,
       sources,
       readiness,
       name,

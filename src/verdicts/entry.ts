@@ -1,10 +1,10 @@
 import pLimit from 'p-limit'
 import { wellKnownFindings } from '../core/listing/discovery.ts'
-import type { EntryState, JudgedEntry } from '../core/listing/entry.ts'
+import type { EntryState, ValidatedEntry } from '../core/listing/entry.ts'
 import type { FileContent } from '../core/read/file-content.ts'
 import { yieldIfNeeded } from '../core/shared/async.ts'
 import type { CatalogSkill, FileList, Finding } from '../core/shared/skill.ts'
-import { type JudgedFinding, judgeFindings, type TargetVerdict, verdictsOn } from './judge.ts'
+import { type ValidatedFinding, validateFindings, type TargetVerdict, verdictsOn } from './validate.ts'
 import type { Subject } from './subject.ts'
 import type { TargetName } from './targets.ts'
 import { estimateTokens, type TokenEstimate } from './tokens.ts'
@@ -18,39 +18,39 @@ export type FindingSource = (
 ) => Promise<readonly Finding[]>
 
 /** What an entry of the catalog has besides the skill's content. */
-export interface EntryVerdicts extends JudgedEntry {
+export interface EntryVerdicts extends ValidatedEntry {
   readonly tokens: TokenEstimate
   /** Only for targets that were chosen. */
   readonly targets?: readonly TargetVerdict[]
 }
 
 /** What all APIs validate with: made once, with what the clients of other APIs say. */
-export type Judging = (state: EntryState, targets?: readonly TargetName[]) => Promise<EntryVerdicts>
+export type Validator = (state: EntryState, targets?: readonly TargetName[]) => Promise<EntryVerdicts>
 
 interface Known {
-  readonly judged: readonly JudgedFinding[]
+  readonly validated: readonly ValidatedFinding[]
   readonly tokens: TokenEstimate
 }
 
 /** @param sources further clients; those of the well-known indexes are asked in any case */
-export function createJudge (sources: readonly FindingSource[]): Judging {
+export function createValidator (sources: readonly FindingSource[]): Validator {
   /** By what is the same while no file of a skill changes. */
   const known = new WeakMap<object, Promise<Known>>()
   // A page of the catalog asks for many at the same time: one after the other, others are answered in between.
   const enter = pLimit(1)
-  const judge = async (state: EntryState): Promise<Known> => {
+  const validate = async (state: EntryState): Promise<Known> => {
     const subject = await subjectOf(state, sources)
     return await enter(async () => {
       await yieldIfNeeded()
-      return { judged: judgeFindings(subject), tokens: estimateTokens(subject) }
+      return { validated: validateFindings(subject), tokens: estimateTokens(subject) }
     })
   }
   return async (state, targets) => {
     const key = state.manifest ?? state.fileFindings
-    const made = known.get(key) ?? judge(state)
+    const made = known.get(key) ?? validate(state)
     known.set(key, made)
-    const { judged, tokens } = await made
-    const { targets: verdicts, findings } = verdictsOn(judged, targets)
+    const { validated, tokens } = await made
+    const { targets: verdicts, findings } = verdictsOn(validated, targets)
     return { tokens, ...targets !== undefined && { targets: verdicts }, findings }
   }
 }

@@ -52,7 +52,7 @@ t.test('K83: wherever a folder can be given, so can a source', async (t) => {
   t.match(await run(cwd, 'lock', '--config', 'sources.yaml'), { code: 0, stdout: 'skills.lock: 2 skills\n', stderr: /^skillserve: the source team cannot be read: [^\n]*\(not_found\); it is optional, so its last state counts\n$/ })
   writeFileSync(join(cwd, 'sources.yaml'), `sources:\n  - git: file://${repository.path}-none\n    optional: true\n`)
   t.match(await run(cwd, 'lock', '--config', 'sources.yaml'), { code: 1, stderr: /goes on without it\n[^\n]*there are no skills\n$/ })
-  t.match(await run(cwd, ...asked), { code: 1, stderr: /the source repo cannot be read: / }, 'a file is not judged by skills that are not there')
+  t.match(await run(cwd, ...asked), { code: 1, stderr: /the source repo cannot be read: / }, 'a file is not validated by skills that are not there')
   t.match(await run(cwd, 'sync', address), { code: 1, stdout: /^the source repo cannot be read: there is no such repository, or the service may not read it \(not_found\)\n$/ })
   t.match(await run(cwd, 'lock', address), { code: 1, stderr: /the source repo cannot be read: there is no such repository, or the service may not read it \(not_found\)$/m }, 'no lock of what may be old')
   t.match(await run(cwd, 'sync'), { code: 1, stderr: /nothing to fetch: give an address, or --config FILE with sources other than folders\n$/ })

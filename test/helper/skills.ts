@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { SkillError } from '../../src/core/shared/errors.ts'
-import type { Judge, JudgedEntry } from '../../src/core/listing/entry.ts'
+import type { EntryValidator, ValidatedEntry } from '../../src/core/listing/entry.ts'
 import type { CatalogSkill } from '../../src/core/shared/skill.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 
@@ -111,5 +111,5 @@ export async function outcome (question: () => unknown): Promise<unknown> {
   }
 }
 
-/** A judge that says of a skill what the catalog knows, and nothing else. */
-export const ownFindings: Judge<JudgedEntry> = async ({ skill, fileFindings }) => ({ findings: [...skill.findings, ...fileFindings] })
+/** A validate that says of a skill what the catalog knows, and nothing else. */
+export const ownFindings: EntryValidator<ValidatedEntry> = async ({ skill, fileFindings }) => ({ findings: [...skill.findings, ...fileFindings] })

@@ -4,7 +4,7 @@ import fastify from 'fastify'
 import t from 'tap'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { catalogRoutes } from '../../src/routes/catalog.ts'
-import { createJudge } from '../../src/verdicts/entry.ts'
+import { createValidator } from '../../src/verdicts/entry.ts'
 import { wellKnown } from '../../src/well-known/well-known.ts'
 import { buildService, type Service } from '../helper/build.ts'
 import { passTick, skill, skills, skillText, until } from '../helper/skills.ts'
@@ -199,7 +199,7 @@ t.test('K53, K92, K94: a list that was begun before the present revision of the 
       const next = () => asked.length > 1 ? asked.shift() : asked[0]
       const options = { skillsOf: () => manager, revisionsOf: () => ({ get knownRevision () { return next() }, get revision () { return next() } }) }
       const app = fastify().setValidatorCompiler(() => () => true).setSerializerCompiler(() => String)
-      await app.register(catalogRoutes, { ...options, judge: createJudge([]) })
+      await app.register(catalogRoutes, { ...options, validate: createValidator([]) })
       await app.register(wellKnown, { ...options, isPublic: false })
       const { statusCode, headers } = await app.inject(target)
       await app.close()

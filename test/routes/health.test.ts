@@ -4,7 +4,7 @@ import { type Disk, localDisk } from '../../src/core/read/disk.ts'
 import type { SkillStatus } from '../../src/core/service.ts'
 import { Signal } from '../../src/sources/signal.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
-import { judgeReadiness } from '../../src/http/readiness.ts'
+import { readinessOf } from '../../src/http/readiness.ts'
 import { Shutdown } from '../../src/http/shutdown.ts'
 import { buildService } from '../helper/build.ts'
 import { createFaultyDisk, holdListing } from '../helper/disk.ts'
@@ -191,7 +191,7 @@ t.test('K54: where the kernel refuses watches, /readyz says what to raise: the c
     ['EMFILE', 'EMFILE: raise fs.inotify.max_user_instances or the limit of open files'],
     ['EIO', 'EIO']
   ] as const) {
-    const { isReady, detail } = judgeReadiness(statusWith(code), PARTS)
+    const { isReady, detail } = readinessOf(statusWith(code), PARTS)
     t.equal(isReady, true)
     t.equal(detail, `changes cause no events (${cause}); the folders are compared at intervals`)
   }

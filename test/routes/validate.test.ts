@@ -48,7 +48,7 @@ const DEMO = '---\nname: demo\ndescription: What demo is for\n---\n# Demo\n'
 t.test('K80: POST /validate', async (t) => {
   const service = await buildService(t, { files: { demo: { 'SKILL.md': '---\nname: other\ndescription: x\n---\n[a](b.md)\n' } } })
 
-  await t.test('a SKILL.md is judged as it is, for the format or for the targets that were chosen', async (t) => {
+  await t.test('a SKILL.md is validated as it is, for the format or for the targets that were chosen', async (t) => {
     t.match(await send(service, DEMO), { status: 200, json: { skill_name: 'demo', valid: true, revision: null, findings: [], targets: [{ target: 'spec', verdict: 'ok' }], tokens: { all_files: null } } })
     const { json } = await send(service, DEMO, { query: '?folder=other&target=spec,codex,vscode,gh' })
     t.strictSame(json.targets.map(({ target, verdict }) => [target, verdict]), [['spec', 'refused'], ['codex', 'ok'], ['vscode', 'warned'], ['gh-skill', 'refused']])
@@ -113,7 +113,7 @@ t.test('K80: POST /validate', async (t) => {
     }), { numRuns: 30 }))
   })
 
-  await t.test('what cannot be judged is a problem', async (t) => {
+  await t.test('what cannot be validated is a problem', async (t) => {
     t.match(await send(service, '{}', { type: 'application/json' }), { status: 415 })
     t.match(await send(service, DEMO, { type: 'application/zip' }), { status: 400, json: { code: 'invalid_archive', detail: 'These bytes are not a ZIP archive' } })
     for (const type of ['application/json', 'application/json; charset=latin1', 'image/png', '']) t.match(await send(service, DEMO, { type }), { status: 415, json: { detail: 'Send a SKILL.md as text/markdown, or a ZIP as application/zip' } }, type)

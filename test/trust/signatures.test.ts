@@ -268,7 +268,7 @@ t.test('K95: results of scanners count for their revision, and refuse by severit
   await sign(folder, key)
   const scanOf = (severity: string, at = new Date().toISOString()) =>
     ({ tool: 'scanner 2.1', scanned_at: at, results: [{ severity, message: 'downloads' }], note: 'is not read' })
-  const judge = async (revision: string | undefined, scans: readonly object[], rules: object = {}, days = 0) => {
+  const validate = async (revision: string | undefined, scans: readonly object[], rules: object = {}, days = 0) => {
     const byRevision = new Map(revision === undefined ? [] : [[revision, scans as never[]]])
     const { policy } = trustOf([{ key: key.publicKey }], {
       roots: new Map([['demo', 'require']]),
@@ -279,20 +279,20 @@ t.test('K95: results of scanners count for their revision, and refuse by severit
     const { isServed, problem = '', report } = verified ?? {}
     return { isServed, problem, revision: report?.checked_revision, scans: report?.scans }
   }
-  const { revision } = await judge(undefined, [])
+  const { revision } = await validate(undefined, [])
   const other = `sha256:${'0'.repeat(64)}`
   const high = [{ tool: 'scanner 2.1', results: 1, severity: 'high' }, { severity: 'info' }]
   const empty = { ...scanOf('low'), results: [] }
   for (const [found, wanted] of [
-    [await judge(undefined, []), { isServed: true, problem: '', scans: [] }],
-    [await judge(other, [scanOf('critical')], { maxSeverity: 'low' }), { isServed: true, problem: '', scans: [] }],
-    [await judge(revision, [scanOf('high'), scanOf('info')]), { problem: /\(high\): downloads; .*\(info\)/, scans: high }],
-    [await judge(revision, [scanOf('high')], { maxSeverity: 'medium' }), { isServed: false, problem: /\(high\): downloads$/ }],
-    [await judge(revision, [scanOf('medium')], { maxSeverity: 'medium' }), { isServed: true }],
-    [await judge(undefined, [], { isRequired: true }), { isServed: false, problem: 'no scan of this revision is there' }],
+    [await validate(undefined, []), { isServed: true, problem: '', scans: [] }],
+    [await validate(other, [scanOf('critical')], { maxSeverity: 'low' }), { isServed: true, problem: '', scans: [] }],
+    [await validate(revision, [scanOf('high'), scanOf('info')]), { problem: /\(high\): downloads; .*\(info\)/, scans: high }],
+    [await validate(revision, [scanOf('high')], { maxSeverity: 'medium' }), { isServed: false, problem: /\(high\): downloads$/ }],
+    [await validate(revision, [scanOf('medium')], { maxSeverity: 'medium' }), { isServed: true }],
+    [await validate(undefined, [], { isRequired: true }), { isServed: false, problem: 'no scan of this revision is there' }],
     // A scan without results is a scan, and no praise.
-    [await judge(revision, [empty], { isRequired: true }), { isServed: true, problem: '', scans: [{ severity: null }] }],
-    [await judge(revision, [scanOf('low')], { isRequired: true, maxAgeDays: 30 }, 31), { isServed: false, scans: [] }]
+    [await validate(revision, [empty], { isRequired: true }), { isServed: true, problem: '', scans: [{ severity: null }] }],
+    [await validate(revision, [scanOf('low')], { isRequired: true, maxAgeDays: 30 }, 31), { isServed: false, scans: [] }]
   ]) t.match(found, wanted)
   const text = (at: string) => JSON.stringify({ 'sha256:1': [scanOf('low'), scanOf('critical', at)] }, undefined, 1)
   const message = /^scans\.json:\d+: "?sha256:1"?\[1\]\.scanned_at must be a date, or a date and time in UTC$/

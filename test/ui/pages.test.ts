@@ -486,7 +486,7 @@ t.test('K74: the page of a skill says who signed it, and what does not hold', as
     on: events.on.bind(events) as RootPolicy['on'],
     guards: () => true,
     allows: () => true,
-    async judge (_root, state) {
+    async check (_root, state) {
       const { skill_name: name, revision, files } = await state.manifest()
       const report = { signed: false, status: null, signer: null, pinned: null, checked_revision: revision }
       const findings = name === 'stale'

@@ -99,8 +99,8 @@ t.test('K79: a relative path in a report begins like no command of a CI service,
     t.ok(print('text', [await report({ path, findings: found === undefined ? [] : [found] })])
       .startsWith(`${shown}  warning  `), path)
   }
-  const judged = await report({ path: '::a', verdicts: [{ target: 'codex', verdict: 'refused', read: '' }] })
-  t.ok(print('text', [judged], { targets: ['codex'] }).startsWith('./::a: codex refused\n'))
+  const validated = await report({ path: '::a', verdicts: [{ target: 'codex', verdict: 'refused', read: '' }] })
+  t.ok(print('text', [validated], { targets: ['codex'] }).startsWith('./::a: codex refused\n'))
 })
 
 t.test('K79: annotations have a level, a place and the remedy; what concerns the whole skill is shown at its main ' +

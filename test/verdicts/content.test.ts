@@ -2,7 +2,7 @@ import t from 'tap'
 import { gzipSync } from 'node:zlib'
 import { contentFindings } from '../../src/core/revisions/file-findings.ts'
 import { fileKind } from '../../src/core/read/file-kind.ts'
-import { judgeFindings } from '../../src/verdicts/judge.ts'
+import { validateFindings } from '../../src/verdicts/validate.ts'
 import { scanText } from '../../src/verdicts/rules/text-scan.ts'
 import { estimateTokens } from '../../src/verdicts/tokens.ts'
 import { checkTime } from '../helper/timing.ts'
@@ -91,7 +91,7 @@ t.test('K80: hostile text of 1 MiB holds others up for at most 250 ms', async (t
     const body = part.repeat(1_000_000 / Buffer.byteLength(part))
     const subject = await subjectFor({ text: `---\nname: demo\ndescription: x\n---\n${body}` })
     await checkTime(t, 250, async () =>
-      [judgeFindings(subject), estimateTokens(subject)], JSON.stringify(part.slice(0, 20)))
+      [validateFindings(subject), estimateTokens(subject)], JSON.stringify(part.slice(0, 20)))
   }
 })
 

@@ -330,7 +330,7 @@ t.test('K79: chosen targets decide on severities', async (t) => {
   ], 'what is not loaded')
   const [found] = (await verdictsFor({ ...GOOD, files: { 'a.md': 1, 'A.md': 1 } }, ['codex'])).findings
   t.match(
-    found, { code: 'file_names_collide', severity: 'warning' }, 'what no target judges concerns whoever reads the skill'
+    found, { code: 'file_names_collide', severity: 'warning' }, 'what no target validates concerns whoever reads the skill'
   )
   t.notOk('targets' in (found ?? {}))
   t.strictSame(

@@ -3,7 +3,7 @@ import { describeState } from '../../core/listing/entry.ts'
 import type { SkillService } from '../../core/service.ts'
 import { mcpFindings } from '../../mcp/findings.ts'
 import { startServer } from '../../server.ts'
-import { createJudge, type EntryVerdicts } from '../../verdicts/entry.ts'
+import { createValidator, type EntryVerdicts } from '../../verdicts/entry.ts'
 import type { RunCommand } from '../command.ts'
 import { readConfig, settingSources } from '../folders.ts'
 import { openBrowser } from '../open-browser.ts'
@@ -34,10 +34,10 @@ export const run: RunCommand<{ readonly open: boolean }> = async (args, context)
 
 /** Prints what is wrong with each skill, now and after each change of it. */
 async function printFindings (skills: SkillService, feed: ChangeFeed, print: (text: string) => void): Promise<void> {
-  const judge = createJudge([mcpFindings])
+  const validate = createValidator([mcpFindings])
   const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error)
   const report = async (name: string): Promise<void> => {
-    const reading = skills.read(name, (state) => describeState(state, judge))
+    const reading = skills.read(name, (state) => describeState(state, validate))
     print(`${name}: ${await reading.then(describe, messageOf)}\n`)
   }
   // Until it has a position, the feed reports the skills that are there at the start.

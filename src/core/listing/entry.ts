@@ -35,40 +35,40 @@ export interface EntryState {
 }
 
 /** What validation says of a skill. It changes nothing about whether the skill is valid. Must not throw or reject. */
-export type Judge<Judged extends JudgedEntry> = (state: EntryState) => Promise<Judged>
+export type EntryValidator<Validated extends ValidatedEntry> = (state: EntryState) => Promise<Validated>
 
 /** The members of an entry that validation makes: it may add some. */
-export interface JudgedEntry {
+export interface ValidatedEntry {
   readonly findings: readonly Finding[]
   /** Where the skill comes from; absent without a lock and a trust file. */
   readonly trust?: TrustReport
 }
 
 /** The catalog entry of a skill in one state. */
-export async function describeState<Judged extends JudgedEntry> (
-  state: SkillState, judge: Judge<Judged>
-): Promise<CatalogEntry & Judged> {
+export async function describeState<Validated extends ValidatedEntry> (
+  state: SkillState, validate: EntryValidator<Validated>
+): Promise<CatalogEntry & Validated> {
   const { skill } = state
   const snapshot = await state.snapshot().catch(asUnreadable)
   const mainFile = await state.mainFile().catch(asUnreadable)
   const read = { skill, mainFile: mainFile instanceof SkillError ? undefined : mainFile }
   if (!(snapshot instanceof SkillError)) {
-    return await toEntry({ ...read, manifest: snapshot.manifest, fileFindings: snapshot.findings, state }, judge)
+    return await toEntry({ ...read, manifest: snapshot.manifest, fileFindings: snapshot.findings, state }, validate)
   }
   const fileFindings = snapshot instanceof SkillTooLargeError ? [TOO_LARGE[snapshot.excess]] : []
-  return await toEntry({ ...read, manifest: undefined, fileFindings }, judge)
+  return await toEntry({ ...read, manifest: undefined, fileFindings }, validate)
 }
 
 /** The entry of a skill of which no state holds long enough to be read: by what the index knows. */
-export async function describePending<Judged extends JudgedEntry> (
-  skill: CatalogSkill, judge: Judge<Judged>
-): Promise<CatalogEntry & Judged> {
-  return await toEntry({ skill, manifest: undefined, mainFile: undefined, fileFindings: [PENDING] }, judge)
+export async function describePending<Validated extends ValidatedEntry> (
+  skill: CatalogSkill, validate: EntryValidator<Validated>
+): Promise<CatalogEntry & Validated> {
+  return await toEntry({ skill, manifest: undefined, mainFile: undefined, fileFindings: [PENDING] }, validate)
 }
 
-async function toEntry<Judged extends JudgedEntry> (
-  state: EntryState, judge: Judge<Judged>
-): Promise<CatalogEntry & Judged> {
+async function toEntry<Validated extends ValidatedEntry> (
+  state: EntryState, validate: EntryValidator<Validated>
+): Promise<CatalogEntry & Validated> {
   const { skill: { name, metadata, frontmatter, valid }, manifest } = state
   return {
     name,
@@ -79,7 +79,7 @@ async function toEntry<Judged extends JudgedEntry> (
     size_bytes: manifest?.files.reduce((sum, file) => sum + file.size_bytes, 0) ?? null,
     file_count: manifest?.files.length ?? null,
     valid,
-    ...await judge(state)
+    ...await validate(state)
   }
 }
 

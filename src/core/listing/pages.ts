@@ -3,7 +3,7 @@ import { yieldIfNeeded } from '../shared/async.ts'
 import { SkillError } from '../shared/errors.ts'
 import { compareCodePoints } from '../shared/text.ts'
 import { formatCursor, type PagePosition, parseCursor } from './cursor.ts'
-import { type CatalogEntry, describePending, describeState, type Judge, type JudgedEntry } from './entry.ts'
+import { type CatalogEntry, describePending, describeState, type EntryValidator, type ValidatedEntry } from './entry.ts'
 
 /** Characters of all entries in one page of GET /catalog together. */
 export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
@@ -15,13 +15,13 @@ export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
 const MAX_FILTERED_READS = 500
 
 /** A choice among entries that must be read for it. */
-export interface EntryFilter<Judged extends JudgedEntry = JudgedEntry> {
+export interface EntryFilter<Validated extends ValidatedEntry = ValidatedEntry> {
   /** Names the choice, for cursors. */
   readonly key: string
-  accepts (entry: CatalogEntry & Judged): boolean
+  accepts (entry: CatalogEntry & Validated): boolean
 }
 
-export interface CatalogQuestion<Judged extends JudgedEntry = JudgedEntry> {
+export interface CatalogQuestion<Validated extends ValidatedEntry = ValidatedEntry> {
   /** Words to search for; blank means no search. */
   readonly query?: string | undefined
   /** Only skills that are valid, or that are not. */
@@ -29,7 +29,7 @@ export interface CatalogQuestion<Judged extends JudgedEntry = JudgedEntry> {
   /** Only skills of the root with this name. */
   readonly root?: string | undefined
   /** Only entries that it accepts. Then `total` counts the skills among which they are. */
-  readonly filter?: EntryFilter<Judged> | undefined
+  readonly filter?: EntryFilter<Validated> | undefined
   /** Most entries in the page. */
   readonly limit: number
   /** `nextCursor` of the page before, for the same question. */
@@ -47,9 +47,9 @@ export interface CatalogPage {
   readonly nextCursor: string | undefined
 }
 
-interface CatalogPageOptions<Judged extends JudgedEntry> {
+interface CatalogPageOptions<Validated extends ValidatedEntry> {
   readonly skills: Pick<SkillSource, 'available' | 'findNow' | 'list' | 'read' | 'rootOf' | 'scope' | 'search'>
-  readonly judge: Judge<Judged>
+  readonly validate: EntryValidator<Validated>
 }
 
 /**
@@ -60,8 +60,8 @@ interface CatalogPageOptions<Judged extends JudgedEntry> {
  * @returns undefined when the cursor is not one for this question
  * @throws {SkillError} `folderError`'s sentences without a root
  */
-export async function readCatalogPage<Judged extends JudgedEntry> (
-  { skills, judge }: CatalogPageOptions<Judged>, wanted: CatalogQuestion<Judged>
+export async function readCatalogPage<Validated extends ValidatedEntry> (
+  { skills, validate }: CatalogPageOptions<Validated>, wanted: CatalogQuestion<Validated>
 ): Promise<CatalogPage | undefined> {
   const { query = '', valid, root, filter, limit, cursor } = wanted
   const words = query.trim()
@@ -82,7 +82,7 @@ export async function readCatalogPage<Judged extends JudgedEntry> (
   const readEnd = filter === undefined ? names.length : Math.min(names.length, end + MAX_FILTERED_READS)
   for (; end < readEnd && entries.length < limit && characters < MAX_PAGE_CHARACTERS; end++) {
     await yieldIfNeeded()
-    const entry = await readEntry(skills, names[end] ?? '', judge)
+    const entry = await readEntry(skills, names[end] ?? '', validate)
     if (entry === undefined || (valid !== undefined && entry.valid !== valid)) continue
     if (filter?.accepts(entry) === false) continue
     const text = JSON.stringify({ ...entry, ...isSearch && { score: names.length - end } })
@@ -108,17 +108,17 @@ function startAfter (names: readonly string[], { after, index }: PagePosition, i
 }
 
 /** Undefined for a skill that is gone. */
-async function readEntry<Judged extends JudgedEntry> (
-  skills: CatalogPageOptions<Judged>['skills'], name: string, judge: Judge<Judged>
-): Promise<(CatalogEntry & Judged) | undefined> {
+async function readEntry<Validated extends ValidatedEntry> (
+  skills: CatalogPageOptions<Validated>['skills'], name: string, validate: EntryValidator<Validated>
+): Promise<(CatalogEntry & Validated) | undefined> {
   try {
-    return await skills.read(name, (state) => describeState(state, judge), 'if-room')
+    return await skills.read(name, (state) => describeState(state, validate), 'if-room')
   } catch (error) {
     if (!(error instanceof SkillError)) throw error
     if (error.code === 'skill_not_found') return undefined
     if (error.code !== 'skill_changing') throw error
     // It keeps nobody else's entry back.
     const skill = skills.findNow(name)
-    return skill && await describePending(skill, judge)
+    return skill && await describePending(skill, validate)
   }
 }

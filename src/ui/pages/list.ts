@@ -49,12 +49,12 @@ const MAX_DESCRIPTION = 500
 const EXAMPLE = '---\nname: my-skill\ndescription: What it does. Use when …\n---\n\n# Steps\n'
 
 /** The list of skills, or what a search has found. */
-export const page: PageMaker = async ({ skills, judge, query: parameters, addresses, base }) => {
+export const page: PageMaker = async ({ skills, validate, query: parameters, addresses, base }) => {
   const question = readQuestion(parameters)
   const { query, root, target, cursor } = question
   const { valid, filter } = filterOf(question)
   const found = await readCatalogPage(
-    { skills, judge: target === undefined ? judge : (state) => judge(state, [target]) },
+    { skills, validate: target === undefined ? validate : (state) => validate(state, [target]) },
     { limit: DEFAULT_PAGE_ENTRIES, query, valid, root, filter, cursor }
   )
   if (found === undefined) throw new HttpProblem('bad_cursor')

@@ -26,8 +26,8 @@ interface SkillContent extends Omit<ShownSkill, 'main'> {
 }
 
 /** A skill: what it is for, whether it is all right, how to use it, and everything that is in it. */
-export const page: PageMaker = async ({ skills, judge, sources, name, addresses, base, render }) => {
-  const { main, ...skill } = await skills.read(name, (state) => readSkill(state, judge))
+export const page: PageMaker = async ({ skills, validate, sources, name, addresses, base, render }) => {
+  const { main, ...skill } = await skills.read(name, (state) => readSkill(state, validate))
   const body = main === undefined ? '' : skillBody(main)
   const { mainFile: path, manifest } = skill
   const rendering = main === undefined ? undefined : render({ path, text: body, manifest, level: 2 })

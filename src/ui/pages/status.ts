@@ -1,7 +1,7 @@
 import { counted, grouped } from '../../core/shared/text.ts'
 import type { SkillStatus } from '../../core/service.ts'
 import { HttpProblem } from '../../http/problem.ts'
-import { judgeReadiness, type Readiness } from '../../http/readiness.ts'
+import { readinessOf, type Readiness } from '../../http/readiness.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
 import type { Addresses } from '../addresses.ts'
 import { type Content, html, type Html, visible } from '../markup/html.ts'
@@ -38,7 +38,7 @@ export const page: PageMaker = async ({ request, skills, readiness, addresses })
   }
   const status = await skills.freshStatus()
   const valid = countValid(skills, skills.namesNow())
-  return statusPage({ status, readiness: judgeReadiness(status, readiness), valid }, addresses)
+  return statusPage({ status, readiness: readinessOf(status, readiness), valid }, addresses)
 }
 
 function statusPage (content: StatusContent, addresses: Addresses): Page {

@@ -1,4 +1,4 @@
-/** Sends attacks to a running service over bare sockets, and judges the answers by what holds for every one of them. */
+/** Sends attacks to a running service over bare sockets, and checks the answers by what holds for every one of them. */
 
 import zlib from 'node:zlib'
 import { httpProblems, skillProblems } from '../../../src/schemas/problem.ts'

@@ -19,7 +19,7 @@ async function entryOf (manager: SkillManager, name: string): Promise<CatalogEnt
 }
 
 function pagesOf (manager: SkillManager): ReadPage {
-  return (question) => readCatalogPage({ skills: manager, judge: ownFindings }, question)
+  return (question) => readCatalogPage({ skills: manager, validate: ownFindings }, question)
 }
 
 function entriesOf (page: CatalogPage | undefined): Array<CatalogEntry & { readonly score?: number }> {
@@ -106,7 +106,7 @@ t.test('K53: an entry is of one state, or does without the files', async (t) => 
   const root = t.testdir({ demo: skill('demo', { a: 'a' }) })
   const disk = createFaultyDisk()
   const manager = await startManager(t, [root], { disk })
-  const judge = async ({ manifest, mainFile }: EntryState) => {
+  const validate = async ({ manifest, mainFile }: EntryState) => {
     const listed = manifest?.files.find(({ path }) => path === 'SKILL.md')?.digest
     return { findings: [], isSame: listed === mainFile?.digest }
   }
@@ -114,7 +114,7 @@ t.test('K53: an entry is of one state, or does without the files', async (t) => 
   disk.intercept = (operation) => {
     if (operation === 'close' && edits++ < 2) fs.writeFileSync(join(root, 'demo/SKILL.md'), skillText('demo', `${edits}`))
   }
-  t.match(await manager.read('demo', (state) => describeState(state, judge)), { revision: /^sha256:/, isSame: true })
+  t.match(await manager.read('demo', (state) => describeState(state, validate)), { revision: /^sha256:/, isSame: true })
   // What is known from before says nothing about this. Each write has another size: a change within one tick of the clock shows too.
   fs.appendFileSync(join(root, 'demo/a'), 'another')
   disk.intercept = (operation) => {
@@ -124,11 +124,11 @@ t.test('K53: an entry is of one state, or does without the files', async (t) => 
   t.match(entriesOf(await pagesOf(manager)({ limit: 1 })), [pending])
 })
 
-t.test('K80: a judge makes the findings, adds what it likes, and changes nothing about validity', async (t) => {
+t.test('K80: a validate makes the findings, adds what it likes, and changes nothing about validity', async (t) => {
   const manager = await startManager(t, [t.testdir({ demo: skill('demo'), empty: {} })])
   const seen: Finding = { code: 'seen', severity: 'error', message: 'seen', fix: 'None' }
-  const judge = async ({ manifest }: EntryState) => ({ findings: [seen], files: manifest?.files.length })
-  const described = (name: string) => manager.read(name, (state) => describeState(state, judge))
+  const validate = async ({ manifest }: EntryState) => ({ findings: [seen], files: manifest?.files.length })
+  const described = (name: string) => manager.read(name, (state) => describeState(state, validate))
   t.match(await described('demo'), { valid: true, findings: [seen], files: 1 })
   t.match(await described('empty'), { valid: false, findings: [seen], files: 0 })
 })

@@ -42,7 +42,7 @@ const LEFT_OUT: ReadonlySet<string> =
   new Set<FindingCode>(['link_outside', 'link_to_folder', 'file_special', 'file_unreadable'])
 
 /** A finding, and what it comes to for each target that minds it. */
-export interface JudgedFinding {
+export interface ValidatedFinding {
   readonly found: Finding
   readonly outcomes: ReadonlyMap<TargetName, Outcome>
   /** Whether clients decide on its severity. One without outcomes concerns every reader, and keeps its own. */
@@ -50,9 +50,9 @@ export interface JudgedFinding {
 }
 
 /** All findings of one state of a skill, for all targets. Pure, never throws. */
-export function judgeFindings (subject: Subject): readonly JudgedFinding[] {
+export function validateFindings (subject: Subject): readonly ValidatedFinding[] {
   const all = [...subject.skill.findings, ...subject.otherFindings, ...targetFindings(subject)]
-    .map((found) => judge(withPosition(withNestedSkills(found, subject), subject), subject))
+    .map((found) => validate(withPosition(withNestedSkills(found, subject), subject), subject))
   return all.filter((each) => !isEcho(each, all))
 }
 
@@ -61,10 +61,10 @@ export function judgeFindings (subject: Subject): readonly JudgedFinding[] {
  * @param targets the clients that decide on severities: `not_loaded` and `refused` are errors, other outcomes warnings,
  * and what none of them minds is an info. Default: the format.
  */
-export function verdictsOn (judged: readonly JudgedFinding[], targets = DEFAULT_TARGETS): Verdicts {
+export function verdictsOn (validated: readonly ValidatedFinding[], targets = DEFAULT_TARGETS): Verdicts {
   return {
-    targets: targets.map((target) => verdictOf(target, judged)),
-    findings: judged.map(({ found, outcomes, isOfTargets }) => ({
+    targets: targets.map((target) => verdictOf(target, validated)),
+    findings: validated.map(({ found, outcomes, isOfTargets }) => ({
       ...found,
       ...isOfTargets && { severity: severityFor(targets, outcomes) },
       ...outcomes.size > 0 && { targets: [...outcomes.keys()] }
@@ -74,10 +74,10 @@ export function verdictsOn (judged: readonly JudgedFinding[], targets = DEFAULT_
 
 /** Both at once. */
 export function verdictsOf (subject: Subject, targets?: readonly TargetName[]): Verdicts {
-  return verdictsOn(judgeFindings(subject), targets)
+  return verdictsOn(validateFindings(subject), targets)
 }
 
-function judge (found: Finding, subject: Subject): JudgedFinding {
+function validate (found: Finding, subject: Subject): ValidatedFinding {
   const possible = outcomesOf(found.code)
   const certain = possible.filter(({ when }) => when === undefined || CONDITIONS[when](subject, found))
   const outcomes = new Map(TARGET_NAMES.flatMap((name) => {
@@ -91,9 +91,9 @@ function worstOf (outcomes: readonly Outcome[]): Outcome {
   return OUTCOMES[Math.max(0, ...outcomes.map((outcome) => OUTCOMES.indexOf(outcome)))] ?? 'ok'
 }
 
-function isEcho ({ found, outcomes }: JudgedFinding, all: readonly JudgedFinding[]): boolean {
+function isEcho ({ found, outcomes }: ValidatedFinding, all: readonly ValidatedFinding[]): boolean {
   const { code, line } = found
-  const isExplainedBy = ({ found: other, outcomes: others }: JudgedFinding): boolean => {
+  const isExplainedBy = ({ found: other, outcomes: others }: ValidatedFinding): boolean => {
     // YAML refuses them, so that they are named there.
     if (code === 'control_characters') return other.code.startsWith('yaml_') && other.line === line
     if (LEFT_OUT.has(code)) return MAIN_FILE_LEFT_OUT.has(other.code) && isAbout(found, other.file)
@@ -109,8 +109,8 @@ function isAbout ({ message }: Finding, file: string | undefined): boolean {
   return file !== undefined && message.endsWith(`: ${quote(file)}`)
 }
 
-function verdictOf (target: TargetName, judged: readonly JudgedFinding[]): TargetVerdict {
-  const minded = judged.filter(({ outcomes }) => outcomes.has(target))
+function verdictOf (target: TargetName, validated: readonly ValidatedFinding[]): TargetVerdict {
+  const minded = validated.filter(({ outcomes }) => outcomes.has(target))
   const verdict = worstOf(minded.map(({ outcomes }) => outcomes.get(target) ?? 'ok'))
   const because = [...new Set(minded.map(({ found }) => found.code))]
   return { target, verdict, ...because.length > 0 && { because }, read: TARGETS[target].read }
