@@ -15,6 +15,7 @@ export function logCatalog (
   const reported = new Map<Root, { readonly line: string, readonly state: string }>()
   const skipped = new Map<Root, ReadonlySet<string>>()
   const invalid = new Set<string>()
+  const shadowed = new Set<string>()
   catalog.on('listed', (root) => {
     logSkipped(root)
     const { name, path, type, folders, failure, failureCode = '' } = root
@@ -60,10 +61,12 @@ export function logCatalog (
     const id = `${root}\0${name}`
     const skill = catalog.skillsIn(root).get(name)
     const wasInvalid = invalid.delete(id)
+    const wasShadowed = shadowed.delete(id)
     if (skill === undefined) return
     const fields = { skill: name, path: skill.metadata.skillPath }
     const winner = catalog.roots.slice(0, root).find(({ folders }) => folders.has(name))
-    if (winner !== undefined) {
+    if (winner !== undefined) shadowed.add(id)
+    if (winner !== undefined && !wasShadowed) {
       log.warn({ ...fields, winner: winner.path }, 'a skill has the name of one in an earlier folder, which wins')
     }
     if (!skill.valid) invalid.add(id)
