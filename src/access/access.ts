@@ -17,7 +17,7 @@ import { Links } from './links.ts'
 import { addMetadata, metadataUrl } from './metadata.ts'
 import { Policy, READ_SCOPE } from './policy.ts'
 
-export interface AccessOptions {
+interface AccessOptions {
   /** Path of the access file. */
   readonly file: string
   readonly skills: SkillManager

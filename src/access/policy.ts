@@ -19,7 +19,7 @@ type Entry<Key extends keyof AccessFile> = NonNullable<AccessFile[Key]> extends 
 export type IssuerEntry = Omit<Entry<'issuers'>, 'audiences'> & { readonly audiences: readonly string[] }
 
 /** The authenticating proxy of the access file. Names of headers are in lower case. */
-export interface ProxyEntry {
+interface ProxyEntry {
   isPeer (address: string): boolean
   readonly userHeader: string
   readonly groupsHeader: string

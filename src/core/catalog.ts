@@ -41,7 +41,7 @@ interface CatalogEvents {
   listed: [root: Root, before: RootListing | undefined]
 }
 
-export interface CatalogOptions {
+interface CatalogOptions {
   readonly roots: ReadonlyArray<{ readonly options: string | RootOptions, readonly type: SkillType }>
   readonly linkTargets?: readonly string[] | undefined
   readonly disk?: Disk | undefined

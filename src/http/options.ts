@@ -9,7 +9,7 @@ import { sendProblem } from './problem.ts'
 import type { Observer } from './observer.ts'
 import { RequestLogController } from './request-log.ts'
 
-export interface HttpServerOptions {
+interface HttpServerOptions {
   readonly observer: Required<Observer>
   readonly logger: FastifyBaseLogger
   /** In place of those below. */

@@ -7,7 +7,7 @@ import type { Weight } from '../http/request/weight.ts'
 import type { Tool } from '../tools/tool.ts'
 import type { LimitsStore } from './store.ts'
 
-export interface LimitsOptions {
+interface LimitsOptions {
   /** Units that a caller may use per second, on average. */
   readonly rate: number
   /** Units that a caller may use at once. Default: DEFAULT_BURST. */
@@ -19,7 +19,7 @@ export interface LimitsOptions {
 }
 
 /** The limit that a caller has exceeded: its units, its open streams, or the failed requests of its network. */
-export type LimitRule = 'units' | 'streams' | 'failures'
+type LimitRule = 'units' | 'streams' | 'failures'
 
 /** A client that installs a thousand skills sends a request for each together, and some more. */
 const DEFAULT_BURST = 2_000

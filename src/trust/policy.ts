@@ -23,7 +23,7 @@ export interface Verdict {
 }
 
 /** The files of an operator as they are now. */
-export interface PolicyFiles {
+interface PolicyFiles {
   readonly lock?: Lock | undefined
   readonly trust?: TrustFile | undefined
 }

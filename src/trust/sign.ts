@@ -10,7 +10,7 @@ import { createStatement, isNeverSigned } from './statement.ts'
 import { unreadPart } from './verify.ts'
 
 /** Why skills are not signed. The message is one line. */
-export class SigningError extends ConfigError {}
+class SigningError extends ConfigError {}
 
 /** What signs: a private key, and its certificates where verifiers know the signer by a root certificate. */
 interface SigningKey {

@@ -57,7 +57,7 @@ export async function isFolder (path: string): Promise<boolean> {
 }
 
 /** Where a file or folder is, or would be made. A link that leads nowhere yet is followed. */
-export async function realPathOf (path: string): Promise<string> {
+async function realPathOf (path: string): Promise<string> {
   try {
     return await realpath(path)
   } catch (error) {

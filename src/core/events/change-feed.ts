@@ -11,7 +11,7 @@ export const MAX_RECENT_EVENTS = 1_024
 const RETRY_MS = 200
 
 /** What became of a skill. `revision` is its manifest's; a skill whose folder may not be read has none. */
-export type SkillChange =
+type SkillChange =
   | { readonly type: 'added' | 'changed', readonly name: string, readonly revision?: string }
   | { readonly type: 'removed', readonly name: string }
 

@@ -7,7 +7,7 @@ import {
 import type { CatalogSkill, FileList, Finding } from '../shared/skill.ts'
 
 /** The two versions of discovery, each with an index of its own. */
-export type DiscoveryVersion = '0.1.0' | '0.2.0'
+type DiscoveryVersion = '0.1.0' | '0.2.0'
 
 const BOTH = ['0.1.0', '0.2.0'] as const
 

@@ -26,7 +26,7 @@ export interface Disk {
 }
 
 /** How long a call to a network disk may take before it counts as failed, in milliseconds. */
-export const DISK_ANSWER_MS = 5_000
+const DISK_ANSWER_MS = 5_000
 
 /** Calls to all network disks: each may never return, and the thread pool keeps a thread for everything else. */
 const enter = pLimit(3)

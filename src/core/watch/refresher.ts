@@ -19,7 +19,7 @@ export interface Refresh {
   readonly isFailed: boolean
 }
 
-export interface RefresherOptions {
+interface RefresherOptions {
   readonly catalog: Catalog
   /** Compare everything each second instead of watching. */
   readonly polling: boolean

@@ -15,7 +15,7 @@ interface EventStreamsOptions {
 }
 
 /** Sends one frame of server-sent events. One buffer may go to many clients. */
-export type SendFrame = (frame: Buffer) => void
+type SendFrame = (frame: Buffer) => void
 
 /** The open answers of one route. */
 interface EventStreams {

@@ -56,7 +56,7 @@ export interface KindSetting {
 }
 
 /** The values of such keys. */
-export type KindSettings = Readonly<Record<string, string | undefined>>
+type KindSettings = Readonly<Record<string, string | undefined>>
 
 /** A kind of source: what its addresses look like, what may be set, and how its states are fetched. */
 export interface SourceKind<Spec extends SourceCommon & { readonly kind: string }> {

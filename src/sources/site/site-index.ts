@@ -20,7 +20,7 @@ export interface Artifact {
   readonly digest?: string
 }
 
-export interface SiteSkill {
+interface SiteSkill {
   readonly name: string
   readonly artifacts: readonly Artifact[]
 }
