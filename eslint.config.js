@@ -11,7 +11,7 @@ const LAYERS = [
   ['core/shared/'],
   ['core/format/', 'core/read/'],
   ['core/'],
-  ['library/', 'schemas/', 'tools/', 'verdicts/'],
+  ['archive/', 'layout/', 'library/', 'schemas/', 'tools/', 'verdicts/'],
   ['access/', 'config/', 'http/', 'limits/', 'log.ts', 'observe/', 'openapi/', 'plugins/', 'sources/', 'trust/'],
   ['export/', 'mcp/', 'routes/', 'ui/', 'validate/', 'well-known/'],
   ['app.ts', 'app-options.ts'],

@@ -1,6 +1,6 @@
 import { dirname, resolve } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
-import { LAYOUTS } from '../core/layout/layout.ts'
+import { LAYOUTS } from '../layout/layout.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 import type { KindSetting, SourceAuth, SourceCommon } from '../sources/address/source-kind.ts'
 import { type RootSpec, SOURCE_KINDS } from '../sources/kinds.ts'

@@ -1,5 +1,5 @@
 import { delimiter, resolve } from 'node:path'
-import { LAYOUTS } from '../core/layout/layout.ts'
+import { LAYOUTS } from '../layout/layout.ts'
 import { decodePercent } from '../core/shared/text.ts'
 import { isSubnet } from '../http/request/client-address.ts'
 import { parseHost, parseListenHost, parseOrigin } from '../http/request/hosts.ts'

@@ -10,8 +10,8 @@ import { ValidateQuerySchema, ValidationSchema } from '../schemas/validation.ts'
 import type { FindingSource } from '../verdicts/entry.ts'
 import { verdictsOf } from '../verdicts/validate.ts'
 import { estimateTokens } from '../verdicts/tokens.ts'
-import { ArchiveError } from '../core/archive/archive-names.ts'
-import { isZip } from '../core/archive/zip-reader.ts'
+import { ArchiveError } from '../archive/archive-names.ts'
+import { isZip } from '../archive/zip-reader.ts'
 import { subjectOfArchive, subjectOfMainFile } from '../verdicts/upload.ts'
 
 const DOCUMENT_TYPES = ['text/markdown', 'text/plain']

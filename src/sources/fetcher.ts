@@ -1,4 +1,4 @@
-import type { LeftOut } from '../core/layout/layout.ts'
+import type { LeftOut } from '../layout/layout.ts'
 import type { SourceFiles } from './publish/source-tree.ts'
 
 /** What a fetcher keeps with what was published, for the next fetch: validators, ids. */

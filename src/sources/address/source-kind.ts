@@ -1,4 +1,4 @@
-import type { Layout } from '../../core/layout/layout.ts'
+import type { Layout } from '../../layout/layout.ts'
 import type { Environment } from '../../config/setting.ts'
 import type { Fetcher } from '../fetcher.ts'
 

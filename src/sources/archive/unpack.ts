@@ -9,8 +9,8 @@ import zlib from 'node:zlib'
 import { extract } from 'tar-stream'
 import {
   ArchiveError, ArchiveNames, checkLink, commonFolder, refusedEntry, withoutMacFiles
-} from '../../core/archive/archive-names.ts'
-import { checkUnpackedBytes, DAMAGED, isZip, tooLargeFile, ZipReader } from '../../core/archive/zip-reader.ts'
+} from '../../archive/archive-names.ts'
+import { checkUnpackedBytes, DAMAGED, isZip, tooLargeFile, ZipReader } from '../../archive/zip-reader.ts'
 import { MAX_FILE_BYTES } from '../../core/shared/limits.ts'
 import type { SourceEntry } from '../publish/source-tree.ts'
 import { SourceError } from '../source-error.ts'

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { writeFile } from 'node:fs/promises'
-import type { LeftOut } from '../../core/layout/layout.ts'
+import type { LeftOut } from '../../layout/layout.ts'
 import { MAX_LINK_BYTES } from '../../core/shared/limits.ts'
 import type { SourceEntry, SourceFiles } from '../publish/source-tree.ts'
 import { SourceError } from '../source-error.ts'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { FoundSkill } from '../../core/layout/layout.ts'
+import type { FoundSkill } from '../../layout/layout.ts'
 import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../../core/shared/limits.ts'
 import { quotePath } from '../../core/shared/paths.ts'
 import { SourceError } from '../source-error.ts'

@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import type { FoundSkills, LeftOut } from '../../core/layout/layout.ts'
+import type { FoundSkills, LeftOut } from '../../layout/layout.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
 import type { SourceEntry, SourceFiles } from './source-tree.ts'
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
-import type { LayoutTree, TreeEntry } from '../../core/layout/layout.ts'
+import type { LayoutTree, TreeEntry } from '../../layout/layout.ts'
 import { yieldIfNeeded } from '../../core/shared/async.ts'
 import { MAX_LINK_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES } from '../../core/shared/limits.ts'
 import { baseName, folderOf, foldersAbove, quotePath } from '../../core/shared/paths.ts'

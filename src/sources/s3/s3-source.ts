@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import pLimit from 'p-limit'
 import type { Environment } from '../../config/setting.ts'
-import type { LeftOut } from '../../core/layout/layout.ts'
+import type { LeftOut } from '../../layout/layout.ts'
 import { MAX_FILE_BYTES, MAX_NAME_BYTES } from '../../core/shared/limits.ts'
 import { foldersAbove } from '../../core/shared/paths.ts'
 import { withoutEndSlashes } from '../../core/shared/text.ts'

@@ -1,6 +1,6 @@
 import { isValidName } from '../../core/format/fields.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
-import type { LeftOut } from '../../core/layout/layout.ts'
+import type { LeftOut } from '../../layout/layout.ts'
 import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
 import { encodePath } from '../../core/shared/paths.ts'
 import { DISCOVERY_SCHEMA_ID } from '../../schemas/well-known.ts'

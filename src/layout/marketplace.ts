@@ -1,8 +1,8 @@
 import { posix } from 'node:path'
-import { yieldIfNeeded } from '../shared/async.ts'
-import { isJsonObject, type JsonObject } from '../shared/json.ts'
-import { nearest } from '../shared/nearest.ts'
-import { baseName } from '../shared/paths.ts'
+import { yieldIfNeeded } from '../core/shared/async.ts'
+import { isJsonObject, type JsonObject } from '../core/shared/json.ts'
+import { nearest } from '../core/shared/nearest.ts'
+import { baseName } from '../core/shared/paths.ts'
 import { join, type TreeSearch } from './walk-tree.ts'
 
 const MARKETPLACE_FILE = '.claude-plugin/marketplace.json'

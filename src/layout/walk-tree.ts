@@ -1,6 +1,6 @@
-import { mainFileAmong } from '../format/main-files.ts'
-import { yieldIfNeeded } from '../shared/async.ts'
-import { baseName } from '../shared/paths.ts'
+import { mainFileAmong } from '../core/format/main-files.ts'
+import { yieldIfNeeded } from '../core/shared/async.ts'
+import { baseName } from '../core/shared/paths.ts'
 import type { LayoutTree, LeftOut, TreeEntry } from './layout.ts'
 
 /** Folders below the place where a search begins. */

@@ -1,8 +1,8 @@
 import t from 'tap'
-import { findSkills } from '../../../src/core/layout/find-skills.ts'
-import type { FoundSkills, LayoutOptions } from '../../../src/core/layout/layout.ts'
-import { type SourceEntry, SourceTree } from '../../../src/sources/publish/source-tree.ts'
-import { skillText } from '../../helper/skills.ts'
+import { findSkills } from '../../src/layout/find-skills.ts'
+import type { FoundSkills, LayoutOptions } from '../../src/layout/layout.ts'
+import { type SourceEntry, SourceTree } from '../../src/sources/publish/source-tree.ts'
+import { skillText } from '../helper/skills.ts'
 
 /** A tree of files by path; a text that begins with `->` is a link. */
 async function treeOf (files: Readonly<Record<string, string>>): Promise<SourceTree> {

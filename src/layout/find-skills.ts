@@ -1,13 +1,13 @@
 import { Minimatch } from 'minimatch'
-import { yieldIfNeeded } from '../shared/async.ts'
-import { isSafeName } from '../shared/skill-name.ts'
-import { isValidName } from '../format/fields.ts'
-import { parseSkillBytes } from '../format/main-file.ts'
-import { MAX_MAIN_FILE_BYTES } from '../shared/limits.ts'
+import { yieldIfNeeded } from '../core/shared/async.ts'
+import { isSafeName } from '../core/shared/skill-name.ts'
+import { isValidName } from '../core/format/fields.ts'
+import { parseSkillBytes } from '../core/format/main-file.ts'
+import { MAX_MAIN_FILE_BYTES } from '../core/shared/limits.ts'
 import type { FoundSkills, Layout, LayoutOptions, LayoutTree } from './layout.ts'
 import { pluginSkills } from './marketplace.ts'
 import { join, mainFileOf, TreeSearch, walkTree } from './walk-tree.ts'
-import { baseName } from '../shared/paths.ts'
+import { baseName } from '../core/shared/paths.ts'
 
 /** Skills of one tree, and packages of one monorepo. */
 const MAX_SKILLS = 20_000

@@ -1,5 +1,5 @@
-import { MAX_LINK_BYTES, MAX_PATH_BYTES } from '../shared/limits.ts'
-import { quotePath } from '../shared/paths.ts'
+import { MAX_LINK_BYTES, MAX_PATH_BYTES } from '../core/shared/limits.ts'
+import { quotePath } from '../core/shared/paths.ts'
 
 /** Files and folders of one archive. */
 const MAX_ARCHIVE_ENTRIES = 50_000

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { crc32 } from 'node:zlib'
 import { type Entry, fromBufferPromise, getFileNameLowLevel, openPromise, type ZipFile } from 'yauzl'
-import { MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_PUBLISHED_BYTES } from '../shared/limits.ts'
+import { MAX_FILE_BYTES, MAX_LINK_BYTES, MAX_PUBLISHED_BYTES } from '../core/shared/limits.ts'
 import { ArchiveError, ArchiveNames, refusedEntry } from './archive-names.ts'
 
 /** From so many unpacked bytes on, more than this many times the packed size is taken for an attack. */
