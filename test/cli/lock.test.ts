@@ -5,7 +5,7 @@ import t from 'tap'
 
 import { runCommandLine } from '../../src/cli/run.ts'
 import { newSecret } from '../helper/guarded.ts'
-import { startProcess, runProcess } from '../helper/process.ts'
+import { launch, runProcess, startProcess } from '../helper/process.ts'
 import { makeKeyPair } from '../helper/signing.ts'
 import { skill, skillText, skills, until } from '../helper/skills.ts'
 
@@ -41,7 +41,7 @@ t.test('K83, K95: lock takes the sources of a configuration file, alone or besid
   t.match(await run(cwd, 'lock', '--config', 'missing.yaml'), { code: 1, stderr: /missing\.yaml/ })
 })
 
-t.test('K86: --layout is one search for validate, lock, verify, export and serve --locked', async (t) => {
+t.test('K86: --layout is one search for validate, lock, verify, export, dev and serve --locked', async (t) => {
   const cwd = t.testdir({ repo: { '.claude': { skills: skills('agent') }, deep: { er: skills('nested') } } })
   for (const [layout, name, path] of [['auto', 'agent', '.claude/skills/agent'], ['tree', 'nested', 'deep/er/nested']] as const) {
     const call = async (...args: string[]) => await run(cwd, ...args, '--layout', layout, '--state-dir', `state-${layout}`)
@@ -54,6 +54,11 @@ t.test('K86: --layout is one search for validate, lock, verify, export and serve
     const args = ['repo', '--locked', `${layout}.lock`, '--layout', layout]
     const { url } = await startProcess(t, { cwd, args, env: { STATE_DIR: join(cwd, `serve-${layout}`) } })
     await until(async () => JSON.stringify(await (await fetch(`${url}/skills`)).json()) === JSON.stringify({ skills: [name] }), 20_000)
+    const preview = launch(t, { cwd, args: ['dev', 'repo', '--no-open', '--port', '0', '--layout', layout, '--state-dir', `dev-${layout}`] })
+    await preview.printed(new RegExp(`^${name}: `, 'm'))
+    t.equal(preview.stdout().split('\n').filter((line) => line.includes(': about ') || line.includes(': nothing ')).length, 1, layout)
+    process.kill(preview.pid)
+    t.match(await preview.ended, { code: 0 })
   }
 })
 
