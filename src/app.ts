@@ -52,12 +52,12 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const revisionsOf = (request: FastifyRequest) => feeds.of(skillsOf(request))
   observer.useSkills(skillsOf)
   observer.useRevision(() => feeds.of(access?.everything ?? skills).revision)
-  const validating = createValidator([mcpFindings])
-  const validate = trust?.validating(validating) ?? validating
+  const originOf = trust && ((state: SkillState) => trust.originOf(state))
+  const validate = createValidator([mcpFindings], originOf)
   const translate = (error: unknown, request: FastifyRequest): unknown => {
     return access === undefined ? error : access.translate(error, request)
   }
-  const remarks = () => [access?.remark() ?? [], trust?.remark() ?? []].flat()
+  const remarks = () => [access?.file ?? [], trust?.files ?? []].flat().flatMap(({ remark }) => remark ?? [])
   const readiness = {
     remarks,
     auditState,
@@ -66,7 +66,6 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     sources: sources && (() => sources.status)
   }
   const isOverloaded = () => app.isUnderPressure()
-  const originOf = trust && ((state: SkillState) => trust.originOf(state))
   const checkOrigin = createOriginCheck({ loopbackOnly, allowedOrigins })
   const isPublic = !loopbackOnly && !(allowedHosts.length > 0 && allowedHosts.every(isLocalName))
   const pages = options.ui === false

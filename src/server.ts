@@ -226,7 +226,7 @@ async function openSkills (
   shutdown.add(() => trust?.close())
   const options: SkillManagerOptions & { readonly log: Logger } = {
     ...folders,
-    ...trust?.guarded(folders),
+    ...trust?.roots,
     linkTargets: config.linkTargets,
     polling: config.watchPolling,
     keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },

@@ -53,7 +53,8 @@ const MAX_TIMER_MS = 2_147_483_647
 /** @throws ConfigError of one line when the file cannot be used */
 export async function openAccess (options: AccessOptions): Promise<Access> {
   const { file, log, skills: { rootNames: roots }, publicUrl } = options
-  const followed = await FollowedFile.open('ACCESS_FILE or --access', file, (text) =>
+  const setting = 'ACCESS_FILE or --access'
+  const followed = await FollowedFile.open({ name: 'the access file', setting, path: file, log }, (text) =>
     Policy.parse(file, text, { roots, publicUrl }))
   const access = new Access(options, followed)
   const { mode } = await stat(file)
@@ -77,7 +78,7 @@ export class Access {
   #inForce: InForce
 
   constructor (options: AccessOptions, file: FollowedFile<Policy>) {
-    const { skills, log, basePath } = options
+    const { skills, basePath } = options
     this.#options = options
     this.file = file
     this.everything = skills
@@ -87,13 +88,6 @@ export class Access {
     // Patterns can be checked once the skills that they could match are known.
     skills.available().then(() => { this.#warnOfPatterns() }, () => {})
     file.on('changed', (policy) => { this.#use(policy) })
-    file.on('failed', (error) => {
-      if (error === undefined) log.info({ file: file.path }, 'the access file can be used again')
-      else {
-        const details = { file: file.path, problem: error.message }
-        log.error(details, 'the access file cannot be used; the last good one stays in force')
-      }
-    })
   }
 
   close (): void {
@@ -122,10 +116,6 @@ export class Access {
 
   rewriteUrl (request: IncomingMessage): string {
     return this.#links.rewrite(request)
-  }
-
-  remark (): string | undefined {
-    return this.file.remark('the access file')
   }
 
   get issuersAway (): number {
@@ -208,8 +198,6 @@ export class Access {
   #use (policy: Policy): void {
     this.#inForce = this.#prepare(policy, this.#inForce)
     for (const end of [...this.#streams]) end()
-    const details = { file: this.file.path, callers: policy.holders.length, rules: policy.rules.length }
-    this.#options.log.info(details, 'the access file has changed and is in force')
     this.#warnOfPatterns()
   }
 

@@ -125,8 +125,8 @@ export class Audit implements Observer {
       const loaded = (): void => { this.append('policy.loaded', 'success', { file: file.path, digest: file.digest }) }
       loaded()
       file.on('changed', loaded)
-      file.on('failed', (error) => {
-        if (error !== undefined) this.append('policy.rejected', 'failure', { file: file.path, problem: error.message })
+      file.on('failed', ({ message: problem }) => {
+        this.append('policy.rejected', 'failure', { file: file.path, problem })
       })
     }
     trust?.on('verdict', (change) => { this.#onVerdict(change) })

@@ -25,9 +25,7 @@ const SPACING_MS = 5_000
 export interface Candidate {
   readonly source: string
   readonly revision: string
-  /** The folder that holds all of its skills. */
-  readonly skillsFolder: string
-  /** The folders of the skills that are new or changed, by name. */
+  /** The folders of the skills that are new or changed, by name: each in a folder of its own. */
   readonly folders: ReadonlyMap<string, string>
 }
 
@@ -141,7 +139,7 @@ export class FetchedOrigin implements Origin {
     const report = reportOf(found, leftOut, packaged.skills.length)
     const state = { revision, settings: this.#settings, memory, changedAt, report }
     await fetched.confirm?.()
-    await approve({ source: name, revision: where, skillsFolder: publisher.skillsFolder, folders: changed })
+    await approve({ source: name, revision: where, folders: changed })
     closing.throwIfAborted()
     await publisher.list(skills, state)
     this.#published = state

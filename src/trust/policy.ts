@@ -28,6 +28,13 @@ interface PolicyFiles {
   readonly trust?: TrustFile | undefined
 }
 
+interface PolicyOptions {
+  /** For all roots, whatever the trust file says of them. */
+  readonly mode?: 'require'
+  /** The names that operators gave to roots, by the numbered ones that took their place. */
+  readonly givenNames?: ReadonlyMap<string, string> | undefined
+}
+
 /** A signature at this time. */
 type PresentResult = Omit<SignatureResult, 'status'> & { readonly status: Exclude<TrustStatus, 'denied'> }
 
@@ -39,21 +46,15 @@ const WARNING_MS = 30 * 86_400_000
 
 /** Serves what an operator has reviewed or trusts: revisions of a lock, and skills of signers in a trust file. */
 export class Policy extends EventEmitter<{ changed: [] }> {
-  readonly #mode: 'require' | undefined
-  readonly #now: () => number
+  readonly #options: PolicyOptions
   #files: PolicyFiles
   /** By revision: the same bytes have the same signature. Expiry and the rules of a root are applied later. */
   readonly #results = new LRUCache<string, SignatureResult>({ max: MAX_RESULTS })
 
-  /**
-   * @param options.mode for all roots, whatever the trust file says of them
-   * @param options.now wall clock, in milliseconds
-   */
-  constructor (files: PolicyFiles, { mode, now = Date.now }: { mode?: 'require', now?: () => number } = {}) {
+  constructor (files: PolicyFiles, options: PolicyOptions = {}) {
     super()
     this.#files = files
-    this.#mode = mode
-    this.#now = now
+    this.#options = options
   }
 
   /** Puts other files in force. */
@@ -63,10 +64,17 @@ export class Policy extends EventEmitter<{ changed: [] }> {
     this.emit('changed')
   }
 
+  /** Whether skills of the root of this name must be signed. A rule for a given name holds for numbered ones too. */
+  requires (root: string): boolean {
+    const { mode, givenNames } = this.#options
+    const { roots } = this.#files.trust ?? {}
+    return roots !== undefined && (mode ?? roots.get(root) ?? roots.get(givenNames?.get(root) ?? '')) === 'require'
+  }
+
   /** Whether it may refuse skills of the root of this name. */
   guards (root: string): boolean {
     const { lock, trust } = this.#files
-    return lock !== undefined || this.#requires(root) || (trust?.deny.size ?? 0) > 0
+    return lock !== undefined || this.requires(root) || (trust?.deny.size ?? 0) > 0
   }
 
   /** Whether a revision that was handed out before may still be read: under `require`, while its signature is known. */
@@ -75,14 +83,14 @@ export class Policy extends EventEmitter<{ changed: [] }> {
     if (lock !== undefined && lock.get(name)?.has(revision) !== true) return false
     const signer = this.#results.get(revision)?.identity?.signer.name
     if ([revision, signer].some((each) => each !== undefined && trust?.deny.has(each))) return false
-    return signer !== undefined || !this.#requires(root)
+    return signer !== undefined || !this.requires(root)
   }
 
   /** Does not throw for anything that a skill contains. */
   async check (root: string, state: CheckedState): Promise<Verdict> {
     const { lock, trust } = this.#files
     const { skill_name: name, revision, files } = await state.manifest()
-    const isRequired = this.#requires(root)
+    const isRequired = this.requires(root)
     const signature = trust && this.#atThisTime(await this.#check(trust, revision, state))
     const exempt = isRequired ? signature?.exempt ?? [] : []
     const served = files.filter(({ path }) => !exempt.includes(path))
@@ -112,7 +120,7 @@ export class Policy extends EventEmitter<{ changed: [] }> {
       const findings = [finding('trust_denied', sentence, 'Replace the skill')]
       return { isServed: false, report: { ...report, status: 'denied' as const }, findings }
     }
-    const scan = trust.scans && checkScans(trust.scans, revisions[0] ?? '', this.#now())
+    const scan = trust.scans && checkScans(trust.scans, revisions[0] ?? '', Date.now())
     const isValid = status === 'valid' || (status === 'expired' && identity?.signer.acceptsExpired === true)
     const isScanned = scan?.isRefused !== true
     const origin = [
@@ -138,18 +146,13 @@ export class Policy extends EventEmitter<{ changed: [] }> {
   #atThisTime (result: SignatureResult): PresentResult {
     const { status, identity } = result
     if (status !== 'valid' || identity === undefined) return result
-    const now = this.#now()
+    const now = Date.now()
     const { signer, validFrom, validTo } = identity
     const what = `the certificate of ${signer.name}, which signed the skill,`
     const expired = (problem: string) => ({ ...result, status: 'expired' as const, problem: `${what} ${problem}` })
     if (now > validTo) return expired(`expired on ${dayOf(validTo)}`)
     if (now < validFrom) return expired(`is not valid before ${dayOf(validFrom)}`)
     return now < validTo - WARNING_MS ? result : { ...result, problem: `${what} expires on ${dayOf(validTo)}` }
-  }
-
-  #requires (root: string): boolean {
-    const { trust } = this.#files
-    return trust !== undefined && (this.#mode ?? trust.roots.get(root)) === 'require'
   }
 }
 

@@ -32,7 +32,7 @@ const LEFT_OUT: ReadonlySet<string> = new Set<FindingCode>([
   'link_outside', 'link_to_folder', 'file_special', 'file_unreadable', 'file_path_too_long', 'file_name_not_utf8'
 ])
 
-interface VerifiedRootOptions {
+export interface VerifiedRootOptions {
   readonly root: RootOptions & { readonly name: string }
   readonly policy: Pick<Policy, 'guards' | 'check' | 'allows'>
   /** Called with the verdict on each skill that was checked, undefined for one that is gone. */

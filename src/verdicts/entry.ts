@@ -2,7 +2,9 @@ import pLimit from 'p-limit'
 import { wellKnownFindings } from '../core/listing/discovery.ts'
 import type { EntryState, ValidatedEntry } from '../core/listing/entry.ts'
 import type { FileContent } from '../core/read/file-content.ts'
+import type { SkillState } from '../core/revisions/state.ts'
 import { yieldIfNeeded } from '../core/shared/async.ts'
+import type { TrustReport } from '../core/shared/origin.ts'
 import type { CatalogSkill, FileList, Finding } from '../core/shared/skill.ts'
 import { type ValidatedFinding, validateFindings, type TargetVerdict, verdictsOn } from './validate.ts'
 import type { Subject } from './subject.ts'
@@ -24,6 +26,8 @@ export interface EntryVerdicts extends ValidatedEntry {
   readonly targets?: readonly TargetVerdict[]
 }
 
+type OriginOf = (state: SkillState) => Promise<{ readonly report: TrustReport, readonly findings: readonly Finding[] }>
+
 /** What all APIs validate with: made once, with what the clients of other APIs say. */
 export type Validator = (state: EntryState, targets?: readonly TargetName[]) => Promise<EntryVerdicts>
 
@@ -32,8 +36,11 @@ interface Known {
   readonly tokens: TokenEstimate
 }
 
-/** @param sources further clients; those of the well-known indexes are asked in any case */
-export function createValidator (sources: readonly FindingSource[]): Validator {
+/**
+ * @param sources further clients; those of the well-known indexes are asked in any case
+ * @param originOf what a lock and a trust file say of a skill
+ */
+export function createValidator (sources: readonly FindingSource[], originOf?: OriginOf): Validator {
   /** By what is the same while no file of a skill changes. */
   const known = new WeakMap<object, Promise<Known>>()
   // A page of the catalog asks for many at the same time: one after the other, others are answered in between.
@@ -51,7 +58,13 @@ export function createValidator (sources: readonly FindingSource[]): Validator {
     known.set(key, made)
     const { validated, tokens } = await made
     const { targets: verdicts, findings } = verdictsOn(validated, targets)
-    return { tokens, ...targets !== undefined && { targets: verdicts }, findings }
+    const origin = state.state && await originOf?.(state.state)
+    return {
+      tokens,
+      ...targets !== undefined && { targets: verdicts },
+      findings: [...findings, ...origin?.findings ?? []],
+      ...origin && { trust: origin.report }
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 import { EventEmitter, on } from 'node:events'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { pino } from 'pino'
@@ -84,13 +84,12 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
   prepare?.(folder)
   const projectRoots = roots.map((root) => join(folder, root))
   const { logger, text, logged } = createLog()
-  const named = projectRoots.map((path) => ({ path, name: basename(path) }))
-  const trust = policy && new Trust({ policy, roots: named, state: new StateFolder(join(folder, 'state')), log: logger })
+  const trust = policy && new Trust({ policy, projectRoots: projectRoots.map((path) => ({ path })), state: new StateFolder(join(folder, 'state')), log: logger })
   t.teardown(() => trust?.close())
   await trust?.start()
 
   const skills = createSkillManager({
-    projectRoots: trust?.guarded({ projectRoots: named }).projectRoots ?? projectRoots,
+    projectRoots: trust?.roots.projectRoots ?? projectRoots,
     ...personalRoot !== undefined && { personalRoot: join(folder, personalRoot) },
     ...linkTargets && { linkTargets: linkTargets.map((path) => join(folder, path)) },
     watcher,

@@ -46,11 +46,11 @@ async function open<T> (folder: string, use: (opened: OpenedSkills) => Promise<T
 }
 
 /** A trust file in memory that a test replaces. */
-export function trustOf (signers: readonly Partial<Signer>[], { now, ...rest }: Partial<Omit<TrustFile, 'signers'>> & { readonly now?: () => number } = {}) {
+export function trustOf (signers: readonly Partial<Signer>[], rest: Partial<Omit<TrustFile, 'signers'>> = {}) {
   const make = (signers: readonly Partial<Signer>[], rest: Partial<Omit<TrustFile, 'signers'>>): TrustFile => ({
     signers: signers.map((signer) => ({ name: 'acme', acceptsExpired: false, ...signer })), roots: new Map(), deny: new Set(), ...rest
   })
-  const policy = new Policy({ trust: make(signers, rest) }, { ...now && { now } })
+  const policy = new Policy({ trust: make(signers, rest) })
   return {
     policy,
     replace (signers: readonly Partial<Signer>[], rest: Partial<Omit<TrustFile, 'signers'>>) {

@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { RootOptions } from '../../src/core/roots/root.ts'
 import type { CoreLog } from '../../src/core/shared/log.ts'
@@ -18,13 +18,12 @@ export async function startGuarded (
   const line = (details: object, message: string): void => { log.push(`${message} ${JSON.stringify(details)}`) }
   const logger: CoreLog = { info: line, warn: line }
   const all = [bases].flat().map((base) => typeof base === 'string' ? { path: base } : base)
-  const roots = all.map((root) => ({ ...root, name: root.name ?? basename(root.path) }))
   const folder = mkdtempSync(join(tmpdir(), 'verified-'))
   t.teardown(() => { rmSync(folder, { recursive: true, force: true }) })
   const state = new StateFolder(join(folder, 'state'))
-  const trust = new Trust({ policy, roots, state, log: logger })
+  const trust = new Trust({ policy, projectRoots: all, state, log: logger })
   t.teardown(() => trust.close())
   await trust.start()
-  const skills = await startManager(t, trust.guarded({ projectRoots: roots }).projectRoots, options)
+  const skills = await startManager(t, trust.roots.projectRoots, options)
   return { skills, trust, log }
 }

@@ -233,7 +233,7 @@ t.test('K84, K95: of a source that must be signed, only a signed state is publis
   const trust = await openTrust({ trustFile: file }, { projectRoots: sources.roots, sources, state }, SILENT)
   t.teardown(() => trust?.close())
   await trust?.start()
-  const manager = await startManager(t, trust?.guarded({ projectRoots: sources.roots }).projectRoots ?? [])
+  const manager = await startManager(t, trust?.roots.projectRoots ?? [])
   t.match(status(), { state: 'ok', revision: `main@sha1:${first}`, skills: 2 })
 
   const changed = skillText('a', 'Changed by somebody.\n')
@@ -274,15 +274,16 @@ t.test('K95: a rule for a name holds for every root of that name; a key that goe
   const trust = await openTrust({ trustFile: join(folder, 'trust.yaml') }, roots, SILENT)
   t.teardown(() => trust?.close())
   await trust?.start()
-  const manager = await startManager(t, trust?.guarded(roots).projectRoots ?? [])
+  const manager = await startManager(t, trust?.roots.projectRoots ?? [])
   t.strictSame(await manager.list(), ['d'])
 
-  t.equal(trust?.remark(), undefined)
+  const remark = () => trust?.files[0]?.remark
+  t.equal(remark(), undefined)
   fs.rmSync(join(folder, 'key.pub'))
-  await until(() => trust?.remark() !== undefined)
-  t.match(trust?.remark(), /^the trust file cannot be used as it is/)
+  await until(() => remark() !== undefined)
+  t.match(remark(), /^the trust file cannot be used as it is/)
   fs.writeFileSync(join(folder, 'key.pub'), publicPem)
-  await until(() => trust?.remark() === undefined)
+  await until(() => remark() === undefined)
 })
 
 t.test('K95: a lock is read with notes and several revisions, and written in one order', async (t) => {

@@ -41,7 +41,7 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
     const trust = await openTrust(config, found, SILENT)
     shutdown.add(() => trust?.close())
     const skillOptions = {
-      ...roots, ...trust?.guarded(roots), linkTargets, watcher: false, onSkipped: skipped.add
+      ...roots, ...trust?.roots, linkTargets, watcher: false, onSkipped: skipped.add
     } as const
     const view = accessFile === undefined
       ? undefined

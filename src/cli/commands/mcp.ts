@@ -22,7 +22,7 @@ export const run: RunCommand = async (args, context) => {
   const trust = await openTrust(config, roots, log)
   const { sources, ...folders } = roots
   const { linkTargets, watchPolling: polling } = config
-  const skills = createSkillManager({ ...folders, ...trust?.guarded(folders), linkTargets, polling, log })
+  const skills = createSkillManager({ ...folders, ...trust?.roots, linkTargets, polling, log })
   const feed = createChangeFeed({ skills, log })
   await trust?.start()
   await skills.start()

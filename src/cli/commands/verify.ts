@@ -1,5 +1,8 @@
 import { resolve } from 'node:path'
-import { readPolicy } from '../../trust/trust.ts'
+import { readTextFile } from '../../config/files/yaml-file.ts'
+import { parseLock } from '../../trust/lock-file.ts'
+import { Policy } from '../../trust/policy.ts'
+import { parseTrust } from '../../trust/trust-file.ts'
 import { type VerifiedSkill, verifySkills } from '../../trust/verify.ts'
 import { inColumns } from '../columns.ts'
 import { CommandError, type RunCommand } from '../command.ts'
@@ -13,18 +16,19 @@ interface Options extends ReadOptions {
 
 /** Checks skills as a service with this trust file and `require` does. */
 export const run: RunCommand<Options> = async ({ positionals, options }, context) => {
-  const { trust, locked, json } = options
   const { cwd, print } = context
-  if (trust === undefined && locked === undefined) throw new CommandError('verify needs --trust FILE or --locked FILE')
-  const { policy, lockedNames } = await readPolicy({
-    trustFile: trust === undefined ? undefined : resolve(cwd, trust),
-    lockFile: locked === undefined ? undefined : resolve(cwd, locked)
-  })
+  const { json } = options
+  const read = async <T>(setting: string, name: string | undefined, parse: (path: string, text: string) => T) =>
+    name === undefined ? undefined : await parse(resolve(cwd, name), await readTextFile(resolve(cwd, name), setting))
+  const lock = await read('--locked', options.locked, parseLock)
+  const trust = await read('--trust', options.trust, parseTrust)
+  if (lock === undefined && trust === undefined) throw new CommandError('verify needs --trust FILE or --locked FILE')
+  const policy = new Policy({ lock, trust }, { mode: 'require' })
   const verified: VerifiedSkill[] = []
   await withSkills({ positionals, options }, context, async (opened) => {
     for (const { skills, names } of opened) verified.push(...await verifySkills(skills, names, policy, ''))
     // A single skill stands for itself.
-    if (opened.every(({ isOneSkill }) => !isOneSkill)) verified.push(...missingOf(lockedNames, verified))
+    if (opened.every(({ isOneSkill }) => !isOneSkill)) verified.push(...missingOf([...lock?.keys() ?? []], verified))
   })
   const skills = verified.map(({ name, isServed, problem, report }) => ({ name, ok: isServed, ...report, problem }))
   if (json) {

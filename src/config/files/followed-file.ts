@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import { unwatchFile, watchFile } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { sha256 } from '../../core/shared/digest.ts'
+import { type CoreLog, SILENT } from '../../core/shared/log.ts'
 import { ConfigError } from '../setting.ts'
 import { readRegularFile } from './files.ts'
 import { readTextFile } from './yaml-file.ts'
@@ -15,6 +16,15 @@ export type ReadNamed = (path: string) => Promise<string>
 /** @throws ConfigError for a text that cannot be used */
 type ParseFile<Value> = (text: string, readNamed: ReadNamed) => Value | Promise<Value>
 
+interface FollowedOptions {
+  /** What the log and /readyz call it: `the lock`. */
+  readonly name: string
+  /** That names the file: `PORT or --port`. */
+  readonly setting: string
+  readonly path: string
+  readonly log?: CoreLog
+}
+
 /** A file that an operator edits, for code that reports its changes. */
 export type FollowedPolicy = Pick<FollowedFile<unknown>, 'path' | 'digest' | 'on' | 'reload'>
 
@@ -23,11 +33,13 @@ export type FollowedPolicy = Pick<FollowedFile<unknown>, 'path' | 'digest' | 'on
  * While it cannot be used, the last good value stays in force. `watchFile` compares what a path leads to: it sees links
  * that are replaced (Kubernetes' `..data`), files that were away, and changes on network disks.
  *
- * Events: `changed` with each new value, once it is in force; `failed` with the reason, once for each, and with
- * undefined when the file can be used again.
+ * Events, which the log has too: `changed` with each new value, once it is in force; `failed` with the reason, once for
+ * each.
  */
-export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed: [ConfigError | undefined] }> {
+export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed: [ConfigError] }> {
   readonly path: string
+  readonly #name: string
+  readonly #log: CoreLog
   readonly #parse: ParseFile<Value>
   #value: Value
   /** The file and those that it names, by path. */
@@ -38,22 +50,24 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
   #reading = Promise.resolve()
   #isClosed = false
 
-  private constructor (path: string, parse: ParseFile<Value>, value: Value, texts: ReadonlyMap<string, string>) {
+  private constructor (
+    { name, path, log = SILENT }: FollowedOptions, parse: ParseFile<Value>, value: Value,
+    texts: ReadonlyMap<string, string>
+  ) {
     super()
     this.path = path
+    this.#name = name
+    this.#log = log
     this.#parse = parse
     this.#value = value
     this.#texts = texts
     this.#watch(new Set(texts.keys()))
   }
 
-  /**
-   * @param setting that names the file: `PORT or --port`
-   * @throws ConfigError when the file cannot be used now
-   */
-  static async open<Value> (setting: string, path: string, parse: ParseFile<Value>): Promise<FollowedFile<Value>> {
+  /** @throws ConfigError when the file cannot be used now */
+  static async open<Value> (options: FollowedOptions, parse: ParseFile<Value>): Promise<FollowedFile<Value>> {
     const texts = new Map<string, string>()
-    return new FollowedFile(path, parse, await readValue(path, parse, texts, setting), texts)
+    return new FollowedFile(options, parse, await readValue(options.path, parse, texts, options.setting), texts)
   }
 
   /** The last good one. */
@@ -66,12 +80,10 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     return sha256(this.#texts.get(this.path) ?? '')
   }
 
-  /**
-   * What /readyz says while the file cannot be used. The reason may quote the file, so the log alone has it.
-   * @param name of the file, such as `the lock`
-   */
-  remark (name: string): string | undefined {
-    return this.#problem && `${name} cannot be used as it is, so the last good one stays in force; the log says why`
+  /** What /readyz says while the file cannot be used. The reason may quote the file, so the log alone has it. */
+  get remark (): string | undefined {
+    const problem = 'cannot be used as it is, so the last good one stays in force; the log says why'
+    return this.#problem && `${this.#name} ${problem}`
   }
 
   /** Reads the file again now. Resolves when its content is in force, or its problem was reported. */
@@ -111,12 +123,20 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
       const isSame = isDeepStrictEqual(texts, this.#texts)
       this.#value = value
       this.#texts = texts
-      if (this.#problem !== undefined) this.emit('failed', this.#problem = undefined)
-      if (!isSame) this.emit('changed', value)
+      if (this.#problem !== undefined) this.#log.info({ file: this.path }, `${this.#name} can be used again`)
+      this.#problem = undefined
+      if (!isSame) {
+        this.emit('changed', value)
+        this.#log.info({ file: this.path }, `${this.#name} has changed and is in force`)
+      }
     } catch (cause) {
       if (this.#isClosed) return
       const error = cause instanceof ConfigError ? cause : new ConfigError(`${this.path}: ${String(cause)}`, { cause })
-      if (this.#problem !== error.message) this.emit('failed', error)
+      if (this.#problem !== error.message) {
+        const details = { file: this.path, problem: error.message }
+        this.#log.warn(details, `${this.#name} cannot be used; the last good one stays in force`)
+        this.emit('failed', error)
+      }
       this.#problem = error.message
     }
     this.#watch(new Set(texts.keys()))
