@@ -6,8 +6,9 @@ import type { LimitFunction } from 'p-limit'
 import { findSkills } from '../layout/find-skills.ts'
 import { baseName } from '../core/shared/paths.ts'
 import type { CoreLog } from '../core/shared/log.ts'
-import { DEFAULT_TIMEOUT_MS } from './address/source-kind.ts'
-import type { Fetched, Fetcher } from './fetcher.ts'
+import type { Environment } from '../config/setting.ts'
+import { DEFAULT_TIMEOUT_MS, type SourceKind } from './address/source-kind.ts'
+import type { Fetched } from './fetched.ts'
 import type { Origin, SourceRoot } from './keeper.ts'
 import type { Source } from './kinds.ts'
 import { findPackaged } from './publish/packages.ts'
@@ -34,9 +35,10 @@ export type Approve = (candidate: Candidate) => Promise<void>
 
 export interface FetchedOptions {
   readonly source: Source
-  readonly fetcher: Fetcher
+  readonly kind: Pick<SourceKind<Source>, 'intervalMs' | 'fetch'>
   /** The folder of this source's state. */
   readonly folder: string
+  readonly env: Environment
   readonly log: CoreLog
   /** Lets few sources fetch at a time. */
   readonly inTurn: LimitFunction
@@ -56,12 +58,12 @@ export class FetchedOrigin implements Origin {
   #published: PublishedState | undefined
 
   constructor (options: FetchedOptions) {
-    const { source, fetcher, folder } = options
+    const { source, kind, folder } = options
     this.#options = options
     this.inTurn = options.inTurn
     this.#publisher = new Publisher(folder)
     this.#settings = settingsOf(source)
-    this.intervalMs = source.intervalMs ?? fetcher.intervalMs
+    this.intervalMs = source.intervalMs ?? kind.intervalMs
     this.root = { path: folder, name: source.name, listed: this.#publisher, prefix: source.prefix ?? '' }
   }
 
@@ -92,7 +94,7 @@ export class FetchedOrigin implements Origin {
   }
 
   async check (closing: AbortSignal): Promise<void> {
-    const { source, fetcher, log } = this.#options
+    const { source, kind, folder, env, log } = this.#options
     if (!await this.#publisher.restore()) {
       if (this.#published !== undefined) this.#published = { ...this.#published, memory: {} }
       log.warn({ source: source.name }, 'skills are missing in the state folder: they are fetched again')
@@ -103,7 +105,8 @@ export class FetchedOrigin implements Origin {
     setMaxListeners(0, signal)
     const tmp = await mkdtemp(join(this.#publisher.tmp, 'fetch-'))
     try {
-      const fetched = await fetcher.fetch({ known: this.#published?.memory, tmp, signal })
+      const known = this.#published?.memory
+      const fetched = await kind.fetch(source, { known, tmp, cache: join(folder, 'cache'), env, signal })
       if (fetched !== undefined) await this.#publish(fetched, tmp, closing)
     } catch (error) {
       if (!timeout.aborted || closing.aborted) throw error

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import pLimit from 'p-limit'
 import { type CoreLog, SILENT } from '../core/shared/log.ts'
 import { distinctNames } from '../core/shared/text.ts'
@@ -71,7 +70,6 @@ export class Sources {
     const inTurn = pLimit(MAX_FETCHES)
     const approve: Approve = (candidate) => this.#approve(candidate)
     const folders = new Set<string>()
-    const programs = new Set<string>()
     // Those that came from addresses may be equal.
     const names = distinctNames(sources.map(({ name }) => name), otherNames)
     for (const [index, given] of sources.entries()) {
@@ -88,14 +86,11 @@ export class Sources {
       const folder = state.folderOf('sources', source.name, identityOf(source))
       if (folders.has(folder)) throw new AddressError(`the source ${source.name} is given twice`)
       folders.add(folder)
-      const fetcher = kind.createFetcher(source, join(folder, 'cache'), env)
-      const program = await fetcher.check?.()
-      if (program !== undefined) programs.add(program)
-      const origin = new FetchedOrigin({ source, fetcher, folder, log, inTurn, approve })
+      await kind.check?.(source, env)
+      const origin = new FetchedOrigin({ source, kind, folder, env, log, inTurn, approve })
       this.#sources.push({ source, keeper: new Keeper(origin, log) })
       await origin.open()
     }
-    for (const program of programs) log.info({ program }, 'sources are fetched by a program of this machine')
   }
 
   /** The roots in which they are published, in their order. */

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import pLimit from 'p-limit'
 import type { CoreLog } from '../../src/core/shared/log.ts'
 import { FetchedOrigin, type FetchedOptions } from '../../src/sources/fetched-origin.ts'
-import type { Fetched, FetchOptions } from '../../src/sources/fetcher.ts'
+import type { Fetched } from '../../src/sources/fetched.ts'
 import { Keeper } from '../../src/sources/keeper.ts'
 import type { SourceFiles } from '../../src/sources/publish/source-tree.ts'
 import { SourceError } from '../../src/sources/source-error.ts'
@@ -16,7 +16,7 @@ import { type LogLine, sourceAt } from '../helper/sources.ts'
 const HOUR_MS = 3_600_000
 
 /** A source that a test answers for. */
-async function openKeeper (t: Test, fetch: (options: FetchOptions) => Promise<Fetched | undefined>, { folder = join(t.testdir(), 'source'), ...more }: Partial<FetchedOptions> = {}) {
+async function openKeeper (t: Test, fetch: () => Promise<Fetched | undefined>, { folder = join(t.testdir(), 'source'), ...more }: Partial<FetchedOptions> = {}) {
   const log: LogLine[] = []
   mkdirSync(folder, { recursive: true })
   const logger: CoreLog = {
@@ -25,8 +25,9 @@ async function openKeeper (t: Test, fetch: (options: FetchOptions) => Promise<Fe
   }
   const origin = new FetchedOrigin({
     source: sourceAt('git+https://git.example/team/skills.git'),
-    fetcher: { intervalMs: 60_000, fetch },
+    kind: { intervalMs: 60_000, fetch },
     folder,
+    env: {},
     approve: async () => {},
     inTurn: pLimit(9),
     log: logger,

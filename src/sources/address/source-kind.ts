@@ -1,6 +1,6 @@
 import type { Layout } from '../../layout/layout.ts'
 import type { Environment } from '../../config/setting.ts'
-import type { Fetcher } from '../fetcher.ts'
+import type { Fetched, FetchOptions } from '../fetched.ts'
 
 /** Where credentials are. Files are read at each fetch, so that new ones count without a restart. */
 export interface SourceAuth {
@@ -23,7 +23,7 @@ export interface SourceCommon {
   readonly exclude?: readonly string[]
   /** In front of the name of each skill. */
   readonly prefix?: string
-  /** Time between two checks. Default: by the kind. */
+  /** Time between two checks. Default: the kind's. */
   readonly intervalMs?: number
   /** Of one fetch. Default: DEFAULT_TIMEOUT_MS. */
   readonly timeoutMs?: number
@@ -71,6 +71,8 @@ export interface SourceKind<Spec extends SourceCommon & { readonly kind: string 
   readonly settings: Readonly<Record<string, KindSetting>>
   /** The settings that stand behind `#` in an address. Default: nothing may stand there. */
   parseFragment? (fragment: string): KindSettings
+  /** Default time between two checks, in milliseconds. */
+  readonly intervalMs: number
   /** Whether senders of `POST /hooks/git` may ask for a check. */
   readonly takesHooks?: boolean
   /**
@@ -78,8 +80,16 @@ export interface SourceKind<Spec extends SourceCommon & { readonly kind: string 
    * @throws AddressError for what cannot be used
    */
   create (address: string, settings: KindSettings): Spec
-  /** @param folder of this source alone, for what the fetcher keeps between fetches */
-  createFetcher (source: Spec, folder: string, env: Environment): Fetcher
+  /**
+   * What has to be there before anything is fetched.
+   * @throws AddressError with what to install or to set
+   */
+  check? (source: Spec, env: Environment): Promise<void>
+  /**
+   * Undefined while the source has what is published. Of what can never change, the host is not asked.
+   * @throws SourceError
+   */
+  fetch (source: Spec, options: FetchOptions): Promise<Fetched | undefined>
 }
 
 export const DEFAULT_TIMEOUT_MS = 120_000

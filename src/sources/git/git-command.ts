@@ -153,16 +153,13 @@ function configVariables (config: ReadonlyArray<readonly [key: string, value: st
   return { GIT_CONFIG_COUNT: String(config.length), ...Object.fromEntries(variables) }
 }
 
-/**
- * The version of this machine's git.
- * @throws AddressError when it cannot be used
- */
-export async function gitVersion (env: Environment): Promise<string> {
+/** @throws AddressError when this machine's git cannot be used */
+export async function requireGit (env: Environment): Promise<void> {
   const options = { args: ['--version'], env, signal: AbortSignal.timeout(10_000) }
   const output = await runGit(options, wholeOutput).catch(() => {
     throw new AddressError('git is not installed: install git (and openssh-client for git+ssh://)')
   })
   const [version = '', major, minor] = /(\d+)\.(\d+)[\d.]*/.exec(output.toString()) ?? []
-  if (Number(major) * 1_000 + Number(minor) >= MIN_VERSION[0] * 1_000 + MIN_VERSION[1]) return version
+  if (Number(major) * 1_000 + Number(minor) >= MIN_VERSION[0] * 1_000 + MIN_VERSION[1]) return
   throw new AddressError(`git ${version} is too old: install ${MIN_VERSION.join('.')} or later`)
 }

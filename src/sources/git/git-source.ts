@@ -1,7 +1,8 @@
 import { lastPart, parsePath, parseUrl, PATH_SETTING } from '../address/parts.ts'
 import type { SourceKind } from '../address/source-kind.ts'
 import { AddressError } from '../source-error.ts'
-import { createGitFetcher, type GitSource } from './git-fetcher.ts'
+import { fetchCommit, type GitSource } from './fetch-commit.ts'
+import { requireGit } from './git-command.ts'
 import { hostPage } from './host-page.ts'
 
 /** Of the repositories themselves: git has more, some of which run programs. */
@@ -19,6 +20,7 @@ export const gitKind: SourceKind<GitSource> = {
     ref: { description: 'git: branch, tag, refs/… or full commit id; default: the default branch' },
     path: PATH_SETTING
   },
+  intervalMs: 60_000,
   /** `main:skills` */
   parseFragment (fragment) {
     const [, ref, path] = /^([^:]*)(?::(.*))?$/s.exec(fragment) ?? []
@@ -39,5 +41,6 @@ export const gitKind: SourceKind<GitSource> = {
     const name = lastPart(new URL(page.url).pathname)
     return { kind: 'git', name, layout: 'auto', url: page.url, ref: at.ref, path: parsePath(at.path) }
   },
-  createFetcher: createGitFetcher
+  check: async (_source, env) => { await requireGit(env) },
+  fetch: fetchCommit
 }

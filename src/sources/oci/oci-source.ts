@@ -3,16 +3,14 @@ import { join } from 'node:path'
 import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
 import { MAX_PUBLISHED_BYTES } from '../../core/shared/limits.ts'
 import { quotePath } from '../../core/shared/paths.ts'
-import type { Environment } from '../../config/setting.ts'
 import { DIGEST, lastPart, parsePath, parseUrl, PATH_SETTING } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
+import { PACKED_FILE } from '../archive/archive-source.ts'
 import { MAX_ARCHIVE_BYTES, unpackArchive } from '../archive/unpack.ts'
-import type { Fetcher } from '../fetcher.ts'
 import { MAX_ENTRIES, type SourceEntry, storedFiles } from '../publish/source-tree.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import { createRegistry, type Descriptor, type Registry, type Repository } from './registry.ts'
 
-const INTERVAL_MS = 60_000
 const MAX_LAYERS = 100
 const MAX_MANIFESTS = 2_000
 const REPOSITORY = /^[a-z\d]+(?:[._-]+[a-z\d]+)*(?:\/[a-z\d]+(?:[._-]+[a-z\d]+)*)*$/
@@ -26,7 +24,6 @@ const WHITE_OUT = /(?:^|\/)\.wh\./
 const TAR_LAYER = /[./+]tar(?:[.+](?:gzip|zstd))?$/
 /** ORAS gives plain files the type of a tar layer, unless another is given. */
 const ORAS_FILE = 'application/vnd.oci.image.layer.v1.tar'
-const PACKED_FILE = /\.(?:zip|skill|tar\.gz|tgz|tar\.zst|tar)$/i
 
 export interface OciSource extends SourceCommon, Repository {
   readonly kind: 'oci'
@@ -45,6 +42,7 @@ export const ociKind: SourceKind<OciSource> = {
   protocols: ['oci:'],
   description: 'An artifact of a registry: oci://host/name:tag',
   settings: { path: PATH_SETTING },
+  intervalMs: 60_000,
   parseFragment: (path) => ({ path }),
   create (address, { path }) {
     const { host: registry, pathname } = parseUrl(address, ['oci:'])
@@ -60,59 +58,47 @@ export const ociKind: SourceKind<OciSource> = {
     const name = lastPart(repository)
     return { kind: 'oci', name, layout: 'auto', registry, repository, reference, path: parsePath(path) }
   },
-  createFetcher: (source, _folder, env) => createOciFetcher(source, env)
-}
-
-/**
- * Pulls an artifact by its digest. There is no agreed format of skills, so that layers are read by rule: archives are
- * unpacked, and other layers with a title are files. A layout then finds the skills.
- */
-function createOciFetcher (source: OciSource, env: Environment): Fetcher {
-  const { reference, path } = source
-  return {
-    intervalMs: INTERVAL_MS,
-    async fetch ({ known, signal, tmp }) {
-      const isPinned = reference.startsWith('sha256:')
-      const registry = createRegistry(source, env, signal)
-      const digest = isPinned ? reference : await registry.digestOf(reference)
-      if (known?.['digest'] === digest) return undefined
-      const layers = await layersOf(registry, digest)
-      if (layers.length === 0) {
-        const sentence = 'the artifact has no layer that is a tar, tar.gz or tar.zst archive, or a file with a title'
-        throw new SourceError('bad_archive', sentence)
-      }
-      const packedBytes = layers.reduce((sum, { size }) => sum + size, 0)
-      if (packedBytes > MAX_ARCHIVE_BYTES) throw tooLarge(`${MAX_ARCHIVE_BYTES} bytes`)
-      // A later layer replaces files of an earlier one, as in images for containers.
-      const entries = new Map<string, SourceEntry>()
-      let bytes = 0
-      for (const [index, layer] of layers.entries()) {
-        for (const entry of await pull(registry, layer, join(tmp, `layer-${index}`), signal)) {
-          bytes += entry.size
-          entries.set(entry.path, entry)
-        }
-        if (bytes > MAX_PUBLISHED_BYTES) throw tooLarge(`${MAX_PUBLISHED_BYTES} bytes`)
-        if (entries.size > MAX_ENTRIES) throw tooLarge(`${MAX_ENTRIES} files`)
-      }
-      const gone = [...entries.keys()].find((path) => WHITE_OUT.test(path))
-      if (gone !== undefined) {
-        const problem = `${quotePath(gone)} takes away what another layer has`
-        throw new SourceError('refused_tree', `the artifact is refused: ${problem}`)
-      }
-      const revision = isPinned ? digest : `${reference}@${digest}`
-      return { revision, memory: { digest }, files: storedFiles([...entries.values()]), path }
+  /**
+   * Pulls an artifact by its digest. There is no agreed format of skills, so that layers are read by rule: archives are
+   * unpacked, and other layers with a title are files. A layout then finds the skills.
+   */
+  async fetch (source, { known, signal, tmp, env }) {
+    const { reference, path } = source
+    const isPinned = reference.startsWith('sha256:')
+    const registry = createRegistry(source, env, signal)
+    const digest = isPinned ? reference : await registry.digestOf(reference)
+    if (known?.['digest'] === digest) return undefined
+    const layers = await layersOf(registry, digest)
+    if (layers.length === 0) {
+      const sentence = 'the artifact has no layer that is a tar, tar.gz or tar.zst archive, or a file with a title'
+      throw new SourceError('bad_archive', sentence)
     }
-  }
-
-  async function pull (
-    registry: Registry, layer: Layer, blob: string, signal: AbortSignal
-  ): Promise<readonly SourceEntry[]> {
-    const { file, size, digest } = layer
-    await registry.saveBlob(layer, blob)
-    if (file !== undefined) return [{ path: file, kind: 'file', id: digest, size, stored: blob }]
-    const entries = await unpackArchive(blob, `${blob}-files`, signal, path)
-    await rm(blob)
-    return entries
+    const packedBytes = layers.reduce((sum, { size }) => sum + size, 0)
+    if (packedBytes > MAX_ARCHIVE_BYTES) throw tooLarge(`${MAX_ARCHIVE_BYTES} bytes`)
+    // A later layer replaces files of an earlier one, as in images for containers.
+    const entries = new Map<string, SourceEntry>()
+    let bytes = 0
+    for (const [index, { file, ...layer }] of layers.entries()) {
+      const blob = join(tmp, `layer-${index}`)
+      await registry.saveBlob(layer, blob)
+      const own: readonly SourceEntry[] = file === undefined
+        ? await unpackArchive(blob, `${blob}-files`, signal, path)
+        : [{ path: file, kind: 'file', id: layer.digest, size: layer.size, stored: blob }]
+      if (file === undefined) await rm(blob)
+      for (const entry of own) {
+        bytes += entry.size
+        entries.set(entry.path, entry)
+      }
+      if (bytes > MAX_PUBLISHED_BYTES) throw tooLarge(`${MAX_PUBLISHED_BYTES} bytes`)
+      if (entries.size > MAX_ENTRIES) throw tooLarge(`${MAX_ENTRIES} files`)
+    }
+    const gone = [...entries.keys()].find((path) => WHITE_OUT.test(path))
+    if (gone !== undefined) {
+      const problem = `${quotePath(gone)} takes away what another layer has`
+      throw new SourceError('refused_tree', `the artifact is refused: ${problem}`)
+    }
+    const revision = isPinned ? digest : `${reference}@${digest}`
+    return { revision, memory: { digest }, files: storedFiles([...entries.values()]), path }
   }
 }
 

@@ -1,19 +1,16 @@
 import { createHash } from 'node:crypto'
 import pLimit from 'p-limit'
-import type { Environment } from '../../config/setting.ts'
 import type { LeftOut } from '../../layout/layout.ts'
 import { MAX_FILE_BYTES, MAX_NAME_BYTES } from '../../core/shared/limits.ts'
 import { foldersAbove } from '../../core/shared/paths.ts'
 import { withoutEndSlashes } from '../../core/shared/text.ts'
 import { decode, lastPart, parseUrl } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
-import type { Fetcher } from '../fetcher.ts'
 import { readBody, saveBody } from '../http/http-client.ts'
 import { pathProblem, type SourceEntry, type SourceFiles } from '../publish/source-tree.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import { type Bucket, type BucketPlace, changing, openBucket } from './bucket.ts'
 
-const INTERVAL_MS = 300_000
 const MAX_DOWNLOADS = 16
 const BUCKET = /^[a-z\d][a-z\d.-]{1,61}[a-z\d]$/
 
@@ -34,6 +31,7 @@ export const s3Kind: SourceKind<S3Source> = {
     region: { description: 's3: default us-east-1' },
     marker: { description: 's3: a key that is written last; nothing is read before it changes' }
   },
+  intervalMs: 300_000,
   create (address, { endpoint, region, marker }) {
     const { hostname: bucket, pathname, search } = parseUrl(address, ['s3:'])
     if (!BUCKET.test(bucket) || search !== '') throw new AddressError('an address of a bucket is s3://bucket/prefix')
@@ -50,7 +48,30 @@ export const s3Kind: SourceKind<S3Source> = {
       ...marker !== undefined && { marker }
     }
   },
-  createFetcher: (source, _folder, env) => createS3Fetcher(source, env)
+  async check ({ auth, name }) {
+    if (auth === undefined || auth.username !== undefined) return
+    throw new AddressError(`the source ${name} needs auth.username: the id of the access key`)
+  },
+  /**
+   * A listing costs one request for 1,000 objects. Only files of skills that changed are fetched, in the state that was
+   * listed.
+   */
+  async fetch (source, { known, signal, env }) {
+    const bucket = await openBucket(source, env, signal)
+    const { revision, marker, entries, leftOut } = await look(bucket, source)
+    if (known?.['revision'] === revision || (marker !== '' && known?.['marker'] === marker)) return undefined
+    return {
+      revision,
+      memory: { revision, marker },
+      path: '',
+      leftOut,
+      files: filesOf(bucket, prefixOf(source), entries),
+      // A listing may be half of a state, during an upload, or cut by a service: all of it must still be there.
+      async confirm () {
+        if ((await look(bucket, source)).revision !== revision) throw changing()
+      }
+    }
+  }
 }
 
 function checkEndpoint (text: string): void {
@@ -61,78 +82,51 @@ function checkEndpoint (text: string): void {
   }
 }
 
-/**
- * Follows the objects below a prefix. A listing costs one request for 1,000 objects; only files of skills that changed
- * are fetched, each in the state that was listed.
- */
-function createS3Fetcher (source: S3Source, env: Environment): Fetcher {
-  const { auth, name, prefixPath, marker: markerName } = source
-  const prefix = prefixPath === '' ? '' : `${prefixPath}/`
+function prefixOf ({ prefixPath }: S3Source): string {
+  return prefixPath === '' ? '' : `${prefixPath}/`
+}
+
+async function look (bucket: Bucket, source: S3Source) {
+  const prefix = prefixOf(source)
+  const objects = await bucket.list(prefix)
+  const marker = objects.find(({ key }) => key === `${prefix}${source.marker ?? ''}`)
+  if (source.marker !== undefined && marker === undefined) {
+    throw new SourceError('not_found', 'the marker is not in the bucket')
+  }
+  const hash = createHash('sha256')
+  const leftOut: LeftOut[] = []
+  const entries: SourceEntry[] = []
+  const folders = new Set(objects.flatMap(({ key }) => foldersAbove(key.slice(prefix.length))))
+  // Keys are any text, of any size: those that no file system holds, and objects that are too large, are left out.
+  for (const { key, etag, size } of objects.filter((object) => object !== marker)) {
+    hash.update(`${key}\0${etag}\0${size}\0`)
+    const path = key.slice(prefix.length)
+    // A marker for an empty folder.
+    if (path === '' || (path.endsWith('/') && size === 0)) continue
+    const isBad = folders.has(path) || pathProblem(path) !== undefined ||
+      path.split('/').some((segment) => Buffer.byteLength(segment) > MAX_NAME_BYTES)
+    if (isBad) leftOut.push({ path: key, reason: 'unsafe_name' })
+    else if (size > MAX_FILE_BYTES) leftOut.push({ path: key, reason: 'bound_reached' })
+    else entries.push({ path, kind: 'file', id: etag, size })
+  }
+  return { revision: `sha256:${hash.digest('hex')}`, marker: marker?.etag ?? '', entries, leftOut }
+}
+
+function filesOf (bucket: Bucket, prefix: string, entries: readonly SourceEntry[]): SourceFiles {
+  const get = ({ path, id }: SourceEntry) => bucket.get(prefix + path, id)
   return {
-    intervalMs: INTERVAL_MS,
-    async check () {
-      if (auth === undefined || auth.username !== undefined) return undefined
-      throw new AddressError(`the source ${name} needs auth.username: the id of the access key`)
+    entries,
+    async write (files, signal) {
+      await pLimit(MAX_DOWNLOADS).map(files, async ({ entry, path }) => {
+        signal.throwIfAborted()
+        const { size } = await saveBody(await get(entry), path, MAX_FILE_BYTES, true)
+        if (size !== entry.size) throw changing()
+      })
     },
-    async fetch ({ known, signal }) {
-      const bucket = await openBucket(source, env, signal)
-      const { revision, marker, ...state } = await look(bucket)
-      if (known?.['revision'] === revision || (marker !== '' && known?.['marker'] === marker)) return undefined
-      return {
-        ...state,
-        revision,
-        memory: { revision, marker },
-        path: '',
-        // A listing may be half of a state, during an upload, or cut by a service: all of it must still be there.
-        async confirm () {
-          if ((await look(bucket)).revision !== revision) throw changing()
-        },
-        files: filesOf(bucket, state.entries)
-      }
-    }
-  }
-
-  async function look (bucket: Bucket) {
-    const objects = await bucket.list(prefix)
-    const marker = objects.find(({ key }) => key === `${prefix}${markerName ?? ''}`)
-    if (markerName !== undefined && marker === undefined) {
-      throw new SourceError('not_found', 'the marker is not in the bucket')
-    }
-    const hash = createHash('sha256')
-    const leftOut: LeftOut[] = []
-    const entries: SourceEntry[] = []
-    const folders = new Set(objects.flatMap(({ key }) => foldersAbove(key.slice(prefix.length))))
-    // Keys are any text, of any size: those that no file system holds, and objects that are too large, are left out.
-    for (const { key, etag, size } of objects.filter((object) => object !== marker)) {
-      hash.update(`${key}\0${etag}\0${size}\0`)
-      const path = key.slice(prefix.length)
-      // A marker for an empty folder.
-      if (path === '' || (path.endsWith('/') && size === 0)) continue
-      const isBad = folders.has(path) || pathProblem(path) !== undefined ||
-        path.split('/').some((segment) => Buffer.byteLength(segment) > MAX_NAME_BYTES)
-      if (isBad) leftOut.push({ path: key, reason: 'unsafe_name' })
-      else if (size > MAX_FILE_BYTES) leftOut.push({ path: key, reason: 'bound_reached' })
-      else entries.push({ path, kind: 'file', id: etag, size })
-    }
-    return { revision: `sha256:${hash.digest('hex')}`, marker: marker?.etag ?? '', entries, leftOut }
-  }
-
-  function filesOf (bucket: Bucket, entries: readonly SourceEntry[]): SourceFiles {
-    const get = ({ path, id }: SourceEntry) => bucket.get(prefix + path, id)
-    return {
-      entries,
-      async write (files, signal) {
-        await pLimit(MAX_DOWNLOADS).map(files, async ({ entry, path }) => {
-          signal.throwIfAborted()
-          const { size } = await saveBody(await get(entry), path, MAX_FILE_BYTES, true)
-          if (size !== entry.size) throw changing()
-        })
-      },
-      async read (entry) {
-        const bytes = await readBody(await get(entry), MAX_FILE_BYTES)
-        if (bytes.length !== entry.size) throw changing()
-        return bytes
-      }
+    async read (entry) {
+      const bytes = await readBody(await get(entry), MAX_FILE_BYTES)
+      if (bytes.length !== entry.size) throw changing()
+      return bytes
     }
   }
 }

@@ -7,13 +7,11 @@ import { homeOf } from '../../config/files/home.ts'
 import type { Environment } from '../../config/setting.ts'
 import { shellWord } from '../../core/shared/text.ts'
 import type { SourceAuth, SourceCommon } from '../address/source-kind.ts'
-import type { Fetched, Fetcher } from '../fetcher.ts'
+import type { Fetched, FetchOptions } from '../fetched.ts'
 import { readSecret } from '../secrets.ts'
 import { SourceError } from '../source-error.ts'
-import { type GitOptions, gitVersion, type ReadOutput, runGit, wholeOutput } from './git-command.ts'
+import { type GitOptions, type ReadOutput, runGit, wholeOutput } from './git-command.ts'
 import { readCommit, type RunInStore } from './git-files.ts'
-
-const INTERVAL_MS = 60_000
 
 const COMMIT_ID = /^(?:[\da-f]{40}|[\da-f]{64})$/
 const SHA256_LENGTH = 64
@@ -45,65 +43,51 @@ interface Resolved {
   readonly commit: string | undefined
 }
 
-/** Fetches single commits of a repository into a bare store in `folder`, by the system's git. */
-export function createGitFetcher (source: GitSource, folder: string, env: Environment): Fetcher {
+/** Fetches one commit of a repository into a bare store in the cache, by the system's git. */
+export async function fetchCommit (source: GitSource, options: FetchOptions): Promise<Fetched | undefined> {
   const { url, ref, path } = source
-  const store = join(folder, 'store')
-  return {
-    intervalMs: INTERVAL_MS,
-    async check () {
-      return `git ${await gitVersion(env)}`
-    },
-    async fetch ({ known, signal }) {
-      const { commit: published = '' } = known ?? {}
-      if (published === ref) return undefined
-      await mkdir(folder, { recursive: true, mode: 0o700 })
-      const remote = await connection(source, folder, env, signal)
-      const resolved = await resolveRef(source, (args) =>
-        runGit({ ...remote, args: ['ls-remote', '--quiet', ...args] }, wholeOutput))
-      if (published === resolved.commit) return undefined
-      return await fetchCommit(remote, resolved)
-    }
-  }
-
-  async function fetchCommit (remote: Remote, { name, label, commit: expected }: Resolved): Promise<Fetched> {
-    const isPinned = COMMIT_ID.test(label)
-    const { signal } = remote
-    const run: RunInStore = (args, read, input) => inStore({ env, signal, input }, args, read)
-    if (!existsSync(join(store, 'HEAD'))) {
-      const format = (expected ?? label).length === SHA256_LENGTH ? ['--object-format=sha256'] : []
-      await run(['init', '--quiet', '--bare', '--template=', ...format], wholeOutput)
-    }
-    await inStore(remote, ['fetch', ...FETCH_OPTIONS, '--', url, `+${name}:${OWN_REF}`], wholeOutput)
-    const tip = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${OWN_REF}^{commit}`]
-    const commit = (await run(tip, wholeOutput)).toString().trim()
-    if (isPinned && commit !== label) {
-      throw new SourceError('ref_not_found', 'the host gave another commit than the one that was asked for')
-    }
-    const { files, leftOut } = await readCommit(run, commit, path)
-    const algorithm = commit.length === SHA256_LENGTH ? 'sha256' : 'sha1'
-    const revision = `${isPinned ? '' : `${label}@`}${algorithm}:${commit}`
-    return { revision, memory: { commit }, files, leftOut, path }
-  }
-
-  async function inStore<T> (options: Remote, args: readonly string[], read: ReadOutput<T>): Promise<T> {
+  const { known, signal, cache, env } = options
+  const { commit: published = '' } = known ?? {}
+  if (published === ref) return undefined
+  await mkdir(cache, { recursive: true, mode: 0o700 })
+  const remote = await connection(source, options)
+  const { name, label, commit: expected } = await resolveRef(source, remote)
+  if (published === expected) return undefined
+  const store = join(cache, 'store')
+  const inStore = async <T>(git: Remote, args: readonly string[], read: ReadOutput<T>): Promise<T> => {
     try {
-      return await runGit({ ...options, args: ['--git-dir', store, ...args] }, read)
+      return await runGit({ ...git, args: ['--git-dir', store, ...args] }, read)
     } catch (error) {
       // A store that a killed git or a disk has left broken is fetched anew at the next check.
       await rm(store, { recursive: true, force: true })
       throw error
     }
   }
+  const run: RunInStore = (args, read, input) => inStore({ env, signal, input }, args, read)
+  if (!existsSync(join(store, 'HEAD'))) {
+    const format = (expected ?? label).length === SHA256_LENGTH ? ['--object-format=sha256'] : []
+    await run(['init', '--quiet', '--bare', '--template=', ...format], wholeOutput)
+  }
+  await inStore(remote, ['fetch', ...FETCH_OPTIONS, '--', url, `+${name}:${OWN_REF}`], wholeOutput)
+  const tip = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${OWN_REF}^{commit}`]
+  const commit = (await run(tip, wholeOutput)).toString().trim()
+  const isPinned = COMMIT_ID.test(label)
+  if (isPinned && commit !== label) {
+    throw new SourceError('ref_not_found', 'the host gave another commit than the one that was asked for')
+  }
+  const { files, leftOut } = await readCommit(run, commit, path)
+  const algorithm = commit.length === SHA256_LENGTH ? 'sha256' : 'sha1'
+  const revision = `${isPinned ? '' : `${label}@`}${algorithm}:${commit}`
+  return { revision, memory: { commit }, files, leftOut, path }
 }
 
-type ListRemote = (args: readonly string[]) => Promise<Buffer>
-
 /** A commit id is taken as it is. */
-async function resolveRef ({ ref, url }: GitSource, list: ListRemote): Promise<Resolved> {
+async function resolveRef ({ ref, url }: GitSource, remote: Remote): Promise<Resolved> {
   if (ref !== undefined && COMMIT_ID.test(ref)) return { name: ref, label: ref, commit: undefined }
   const names = fullNames(ref)
-  const listing = (await list(['--symref', '--', url, ...names.flatMap((name) => [name, `${name}^{}`])])).toString()
+  const patterns = names.flatMap((name) => [name, `${name}^{}`])
+  const args = ['ls-remote', '--quiet', '--symref', '--', url, ...patterns]
+  const listing = (await runGit({ ...remote, args }, wholeOutput)).toString()
   const ids = new Map([...listing.matchAll(/^([\da-f]{40,64})\t(.+)$/gm)].map(([, id, name]) => [name, id]))
   const [, branch = 'HEAD'] = /^ref: refs\/heads\/(.+)\tHEAD$/m.exec(listing) ?? []
   for (const name of names) {
@@ -123,12 +107,12 @@ function fullNames (ref = 'HEAD'): string[] {
 
 /** What every call to the host needs. Credentials are read for each fetch. */
 async function connection (
-  { url, auth = {} }: GitSource, folder: string, env: Environment, signal: AbortSignal
+  { url, auth = {} }: GitSource, { cache, env, signal }: FetchOptions
 ): Promise<Remote> {
   const { protocol, origin } = new URL(url)
   const common = { env, signal, protocol: protocol.slice(0, -1) }
   if (protocol === 'ssh:') return { ...common, sshCommand: sshCommand(auth, env) }
-  const config = await authorities(folder, env)
+  const config = await authorities(cache, env)
   const secret = await readSecret(auth, env)
   if (secret === undefined) return { ...common, config }
   const credentials = Buffer.from(`${auth.username ?? 'x-access-token'}:${secret}`).toString('base64')

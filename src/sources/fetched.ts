@@ -1,7 +1,8 @@
 import type { LeftOut } from '../layout/layout.ts'
+import type { Environment } from '../config/setting.ts'
 import type { SourceFiles } from './publish/source-tree.ts'
 
-/** What a fetcher keeps with what was published, for the next fetch: validators, ids. */
+/** What a kind of source keeps with what was published, for the next fetch: validators, ids. */
 type FetchMemory = Readonly<Record<string, string>>
 
 export interface FetchOptions {
@@ -10,6 +11,9 @@ export interface FetchOptions {
   readonly signal: AbortSignal
   /** An empty folder for what is fetched, on the file system of the state folder; its owner removes it. */
   readonly tmp: string
+  /** A folder of this source alone that stays between fetches; it may be missing. */
+  readonly cache: string
+  readonly env: Environment
 }
 
 /** One state of a source. */
@@ -27,20 +31,4 @@ export interface Fetched {
    * @throws SourceError for a source that has another state by now
    */
   readonly confirm?: () => Promise<void>
-}
-
-/** How one kind of source gets its states. */
-export interface Fetcher {
-  /** Default time between two checks, in milliseconds. */
-  readonly intervalMs: number
-  /**
-   * What has to be there before anything is fetched. Throws an AddressError with what to install or to set.
-   * @returns the program that is used, with its version
-   */
-  check? (): Promise<string | undefined>
-  /**
-   * Undefined while the source has what is published. Of what can never change, the host is not asked.
-   * @throws SourceError
-   */
-  fetch (options: FetchOptions): Promise<Fetched | undefined>
 }
