@@ -54,8 +54,10 @@ export function createValidator (sources: readonly FindingSource[], originOf?: O
   }
   return async (state, targets) => {
     const key = state.manifest ?? state.fileFindings
-    const made = known.get(key) ?? validate(state)
-    known.set(key, made)
+    // Which skills of its name a skill hides depends on the caller: such findings are not kept.
+    const isForAll = state.skill.findings.every(({ code }) => code !== 'shadowed')
+    const made = (isForAll ? known.get(key) : undefined) ?? validate(state)
+    if (isForAll) known.set(key, made)
     const { validated, tokens } = await made
     const { targets: verdicts, findings } = verdictsOn(validated, targets)
     const origin = state.state && await originOf?.(state.state)

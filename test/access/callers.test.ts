@@ -271,6 +271,9 @@ t.test('K64: the skill of a team hides one of all for that team only, and those 
   const message = "skills of the same name are hidden by this one in: 'common', 'third'"
   t.match(await (await get('/catalog/deploy', both.text)).json(), { findings: [{ code: 'shadowed', message }] }, 'K7')
   t.notMatch(await (await get('/catalog/deploy', one.text)).text(), /shadowed|team/)
+  for (const [caller, hides] of [[both, true], [one, false], [both, true]] as const) {
+    t.equal((await (await get('/catalog/guide', caller.text)).text()).includes('third'), hides, 'of one skill, each is told of the roots in its view')
+  }
 
   await t.test('K61: while a group is granted and revoked, each answer is that of one policy', async (t) => {
     const revoked = access.replace('[team, common, third]', '[common]')

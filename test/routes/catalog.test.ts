@@ -1,13 +1,16 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
+import fc from 'fast-check'
 import fastify from 'fastify'
 import t from 'tap'
+import { MAX_PAGE_CHARACTERS } from '../../src/core/listing/pages.ts'
+import { MAX_MAIN_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { catalogRoutes } from '../../src/routes/catalog.ts'
 import { createValidator } from '../../src/verdicts/entry.ts'
 import { wellKnown } from '../../src/well-known/well-known.ts'
 import { buildService, type Service } from '../helper/build.ts'
-import { passTick, skill, skills, skillText, until } from '../helper/skills.ts'
+import { createFaultyDisk, failing, passTick, skill, skills, skillText, until } from '../helper/skills.ts'
 
 interface Page {
   readonly skills: ReadonlyArray<Readonly<Record<string, unknown>> & { readonly name: string }>
@@ -32,20 +35,43 @@ deep: ${'['.repeat(25)}${']'.repeat(25)}
 # secretbodyword
 `
 
-async function page (service: Service, query = ''): Promise<Page> {
-  const response = await service.fetch(`/catalog${query}`)
-  if (response.status !== 200) throw new Error(response.text)
-  return response.json() as Page
+type Inject = Pick<Service, 'app'>
+
+async function get<T = Page> ({ app }: Inject, target: string): Promise<T> {
+  const response = await app.inject(target)
+  if (response.statusCode !== 200) throw new Error(`${target}: ${response.payload}`)
+  return response.json<T>()
 }
+
+const page = async (service: Inject, query = ''): Promise<Page> => await get(service, `/catalog${query}`)
 
 function names ({ skills }: Page): string[] {
   return skills.map(({ name }) => name)
 }
 
+/** The names on each page, `between` being done after each. */
+async function allPages (service: Inject, query: string, between: (number: number) => void | Promise<void> = () => {}): Promise<string[][]> {
+  const pages: string[][] = []
+  let cursor: string | null = null
+  do {
+    const next: Page = await page(service, `${query}${cursor === null ? '' : `&cursor=${cursor}`}`)
+    pages.push(names(next))
+    cursor = next.next_cursor
+    await between(pages.length)
+  } while (cursor !== null)
+  return pages
+}
+
+function write (root: string, name: string, body?: string): void {
+  fs.mkdirSync(join(root, name), { recursive: true })
+  fs.writeFileSync(join(root, name, 'SKILL.md'), skillText(name, body))
+}
+
 t.test('K46: one service', async (t) => {
   const service = await buildService(t, {
     files: {
-      ...skills('alpha', 'beta', 'gamma'),
+      ...skills('beta', 'gamma'),
+      alpha: skill('alpha', { docs: { 'a.md': '12345' }, '.env': 'secret' }),
       hostile: { 'SKILL.md': HOSTILE },
       prose: { 'SKILL.md': '# About alpha' },
       recettes: { 'SKILL.md': '---\nname: recettes\ndescription: Crème brûlée\n---\n# 東京の天気\n' }
@@ -55,15 +81,21 @@ t.test('K46: one service', async (t) => {
   t.test('K46: GET /catalog has an entry for each skill, sorted', async (t) => {
     const all = await page(service)
     t.same(names(all), ['alpha', 'beta', 'gamma', 'hostile', 'prose', 'recettes'])
+    const { revision } = await get<{ revision: string }>(service, '/skills/alpha/files')
+    t.match(all.skills[0], {
+      name: 'alpha',
+      description: 'What alpha is for',
+      type: 'project',
+      frontmatter: { name: 'alpha', description: 'What alpha is for' },
+      revision,
+      size_bytes: Buffer.byteLength(skillText('alpha')) + 5,
+      file_count: 2,
+      valid: true
+    })
     t.same(Object.keys(all.skills[0] ?? {}), ['name', 'description', 'type', 'frontmatter', 'revision', 'size_bytes', 'file_count', 'valid', 'tokens', 'findings'])
     t.equal(all.total, 6)
     t.equal(all.next_cursor, null)
     for (const entry of all.skills) t.same((await service.fetch(`/catalog/${entry.name}`)).json(), entry, entry.name)
-  })
-
-  t.test('K46: the revision is that of the manifest', async (t) => {
-    const { revision } = (await service.fetch('/skills/alpha/files')).json() as { revision: string }
-    t.match((await service.fetch('/catalog/alpha')).json(), { revision })
   })
 
   t.test('K46, K38: any frontmatter is JSON', async (t) => {
@@ -96,15 +128,15 @@ t.test('K46: one service', async (t) => {
     t.equal((await service.fetch('/catalog?q=%20')).text, (await service.fetch('/catalog')).text, 'blank: the catalog')
   })
 
-  t.test('K46: ?valid=, ?limit= and cursor', async (t) => {
-    t.same(names(await page(service, '?valid=false')), ['prose'])
-    t.equal((await page(service, '?valid=true')).total, 5)
-    const first = await page(service, '?limit=4')
-    t.same(names(first), ['alpha', 'beta', 'gamma', 'hostile'])
-    const second = await page(service, `?limit=4&cursor=${first.next_cursor}`)
-    t.same([names(second), second.next_cursor, second.total], [['prose', 'recettes'], null, 6])
-    const search = await page(service, '?q=alpha&limit=1')
-    t.same(names(await page(service, `?q=alpha&limit=1&cursor=${search.next_cursor}`)), ['prose'])
+  t.test('K46: pages by name or by a search, of all skills or the valid ones', async (t) => {
+    for (const [query, pages] of [
+      ['limit=4', [['alpha', 'beta', 'gamma', 'hostile'], ['prose', 'recettes']]],
+      ['limit=3&valid=true', [['alpha', 'beta', 'gamma'], ['hostile', 'recettes']]],
+      ['valid=false', [['prose']]],
+      ['limit=1&q=alpha', [['alpha'], ['prose']]],
+      ['limit=5&q=alpha&valid=false', [['prose']]]
+    ] as const) t.same(await allPages(service, `?${query}`), pages, query)
+    t.match(await page(service, '?limit=1&valid=true'), { total: 5 })
   })
 
   t.test('K48: a bad query is refused, and says how', async (t) => {
@@ -149,6 +181,101 @@ t.test('K46: one service', async (t) => {
       t.same([head.headers.get('etag'), head.headers.get('content-length')], [etag, String(response.bytes.length)])
     }
   })
+})
+
+t.test('K46, K9: a broken skill has an entry with its findings, and so has one whose files cannot be listed', async (t) => {
+  const disk = createFaultyDisk()
+  const service = await buildService(t, {
+    files: {
+      empty: {},
+      'Bad Name': { 'SKILL.md': '---\nname: other\n---\nx' },
+      large: { 'SKILL.md': 'x'.repeat(MAX_MAIN_FILE_BYTES + 1) },
+      latin: { 'SKILL.md': Buffer.from([0xe9]) },
+      unread: skill('unread', { 'notes.md': 'x' })
+    },
+    options: { disk }
+  })
+  disk.intercept = failing('open', 'notes.md', 'EIO')
+  const entries = Object.fromEntries((await page(service)).skills.map((entry) => [entry.name, entry]))
+  for (const [name, code, count] of [
+    ['empty', 'main_file_missing', 0], ['Bad Name', 'name_folder_mismatch', 1], ['large', 'main_file_too_large', 1], ['latin', 'main_file_not_utf8', 1]
+  ] as const) {
+    t.match(entries[name], { valid: false, file_count: count, revision: /^sha256:/ })
+    t.ok((entries[name]?.['findings'] as Array<{ code: string, fix: string }>).some((finding) => finding.code === code && finding.fix !== ''), code)
+  }
+  t.match(entries['unread'], { revision: null, size_bytes: null, file_count: null, valid: true })
+})
+
+t.test('K7: a skill that hides others names their roots', async (t) => {
+  const service = await buildService(t, { files: null, options: { siblings: { one: skills('a'), two: skills('a'), three: skills('a') }, roots: ['one', 'two', 'three'] } })
+  const findings = async () => (await get<{ findings: unknown }>(service, '/catalog/a')).findings
+  t.match(await findings(), [{ code: 'shadowed', message: /: 'two', 'three'$/ }])
+  for (const [gone, expected] of [['two', [{ code: 'shadowed', message: /: 'three'$/ }]], ['three', []]] as const) {
+    fs.rmSync(join(service.folder, gone, 'a'), { recursive: true })
+    await service.skills.list()
+    t.match(await findings(), expected)
+  }
+})
+
+t.test('K53: an entry is of one state, or does without the files', async (t) => {
+  const disk = createFaultyDisk()
+  const service = await buildService(t, { files: { demo: skill('demo', { a: 'a' }) }, options: { disk } })
+  let edits = 0
+  disk.intercept = (operation) => {
+    if (operation === 'close' && edits++ < 2) write(service.root, 'demo', `${edits}`.repeat(edits))
+  }
+  t.same(await get(service, '/catalog/demo'), await get(service, '/catalog/demo'))
+  t.ok(edits > 2)
+  // What is known from before says nothing about this. Each write has another size: a change within one tick of the clock shows too.
+  fs.appendFileSync(join(service.root, 'demo/a'), 'another')
+  disk.intercept = (operation) => {
+    if (operation === 'close') fs.writeFileSync(join(service.root, 'demo/a'), 'a'.repeat(++edits % 100))
+  }
+  t.match((await page(service)).skills, [{ revision: null, valid: true, findings: [{ code: 'revision_pending' }] }])
+})
+
+t.test('K46: a page of very large entries is shorter', async (t) => {
+  // In JSON each quote is two characters.
+  const metadata = `metadata: {x: '${'"'.repeat(7_000)}'}`
+  const names = Array.from({ length: 350 }, (_, index) => `s${index}`)
+  const service = await buildService(t, { files: Object.fromEntries(names.map((name) => [name, { 'SKILL.md': `---\nname: ${name}\ndescription: big\n${metadata}\n---\n` }])) })
+  t.same((await allPages(service, '?limit=500')).flat().sort(), names.sort())
+  const { length } = (await service.app.inject('/catalog?limit=500')).payload
+  t.ok(length > MAX_PAGE_CHARACTERS && length < MAX_PAGE_CHARACTERS * 1.1, `${length}`)
+})
+
+t.test('K46: a search goes on after the last entry, whatever new skills do to the ranks', async (t) => {
+  const names = ['a', 'b', 'c', 'd', 'e']
+  const service = await buildService(t, { files: Object.fromEntries(names.map((name) => [name, { 'SKILL.md': skillText(name, '# Instructions\n') }])), options: { tickMs: 20 } })
+  const pages = await allPages(service, '?limit=2&q=instructions%20photosynthesis', async (number) => {
+    if (number !== 1) return
+    for (let index = 0; index < 9; index++) write(service.root, `x${index}`, '# About photosynthesis\n')
+    await until(async () => (await page(service, '?q=photosynthesis')).total === 9)
+  })
+  t.same(pages.flat().filter((name) => !name.startsWith('x')), names)
+})
+
+t.test('K46: a skill that is there throughout is on exactly one page, whatever happens in between', async (t) => {
+  const name = fc.constantFrom(...'abcdefghijklmnop')
+  const change = fc.record({ name, act: fc.constantFrom('remove', 'common', 'rare') }, { noNullPrototype: true })
+  const changes = fc.array(fc.array(change, { maxLength: 5 }), { maxLength: 8 })
+  await fc.assert(fc.asyncProperty(
+    fc.uniqueArray(name, { minLength: 1, maxLength: 20 }), changes, fc.integer({ min: 1, max: 7 }), fc.boolean(),
+    async (first, changes, limit, isSearch) => {
+      const service = await buildService(t, { files: Object.fromEntries(first.map((name) => [name, { 'SKILL.md': skillText(name, '# Common\n') }])) })
+      const throughout = new Set(first)
+      const pages = await allPages(service, `?limit=${limit}${isSearch ? '&q=common' : ''}`, (number) => {
+        for (const { name, act } of changes[number - 1] ?? []) {
+          if (act === 'remove') fs.rmSync(join(service.root, name), { recursive: true, force: true })
+          else write(service.root, name, `# ${act}\n`)
+          // The rank of a skill that has changed may have changed, and so may everybody's against it.
+          if (act === 'remove' || isSearch) throughout.delete(name)
+        }
+      })
+      if (isSearch && pages.some((page) => !throughout.has(page.at(-1) ?? ''))) return true
+      const listed = pages.flat().filter((name) => throughout.has(name))
+      return listed.length === throughout.size && new Set(listed).size === listed.length && pages.every((page) => page.length <= limit)
+    }), { numRuns: 30 })
 })
 
 t.test('K51, K52: an entry and a page tell of the disk as it is', async (t) => {
