@@ -115,9 +115,3 @@ export function writeOddSkills (folder: string): void {
   linkSync(join(folder, 'odd/plain/docs/guide.md'), join(folder, 'odd/linked/hard.md'))
   execFileSync('mkfifo', [join(folder, 'odd/files/pipe')])
 }
-
-/** Every skill that the roots of `writeOddSkills` hold and a service may know. */
-export const ODD_NAMES = [...new Set([
-  ...Object.keys(FILES).filter((path) => /^(?:odd|more|own)\/[^.][^/]*\//.test(path)).map((path) => path.split('/')[1] ?? ''),
-  'other-name', 'link-allowed', 'link-refused', 'link-dangling'
-])]

@@ -7,7 +7,7 @@
  */
 
 import { connect, type Socket } from 'node:net'
-import { until } from './skills.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface RawResponse {
   readonly status: number
@@ -73,12 +73,11 @@ export async function rawRequest (url: string, bytes: string | Buffer, options: 
 
 /** A busy machine is overload to the service, which refuses what costs most (K68): asks until it no longer does. */
 export async function askUntilServed (url: string, bytes: Buffer): Promise<RawResponse> {
-  let response = await rawRequest(url, bytes)
-  await until(async () => {
-    if (response.status === 503) response = await rawRequest(url, bytes)
-    return response.status !== 503
-  })
-  return response
+  for (;;) {
+    const response = await rawRequest(url, bytes)
+    if (response.status !== 503 || !response.text.includes('"code":"overloaded"')) return response
+    await sleep(20)
+  }
 }
 
 /** Opens a connection to a server's origin, for example `http://127.0.0.1:8080`. */
