@@ -1,11 +1,15 @@
 import { EventEmitter } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
-import { hasSameFolder, type IndexedSkill, isCurrent, readSkill } from './read-skill.ts'
+import { orderMainFiles } from './format/main-files.ts'
+import { type IndexedSkill, readSkill } from './read-skill.ts'
 import type { Disk } from './read/disk.ts'
 import { FileCache } from './read/file-cache.ts'
+import { IGNORE_FILE } from './read/ignore-file.ts'
 import { asRefused, isUnknown, type RefusedError } from './read/refused.ts'
+import { isSameState, signatureAt } from './read/signature.ts'
 import { walkSkill } from './read/walk.ts'
-import type { KeptRevisions } from './revisions/kept-revisions.ts'
+import { type KeepOptions, KeptRevisions } from './revisions/kept-revisions.ts'
+import { Snapshots } from './revisions/snapshot.ts'
 import type { RootListing, SkillFolder } from './roots/list-root.ts'
 import { Root, type RootOptions } from './roots/root.ts'
 import { yieldIfNeeded } from './shared/async.ts'
@@ -45,7 +49,8 @@ interface CatalogOptions {
   readonly roots: ReadonlyArray<{ readonly options: string | RootOptions, readonly type: SkillType }>
   readonly linkTargets?: readonly string[] | undefined
   readonly disk?: Disk | undefined
-  readonly kept: KeptRevisions
+  /** Which revisions stay readable after a change. */
+  readonly keep?: KeepOptions | undefined
 }
 
 /**
@@ -56,15 +61,16 @@ interface CatalogOptions {
 export class Catalog extends EventEmitter<CatalogEvents> {
   readonly roots: readonly Root[]
   readonly files = new FileCache()
-  readonly #kept: KeptRevisions
+  readonly snapshots = new Snapshots(this.files)
+  readonly kept: KeptRevisions
   /** The index: skills by name, for each root. */
   readonly #skills: Array<ReadonlyMap<string, IndexedSkill>>
   #generation = 0
 
-  constructor ({ roots, linkTargets, disk, kept }: CatalogOptions) {
+  constructor ({ roots, linkTargets, disk, keep }: CatalogOptions) {
     super()
     this.setMaxListeners(0)
-    this.#kept = kept
+    this.kept = new KeptRevisions(keep)
     this.#skills = roots.map(() => new Map())
     this.roots = roots.map(({ options, type }, index) => new Root(options, {
       type, linkTargets, disk, onListed: (root, before) => { this.#takeListing(index, root, before) }
@@ -116,7 +122,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   async #read (disk: Disk, folder: SkillFolder): Promise<IndexedSkill | undefined> {
     const skill = await readSkill(disk, this.files, folder)
     if (skill === undefined || (skill.refused !== undefined && isPassing(skill.refused))) return skill
-    this.#kept.drop(({ skill: { name, filter } }) => name === skill.name && filter?.id !== skill.filter?.id)
+    this.kept.drop(({ skill: { name, filter } }) => name === skill.name && filter?.id !== skill.filter?.id)
     return skill
   }
 
@@ -125,11 +131,15 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     const root = this.roots[found.root]
     // A root that was moved behind a link is the same folder in another place.
     if (await root?.realPath() !== root?.listing?.realPath) await root?.list()
-    return await this.isListed(found) && await hasSameFolder(found.disk, found.skill).catch(() => true)
+    return await this.#isListed(found) && await hasSameFolder(found.disk, found.skill).catch(() => true)
   }
 
-  /** Whether the root lists the same folder under the same rules. */
-  async isListed ({ root, skill }: FoundSkill): Promise<boolean> {
+  /** Whether what was hidden when a skill was read is hidden now, and nothing else is. */
+  async hasSameRules (found: FoundSkill): Promise<boolean> {
+    return await hasSameRules(found.disk, found.skill) && await this.#isListed(found)
+  }
+
+  async #isListed ({ root, skill }: FoundSkill): Promise<boolean> {
     await this.roots[root]?.sync(skill.name)
     return this.roots[root]?.folders.get(skill.name) === skill.folder
   }
@@ -202,7 +212,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     const isHidden = ({ name, folder }: IndexedSkill): boolean => listed === undefined
       ? folder.rules?.id !== listing?.ignoreFile?.rules.id
       : listed.ignored?.has(name) === true
-    if (listing !== undefined) this.#kept.drop((kept) => kept.root === index && isHidden(kept.skill))
+    if (listing !== undefined) this.kept.drop((kept) => kept.root === index && isHidden(kept.skill))
     this.#announce(changed.map((name) => ({ root: index, name })))
     this.emit('listed', root, before)
   }
@@ -217,4 +227,35 @@ export class Catalog extends EventEmitter<CatalogEvents> {
 /** Whether a disk fails, or a skill is being written: the next comparison may tell more. */
 function isPassing (refused: RefusedError): boolean {
   return isUnknown(refused) || refused.refusal === 'changed'
+}
+
+/**
+ * Whether folder and main file of a skill are on the disk as they were when it was read: two `stat` calls. An ignore
+ * file and a link cost one more.
+ * @throws {RefusedError} `io_error`, `no_answer`
+ */
+async function isCurrent (disk: Disk, skill: IndexedSkill): Promise<boolean> {
+  const { folder, mainFile, mainFiles, refused } = skill
+  if (refused !== undefined) return false
+  // A main file that was passed over may be of use now: the target of a link was made.
+  if (mainFile?.name !== orderMainFiles(mainFiles, 'SKILL.md')[0]) return false
+  if (!await hasSameRules(disk, skill)) return false
+  if (mainFile === undefined) return true
+  return isSameState(await signatureAt(disk, `${folder.path}/${mainFile.name}`), mainFile.signature)
+}
+
+/** Whether the folder of a skill is as it was when the skill was read. What could not be read then is not news. */
+async function hasSameFolder (disk: Disk, { folder, folderSignature }: IndexedSkill): Promise<boolean> {
+  return isSameState(await signatureAt(disk, folder.path), folderSignature)
+}
+
+/** Whether folder and ignore file are as they were when the skill was read: what was hidden then is hidden now. */
+async function hasSameRules (disk: Disk, skill: IndexedSkill): Promise<boolean> {
+  const { folder, folderSignature, ignoreFile, isTrustworthy } = skill
+  if (!isTrustworthy || folderSignature === undefined || !await hasSameFolder(disk, skill)) return false
+  if (ignoreFile !== undefined) {
+    const rulesNow = await signatureAt(disk, `${folder.path}/${IGNORE_FILE}`)
+    if (!isSameState(rulesNow, ignoreFile.signature)) return false
+  }
+  return !folder.linked || await disk.realpath(folder.path) === folder.realPath
 }

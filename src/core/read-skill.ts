@@ -8,7 +8,7 @@ import type { FileCache } from './read/file-cache.ts'
 import type { FileContent } from './read/file-content.ts'
 import type { FilePlace } from './read/open-inside.ts'
 import { asRefused, changed, isNoMainFile, RefusedError, type Refusal } from './read/refused.ts'
-import { isSameState, isTrustworthy, signatureAt, signatureOf } from './read/signature.ts'
+import { isTrustworthy, signatureAt, signatureOf } from './read/signature.ts'
 import { createSkillFilter, type IgnoreFile, readIgnoreFile, type SkillFilter } from './roots/ignore-rules.ts'
 import type { SkillFolder } from './roots/list-root.ts'
 import { MAX_MAIN_FILE_BYTES } from './shared/limits.ts'
@@ -45,37 +45,6 @@ interface MainFile {
 }
 
 const NO_FRONTMATTER: Frontmatter = Object.freeze({})
-
-/**
- * Whether folder and main file of a skill are on the disk as they were when it was read: two `stat` calls. An ignore
- * file and a link cost one more.
- * @throws {RefusedError} `io_error`, `no_answer`
- */
-export async function isCurrent (disk: Disk, skill: IndexedSkill): Promise<boolean> {
-  const { folder, mainFile, mainFiles, refused } = skill
-  if (refused !== undefined) return false
-  // A main file that was passed over may be of use now: the target of a link was made.
-  if (mainFile?.name !== orderMainFiles(mainFiles, 'SKILL.md')[0]) return false
-  if (!await hasSameRules(disk, skill)) return false
-  if (mainFile === undefined) return true
-  return isSameState(await signatureAt(disk, `${folder.path}/${mainFile.name}`), mainFile.signature)
-}
-
-/** Whether the folder of a skill is as it was when the skill was read. What could not be read then is not news. */
-export async function hasSameFolder (disk: Disk, { folder, folderSignature }: IndexedSkill): Promise<boolean> {
-  return isSameState(await signatureAt(disk, folder.path), folderSignature)
-}
-
-/** Whether folder and ignore file are as they were when the skill was read: what was hidden then is hidden now. */
-export async function hasSameRules (disk: Disk, skill: IndexedSkill): Promise<boolean> {
-  const { folder, folderSignature, ignoreFile, isTrustworthy } = skill
-  if (!isTrustworthy || folderSignature === undefined || !await hasSameFolder(disk, skill)) return false
-  if (ignoreFile !== undefined) {
-    const rulesNow = await signatureAt(disk, `${folder.path}/${IGNORE_FILE}`)
-    if (!isSameState(rulesNow, ignoreFile.signature)) return false
-  }
-  return !folder.linked || await disk.realpath(folder.path) === folder.realPath
-}
 
 /**
  * Reads a skill. Whatever is wrong inside the folder is a finding.

@@ -1,11 +1,7 @@
-import type { MainFilePreference } from './format/main-files.ts'
-import type { ServableFile } from './read/file-cache.ts'
-import type { FileContent } from './read/file-content.ts'
-import type { SkillArchive } from './revisions/archive.ts'
 import type { Keep } from './revisions/kept-revisions.ts'
 import type { SkillState } from './revisions/state.ts'
 import type { RootStatus } from './roots/root.ts'
-import type { CatalogSkill, Manifest, SkillMetadata } from './shared/skill.ts'
+import type { CatalogSkill, SkillMetadata } from './shared/skill.ts'
 import type { WatcherState } from './watch/watcher.ts'
 
 /**
@@ -46,40 +42,19 @@ export interface SkillSource {
   /** As `read`, of the skill with this name in its frontmatter, else of this name. */
   readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T>
 
-  /** The main file of a skill, in any encoding. Throws `mainFileError`'s sentences, `folderError`'s without a root. */
-  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent>
-
-  /** A file of a skill, up to MAX_TEXT_FILE_BYTES. Throws `fileError`'s sentences, `folderError`'s without a root. */
-  readFile (name: string, path: string): Promise<FileContent>
-
-  /** A file of any size, to be sent as bytes. Throws as `readFile`. */
-  openFile (name: string, path: string): Promise<ServableFile>
-
-  /** All files of a skill. */
-  manifest (name: string): Promise<Manifest>
-
-  /**
-   * All files of a skill as a ZIP archive, to be read after the call.
-   * @param nameOf what a file of the manifest is called in the archive; default: its path
-   */
-  archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive>
-
   /** Revisions of a skill that `at` gives although the skill may have moved on; the one used last first. */
   keptRevisions (name: string): readonly string[]
 
   /**
    * These skills in one revision: reads of a skill with another present revision give the kept one, or throw
-   * `revision_changed`. Made for one request.
-   * @param revision `sha256:<hex>`, or `current` for the present one of each skill that is read
+   * `revision_changed`. What is said of many skills has no revision. Made for one request.
+   * @param revision `sha256:<hex>`, or `current` for the one that each skill has at its first read
    */
-  at (revision: string): SourceAtRevision
-}
+  at (revision: string): SkillSource
 
-/** Skills in a chosen revision. */
-export interface SourceAtRevision extends SkillSource {
-  /** The revision of a skill that was read; undefined before. */
+  /** The revision of a skill that was read through `at`; undefined otherwise. */
   revisionOf (name: string): string | undefined
-  /** The revision of everything that was read, if it is one. */
+  /** The revision of everything that was read through `at`, if it is one. */
   readonly onlyRevision: string | undefined
 }
 

@@ -4,8 +4,7 @@ import { logCatalog } from './log.ts'
 import type { CacheUsage } from './read/file-cache.ts'
 import type { Disk } from './read/disk.ts'
 import { mainFileText } from './read/file-content.ts'
-import { type KeepOptions, KeptRevisions } from './revisions/kept-revisions.ts'
-import { Snapshots } from './revisions/snapshot.ts'
+import type { KeepOptions } from './revisions/kept-revisions.ts'
 import type { RootOptions } from './roots/root.ts'
 import type { SkippedEntry } from './roots/list-root.ts'
 import { CatalogSearch } from './search/catalog-search.ts'
@@ -45,7 +44,6 @@ export class SkillManager extends View {
   constructor (options: SkillManagerOptions) {
     const { projectRoots, personalRoot, linkTargets, disk, keep, polling = false, watcher = true, tickMs } = options
     const { log = SILENT, onSkipped } = options
-    const kept = new KeptRevisions(keep)
     const catalog = new Catalog({
       roots: [
         ...projectRoots.map((root) => ({ options: root, type: 'project' as const })),
@@ -53,12 +51,10 @@ export class SkillManager extends View {
       ],
       linkTargets,
       disk,
-      kept
+      keep
     })
     const parts: ViewParts = {
       catalog,
-      kept,
-      snapshots: new Snapshots(catalog.files),
       search: new CatalogSearch(catalog),
       refresher: new Refresher({ catalog, polling, isWatching: watcher, tickMs, log })
     }

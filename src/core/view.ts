@@ -1,17 +1,20 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Catalog, FoundSkill, Sees, SkillRef } from './catalog.ts'
 import { finding, isUsable } from './format/findings.ts'
+import type { MainFilePreference } from './format/main-files.ts'
+import type { ServableFile } from './read/file-cache.ts'
+import type { FileContent } from './read/file-content.ts'
 import type { IndexedSkill } from './read-skill.ts'
-import { SkillsAtRevision } from './revisions/at-revision.ts'
-import { SkillReads } from './revisions/skill-reads.ts'
-import type { Keep, KeptRevisions } from './revisions/kept-revisions.ts'
-import type { Snapshots } from './revisions/snapshot.ts'
+import type { SkillArchive } from './revisions/archive.ts'
+import type { Keep } from './revisions/kept-revisions.ts'
 import { KeptState, PresentState, type SkillState } from './revisions/state.ts'
 import type { CatalogSearch } from './search/catalog-search.ts'
 import type { Root } from './roots/root.ts'
-import type { SkillService, SkillStatus, SourceAtRevision } from './service.ts'
-import { folderError, mainFileError, SkillError, skillError } from './shared/errors.ts'
-import type { CatalogSkill, Finding, SkillMetadata } from './shared/skill.ts'
+import type { SkillService, SkillStatus } from './service.ts'
+import {
+  fileError, folderError, mainFileError, RevisionChangedError, SkillError, skillError
+} from './shared/errors.ts'
+import type { CatalogSkill, Finding, Manifest, SkillMetadata } from './shared/skill.ts'
 import { hasForbiddenSequence } from './shared/skill-name.ts'
 import { compareCodePoints, sameOr } from './shared/text.ts'
 import type { Refresher } from './watch/refresher.ts'
@@ -23,8 +26,6 @@ const CHANGE_PAUSE_MS = 20
 /** What all views of a process share. */
 export interface ViewParts {
   readonly catalog: Catalog
-  readonly snapshots: Snapshots
-  readonly kept: KeptRevisions
   readonly search: CatalogSearch
   readonly refresher: Refresher
 }
@@ -50,15 +51,25 @@ interface VisibleRoot {
   readonly grant: Grant
 }
 
+/** The revision that a request asks for. */
+interface Asked {
+  /** `sha256:<hex>`, or `current` for the one that each skill has at its first read. */
+  readonly revision: string
+  readonly view: View
+  /** Revisions of the skills that were read, by name. */
+  readonly read: Map<string, string>
+}
+
 /**
  * The skills of some roots, or some of their skills, as if there were no others. A name is resolved in the roots of the
  * view, in their order. All APIs read through a view, whether there are callers or not.
  */
-export class View extends SkillReads implements SkillService {
+export class View implements SkillService {
   readonly scope: string
   readonly #parts: ViewParts
+  readonly #grants: ReadonlyMap<number, Grant>
   readonly #roots: readonly VisibleRoot[]
-  readonly #sees: Sees
+  readonly #asked: Asked | undefined
   #visible: Visible | undefined
   #changes = 0
 
@@ -66,18 +77,20 @@ export class View extends SkillReads implements SkillService {
    * @param scope differs from that of every other view
    * @param grants by the position of the root
    */
-  constructor (scope: string, grants: ReadonlyMap<number, Grant>, parts: ViewParts) {
-    super()
+  constructor (scope: string, grants: ReadonlyMap<number, Grant>, parts: ViewParts, asked?: Asked) {
     this.scope = scope
     this.#parts = parts
+    this.#grants = grants
+    this.#asked = asked
     this.#roots = parts.catalog.roots.flatMap((root, index) => {
       const grant = grants.get(index)
       return grant === undefined ? [] : [{ index, root, grant }]
     })
-    this.#sees = (root, name) => {
-      const grant = grants.get(root)
-      return grant === 'all' || grant?.(name) === true
-    }
+  }
+
+  readonly #sees: Sees = (root, name) => {
+    const grant = this.#grants.get(root)
+    return grant === 'all' || grant?.(name) === true
   }
 
   async list (): Promise<readonly string[]> {
@@ -96,6 +109,9 @@ export class View extends SkillReads implements SkillService {
 
   async find (name: string): Promise<CatalogSkill | undefined> {
     const found = await this.#parts.catalog.find(name, this.#sees)
+    if (this.#asked !== undefined && (found !== undefined || this.keptRevisions(name).length > 0)) {
+      return await this.read(name, async ({ skill }) => skill)
+    }
     if (found !== undefined) return this.#shown(found)
     this.#requireRoot()
     return undefined
@@ -130,18 +146,14 @@ export class View extends SkillReads implements SkillService {
   }
 
   async read<T> (name: string, answer: (state: SkillState) => Promise<T>, keep: Keep = 'always'): Promise<T> {
+    if (this.#asked !== undefined) return await this.#readAsked(this.#asked, name, answer)
     if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
-    const { catalog, snapshots, kept } = this.#parts
+    const { catalog } = this.#parts
     for (let count = 1; ; count++) {
       const found = await catalog.find(name, this.#sees)
       if (found === undefined) throw this.unavailable ?? this.#absent(name)
-      const { root, disk, skill } = found
-      const isListed = (): Promise<boolean> => catalog.isListed(found)
-      const state = new PresentState(this.#shown(found), {
-        root, disk, skill, files: catalog.files, snapshots, kept, keep, isListed
-      })
       try {
-        return await answer(state)
+        return await answer(new PresentState(this.#shown(found), found, catalog, keep))
       } catch (error) {
         if (!(error instanceof SkillError)) throw error
         // What was refused has just been read; another error may come from a folder that was replaced or moved
@@ -152,6 +164,28 @@ export class View extends SkillReads implements SkillService {
         await pause(CHANGE_PAUSE_MS * count)
       }
     }
+  }
+
+  /** The present state of a skill if it has the revision, else the kept one. */
+  async #readAsked<T> (
+    { revision, view, read }: Asked, name: string, answer: (state: SkillState) => Promise<T>
+  ): Promise<T> {
+    const wanted = revision === 'current' ? read.get(name) : revision
+    let present: string | undefined
+    const answerWanted = async (state: SkillState): Promise<T> => {
+      present = (await state.manifest()).revision
+      if (wanted !== undefined && wanted !== present) throw new RevisionChangedError(present)
+      return await answer(state)
+    }
+    const value = await view.read(name, answerWanted).catch(async (error: unknown) => {
+      // Also of a skill that is gone, too large, or whose disk fails.
+      const mayBeKept = error instanceof SkillError && wanted !== undefined && present !== wanted
+      const kept = mayBeKept ? this.#keptState(name, wanted) : undefined
+      if (kept === undefined) throw error
+      return await answer(kept)
+    })
+    read.set(name, wanted ?? present ?? '')
+    return value
   }
 
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
@@ -167,22 +201,57 @@ export class View extends SkillReads implements SkillService {
     }
   }
 
-  keptRevisions (name: string): readonly string[] {
-    const kept = this.#parts.kept.all.filter(({ root, skill }) => skill.name === name && this.#sees(root, name))
-    return [...new Set(kept.map(({ manifest }) => manifest.revision))]
+  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
+    return this.read(name, (state) => state.mainFile(preference))
   }
 
-  at (revision: string): SourceAtRevision {
-    return new SkillsAtRevision(this, revision, (name, wanted) => this.#keptState(name, wanted))
+  readFile (name: string, path: string): Promise<FileContent> {
+    return this.#readFiles(name, (state) => state.file(path))
+  }
+
+  openFile (name: string, path: string): Promise<ServableFile> {
+    return this.#readFiles(name, (state) => state.open(path))
+  }
+
+  manifest (name: string): Promise<Manifest> {
+    return this.#readFiles(name, (state) => state.manifest())
+  }
+
+  archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
+    return this.#readFiles(name, (state) => state.archive(nameOf))
+  }
+
+  /** `read_file_in_skill` has its own sentence for names. */
+  async #readFiles<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
+    if (hasForbiddenSequence(name)) throw fileError.invalidName()
+    return await this.read(name, answer)
+  }
+
+  keptRevisions (name: string): readonly string[] {
+    const kept = this.#parts.catalog.kept.all.filter(({ root, skill }) => skill.name === name && this.#sees(root, name))
+    return [...new Set(kept.map(({ manifest }) => manifest.revision))]
   }
 
   #keptState (name: string, revision: string): SkillState | undefined {
     for (const { index, root } of this.#roots) {
       if (!this.#sees(index, name) || root.source?.allows?.(name, revision) === false) continue
-      const kept = this.#parts.kept.get(index, name, revision)
+      const kept = this.#parts.catalog.kept.get(index, name, revision)
       if (kept !== undefined) return new KeptState(kept)
     }
     return undefined
+  }
+
+  at (revision: string): View {
+    return new View(this.scope, this.#grants, this.#parts, { revision, view: this, read: new Map() })
+  }
+
+  revisionOf (name: string): string | undefined {
+    return this.#asked?.read.get(name)
+  }
+
+  get onlyRevision (): string | undefined {
+    const revisions = new Set(this.#asked?.read.values())
+    return revisions.size === 1 ? [...revisions][0] : undefined
   }
 
   subscribe (listener: (names: readonly string[]) => void): () => void {
@@ -240,6 +309,7 @@ export class View extends SkillReads implements SkillService {
   }
 
   get #now (): Visible {
+    if (this.#asked !== undefined) return this.#asked.view.#now
     const { catalog } = this.#parts
     const before = this.#visible
     if (before?.generation === catalog.generation) return before

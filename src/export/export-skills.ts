@@ -136,7 +136,7 @@ async function artifactFile (discovery: Discovery, { name, type, url, digest }: 
 async function filesOfSkill (
   skills: SkillService, version: string, name: string, files: readonly string[]
 ): Promise<ServedFile[]> {
-  const manifest = await skills.at(version).manifest(name)
+  const manifest = await skills.at(version).read(name, (skill) => skill.manifest())
   const byPath = new Map(manifest.files.map((file) => [file.path, file]))
   // The index calls the main file SKILL.md in any casing.
   const mainFile = manifest.files.find(({ path }) => isMainFile(path))
@@ -149,7 +149,7 @@ async function filesOfSkill (
       size: listed.size_bytes,
       type: listed.media_type,
       caching: SHORT,
-      chunks: () => bytesOf(async () => await skills.openFile(name, listed.path), listed)
+      chunks: () => bytesOf(async () => await skills.read(name, (skill) => skill.open(listed.path)), listed)
     }
   })
 }

@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify'
 import { RevisionChangedError } from '../core/shared/errors.ts'
-import type { SourceAtRevision, SkillSource } from '../core/service.ts'
+import type { SkillSource } from '../core/service.ts'
 import type { ConfirmSkill } from '../tools/calls/confirm-skills.ts'
 import { matchesEtag } from './etag.ts'
 
 /** What requests read that ask for a revision. */
-const asked = new WeakMap<FastifyRequest, SourceAtRevision>()
+const asked = new WeakMap<FastifyRequest, SkillSource>()
 
 /** The skills in the revision that a request asks for by `?revision=` or `If-Match` (RFC 9110 §13.1.1), if it does. */
 export function inAskedRevision (request: FastifyRequest, skills: SkillSource): SkillSource {
@@ -26,9 +26,9 @@ export function confirmAskedRevision (request: FastifyRequest): ConfirmSkill | u
   const source = asked.get(request)
   return source && (async ({ name, isDisplayName }) => {
     const { 'if-match': ifMatch } = request.headers
-    const { revision } = await (isDisplayName
-      ? source.readByDisplayName(name, (state) => state.manifest())
-      : source.manifest(name))
+    const { revision } = isDisplayName
+      ? await source.readByDisplayName(name, (skill) => skill.manifest())
+      : await source.read(name, (skill) => skill.manifest())
     if (ifMatch !== undefined && !matchesEtag(ifMatch, `"${revision}"`)) throw new RevisionChangedError(revision)
   })
 }

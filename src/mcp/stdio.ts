@@ -26,7 +26,7 @@ export function serveMcpOverStdio (options: StdioOptions): StdioServer {
     const server = createMcpServer(options, { isModern: era === 'modern', fields: {}, operation: undefined })
 
     async function sendUpdates (name: string): Promise<void> {
-      const manifest = await unlessRefused(() => skills.manifest(name))
+      const manifest = await unlessRefused(() => skills.read(name, (skill) => skill.manifest()))
       const uris = manifest?.files.map(({ path }) => skillUri(name, path)) ?? []
       for (const uri of new Set([mainFileUri(name), ...era === 'modern' ? uris : []])) {
         await server.sendResourceUpdated({ uri })

@@ -5,7 +5,7 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { TrustChange } from '../trust/trust.ts'
 import type { SkillErrorKind } from '../core/shared/errors.ts'
-import type { SkillService, SkillSource, SourceAtRevision } from '../core/service.ts'
+import type { SkillService } from '../core/service.ts'
 import { own } from '../core/shared/json.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import { maskSecrets } from '../core/shared/text.ts'
@@ -351,6 +351,5 @@ function digestIn (reply: FastifyReply, event: AuditEvent): string | undefined {
 
 /** Of a call in a request that chose a revision. */
 function revisionRead ({ skills }: ObservedCall, { skill }: Read): string | undefined {
-  const isAtRevision = (source: SkillSource): source is SourceAtRevision => 'revisionOf' in source
-  return skill !== undefined && isAtRevision(skills) ? skills.revisionOf(skill) : undefined
+  return skill === undefined ? undefined : skills.revisionOf(skill)
 }

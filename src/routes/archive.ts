@@ -36,7 +36,7 @@ export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = as
     const { name } = request.params
     const { wrap = false } = request.query
     const skills = inAskedRevision(request, skillsOf(request))
-    const archive = await skills.archive(name, wrap ? (path) => `${name}/${path}` : undefined)
+    const archive = await skills.read(name, (skill) => skill.archive(wrap ? (path) => `${name}/${path}` : undefined))
     reply.header(REVISION_HEADER, archive.revision)
     const etag = strongEtag(archive.revision, wrap ? `${FORMAT}wrap` : FORMAT)
     return answerArchive(request, reply, archive, name, etag)

@@ -18,6 +18,7 @@ import {
   RevisionQuerySchema, SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema, SkillFileSchema,
   SkillListSchema, SkillManifestSchema, SkillNameParamsSchema
 } from '../schemas/skills.ts'
+import { readInSkill } from '../tools/reader/read-file-in-skill.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import type { Tool } from '../tools/tool.ts'
 
@@ -80,7 +81,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       const outcome = await getSkill.run({ skill_name: name }, skills)
       return await answerRendered(reply, outcome, () => outcome.json)
     }
-    const content = await skills.readMainFile(name, 'SKILL.MD')
+    const content = await skills.read(name, (skill) => skill.mainFile('SKILL.MD'))
     return answerContent(request, reply, content, type, type.slice('text/'.length))
   })
 
@@ -98,7 +99,8 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS]
     }
   }, async (request, reply) => {
-    const manifest = await inAskedRevision(request, skillsOf(request)).manifest(request.params.name)
+    const skills = inAskedRevision(request, skillsOf(request))
+    const manifest = await skills.read(request.params.name, (skill) => skill.manifest())
     reply.header(REVISION_HEADER, manifest.revision)
     return await answerRendered(reply, manifest, () => JSON.stringify(manifest))
   })
@@ -122,11 +124,12 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     const { accept } = request.headers
     const type = mediaType(path)
     const skills = inAskedRevision(request, skillsOf(request))
-    const bytes = async () => answerFile(request, reply, await skills.openFile(name, path), path)
+    const bytes = async () =>
+      answerFile(request, reply, await readInSkill(skills, name, (skill) => skill.open(path)), path)
     addVary(reply, 'Accept')
     if (prefers(accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') return await bytes()
     if (request.query.encoding === 'base64') {
-      const content = (await skills.readFile(name, path)).bytes
+      const content = (await readInSkill(skills, name, (skill) => skill.file(path))).bytes
       const file = {
         success: true,
         skill_name: name,

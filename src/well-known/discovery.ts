@@ -107,7 +107,7 @@ export class Discovery {
         if (entry?.type !== type || hexOf(entry.digest) !== digest) return undefined
         const { revision } = await state.manifest()
         if (type === 'skill-md') return { revision, content: await state.mainFile() }
-        return { revision, archive: await this.#skills.at(revision).archive(name, await namesIn(state)) }
+        return { revision, archive: await state.archive(await namesIn(state)) }
       }))
     const kept = this.#skills.keptRevisions(name)
     const present = await find(this.#skills).catch((error: unknown) => {

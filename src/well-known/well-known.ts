@@ -144,7 +144,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
   /** `SKILL.md` is the main file in any casing. */
   async function sendFile (request: FastifyRequest, reply: FastifyReply, name: string, file: string) {
     if (!await discoveryOf(request).listsFile(name, file)) throw new HttpProblem('artifact_not_found')
-    return answerFile(request, reply, await skillsOf(request).openFile(name, file), file)
+    return answerFile(request, reply, await skillsOf(request).read(name, (skill) => skill.open(file)), file)
   }
 
   app.get('/.well-known/skills/:name/*', {

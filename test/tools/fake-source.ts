@@ -3,7 +3,6 @@ import { isMainFile } from '../../src/core/format/main-files.ts'
 import type { ServableFile } from '../../src/core/read/file-cache.ts'
 import { FileContent } from '../../src/core/read/file-content.ts'
 import { RefusedError } from '../../src/core/read/refused.ts'
-import { SkillReads } from '../../src/core/revisions/skill-reads.ts'
 import type { Snapshot } from '../../src/core/revisions/snapshot.ts'
 import { SkillState } from '../../src/core/revisions/state.ts'
 import type { SkillSource } from '../../src/core/service.ts'
@@ -53,7 +52,7 @@ class FakeState extends SkillState {
 }
 
 /** A SkillSource in memory. `skills` may be replaced by `set`; `failure` is what every question then gets. */
-export class FakeSource extends SkillReads implements SkillSource {
+export class FakeSource implements SkillSource {
   #skills = new Map<string, CatalogSkill>()
   #contents = new Map<string, FileContent | SkillError>()
   #names: readonly string[] = []
@@ -63,7 +62,6 @@ export class FakeSource extends SkillReads implements SkillSource {
   readonly asked: string[] = []
 
   constructor (skills: Readonly<Record<string, FakeSkill>> = {}) {
-    super()
     this.set(skills)
   }
 
@@ -136,6 +134,12 @@ export class FakeSource extends SkillReads implements SkillSource {
   at (): never {
     throw new Error('no tool chooses a revision')
   }
+
+  revisionOf (): undefined {
+    return undefined
+  }
+
+  readonly onlyRevision = undefined
 
   #stateOf (skill: CatalogSkill | undefined, name: string): SkillState {
     if (skill === undefined) throw mainFileError.skillNotFound(name)

@@ -1,18 +1,18 @@
-import type { FoundSkill } from '../catalog.ts'
+import type { Catalog, FoundSkill } from '../catalog.ts'
 import { type MainFilePreference, orderMainFiles } from '../format/main-files.ts'
-import type { FileCache, ServableFile } from '../read/file-cache.ts'
+import type { ServableFile } from '../read/file-cache.ts'
 import { FileContent } from '../read/file-content.ts'
 import type { FilePlace } from '../read/open-inside.ts'
 import { changed, isNoMainFile, RefusedError } from '../read/refused.ts'
 import { parseRelativePath } from '../read/relative-path.ts'
-import { hasSameRules, type IndexedSkill } from '../read-skill.ts'
+import type { IndexedSkill } from '../read-skill.ts'
 import { fileError, mainFileError } from '../shared/errors.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../shared/limits.ts'
 import type { CatalogSkill, Manifest } from '../shared/skill.ts'
 import { SkillArchive } from './archive.ts'
-import type { Keep, KeptRevision, KeptRevisions } from './kept-revisions.ts'
+import type { Keep, KeptRevision } from './kept-revisions.ts'
 import { fileSentence, mainFileSentence, skillSentence } from './refusal-sentences.ts'
-import type { Snapshot, Snapshots } from './snapshot.ts'
+import type { Snapshot } from './snapshot.ts'
 
 /**
  * A skill in one state: everything that is read of it agrees. Errors are `SkillError`s, with the sentences of the
@@ -86,32 +86,28 @@ export abstract class SkillState {
   }
 }
 
-interface PresentParts extends FoundSkill {
-  readonly files: FileCache
-  readonly snapshots: Snapshots
-  readonly kept: KeptRevisions
-  readonly keep: Keep
-  /** Whether the root still lists the skill's folder, under the same rules. */
-  readonly isListed: () => Promise<boolean>
-}
-
 /** A skill as it is on the disk. What is not of the state that the skill was read in is `changed`. */
 export class PresentState extends SkillState {
-  readonly #parts: PresentParts
+  readonly #found: FoundSkill
+  readonly #catalog: Catalog
+  readonly #keep: Keep
   /** What is known of the files of this state, by path. */
   readonly #digests = new Map<string, string>()
   #snapshot: Snapshot | undefined
 
   /** @param shown what the caller sees of the skill */
-  constructor (shown: SkillState['skill'], parts: PresentParts) {
+  constructor (shown: SkillState['skill'], found: FoundSkill, catalog: Catalog, keep: Keep) {
     super(shown)
-    this.#parts = parts
-    const { mainFile, digest } = parts.skill
+    this.#found = found
+    this.#catalog = catalog
+    this.#keep = keep
+    const { mainFile, digest } = found.skill
     if (mainFile !== undefined && digest !== undefined) this.#confirm(mainFile.name, digest)
   }
 
   protected async readPath (path: string, limit: number): Promise<FileContent> {
-    const { skill: { mainFile }, files } = this.#parts
+    const { files } = this.#catalog
+    const { mainFile } = this.#found.skill
     // The catalog has just compared this file with the disk.
     const known = path === mainFile?.name ? files.contentOf(mainFile.signature) : undefined
     const content = known ?? (await files.read(this.#placeOf(path), limit)).content
@@ -121,7 +117,7 @@ export class PresentState extends SkillState {
   }
 
   protected async openPath (path: string): Promise<ServableFile> {
-    const file = await this.#parts.files.open(this.#placeOf(path))
+    const file = await this.#catalog.files.open(this.#placeOf(path))
     try {
       await this.#confirmRules()
       const digest = file.kind === 'content' ? file.content.digest : file.digest
@@ -135,13 +131,13 @@ export class PresentState extends SkillState {
 
   protected async takeSnapshot (): Promise<Snapshot> {
     if (this.#snapshot !== undefined) return this.#snapshot
-    const { disk, skill, snapshots } = this.#parts
+    const { disk, skill } = this.#found
     if (skill.refused?.refusal === 'changed') throw skill.refused
-    const snapshot = await snapshots.of(disk, skill)
+    const snapshot = await this.#catalog.snapshots.of(disk, skill)
     await this.#confirmRules()
     for (const { path, digest } of snapshot.manifest.files) this.#confirm(path, digest)
     if (this.#digests.size > snapshot.manifest.files.length) throw changed('a file went away after it was read')
-    await this.#keep(snapshot)
+    await this.#keepBytes(snapshot)
     this.#snapshot = snapshot
     return snapshot
   }
@@ -149,13 +145,14 @@ export class PresentState extends SkillState {
   /** From memory, where its revision is kept: what was begun is finished, whatever becomes of the skill. */
   override async archive (nameOf?: (path: string) => string): Promise<SkillArchive> {
     const { revision } = await this.manifest()
-    const kept = this.#parts.kept.get(this.#parts.root, this.skill.name, revision)
+    const kept = this.#catalog.kept.get(this.#found.root, this.skill.name, revision)
     return await (kept === undefined ? super.archive(nameOf) : new KeptState(kept).archive(nameOf))
   }
 
-  async #keep (snapshot: Snapshot): Promise<void> {
-    const { kept, root, skill, files, keep } = this.#parts
-    if (!kept.wants(root, snapshot, keep)) return
+  async #keepBytes (snapshot: Snapshot): Promise<void> {
+    const { root, skill } = this.#found
+    const { kept, files } = this.#catalog
+    if (!kept.wants(root, snapshot, this.#keep)) return
     const contents = new Map<string, Buffer>()
     for (const { path, digest, size_bytes: size } of snapshot.manifest.files) {
       const { content } = await files.read(this.#placeOf(path), size, false)
@@ -166,14 +163,13 @@ export class PresentState extends SkillState {
   }
 
   #placeOf (path: string): FilePlace {
-    const { disk, skill: { folder, filter } } = this.#parts
+    const { disk, skill: { folder, filter } } = this.#found
     return { disk, folder: folder.realPath, path, filter }
   }
 
   /** A file that was hidden before it was written must stay hidden: rules are compared after the reading. */
   async #confirmRules (): Promise<void> {
-    const { disk, skill, isListed } = this.#parts
-    if (skill.filter === undefined || (await hasSameRules(disk, skill) && await isListed())) return
+    if (this.#found.skill.filter === undefined || await this.#catalog.hasSameRules(this.#found)) return
     throw changed('what is hidden may have changed after the skill was read')
   }
 

@@ -89,7 +89,7 @@ export async function readDirectory (
     )
   }
   const { name, path } = parts
-  const children = childrenOf(await skills.manifest(name), path === '' ? '' : `${path}/`)
+  const children = childrenOf(await skills.read(name, (skill) => skill.manifest()), path === '' ? '' : `${path}/`)
   if (children.size === 0 && path !== '') {
     throw new McpFault('missing', `No folder of a skill is at ${skillUri(name, path)}`)
   }

@@ -33,7 +33,7 @@ export function createGetSkillTool (): Tool {
 
     async run (args, skills) {
       const name = stringArgument(args, 'skill_name', parameters)
-      const content = await skills.readMainFile(name, 'SKILL.MD')
+      const content = await skills.read(name, (skill) => skill.mainFile('SKILL.MD'))
       return outcomes.get(content, name, () =>
         jsonOutcome({ skill_name: name, documentation: mainFileText(content, name) }))
     },

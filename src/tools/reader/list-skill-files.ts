@@ -39,7 +39,8 @@ export function createListSkillFilesTool (): Tool {
     },
 
     async run (args, skills) {
-      const manifest = await skills.manifest(stringArgument(args, 'skill_name', parameters))
+      const name = stringArgument(args, 'skill_name', parameters)
+      const manifest = await skills.read(name, (skill) => skill.manifest())
       return outcomes.get(manifest, undefined, () => jsonOutcome({
         skill_name: manifest.skill_name,
         files: manifest.files.map(({ digest: _, ...file }) => file)

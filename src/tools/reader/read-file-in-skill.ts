@@ -1,6 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import type { FileContent } from '../../core/read/file-content.ts'
+import type { SkillState } from '../../core/revisions/state.ts'
+import type { SkillSource } from '../../core/service.ts'
 import { fileError } from '../../core/shared/errors.ts'
+import { hasForbiddenSequence } from '../../core/shared/skill-name.ts'
 import type { DecodedText } from '../../core/read/decode.ts'
 import { SkillFileSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'
@@ -54,7 +57,7 @@ export function createReadFileInSkillTool (): Tool {
     async run (args, skills) {
       const name = stringArgument(args, 'skill_name', parameters)
       const filePath = stringArgument(args, 'file_path', parameters)
-      const file = await skills.readFile(name, filePath)
+      const file = await readInSkill(skills, name, (skill) => skill.file(filePath))
       // No name of a skill holds a slash, so that the two together are unambiguous.
       return outcomes.get(file, `${name}/${filePath}`, () => {
         if (file.text === undefined) throw fileError.notText(filePath)
@@ -72,6 +75,14 @@ export function createReadFileInSkillTool (): Tool {
       return new ToolOutcome(result, `ERROR: ${error.message}`, error)
     }
   }
+}
+
+/** Reads files of a skill: with a sentence of its own for a name that no skill can have. */
+export async function readInSkill<T> (
+  skills: SkillSource, name: string, read: (skill: SkillState) => Promise<T>
+): Promise<T> {
+  if (hasForbiddenSequence(name)) throw fileError.invalidName()
+  return await skills.read(name, read)
 }
 
 function success (name: string, filePath: string, { content, encoding }: DecodedText, bytes: number): ToolOutcome {
