@@ -82,7 +82,7 @@ function visiblePart (source: SourceStatus, { roots, partial = [] }: SkillStatus
   const root = roots.find(({ name }) => name === source.name)
   if (root === undefined) return []
   if (!partial.includes(root.name)) return source
-  const { revision, changed_at: changed, layout, places, left_out: leftOut, error, ...shown } = source
+  const { revision, changed_at: changed, layout, left_out: leftOut, error, ...shown } = source
   return { ...shown, skills: root.skills, ...error && { error: { code: error.code, message: 'the log says why' } } }
 }
 

@@ -4,7 +4,7 @@ import { isSafeName } from '../core/shared/skill-name.ts'
 import { isValidName } from '../core/format/fields.ts'
 import { parseSkillBytes } from '../core/format/main-file.ts'
 import { MAX_MAIN_FILE_BYTES } from '../core/shared/limits.ts'
-import type { FoundSkills, Layout, LayoutOptions, LayoutTree } from './layout.ts'
+import type { FoundSkill, FoundSkills, Layout, LayoutOptions, LayoutTree } from './layout.ts'
 import { pluginSkills } from './marketplace.ts'
 import { join, mainFileOf, TreeSearch, walkTree } from './walk-tree.ts'
 import { baseName } from '../core/shared/paths.ts'
@@ -13,63 +13,57 @@ import { baseName } from '../core/shared/paths.ts'
 const MAX_SKILLS = 20_000
 const MAX_PACKAGES = 1_000
 
-/** The paths of the folders of skills, by the place where they were found. */
-type Places = Array<readonly [place: string, paths: readonly string[]]>
+interface FoundPaths {
+  readonly layout: FoundSkills['layout']
+  /** Of folders of skills, the first ones first. */
+  readonly paths: readonly string[]
+}
 
 /** The skills of a tree in a layout. Of two with one name the first counts: by place, depth, path. */
 export async function findSkills (tree: LayoutTree, options: LayoutOptions): Promise<FoundSkills> {
   const search = new TreeSearch(tree, options.exclude && createMatcher(options.exclude))
-  const { layout, places } = await findPlaces(search, options.layout)
+  const { layout, paths } = await findPaths(search, options.layout)
   const { leftOut, packages } = search
   const isIncluded = options.include === undefined ? () => true : createMatcher(options.include)
-  const taken = new Map<string, { readonly path: string, readonly realPath: string }>()
-  const counts = new Map<string, number>()
-  for (const [place, paths] of places) {
-    for (const path of paths) {
-      await yieldIfNeeded()
-      const name = path === '' ? await nameOfTop(tree, options.name) : baseName(path)
-      const realPath = await tree.realPath(path)
-      const by = taken.get(name)
-      // The same folder by way of another place, or of a link.
-      if (by?.realPath === realPath) continue
-      if (!isIncluded(path)) leftOut.push({ path, reason: 'excluded' })
-      else if (!isSafeName(name)) leftOut.push({ path, reason: 'unsafe_name' })
-      else if (by !== undefined) leftOut.push({ path, reason: 'shadowed', by: by.path })
-      else if (taken.size === MAX_SKILLS) leftOut.push({ path, reason: 'bound_reached' })
-      else {
-        taken.set(name, { path, realPath })
-        counts.set(place, (counts.get(place) ?? 0) + 1)
-      }
-    }
+  const taken = new Map<string, FoundSkill>()
+  for (const path of paths) {
+    await yieldIfNeeded()
+    const name = path === '' ? await nameOfTop(tree, options.name) : baseName(path)
+    const realPath = await tree.realPath(path)
+    const by = taken.get(name)
+    // The same folder by way of another place, or of a link.
+    if (by?.realPath === realPath) continue
+    if (!isIncluded(path)) leftOut.push({ path, reason: 'excluded' })
+    else if (!isSafeName(name)) leftOut.push({ path, reason: 'unsafe_name' })
+    else if (by !== undefined) leftOut.push({ path, reason: 'shadowed', by: by.path })
+    else if (taken.size === MAX_SKILLS) leftOut.push({ path, reason: 'bound_reached' })
+    else taken.set(name, { name, path, realPath })
   }
-  const skills = [...taken].map(([name, { path }]) => ({ name, path }))
-  return { layout, places: counts, skills, leftOut, packages: [...packages] }
+  return { layout, skills: [...taken.values()], leftOut, packages: [...packages] }
 }
 
-async function findPlaces (
-  search: TreeSearch, layout: Layout
-): Promise<{ readonly layout: FoundSkills['layout'], readonly places: Places }> {
+async function findPaths (search: TreeSearch, layout: Layout): Promise<FoundPaths> {
   switch (layout) {
-    case 'flat': return { layout, places: [['', await childrenOf(search.tree)]] }
-    case 'single': return { layout, places: [['', ['']]] }
-    case 'tree': return { layout, places: [['', await walkTree(search, '')]] }
-    case 'marketplace': return { layout, places: [['', await pluginSkills(search) ?? []]] }
+    case 'flat': return { layout, paths: await childrenOf(search.tree) }
+    case 'single': return { layout, paths: [''] }
+    case 'tree': return { layout, paths: await walkTree(search, '') }
+    case 'marketplace': return { layout, paths: await pluginSkills(search) ?? [] }
     case 'auto': return await findOut(search)
   }
 }
 
 /** All the usual places together, as clients that install from repositories list them; without any, the whole tree. */
-async function findOut (search: TreeSearch): ReturnType<typeof findPlaces> {
+async function findOut (search: TreeSearch): Promise<FoundPaths> {
   const plugins = await pluginSkills(search)
   const hasSkillsFolder = (await search.tree.entries('skills')).length > 0
   const isSkill = await search.hasMainFile('')
-  if (isSkill && !hasSkillsFolder && plugins === undefined) return await findPlaces(search, 'single')
-  const places: Places = [['skills', await walkTree(search, 'skills')]]
-  if (plugins !== undefined) places.push(['.claude-plugin', plugins])
-  for (const folder of await agentFolders(search)) places.push([folder, await walkTree(search, folder)])
-  places.push(['', [...isSkill ? [''] : [], ...await walkTree(search, '', 1)].filter((path) => path !== 'skills')])
-  if (places.every(([, paths]) => paths.length === 0)) return await findPlaces(search, 'tree')
-  return { layout: plugins === undefined ? 'tree' : 'marketplace', places }
+  if (isSkill && !hasSkillsFolder && plugins === undefined) return await findPaths(search, 'single')
+  const places = [await walkTree(search, 'skills'), plugins ?? []]
+  for (const folder of await agentFolders(search)) places.push(await walkTree(search, folder))
+  places.push(isSkill ? [''] : [], (await walkTree(search, '', 1)).filter((path) => path !== 'skills'))
+  const paths = places.flat()
+  if (paths.length === 0) return await findPaths(search, 'tree')
+  return { layout: plugins === undefined ? 'tree' : 'marketplace', paths }
 }
 
 /**

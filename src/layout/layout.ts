@@ -46,12 +46,11 @@ export interface FoundSkill {
   readonly name: string
   /** Its folder. */
   readonly path: string
+  readonly realPath: string
 }
 
 export interface FoundSkills {
   readonly layout: Exclude<Layout, 'auto'>
-  /** The folders in which skills were found, with the number of skills. */
-  readonly places: ReadonlyMap<string, number>
   readonly skills: readonly FoundSkill[]
   readonly leftOut: readonly LeftOut[]
   /** Files that may be packages of skills, where the layout takes them. */

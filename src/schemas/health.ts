@@ -38,10 +38,6 @@ const SourceStatusSchema = Type.Object({
   layout: Type.Optional(
     StringEnum(['flat', 'single', 'tree', 'marketplace'], { description: 'The layout that was taken' })
   ),
-  places: Type.Optional(Type.Array(
-    Type.Object({ path: Type.String(), skills: Type.Integer({ minimum: 0 }) }),
-    { description: 'The folders in which skills were found' }
-  )),
   left_out: Type.Optional(Type.Object({
     count: Type.Integer({ minimum: 0 }),
     first: Type.Array(Type.Object({ path: Type.String(), reason: Type.String(), by: Type.Optional(Type.String()) }))

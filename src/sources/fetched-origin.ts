@@ -129,17 +129,19 @@ export class FetchedOrigin implements Origin {
     const found = await findSkills(tree, options)
     const packaged = await findPackaged(tree, found, options, tmp, closing)
     const unpacked = await planOf(tree, found.skills, { prefix, where })
-    const skills = [...unpacked, ...await planOf(packaged.tree, packaged.skills, { prefix, where })]
+    const packed = await planOf(packaged.tree, packaged.skills, { prefix, where })
+    const skills = [...unpacked, ...packed]
     const entries = unpacked.flatMap((skill) => skill.files.map(({ entry }) => entry))
     const broken = await brokenParts(files, new Set([...tree.unresolved, ...entries]))
     const leftOut = [...fetched.leftOut ?? [], ...found.leftOut, ...packaged.leftOut, ...broken]
     const publisher = this.#publisher
-    await publisher.add(skills, (wanted, signal) => files.write(wanted, signal), closing)
+    await publisher.add(unpacked, files.write, closing)
+    await publisher.add(packed, packaged.files.write, closing)
     const changed = publisher.changedAmong(skills)
     const before = this.#published
     const isSame = before?.revision === revision
     const changedAt = isSame ? before.changedAt : new Date().toISOString()
-    const report = reportOf(found, leftOut, packaged.skills.length)
+    const report = reportOf(found, leftOut)
     const state = { revision, settings: this.#settings, memory, changedAt, report }
     await fetched.confirm?.()
     await approve({ source: name, revision: where, folders: changed })

@@ -36,7 +36,6 @@ const SOURCE: SourceStatus = {
   failing_since: '2026-11-22T11:00:00.000Z',
   error: { code: 'bad_tree', message: 'hidden/x is not a path' },
   layout: 'tree',
-  places: [{ path: 'hidden', skills: 1 }],
   left_out: { count: 1, first: [{ path: 'hidden/y', reason: 'link_outside' }] }
 }
 

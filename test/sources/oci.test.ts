@@ -193,7 +193,7 @@ t.test('K84: the credentials of docker login, from config.json or from a helper 
     [{ credsStore: 'absent' }, undefined, 'docker-credential-absent, which config.json of Docker names, gives no credentials'],
     [{ credsStore: 'bad' }, undefined, 'docker-credential-bad, which config.json of Docker names, gives no credentials'],
     [{ credsStore: 'token' }, undefined, 'docker-credential-token gives no user and secret: set a user and a password or access token with auth'],
-    [{ credsStore: 'text' }, undefined, 'the answer of docker-credential-text is not JSON'],
+    [{ credsStore: 'text' }, undefined, 'docker-credential-text, which config.json of Docker names, gives no credentials'],
     [{ credsStore: 'nobody' }, undefined, 'docker-credential-nobody gives no user and secret: set a user and a password or access token with auth'],
     [{ credsStore: '../good' }, undefined, 'config.json of Docker has a helper whose name is not a plain word'],
     ['{', undefined, 'config.json of Docker is not JSON']

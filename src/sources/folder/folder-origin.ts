@@ -1,11 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { createNetworkDisk } from '../../core/read/disk.ts'
 import type { IgnoreRules } from '../../core/read/ignore-file.ts'
+import { signatureAt, stateId } from '../../core/read/signature.ts'
 import { findSkills } from '../../layout/find-skills.ts'
 import type { FoundSkills, LayoutOptions, LeftOut } from '../../layout/layout.ts'
 import type { ListedFolder, Listing } from '../../core/roots/list-root.ts'
-import { isIgnored } from '../../core/roots/ignore-rules.ts'
+import { isIgnored, readIgnoreFile } from '../../core/roots/ignore-rules.ts'
 import type { CoreLog } from '../../core/shared/log.ts'
 import { Signal } from '../signal.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
@@ -26,6 +28,9 @@ const TICK_MS = 20_000
 
 /** Pause between two searches in a storm of events. */
 const SPACING_MS = 150
+
+/** A folder may lie on a network. */
+const disk = createNetworkDisk()
 
 interface FolderOptions {
   readonly folder: LayoutFolder
@@ -114,24 +119,19 @@ export class FolderOrigin implements Origin {
     const { folder: { layout, name, path: top, include, exclude, prefix = '' } } = this.#options
     const options = { layout, name, include, exclude }
     const found = await findSkills(tree, options)
-    const rules = await tree.ignoreRules()
+    const rules = (await readIgnoreFile(disk, tree.root))?.rules
     const isHidden = (path: string): boolean => path !== '' && isIgnored(rules, path, true)
-    const folders = new Map<string, ListedFolder>()
-    let problem: SourceError | undefined
-    if (found.packages.length > 0) {
-      problem = await this.#unpack(tree, found, options, isHidden, signal)
-      for (const [name, folder] of this.#packages.folders ?? []) folders.set(name, folder)
-    }
-    const packaged = folders.size
-    for (const { name, path } of found.skills.filter(({ path }) => !isHidden(path))) {
+    const hasPackages = found.packages.length > 0
+    const problem = hasPackages ? await this.#unpack(tree, found, options, isHidden, signal) : undefined
+    const folders = new Map<string, ListedFolder>(hasPackages ? this.#packages.folders : undefined)
+    const hidden = found.skills.filter(({ path }) => isHidden(path))
+    for (const { name, path, realPath } of found.skills.filter(({ path }) => !isHidden(path))) {
       const place = path === '' ? top : join(top, path)
-      const realPath = await tree.realPath(path)
       folders.set(prefix + name, { path: place, realPath, rules: rulesOf(rules, prefix + name, path) })
     }
-    const hidden = found.skills.filter(({ path }) => isHidden(path))
     const ignored = hidden.map(({ path }): LeftOut => ({ path, reason: 'ignored' }))
-    const inPackages = found.packages.length > 0 ? this.#packaged?.leftOut ?? [] : []
-    this.#report = reportOf(found, [...found.leftOut, ...inPackages, ...tree.outside, ...ignored], packaged)
+    const inPackages = hasPackages ? this.#packaged?.leftOut ?? [] : []
+    this.#report = reportOf(found, [...found.leftOut, ...inPackages, ...tree.outside, ...ignored])
     this.#listing.ignored = new Set(hidden.map(({ name }) => prefix + name))
     this.#list(folders)
     if (problem !== undefined) throw problem
@@ -149,7 +149,11 @@ export class FolderOrigin implements Origin {
         await publisher.open()
       }
       const isWhole = await publisher.restore()
-      const states = await Promise.all(found.packages.map((path) => tree.fingerprintOf(path)))
+      const states: string[] = []
+      for (const path of found.packages) {
+        const signature = await signatureAt(disk, join(tree.root, path))
+        states.push(path, signature === undefined ? '' : stateId(signature))
+      }
       const names = found.skills.map(({ name }) => name)
       const fingerprint = JSON.stringify([states, names, found.packages.map(isHidden)])
       if (isWhole && this.#packaged?.fingerprint === fingerprint) return undefined
@@ -158,7 +162,7 @@ export class FolderOrigin implements Origin {
         const packaged = await findPackaged(tree, found, options, tmp, signal)
         const visible = packaged.skills.filter(({ path }) => !isHidden(path))
         const skills = await planOf(packaged.tree, visible, { prefix, where: `the folder ${name}` })
-        await publisher.add(skills, async () => {}, signal)
+        await publisher.add(skills, packaged.files.write, signal)
         await publisher.list(skills)
         this.#packaged = { fingerprint, leftOut: packaged.leftOut }
       } finally {

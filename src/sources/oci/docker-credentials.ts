@@ -26,7 +26,7 @@ export async function dockerCredentials (
   registry: string, env: Environment, signal: AbortSignal
 ): Promise<RequestHeaders> {
   const folder = env['DOCKER_CONFIG'] || join(homeOf(env) ?? '/', '.docker')
-  const config = parse(await readFile(join(folder, 'config.json'), 'utf8').catch(() => '{}'), 'config.json of Docker')
+  const config = parseConfig(await readFile(join(folder, 'config.json'), 'utf8').catch(() => '{}'))
   const server = registry === 'docker.io' ? 'https://index.docker.io/v1/' : registry
   const auth = own(own(own(config, 'auths'), server), 'auth')
   if (typeof auth === 'string' && auth !== '') return { authorization: `Basic ${auth}` }
@@ -43,14 +43,15 @@ async function askHelper (
   const asking = run(program, ['get'], { env: { ...env }, signal })
   // A helper may end without reading.
   asking.child.stdin?.on('error', () => {}).end(server)
-  // Its output may hold a secret: no sentence repeats it.
-  const text = await asking.then(({ stdout }) => stdout, (error: unknown) => {
+  let answer: unknown
+  try {
+    answer = JSON.parse((await asking).stdout)
+  } catch (error) {
     signal.throwIfAborted()
-    if (NOT_FOUND.test(String(own(error, 'stdout')))) return undefined
+    if (NOT_FOUND.test(String(own(error, 'stdout')))) return {}
+    // Its output may hold a secret: no sentence repeats it.
     throw missing(`${program}, which config.json of Docker names, gives no credentials`)
-  })
-  if (text === undefined) return {}
-  const answer = parse(text, `the answer of ${program}`)
+  }
   const [username, secret] = [own(answer, 'Username'), own(answer, 'Secret')]
   // The secret of the user `<token>` is a refresh token, which only `docker` itself exchanges.
   if (typeof username !== 'string' || typeof secret !== 'string' || username === '<token>') {
@@ -59,11 +60,11 @@ async function askHelper (
   return basic(username, secret)
 }
 
-function parse (text: string, what: string): unknown {
+function parseConfig (text: string): unknown {
   try {
     return JSON.parse(text) as unknown
   } catch {
-    throw missing(`${what} is not JSON`)
+    throw missing('config.json of Docker is not JSON')
   }
 }
 

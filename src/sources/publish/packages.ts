@@ -5,10 +5,11 @@ import { findSkills } from '../../layout/find-skills.ts'
 import type { FoundSkill, FoundSkills, LayoutOptions, LayoutTree, LeftOut } from '../../layout/layout.ts'
 import { PACKAGE } from '../../layout/walk-tree.ts'
 import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../../core/shared/limits.ts'
-import { baseName, folderOf } from '../../core/shared/paths.ts'
 import { unpackArchive, withoutTopFolder } from '../archive/unpack.ts'
 import { SourceError, type SourceErrorCode } from '../source-error.ts'
-import { checkEntries, isUnwritable, MAX_ENTRIES, type SourceEntry, SourceTree, storedFiles } from './source-tree.ts'
+import {
+  checkEntries, isUnwritable, MAX_ENTRIES, type SourceEntry, type SourceFiles, SourceTree, storedFiles
+} from './source-tree.ts'
 
 const MAX_PACKAGES = 1_000
 
@@ -19,6 +20,7 @@ const OF_PACKAGE: ReadonlySet<SourceErrorCode> = new Set(['bad_archive', 'too_la
 interface PackagedSkills {
   readonly skills: readonly FoundSkill[]
   /** What the packages hold, in folders next to them: `a.skill` as `a/`. */
+  readonly files: SourceFiles
   readonly tree: SourceTree
   readonly leftOut: readonly LeftOut[]
 }
@@ -37,30 +39,27 @@ export async function findPackaged (
   let bytes = 0
   for (const path of found.packages.slice(0, MAX_PACKAGES)) {
     const folder = path.replace(PACKAGE, '')
+    const by = packageOf.get(folder)
     const unpackedInto = await mkdtemp(join(tmp, 'package-'))
     const content = await tree.read(path, MAX_FILE_BYTES)
     const inner = content && await unpackIfGood(content, folder, unpackedInto, signal)
     const size = inner?.reduce((sum, entry) => sum + entry.size, 0) ?? 0
-    const isTaken = (await tree.entries(folderOf(path))).some(({ name }) => name === baseName(folder))
-    const by = isTaken ? folder : packageOf.get(folder)
-    if (inner === undefined) {
-      leftOut.push({ path, reason: 'bad_package' })
-    } else if (inner.some((entry) => isMainFile(entry.path.slice(folder.length + 1)))) {
-      if (by !== undefined) {
-        leftOut.push({ path, reason: 'shadowed', by })
-      } else if (bytes + size > MAX_PUBLISHED_BYTES || entries.length + inner.length > MAX_ENTRIES) {
-        leftOut.push({ path, reason: 'bound_reached' })
-      } else {
-        bytes += size
-        packageOf.set(folder, path)
-        entries.push(...inner)
-        continue
-      }
+    const isSkill = inner?.some((entry) => isMainFile(entry.path.slice(folder.length + 1))) === true
+    const isTooMuch = bytes + size > MAX_PUBLISHED_BYTES || entries.length + (inner?.length ?? 0) > MAX_ENTRIES
+    if (inner === undefined) leftOut.push({ path, reason: 'bad_package' })
+    else if (isSkill && by !== undefined) leftOut.push({ path, reason: 'shadowed', by })
+    else if (isSkill && isTooMuch) leftOut.push({ path, reason: 'bound_reached' })
+    else if (isSkill) {
+      bytes += size
+      packageOf.set(folder, path)
+      entries.push(...inner)
+      continue
     }
     // Of those that are left out, one may unpack to a gigabyte.
     await rm(unpackedInto, { recursive: true, force: true })
   }
-  const packages = new SourceTree(storedFiles(entries))
+  const files = storedFiles(entries)
+  const packages = new SourceTree(files)
   const inside = await findSkills(packages, { ...options, layout: 'tree' })
   const paths = new Map(found.skills.map(({ name, path }) => [name, path]))
   for (const { name, path } of inside.skills) {
@@ -68,7 +67,7 @@ export async function findPackaged (
     if (by !== undefined) leftOut.push({ path, reason: 'shadowed', by })
   }
   const skills = inside.skills.filter(({ name }) => !paths.has(name))
-  return { skills, tree: packages, leftOut: [...leftOut, ...inside.leftOut] }
+  return { skills, files, tree: packages, leftOut: [...leftOut, ...inside.leftOut] }
 }
 
 /**

@@ -1,7 +1,4 @@
-import { constants } from 'node:fs'
-import {
-  copyFile, mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, symlink, writeFile
-} from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { ListedFolder, Listing } from '../../core/roots/list-root.ts'
 import { isJsonObject } from '../../core/shared/json.ts'
@@ -126,13 +123,7 @@ export class Publisher implements Listing {
       for (const { name, digest } of skills) await mkdir(join(staging, digest, name), { recursive: true, mode: 0o755 })
       const folders = new Set(all.map(({ path }) => dirname(path)))
       for (const folder of folders) await mkdir(folder, { recursive: true, mode: 0o755 })
-      const files = all.filter(({ entry }) => entry.kind === 'file')
-      for (const { entry: { stored }, path } of files) {
-        signal.throwIfAborted()
-        if (stored !== undefined) await copyFile(stored, path, constants.COPYFILE_EXCL)
-      }
-      const others = files.filter(({ entry }) => entry.stored === undefined)
-      if (others.length > 0) await write(others, signal)
+      await write(all.filter(({ entry }) => entry.kind === 'file'), signal)
       for (const { entry, path } of all) if (entry.kind === 'link') await symlink(entry.target ?? '', path)
       for (const { digest } of skills) await rename(join(staging, digest), join(this.skillsFolder, digest))
     } finally {

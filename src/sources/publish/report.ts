@@ -4,7 +4,7 @@ import type { SourceStatus } from '../../schemas/health.ts'
 import type { SourceEntry, SourceFiles } from './source-tree.ts'
 
 /** What the status says of a published state, next to its revision. */
-export type LayoutReport = Pick<SourceStatus, 'layout' | 'places' | 'left_out'>
+export type LayoutReport = Pick<SourceStatus, 'layout' | 'left_out'>
 
 /** How many of the things that were left out are named. */
 const MAX_NAMED = 20
@@ -13,18 +13,9 @@ const LFS_POINTER = 'version https://git-lfs.github.com/spec/v1'
 const isPointerSize = (size: number): boolean => size > 100 && size < 200
 const BINARY = /\.(?:png|jpe?g|gif|pdf|zip|bin|mp4|ttf|otf|pptx|docx|xlsx|onnx|safetensors|psd|webp)$/i
 
-/** @param packaged how many skills come from packages, which count for the first place */
-export function reportOf (
-  { layout, places }: FoundSkills, leftOut: readonly LeftOut[], packaged = 0
-): LayoutReport {
+export function reportOf ({ layout }: FoundSkills, leftOut: readonly LeftOut[]): LayoutReport {
   const all = [...new Map(leftOut.map((item) => [`${item.path}\n${item.reason}`, item])).values()]
-  const counts = packaged > 0 && places.size === 0 ? new Map([['', 0]]) : places
-  return {
-    layout,
-    places: [...counts].map(([path, count], index) =>
-      ({ path: path === '' ? '.' : path, skills: count + (index === 0 ? packaged : 0) })),
-    ...all.length > 0 && { left_out: { count: all.length, first: all.slice(0, MAX_NAMED) } }
-  }
+  return { layout, ...all.length > 0 && { left_out: { count: all.length, first: all.slice(0, MAX_NAMED) } } }
 }
 
 /** Submodules, links out of the source, and files that another server has: a client would read something else. */

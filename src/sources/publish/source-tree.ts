@@ -1,4 +1,5 @@
-import { readFile } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { copyFile, readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
 import type { LayoutTree, TreeEntry } from '../../layout/layout.ts'
 import { yieldIfNeeded } from '../../core/shared/async.ts'
@@ -25,14 +26,23 @@ export interface SourceEntry {
 /** All that a source holds in one state. */
 export interface SourceFiles {
   readonly entries: readonly SourceEntry[]
-  /** Writes files that are not stored yet to new paths, whose folders are there. */
+  /** Writes files to new paths, whose folders are there. */
   write (files: Iterable<{ readonly entry: SourceEntry, readonly path: string }>, signal: AbortSignal): Promise<void>
   read (entry: SourceEntry): Promise<Buffer>
 }
 
 /** Files that were unpacked or downloaded into a folder of this machine. */
 export function storedFiles (entries: readonly SourceEntry[]): SourceFiles {
-  return { entries, write: async () => {}, read: ({ stored = '' }) => readFile(stored) }
+  return {
+    entries,
+    async write (files, signal) {
+      for (const { entry: { stored = '' }, path } of files) {
+        signal.throwIfAborted()
+        await copyFile(stored, path, constants.COPYFILE_EXCL)
+      }
+    },
+    read: ({ stored = '' }) => readFile(stored)
+  }
 }
 
 /** Files of one source. */
