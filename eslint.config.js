@@ -9,9 +9,9 @@ import tseslint from 'typescript-eslint'
  */
 const LAYERS = [
   ['core/shared/'],
-  ['core/format/', 'core/read/'],
+  ['archive/', 'core/format/', 'core/read/'],
   ['core/'],
-  ['archive/', 'layout/', 'library/', 'schemas/', 'tools/', 'verdicts/'],
+  ['layout/', 'library/', 'schemas/', 'tools/', 'verdicts/'],
   ['access/', 'config/', 'http/', 'limits/', 'log.ts', 'observe/', 'openapi/', 'plugins/', 'sources/', 'trust/'],
   ['export/', 'mcp/', 'routes/', 'ui/', 'validate/', 'well-known/'],
   ['app.ts', 'app-options.ts'],

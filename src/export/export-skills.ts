@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { wellKnownFindings } from '../core/listing/discovery.ts'
 import { preventsUse } from '../core/format/findings.ts'
-import { ZIP_MEDIA_TYPE } from '../core/revisions/zip.ts'
+import { ZIP_MEDIA_TYPE } from '../archive/zip-writer.ts'
 import type { ManifestFile } from '../core/shared/skill.ts'
 import { RefusedError } from '../core/read/refused.ts'
 import { isMainFile } from '../core/format/main-files.ts'

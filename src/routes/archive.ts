@@ -6,7 +6,7 @@ import { bytesAnswers } from '../openapi/responses.ts'
 import { SkillArchiveQuerySchema, SkillNameParamsSchema } from '../schemas/skills.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
 import { inAskedRevision } from '../http/revision.ts'
-import { ZIP_MEDIA_TYPE } from '../core/revisions/zip.ts'
+import { ZIP_MEDIA_TYPE } from '../archive/zip-writer.ts'
 import { answerArchive } from '../http/send/file.ts'
 
 interface ArchiveRoutesOptions {

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { ZIP_MEDIA_TYPE } from '../core/revisions/zip.ts'
+import { ZIP_MEDIA_TYPE } from '../archive/zip-writer.ts'
 import { PerSkills, type SkillsOf } from '../http/callers.ts'
 import { strongEtag } from '../http/etag.ts'
 import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'

@@ -5,7 +5,7 @@ import { skillError } from '../shared/errors.ts'
 import { MAX_ARCHIVE_BYTES } from '../shared/limits.ts'
 import { fileSentence } from './refusal-sentences.ts'
 import type { Snapshot } from './snapshot.ts'
-import { centralDirectory, localHeader, localSize, type ZipEntry, zipSize } from './zip.ts'
+import { centralDirectory, localHeader, localSize, type ZipEntry, zipSize } from '../../archive/zip-writer.ts'
 
 /** A file as it will be in the archive. */
 interface ArchivedFile extends ZipEntry {

@@ -15,26 +15,20 @@ export interface WatcherState {
   readonly mode: 'events' | 'polling'
   /** Errors since the watcher was last set up. */
   readonly errors: number
-  /** Code of the latest error, such as `ENOSPC`, or `FLOOD`: something wrote without a pause. Never a path. */
+  /** Code of the latest error, such as `ENOSPC`. Never a path. */
   readonly lastError?: string
 }
 
 /** What makes the watcher work again: the text of `ENOSPC` speaks of a full disk. */
 const REMEDIES: ReadonlyMap<string, string> = new Map([
   ['ENOSPC', 'raise fs.inotify.max_user_watches'],
-  ['EMFILE', 'raise fs.inotify.max_user_instances or the limit of open files'],
-  ['FLOOD', 'something writes to the folder without a pause']
+  ['EMFILE', 'raise fs.inotify.max_user_instances or the limit of open files']
 ])
 
 /** @param code of an error of a watcher */
 export function watcherRemedy (code: string | undefined): string | undefined {
   return REMEDIES.get(code ?? '')
 }
-
-/** libuv reads events while there are more, and no request is answered meanwhile: more than these are a flood. */
-const MAX_EVENTS_PER_TURN = 10_000
-/** Until a root is watched again after a flood, in milliseconds. */
-const FLOOD_MS = 1_000
 
 /** Until a folder that was replaced is watched again, and until that has happened, in milliseconds. */
 const REPLACED_MS = 50
@@ -52,7 +46,8 @@ export class RootWatcher {
   #folders: FSWatcher | undefined
   /** Identifies what is watched below the root. */
   #watched: string | undefined
-  #linked: ReadonlySet<string> = new Set()
+  /** The names of the skills that links lead to, by real path. */
+  #linked = new Map<string, string[]>()
   #replaced: Set<string> | undefined
   /** Watchers that are not ready yet. */
   readonly #starting = new Set<FSWatcher>()
@@ -78,16 +73,19 @@ export class RootWatcher {
   /** Watches what the last listing of the root has found. What somebody else lists is watched by its owner. */
   follow (): void {
     const { listing, listed, folders } = this.#root
-    const linked = [...folders.values()].filter((folder) => folder.linked).map(({ realPath }) => realPath)
-    const paths = listing === undefined || listed !== undefined ? [] : [listing.realPath, ...linked]
+    const linked = new Map<string, string[]>()
+    for (const { name, linked: isLinked, realPath } of folders.values()) {
+      if (isLinked) linked.set(realPath, [...linked.get(realPath) ?? [], name])
+    }
+    const paths = listing === undefined || listed !== undefined ? [] : [listing.realPath, ...linked.keys()]
     const watched = [listing?.signature.ino, ...paths].join('\0')
     if (this.#isClosed || watched === this.#watched) return
     this.#watched = watched
-    this.#linked = new Set(linked)
+    this.#linked = linked
     this.#errors = 0
     this.#close(this.#folders)
-    const isAsked = new Set(paths)
-    this.#folders = this.#watch(paths, (path) => !isAsked.has(path) && isHiddenPath([basename(path)]))
+    const asked = new Set(paths)
+    this.#folders = this.#watch(paths, (path) => !asked.has(path) && isHiddenPath([basename(path)]))
   }
 
   /** Sets everything up anew: the only way out of `degraded`. */
@@ -118,19 +116,11 @@ export class RootWatcher {
     })
     // One without a path is never ready.
     if (paths.length > 0) this.#starting.add(watcher)
-    let events = 0
     return watcher
       .on('ready', () => { this.#ready(watcher) })
       .on('error', (error) => { this.#fail(errorCode(error)) })
       .on('all', (_event, path) => { this.#hint(path) })
       .on('raw', (event, name, details) => {
-        if (events++ === 0) setImmediate(() => { events = 0 })
-        if (events > MAX_EVENTS_PER_TURN) {
-          this.#close(watcher)
-          this.#fail('FLOOD')
-          setTimeout(() => { this.restart() }, FLOOD_MS).unref()
-          return
-        }
         const path = `${ownText(details, 'watchedPath')}/${name}`
         this.#hint(path)
         if (event === 'rename' && depth === undefined && isFolder(path)) this.#renewLater(watcher, path)
@@ -163,13 +153,12 @@ export class RootWatcher {
   }
 
   #hint (path: string): void {
-    const { path: rootPath, listing, folders } = this.#root
+    const { path: rootPath, listing } = this.#root
     const below = path === rootPath ? '' : pathFrom(listing?.realPath ?? rootPath, path)
     if (below === '') this.#onHint()
     else if (below !== undefined) this.#onHint(below.split('/', 1)[0])
     for (let folder = path; folder !== dirname(folder); folder = dirname(folder)) {
-      if (!this.#linked.has(folder)) continue
-      for (const { name, linked, realPath } of folders.values()) if (linked && realPath === folder) this.#onHint(name)
+      for (const name of this.#linked.get(folder) ?? []) this.#onHint(name)
     }
   }
 
