@@ -156,8 +156,7 @@ export class View implements SkillService {
         return await answer(new PresentState(this.#shown(found), found, catalog, keep))
       } catch (error) {
         if (!(error instanceof SkillError)) throw error
-        // What was refused has just been read; another error may come from a folder that was replaced or moved
-        // meanwhile.
+        // What was refused has just been read; another error may come from a folder that was replaced meanwhile.
         const isSame = found.skill.refused !== undefined || await catalog.isStill(found)
         if (error.code !== 'skill_changing' && isSame) throw error
         if (count === MAX_READS) throw error.code === 'skill_changing' ? error : skillError.changing(name)

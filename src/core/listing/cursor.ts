@@ -1,7 +1,8 @@
 import { sha256 } from '../shared/digest.ts'
+import { compareCodePoints } from '../shared/text.ts'
 
 /** Where a page ended: after this name, which was at this place of the list. */
-export interface PagePosition {
+interface PagePosition {
   readonly after: string
   readonly index: number
 }
@@ -15,15 +16,29 @@ export function formatCursor (question: string, { after, index }: PagePosition):
 }
 
 /**
- * The position in a cursor; undefined for one that is damaged or of another question. A made-up cursor begins a page
- * elsewhere, and nothing more.
+ * Where a page begins in a list of names; undefined for a cursor that is damaged or of another question. A made-up
+ * cursor begins a page elsewhere, and nothing more. After a skill that is gone, it begins where that one would be by
+ * name, or was if the list has another order.
  */
-export function parseCursor (question: string, cursor: string): PagePosition | undefined {
+export function pageStart (
+  question: string, names: readonly string[], cursor: string | undefined, isSorted = true
+): number | undefined {
+  if (cursor === undefined) return 0
+  const position = parseCursor(question, cursor)
+  if (position === undefined) return undefined
+  const { after, index } = position
+  const known = names.indexOf(after)
+  if (known !== -1) return known + 1
+  if (!isSorted) return Math.min(Math.max(index, 0), names.length)
+  const next = names.findIndex((name) => compareCodePoints(name, after) > 0)
+  return next === -1 ? names.length : next
+}
+
+function parseCursor (question: string, cursor: string): PagePosition | undefined {
   try {
     const [id, after, index] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown[]
-    return id === sha256(question) && typeof after === 'string' && Number.isInteger(index)
-      ? { after, index: Number(index) }
-      : undefined
+    if (id !== sha256(question) || typeof after !== 'string' || !Number.isInteger(index)) return undefined
+    return { after, index: Number(index) }
   } catch {
     return undefined
   }

@@ -1,8 +1,7 @@
 import type { SkillSource } from '../service.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
 import { SkillError } from '../shared/errors.ts'
-import { compareCodePoints } from '../shared/text.ts'
-import { formatCursor, type PagePosition, parseCursor } from './cursor.ts'
+import { formatCursor, pageStart } from './cursor.ts'
 import { type CatalogEntry, describePending, describeState, type EntryValidator, type ValidatedEntry } from './entry.ts'
 
 /** Characters of all entries in one page of GET /catalog together. */
@@ -67,18 +66,17 @@ export async function readCatalogPage<Validated extends ValidatedEntry> (
   const words = query.trim()
   const isSearch = words !== ''
   const question = JSON.stringify([words, valid, skills.scope, root, filter?.key])
-  const position = cursor === undefined ? undefined : parseCursor(question, cursor)
-  if (cursor !== undefined && position === undefined) return undefined
-
   const found = await (isSearch ? skills.search(words) : skills.list())
   // To read all skills for a page of a few would take seconds: `valid` is what the index knows.
   if (valid !== undefined) await skills.available()
   const names = found.filter((name) => (valid === undefined || skills.findNow(name)?.valid === valid) &&
     (root === undefined || skills.rootOf(name) === root))
 
+  const start = pageStart(question, names, cursor, !isSearch)
+  if (start === undefined) return undefined
   const entries: string[] = []
   let characters = 0
-  let end = position === undefined ? 0 : startAfter(names, position, isSearch)
+  let end = start
   const readEnd = filter === undefined ? names.length : Math.min(names.length, end + MAX_FILTERED_READS)
   for (; end < readEnd && entries.length < limit && characters < MAX_PAGE_CHARACTERS; end++) {
     await yieldIfNeeded()
@@ -96,15 +94,6 @@ export async function readCatalogPage<Validated extends ValidatedEntry> (
     end,
     nextCursor: last === undefined ? undefined : formatCursor(question, { after: last, index: end - 1 })
   }
-}
-
-/** After the same skill; if it is gone, where it would be by name, or where it was in a search. */
-function startAfter (names: readonly string[], { after, index }: PagePosition, isSearch: boolean): number {
-  const known = names.indexOf(after)
-  if (known !== -1) return known + 1
-  if (isSearch) return Math.min(Math.max(index, 0), names.length)
-  const next = names.findIndex((name) => compareCodePoints(name, after) > 0)
-  return next === -1 ? names.length : next
 }
 
 /** Undefined for a skill that is gone. */

@@ -4,8 +4,6 @@ export interface PathFilter {
   readonly id: string
   /** @param path relative, of normal segments, without a slash at the end */
   hides (path: string, isFolder: boolean): boolean
-  /** What is hidden for certain, for a filter that hides more while its ignore file cannot be read. */
-  readonly certain?: PathFilter | undefined
 }
 
 const VERSION_CONTROL = new Set(['.git', '.hg', '.svn'])

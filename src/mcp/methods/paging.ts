@@ -1,7 +1,6 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { yieldIfNeeded } from '../../core/shared/async.ts'
-import { formatCursor, parseCursor } from '../../core/listing/cursor.ts'
-import { compareCodePoints } from '../../core/shared/text.ts'
+import { formatCursor, pageStart } from '../../core/listing/cursor.ts'
 
 export interface Page<Item> {
   readonly items: Item[]
@@ -25,8 +24,13 @@ export async function readPage<Item> (
   scope: string, names: readonly string[], cursor: string | undefined,
   make: (name: string) => Promise<Item | undefined>, isFull: (items: readonly Item[]) => boolean
 ): Promise<Page<Item>> {
+  const start = pageStart(questionOf(scope), names, cursor)
+  if (start === undefined) {
+    const sentence = 'Invalid cursor: use nextCursor of the page before, or none'
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, sentence)
+  }
   const items: Item[] = []
-  for (let i = cursor === undefined ? 0 : startAfter(scope, names, cursor); i < names.length; i++) {
+  for (let i = start; i < names.length; i++) {
     const name = names[i] ?? ''
     const item = await make(name)
     if (item !== undefined) items.push(item)
@@ -36,14 +40,4 @@ export async function readPage<Item> (
     await yieldIfNeeded()
   }
   return { items }
-}
-
-function startAfter (scope: string, names: readonly string[], cursor: string): number {
-  const position = parseCursor(questionOf(scope), cursor)
-  if (position === undefined) {
-    const sentence = 'Invalid cursor: use nextCursor of the page before, or none'
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, sentence)
-  }
-  const start = names.findIndex((name) => compareCodePoints(name, position.after) > 0)
-  return start === -1 ? names.length : start
 }
