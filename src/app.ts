@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import { fastify, type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { AppOptions } from './app-options.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
@@ -54,9 +53,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   observer.useRevision(() => feeds.of(access?.everything ?? skills).revision)
   const originOf = trust && ((state: SkillState) => trust.originOf(state))
   const validate = createValidator([mcpFindings], originOf)
-  const translate = (error: unknown, request: FastifyRequest): unknown => {
-    return access === undefined ? error : access.translate(error, request)
-  }
+  const translate = access?.translate ?? ((error: unknown) => error)
   const remarks = () => [access?.file ?? [], trust?.files ?? []].flat().flatMap(({ remark }) => remark ?? [])
   const readiness = {
     remarks,
@@ -74,8 +71,8 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
       ...options, isOverloaded, skillsOf, validate, prefix: basePath, log: logger, isPreview, readiness, translate
     })
 
-  const rewriteUrl = access && ((request: IncomingMessage) => access.rewriteUrl(request))
   const { answerBadUrl } = pages ?? {}
+  const { rewriteUrl } = access ?? {}
   const app: FastifyInstance = fastify(httpServerOptions({ ...options, observer, rewriteUrl, answerBadUrl }))
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
   app.decorateRequest('principal', undefined).decorateRequest('trace', undefined)

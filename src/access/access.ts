@@ -17,6 +17,12 @@ import { Links } from './links.ts'
 import { addMetadata, metadataUrl } from './metadata.ts'
 import { Policy, READ_SCOPE } from './policy.ts'
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    admission: Admission | undefined
+  }
+}
+
 interface AccessOptions {
   /** Path of the access file. */
   readonly file: string
@@ -37,14 +43,13 @@ interface InForce {
 
 /** What a caller sees until its request ends, whatever becomes of the file meanwhile. */
 interface Admission {
-  readonly policy: Policy
+  readonly inForce: InForce
   readonly view: SkillService
 }
 
 /** Where clients look for an authorization server (RFC 8414 §3.1): a 401 would lead those with a token astray. */
 const OAUTH_DISCOVERY = /\/\.well-known\/(?:oauth-|openid-configuration)/
 
-const PRIVATE = 'private, no-cache'
 const WRITABLE_BY_OTHERS = 0o002
 const MAX_VIEWS = 256
 /** The longest delay of a timer. */
@@ -52,13 +57,12 @@ const MAX_TIMER_MS = 2_147_483_647
 
 /** @throws ConfigError of one line when the file cannot be used */
 export async function openAccess (options: AccessOptions): Promise<Access> {
-  const { file, log, skills: { rootNames: roots }, publicUrl } = options
-  const setting = 'ACCESS_FILE or --access'
-  const followed = await FollowedFile.open({ name: 'the access file', setting, path: file, log }, (text) =>
-    Policy.parse(file, text, { roots, publicUrl }))
-  const access = new Access(options, followed)
-  const { mode } = await stat(file)
-  if ((mode & WRITABLE_BY_OTHERS) !== 0) log.warn({ file }, 'every user of this machine can write the access file')
+  const { file: path, log, skills: { rootNames: roots }, publicUrl } = options
+  const file = await FollowedFile.open({ name: 'the access file', setting: 'ACCESS_FILE or --access', path, log },
+    (_path, text) => Policy.parse(path, text, { roots, publicUrl }))
+  const access = new Access(options, file)
+  const { mode } = await stat(path)
+  if ((mode & WRITABLE_BY_OTHERS) !== 0) log.warn({ path }, 'every user of this machine can write the access file')
   return access
 }
 
@@ -71,8 +75,6 @@ export class Access {
   readonly file: FollowedFile<Policy>
   readonly #options: AccessOptions
   readonly #links: Links
-  /** Principals belong to one policy. */
-  readonly #admitted = new WeakMap<Principal, Admission>()
   /** Ends each open stream. */
   readonly #streams = new Set<() => void>()
   #inForce: InForce
@@ -83,22 +85,22 @@ export class Access {
     this.file = file
     this.everything = skills
     this.nothing = skills.createView('nothing', new Map())
-    this.#links = new Links(basePath, (digest) => this.#inForce.policy.links.has(digest))
+    this.#links = new Links(basePath, (digest) => file.value.links.has(digest))
     this.#inForce = this.#prepare(file.value)
     // Patterns can be checked once the skills that they could match are known.
     skills.available().then(() => { this.#warnOfPatterns() }, () => {})
-    file.on('changed', (policy) => { this.#use(policy) })
+    file.on('changed', (policy) => {
+      this.#inForce = this.#prepare(policy, this.#inForce)
+      // Clients connect again, and are admitted by the new policy.
+      for (const end of [...this.#streams]) end()
+      this.#warnOfPatterns()
+    })
   }
 
-  close (): void {
-    this.file.close()
-  }
+  readonly skillsOf = ({ admission }: FastifyRequest): SkillService => admission?.view ?? this.nothing
 
-  readonly skillsOf = (request: FastifyRequest): SkillService => this.#admissionOf(request)?.view ?? this.nothing
-
-  readonly whileAllowed = (request: FastifyRequest, end: () => void): () => void => {
-    const { expiresAt = Infinity } = request.principal ?? {}
-    const leftMs = Math.min(expiresAt - Date.now(), MAX_TIMER_MS)
+  readonly whileAllowed = ({ principal, admission }: FastifyRequest, end: () => void): () => void => {
+    const leftMs = Math.min((principal?.expiresAt ?? Infinity) - Date.now(), MAX_TIMER_MS)
     const stop = (): void => {
       clearTimeout(timer)
       this.#streams.delete(finish)
@@ -110,20 +112,20 @@ export class Access {
     const timer = setTimeout(finish, leftMs).unref()
     this.#streams.add(finish)
     // The file may have changed since the caller was admitted.
-    if (this.#admissionOf(request)?.policy !== this.#inForce.policy) finish()
+    if (admission?.inForce !== this.#inForce) finish()
     return stop
   }
 
-  rewriteUrl (request: IncomingMessage): string {
-    return this.#links.rewrite(request)
-  }
+  readonly rewriteUrl = (request: IncomingMessage): string => this.#links.rewrite(request)
 
+  /** Issuers whose keys could not be read at the last attempt. */
   get issuersAway (): number {
-    return this.#inForce.authenticator.issuersAway
+    return this.#inForce.authenticator.keys.filter(({ isAway }) => isAway).length
   }
 
   readonly plugin: FastifyPluginAsync = fp(async (app) => {
-    app.addHook('onClose', async () => { this.close() })
+    app.decorateRequest('admission', undefined)
+    app.addHook('onClose', async () => { this.file.close() })
     app.addHook('onRequest', async (request, reply) => {
       const inForce = this.#inForce
       const link = this.#links.digestOf(request.raw)
@@ -138,11 +140,11 @@ export class Access {
       next(null, payload)
     })
     const { basePath, publicUrl } = this.#options
-    addMetadata(app, { basePath, publicUrl, issuers: () => this.#inForce.policy.issuers })
+    addMetadata(app, { basePath, publicUrl, issuers: () => this.file.value.issuers })
   }, { name: 'access' })
 
   /** Without credentials, a hidden skill and an absent one get the same 401: they cannot be told apart. */
-  translate (error: unknown, { principal }: FastifyRequest): unknown {
+  readonly translate = (error: unknown, { principal }: FastifyRequest): unknown => {
     const isMissing = (error instanceof SkillError && error.code === 'skill_not_found') ||
       (error instanceof HttpProblem && error.code === 'artifact_not_found')
     return isMissing && principal?.kind === 'anonymous' ? this.#refusal('unauthenticated') : error
@@ -155,7 +157,7 @@ export class Access {
       if (isOpen || (request.is404 && OAUTH_DISCOVERY.test(toInstance(request.url)))) return
       throw this.#refusal(found)
     }
-    reply.header('cache-control', PRIVATE)
+    reply.header('cache-control', 'private, no-cache')
     const isAllowed = isOpen || found.scopes.has(scope)
     // A caller who has sent no credentials may have some that admit it.
     if (!isAllowed && found.kind === 'anonymous') throw this.#refusal('unauthenticated')
@@ -165,18 +167,13 @@ export class Access {
       this.#count('scope')
       throw lacksScope(scope, this.#metadata)
     }
-    if (!this.#admitted.has(found)) this.#admitted.set(found, this.#admission(found, inForce))
+    request.admission = { inForce, view: found.scopes.has(READ_SCOPE) ? this.#viewOf(found, inForce) : this.nothing }
   }
 
-  #admission ({ view: key, scopes }: Principal, { policy, views }: InForce): Admission {
-    if (!scopes.has(READ_SCOPE)) return { policy, view: this.nothing }
+  #viewOf ({ view: key }: Principal, { policy, views }: InForce): View {
     const view = views.get(key) ?? this.#options.skills.createView(key, policy.grantsOf(key))
     views.set(key, view)
-    return { policy, view }
-  }
-
-  #admissionOf ({ principal }: FastifyRequest): Admission | undefined {
-    return principal && this.#admitted.get(principal)
+    return view
   }
 
   #refusal (refusal: Refusal): HttpProblem {
@@ -190,25 +187,18 @@ export class Access {
 
   #prepare (policy: Policy, before?: InForce): InForce {
     this.#warn(policy.warnings)
-    const authenticator = new Authenticator(policy, this.#options.log, before?.authenticator)
+    const authenticator = new Authenticator(policy, this.#options.log, before?.authenticator.keys)
     return { policy, authenticator, views: new LRUCache({ max: MAX_VIEWS }) }
-  }
-
-  /** Ends all streams: clients connect again, and are admitted by the new policy. */
-  #use (policy: Policy): void {
-    this.#inForce = this.#prepare(policy, this.#inForce)
-    for (const end of [...this.#streams]) end()
-    this.#warnOfPatterns()
   }
 
   /** Where clients find the issuers. */
   get #metadata (): string | undefined {
     const { publicUrl } = this.#options
-    return publicUrl === undefined || this.#inForce.policy.issuers.length === 0 ? undefined : metadataUrl(publicUrl)
+    return publicUrl === undefined || this.file.value.issuers.length === 0 ? undefined : metadataUrl(publicUrl)
   }
 
   #warnOfPatterns (): void {
-    this.#warn(this.#inForce.policy.unfitPatterns((root) => this.#options.skills.skillsIn(root)))
+    this.#warn(this.file.value.unfitPatterns((root) => this.#options.skills.skillsIn(root)))
   }
 
   #warn (problems: readonly string[]): void {

@@ -5,9 +5,10 @@ import type { Principal } from '../http/callers.ts'
 import { peerOf } from '../http/request/client-address.ts'
 import { hasSeveral } from '../http/request/several.ts'
 import type { Refusal } from './challenge.ts'
+import { IssuerKeys } from './issuer-keys.ts'
 import type { Policy } from './policy.ts'
 import { digestOf } from './secret.ts'
-import { JwtVerifier } from './verifier.ts'
+import { explainRefusal, issuerOf, verifyToken } from './verifier.ts'
 
 /** Longest Authorization header that is read, in characters. */
 const MAX_HEADER_CHARACTERS = 8_192
@@ -23,19 +24,18 @@ const MAX_PROXY_GROUPS = 500
 
 /** Finds out who sent a request, under one policy. Of secrets only digests are kept. */
 export class Authenticator {
+  /** In the order of the issuers. */
+  readonly keys: readonly IssuerKeys[]
   readonly #policy: Policy
-  readonly #verifier: JwtVerifier
+  readonly #log: CoreLog
   /** Callers whose signatures were checked, by the digests of their tokens. */
   readonly #verified = new LRUCache<string, Principal>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS })
 
-  /** @param before that of the policy before */
-  constructor (policy: Policy, log: CoreLog, before?: Authenticator) {
+  /** @param known keys of the policy before: those of issuers that are the same stay */
+  constructor (policy: Policy, log: CoreLog, known: readonly IssuerKeys[] = []) {
     this.#policy = policy
-    this.#verifier = new JwtVerifier(policy, log, before && before.#verifier)
-  }
-
-  get issuersAway (): number {
-    return this.#verifier.issuersAway
+    this.#log = log
+    this.keys = policy.issuers.map((entry) => known.find((keys) => keys.isOf(entry)) ?? new IssuerKeys(entry, log))
   }
 
   /** @param link digest of the link that the request came through */
@@ -55,9 +55,25 @@ export class Authenticator {
     const known = this.#policy.tokens.get(digest) ?? this.#verified.get(digest)
     if (known !== undefined) return unlessExpired(known, 'token_expired')
     if (!JWT.test(token)) return 'invalid_token'
-    const found = await this.#verifier.verify(token)
+    const found = await this.#verify(token)
     if (typeof found !== 'string') this.#verified.set(digest, found)
     return found
+  }
+
+  /** A refused token of a known issuer is logged with the reason, and without the token. */
+  async #verify (token: string): Promise<Principal | Refusal> {
+    const issuer = issuerOf(token)
+    const index = this.#policy.issuers.findIndex((entry) => entry.issuer === issuer)
+    const [entry, keys] = [this.#policy.issuers[index], this.keys[index]]
+    if (entry === undefined || keys === undefined) return 'invalid_token'
+    try {
+      const { identity, scopes } = await verifyToken(token, entry, keys, this.#log)
+      return this.#policy.admit(identity, scopes)
+    } catch (error) {
+      const [refusal, reason] = explainRefusal(error)
+      this.#log.info({ issuer, reason }, 'a token was refused')
+      return refusal
+    }
   }
 
   /** What an authenticating proxy says, if the connection comes from it. Anybody may send such headers. */

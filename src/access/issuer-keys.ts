@@ -8,6 +8,8 @@ const OAUTH = '/.well-known/oauth-authorization-server'
 /** After a failure, an issuer is asked once in this time, in milliseconds. jose counts from the last success. */
 const COOLDOWN_MS = 30_000
 
+type KeysEntry = Pick<IssuerEntry, 'issuer' | 'jwks_uri'>
+
 /** The keys of an issuer cannot be read. */
 export class IssuerAway extends Error {}
 
@@ -17,14 +19,14 @@ export class IssuerKeys {
   readonly find: ReturnType<typeof createRemoteJWKSet>
   /** Whether the last attempt to read the keys failed. */
   isAway = false
-  readonly #issuer: string
+  readonly #entry: KeysEntry
   readonly #log: CoreLog
   #uri: string | undefined
   #last: JSONWebKeySet | undefined
   #failedAt = -Infinity
 
-  constructor ({ issuer, jwks_uri: uri }: Pick<IssuerEntry, 'issuer' | 'jwks_uri'>, log: CoreLog) {
-    this.#issuer = issuer
+  constructor (entry: KeysEntry, log: CoreLog) {
+    const { issuer, jwks_uri: uri } = this.#entry = entry
     this.#uri = uri
     this.#log = log
     const read = async (_url: string, options: RequestInit) => Response.json(await this.#read(options))
@@ -33,8 +35,12 @@ export class IssuerKeys {
     this.find.reload().catch(() => {})
   }
 
+  isOf ({ issuer, jwks_uri: uri }: KeysEntry): boolean {
+    return issuer === this.#entry.issuer && uri === this.#entry.jwks_uri
+  }
+
   async #read (options: RequestInit): Promise<JSONWebKeySet> {
-    const issuer = this.#issuer
+    const { issuer } = this.#entry
     if (performance.now() - this.#failedAt >= COOLDOWN_MS) {
       try {
         this.#uri ??= await discover(issuer, options)

@@ -16,7 +16,16 @@ const AUTHENTICATED = 'authenticated'
 type Entry<Key extends keyof AccessFile> = NonNullable<AccessFile[Key]> extends ReadonlyArray<infer Item> ? Item : never
 
 /** An issuer of the access file. */
-export type IssuerEntry = Omit<Entry<'issuers'>, 'audiences'> & { readonly audiences: readonly string[] }
+export type IssuerEntry = Required<Omit<Entry<'issuers'>, 'jwks_uri'>> & Pick<Entry<'issuers'>, 'jwks_uri'>
+
+const ISSUER_DEFAULTS = {
+  // RFC 9864 calls EdDSA with the curve Ed25519 by the name of the curve.
+  algorithms: ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'] satisfies IssuerEntry['algorithms'],
+  clock_tolerance: 30,
+  groups_claim: 'groups',
+  groups: [],
+  scopes: []
+}
 
 /** The authenticating proxy of the access file. Names of headers are in lower case. */
 interface ProxyEntry {
@@ -197,7 +206,7 @@ export class Policy {
       const key = uri === undefined ? 'issuer' : 'jwks_uri'
       this.#warn(['issuers', index, key], 'is not an https:// address: anyone on the way to it can replace the keys')
     }
-    return { ...entry, audiences }
+    return { ...ISSUER_DEFAULTS, ...entry, audiences }
   }
 
   #readProxy (): ProxyEntry | undefined {

@@ -16,26 +16,34 @@ export const NAME_FORM = 'name of letters, digits and . _ @ : / + -'
 export const GROUP = /^(?!\p{Z})[^\p{C},;|]{1,200}(?<!\p{Z})$/u
 /** What fits GROUP, for messages. */
 export const GROUP_FORM = 'at most 200 characters, no , ; | and no space at its ends'
-const Group = Type.String({ pattern: GROUP.source, title: `the name of a group: ${GROUP_FORM}` })
-const Groups = Type.Array(Group, { title: 'a list of groups' })
-const Scope = StringEnum(SCOPES, { title: `one of the scopes ${SCOPES.join(', ')}` })
-const Scopes = Type.Array(Scope, { title: 'a list of scopes' })
-const Url = Type.String({ pattern: '^https?://[^\\s?#]+$', title: 'a URL such as https://id.example' })
-const Header = Type.String({ pattern: '^[A-Za-z\\d-]{1,100}$', title: 'the name of a header' })
-
-/** One more use of a schema, with a description of its own. */
-function optional<Schema extends TSchema> (schema: Schema, description: string) {
-  return Type.Optional(Type.Unsafe<Static<Schema>>({ ...schema, description }))
-}
 
 const DATE = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d))?$/
+
+const Group = Type.String({ pattern: GROUP.source, title: `the name of a group: ${GROUP_FORM}` })
+const Url = Type.String({ pattern: '^https?://[^\\s?#]+$', title: 'a URL such as https://id.example' })
+
+function list<Item extends TSchema> (item: Item, description?: string) {
+  return Type.Array(item, { minItems: 1, ...description !== undefined && { description } })
+}
+
+function groups (description?: string) {
+  return Type.Optional(Type.Array(Group, { ...description !== undefined && { description } }))
+}
+
+function scopes (description: string) {
+  return Type.Optional(Type.Array(StringEnum(SCOPES), { description }))
+}
+
+function header (description: string) {
+  return Type.Optional(Type.String({ pattern: '^[A-Za-z\\d-]{1,100}$', title: 'the name of a header', description }))
+}
 
 const Secret = {
   name: Type.String({ pattern: NAME.source, title: `a ${NAME_FORM}` }),
   sha256: Type.String({
     pattern: '^[\\da-fA-F]{64}$', title: 'the 64 hex digits that skillserve token prints, never the token itself'
   }),
-  groups: Type.Optional(Groups),
+  groups: groups(),
   expires: Type.Optional(Type.String({
     pattern: DATE.source,
     title: 'a date such as 2027-03-01, or a date and time such as 2027-03-01T12:00:00Z',
@@ -43,80 +51,56 @@ const Secret = {
   }))
 }
 
-const ALGORITHMS = [
+const Algorithm = StringEnum([
   'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'
-] as const
-const Algorithm = StringEnum(ALGORITHMS, { title: `one of ${ALGORITHMS.join(', ')}` })
+])
 
 const Issuer = Type.Object({
   issuer: Url,
-  audiences: Type.Optional(Type.Array(Type.String({ minLength: 1 }), {
-    minItems: 1, title: 'a list of at least one audience', description: 'Default: the address of /mcp below PUBLIC_URL'
-  })),
+  audiences: Type.Optional(list(
+    Type.String({ minLength: 1 }), 'Default: the address of /mcp below PUBLIC_URL'
+  )),
   jwks_uri: Type.Optional(Type.String({
     pattern: '^https?://[^\\s#]+$',
     title: 'a URL such as https://id.example/keys',
     description: 'Default: what the metadata of the issuer name'
   })),
-  algorithms: Type.Optional(Type.Array(Algorithm, {
-    minItems: 1,
-    title: `a list of ${ALGORITHMS.join(', ')}`,
-    description: 'Default: RS256, PS256, ES256, EdDSA, Ed25519'
-  })),
-  clock_tolerance: Type.Optional(Type.Integer({
-    minimum: 0, maximum: 60, title: 'a number of seconds from 0 to 60', description: 'Default: 30'
-  })),
+  algorithms: Type.Optional(list(Algorithm, 'Default: RS256, PS256, ES256, EdDSA, Ed25519')),
+  clock_tolerance: Type.Optional(Type.Integer({ minimum: 0, maximum: 60, description: 'In seconds. Default: 30' })),
   groups_claim: Type.Optional(Type.String({
-    minLength: 1, title: 'the name of a claim, or names joined by dots', description: 'Default: groups'
+    minLength: 1, description: 'The name of a claim, or names joined by dots. Default: groups'
   })),
-  groups: optional(Groups, 'Groups of every caller of this issuer'),
-  scopes: optional(Scopes, 'Scopes that its tokens need not name')
+  groups: groups('Groups of every caller of this issuer'),
+  scopes: scopes('Scopes that its tokens need not name')
 }, Closed)
 
 const Proxy = Type.Object({
-  peers: Type.Array(Type.String({ title: 'an address or a network such as 10.0.0.0/8' }), {
-    minItems: 1, title: 'a list of addresses and networks'
-  }),
-  user_header: optional(Header, 'Default: X-Auth-Request-User'),
-  groups_header: optional(Header, 'Default: X-Auth-Request-Groups'),
-  scopes: optional(Scopes, 'Default: skills:read')
-}, {
-  ...Closed,
-  title: 'a mapping',
-  description: 'Identity headers of an authenticating proxy, believed from these peers alone'
-})
+  peers: list(Type.String(), 'Addresses and networks such as 10.0.0.0/8'),
+  user_header: header('Default: X-Auth-Request-User'),
+  groups_header: header('Default: X-Auth-Request-Groups'),
+  scopes: scopes('Default: skills:read')
+}, { ...Closed, description: 'Identity headers of an authenticating proxy, believed from these peers alone' })
 
 const Rule = Type.Object({
-  groups: Type.Array(Group, { minItems: 1, title: 'a list of groups' }),
-  roots: Type.Optional(Type.Array(Type.String({ minLength: 1 }), {
-    minItems: 1, title: 'a list of roots', description: 'Names of folders of skills. Default: all of them'
-  })),
-  skills: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
-    minItems: 1,
-    title: 'a list of names of skills',
-    description: 'A * stands for any characters. Default: all skills'
-  }))
+  groups: list(Group),
+  roots: Type.Optional(list(Type.String({ minLength: 1 }), 'Names of folders of skills. Default: all of them')),
+  skills: Type.Optional(list(
+    Type.String({ minLength: 1, maxLength: 255 }), 'Names, in which a * stands for any characters. Default: all skills'
+  ))
 }, Closed)
 
 /** The access file: who there is, and who sees what. */
 export const AccessFileSchema = Type.Object({
-  anonymous: Type.Optional(Type.Array(Group, {
-    title: 'a list of groups',
-    description: 'Groups of callers without credentials; every other caller is in them too. Absent or empty: ' +
-      'no caller without credentials, unless a rule names the group anonymous'
-  })),
-  tokens: Type.Optional(Type.Array(
-    Type.Object({ ...Secret, scopes: optional(Scopes, 'Default: skills:read') }, Closed), { title: 'a list of tokens' }
-  )),
+  anonymous: groups('Groups of callers without credentials; every other caller is in them too. Absent or empty: ' +
+    'no caller without credentials, unless a rule names the group anonymous'),
+  tokens: Type.Optional(Type.Array(Type.Object({ ...Secret, scopes: scopes('Default: skills:read') }, Closed))),
   links: Type.Optional(Type.Array(Type.Object(Secret, Closed), {
-    title: 'a list of links', description: 'Secret paths for clients of discovery that send no header'
+    description: 'Secret paths for clients of discovery that send no header'
   })),
-  issuers: Type.Optional(Type.Array(Issuer, { title: 'a list of issuers' })),
+  issuers: Type.Optional(Type.Array(Issuer)),
   proxy: Type.Optional(Proxy),
-  rules: Type.Optional(Type.Array(Rule, {
-    title: 'a list of rules', description: 'Any that fits grants; what no rule grants is hidden'
-  }))
-}, { ...Closed, title: 'a mapping with tokens, links, issuers, proxy, anonymous and rules' })
+  rules: Type.Optional(Type.Array(Rule, { description: 'Any that fits grants; what no rule grants is hidden' }))
+}, Closed)
 
 export type AccessFile = Static<typeof AccessFileSchema>
 

@@ -1,14 +1,9 @@
 import { decodeJwt, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jose'
 import { own } from '../core/shared/json.ts'
 import type { CoreLog } from '../core/shared/log.ts'
-import type { Principal } from '../http/callers.ts'
 import type { Refusal } from './challenge.ts'
-import { IssuerAway, IssuerKeys } from './issuer-keys.ts'
-import type { IssuerEntry, Policy } from './policy.ts'
-
-/** RFC 9864 calls EdDSA with the curve Ed25519 by the name of the curve. */
-const DEFAULT_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519']
-const DEFAULT_CLOCK_TOLERANCE_S = 30
+import { IssuerAway, type IssuerKeys } from './issuer-keys.ts'
+import type { Identity, IssuerEntry } from './policy.ts'
 
 /** Claims that only ID tokens have (OpenID Connect Core §3.1.3.6, §3.3.2.11). */
 const ID_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash']
@@ -18,91 +13,53 @@ class TokenRefused extends Error {}
 
 class WrongAudience extends TokenRefused {}
 
-/** Checks access tokens (RFC 9068) of the issuers of one policy. */
-export class JwtVerifier {
-  readonly #policy: Policy
-  readonly #log: CoreLog
-  readonly #keys: ReadonlyMap<IssuerEntry, IssuerKeys>
-
-  /** @param before of the policy before: the keys of issuers that are the same stay */
-  constructor (policy: Policy, log: CoreLog, before?: JwtVerifier) {
-    this.#policy = policy
-    this.#log = log
-    const known = [...before === undefined ? [] : before.#keys]
-    this.#keys = new Map(policy.issuers.map((entry) => {
-      const [, keys] = known.find(([{ issuer, jwks_uri: uri }]) =>
-        issuer === entry.issuer && uri === entry.jwks_uri) ?? []
-      return [entry, keys ?? new IssuerKeys(entry, log)]
-    }))
-  }
-
-  /** Issuers whose keys could not be read at the last attempt. */
-  get issuersAway (): number {
-    return [...this.#keys.values()].filter(({ isAway }) => isAway).length
-  }
-
-  /** Never throws. A refused token of a known issuer is logged with the reason, and without the token. */
-  async verify (token: string): Promise<Principal | Refusal> {
-    const issuer = issuerOf(token)
-    const [entry, keys] = [...this.#keys].find(([each]) => each.issuer === issuer) ?? []
-    if (entry === undefined || keys === undefined) return 'invalid_token'
-    try {
-      return this.#principalOf(await check(token, entry, keys), entry)
-    } catch (error) {
-      const [refusal, reason] = explain(error)
-      this.#log.info({ issuer, reason }, 'a token was refused')
-      return refusal
-    }
-  }
-
-  #principalOf (payload: JWTPayload, entry: IssuerEntry): Principal {
-    const { issuer, groups = [], scopes = [] } = entry
-    const name = textOf(payload.sub) ?? textOf(payload['client_id']) ?? textOf(payload['azp']) ?? ''
-    // As tokens of Entra do.
-    if (Object.hasOwn(payload, '_claim_names')) {
-      this.#log.info({ issuer, subject: name }, 'a token names its groups elsewhere; its caller is in none')
-    }
-    return this.#policy.admit({
-      kind: 'jwt',
-      id: `jwt:${issuer}#${name}`,
-      name,
-      groups: [...textsOf(claimAt(payload, entry.groups_claim ?? 'groups')), ...groups],
-      // A stream goes on for as long as its token would open another.
-      expiresAt: ((payload.exp ?? 0) + clockToleranceOf(entry)) * 1_000
-    }, [...textsOf(payload['scope'] ?? payload['scp']).flatMap((scope) => scope.split(' ')), ...scopes])
-  }
-}
-
-function issuerOf (token: string): string {
+/** What the text of a token says, unchecked. */
+export function issuerOf (token: string): string | undefined {
   try {
-    return decodeJwt(token).iss ?? ''
+    return decodeJwt(token).iss
   } catch {
-    return ''
+    return undefined
   }
 }
 
-function clockToleranceOf ({ clock_tolerance: tolerance = DEFAULT_CLOCK_TOLERANCE_S }: IssuerEntry): number {
-  return tolerance
-}
-
-/** The claims of an access token for this service. */
-async function check (token: string, entry: IssuerEntry, keys: IssuerKeys): Promise<JWTPayload> {
-  const { issuer, audiences, algorithms = DEFAULT_ALGORITHMS } = entry
-  const clockTolerance = clockToleranceOf(entry)
+/**
+ * Checks an access token (RFC 9068) for this service.
+ * @throws what `explainRefusal` explains
+ */
+export async function verifyToken (
+  token: string, entry: IssuerEntry, keys: IssuerKeys, log: CoreLog
+): Promise<{ readonly identity: Identity, readonly scopes: readonly string[] }> {
+  const { issuer, algorithms, clock_tolerance: clockTolerance } = entry
   const { payload, protectedHeader } = await jwtVerify(token, keys.find, {
     issuer, algorithms: [...algorithms], clockTolerance, requiredClaims: ['exp', 'aud']
   })
   checkIsAccessToken(protectedHeader, payload)
   // jose checks `nbf` alone, which not every issuer sets.
   if ((payload.iat ?? 0) > Date.now() / 1_000 + clockTolerance) throw new TokenRefused('it was issued in the future')
-  const accepted = audiences.map(comparable)
+  const accepted = entry.audiences.map(comparable)
   if (![payload.aud ?? []].flat().some((audience) => accepted.includes(comparable(audience)))) {
     throw new WrongAudience('its audience is not in the list of audiences')
   }
-  return payload
+  const [name = ''] = textsOf([payload.sub, payload['client_id'], payload['azp']]).filter((text) => text !== '')
+  // As tokens of Entra do.
+  if (Object.hasOwn(payload, '_claim_names')) {
+    log.info({ issuer, subject: name }, 'a token names its groups elsewhere; its caller is in none')
+  }
+  return {
+    identity: {
+      kind: 'jwt',
+      id: `jwt:${issuer}#${name}`,
+      name,
+      groups: [...textsOf(claimAt(payload, entry.groups_claim)), ...entry.groups],
+      // A stream goes on for as long as its token would open another.
+      expiresAt: ((payload.exp ?? 0) + clockTolerance) * 1_000
+    },
+    scopes: [...textsOf(payload['scope'] ?? payload['scp']).flatMap((scope) => scope.split(' ')), ...entry.scopes]
+  }
 }
 
-function explain (error: unknown): readonly [refusal: Refusal, reason: string] {
+/** Why a token was refused: for its caller, and for the log. */
+export function explainRefusal (error: unknown): readonly [refusal: Refusal, reason: string] {
   if (error instanceof WrongAudience) return ['wrong_audience', error.message]
   if (error instanceof errors.JWTExpired) return ['token_expired', 'it has expired']
   if (error instanceof IssuerAway) return ['issuer_unavailable', 'the keys of the issuer cannot be read']
@@ -132,10 +89,6 @@ function comparable (audience: string): string {
 /** The claim of this whole name, which may hold dots, else the one that the dots lead to. */
 function claimAt (payload: JWTPayload, name: string): unknown {
   return own(payload, name) ?? name.split('.').reduce<unknown>(own, payload)
-}
-
-function textOf (value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
 }
 
 function textsOf (value: unknown): readonly string[] {

@@ -8,28 +8,18 @@ export type Lock = ReadonlyMap<string, ReadonlySet<string>>
 const HEAD = '# Reviewed revisions of skills. `skillserve lock` writes this file, ' +
   '`skillserve --locked` serves nothing else.\n'
 
-const title = 'a revision (sha256: and 64 hexadecimal digits), a list of them, or a mapping with `revision`'
+const title = 'a revision (sha256: and 64 hexadecimal digits), or a list of them'
 
 const RevisionSchema = Type.String({ pattern: '^sha256:[0-9a-f]{64}$', title })
 
-const RevisionsSchema = Type.Union([RevisionSchema, Type.Array(RevisionSchema, { minItems: 1, title })], { title })
-
-/** A reviewer's notes may stand next to the revision: they are not read. */
 const LockSchema = Type.Record(Type.String(), Type.Union([
-  RevisionsSchema,
-  Type.Object({ revision: RevisionsSchema }, { title })
-], { title }), {
-  $id: 'https://skillserve.dev/schemas/skills.lock.json',
-  title: 'a mapping of names of skills to revisions'
-})
+  RevisionSchema, Type.Array(RevisionSchema, { minItems: 1, title })
+], { title }))
 
 /** @throws ConfigError of one line, with the file and the line */
 export function parseLock (path: string, text: string): Lock {
   const { value } = parseYamlFile(path, text, LockSchema)
-  return new Map(Object.entries(value).map(([name, entry]) => {
-    const revisions = typeof entry === 'string' || Array.isArray(entry) ? entry : entry.revision
-    return [name, new Set(typeof revisions === 'string' ? [revisions] : revisions)]
-  }))
+  return new Map(Object.entries(value).map(([name, revisions]) => [name, new Set([revisions].flat())]))
 }
 
 /** The same skills in the same revisions give the same text. */

@@ -14,37 +14,36 @@ const MAX_RESULTS_SHOWN = 50
 const MISSING_FIX = 'Have the skill scanned, and put the result into the file of scans'
 const RESULT_FIX = 'Read what the scanner says, and change the skill or accept it'
 const DAY_MS = 86_400_000
-
-export const SeveritySchema = StringEnum(SCAN_SEVERITIES, { title: `one of ${SCAN_SEVERITIES.join(', ')}` })
-
 const SCANNED_AT = 'a date, or a date and time in UTC'
 
+export const SeveritySchema = StringEnum(SCAN_SEVERITIES)
+
 const ScanSchema = Type.Object({
-  tool: Type.String({ minLength: 1, maxLength: 200, title: 'the name and version of a scanner' }),
+  /** Name and version. */
+  tool: Type.String({ minLength: 1, maxLength: 200 }),
   scanned_at: Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\d(T[\\d:.]+Z)?$', title: SCANNED_AT }),
   results: Type.Array(Type.Object({
     severity: SeveritySchema,
-    message: Type.String({ minLength: 1, title: 'a sentence' }),
-    file: Type.Optional(Type.String({ title: 'a path in the skill' }))
-  }, { title: 'a result: `severity`, `message` and perhaps `file`' }), { title: 'a list of results' })
-}, { title: 'a scan: `tool`, `scanned_at` and `results`' })
+    message: Type.String({ minLength: 1 }),
+    /** A path in the skill. */
+    file: Type.Optional(Type.String())
+  }))
+})
 
 type Scan = Static<typeof ScanSchema>
 
 /** Results of scanners by revision: those of other revisions do not count. Other keys are allowed, and ignored. */
-const ScansFileSchema = Type.Record(Type.String(), Type.Array(ScanSchema, { title: 'a list of scans' }), {
-  $id: 'https://skillserve.dev/schemas/scans.json', title: 'a mapping of revisions to lists of scans'
-})
+const ScansFileSchema = Type.Record(Type.String(), Type.Array(ScanSchema))
 
 /** What results mean for skills that have to be signed. */
 export interface ScanRules {
   readonly byRevision: ReadonlyMap<string, readonly Scan[]>
   /** A worse result refuses the skill. */
-  readonly maxSeverity?: ScanSeverity | undefined
+  readonly max_severity?: ScanSeverity
   /** Older scans do not count. */
-  readonly maxAgeDays?: number | undefined
+  readonly max_age_days?: number
   /** Whether a skill without a scan is refused. */
-  readonly isRequired: boolean
+  readonly required?: boolean
 }
 
 /** @throws ConfigError of one line, with the file and the line */
@@ -62,7 +61,7 @@ export function parseScans (path: string, text: string): ScanRules['byRevision']
 export function checkScans (rules: ScanRules, revision: string, now: number): {
   readonly isRefused: boolean, readonly reports: readonly ScanReport[], readonly findings: readonly Finding[]
 } {
-  const { byRevision, maxSeverity, maxAgeDays = Infinity, isRequired } = rules
+  const { byRevision, max_severity: maxSeverity, max_age_days: maxAgeDays = Infinity, required = false } = rules
   const oldest = now - maxAgeDays * DAY_MS
   const scans = (byRevision.get(revision) ?? []).filter(({ scanned_at: at }) => Date.parse(at) >= oldest)
   const results = scans.flatMap(({ tool, scanned_at: at, results }) => results.map((each) => ({ ...each, tool, at })))
@@ -71,7 +70,7 @@ export function checkScans (rules: ScanRules, revision: string, now: number): {
   const isTooSevere = results.some(({ severity }) => rankOf(severity) > worstAllowed)
   const age = maxAgeDays === Infinity ? '' : `, or none of the last ${maxAgeDays} days`
   const missing = `no scan of this revision is there${age}`
-  const isMissing = isRequired && scans.length === 0
+  const isMissing = required && scans.length === 0
   return {
     isRefused: isTooSevere || isMissing,
     reports: scans.map(({ tool, scanned_at: at, results }) =>

@@ -126,12 +126,11 @@ export async function openTrust (
   const names = [...roots.projectRoots, roots.personalRoot ?? []].flat().map(nameOf)
   const lock = lockFile === undefined
     ? undefined
-    : await FollowedFile.open({ name: 'the lock', setting: 'LOCKED or --locked', path: lockFile, log }, (text) =>
-      parseLock(lockFile, text))
+    : await FollowedFile.open({ name: 'the lock', setting: 'LOCKED or --locked', path: lockFile, log }, parseLock)
   const trust = trustFile === undefined
     ? undefined
     : await FollowedFile.open({ name: 'the trust file', setting: 'TRUST_FILE or --trust', path: trustFile, log },
-      (text, readNamed) => parseTrust(trustFile, text, names, readNamed))
+      (path, text, readNamed) => parseTrust(path, text, names, readNamed))
   const present = () => ({ lock: lock?.value, trust: trust?.value })
   const policy = new Policy(present(), { givenNames: sources?.givenNames })
   const files = [lock ?? [], trust ?? []].flat()

@@ -98,7 +98,7 @@ t.test('K95: a trust file that cannot be used is one line with its file, line an
   for (const [text, message] of [
     ['roots: { other: require }', /trust\.yaml:3: roots\.other is not the name of a folder of skills: there is only "skills"$/m],
     ['roots: { skill: require }', /trust\.yaml:3: roots\.skill is not the name of a folder of skills: there is only "skills", did you mean "skills"\?$/m],
-    ['roots: { skills: maybe }', /trust\.yaml:3: roots\.skills must be report or require$/m],
+    ['roots: { skills: maybe }', /trust\.yaml:3: roots\.skills must be one of report, require$/m],
     ['deny: [acmee]', /trust\.yaml:3: deny\[0\] is neither a revision nor the name of a signer, did you mean "acme"\?$/m],
     ['deny: [nobody]', /trust\.yaml:3: deny\[0\] is neither a revision nor the name of a signer$/m],
     ['trusted: yes', /trust\.yaml:3: trusted is an unknown key; allowed: signers, roots, deny, scans$/m],

@@ -112,7 +112,7 @@ async function follow (path: string, parse: Parameters<typeof FollowedFile.open<
   return { file, next, stop: () => { clearInterval(alive); file.close() } }
 }
 
-function parseText (text: string): string {
+function parseText (_path: string, text: string): string {
   if (text.startsWith('broken')) throw new ConfigError(text)
   return text
 }
@@ -170,7 +170,7 @@ t.test('K60: while a file cannot be used the last good value stays, and each rea
 t.test('K60: files that the text names are followed with it', async (t) => {
   const folder = t.testdir({ one: 'text', key: 'first' })
   const key = join(folder, 'key')
-  const { file, next, stop } = await follow(join(folder, 'one'), async (_text, readNamed) => parseText(await readNamed(key)))
+  const { file, next, stop } = await follow(join(folder, 'one'), async (path, _text, readNamed) => parseText(path, await readNamed(key)))
   t.teardown(stop)
   for (const [text, event] of [['second', 'changed'], ['broken', 'failed'], ['third', 'changed']] as const) {
     const reported = next(event)

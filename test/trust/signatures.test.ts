@@ -281,7 +281,7 @@ t.test('K95: results of scanners count for their revision, and refuse by severit
     const byRevision = new Map(revision === undefined ? [] : [[revision, scans as never[]]])
     const { policy } = trustOf([{ key: key.publicKey }], {
       roots: new Map([['demo', 'require']]),
-      scans: { byRevision, isRequired: false, ...rules }
+      scans: { byRevision, ...rules }
     })
     const [verified] = await atTime(t, days * DAY_MS, () => verify(folder, policy))
     const { isServed, problem = '', report } = verified ?? {}
@@ -293,14 +293,14 @@ t.test('K95: results of scanners count for their revision, and refuse by severit
   const empty = { ...scanOf('low'), results: [] }
   for (const [found, wanted] of [
     [await validate(undefined, []), { isServed: true, problem: '', scans: [] }],
-    [await validate(other, [scanOf('critical')], { maxSeverity: 'low' }), { isServed: true, problem: '', scans: [] }],
+    [await validate(other, [scanOf('critical')], { max_severity: 'low' }), { isServed: true, problem: '', scans: [] }],
     [await validate(revision, [scanOf('high'), scanOf('info')]), { problem: /\(high\): downloads; .*\(info\)/, scans: high }],
-    [await validate(revision, [scanOf('high')], { maxSeverity: 'medium' }), { isServed: false, problem: /\(high\): downloads$/ }],
-    [await validate(revision, [scanOf('medium')], { maxSeverity: 'medium' }), { isServed: true }],
-    [await validate(undefined, [], { isRequired: true }), { isServed: false, problem: 'no scan of this revision is there' }],
+    [await validate(revision, [scanOf('high')], { max_severity: 'medium' }), { isServed: false, problem: /\(high\): downloads$/ }],
+    [await validate(revision, [scanOf('medium')], { max_severity: 'medium' }), { isServed: true }],
+    [await validate(undefined, [], { required: true }), { isServed: false, problem: 'no scan of this revision is there' }],
     // A scan without results is a scan, and no praise.
-    [await validate(revision, [empty], { isRequired: true }), { isServed: true, problem: '', scans: [{ severity: null }] }],
-    [await validate(revision, [scanOf('low')], { isRequired: true, maxAgeDays: 30 }, 31), { isServed: false, scans: [] }]
+    [await validate(revision, [empty], { required: true }), { isServed: true, problem: '', scans: [{ severity: null }] }],
+    [await validate(revision, [scanOf('low')], { required: true, max_age_days: 30 }, 31), { isServed: false, scans: [] }]
   ]) t.match(found, wanted)
   const text = (at: string) => JSON.stringify({ 'sha256:1': [scanOf('low'), scanOf('critical', at)] }, undefined, 1)
   const message = /^scans\.json:\d+: "?sha256:1"?\[1\]\.scanned_at must be a date, or a date and time in UTC$/

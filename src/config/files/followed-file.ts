@@ -14,7 +14,7 @@ const CHECK_MS = 400
 export type ReadNamed = (path: string) => Promise<string>
 
 /** @throws ConfigError for a text that cannot be used */
-type ParseFile<Value> = (text: string, readNamed: ReadNamed) => Value | Promise<Value>
+type ParseFile<Value> = (path: string, text: string, readNamed: ReadNamed) => Value | Promise<Value>
 
 interface FollowedOptions {
   /** What the log and /readyz call it: `the lock`. */
@@ -155,5 +155,6 @@ async function readValue<Value> (
     return text
   }
   const text = await readInto(path, (file) => readTextFile(file, setting))
-  return await parse(text, async (file) => await readInto(file, async () => (await readRegularFile(file)).toString()))
+  const readNamed: ReadNamed = (file) => readInto(file, async () => (await readRegularFile(file)).toString())
+  return await parse(path, text, readNamed)
 }

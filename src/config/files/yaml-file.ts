@@ -158,9 +158,9 @@ function complaintOf (
     const key = String(params['additionalProperty'])
     return { at: [...at, key], sentence: `is an unknown key; allowed: ${known.join(', ')}${didYouMean(key, known)}` }
   }
-  const expected = parentSchema?.['title']
-  if (typeof expected !== 'string') return { at, sentence: message }
   const words = keyword === 'enum' ? params['allowedValues'] as readonly string[] : []
+  const expected = parentSchema?.['title'] as unknown ?? (keyword === 'enum' ? `one of ${words.join(', ')}` : undefined)
+  if (typeof expected !== 'string') return { at, sentence: message }
   // Without the value itself, which may be a secret.
   return { at, sentence: `must be ${expected}${typeof data === 'string' ? didYouMean(data, words) : ''}` }
 }
