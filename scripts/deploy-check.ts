@@ -14,7 +14,7 @@ import { invalidManifests, KUSTOMIZATIONS, kustomize } from '../test/helper/kube
 import { type ProcessOwner, runProcess, type ServiceProcess, startProcess } from '../test/helper/process.ts'
 import { hasProgram, type Proxy, type ProxyOptions, startCaddy, startHaproxy, startNginx } from '../test/helper/proxies.ts'
 import { rawRequest, request } from '../test/helper/raw-http.ts'
-import { restartEach, startLoad } from '../test/helper/rolling-restart.ts'
+import { startLoad } from '../test/helper/rolling-restart.ts'
 import { installSkills } from '../test/helper/skills-client.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -64,7 +64,12 @@ async function checkBalancer (owner: ProcessOwner, folder: string, startProxy: (
   const stream = await openEvents(url)
   await stream.until('the revision of the catalog', () => stream.lastEventId.length === 64)
   const load = startLoad(url)
-  await restartEach(replicas, start, async () => { await pause(SETTLED_MS) })
+  for (const { port, stop } of replicas) {
+    const { code, stderr } = await stop()
+    if (code !== 0) throw new Error(`a replica ended with ${code}: ${stderr}`)
+    await start(port)
+    await pause(SETTLED_MS)
+  }
   const { answered, failures } = await load.stop()
   stream.destroy()
   console.log(`   ${answered} answers`)

@@ -18,12 +18,6 @@ registry into a temporary folder; where it cannot be had, nothing is checked. Ex
 const CLIENT = 'skills@1.7.4'
 const EXAMPLES = fileURLToPath(new URL('../skills/', import.meta.url))
 
-/** The skills that each index lists. */
-const LISTED = {
-  '/.well-known/agent-skills/': readdirSync(EXAMPLES),
-  '/.well-known/skills/': readdirSync(EXAMPLES)
-}
-
 const { positionals } = readCommandLine(USAGE, { allowPositionals: true } as const)
 
 await runLong(async (run) => {
@@ -55,34 +49,23 @@ async function installClient (run: LongRun, folder: string): Promise<boolean> {
 
 async function check (run: LongRun, nodes: readonly string[], folder: string): Promise<boolean> {
   const service = await startProcess(run, { args: [EXAMPLES] })
+  const names = readdirSync(EXAMPLES)
   let isSame = true
   for (const node of nodes) {
-    for (const [prefix, names] of Object.entries(LISTED)) isSame = await checkIndex(run, { node, folder, origin: service.url, prefix, names }) && isSame
+    for (const prefix of ['/.well-known/agent-skills/', '/.well-known/skills/']) {
+      run.part(`${prefix} with ${node}`)
+      const url = await serveOnly(run, prefix, service.url)
+      const cli = join(folder, 'node_modules/skills/bin/cli.mjs')
+      const cwd = mkdtempSync(join(folder, 'run-'))
+      const { succeeded, output, folder: installed } = await installSkills(url, { cli, node, cwd })
+      const different = names.flatMap((name) =>
+        differences(join(EXAMPLES, name), join(installed, name)).map((path) => `${name}/${path}`))
+      const isRight = succeeded && different.length === 0 && readdirSync(installed).join() === names.join()
+      run.print(`${isRight ? 'ok' : 'DIFFERENT'}: ${CLIENT}, ${node}, ${prefix}: ${names.length} skills ${different.join(', ')}`)
+      if (!isRight) run.print(output)
+      isSame &&= isRight
+    }
   }
   const { code } = await service.stop()
   return isSame && code === 0
-}
-
-interface Index {
-  readonly node: string
-  readonly folder: string
-  readonly origin: string
-  readonly prefix: string
-  readonly names: readonly string[]
-}
-
-async function checkIndex (run: LongRun, { node, folder, origin, prefix, names }: Index): Promise<boolean> {
-  run.part(`${prefix} with ${node}`)
-  const gateway = await serveOnly(prefix, origin)
-  try {
-    const cli = join(folder, 'node_modules/skills/bin/cli.mjs')
-    const { succeeded, output, folder: installed } = await installSkills(gateway.url, { cli, node, cwd: mkdtempSync(join(folder, 'run-')) })
-    const different = names.flatMap((name) => differences(join(EXAMPLES, name), join(installed, name)).map((path) => `${name}/${path}`))
-    const isSame = succeeded && different.length === 0 && readdirSync(installed).join() === names.join()
-    run.print(`${isSame ? 'ok' : 'DIFFERENT'}: ${CLIENT}, ${node}, ${prefix}: ${names.length} skills ${different.join(', ')}`)
-    if (!isSame) run.print(output)
-    return isSame
-  } finally {
-    gateway.close()
-  }
 }

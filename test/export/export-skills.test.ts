@@ -5,12 +5,12 @@ import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
 import { runHere } from '../helper/command-line.ts'
 import { exportSkills } from '../../src/export/export-skills.ts'
+import { serveFolder } from '../helper/fault-server.ts'
 import { hasProgram, startNginx } from '../helper/proxies.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
 import { differences, installSkills } from '../helper/skills-client.ts'
 import { makeKeyPair, sign } from '../helper/signing.ts'
 import { skill, skillText, startManager, until } from '../helper/skills.ts'
-import { serveFolder } from '../helper/static-server.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
 const cli = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
@@ -48,8 +48,7 @@ t.test('K93: an export behind a plain static server installs every example skill
   const { code, stdout, stderr } = await runHere(['export', out, EXAMPLES])
   t.match({ code, stderr }, { code: 0, stderr: '' })
   t.match(stdout, /^6 skills in \d+ files: \d+ changed, 0 removed\n$/)
-  const server = await serveFolder(out)
-  t.teardown(server.close)
+  const server = await serveFolder(t, out)
   const cwd = join(out, '../client')
   mkdirSync(cwd)
   const { succeeded, output, folder } = await installSkills(server.url, { cli, cwd })

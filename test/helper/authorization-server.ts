@@ -1,9 +1,7 @@
-import { once } from 'node:events'
-import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair } from 'jose'
 import { Provider } from 'oidc-provider'
 import type { Test } from 'tap'
+import { startServer } from './fault-server.ts'
 
 const MAX_HOPS = 12
 
@@ -24,13 +22,8 @@ export interface AuthorizationServerOptions {
 
 /** `oidc-provider` with dynamic registration, PKCE, resource indicators (RFC 8707) and JWT access tokens; the test's teardown closes it. */
 export async function startAuthorizationServer (t: Test, { resource, groups }: AuthorizationServerOptions): Promise<AuthorizationServer> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const server = await startServer(t, () => {})
+  const issuer = server.url
   const { privateKey } = await generateKeyPair('ES256', { extractable: true })
   const provider = new Provider(issuer, {
     jwks: { keys: [{ ...await exportJWK(privateKey), kid: 'k1', alg: 'ES256', use: 'sig' }] },
@@ -56,7 +49,7 @@ export async function startAuthorizationServer (t: Test, { resource, groups }: A
   })
   const handle = provider.callback()
   const requests: string[] = []
-  server.on('request', (request: IncomingMessage, response) => {
+  server.answer = (request, response) => {
     requests.push(`${request.method} ${request.url?.split('?')[0]}`)
     const interact = async () => {
       if (request.url?.startsWith('/interaction/') !== true) return await handle(request, response)
@@ -68,7 +61,7 @@ export async function startAuthorizationServer (t: Test, { resource, groups }: A
       return await provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } }, { mergeWithLastSubmission: true })
     }
     interact().catch((error: unknown) => { response.writeHead(500).end(String(error)) })
-  })
+  }
 
   async function authorize (from: URL): Promise<URL> {
     const cookies = new Map<string, string>()

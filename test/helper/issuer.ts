@@ -1,14 +1,12 @@
-import { once } from 'node:events'
-import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import type { Test } from 'tap'
+import { startServer } from './fault-server.ts'
 
 export const AUDIENCE = 'https://skills.example/mcp'
 
 export interface TestIssuer {
   readonly url: string
-  readonly server: Server
   /** Requests that it got. */
   requests: number
   /** Answers in place of its own. */
@@ -28,7 +26,7 @@ export async function startIssuer (t: Test): Promise<TestIssuer> {
     return { kid, privateKey, jwk: { ...await exportJWK(publicKey), kid, alg: 'ES256', use: 'sig' } }
   }
   let key = await makeKey('k1')
-  const server = createServer((request, response) => {
+  const server = await startServer(t, (request, response) => {
     issuer.requests++
     if (issuer.answer !== undefined) return issuer.answer(request, response)
     response.setHeader('content-type', 'application/json')
@@ -36,11 +34,8 @@ export async function startIssuer (t: Test): Promise<TestIssuer> {
     else if (request.url === '/.well-known/openid-configuration') response.end(JSON.stringify({ issuer: issuer.url, jwks_uri: `${issuer.url}/keys` }))
     else response.writeHead(404).end()
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   const issuer: TestIssuer = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    server,
+    url: server.url,
     requests: 0,
     answer: undefined,
     async sign (claims = {}, header = {}) {
@@ -50,11 +45,7 @@ export async function startIssuer (t: Test): Promise<TestIssuer> {
         .setProtectedHeader({ alg: 'ES256', kid: key.kid, typ: 'at+jwt', ...header }).sign(key.privateKey)
     },
     async rotate (kid) { key = await makeKey(kid) },
-    stop () {
-      server.closeAllConnections()
-      server.close()
-    }
+    stop: server.close
   }
-  t.teardown(() => { issuer.stop() })
   return issuer
 }

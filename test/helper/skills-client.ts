@@ -1,13 +1,13 @@
 /** The real `skills` command-line client, run against a service: offline, with telemetry off, in a folder of its own. */
 
 import { execFile } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { createServer, get } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { get } from 'node:http'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
+import { startServer } from './fault-server.ts'
+import type { ProcessOwner } from './process.ts'
 
 export interface ClientRun {
   /** The program of the client. */
@@ -53,9 +53,9 @@ export async function installSkills (url: string, { cli, node = process.execPath
   })
 }
 
-/** A server that passes on what lies below one path, so that a client finds one index only. Close it with `close`. */
-export async function serveOnly (prefix: string, origin: string): Promise<{ readonly url: string, close (): void }> {
-  const server = createServer(({ url = '' }, response) => {
+/** A server that passes on what lies below one path, so that a client finds one index only. */
+export async function serveOnly (t: ProcessOwner, prefix: string, origin: string): Promise<string> {
+  const { url } = await startServer(t, ({ url = '' }, response) => {
     if (!url.startsWith(prefix)) {
       response.writeHead(404).end()
       return
@@ -65,15 +65,7 @@ export async function serveOnly (prefix: string, origin: string): Promise<{ read
       pipeline(answer, response, () => {})
     }).on('error', (error) => { response.destroy(error) })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    close: () => {
-      server.closeAllConnections()
-      server.close()
-    }
-  }
+  return url
 }
 
 /** Paths of files that are not the same in two folders, or in one of them only. */

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { openEvents } from '../helper/event-stream.ts'
-import { createBalancer } from '../helper/balancer.ts'
+import { startBalancer, startLoad } from '../helper/rolling-restart.ts'
 import { type ServiceProcess, startProcess } from '../helper/process.ts'
 import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
-import { startLoad } from '../helper/rolling-restart.ts'
+import { until } from '../helper/skills.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
 const DELAY_SECONDS = 2
@@ -47,18 +47,17 @@ t.test('K91: a process that is to stop is not ready, serves on, ends its streams
 t.test('K91: a rolling restart under load fails no request', async (t) => {
   const root = exampleSkills(t)
   const replicas = await Promise.all([startReplica(t, root), startReplica(t, root)])
-  const balancer = await createBalancer(replicas.map(({ port }) => port))
-  t.teardown(balancer.close)
+  const balancer = await startBalancer(t, replicas.map(({ port }) => port))
   const load = startLoad(balancer.url)
   let isSlow = false
   for (const { port, signal, ended } of replicas) {
     const start = performance.now()
     signal('SIGTERM')
-    await balancer.noticed(port, false)
+    await until(() => !balancer.isReady(port))
     isSlow ||= performance.now() - start > DELAY_SECONDS * 1_000
     t.match(await ended, { code: 0, stderr: '' })
     await startReplica(t, root, port)
-    await balancer.noticed(port, true)
+    await until(() => balancer.isReady(port))
   }
   const { answered, failures } = await load.stop()
   t.comment(`${answered} answers`)

@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process'
-import { once } from 'node:events'
 import { appendFileSync, readFileSync, rmSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
@@ -55,7 +54,11 @@ async function editAndWait (service: Pick<Service, 'url' | 'root'>, stream: Even
 t.test('K91: each stream names another pause before its client connects again, so that all clients of an ended process do not return at once', async (t) => {
   const service = await startService(t)
   const pauses: number[] = []
-  for (let count = 0; count < 8; count++) pauses.push(Number((await open(t, service.url)).retry))
+  for (let count = 0; count < 8; count++) {
+    const stream = await open(t, service.url)
+    await stream.until('the pause', () => stream.retry !== undefined)
+    pauses.push(Number(stream.retry))
+  }
   t.ok(pauses.every((pause) => pause >= 2_000 && pause < 4_000), pauses.join())
   t.ok(new Set(pauses).size > 1)
 })
@@ -63,7 +66,7 @@ t.test('K91: each stream names another pause before its client connects again, s
 t.test('K52: changes arrive as they happen, with the revision of the manifest', async (t) => {
   const service = await startService(t)
   const stream = await open(t, service.url)
-  const lines = stream.head?.split('\r\n') ?? []
+  const lines = stream.head.split('\r\n')
   t.match(lines, HEAD)
   t.equal(lines.length, HEAD.length, 'no ETag, no length')
   await stream.until('the revision of the catalog', () => stream.lastEventId.length === 64)
@@ -176,7 +179,7 @@ t.test('a client that hangs up is forgotten', async (t) => {
   t.equal(listeners.size, 20)
   streams.forEach((stream, index) => {
     if (index % 2 === 0) stream.destroy()
-    else stream.connection.socket.end()
+    else stream.response.socket.end()
   })
   await until(() => listeners.size === 0)
   emit('a')
@@ -208,7 +211,7 @@ t.test('a client that reads nothing is dropped with what waits for it; another o
   const { url, listeners, emit, logged } = await listen(t, { maxStreamBytes: 100_000 })
   const fast = await open(t, url)
   const slow = await open(t, url)
-  slow.connection.socket.pause()
+  slow.response.pause()
   const name = 'x'.repeat(1_000)
   const before = process.memoryUsage().rss
   let count = 0
@@ -225,8 +228,8 @@ t.test('a client that reads nothing is dropped with what waits for it; another o
   emit('last')
   await fast.until('the last one', () => fast.events.at(-1)?.data['name'] === 'last')
   t.equal(fast.events.length, count + 1)
-  slow.connection.socket.resume()
-  await once(slow.connection.socket, 'close')
+  slow.response.resume()
+  await until(() => slow.ended)
   t.notOk(slow.complete, 'its answer has no proper end')
 })
 
@@ -236,7 +239,7 @@ t.test('app.close() ends streams at once, also one that nobody reads', async (t)
   app.server.on('connection', (socket) => { sockets.push(socket) })
   const streams = await Promise.all([open(t, url), open(t, url)])
   const slow = await open(t, url)
-  slow.connection.socket.pause()
+  slow.response.pause()
   const response = await stuckSocket(sockets, () => { for (let i = 0; i < 100; i++) emit('x'.repeat(1_000)) })
   t.ok(response.writableLength > 0)
   const elapsed = startStopwatch()
@@ -244,7 +247,7 @@ t.test('app.close() ends streams at once, also one that nobody reads', async (t)
   const took = elapsed()
   t.ok(took < AT_ONCE_MS, `closed after ${Math.round(took)} ms`)
   for (const stream of streams) {
-    await until(() => stream.connection.ended)
+    await until(() => stream.ended)
     t.ok(stream.complete, 'with a proper end')
   }
   t.equal(listeners.size, 0)
@@ -268,13 +271,13 @@ t.test('K92: a real process: a restart misses nothing, and a stop is not held up
   await stream.until('the revision of the catalog', () => stream.lastEventId.length === 64)
   await editAndWait({ url: old.url, root }, stream, 'a', 'references/x.md')
   const silent = await open(t, old.url)
-  silent.connection.socket.pause()
+  silent.response.pause()
   const elapsed = startStopwatch()
   const ended = await old.stop()
   const took = elapsed()
   t.match(ended, { code: 0, stderr: '' })
   t.ok(took < AT_ONCE_MS, `ended after ${Math.round(took)} ms`)
-  await until(() => stream.connection.ended)
+  await until(() => stream.ended)
   t.ok(stream.complete)
 
   const restarted = await startProcess(t, { args: [root] })

@@ -44,7 +44,7 @@ async function checkEvents (service: Service): Promise<void> {
   const stream = await openEvents(service.url)
   writeFileSync(join(service.root, 'small/a.md'), 'changed')
   await stream.until('the change', () => stream.events.some(({ data }) => data['name'] === 'small'))
-  stream.connection.destroy()
+  stream.destroy()
 }
 
 async function checkRefusals (t: Test, service: Service): Promise<void> {

@@ -8,11 +8,10 @@ import { readConfigFile } from '../../src/config/config-file.ts'
 import { DISCOVERY_SCHEMA_ID } from '../../src/schemas/well-known.ts'
 import { zipOfTexts } from '../helper/archives.ts'
 import { runHere } from '../helper/command-line.ts'
-import { type FaultServer, startServer } from '../helper/fault-server.ts'
+import { type FaultServer, serveFolder, startServer } from '../helper/fault-server.ts'
 import { startProcess } from '../helper/process.ts'
 import { hasProgram, startNginx } from '../helper/proxies.ts'
 import { skillText, startManager, textOf, until } from '../helper/skills.ts'
-import { serveFolder } from '../helper/static-server.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills', import.meta.url))
@@ -222,8 +221,7 @@ t.test('K87 K93: what skillserve export writes is a site on any web server', asy
   const folder = t.testdir({ nginx: {} })
   const [out, nginxFolder] = [join(folder, 'out'), join(folder, 'nginx')]
   t.match(await runHere(['export', out, EXAMPLES]), { code: 0 })
-  const plain = await serveFolder(out)
-  t.teardown(() => plain.close())
+  const plain = await serveFolder(t, out)
   const nginx = hasProgram('nginx', '-v') ? [await startNginx(t, 'nginx/static.conf', { folder: nginxFolder, root: out, isPublic: true })] : []
   const examples = await startManager(t, [EXAMPLES])
   for (const [index, { url }] of [...nginx, plain].entries()) {

@@ -38,9 +38,8 @@ t.test('the skills client installs every example skill byte for byte, and drops 
     await t.test(`through ${prefix}`, async (t) => {
       const names = [...odd, ...examples].sort()
       t.same(await listedNames(service, prefix), names)
-      const gateway = await serveOnly(prefix, service.url)
-      t.teardown(gateway.close)
-      const { succeeded, output, folder } = await installSkills(gateway.url, { cli, cwd: t.testdir() })
+      const gateway = await serveOnly(t, prefix, service.url)
+      const { succeeded, output, folder } = await installSkills(gateway, { cli, cwd: t.testdir() })
       t.ok(succeeded, output)
       t.notMatch(output, 'OFFLINE')
       t.match(output, `Found ${names.length} skills`)
