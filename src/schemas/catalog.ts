@@ -1,9 +1,9 @@
 import { Type } from '@sinclair/typebox'
-import type { ScanReport, TrustReport } from '../core/shared/origin.ts'
 import type { CatalogEntry } from '../core/listing/entry.ts'
 import type { EntryVerdicts } from '../verdicts/entry.ts'
 import { TOKEN_METHOD } from '../verdicts/tokens.ts'
-import { describes, reference, StringEnum } from './typebox.ts'
+import { TrustSchema } from './trust.ts'
+import { describes, nullable, reference, StringEnum } from './typebox.ts'
 import { DigestSchema, EXAMPLE_DIGEST, RevisionSchema } from './skills.ts'
 import { FindingSchema, TargetQuerySchema, TargetVerdictSchema, TokenEstimateSchema } from './verdicts.ts'
 
@@ -32,32 +32,6 @@ export const CatalogQuerySchema = Type.Object({
 })
 
 export const CatalogEntryQuerySchema = Type.Object({ revision: RevisionSchema, target: TargetQuerySchema })
-
-const TrustSchema = describes<TrustReport>()(Type.Object({
-  signed: Type.Boolean({ description: 'Whether the skill has a signature, good or not' }),
-  signer: nullable<string>(
-    { type: 'string', description: 'Name of the signer in the trust file; `null` if none of them signed' }
-  ),
-  status: nullable<Exclude<TrustReport['status'], null>>({
-    type: 'string',
-    enum: ['valid', 'unsigned', 'stale', 'untrusted', 'expired', 'invalid', 'denied', null],
-    description: 'What the signature came to. `stale`: files changed after the signing; `null` without a trust file'
-  }),
-  checked_revision: Type.String({ description: 'The revision that this was found for' }),
-  pinned: nullable<boolean>(
-    { type: 'boolean', description: 'Whether the lock names this revision; `null` without a lock' }
-  ),
-  scans: Type.Optional(Type.Array(Type.Object({
-    tool: Type.String({ description: 'Name and version of the scanner' }),
-    scanned_at: Type.String({ description: 'ISO 8601' }),
-    results: Type.Integer({ minimum: 0 }),
-    severity: nullable<Exclude<ScanReport['severity'], null>>({
-      type: 'string',
-      enum: ['info', 'low', 'medium', 'high', 'critical', null],
-      description: 'Of the worst result; `null` without one, which proves nothing'
-    })
-  }), { description: 'What scanners said of this revision; absent where the trust file names no file of scans' }))
-}, { description: 'Where the skill comes from; absent without a lock and a trust file' }))
 
 const EXAMPLE_ENTRY = {
   name: 'calculator',
@@ -124,7 +98,3 @@ export const CatalogPageSchema = Type.Object({
   title: 'CatalogPage',
   examples: [{ skills: [EXAMPLE_ENTRY], total: 6, next_cursor: 'ZjM4ZGZiNmVmMGUxYjZlZQoKY2FsY3VsYXRvcg' }]
 })
-
-function nullable<Value> ({ type, ...rest }: { readonly type: string } & Readonly<Record<string, unknown>>) {
-  return Type.Unsafe<Value | null>({ type: [type, 'null'], ...rest })
-}

@@ -15,7 +15,7 @@ export function reference ({ $id }: TSchema): { readonly $ref: string } {
   return { $ref: `${$id}#` }
 }
 
-type ReadonlyDeep<T> = T extends object ? { readonly [Key in keyof T]: ReadonlyDeep<T[Key]> } : T
+export type ReadonlyDeep<T> = T extends object ? { readonly [Key in keyof T]: ReadonlyDeep<T[Key]> } : T
 
 type IfSame<A, B> = [A] extends [B] ? [B] extends [A] ? unknown : never : never
 
@@ -23,4 +23,9 @@ type IfSame<A, B> = [A] extends [B] ? [B] extends [A] ? unknown : never : never
 export function describes<Type> () {
   type Same<Schema extends TSchema> = IfSame<ReadonlyDeep<Static<Schema>>, ReadonlyDeep<Type>>
   return <Schema extends TSchema>(schema: Schema & Same<Schema>): Schema => schema
+}
+
+/** A value of this schema, or `null`. */
+export function nullable<Value> ({ type, ...rest }: { readonly type: string } & Readonly<Record<string, unknown>>) {
+  return Type.Unsafe<Value | null>({ type: [type, 'null'], ...rest })
 }

@@ -1,6 +1,6 @@
 import { quoteList } from '../core/format/findings.ts'
 import type { SkillState } from '../core/revisions/state.ts'
-import type { TrustStatus } from '../core/shared/origin.ts'
+import type { TrustStatus } from '../schemas/trust.ts'
 import type { ManifestFile } from '../core/shared/skill.ts'
 import { BundleError, MAX_SIGNATURE_BYTES, parseBundle, SIGNATURE_FILE } from './bundle.ts'
 import { type Identity, identify, type Signer } from './signers.ts'

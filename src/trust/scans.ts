@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { parseYamlFile } from '../config/files/yaml-file.ts'
-import type { ScanReport } from '../core/shared/origin.ts'
+import type { ScanReport } from '../schemas/trust.ts'
 import { finding } from '../core/format/findings.ts'
 import type { Finding } from '../core/shared/skill.ts'
 import { StringEnum } from '../schemas/typebox.ts'

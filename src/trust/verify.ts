@@ -2,7 +2,7 @@ import { quote } from '../config/setting.ts'
 import type { FindingCode } from '../core/format/findings.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import { SkillError } from '../core/shared/errors.ts'
-import type { TrustReport } from '../core/shared/origin.ts'
+import type { TrustReport } from '../schemas/trust.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import type { Policy } from './policy.ts'
 

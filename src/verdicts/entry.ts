@@ -4,7 +4,7 @@ import type { EntryState, ValidatedEntry } from '../core/listing/entry.ts'
 import type { FileContent } from '../core/read/file-content.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import { yieldIfNeeded } from '../core/shared/async.ts'
-import type { TrustReport } from '../core/shared/origin.ts'
+import type { TrustReport } from '../schemas/trust.ts'
 import type { CatalogSkill, FileList, Finding } from '../core/shared/skill.ts'
 import { type ValidatedFinding, validateFindings, type TargetVerdict, verdictsOn } from './validate.ts'
 import type { Subject } from './subject.ts'
@@ -22,6 +22,8 @@ export type FindingSource = (
 /** What an entry of the catalog has besides the skill's content. */
 export interface EntryVerdicts extends ValidatedEntry {
   readonly tokens: TokenEstimate
+  /** Where the skill comes from; absent without a lock and a trust file. */
+  readonly trust?: TrustReport
   /** Only for targets that were chosen. */
   readonly targets?: readonly TargetVerdict[]
 }

@@ -3,7 +3,6 @@ import type { FileContent } from '../read/file-content.ts'
 import type { SkillState } from '../revisions/state.ts'
 import { SkillError, type SkillExcess, SkillTooLargeError } from '../shared/errors.ts'
 import { MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../shared/limits.ts'
-import type { TrustReport } from '../shared/origin.ts'
 import type { CatalogSkill, Finding, Manifest, SkillType } from '../shared/skill.ts'
 
 /** What the catalog says of a skill. `null` where its files cannot be listed. */
@@ -40,8 +39,6 @@ export type EntryValidator<Validated extends ValidatedEntry> = (state: EntryStat
 /** The members of an entry that validation makes: it may add some. */
 export interface ValidatedEntry {
   readonly findings: readonly Finding[]
-  /** Where the skill comes from; absent without a lock and a trust file. */
-  readonly trust?: TrustReport
 }
 
 /** The catalog entry of a skill in one state. */

@@ -1,6 +1,6 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { SkillState } from '../../core/revisions/state.ts'
-import type { TrustReport } from '../../core/shared/origin.ts'
+import type { TrustReport } from '../../schemas/trust.ts'
 import { isUsable } from '../../core/format/findings.ts'
 import { unlessRefused } from '../../core/shared/errors.ts'
 import type { Finding, Frontmatter } from '../../core/shared/skill.ts'

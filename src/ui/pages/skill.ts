@@ -1,5 +1,5 @@
 import { counted, grouped } from '../../core/shared/text.ts'
-import type { TrustReport } from '../../core/shared/origin.ts'
+import type { TrustReport } from '../../schemas/trust.ts'
 import { skillBody } from '../../core/format/main-file.ts'
 import type { GithubState } from '../../sources/git/github.ts'
 import { OUTCOMES, type TargetName, type TargetVerdict, TARGETS } from '../../verdicts/index.ts'

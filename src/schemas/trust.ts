@@ -1,0 +1,40 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { nullable, type ReadonlyDeep } from './typebox.ts'
+
+/** What a signature came to. `stale`: files changed after signing; `untrusted`: the signer is not in the trust file. */
+export type TrustStatus = 'valid' | 'unsigned' | 'stale' | 'untrusted' | 'expired' | 'invalid' | 'denied'
+
+/** What one scanner reported of a revision. */
+const ScanSchema = Type.Object({
+  tool: Type.String({ description: 'Name and version of the scanner' }),
+  scanned_at: Type.String({ description: 'ISO 8601' }),
+  results: Type.Integer({ minimum: 0 }),
+  severity: nullable<'info' | 'low' | 'medium' | 'high' | 'critical'>({
+    type: 'string',
+    enum: ['info', 'low', 'medium', 'high', 'critical', null],
+    description: 'Of the worst result; `null` without one, which proves nothing'
+  })
+})
+
+/** What answers say of the origin of a skill. */
+export const TrustSchema = Type.Object({
+  signed: Type.Boolean({ description: 'Whether the skill has a signature, good or not' }),
+  signer: nullable<string>(
+    { type: 'string', description: 'Name of the signer in the trust file; `null` if none of them signed' }
+  ),
+  status: nullable<TrustStatus>({
+    type: 'string',
+    enum: ['valid', 'unsigned', 'stale', 'untrusted', 'expired', 'invalid', 'denied', null],
+    description: 'What the signature came to. `stale`: files changed after the signing; `null` without a trust file'
+  }),
+  checked_revision: Type.String({ description: 'The revision that this was found for' }),
+  pinned: nullable<boolean>(
+    { type: 'boolean', description: 'Whether the lock names this revision; `null` without a lock' }
+  ),
+  scans: Type.Optional(Type.Array(ScanSchema, {
+    description: 'What scanners said of this revision; absent where the trust file names no file of scans'
+  }))
+}, { description: 'Where the skill comes from; absent without a lock and a trust file' })
+
+export type ScanReport = Readonly<Static<typeof ScanSchema>>
+export type TrustReport = ReadonlyDeep<Static<typeof TrustSchema>>
