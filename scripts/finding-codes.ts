@@ -1,10 +1,10 @@
 import { type FindingCode, FINDINGS } from '../src/core/format/findings.ts'
 import { outcomesOf, TARGET_GROUPS } from '../src/verdicts/outcomes.ts'
 import { OUTCOMES, TARGET_NAMES, TARGETS } from '../src/verdicts/targets.ts'
-import { type Example, FINDING_EXAMPLES } from '../test/helper/finding-examples.ts'
+import { type Example, FINDING_EXAMPLES, GOOD } from '../test/helper/finding-examples.ts'
 
 const CODES = /(?<=<!-- codes -->\n)[^]*(?=<!-- \/codes -->)/
-const TARGET_TABLE = /(?<=<!-- targets -->\n)[^]*(?=<!-- \/targets -->)/
+const TARGET_LIST = /(?<=<!-- targets -->\n)[^]*(?=<!-- \/targets -->)/
 
 /** Longer outcomes are written once, at the first code that has them. */
 const MAX_REPEATED_LENGTH = 60
@@ -12,7 +12,7 @@ const MAX_REPEATED_LENGTH = 60
 const LONG_RUN = /([^])\1{19,}/gu
 const UNPRINTABLE = /[^\P{C}\n]/gu
 
-/** docs/validate.md with the table of targets, and with a heading for each code, to which reports link. */
+/** docs/validate.md with the list of targets, and with a heading for each code, to which reports link. */
 export function withFindings (text: string): string {
   return withTargets(withCodes(text))
 }
@@ -33,11 +33,10 @@ function withCodes (text: string): string {
 function withTargets (text: string): string {
   const rows = TARGET_NAMES.map((name) => {
     const { title, source, read } = TARGETS[name]
-    return `| \`${name}\` | ${title} | ${source} | ${read} |\n`
+    return `- \`${name}\`: ${title} (${source}; ${read})\n`
   })
   const groups = Object.entries(TARGET_GROUPS).map(([group, names]) => `\nAll ${group}: \`${names.join('`, `')}\`.\n`)
-  const head = '| Target | What it is | Read in | On |\n|---|---|---|---|\n'
-  return text.replace(TARGET_TABLE, () => `${head}${rows.join('')}${groups.join('')}`)
+  return text.replace(TARGET_LIST, () => `${rows.join('')}${groups.join('')}`)
 }
 
 function targetsOf (code: string): string {
@@ -66,7 +65,9 @@ function grouped (targets: readonly string[]): string[] {
 
 function examplesOf (code: string): string {
   const example = FINDING_EXAMPLES[code as FindingCode]
-  return example === undefined ? '' : `\n\nWrong: ${shown(example, 'wrong')}. Right: ${shown(example, 'right')}.`
+  if (example === undefined) return ''
+  const right = example.right === GOOD ? '' : ` Right: ${shown(example, 'right')}.`
+  return `\n\nWrong: ${shown(example, 'wrong')}.${right}`
 }
 
 /** Lines as code, with a sign for the end of a line, or the names of files. */

@@ -5,10 +5,10 @@ import {
   MAX_UPLOAD_FILES
 } from '../core/shared/limits.ts'
 import { countCodePoints } from '../core/shared/text.ts'
-import { KNOWN_FIELDS, RESERVED_WORD } from '../core/format/fields.ts'
+import { KNOWN_FIELDS, NAME_CHARACTERS, RESERVED_WORD } from '../core/format/fields.ts'
 import { isJsonObject, own, ownText } from '../core/shared/json.ts'
 import type { Finding } from '../core/shared/skill.ts'
-import { hasBrackets } from './rules/flow-style.ts'
+import { hasBrackets } from './rules/yaml-style.ts'
 import { bytesOf, frontmatterOf, type Subject } from './subject.ts'
 
 /** Fields that VS Code knows besides those of the format; `allowed-tools` it marks. */
@@ -21,7 +21,8 @@ export const NOT_FOR_PATHS = /[:\\/<>*?"|]/
 /** Aliases that are read to find out whether a reader with aliases would. */
 const MAX_ALIASES = 1_000
 
-/** Truth values of YAML 1.1, and numbers in base 60. */
+/** What is text of the truth values of YAML 1.1, and of numbers in base 60. */
+const TEXT_TO_PYYAML = /^[yn]$/i
 const TEXT_TO_JS_YAML_3 = /^(?:yes|no|on|off|y|n)$/i
 const TEXT_TO_JS_YAML_4 = /^(?:yes|no|on|off|y|n|[-+\d_]+:.*)$/i
 
@@ -35,6 +36,7 @@ export const CONDITIONS = {
   // A number or date is text to some readers.
   name_differs_from_folder: ({ skill: { frontmatter, metadata } }) => String(own(frontmatter, 'name'))
     .trim() !== basename(metadata.skillPath),
+  trimmed_name_invalid: ({ skill }) => !NAME_CHARACTERS.test(skill.metadata.name),
   name_has_reserved_word: ({ skill }) => RESERVED_WORD.test(skill.metadata.name),
   field_is_absent: ({ skill }, { field = '' }) => own(skill.frontmatter, field) === undefined,
   field_is_null: ({ skill }, { field = '' }) => own(skill.frontmatter, field) === null,
@@ -52,16 +54,21 @@ export const CONDITIONS = {
   refused_by_mcp: ({ otherFindings }) => otherFindings.some(({ code }) => code === 'mcp_refused'),
   line_refused_by_mcp: ({ otherFindings }, { line }) =>
     otherFindings.some((other) => other.code === 'mcp_refused' && other.line === line),
+  not_text_to_pyyaml: ({ skill }, { field = '' }) => !TEXT_TO_PYYAML.test(ownText(skill.frontmatter, field)),
   not_text_to_js_yaml_3: ({ skill }, { field = '' }) => !TEXT_TO_JS_YAML_3.test(ownText(skill.frontmatter, field)),
   not_text_to_js_yaml_4: ({ skill }, { field = '' }) => !TEXT_TO_JS_YAML_4.test(ownText(skill.frontmatter, field)),
   // `.inf` and `.nan`, which are no text in YAML 1.2 either.
   value_is_infinite: ({ skill }, { field = '' }) => /^(?:-?Infinity|NaN)$/.test(ownText(skill.frontmatter, field)),
   refused_by_yaml: (subject) => !hasTexts(readWith(ANY_TAG, frontmatterOf(subject))),
+  refused_by_pyyaml: (subject) => !hasTexts(readWith(YAML11_SCHEMA, frontmatterOf(subject), true)),
+  // Of which serde_yaml has a port: it knows no tags.
+  refused_by_libyaml: (subject) => readWith(ANY_TAG, frontmatterOf(subject)) === undefined,
   refused_by_js_yaml: (subject) => !hasTexts(readWith(YAML11_SCHEMA, frontmatterOf(subject))),
   refused_by_opencode: (subject) => {
     const source = frontmatterOf(subject) ?? ''
     return !hasTexts(readWith(YAML11_SCHEMA, source) ?? readWith(YAML11_SCHEMA, withBlocks(source)))
   },
+  opening_fence_has_tab: ({ mainFile }) => /^--- *\t/.test(mainFile?.toString('latin1') ?? ''),
   opening_fence_has_blanks: ({ mainFile }) => /^---[ \t]+\r?\n/.test(mainFile?.toString('latin1') ?? '')
 } as const satisfies Readonly<Record<string, (subject: Subject, found: Finding) => boolean>>
 
@@ -71,10 +78,13 @@ export type ConditionName = keyof typeof CONDITIONS
 const ANY_TAG = YAML11_SCHEMA.withTags(
   [strTag, seqTag, mapTag].map((tag) => ({ ...tag, tagName: '', matchByTagPrefix: true })))
 
-/** What a parser with other tags, and with aliases, makes of frontmatter. */
-function readWith (schema: Schema, source = ''): unknown {
+/**
+ * What a parser with other tags, and with aliases, makes of frontmatter.
+ * @param json the last of two equal keys counts
+ */
+function readWith (schema: Schema, source = '', json = false): unknown {
   try {
-    return load(source, { schema, maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: MAX_ALIASES })
+    return load(source, { schema, json, maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: MAX_ALIASES })
   } catch {
     return undefined
   }

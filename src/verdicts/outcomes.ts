@@ -18,7 +18,10 @@ export const TARGET_GROUPS = { validators: STRICT, uploads: UPLOADS, agents: AGE
 const UNUSABLE = (Object.keys(FINDINGS) as FindingCode[])
   .filter((code) => preventsUse({ code, severity: FINDINGS[code][0] }))
 
-/** The rules of all clients, as data. */
+/**
+ * The rules of all clients, as data. Each comes from the `source` of its target; those about YAML are compared with the
+ * parsers of seven clients in test/verdicts/real-readers.test.ts.
+ */
 const ROWS: readonly OutcomeRow[] = [
   // The main file.
   [['main_file_missing', 'main_file_not_a_file', 'main_file_permission_denied', 'main_file_unreadable',
@@ -36,18 +39,25 @@ const ROWS: readonly OutcomeRow[] = [
   [['frontmatter_missing', 'frontmatter_not_first', 'frontmatter_unclosed', 'frontmatter_empty',
     'frontmatter_not_mapping', 'fence_unusual', 'line_ends_cr'],
   {
-    refused: [...STRICT, ...UPLOADS],
-    not_loaded: ['codex', 'gemini-cli', 'opencode', 'goose', 'skills-cli'],
+    refused: ['spec', 'gh-skill', ...UPLOADS],
+    not_loaded: ['codex', 'gemini-cli', 'opencode', 'skills-cli'],
     changed: ['claude-code'],
     warned: ['vscode']
   }],
+  // Python reads a bare carriage return as a line end, and goose takes the first two '---', wherever they are.
+  [['frontmatter_missing', 'frontmatter_not_first', 'frontmatter_unclosed', 'frontmatter_empty',
+    'frontmatter_not_mapping', 'fence_unusual'], { refused: ['skills-ref', 'quick-validate'] }],
+  [['frontmatter_missing', 'frontmatter_unclosed', 'frontmatter_empty', 'frontmatter_not_mapping', 'fence_unusual'],
+    { not_loaded: ['goose'] }],
   [['yaml_invalid', 'yaml_repaired'],
     {
-      refused: [...STRICT, 'anthropic-upload'],
-      not_loaded: ['codex', 'goose', ...INDEXES],
+      refused: ['spec', 'skills-ref', 'gh-skill', 'anthropic-upload'],
+      not_loaded: INDEXES,
       changed: ['claude-code'],
       warned: ['vscode']
     }],
+  [['yaml_invalid', 'yaml_repaired'], { refused: ['quick-validate'] }, 'refused_by_pyyaml'],
+  [['yaml_invalid', 'yaml_repaired'], { not_loaded: ['codex', 'goose'] }, 'refused_by_libyaml'],
   [['yaml_invalid', 'yaml_repaired'], { not_loaded: ['skills-cli'] }, 'refused_by_yaml'],
   // js-yaml 4 has more tags than YAML 1.2. What it refuses is read line by line.
   [['yaml_invalid', 'yaml_repaired'], { changed: ['gemini-cli'] }, 'refused_by_js_yaml'],
@@ -55,30 +65,36 @@ const ROWS: readonly OutcomeRow[] = [
   [['yaml_invalid', 'yaml_repaired'], { not_loaded: ['opencode'] }, 'refused_by_opencode'],
   [['yaml_repaired'], { not_loaded: ['mcp'] }, 'refused_by_mcp'],
   [['byte_order_mark'], { refused: ['skills-ref', 'quick-validate'], not_loaded: ['codex', 'gemini-cli'] }],
-  [['frontmatter_flow_style'], { refused: ['skills-ref'] }],
-  [['frontmatter_flow_style'], { not_loaded: ['mcp'] }, 'line_refused_by_mcp'],
+  // strictyaml has no lists in brackets, anchors and tags, and with PyYAML no tabs; libyaml has no escaped halves.
+  [['frontmatter_flow_style', 'anchor_or_tag', 'tab_in_value'], { refused: ['skills-ref'] }],
+  [['frontmatter_flow_style', 'anchor_or_tag'], { not_loaded: ['mcp'] }, 'line_refused_by_mcp'],
+  [['tab_in_value'], { refused: ['quick-validate'] }],
+  [['half_character'], { warned: ['spec'] }],
+  [['half_character', 'escaped_surrogates'], { not_loaded: ['codex', 'goose'] }],
   // Each by its own parser: PyYAML, js-yaml 3, js-yaml 4, yaml.
-  [['text_ambiguous'], { refused: ['quick-validate'] }],
+  [['text_ambiguous'], { refused: ['quick-validate'] }, 'not_text_to_pyyaml'],
   [['text_ambiguous'], { not_loaded: ['opencode'] }, 'not_text_to_js_yaml_3'],
   [['text_ambiguous'], { changed: ['gemini-cli'] }, 'not_text_to_js_yaml_4'],
   [['text_ambiguous'], { not_loaded: ['skills-cli'] }, 'value_is_infinite'],
-  [['metadata_not_mapping', 'metadata_not_text', 'allowed_tools_list'],
+  [['license_not_text', 'metadata_not_mapping', 'metadata_not_text', 'allowed_tools_list'],
     { refused: ['skills-ref'] }, 'field_in_brackets'],
-  [['name_not_text', 'description_not_text', 'license_not_text', 'compatibility_not_text', 'allowed_tools_not_text'],
+  [['name_not_text', 'description_not_text', 'compatibility_not_text', 'allowed_tools_not_text'],
     { refused: ['skills-ref'] }, 'field_is_no_scalar'],
 
   // The name.
   [['name_missing'],
     {
-      refused: [...STRICT, ...UPLOADS],
+      refused: ['spec', 'skills-ref', 'gh-skill', ...UPLOADS],
       not_loaded: ['goose', 'skills-cli'],
       changed: ['claude-code', 'codex'],
       warned: ['vscode']
     }],
-  [['name_missing'], { not_loaded: ['gemini-cli', 'opencode'] }, 'field_is_absent'],
-  [['description_missing'], { changed: ['opencode'], not_loaded: ['gemini-cli'] }, 'field_is_absent'],
+  [['name_missing'], { refused: ['quick-validate'], not_loaded: ['gemini-cli', 'opencode'] }, 'field_is_absent'],
+  [['description_missing'],
+    { refused: ['quick-validate'], not_loaded: ['gemini-cli'], changed: ['opencode'] }, 'field_is_absent'],
   // Gemini CLI's line reader takes as text what stands there, or nothing.
-  [['name_missing', 'description_missing'], { changed: ['gemini-cli'], not_loaded: ['opencode'] }, 'field_is_null'],
+  [['name_missing', 'description_missing'],
+    { refused: ['quick-validate'], not_loaded: ['opencode'], changed: ['gemini-cli'] }, 'field_is_null'],
   [['name_not_text'],
     {
       refused: ['spec', 'quick-validate', 'anthropic-upload'],
@@ -90,7 +106,8 @@ const ROWS: readonly OutcomeRow[] = [
   [['name_not_text', 'description_not_text'], { not_loaded: ['codex', 'goose'] }, 'field_is_no_scalar'],
   [['name_too_long'], { refused: [...STRICT, 'anthropic-upload'], not_loaded: ['codex'] }],
   [['name_invalid_characters'],
-    { refused: ['spec', 'quick-validate', 'anthropic-upload', 'gh-skill'], warned: ['vscode'] }],
+    { refused: ['spec', 'anthropic-upload', 'gh-skill'], warned: ['vscode'] }],
+  [['name_invalid_characters'], { refused: ['quick-validate'] }, 'trimmed_name_invalid'],
   [['name_invalid_characters'], { refused: ['skills-ref'] }, 'name_not_letters'],
   [['name_invalid_characters'], { not_loaded: ['goose'] }, 'name_has_slash'],
   [['name_invalid_characters'], { changed: ['gemini-cli'] }, 'name_not_for_paths'],
@@ -109,7 +126,7 @@ const ROWS: readonly OutcomeRow[] = [
   // The description.
   [['description_missing'],
     {
-      refused: [...STRICT, ...UPLOADS],
+      refused: ['spec', 'skills-ref', 'gh-skill', ...UPLOADS],
       not_loaded: ['codex', 'skills-cli'],
       changed: ['claude-code'],
       warned: ['vscode']
@@ -155,6 +172,7 @@ const ROWS: readonly OutcomeRow[] = [
   { not_loaded: INDEXES }],
   [['discovery_frontmatter_differs'],
     { refused: ['quick-validate'], not_loaded: ['gemini-cli', 'skills-cli', 'mcp'] }, 'opening_fence_has_blanks'],
+  [['discovery_frontmatter_differs'], { refused: ['skills-ref'] }, 'opening_fence_has_tab'],
   [['discovery_path_not_plain'], { not_loaded: ['discovery-0.1.0'] }],
   [['discovery_description_too_long', 'discovery_archive_too_large'], { not_loaded: ['discovery-0.2.0'] }],
   [['discovery_file_large'], { cut: ['discovery-0.1.0'] }],

@@ -24,22 +24,25 @@ export const TARGETS = {
   spec: target(
     'Agent Skills format', 'agentskills/agentskills@69ef37e docs/specification.mdx', ['format', 'agent-skills']
   ),
-  'skills-ref': target('skills-ref, the reference validator', 'agentskills/agentskills@69ef37e skills-ref 0.1.0'),
+  'skills-ref': target('skills-ref, the reference validator',
+    'agentskills/agentskills@00d5a46 skills-ref 0.1.0, strictyaml 1.6', [], '2026-11-28'),
   'quick-validate': target("quick_validate of Anthropic's skill-creator",
-    'anthropics/skills@9d2f1ae skills/skill-creator/scripts'),
+    'anthropics/skills@049d5f2 skills/skill-creator/scripts, PyYAML 6', [], '2026-11-28'),
   'anthropic-upload': target('Upload to Anthropic', 'types of @anthropic-ai/sdk 1.12.0, and third-party texts',
     ['anthropic']),
   'openai-upload': target('Upload to OpenAI', 'types of openai 6.49.0, and third-party texts', ['openai']),
   'claude-code': target('Claude Code', 'anthropics/claude-code@5cfc0a1 CHANGELOG.md, code.claude.com/docs/en/skills',
     ['claude']),
-  codex: target('Codex', 'openai/codex codex-rs/core-skills/src/loader.rs'),
+  codex: target('Codex', 'openai/codex@033d1d0 codex-rs/core-skills/src/loader.rs, serde_yaml', [], '2026-11-28'),
   vscode: target(
     'VS Code', 'microsoft/vscode promptSyntax/languageProviders/promptValidator.ts', ['vs-code', 'copilot']
   ),
   'gemini-cli': target('Gemini CLI', 'google-gemini/gemini-cli@5411f11 packages/core/src/skills/skillLoader.ts',
     ['gemini']),
   opencode: target('OpenCode', 'anomalyco/opencode packages/opencode/src/skill/index.ts, config/markdown.ts'),
-  goose: target('goose', 'block/goose crates/goose/src/skills/mod.rs'),
+  goose: target(
+    'goose', 'block/goose@013ab84 crates/goose/src/skills/mod.rs, src/sources.rs, serde_yaml', [], '2026-11-28'
+  ),
   'skills-cli': target('skills CLI', 'npm skills 1.7.4 dist/cli.mjs', ['skills']),
   'gh-skill': target('gh skill publish', 'cli.github.com/manual/gh_skill_publish', ['gh', 'gh-skill-publish']),
   mcp: target('Skills over MCP, as this service lists them', 'npm @modelcontextprotocol/server 2.4.0'),

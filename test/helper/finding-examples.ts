@@ -17,7 +17,8 @@ const NAME = 'name: demo'
 const DESCRIPTION = 'description: Adds numbers'
 const FENCE = '---'
 const BODY = '# Demo'
-const GOOD = [FENCE, NAME, DESCRIPTION, FENCE, BODY]
+/** A main file without findings. */
+export const GOOD = [FENCE, NAME, DESCRIPTION, FENCE, BODY]
 
 const frontmatter = example('frontmatter')
 const body = example('body')
@@ -73,6 +74,9 @@ export const FINDING_EXAMPLES: Readonly<Partial<Record<FindingCode, Example>>> =
   allowed_tools_commas: frontmatter(['allowed-tools: Read, Bash'], ['allowed-tools: Read Bash']),
   unknown_fields: frontmatter(['team: demo'], ['metadata:', '  team: demo']),
   frontmatter_flow_style: frontmatter(['metadata: { team: demo }'], ['metadata:', '  team: demo']),
+  tab_in_value: frontmatter(['license: MIT\tor later'], ['license: MIT or later']),
+  anchor_or_tag: frontmatter(['license: !!str 5'], ["license: '5'"]),
+  escaped_surrogates: frontmatter(['description: "Adds \\ud83d\\ude00"'], ['description: "Adds \\U0001F600"']),
   nobody_can_invoke: frontmatter(
     ['disable-model-invocation: true', 'user-invocable: false'], ['disable-model-invocation: true']),
   vendored_copy: frontmatter(['metadata:', '  github-repo: a/b'], ['metadata:', '  team: demo']),

@@ -30,6 +30,9 @@ export const RULES: ReadonlyArray<readonly [rule: string, parts: SkillParts, cod
   ['CRLF', { text: GOOD.text?.replaceAll('\n', '\r\n') ?? '' }, 'line_ends_crlf', {}],
   ['unquoted colon', { text: text('name: demo', 'description: Use when: asked') }, 'yaml_repaired', broken(['opencode'])],
   ['YAML that nobody reads', { text: text('name: demo', D, 'tags: "a" b') }, 'yaml_invalid', broken()],
+  ['a tab', { text: text('name: demo', D, 'license: a\tb') }, 'tab_in_value', said('refused skills-ref quick-validate')],
+  ['a tag', { text: text('name: demo', D, 'license: !!str 5') }, 'anchor_or_tag', said('refused skills-ref; not_loaded mcp')],
+  ['an escaped emoji', { text: text('name: demo', D, 'license: "\\ud83d\\ude00"') }, 'escaped_surrogates', said('not_loaded codex goose')],
   ['no name', { text: text(D) }, 'name_missing', said('invalid; refused spec skills-ref quick-validate anthropic-upload openai-upload gh-skill; changed claude-code codex; warned vscode; not_loaded gemini-cli opencode goose skills-cli')],
   ['name of 65 letters', { folder: long(65), text: text(`name: ${long(65)}`, D) }, 'name_too_long', said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill; not_loaded codex')],
   ['name in capitals', { folder: 'Demo', text: text('name: Demo', D) }, 'name_invalid_characters', said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill; warned vscode')],
@@ -60,9 +63,12 @@ export const RULES: ReadonlyArray<readonly [rule: string, parts: SkillParts, cod
   ['a placeholder', { text: `${GOOD.text}Do $ARGUMENTS\n` }, 'body_placeholder', {}]
 ]
 
-/** @param readers clients that read it all the same */
 function broken (readers: readonly TargetName[] = []): Partial<Record<TargetName, Outcome>> {
-  const outcomes = said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill; not_loaded codex opencode goose skills-cli; changed claude-code gemini-cli; warned vscode')
+  return without(said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill; not_loaded codex opencode goose skills-cli; changed claude-code gemini-cli; warned vscode'), ...readers)
+}
+
+/** @param readers clients that read it all the same */
+export function without (outcomes: Partial<Record<TargetName, Outcome>>, ...readers: readonly TargetName[]): Partial<Record<TargetName, Outcome>> {
   return Object.fromEntries(Object.entries(outcomes).filter(([target]) => !readers.includes(target as TargetName)))
 }
 

@@ -67,6 +67,9 @@ export const FINDINGS = {
   allowed_tools_commas: ['info', '`allowed-tools` separates tools with commas instead of spaces'],
   unknown_fields: ['info', 'the frontmatter has fields that the format does not know'],
   frontmatter_flow_style: ['info', 'the frontmatter has a list or mapping in brackets'],
+  tab_in_value: ['info', 'a value without quotes has a tab'],
+  anchor_or_tag: ['info', 'a value has an anchor or a tag'],
+  escaped_surrogates: ['info', 'a character is written as two `\\u` escapes'],
   nobody_can_invoke: ['info', 'neither a model nor a user may invoke the skill'],
   vendored_copy: ['info', 'the skill is a copy that an installer made'],
 

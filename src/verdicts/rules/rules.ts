@@ -8,9 +8,9 @@ import { counted, quote } from '../../core/shared/text.ts'
 import { isListingTooLong, isTooLargeForOpenai, CONDITIONS } from '../conditions.ts'
 import { bytesOf, frontmatterOf, type Subject } from '../subject.ts'
 import { bodyFindings } from './body.ts'
-import { flowLines, SHAPE_CODES } from './flow-style.ts'
 import { scanNames } from './file-names.ts'
 import { scanText } from './text-scan.ts'
+import { styleFindings } from './yaml-style.ts'
 import { baseName } from '../../core/shared/paths.ts'
 
 /** What installers leave in `metadata`: `gh skill` writes `github-*` and `local-path`. */
@@ -80,14 +80,7 @@ function checkFrontmatter (subject: Subject, codes: ReadonlySet<string>): Findin
     const fix = 'Fix the original, or remove these entries if this is the original now'
     add('vendored_copy', `metadata says that an installer made this copy: ${quoteList(vendored)}`, fix, 'metadata')
   }
-  // The fix of a finding that asks for another shape of the field takes the brackets away.
-  const flow = flowLines(source).find((each) => !findings.some(({ code, field, line }) =>
-    (SHAPE_CODES.has(code) && field === each.field) || (code.startsWith('yaml_') && line === each.line)))
-  if (flow !== undefined) {
-    found.push(finding('frontmatter_flow_style', `line ${flow.line} of SKILL.md has a list or mapping in brackets`,
-      'Write lists and mappings as indented lines', undefined, { line: flow.line, column: 1 }))
-  }
-  return found
+  return [...found, ...styleFindings(source, findings)]
 }
 
 /** Undefined for a value in one line. */
