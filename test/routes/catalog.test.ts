@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -183,17 +184,19 @@ t.test('K46: one service', async (t) => {
   })
 })
 
-t.test('K46, K9: a broken skill has an entry with its findings, and so has one whose files cannot be listed', async (t) => {
+t.test('K4, K9, K46: a broken skill has an entry with its findings, and so has one whose files cannot be listed', async (t) => {
   const disk = createFaultyDisk()
+  const links = Object.fromEntries(['/etc/passwd', '..', 'nothing', '../latin/SKILL.md', 'docs'].map((target, index) => [`link${index}`, t.fixture('symlink', target)]))
   const service = await buildService(t, {
     files: {
       empty: {},
       'Bad Name': { 'SKILL.md': '---\nname: other\n---\nx' },
       large: { 'SKILL.md': 'x'.repeat(MAX_MAIN_FILE_BYTES + 1) },
       latin: { 'SKILL.md': Buffer.from([0xe9]) },
+      linked: skill('linked', { docs: { 'a.md': '' }, ...links }),
       unread: skill('unread', { 'notes.md': 'x' })
     },
-    options: { disk }
+    options: { disk, prepare: (folder) => { execFileSync('mkfifo', [join(folder, 'skills/linked/fifo')]) } }
   })
   disk.intercept = failing('open', 'notes.md', 'EIO')
   const entries = Object.fromEntries((await page(service)).skills.map((entry) => [entry.name, entry]))
@@ -203,6 +206,11 @@ t.test('K46, K9: a broken skill has an entry with its findings, and so has one w
     t.match(entries[name], { valid: false, file_count: count, revision: /^sha256:/ })
     t.ok((entries[name]?.['findings'] as Array<{ code: string, fix: string }>).some((finding) => finding.code === code && finding.fix !== ''), code)
   }
+  t.match(entries['linked']?.['findings'], [
+    { code: 'file_special', message: "files that are not regular files are left out: 'fifo'" },
+    { code: 'link_outside', message: /: 'link\d', 'link\d', 'link\d' and 1 more$/ },
+    { code: 'link_to_folder', message: /: 'link4'$/ }
+  ])
   t.match(entries['unread'], { revision: null, size_bytes: null, file_count: null, valid: true })
 })
 

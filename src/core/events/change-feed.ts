@@ -155,7 +155,8 @@ export class ChangeFeed {
     }
     this.#sum += hashOf(name, now.revision)
     this.#revisions.set(name, now.revision)
-    if (isNews) this.#emit({ type: wasThere ? 'changed' : 'added', name, ...now })
+    // That it was read may be how its change was noticed.
+    if (isNews || this.#changed.has(name)) this.#emit({ type: wasThere ? 'changed' : 'added', name, ...now })
   }
 
   /** The revision of a skill; undefined for one that cannot be read whole. */

@@ -214,45 +214,6 @@ t.test('K8: what an ignore file hides stays hidden while it cannot be read, and 
   }
 })
 
-t.test('K8: a revision from before a file was hidden stays unreadable, whatever becomes of the skill and its rules', async (t) => {
-  const [ofRoot, ofSkill] = ['.skillignore', 'demo/.skillignore']
-  const hideInRoot = (base: string): void => { fs.writeFileSync(join(base, ofRoot), 'secret.txt\n') }
-  const removeSkill = (base: string): void => { fs.rmSync(join(base, 'demo'), { recursive: true }) }
-  const courses: Readonly<Record<string, ReadonlyArray<(base: string) => void>>> = {
-    'hidden by the root, then whole': [hideInRoot, (base) => { fs.writeFileSync(join(base, ofRoot), 'demo/\n') }],
-    'hidden whole': [(base) => { fs.writeFileSync(join(base, ofRoot), 'demo\n') }],
-    'hidden whole, and the rules are gone': [(base) => { fs.writeFileSync(join(base, ofRoot), 'demo\n') }, (base) => {
-      removeSkill(base)
-      fs.rmSync(join(base, ofRoot))
-    }],
-    'hidden by its own file, then removed': [(base) => { fs.writeFileSync(join(base, ofSkill), 'secret.txt\n') }, removeSkill],
-    'hidden by the root, then removed': [hideInRoot, removeSkill],
-    'removed, then hidden by the root': [removeSkill, hideInRoot],
-    'hidden for a while, then edited': [(base) => { fs.writeFileSync(join(base, ofSkill), 'secret.txt\n') }, (base) => {
-      fs.rmSync(join(base, ofSkill))
-      fs.writeFileSync(join(base, 'demo/a.md'), 'edited')
-    }]
-  }
-  for (const [what, steps] of Object.entries(courses)) {
-    for (const rules of ['zzz\n', undefined]) {
-      const base = t.testdir({ ...rules !== undefined && { '.skillignore': rules }, demo: skill('demo', { 'a.md': 'a', 'secret.txt': 'secret' }), other: skill('other') })
-      const manager = await startManager(t, [base])
-      const { revision } = await manager.manifest('demo')
-      for (const step of steps) {
-        step(base)
-        // A first ignore file in a root is noticed when the root is listed.
-        await manager.list()
-        await manager.find('demo')
-      }
-      const at = () => manager.at(revision)
-      t.match(await textOf(() => at().readFile('demo', 'secret.txt')), /^(?:revision_changed|skill_not_found)/, `${what} (${rules})`)
-      await t.rejects(async () => await at().readMainFile('demo', 'SKILL.md'), what)
-      await t.rejects(at().archive('demo'), what)
-      await manager.close()
-    }
-  }
-})
-
 function write (path: string, content: string | Buffer): void {
   fs.mkdirSync(dirname(path), { recursive: true })
   fs.writeFileSync(path, content)

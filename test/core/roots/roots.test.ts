@@ -2,11 +2,9 @@ import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createNetworkDisk, type Disk, localDisk } from '../../../src/core/read/disk.ts'
-import { linkContainers, listRoot, resolveLink, type RootFolder, type RootListing } from '../../../src/core/roots/list-root.ts'
+import { createNetworkDisk } from '../../../src/core/read/disk.ts'
+import type { Interceptor } from '../../helper/disk.ts'
 import { describeSkipped } from '../../../src/core/roots/skipped.ts'
-import { Signal } from '../../../src/sources/signal.ts'
-import { compareCodePoints } from '../../../src/core/shared/text.ts'
 import { createFaultyDisk, failing, skill, skillText, startManager, textOf } from '../../helper/skills.ts'
 import { followed, startWatching } from '../../helper/watched-index.ts'
 
@@ -18,21 +16,6 @@ interface Line {
   readonly name?: string
   readonly target?: string
   readonly setting?: string
-}
-
-function rootAt (path: string): RootFolder {
-  return { path, type: 'project', listed: undefined, prefix: '', linkTargets: [] }
-}
-
-async function goodScan (root: RootFolder, disk: Disk = localDisk): Promise<RootListing> {
-  const listing = await listRoot(disk, root)
-  if ('state' in listing) throw new Error(listing.state)
-  return listing
-}
-
-async function stateOf (root: RootFolder, disk: Disk = localDisk): Promise<string> {
-  const found = await listRoot(disk, root)
-  return 'state' in found ? found.state : 'ok'
 }
 
 /** Skills that an installer keeps elsewhere, with links to them in the root. */
@@ -59,41 +42,29 @@ function createLog () {
   return { log: { info: () => {}, warn: write }, skips: () => lines.filter(({ message }) => message.includes('skipped')) }
 }
 
-for (const [kind, createDisk] of [['a local disk', () => localDisk], ['a network disk', createNetworkDisk]] as const) {
+for (const [kind, options] of [['a local disk', {}], ['a network disk', { disk: createNetworkDisk() }]] as const) {
   t.test(`K4: skills are the folders with a safe name, on ${kind}`, async (t) => {
     const root = t.testdir({ 'a file': '', 'SKILL.md': '' })
     const safe = ['C:', '__proto__', 'constructor', 'demo', "quote'\"", 'toString', 'trailing. ', 'x'.repeat(255), 'é', '\uFFFD']
     for (const name of [...safe, '.hidden', '..data', 'a..b', 'a\\b', 'new\nline', 'delete\x7f', 'c1\x85']) fs.mkdirSync(join(root, name))
     fs.mkdirSync(Buffer.concat([Buffer.from(`${root}/not-utf8-`), Buffer.from([0xff])]))
     execFileSync('mkfifo', [join(root, 'fifo')])
-    t.strictSame([...(await goodScan(rootAt(root), createDisk())).folders.keys()].sort(compareCodePoints), safe)
+    t.strictSame(await (await startManager(t, [root], options)).list(), safe)
   })
 }
 
 t.test('K14: the states of a root', async (t) => {
   const base = t.testdir({ file: '', root: {}, dangling: t.fixture('symlink', 'nothing'), loop: t.fixture('symlink', 'loop'), 'to-file': t.fixture('symlink', 'file') })
-  t.equal(await stateOf(rootAt(join(base, 'root'))), 'ok')
-  for (const name of ['nothing', 'nothing/below', 'file', 'file/below', 'dangling', 'loop', 'to-file', 'x'.repeat(300)]) t.equal(await stateOf(rootAt(join(base, name))), 'missing', name.slice(0, 20))
-  const disk = createFaultyDisk()
+  const stateOf = async (name: string, intercept: Interceptor = () => {}) => {
+    const manager = await startManager(t, [join(base, name)], { disk: createFaultyDisk({ intercept }) })
+    return (await manager.freshStatus()).roots[0]?.state
+  }
+  t.equal(await stateOf('root'), 'ok')
+  for (const name of ['nothing', 'nothing/below', 'file', 'file/below', 'dangling', 'loop', 'to-file', 'x'.repeat(300)]) t.equal(await stateOf(name), 'missing', name.slice(0, 20))
   for (const operation of ['stat', 'realpath', 'readdir'] as const) {
     for (const [code, state] of [['EACCES', 'unreadable'], ['EPERM', 'unreadable'], ['ENOENT', 'missing'], ['EIO', 'failed'], ['EMFILE', 'failed'], ['ESTALE', 'failed']] as const) {
-      disk.intercept = failing(operation, '', code)
-      t.equal(await stateOf(rootAt(join(base, 'root')), disk), state, `${operation}: ${code}`)
+      t.equal(await stateOf('root', failing(operation, '', code)), state, `${operation}: ${code}`)
     }
-  }
-})
-
-t.test('K85: the states of a root that somebody else lists, and the folders in it', async (t) => {
-  const base = fs.realpathSync(t.testdir({ file: '', root: { one: {} } }))
-  const path = join(base, 'root')
-  const one = { path: join(path, 'one'), realPath: join(path, 'one') }
-  const changed = new Signal()
-  for (const [isFixed, state] of [[true, 'waiting'], [false, 'missing']] as const) {
-    const listed = { folders: new Map([['p-one', one]]), changed, isFixed }
-    t.equal(await stateOf({ ...rootAt(path), listed: { folders: undefined, changed, isFixed } }), state)
-    for (const name of ['file', 'nothing']) t.equal(await stateOf({ ...rootAt(join(base, name)), listed }), 'missing', name)
-    const { folders } = await goodScan({ ...rootAt(path), listed, prefix: 'p-' })
-    t.strictSame([...folders.values()], [{ name: 'p-one', type: 'project', ...one, linked: false, ownName: 'one' }])
   }
 })
 
@@ -104,17 +75,14 @@ t.test('K4: what a link in a root means', async (t) => {
   }
   fs.mkdirSync(join(base, 'storeroom'))
   for (const [name, target] of Object.entries(links)) fs.symlinkSync(target, join(root, name))
-  const kinds = async (allowed: readonly string[]) => {
-    const containers = await linkContainers(localDisk, root, allowed)
-    const meanings = await Promise.all(['one', ...Object.keys(links)].map(async (name) => [name, (await resolveLink(localDisk, containers, join(root, name))).kind] as const))
-    return Object.fromEntries(meanings)
-  }
-  const always = { file: 'file', none: 'nothing', loop: 'nothing', self: 'nothing', beside: 'outside', secret: 'outside' }
-  t.strictSame(await kinds([]), { ...always, one: 'outside', store: 'outside', hooks: 'outside', chain: 'outside' })
-  t.strictSame(await kinds([store]), { ...always, one: 'skill', store: 'skill', hooks: 'nothing', chain: 'skill' }, 'the folder itself may be a skill, and nothing in its .git')
-  t.strictSame(await kinds([join(base, 'absent'), store]), await kinds([store]), 'a missing folder allows nothing')
   fs.symlinkSync('store', join(base, 'alias'))
-  t.strictSame(await kinds([join(base, 'alias')]), await kinds([store]), 'a link to the folder is that folder')
+  for (const [linkTargets, names] of [
+    [[], ['own']],
+    // The folder itself may be a skill, and nothing in its .git.
+    [[store], ['chain', 'one', 'own', 'store', 'two']],
+    [[join(base, 'absent'), store], ['chain', 'one', 'own', 'store', 'two']],
+    [[join(base, 'alias')], ['chain', 'one', 'own', 'store', 'two']]
+  ] as const) t.strictSame(await (await startManager(t, [root], { linkTargets })).list(), names, linkTargets.join())
 })
 
 t.test('K4: links are followed into the folders that are allowed, and nowhere else', async (t) => {
@@ -134,7 +102,6 @@ t.test('K4: links are followed into the folders that are allowed, and nowhere el
   t.match(await textOf(() => manager.readFile('one', '../two/SKILL.md')), 'path_traversal')
   fs.symlinkSync('../two/SKILL.md', join(store, 'one/neighbour.md'))
   t.match(await textOf(() => manager.readFile('one', 'neighbour.md')), 'path_traversal', 'a skill ends at its own folder')
-  t.match((await manager.read('one', (state) => state.snapshot())).findings, [{ code: 'link_outside', message: /'neighbour.md'/ }])
 })
 
 t.test('K4: what is skipped is told once, with its target and the setting that would allow it', async (t) => {

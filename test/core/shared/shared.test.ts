@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { createSecret } from '../../../src/access/secret.ts'
-import { coalesce, yieldIfNeeded } from '../../../src/core/shared/async.ts'
 import { isDeeperThan, isJsonObject, own } from '../../../src/core/shared/json.ts'
 import { nearest } from '../../../src/core/shared/nearest.ts'
 import { compareCodePoints, grouped, maskSecrets, printable, quote, SECRET_PREFIXES, withoutEndSlashes } from '../../../src/core/shared/text.ts'
@@ -123,53 +122,4 @@ t.test('a mistyped word stands for the one that takes the fewest changes', async
     ['SERVE', undefined], ['skills', undefined], ['', undefined], ['h', undefined], ['xy', undefined], ['elp', 'help']
   ]
   for (const [word, meant] of cases) t.equal(nearest(word, WORDS), meant, word)
-})
-
-t.test('a run that fails fails for those who asked for it, not for the next', async (t) => {
-  let runs = 0
-  const run = coalesce(async () => { if (++runs === 1) throw new Error('first') })
-  await t.rejects(Promise.all([run(), run()]), { message: 'first' })
-  t.equal(runs, 1, 'calls before it begins share it')
-  await run()
-  t.equal(runs, 2)
-})
-
-t.test('K53: never two runs at the same time, and each caller is answered by a run that began after the call', async () => {
-  // Microtasks before each call and within each run: the turns between two runs are where a third could slip in.
-  const calls = fc.array(fc.nat({ max: 12 }), { minLength: 1, maxLength: 20 })
-  await fc.assert(fc.asyncProperty(calls, fc.nat({ max: 5 }), async (delays, work) => {
-    let running = 0
-    let begun = 0
-    let ended = 0
-    const run = coalesce(async () => {
-      begun++
-      if (++running > 1) throw new Error('two at the same time')
-      for (let i = 0; i < work; i++) await undefined
-      running--
-      ended++
-    })
-    await Promise.all(delays.map(async (delay) => {
-      for (let i = 0; i < delay; i++) await undefined
-      const before = begun
-      await run()
-      if (ended <= before) throw new Error('answered by a run that had begun before')
-    }))
-  }), { numRuns: 150 })
-})
-
-t.test('long work gives way when all of it has had its slice of a turn, and each job gets its share', async (t) => {
-  const pieces = { first: 0, second: 0 }
-  let turns = 0
-  const job = async (name: keyof typeof pieces): Promise<void> => {
-    while (pieces.first < 100 && pieces.second < 100) {
-      for (const end = performance.now() + 0.5; performance.now() < end;) { /* work */ }
-      pieces[name]++
-      const pause = yieldIfNeeded()
-      if (pause !== undefined) turns++
-      await pause
-    }
-  }
-  await Promise.all([job('first'), job('second')])
-  t.ok(pieces.first > 50 && pieces.second > 50, JSON.stringify(pieces))
-  t.ok(turns >= 10, `${turns} turns`)
 })
