@@ -71,11 +71,10 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
       ...options, isOverloaded, skillsOf, validate, prefix: basePath, log: logger, isPreview, readiness, translate
     })
 
-  const { answerBadUrl } = pages ?? {}
   const { rewriteUrl } = access ?? {}
-  const app: FastifyInstance = fastify(httpServerOptions({ ...options, observer, rewriteUrl, answerBadUrl }))
+  const app: FastifyInstance = fastify(httpServerOptions({ ...options, observer, rewriteUrl }))
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
-  app.decorateRequest('principal', undefined).decorateRequest('trace', undefined)
+  for (const property of ['principal', 'trace', 'problemCode']) app.decorateRequest(property, undefined)
   if (options.tracing !== undefined) await app.register(options.tracing)
   await app.register(connections, { shutdown })
   await app.register(security, { loopbackOnly, allowedHosts })

@@ -201,7 +201,7 @@ async function openLimits (
   const store = config.limitsStore === undefined ? undefined : await connectStore(config.limitsStore, logger)
   shutdown.add(() => { store?.close() })
   const { limitRate: rate, limitBurst: burst } = config
-  const limits = new Limits({ rate, burst, hasCallers: access !== undefined, store })
+  const limits = new Limits({ rate, burst, store })
   return { limits, store }
 }
 

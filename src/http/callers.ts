@@ -1,20 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { SkillService } from '../core/service.ts'
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Who asks. Undefined when access is off, and on routes that are open to all. */
-    principal: Principal | undefined
-  }
-
-  interface FastifyContextConfig {
-    /** The scope that callers need. Default: `skills:read`. */
-    scope?: string
-    /** Whether the route answers everybody, and says nothing about skills. */
-    isOpen?: boolean
-  }
-}
-
 /** A caller, as one request proved it. Holds no secret. */
 export interface Principal {
   /** Unique among callers and stable over restarts: `token:ci-docs`. For limits and audit, never for an answer. */

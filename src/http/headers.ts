@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 
@@ -46,4 +47,9 @@ export function addVary (reply: FastifyReply, name: string): void {
   if (others === undefined) reply.header('vary', name)
   // An error that replaces an answer on its way out passes the same hooks again.
   else if (!`, ${String(others)}, `.includes(`, ${name}, `)) reply.header('vary', `${String(others)}, ${name}`)
+}
+
+/** Whether a header has several lines, of which Node keeps the first or joins all. @param name in lower case */
+export function hasSeveral ({ rawHeaders }: IncomingMessage, name: string): boolean {
+  return rawHeaders.filter((header, index) => index % 2 === 0 && header.toLowerCase() === name).length > 1
 }

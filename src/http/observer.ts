@@ -2,28 +2,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillErrorKind } from '../core/shared/errors.ts'
 import type { SkillsOf } from './callers.ts'
 import type { ToolObserver } from '../tools/calls/observer.ts'
-import type { ToolRead } from '../tools/tool.ts'
-
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** What requests of the route read of skills. Every route says it, except those that are open to all. */
-    reads?: RouteReads | ((request: FastifyRequest) => RouteReads)
-    /** Of a route whose answers to GET are streams: what they are counted with. */
-    streams?: 'events' | 'mcp'
-  }
-}
-
-/** What can be read of skills, by the names of the audit log. */
-export type ReadEvent = ToolRead['event'] | 'skill.archive' | 'discovery.index' | 'events.open'
-
-/**
- * A request reads one thing, or nothing. Or each call in its body is reported by itself: as of `door`, by default as of
- * its dialect.
- */
-export type RouteReads =
-  | { readonly event: ReadEvent, readonly door: string }
-  | { readonly callsOf: string, readonly door?: string }
-  | 'nothing'
 
 /** The method of MCP whose answer is a stream of notifications. */
 export const LISTEN = 'subscriptions/listen'

@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, Server } from 'node:http'
-import type { FastifyBaseLogger, FastifyError, FastifyHttpOptions, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyHttpOptions } from 'fastify'
 import { maskSecrets } from '../core/shared/text.ts'
 import { answerClientError } from './connections.ts'
 import { securityHeaders } from './headers.ts'
@@ -18,9 +18,6 @@ interface HttpServerOptions {
   readonly trustedProxies?: readonly string[] | undefined
   /** The target of a request without what nobody may log. */
   readonly rewriteUrl?: ((request: IncomingMessage) => string) | undefined
-  /** Answers what the router refuses, or throws what is a problem for the client. Default: each is one. */
-  readonly answerBadUrl?:
-    ((error: FastifyError, request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) | undefined
 }
 
 /** Longest path parameter, in decoded characters: four times the longest folder name. */
@@ -31,7 +28,7 @@ const REQUEST_ID = /^[\w.-]{1,64}$/
 
 /** Fastify's options for this service. */
 export function httpServerOptions (options: HttpServerOptions): FastifyHttpOptions<Server> {
-  const { logger, server, trustedProxies = [], rewriteUrl, answerBadUrl = rethrow, observer } = options
+  const { logger, server, trustedProxies = [], rewriteUrl, observer } = options
   return {
     loggerInstance: logger,
     logController: new RequestLogController(observer),
@@ -39,7 +36,8 @@ export function httpServerOptions (options: HttpServerOptions): FastifyHttpOptio
     childLoggerFactory: (parent) => parent,
     ...rewriteUrl && { rewriteUrl },
     ...trustedProxies.length > 0 && { trustProxy: [...trustedProxies] },
-    genReqId: createRequestIds(),
+    genReqId: ({ headers: { 'x-request-id': id } }) =>
+      typeof id === 'string' && REQUEST_ID.test(id) && maskSecrets(id) === id ? id : randomUUID(),
     // Node's own refusal of a missing Host has no body; `security` makes it a problem.
     http: { headersTimeout: 15_000, connectionsCheckingInterval: 1_000, requireHostHeader: false },
     requestTimeout: 30_000,
@@ -57,21 +55,9 @@ export function httpServerOptions (options: HttpServerOptions): FastifyHttpOptio
     // What the router refuses (bad percent-encoding, an endless parameter) reaches no hook.
     frameworkErrors (error, request, reply) {
       reply.headers(securityHeaders).header('x-request-id', request.id)
-      answerBadUrl(error, request, reply).catch((problem: unknown) => { sendProblem(problem, request, reply) })
+      sendProblem(error, request, reply)
     },
     clientErrorHandler: answerClientError,
     ...server
   }
-}
-
-async function rethrow (error: FastifyError): Promise<never> {
-  throw error
-}
-
-/** Ids that do not repeat after a restart or on another replica. */
-function createRequestIds (): (request: IncomingMessage) => string {
-  const prefix = randomBytes(6).toString('hex')
-  let count = 0
-  return ({ headers: { 'x-request-id': id } }) =>
-    typeof id === 'string' && REQUEST_ID.test(id) && maskSecrets(id) === id ? id : `${prefix}-${(++count).toString(36)}`
 }

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { RevisionChangedError, SkillError } from '../core/shared/errors.ts'
 import { maskSecrets } from '../core/shared/text.ts'
@@ -24,19 +23,14 @@ const HEADERS_OF_CONTENT = [
   'etag', 'accept-ranges', 'content-range', 'content-disposition', 'content-encoding', 'www-authenticate'
 ]
 
-const problemOfCode: ReadonlyMap<string, HttpProblemCode> = new Map([
+/** By the code, else by the status of an error of Fastify. */
+const FASTIFY_PROBLEMS: ReadonlyMap<unknown, HttpProblemCode> = new Map<unknown, HttpProblemCode>([
   ['FST_ERR_BAD_URL', 'bad_url'],
-  ['FST_ERR_CTP_EMPTY_JSON_BODY', 'invalid_json'],
-  ['FST_ERR_CTP_INVALID_JSON_BODY', 'invalid_json']
-])
-
-const problemOfStatus: ReadonlyMap<number, HttpProblemCode> = new Map([
+  ['FST_ERR_CTP_INVALID_JSON_BODY', 'invalid_json'],
   [404, 'route_not_found'],
-  [408, 'request_timeout'],
   [413, 'body_too_large'],
   [414, 'uri_too_long'],
-  [415, 'unsupported_media_type'],
-  [503, 'not_ready']
+  [415, 'unsupported_media_type']
 ])
 
 /** A request that HTTP itself, and not the domain, refuses. Routes throw it; nothing in it may be secret. */
@@ -84,13 +78,6 @@ export function toProblem (error: SkillError | HttpProblem, url: string, request
   }
 }
 
-const codes = new WeakMap<IncomingMessage, Problem['code']>()
-
-/** The code of the problem that a request was answered with: for its line in the log. */
-export function problemCodeOf ({ raw }: FastifyRequest): Problem['code'] | undefined {
-  return codes.get(raw)
-}
-
 /**
  * The problem that an error is, once the answer has its status and headers. Of what is unexpected the log has all, and
  * the problem nothing but an id.
@@ -98,18 +85,18 @@ export function problemCodeOf ({ raw }: FastifyRequest): Problem['code'] | undef
 export function problemOf (error: unknown, request: FastifyRequest, reply: FastifyReply): Problem {
   const known = toKnownError(error)
   const problem = toProblem(known, request.url, request.id, request.server.prefix)
-  codes.set(request.raw, known.code)
+  request.problemCode = known.code
   if (problem.status === 500) request.log.error({ reqId: request.id, err: error }, 'request failed')
   for (const name of HEADERS_OF_CONTENT) reply.removeHeader(name)
   reply.code(problem.status).header('cache-control', 'no-store')
   if (known instanceof HttpProblem) reply.headers(known.headers)
   if (known instanceof RevisionChangedError && known.present !== undefined) reply.header(REVISION_HEADER, known.present)
   if (problem.status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
-  if (announcesBody(request.raw)) {
-    // Of a body that was read nothing is left over; Node would go on reading any other, up to its announced length.
-    if (request.raw.complete) reply.removeHeader('connection')
-    else reply.header('connection', 'close')
-  }
+  // Of a body that was read nothing is left over; Node would go on reading any other, up to its announced length.
+  const { complete, headers } = request.raw
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+  if (hasBody && complete) reply.removeHeader('connection')
+  else if (hasBody) reply.header('connection', 'close')
   return problem
 }
 
@@ -125,24 +112,16 @@ export function sendProblem (error: unknown, request: FastifyRequest, reply: Fas
   reply.send(renderProblem(error, request, reply))
 }
 
+/** Fastify's messages are its own affair, and some echo the URL. */
 function toKnownError (error: unknown): SkillError | HttpProblem {
   if (error instanceof SkillError || error instanceof HttpProblem) return error
-  return new HttpProblem(error instanceof Error ? codeOf(error) : 'internal_error')
-}
-
-/** Fastify's messages are its own affair, and some echo the URL. */
-function codeOf ({ code = '', statusCode: status = 500 }: Error & Partial<FastifyError>): HttpProblemCode {
-  const isClientError = status >= 400 && status < 500
-  return problemOfCode.get(code) ?? problemOfStatus.get(status) ?? (isClientError ? 'bad_request' : 'internal_error')
+  const { code, statusCode = 500 }: Partial<FastifyError> = error instanceof Error ? error : {}
+  const known = FASTIFY_PROBLEMS.get(code) ?? FASTIFY_PROBLEMS.get(statusCode)
+  return new HttpProblem(known ?? (statusCode >= 400 && statusCode < 500 ? 'bad_request' : 'internal_error'))
 }
 
 /** The path as received, still encoded, as the URI reference that RFC 9457 wants; no query, which may hold secrets. */
 export function toInstance (url: string): string {
   const path = maskSecrets(url).replace(TARGET_ORIGIN, '').split(/[?#]/, 1)[0] ?? ''
   return path.replace(NOT_IN_A_URI_PATH, encodeURIComponent)
-}
-
-/** Whether a request has a body, by its head. */
-function announcesBody ({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }

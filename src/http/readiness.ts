@@ -25,56 +25,43 @@ export interface ReadinessParts {
   readonly shutdown: Pick<Shutdown, 'isStopping'>
 }
 
-/** How the service is for a caller. */
-export interface Readiness {
-  readonly isReady: boolean
-  /** What is wrong, in words. */
-  readonly reasons: readonly string[]
-  /** All reasons; undefined when nothing is wrong. */
-  readonly detail: string | undefined
-  /** Of the sources, what the caller may see. */
-  readonly sources: readonly SourceStatus[] | undefined
-  /** How many skills of the roots that the caller may see whole are refused. */
-  readonly quarantined: number | undefined
-}
+export type Readiness = ReturnType<typeof readinessOf>
 
-/** @param status of what the caller may see */
+/** How the service is for a caller. @param status of what the caller may see */
 export function readinessOf (
   status: SkillStatus, { remarks, sources, refusedIn, auditState, shutdown: { isStopping } }: ReadinessParts
-): Readiness {
+) {
   const { roots, partial = [], ready } = status
   const all = sources?.()
   const visible = all?.flatMap((source) => visiblePart(source, status))
-  const reasons = isStopping
-    ? ['The service is stopping']
-    : [...explain(status, visible), ...AUDIT_PROBLEMS[auditState()], ...remarks()]
   return {
     isReady: ready && auditState() !== 'refusing' && !isStopping && all?.some(isAwaited) !== true,
-    reasons,
-    detail: reasons.join('; ') || undefined,
+    /** What is wrong, in words. */
+    reasons: isStopping
+      ? ['The service is stopping']
+      : [...explain(status, visible), ...AUDIT_PROBLEMS[auditState()], ...remarks()],
+    /** Of the sources, what the caller may see. */
     sources: visible,
+    /** How many skills of the roots that the caller may see whole are refused. */
     quarantined: refusedIn?.(roots.map(({ name }) => name).filter((name) => !partial.includes(name)))
   }
 }
 
-/**
- * Why a service is not ready, or not quite well; nothing for one that is well. Folders have the names of the other
- * members, because anybody may ask; the log has their paths.
- */
+/** Folders have the names of the other members, because anybody may ask; the log has their paths. */
 function explain ({ ready, indexed, roots, watcher }: SkillStatus, sources: readonly SourceStatus[] = []): string[] {
   const awaited = sources.filter(isUnfetched).map(({ name }) => name)
-  const reasons = roots.flatMap(({ name, type, state }) =>
+  const folders = roots.flatMap(({ name, type, state }) =>
     state === 'ok' || awaited.includes(name) ? [] : [`the folder ${name} (${type}) ${ROOT_PROBLEMS[state]}`])
-  // A caller who sees no folder is in a service that is ready.
-  const isMissing = roots.every(({ state }) => state !== 'ok' && state !== 'failed')
-  if (!ready && awaited.length < Math.max(roots.length, 1) && isMissing) {
-    reasons[0] = `No skills folder is there: ${reasons[0] ?? 'none is configured'}`
-  } else if (!indexed) reasons.unshift('The first index is not complete')
-  if (watcher.status === 'degraded') {
-    const cause = [watcher.lastError ?? [], watcherRemedy(watcher.lastError) ?? []].flat().join(': ')
-    reasons.push(`changes cause no events${cause && ` (${cause})`}; the folders are compared at intervals`)
-  }
-  return [...reasons, ...sources.flatMap(explainSource)]
+  const hasNone = !ready && folders.length > 0 && roots.every(({ state }) => state !== 'ok' && state !== 'failed')
+  const causes = [watcher.lastError ?? [], watcherRemedy(watcher.lastError) ?? []].flat().join(': ')
+  return [
+    hasNone || indexed ? [] : 'The first index is not complete',
+    hasNone ? `No skills folder is there: ${folders.join('; ')}` : folders,
+    watcher.status === 'degraded'
+      ? `changes cause no events${causes && ` (${causes})`}; the folders are compared at intervals`
+      : [],
+    sources.flatMap(explainSource)
+  ].flat()
 }
 
 /** Of a source, as of its root, what the caller may see: revision, layout and words of an error tell of all skills. */

@@ -1,7 +1,6 @@
 import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import { maskSecrets } from '../core/shared/text.ts'
 import { NEVER_ANSWERED, type Observer, type ResponseEnd } from './observer.ts'
-import { problemCodeOf } from './problem.ts'
 import { clientOf } from './request/client-address.ts'
 import { traceOf } from './request/traceparent.ts'
 
@@ -71,7 +70,7 @@ function logRequest (request: FastifyRequest, { client, status, milliseconds, by
     method: request.method,
     url: maskSecrets(request.url).replace(TOKEN_IN_QUERY, '$1***').slice(0, MAX_LOGGED_URL_CHARACTERS),
     status,
-    code: status < 400 || status === NEVER_ANSWERED ? undefined : problemCodeOf(request),
+    code: status < 400 || status === NEVER_ANSWERED ? undefined : request.problemCode,
     ms: Math.round(milliseconds * 1000) / 1000,
     bytes,
     ...principal !== undefined && { principal: principal.name },

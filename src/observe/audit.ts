@@ -14,7 +14,7 @@ import { REVISION_HEADER } from '../http/headers.ts'
 import {
   NEVER_ANSWERED, type ObservedOperation, type Observer, type OperationEnd, type ResponseEnd
 } from '../http/observer.ts'
-import { HttpProblem, problemCodeOf } from '../http/problem.ts'
+import { HttpProblem } from '../http/problem.ts'
 import type { AuditState } from '../http/readiness.ts'
 import { clientOf, peerOf } from '../http/request/client-address.ts'
 import { traceOf } from '../http/request/traceparent.ts'
@@ -179,7 +179,7 @@ export class Audit implements Observer {
       digest: digestIn(reply, event),
       ...hasRead(outcome)
         ? { revision: reply.getHeader(REVISION_HEADER) }
-        : isAnswered && { code: problemCodeOf(request) },
+        : isAnswered && { code: request.problemCode },
       ...!isComplete && { complete: false }
     })
   }

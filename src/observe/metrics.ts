@@ -4,7 +4,6 @@ import { isMainFile } from '../core/format/main-files.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { distinctNames } from '../core/shared/text.ts'
 import { LISTEN, type ObservedOperation, type Observer, type OperationEnd, type ResponseEnd } from '../http/observer.ts'
-import { problemCodeOf } from '../http/problem.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
@@ -114,7 +113,7 @@ export class Metrics implements Observer {
     else if (this.#subscriptions.delete(request)) this.#streams.mcp.dec()
     this.#durations.observe({ ...labels, http_route: route, http_response_status_code: status }, milliseconds / 1_000)
     if (bytes > 0) this.#bytes.inc({ http_route: route }, bytes)
-    if (status === 503 && problemCodeOf(request) === 'overloaded') this.#shed.inc()
+    if (status === 503 && request.problemCode === 'overloaded') this.#shed.inc()
     // HEAD gives nobody the bytes. A 304 goes to a client that has them.
     if (method !== 'HEAD' && (status < 300 || status === 304)) this.#countRead(() => readOfRequest(request))
   }

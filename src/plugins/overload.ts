@@ -4,13 +4,6 @@ import underPressure from '@fastify/under-pressure'
 import fp from 'fastify-plugin'
 import { overloadError } from '../core/shared/errors.ts'
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** Under load `costly` routes are refused first. A `probe` is never refused, has no limit and no span. */
-    load?: 'costly' | 'probe'
-  }
-}
-
 /** From when on the process has too much to do or to hold. */
 export type OverloadOptions = Pick<underPressure.FastifyUnderPressureOptions,
   'maxEventLoopDelay' | 'maxHeapUsedBytes' | 'maxRssBytes' | 'sampleInterval'>

@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import fp from 'fastify-plugin'
-import { securityHeaders } from '../http/headers.ts'
+import { hasSeveral, securityHeaders } from '../http/headers.ts'
 import { HttpProblem, TARGET_ORIGIN } from '../http/problem.ts'
 import { hostOf, isLoopback } from '../http/request/hosts.ts'
-import { hasSeveral } from '../http/request/several.ts'
 
 export interface SecurityOptions {
   /** The service is bound to a loopback address. */

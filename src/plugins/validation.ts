@@ -39,31 +39,17 @@ export const validation = fp<ValidationOptions>(function validation (app, { shar
 }, { name: 'validation' })
 
 /** Names the parameter, and what is allowed. */
-function queryProblem (
-  { keyword, params, parentSchema, data, instancePath, message = 'is not valid' }: ErrorObject
-): HttpProblem {
+function queryProblem ({ keyword, params, parentSchema, data, instancePath, message }: ErrorObject): HttpProblem {
   if (keyword === 'additionalProperties') {
-    const allowed = Object.keys((parentSchema as { readonly properties?: object } | undefined)?.properties ?? {})
-    const sentence = `Unknown query parameter ${quote(String(params['additionalProperty']))}`
-    return new HttpProblem(
-      'bad_query', `${sentence}, ${allowed.length === 0 ? 'this address takes none' : `allowed: ${allowed.join(', ')}`}`
-    )
+    const allowed = Object.keys(own(parentSchema, 'properties') ?? {}).join(', ')
+    const parameter = quote(String(params['additionalProperty']))
+    const rule = allowed === '' ? 'this address takes none' : `allowed: ${allowed}`
+    return new HttpProblem('bad_query', `Unknown query parameter ${parameter}, ${rule}`)
   }
-  const name = instancePath.slice(1)
-  if (Array.isArray(data)) {
-    return new HttpProblem('bad_query', `Query parameter '${name}' is given ${data.length} times, send it once`)
-  }
-  return new HttpProblem(
-    'bad_query',
-    `Query parameter '${name}' is ${quote(String(data))}, ${expectation(keyword, params) ?? `it ${message}`}`
-  )
-}
-
-function expectation (keyword: string, params: Readonly<Record<string, unknown>>): string | undefined {
-  switch (keyword) {
-    case 'enum': return `allowed: ${(params['allowedValues'] as readonly unknown[]).map(String).join(', ')}`
-    case 'const': return `allowed: ${String(params['allowedValue'])}`
-    case 'type': return params['type'] === 'boolean' ? 'allowed: true, false' : undefined
-    default: return undefined
-  }
+  const parameter = `Query parameter '${instancePath.slice(1)}' is`
+  if (Array.isArray(data)) return new HttpProblem('bad_query', `${parameter} given ${data.length} times, send it once`)
+  const isBoolean = keyword === 'type' && params['type'] === 'boolean'
+  const allowed: unknown = isBoolean ? [true, false] : params['allowedValues'] ?? params['allowedValue']
+  const rule = allowed === undefined ? `it ${message ?? 'is not valid'}` : `allowed: ${[allowed].flat().join(', ')}`
+  return new HttpProblem('bad_query', `${parameter} ${quote(String(data))}, ${rule}`)
 }

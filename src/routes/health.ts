@@ -53,7 +53,8 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     const isStranger = access !== undefined &&
       (request.principal === undefined || request.principal.kind === 'anonymous')
     const status = await (isStranger ? access.everything : skillsOf(request)).freshStatus()
-    const { isReady, detail, sources, quarantined } = readinessOf(status, readiness)
+    const { isReady, reasons, sources, quarantined } = readinessOf(status, readiness)
+    const detail = reasons.join('; ') || undefined
     if (isStranger) {
       if (!isReady) throw new HttpProblem('not_ready')
       return { status: 'ready' as const }

@@ -4,9 +4,9 @@ import type { FastifyError, FastifyInstance, FastifyPluginAsync, FastifyReply, F
 import { overloadError } from '../core/shared/errors.ts'
 import { own } from '../core/shared/json.ts'
 import { addVary } from '../http/headers.ts'
-import type { RouteReads } from '../http/observer.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { prefersPage } from '../http/request/accept.ts'
+import type { RouteReads } from '../http/route-config.ts'
 import { ASSETS_FOLDER, readAssets } from './assets.ts'
 import { type PageMaker, Pages, type PagesOptions } from './pages.ts'
 import { page as changes } from './pages/changes.ts'
@@ -32,8 +32,8 @@ const PAGES: ReadonlyArray<readonly [address: string, page: PageMaker, reads: Ro
 const HOMES = { '/ui': './', '/ui/': '../', '/ui/skills': '../', '/ui/skills/': '../../' } as const
 
 /**
- * The catalog for people: `forBrowsers` answers them at an address that answers programs too, `answerBadUrl` answers
- * those whose address below `/ui/` the router refuses, and `routes` are all pages below `/ui/`.
+ * The catalog for people: `forBrowsers` answers them at an address that answers programs too, and `routes` are all
+ * pages below `/ui/`.
  */
 export function catalogPages ({ isOverloaded, ...options }: PagesOptions & { readonly isOverloaded: () => boolean }) {
   const pages = new Pages(options)
@@ -63,10 +63,6 @@ export function catalogPages ({ isOverloaded, ...options }: PagesOptions & { rea
         } else await pages.answer(request, reply, list)
       },
       errorHandler
-    },
-    async answerBadUrl (error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
-      if (!request.url.startsWith(`${options.prefix}/ui/`)) throw error
-      return await errorHandler(error, request, reply)
     },
     async routes (app: FastifyInstance) {
       const schema = { hide: true }

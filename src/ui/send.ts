@@ -49,7 +49,6 @@ export function sendProblemPage (error: unknown, request: FastifyRequest, reply:
   const { status, code, error: text, detail, ...problem } = problemOf(error, request, reply)
   // The hints of other problems name addresses of the API.
   const { title = problem.title, sentence } = FOR_PEOPLE[code] ?? { sentence: status === 403 ? detail : text }
-  // A URL that the router refuses has no parameters.
-  const { name = '' } = (request.params ?? {}) as { readonly name?: string }
+  const { name = '' } = request.params as { readonly name?: string }
   return sendPage(reply, problemPage({ status, code, title, sentence, name }, frame.addresses), frame)
 }

@@ -42,8 +42,8 @@ interface LimitedOptions {
 const login = fp(async (app) => {
   app.addHook('onRequest', async (request) => {
     const name = request.headers['x-test-principal']
-    if (typeof name !== 'string') return
-    request.principal = { id: `token:${name}`, name, kind: 'token', groups: [], scopes: new Set(), view: '' } satisfies Principal
+    const known = typeof name === 'string' ? { id: `token:${name}`, name, kind: 'token' as const } : { id: 'anonymous', name: 'anonymous', kind: 'anonymous' as const }
+    request.principal = { ...known, groups: [], scopes: new Set(), view: '' } satisfies Principal
   })
 })
 
@@ -61,7 +61,7 @@ async function buildLimited (t: Test, { proxies = [], principals = false, burst 
       trustedProxies: proxies,
       admitCall: async (request, tool) => await limits?.admitCall(request, tool),
       plug: () => {
-        limits = new Limits({ rate, burst, hasCallers: principals, store: { limiter } })
+        limits = new Limits({ rate, burst, store: { limiter } })
         return [...principals ? [login] : [], limits.plugin]
       }
     }
@@ -163,7 +163,7 @@ t.test('K67: large answers and searches cost more', async (t) => {
 t.test('K67: by default one address installs a thousand skills at once', async (t) => {
   const app = fastify()
   app.decorateRequest('principal', undefined)
-  await app.register(new Limits({ rate: 1, hasCallers: true }).plugin)
+  await app.register(new Limits({ rate: 1 }).plugin)
   app.get('/skills/:name', async () => 'text')
   // Four look for the index where it is not, as the installer does.
   let refused = 0
@@ -298,7 +298,7 @@ async function startReplica (t: Test, port: number) {
   const lines: string[] = []
   const log = { info: (_: object, line: string) => { lines.push(line) }, warn: (fields: object, line: string) => { lines.push(line + JSON.stringify(fields)) } }
   const store = await connectStore(`redis://:CANARY-PASSWORD@127.0.0.1:${port}`, log)
-  const limits = new Limits({ rate: 0.1, burst: 100, hasCallers: false, store })
+  const limits = new Limits({ rate: 0.1, burst: 100, store })
   const app = fastify()
   app.decorateRequest('principal', undefined)
   await app.register(limits.plugin)

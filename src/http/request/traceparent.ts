@@ -3,17 +3,10 @@ import type { FastifyRequest } from 'fastify'
 /** W3C Trace Context, level 1: `00-<32 hex>-<16 hex>-<2 hex>`; of later versions the first 55 characters count. */
 const TRACEPARENT = /^(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f]{16})-([\da-f]{2})(?:$|-)/
 
-interface TraceContext {
+export interface TraceContext {
   readonly traceId: string
   readonly spanId: string
   readonly flags: string
-}
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Counts more than the header `traceparent`: what the message in the body says, or the span of the request. */
-    trace: TraceContext | undefined
-  }
 }
 
 /** The caller's place in a trace; undefined for a text that is none. */

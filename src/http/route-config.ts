@@ -1,0 +1,46 @@
+import type { ToolRead } from '../tools/tool.ts'
+import type { Problem } from '../schemas/problem.ts'
+import type { Principal } from './callers.ts'
+import type { TraceContext } from './request/traceparent.ts'
+
+declare module 'fastify' {
+  /** What a route says of itself. */
+  interface FastifyContextConfig {
+    /** The scope that callers need. Default: `skills:read`. */
+    scope?: string
+    /** Whether the route answers everybody, and says nothing about skills. */
+    isOpen?: boolean
+    /** What requests read of skills. Every route says it, except those that are open to all. */
+    reads?: RouteReads | ((request: FastifyRequest) => RouteReads)
+    /** Answers to GET are streams, which are counted under this name. */
+    streams?: 'events' | 'mcp'
+    /** Under load `costly` routes are refused first. A `probe` is never refused, has no limit and no span. */
+    load?: 'costly' | 'probe'
+    /** What a request, its body included, counts beyond the usual towards its caller's limit. */
+    weight?: (request: FastifyRequest) => Weight | undefined
+  }
+
+  interface FastifyRequest {
+    /** Who asks. Undefined when access is off, and on routes that are open to all. */
+    principal: Principal | undefined
+    /** Counts more than the header `traceparent`: what the message in the body says, or the span of the request. */
+    trace: TraceContext | undefined
+    /** Of the problem that the request was answered with. */
+    problemCode: Problem['code'] | undefined
+  }
+}
+
+/** `costly` takes much work, as a search does. `stream` has an answer that stays open; a HEAD has none. */
+export type Weight = 'costly' | 'stream'
+
+/** What can be read of skills, by the names of the audit log. */
+export type ReadEvent = ToolRead['event'] | 'skill.archive' | 'discovery.index' | 'events.open'
+
+/**
+ * A request reads one thing, or nothing. Or each call in its body is reported by itself: as of `door`, by default as of
+ * its dialect.
+ */
+export type RouteReads =
+  | { readonly event: ReadEvent, readonly door: string }
+  | { readonly callsOf: string, readonly door?: string }
+  | 'nothing'
