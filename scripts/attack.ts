@@ -1,10 +1,8 @@
 import fc from 'fast-check'
 import { attackInputs } from '../test/adversarial/attacks/attack-inputs.ts'
 import { isAlive, readInputsOptions, startAttackTarget } from '../test/adversarial/attacks/attack-target.ts'
-import { attackByGrowth, attackByLog } from '../test/adversarial/attacks/busy-attacks.ts'
 import { createAttacker } from '../test/adversarial/attacks/attacker.ts'
-import { attackByBatch, attackByExcess, attackBySize, attackBySwaps, type LoadFigures } from '../test/adversarial/attacks/heavy-attacks.ts'
-import { attackByPipelines, PIPELINES } from '../test/adversarial/attacks/pipelining.ts'
+import { attackByBatch, attackByGrowth, attackByPipelines, attackBySize, attackBySwaps, type LoadFigures, PIPELINES } from '../test/adversarial/attacks/heavy-attacks.ts'
 import { type LongRun, readCommandLine, readNumber, runLong } from './long-run.ts'
 
 const USAGE = `
@@ -18,18 +16,10 @@ keeps descriptors, or lets another client wait for more than a second.
 
 /** How long each swap goes on. */
 const SWAP_SECONDS = 10
-const BATCH_CLIENTS = 4
 const PIPELINING_CLIENTS = [1, 20, 300]
 /** The heap that a container of 512 MB gives, in MiB, and what filled it. */
 const SMALL_HEAP_MB = 256
 const SMALL_HEAP_PIPELINES = ['a file of 8 MB', 'the largest page', 'a skill that is missing', 'a tool call for 8 MB']
-const FILES = 19_000
-const EXCESSIVE_FILES = 1_000_000
-const LOOSE_FILES = 300_000
-const SKILLS = 10_000
-const GROWING_ROUNDS = 20
-/** Of log lines: thirty times what waits of them. */
-const LOG_BYTES = 240_000_000
 
 /** What an attack may take of memory, and of another client's time, in bytes and milliseconds. */
 const MAX_MEMORY_BYTES = 600 * 1_048_576
@@ -47,7 +37,7 @@ await runLong(async (run) => {
   // What is loaded at the first request is no attack.
   await isAlive(target.url)
   await target.longestTurn()
-  run.part(`attack: seed ${seed}, ${seconds} s`, () => `${attacker.sent} requests`)
+  run.part(`attack: seed ${seed}, ${seconds} s`)
   await fc.assert(fc.asyncProperty(inputs, (attack) => attacker.attack(attack)), {
     seed, numRuns: Number.MAX_SAFE_INTEGER, interruptAfterTimeLimit: seconds * 1_000, markInterruptAsFailure: false
   })
@@ -60,59 +50,38 @@ await runLong(async (run) => {
   return isBounded
 })
 
+function heavyAttacks (run: LongRun): ReadonlyArray<readonly [what: string, attack: () => Promise<LoadFigures>]> {
+  return [
+    ['as many calls as a request may have, for files as large as one may be', () => attackByBatch(run, 4)],
+    ...Object.keys(PIPELINES).flatMap((what) => PIPELINING_CLIENTS.map((clients) =>
+      [`${clients} clients that send many requests and read nothing: ${what}`, () => attackByPipelines(run, [what], clients)] as const)),
+    ...SMALL_HEAP_PIPELINES.map((what) =>
+      [`300 such clients, a heap of ${SMALL_HEAP_MB} MB: ${what}`, () => attackByPipelines(run, [what], 300, SMALL_HEAP_MB)] as const),
+    ['a file that grows while it is read', () => attackByGrowth(run, 20)],
+    ['a skill with 19,000 files', () => attackBySize(run, { files: 19_000 })],
+    ['a skill with a file of terabytes', () => attackBySize(run, { huge: true })],
+    ['a skill with 1,000,000 files, beside 300,000 loose ones', () => attackBySize(run, { excess: 1_000_000, loose: 300_000 })],
+    ['10,000 skills', () => attackBySize(run, { skills: 10_000 })]
+  ]
+}
+
 /** Returns whether each attack stayed within the bounds. Figures are of one attack, so that all of them are seen. */
 async function attackHeavily (run: LongRun): Promise<boolean> {
-  const rows: string[] = []
-  let isBounded = true
-  const show = (what: string, figures: LoadFigures) => {
-    const { memoryAfter, waited, longestTurn } = figures
-    const isWithin = memoryAfter <= MAX_MEMORY_BYTES && waited <= MAX_WAIT_MS
-    isBounded &&= isWithin
-    rows.push(`| ${what} | ${toMebibytes(memoryAfter)} MiB | ${Math.round(waited)} ms | ${longestTurn} ms | all back | ${isWithin ? 'yes' : '**no**'} |`)
-    run.print(describe(what, figures))
-  }
   run.part(`files, folders and skills swapped with links, ${SWAP_SECONDS} s each`)
   for (const { what, answers, given, refused } of await attackBySwaps(run, SWAP_SECONDS)) {
     run.print(`${what} swapped with a link for ${SWAP_SECONDS} s: ${answers} answers, ${given} with the file, ${refused} refused`)
   }
-  run.part('as many calls as a request may have, for files as large as one may be')
-  show(`largest batches, ${BATCH_CLIENTS} clients`, await attackByBatch(run, BATCH_CLIENTS))
-  for (const what of Object.keys(PIPELINES)) {
-    for (const clients of PIPELINING_CLIENTS) {
-      run.part(`${clients} clients that send many requests and read nothing: ${what}`)
-      const figures = await attackByPipelines(run, [what], clients)
-      show(`${clients} clients, pipelines for ${what}, ${figures.descriptors} descriptors at most`, figures)
-    }
-  }
-  for (const what of SMALL_HEAP_PIPELINES) {
-    const clients = PIPELINING_CLIENTS.at(-1) ?? 0
-    run.part(`${clients} clients that send many requests and read nothing, a heap of ${SMALL_HEAP_MB} MB: ${what}`)
-    show(`${clients} clients, a heap of ${SMALL_HEAP_MB} MB, pipelines for ${what}`, await attackByPipelines(run, [what], clients, SMALL_HEAP_MB))
-  }
-  run.part('a file that grows while it is read')
-  show('a file that grows', await attackByGrowth(run, GROWING_ROUNDS))
-  for (const [sink, what] of [['pipe', 'a log that nobody reads'], ['disk', 'a log on a full disk']] as const) {
+  const rows: string[] = []
+  for (const [what, attack] of heavyAttacks(run)) {
     run.part(what)
-    const { memory, waited, stopped } = await attackByLog(run, sink, LOG_BYTES)
-    const isWithin = memory <= MAX_MEMORY_BYTES && waited <= MAX_WAIT_MS
-    isBounded &&= isWithin
-    rows.push(`| ${what}, ended in ${Math.round(stopped)} ms | ${toMebibytes(memory)} MiB | ${Math.round(waited)} ms | – | – | ${isWithin ? 'yes' : '**no**'} |`)
+    const { memoryBefore, memoryAfter, waited, longestTurn, took } = await attack()
+    const isWithin = memoryAfter <= MAX_MEMORY_BYTES && waited <= MAX_WAIT_MS
+    const times = Object.entries(took).map(([door, ms]) => `${door} ${Math.round(ms)} ms`).join(', ')
+    run.print(`${what}: memory ${toMebibytes(memoryBefore)} to ${toMebibytes(memoryAfter)} MiB; ${times}`)
+    rows.push(`| ${what} | ${toMebibytes(memoryAfter)} MiB | ${Math.round(waited)} ms | ${longestTurn} ms | ${isWithin ? 'yes' : '**no**'} |`)
   }
-  run.part(`a skill with ${FILES} files`)
-  show(`${FILES} files`, await attackBySize(run, { files: FILES }))
-  run.part('a skill with a file of terabytes')
-  show('a file of terabytes', await attackBySize(run, { huge: true }))
-  run.part(`a skill with ${EXCESSIVE_FILES} files, beside ${LOOSE_FILES} loose ones`)
-  show(`${EXCESSIVE_FILES} files, beside ${LOOSE_FILES} loose ones`, await attackByExcess(run, { files: EXCESSIVE_FILES, loose: LOOSE_FILES }))
-  run.part(`${SKILLS} skills`)
-  show(`${SKILLS} skills`, await attackBySize(run, { skills: SKILLS }))
-  run.print(['', '| attack | memory, at most | another client waited | longest turn | descriptors | within bounds |', '|---|---|---|---|---|---|', ...rows, ''].join('\n'))
-  return isBounded
-}
-
-function describe (what: string, { longestTurn, memoryBefore, memoryAfter, took }: LoadFigures): string {
-  const times = Object.entries(took).map(([door, ms]) => `${door} ${Math.round(ms)} ms`).join(', ')
-  return `${what}: longest turn ${longestTurn} ms, memory ${toMebibytes(memoryBefore)} to ${toMebibytes(memoryAfter)} MiB; ${times}`
+  run.print(['', '| attack | memory, at most | another client waited | longest turn | within bounds |', '|---|---|---|---|---|', ...rows, ''].join('\n'))
+  return rows.every((row) => !row.includes('**no**'))
 }
 
 function toMebibytes (bytes: number): number {

@@ -51,7 +51,7 @@ await runLong(async (run) => {
     nodeOptions: watch === undefined ? [] : ['--import', withWatch(watch)],
     uid
   })
-  run.part(`changing skills while clients read, ${seconds} s`, () => `${world.disk.history.last.index} system calls`)
+  run.part(`changing skills while clients read, ${seconds} s`)
   const report = await runChaos({ world, url: service.url, seed, seconds, bound: uid !== 0, ...watch !== undefined && { followMs: BLIND_FOLLOW_MS } }).catch(async (error: unknown) => {
     // What the service has said may be the reason.
     run.print(JSON.stringify(await service.stop()))

@@ -46,7 +46,7 @@ await runLong(async (run) => {
   skills = readDisk(roots)
   const service = await startProcess(run, { args: roots })
   base = service.url
-  run.part(`comparing ${skills.size} skills`, () => `${counts.documents} documents, ${counts.files} files, ${differences.length} differences`)
+  run.part(`comparing ${skills.size} skills`)
   await checkList()
   await forEachConcurrently([...skills.values()], checkSkill)
   report(run, await countFindings())

@@ -4,14 +4,12 @@ import { existsSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { startStuck, unreadPipe } from '../adversarial/attacks/stuck-log.ts'
 import { runHere } from '../helper/command-line.ts'
 import { newSecret } from '../helper/guarded.ts'
 import { installSdk } from '../helper/otel.ts'
 import { startProcess } from '../helper/process.ts'
-import { freePort } from '../helper/proxies.ts'
-import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
-import { saveAtomically, skills, until } from '../helper/skills.ts'
+import { openRaw, request } from '../helper/raw-http.ts'
+import { saveAtomically, until } from '../helper/skills.ts'
 
 const FILES = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n' } }
 
@@ -237,20 +235,6 @@ t.test('K73: a file among the skills stops the start, also through a link, since
     code: 1, stderr: /^skillserve: AUDIT_LOG: "\S+audit\.log" is inside "\S+skills", whose files are served: .+\n$/
   })
   t.notOk(existsSync(join(folder, 'skills/demo/audit.log')))
-})
-
-t.test('K73: lines of the audit log that standard output does not take are counted as such', async (t) => {
-  const port = await freePort()
-  const service = await startStuck(t, t.testdir(skills('one')), unreadPipe(t), { AUDIT_LOG: 'stdout', METRICS_PORT: String(port) })
-  const droppedOf = async (log: string) => Number(new RegExp(`^skillserve_${log}_dropped_total (\\d+)$`, 'm').exec(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text())?.[1])
-  const dropped = async () => await droppedOf('audit')
-  t.equal(await dropped(), 0)
-  let before = 0
-  for (; before === 0; before = await dropped()) await service.flood(500_000)
-  for (let i = 0; i < 5; i++) await rawRequest(service.url, request('GET', '/skills/one'))
-  await until(async () => await dropped() >= before + 5)
-  t.ok(await droppedOf('log') > await dropped(), 'all lines of that output, those of the log too')
-  await service.stop()
 })
 
 /** What the command line says of settings that no service starts with; what a process makes of it is in test/server.test.ts. */

@@ -1,12 +1,14 @@
-/** Attacks that need time or size instead of odd input. Each throws at a wrong answer, and says what it measured. */
+/** Attacks that need time, size or many clients instead of odd input. Each throws at a wrong answer, and says what it measured. */
 
+import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { MAX_TEXT_FILE_BYTES } from '../../../src/core/shared/limits.ts'
 import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES } from '../../../src/tools/limits.ts'
-import { type AttackTarget, mcpCall, startAttackTarget } from './attack-target.ts'
+import { type AttackTarget, isAlive, mcpCall, startAttackTarget } from './attack-target.ts'
 import type { ProcessOwner } from '../../helper/process.ts'
 import { jsonRequest, openRaw, type RawConnection, rawRequest, type RawResponse, request } from '../../helper/raw-http.ts'
 import { skillText, until } from '../../helper/skills.ts'
@@ -186,28 +188,6 @@ export async function attackByBatch (t: ProcessOwner, clients: number, fillings 
 const DOORS_OF_SKILLS = ['/skills', '/catalog?limit=500', '/agent/prompt', '/catalog?q=what', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json', '/readyz']
 const DOORS_OF_FILES = ['/skills/large/files', '/skills/large/files', '/skills/large/files/0/0.md', '/catalog/large', '/skills/large/archive.zip']
 
-/** So many skills, one with so many files, and one with a file of terabytes. */
-export async function attackBySize (t: ProcessOwner, { files = 0, skills = 0, huge = false }: { readonly files?: number, readonly skills?: number, readonly huge?: boolean }): Promise<LoadFigures> {
-  const doors = [...files > 0 ? DOORS_OF_FILES : [], ...DOORS_OF_SKILLS]
-  const target = await startAttackTarget(t, {
-    prepare: (root) => {
-      if (files > 0) writeFiles(join(root, 'large'), files)
-      if (huge) writeHuge(join(root, 'huge'))
-      for (let index = 0; index < skills; index++) writeSkill(join(root, `skill-${index}`))
-    }
-  })
-  return await measure(target, async (took) => {
-    if (huge) await askForExcess(target, 'huge', took)
-    for (const [index, door] of doors.entries()) {
-      const begun = performance.now()
-      const { status, text } = await rawRequest(target.url, request('GET', door), { timeoutMs: 300_000 })
-      took[doors.indexOf(door) === index ? door : `${door} again`] = performance.now() - begun
-      if (status !== 200 && !(status === 413 && text.includes('"archive_too_large"'))) throw new Error(`${door}: ${status} ${text.slice(0, 500)}`)
-      if (door === '/skills/large/files' && (JSON.parse(text) as { files: object[] }).files.length !== files + 1) throw new Error('files are missing')
-    }
-  })
-}
-
 /** Doors that everybody uses, and what one skill with too much in it is asked for; with the status of each. */
 const excessDoors = (name: string): ReadonlyArray<readonly [door: string, status: number]> => [
   ['/catalog', 200], ['/skills/demo', 200], [`/skills/${name}`, 200], [`/skills/${name}/files`, 413], [`/skills/${name}/archive.zip`, 413],
@@ -216,18 +196,32 @@ const excessDoors = (name: string): ReadonlyArray<readonly [door: string, status
 ]
 
 /**
- * One skill with this many files: lists have the others, and its document is served.
- * @param loose files beside the skills
+ * So many skills, one with so many files, one with a file of terabytes, one with more files than a skill may have, and so
+ * many loose files beside the skills.
  */
-export async function attackByExcess (t: ProcessOwner, { files, loose = 0 }: { readonly files: number, readonly loose?: number }): Promise<LoadFigures> {
+export async function attackBySize (t: ProcessOwner, { files = 0, skills = 0, huge = false, excess = 0, loose = 0 }: { readonly files?: number, readonly skills?: number, readonly huge?: boolean, readonly excess?: number, readonly loose?: number }): Promise<LoadFigures> {
+  const doors = [...files > 0 ? DOORS_OF_FILES : [], ...DOORS_OF_SKILLS]
   const target = await startAttackTarget(t, {
     prepare: (root) => {
-      writeSkill(join(root, 'large'))
-      for (let index = 0; index < files; index++) writeFileSync(join(root, `large/${index}`), '')
+      if (files > 0) writeFiles(join(root, 'large'), files)
+      if (huge) writeHuge(join(root, 'huge'))
+      if (excess > 0) writeSkill(join(root, 'excess'))
+      for (let index = 0; index < excess; index++) writeFileSync(join(root, `excess/${index}`), '')
       for (let index = 0; index < loose; index++) writeFileSync(join(root, `loose-${index}`), '')
+      for (let index = 0; index < skills; index++) writeSkill(join(root, `skill-${index}`))
     }
   })
-  return await measure(target, async (took) => { await askForExcess(target, 'large', took) })
+  return await measure(target, async (took) => {
+    if (huge) await askForExcess(target, 'huge', took)
+    if (excess > 0) await askForExcess(target, 'excess', took)
+    for (const [index, door] of doors.entries()) {
+      const begun = performance.now()
+      const { status, text } = await rawRequest(target.url, request('GET', door), { timeoutMs: 300_000 })
+      took[doors.indexOf(door) === index ? door : `${door} again`] = performance.now() - begun
+      if (status !== 200 && !(status === 413 && text.includes('"archive_too_large"'))) throw new Error(`${door}: ${status} ${text.slice(0, 500)}`)
+      if (door === '/skills/large/files' && (JSON.parse(text) as { files: object[] }).files.length !== files + 1) throw new Error('files are missing')
+    }
+  })
 }
 
 async function askForExcess ({ url }: AttackTarget, name: string, took: Record<string, number>): Promise<void> {
@@ -253,9 +247,9 @@ function writeHuge (folder: string): void {
   }
 }
 
-function writeSkill (folder: string): void {
+function writeSkill (folder: string, change = (text: string) => text): void {
   mkdirSync(folder)
-  writeFileSync(join(folder, 'SKILL.md'), skillText(folder.split('/').at(-1) ?? ''))
+  writeFileSync(join(folder, 'SKILL.md'), change(skillText(folder.split('/').at(-1) ?? '')))
 }
 
 function writeFiles (folder: string, count: number): void {
@@ -264,6 +258,130 @@ function writeFiles (folder: string, count: number): void {
     const inner = join(folder, String(index % 100))
     if (index < 100) mkdirSync(inner)
     writeFileSync(join(inner, `${Math.floor(index / 100)}.md`), String(index))
+  }
+}
+
+/** Appends to a file as fast as the disk takes it, 64 KiB at a time, and cuts it at 512 MiB. */
+const APPENDER = `
+import { appendFileSync, statSync, truncateSync } from 'node:fs'
+const [, file] = process.argv
+console.log('started')
+for (;;) {
+  appendFileSync(file, 'x'.repeat(65_536))
+  if (statSync(file).size > 2 ** 29) truncateSync(file, 0)
+}
+`
+
+/** What is asked of a skill with such files, with the statuses that say something true. */
+const GROWING_DOORS: ReadonlyArray<readonly [bytes: Buffer, statuses: readonly number[]]> = [
+  [request('GET', '/skills/growing/files/log.txt', { headers: ['Range: bytes=0-99'] }), [200, 206, 416, 503]],
+  [jsonRequest('POST', '/agent/tools/read_file_in_skill', { skill_name: 'growing', file_path: 'log.txt' }), [200]],
+  [request('GET', '/skills/growing/files'), [200, 503]],
+  [request('GET', '/skills/growing'), [200, 413, 503]],
+  [request('GET', '/catalog/growing'), [200, 503]],
+  [request('GET', '/catalog'), [200]],
+  [request('GET', '/catalog?q=what'), [200]],
+  [request('GET', '/.well-known/agent-skills/index.json'), [200]],
+  [request('GET', '/skills/demo'), [200]]
+]
+
+/** The longest that one of these doors may take, in milliseconds. An answer waits two seconds for a state of a skill that holds, and others wait behind it. */
+const MAX_DOOR_MS = 15_000
+
+/** A file of a skill grows without end, while every door is asked for the skill. */
+export async function attackByGrowth (t: ProcessOwner, rounds: number): Promise<LoadFigures> {
+  const target = await startAttackTarget(t, {
+    prepare: (root) => {
+      writeSkill(join(root, 'growing'))
+      writeFileSync(join(root, 'growing/log.txt'), '')
+    }
+  })
+  const child = spawn(process.execPath, ['--input-type=module', '-e', APPENDER, join(target.root, 'growing/log.txt')], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => { child.kill('SIGKILL') })
+  const ended = once(child, 'close')
+  await once(child.stdout, 'data')
+  try {
+    return await measure(target, async (took) => {
+      for (let round = 0; round < rounds; round++) {
+        for (const [bytes, statuses] of GROWING_DOORS) {
+          const what = bytes.toString('latin1').split(' HTTP/1.1', 1)[0] ?? ''
+          const begun = performance.now()
+          const { status, text } = await rawRequest(target.url, bytes, { timeoutMs: 60_000 })
+          took[what] = Math.max(took[what] ?? 0, performance.now() - begun)
+          if (!statuses.includes(status)) throw new Error(`${what}: ${status} ${text.slice(0, 500)}`)
+        }
+      }
+      if (Math.max(...Object.values(took)) > MAX_DOOR_MS) throw new Error(`too slow beside a growing file: ${JSON.stringify(took)}`)
+    })
+  } finally {
+    child.kill('SIGKILL')
+    await ended
+  }
+}
+
+const LARGE_FILE_BYTES = 8_000_000
+const SKILLS = 500
+const DESCRIPTION = 'Does what nobody has asked for. '.repeat(20)
+
+/** How often another client asks while the attackers wait. */
+const QUESTIONS = 100
+
+/** What one client sends at once, by what it asks for. */
+export const PIPELINES: Readonly<Record<string, Buffer>> = {
+  'a file of 8 MB': repeated(1_000, request('GET', '/skills/demo/files/large.bin')),
+  'the largest page': repeated(900, request('GET', '/catalog?limit=500')),
+  'a skill that is missing': repeated(350, jsonRequest('POST', '/agent/tool-call', { function: { name: 'Skill', arguments: { skill: 'missing' } } })),
+  // Such a file is read, decoded and rendered for each call: four copies at a time.
+  'a tool call for 8 MB': repeated(350, jsonRequest('POST', '/agent/tools/read_file_in_skill', { skill_name: 'demo', file_path: 'large.txt' })),
+  'the shortest request': repeated(10_000, Buffer.from('GET / HTTP/1.1\r\n\r\n')),
+  'the largest page, once': request('GET', '/catalog?limit=500')
+}
+
+/**
+ * Clients send requests and read no answer. They go when another client has been answered a hundred times.
+ * @param attacks of PIPELINES, one after the other against one service
+ * @throws {Error} when a client costs more descriptors than its connection and one file
+ */
+export async function attackByPipelines (t: ProcessOwner, attacks: readonly string[], clients: number, heapMb?: number): Promise<LoadFigures> {
+  const target = await startAttackTarget(t, { prepare: writeLargeTree, heapMb })
+  // What the first answers load, and leave in memory, is no attack.
+  if (!await isAlive(target.url)) throw new Error('the service is not alive')
+  for (const warming of ['/catalog?limit=500', '/skills/demo/files/large.bin']) await rawRequest(target.url, request('GET', warming, { headers: ['Range: bytes=0-9'] }))
+  await until(() => target.log().some(({ msg }) => msg === 'watching a skills folder'))
+  return await measure(target, async () => {
+    for (const what of attacks) await attackBy(PIPELINES[what] ?? '', target, clients)
+  })
+}
+
+async function attackBy (bytes: Buffer | string, target: AttackTarget, clients: number): Promise<void> {
+  const before = target.descriptors()
+  const attackers = await Promise.all(Array.from({ length: clients }, () => openRaw(target.url)))
+  for (const attacker of attackers) {
+    attacker.socket.pause()
+    attacker.send(bytes)
+  }
+  const other = await openRaw(target.url)
+  for (let question = 0; question < QUESTIONS; question++) {
+    const { status } = await other.send(request('GET', '/livez')).response({ timeoutMs: 60_000 })
+    if (status !== 200) throw new Error(`/livez: ${status}`)
+    const more = target.descriptors() - before
+    // A few belong to files that are being read.
+    if (more > 2 * clients + 5) throw new Error(`${more} descriptors for ${clients} clients`)
+  }
+  for (const each of [other, ...attackers]) each.destroy()
+  await until(() => target.descriptors() <= before)
+}
+
+function repeated (count: number, bytes: Buffer): Buffer {
+  return Buffer.concat(Array<Buffer>(count).fill(bytes))
+}
+
+function writeLargeTree (root: string): void {
+  writeFileSync(join(root, 'demo/large.bin'), Buffer.alloc(LARGE_FILE_BYTES, 'x'))
+  writeFileSync(join(root, 'demo/large.txt'), 'x'.repeat(LARGE_FILE_BYTES))
+  for (let index = 0; index < SKILLS; index++) {
+    const name = `skill-${index}`
+    writeSkill(join(root, name), (text) => text.replace(/^description: .*$/m, `description: ${DESCRIPTION}`))
   }
 }
 
@@ -277,7 +395,7 @@ const OPENED_AT_FIRST_USE = 10
  * Meanwhile somebody else asks again and again whether the service lives.
  * @throws {Error} when descriptors do not come back
  */
-export async function measure (target: AttackTarget, attack: (took: Record<string, number>) => Promise<void>): Promise<LoadFigures> {
+async function measure (target: AttackTarget, attack: (took: Record<string, number>) => Promise<void>): Promise<LoadFigures> {
   const took: Record<string, number> = {}
   const connection = await openRaw(target.url)
   // What is loaded at the first request is no attack.

@@ -9,10 +9,14 @@ import { type Cohere, CohereClientV2 } from 'cohere-ai'
 import { type Message as OllamaMessage, Ollama, type Tool as OllamaTool } from 'ollama'
 import OpenAI from 'openai'
 import type { ResponseInputItem, Tool as OpenAITool } from 'openai/resources/responses/responses'
-import t from 'tap'
+import { once } from 'node:events'
+import { createServer as createHttp } from 'node:http'
+import { createServer as createHttp2 } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+import t, { type Test } from 'tap'
 import { buildService, type Service } from '../../helper/build.ts'
 import { skill, skillText } from '../../helper/skills.ts'
-import { startProvider } from '../scripted-provider.ts'
 
 /** A scripted model calls `get_skill` twice, for a skill that is there and for one that is not; then it says `Done.`. */
 const FOUND = { skill_name: 'demo' }
@@ -201,4 +205,27 @@ async function post<Results> (service: Service, body: unknown, query = ''): Prom
   const response = await service.post(`/agent/tool-call${query}`, body)
   if (response.status !== 200) throw new Error(response.text)
   return response.json() as Results
+}
+
+interface ScriptedProvider {
+  readonly url: string
+  /** The bodies of the requests so far. */
+  readonly requests: readonly unknown[]
+}
+
+/** Stands in for the API of a provider: gives these answers, one for each request. */
+async function startProvider (t: Test, answers: readonly object[], { http2 = false } = {}): Promise<ScriptedProvider> {
+  const requests: unknown[] = []
+  async function answer (request: AsyncIterable<Uint8Array>): Promise<string> {
+    requests.push(await json(request))
+    return JSON.stringify(answers[requests.length - 1] ?? {})
+  }
+  const head = { 'content-type': 'application/json' }
+  const server = http2
+    ? createHttp2((request, response) => { void answer(request).then((body) => { response.writeHead(200, head).end(body) }) })
+    : createHttp((request, response) => { void answer(request).then((body) => { response.writeHead(200, head).end(body) }) })
+  server.listen(0, '127.0.0.1')
+  t.teardown(() => { server.close() })
+  await once(server, 'listening')
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
 }

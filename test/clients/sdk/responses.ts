@@ -1,14 +1,9 @@
-import type { Message, MessageParam, ToolResultBlockParam } from '@anthropic-ai/sdk/resources/messages/messages'
-import { type Content, FinishReason, GenerateContentResponse, type Part } from '@google/genai'
+import type { Message } from '@anthropic-ai/sdk/resources/messages/messages'
+import { type Content, FinishReason, GenerateContentResponse } from '@google/genai'
 import { isCallToolResult, isJSONRPCErrorResponse, isJSONRPCResultResponse, isSpecType, type JSONRPCRequest } from '@modelcontextprotocol/client'
-import type { Static } from '@sinclair/typebox'
-import type { ChatCompletion, ChatCompletionMessage, ChatCompletionMessageParam, ChatCompletionToolMessageParam } from 'openai/resources/chat/completions/completions'
-import type { Response, ResponseInputItem } from 'openai/resources/responses/responses'
+import type { ChatCompletion, ChatCompletionMessage } from 'openai/resources/chat/completions/completions'
+import type { Response } from 'openai/resources/responses/responses'
 import t from 'tap'
-import type { anthropic } from '../../../src/tools/dialects/wire/anthropic.ts'
-import type { mcp } from '../../../src/tools/dialects/wire/mcp.ts'
-import type { openaiChat } from '../../../src/tools/dialects/wire/openai-chat.ts'
-import type { openaiResponses } from '../../../src/tools/dialects/wire/openai-responses.ts'
 import { buildService, type Service } from '../../helper/build.ts'
 import { skill, skillText } from '../../helper/skills.ts'
 
@@ -108,125 +103,47 @@ const gemini = Object.assign(new GenerateContentResponse(), {
   candidates: [{ index: 0, finishReason: FinishReason.STOP, content }]
 })
 
-interface Shape {
-  readonly name: string
-  write (id: string, args: string): object
-  /** The id and the error that the model reads; every path into the result is one that fails where it does not fit. */
-  read (result: object): { readonly id: unknown, readonly error: unknown }
-}
+/** As the Python SDK of Gemini dumps it: every absent member is null. */
+const empty = { text: null, thought: null, thought_signature: null, inline_data: null, function_response: null }
+const snakeCase = [
+  { ...empty, text: 'Let me see.', function_call: null },
+  { ...empty, function_call: { id: null, name: 'get_skill', args: { skill_name: 'demo' } } },
+  { ...empty, function_call: { id: 'call_2', name: 'get_skill', args: { skill_name: 'nope' } } }
+]
+const dump = { candidates: [{ content: { parts: snakeCase, role: 'model' }, finish_reason: 'STOP' }], parsed: null }
 
-const TOOL = { name: 'get_skill' }
-const errorIn = (text: string) => JSON.parse(text).error
-
-const SHAPES: readonly Shape[] = [
-  {
-    name: 'OpenAI chat',
-    write: (id, args) => ({ id, type: 'function', function: { ...TOOL, arguments: args } }),
-    read: (result) => {
-      const { tool_call_id: id, content } = result as Static<typeof openaiChat.resultSchema>
-      return { id, error: errorIn(content) }
-    }
-  },
-  {
-    name: 'OpenAI Responses',
-    write: (id, args) => ({ type: 'function_call', call_id: id, ...TOOL, arguments: args }),
-    read: (result) => {
-      const { call_id: id, output } = result as Static<typeof openaiResponses.resultSchema>
-      return { id, error: errorIn(output) }
-    }
-  },
-  {
-    name: 'Anthropic',
-    write: (id, args) => ({ type: 'tool_use', id, ...TOOL, input: args }),
-    read: (result) => {
-      const { tool_use_id: id, content } = result as Static<typeof anthropic.resultSchema>
-      return { id, error: errorIn(content) }
-    }
-  },
-  {
-    name: 'Gemini',
-    write: (id, args) => ({ functionCall: { id, ...TOOL, args } }),
-    read: (result) => {
-      const { functionResponse: { id, response } } = result as { functionResponse: { id: string, response: { error: string } } }
-      return { id, error: errorIn(response.error) }
-    }
-  },
-  {
-    name: 'MCP',
-    write: (id, args) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { ...TOOL, arguments: args } }),
-    read: (result) => {
-      const { id, result: { content } } = result as Static<typeof mcp.resultSchema>
-      return { id, error: errorIn(content[0]?.text ?? '') }
-    }
-  }
+/** Whole responses as the SDKs have them, what carries calls in them, and the results of the two calls. */
+const ROWS: ReadonlyArray<readonly [sdk: string, bodies: readonly unknown[], results: readonly object[]]> = [
+  ['OpenAI chat', [chat, assistant, { tool_calls: assistant.tool_calls }, assistant.tool_calls], [
+    { role: 'tool', tool_call_id: 'call_1', name: 'get_skill', content: DOCUMENT },
+    { role: 'tool', tool_call_id: 'call_2', name: 'get_skill', content: NOT_FOUND }
+  ]],
+  ['OpenAI Responses', [responses, responses.output], [
+    { type: 'function_call_output', call_id: 'call_1', output: DOCUMENT },
+    { type: 'function_call_output', call_id: 'call_2', output: NOT_FOUND }
+  ]],
+  ['Anthropic', [message, { role: message.role, content: message.content }, message.content], [
+    { type: 'tool_result', tool_use_id: 'call_1', content: DOCUMENT, is_error: false },
+    { type: 'tool_result', tool_use_id: 'call_2', content: NOT_FOUND, is_error: true }
+  ]],
+  ['Gemini', [gemini, content, { content }, content.parts], [
+    { functionResponse: { id: 'call_1', name: 'get_skill', response: { output: DOCUMENT } } },
+    { functionResponse: { id: 'call_2', name: 'get_skill', response: { error: NOT_FOUND } } }
+  ]],
+  ['Gemini in snake case', [dump, { parts: snakeCase, role: 'model' }, snakeCase], [
+    { function_response: { name: 'get_skill', response: { output: DOCUMENT } } },
+    { function_response: { id: 'call_2', name: 'get_skill', response: { error: NOT_FOUND } } }
+  ]]
 ]
 
 t.test('one service', async (t) => {
   const service = await buildService(t, { files: { demo: skill('demo') } })
 
-  t.test('K34: OpenAI chat: the whole completion, its message or its calls get the tool messages for the next request', async (t) => {
-    for (const body of [chat, assistant, { tool_calls: assistant.tool_calls }, assistant.tool_calls]) {
-      const results = await post<ChatCompletionToolMessageParam[]>(service, body)
-      t.same(results, [
-        { role: 'tool', tool_call_id: 'call_1', name: 'get_skill', content: DOCUMENT },
-        { role: 'tool', tool_call_id: 'call_2', name: 'get_skill', content: NOT_FOUND }
-      ])
-      const next: ChatCompletionMessageParam[] = [assistant, ...results]
-      t.equal(next.length, 3)
-    }
-  })
-
-  t.test('K34: OpenAI Responses: the whole response or its output gets the outputs, and nothing for text and reasoning', async (t) => {
-    for (const body of [responses, responses.output]) {
-      const results = await post<ResponseInputItem.FunctionCallOutput[]>(service, body)
-      t.same(results, [
-        { type: 'function_call_output', call_id: 'call_1', output: DOCUMENT },
-        { type: 'function_call_output', call_id: 'call_2', output: NOT_FOUND }
-      ])
-      const next: ResponseInputItem[] = [...responses.output as ResponseInputItem[], ...results]
-      t.equal(next.length, 6)
-    }
-  })
-
-  t.test('K34: Anthropic: the whole message or its content gets the blocks of the next user message', async (t) => {
-    for (const body of [message, { role: message.role, content: message.content }, message.content]) {
-      const results = await post<ToolResultBlockParam[]>(service, body)
-      t.same(results, [
-        { type: 'tool_result', tool_use_id: 'call_1', content: DOCUMENT, is_error: false },
-        { type: 'tool_result', tool_use_id: 'call_2', content: NOT_FOUND, is_error: true }
-      ])
-      const next: MessageParam = { role: 'user', content: results }
-      t.equal(next.content.length, 2)
-    }
-  })
-
-  t.test('K34: Gemini: the whole response, its content or its parts get as many parts as there are calls', async (t) => {
-    for (const body of [gemini, content, { content }, content.parts]) {
-      const results = await post<Part[]>(service, body)
-      t.same(results, [
-        { functionResponse: { id: 'call_1', name: 'get_skill', response: { output: DOCUMENT } } },
-        { functionResponse: { id: 'call_2', name: 'get_skill', response: { error: NOT_FOUND } } }
-      ])
-      const next: Content = { role: 'user', parts: results }
-      t.equal(next.parts?.length, gemini.functionCalls?.length)
-    }
-  })
-
-  t.test('K34: Gemini in snake case, as the Python SDK dumps it: every absent member is null', async (t) => {
-    const empty = { text: null, thought: null, thought_signature: null, inline_data: null, function_response: null }
-    const parts = [
-      { ...empty, text: 'Let me see.', function_call: null },
-      { ...empty, function_call: { id: null, name: 'get_skill', args: { skill_name: 'demo' } } },
-      { ...empty, function_call: { id: 'call_2', name: 'list_skills', args: null } }
-    ]
-    const dump = { candidates: [{ content: { parts, role: 'model' }, finish_reason: 'STOP' }], automatic_function_calling_history: [], parsed: null }
-    for (const body of [dump, { parts, role: 'model' }, parts]) {
-      t.same(await post(service, body), [
-        { function_response: { name: 'get_skill', response: { output: DOCUMENT } } },
-        { function_response: { id: 'call_2', name: 'list_skills', response: { output: '{"skills": ["demo"]}' } } }
-      ])
-    }
-  })
+  for (const [sdk, bodies, results] of ROWS) {
+    t.test(`K34: ${sdk}: a whole response and each part of it with the calls get the results for the next request`, async (t) => {
+      for (const body of bodies) t.same(await post(service, body), results)
+    })
+  }
 
   t.test('K34: MCP: requests get JSON-RPC responses that the SDK of the protocol takes', async (t) => {
     const request = (id: number | string, name: string, args?: object): JSONRPCRequest =>
@@ -260,23 +177,24 @@ t.test('one service', async (t) => {
     }
   })
 
-  t.test('K37: malformed arguments seen in the wild get an error with the schema, under the id of the call, in every dialect', async (t) => {
+  t.test('K37: malformed arguments seen in the wild get an error with the schema, under the id of the call', async (t) => {
     const wild = [
       '{}""', '"{\\"skill_name\\":\\"demo\\"}"', '```json\n{"skill_name":"demo"}\n```', '{"skill_name":"demo"} I will now read it', '{skill_name:"demo"}',
       "{'skill_name':'demo'}", '{"skill_name":"demo",}', '{"skill_name":"de', '[]', '5', 'true', '{"name":"demo"}', '{"skill_name":5}', '{"skill_name":["demo"]}',
       '{"skill_name":"demo"}{"skill_name":"nope"}', '<skill_name>demo</skill_name>', 'skill_name=demo', 'None', '{"skill_name":None}', '\ufeff{}', '{}', '', 'null'
     ]
-    for (const { name, write, read } of SHAPES) {
-      const results = await post<object[]>(service, wild.map((args, index) => write(`call_${index}`, args)))
-      t.equal(results.length, wild.length)
-      for (const [index, result] of results.entries()) {
-        const { id, error } = read(result)
-        t.equal(id, `call_${index}`)
-        t.match(error, /^Invalid tool arguments: .*\n\nParameters: \{"type":"object","properties":\{"skill_name":/, `${name}: ${wild[index]}`)
-      }
+    const calls = wild.map((args, index) => ({ id: `call_${index}`, type: 'function', function: { name: 'get_skill', arguments: args } }))
+    for (const [index, { tool_call_id: id, content }] of (await post<ToolMessage[]>(service, calls)).entries()) {
+      t.equal(id, `call_${index}`)
+      t.match(JSON.parse(content), { error: /^Invalid tool arguments: [^]*\n\nParameters: \{"type":"object","properties":\{"skill_name":/ }, wild[index] ?? '')
     }
   })
 })
+
+interface ToolMessage {
+  readonly tool_call_id: string
+  readonly content: string
+}
 
 async function post<Results> (service: Service, body: unknown): Promise<Results> {
   const answer = await service.post('/agent/tool-call', body)
