@@ -59,7 +59,7 @@ const MAX_TIMER_MS = 2_147_483_647
 export async function openAccess (options: AccessOptions): Promise<Access> {
   const { file: path, log, skills: { rootNames: roots }, publicUrl } = options
   const file = await FollowedFile.open({ name: 'the access file', setting: 'ACCESS_FILE or --access', path, log },
-    (_path, text) => Policy.parse(path, text, { roots, publicUrl }))
+    (_path, text) => new Policy(path, text, { roots, publicUrl }))
   const access = new Access(options, file)
   const { mode } = await stat(path)
   if ((mode & WRITABLE_BY_OTHERS) !== 0) log.warn({ path }, 'every user of this machine can write the access file')

@@ -35,13 +35,11 @@ interface ProxyEntry {
   readonly scopes: readonly string[]
 }
 
-/** A rule of the file, and whether it grants a skill. */
-export interface Rule {
+/** A rule of the file. */
+export interface Rule extends Entry<'rules'> {
   /** `FILE:LINE: rules[0]` */
   readonly where: string
-  readonly groups: readonly string[]
-  readonly roots: readonly string[] | undefined
-  readonly patterns: readonly string[] | undefined
+  /** Whether it grants a skill. */
   admits (root: string, skill: string): boolean
 }
 
@@ -80,15 +78,13 @@ export class Policy {
   readonly #usedGroups: ReadonlySet<string>
 
   /** @throws ConfigError `FILE:LINE: KEY …`, or when two folders have one name */
-  static parse (path: string, text: string, options: PolicyOptions): Policy {
-    const { roots } = options
+  constructor (path: string, text: string, { roots, publicUrl }: PolicyOptions) {
     const twice = roots.find((name, index) => roots.indexOf(name) !== index)
-    if (twice === undefined) return new Policy(parseYamlFile(path, text, AccessFileSchema), options)
-    const reason = 'with ACCESS_FILE their names must differ, as its rules name them'
-    throw new ConfigError(`two folders of skills are called ${quote(twice)}: ${reason}`)
-  }
-
-  private constructor (file: YamlFile<AccessFile>, { roots, publicUrl }: PolicyOptions) {
+    if (twice !== undefined) {
+      const reason = 'with ACCESS_FILE their names must differ, as its rules name them'
+      throw new ConfigError(`two folders of skills are called ${quote(twice)}: ${reason}`)
+    }
+    const file = parseYamlFile(path, text, AccessFileSchema)
     const { anonymous = [], rules = [], issuers = [] } = file.value
     this.#file = file
     this.#roots = roots
@@ -137,7 +133,7 @@ export class Policy {
     return new Map(this.#roots.flatMap((root) => {
       const own = rules.filter(({ roots }) => roots?.includes(root) !== false)
       if (own.length === 0) return []
-      const seesAll = own.some(({ patterns }) => patterns === undefined)
+      const seesAll = own.some(({ skills }) => skills === undefined)
       const grant: Grant = seesAll ? 'all' : (name) => own.some((rule) => rule.admits(root, name))
       return [[root, grant] as const]
     }))
@@ -148,22 +144,21 @@ export class Policy {
     return this.rules.flatMap((rule) => {
       const names = (rule.roots ?? this.#roots).map(skillsIn)
       if (names.some(({ length }) => length === 0)) return []
-      const unfit = rule.patterns?.filter((pattern) => !names.flat().some(patternOf(pattern))) ?? []
+      const unfit = rule.skills?.filter((pattern) => !names.flat().some(patternOf(pattern))) ?? []
       return unfit.map((pattern) => `${rule.where} has the pattern ${quote(pattern)}, which fits no skill`)
     })
   }
 
-  #readRule ({ groups, roots, skills }: Entry<'rules'>, index: number): Rule {
-    const file = this.#file
-    for (const [at, root] of (roots ?? []).entries()) {
-      if (!this.#roots.includes(root)) throw file.error(['rules', index, 'roots', at], noSuchRoot(root, this.#roots))
+  #readRule (rule: Entry<'rules'>, index: number): Rule {
+    const { roots, skills } = rule
+    for (const [at, root] of roots?.entries() ?? []) {
+      const isKnown = this.#roots.includes(root)
+      if (!isKnown) throw this.#file.error(['rules', index, 'roots', at], noSuchRoot(root, this.#roots))
     }
     const patterns = skills?.map(patternOf)
     return {
-      get where () { return `${file.path}:${file.lineOf(['rules', index])}: rules[${index}]` },
-      groups,
-      roots,
-      patterns: skills,
+      ...rule,
+      where: `${this.#file.path}:${this.#file.lineOf(['rules', index])}: rules[${index}]`,
       admits: (root, skill) => roots?.includes(root) !== false && patterns?.some((fits) => fits(skill)) !== false
     }
   }

@@ -20,14 +20,6 @@ export function createSecret (kind: SecretKind): string {
   return body + checksumOf(body)
 }
 
-/** Whether a text has the form of a secret of this kind, checksum included. */
-export function isWellFormed (kind: SecretKind, text: string): boolean {
-  const body = text.slice(0, -CHECKSUM_CHARACTERS)
-  const prefix = SECRET_PREFIXES[kind]
-  const isLong = body.length === prefix.length + RANDOM_CHARACTERS
-  return isLong && text.startsWith(prefix) && text === body + checksumOf(body)
-}
-
 /** What the access file holds of a secret: SHA-256 in hex. A slow hash adds nothing to 190 random bits. */
 export function digestOf (secret: string): string {
   return hash('sha256', secret, 'hex')

@@ -11,9 +11,9 @@ export interface CheckedState extends Pick<SkillState, 'manifest'> {
   file (path: string): Promise<{ readonly bytes: Buffer }>
 }
 
-/** The result of checking the signature of one state of a skill; it does not depend on the time. */
+/** The result of checking the signature of one state of a skill. */
 export interface SignatureResult {
-  readonly status: Exclude<TrustStatus, 'expired' | 'denied'>
+  readonly status: Exclude<TrustStatus, 'denied'>
   /** Of a signature that holds for the list of files that it comes with. */
   readonly identity?: Identity | undefined
   /** One sentence that says what is wrong, without a full stop. */
@@ -22,7 +22,7 @@ export interface SignatureResult {
   readonly exempt: readonly string[]
 }
 
-/** Checks the signature of a skill. Throws for nothing that a skill contains. */
+/** Checks the signature of a skill, whatever the time is. Throws for nothing that a skill contains. */
 export async function checkSignature (state: CheckedState, signers: readonly Signer[]): Promise<SignatureResult> {
   const resultOf = (status: SignatureResult['status'], problem: string, identity?: Identity): SignatureResult =>
     ({ status, identity, problem, exempt: [] })

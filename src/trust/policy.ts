@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { LRUCache } from 'lru-cache'
 import { finding, type FindingCode, quoteList } from '../core/format/findings.ts'
 import { sha256 } from '../core/shared/digest.ts'
-import type { TrustReport, TrustStatus } from '../schemas/trust.ts'
+import type { TrustReport } from '../schemas/trust.ts'
 import type { Finding, ManifestFile } from '../core/shared/skill.ts'
 import { SIGNATURE_FILE } from './bundle.ts'
 import { type CheckedState, checkSignature, type SignatureResult } from './check-signature.ts'
@@ -34,9 +34,6 @@ interface PolicyOptions {
   /** The names that operators gave to roots, by the numbered ones that took their place. */
   readonly givenNames?: ReadonlyMap<string, string> | undefined
 }
-
-/** A signature at this time. */
-type PresentResult = Omit<SignatureResult, 'status'> & { readonly status: Exclude<TrustStatus, 'denied'> }
 
 /** Results of checks that are kept: each takes some 200 bytes, and saves 1 to 4 ms. */
 const MAX_RESULTS = 50_000
@@ -110,7 +107,7 @@ export class Policy extends EventEmitter<{ changed: [] }> {
     }
   }
 
-  #checkOrigin (trust: TrustFile, isRequired: boolean, signature: PresentResult, revisions: readonly string[]) {
+  #checkOrigin (trust: TrustFile, isRequired: boolean, signature: SignatureResult, revisions: readonly string[]) {
     const { status, identity, problem, exempt } = signature
     const signer = identity?.signer.name
     const report = { signed: status !== 'unsigned', signer: signer ?? null }
@@ -143,7 +140,7 @@ export class Policy extends EventEmitter<{ changed: [] }> {
     return result
   }
 
-  #atThisTime (result: SignatureResult): PresentResult {
+  #atThisTime (result: SignatureResult): SignatureResult {
     const { status, identity } = result
     if (status !== 'valid' || identity === undefined) return result
     const now = Date.now()
@@ -174,7 +171,7 @@ function checkPin (lock: Lock, name: string, revisions: readonly string[]): Pick
   return { isServed: false, findings: [found] }
 }
 
-const REMEDIES: Readonly<Record<PresentResult['status'], readonly [FindingCode, fix: string]>> = {
+const REMEDIES: Readonly<Record<SignatureResult['status'], readonly [FindingCode, fix: string]>> = {
   valid: ['signature_expires_soon', 'Have the skill signed with a new certificate before that day'],
   unsigned: ['unsigned', `Have the skill signed, which gives it the file ${SIGNATURE_FILE}`],
   stale: ['signature_stale', 'Restore the files that were signed, or have the skill signed again'],

@@ -9,9 +9,6 @@ import { certificatesIn, hashOf, hintOf } from './signers.ts'
 import { createStatement, isNeverSigned } from './statement.ts'
 import { unreadPart } from './verify.ts'
 
-/** Why skills are not signed. The message is one line. */
-class SigningError extends ConfigError {}
-
 /** What signs: a private key, and its certificates where verifiers know the signer by a root certificate. */
 interface SigningKey {
   readonly key: KeyObject
@@ -19,27 +16,27 @@ interface SigningKey {
   readonly certificates: readonly X509Certificate[]
 }
 
-/** @throws SigningError for a key or certificates that cannot sign */
+/** @throws ConfigError for a key or certificates that cannot sign */
 export function parseSigningKey (keyText: string, certificatesText?: string): SigningKey {
   const key = parse('--key must be a private key in PEM without a password', () => createPrivateKey(keyText))
-  if (hashOf(key) === undefined) throw new SigningError('--key must be one of P-256, P-384 or P-521')
+  if (hashOf(key) === undefined) throw new ConfigError('--key must be one of P-256, P-384 or P-521')
   if (certificatesText === undefined) return { key, certificates: [] }
   const certificates = parse('--chain must hold certificates in PEM', () => certificatesIn(certificatesText) ?? [])
   if (certificates[0]?.checkPrivateKey(key) === true) return { key, certificates }
-  throw new SigningError('--chain must begin with the certificate of the key')
+  throw new ConfigError('--chain must begin with the certificate of the key')
 }
 
 function parse<T> (sentence: string, read: () => T): T {
   try {
     return read()
   } catch (error) {
-    throw new SigningError(sentence, { cause: error })
+    throw new ConfigError(sentence, { cause: error })
   }
 }
 
 /**
  * Signs skills of a folder: writes SIGNATURE_FILE into each, and nothing unless all of them can be signed.
- * @throws SigningError
+ * @throws ConfigError
  */
 export async function signSkills (
   folder: string, skills: SkillManager, names: readonly string[], key: SigningKey
@@ -57,7 +54,7 @@ export async function signSkills (
     } catch (error) {
       await rm(temporary, { force: true }).catch(() => {})
       const reason = reasonOf(error)
-      throw new SigningError(`${folder}/${name}/${SIGNATURE_FILE} cannot be written (${reason})`, { cause: error })
+      throw new ConfigError(`${folder}/${name}/${SIGNATURE_FILE} cannot be written (${reason})`, { cause: error })
     }
   }
 }
@@ -67,9 +64,9 @@ async function signatureOf (state: SkillState, { key, certificates }: SigningKey
   const manifest = await state.manifest()
   const name = JSON.stringify(manifest.skill_name)
   const unread = await unreadPart(state)
-  if (unread !== undefined) throw new SigningError(`the skill ${name} cannot be signed: ${unread}`)
+  if (unread !== undefined) throw new ConfigError(`the skill ${name} cannot be signed: ${unread}`)
   if (!manifest.files.some(({ path }) => path !== SIGNATURE_FILE && !isNeverSigned(path))) {
-    throw new SigningError(`the skill ${name} has no files`)
+    throw new ConfigError(`the skill ${name} has no files`)
   }
   const payload = createStatement(manifest)
   return formatBundle({

@@ -48,8 +48,6 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   readonly roots: Roots
   readonly #options: TrustOptions
   readonly #verified: VerifiedRoot[] = []
-  /** Why skills are refused, by root and name. */
-  readonly #reasons = new Map<string, string>()
 
   constructor (options: TrustOptions) {
     super()
@@ -64,8 +62,9 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
 
   #guard (options: RootOptions): RootOptions {
     const root = { ...options, name: nameOf(options) }
-    const onVerdict = (name: string, verdict: Verdict | undefined): void => { this.#note(root.name, name, verdict) }
-    const verified = new VerifiedRoot({ ...this.#options, root, onVerdict })
+    const verified = new VerifiedRoot({
+      ...this.#options, root, onVerdict: (name, verdict, before) => { this.#note(root.name, name, verdict, before) }
+    })
     this.#verified.push(verified)
     return verified.root
   }
@@ -75,12 +74,12 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
    * @throws ConfigError that names the setting, where there is no folder for the verified copies
    */
   async start (): Promise<void> {
-    await Promise.all(this.#verified.map((root) => root.start()))
+    await Promise.all(this.#verified.map((root) => root.open()))
   }
 
   async close (): Promise<void> {
     for (const file of this.files) file.close()
-    await Promise.all(this.#verified.map((root) => root.close()))
+    await Promise.all(this.#verified.map(({ keeper }) => keeper.close()))
   }
 
   /** How many skills of these roots are refused; undefined while none can be. */
@@ -97,21 +96,21 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   }
 
   /** Reports which skills are refused, and which are served again. */
-  #note (root: string, skill: string, verdict: Verdict | undefined): void {
-    const key = JSON.stringify([root, skill])
-    const before = this.#reasons.get(key)
-    this.#reasons.delete(key)
-    if (verdict === undefined) return
-    const { isServed, report, findings } = verdict
-    const reason = isServed ? undefined : findings[0]
-    if (reason !== undefined) this.#reasons.set(key, reason.message)
-    if (reason?.message === before) return
+  #note (root: string, skill: string, verdict: Verdict | undefined, before: Verdict | undefined): void {
+    const reason = reasonOf(verdict)
+    if (verdict === undefined || reason?.message === reasonOf(before)?.message) return
+    const { isServed, report } = verdict
     const fields = { skill, root, ...report.signer !== null && { signer: report.signer } }
     const problem = { ...fields, code: reason?.code, problem: reason?.message }
     if (isServed) this.#options.log.info(fields, 'a skill is served: it has passed its check')
     else this.#options.log.warn(problem, 'a skill is quarantined: it is not served')
     this.emit('verdict', { skill, root, isServed, report, reason })
   }
+}
+
+/** Why a skill is refused. */
+function reasonOf (verdict: Verdict | undefined): Finding | undefined {
+  return verdict?.isServed === false ? verdict.findings[0] : undefined
 }
 
 /**

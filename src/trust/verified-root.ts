@@ -1,21 +1,20 @@
 import { createHash } from 'node:crypto'
-import { constants, createWriteStream } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { finding, type FindingCode } from '../core/format/findings.ts'
-import type { ListedFolder, Listing } from '../core/roots/list-root.ts'
+import type { Listing } from '../core/roots/list-root.ts'
 import type { RootOptions } from '../core/roots/root.ts'
 import { describeSkipped } from '../core/roots/skipped.ts'
 import { SkillError, skillError } from '../core/shared/errors.ts'
-import { type CoreLog, SILENT } from '../core/shared/log.ts'
+import type { CoreLog } from '../core/shared/log.ts'
 import { Signal } from '../sources/signal.ts'
 import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
-import { Keeper } from '../sources/keeper.ts'
+import { Keeper, type Origin, type SourceRoot } from '../sources/keeper.ts'
 import { type PublishedSkill, publishedSkill } from '../sources/publish/plan.ts'
 import { Publisher } from '../sources/publish/publisher.ts'
-import type { SourceFiles } from '../sources/publish/source-tree.ts'
+import type { SourceEntry } from '../sources/publish/source-tree.ts'
 import type { StateFolder } from '../sources/publish/state-folder.ts'
 import type { Policy, Verdict } from './policy.ts'
 
@@ -35,8 +34,8 @@ const LEFT_OUT: ReadonlySet<string> = new Set<FindingCode>([
 export interface VerifiedRootOptions {
   readonly root: RootOptions & { readonly name: string }
   readonly policy: Pick<Policy, 'guards' | 'check' | 'allows'>
-  /** Called with the verdict on each skill that was checked, undefined for one that is gone. */
-  readonly onVerdict: (name: string, verdict: Verdict | undefined) => void
+  /** Called with the verdict on each skill that was checked, undefined for one that is gone, and the one before. */
+  readonly onVerdict: (name: string, verdict: Verdict | undefined, before: Verdict | undefined) => void
   readonly state: StateFolder
   readonly log: CoreLog
   readonly polling?: boolean | undefined
@@ -53,18 +52,23 @@ interface Known {
  * A root whose skills are served from copies in the state folder, while a policy may refuse some of them. Each copy is
  * made of the bytes that were checked, and never changes. Otherwise the root serves its own folders.
  */
-export class VerifiedRoot implements Listing {
+export class VerifiedRoot implements Listing, Origin {
   readonly changed = new Signal()
+  readonly report = { kind: 'folder' } as const
+  readonly intervalMs = TICK_MS
+  readonly maxRetryMs = TICK_MS
+  readonly spacingMs = 0
+  /** What the catalog gets instead of the root. */
+  readonly root: SourceRoot
+  readonly keeper: Keeper
   readonly #options: VerifiedRootOptions
   readonly #publisher: Publisher
-  readonly #keeper: Keeper
   readonly #known = new Map<string, Known>()
   /** Names of the skills that may have changed. */
   readonly #pending = new Set<string>()
   /** When all skills are checked again, by the monotonic clock. */
   #allDueAt = 0
-  readonly #stopFollowing: (() => void) | undefined
-  #folders: ReadonlyMap<string, ListedFolder> | undefined
+  #folders: Listing['folders']
   #originals: SkillManager | undefined
   #release: (() => Promise<void>) | undefined
   #isGuarded: boolean
@@ -72,24 +76,12 @@ export class VerifiedRoot implements Listing {
 
   constructor (options: VerifiedRootOptions) {
     this.#options = options
-    const { root: { name, path, listed }, policy, state, log } = options
-    this.#publisher = new Publisher(state.folderOf('verified', name, [path, name]))
-    this.#isGuarded = policy.guards(name)
-    this.#stopFollowing = listed?.changed.subscribe(() => { if (!this.#isGuarded) this.changed.emit() })
-    this.#keeper = new Keeper({
-      root: this.root,
-      report: { kind: 'folder' },
-      intervalMs: TICK_MS,
-      maxRetryMs: TICK_MS,
-      spacingMs: 0,
-      check: (signal) => this.#check(signal),
-      close: () => this.#end()
-    }, log)
-  }
-
-  /** What the catalog gets instead of the root. */
-  get root (): RootOptions & { readonly name: string, readonly listed: Listing } {
-    return { ...this.#options.root, listed: this }
+    const { root, policy, state, log } = options
+    this.root = { ...root, listed: this }
+    this.#publisher = new Publisher(state.folderOf('verified', root.name, [root.path, root.name]))
+    this.#isGuarded = policy.guards(root.name)
+    root.listed?.changed.subscribe(() => { if (!this.#isGuarded) this.changed.emit() })
+    this.keeper = new Keeper(this, log)
   }
 
   /** Whether the root lists its own folder, as without this listing. */
@@ -105,12 +97,12 @@ export class VerifiedRoot implements Listing {
     return this.#isGuarded ? this.#folders : this.#options.root.listed?.folders
   }
 
-  get ignored (): ReadonlySet<string> | undefined {
+  get ignored (): Listing['ignored'] {
     return this.#isGuarded ? undefined : this.#options.root.listed?.ignored
   }
 
   allows (name: string, revision: string): boolean {
-    return !this.#isGuarded || this.#options.policy.allows(this.#options.root.name, name, revision)
+    return !this.#isGuarded || this.#options.policy.allows(this.root.name, name, revision)
   }
 
   /** How many skills are refused; undefined while none can be. */
@@ -128,26 +120,55 @@ export class VerifiedRoot implements Listing {
    * Checks all skills, and returns when those that are good are there.
    * @throws AddressError or ConfigError that names the setting, where the state folder cannot be used
    */
-  async start (): Promise<void> {
+  async open (): Promise<void> {
     if (this.#isGuarded) await this.#begin()
-    await this.#keeper.sync()
+    await this.keeper.sync()
   }
 
   /** The policy may say something else from now on. */
   async policyChanged (): Promise<void> {
     const wasGuarded = this.#isGuarded
-    this.#isGuarded = this.#options.policy.guards(this.#options.root.name)
+    this.#isGuarded = this.#options.policy.guards(this.root.name)
     this.#allDueAt = 0
     if (this.#isGuarded !== wasGuarded) {
       this.#folders = undefined
       this.changed.emit()
     }
-    await this.#keeper.sync()
+    await this.keeper.sync()
   }
 
+  /** Checks the skills that may have changed, or all of them, and publishes the good ones. */
+  async check (signal: AbortSignal): Promise<void> {
+    if (!this.#isGuarded) return await this.close()
+    try {
+      const skills = await this.#begin()
+      if (!await this.#publisher.restore()) this.#allDueAt = 0
+      const areAllDue = performance.now() >= this.#allDueAt
+      if (areAllDue) this.#allDueAt = performance.now() + TICK_MS / 2
+      const present = new Set(await skills.list().catch(noneWithoutRoot))
+      const names = areAllDue ? present : [...this.#pending].filter((name) => present.has(name))
+      this.#pending.clear()
+      for (const name of [...this.#known.keys()].filter((name) => !present.has(name))) this.#note(name, undefined)
+      for (const name of names) this.#note(name, await this.#examine(skills, name, signal))
+      const good = this.#good
+      const isSame = this.#publisher.folders?.size === good.length && this.#publisher.changedAmong(good).size === 0
+      if (!isSame) await this.#publisher.list(good)
+    } catch (error) {
+      this.#allDueAt = 0
+      throw error
+    } finally {
+      // Whatever could not be published: what is not good any more is not served.
+      this.#list()
+    }
+  }
+
+  /** Ends the work on copies. */
   async close (): Promise<void> {
-    this.#stopFollowing?.()
-    await this.#keeper.close()
+    await this.#originals?.close()
+    this.#originals = undefined
+    this.#known.clear()
+    await this.#release?.()
+    this.#release = undefined
   }
 
   /** The skills that are served. */
@@ -165,7 +186,6 @@ export class VerifiedRoot implements Listing {
       polling,
       linkTargets,
       keep: { keepMs: 0 },
-      log: SILENT,
       onSkipped: (entries) => {
         this.skipped = entries.length
         const sentences = entries.flatMap((entry) => describeSkipped(entry))
@@ -174,65 +194,25 @@ export class VerifiedRoot implements Listing {
     })
     skills.subscribe((names) => {
       for (const name of names) this.#pending.add(name)
-      this.#keeper.hint()
+      this.keeper.hint()
     })
-    await skills.start()
-    // What has changed before the first index was made is not reported.
-    void skills.available().then(() => {
-      this.#allDueAt = 0
-      this.#keeper.hint()
-    })
+    // What changes before the first index is made is not reported.
+    await skills.initialize()
     return skills
   }
 
-  async #end (): Promise<void> {
-    await this.#originals?.close()
-    this.#originals = undefined
-    this.#known.clear()
-    await this.#release?.()
-    this.#release = undefined
-  }
-
-  async #check (signal: AbortSignal): Promise<void> {
-    if (!this.#isGuarded) return await this.#end()
-    try {
-      const skills = await this.#begin()
-      if (!await this.#publisher.restore()) this.#allDueAt = 0
-      await this.#checkAll(skills, signal)
-      const good = this.#good
-      const isSame = this.#publisher.folders?.size === good.length && this.#publisher.changedAmong(good).size === 0
-      if (!isSame) await this.#publisher.list(good)
-    } catch (error) {
-      this.#allDueAt = 0
-      throw error
-    } finally {
-      // Whatever could not be published: what is not good any more is not served.
-      this.#list()
-    }
-  }
-
-  /** Checks all skills, or those that may have changed, and copies the good ones. */
-  async #checkAll (skills: SkillManager, signal: AbortSignal): Promise<void> {
-    const areAllDue = performance.now() >= this.#allDueAt
-    if (areAllDue) this.#allDueAt = performance.now() + TICK_MS / 2
-    const present = new Set(await skills.list().catch(noneWithoutRoot))
-    const names = areAllDue ? present : [...this.#pending].filter((name) => present.has(name))
-    this.#pending.clear()
-    for (const name of [...this.#known.keys()].filter((name) => !present.has(name))) this.#note(name, undefined)
-    for (const name of names) this.#note(name, await this.#examine(skills, name, signal))
-  }
-
   async #examine (skills: SkillManager, name: string, signal: AbortSignal): Promise<Known | undefined> {
-    const { policy, root } = this.#options
     try {
       return await skills.read(name, async (state) => {
-        const verdict = await policy.check(root.name, state)
+        const verdict = await this.#options.policy.check(this.root.name, state)
         if (!verdict.isServed) return { verdict }
         const ofCopy = (await state.snapshot()).findings.filter(({ code }) => LEFT_OUT.has(code))
         const { skillPath } = state.skill.metadata
         const skill = publishedSkill(name, verdict.files.map(({ path, digest, size_bytes: size }) =>
           ({ path, entry: { path: join(skillPath, path), kind: 'file', id: digest, size } })))
-        await this.#publisher.add([skill], copierOf(name), signal)
+        await this.#publisher.add([skill], async (files) => {
+          for (const { entry, path } of files) if (!await isCopied(entry, path, signal)) throw skillError.changing(name)
+        }, signal)
         return { verdict: { ...verdict, findings: [...verdict.findings, ...ofCopy] }, skill }
       })
     } catch (error) {
@@ -240,16 +220,17 @@ export class VerifiedRoot implements Listing {
       if (error.code === 'skill_not_found') return undefined
       if (error.code === 'skill_changing') {
         this.#pending.add(name)
-        this.#keeper.hint()
+        this.keeper.hint()
       }
       return { verdict: unchecked(error.message) }
     }
   }
 
   #note (name: string, known: Known | undefined): void {
+    const before = this.#known.get(name)
     if (known === undefined) this.#known.delete(name)
     else this.#known.set(name, known)
-    this.#options.onVerdict(name, known?.verdict)
+    this.#options.onVerdict(name, known?.verdict, before?.verdict)
   }
 
   #list (): void {
@@ -267,32 +248,26 @@ export class VerifiedRoot implements Listing {
   }
 }
 
-/**
- * Copies files of a skill that have the digests that were checked.
- * @throws SkillError `skill_changing` for one that has other bytes by now
- */
-function copierOf (name: string): SourceFiles['write'] {
-  return async (files, signal) => {
-    for (const { entry, path } of files) {
-      const hash = createHash('sha256')
-      const from = await open(entry.path, READ_ONLY).catch(() => { throw skillError.changing(name) })
-      try {
-        const stats = await from.stat()
-        if (!stats.isFile()) throw skillError.changing(name)
-        // One that grows is not read for ever.
-        const bytes = from.createReadStream({ autoClose: false, end: entry.size })
-        await pipeline(bytes, async function * (chunks: AsyncIterable<Buffer>) {
-          for await (const chunk of chunks) {
-            hash.update(chunk)
-            yield chunk
-          }
-        }, createWriteStream(path, { flags: 'wx', mode: 0o644 }), { signal })
-      } finally {
-        await from.close()
-      }
-      if (`sha256:${hash.digest('hex')}` !== entry.id) throw skillError.changing(name)
+/** Copies a file. False when it has other bytes than those that were checked. */
+async function isCopied ({ path, id, size }: SourceEntry, copy: string, signal: AbortSignal): Promise<boolean> {
+  const file = await open(path, READ_ONLY).catch(() => undefined)
+  if (file === undefined) return false
+  const hash = createHash('sha256')
+  async function * hashed (chunks: AsyncIterable<Buffer>) {
+    for await (const chunk of chunks) {
+      hash.update(chunk)
+      yield chunk
     }
   }
+  try {
+    if (!(await file.stat()).isFile()) return false
+    // One that grows is not read for ever.
+    const bytes = file.createReadStream({ autoClose: false, end: size })
+    await writeFile(copy, hashed(bytes), { flag: 'wx', mode: 0o644, signal })
+  } finally {
+    await file.close()
+  }
+  return `sha256:${hash.digest('hex')}` === id
 }
 
 /** The verdict on a skill that could not be checked. */

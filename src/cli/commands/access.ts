@@ -1,7 +1,15 @@
 import { resolve } from 'node:path'
-import { reportAccess } from '../../access/report.ts'
+import { Policy } from '../../access/policy.ts'
+import { describeCaller, describeSkill } from '../../access/report.ts'
+import { readTextFile } from '../../config/files/yaml-file.ts'
+import { openRoots } from '../../config/roots.ts'
+import { ROOT_PROBLEMS } from '../../core/roots/root.ts'
+import { SILENT } from '../../core/shared/log.ts'
+import { counted } from '../../core/shared/text.ts'
+import { createSkillManager } from '../../core/skill-manager.ts'
+import { inColumns } from '../columns.ts'
 import type { RunCommand } from '../command.ts'
-import { readConfig, settingSources } from '../folders.ts'
+import { fetchSources, readConfig, settingSources } from '../folders.ts'
 
 interface Options {
   readonly as?: string
@@ -9,11 +17,34 @@ interface Options {
 }
 
 /** Answers an operator's two questions about an access file, without a running service. */
-export const run: RunCommand<Options> = async ({ positionals: [file = '', ...positionals], options }, context) => {
+export const run: RunCommand<Options> = async ({ positionals: [name = '', ...positionals], options }, context) => {
+  const { cwd, env, print, warn } = context
   const { as: caller, skill } = options
   const config = await readConfig(settingSources({ positionals, options }, context), context)
-  const question = { ...caller !== undefined && { caller }, ...skill !== undefined && { skill } }
-  const lines = await reportAccess(config, resolve(context.cwd, file), question, context.env)
-  context.print(lines.map((line) => `${line}\n`).join(''))
-  return 0
+  const { linkTargets, publicUrl } = config
+  const { sources, ...roots } = await openRoots(config, { log: SILENT, env })
+  const skills = createSkillManager({ ...roots, linkTargets, watcher: false })
+  try {
+    const file = resolve(cwd, name)
+    const policy = new Policy(file, await readTextFile(file), { roots: skills.rootNames, publicUrl })
+    await fetchSources(sources, context)
+    await skills.initialize()
+    for (const { name, state } of skills.status.roots) {
+      if (state !== 'ok') warn(`the folder ${name} ${ROOT_PROBLEMS[state]}: none of its skills is known`)
+    }
+    if (caller !== undefined) {
+      const { summary, rows } = describeCaller(policy, skills, caller)
+      print(`${summary}\n${inColumns(rows)}`)
+    } else if (skill !== undefined) {
+      print(`${describeSkill(policy, skills, skill).join('\n')}\n`)
+    } else {
+      const warnings = [...policy.warnings, ...policy.unfitPatterns((root) => skills.skillsIn(root))]
+      const secrets = counted(policy.holders.length, 'token or link', 'tokens and links')
+      print(`${[...warnings, `${secrets}, ${counted(policy.rules.length, 'rule')}`].join('\n')}\n`)
+    }
+    return 0
+  } finally {
+    await skills.close()
+    await sources?.close()
+  }
 }

@@ -41,7 +41,7 @@ export const run: RunCommand = async (args, context) => {
   const names = areFoldersKnown ? await check(async () => await readRootNames(config, env)) : undefined
   // Its rules name folders.
   if (accessFile !== undefined && names !== undefined) {
-    await check(async () => Policy.parse(
+    await check(async () => new Policy(
       accessFile, await readTextFile(accessFile, 'ACCESS_FILE or --access'), { roots: names, publicUrl }
     ))
   }

@@ -1,14 +1,16 @@
 import { resolve } from 'node:path'
-import { openViewOf } from '../../access/report.ts'
+import { Policy } from '../../access/policy.ts'
+import { findCaller } from '../../access/report.ts'
 import { checkNotServed, reasonOf } from '../../config/files/files.ts'
 import { openRoots } from '../../config/roots.ts'
-import { quote } from '../../config/setting.ts'
+import { readTextFile } from '../../config/files/yaml-file.ts'
+import { ConfigError, quote } from '../../config/setting.ts'
 import type { SkillService } from '../../core/service.ts'
 import { SkillError } from '../../core/shared/errors.ts'
 import { SILENT } from '../../core/shared/log.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
 import { counted, grouped } from '../../core/shared/text.ts'
-import { createSkillManager } from '../../core/skill-manager.ts'
+import { createSkillManager, type SkillManager } from '../../core/skill-manager.ts'
 import { ExportError, exportSkills } from '../../export/export-skills.ts'
 import { Shutdown } from '../../http/shutdown.ts'
 import { openTrust } from '../../trust/trust.ts'
@@ -40,14 +42,12 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
   try {
     const trust = await openTrust(config, found, SILENT)
     shutdown.add(() => trust?.close())
-    const skillOptions = {
+    const skills = createSkillManager({
       ...roots, ...trust?.roots, linkTargets, watcher: false, onSkipped: skipped.add
-    } as const
-    const view = accessFile === undefined
-      ? undefined
-      : await openViewOf(skillOptions, accessFile, publicUrl, caller ?? 'anonymous')
-    const skills = view?.skills ?? createSkillManager(skillOptions)
-    const service: SkillService = view?.service ?? skills
+    })
+    const service: SkillService = accessFile === undefined
+      ? skills
+      : await openView(skills, accessFile, publicUrl, caller ?? 'anonymous')
     shutdown.add(() => skills.close())
     const quarantined = new Map<string, string>()
     trust?.on('verdict', ({ skill, isServed, reason }) => {
@@ -62,14 +62,14 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
     // An export that is there stays, unless all of its skills were refused.
     if ((await service.list()).length === 0 && quarantined.size === 0) {
       const remedy = caller === undefined ? ', --as NAME exports what another caller sees' : ''
-      const reason = view === undefined ? '' : `: ${caller ?? 'anonymous'} sees none by the access file${remedy}`
+      const reason = accessFile === undefined ? '' : `: ${caller ?? 'anonymous'} sees none by the access file${remedy}`
       throw new CommandError(`there are no skills to export${reason}`)
     }
     const report = await exportSkills({
       skills: service,
       folder,
       isPublic: caller === undefined || caller === 'anonymous',
-      isRestricted: view !== undefined || trust !== undefined,
+      isRestricted: accessFile !== undefined || trust !== undefined,
       prune
     })
     const served = new Set(service.namesNow())
@@ -90,4 +90,15 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
   } finally {
     await shutdown.close()
   }
+}
+
+/** @throws ConfigError also for a caller who is unknown, or whom the service refuses */
+async function openView (
+  skills: SkillManager, file: string, publicUrl: string | undefined, caller: string
+): Promise<SkillService> {
+  const text = await readTextFile(file, 'ACCESS_FILE or --access')
+  const policy = new Policy(file, text, { roots: skills.rootNames, publicUrl })
+  const { groups, refusal } = findCaller(policy, caller)
+  if (refusal !== undefined) throw new ConfigError(refusal)
+  return skills.createView(caller, policy.grantsOf(policy.viewOf(groups)))
 }
