@@ -46,7 +46,7 @@ await runLong(async (run) => {
   chmodSync(folder, 0o755)
   const world = new World(folder, seed)
   const service = await startProcess(run, {
-    args: [...world.projectRoots, '--personal', world.personalRoot, '--allow-links', world.linkTarget],
+    args: world.args,
     env: values.polling ? { WATCH_POLLING: 'true' } : {},
     nodeOptions: watch === undefined ? [] : ['--import', withWatch(watch)],
     uid
@@ -73,17 +73,10 @@ function withWatch (watch: string): string {
   `)
 }
 
-function print (run: LongRun, { operations, steps, requests, answers, notModified, renamed, followed, gaveUp, violations }: ChaosReport): void {
+function print (run: LongRun, { violations, answers, ...counts }: ChaosReport): void {
   for (const { question, said, expected, history } of violations) {
     run.print(`\nVIOLATION ${JSON.stringify(question)}\n  said      ${said}\n  expected  ${expected.join('\n        or  ')}\n  ${history.join('\n  ')}`)
   }
-  run.print(`operations    ${operations} (${steps} system calls)`)
-  run.print(`requests      ${requests}`)
-  run.print(`answers       ${[...answers.values()].reduce((sum, count) => sum + count, 0)}`)
-  for (const [kind, count] of [...answers].sort()) run.print(`  ${kind.padEnd(20)}${count}`)
-  run.print(`not modified  ${notModified}`)
-  run.print(`name moved    ${renamed}`)
-  run.print(`label of before ${followed}`)
-  run.print(`given up      ${gaveUp}`)
-  run.print(`violations    ${violations.length}`)
+  const rows = { ...counts, ...Object.fromEntries([...answers].sort()), violations: violations.length }
+  for (const [name, count] of Object.entries(rows)) run.print(`${name.padEnd(20)}${count}`)
 }

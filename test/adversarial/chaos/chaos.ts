@@ -1,10 +1,14 @@
 import { once, EventEmitter } from 'node:events'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { openEvents } from '../../helper/event-stream.ts'
 import { openRaw, type RawConnection, type RawResponse } from '../../helper/raw-http.ts'
-import { chooseMutation } from './mutations.ts'
+import { mutate } from './mutations.ts'
 import type { DiskState } from './model-disk.ts'
 import { createOracle, type Oracle, type OracleOptions } from './oracle.ts'
-import { getRequest, isToolCall, saidByResponse, saidByTools, toolCallRequest, type Kind, type Question, type Said } from './questions.ts'
+import {
+  CALL_KINDS, type CallKind, GET_KINDS, type GetKind, getRequest, type Question, type Said, saidByResponse, saidByTools,
+  toolCallRequest
+} from './questions.ts'
 import { createRandom, type Random } from './random.ts'
 import { ASKED_NAMES, ASKED_PATHS, CANARIES, LABELS, LINK_TARGET, NAMES, ROOTS, type World } from './world.ts'
 
@@ -42,7 +46,7 @@ export interface ChaosReport {
   steps: number
   requests: number
   /** Answers held against the model, by kind. */
-  readonly answers: Map<Kind, number>
+  readonly answers: Map<string, number>
   /** Of these, such as a cache was told are still right. */
   notModified: number
   /** Answers from a folder that lost its name before it was read: content and name are of different moments. */
@@ -62,17 +66,11 @@ const MAX_SHOWN_CHARACTERS = 300
 const PIPELINED = 6
 const CALLS = 4
 const EVERY_NAME = [...ASKED_NAMES, ...LABELS]
+const PATHS = [...new Set<string>(ASKED_PATHS)]
 const MADE_NAMES: ReadonlySet<string> = new Set([...NAMES, 'vault'])
 
 /** When nothing moves any more. */
 const ASKED_TOGETHER = 16
-
-const KINDS: readonly Kind[] = [
-  'list', 'list_skills', 'document', 'document', 'document bytes', 'get_skill', 'manifest', 'manifest', 'Skill', 'skill',
-  'file', 'file', 'file text', 'read_file_in_skill'
-]
-const GET_KINDS = KINDS.filter((kind) => !isToolCall({ kind } as Question))
-const TOOL_KINDS = KINDS.filter((kind) => isToolCall({ kind } as Question))
 
 const TOUCHING = /^(?:chmod|link|unlink|rename|rm) /
 const OVERLOADED = /^503 .*more to do than it can/
@@ -111,7 +109,7 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
       const isStorm = random.oneIn(2)
       for (let left = 5 + random.below(30); left > 0; left--) {
         const before = history.last.index
-        for (const moment of chooseMutation(world)(world)) {
+        for (const moment of mutate(world)) {
           void moment
           if (random.oneIn(3)) await (random.oneIn(4) ? once(answered, 'answer') : nextTurn())
         }
@@ -129,8 +127,8 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
     let connection = await openRaw(url)
     while (!over.signal.aborted) {
       const isOver = random.oneIn(3)
-        ? callTools(connection, Array.from({ length: 1 + random.below(CALLS) }, () => chooseQuestion(random, TOOL_KINDS)))
-        : get(connection, Array.from({ length: random.oneIn(3) ? PIPELINED : 1 }, () => chooseQuestion(random, GET_KINDS)), etags)
+        ? callTools(connection, Array.from({ length: 1 + random.below(CALLS) }, () => choose(random, CALL_KINDS)))
+        : get(connection, Array.from({ length: random.oneIn(3) ? PIPELINED : 1 }, () => choose(random, GET_KINDS)), etags)
       if (!await isOver) {
         connection.destroy()
         connection = await openRaw(url)
@@ -140,7 +138,7 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
   }
 
   /** Returns false when the connection is of no further use. */
-  async function callTools (connection: RawConnection, questions: readonly Question[]): Promise<boolean> {
+  async function callTools (connection: RawConnection, questions: ReadonlyArray<Question<CallKind>>): Promise<boolean> {
     const sent = begin()
     connection.send(toolCallRequest(questions))
     const response = await connection.response()
@@ -152,7 +150,7 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
   }
 
   /** Likewise. Pipelined: the answers come in the order of the questions. */
-  async function get (connection: RawConnection, questions: readonly Question[], etags: Map<string, { readonly etag: string, readonly said: Said }>): Promise<boolean> {
+  async function get (connection: RawConnection, questions: ReadonlyArray<Question<GetKind>>, etags: Map<string, { readonly etag: string, readonly said: Said }>): Promise<boolean> {
     const known = questions.map((question) => etags.get(JSON.stringify(question)))
     const sent = begin()
     connection.send(Buffer.concat(questions.map((question, index) => getRequest(question, known[index]?.etag))))
@@ -206,7 +204,6 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
 
   /** The folder that the name meant at one moment, in its state at another. */
   function isOfTwoMoments (question: Question, said: Said, sent: number): boolean {
-    if (!('name' in question)) return false
     const window = history.since(sent)
     const named = new Map(window.map(({ disk }) => [meaning(disk, question.name), disk]))
     return [...named.values()].some((each) => window.some(({ disk }) => isRight(disk, question, said, each)))
@@ -217,8 +214,8 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
     const disks = history.since(sent).map(({ disk }) => disk)
     const has = (root: Oracle, disk: DiskState, name: string): boolean => root.meaning(disk, name) !== root.meaning(disk, '')
     const lacked = (root: Oracle, name: string): boolean => disks.some((disk) => !has(root, disk, name))
-    if ('name' in question) {
-      const { name } = question
+    const { name } = question
+    if (name !== '') {
       return oracleOf.some((root, index) => oracleOf.slice(0, index).every((before) => lacked(before, name)) &&
         disks.some((named) => disks.some((disk) => root.isRight(disk, question, said, named))))
     }
@@ -263,20 +260,15 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
   /** When nothing moves any more: every question of every kind, and the index (K52). */
   async function checkQuiet (): Promise<void> {
     const connection = await openRaw(url)
-    for (const kind of new Set(KINDS)) {
-      const questions = everyQuestion(kind)
-      for (let start = 0; start < questions.length; start += ASKED_TOGETHER) {
-        const some = questions.slice(start, start + ASKED_TOGETHER)
-        await (isToolCall({ kind } as Question) ? callTools(connection, some) : get(connection, some, new Map()))
-      }
-    }
+    for (const some of inParts(GET_KINDS.flatMap(everyQuestion))) await get(connection, some, new Map())
+    for (const some of inParts(CALL_KINDS.flatMap(everyQuestion))) await callTools(connection, some)
     connection.destroy()
     await checkFollowing()
   }
 
   /** What follows a change by itself: tool descriptions (K28), catalog entries, search and events (K52). */
   async function checkFollowing (): Promise<void> {
-    const skills = validSkills(history.last.disk).map(({ name, description }) => `${name}: ${description}`)
+    const skills = validSkills(history.last.disk)
     const listed = skills.length === 0 ? 'No skills currently available' : skills.join(', ')
     await follows('the description of Skill', `Invoke skills based on available skill metadata. Skills: ${listed}`, async () => {
       const [tool] = await getJson('/agent/tools?toolset=wave&format=anthropic') as ReadonlyArray<{ readonly description: string }>
@@ -292,13 +284,7 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
 
   /** A skill that appears is found and is an event. */
   async function checkNews (): Promise<void> {
-    const ended = new AbortController()
-    const { body } = await fetch(`${url}/events`, { signal: ended.signal })
-    const stream = (body ?? new ReadableStream<Uint8Array>())[Symbol.asyncIterator]()
-    let events = Buffer.from((await stream.next()).value ?? []).toString()
-    const reading = (async () => {
-      for await (const chunk of { [Symbol.asyncIterator]: () => stream }) events += Buffer.from(chunk).toString()
-    })().catch(() => {})
+    const stream = await openEvents(url)
     const path = '/a/newcomer'
     world.disk.makeFolder(path)
     world.makeFile(`${path}/SKILL.md`, Buffer.from('---\nname: newcomer\ndescription: About wombats\n---\n'))
@@ -307,10 +293,9 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
         const { skills = [] } = await getJson('/catalog?q=wombats') as { readonly skills?: ReadonlyArray<{ readonly name: string }> }
         return skills.map(({ name }) => name).join()
       }),
-      follows('events', 'newcomer', async () => /"name":"(newcomer)"/.exec(events)?.[1] ?? events)
+      follows('events', 'newcomer', async () => String(stream.events.find(({ data }) => data['name'] === 'newcomer')?.data['name']))
     ])
-    ended.abort()
-    await reading
+    stream.destroy()
   }
 
   async function getJson (path: string): Promise<unknown> {
@@ -328,33 +313,24 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
   }
 }
 
-function chooseQuestion (random: Random, kinds: readonly Kind[]): Question {
-  const kind = random.pick(kinds) ?? 'list'
-  switch (kind) {
-    case 'list':
-    case 'list_skills': return { kind }
-    case 'skill': return { kind, name: random.oneIn(3) ? random.pick(LABELS) : random.pick(ASKED_NAMES) }
-    case 'file':
-    case 'file text':
-    case 'read_file_in_skill': return { kind, name: random.oneIn(10) ? random.pick(ASKED_NAMES) : random.pick(NAMES), path: random.pick(ASKED_PATHS) }
-    default: return { kind, name: random.pick(ASKED_NAMES) }
-  }
+/** Every question of a kind. A skill that nobody has made has no file, whatever its path. */
+function everyQuestion<Kind extends GetKind | CallKind> (kind: Kind): Array<Question<Kind>> {
+  if (kind === 'list' || kind === 'list_skills') return [{ kind, name: '', path: '' }]
+  const hasPath = kind === 'file' || kind === 'file text' || kind === 'read_file_in_skill'
+  return EVERY_NAME.flatMap((name) => {
+    const paths = !hasPath ? [''] : MADE_NAMES.has(name) ? PATHS : PATHS.slice(0, 1)
+    return paths.map((path) => ({ kind, name, path }))
+  })
 }
 
-function everyQuestion (kind: Kind): Question[] {
-  switch (kind) {
-    case 'list':
-    case 'list_skills': return [{ kind }]
-    case 'file':
-    case 'file text':
-    case 'read_file_in_skill': return EVERY_NAME.flatMap((name) => pathsOf(name).map((path) => ({ kind, name, path })))
-    default: return EVERY_NAME.map((name) => ({ kind, name }))
-  }
+const QUESTIONS = new Map<string, readonly Question[]>([...GET_KINDS, ...CALL_KINDS].map((kind) => [kind, everyQuestion(kind)]))
+
+function choose<Kind extends GetKind | CallKind> (random: Random, kinds: readonly Kind[]): Question<Kind> {
+  return random.pick(QUESTIONS.get(random.pick(kinds) ?? '') ?? []) as Question<Kind>
 }
 
-/** A skill that nobody has made has no file, whatever its path. */
-function pathsOf (name: string): readonly string[] {
-  return MADE_NAMES.has(name) ? [...new Set(ASKED_PATHS)] : ASKED_PATHS.slice(0, 1)
+function inParts<Item> (items: readonly Item[]): Item[][] {
+  return Array.from({ length: Math.ceil(items.length / ASKED_TOGETHER) }, (_, index) => items.slice(index * ASKED_TOGETHER, (index + 1) * ASKED_TOGETHER))
 }
 
 /** Manifests by what tells them apart. */

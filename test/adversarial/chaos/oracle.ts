@@ -21,21 +21,9 @@ export interface OracleOptions {
   readonly bound: boolean
 }
 
-export interface Oracle {
-  /**
-   * What the contract wants as the answer to a question, were the disk in this state. It shares no code with the service.
-   * @param named the state in which a name was looked up, where that was another one
-   */
-  expected (disk: DiskState, question: Question, named?: DiskState): Said
-  /** Whether an answer is right in this state; of several skills with one label any may be meant (K29). */
-  isRight (disk: DiskState, question: Question, said: Said, named?: DiskState): boolean
-  /** The folder that a name means in a state, as a text to compare. */
-  meaning (disk: DiskState, name: string): string
-  /** The manifest of each skill, as the answer to its question. */
-  manifests (disk: DiskState): ReadonlyMap<string, Said>
-  /** Names of the valid skills with their descriptions, sorted, as the description of `Skill` lists them (K28). */
-  validSkills (disk: DiskState): ReadonlyArray<{ readonly name: string, readonly description: string }>
-}
+export type Oracle = ReturnType<typeof createOracle>
+
+type ManifestEntry = Readonly<Record<'path' | 'media_type' | 'digest', string>> & { readonly size_bytes: number }
 
 interface ModelSkill {
   readonly name: string
@@ -46,14 +34,6 @@ interface ModelSkill {
   readonly base: string
 }
 
-interface ManifestEntry {
-  readonly path: string
-  readonly size_bytes: number
-  readonly media_type: string
-  readonly digest: string
-}
-
-type NamedQuestion = Question & { readonly name: string }
 type Refusal = 'missing' | 'outside' | 'forbidden' | 'folder'
 type Opened = { readonly bytes: Buffer } | { readonly refusal: Refusal }
 
@@ -62,61 +42,48 @@ const MAIN_FILE = /^skill\.md$/i
 const FRONTMATTER = /^---\nname: (.*)\ndescription: (.*)\n((?:(?!---).*\n)*)---\n/
 const MEDIA_TYPES: Readonly<Record<string, string>> = { bin: 'application/octet-stream', md: 'text/markdown', MD: 'text/markdown', txt: 'text/plain' }
 
-export function createOracle ({ roots, linkTarget, folder, bound }: OracleOptions): Oracle {
+export function createOracle ({ roots, linkTarget, folder, bound }: OracleOptions) {
   const catalogs = new WeakMap<DiskState, ReadonlyMap<string, ModelSkill> | undefined>()
 
   /** Undefined when no root is there (K14). */
   function catalogOf (disk: DiskState): ReadonlyMap<string, ModelSkill> | undefined {
-    if (!catalogs.has(disk)) catalogs.set(disk, readCatalog(disk))
-    return catalogs.get(disk)
-  }
-
-  function readCatalog (disk: DiskState): ReadonlyMap<string, ModelSkill> | undefined {
+    if (catalogs.has(disk)) return catalogs.get(disk)
     const skills = new Map<string, ModelSkill>()
-    let isThere = false
-    for (const root of roots) {
-      const at = lookup(disk, root.path)
-      if (!at.found || at.node.kind !== 'folder') continue
-      isThere = true
-      for (const name of at.node.entries.keys()) {
-        const base = skillFolder(disk, at.path, linkTarget, `${at.path}/${name}`)
+    const found = roots.map((root) => ({ root, at: lookup(disk, root.path) }))
+    for (const { root, at } of found) {
+      for (const name of (at.found && at.node.kind === 'folder' ? at.node.entries : new Map<string, number>()).keys()) {
+        const base = at.found ? skillFolder(disk, at.path, linkTarget, `${at.path}/${name}`) : undefined
         if (base !== undefined && !skills.has(name)) skills.set(name, { name, type: root.type, folder: `${folder}${root.path}/${name}`, base })
       }
     }
-    return isThere ? skills : undefined
+    const catalog = found.some(({ at }) => at.found && at.node.kind === 'folder') ? skills : undefined
+    catalogs.set(disk, catalog)
+    return catalog
   }
 
+  /**
+   * What the contract wants as the answer to a question, were the disk in this state. It shares no code with the service.
+   * @param named the state in which a name was looked up, where that was another one
+   */
   function expected (disk: DiskState, question: Question, named = disk): Said {
     const catalog = catalogOf(named)
     if (catalog === undefined) return failure(question, 503, `Skills folder not found at path: ${folder}${roots[0]?.path}`)
-    switch (question.kind) {
-      case 'list': return success(JSON.stringify({ skills: [...catalog.keys()].sort() }))
-      case 'list_skills': return spaced({ skills: [...catalog.keys()].sort() })
-      case 'skill': return expectedByLabel(disk, named, catalog, question)
-      default: break
-    }
-    const skill = catalog.get(question.name)
-    if (skill === undefined) {
-      const sentence = `Skill '${question.name}' not found${question.kind === 'Skill' ? '.' : ' in skills folder'}`
-      return failure(question, 404, sentence)
-    }
-    switch (question.kind) {
-      case 'document':
-      case 'document bytes':
-      case 'get_skill':
-      case 'Skill': return expectedDocument(disk, skill, question)
-      case 'manifest': return expectedManifest(disk, skill, question)
-      case 'file':
-      case 'file text':
-      case 'read_file_in_skill': return expectedFile(disk, skill, question)
-    }
+    const { kind, name } = question
+    if (kind === 'list') return success(JSON.stringify({ skills: [...catalog.keys()].sort() }))
+    if (kind === 'list_skills') return spaced({ skills: [...catalog.keys()].sort() })
+    if (kind === 'skill') return expectedByLabel(disk, named, catalog, question)
+    const skill = catalog.get(name)
+    if (skill === undefined) return failure(question, 404, `Skill '${name}' not found${kind === 'Skill' ? '.' : ' in skills folder'}`)
+    if (kind === 'manifest') return expectedManifest(disk, skill, question)
+    return question.path === '' ? expectedDocument(disk, skill, question) : expectedFile(disk, skill, question)
   }
 
+  /** Whether an answer is right in this state; of several skills with one label any may be meant (K29). */
   function isRight (disk: DiskState, question: Question, said: Said, named = disk): boolean {
     if (expected(disk, question, named) === said) return true
     if (question.kind !== 'skill') return false
     const skills = [...catalogOf(named)?.values() ?? []]
-    const labelled = skills.filter((skill) => labelOf(named, skill) === question.name && readsMainFile(named, skill))
+    const labelled = skills.filter((skill) => labelOf(named, skill) === question.name && 'bytes' in openMainFile(named, skill, 'SKILL.md'))
     // The label gives the name, and the name the folder that has it now.
     return labelled.some((skill) => [skill, catalogOf(disk)?.get(skill.name)].some((meant) => {
       return meant !== undefined && expectedDocument(disk, meant, question) === said
@@ -139,7 +106,7 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     switch (question.kind) {
       case 'get_skill': return spaced({ skill_name: name, documentation: text })
       case 'Skill':
-        if (nameOfValid(text) !== name) return failure(question, 200, `Skill '${name}' is invalid`)
+        if (!isValid(text, name)) return failure(question, 200, `Skill '${name}' is invalid`)
         return `Skill: ${name} (Type: ${skill.type})\nPath: ${skill.folder}\n\n${text}`
       case 'skill': return JSON.stringify([
         { type: 'text', text: `<command-message>${question.name} is running…</command-message>\n<command-name>${question.name}</command-name>` },
@@ -150,28 +117,29 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
   }
 
   /** K29: the frontmatter's name, then the folder's. */
-  function expectedByLabel (disk: DiskState, named: DiskState, catalog: ReadonlyMap<string, ModelSkill>, question: NamedQuestion): Said {
+  function expectedByLabel (disk: DiskState, named: DiskState, catalog: ReadonlyMap<string, ModelSkill>, question: Question): Said {
     const label = question.name
     const folder = catalog.get(label)
-    const isLabelled = (skill: ModelSkill) => readsMainFile(named, skill) && labelOf(named, skill) === label
+    const isLabelled = (skill: ModelSkill) => 'bytes' in openMainFile(named, skill, 'SKILL.md') && labelOf(named, skill) === label
     const skill = folder !== undefined && labelOf(named, folder) === label
       ? folder
       : [...catalog.values()].filter(isLabelled).sort((a, b) => a.name < b.name ? -1 : 1)[0] ?? folder
     return skill === undefined ? failure(question, 404, `Skill "${label}" not found`) : expectedDocument(disk, skill, question)
   }
 
-  function expectedFile (disk: DiskState, skill: ModelSkill, question: Question & { readonly path: string }): Said {
+  function expectedFile (disk: DiskState, skill: ModelSkill, question: Question): Said {
     const { path } = question
     const names = mainFiles(disk, skill)
     const fallback = /^SKILL\.(?:md|MD)$/.test(path) && !names.includes(path) ? inOrder(names, path)[0] : undefined
     const opened = open(disk, skill.base, fallback ?? path)
     if ('refusal' in opened) {
-      switch (opened.refusal) {
-        case 'missing': return failure(question, 404, `File '${path}' not found in skill '${skill.name}'`)
-        case 'outside': return failure(question, 403, 'Path traversal detected: cannot access files outside skill folder')
-        case 'forbidden': return failure(question, 403, `Cannot read file '${path}': permission denied`)
-        case 'folder': return failure(question, 404, `Cannot read file '${path}': is a directory`)
-      }
+      const [status, sentence] = {
+        missing: [404, `File '${path}' not found in skill '${skill.name}'`],
+        outside: [403, 'Path traversal detected: cannot access files outside skill folder'],
+        forbidden: [403, `Cannot read file '${path}': permission denied`],
+        folder: [404, `Cannot read file '${path}': is a directory`]
+      }[opened.refusal] as [number, string]
+      return failure(question, status, sentence)
     }
     const { bytes } = opened
     if (question.kind === 'file') return success(digestOf(bytes))
@@ -218,10 +186,6 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     return [...folderAt(disk, base)?.entries.keys() ?? []].filter((name) => MAIN_FILE.test(name) && !isHiddenInModel(name, false, ignoreOf(disk, base)))
   }
 
-  function readsMainFile (disk: DiskState, skill: ModelSkill): boolean {
-    return 'bytes' in openMainFile(disk, skill, 'SKILL.md')
-  }
-
   function labelOf (disk: DiskState, skill: ModelSkill): string {
     return frontmatterOf(disk, skill)?.name ?? skill.name
   }
@@ -263,31 +227,31 @@ export function createOracle ({ roots, linkTarget, folder, bound }: OracleOption
     return last?.found === true && last.path !== base && !last.path.startsWith(`${base}/`)
   }
 
+  /** The folder that a name means in a state, as a text to compare. */
   function meaning (disk: DiskState, name: string): string {
     return JSON.stringify(catalogOf(disk)?.get(name) ?? null)
   }
 
-  function validSkills (disk: DiskState): ReturnType<Oracle['validSkills']> {
-    const catalog = catalogOf(disk) ?? new Map<string, ModelSkill>()
-    return [...catalog.keys()].sort().flatMap((name) => {
-      const skill = catalog.get(name)
-      const frontmatter = skill && frontmatterOf(disk, skill)
-      return frontmatter?.name === name && frontmatter.damage === '' ? [frontmatter] : []
-    })
+  /** The valid skills, sorted, as the description of `Skill` lists them (K28). */
+  function validSkills (disk: DiskState): readonly string[] {
+    return [...catalogOf(disk)?.values() ?? []].flatMap((skill) => {
+      const frontmatter = frontmatterOf(disk, skill)
+      return frontmatter?.name === skill.name && frontmatter.damage === '' ? [`${skill.name}: ${frontmatter.description}`] : []
+    }).sort()
   }
 
+  /** The manifest of each skill, as the answer to its question. */
   function manifests (disk: DiskState): ReadonlyMap<string, Said> {
     const skills = [...catalogOf(disk)?.values() ?? []]
-    return new Map(skills.map((skill) => [skill.name, expectedManifest(disk, skill, { kind: 'manifest', name: skill.name })]))
+    return new Map(skills.map((skill) => [skill.name, expectedManifest(disk, skill, { kind: 'manifest', name: skill.name, path: '' })]))
   }
 
   return { expected, isRight, meaning, manifests, validSkills }
 }
 
-/** The frontmatter's name where all of it can be read. */
-function nameOfValid (text: string): string | undefined {
-  const match = FRONTMATTER.exec(text)
-  return match?.[3] === '' ? match[1] : undefined
+function isValid (text: string, folder: string): boolean {
+  const [, name, , damage] = FRONTMATTER.exec(text) ?? []
+  return name === folder && damage === ''
 }
 
 /** K4: a folder, or a link to a folder below one of these. The path is without links. */

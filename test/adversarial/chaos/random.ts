@@ -11,19 +11,11 @@ export interface Random {
 /** Mulberry32: 32 bits of state, good enough to choose among faults. */
 export function createRandom (seed: number): Random {
   let state = seed >>> 0
-
-  function below (bound: number): number {
+  const below = (bound: number): number => {
     state = (state + 0x6d2b79f5) >>> 0
     let mixed = Math.imul(state ^ (state >>> 15), state | 1)
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
     return Math.floor(((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32 * bound)
   }
-
-  function pick<T> (values: readonly [T, ...T[]]): T
-  function pick<T> (values: readonly T[]): T | undefined
-  function pick<T> (values: readonly T[]): T | undefined {
-    return values[below(values.length)]
-  }
-
-  return { below, oneIn: (times) => below(times) === 0, pick }
+  return { below, oneIn: (times) => below(times) === 0, pick: (values: readonly unknown[]) => values[below(values.length)] as never }
 }

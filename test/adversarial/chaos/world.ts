@@ -52,23 +52,14 @@ export class World {
     this.makeFile('/outside/skill/SKILL.md', Buffer.from(CANARIES[0]))
     this.makeFile('/a/vault/SKILL.md', this.document('vault'))
     this.makeFile('/a/vault/canary.txt', Buffer.from(CANARIES[1]))
-    for (const path of LINKED) for (const step of this.buildSkill(path)) void step
-    for (const root of ['/a', '/b', '/b.2', '/personal']) {
-      for (const name of NAMES) if (this.random.oneIn(2)) for (const path of this.buildSkill(`${root}/${name}`)) void path
-    }
+    for (const path of LINKED) Array.from(this.buildSkill(path))
+    for (const root of ['/a', '/b', '/b.2', '/personal']) Array.from(this.buildSome(root))
   }
 
-  /** Absolute paths of the roots on the real disk. */
-  get projectRoots (): readonly string[] {
-    return ROOTS.filter(({ type }) => type === 'project').map(({ path }) => join(this.disk.folder, path))
-  }
-
-  get linkTarget (): string {
-    return join(this.disk.folder, LINK_TARGET)
-  }
-
-  get personalRoot (): string {
-    return join(this.disk.folder, '/personal')
+  /** The arguments of a service over the roots. */
+  get args (): readonly string[] {
+    const path = (place: string) => join(this.disk.folder, place)
+    return [path('a'), path('b'), '--personal', path('personal'), '--allow-links', path(LINK_TARGET)]
   }
 
   /** A place in a root where a skill may be. */
@@ -141,6 +132,11 @@ export class World {
     this.makeFile(`${path}/.env`, Buffer.from(CANARIES[2]))
     this.disk.makeFolder(`${path}/.git`)
     this.makeFile(`${path}/.git/config`, Buffer.from(CANARIES[2]))
+  }
+
+  /** Half of the skills that a root may have. */
+  * buildSome (root: string): Generator<unknown> {
+    for (const name of NAMES) if (this.random.oneIn(2)) yield * this.buildSkill(`${root}/${name}`)
   }
 
   /** The folders that a file of a skill lies in. False when something else is in their place. */
