@@ -1,6 +1,6 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Ajv, type ErrorObject } from 'ajv'
-import { EVENT_ID, type Event, getScalarValue, load, parseEvents, YAMLException } from 'js-yaml'
+import { EVENT_ID, getScalarValue, load, parseEvents, YAMLException } from 'js-yaml'
 import { maskSecrets } from '../../core/shared/text.ts'
 import { readRegularFile, reasonOf } from './files.ts'
 import { ConfigError, didYouMean, quote } from '../setting.ts'
@@ -92,47 +92,27 @@ function parse (text: string, fail: (line: number, sentence: string) => ConfigEr
   }
 }
 
-interface OpenCollection {
-  readonly type: Event['type']
-  readonly path: YamlPath
-  /** Of the next item of a list. */
-  index: number
-  /** Of the next value of a mapping; undefined where a key comes next. */
-  key: string | undefined
-}
-
 /** Where everything in the document begins, by path: a key where there is one, else the value. */
 function offsetsByPath (text: string): ReadonlyMap<string, number> {
   const offsets = new Map([['', 0]])
-  const open: OpenCollection[] = []
-  for (const event of parseEvents(text, { maxDepth: MAX_DEPTH })) {
-    if (event.type === EVENT_ID.POP) {
-      open.pop()
-      continue
-    }
-    const path = nextPath(open.at(-1), event.type === EVENT_ID.SCALAR ? getScalarValue(text, event) : '')
+  const events = parseEvents(text, { maxDepth: MAX_DEPTH }).values()
+  const next = () => events.next().value
+  function add (path: YamlPath, event = next()): void {
+    if (event === undefined || event.type === EVENT_ID.POP) return
     const key = keyOf(path)
-    if (!offsets.has(key)) offsets.set(key, startOf(event))
-    if (event.type === EVENT_ID.SCALAR || event.type === EVENT_ID.ALIAS) continue
-    open.push({ type: event.type, path, index: 0, key: undefined })
+    if (event.type === EVENT_ID.SCALAR && !offsets.has(key)) offsets.set(key, event.valueStart)
+    if (event.type !== EVENT_ID.SEQUENCE && event.type !== EVENT_ID.MAPPING) return
+    if (!offsets.has(key)) offsets.set(key, event.start)
+    for (let index = 0, item = next(); item !== undefined && item.type !== EVENT_ID.POP; index++, item = next()) {
+      // A key that is a list or a mapping fits no schema.
+      const name = item.type === EVENT_ID.SCALAR ? getScalarValue(text, item) : ''
+      add([...path, event.type === EVENT_ID.MAPPING ? name : index], item)
+      if (event.type === EVENT_ID.MAPPING) add([...path, name])
+    }
   }
+  next()
+  add([])
   return offsets
-}
-
-/** @param scalar the value of the event, which may be a key; a key that is a list or a mapping fits no schema */
-function nextPath (collection: OpenCollection | undefined, scalar: string): YamlPath {
-  if (collection?.type === EVENT_ID.SEQUENCE) return [...collection.path, collection.index++]
-  if (collection?.type !== EVENT_ID.MAPPING) return []
-  const isKey = collection.key === undefined
-  const path = [...collection.path, collection.key ?? scalar]
-  collection.key = isKey ? scalar : undefined
-  return path
-}
-
-function startOf (event: Event): number {
-  if (event.type === EVENT_ID.SCALAR) return event.valueStart
-  if (event.type === EVENT_ID.MAPPING || event.type === EVENT_ID.SEQUENCE) return event.start
-  return 0
 }
 
 function keyOf (path: YamlPath): string {
