@@ -9,48 +9,24 @@ const BaselineSchema = Type.Record(
   Type.String(), Type.Array(Type.String(), { title: 'a list of codes' }), { title: 'an object of paths' }
 )
 
-/** Findings that a repository has accepted: codes by the path of the skill from the folder of the file. */
-export class Baseline {
-  readonly #file: string
-  readonly #cwd: string
-  readonly #codes = new Map<string, ReadonlySet<string>>()
+/** Findings that a repository has accepted: codes by the absolute path of the skill. */
+export type Baseline = Map<string, ReadonlySet<string>>
 
-  /**
-   * An empty one.
-   * @param file absolute
-   * @param cwd where the paths of reports begin
-   */
-  constructor (file: string, cwd: string) {
-    this.#file = file
-    this.#cwd = cwd
-  }
+/**
+ * @param file absolute; its paths begin at its folder
+ * @throws ConfigError for a file that is not there, or has another shape
+ */
+export async function readBaseline (file: string): Promise<Baseline> {
+  const { value } = await readYamlFile(file, BaselineSchema, '--baseline')
+  return new Map(Object.entries(value).map(([path, codes]) => [resolve(dirname(file), path), new Set(codes)]))
+}
 
-  /** @throws ConfigError for a file that is not there, or has another shape */
-  async read (): Promise<this> {
-    const { value } = await readYamlFile(this.#file, BaselineSchema, '--baseline')
-    for (const [path, codes] of Object.entries(value)) this.#codes.set(path, new Set(codes))
-    return this
-  }
-
-  accepts (path: string, code: string): boolean {
-    return this.#codes.get(this.#keyOf(path))?.has(code) === true
-  }
-
-  accept (path: string, codes: readonly string[]): void {
-    this.#codes.set(this.#keyOf(path), new Set(codes))
-  }
-
-  /** Sorted, so that a change of it is easy to read. */
-  async write (): Promise<void> {
-    const entries = [...this.#codes].map(([path, codes]) => [path, [...codes].sort(compareCodePoints)] as const)
-      .sort(([a], [b]) => compareCodePoints(a, b))
-    const text = JSON.stringify(Object.fromEntries(entries), null, 2)
-    await replaceFile(this.#file, `${text}\n`).catch((error: unknown) => {
-      throw new ConfigError(`--baseline: ${this.#file} cannot be written: ${reasonOf(error)}`)
-    })
-  }
-
-  #keyOf (path: string): string {
-    return relative(dirname(this.#file), resolve(this.#cwd, path)).split(sep).join('/') || '.'
-  }
+/** Sorted, so that a change of it is easy to read. */
+export async function writeBaseline (file: string, baseline: Baseline): Promise<void> {
+  const entries = Array.from(baseline, ([path, codes]) =>
+    [relative(dirname(file), path).split(sep).join('/') || '.', [...codes].sort(compareCodePoints)] as const)
+  const sorted = Object.fromEntries(entries.sort(([a], [b]) => compareCodePoints(a, b)))
+  await replaceFile(file, `${JSON.stringify(sorted, null, 2)}\n`).catch((error: unknown) => {
+    throw new ConfigError(`--baseline: ${file} cannot be written: ${reasonOf(error)}`)
+  })
 }

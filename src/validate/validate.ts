@@ -6,7 +6,6 @@ import type { SkillManager } from '../core/skill-manager.ts'
 import {
   estimateTokens, type FindingSource, type Subject, subjectOf, type TargetName, verdictsOf
 } from '../verdicts/index.ts'
-import type { Baseline } from './baseline.ts'
 import { type Reporter, SEVERITIES, type Totals } from './report/reporter.ts'
 
 /** Skills of one folder, while a command reads them. */
@@ -28,12 +27,14 @@ interface ValidateOptions {
   readonly sources: readonly FindingSource[]
   /** Findings of at least this severity are reported. */
   readonly reportFrom?: FindingSeverity | 'never'
-  readonly baseline?: Baseline | undefined
+  /** Whether a finding of the skill with this path counts no longer. */
+  readonly accepts?: (path: string, code: string) => boolean
 }
 
 /** Validates all skills, each once, and reports each when it was read, in their order. */
 export async function validate (
-  opened: readonly OpenedSkills[], { targets, reporter, sources, reportFrom = 'info', baseline }: ValidateOptions
+  opened: readonly OpenedSkills[],
+  { targets, reporter, sources, reportFrom = 'info', accepts = () => false }: ValidateOptions
 ): Promise<Totals> {
   const totals: Totals = { skills: 0, error: 0, warning: 0, info: 0, accepted: 0 }
   const seen = new Set<string>()
@@ -46,7 +47,7 @@ export async function validate (
       seen.add(path)
       const { subject, revision } = read
       const { findings, targets: verdicts } = verdictsOf(subject, targets)
-      const fresh = findings.filter(({ code }) => baseline?.accepts(path, code) !== true)
+      const fresh = findings.filter(({ code }) => !accepts(path, code))
       totals.skills++
       totals.accepted += findings.length - fresh.length
       for (const { severity } of fresh) totals[severity]++

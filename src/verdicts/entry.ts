@@ -73,18 +73,16 @@ export function createValidator (sources: readonly FindingSource[], originOf?: O
 }
 
 /** A state of which the files need not have been read. */
-type EntryStateOf<Listing> = Omit<EntryState, 'manifest'> & { readonly manifest: Listing | undefined }
+type ReadState = Omit<EntryState, 'manifest'> & { readonly manifest: FileList | undefined }
 
 /** A skill with all that verdicts rest on, whether a catalog holds it or not. */
 export async function subjectOf (
-  { skill, manifest, mainFile, fileFindings }: EntryStateOf<FileList>, sources: readonly FindingSource[]
+  { skill, manifest, mainFile, fileFindings }: ReadState, sources: readonly FindingSource[]
 ): Promise<Subject> {
-  const ofClients = manifest === undefined || mainFile === undefined
-    ? []
-    : [
-        ...await Promise.all(sources.map((find) => find(skill, manifest, mainFile))),
-        wellKnownFindings(skill, manifest, mainFile.utf8)
-      ]
-  const otherFindings = [...fileFindings, ...ofClients.flat()]
+  const otherFindings = [...fileFindings]
+  if (manifest !== undefined && mainFile !== undefined) {
+    const ofClients = await Promise.all(sources.map((find) => find(skill, manifest, mainFile)))
+    otherFindings.push(...ofClients.flat(), ...wellKnownFindings(skill, manifest, mainFile.utf8))
+  }
   return { skill, mainFile: mainFile?.bytes, files: manifest?.files, otherFindings }
 }

@@ -18,6 +18,11 @@ export const TARGET_GROUPS = { validators: STRICT, uploads: UPLOADS, agents: AGE
 const UNUSABLE = (Object.keys(FINDINGS) as FindingCode[])
   .filter((code) => preventsUse({ code, severity: FINDINGS[code][0] }))
 
+const NO_FRONTMATTER = [
+  'frontmatter_missing', 'frontmatter_unclosed', 'frontmatter_empty', 'frontmatter_not_mapping', 'fence_unusual'
+] as const
+const NO_YAML = ['yaml_invalid', 'yaml_repaired'] as const
+
 /**
  * The rules of all clients, as data. Each comes from the `source` of its target; those about YAML are compared with the
  * parsers of seven clients in test/verdicts/real-readers.test.ts.
@@ -36,33 +41,30 @@ const ROWS: readonly OutcomeRow[] = [
   [['main_file_ambiguous'], { warned: ['spec'], not_loaded: INDEXES }],
 
   // The frontmatter as a whole.
-  [['frontmatter_missing', 'frontmatter_not_first', 'frontmatter_unclosed', 'frontmatter_empty',
-    'frontmatter_not_mapping', 'fence_unusual', 'line_ends_cr'],
-  {
-    refused: ['spec', 'gh-skill', ...UPLOADS],
-    not_loaded: ['codex', 'gemini-cli', 'opencode', 'skills-cli'],
-    changed: ['claude-code'],
-    warned: ['vscode']
-  }],
+  [[...NO_FRONTMATTER, 'frontmatter_not_first', 'line_ends_cr'],
+    {
+      refused: ['spec', 'gh-skill', ...UPLOADS],
+      not_loaded: ['codex', 'gemini-cli', 'opencode', 'skills-cli'],
+      changed: ['claude-code'],
+      warned: ['vscode']
+    }],
   // Python reads a bare carriage return as a line end, and goose takes the first two '---', wherever they are.
-  [['frontmatter_missing', 'frontmatter_not_first', 'frontmatter_unclosed', 'frontmatter_empty',
-    'frontmatter_not_mapping', 'fence_unusual'], { refused: ['skills-ref', 'quick-validate'] }],
-  [['frontmatter_missing', 'frontmatter_unclosed', 'frontmatter_empty', 'frontmatter_not_mapping', 'fence_unusual'],
-    { not_loaded: ['goose'] }],
-  [['yaml_invalid', 'yaml_repaired'],
+  [[...NO_FRONTMATTER, 'frontmatter_not_first'], { refused: ['skills-ref', 'quick-validate'] }],
+  [NO_FRONTMATTER, { not_loaded: ['goose'] }],
+  [NO_YAML,
     {
       refused: ['spec', 'skills-ref', 'gh-skill', 'anthropic-upload'],
       not_loaded: INDEXES,
       changed: ['claude-code'],
       warned: ['vscode']
     }],
-  [['yaml_invalid', 'yaml_repaired'], { refused: ['quick-validate'] }, 'refused_by_pyyaml'],
-  [['yaml_invalid', 'yaml_repaired'], { not_loaded: ['codex', 'goose'] }, 'refused_by_libyaml'],
-  [['yaml_invalid', 'yaml_repaired'], { not_loaded: ['skills-cli'] }, 'refused_by_yaml'],
+  [NO_YAML, { refused: ['quick-validate'] }, 'refused_by_pyyaml'],
+  [NO_YAML, { not_loaded: ['codex', 'goose'] }, 'refused_by_libyaml'],
+  [NO_YAML, { not_loaded: ['skills-cli'] }, 'refused_by_yaml'],
   // js-yaml 4 has more tags than YAML 1.2. What it refuses is read line by line.
-  [['yaml_invalid', 'yaml_repaired'], { changed: ['gemini-cli'] }, 'refused_by_js_yaml'],
+  [NO_YAML, { changed: ['gemini-cli'] }, 'refused_by_js_yaml'],
   // js-yaml 3, and a second attempt that takes values with a colon as text.
-  [['yaml_invalid', 'yaml_repaired'], { not_loaded: ['opencode'] }, 'refused_by_opencode'],
+  [NO_YAML, { not_loaded: ['opencode'] }, 'refused_by_opencode'],
   [['yaml_repaired'], { not_loaded: ['mcp'] }, 'refused_by_mcp'],
   [['byte_order_mark'], { refused: ['skills-ref', 'quick-validate'], not_loaded: ['codex', 'gemini-cli'] }],
   // strictyaml has no lists in brackets, anchors and tags, and with PyYAML no tabs; libyaml has no escaped halves.

@@ -4,7 +4,7 @@ import { counted } from '../../core/shared/text.ts'
 import { hasColor } from '../../log.ts'
 import { mcpFindings } from '../../mcp/findings.ts'
 import { isAddress } from '../../sources/address/address.ts'
-import { Baseline } from '../../validate/baseline.ts'
+import { type Baseline, readBaseline, writeBaseline } from '../../validate/baseline.ts'
 import { fixAll } from '../../validate/fix.ts'
 import { type FAIL_ON, readProjectFile } from '../../validate/project-file.ts'
 import { type ReportFormat, REPORTERS } from '../../validate/report/index.ts'
@@ -76,26 +76,28 @@ async function report (
     const isFixed = await fixAll(opened, { isDryRun: options.dryRun === true, print, warn })
     if (options.dryRun) return isFixed ? FOUND : 0
   }
-  const baseline = file === undefined ? undefined : new Baseline(resolve(cwd, file), cwd)
+  const baselineFile = resolve(cwd, file ?? '')
   const sources = [mcpFindings]
-  if (options.writeBaseline && baseline !== undefined) {
+  if (options.writeBaseline) {
+    const baseline: Baseline = new Map()
     const reporter: Reporter = {
       skill ({ path, findings }) {
-        if (findings.length > 0) baseline.accept(path, findings.map(({ code }) => code))
+        if (findings.length > 0) baseline.set(resolve(cwd, path), new Set(findings.map(({ code }) => code)))
       },
       end () {}
     }
     const { error, warning, info, skills } = await validate(opened, { targets, sources, reporter })
-    await baseline.write()
+    await writeBaseline(baselineFile, baseline)
     print(`${counted(error + warning + info, 'finding')} of ${counted(skills, 'skill')} accepted\n`)
     return 0
   }
+  const baseline = file === undefined ? undefined : await readBaseline(baselineFile)
   const totals = await validate(opened, {
     targets,
     sources,
     reporter: REPORTERS[format]({ print, targets, hasColor: isTerminal && hasColor(env) }),
     ...options.quiet && { reportFrom: failOn },
-    baseline: await baseline?.read()
+    accepts: (path, code) => baseline?.get(resolve(cwd, path))?.has(code) === true
   })
   const fails = SEVERITIES.some((severity) => totals[severity] > 0 && reaches(severity, failOn))
   return fails || totals.warning > maxWarnings ? FOUND : 0

@@ -22,13 +22,6 @@ const NESTED_MAIN_FILE = /^(.+)\/SKILL\.md$/i
 export const YES: ReadonlySet<unknown> = new Set([true, 1, 'true', 'yes', 'on', '1'])
 export const NO: ReadonlySet<unknown> = new Set([false, 0, 'false', 'no', 'off', '0'])
 
-/** How a description is written that some readers take for something else. */
-const SHAPES = {
-  block: ['description_block_scalar', "description is written as a block behind '|' or '>', of which some validators " +
-    'read only the mark'],
-  lines: ['description_not_one_line', 'description has several lines']
-} as const
-
 /** The mistakes that only some targets mind: what the format's own rules do not say of a skill. Pure, never throws. */
 export function targetFindings (subject: Subject): readonly Finding[] {
   const { skill: { frontmatter, findings, metadata }, mainFile, files } = subject
@@ -65,10 +58,10 @@ function checkFrontmatter (subject: Subject, codes: ReadonlySet<string>): Findin
     const fix = "Write description without '<' and '>'"
     add('description_angle_bracket', 'description contains an angle bracket', fix, 'description')
   }
-  const shape = description === '' ? undefined : shapeOf(source, positions.get('description'))
-  if (shape !== undefined) {
-    const [code, sentence] = SHAPES[shape]
-    add(code, sentence, 'Write description in one line, in double quotes if it has a colon', 'description')
+  const [code, shape] = description === '' ? [] : shapeOf(source, positions.get('description'))
+  if (code !== undefined) {
+    const fix = 'Write description in one line, in double quotes if it has a colon'
+    add(code, `description ${shape}`, fix, 'description')
   }
   if (isListingTooLong(subject) && !codes.has('description_too_long')) {
     const sentence = `description and when_to_use together have more than ${MAX_CLAUDE_LISTING_CHARACTERS} characters`
@@ -83,13 +76,17 @@ function checkFrontmatter (subject: Subject, codes: ReadonlySet<string>): Findin
   return [...found, ...styleFindings(source, findings)]
 }
 
-/** Undefined for a value in one line. */
-function shapeOf (source: string, position: Position | undefined): keyof typeof SHAPES | undefined {
-  if (position === undefined) return undefined
+/** How a description is written that some readers take for something else. */
+function shapeOf (source: string, position: Position | undefined): readonly [code?: FindingCode, shape?: string] {
+  if (position === undefined) return []
   const [first = '', ...others] = source.split('\n').slice(position.line - 2)
-  if (/^[|>]/.test(first.slice(position.column - 1))) return 'block'
+  if (/^[|>]/.test(first.slice(position.column - 1))) {
+    const shape = "is written as a block behind '|' or '>', of which some validators read only the mark"
+    return ['description_block_scalar', shape]
+  }
   // A blank line in a value is a line break.
-  return /^[ \t]+[^\s#]/.test(others.find((line) => line.trim() !== '') ?? '') ? 'lines' : undefined
+  const isContinued = /^[ \t]+[^\s#]/.test(others.find((line) => line.trim() !== '') ?? '')
+  return isContinued ? ['description_not_one_line', 'has several lines'] : []
 }
 
 function checkInvocation (frontmatter: Frontmatter): Finding[] {
