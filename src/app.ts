@@ -27,7 +27,6 @@ import { doorsRoute } from './routes/doors.ts'
 import { eventRoutes } from './routes/events.ts'
 import { gitHook } from './routes/git-hook.ts'
 import { healthRoutes } from './routes/health.ts'
-import { llmsTxtRoute } from './routes/llms-txt.ts'
 import { openapiRoutes } from './routes/openapi.ts'
 import { promptRoutes } from './routes/prompt.ts'
 import { skillRoutes } from './routes/skills.ts'
@@ -93,14 +92,13 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(openapiRoutes)
     await routes.register(healthRoutes, { skillsOf, access, revisionsOf, readiness, version, commit: options.commit })
     await routes.register(gitHook, { hooks: sources?.hooks ?? [] })
-    await routes.register(skillRoutes, { skillsOf, revisionsOf, registry })
+    await routes.register(skillRoutes, { skillsOf, revisionsOf })
     await routes.register(archiveRoutes, { skillsOf })
     await routes.register(catalogRoutes, { skillsOf, revisionsOf, validate })
     await routes.register(validateRoute, { sources: [mcpFindings] })
     await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, observer })
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, log: logger })
     await routes.register(promptRoutes, { skillsOf, publicUrl: options.publicUrl })
-    await routes.register(llmsTxtRoute, { skillsOf, publicUrl: options.publicUrl })
     await routes.register(mcpDoor, {
       skillsOf, feeds, whileAllowed, registry, version, observer, originOf, checkOrigin, isOverloaded
     })

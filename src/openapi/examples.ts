@@ -9,6 +9,9 @@ export const PROMPT_EXAMPLE = '<available_skills>\n<skill>\n<name>\ncalculator\n
   '<description>\nBasic arithmetic\n</description>\n' +
   '<location>\n/skills/calculator/files/SKILL.md\n</location>\n</skill>\n</available_skills>'
 
+export const LLMS_TXT_EXAMPLE =
+  '# Skills\n\n## Skills\n\n- [calculator](/skills/calculator/files/SKILL.md): Basic arithmetic\n'
+
 export const EVENTS_EXAMPLE = `retry: 3000
 
 id: 8f3a51c09d2e-16

@@ -38,7 +38,7 @@ function answerTo (body: unknown): unknown {
   const envelope = openEnvelope(body)
   if (envelope.kind !== 'calls') throw new Error(envelope.detail)
   const results = envelope.calls.map(
-    (call): unknown => JSON.parse(envelope.dialect.writeResult(call, exampleOf(call.name).outcome))
+    (call): unknown => JSON.parse(JSON.stringify(envelope.dialect.writeResult(call, exampleOf(call.name).outcome)))
   )
   return envelope.batch ? results : results[0]
 }

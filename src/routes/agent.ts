@@ -121,7 +121,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       request.body,
       { skills, registry, log: request.log, fields: { reqId: request.id }, observer, origin: request }
     )
-    return answerResult(reply, outcome.json)
+    return answerResult(reply, JSON.stringify(outcome.result))
   })
 }
 

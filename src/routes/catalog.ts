@@ -10,7 +10,7 @@ import {
 import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { jsonAnswer, withCatalogRevision } from '../openapi/responses.ts'
 import { SkillNameParamsSchema } from '../schemas/skills.ts'
-import { answerRendered, JSON_MEDIA_TYPE } from '../http/send/json.ts'
+import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
 import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
 import { inAskedRevision } from '../http/revision.ts'
 import { own } from '../core/shared/json.ts'
@@ -77,6 +77,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     const entry = await skills.read(request.params.name, (state) =>
       describeState(state, (all) => validate(all, targets)))
     if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
-    return await answerRendered(reply, entry, () => JSON.stringify(entry))
+    reply.header('content-type', JSON_MEDIA_TYPE)
+    return JSON.stringify(entry)
   })
 }

@@ -1,5 +1,4 @@
 import type { FastifyPluginAsync } from 'fastify'
-import { answerRendered } from '../http/send/json.ts'
 import { textAnswer } from '../openapi/responses.ts'
 
 const FREE_OBJECT = { type: 'object', additionalProperties: true }
@@ -13,37 +12,28 @@ const YAML_EXAMPLE = 'openapi: 3.1.0\ninfo:\n  title: skillserve\n'
 
 /** The OpenAPI document of the routes. */
 export const openapiRoutes: FastifyPluginAsync = async function openapiRoutes (app) {
-  const config = { reads: 'nothing' } as const
-  const yaml = {}
+  const common = { description: 'The OpenAPI document of the service.', tags: ['service'] }
 
   app.get('/openapi.json', {
-    config,
-    schema: documentSchema(
-      'getOpenapiJson', 'The OpenAPI document as JSON', 'application/json', DOCUMENT_SCHEMA, EXAMPLE
-    )
-  }, async (_request, reply) => {
-    const document = app.swagger()
-    return await answerRendered(reply, document, () => JSON.stringify(document))
-  })
+    config: { reads: 'nothing' },
+    schema: {
+      operationId: 'getOpenapiJson',
+      summary: 'The OpenAPI document as JSON',
+      ...common,
+      bytes: textAnswer('application/json', EXAMPLE, 'The document', DOCUMENT_SCHEMA)
+    }
+  }, async () => app.swagger())
 
   app.get('/openapi.yaml', {
-    config,
-    schema: documentSchema(
-      'getOpenapiYaml', 'The OpenAPI document as YAML', 'application/yaml', { type: 'string' }, YAML_EXAMPLE
-    )
-  }, async (_request, reply) => await answerRendered(
-    reply, yaml, () => app.swagger({ yaml: true }), 'application/yaml; charset=utf-8'
-  ))
-}
-
-function documentSchema (
-  operationId: string, summary: string, mediaType: string, schema: object, example: unknown
-): object {
-  return {
-    operationId,
-    summary,
-    description: 'The OpenAPI document of the service.',
-    tags: ['service'],
-    bytes: textAnswer(mediaType, example, 'The document', schema)
-  }
+    config: { reads: 'nothing' },
+    schema: {
+      operationId: 'getOpenapiYaml',
+      summary: 'The OpenAPI document as YAML',
+      ...common,
+      bytes: textAnswer('application/yaml', YAML_EXAMPLE, 'The document')
+    }
+  }, async (_request, reply) => {
+    reply.type('application/yaml; charset=utf-8')
+    return app.swagger({ yaml: true })
+  })
 }

@@ -1,12 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { type PromptForm, renderPrompt } from '../core/listing/prompt.ts'
-import type { SkillsOf } from '../http/callers.ts'
+import { renderPrompt } from '../core/listing/prompt.ts'
+import type { SkillService } from '../core/service.ts'
 import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
-import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
-import { PROMPT_EXAMPLE } from '../openapi/examples.ts'
+import type { SkillsOf } from '../http/callers.ts'
+import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
+import { LLMS_TXT_EXAMPLE, PROMPT_EXAMPLE } from '../openapi/examples.ts'
 import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
 import { jsonAnswer, textAnswer } from '../openapi/responses.ts'
-import { answerRendered, JSON_MEDIA_TYPE } from '../http/send/json.ts'
+import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
 
 interface PromptRoutesOptions {
   readonly skillsOf: SkillsOf
@@ -14,36 +15,18 @@ interface PromptRoutesOptions {
   readonly publicUrl?: string | undefined
 }
 
-/** A prompt that is rendered, or being rendered. */
-interface Prompt {
-  readonly budget: number | undefined
-  readonly text: Promise<string>
-}
+/** Browsers show text, and would download Markdown. */
+const TEXT_MEDIA_TYPE = 'text/plain; charset=utf-8'
 
-const MEDIA_TYPES = {
-  xml: 'text/plain; charset=utf-8',
-  json: JSON_MEDIA_TYPE,
-  markdown: 'text/plain; charset=utf-8'
-} as const satisfies Record<PromptForm, string>
-
-/** The catalog for a system prompt. */
+/** The skills as a text for models: for a system prompt, and by the convention of llms.txt (https://llmstxt.org/). */
 export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = async (app, { skillsOf, publicUrl }) => {
-  // One prompt per form, the latest, for as long as the catalog is unchanged.
-  const prompts = new WeakMap<readonly SkillMetadata[], Map<PromptForm, Prompt>>()
+  const base = publicUrl ?? app.prefix
 
-  function promptOf (available: readonly SkillMetadata[], form: PromptForm, budget: number | undefined): Prompt {
-    let forms = prompts.get(available)
-    if (forms === undefined) prompts.set(available, forms = new Map())
-    let prompt = forms.get(form)
-    if (prompt === undefined || prompt.budget !== budget) {
-      prompt = {
-        budget,
-        text: renderPrompt(available, { form, budget, locate: (skill) => locate(publicUrl ?? app.prefix, skill) })
-      }
-      forms.set(form, prompt)
-    }
-    return prompt
-  }
+  /**
+   * The address of the main file, so that what a skill names relative to that file is found relative to it. A path
+   * unless the service knows its public address.
+   */
+  const locate = (skill: SkillMetadata) => `${base}/skills/${encodeURIComponent(addressOf(skill))}/files/SKILL.md`
 
   app.get('/agent/prompt', {
     config: { reads: { event: 'skill.list', door: 'prompt' } },
@@ -60,19 +43,41 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
     }
   }, async (request, reply) => {
     const { format = 'xml', budget } = request.query
-    const skills = skillsOf(request)
-    // Throws without a folder of skills, which is not the same as an empty one.
-    await skills.list()
-    const prompt = promptOf(await skills.available(), format, budget)
-    return await answerRendered(reply, prompt, () => prompt.text, MEDIA_TYPES[format])
+    reply.header('content-type', format === 'json' ? JSON_MEDIA_TYPE : TEXT_MEDIA_TYPE)
+    return await renderPrompt(await availableIn(skillsOf(request)), { form: format, budget, locate })
+  })
+
+  app.get('/llms.txt', {
+    config: { reads: { event: 'skill.list', door: 'llms.txt' } },
+    schema: {
+      operationId: 'getLlmsTxt',
+      summary: 'The skills by the convention of llms.txt',
+      description: 'Markdown: every valid skill with its description and the path of its SKILL.md, then the other ' +
+        'routes. Text of skills is escaped: none can end its entry or begin another.',
+      tags: ['skills'],
+      bytes: textAnswer('text/plain', LLMS_TXT_EXAMPLE, 'The list'),
+      problems: FOLDER_PROBLEMS
+    }
+  }, async (request, reply) => {
+    const list = await renderPrompt(await availableIn(skillsOf(request)), { form: 'markdown', locate })
+    reply.header('content-type', TEXT_MEDIA_TYPE)
+    return `# Skills
+
+> Agent Skills: folders of instructions, scripts and references for agents, served over HTTP.
+
+Read the SKILL.md of a skill before you use it, and other files when it names them: they are below the same path.
+${list === '' ? '' : `\n## Skills\n\n${list}\n`}
+## Optional
+
+- [Catalog](${base}/catalog): search with \`?q=\`, findings, sizes and revisions as JSON
+- [Prompt](${base}/agent/prompt): the same list for a system prompt
+- [OpenAPI](${base}/openapi.json): every address of the service
+`
   })
 }
 
-/**
- * The address of a skill's main file: a path unless the service knows its public address. It is that of the file and
- * not of the document, so that what a skill names relative to its main file is found relative to it.
- * @param base address of the service, or its path prefix
- */
-export function locate (base: string, skill: SkillMetadata): string {
-  return `${base}/skills/${encodeURIComponent(addressOf(skill))}/files/SKILL.md`
+/** All valid skills. Throws without a folder of skills, which is not the same as an empty one. */
+async function availableIn (skills: SkillService): Promise<readonly SkillMetadata[]> {
+  await skills.list()
+  return await skills.available()
 }

@@ -6,7 +6,6 @@ import { addVary, ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../ht
 import { accepts, prefers } from '../http/request/accept.ts'
 import { inAskedRevision } from '../http/revision.ts'
 import { answerContent, answerFile } from '../http/send/file.ts'
-import { answerRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
 import {
   FILE_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS
@@ -18,15 +17,13 @@ import {
   RevisionQuerySchema, SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema, SkillFileSchema,
   SkillListSchema, SkillManifestSchema, SkillNameParamsSchema
 } from '../schemas/skills.ts'
-import { readInSkill } from '../tools/reader/read-file-in-skill.ts'
-import type { ToolRegistry } from '../tools/registry.ts'
-import type { Tool } from '../tools/tool.ts'
+import { getSkill } from '../tools/reader/get-skill.ts'
+import { listSkills } from '../tools/reader/list-skills.ts'
+import { readFileInSkill, readInSkill } from '../tools/reader/read-file-in-skill.ts'
 
 interface SkillRoutesOptions {
   readonly skillsOf: SkillsOf
   readonly revisionsOf: RevisionsOf
-  /** The routes share their handlers with the tool calls. */
-  readonly registry: ToolRegistry
 }
 
 /** Representations of a document, the default first. */
@@ -37,12 +34,8 @@ const ANY_BYTES = 'application/octet-stream'
 
 /** List, document, manifest and files of skills. */
 export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (
-  app, { skillsOf, revisionsOf, registry }
+  app, { skillsOf, revisionsOf }
 ) {
-  const listSkills = toolNamed(registry, 'list_skills')
-  const getSkill = toolNamed(registry, 'get_skill')
-  const readFileInSkill = toolNamed(registry, 'read_file_in_skill')
-
   app.get('/skills', {
     config: { reads: { event: 'skill.list', door: 'rest' } },
     schema: {
@@ -54,8 +47,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       problems: FOLDER_PROBLEMS
     }
   }, async (request, reply) => {
-    const outcome = await ofOneRevision(reply, revisionsOf, () => listSkills.run({}, skillsOf(request)))
-    return await answerRendered(reply, outcome, () => outcome.json)
+    return (await ofOneRevision(reply, revisionsOf, () => listSkills.run({}, skillsOf(request)))).result
   })
 
   app.get('/skills/:name', {
@@ -77,10 +69,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     const skills = inAskedRevision(request, skillsOf(request))
     addVary(reply, 'Accept')
     const type = prefers(request.headers.accept, DOCUMENT_TYPES)
-    if (type === 'application/json') {
-      const outcome = await getSkill.run({ skill_name: name }, skills)
-      return await answerRendered(reply, outcome, () => outcome.json)
-    }
+    if (type === 'application/json') return (await getSkill.run({ skill_name: name }, skills)).result
     const content = await skills.read(name, (skill) => skill.mainFile('SKILL.MD'))
     return answerContent(request, reply, content, type, type.slice('text/'.length))
   })
@@ -102,7 +91,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     const skills = inAskedRevision(request, skillsOf(request))
     const manifest = await skills.read(request.params.name, (skill) => skill.manifest())
     reply.header(REVISION_HEADER, manifest.revision)
-    return await answerRendered(reply, manifest, () => JSON.stringify(manifest))
+    return manifest
   })
 
   app.get('/skills/:name/files/*', {
@@ -130,7 +119,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     if (prefers(accept, [ANY_BYTES, type, 'application/json']) !== 'application/json') return await bytes()
     if (request.query.encoding === 'base64') {
       const content = (await readInSkill(skills, name, (skill) => skill.file(path))).bytes
-      const file = {
+      return {
         success: true,
         skill_name: name,
         file_path: path,
@@ -138,22 +127,14 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
         size_bytes: content.length,
         encoding: 'base64'
       }
-      return await answerRendered(reply, file, () => JSON.stringify(file))
     }
     try {
-      const outcome = await readFileInSkill.run({ skill_name: name, file_path: path }, skills)
-      return await answerRendered(reply, outcome, () => outcome.json)
+      return (await readFileInSkill.run({ skill_name: name, file_path: path }, skills)).result
     } catch (error) {
       if (hasNoText(error) && admitsBytes(accept, type)) return await bytes()
       throw error
     }
   })
-}
-
-function toolNamed (registry: ToolRegistry, name: string): Tool {
-  const tool = registry.find(name)
-  if (tool === undefined) throw new Error(`there is no tool ${name}`)
-  return tool
 }
 
 /** Whether a client that prefers JSON takes the bytes too, as axios and Angular do. */

@@ -1,11 +1,10 @@
 import type { SkillState } from '../core/revisions/state.ts'
-import { type FileContent, mainFileText } from '../core/read/file-content.ts'
+import { mainFileText } from '../core/read/file-content.ts'
 import type { CatalogSkill } from '../core/shared/skill.ts'
 
 interface LoadedSkill {
   readonly skill: CatalogSkill
   /** The main file that `skill` was read from. */
-  readonly content: FileContent
   readonly text: string
 }
 
@@ -14,6 +13,5 @@ interface LoadedSkill {
  * @throws {SkillError} `get_skill`'s sentences, also for a file that is not UTF-8
  */
 export async function loadSkill (state: SkillState): Promise<LoadedSkill> {
-  const content = await state.mainFile()
-  return { skill: state.skill, content, text: mainFileText(content, state.skill.name) }
+  return { skill: state.skill, text: mainFileText(await state.mainFile(), state.skill.name) }
 }

@@ -1,6 +1,7 @@
 import type { TObject } from '@sinclair/typebox'
 import { SkillError, type SkillErrorKind } from '../core/shared/errors.ts'
 import type { SkillSource } from '../core/service.ts'
+import { spacedJson } from './spaced-json.ts'
 
 /** The plain subset of JSON Schema that every provider accepts. Keys are sent in the order of the source documents. */
 export interface ToolParameters {
@@ -30,53 +31,34 @@ export class ToolLimitError extends Error {
 /** The reason why a call has no result. Callers see the message. */
 export type ToolFailure = SkillError | ToolArgumentsError | ToolLimitError
 
-/** The result of a call. Renderings are made once: calls share the outcome of an unchanged document. */
+/** The result of a call. */
 export class ToolOutcome {
-  readonly isError: boolean
   /** The tool's own result object, as its source document defines it. */
   readonly result: object
+  readonly isError: boolean
   /** Why a skill or file could not be read. */
   readonly errorKind: SkillErrorKind | undefined
   /** The folder name of the skill that was read, where the call gave another name. */
   readonly skill: string | undefined
-  #render: (() => string) | undefined
   #text: string | undefined
-  #quotedText: string | undefined
-  #json: string | undefined
 
   /**
-   * @param text what the model reads, or how to make it
+   * @param text what the model reads; default: the result as JSON
    * @param failure the reason for an error, or true for an error without one
    * @param skill see the member
    */
-  constructor (result: object, text: string | (() => string), failure: ToolFailure | boolean = false, skill?: string) {
+  constructor (result: object, text?: string, failure: ToolFailure | boolean = false, skill?: string) {
     this.result = result
-    this.skill = skill
+    this.#text = text
     this.isError = failure !== false
     this.errorKind = failure instanceof SkillError ? failure.kind : undefined
-    if (typeof text === 'string') this.#text = text
-    else this.#render = text
+    this.skill = skill
   }
 
   /** What the model reads. */
   get text (): string {
-    if (this.#text === undefined) {
-      this.#text = this.#render?.() ?? ''
-      this.#render = undefined
-    }
+    this.#text ??= spacedJson(this.result)
     return this.#text
-  }
-
-  /** `text` as a JSON string literal, quotes included. */
-  get quotedText (): string {
-    this.#quotedText ??= JSON.stringify(this.text)
-    return this.#quotedText
-  }
-
-  /** `result` as JSON without spaces. */
-  get json (): string {
-    this.#json ??= JSON.stringify(this.result)
-    return this.#json
   }
 }
 

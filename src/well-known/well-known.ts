@@ -6,7 +6,6 @@ import { strongEtag } from '../http/etag.ts'
 import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { answerArchive, answerContent, answerFile } from '../http/send/file.ts'
-import { answerRendered } from '../http/send/json.ts'
 import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
 import {
   ARTIFACT_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, SKILL_PROBLEMS
@@ -83,7 +82,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       const revisions = revisionsOf(request)
       const { [version]: index } = await ofOneRevision(reply, revisionsOf, () =>
         discoveryOf(request).indexes(() => revisions.revision))
-      return answerRendered(reply, index, () => JSON.stringify(index))
+      return index
     })
 
     app.get(`/skills/:name${path}`, {
@@ -97,9 +96,9 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
         response: { 200: answer },
         problems: [...SKILL_PROBLEMS, ...MAIN_FILE_PROBLEMS, ...READ_PROBLEMS]
       }
-    }, async (request, reply) => {
+    }, async (request) => {
       const { [version]: index } = await discoveryOf(request).indexesOf(request.params.name, ARTIFACTS)
-      return answerRendered(reply, index, () => JSON.stringify(index))
+      return index
     })
   }
 

@@ -3,7 +3,7 @@ import { MAX_JSON_DEPTH } from '../../src/tools/limits.ts'
 import { integerArgument, parseArguments, stringArgument } from '../../src/tools/arguments.ts'
 import { ToolArgumentsError, type ToolParameters } from '../../src/tools/tool.ts'
 import fc from 'fast-check'
-import { spacedJson } from '../../src/tools/text/spaced-json.ts'
+import { spacedJson } from '../../src/tools/spaced-json.ts'
 
 const parameters: ToolParameters = {
   type: 'object',

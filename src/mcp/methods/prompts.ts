@@ -22,12 +22,12 @@ export async function listPrompts (skills: SkillSource, cursor: string | undefin
 export async function getPrompt (
   skills: SkillSource, name: string, task: string | undefined
 ): Promise<GetPromptResult> {
-  const { skill, content } = await skills.read(name, loadSkill).catch((error: unknown) => {
+  const { skill, text: document } = await skills.read(name, loadSkill).catch((error: unknown) => {
     const isMissing = error instanceof SkillError && (error.kind === 'missing' || error.kind === 'invalid')
     throw isMissing ? noPrompt() : error
   })
   if (!isUsable(skill)) throw noPrompt()
-  const texts = [content.utf8 ?? '', ...task === undefined ? [] : [task]]
+  const texts = [document, ...task === undefined ? [] : [task]]
   return {
     description: skill.metadata.description,
     messages: texts.map((text) => ({ role: 'user', content: { type: 'text', text } }))

@@ -1,7 +1,11 @@
 import type { SkillSource } from '../../core/service.ts'
+import { isJsonObject } from '../../core/shared/json.ts'
 import { parseArguments } from '../arguments.ts'
+import type { ToolCall } from '../dialects/dialect.ts'
 import type { ToolRegistry } from '../registry.ts'
-import { type Tool, type ToolArguments, ToolArgumentsError, type ToolOutcome } from '../tool.ts'
+import {
+  type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, ToolOutcome
+} from '../tool.ts'
 import { type CallLogger, hasCallers, toolCallLine, toolResultLine } from './call-log.ts'
 import type { ToolObserver } from './observer.ts'
 
@@ -23,27 +27,38 @@ export interface ToolRun {
  * Runs one call of a tool for any API: checks its arguments and logs its two lines. Never throws.
  * @param raw the arguments as they were sent: none means `{}`
  * @param id of the call, for the observer
+ * @param refusal why the call does not run
  */
-export async function runTool (tool: Tool, raw: unknown, run: ToolRun, id?: string | number): Promise<ToolOutcome> {
+export async function runTool (
+  tool: Tool, raw: unknown, run: ToolRun, id?: string | number, refusal?: string
+): Promise<ToolOutcome> {
   const { skills, registry, log, fields, observer, dialect = 'rest', origin } = run
-  const args = readArguments(tool, raw)
-  log.info(fields, toolCallLine(tool, args instanceof ToolArgumentsError ? {} : args))
-  const end =
-    observer?.onCall({ tool, args: args instanceof ToolArgumentsError ? {} : args, skills, dialect, id, origin })
-  const outcome = await (args instanceof ToolArgumentsError
-    ? registry.refuse(tool, args, {}, skills)
-    : registry.call(tool, args, skills))
+  let args: ToolArguments = {}
+  let failure: ToolFailure | undefined
+  try {
+    args = parseArguments(raw, tool.parameters)
+  } catch (error) {
+    if (!(error instanceof ToolArgumentsError)) throw error
+    failure = error
+  }
+  if (refusal !== undefined) failure = new ToolLimitError(refusal)
+  log.info(fields, toolCallLine(tool, args))
+  const end = observer?.onCall({ tool, args, skills, dialect, id, origin })
+  const outcome = await (failure === undefined
+    ? registry.call(tool, args, skills)
+    : registry.refuse(tool, failure, args, skills))
   log.info(fields, toolResultLine(outcome, hasCallers(skills)))
-  end?.(outcome.isError ? 'error' : 'ok', outcome)
+  end?.(refusal !== undefined ? 'refused' : outcome.isError ? 'error' : 'ok', outcome)
   return outcome
 }
 
-/** The arguments of a call as its tool takes them, or what is wrong with them. */
-export function readArguments (tool: Tool, raw: unknown): ToolArguments | ToolArgumentsError {
-  try {
-    return parseArguments(raw, tool.parameters)
-  } catch (error) {
-    if (error instanceof ToolArgumentsError) return error
-    throw error
-  }
+/** The outcome of a call that has no tool, with the same two lines. */
+export function refuseCall (call: ToolCall, message: string, run: ToolRun): ToolOutcome {
+  const { skills, log, fields, observer, dialect = 'rest', origin } = run
+  const outcome = new ToolOutcome({ error: message }, message, true)
+  log.info(fields, toolCallLine(call.name, {}))
+  log.info(fields, toolResultLine(outcome, hasCallers(skills)))
+  const args = isJsonObject(call.args) ? call.args : {}
+  observer?.onCall({ tool: undefined, args, skills, dialect, id: call.id, origin })?.('refused', outcome)
+  return outcome
 }

@@ -12,8 +12,8 @@ export interface ToolCall {
   readonly args: unknown
   /** The reason why the call cannot run. */
   readonly problem?: string
-  /** The kind of the call, in a dialect whose calls have several kinds with a form of result each. */
-  readonly kind?: string
+  /** A call of OpenAI's custom tools, whose results have a type of their own. */
+  readonly isCustom?: boolean
 }
 
 /** The content of a function definition, whatever it is wrapped in. */
@@ -22,7 +22,7 @@ export interface ToolDefinition extends Pick<Tool, 'name' | 'description' | 'par
   readonly currentDescription: string
 }
 
-/** One wire shape. Results are JSON text around `outcome.quotedText`, which is escaped once. */
+/** One wire shape. */
 export interface Dialect {
   /** The value of `format` where it has definitions of its own. */
   readonly name: string
@@ -63,11 +63,11 @@ export interface Dialect {
   /** Reads an unrecognised value too, as far as possible: each call of a batch needs an answer with its id. */
   readCall (value: unknown): ToolCall
 
-  /** The result message as JSON text, keys in the provider's order. */
-  writeResult (call: ToolCall, outcome: ToolOutcome): string
+  /** The result message, keys in the provider's order. A call without an id has an answer without one. */
+  writeResult (call: ToolCall, outcome: ToolOutcome): object
 
-  /** The answer to a call that names no tool, as JSON text; absent where it is a result like any other. */
-  writeRefusal? (call: ToolCall, message: string): string
+  /** The answer to a call that names no tool; absent where it is a result like any other. */
+  writeRefusal? (call: ToolCall, message: string): object
 
   /** The tools as this provider's request wants them, in its `tools` array. */
   writeDefinitions? (tools: readonly ToolDefinition[]): readonly object[]
@@ -97,9 +97,4 @@ export function callsIn (
   list: unknown, isCall: (item: unknown) => boolean = () => true
 ): readonly unknown[] | undefined {
   return Array.isArray(list) ? list.filter(isCall) : undefined
-}
-
-/** `"key":id,`, or nothing without an id. */
-export function idMember (key: string, { id }: ToolCall): string {
-  return id === undefined ? '' : `"${key}":${JSON.stringify(id)},`
 }

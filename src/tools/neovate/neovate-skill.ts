@@ -1,15 +1,12 @@
 import { Type } from '@sinclair/typebox'
-import type { FileContent } from '../../core/read/file-content.ts'
 import { SkillError } from '../../core/shared/errors.ts'
 import { skillBody } from '../../core/format/main-file.ts'
-import type { CatalogSkill } from '../../core/shared/skill.ts'
 import { stringArgument } from '../arguments.ts'
 import { own } from '../../core/shared/json.ts'
 import { loadSkill } from '../load-skill.ts'
 import {
   neovateDefinition, neovateFailure, neovateSuccess, type NeovateSuccess, notFoundSentence
 } from './neovate-messages.ts'
-import { SharedOutcomes } from '../outcomes.ts'
 import { type Tool, ToolOutcome } from '../tool.ts'
 
 const ResultSchema = Type.Object({ llmContent: Type.String(), returnDisplay: Type.String() }, { title: 'skill' })
@@ -27,32 +24,28 @@ const EXAMPLE_SKILL = {
 } as const
 
 /** `skill`: `{"llmContent","returnDisplay"}`, failure `{"isError":true,"llmContent"}`. */
-export function createNeovateSkillTool (): Tool {
-  const outcomes = new SharedOutcomes<FileContent, CatalogSkill>()
-  return {
-    ...neovateDefinition,
-    toolset: 'neovate',
-    skillArgument: 'skill',
-    reads: { event: 'skill.read' },
-    resultSchema: ResultSchema,
-    failureSchema: FailureSchema,
-    example: {
-      args: { skill: 'calculator' },
-      outcome: toOutcome(neovateSuccess('calculator', EXAMPLE_SKILL, '# Calculator Skill\n'))
-    },
+export const neovateSkill: Tool = {
+  ...neovateDefinition,
+  toolset: 'neovate',
+  skillArgument: 'skill',
+  reads: { event: 'skill.read' },
+  resultSchema: ResultSchema,
+  failureSchema: FailureSchema,
+  example: {
+    args: { skill: 'calculator' },
+    outcome: toOutcome(neovateSuccess('calculator', EXAMPLE_SKILL, '# Calculator Skill\n'))
+  },
 
-    async run (args, skills) {
-      const label = stringArgument(args, 'skill', neovateDefinition.parameters).trim()
-      const { skill, content, text } = await skills.readByDisplayName(label, loadSkill)
-      const make = () => toOutcome(neovateSuccess(label, skill.metadata, skillBody(text)), skill.name)
-      return label === skill.metadata.name ? outcomes.get(content, skill, make) : make()
-    },
+  async run (args, skills) {
+    const label = stringArgument(args, 'skill', neovateDefinition.parameters).trim()
+    const { skill, text } = await skills.readByDisplayName(label, loadSkill)
+    return toOutcome(neovateSuccess(label, skill.metadata, skillBody(text)), skill.name)
+  },
 
-    async fail (error, args) {
-      const missing = error instanceof SkillError && error.code === 'skill_not_found'
-      const result = neovateFailure(missing ? notFoundSentence(String(own(args, 'skill')).trim()) : error.message)
-      return new ToolOutcome(result, result.llmContent, error)
-    }
+  async fail (error, args) {
+    const missing = error instanceof SkillError && error.code === 'skill_not_found'
+    const result = neovateFailure(missing ? notFoundSentence(String(own(args, 'skill')).trim()) : error.message)
+    return new ToolOutcome(result, result.llmContent, error)
   }
 }
 

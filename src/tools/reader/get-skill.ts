@@ -1,8 +1,8 @@
-import { type FileContent, mainFileText } from '../../core/read/file-content.ts'
+import { mainFileText } from '../../core/read/file-content.ts'
 import { SkillDocumentSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'
-import { ErrorResultSchema, failWithError, jsonOutcome, SharedOutcomes } from '../outcomes.ts'
-import type { Tool, ToolParameters } from '../tool.ts'
+import { ErrorResultSchema, failWithError } from '../outcomes.ts'
+import { type Tool, ToolOutcome, type ToolParameters } from '../tool.ts'
 
 const parameters: ToolParameters = {
   type: 'object',
@@ -11,33 +11,29 @@ const parameters: ToolParameters = {
 }
 
 /** `get_skill`: `{"skill_name","documentation"}`, the whole file verbatim, failure `{"error"}`. */
-export function createGetSkillTool (): Tool {
-  const outcomes = new SharedOutcomes<FileContent, string>()
-  return {
-    name: 'get_skill',
-    toolset: 'reader',
-    description: 'Read the SKILL.MD documentation for a specific skill. Returns the full text content of the ' +
-      'documentation file.',
-    purpose: 'reads the SKILL.md of one',
-    parameters,
-    skillArgument: 'skill_name',
-    reads: { event: 'skill.read' },
-    resultSchema: SkillDocumentSchema,
-    failureSchema: ErrorResultSchema,
-    example: {
-      args: { skill_name: 'calculator' },
-      outcome: jsonOutcome({
-        skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n'
-      })
-    },
+export const getSkill: Tool = {
+  name: 'get_skill',
+  toolset: 'reader',
+  description: 'Read the SKILL.MD documentation for a specific skill. Returns the full text content of the ' +
+    'documentation file.',
+  purpose: 'reads the SKILL.md of one',
+  parameters,
+  skillArgument: 'skill_name',
+  reads: { event: 'skill.read' },
+  resultSchema: SkillDocumentSchema,
+  failureSchema: ErrorResultSchema,
+  example: {
+    args: { skill_name: 'calculator' },
+    outcome: new ToolOutcome({
+      skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n'
+    })
+  },
 
-    async run (args, skills) {
-      const name = stringArgument(args, 'skill_name', parameters)
-      const content = await skills.read(name, (skill) => skill.mainFile('SKILL.MD'))
-      return outcomes.get(content, name, () =>
-        jsonOutcome({ skill_name: name, documentation: mainFileText(content, name) }))
-    },
+  async run (args, skills) {
+    const name = stringArgument(args, 'skill_name', parameters)
+    const content = await skills.read(name, (skill) => skill.mainFile('SKILL.MD'))
+    return new ToolOutcome({ skill_name: name, documentation: mainFileText(content, name) })
+  },
 
-    fail: failWithError
-  }
+  fail: failWithError
 }

@@ -1,5 +1,4 @@
 import { Type } from '@sinclair/typebox'
-import type { FileContent } from '../../core/read/file-content.ts'
 import type { SkillState } from '../../core/revisions/state.ts'
 import type { SkillSource } from '../../core/service.ts'
 import { fileError } from '../../core/shared/errors.ts'
@@ -8,7 +7,6 @@ import type { DecodedText } from '../../core/read/decode.ts'
 import { SkillFileSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'
 import { ownText } from '../../core/shared/json.ts'
-import { SharedOutcomes } from '../outcomes.ts'
 import { type Tool, ToolOutcome, type ToolParameters } from '../tool.ts'
 
 const parameters: ToolParameters = {
@@ -34,46 +32,40 @@ const FailureSchema = Type.Object({
  * `read_file_in_skill`: `{"success":true,"skill_name","file_path","content","size_bytes","encoding"}`, failure
  * `{"success":false,"skill_name","file_path","error"}`; what the model reads is the raw text or `ERROR: <error>`.
  */
-export function createReadFileInSkillTool (): Tool {
-  const outcomes = new SharedOutcomes<FileContent, string>()
-  return {
-    name: 'read_file_in_skill',
-    toolset: 'reader',
-    description: "Read any file within a skill's folder. Use this when SKILL.MD references additional documentation, " +
-      'examples, or configuration files. Path must be relative to skill folder.',
-    purpose: 'reads the files that it refers to',
-    parameters,
-    skillArgument: 'skill_name',
-    reads: { event: 'skill.file_read', pathArgument: 'file_path' },
-    resultSchema: SkillFileSchema,
-    failureSchema: FailureSchema,
-    example: {
-      args: { skill_name: 'calculator', file_path: 'examples/basic.py' },
-      outcome: success(
-        'calculator', 'examples/basic.py', { content: 'def add(a, b):\n    return a + b\n', encoding: 'utf-8' }, 32
-      )
-    },
+export const readFileInSkill: Tool = {
+  name: 'read_file_in_skill',
+  toolset: 'reader',
+  description: "Read any file within a skill's folder. Use this when SKILL.MD references additional documentation, " +
+    'examples, or configuration files. Path must be relative to skill folder.',
+  purpose: 'reads the files that it refers to',
+  parameters,
+  skillArgument: 'skill_name',
+  reads: { event: 'skill.file_read', pathArgument: 'file_path' },
+  resultSchema: SkillFileSchema,
+  failureSchema: FailureSchema,
+  example: {
+    args: { skill_name: 'calculator', file_path: 'examples/basic.py' },
+    outcome: success(
+      'calculator', 'examples/basic.py', { content: 'def add(a, b):\n    return a + b\n', encoding: 'utf-8' }, 32
+    )
+  },
 
-    async run (args, skills) {
-      const name = stringArgument(args, 'skill_name', parameters)
-      const filePath = stringArgument(args, 'file_path', parameters)
-      const file = await readInSkill(skills, name, (skill) => skill.file(filePath))
-      // No name of a skill holds a slash, so that the two together are unambiguous.
-      return outcomes.get(file, `${name}/${filePath}`, () => {
-        if (file.text === undefined) throw fileError.notText(filePath)
-        return success(name, filePath, file.text, file.bytes.length)
-      })
-    },
+  async run (args, skills) {
+    const name = stringArgument(args, 'skill_name', parameters)
+    const filePath = stringArgument(args, 'file_path', parameters)
+    const { text, bytes } = await readInSkill(skills, name, (skill) => skill.file(filePath))
+    if (text === undefined) throw fileError.notText(filePath)
+    return success(name, filePath, text, bytes.length)
+  },
 
-    async fail (error, args) {
-      const result = {
-        success: false,
-        skill_name: ownText(args, 'skill_name'),
-        file_path: ownText(args, 'file_path'),
-        error: error.message
-      }
-      return new ToolOutcome(result, `ERROR: ${error.message}`, error)
+  async fail (error, args) {
+    const result = {
+      success: false,
+      skill_name: ownText(args, 'skill_name'),
+      file_path: ownText(args, 'file_path'),
+      error: error.message
     }
+    return new ToolOutcome(result, `ERROR: ${error.message}`, error)
   }
 }
 

@@ -3,9 +3,9 @@ import type { SkillSource } from '../../core/service.ts'
 import { countCodePoints } from '../../core/shared/text.ts'
 import { MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
 import { integerArgument, invalidArguments, stringArgument } from '../arguments.ts'
-import { ErrorResultSchema, failWithError, jsonOutcome } from '../outcomes.ts'
+import { ErrorResultSchema, failWithError } from '../outcomes.ts'
 import { DEFAULT_FOUND_SKILLS, MAX_FOUND_SKILLS } from '../limits.ts'
-import type { Tool, ToolArguments, ToolParameters } from '../tool.ts'
+import { type Tool, type ToolArguments, ToolOutcome, type ToolParameters } from '../tool.ts'
 
 const parameters: ToolParameters = {
   type: 'object',
@@ -26,37 +26,35 @@ const ResultSchema = Type.Object({
 }, { title: 'search_skills' })
 
 /** `search_skills`: `{"skills":[{"skill_name","description"}]}`, the best match first, failure `{"error"}`. */
-export function createSearchSkillsTool (): Tool {
-  return {
-    name: 'search_skills',
-    toolset: 'explore',
-    description: 'Search the available skills by what they are for. Looks for the words of the query in names, ' +
-      'descriptions and headings. Returns skill names with descriptions as a JSON array, the best match first.',
-    purpose: 'finds skills by words',
-    parameters,
-    reads: { event: 'skill.search', queryArgument: 'query' },
-    isCostly: true,
-    resultSchema: ResultSchema,
-    failureSchema: ErrorResultSchema,
-    example: {
-      args: { query: 'exact decimal arithmetic', limit: 5 },
-      outcome: jsonOutcome({
-        skills: [{ skill_name: 'calculator', description: 'Provides basic arithmetic operations' }]
-      })
-    },
+export const searchSkills: Tool = {
+  name: 'search_skills',
+  toolset: 'explore',
+  description: 'Search the available skills by what they are for. Looks for the words of the query in names, ' +
+    'descriptions and headings. Returns skill names with descriptions as a JSON array, the best match first.',
+  purpose: 'finds skills by words',
+  parameters,
+  reads: { event: 'skill.search', queryArgument: 'query' },
+  isCostly: true,
+  resultSchema: ResultSchema,
+  failureSchema: ErrorResultSchema,
+  example: {
+    args: { query: 'exact decimal arithmetic', limit: 5 },
+    outcome: new ToolOutcome({
+      skills: [{ skill_name: 'calculator', description: 'Provides basic arithmetic operations' }]
+    })
+  },
 
-    async skillsOf (args, skills) {
-      const { query, limit } = readArguments(args)
-      return (await skills.search(query)).slice(0, limit)
-    },
+  async skillsOf (args, skills) {
+    const { query, limit } = readArguments(args)
+    return (await skills.search(query)).slice(0, limit)
+  },
 
-    async run (args, skills) {
-      const { query, limit } = readArguments(args)
-      return jsonOutcome(await findSkills(skills, query, limit))
-    },
+  async run (args, skills) {
+    const { query, limit } = readArguments(args)
+    return new ToolOutcome(await findSkills(skills, query, limit))
+  },
 
-    fail: failWithError
-  }
+  fail: failWithError
 }
 
 function readArguments (args: ToolArguments): { readonly query: string, readonly limit: number } {

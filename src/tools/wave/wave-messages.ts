@@ -128,19 +128,11 @@ function failure (
   }
 }
 
-const bulletLists = new WeakMap<readonly SkillMetadata[], string>()
-
-/** Kept for as long as the catalog is unchanged. */
 function bulletList (available: readonly SkillMetadata[]): string {
-  let list = bulletLists.get(available)
-  if (list === undefined) {
-    const lines = available.slice(0, MAX_AVAILABLE_SKILLS).map((skill) => `- ${describe(skill)}`)
-    const more = available.length - lines.length
-    if (more > 0) lines.push(`- … and ${more} more: search_skills or GET /catalog?q= finds them`)
-    list = lines.length === 0 ? '- (none)' : lines.join('\n')
-    bulletLists.set(available, list)
-  }
-  return list
+  const lines = available.slice(0, MAX_AVAILABLE_SKILLS).map((skill) => `- ${describe(skill)}`)
+  const more = available.length - lines.length
+  if (more > 0) lines.push(`- … and ${more} more: search_skills or GET /catalog?q= finds them`)
+  return lines.length === 0 ? '- (none)' : lines.join('\n')
 }
 
 function describe ({ name, description }: SkillMetadata): string {

@@ -1,14 +1,12 @@
 import { Type } from '@sinclair/typebox'
-import type { FileContent } from '../../core/read/file-content.ts'
 import { preventsUse } from '../../core/format/findings.ts'
-import { SkillError } from '../../core/shared/errors.ts'
+import { SkillError, unlessRefused } from '../../core/shared/errors.ts'
 import type { CatalogSkill, Finding, SkillMetadata } from '../../core/shared/skill.ts'
 import { isSafeName } from '../../core/shared/skill-name.ts'
 import type { SkillSource } from '../../core/service.ts'
 import { invalidArguments } from '../arguments.ts'
 import { own, ownText } from '../../core/shared/json.ts'
 import { loadSkill } from '../load-skill.ts'
-import { SharedOutcomes } from '../outcomes.ts'
 import {
   type Tool, type ToolArguments, ToolArgumentsError, type ToolFailure, ToolLimitError, ToolOutcome, type ToolParameters
 } from '../tool.ts'
@@ -61,49 +59,38 @@ const EXAMPLE: WaveToolResult = {
 }
 
 /** Wave's `Skill`: a ToolResult whose `content` is what the model reads, failures included. */
-export function createWaveSkillTool (): Tool {
-  const outcomes = new SharedOutcomes<FileContent, CatalogSkill>()
-  const descriptions = new WeakMap<readonly SkillMetadata[], string>()
+export const waveSkill: Tool = {
+  name: 'Skill',
+  toolset: 'wave',
+  description: 'Invoke a skill to apply specialized expertise and capabilities',
+  parameters,
+  skillArgument: 'skill_name',
+  reads: { event: 'skill.read' },
+  resultSchema: ResultSchema,
+  failureSchema: FailureSchema,
+  example: { args: { skill_name: 'calculator' }, outcome: toOutcome(EXAMPLE) },
 
-  return {
-    name: 'Skill',
-    toolset: 'wave',
-    description: 'Invoke a skill to apply specialized expertise and capabilities',
-    parameters,
-    skillArgument: 'skill_name',
-    reads: { event: 'skill.read' },
-    resultSchema: ResultSchema,
-    failureSchema: FailureSchema,
-    example: { args: { skill_name: 'calculator' }, outcome: toOutcome(EXAMPLE) },
+  currentDescription: (skills) => describeCatalog(skills.availableNow()),
 
-    currentDescription (skills) {
-      const available = skills.availableNow()
-      let description = descriptions.get(available)
-      if (description === undefined) {
-        description = describeCatalog(available)
-        descriptions.set(available, description)
-      }
-      return description
-    },
+  async run (args, skills) {
+    const name = skillName(args)
+    if (!isSafeName(name)) return toOutcome(invalidResult(name, UNSAFE_NAME, await availableSkills(skills)))
+    const { skill, text } = await skills.read(name, loadSkill)
+    const problem = problemOf(skill.findings)
+    if (problem !== undefined) return toOutcome(invalidResult(name, problem, await availableSkills(skills)))
+    return toOutcome(successResult(skill, text))
+  },
 
-    async run (args, skills) {
-      const name = skillName(args)
-      if (!isSafeName(name)) return toOutcome(invalidResult(name, UNSAFE_NAME, await availableSkills(skills)))
-      const { skill, content, text } = await skills.read(name, loadSkill)
-      const problem = problemOf(skill.findings)
-      if (problem !== undefined) return toOutcome(invalidResult(name, problem, await availableSkills(skills)))
-      return outcomes.get(content, skill, () => toOutcome(successResult(skill, text)))
-    },
-
-    async fail (error, args, skills) {
-      const name = ownText(args, 'skill_name')
-      if (error instanceof ToolLimitError) return toOutcome(refusalResult(name, error.message), error)
-      const available = await availableSkills(skills)
-      if (error instanceof SkillError && error.code === 'main_file_not_found') {
-        return toOutcome(invalidResult(name, await mainFileProblem(name, skills), available), error)
-      }
-      return toOutcome(explain(error, name, available), error)
+  async fail (error, args, skills) {
+    const name = ownText(args, 'skill_name')
+    if (error instanceof ToolLimitError) return toOutcome(refusalResult(name, error.message), error)
+    const available = await availableSkills(skills)
+    if (error instanceof SkillError && error.code === 'main_file_not_found') {
+      // The findings say whether SKILL.md is missing or not a file.
+      const skill = await unlessRefused(() => skills.find(name))
+      return toOutcome(invalidResult(name, problemOf(skill?.findings ?? []) ?? NO_MAIN_FILE, available), error)
     }
+    return toOutcome(explain(error, name, available), error)
   }
 }
 
@@ -119,12 +106,7 @@ function skillName (args: ToolArguments): string {
 
 /** Empty when the list cannot be had: the failure to report is worth more than the failure of its list. */
 async function availableSkills (skills: SkillSource): Promise<readonly SkillMetadata[]> {
-  try {
-    return await skills.available()
-  } catch (error) {
-    if (error instanceof SkillError) return []
-    throw error
-  }
+  return await unlessRefused(() => skills.available()) ?? []
 }
 
 function problemOf (findings: readonly Finding[]): WaveProblem | undefined {
@@ -136,16 +118,6 @@ function problemOf (findings: readonly Finding[]): WaveProblem | undefined {
     type: malformed ? 'skill_malformed' : 'skill_invalid',
     message: first.message,
     fixes: [...new Set(errors.map(({ fix }) => fix))]
-  }
-}
-
-/** The skill's findings say whether SKILL.md is missing or no file. */
-async function mainFileProblem (name: string, skills: SkillSource): Promise<WaveProblem> {
-  try {
-    return problemOf((await skills.find(name))?.findings ?? []) ?? NO_MAIN_FILE
-  } catch (error) {
-    if (error instanceof SkillError) return NO_MAIN_FILE
-    throw error
   }
 }
 

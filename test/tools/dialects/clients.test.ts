@@ -162,8 +162,8 @@ for (const { title, dialect, bodies, args = ARGS, done, failed } of ROWS) {
       t.equal(envelope.dialect.name, dialect, JSON.stringify(body))
       t.match(envelope.calls, [{ id: 'c1', name: NAME, args, problem: undefined }])
       t.equal(envelope.calls.length, 1)
-      t.same(JSON.parse(envelope.dialect.writeResult(envelope.first, DONE)), done)
-      t.same(JSON.parse(envelope.dialect.writeResult(envelope.first, FAILED)), failed)
+      t.same(JSON.parse(JSON.stringify(envelope.dialect.writeResult(envelope.first, DONE))), done)
+      t.same(JSON.parse(JSON.stringify(envelope.dialect.writeResult(envelope.first, FAILED))), failed)
     }
   })
 
@@ -181,8 +181,8 @@ t.test('K34: a call of a custom tool is answered beside function calls, in its o
     const { dialect, calls: [first, second] } = openCalls(body)
     t.match([first, second], [{ id: 'c1', problem: /free text/ }, { id: 'c2', problem: undefined }])
     if (first === undefined || second === undefined) continue
-    t.equal(dialect.writeResult(first, FAILED), '{"type":"custom_tool_call_output","call_id":"c1","output":"no"}')
-    t.equal(dialect.writeResult(second, DONE), '{"type":"function_call_output","call_id":"c2","output":"done"}')
+    t.equal(JSON.stringify(dialect.writeResult(first, FAILED)), '{"type":"custom_tool_call_output","call_id":"c1","output":"no"}')
+    t.equal(JSON.stringify(dialect.writeResult(second, DONE)), '{"type":"function_call_output","call_id":"c2","output":"done"}')
   }
 })
 

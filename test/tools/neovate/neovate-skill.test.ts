@@ -1,6 +1,6 @@
 import t from 'tap'
 import { mainFileError } from '../../../src/core/shared/errors.ts'
-import { createNeovateSkillTool } from '../../../src/tools/neovate/neovate-skill.ts'
+import { neovateSkill } from '../../../src/tools/neovate/neovate-skill.ts'
 import { createToolRegistry } from '../../../src/tools/registry.ts'
 import { FakeSource, shown } from '../fake-source.ts'
 
@@ -18,7 +18,7 @@ function setUp () {
     hollow: {},
     secret: { files: { 'SKILL.md': mainFileError.permissionDenied('secret') } }
   })
-  const tool = createNeovateSkillTool()
+  const tool = neovateSkill
   const registry = createToolRegistry([tool])
   return { source, tool, call: (skill?: unknown) => registry.call(tool, { skill }, source) }
 }

@@ -1,16 +1,16 @@
 import t from 'tap'
 import { mainFileError, fileError, folderError } from '../../../src/core/shared/errors.ts'
-import { createGetSkillTool } from '../../../src/tools/reader/get-skill.ts'
+import { getSkill } from '../../../src/tools/reader/get-skill.ts'
 import { createToolRegistry } from '../../../src/tools/registry.ts'
 import { type FakeSkill, FakeSource, shown } from '../fake-source.ts'
-import { createReadFileInSkillTool } from '../../../src/tools/reader/read-file-in-skill.ts'
-import { createListSkillsTool } from '../../../src/tools/reader/list-skills.ts'
-import { createListSkillFilesTool } from '../../../src/tools/reader/list-skill-files.ts'
+import { readFileInSkill } from '../../../src/tools/reader/read-file-in-skill.ts'
+import { listSkills } from '../../../src/tools/reader/list-skills.ts'
+import { listSkillFiles } from '../../../src/tools/reader/list-skill-files.ts'
 import { DEFAULT_FOUND_SKILLS, MAX_FOUND_SKILLS } from '../../../src/tools/limits.ts'
 import { MAX_QUERY_CODE_POINTS } from '../../../src/schemas/catalog.ts'
 import { DEFINITION_FORMATS } from '../../../src/tools/dialects/index.ts'
 import { createTools } from '../../../src/tools/tools.ts'
-import { createSearchSkillsTool } from '../../../src/tools/reader/search-skills.ts'
+import { searchSkills } from '../../../src/tools/reader/search-skills.ts'
 import { toolDefinitions } from '../../../src/tools/tool-definitions.ts'
 
 const DOCUMENT = '# Calculator Skill\n\nProvides basic arithmetic operations.\n\n## Usage\n\n```python\nresult = 2 + ' +
@@ -18,13 +18,13 @@ const DOCUMENT = '# Calculator Skill\n\nProvides basic arithmetic operations.\n\
 
 function setUpDocuments (skills: Readonly<Record<string, FakeSkill>>) {
   const source = new FakeSource(skills)
-  const tool = createGetSkillTool()
+  const tool = getSkill
   const registry = createToolRegistry([tool])
   return { source, tool, call: (name?: unknown) => registry.call(tool, { skill_name: name }, source) }
 }
 
 t.test('the definition is the seed\'s', async (t) => {
-  const { name, description, parameters } = createGetSkillTool()
+  const { name, description, parameters } = getSkill
   t.equal(JSON.stringify({ name, description, parameters }),
     '{"name":"get_skill","description":"Read the SKILL.MD documentation for a specific skill. Returns the full text ' +
     'content of the documentation file.",' +
@@ -35,7 +35,7 @@ t.test('the definition is the seed\'s', async (t) => {
 t.test('K15, example 1: the whole document, keys in order', async (t) => {
   const { call } = setUpDocuments({ calculator: { files: { 'SKILL.md': DOCUMENT } } })
   const outcome = await call('calculator')
-  t.equal(outcome.json, JSON.stringify({ skill_name: 'calculator', documentation: DOCUMENT }))
+  t.equal(JSON.stringify(outcome.result), JSON.stringify({ skill_name: 'calculator', documentation: DOCUMENT }))
   t.equal(outcome.text, `{"skill_name": "calculator", "documentation": ${JSON.stringify(DOCUMENT)}}`)
   t.equal(outcome.isError, false)
 })
@@ -113,7 +113,7 @@ const SKILLS: Readonly<Record<string, FakeSkill>> = {
 }
 
 function setUpFiles () {
-  const tool = createReadFileInSkillTool()
+  const tool = readFileInSkill
   const source = new FakeSource(SKILLS)
   const registry = createToolRegistry([tool])
   return {
@@ -145,7 +145,7 @@ t.test('K17, examples 1, 2, 6 and 7: the result object, and the raw text for the
   ]
   for (const [skill, path, content] of rows) {
     const outcome = await call(skill, path)
-    t.equal(outcome.json, JSON.stringify({
+    t.equal(JSON.stringify(outcome.result), JSON.stringify({
       success: true,
       skill_name: skill,
       file_path: path,
@@ -213,7 +213,7 @@ t.test('K18, examples 3, 4 and 5: each error is the contract\'s sentence', async
   ]
   for (const [skill, path, error] of rows) {
     const outcome = await call(skill, path)
-    t.equal(outcome.json, JSON.stringify({ success: false, skill_name: skill, file_path: path, error }))
+    t.equal(JSON.stringify(outcome.result), JSON.stringify({ success: false, skill_name: skill, file_path: path, error }))
     t.equal(outcome.text, `ERROR: ${error}`)
     t.equal(outcome.isError, true)
   }
@@ -243,7 +243,7 @@ t.test('an argument that is no string is refused by name, and echoed as an empty
 })
 
 t.test('the definition is the seed\'s', async (t) => {
-  const { name, description, parameters } = createListSkillsTool()
+  const { name, description, parameters } = listSkills
   t.equal(JSON.stringify({ name, description, parameters }),
     '{"name":"list_skills","description":"List all available skills in the skills folder. Returns skill names as a ' +
     'JSON array.",' +
@@ -252,7 +252,7 @@ t.test('the definition is the seed\'s', async (t) => {
 
 t.test('K11, example 1: the names of all skills, spaced as in the seed', async (t) => {
   const source = new FakeSource({ weather: {}, web_search: {}, calculator: {} })
-  const tool = createListSkillsTool()
+  const tool = listSkills
   t.same(shown(await tool.run({}, source)), {
     result: { skills: ['calculator', 'weather', 'web_search'] },
     text: '{"skills": ["calculator", "weather", "web_search"]}',
@@ -262,13 +262,13 @@ t.test('K11, example 1: the names of all skills, spaced as in the seed', async (
 
 t.test('K12, example 2: no skills', async (t) => {
   const source = new FakeSource()
-  const tool = createListSkillsTool()
+  const tool = listSkills
   t.same(shown(await tool.run({}, source)), { result: { skills: [] }, text: '{"skills": []}', isError: false })
 })
 
 t.test('K14, example 3: no folder, or none that may be read', async (t) => {
   const source = new FakeSource()
-  const tool = createListSkillsTool()
+  const tool = listSkills
   const registry = createToolRegistry([tool])
   source.failure = folderError.notFound('/path/to/skills')
   t.same(shown(await registry.call(tool, {}, source)), {
@@ -282,11 +282,11 @@ t.test('K14, example 3: no folder, or none that may be read', async (t) => {
 
 t.test('an unknown argument is ignored', async (t) => {
   const source = new FakeSource({ a: {} })
-  const tool = createListSkillsTool()
+  const tool = listSkills
   t.same((await tool.run(JSON.parse('{"x":1,"__proto__":{}}'), source)).result, { skills: ['a'] })
 })
 
-const listFiles = createListSkillFilesTool()
+const listFiles = listSkillFiles
 const listFilesRegistry = createToolRegistry([listFiles])
 const listFilesSource = new FakeSource({ demo: { files: { 'SKILL.md': '# Demo', 'docs/é.txt': 'é' } }, bare: {} })
 
@@ -322,7 +322,7 @@ const MANY = Object.fromEntries(
 )
 
 t.test('the definition is in the style of the seeds', async (t) => {
-  const { name, description, parameters } = createSearchSkillsTool()
+  const { name, description, parameters } = searchSkills
   t.equal(JSON.stringify({ name, description, parameters }),
     '{"name":"search_skills","description":"Search the available skills by what they are for. Looks for the words of ' +
     'the query in names, descriptions and headings. Returns skill names with descriptions as a JSON array, the best ' +
@@ -336,7 +336,7 @@ t.test('the definition is in the style of the seeds', async (t) => {
 t.test('K46: names and descriptions in the order of the search, spaced as in the seeds', async (t) => {
   const source =
     new FakeSource({ pdf: { description: 'Reads PDF' }, 'pdf-form': { description: 'Fills "forms"' }, other: {} })
-  const tool = createSearchSkillsTool()
+  const tool = searchSkills
   t.same(shown(await tool.run({ query: 'pdf' }, source)), {
     result: {
       skills: [
@@ -354,7 +354,7 @@ t.test('K46: names and descriptions in the order of the search, spaced as in the
 
 t.test('K46: as many as asked for, ten otherwise', async (t) => {
   const source = new FakeSource(MANY)
-  const tool = createSearchSkillsTool()
+  const tool = searchSkills
   const count = async (args: object) =>
     ((await tool.run({ query: 'many', ...args }, source)).result as { skills: object[] }).skills.length
   t.equal(await count({}), DEFAULT_FOUND_SKILLS)
@@ -364,7 +364,7 @@ t.test('K46: as many as asked for, ten otherwise', async (t) => {
 
 t.test('K46: a skill that has just gone is passed over', async (t) => {
   const source = new FakeSource({ 'many-1': {}, 'many-2': {} })
-  const tool = createSearchSkillsTool()
+  const tool = searchSkills
   source.search = async () => ['gone', 'many-2']
   t.same((await tool.run({ query: 'many', limit: 1 }, source)).result, {
     skills: [{ skill_name: 'many-2', description: '' }]
@@ -373,7 +373,7 @@ t.test('K46: a skill that has just gone is passed over', async (t) => {
 
 t.test('K37: arguments are not converted', async (t) => {
   const source = new FakeSource(MANY)
-  const tool = createSearchSkillsTool()
+  const tool = searchSkills
   const registry = createToolRegistry([tool])
   const rows: ReadonlyArray<readonly [args: object, problem: string]> = [
     [{}, "'query' is missing, it must be a string"],
@@ -400,7 +400,7 @@ t.test('K37: arguments are not converted', async (t) => {
 
 t.test('K14: without a root', async (t) => {
   const source = new FakeSource()
-  const tool = createSearchSkillsTool()
+  const tool = searchSkills
   source.failure = folderError.notFound('/srv/skills')
   t.same(shown(await createToolRegistry([tool]).call(tool, { query: 'x' }, source)), {
     result: { error: 'Skills folder not found at path: /srv/skills' },

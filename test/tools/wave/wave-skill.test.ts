@@ -1,7 +1,7 @@
 import t from 'tap'
 import { mainFileError, folderError } from '../../../src/core/shared/errors.ts'
 import { createToolRegistry } from '../../../src/tools/registry.ts'
-import { createWaveSkillTool } from '../../../src/tools/wave/wave-skill.ts'
+import { waveSkill } from '../../../src/tools/wave/wave-skill.ts'
 import { errorFinding, type FakeSkill, FakeSource, shown } from '../fake-source.ts'
 
 const PDF = '---\nname: pdf\ndescription: Reads PDF files\n---\n\n# PDF\n'
@@ -38,7 +38,7 @@ const AVAILABLE_NAMES = ['csv', 'failing', 'pdf']
 
 function setUp (skills = SKILLS) {
   const source = new FakeSource(skills)
-  const tool = createWaveSkillTool()
+  const tool = waveSkill
   const registry = createToolRegistry([tool])
   return {
     source,
@@ -73,7 +73,7 @@ t.test('K24, K26, K27: a skill that is not there', async (t) => {
     'directory ~/.wave/skills/nope/\n2. Add SKILL.md file with proper YAML frontmatter'
   const content = `Error invoking skill 'nope': ${error}`
   const outcome = await call('nope')
-  t.equal(outcome.json, JSON.stringify({
+  t.equal(JSON.stringify(outcome.result), JSON.stringify({
     success: false,
     content,
     error,
@@ -97,7 +97,8 @@ t.test('K26, K27: a failure lists the first 200 skills and says how many more th
   ], [3_000, ['- … and 2800 more: search_skills or GET /catalog?q= finds them']]] as const) {
     const { call } = setUp({ ...many(count), Broken: SKILLS.Broken ?? {} })
     for (const name of ['nope', 'a/b', 'Broken']) {
-      const { json, text } = await call(name)
+      const { result, text } = await call(name)
+      const json = JSON.stringify(result)
       t.ok(Buffer.byteLength(json) < 600_000, `${count}: ${name}`)
       const { errorDetails } = JSON.parse(json) as { errorDetails: { availableSkills: string[] } }
       t.strictSame([
@@ -182,7 +183,7 @@ t.test('K26: without a root the failure is the root\'s', async (t) => {
 t.test('K26: an unexpected error says nothing of the inside', async (t) => {
   const { call, source } = setUp()
   source.failure = new TypeError('/etc/secret')
-  t.notMatch((await call('pdf')).json, '/etc/secret')
+  t.notMatch(JSON.stringify((await call('pdf')).result), '/etc/secret')
 })
 
 t.test('K26: an unsafe name is invalid, never "create directory", and starts no line', async (t) => {

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { own } from '../../../core/shared/json.ts'
-import { type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
+import { type Dialect, IdSchema, readParts } from '../dialect.ts'
 
 /**
  * LangChain: `{"name","args","id","type":"tool_call"}`, answered by the fields of a ToolMessage. A message serialised
@@ -44,9 +44,8 @@ export const langchain = {
 
   readCall: (value) => readParts(value, 'name', 'args', 'id'),
 
-  writeResult: (call, outcome) =>
-    `{"type":"tool","role":"tool",${idMember('tool_call_id', call)}"name":${JSON.stringify(call.name)},` +
-    `"content":${outcome.quotedText},"status":"${outcome.isError ? 'error' : 'success'}"}`
+  writeResult: ({ id, name }, { text, isError }) =>
+    ({ type: 'tool', role: 'tool', tool_call_id: id, name, content: text, status: isError ? 'error' : 'success' })
 } as const satisfies Dialect
 
 function isTyped (value: unknown): boolean {

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { own } from '../../../core/shared/json.ts'
-import { callsIn, type Dialect, idMember, IdSchema } from '../dialect.ts'
+import { callsIn, type Dialect, IdSchema } from '../dialect.ts'
 import { FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
 
 const MessageSchema = Type.Object({ toolCalls: Type.Array(FunctionCallSchema) })
@@ -24,8 +24,7 @@ export const mistral = {
     return Array.isArray(choices) ? own(choices[0], 'message') : value
   }),
 
-  writeResult: (call, outcome) =>
-    `{"role":"tool",${idMember('toolCallId', call)}"name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`
+  writeResult: ({ id, name }, { text }) => ({ role: 'tool', toolCallId: id, name, content: text })
 } as const satisfies Dialect
 
 /** Cohere's SDK for its second API: the message stands in the response, and a result has no name. */
@@ -39,7 +38,7 @@ export const cohere = {
   example: { message: MESSAGE },
   ...createCamelCaseDialect((value) => own(value, 'message')),
 
-  writeResult: (call, outcome) => `{"role":"tool",${idMember('toolCallId', call)}"content":${outcome.quotedText}}`
+  writeResult: ({ id }, { text }) => ({ role: 'tool', toolCallId: id, content: text })
 } as const satisfies Dialect
 
 function createCamelCaseDialect (messageOf: (value: unknown) => unknown) {

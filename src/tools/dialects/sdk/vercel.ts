@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { own } from '../../../core/shared/json.ts'
-import { callsIn, type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
+import { callsIn, type Dialect, IdSchema, readParts } from '../dialect.ts'
 
 /** Vercel's AI SDK: a part `{"type":"tool-call","toolCallId","toolName","input"}`, answered by a `tool-result` part. */
 export const vercel = {
@@ -32,11 +32,9 @@ export const vercel = {
   // `args` is what version 4 calls the input.
   readCall: (value) => readParts(value, 'toolName', own(value, 'input') === undefined ? 'args' : 'input', 'toolCallId'),
 
-  writeResult (call, outcome) {
-    const output = `{"type":"${outcome.isError ? 'error-text' : 'text'}","value":${outcome.quotedText}}`
-    const name = JSON.stringify(call.name)
-    return `{"type":"tool-result",${idMember('toolCallId', call)}"toolName":${name},"output":${output}}`
-  }
+  writeResult: ({ id, name }, { text, isError }) => ({
+    type: 'tool-result', toolCallId: id, toolName: name, output: { type: isError ? 'error-text' : 'text', value: text }
+  })
 } as const satisfies Dialect
 
 /** A call that the provider runs itself has its result in the same message. */

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { own } from '../../../core/shared/json.ts'
-import { callsIn, type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
+import { callsIn, type Dialect, IdSchema, readParts } from '../dialect.ts'
 
 /** Anthropic Messages: a `tool_use` block, answered by a `tool_result` block for the next user message. */
 export const anthropic = {
@@ -34,9 +34,8 @@ export const anthropic = {
 
   readCall: (value) => readParts(value, 'name', 'input', 'id'),
 
-  writeResult: (call, outcome) =>
-    `{"type":"tool_result",${idMember('tool_use_id', call)}"content":${outcome.quotedText},` +
-    `"is_error":${outcome.isError}}`,
+  writeResult: ({ id }, { text, isError }) =>
+    ({ type: 'tool_result', tool_use_id: id, content: text, is_error: isError }),
 
   writeDefinitions: (tools) => tools.map(({ name, currentDescription, parameters }) =>
     ({ name, description: currentDescription, input_schema: parameters }))

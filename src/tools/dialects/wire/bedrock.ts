@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { isJsonObject, own } from '../../../core/shared/json.ts'
-import { callsIn, type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
+import { callsIn, type Dialect, IdSchema, readParts } from '../dialect.ts'
 
 /** Bedrock Converse: a block `{"toolUse":{"toolUseId","name","input"}}`, answered by a `toolResult` block. */
 export const bedrock = {
@@ -33,9 +33,8 @@ export const bedrock = {
 
   readCall: (value) => readParts(own(value, 'toolUse'), 'name', 'input', 'toolUseId'),
 
-  writeResult: (call, outcome) =>
-    `{"toolResult":{${idMember('toolUseId', call)}"content":[{"text":${outcome.quotedText}}],` +
-    `"status":"${outcome.isError ? 'error' : 'success'}"}}`,
+  writeResult: ({ id }, { text, isError }) =>
+    ({ toolResult: { toolUseId: id, content: [{ text }], status: isError ? 'error' : 'success' } }),
 
   writeDefinitions: (tools) => tools.map(({ name, currentDescription, parameters }) =>
     ({ toolSpec: { name, description: currentDescription, inputSchema: { json: parameters } } }))

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { isJsonObject, own } from '../../../core/shared/json.ts'
-import { callsIn, type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
+import { callsIn, type Dialect, IdSchema, readParts } from '../dialect.ts'
 
 /**
  * Gemini Interactions: a step `{"type":"function_call","id","name","arguments"}`, answered by a `function_result` step
@@ -38,9 +38,8 @@ export const geminiInteractions = {
   // A result names its call, which then needs no other.
   readCall: (value) => readParts(value, 'name', 'arguments', own(value, 'id') === undefined ? 'call_id' : 'id'),
 
-  writeResult: (call, outcome) =>
-    `{"type":"function_result",${idMember('call_id', call)}"name":${JSON.stringify(call.name)},` +
-    `"result":${outcome.quotedText}${outcome.isError ? ',"is_error":true' : ''}}`
+  writeResult: ({ id, name }, { text, isError }) =>
+    ({ type: 'function_result', call_id: id, name, result: text, ...isError && { is_error: true } })
 } as const satisfies Dialect
 
 function isCall (value: unknown): boolean {

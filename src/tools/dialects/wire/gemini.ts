@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { isJsonObject, own } from '../../../core/shared/json.ts'
-import { callsIn, type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
+import { callsIn, type Dialect, IdSchema, readParts } from '../dialect.ts'
 
 const CallSchema =
   Type.Object({ id: Type.Optional(IdSchema), name: Type.String(), args: Type.Optional(Type.Unknown()) })
@@ -57,9 +57,7 @@ function createGeminiDialect (callKey: string, responseKey: string) {
 
     readCall: (value) => readParts(own(value, callKey), 'name', 'args', 'id'),
 
-    writeResult (call, outcome) {
-      const response = `{"${outcome.isError ? 'error' : 'output'}":${outcome.quotedText}}`
-      return `{"${responseKey}":{${idMember('id', call)}"name":${JSON.stringify(call.name)},"response":${response}}}`
-    }
+    writeResult: ({ id, name }, { text, isError }) =>
+      ({ [responseKey]: { id, name, response: { [isError ? 'error' : 'output']: text } } })
   } satisfies Partial<Dialect>
 }

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { own } from '../../../core/shared/json.ts'
-import { type Dialect, IdSchema, readId, readParts, type ToolCall } from '../dialect.ts'
+import { type Dialect, IdSchema, readId, readParts } from '../dialect.ts'
 
 /** JSON-RPC's codes: the specification of `tools/call` asks for the second one when a tool is unknown. */
 const INVALID_REQUEST = -32_600
@@ -54,14 +54,12 @@ export const mcp = {
     return { ...readParts(params, 'name', 'arguments'), id: readId(own(value, 'id')) }
   },
 
-  writeResult: (call, outcome) => envelope(call,
-    `"result":{"resultType":"complete","content":[{"type":"text","text":${outcome.quotedText}}],` +
-    `"isError":${outcome.isError}}`),
+  // A JSON-RPC response always has an id: `null` when the request had none.
+  writeResult: ({ id = null }, { text, isError }) =>
+    ({ jsonrpc: '2.0', id, result: { resultType: 'complete', content: [{ type: 'text', text }], isError } }),
 
-  writeRefusal (call, message) {
-    const code = call.problem === undefined ? INVALID_PARAMS : INVALID_REQUEST
-    return envelope(call, `"error":{"code":${code},"message":${JSON.stringify(message)}}`)
-  },
+  writeRefusal: ({ id = null, problem }, message) =>
+    ({ jsonrpc: '2.0', id, error: { code: problem === undefined ? INVALID_PARAMS : INVALID_REQUEST, message } }),
 
   writeDefinitions: (tools) => tools.map(({ name, currentDescription, parameters }) => ({
     name,
@@ -74,8 +72,3 @@ export const mcp = {
     annotations: ANNOTATIONS
   }))
 } as const satisfies Dialect
-
-/** A JSON-RPC response always has an id: `null` when the request had none. */
-function envelope ({ id }: ToolCall, member: string): string {
-  return `{"jsonrpc":"2.0","id":${JSON.stringify(id ?? null)},${member}}`
-}

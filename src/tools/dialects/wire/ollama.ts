@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { isJsonObject, own } from '../../../core/shared/json.ts'
-import { type Dialect, idMember, IdSchema } from '../dialect.ts'
+import { type Dialect, IdSchema } from '../dialect.ts'
 import { FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
 
 /** Ollama: its whole response, which has a `message` and `done`, answered by `tool` messages with a `tool_name`. */
@@ -43,7 +43,5 @@ export const ollama = {
 
   readCall: readFunctionCall,
 
-  writeResult: (call, outcome) =>
-    `{"role":"tool",${idMember('tool_call_id', call)}"tool_name":${JSON.stringify(call.name)},` +
-    `"content":${outcome.quotedText}}`
+  writeResult: ({ id, name }, { text }) => ({ role: 'tool', tool_call_id: id, tool_name: name, content: text })
 } as const satisfies Dialect

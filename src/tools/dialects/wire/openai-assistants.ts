@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { own } from '../../../core/shared/json.ts'
-import { callsIn, type Dialect, idMember, IdSchema } from '../dialect.ts'
+import { callsIn, type Dialect, IdSchema } from '../dialect.ts'
 import { FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall } from '../function-call.ts'
 
 /** OpenAI Assistants: the run that waits for outputs, answered by the `tool_outputs` of its next request. */
@@ -26,5 +26,5 @@ export const openaiAssistants = {
 
   readCall: readFunctionCall,
 
-  writeResult: (call, outcome) => `{${idMember('tool_call_id', call)}"output":${outcome.quotedText}}`
+  writeResult: ({ id }, { text }) => ({ tool_call_id: id, output: text })
 } as const satisfies Dialect

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { isJsonObject, type JsonObject, own } from '../../../core/shared/json.ts'
-import { type Dialect, idMember, IdSchema, readId, readParts } from '../dialect.ts'
+import { type Dialect, IdSchema, readId, readParts } from '../dialect.ts'
 import {
   FREE_TEXT, FUNCTION_CALL_EXAMPLE, FunctionCallSchema, isFunctionCall, readFunctionCall
 } from '../function-call.ts'
@@ -54,9 +54,7 @@ export const openaiChat = {
     return readParts(value, 'name', BARE_ARGUMENT_KEYS.find((key) => own(value, key) !== undefined), 'id')
   },
 
-  writeResult: (call, outcome) =>
-    `{"role":"tool",${idMember('tool_call_id', call)}"name":${JSON.stringify(call.name)},` +
-    `"content":${outcome.quotedText}}`,
+  writeResult: ({ id, name }, { text }) => ({ role: 'tool', tool_call_id: id, name, content: text }),
 
   writeDefinitions: (tools) => tools.map(({ name, description, parameters }) =>
     ({ type: 'function' as const, function: { name, description, parameters } }))

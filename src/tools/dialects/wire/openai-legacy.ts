@@ -29,6 +29,5 @@ export const openaiLegacy = {
 
   readCall: (value) => readParts(own(value, 'function_call'), 'name', 'arguments'),
 
-  writeResult: (call, outcome) =>
-    `{"role":"function","name":${JSON.stringify(call.name)},"content":${outcome.quotedText}}`
+  writeResult: ({ name }, { text }) => ({ role: 'function', name, content: text })
 } as const satisfies Dialect

@@ -1,10 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { own } from '../../../core/shared/json.ts'
-import { callsIn, type Dialect, idMember, IdSchema, readParts } from '../dialect.ts'
+import { callsIn, type Dialect, IdSchema, readParts } from '../dialect.ts'
 import { FREE_TEXT } from '../function-call.ts'
-
-/** The kind of a call of a custom tool. */
-const CUSTOM = 'custom'
 
 /**
  * OpenAI Responses: `{"type":"function_call","call_id","name","arguments"}`, answered by a `function_call_output` with
@@ -41,12 +38,11 @@ export const openaiResponses = {
 
   readCall (value) {
     const call = readParts(value, 'name', 'arguments', own(value, 'call_id') === undefined ? 'callId' : 'call_id')
-    return isCustomCall(value) ? { ...call, problem: FREE_TEXT, kind: CUSTOM } : call
+    return isCustomCall(value) ? { ...call, problem: FREE_TEXT, isCustom: true } : call
   },
 
-  writeResult: (call, outcome) =>
-    `{"type":"${call.kind === CUSTOM ? 'custom_tool_call_output' : 'function_call_output'}",` +
-    `${idMember('call_id', call)}"output":${outcome.quotedText}}`,
+  writeResult: ({ id, isCustom }, { text }) =>
+    ({ type: isCustom === true ? 'custom_tool_call_output' : 'function_call_output', call_id: id, output: text }),
 
   writeDefinitions: (tools) => tools.map(({ name, currentDescription, parameters }) =>
     ({ type: 'function' as const, name, description: currentDescription, parameters, strict: false }))
