@@ -21,7 +21,6 @@ import { overload } from './plugins/overload.ts'
 import { security } from './plugins/security.ts'
 import { validation } from './plugins/validation.ts'
 import { agentRoutes } from './routes/agent.ts'
-import { archiveRoutes } from './routes/archive.ts'
 import { catalogRoutes } from './routes/catalog.ts'
 import { doorsRoute } from './routes/doors.ts'
 import { eventRoutes } from './routes/events.ts'
@@ -93,7 +92,6 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(healthRoutes, { skillsOf, access, revisionsOf, readiness, version, commit: options.commit })
     await routes.register(gitHook, { hooks: sources?.hooks ?? [] })
     await routes.register(skillRoutes, { skillsOf, revisionsOf })
-    await routes.register(archiveRoutes, { skillsOf })
     await routes.register(catalogRoutes, { skillsOf, revisionsOf, validate })
     await routes.register(validateRoute, { sources: [mcpFindings] })
     await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, observer })

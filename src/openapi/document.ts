@@ -3,7 +3,10 @@ import type { FastifySchema } from 'fastify'
 import { SkillError, skillErrorCodes } from '../core/shared/errors.ts'
 import { HttpProblem, toProblem } from '../http/problem.ts'
 import { type HttpProblemCode, httpProblems, skillProblems } from '../schemas/problem.ts'
-import { allAnswers, problemAnswers } from './responses.ts'
+import { DISCOVERY_EXAMPLE } from '../schemas/well-known.ts'
+import { problemAnswers } from './responses.ts'
+
+const NOT_MODIFIED = { description: 'The content is the one that If-None-Match names', type: 'null' }
 
 interface DocumentOptions {
   readonly version: string
@@ -28,7 +31,11 @@ export function documentOptions ({ version, basePath }: DocumentOptions): Fastif
       // Only a service with an access file asks for a token.
       security: [{}, { bearer: [] }],
       components: {
-        examples: problemExamples(),
+        examples: {
+          ...problemExamples(),
+          // In a schema @fastify/swagger would take the key `$schema` for a keyword, and drop it.
+          DiscoveryIndex: { value: DISCOVERY_EXAMPLE }
+        },
         securitySchemes: {
           bearer: {
             type: 'http',
@@ -51,43 +58,36 @@ export function documentOptions ({ version, basePath }: DocumentOptions): Fastif
         : `schema-${index}`
     },
     transform: ({ schema, url, route: { config } }) => {
-      const { problems = [], response = {}, bytes, ...rest } = schema as RouteSchema
+      const { problems = [], response = {}, ...rest } = schema as RouteSchema
       const isOpen = config?.isOpen === true
-      const answers = { ...problemAnswers(problems, isOpen), ...allAnswers(response, bytes) }
+      const { headers } = response['200'] ?? {}
+      const answers = {
+        ...problemAnswers(problems, isOpen),
+        ...response,
+        ...headers?.etag !== undefined && { 304: { ...NOT_MODIFIED, headers } }
+      }
       return nameWildcard({ ...rest, response: answers, ...isOpen && { security: [] } }, url)
-    },
-    transformObject: (document) => 'openapiObject' in document ? finish(document.openapiObject) : document.swaggerObject
+    }
   }
 }
 
-/** An example of every problem there is, for the responses of the routes to refer to. */
+/** Codes of requests that reach no operation of the document. */
+const NO_OPERATION = ['route_not_found', 'method_not_allowed', 'origin_not_allowed']
+
+/** An example of every other problem, for the responses of the routes to refer to. */
 function problemExamples (): Readonly<Record<string, { readonly summary: string, readonly value: object }>> {
   const errors = [
     ...skillErrorCodes.map((code) => new SkillError(code, skillProblems[code].title)),
     ...(Object.keys(httpProblems) as HttpProblemCode[]).map((code) => new HttpProblem(code))
   ]
-  return Object.fromEntries(errors.map((error) => {
+  return Object.fromEntries(errors.filter(({ code }) => !NO_OPERATION.includes(code)).map((error) => {
     const value = toProblem(error, '/skills/calculator', '5f0c9a1e-1')
     return [error.code, { summary: value.title, value }]
   }))
 }
 
-/** Without examples that no operation has, and with `$schema` where an example has a key of that name. */
-function finish<Document extends { paths?: object, components?: { examples?: Record<string, unknown> } }> (
-  document: Document
-): Document {
-  const { paths, components } = document
-  const text = JSON.stringify(paths)
-  const used = Object.entries(components?.examples ?? {}).filter(
-    ([code]) => text.includes(`"#/components/examples/${code}"`)
-  )
-  const finished = { ...document, components: { ...components, examples: Object.fromEntries(used) } }
-  // @fastify/swagger takes a key `$schema` for a keyword and drops it: such examples say `$$schema`.
-  return JSON.parse(JSON.stringify(finished).replaceAll('"$$schema":', () => '"$schema":')) as Document
-}
-
-interface RouteSchema extends Pick<FastifySchema, 'problems' | 'bytes'> {
-  readonly response?: Parameters<typeof allAnswers>[0]
+interface RouteSchema extends Pick<FastifySchema, 'problems'> {
+  readonly response?: Readonly<Record<string, { readonly headers?: { readonly etag?: object } }>>
   readonly params?: { readonly properties?: Readonly<Record<string, object>> }
 }
 

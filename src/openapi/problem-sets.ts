@@ -12,7 +12,7 @@ export const PATH_PROBLEMS = ['bad_url', 'uri_too_long'] as const satisfies read
 
 /** The path names a skill. */
 export const SKILL_PROBLEMS = [
-  ...PATH_PROBLEMS, 'invalid_skill_name', 'skill_not_found', 'skill_changing', ...FOLDER_PROBLEMS
+  ...PATH_PROBLEMS, 'invalid_skill_name', 'skill_not_found', 'skill_changing', 'disk_not_answering', ...FOLDER_PROBLEMS
 ] as const satisfies readonly ProblemCode[]
 
 /** The request may name a revision. */

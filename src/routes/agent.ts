@@ -13,7 +13,7 @@ import {
   toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples
 } from '../openapi/tool-call-examples.ts'
 import { BODY_PROBLEMS, PATH_PROBLEMS, REVISION_PROBLEMS } from '../openapi/problem-sets.ts'
-import { jsonAnswer, requestBody, resultAnswer } from '../openapi/responses.ts'
+import { answer, json, requestBody, resultAnswer } from '../openapi/responses.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { own } from '../core/shared/json.ts'
 import type { ToolObserver } from '../tools/calls/observer.ts'
@@ -57,7 +57,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
   }, async (request, reply) => {
     const skills = inAskedRevision(request, skillsOf(request))
     const { toolset, others } = request.query
-    const answer = await handleToolCall(request.body, {
+    const called = await handleToolCall(request.body, {
       skills,
       requestId: request.id,
       confirmSkill: confirmAskedRevision(request),
@@ -66,10 +66,10 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       origin: request,
       admit: admitCall && ((tool) => admitCall(request, tool))
     })
-    switch (answer.kind) {
-      case 'answer': return answerResult(reply, answer.json)
-      case 'unrecognised': throw new HttpProblem('unrecognised_tool_call', answer.detail)
-      case 'too_many_calls': throw new HttpProblem('too_many_calls', answer.detail)
+    switch (called.kind) {
+      case 'answer': return answerResult(reply, called.json)
+      case 'unrecognised': throw new HttpProblem('unrecognised_tool_call', called.detail)
+      case 'too_many_calls': throw new HttpProblem('too_many_calls', called.detail)
     }
   })
 
@@ -81,7 +81,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       description: 'The definitions of the tools in the form that a provider wants in a request.',
       tags: ['agent'],
       querystring: ToolQuerySchema,
-      response: { 200: jsonAnswer(ToolDefinitionsSchema, 'The definitions') }
+      response: { 200: answer('The definitions', json(ToolDefinitionsSchema)) }
     }
   }, async (request, reply) => {
     const { format = 'openai', toolset = DEFAULT_TOOLSET } = request.query

@@ -8,7 +8,7 @@ import {
   CatalogEntryQuerySchema, CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema, DEFAULT_PAGE_ENTRIES
 } from '../schemas/catalog.ts'
 import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
-import { jsonAnswer, withCatalogRevision } from '../openapi/responses.ts'
+import { answer, json } from '../openapi/responses.ts'
 import { SkillNameParamsSchema } from '../schemas/skills.ts'
 import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
 import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
@@ -41,7 +41,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
         'has changed can be missed or come twice.',
       tags: ['skills'],
       querystring: CatalogQuerySchema,
-      response: { 200: withCatalogRevision(jsonAnswer(CatalogPageSchema, 'The page')) },
+      response: { 200: answer('The page', json(CatalogPageSchema), 'catalog-revision') },
       problems: ['bad_cursor', ...FOLDER_PROBLEMS]
     }
   }, async (request, reply) => {
@@ -68,7 +68,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: CatalogEntryQuerySchema,
-      response: { 200: jsonAnswer(CatalogEntrySchema, 'The entry') },
+      response: { 200: answer('The entry', json(CatalogEntrySchema)) },
       problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS]
     }
   }, async (request, reply) => {

@@ -9,7 +9,7 @@ import { HttpProblem } from '../http/problem.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
 import { EventsHeadersSchema, EventsQuerySchema } from '../schemas/events.ts'
 import { EVENTS_EXAMPLE } from '../openapi/examples.ts'
-import { eventStreamAnswer } from '../openapi/responses.ts'
+import { passingAnswer, text } from '../openapi/responses.ts'
 
 export interface EventRoutesOptions {
   readonly skillsOf: SkillsOf
@@ -46,7 +46,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
       tags: ['skills'],
       headers: EventsHeadersSchema,
       querystring: EventsQuerySchema,
-      bytes: eventStreamAnswer('The events, without an end', EVENTS_EXAMPLE),
+      response: { 200: passingAnswer('The events, without an end', text(EVENT_STREAM_MEDIA_TYPE, EVENTS_EXAMPLE)) },
       problems: ['not_acceptable', 'too_many_streams', 'not_ready']
     }
   }, async (request, reply) => {

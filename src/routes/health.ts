@@ -5,7 +5,7 @@ import type { RevisionsOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { readinessOf, type ReadinessParts } from '../http/readiness.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
-import { extendedProblemAnswer, probeAnswer } from '../openapi/responses.ts'
+import { json, passingAnswer, problemAnswer } from '../openapi/responses.ts'
 
 interface HealthRoutesOptions {
   readonly skillsOf: SkillsOf
@@ -28,7 +28,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       summary: 'Whether the process answers',
       description: 'Touches no disk.',
       tags: ['service'],
-      response: { 200: probeAnswer(LivenessSchema, 'It does') }
+      response: { 200: passingAnswer('It does', json(LivenessSchema)) }
     }
   }, async (_request, reply) => {
     reply.header('cache-control', 'no-store')
@@ -45,8 +45,10 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
         'and `detail` says in words what is wrong. With an access file, callers without a credential get the status ' +
         'alone.',
       tags: ['service'],
-      response: { 200: probeAnswer(ReadinessSchema, 'Ready') },
-      bytes: extendedProblemAnswer('not_ready', NotReadySchema)
+      response: {
+        200: passingAnswer('Ready', json(ReadinessSchema)),
+        503: problemAnswer(['not_ready'], 503, NotReadySchema)
+      }
     }
   }, async (request, reply) => {
     reply.header('cache-control', 'no-store')

@@ -6,7 +6,7 @@ import type { SkillsOf } from '../http/callers.ts'
 import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
 import { LLMS_TXT_EXAMPLE, PROMPT_EXAMPLE } from '../openapi/examples.ts'
 import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
-import { jsonAnswer, textAnswer } from '../openapi/responses.ts'
+import { answer, json, text } from '../openapi/responses.ts'
 import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
 
 interface PromptRoutesOptions {
@@ -37,8 +37,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
         'is escaped: none can end its entry or begin another.',
       tags: ['agent'],
       querystring: PromptQuerySchema,
-      response: { 200: jsonAnswer(PromptSchema, 'The skills') },
-      bytes: textAnswer('text/plain', PROMPT_EXAMPLE),
+      response: { 200: answer('The skills', { ...json(PromptSchema), ...text('text/plain', PROMPT_EXAMPLE) }) },
       problems: FOLDER_PROBLEMS
     }
   }, async (request, reply) => {
@@ -55,7 +54,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
       description: 'Markdown: every valid skill with its description and the path of its SKILL.md, then the other ' +
         'routes. Text of skills is escaped: none can end its entry or begin another.',
       tags: ['skills'],
-      bytes: textAnswer('text/plain', LLMS_TXT_EXAMPLE, 'The list'),
+      response: { 200: answer('The list', text('text/plain', LLMS_TXT_EXAMPLE)) },
       problems: FOLDER_PROBLEMS
     }
   }, async (request, reply) => {

@@ -1,22 +1,23 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ZIP_MEDIA_TYPE } from '../archive/zip-writer.ts'
 import { mediaType } from '../core/read/media-type.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { SkillsOf } from '../http/callers.ts'
+import { strongEtag } from '../http/etag.ts'
 import { addVary, ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
 import { accepts, prefers } from '../http/request/accept.ts'
 import { inAskedRevision } from '../http/revision.ts'
-import { answerContent, answerFile } from '../http/send/file.ts'
+import { answerArchive, answerContent, answerFile } from '../http/send/file.ts'
 import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
 import {
   FILE_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS
 } from '../openapi/problem-sets.ts'
+import { answer, bytesAnswers, json, text } from '../openapi/responses.ts'
 import {
-  bytesAnswers, jsonAnswer, jsonOrFileAnswer, negotiated, withCatalogRevision, withRevision
-} from '../openapi/responses.ts'
-import {
-  RevisionQuerySchema, SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema, SkillFileSchema,
-  SkillListSchema, SkillManifestSchema, SkillNameParamsSchema
+  RevisionQuerySchema, SkillArchiveQuerySchema, SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema,
+  SkillFileSchema, SkillListSchema, SkillManifestSchema, SkillNameParamsSchema
 } from '../schemas/skills.ts'
+import { exampleOf, reference } from '../schemas/typebox.ts'
 import { getSkill } from '../tools/reader/get-skill.ts'
 import { listSkills } from '../tools/reader/list-skills.ts'
 import { readFileInSkill, readInSkill } from '../tools/reader/read-file-in-skill.ts'
@@ -29,10 +30,23 @@ interface SkillRoutesOptions {
 /** Representations of a document, the default first. */
 const DOCUMENT_TYPES = ['application/json', 'text/markdown', 'text/plain'] as const
 
+/** The version of the archive's format, part of its ETag: change it whenever archives are written differently. */
+const ARCHIVE_FORMAT = 'zip1'
+
+/** Headers of answers that `Accept` and `revision` choose. */
+const NEGOTIATED = ['skill-revision', 'vary'] as const
+
+/** A file that is JSON itself has the media type of the JSON form. */
+const JSON_FORMS = text('application/json', exampleOf(SkillFileSchema), {
+  anyOf: [
+    reference(SkillFileSchema), { title: 'A JSON file', description: 'The bytes of a file that is JSON itself' }
+  ]
+})
+
 /** Stands for a file's own media type when its JSON form is weighed against it. */
 const ANY_BYTES = 'application/octet-stream'
 
-/** List, document, manifest and files of skills. */
+/** List, document, manifest, files and archive of skills. */
 export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async function skillRoutes (
   app, { skillsOf, revisionsOf }
 ) {
@@ -43,7 +57,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       summary: 'List all skills',
       description: 'Names of all skills from every root, sorted by code point.',
       tags: ['skills'],
-      response: { 200: withCatalogRevision(jsonAnswer(SkillListSchema, 'The names')) },
+      response: { 200: answer('The names', json(SkillListSchema), 'catalog-revision') },
       problems: FOLDER_PROBLEMS
     }
   }, async (request, reply) => {
@@ -60,8 +74,9 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: RevisionQuerySchema,
-      response: { 200: jsonAnswer(SkillDocumentSchema, 'The document') },
-      bytes: negotiated(bytesAnswers(['text/markdown', 'text/plain'], DOCUMENT_EXAMPLE)),
+      response: bytesAnswers(
+        ['text/markdown', 'text/plain'], DOCUMENT_EXAMPLE, 'The document', json(SkillDocumentSchema), ...NEGOTIATED
+      ),
       problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...MAIN_FILE_PROBLEMS]
     }
   }, async (request, reply) => {
@@ -84,7 +99,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: RevisionQuerySchema,
-      response: { 200: withRevision(jsonAnswer(SkillManifestSchema, 'The manifest')) },
+      response: { 200: answer('The manifest', json(SkillManifestSchema), 'skill-revision') },
       problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS]
     }
   }, async (request, reply) => {
@@ -104,8 +119,9 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       tags: ['skills'],
       params: SkillFileParamsSchema,
       querystring: SkillFileQuerySchema,
-      response: { 200: jsonOrFileAnswer(SkillFileSchema, 'The bytes, under the media type of the file') },
-      bytes: negotiated(bytesAnswers(['*/*'], FILE_EXAMPLE)),
+      response: bytesAnswers(
+        ['*/*'], FILE_EXAMPLE, 'The bytes, under the media type of the file', JSON_FORMS, ...NEGOTIATED
+      ),
       problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...FILE_PROBLEMS]
     }
   }, async (request, reply) => {
@@ -134,6 +150,31 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       if (hasNoText(error) && admitsBytes(accept, type)) return await bytes()
       throw error
     }
+  })
+
+  app.get('/skills/:name/archive.zip', {
+    config: { reads: { event: 'skill.archive', door: 'rest' }, load: 'costly' },
+    schema: {
+      operationId: 'getSkillArchive',
+      summary: 'Read a whole skill as a ZIP archive',
+      description: 'Every file of the manifest, the main file at the root. Not compressed, and without times and ' +
+        'permissions of the files: the same content is the same bytes on every replica.',
+      tags: ['skills'],
+      params: SkillNameParamsSchema,
+      querystring: SkillArchiveQuerySchema,
+      response: bytesAnswers([ZIP_MEDIA_TYPE], 'PK', 'The archive'),
+      problems: [
+        ...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS, 'archive_too_large', 'range_not_satisfiable'
+      ]
+    }
+  }, async (request, reply) => {
+    const { name } = request.params
+    const { wrap = false } = request.query
+    const skills = inAskedRevision(request, skillsOf(request))
+    const archive = await skills.read(name, (skill) => skill.archive(wrap ? (path) => `${name}/${path}` : undefined))
+    reply.header(REVISION_HEADER, archive.revision)
+    const etag = strongEtag(archive.revision, wrap ? `${ARCHIVE_FORMAT}wrap` : ARCHIVE_FORMAT)
+    return answerArchive(request, reply, archive, name, etag)
   })
 }
 

@@ -3,7 +3,7 @@ import type { CatalogEntry } from '../core/listing/entry.ts'
 import type { EntryVerdicts } from '../verdicts/entry.ts'
 import { TOKEN_METHOD } from '../verdicts/tokens.ts'
 import { TrustSchema } from './trust.ts'
-import { describes, nullable, reference, StringEnum } from './typebox.ts'
+import { describes, named, nullable, reference, StringEnum } from './typebox.ts'
 import { DigestSchema, EXAMPLE_DIGEST, RevisionSchema } from './skills.ts'
 import { FindingSchema, TargetQuerySchema, TargetVerdictSchema, TokenEstimateSchema } from './verdicts.ts'
 
@@ -58,7 +58,9 @@ const EXAMPLE_ENTRY = {
   }]
 }
 
-export const CatalogEntrySchema = describes<CatalogEntry & EntryVerdicts & { score?: number }>()(Type.Object({
+type Entry = CatalogEntry & EntryVerdicts & { score?: number }
+
+export const CatalogEntrySchema = named('CatalogEntry', describes<Entry>()(Type.Object({
   name: Type.String({ description: 'The address of the skill: the name of its folder' }),
   description: Type.String({ description: "The frontmatter's; empty when there is none" }),
   type: StringEnum(['project', 'personal'], { description: 'Which kind of root it comes from' }),
@@ -68,13 +70,13 @@ export const CatalogEntrySchema = describes<CatalogEntry & EntryVerdicts & { sco
     description: 'All fields as JSON; `{}` when there are none or they cannot be read. What JSON has no form for is ' +
       'text'
   }),
-  revision: nullable<string>({
+  revision: nullable(Type.String({
     ...DigestSchema, description: 'Equal for equal content, as in the manifest; `null` when the files cannot be listed'
-  }),
-  size_bytes: nullable<number>(
-    { type: 'integer', minimum: 0, description: 'Of all files together; `null` when they cannot be listed' }
+  })),
+  size_bytes: nullable(
+    Type.Integer({ minimum: 0, description: 'Of all files together; `null` when they cannot be listed' })
   ),
-  file_count: nullable<number>({ type: 'integer', minimum: 0, description: '`null` when the files cannot be listed' }),
+  file_count: nullable(Type.Integer({ minimum: 0, description: '`null` when the files cannot be listed' })),
   valid: Type.Boolean({ description: 'Whether the Agent Skills format takes the skill: the verdict of `spec`' }),
   tokens: TokenEstimateSchema,
   targets: Type.Optional(
@@ -85,16 +87,12 @@ export const CatalogEntrySchema = describes<CatalogEntry & EntryVerdicts & { sco
   score: Type.Optional(
     Type.Number({ description: 'With `q`: the greater the better, to be compared within one answer only' })
   )
-}, { $id: 'CatalogEntry', title: 'CatalogEntry', examples: [EXAMPLE_ENTRY] }))
+})), EXAMPLE_ENTRY)
 
-export const CatalogPageSchema = Type.Object({
+export const CatalogPageSchema = named('CatalogPage', Type.Object({
   skills: Type.Array(Type.Unsafe<CatalogEntry>(reference(CatalogEntrySchema)), {
     description: 'Sorted by name; with `q` by score, and by name where that is equal'
   }),
   total: Type.Integer({ minimum: 0, description: 'How many there are on all pages together' }),
-  next_cursor: nullable<string>({ type: 'string', description: 'Gets the next page; `null` on the last one' })
-}, {
-  $id: 'CatalogPage',
-  title: 'CatalogPage',
-  examples: [{ skills: [EXAMPLE_ENTRY], total: 6, next_cursor: 'ZjM4ZGZiNmVmMGUxYjZlZQoKY2FsY3VsYXRvcg' }]
-})
+  next_cursor: nullable(Type.String({ description: 'Gets the next page; `null` on the last one' }))
+}), { skills: [EXAMPLE_ENTRY], total: 6, next_cursor: 'ZjM4ZGZiNmVmMGUxYjZlZQoKY2FsY3VsYXRvcg' })

@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
+import { named } from './typebox.ts'
 
-export const DoorsSchema = Type.Object({
+export const DoorsSchema = named('Doors', Type.Object({
   name: Type.Literal('skillserve'),
   version: Type.String(),
   doors: Type.Array(Type.Object({
@@ -8,10 +9,4 @@ export const DoorsSchema = Type.Object({
     path: Type.String({ description: 'With parameters as `:name`, and `*` for the rest of the path' }),
     what: Type.String()
   }))
-}, {
-  $id: 'Doors',
-  title: 'Doors',
-  examples: [
-    { name: 'skillserve', version: '1.0.0', doors: [{ methods: ['GET'], path: '/skills', what: 'List all skills' }] }
-  ]
-})
+}), { name: 'skillserve', version: '1.0.0', doors: [{ methods: ['GET'], path: '/skills', what: 'List all skills' }] })

@@ -1,11 +1,11 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { SkillStatus } from '../core/service.ts'
-import { describes, StringEnum } from './typebox.ts'
+import { describes, named, StringEnum } from './typebox.ts'
 import { ProblemSchema } from './problem.ts'
 
-export const LivenessSchema = Type.Object({
+export const LivenessSchema = named('Liveness', Type.Object({
   status: Type.Literal('ok')
-}, { $id: 'Liveness', title: 'Liveness', examples: [{ status: 'ok' }] })
+}), { status: 'ok' })
 
 const WatcherSchema = Type.Object({
   status: StringEnum(['starting', 'watching', 'degraded', 'off']),
@@ -44,9 +44,9 @@ const SourceStatusSchema = Type.Object({
   }, { description: 'Entries of the folder that are not skills, although one could expect it' }))
 })
 
-export const HookAnswerSchema = Type.Object({
+export const HookAnswerSchema = named('HookAnswer', Type.Object({
   sources: Type.Integer({ minimum: 1, description: 'How many sources will be checked' })
-}, { $id: 'HookAnswer', title: 'HookAnswer', examples: [{ sources: 1 }] })
+}), { sources: 1 })
 
 export type SourceStatus = Static<typeof SourceStatusSchema>
 
@@ -95,26 +95,22 @@ const IndexStateSchema = describes<IndexState>()(Type.Object({
 /** Strangers get none of it where an access file is in force. */
 const VisibleStateSchema = Type.Partial(IndexStateSchema)
 
-export const ReadinessSchema = Type.Object({
+export const ReadinessSchema = named('Readiness', Type.Object({
   status: Type.Literal('ready'),
   detail: Type.Optional(Type.String({
     description: 'What is wrong although the service is ready; folders by name and type'
   })),
   ...VisibleStateSchema.properties,
   sources: Type.Optional(Type.Array(SourceStatusSchema, { description: 'Only with sources other than plain folders' }))
-}, {
-  $id: 'Readiness',
-  title: 'Readiness',
-  examples: [{
-    status: 'ready',
-    version: '1.0.0',
-    skills: 6,
-    revision: '9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab',
-    generation: 2,
-    roots: [{ name: 'skills', type: 'project', state: 'ok', skills: 6, skipped: 0 }],
-    watcher: { status: 'watching', mode: 'events', errors: 0 },
-    failures: [],
-  }]
+}), {
+  status: 'ready',
+  version: '1.0.0',
+  skills: 6,
+  revision: '9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab',
+  generation: 2,
+  roots: [{ name: 'skills', type: 'project', state: 'ok', skills: 6, skipped: 0 }],
+  watcher: { status: 'watching', mode: 'events', errors: 0 },
+  failures: [],
 })
 
 /** A service that is not ready: a problem with the members of readiness. */
@@ -122,22 +118,4 @@ export const NotReadySchema = Type.Object({
   ...ProblemSchema.properties,
   ...VisibleStateSchema.properties,
   sources: Type.Optional(Type.Array(SourceStatusSchema))
-}, {
-  $id: 'NotReady',
-  title: 'NotReady',
-  examples: [{
-    type: 'urn:skillserve:problem:not_ready',
-    title: 'Not ready',
-    status: 503,
-    detail: 'No skills folder is there: the folder skills (project) is missing, or is a file',
-    instance: '/readyz',
-    error: 'No skills folder is there: the folder skills (project) is missing, or is a file',
-    code: 'not_ready',
-    requestId: '5f0c9a1e-1',
-    skills: 0,
-    generation: 0,
-    roots: [{ name: 'skills', type: 'project', state: 'missing', skills: 0, skipped: 0 }],
-    watcher: { status: 'watching', mode: 'events', errors: 0 },
-    failures: [],
-  }]
-})
+}, { $id: 'NotReady', title: 'NotReady' })

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { PromptForm, PromptSkill } from '../core/listing/prompt.ts'
-import { describes, StringEnum } from './typebox.ts'
+import { describes, named, StringEnum } from './typebox.ts'
 import { MIN_PROMPT_CHARACTERS } from '../core/listing/prompt.ts'
 
 export const PromptQuerySchema = Type.Object({
@@ -15,7 +15,7 @@ export const PromptQuerySchema = Type.Object({
   }))
 })
 
-export const PromptSchema = Type.Object({
+export const PromptSchema = named('Prompt', Type.Object({
   skills: Type.Array(describes<PromptSkill>()(Type.Object({
     name: Type.String(),
     description: Type.String(),
@@ -24,11 +24,7 @@ export const PromptSchema = Type.Object({
     })
   })), { description: 'The valid skills, sorted by code point' }),
   omitted: Type.Integer({ minimum: 0, description: 'How many skills are left out for the budget' })
-}, {
-  $id: 'Prompt',
-  title: 'Prompt',
-  examples: [{
-    skills: [{ name: 'calculator', description: 'Basic arithmetic', location: '/skills/calculator/files/SKILL.md' }],
-    omitted: 0
-  }]
+}), {
+  skills: [{ name: 'calculator', description: 'Basic arithmetic', location: '/skills/calculator/files/SKILL.md' }],
+  omitted: 0
 })

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Manifest } from '../core/shared/skill.ts'
 import type { TextEncoding } from '../core/read/decode.ts'
-import { describes, StringEnum } from './typebox.ts'
+import { describes, named, StringEnum } from './typebox.ts'
 
 const NameSchema = Type.String({
   description: "The skill's folder name, compared exactly: no case folding, no trimming",
@@ -45,45 +45,35 @@ export const SkillArchiveQuerySchema = Type.Object({
   }))
 })
 
-export const SkillListSchema = Type.Object({
+export const SkillListSchema = named('SkillList', Type.Object({
   skills: Type.Array(Type.String(), { description: 'Names, sorted by code point' })
-}, { $id: 'SkillList', title: 'SkillList', examples: [{ skills: ['calculator', 'weather'] }] })
+}), { skills: ['calculator', 'weather'] })
 
-export const SkillDocumentSchema = Type.Object({
+export const SkillDocumentSchema = named('SkillDocument', Type.Object({
   skill_name: Type.String(),
   documentation: Type.String({ description: 'The whole main file, frontmatter included, verbatim' })
-}, {
-  $id: 'SkillDocument',
-  title: 'SkillDocument',
-  examples: [
-    { skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n' }
-  ]
-})
+}), { skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n' })
 
-export const SkillFileSchema = Type.Object({
+export const SkillFileSchema = named('SkillFile', Type.Object({
   success: Type.Literal(true),
   skill_name: Type.String(),
   file_path: Type.String({ description: 'As it was asked for' }),
   content: Type.String({ description: 'The text, verbatim; base64 with ?encoding=base64' }),
   size_bytes: Type.Integer({ minimum: 0 }),
   encoding: describes<TextEncoding | 'base64'>()(StringEnum(['utf-8', 'utf-16le', 'utf-16be', 'latin-1', 'base64']))
-}, {
-  $id: 'SkillFile',
-  title: 'SkillFile',
-  examples: [{
-    success: true,
-    skill_name: 'calculator',
-    file_path: 'examples/basic.py',
-    content: 'def add(a, b):\n    return a + b\n',
-    size_bytes: 32,
-    encoding: 'utf-8'
-  }]
+}), {
+  success: true,
+  skill_name: 'calculator',
+  file_path: 'examples/basic.py',
+  content: 'def add(a, b):\n    return a + b\n',
+  size_bytes: 32,
+  encoding: 'utf-8'
 })
 
 export const DigestSchema = Type.String({ pattern: '^sha256:[0-9a-f]{64}$', description: 'SHA-256 of the bytes' })
 export const EXAMPLE_DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`
 
-export const SkillManifestSchema = describes<Manifest>()(Type.Object({
+export const SkillManifestSchema = named('SkillManifest', describes<Manifest>()(Type.Object({
   skill_name: Type.String(),
   revision: DigestSchema,
   files: Type.Array(Type.Object({
@@ -92,12 +82,8 @@ export const SkillManifestSchema = describes<Manifest>()(Type.Object({
     media_type: Type.String(),
     digest: DigestSchema
   }), { description: 'Sorted by path; links that leave the skill are left out' })
-}, {
-  $id: 'SkillManifest',
-  title: 'SkillManifest',
-  examples: [{
-    skill_name: 'calculator',
-    revision: EXAMPLE_DIGEST,
-    files: [{ path: 'SKILL.md', size_bytes: 620, media_type: 'text/markdown', digest: EXAMPLE_DIGEST }]
-  }]
-}))
+})), {
+  skill_name: 'calculator',
+  revision: EXAMPLE_DIGEST,
+  files: [{ path: 'SKILL.md', size_bytes: 620, media_type: 'text/markdown', digest: EXAMPLE_DIGEST }]
+})

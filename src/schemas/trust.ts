@@ -1,36 +1,25 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { nullable, type ReadonlyDeep } from './typebox.ts'
-
-/** What a signature came to. `stale`: files changed after signing; `untrusted`: the signer is not in the trust file. */
-export type TrustStatus = 'valid' | 'unsigned' | 'stale' | 'untrusted' | 'expired' | 'invalid' | 'denied'
+import { nullable, type ReadonlyDeep, StringEnum } from './typebox.ts'
 
 /** What one scanner reported of a revision. */
 const ScanSchema = Type.Object({
   tool: Type.String({ description: 'Name and version of the scanner' }),
   scanned_at: Type.String({ description: 'ISO 8601' }),
   results: Type.Integer({ minimum: 0 }),
-  severity: nullable<'info' | 'low' | 'medium' | 'high' | 'critical'>({
-    type: 'string',
-    enum: ['info', 'low', 'medium', 'high', 'critical', null],
+  severity: nullable(StringEnum(['info', 'low', 'medium', 'high', 'critical'], {
     description: 'Of the worst result; `null` without one, which proves nothing'
-  })
+  }))
 })
 
 /** What answers say of the origin of a skill. */
 export const TrustSchema = Type.Object({
   signed: Type.Boolean({ description: 'Whether the skill has a signature, good or not' }),
-  signer: nullable<string>(
-    { type: 'string', description: 'Name of the signer in the trust file; `null` if none of them signed' }
-  ),
-  status: nullable<TrustStatus>({
-    type: 'string',
-    enum: ['valid', 'unsigned', 'stale', 'untrusted', 'expired', 'invalid', 'denied', null],
+  signer: nullable(Type.String({ description: 'Name of the signer in the trust file; `null` if none of them signed' })),
+  status: nullable(StringEnum(['valid', 'unsigned', 'stale', 'untrusted', 'expired', 'invalid', 'denied'], {
     description: 'What the signature came to. `stale`: files changed after the signing; `null` without a trust file'
-  }),
+  })),
   checked_revision: Type.String({ description: 'The revision that this was found for' }),
-  pinned: nullable<boolean>(
-    { type: 'boolean', description: 'Whether the lock names this revision; `null` without a lock' }
-  ),
+  pinned: nullable(Type.Boolean({ description: 'Whether the lock names this revision; `null` without a lock' })),
   scans: Type.Optional(Type.Array(ScanSchema, {
     description: 'What scanners said of this revision; absent where the trust file names no file of scans'
   }))
@@ -38,3 +27,6 @@ export const TrustSchema = Type.Object({
 
 export type ScanReport = Readonly<Static<typeof ScanSchema>>
 export type TrustReport = ReadonlyDeep<Static<typeof TrustSchema>>
+
+/** What a signature came to. `stale`: files changed after signing; `untrusted`: the signer is not in the trust file. */
+export type TrustStatus = NonNullable<TrustReport['status']>

@@ -9,6 +9,22 @@ export function StringEnum<const Values extends readonly string[]> (
   return Type.Unsafe<Values[number]>({ type: 'string', enum: values, ...options })
 }
 
+/** A shape that routes refer to by its name: a component of the OpenAPI document. */
+export function named<Schema extends TSchema> (name: string, schema: Schema, example: unknown): Schema {
+  return { $id: name, title: name, examples: [example], ...schema }
+}
+
+/** A schema of one type that takes `null` too. */
+export function nullable<Schema extends TSchema> (schema: Schema): TUnsafe<Static<Schema> | null> {
+  const { type, enum: values } = schema
+  return Type.Unsafe({ ...schema, type: [type, 'null'], ...values && { enum: [...values, null] } })
+}
+
+/** The example of a schema. */
+export function exampleOf ({ examples: [example] = [] }: TSchema): object {
+  return example as object
+}
+
 /** A shared schema by its name, for Fastify and for the OpenAPI document alike. */
 export function reference ({ $id }: TSchema): { readonly $ref: string } {
   if ($id === undefined) throw new Error('a shared schema needs an $id')
@@ -23,9 +39,4 @@ type IfSame<A, B> = [A] extends [B] ? [B] extends [A] ? unknown : never : never
 export function describes<Type> () {
   type Same<Schema extends TSchema> = IfSame<ReadonlyDeep<Static<Schema>>, ReadonlyDeep<Type>>
   return <Schema extends TSchema>(schema: Schema & Same<Schema>): Schema => schema
-}
-
-/** A value of this schema, or `null`. */
-export function nullable<Value> ({ type, ...rest }: { readonly type: string } & Readonly<Record<string, unknown>>) {
-  return Type.Unsafe<Value | null>({ type: [type, 'null'], ...rest })
 }

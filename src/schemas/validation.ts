@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { Finding } from '../core/shared/skill.ts'
 import type { TargetVerdict } from '../verdicts/validate.ts'
 import { TOKEN_METHOD, type TokenEstimate } from '../verdicts/tokens.ts'
-import { describes } from './typebox.ts'
+import { describes, named, nullable } from './typebox.ts'
 import { FindingSchema, TargetQuerySchema, TargetVerdictSchema, TokenEstimateSchema } from './verdicts.ts'
 
 export const ValidateQuerySchema = Type.Object({
@@ -23,36 +23,30 @@ export interface Validation {
   readonly findings: readonly Finding[]
 }
 
-export const ValidationSchema = describes<Validation>()(Type.Object({
+export const ValidationSchema = named('Validation', describes<Validation>()(Type.Object({
   skill_name: Type.String({ description: 'The name of its folder' }),
-  revision: Type.Unsafe<string | null>(
-    { type: ['string', 'null'], description: '`null`: of a skill that was sent, only SKILL.md is unpacked' }
-  ),
+  revision: nullable(Type.String({ description: '`null`: of a skill that was sent, only SKILL.md is unpacked' })),
   valid: Type.Boolean({ description: 'Whether the Agent Skills format takes the skill: the verdict of `spec`' }),
   tokens: TokenEstimateSchema,
   targets: Type.Array(
     TargetVerdictSchema, { description: 'What each chosen target does with the skill; without a choice, the format' }
   ),
   findings: Type.Array(FindingSchema, { description: 'What the author should know, one for each mistake' })
-}, {
-  $id: 'Validation',
-  title: 'Validation',
-  examples: [{
-    skill_name: 'demo',
-    revision: null,
-    valid: false,
-    tokens: { listed: 12, body: 450, all_files: null, method: TOKEN_METHOD },
-    targets: [{ target: 'spec', verdict: 'refused', because: ['name_folder_mismatch'], read: '2026-11-22' }],
-    findings: [{
-      code: 'name_folder_mismatch',
-      severity: 'error',
-      message: "name 'other' does not match the folder name 'demo'",
-      fix: "Change name to 'demo'",
-      field: 'name',
-      file: 'SKILL.md',
-      line: 2,
-      column: 7,
-      targets: ['spec', 'skills-ref', 'claude-code', 'vscode', 'gh-skill', 'mcp', 'discovery-0.1.0', 'discovery-0.2.0']
-    }]
+})), {
+  skill_name: 'demo',
+  revision: null,
+  valid: false,
+  tokens: { listed: 12, body: 450, all_files: null, method: TOKEN_METHOD },
+  targets: [{ target: 'spec', verdict: 'refused', because: ['name_folder_mismatch'], read: '2026-11-22' }],
+  findings: [{
+    code: 'name_folder_mismatch',
+    severity: 'error',
+    message: "name 'other' does not match the folder name 'demo'",
+    fix: "Change name to 'demo'",
+    field: 'name',
+    file: 'SKILL.md',
+    line: 2,
+    column: 7,
+    targets: ['spec', 'skills-ref', 'claude-code', 'vscode', 'gh-skill', 'mcp', 'discovery-0.1.0', 'discovery-0.2.0']
   }]
-}))
+})

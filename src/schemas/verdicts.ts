@@ -3,7 +3,7 @@ import type { Finding } from '../core/shared/skill.ts'
 import type { TargetVerdict } from '../verdicts/validate.ts'
 import { OUTCOMES, TARGET_NAMES } from '../verdicts/targets.ts'
 import type { TokenEstimate } from '../verdicts/tokens.ts'
-import { describes, StringEnum } from './typebox.ts'
+import { describes, nullable, StringEnum } from './typebox.ts'
 
 export const TargetQuerySchema = Type.Optional(Type.String({
   description: `What to validate the skill for: ${TARGET_NAMES.map((name) => `\`${name}\``).join(', ')}, several ` +
@@ -35,11 +35,7 @@ export const TargetVerdictSchema = describes<TargetVerdict>()(Type.Object({
 
 export const TokenEstimateSchema = describes<TokenEstimate>()(Type.Object({
   listed: Type.Integer({ minimum: 0, description: 'Name and description: what a list costs in each turn' }),
-  body: Type.Unsafe<number | null>(
-    { type: ['integer', 'null'], minimum: 0, description: 'The body; `null` when SKILL.md cannot be read' }
-  ),
-  all_files: Type.Unsafe<number | null>(
-    { type: ['integer', 'null'], minimum: 0, description: 'All text files; `null` when they cannot be listed' }
-  ),
+  body: nullable(Type.Integer({ minimum: 0, description: 'The body; `null` when SKILL.md cannot be read' })),
+  all_files: nullable(Type.Integer({ minimum: 0, description: 'All text files; `null` when they cannot be listed' })),
   method: Type.String({ description: 'How the estimates were made' })
 }, { description: 'About how many tokens the skill costs a model' }))

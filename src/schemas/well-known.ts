@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { VALID_NAME } from '../core/format/fields.ts'
 import { MAX_NAME_CODE_POINTS } from '../core/shared/limits.ts'
-import { StringEnum } from './typebox.ts'
+import { named, StringEnum } from './typebox.ts'
 
 /** The identifier of version 0.2.0: clients compare it, nobody fetches it. */
 export const DISCOVERY_SCHEMA_ID = 'https://schemas.agentskills.io/discovery/0.2.0/schema.json'
@@ -31,22 +31,22 @@ export const DiscoveryIndexSchema = Type.Object({
   }))
 }, {
   $id: 'DiscoveryIndex',
-  title: 'DiscoveryIndex',
-  examples: [{
-    // See `unescapeSchemaKeys`.
-    $$schema: DISCOVERY_SCHEMA_ID,
-    skills: [{
-      name: 'calculator',
-      type: 'archive',
-      description: EXAMPLE_DESCRIPTION,
-      url: `calculator/${EXAMPLE_HEX}/archive.zip`,
-      digest: `sha256:${EXAMPLE_HEX}`
-    }]
-  }]
+  title: 'DiscoveryIndex'
 })
 
+export const DISCOVERY_EXAMPLE = {
+  $schema: DISCOVERY_SCHEMA_ID,
+  skills: [{
+    name: 'calculator',
+    type: 'archive',
+    description: EXAMPLE_DESCRIPTION,
+    url: `calculator/${EXAMPLE_HEX}/archive.zip`,
+    digest: `sha256:${EXAMPLE_HEX}`
+  }]
+}
+
 /** Discovery 0.1.0. */
-export const LegacyDiscoveryIndexSchema = Type.Object({
+export const LegacyDiscoveryIndexSchema = named('LegacyDiscoveryIndex', Type.Object({
   skills: Type.Array(Type.Object({
     name: NameSchema,
     description: DescriptionSchema,
@@ -55,16 +55,12 @@ export const LegacyDiscoveryIndexSchema = Type.Object({
     }),
     files: Type.Array(Type.String(), { minItems: 1, description: 'All files of the skill, `SKILL.md` first' })
   }))
-}, {
-  $id: 'LegacyDiscoveryIndex',
-  title: 'LegacyDiscoveryIndex',
-  examples: [{
-    skills: [{
-      name: 'calculator',
-      description: EXAMPLE_DESCRIPTION,
-      version: `sha256:${EXAMPLE_HEX}`,
-      files: ['SKILL.md', 'examples/basic.py']
-    }]
+}), {
+  skills: [{
+    name: 'calculator',
+    description: EXAMPLE_DESCRIPTION,
+    version: `sha256:${EXAMPLE_HEX}`,
+    files: ['SKILL.md', 'examples/basic.py']
   }]
 })
 

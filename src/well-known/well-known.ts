@@ -10,7 +10,7 @@ import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
 import {
   ARTIFACT_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, SKILL_PROBLEMS
 } from '../openapi/problem-sets.ts'
-import { bytesAnswers, jsonAnswer, withCatalogRevision } from '../openapi/responses.ts'
+import { answer, bytesAnswers, json } from '../openapi/responses.ts'
 import {
   ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema,
   SkillIndexParamsSchema, SkillLegacyFileParamsSchema
@@ -31,7 +31,7 @@ const INDEXES = [
   {
     version: '0.2.0',
     path: '/.well-known/agent-skills/index.json',
-    answer: jsonAnswer(DiscoveryIndexSchema, 'The index'),
+    content: json(DiscoveryIndexSchema, { index: { $ref: '#/components/examples/DiscoveryIndex' } }),
     ofAll: {
       operationId: 'getDiscoveryIndex',
       summary: 'The skills that clients can install, with digests',
@@ -43,7 +43,7 @@ const INDEXES = [
   {
     version: '0.1.0',
     path: '/.well-known/skills/index.json',
-    answer: jsonAnswer(LegacyDiscoveryIndexSchema, 'The index'),
+    content: json(LegacyDiscoveryIndexSchema),
     ofAll: {
       operationId: 'getLegacyDiscoveryIndex',
       summary: 'The skills that clients can install, with their files',
@@ -72,11 +72,14 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
     })
   }
 
-  for (const { version, path, answer, ofAll, ofOne } of INDEXES) {
+  for (const { version, path, content, ofAll, ofOne } of INDEXES) {
     app.get(path, {
       config: { reads: { event: 'discovery.index', door: 'well-known' }, load: 'costly' },
       schema: {
-        ...ofAll, tags: ['discovery'], response: { 200: withCatalogRevision(answer) }, problems: FOLDER_PROBLEMS
+        ...ofAll,
+        tags: ['discovery'],
+        response: { 200: answer('The index', content, 'catalog-revision') },
+        problems: FOLDER_PROBLEMS
       }
     }, async (request, reply) => {
       const revisions = revisionsOf(request)
@@ -93,7 +96,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
           'is empty if these clients do not take the skill.',
         tags: ['discovery'],
         params: SkillIndexParamsSchema,
-        response: { 200: answer },
+        response: { 200: answer('The index', content) },
         problems: [...SKILL_PROBLEMS, ...MAIN_FILE_PROBLEMS, ...READ_PROBLEMS]
       }
     }, async (request) => {
@@ -110,7 +113,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: `What the index lists as \`skill-md\`. ${UNCHANGING}`,
       tags: ['discovery'],
       params: ArtifactParamsSchema,
-      bytes: bytesAnswers(['text/markdown'], DOCUMENT_EXAMPLE, 'The bytes'),
+      response: bytesAnswers(['text/markdown'], DOCUMENT_EXAMPLE, 'The bytes'),
       problems: ARTIFACT_PROBLEMS
     }
   }, async (request, reply) => {
@@ -129,7 +132,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: `What the index lists as \`archive\`. ${UNCHANGING}`,
       tags: ['discovery'],
       params: ArtifactParamsSchema,
-      bytes: bytesAnswers([ZIP_MEDIA_TYPE], 'PK', 'The archive'),
+      response: bytesAnswers([ZIP_MEDIA_TYPE], 'PK', 'The archive'),
       problems: ARTIFACT_PROBLEMS
     }
   }, async (request, reply) => {
@@ -154,7 +157,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'The bytes of a file of a skill in the index 0.1.0.',
       tags: ['discovery'],
       params: LegacyFileParamsSchema,
-      bytes: FILE_ANSWERS,
+      response: FILE_ANSWERS,
       problems: ARTIFACT_PROBLEMS
     }
   }, async (request, reply) => sendFile(request, reply, request.params.name, request.params['*']))
@@ -167,7 +170,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'The bytes of a file of the skill in its index 0.1.0.',
       tags: ['discovery'],
       params: SkillLegacyFileParamsSchema,
-      bytes: FILE_ANSWERS,
+      response: FILE_ANSWERS,
       problems: [...ARTIFACT_PROBLEMS, 'invalid_skill_name']
     }
   }, async (request, reply) => {

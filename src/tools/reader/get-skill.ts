@@ -1,5 +1,6 @@
 import { mainFileText } from '../../core/read/file-content.ts'
 import { SkillDocumentSchema } from '../../schemas/skills.ts'
+import { exampleOf } from '../../schemas/typebox.ts'
 import { stringArgument } from '../arguments.ts'
 import { ErrorResultSchema, failWithError } from '../outcomes.ts'
 import { type Tool, ToolOutcome, type ToolParameters } from '../tool.ts'
@@ -24,9 +25,7 @@ export const getSkill: Tool = {
   failureSchema: ErrorResultSchema,
   example: {
     args: { skill_name: 'calculator' },
-    outcome: new ToolOutcome({
-      skill_name: 'calculator', documentation: '# Calculator Skill\n\nProvides basic arithmetic operations.\n'
-    })
+    outcome: new ToolOutcome(exampleOf(SkillDocumentSchema))
   },
 
   async run (args, skills) {
