@@ -75,7 +75,8 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
     schema: { hide: true },
     onRequest: checkRequestOrigin
   }, async (request, reply) => {
-    if (!opensStream(request)) {
+    // A browser that opens the address has no use for an endless answer.
+    if (!takesStream(request.headers) || isModern(request.headers)) {
       throw new HttpProblem('method_not_allowed',
         'MCP takes POST; the stream of notifications of the 2025 revisions has Accept: text/event-stream', {
           allow: 'POST'
@@ -162,11 +163,6 @@ function weightOf ({ body }: FastifyRequest, registry: ToolRegistry): Weight | u
   if (method === LISTEN) return 'stream'
   const tool = method === 'tools/call' ? own(own(body, 'params'), 'name') : undefined
   return typeof tool === 'string' && registry.find(tool)?.isCostly === true ? 'costly' : undefined
-}
-
-/** A browser that opens the address has no use for an endless answer, and the newer revision has no such stream. */
-function opensStream ({ headers }: FastifyRequest): boolean {
-  return takesStream(headers) && !isModern(headers)
 }
 
 function takesStream ({ accept }: FastifyRequest['headers']): boolean {

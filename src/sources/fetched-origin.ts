@@ -1,20 +1,17 @@
 import { hash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { LimitFunction } from 'p-limit'
 import { findSkills } from '../layout/find-skills.ts'
 import { baseName } from '../core/shared/paths.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import type { Environment } from '../config/setting.ts'
-import { DEFAULT_TIMEOUT_MS, type SourceKind } from './address/source-kind.ts'
-import type { Fetched } from './fetched.ts'
+import { DEFAULT_TIMEOUT_MS, type Fetched, type SourceKind } from './address/source-kind.ts'
 import type { Origin, SourceRoot } from './keeper.ts'
 import type { Source } from './kinds.ts'
 import { findPackaged } from './publish/packages.ts'
-import { planOf } from './publish/plan.ts'
+import { brokenParts, planOf, reportOf } from './publish/plan.ts'
 import { type PublishedState, Publisher } from './publish/publisher.ts'
-import { brokenParts, isReport, reportOf } from './publish/report.ts'
 import { checkEntries, SourceTree } from './publish/source-tree.ts'
 import { readSecretFile } from './secrets.ts'
 import { SourceError } from './source-error.ts'
@@ -36,13 +33,10 @@ export type Approve = (candidate: Candidate) => Promise<void>
 export interface FetchedOptions {
   readonly source: Source
   readonly kind: Pick<SourceKind<Source>, 'intervalMs' | 'fetch'>
-  /** The folder of this source's state. */
   readonly folder: string
   readonly env: Environment
   readonly log: CoreLog
-  /** Lets few sources fetch at a time. */
   readonly inTurn: LimitFunction
-  /** Checks each state before it is published. */
   readonly approve: Approve
 }
 
@@ -54,34 +48,30 @@ export class FetchedOrigin implements Origin {
   readonly root: SourceRoot
   readonly #options: FetchedOptions
   readonly #publisher: Publisher
-  readonly #settings: string
   #published: PublishedState | undefined
 
   constructor (options: FetchedOptions) {
     const { source, kind, folder } = options
     this.#options = options
     this.inTurn = options.inTurn
-    this.#publisher = new Publisher(folder)
-    this.#settings = settingsOf(source)
+    this.#publisher = new Publisher(folder, settingsOf(source))
     this.intervalMs = source.intervalMs ?? kind.intervalMs
     this.root = { path: folder, name: source.name, listed: this.#publisher, prefix: source.prefix ?? '' }
   }
 
   get report (): Origin['report'] {
     const { kind, optional } = this.#options.source
-    const { revision, changedAt, report } = this.#published ?? {}
+    const published = this.#published
     return {
       kind,
       ...optional === true && { optional },
-      ...revision !== undefined && { revision },
-      ...changedAt !== undefined && { changed_at: changedAt },
-      ...isReport(report) && report
+      ...published && { revision: published.revision, changed_at: published.changedAt, ...published.report }
     }
   }
 
   async open (): Promise<void> {
     const { source: { name, webhookSecretFile: file }, log } = this.#options
-    this.#published = await this.#publisher.open(this.#settings)
+    this.#published = await this.#publisher.open()
     if (this.#published !== undefined) {
       const { revision, changedAt } = this.#published
       log.info({ source: name, revision, changedAt }, 'serving what the source had when it was last fetched')
@@ -103,16 +93,15 @@ export class FetchedOrigin implements Origin {
     const signal = AbortSignal.any([timeout, closing])
     // Every request of a fetch listens to it, and many run at a time.
     setMaxListeners(0, signal)
-    const tmp = await mkdtemp(join(this.#publisher.tmp, 'fetch-'))
+    const known = this.#published?.memory
     try {
-      const known = this.#published?.memory
-      const fetched = await kind.fetch(source, { known, tmp, cache: join(folder, 'cache'), env, signal })
-      if (fetched !== undefined) await this.#publish(fetched, tmp, closing)
+      await this.#publisher.withTmp(async (tmp) => {
+        const fetched = await kind.fetch(source, { known, tmp, cache: join(folder, 'cache'), env, signal })
+        if (fetched !== undefined) await this.#publish(fetched, tmp, closing)
+      })
     } catch (error) {
       if (!timeout.aborted || closing.aborted) throw error
       throw new SourceError('timeout', 'the source did not deliver in time', { cause: error })
-    } finally {
-      await rm(tmp, { recursive: true, force: true })
     }
   }
 
@@ -122,7 +111,7 @@ export class FetchedOrigin implements Origin {
     const where = revision.length > 80 ? `${revision.slice(0, 80)}…` : revision
     checkEntries(files.entries, where)
     const tree = new SourceTree(files, path)
-    if (path !== '' && !await tree.isFolder('')) {
+    if (path !== '' && (await tree.entries('')).length === 0) {
       throw new SourceError('path_not_found', `${where} has no folder ${JSON.stringify(path)}`)
     }
     const options = { layout, name: path === '' ? name : baseName(path), include, exclude }
@@ -142,7 +131,7 @@ export class FetchedOrigin implements Origin {
     const isSame = before?.revision === revision
     const changedAt = isSame ? before.changedAt : new Date().toISOString()
     const report = reportOf(found, leftOut)
-    const state = { revision, settings: this.#settings, memory, changedAt, report }
+    const state = { revision, memory, changedAt, report }
     await fetched.confirm?.()
     await approve({ source: name, revision: where, folders: changed })
     closing.throwIfAborted()
@@ -157,5 +146,5 @@ export class FetchedOrigin implements Origin {
 
 /** What decides which part of a state is published: another value publishes the same state anew. */
 function settingsOf ({ name, layout, include, exclude, prefix }: Source): string {
-  return hash('sha256', JSON.stringify([1, name, layout, include, exclude, prefix])).slice(0, 16)
+  return hash('sha256', JSON.stringify([2, name, layout, include, exclude, prefix])).slice(0, 16)
 }

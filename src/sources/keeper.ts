@@ -29,10 +29,9 @@ export interface Origin {
   readonly maxRetryMs?: number
   /** The shortest time between two checks that are asked for. */
   readonly spacingMs: number
-  /** Lets few checks run at a time. */
   readonly inTurn?: LimitFunction
-  /** Begins to follow events. */
-  start? (): void
+  /** Begins to follow events, and calls `hint` at each. */
+  start? (hint: () => void): void
   /** Brings the listing of the root up to date. */
   check (signal: AbortSignal): Promise<void>
   close? (): Promise<void>
@@ -79,9 +78,8 @@ export class Keeper {
     }
   }
 
-  /** Begins to check at its own pace. */
   start (): void {
-    this.#origin.start?.()
+    this.#origin.start?.(() => { this.hint() })
     this.#checkIn(0)
   }
 

@@ -12,7 +12,6 @@ import { identityOf, kindOf, type Source } from './kinds.ts'
 import { StateFolder, unwritable } from './publish/state-folder.ts'
 import { AddressError, failureOf } from './source-error.ts'
 
-/** Fetches at the same time. */
 const MAX_FETCHES = 2
 
 export interface SourcesOptions {
@@ -21,7 +20,6 @@ export interface SourcesOptions {
   readonly stateDir: string | StateFolder
   /** Of the roots that are not sources. */
   readonly otherNames?: readonly string[]
-  /** For credentials, and for git. */
   readonly env: Environment
   readonly log?: CoreLog
   /** For folders: compare at short intervals instead of watching. */
@@ -76,8 +74,7 @@ export class Sources {
       const source = { ...given, name: names[index] ?? given.name }
       if (source.name !== given.name) this.givenNames.set(source.name, given.name)
       if (source.kind === 'folder') {
-        const onEvent = (): void => { keeper.hint() }
-        const keeper = new Keeper(new FolderOrigin({ folder: source, state, log, polling, linkTargets, onEvent }), log)
+        const keeper = new Keeper(new FolderOrigin({ folder: source, state, log, polling, linkTargets }), log)
         this.#sources.push({ source, keeper })
         await keeper.sync()
         continue
@@ -116,7 +113,6 @@ export class Sources {
     return githubState(found.source, found.keeper.status.revision)
   }
 
-  /** Begins to check all of them, each at its own pace. */
   start (): void {
     for (const { keeper } of this.#sources) keeper.start()
   }

@@ -75,6 +75,14 @@ export async function startGitHost (t: Test, folder: string): Promise<GitHost> {
   return host
 }
 
+/** A host with one repository, which has the skill `a`, and its address. */
+export async function startTeam (t: Test) {
+  const repository = createRepository(t, 'team.git')
+  const commit = repository.commit(skillFiles('a'))
+  const host = await startGitHost(t, dirname(repository.path))
+  return { repository, commit, host, address: `git+${host.url}/team.git` }
+}
+
 /** Answers as `git http-backend` does for the repositories below a folder. */
 export function serveGit (folder: string, request: IncomingMessage, response: ServerResponse): void {
   const url = new URL(request.url ?? '/', 'http://host')

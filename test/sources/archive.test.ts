@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
@@ -7,18 +6,38 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { hostname } from 'node:os'
 import zlib, { gzipSync } from 'node:zlib'
-import t from 'tap'
+import t, { type Test } from 'tap'
+import { sha256 } from '../../src/core/shared/digest.ts'
 import { isInsideAddress, readBody, send, statusError } from '../../src/sources/http/http-client.ts'
+import type { Source } from '../../src/sources/kinds.ts'
 import { subjectOfArchive } from '../../src/verdicts/upload.ts'
 import { tarGzOf, tarOf, zipOf, zipOfTexts } from '../helper/archives.ts'
-import { startServer } from '../helper/fault-server.ts'
+import { type FaultServer, startServer } from '../helper/fault-server.ts'
 import { skillText, startManager, textOf } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 
 const good = [['repo-abc/skills/a/SKILL.md', skillText('a')], ['repo-abc/skills/a/x.txt', 'x'], ['repo-abc/skills/b/SKILL.md', skillText('b')]] as const
 
-function digestOf (bytes: Buffer): string {
-  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+interface ArchiveHost extends FaultServer {
+  /** What it sends next, with a tag unless the test wants none. */
+  body: Buffer
+}
+
+async function startHost (t: Test, body: Buffer, isTagged = true): Promise<ArchiveHost> {
+  const server = await startServer(t, (request, response) => {
+    const tag = `"${sha256(host.body).slice(-8)}"`
+    if (isTagged) response.setHeader('etag', tag)
+    if (isTagged && request.headers['if-none-match'] === tag) response.writeHead(304).end()
+    else response.end(host.body)
+  })
+  const host = Object.assign(server, { body })
+  return host
+}
+
+/** A source that is fetched from a host of its own. */
+async function openArchive (t: Test, body: Buffer, { isTagged, ...more }: { isTagged?: boolean } & Partial<Source> = {}) {
+  const host = await startHost(t, body, isTagged)
+  return { host, ...await openSources(t, [sourceAt(`${host.url}/a.tar.gz`, more)]) }
 }
 
 t.test('K83: archives of each kind, by their bytes, with the revisions of a folder', async (t) => {
@@ -29,7 +48,7 @@ t.test('K83: archives of each kind, by their bytes, with the revisions of a fold
     const { skills, status, sources } = await openSources(t, [sourceAt(`${server.url}/${index}.zip`)], { stateDir: join(t.testdirName, `s${index}`) })
     t.strictSame(await skills.list(), ['a', 'b'])
     t.equal((await skills.manifest('a')).revision, (await folder.manifest('a')).revision)
-    t.match(status(), { kind: 'archive', state: 'ok', revision: digestOf(bodies[index] ?? Buffer.alloc(0)) })
+    t.match(status(), { kind: 'archive', state: 'ok', revision: sha256(bodies[index] ?? Buffer.alloc(0)) })
     await sources.close()
   }
 })
@@ -53,8 +72,7 @@ t.test('K83: a tar archive that is compressed with zstd, if this Node unpacks it
   const { zstdCompressSync } = zlib as { readonly zstdCompressSync?: (bytes: Buffer, options?: object) => Buffer }
   const tar = await tarOf(good)
   const body = zstdCompressSync?.(tar) ?? Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0])
-  const server = await startServer(t, (_, response) => { response.end(body) })
-  const { skills, status } = await openSources(t, [sourceAt(`${server.url}/a.tar.zst`)])
+  const { skills, status } = await openArchive(t, body)
   if (zstdCompressSync === undefined) {
     t.match(status(), { state: 'failed', error: { code: 'bad_archive', message: 'the archive is compressed with zstd, which Node 22.15 or later unpacks' } })
     return
@@ -84,70 +102,46 @@ t.test('K85: a tar archive that was cut between two files publishes nothing', as
 })
 
 t.test('K83: one fetch for each release, everything else is a 304', async (t) => {
-  let body = await tarGzOf(good)
-  const server = await startServer(t, (request, response) => {
-    const etag = `"${digestOf(body).slice(-8)}"`
-    if (request.headers['if-none-match'] === etag) response.writeHead(304).end()
-    else response.setHeader('etag', etag).end(body)
-  })
-  const { sources, skills } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`)])
+  const { host, sources, skills } = await openArchive(t, await tarGzOf(good))
   await sources.sync()
-  t.strictSame(server.requests.length, 2)
+  t.strictSame(host.requests.length, 2)
   t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'x')
-  body = await tarGzOf([['a/SKILL.md', skillText('a')], ['a/x.txt', 'y'], ['c/SKILL.md', skillText('c')]])
+  host.body = await tarGzOf([['a/SKILL.md', skillText('a')], ['a/x.txt', 'y'], ['c/SKILL.md', skillText('c')]])
   await sources.sync()
   t.strictSame(await skills.list(), ['a', 'c'])
   t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'y')
 })
 
 t.test('K83: an archive without a validator is fetched at each check, and compared', async (t) => {
-  let body = await tarGzOf(good)
-  const server = await startServer(t, (_, response) => { response.end(body) })
-  const { sources, skills, status } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`)])
+  const { host, sources, skills, status } = await openArchive(t, await tarGzOf(good), { isTagged: false })
   const { revision, changed_at: changedAt } = status()
   await sources.sync()
   t.match(status(), { state: 'ok', revision, changed_at: changedAt })
-  body = await tarGzOf([['c/SKILL.md', skillText('c')]])
+  host.body = await tarGzOf([['c/SKILL.md', skillText('c')]])
   await sources.sync()
   t.strictSame(await skills.list(), ['c'])
 })
 
 t.test('K85: an archive without a validator that cannot be published fails until another one is there', async (t) => {
   const whole = await tarGzOf(good)
-  let body = whole
-  const server = await startServer(t, (_, response) => { response.end(body) })
-  const source = sourceAt(`${server.url}/a.tar.gz`)
-  const { sources, stateDir } = await openSources(t, [source])
+  const { host, sources, stateDir } = await openArchive(t, whole, { isTagged: false })
   await sources.close()
-  body = whole.subarray(0, 60)
-  const { sources: again, status, log } = await openSources(t, [source], { stateDir })
+  host.body = whole.subarray(0, 60)
+  const { sources: again, status, log } = await openSources(t, [sourceAt(`${host.url}/a.tar.gz`)], { stateDir })
   for (const requests of [2, 3, 4]) {
     t.match(status(), { state: 'stale', error: { code: 'bad_archive' } })
-    t.equal(server.requests.length, requests)
+    t.equal(host.requests.length, requests)
     await again.sync()
   }
   t.notMatch(JSON.stringify(log), /delivers again/)
-  body = whole
+  host.body = whole
   await again.sync()
   t.match(status(), { state: 'ok' })
 })
 
-t.test('K83: other bytes than those of the digest are never published', async (t) => {
+t.test('K83: other bytes than those of the digest are never published, nor served from before', async (t) => {
   const body = await tarGzOf(good)
-  const server = await startServer(t, (_, response) => { response.end(body) })
-  const { status, sources } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz#${digestOf(body)}`)])
-  t.match(status(), { state: 'ok', skills: 2 })
-  await sources.close()
-  const other = await openSources(t, [sourceAt(`${server.url}/a.tar.gz#sha256:${'0'.repeat(64)}:skills`)])
-  t.match(other.status(), { state: 'failed', error: { code: 'digest_mismatch' } })
-})
-
-t.test('K83: a digest that comes later keeps other bytes that were published before from being served', async (t) => {
-  const body = await tarGzOf(good)
-  const server = await startServer(t, (request, response) => {
-    if (request.headers['if-none-match'] === '"1"') response.writeHead(304).end()
-    else response.setHeader('etag', '"1"').end(body)
-  })
+  const server = await startHost(t, body)
   const stateDir = join(t.testdir(), 'state')
   const open = async (fragment: string) => await openSources(t, [sourceAt(`${server.url}/a.tar.gz${fragment}`)], { stateDir })
   const first = await open('')
@@ -156,14 +150,11 @@ t.test('K83: a digest that comes later keeps other bytes that were published bef
   const wrong = await open(`#sha256:${'0'.repeat(64)}`)
   t.match(wrong.status(), { state: 'failed', skills: 0, error: { code: 'digest_mismatch' } })
   await wrong.sources.close()
-  t.match((await open(`#${digestOf(body)}`)).status(), { state: 'ok', skills: 2, revision: digestOf(body) })
+  t.match((await open(`#${sha256(body)}`)).status(), { state: 'ok', skills: 2, revision: sha256(body) })
 })
 
 t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is named in the status', async (t) => {
-  const first = await tarGzOf(good)
-  let body = first
-  const server = await startServer(t, (_, response) => { response.setHeader('etag', `"${digestOf(body).slice(-8)}"`).end(body) })
-  const { sources, status, skills } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`)])
+  const { host, sources, status, skills } = await openArchive(t, await tarGzOf(good))
   const main = ['a/SKILL.md', skillText('a')] as const
   const folder = (await tarOf([['d', { type: 'directory' }]])).subarray(0, 512)
   const twoNames = zipOfTexts([main])
@@ -207,17 +198,17 @@ t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is
     [Buffer.from('<html>'), /not a ZIP/]
   ]
   for (const [bytes, expected] of hostile) {
-    body = bytes
+    host.body = bytes
     await sources.sync()
     t.match(status(), { state: 'stale', skills: 2, error: { message: expected } })
     t.notMatch(status().error?.message, t.testdirName)
   }
   t.strictSame(await skills.list(), ['a', 'b'])
   t.notOk(existsSync(join(t.testdirName, 'up.txt')))
-  body = Buffer.concat([two.subarray(0, directory), two.subarray(secondOfIt, end), two.subarray(directory, secondOfIt), two.subarray(end)])
+  host.body = Buffer.concat([two.subarray(0, directory), two.subarray(secondOfIt, end), two.subarray(directory, secondOfIt), two.subarray(end)])
   await sources.sync()
   t.match(status(), { state: 'ok', skills: 2 }, 'the directory of a ZIP may have another order')
-  body = await tarGzOf([main, ['a/link.md', { type: 'symlink', linkname: 'SKILL.md' }]])
+  host.body = await tarGzOf([main, ['a/link.md', { type: 'symlink', linkname: 'SKILL.md' }]])
   await sources.sync()
   t.match(status(), { state: 'ok', skills: 1 })
   t.match(await textOf(() => skills.readFile('a', 'link.md')), /What a is for/)
@@ -330,8 +321,7 @@ t.test('K83: a host outside of this network does not lead into it by a redirect 
 t.test('K86: packages in a tree are skills too, and a bad one takes nothing along', async (t) => {
   const zip = zipOfTexts([['p/SKILL.md', skillText('p')], ['p/x.txt', 'x']])
   const body = await tarGzOf([['skills/a/SKILL.md', skillText('a')], ['skills/a/own.zip', zip], ['skills/p.skill', zip], ['skills/bad.zip', 'no archive'], ['skills/other.zip', zipOfTexts([['x', 'x']])]])
-  const server = await startServer(t, (_, response) => { response.end(body) })
-  const { skills, status } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`)])
+  const { skills, status } = await openArchive(t, body)
   t.strictSame(await skills.list(), ['a', 'p'])
   t.equal(await textOf(() => skills.readFile('p', 'x.txt')), 'x')
   t.match(status().left_out, { count: 1, first: [{ path: 'bad.zip', reason: 'bad_package' }] })
@@ -340,8 +330,7 @@ t.test('K86: packages in a tree are skills too, and a bad one takes nothing alon
 t.test('K86: what a Mac adds to an archive is no skill, no package and no folder beside the only one', async (t) => {
   const zip = zipOfTexts([['p/SKILL.md', skillText('p')], ['p/._kept', 'x'], ['__MACOSX/p/._SKILL.md', 'mac'], ['__MACOSX/._p', 'mac']])
   const body = await tarGzOf([['._top', 'mac'], ['top/._a', 'mac'], ['top/a/SKILL.md', skillText('a')], ['top/a/._SKILL.md', 'mac'], ['top/p.skill', zip], ['top/._p.skill', 'mac']])
-  const server = await startServer(t, (_, response) => { response.end(body) })
-  const { skills, status } = await openSources(t, [sourceAt(`${server.url}/a.tar.gz`, { layout: 'tree' })])
+  const { skills, status } = await openArchive(t, body, { layout: 'tree' })
   t.strictSame(await skills.list(), ['a', 'p'])
   t.strictSame((await skills.manifest('a')).files.map(({ path }) => path), ['SKILL.md'])
   t.strictSame((await skills.manifest('p')).files.map(({ path }) => path).sort(), ['SKILL.md'])
@@ -356,7 +345,7 @@ t.test('K86: a package that cannot be published costs only itself', async (t) =>
   ]
   const expected = [['a.zip', 'shadowed'], ['deep.zip', 'bad_package'], ['git.zip', 'bad_package'], ['long.zip', 'bad_package'], ['twice.zip', 'bad_package']]
   const body = await tarGzOf([['top/SKILL.txt', 'x'], ...packages])
-  const server = await startServer(t, (_, response) => { response.end(body) })
+  const server = await startHost(t, body)
   const folder = join(t.testdir({ folder: Object.fromEntries(packages) }), 'folder')
   for (const source of [sourceAt(`${server.url}/a.tar.gz`, { layout: 'tree' }), { kind: 'folder', name: 'f', path: folder, layout: 'tree' } as const]) {
     const { skills, sources, status } = await openSources(t, [source])
@@ -388,11 +377,9 @@ t.test('K83: one flipped byte of a stored entry is refused by the entry\'s name'
   const bad = Buffer.from(good)
   const at = good.indexOf(text) + text.length - 3
   bad.writeUInt8(bad.readUInt8(at) ^ 1, at)
-  let body: Buffer = bad
-  const server = await startServer(t, (_, response) => { response.end(body) })
-  const { sources, status } = await openSources(t, [sourceAt(`${server.url}/a.zip`)])
+  const { host, sources, status } = await openArchive(t, bad)
   t.match(status(), { state: 'failed', error: { code: 'bad_archive', message: /"a\/SKILL\.md" has other bytes than its checksum says$/ } })
-  body = good
+  host.body = good
   await sources.sync()
   t.match(status(), { state: 'ok', skills: 1 })
 })
@@ -409,11 +396,9 @@ t.test('K83: archives as people build them', async (t) => {
   for (let at = 0; at < 512; at++) sum += at >= 148 && at < 156 ? 32 : v7[at] ?? 0
   v7.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1')
   const linked = await tarGzOf([['t/a/SKILL.md', skill], ['t/a/copy.md', { type: 'link', linkname: 't/a/SKILL.md' }]])
-  let body = zip
-  const server = await startServer(t, (_, response) => { response.setHeader('etag', digestOf(body)).end(body) })
-  const { sources, status, skills } = await openSources(t, [sourceAt(`${server.url}/a.zip`, { layout: 'tree' })])
+  const { host, sources, status, skills } = await openArchive(t, zip, { layout: 'tree' })
   for (const [bytes, files] of [[zip, ['SKILL.md', 'café.md', 'é.md']], [gzipSync(v7), ['SKILL.md']], [linked, ['SKILL.md', 'copy.md']]] as const) {
-    body = bytes
+    host.body = bytes
     await sources.sync()
     t.match(status(), { state: 'ok', skills: 1, error: undefined })
     t.strictSame((await skills.manifest('a')).files.map(({ path }) => path), files)
@@ -426,14 +411,12 @@ t.test('K80 K83: one ZIP has one judgement, as a source and at POST /validate', 
   const bzip2 = zipOf([main])
   for (const at of [8, bzip2.indexOf('PK\u0001\u0002') + 10]) bzip2.writeUInt16LE(12, at)
   const one = (name: string): Buffer => zipOf([main, { name, bytes: Buffer.from('x') }])
-  let body = zipOf([main])
-  const server = await startServer(t, (_, response) => { response.setHeader('etag', digestOf(body)).end(body) })
-  const { sources, status } = await openSources(t, [sourceAt(`${server.url}/a.zip`)])
+  const { host, sources, status } = await openArchive(t, zipOf([main]))
   for (const [bytes, reason] of [
     [bzip2, '"a/SKILL.md" is compressed by bzip2, only Deflate is read'], [one('a\\b'), '"a\\\\b" has a backslash in its name'],
     [one('/etc/x'), '"/etc/x" is an absolute path'], [one('a/../../x'), '"a/../../x" leads out of its folder'], [one('a/SKILL.md'), '"a/SKILL.md" is there twice']
   ] as const) {
-    body = bytes
+    host.body = bytes
     await sources.sync()
     t.equal(status().error?.message, `the archive is refused: ${reason}`)
     await t.rejects(subjectOfArchive(bytes, undefined, []), { message: status().error?.message ?? '' })

@@ -6,8 +6,8 @@ import { networkInterfaces } from 'node:os'
 import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
-import { createHash } from 'node:crypto'
 import t from 'tap'
+import { sha256 } from '../../src/core/shared/digest.ts'
 import { tarGzOf } from '../helper/archives.ts'
 import { runHere } from '../helper/command-line.ts'
 import { createRepository, serveGit, skillFiles } from '../helper/git.ts'
@@ -26,12 +26,11 @@ t.test('K83: a private authority of NODE_EXTRA_CA_CERTS counts for archives, git
   openssl('req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem -out csr.pem -subj /CN=localhost')
   openssl('x509 -req -in csr.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out cert.pem')
   const layer = await tarGzOf([['a/SKILL.md', skillText('a')]])
-  const digestOf = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
-  const manifest = Buffer.from(JSON.stringify({ schemaVersion: 2, layers: [{ mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip', digest: digestOf(layer), size: layer.length }] }))
+  const manifest = Buffer.from(JSON.stringify({ schemaVersion: 2, layers: [{ mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip', digest: sha256(layer), size: layer.length }] }))
   const server = createServer({ key: readFileSync(join(folder, 'key.pem')), cert: readFileSync(join(folder, 'cert.pem')) }, (request, response) => {
     const url = request.url ?? ''
     if (url.startsWith('/team.git')) serveGit(folder, request, response)
-    else if (url.includes('/manifests/')) response.setHeader('docker-content-digest', digestOf(manifest)).end(request.method === 'HEAD' ? undefined : manifest)
+    else if (url.includes('/manifests/')) response.setHeader('docker-content-digest', sha256(manifest)).end(request.method === 'HEAD' ? undefined : manifest)
     else response.end(layer)
   }).listen(0)
   t.teardown(() => {

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createRepository, type Repository, skillFiles, startGitHost } from '../helper/git.ts'
+import { createRepository, type Repository, skillFiles, startGitHost, startTeam } from '../helper/git.ts'
 import { skillText } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 
@@ -179,9 +179,7 @@ t.test('K84: over SSH, with a key, known hosts and nothing of the user, and no o
 })
 
 t.test('K84: a token is in no argument of a process', async (t) => {
-  const repository = createRepository(t, 'team.git')
-  repository.commit(skillFiles('a'))
-  const host = await startGitHost(t, join(repository.path, '..'))
+  const { host, address } = await startTeam(t)
   const secretFile = join(t.testdirName, 'token')
   writeFileSync(secretFile, 'hunter22-token\n')
   const seen: string[] = []
@@ -196,7 +194,7 @@ t.test('K84: a token is in no argument of a process', async (t) => {
     }
     return false
   }
-  await openSources(t, [sourceAt(`git+${host.url}/team.git`, { auth: { secretFile } })])
+  await openSources(t, [sourceAt(address, { auth: { secretFile } })])
   t.ok(seen.some((line) => line.includes('git-remote-http') || line.includes('fetch')), 'git was running')
   t.notOk(seen.some((line) => line.includes('hunter22') || line.includes(Buffer.from('x-access-token:hunter22-token').toString('base64'))))
 })

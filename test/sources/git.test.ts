@@ -5,9 +5,14 @@ import t from 'tap'
 import { Metrics } from '../../src/observe/metrics.ts'
 import { runGit, wholeOutput } from '../../src/sources/git/git-command.ts'
 import { gitError } from '../../src/sources/git/git-errors.ts'
-import { createRepository, skillFiles, startGitHost } from '../helper/git.ts'
-import { skillText, textOf } from '../helper/skills.ts'
+import { createRepository, skillFiles, startGitHost, startTeam } from '../helper/git.ts'
+import { skillText, startManager, textOf } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
+
+/** Where the only source keeps its state. */
+function folderOf (stateDir: string): string {
+  return join(stateDir, 'sources', readdirSync(join(stateDir, 'sources'))[0] ?? '')
+}
 
 t.test('K83: a repository is a root like any other, and follows its branch', async (t) => {
   const repository = createRepository(t)
@@ -32,7 +37,7 @@ t.test('K83: one skill has one revision, whichever source it came from', async (
   const repository = createRepository(t)
   repository.commit({ ...skillFiles('a'), 'skills/a/scripts/run.sh': 'echo\n' })
   const { skills } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
-  const folder = await (await import('../helper/skills.ts')).startManager(t, [join(repository.path, 'skills')])
+  const folder = await startManager(t, [join(repository.path, 'skills')])
   t.equal((await skills.manifest('a')).revision, (await folder.manifest('a')).revision)
 })
 
@@ -74,10 +79,8 @@ t.test('K84: a branch or tag may look like a short commit id, and the status of 
 })
 
 t.test('K84: nothing new costs one question', async (t) => {
-  const repository = createRepository(t, 'team.git')
-  repository.commit(skillFiles('a'))
-  const host = await startGitHost(t, join(repository.path, '..'))
-  const { sources } = await openSources(t, [sourceAt(`git+${host.url}/team.git`)])
+  const { host, address } = await startTeam(t)
+  const { sources } = await openSources(t, [sourceAt(address)])
   const before = host.requests.length
   await sources.sync()
   t.ok(host.requests.slice(before).every(({ url }) => !url?.includes('git-receive-pack')))
@@ -85,9 +88,7 @@ t.test('K84: nothing new costs one question', async (t) => {
 })
 
 t.test('K84: a token reaches its host in a header, and no redirect, log, status or stored file', async (t) => {
-  const repository = createRepository(t, 'team.git')
-  repository.commit(skillFiles('a'))
-  const host = await startGitHost(t, join(repository.path, '..'))
+  const { repository, host, address } = await startTeam(t)
   const thief = await startGitHost(t, join(repository.path, '..'))
   const secretFile = join(t.testdirName, 'token')
   writeFileSync(secretFile, 'hunter22-token\n')
@@ -97,7 +98,7 @@ t.test('K84: a token reaches its host in a header, and no redirect, log, status 
     response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end()
     return true
   }
-  const { sources, status, log, stateDir } = await openSources(t, [sourceAt(`git+${host.url}/team.git`, { auth: { secretFile } })])
+  const { sources, status, log, stateDir } = await openSources(t, [sourceAt(address, { auth: { secretFile } })])
   t.match(status(), { state: 'ok', skills: 1 })
 
   host.fault = (request, response) => {
@@ -125,10 +126,8 @@ function stored (folder: string): string {
 }
 
 t.test('K85: a source that fails keeps what was published, and says since when and why', async (t) => {
-  const repository = createRepository(t, 'team.git')
-  repository.commit(skillFiles('a'))
-  const host = await startGitHost(t, join(repository.path, '..'))
-  const { sources, status, log, skills } = await openSources(t, [sourceAt(`git+${host.url}/team.git`)])
+  const { host, address } = await startTeam(t)
+  const { sources, status, log, skills } = await openSources(t, [sourceAt(address)])
   const faults: ReadonlyArray<readonly [string, number | 'cut']> = [['not_found', 404], ['rate_limited', 429], ['unreachable', 500], ['unreachable', 'cut'], ['auth_failed', 403]]
   for (const [code, fault] of faults) {
     host.fault = (request, response) => {
@@ -213,10 +212,8 @@ t.test('K84: git takes two gigabytes of memory at most', async (t) => {
 })
 
 t.test('K85: a restart without network serves the last state', async (t) => {
-  const repository = createRepository(t, 'team.git')
-  repository.commit(skillFiles('a'))
-  const host = await startGitHost(t, join(repository.path, '..'))
-  const source = sourceAt(`git+${host.url}/team.git`)
+  const { host, address } = await startTeam(t)
+  const source = sourceAt(address)
   const first = await openSources(t, [source])
   await first.sources.close()
   host.fault = (request) => {
@@ -224,7 +221,7 @@ t.test('K85: a restart without network serves the last state', async (t) => {
     return true
   }
   // What a process that was killed leaves behind.
-  const folder = join(first.stateDir, 'sources', readdirSync(join(first.stateDir, 'sources'))[0] ?? '')
+  const folder = folderOf(first.stateDir)
   mkdirSync(join(folder, 'tmp', 'skills-x', 'half'), { recursive: true })
   mkdirSync(join(folder, 'skills', 'unlisted'))
   const { skills, status } = await openSources(t, [source], { stateDir: first.stateDir })
@@ -235,10 +232,8 @@ t.test('K85: a restart without network serves the last state', async (t) => {
 })
 
 t.test('K84: a pinned commit is not asked for again, after a restart neither, unless its files are missing', async (t) => {
-  const repository = createRepository(t, 'team.git')
-  const commit = repository.commit(skillFiles('a'))
-  const host = await startGitHost(t, join(repository.path, '..'))
-  const source = sourceAt(`git+${host.url}/team.git#${commit}`)
+  const { commit, host, address } = await startTeam(t)
+  const source = sourceAt(`${address}#${commit}`)
   const first = await openSources(t, [source])
   const asked = host.requests.length
   await first.sources.sync()
@@ -246,7 +241,7 @@ t.test('K84: a pinned commit is not asked for again, after a restart neither, un
   const { skills, sources, status, stateDir } = await openSources(t, [source], { stateDir: first.stateDir })
   t.match(status(), { state: 'ok', revision: `sha1:${commit}`, error: undefined })
   t.equal(host.requests.length, asked)
-  rmSync(join(stateDir, 'sources', readdirSync(join(stateDir, 'sources'))[0] ?? '', 'skills'), { recursive: true })
+  rmSync(join(folderOf(stateDir), 'skills'), { recursive: true })
   await sources.sync()
   t.strictSame(await skills.list(), ['a'], 'what somebody removed is back')
   t.ok(host.requests.length > asked)
@@ -258,7 +253,7 @@ t.test('K85: a skill that is missing in the state folder is fetched again, and n
   const source = sourceAt(`git+file://${repository.path}`)
   const first = await openSources(t, [source])
   await first.sources.close()
-  const folder = join(first.stateDir, 'sources', readdirSync(join(first.stateDir, 'sources'))[0] ?? '', 'skills')
+  const folder = join(folderOf(first.stateDir), 'skills')
   const lost = readdirSync(folder).find((digest) => existsSync(join(folder, digest, 'b'))) ?? ''
   rmSync(join(folder, lost), { recursive: true })
   const away = sourceAt(`git+file://${repository.path}`)
@@ -277,7 +272,7 @@ t.test('K84: a store of which files are damaged or missing is fetched anew withi
   const repository = createRepository(t)
   repository.commit({ ...skillFiles('a'), 'skills/a/data.txt': 'one line of the data\n'.repeat(50) })
   const { sources, stateDir, status, skills } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
-  const folder = join(stateDir, 'sources', readdirSync(join(stateDir, 'sources'))[0] ?? '')
+  const folder = folderOf(stateDir)
   const [store, published] = [join(folder, 'cache/store'), join(folder, 'skills')]
   const packs = (ending: string): string[] => readdirSync(join(store, 'objects/pack')).filter((name) => name.endsWith(ending)).map((name) => join(store, 'objects/pack', name))
   const write = (path: string, content: string | Buffer): void => {
@@ -320,7 +315,7 @@ t.test('K85: a state folder that is removed while the service runs is there agai
   const repository = createRepository(t)
   repository.commit(skillFiles('a', 'b'))
   const { stateDir, sources, status, skills, log } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
-  const folder = join(stateDir, 'sources', readdirSync(join(stateDir, 'sources'))[0] ?? '')
+  const folder = folderOf(stateDir)
   const [lost = ''] = readdirSync(join(folder, 'skills'))
   for (const gone of [stateDir, join(folder, 'tmp'), join(folder, 'skills', lost)]) {
     rmSync(gone, { recursive: true })

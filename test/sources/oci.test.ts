@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
+import { sha256 } from '../../src/core/shared/digest.ts'
 import { dockerCredentials } from '../../src/sources/oci/docker-credentials.ts'
 import { mayHaveCredentials } from '../../src/sources/oci/registry.ts'
 import { tarGzOf, tarOf, zipOf } from '../helper/archives.ts'
@@ -24,34 +24,30 @@ async function startRegistry (t: Test): Promise<TestRegistry> {
   const stored = new Map<string, Buffer>()
   const server = await startServer(t, ({ url = '', method }, response) => {
     const found = stored.get(url.replace('/v2/team/skills/', ''))
-    if (found !== undefined && !url.endsWith('/unnamed')) response.setHeader('docker-content-digest', digestOf(found))
+    if (found !== undefined && !url.endsWith('/unnamed')) response.setHeader('docker-content-digest', sha256(found))
     response.writeHead(found === undefined ? 404 : 200).end(method === 'HEAD' ? undefined : found)
   })
   const pushManifest = (reference: string, manifest: object): string => {
     const bytes = Buffer.from(JSON.stringify(manifest))
-    stored.set(`manifests/${reference}`, bytes).set(`manifests/${digestOf(bytes)}`, bytes)
-    return digestOf(bytes)
+    stored.set(`manifests/${reference}`, bytes).set(`manifests/${sha256(bytes)}`, bytes)
+    return sha256(bytes)
   }
   return {
     address: `oci://${new URL(server.url).host}/team/skills`,
     pushManifest,
     push (reference, layers) {
-      for (const [, bytes] of layers) stored.set(`blobs/${digestOf(bytes)}`, bytes)
+      for (const [, bytes] of layers) stored.set(`blobs/${sha256(bytes)}`, bytes)
       return pushManifest(reference, {
         schemaVersion: 2,
         layers: layers.map(([mediaType, bytes, title, isFolder]) => ({
           mediaType,
-          digest: digestOf(bytes),
+          digest: sha256(bytes),
           size: bytes.length,
           ...title !== undefined && { annotations: { 'org.opencontainers.image.title': title, ...isFolder === true && { 'io.deis.oras.content.unpack': 'true' } } }
         }))
       })
     }
   }
-}
-
-function digestOf (bytes: Buffer): string {
-  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 }
 
 const SKILL_LAYER = 'application/vnd.agentskills.skill.content.v1.tar+gzip'
@@ -118,7 +114,7 @@ t.test('K84: a registry gets no credentials to another host, and other bytes tha
   for (const [code, bytes, type = 'application/json'] of table) {
     server.answer = (request, response) => {
       if (request.url?.includes('/blobs/') === true) response.end(layer)
-      else response.setHeader('docker-content-digest', digestOf(bytes)).setHeader('content-type', type).end(request.method === 'HEAD' ? undefined : bytes)
+      else response.setHeader('docker-content-digest', sha256(bytes)).setHeader('content-type', type).end(request.method === 'HEAD' ? undefined : bytes)
     }
     await sources.sync()
     t.match(status(), { state: 'failed', error: { code } }, bytes.toString())

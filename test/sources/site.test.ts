@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
+import { sha256 } from '../../src/core/shared/digest.ts'
 import { readConfigFile } from '../../src/config/config-file.ts'
 import { DISCOVERY_SCHEMA_ID } from '../../src/schemas/well-known.ts'
 import { zipOfTexts } from '../helper/archives.ts'
@@ -23,17 +23,13 @@ interface Site extends FaultServer {
   answers (): Record<string, number>
 }
 
-function digestOf (bytes: string | Buffer): string {
-  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
-}
-
 /** A static web server. */
 async function startSite (t: Test): Promise<Site> {
   const files = new Map<string, string | Buffer>()
   let answers: Record<string, number> = {}
   const server = await startServer(t, (request, response) => {
     const body = files.get(request.url ?? '')
-    const etag = body === undefined ? '' : `"${digestOf(body).slice(-9)}"`
+    const etag = body === undefined ? '' : `"${sha256(body).slice(-9)}"`
     const status = body === undefined ? 404 : request.headers['if-none-match'] === etag ? 304 : 200
     answers[request.url ?? ''] = status
     response.writeHead(status, { etag }).end(status === 200 ? body : undefined)
@@ -59,7 +55,7 @@ function publish (site: Site, name: string, body: string | Buffer = skillText(na
   const isText = typeof body === 'string'
   const url = `/a/${name}.${isText ? 'md' : 'zip'}`
   site.files.set(url, body)
-  return { name, type: isText ? 'skill-md' : 'archive', description: 'x', url, digest: digestOf(body), ...more }
+  return { name, type: isText ? 'skill-md' : 'archive', description: 'x', url, digest: sha256(body), ...more }
 }
 
 t.test('K87: a mirror of a service has its skills, byte for byte, and so has a mirror of the mirror', async (t) => {
@@ -118,7 +114,7 @@ t.test('K87: one bad entry is left out and told, the rest is published', async (
   const site = await startSite(t)
   const link = zipOfTexts([['SKILL.md', skillText('l')], ['l', '../../x', 0o120777]])
   site.files.set(INDEX, indexOf(
-    publish(site, 'good'), publish(site, 'wrong', undefined, { digest: digestOf('other') }), publish(site, 'link', link),
+    publish(site, 'good'), publish(site, 'wrong', undefined, { digest: sha256('other') }), publish(site, 'link', link),
     publish(site, 'wrapped', zipOfTexts([['w/SKILL.md', skillText('w')]])), publish(site, 'text', undefined, { type: 'archive' }),
     publish(site, 'gone', undefined, { url: '/nothing' }), publish(site, 'elsewhere', undefined, { url: 'https://example.org/x' }),
     publish(site, 'good', undefined, { url: '/a/other.md' }), publish(site, 'kind', undefined, { type: 'zip' }),

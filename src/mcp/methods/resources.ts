@@ -46,24 +46,15 @@ export async function readResource (
 ): Promise<ReadResourceResult> {
   const parts = parseSkillUri(uri)
   if (parts === undefined || parts.path === '') {
-    throw new ResourceNotFoundError(
-      uri,
-      'No such resource: files are skill://<name>/<path>, percent-encoded; folders are for resources/directory/read'
-    )
+    throw new ResourceNotFoundError(uri,
+      'No such resource: files are skill://<name>/<path>, percent-encoded; folders are for resources/directory/read')
   }
   const { name, path } = parts
   const [content, verdict] = await skills.read(name, async (state) =>
     [await state.file(path), await originOf?.(state)] as const)
   const body = content.utf8 === undefined ? { blob: content.bytes.toString('base64') } : { text: content.utf8 }
-  return {
-    contents: [{
-      uri,
-      mimeType: mediaType(path, isTextKind(content.kind)),
-      ...body,
-      ...verdict &&
-    { _meta: { [TRUST]: verdict.report } }
-    }]
-  }
+  const mimeType = mediaType(path, isTextKind(content.kind))
+  return { contents: [{ uri, mimeType, ...body, ...verdict && { _meta: { [TRUST]: verdict.report } } }] }
 }
 
 /**
@@ -72,10 +63,8 @@ export async function readResource (
  */
 export function acceptSubscription (uri: string): object {
   if (parseSkillUri(uri)?.path === 'SKILL.md') return {}
-  throw new ProtocolError(
-    ProtocolErrorCode.InvalidParams,
-    'Subscribe to skill://<name>/SKILL.md: its updates are those of all files of the skill'
-  )
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams,
+    'Subscribe to skill://<name>/SKILL.md: its updates are those of all files of the skill')
 }
 
 /** One page of the direct children of a folder (Skills extension, `resources/directory/read`). */
@@ -84,9 +73,8 @@ export async function readDirectory (
 ): Promise<Page<Resource>> {
   const parts = parseSkillUri(uri)
   if (parts === undefined) {
-    throw new ProtocolError(
-      ProtocolErrorCode.InvalidParams, 'No such folder: folders are skill://<name> and skill://<name>/<path>'
-    )
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams,
+      'No such folder: folders are skill://<name> and skill://<name>/<path>')
   }
   const { name, path } = parts
   const children = childrenOf(await skills.read(name, (skill) => skill.manifest()), path === '' ? '' : `${path}/`)
@@ -94,14 +82,9 @@ export async function readDirectory (
     throw new McpFault('missing', `No folder of a skill is at ${skillUri(name, path)}`)
   }
   return await readPage(skills.scope, [...children.keys()].sort(compareCodePoints), cursor, async (child) => {
-    const file = children.get(child)
-    const resource = { uri: skillUri(name, path === '' ? child : `${path}/${child}`), name: child }
-    return {
-      ...resource,
-      ...file === undefined
-        ? { mimeType: DIRECTORY }
-        : { mimeType: file.media_type, size: file.size_bytes }
-    }
+    const { media_type: mimeType = DIRECTORY, size_bytes: size } = children.get(child) ?? {}
+    const uri = skillUri(name, path === '' ? child : `${path}/${child}`)
+    return { uri, name: child, mimeType, ...size !== undefined && { size } }
   }, isFull)
 }
 

@@ -10,8 +10,7 @@ export interface ArchiveSource extends SourceCommon {
   readonly kind: 'archive'
   readonly url: string
   /** `sha256:<hex>` of the archive's bytes: other bytes are never published. */
-  readonly digest?: string
-  /** A folder in the archive. */
+  readonly digest?: string | undefined
   readonly path: string
 }
 
@@ -43,9 +42,7 @@ export const archiveKind: SourceKind<ArchiveSource> = {
       throw new AddressError('a digest is sha256: and 64 hexadecimal digits')
     }
     const name = lastPart(pathname.replace(PACKED_FILE, ''))
-    return {
-      kind: 'archive', name, layout: 'auto', url: href, path: parsePath(path), ...digest !== undefined && { digest }
-    }
+    return { kind: 'archive', name, layout: 'auto', url: href, path: parsePath(path), digest }
   },
   /** Fetches it once for each release where the host gives validators, everything else is a 304. */
   async fetch ({ url, digest, path, auth = {} }, { known, signal, tmp, env }) {

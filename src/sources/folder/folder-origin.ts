@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import type { FSWatcher } from 'chokidar'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { createNetworkDisk } from '../../core/read/disk.ts'
@@ -14,13 +14,12 @@ import { errorCode } from '../../core/shared/system-errors.ts'
 import type { LayoutFolder } from '../address/source-kind.ts'
 import type { Origin, SourceRoot } from '../keeper.ts'
 import { findPackaged } from '../publish/packages.ts'
-import { planOf } from '../publish/plan.ts'
+import { type LayoutReport, planOf, reportOf } from '../publish/plan.ts'
 import { Publisher } from '../publish/publisher.ts'
-import { type LayoutReport, reportOf } from '../publish/report.ts'
 import type { StateFolder } from '../publish/state-folder.ts'
 import { asSourceError, SourceError } from '../source-error.ts'
 import { DiskTree } from './disk-tree.ts'
-import { FolderWatch } from './folder-watch.ts'
+import { watchFolder } from './watch-folder.ts'
 
 /** Pause between two searches that no event asks for, in milliseconds: with polling, and otherwise. */
 const POLL_MS = 1_000
@@ -38,72 +37,57 @@ interface FolderOptions {
   readonly log: CoreLog
   readonly polling: boolean
   readonly linkTargets: readonly string[] | undefined
-  /** Called when something happened in the folder. */
-  readonly onEvent: () => void
-}
-
-interface FolderListing extends Listing {
-  folders: Listing['folders']
-  ignored: ReadonlySet<string>
-  readonly changed: Signal
-}
-
-/** The skills of packages, as they were published last. */
-interface Packaged {
-  readonly fingerprint: string
-  readonly leftOut: readonly LeftOut[]
 }
 
 /**
  * The skills of a folder with a layout, served where they lie; those of packages are unpacked into the state folder.
  * Each check searches all of it again.
  */
-export class FolderOrigin implements Origin {
+export class FolderOrigin implements Origin, Listing {
   readonly spacingMs = SPACING_MS
   readonly intervalMs: number
   readonly maxRetryMs: number
   readonly root: SourceRoot
+  readonly isFixed = false
+  readonly changed = new Signal()
+  folders: Listing['folders']
+  ignored: ReadonlySet<string> = new Set()
   readonly #options: FolderOptions
-  readonly #listing: FolderListing
   readonly #packages: Publisher
-  #packaged: Packaged | undefined
+  /** The state in which packages were unpacked last, and what was left out then. */
+  #packaged: { readonly fingerprint: string, readonly leftOut: readonly LeftOut[] } | undefined
   #release: (() => Promise<void>) | undefined
   #report: LayoutReport | undefined
-  #watch: FolderWatch | undefined
+  #hint: (() => void) | undefined
+  #watcher: FSWatcher | undefined
+  #watchedPath: string | undefined
+  #hasWatchFailed = false
 
   constructor (options: FolderOptions) {
     const { folder: { path, name, prefix = '' }, state, polling } = options
     this.#options = options
-    this.#listing = { folders: undefined, ignored: new Set(), changed: new Signal(), isFixed: false }
     this.#packages = new Publisher(state.folderOf('sources', name, ['packages', path]))
     this.intervalMs = this.maxRetryMs = polling ? POLL_MS : TICK_MS
-    this.root = { path, name, listed: this.#listing, prefix }
+    this.root = { path, name, listed: this, prefix }
   }
 
   get report (): Origin['report'] {
-    return { kind: 'folder', ...this.#listing.folders !== undefined && this.#report }
+    return { kind: 'folder', ...this.folders !== undefined && this.#report }
   }
 
-  start (): void {
-    const { folder: { path, name }, polling, log, onEvent } = this.#options
-    if (polling) return
-    let hasFailed = false
-    this.#watch = new FolderWatch(path, onEvent, (error) => {
-      const problem = 'changes of a folder cause no events: it is compared at intervals'
-      if (!hasFailed) log.warn({ source: name, path, code: errorCode(error) }, problem)
-      hasFailed = true
-    })
+  start (hint: () => void): void {
+    if (!this.#options.polling) this.#hint = hint
   }
 
   async check (signal: AbortSignal): Promise<void> {
     const { folder: { path }, linkTargets } = this.#options
     try {
       const tree = await DiskTree.open(path, linkTargets)
-      this.#watch?.follow(tree.root)
+      this.#follow(tree.root)
       await this.#search(tree, signal)
     } catch (cause) {
       const error = asFolderError(cause)
-      if (error.code === 'not_found') this.#watch?.follow(undefined)
+      if (error.code === 'not_found') this.#follow(undefined)
       // Of one that cannot be read now, the skills of the last search stay.
       if (error.code === 'not_found' || error.code === 'auth_failed') this.#list(undefined)
       throw error
@@ -111,8 +95,21 @@ export class FolderOrigin implements Origin {
   }
 
   async close (): Promise<void> {
-    await this.#watch?.close()
+    await this.#watcher?.close()
     await this.#release?.()
+  }
+
+  /** @param realPath where the folder is now; undefined while it is missing */
+  #follow (realPath: string | undefined): void {
+    const { folder: { path, name }, log } = this.#options
+    if (this.#hint === undefined || (this.#watcher !== undefined && realPath === this.#watchedPath)) return
+    void this.#watcher?.close()
+    this.#watchedPath = realPath
+    this.#watcher = watchFolder(path, realPath).on('all', this.#hint).on('raw', this.#hint).on('error', (error) => {
+      const problem = 'changes of a folder cause no events: it is compared at intervals'
+      if (!this.#hasWatchFailed) log.warn({ source: name, path, code: errorCode(error) }, problem)
+      this.#hasWatchFailed = true
+    })
   }
 
   async #search (tree: DiskTree, signal: AbortSignal): Promise<void> {
@@ -120,26 +117,30 @@ export class FolderOrigin implements Origin {
     const options = { layout, name, include, exclude }
     const found = await findSkills(tree, options)
     const rules = (await readIgnoreFile(disk, tree.root))?.rules
-    const isHidden = (path: string): boolean => path !== '' && isIgnored(rules, path, true)
-    const hasPackages = found.packages.length > 0
-    const problem = hasPackages ? await this.#unpack(tree, found, options, isHidden, signal) : undefined
+    const packages = found.packages.filter((path) => !isIgnored(rules, path, false))
+    const hasPackages = packages.length > 0
+    const problem = hasPackages ? await this.#unpack(tree, { ...found, packages }, options, signal) : undefined
     const folders = new Map<string, ListedFolder>(hasPackages ? this.#packages.folders : undefined)
-    const hidden = found.skills.filter(({ path }) => isHidden(path))
-    for (const { name, path, realPath } of found.skills.filter(({ path }) => !isHidden(path))) {
-      const place = path === '' ? top : join(top, path)
-      folders.set(prefix + name, { path: place, realPath, rules: rulesOf(rules, prefix + name, path) })
+    const leftOut = [...found.leftOut, ...hasPackages ? this.#packaged?.leftOut ?? [] : [], ...tree.outside]
+    const ignored = new Set<string>()
+    for (const { name, path, realPath } of found.skills) {
+      if (path !== '' && isIgnored(rules, path, true)) {
+        leftOut.push({ path, reason: 'ignored' })
+        ignored.add(prefix + name)
+      } else {
+        const place = path === '' ? top : join(top, path)
+        folders.set(prefix + name, { path: place, realPath, rules: rulesOf(rules, prefix + name, path) })
+      }
     }
-    const ignored = hidden.map(({ path }): LeftOut => ({ path, reason: 'ignored' }))
-    const inPackages = hasPackages ? this.#packaged?.leftOut ?? [] : []
-    this.#report = reportOf(found, [...found.leftOut, ...inPackages, ...tree.outside, ...ignored])
-    this.#listing.ignored = new Set(hidden.map(({ name }) => prefix + name))
+    this.#report = reportOf(found, leftOut)
+    this.ignored = ignored
     this.#list(folders)
     if (problem !== undefined) throw problem
   }
 
   /** Publishes the skills of packages when something changed. Returns what keeps them from being unpacked. */
   async #unpack (
-    tree: DiskTree, found: FoundSkills, options: LayoutOptions, isHidden: (path: string) => boolean, signal: AbortSignal
+    tree: DiskTree, found: FoundSkills, options: LayoutOptions, signal: AbortSignal
   ): Promise<SourceError | undefined> {
     const { folder: { name, prefix = '' }, state } = this.#options
     const publisher = this.#packages
@@ -154,20 +155,15 @@ export class FolderOrigin implements Origin {
         const signature = await signatureAt(disk, join(tree.root, path))
         states.push(path, signature === undefined ? '' : stateId(signature))
       }
-      const names = found.skills.map(({ name }) => name)
-      const fingerprint = JSON.stringify([states, names, found.packages.map(isHidden)])
+      const fingerprint = JSON.stringify([states, found.skills.map(({ name }) => name)])
       if (isWhole && this.#packaged?.fingerprint === fingerprint) return undefined
-      const tmp = await mkdtemp(join(publisher.tmp, 'packages-'))
-      try {
+      await publisher.withTmp(async (tmp) => {
         const packaged = await findPackaged(tree, found, options, tmp, signal)
-        const visible = packaged.skills.filter(({ path }) => !isHidden(path))
-        const skills = await planOf(packaged.tree, visible, { prefix, where: `the folder ${name}` })
+        const skills = await planOf(packaged.tree, packaged.skills, { prefix, where: `the folder ${name}` })
         await publisher.add(skills, packaged.files.write, signal)
         await publisher.list(skills)
         this.#packaged = { fingerprint, leftOut: packaged.leftOut }
-      } finally {
-        await rm(tmp, { recursive: true, force: true })
-      }
+      })
       return undefined
     } catch (error) {
       signal.throwIfAborted()
@@ -177,11 +173,11 @@ export class FolderOrigin implements Origin {
 
   #list (folders: ReadonlyMap<string, ListedFolder> | undefined): void {
     const { folder: { name, path }, log } = this.#options
-    const before = this.#listing.folders
+    const before = this.folders
     const isSame = isDeepStrictEqual(idsOf(before), idsOf(folders))
-    if (!isSame) this.#listing.folders = folders
+    if (!isSame) this.folders = folders
     // Something in the skills may have changed.
-    this.#listing.changed.emit()
+    this.changed.emit()
     if (isSame || folders === undefined) return
     const { layout, left_out: leftOut } = this.#report ?? {}
     const details = { source: name, path, layout, skills: folders.size, leftOut: leftOut?.count ?? 0 }

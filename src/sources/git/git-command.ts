@@ -14,7 +14,6 @@ const MAX_MEMORY_KIB = 2_097_152
 /** Node cannot set limits, so a shell runs this fixed text. A lower limit of the machine stays. */
 const LIMITED = 'ulimit -f "$0" || exit; ulimit -d "$1" 2>/dev/null; shift; exec git "$@"'
 
-/** Of what git prints. */
 const MAX_OUTPUT_BYTES = 128 * 1_048_576
 const MAX_ERROR_CHARACTERS = 8_192
 
@@ -98,7 +97,6 @@ export async function runGit<T> (options: GitOptions, read: ReadOutput<T>): Prom
   }
 }
 
-/** All that git prints. */
 export async function wholeOutput (output: AsyncIterable<Buffer>): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
@@ -128,6 +126,7 @@ const PASSED = [
  * keys and authorities belong to the machine, not to a user of git.
  */
 function environmentOf ({ protocol = '', config = [], sshCommand, env }: GitOptions): NodeJS.ProcessEnv {
+  const settings = [...CONFIG, ...config]
   return {
     PATH: env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
     HOME: '/dev/null',
@@ -143,14 +142,10 @@ function environmentOf ({ protocol = '', config = [], sshCommand, env }: GitOpti
     GIT_SSH_VARIANT: 'ssh',
     GIT_SSH_COMMAND: sshCommand,
     ...Object.fromEntries(PASSED.map((name) => [name, env[name]])),
-    ...configVariables([...CONFIG, ...config])
+    GIT_CONFIG_COUNT: String(settings.length),
+    ...Object.fromEntries(settings.flatMap(([key, value], index) =>
+      [[`GIT_CONFIG_KEY_${index}`, key], [`GIT_CONFIG_VALUE_${index}`, value]] as const))
   }
-}
-
-function configVariables (config: ReadonlyArray<readonly [key: string, value: string]>): Record<string, string> {
-  const variables = config.flatMap(([key, value], index) =>
-    [[`GIT_CONFIG_KEY_${index}`, key], [`GIT_CONFIG_VALUE_${index}`, value]] as const)
-  return { GIT_CONFIG_COUNT: String(config.length), ...Object.fromEntries(variables) }
 }
 
 /** @throws AddressError when this machine's git cannot be used */

@@ -1,15 +1,27 @@
-import { lastPart, parsePath, parseUrl, PATH_SETTING } from '../address/parts.ts'
+import { isMainFile } from '../../core/format/main-files.ts'
+import { baseName, folderOf } from '../../core/shared/paths.ts'
+import { withoutEndSlashes } from '../../core/shared/text.ts'
+import { decode, lastPart, parsePath, parseUrl, PATH_SETTING } from '../address/parts.ts'
 import type { SourceKind } from '../address/source-kind.ts'
 import { AddressError } from '../source-error.ts'
 import { fetchCommit, type GitSource } from './fetch-commit.ts'
 import { requireGit } from './git-command.ts'
-import { hostPage } from './host-page.ts'
 
 /** Of the repositories themselves: git has more, some of which run programs. */
 const PROTOCOLS = ['https:', 'http:', 'ssh:', 'file:']
 
 /** As git's check-ref-format wants it, and nothing that could be an option. */
 const REF = /^(?!.*(?:\.\.|\/\/|@\{|\/\.|\.lock(?:\/|$)))\w(?:[\w./+@-]*[\w+@-])?$/
+
+/** Hosts whose `/owner/repository` is a repository. */
+const HOSTS = ['github.com', 'www.github.com', 'gitlab.com', 'bitbucket.org', 'codeberg.org', 'gitea.com']
+
+/** How the pages of hosts show a folder at a ref: GitLab; Gitea and Forgejo; GitHub and Bitbucket. */
+const PAGES = [
+  /^(?<repository>\/.+?)\/-\/(?<kind>tree|blob)\/(?<ref>[^/]+)\/?(?<rest>.*)$/,
+  /^(?<repository>\/[^/]+\/[^/]+)\/src\/(?:branch|tag|commit)\/(?<ref>[^/]+)\/?(?<rest>.*)$/,
+  /^(?<repository>\/[^/]+\/[^/]+)\/(?<kind>tree|blob|src)\/(?<ref>[^/]+)\/?(?<rest>.*)$/
+]
 
 export const gitKind: SourceKind<GitSource> = {
   kind: 'git',
@@ -43,4 +55,28 @@ export const gitKind: SourceKind<GitSource> = {
   },
   check: async (_source, env) => { await requireGit(env) },
   fetch: fetchCommit
+}
+
+interface HostPage {
+  readonly url: string
+  readonly ref?: string
+  readonly path?: string
+}
+
+/**
+ * The repository behind an address as a browser shows it, with the ref and the folder of a page. A ref has no slash
+ * there: nothing shows where one would end.
+ * @returns undefined for an address that is not known to be one
+ */
+function hostPage (url: URL): HostPage | undefined {
+  const pathname = withoutEndSlashes(url.pathname)
+  for (const pattern of PAGES) {
+    const { repository = '', kind, ref = '', rest = '' } = pattern.exec(pathname)?.groups ?? {}
+    if (ref === '') continue
+    // The page of a file shows a skill's SKILL.md: its folder is meant.
+    const isFile = kind === 'blob' || isMainFile(baseName(rest))
+    return { url: `${url.origin}${repository}`, ref: decode(ref), path: decode(isFile ? folderOf(rest) : rest) }
+  }
+  const isRepository = HOSTS.includes(url.hostname) && /^\/[^/]+\/[^/]+$/.test(pathname)
+  return isRepository ? { url: `${url.origin}${pathname}` } : undefined
 }

@@ -12,12 +12,11 @@ import ipaddr from 'ipaddr.js'
 import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
 import { isLoopback } from '../../http/request/hosts.ts'
-import { DISK_CODES } from '../source-error.ts'
 import { readPackageVersion } from '../../config/files/version.ts'
 import type { Environment } from '../../config/setting.ts'
 import type { SourceAuth } from '../address/source-kind.ts'
 import { readSecret } from '../secrets.ts'
-import { SourceError, type SourceErrorCode } from '../source-error.ts'
+import { DISK_CODES, SourceError, type SourceErrorCode } from '../source-error.ts'
 
 const MAX_REDIRECTS = 5
 const REDIRECTS = [301, 302, 303, 307, 308]
@@ -38,7 +37,6 @@ const FAILURES: readonly Failure[] = [
 ]
 const BREAKS_OFF: Failure = [/^/, 'unreachable', 'the host cannot be reached, or breaks off']
 
-/** Headers of requests. */
 export type RequestHeaders = Readonly<Record<string, string>>
 
 export interface HttpRequest {
@@ -48,7 +46,6 @@ export interface HttpRequest {
   /** Sent to the host of `url` only, whatever redirects say. */
   readonly credentials?: RequestHeaders
   readonly signal: AbortSignal
-  /** For proxies. */
   readonly env: Environment
   /** Statuses that are answers, besides 200. */
   readonly accept?: readonly number[]
@@ -198,22 +195,18 @@ function connectionError (error: unknown): unknown {
 
 /** What a status that is not an answer means. */
 export function statusError (status: number, headers: IncomingHttpHeaders, hasCredentials: boolean): SourceError {
-  const retryAfterMs = retryAfter(headers['retry-after'] ?? '')
-  const [code, sentence] = meaningOf(status, hasCredentials)
-  return new SourceError(code, sentence, { retryAfterMs })
-}
-
-function meaningOf (status: number, hasCredentials: boolean): readonly [code: SourceErrorCode, sentence: string] {
+  const error = (code: SourceErrorCode, sentence: string): SourceError =>
+    new SourceError(code, sentence, { retryAfterMs: retryAfter(headers['retry-after'] ?? '') })
   if (status === 401 || status === 403) {
-    return ['auth_failed', hasCredentials
+    return error('auth_failed', hasCredentials
       ? 'the host refuses the credentials'
-      : `the host refuses the request (${status}), and no credentials are configured`]
+      : `the host refuses the request (${status}), and no credentials are configured`)
   }
   if (status === 404 || status === 410) {
-    return ['not_found', 'the host has nothing at this address, or does not show it']
+    return error('not_found', 'the host has nothing at this address, or does not show it')
   }
-  if (status === 429) return ['rate_limited', 'the host asks for fewer requests']
-  return [status >= 500 ? 'unreachable' : 'bad_answer', `the host answers with status ${status}`]
+  if (status === 429) return error('rate_limited', 'the host asks for fewer requests')
+  return error(status >= 500 ? 'unreachable' : 'bad_answer', `the host answers with status ${status}`)
 }
 
 /** Milliseconds, of a header that has seconds or a date. */
@@ -222,7 +215,6 @@ function retryAfter (text: string): number | undefined {
   return Number.isFinite(ms) && ms > 0 ? ms : undefined
 }
 
-/** A body as bytes. */
 export async function readBody ({ body }: HttpAnswer, limit: number): Promise<Buffer> {
   return await buffer(bytesOf(body, limit))
 }
@@ -279,7 +271,6 @@ export async function credentialsOf (auth: SourceAuth, env: Environment): Promis
   return auth.username === undefined ? { authorization: `Bearer ${secret}` } : basic(auth.username, secret)
 }
 
-/** Basic credentials as a header. */
 export function basic (username: string, secret: string): { readonly authorization: string } {
   return { authorization: `Basic ${Buffer.from(`${username}:${secret}`).toString('base64')}` }
 }

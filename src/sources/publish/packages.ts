@@ -16,7 +16,6 @@ const MAX_PACKAGES = 1_000
 /** Failures of one package, which cost nothing but itself. */
 const OF_PACKAGE: ReadonlySet<SourceErrorCode> = new Set(['bad_archive', 'too_large', 'refused_tree'])
 
-/** Skills in packages. */
 interface PackagedSkills {
   readonly skills: readonly FoundSkill[]
   /** What the packages hold, in folders next to them: `a.skill` as `a/`. */

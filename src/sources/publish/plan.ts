@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
-import type { FoundSkill } from '../../layout/layout.ts'
+import { posix } from 'node:path'
 import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../../core/shared/limits.ts'
 import { quotePath } from '../../core/shared/paths.ts'
+import type { FoundSkill, FoundSkills, LeftOut } from '../../layout/layout.ts'
+import type { SourceStatus } from '../../schemas/health.ts'
 import { SourceError } from '../source-error.ts'
-import { isUnwritable, type SourceEntry, type SourceTree } from './source-tree.ts'
+import { isUnwritable, type SourceEntry, type SourceFiles, type SourceTree } from './source-tree.ts'
 
 /** A skill that is to be published. */
 export interface PublishedSkill {
@@ -47,4 +49,38 @@ export async function planOf (
     skills.push(publishedSkill(prefix + name, files))
   }
   return skills
+}
+
+/** What the status says of a published state, next to its revision. */
+export type LayoutReport = Pick<SourceStatus, 'layout' | 'left_out'>
+
+/** How many of the things that were left out are named. */
+const MAX_NAMED = 20
+const LFS_POINTER = 'version https://git-lfs.github.com/spec/v1'
+const MAX_POINTER_BYTES = 200
+/** Names of files that people keep elsewhere. */
+const BINARY = /\.(?:png|jpe?g|gif|pdf|zip|bin|mp4|ttf|otf|pptx|docx|xlsx|onnx|safetensors|psd|webp)$/i
+
+export function reportOf ({ layout }: FoundSkills, leftOut: readonly LeftOut[]): LayoutReport {
+  const all = [...new Map(leftOut.map((item) => [`${item.path}\n${item.reason}`, item])).values()]
+  return { layout, ...all.length > 0 && { left_out: { count: all.length, first: all.slice(0, MAX_NAMED) } } }
+}
+
+/** Submodules, links out of the source, and files that another server has: a client would read something else. */
+export async function brokenParts (files: SourceFiles, entries: Iterable<SourceEntry>): Promise<LeftOut[]> {
+  const found: LeftOut[] = []
+  for (const entry of entries) {
+    const { path, kind, size } = entry
+    if (kind === 'submodule') found.push({ path, reason: 'submodule' })
+    else if (kind === 'link' && leadsOut(entry)) found.push({ path, reason: 'link_outside' })
+    else if (kind === 'file' && size < MAX_POINTER_BYTES && BINARY.test(path)) {
+      const head = (await files.read(entry)).subarray(0, LFS_POINTER.length)
+      if (head.toString() === LFS_POINTER) found.push({ path, reason: 'lfs_pointer' })
+    }
+  }
+  return found
+}
+
+function leadsOut ({ path, target = '/' }: SourceEntry): boolean {
+  return target.startsWith('/') || posix.join(posix.dirname(path), target).split('/', 1)[0] === '..'
 }

@@ -45,7 +45,6 @@ export function storedFiles (entries: readonly SourceEntry[]): SourceFiles {
   }
 }
 
-/** Files of one source. */
 export const MAX_ENTRIES = 200_000
 const MAX_DEPTH = 20
 
@@ -99,7 +98,8 @@ export class SourceTree implements LayoutTree {
   readonly #base: string
   /** What is in each folder by name; undefined for a folder. */
   readonly #folders = new Map<string, Map<string, SourceEntry | undefined>>()
-  readonly #unresolved = new Set<SourceEntry>()
+  /** Submodules, and links that lead to nothing in the tree, of all folders that were listed. */
+  readonly unresolved = new Set<SourceEntry>()
 
   /** @param base the folder that is the top; '' for all */
   constructor (files: SourceFiles, base = '') {
@@ -123,16 +123,11 @@ export class SourceTree implements LayoutTree {
     for (const [name, entry] of this.#folders.get(folder) ?? []) {
       const linked = entry?.kind === 'link'
       const target = linked ? this.#resolve(posix.join(folder, name)) : posix.join(folder, name)
-      if (entry !== undefined && (target === undefined || entry.kind === 'submodule')) this.#unresolved.add(entry)
+      if (entry !== undefined && (target === undefined || entry.kind === 'submodule')) this.unresolved.add(entry)
       else entries.push({ name, kind: this.#folders.has(target ?? '') ? 'folder' : 'file', linked })
       if (linked) await yieldIfNeeded()
     }
     return entries.sort((a, b) => compareCodePoints(a.name, b.name))
-  }
-
-  /** Submodules, and links that lead to nothing in the tree, of all folders that were listed. */
-  get unresolved (): ReadonlySet<SourceEntry> {
-    return this.#unresolved
   }
 
   async realPath (path: string): Promise<string> {
@@ -144,10 +139,6 @@ export class SourceTree implements LayoutTree {
     const file = await this.realPath(path)
     const entry = this.#folders.get(folderOf(file))?.get(baseName(file))
     return entry?.kind === 'file' && entry.size <= limit ? await this.#files.read(entry) : undefined
-  }
-
-  async isFolder (path: string): Promise<boolean> {
-    return this.#folders.has(await this.realPath(path))
   }
 
   /** All entries below a folder, with their paths relative to it, sorted by path. Links in it stay links. */
@@ -164,34 +155,18 @@ export class SourceTree implements LayoutTree {
   }
 
   /** The path behind all links, which are followed as the kernel would, inside the tree; undefined for nothing. */
-  #resolve (path: string): string | undefined {
-    const rest = stepsOf(path)
-    let found = ''
-    let steps = rest.length
-    for (let name = rest.pop(); name !== undefined; name = rest.pop()) {
-      const folder = this.#folders.get(found)
-      if (folder === undefined || steps > MAX_STEPS_ON_A_PATH) return undefined
-      if (name === '..') {
-        if (found === '') return undefined
-        found = folderOf(found)
-        continue
-      }
-      const entry = folder.get(name)
-      if (entry === undefined && !folder.has(name)) return undefined
-      if (entry?.kind === 'link') {
-        const target = stepsOf(entry.target ?? '')
-        if (entry.target?.startsWith('/') === true) return undefined
-        steps += target.length
-        rest.push(...target)
-      } else {
-        found = posix.join(found, name)
-      }
-    }
-    return found
+  #resolve (path: string, budget = { steps: MAX_STEPS_ON_A_PATH }): string | undefined {
+    if (path === '') return ''
+    if (--budget.steps < 0) return undefined
+    const end = path.lastIndexOf('/')
+    const folder = end === -1 ? '' : this.#resolve(path.slice(0, end), budget)
+    const name = path.slice(end + 1)
+    const children = folder === undefined ? undefined : this.#folders.get(folder)
+    if (folder === undefined || children === undefined) return undefined
+    if (name === '' || name === '.') return folder
+    if (name === '..') return folder === '' ? undefined : folderOf(folder)
+    const { kind, target = '' } = children.get(name) ?? {}
+    if (kind === 'link') return target.startsWith('/') ? undefined : this.#resolve(`${folder}/${target}`, budget)
+    return children.has(name) ? posix.join(folder, name) : undefined
   }
-}
-
-/** The segments of a path, the last one first. */
-function stepsOf (path: string): string[] {
-  return path.split('/').filter((segment) => segment !== '' && segment !== '.').reverse()
 }

@@ -13,11 +13,6 @@ import { AddressError } from '../source-error.ts'
 const HEARTBEAT_MS = 15_000
 const LOCK_STALE_MS = 60_000
 
-interface LockHolder {
-  readonly pid: number
-  readonly host: string
-}
-
 /**
  * The folder for everything that the service writes by itself. One process at a time uses it; deleting it costs a
  * fetch.
@@ -121,7 +116,7 @@ async function isStale (lock: string): Promise<boolean> {
   try {
     // The clock of this machine may have been set back.
     if (Math.abs(Date.now() - (await stat(lock)).mtimeMs) > LOCK_STALE_MS) return true
-    const { pid, host } = JSON.parse(await readFile(lock, 'utf8')) as LockHolder
+    const { pid, host } = JSON.parse(await readFile(lock, 'utf8')) as { readonly pid: number, readonly host: string }
     return host === hostname() && (pid === process.pid || !isAlive(pid))
   } catch {
     return false

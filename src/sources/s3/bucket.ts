@@ -21,8 +21,8 @@ const REASON = /<Code>([A-Za-z]{1,64})<\/Code>/
 export interface BucketPlace {
   readonly bucket: string
   /** Default: Amazon's of the region. */
-  readonly endpoint?: string
-  readonly region?: string
+  readonly endpoint?: string | undefined
+  readonly region?: string | undefined
   readonly auth?: SourceAuth
 }
 

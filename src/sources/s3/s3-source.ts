@@ -19,7 +19,7 @@ export interface S3Source extends SourceCommon, BucketPlace {
   /** Without a slash at the end. */
   readonly prefixPath: string
   /** Key below the prefix, written last by the upload: nothing is read before it changes. */
-  readonly marker?: string
+  readonly marker?: string | undefined
 }
 
 export const s3Kind: SourceKind<S3Source> = {
@@ -37,16 +37,8 @@ export const s3Kind: SourceKind<S3Source> = {
     if (!BUCKET.test(bucket) || search !== '') throw new AddressError('an address of a bucket is s3://bucket/prefix')
     if (endpoint !== undefined) checkEndpoint(endpoint)
     const prefixPath = withoutEndSlashes(decode(pathname)).replace(/^\/+/, '')
-    return {
-      kind: 's3',
-      name: prefixPath === '' ? bucket : lastPart(prefixPath),
-      layout: 'auto',
-      bucket,
-      prefixPath,
-      ...endpoint !== undefined && { endpoint },
-      ...region !== undefined && { region },
-      ...marker !== undefined && { marker }
-    }
+    const name = prefixPath === '' ? bucket : lastPart(prefixPath)
+    return { kind: 's3', name, layout: 'auto', bucket, prefixPath, endpoint, region, marker }
   },
   async check ({ auth, name }) {
     if (auth === undefined || auth.username !== undefined) return
