@@ -47,8 +47,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const { skillsOf, whileAllowed } = access ?? { skillsOf: () => skills, whileAllowed: () => () => {} }
   const feeds = new PerSkills((skills) => createChangeFeed({ skills, log: logger }))
   const revisionsOf = (request: FastifyRequest) => feeds.of(skillsOf(request))
-  observer.useSkills(skillsOf)
-  observer.useRevision(() => feeds.of(access?.everything ?? skills).revision)
+  observer.useSkills(skillsOf, () => feeds.of(access?.everything ?? skills).revision)
   const originOf = trust && ((state: SkillState) => trust.originOf(state))
   const validate = createValidator([mcpFindings], originOf)
   const translate = access?.translate ?? ((error: unknown) => error)
@@ -72,7 +71,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const { rewriteUrl } = access ?? {}
   const app: FastifyInstance = fastify(httpServerOptions({ ...options, observer, rewriteUrl }))
   app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
-  for (const property of ['principal', 'trace', 'problemCode']) app.decorateRequest(property, undefined)
+  for (const property of ['principal', 'client', 'trace', 'problemCode']) app.decorateRequest(property, undefined)
   if (options.tracing !== undefined) await app.register(options.tracing)
   await app.register(connections, { shutdown })
   await app.register(security, { loopbackOnly, allowedHosts })

@@ -24,12 +24,10 @@ export interface OperationEnd {
 
 /** Learns of everything that callers ask for: metrics, traces, the audit log. Functions never throw. */
 export interface Observer extends ToolObserver {
-  /** Gets the skills that requests see, before the first request. */
-  useSkills? (skillsOf: SkillsOf): void
-  /** Gets the revision of the whole catalog, before the first request. A question for it begins its making. */
-  useRevision? (revision: () => string | undefined): void
+  /** Gets the skills that requests see and the revision of the whole catalog, before the first request. */
+  useSkills? (skillsOf: SkillsOf, revision: () => string | undefined): void
   /** A request has a route, or none; its body has not been read. */
-  onRequest? (request: FastifyRequest, reply: FastifyReply): void
+  onRequest? (request: FastifyRequest): void
   /** The answer is a stream of events, and its head goes out. Its end is a response that closes, as every other one. */
   onStream? (request: FastifyRequest): void
   /** The response has closed. */
@@ -49,16 +47,13 @@ export interface ResponseEnd {
   readonly isComplete: boolean
   /** Of the body; undefined for HEAD and 304. */
   readonly bytes: number | undefined
-  /** The address of the client. */
-  readonly client: string
 }
 
 /** Several observers as one. */
 export function combineObservers (observers: readonly Observer[]): Required<Observer> {
   return {
-    useSkills (skillsOf) { for (const observer of observers) observer.useSkills?.(skillsOf) },
-    useRevision (revision) { for (const observer of observers) observer.useRevision?.(revision) },
-    onRequest (request, reply) { for (const observer of observers) observer.onRequest?.(request, reply) },
+    useSkills (...parts) { for (const observer of observers) observer.useSkills?.(...parts) },
+    onRequest (request) { for (const observer of observers) observer.onRequest?.(request) },
     onStream (request) { for (const observer of observers) observer.onStream?.(request) },
     onResponse (request, reply, end) { for (const observer of observers) observer.onResponse?.(request, reply, end) },
     onCall (call) {

@@ -23,16 +23,14 @@ export class RequestLogController extends LogController {
   override incomingRequest (request: FastifyRequest, reply: FastifyReply): void {
     const start = performance.now()
     this.#warnOnce(request)
-    this.#observer.onRequest(request, reply)
-    // A socket forgets its address when it closes.
-    const client = clientOf(request)
+    this.#observer.onRequest(request)
+    clientOf(request)
     const { socket } = request.raw
     // Fastify's onResponse is not called for a response that its client has cut.
     reply.raw.once('close', () => {
       const { headersSent, statusCode, writableFinished } = reply.raw
       const length = request.method === 'HEAD' ? undefined : reply.getHeader('content-length')
       const end: ResponseEnd = {
-        client,
         milliseconds: performance.now() - start,
         status: headersSent ? statusCode : NEVER_ANSWERED,
         // A destroyed socket counts what it still held as finished.
@@ -60,11 +58,11 @@ export class RequestLogController extends LogController {
   }
 }
 
-function logRequest (request: FastifyRequest, { client, status, milliseconds, bytes, isComplete }: ResponseEnd): void {
+function logRequest (request: FastifyRequest, { status, milliseconds, bytes, isComplete }: ResponseEnd): void {
   const { principal, routeOptions: { url: route, config } } = request
   const trace = traceOf(request)
   const line = {
-    client,
+    client: clientOf(request),
     route,
     reqId: request.id,
     method: request.method,

@@ -23,6 +23,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Who asks. Undefined when access is off, and on routes that are open to all. */
     principal: Principal | undefined
+    /** See `clientOf`. */
+    client: string | undefined
     /** Counts more than the header `traceparent`: what the message in the body says, or the span of the request. */
     trace: TraceContext | undefined
     /** Of the problem that the request was answered with. */
@@ -36,11 +38,5 @@ export type Weight = 'costly' | 'stream'
 /** What can be read of skills, by the names of the audit log. */
 export type ReadEvent = ToolRead['event'] | 'skill.archive' | 'discovery.index' | 'events.open'
 
-/**
- * A request reads one thing, or nothing. Or each call in its body is reported by itself: as of `door`, by default as of
- * its dialect.
- */
-export type RouteReads =
-  | { readonly event: ReadEvent, readonly door: string }
-  | { readonly callsOf: string, readonly door?: string }
-  | 'nothing'
+/** What a request reads, through which API. Without an event, each call in its body is reported by itself. */
+export type RouteReads = { readonly event?: ReadEvent, readonly door: string } | 'nothing'

@@ -68,7 +68,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
 
   app.get('/mcp', {
     config: {
-      reads: (request) => request.method === 'GET' ? { event: 'events.open', door: eraOf(request) } : callsOf(request),
+      reads: (request) => request.method === 'GET' ? { event: 'events.open', door: eraOf(request) } : callsIn(request),
       streams: 'mcp',
       weight: ({ headers }) => takesStream(headers) ? 'stream' : undefined
     },
@@ -94,7 +94,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
   })
 
   app.post('/mcp', {
-    config: { reads: callsOf, weight: (request) => weightOf(request, registry) },
+    config: { reads: callsIn, weight: (request) => weightOf(request, registry) },
     // Not in the OpenAPI document: the one operation would be "any JSON-RPC message", and MCP describes itself.
     schema: { hide: true, body: { type: 'object', description: 'One JSON-RPC message; batches are not taken' } },
     onRequest: checkRequestOrigin
@@ -169,8 +169,8 @@ function takesStream ({ accept }: FastifyRequest['headers']): boolean {
   return names(accept, EVENT_STREAM_MEDIA_TYPE)
 }
 
-function callsOf (request: FastifyRequest): RouteReads {
-  return { callsOf: 'mcp', door: eraOf(request) }
+function callsIn (request: FastifyRequest): RouteReads {
+  return { door: eraOf(request) }
 }
 
 function eraOf ({ headers }: FastifyRequest): string {

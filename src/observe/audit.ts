@@ -1,5 +1,5 @@
 import { createHmac, hash, randomBytes } from 'node:crypto'
-import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from 'node:fs'
+import { closeSync, constants, openSync, readSync, statSync, writeSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
@@ -22,7 +22,7 @@ import { type LineOutput, openLineOutput } from '../log.ts'
 import type { FollowedPolicy } from '../config/files/followed-file.ts'
 import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
-import { type AuditEvent, doorOfCalls, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
+import { type AuditEvent, doorOf, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
 
 type Outcome = 'success' | 'not_modified' | 'denied' | 'not_found' | 'failure' | 'error'
 
@@ -77,11 +77,12 @@ export class Audit implements Observer {
   readonly #processId = randomBytes(4).toString('hex')
   /** Requests with a line for a call, an operation, or the opening of their stream. */
   readonly #reported = new WeakSet<FastifyRequest>()
+  /** The number of lines that were lost. */
+  dropped = 0
   #skillsOf: SkillsOf | undefined
   #isStarted = false
   #count = 0
   #prev: string | null = null
-  #lost = 0
   #failures = new Map<string, number>()
   #problem: string | undefined
 
@@ -108,11 +109,6 @@ export class Audit implements Observer {
     return this.#options.isRequired ? 'refusing' : 'failing'
   }
 
-  /** The number of lines that were lost. */
-  get dropped (): number {
-    return this.#lost
-  }
-
   /** Opens the file again, after a rotation. */
   reopen (): void {
     if (this.#options.path !== 'stdout') this.#output.reopen()
@@ -120,7 +116,9 @@ export class Audit implements Observer {
 
   start ({ skills, policies, trust }: Watched): void {
     this.#isStarted = true
-    this.append('service.started', 'success', {}, { version: this.#options.version })
+    const { version, log, path } = this.#options
+    log.info({ path }, 'writing the audit log')
+    this.append('service.started', 'success', {}, { version })
     for (const file of policies) {
       const loaded = (): void => { this.append('policy.loaded', 'success', { file: file.path, digest: file.digest }) }
       loaded()
@@ -152,7 +150,7 @@ export class Audit implements Observer {
     // The log may lose lines of its own in the same output.
     const { dropped } = this.#output
     this.#output.write(`${line}\n`)
-    this.#lost += this.#output.dropped - dropped
+    this.dropped += this.#output.dropped - dropped
   }
 
   useSkills (skillsOf: SkillsOf): void {
@@ -162,19 +160,19 @@ export class Audit implements Observer {
   /** Streams have their line when they open: they may last for days. */
   onStream (request: FastifyRequest): void {
     const read = readOfRequest(request)
-    if (read !== undefined) this.#report(request, read, 'success', clientOf(request))
+    if (read !== undefined) this.#report(request, read, 'success')
   }
 
-  onResponse (request: FastifyRequest, reply: FastifyReply, { status, isComplete, bytes, client }: ResponseEnd): void {
+  onResponse (request: FastifyRequest, reply: FastifyReply, { status, isComplete, bytes }: ResponseEnd): void {
     if (this.#reported.has(request)) return
     const outcome = outcomeOf(status)
     const read = readOfRequest(request)
-    const door = read?.door ?? doorOfCalls(request)
+    const door = doorOf(request)
     const isAnswered = status !== NEVER_ANSWERED
     const isRefused = outcome === 'denied' || (door !== undefined && isAnswered && !hasRead(outcome))
-    if (status === 401 ? !this.#hasLine(client) : read === undefined && !isRefused) return
+    if (status === 401 ? !this.#hasLine(clientOf(request)) : read === undefined && !isRefused) return
     const event = status === 401 ? 'auth.failed' : read?.event ?? 'access.denied'
-    this.#report(request, { door: door ?? 'rest', ...read, event }, outcome, client, {
+    this.#report(request, { ...read, door: door ?? 'rest', event }, outcome, {
       bytes,
       digest: digestIn(reply, event),
       ...hasRead(outcome)
@@ -186,22 +184,19 @@ export class Audit implements Observer {
 
   onCall (call: ObservedCall): ((result: CallResult, outcome: ToolOutcome) => void) | undefined {
     const request = call.origin as FastifyRequest | undefined
-    const client = request && clientOf(request)
     return request && ((result, outcome) => {
       const read = readOfCall(call, request, outcome)
       if (read === undefined) return
       const failure = result === 'refused' ? 'denied' : outcomeOfError(outcome.errorKind)
-      this.#report(request, read, result === 'ok' ? 'success' : failure, client, { revision: revisionRead(call, read) })
+      this.#report(request, read, result === 'ok' ? 'success' : failure, { revision: revisionRead(call, read) })
     })
   }
 
   onOperation (operation: ObservedOperation): ((end: OperationEnd) => void) | undefined {
     const read = readOfOperation(operation)
     if (read === undefined) return undefined
-    const { origin } = operation
-    const client = clientOf(origin)
     return ({ error, kind }) => {
-      this.#report(origin, read, error === undefined ? 'success' : outcomeOfError(kind), client)
+      this.#report(operation.origin, read, error === undefined ? 'success' : outcomeOfError(kind))
     }
   }
 
@@ -222,7 +217,7 @@ export class Audit implements Observer {
     this.#problem = problem
     if (problem === undefined) {
       log.info({ path }, 'the audit log is written again')
-      if (this.#lost > 0) log.warn({ path, lines: this.#lost }, 'lines of the audit log were lost since the start')
+      if (this.dropped > 0) log.warn({ path, lines: this.dropped }, 'lines of the audit log were lost since the start')
     } else {
       const effect = isRequired ? 'reads are refused until it can' : 'its lines wait, and are lost beyond 8 MiB'
       log.warn({ path, problem }, `the audit log cannot be written; ${effect}`)
@@ -246,7 +241,7 @@ export class Audit implements Observer {
     }
   }
 
-  #report (request: FastifyRequest, read: Read, outcome: Outcome, address = '', more: object = {}): void {
+  #report (request: FastifyRequest, read: Read, outcome: Outcome, more: object = {}): void {
     this.#reported.add(request)
     const { event, door, skill, path, queryLength } = read
     const skills = this.#skillsOf?.(request)
@@ -264,7 +259,9 @@ export class Audit implements Observer {
     this.append(event, outcome, target, {
       principal: this.#principal(principal),
       source: {
-        address: this.#personal(address), peer: this.#personal(peerOf(raw)), forwarded: this.#forwarded(headers)
+        address: this.#personal(clientOf(request)),
+        peer: this.#personal(peerOf(raw)),
+        forwarded: this.#forwarded(headers)
       },
       door,
       client: clientName(request),
@@ -293,24 +290,14 @@ export class Audit implements Observer {
 
 /** Makes the file if there is none, and ends the half line that a crash may have left. */
 function beginLine (path: string): void {
-  const file = openSync(path, APPEND, 0o640)
-  try {
-    const stats = fstatSync(file)
-    if (stats.isFile() && stats.size > 0 && lastCharacter(path, stats.size) !== '\n') writeSync(file, '\n')
-  } finally {
-    closeSync(file)
-  }
-}
-
-function lastCharacter (path: string, size: number): string {
-  const file = openSync(path, 'r')
-  try {
-    const byte = Buffer.alloc(1)
-    readSync(file, byte, 0, 1, size - 1)
-    return byte.toString('latin1')
-  } finally {
-    closeSync(file)
-  }
+  closeSync(openSync(path, APPEND, 0o640))
+  const { size } = statSync(path)
+  if (size === 0) return
+  const file = openSync(path, 'a+')
+  const last = Buffer.alloc(1)
+  readSync(file, last, 0, 1, size - 1)
+  if (String(last) !== '\n') writeSync(file, '\n')
+  closeSync(file)
 }
 
 function hasRead (outcome: Outcome): boolean {

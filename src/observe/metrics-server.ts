@@ -6,7 +6,6 @@ import { hostOf, isLoopback } from '../http/request/hosts.ts'
 export const METRICS_SCOPE = 'metrics:read'
 
 const TIMEOUT_MS = 5_000
-const MAX_CONNECTIONS = 32
 
 type Exposed = Pick<Registry, 'metrics' | 'contentType'>
 
@@ -26,10 +25,7 @@ export const metricsRoute: FastifyPluginAsync<{ readonly registry: Exposed }> = 
 export async function listenForMetrics (
   registry: Exposed, { host, port }: { readonly host: string, readonly port: number }
 ): Promise<{ readonly url: string, close (): Promise<void> }> {
-  const app = fastify({
-    forceCloseConnections: true, requestTimeout: TIMEOUT_MS, http: { headersTimeout: TIMEOUT_MS }
-  })
-  app.server.maxConnections = MAX_CONNECTIONS
+  const app = fastify({ forceCloseConnections: true, requestTimeout: TIMEOUT_MS })
   app.addHook('onRequest', async (request, reply) => {
     if (!isLoopback(host) || isLoopback(hostOf(request.headers.host ?? '') ?? '')) return
     await reply.code(403).send('Ask for localhost or 127.0.0.1: METRICS_HOST chooses another address\n')

@@ -3,6 +3,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import { isMainFile } from '../core/format/main-files.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { distinctNames } from '../core/shared/text.ts'
+import type { SkillsOf } from '../http/callers.ts'
 import { LISTEN, type ObservedOperation, type Observer, type OperationEnd, type ResponseEnd } from '../http/observer.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
@@ -94,7 +95,7 @@ export class Metrics implements Observer {
     this.#rows('gauge', 'skillserve_build_info', ['version', 'node'], 'Always 1', () => [[version, process.version, 1]])
   }
 
-  useRevision (revision: () => string | undefined): void {
+  useSkills (_skillsOf: SkillsOf, revision: () => string | undefined): void {
     this.#revision = revision
   }
 
@@ -195,9 +196,6 @@ export class Metrics implements Observer {
   }
 
   #addReadings ({ sources = () => [], ...readings }: Readings = {}): void {
-    const counter = (name: string, help: string, read: () => number = () => 0): void => {
-      this.#rows('counter', `skillserve_${name}_total`, [], help, () => [[read()]])
-    }
     type ReadSource = (source: SourceStatus) => Row
     const ofSources = (name: string, labels: string[], help: string, read: ReadSource): void => {
       const rows = () => sources().map(read).filter((row) => !Number.isNaN(row.at(-1)))
@@ -215,12 +213,14 @@ export class Metrics implements Observer {
       'streams or failures. Calls in a batch count one by one', readings.limited)
     this.#rows('gauge', 'skillserve_issuers_away', [], 'Issuers of tokens whose keys could not be read at the last ' +
       'attempt', () => [[readings.issuersAway?.() ?? 0]])
-    this.#rows('gauge', 'skillserve_overload_level', [], '1 while costly requests are refused, 2 while all but ' +
-      'probes are', () => [[readings.overloadLevel?.() ?? 0]])
-    counter('limits_store_failures', 'How often the connection to the shared store of limits has failed',
-      readings.limitsStoreFailures)
-    counter('audit_dropped', 'Lines of the audit log that were lost: must stay 0', readings.auditDropped)
-    counter('log_dropped', 'Lines of the log that standard output did not take', readings.logDropped)
+    this.#rows('gauge', 'skillserve_overload_level', [], '1 while costly requests are refused',
+      () => [[readings.overloadLevel?.() ?? 0]])
+    this.#rows('counter', 'skillserve_limits_store_failures_total', [], 'How often the connection to the shared ' +
+      'store of limits has failed', () => [[readings.limitsStoreFailures?.() ?? 0]])
+    this.#rows('counter', 'skillserve_audit_dropped_total', [], 'Lines of the audit log that were lost: must stay 0',
+      () => [[readings.auditDropped?.() ?? 0]])
+    this.#rows('counter', 'skillserve_log_dropped_total', [], 'Lines of the log that standard output did not take',
+      () => [[readings.logDropped?.() ?? 0]])
   }
 
   /** A metric whose series are read at each scrape. */

@@ -35,21 +35,22 @@ export interface Observation {
 /** @throws the system's error when the file of the audit log cannot be opened */
 export async function observe (options: ObserveOptions): Promise<Observation> {
   const { config, measured: skills, version, log, stdout } = options
-  const { metricsPort: port, metricsHost: host, metricsReads: countsReads, basePath, auditLog: path } = config
+  const { metricsPort: port, metricsHost: host, metricsReads: countsReads, auditLog: path, auditSalt: salt } = config
   const audit = path === undefined
     ? undefined
-    : new Audit({ path, stdout, isRequired: config.auditRequired, salt: config.auditSalt, version, log })
+    : new Audit({ path, stdout, isRequired: config.auditRequired, salt, version, log })
   // Callers with the scope read them at the service's own port.
   const hasCallers = config.accessFile !== undefined
   const readings = { ...options.readings, auditDropped: () => audit?.dropped ?? 0 }
   const metrics = port !== undefined || hasCallers ? new Metrics({ skills, version, countsReads, readings }) : undefined
   const traces = hasSdk() ? new (await import('./traces.ts')).Traces(version) : undefined
   if (traces !== undefined) log.info({}, 'an OpenTelemetry SDK is loaded: requests and tool calls are spans')
-  const plugins: FastifyPluginAsync[] = audit === undefined ? [] : [audit.plugin]
+  const plugins = audit === undefined ? [] : [audit.plugin]
   if (metrics !== undefined && hasCallers) {
-    plugins.push(async (app) => { await app.register(metricsRoute, { registry: metrics.registry, prefix: basePath }) })
+    const { registry } = metrics
+    plugins.push(async (app) => { await app.register(metricsRoute, { registry, prefix: config.basePath }) })
   }
-  let closeServer = async (): Promise<void> => {}
+  let server: Awaited<ReturnType<typeof listenForMetrics>> | undefined
   return {
     observers: [metrics ?? [], audit ?? [], traces ?? []].flat(),
     plugins,
@@ -57,17 +58,14 @@ export async function observe (options: ObserveOptions): Promise<Observation> {
     auditState: () => audit?.state ?? 'working',
     async start () {
       if (metrics !== undefined && port !== undefined) {
-        const server = await listenForMetrics(metrics.registry, { host, port })
-        closeServer = server.close
+        server = await listenForMetrics(metrics.registry, { host, port })
         log.info({ url: server.url }, 'metrics for Prometheus')
       }
-      if (audit === undefined) return
-      audit.start(options)
-      log.info({ path }, 'writing the audit log')
+      audit?.start(options)
     },
     reopen () { audit?.reopen() },
     async close () {
-      await closeServer()
+      await server?.close()
       await audit?.close()
     }
   }

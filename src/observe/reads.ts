@@ -11,7 +11,7 @@ import { decodePercent, maskSecrets } from '../core/shared/text.ts'
 /** What somebody asked for. */
 export interface Read {
   readonly event: AuditEvent
-  readonly door: string
+  readonly door: string | undefined
   readonly skill?: string | undefined
   readonly path?: string | undefined
   /** Of a search, in characters: its words may be personal. */
@@ -71,38 +71,28 @@ const MAX_CHARACTERS = 512
 
 /** What a request of a route with one read asks for; undefined for routes that read no skill. */
 export function readOfRequest (request: FastifyRequest): Read | undefined {
-  const reads = readsOf(request)
-  if (reads === undefined || !('event' in reads)) return undefined
+  const { event, door } = readsOf(request) ?? {}
+  if (event === undefined) return undefined
   const { params, query } = request
-  const { event, door } = reads
   const skill = text(own(params, 'name'))
   if (event === 'skill.file_read') return readOfFile(text(own(params, '*')), { door, skill })
-  return {
-    event: event === 'skill.list' && own(query, 'q') !== undefined ? 'skill.search' : event,
-    door,
-    skill,
-    queryLength: event === 'skill.list' ? lengthOf(own(query, 'q')) : undefined
-  }
-}
-
-/** The API of a request whose reads are reported call by call. */
-export function doorOfCalls (request: FastifyRequest): string | undefined {
-  const reads = readsOf(request)
-  return reads !== undefined && 'callsOf' in reads ? reads.door ?? reads.callsOf : undefined
+  const words = event === 'skill.list' ? own(query, 'q') : undefined
+  return { event: words === undefined ? event : 'skill.search', door, skill, queryLength: lengthOf(words) }
 }
 
 /** What a call has read, or was refused: known when it has ended, since a display name may mean any skill before. */
 export function readOfCall (call: ObservedCall, request: FastifyRequest, outcome: ToolOutcome): Read | undefined {
   const { tool, args, skills, dialect } = call
   if (tool === undefined) return undefined
-  const { reads } = tool
-  const given = tool.skillArgument === undefined ? undefined : text(own(args, tool.skillArgument))
-  const door = readsOf(request)?.door ?? `tool-call/${dialect}`
+  const { reads, skillArgument } = tool
+  const given = skillArgument === undefined ? undefined : text(own(args, skillArgument))
+  const route = doorOf(request)
+  const door = route === 'tool-call' ? `tool-call/${dialect}` : route
   if (reads.event === 'skill.file_read') return readOfFile(text(own(args, reads.pathArgument)), { door, skill: given })
   return {
     event: reads.event,
     door,
-    skill: tool.skillArgument === 'skill' ? outcome.skill ?? folderOf(given?.trim(), skills.availableNow()) : given,
+    skill: skillArgument === 'skill' ? outcome.skill ?? folderOf(given?.trim(), skills.availableNow()) : given,
     queryLength: reads.event === 'skill.search' ? lengthOf(own(args, reads.queryArgument)) : undefined
   }
 }
@@ -110,7 +100,7 @@ export function readOfCall (call: ObservedCall, request: FastifyRequest, outcome
 export function readOfOperation ({ method, params, origin }: ObservedOperation): Read | undefined {
   const event = OPERATIONS.get(method)
   if (event === undefined) return undefined
-  const door = readsOf(origin)?.door ?? 'mcp'
+  const door = doorOf(origin)
   if (method === 'prompts/get') return { event, door, skill: text(own(params, 'name')) }
   const [, address, file] = /^skill:\/\/([^/?#]+)(?:\/([^?#]*))?$/.exec(text(own(params, 'uri')) ?? '') ?? []
   const skill = address && (decodePercent(address) ?? address)
@@ -129,7 +119,11 @@ function folderOf (displayName: string | undefined, available: readonly SkillMet
   return skill === undefined ? displayName : addressOf(skill)
 }
 
-/** What the route of a request says; undefined for none, and for a route that reads nothing. */
+/** The API of a request; undefined for a route that reads nothing. */
+export function doorOf (request: FastifyRequest): string | undefined {
+  return readsOf(request)?.door
+}
+
 function readsOf (request: FastifyRequest): Exclude<RouteReads, 'nothing'> | undefined {
   const { reads } = request.routeOptions.config
   const said = typeof reads === 'function' ? reads(request) : reads

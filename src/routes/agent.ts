@@ -41,7 +41,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
   const handleToolCall = createToolCallHandler({ registry, log, observer })
 
   app.post('/agent/tool-call', {
-    config: { reads: { callsOf: 'tool-call' } },
+    config: { reads: { door: 'tool-call' } },
     schema: {
       operationId: 'callTools',
       summary: 'Run tool calls as a model made them',
@@ -94,7 +94,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
 
   app.post('/agent/tools/:name', {
     config: {
-      reads: { callsOf: 'rest', door: 'rest' },
+      reads: { door: 'rest' },
       weight: ({ params }) => registry.find(String(own(params, 'name')))?.isCostly === true ? 'costly' : undefined
     },
     schema: {

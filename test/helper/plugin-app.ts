@@ -54,7 +54,7 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
     app.server.closeAllConnections()
     return app.close()
   })
-  for (const property of ['principal', 'trace', 'problemCode']) app.decorateRequest(property, undefined)
+  for (const property of ['principal', 'client', 'trace', 'problemCode']) app.decorateRequest(property, undefined)
   app.register(connections, { shutdown })
   app.register(security, { loopbackOnly: true, allowedHosts: [], ...options.security })
   app.register(errors, { basePath: '', translate: (error) => error })
