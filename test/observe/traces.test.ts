@@ -1,65 +1,14 @@
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { createSecret } from '../../src/access/secret.ts'
 import { listenRequest, modernRequest } from '../helper/mcp.ts'
 import { installSdk } from '../helper/otel.ts'
 import { startProcess } from '../helper/process.ts'
-import { skill, skillText, until } from '../helper/skills.ts'
+import { skillText, until } from '../helper/skills.ts'
 
 const SKILL = { demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo CANARY-CONTENT\n' } }
-
-const MODULES = pathToFileURL(join(process.cwd(), 'node_modules/@opentelemetry/')).href
-
-/** Spans that the exporter keeps. */
-const QUEUE = 64
-
-/** What an operator writes: the SDK, with the exporter that reads the standard variables. */
-const OTEL = `
-import { OTLPTraceExporter } from '${MODULES}exporter-trace-otlp-http/build/src/index.js'
-import { BatchSpanProcessor, NodeTracerProvider } from '${MODULES}sdk-trace-node/build/src/index.js'
-const processor = new BatchSpanProcessor(new OTLPTraceExporter(), { scheduledDelayMillis: 50, maxQueueSize: ${QUEUE}, maxExportBatchSize: ${QUEUE / 4} })
-new NodeTracerProvider({ spanProcessors: [processor] }).register()
-`
-
-interface Exported {
-  readonly resourceSpans: ReadonlyArray<{ readonly scopeSpans: ReadonlyArray<{ readonly scope: { readonly name: string }, readonly spans: ReadonlyArray<{ readonly name: string, readonly traceId: string }> }> }>
-}
-
-/** A collector that takes spans; `isHung`: that takes requests and answers none. */
-async function startCollector (t: Test, { isHung = false } = {}) {
-  const exported: Exported[] = []
-  let asked = (): void => {}
-  const wasAsked = new Promise<void>((resolve) => { asked = resolve })
-  const server = createServer((request, response) => {
-    let text = ''
-    request.on('data', (chunk: Buffer) => { text += chunk.toString() }).on('end', () => {
-      asked()
-      if (isHung) return
-      if (request.url === '/v1/traces') exported.push(JSON.parse(text) as Exported)
-      response.setHeader('content-type', 'application/json').end('{}')
-    })
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const spans = () => exported.flatMap(({ resourceSpans }) => resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ scope, spans }) => spans.map((span) => ({ ...span, scope: scope.name })))))
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, spans, wasAsked }
-}
-
-async function startTraced (t: Test, endpoint: string) {
-  const folder = t.testdir({ skills: { demo: skill('demo') }, 'otel.mjs': OTEL })
-  writeFileSync(join(folder, 'otel.mjs'), OTEL)
-  return await startProcess(t, {
-    args: [join(folder, 'skills')], env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, nodeOptions: ['--import', pathToFileURL(join(folder, 'otel.mjs')).href]
-  })
-}
 
 t.test('K72: with an SDK that --import loads, requests, tool calls and MCP requests are spans of the caller\'s trace, and an event stream is one until its head is out', async (t) => {
   const folder = t.testdir({ skills: { ...SKILL, pdf: { 'SKILL.md': skillText('other') } } })
@@ -154,31 +103,4 @@ t.test('K72: without an SDK no module of OpenTelemetry is loaded', async (t) => 
   await (await fetch(`${service.url}/skills/demo`)).text()
   const { stderr } = await service.stop()
   t.notMatch(stderr, 'LOADED')
-})
-
-t.test('K72: spans reach a collector over OTLP, in the trace of the caller', async (t) => {
-  const collector = await startCollector(t)
-  const service = await startTraced(t, collector.url)
-  const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
-  await (await fetch(`${service.url}/skills/demo`, { headers: { traceparent: `00-${trace}-00f067aa0ba902b7-01` } })).text()
-  const requests = () => collector.spans().filter(({ name }) => name === 'GET /skills/:name')
-  while (requests().length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
-  t.match(requests(), [{ traceId: trace, scope: '@fastify/otel' }])
-  t.match(await service.stop(), { code: 0 })
-})
-
-t.test('K72: a collector that hangs delays no request and no end', async (t) => {
-  const collector = await startCollector(t, { isHung: true })
-  const service = await startTraced(t, collector.url)
-  await (await fetch(`${service.url}/skills/demo`)).text()
-  await collector.wasAsked
-  // More than the exporter keeps.
-  for (let round = 0; round < 2; round++) {
-    const answers = await Promise.all(Array.from({ length: QUEUE }, () => fetch(`${service.url}/skills/demo`)))
-    for (const answer of answers) {
-      await answer.arrayBuffer()
-      if (answer.status !== 200) t.fail(`status ${answer.status}`)
-    }
-  }
-  t.match(await service.stop(), { code: 0 })
 })

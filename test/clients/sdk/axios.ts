@@ -1,7 +1,7 @@
 import axios from 'axios'
 import t from 'tap'
-import { buildService } from '../helper/build.ts'
-import { skill } from '../helper/skills.ts'
+import { buildService } from '../../helper/build.ts'
+import { skill } from '../../helper/skills.ts'
 
 const BYTES = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 0xff])
 

@@ -10,7 +10,7 @@ const require = createRequire(import.meta.url)
 const { default: openapiTS, astToString } = require('openapi-typescript') as typeof import('openapi-typescript')
 const ts = require('typescript') as typeof Typescript
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 
 /** A program that uses the generated types; the comments that begin with `@ts-expect-error` are errors where there is none. */
 const PROGRAM = `
