@@ -698,7 +698,7 @@ t.test('K74: tabs and the status page count skills with errors, and links that w
   const { url } = await buildService(t, {
     files: {
       good: skill('good'),
-      fine: skill('fine'),
+      fine: { 'SKILL.md': skillText('fine', '[a](missing.md)') },
       broken: { 'SKILL.md': 'no frontmatter' },
       away: t.fixture('symlink', '../elsewhere')
     },
@@ -710,9 +710,10 @@ t.test('K74: tabs and the status page count skills with errors, and links that w
       />(All|Valid|Warnings|Errors)(?: <span class="count-of">([\d,]+)<\/span>)?<\/a>/g
     ), ([, ...parts]) => parts.join(' ').trim())
   }
-  t.strictSame(await counts(''), ['All 3', 'Valid 2', 'Warnings', 'Errors 1'])
-  t.strictSame(await counts('?q=good&valid=false'), ['All 1', 'Valid 1', 'Warnings', 'Errors 0'])
-  t.strictSame(await counts('?root=nobody'), ['All 0', 'Valid 0', 'Warnings', 'Errors 0'])
+  t.strictSame(await counts(''), ['All 3', 'Valid 2', 'Warnings 1', 'Errors 1'])
+  t.strictSame(await counts('?target=spec'), ['All 3', 'Valid 2', 'Warnings 1', 'Errors 1'])
+  t.strictSame(await counts('?q=good&valid=false'), ['All 1', 'Valid 1', 'Warnings 0', 'Errors 0'])
+  t.strictSame(await counts('?root=nobody'), ['All 0', 'Valid 0', 'Warnings 0', 'Errors 0'])
   const { text } = await open(`${url}/ui/status`)
   t.match(
     text,

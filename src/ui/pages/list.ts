@@ -1,6 +1,5 @@
 import { counted, grouped } from '../../core/shared/text.ts'
 import type { CatalogEntry } from '../../core/listing/entry.ts'
-import type { SkillSource } from '../../core/service.ts'
 import { readCatalogPage } from '../../core/listing/pages.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import { DEFAULT_PAGE_ENTRIES, MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
@@ -21,8 +20,10 @@ interface ListedSkill extends CatalogEntry, EntryVerdicts {
   readonly root: string | undefined
 }
 
-/** How many skills each filter leaves, as far as the index knows without reading entries. */
-type Counts = Readonly<Partial<Record<'all' | typeof CHOICES[number], number>>>
+/** How many skills each filter leaves: beyond one page only what the index knows without reading entries. */
+type Counts = Partial<Record<'all' | typeof CHOICES[number], number | undefined>>
+
+type EntryReader = Parameters<typeof readCatalogPage<EntryVerdicts>>[0]
 
 interface ListContent extends ListQuestion {
   readonly entries: readonly ListedSkill[]
@@ -53,28 +54,35 @@ export const page: PageMaker = async ({ skills, validate, query: parameters, add
   const question = readQuestion(parameters)
   const { query, root, target, cursor } = question
   const { valid, filter } = filterOf(question)
-  const found = await readCatalogPage(
-    { skills, validate: target === undefined ? validate : (state) => validate(state, [target]) },
-    { limit: DEFAULT_PAGE_ENTRIES, query, valid, root, filter, cursor }
-  )
+  const reader: EntryReader = {
+    skills, validate: target === undefined ? validate : (state) => validate(state, [target])
+  }
+  const found = await readCatalogPage(reader, { limit: DEFAULT_PAGE_ENTRIES, query, valid, root, filter, cursor })
   if (found === undefined) throw new HttpProblem('bad_cursor')
   const entries = found.entries.map((text) => {
     const entry = JSON.parse(text) as CatalogEntry & EntryVerdicts
     return { ...entry, root: skills.rootOf(entry.name) }
   })
   const roots = [...new Set(skills.status.roots.map((each) => each.name))]
-  const counts = await countSkills(skills, question)
+  const counts = await countSkills(reader, question)
   return listPage(
     { ...question, ...found, entries, roots, counts, isFiltered: filter !== undefined, base }, addresses
   )
 }
 
-async function countSkills (skills: SkillSource, { query, root, target }: ListQuestion): Promise<Counts> {
+async function countSkills (reader: EntryReader, question: ListQuestion): Promise<Counts> {
+  const { skills } = reader
+  const { query, root, target } = question
   const found = query === '' ? await skills.list() : await skills.search(query)
   const names = root === undefined ? found : found.filter((name) => skills.rootOf(name) === root)
-  if (target !== undefined) return { all: names.length }
   const valid = countValid(skills, names)
-  return { all: names.length, valid, errors: names.length - valid }
+  const counts: Counts = { all: names.length, ...target === undefined && { valid, errors: names.length - valid } }
+  if (names.length > DEFAULT_PAGE_ENTRIES) return counts
+  for (const choice of CHOICES) {
+    const wanted = { limit: DEFAULT_PAGE_ENTRIES, query, root, ...filterOf({ ...question, choice }) }
+    counts[choice] ??= (await readCatalogPage(reader, wanted))?.entries.length
+  }
+  return counts
 }
 
 function listPage (content: ListContent, addresses: Addresses): Page {
