@@ -9,8 +9,6 @@ import { type AccessFile, AccessFileSchema, parseExpiry } from './schema.ts'
 
 export const READ_SCOPE = 'skills:read'
 export const ANONYMOUS = 'anonymous'
-/** Commands name the members of a group so. */
-export const GROUP_PREFIX = 'group:'
 const AUTHENTICATED = 'authenticated'
 
 type Entry<Key extends keyof AccessFile> = NonNullable<AccessFile[Key]> extends ReadonlyArray<infer Item> ? Item : never
@@ -51,11 +49,6 @@ interface PolicyOptions {
   readonly roots: readonly string[]
   /** Of the service: `/mcp` below it is the audience of issuers that name none. */
   readonly publicUrl: string | undefined
-}
-
-/** Whether a name stands for other callers than the holder of a token or link. */
-export function isReserved (name: string): boolean {
-  return name === ANONYMOUS || name.startsWith(GROUP_PREFIX)
 }
 
 /** The access file as the service uses it. Never changes: a file that changes is another policy. */
@@ -173,9 +166,6 @@ export class Policy {
       const digest = sha256.toLowerCase()
       const expiresAt = expires === undefined ? undefined : parseExpiry(expires)
       if (names.has(name)) throw fail('name', 'is the name of another token or link')
-      if (isReserved(name)) {
-        throw fail('name', `stands for other callers: commands take ${ANONYMOUS} and ${GROUP_PREFIX}G for them`)
-      }
       if (secrets.has(digest)) throw fail('sha256', 'is that of another entry')
       if (expires !== undefined && expiresAt === undefined) throw fail('expires', 'is not a date of the calendar')
       if (expiresAt !== undefined && expiresAt <= Date.now()) {

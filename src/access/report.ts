@@ -2,7 +2,9 @@ import { ConfigError, didYouMean, quote } from '../config/setting.ts'
 import { counted } from '../core/shared/text.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import type { Principal } from '../http/callers.ts'
-import { ANONYMOUS, GROUP_PREFIX, type Policy, READ_SCOPE } from './policy.ts'
+import { ANONYMOUS, type Policy, READ_SCOPE } from './policy.ts'
+
+const GROUP_PREFIX = 'group:'
 
 /** A caller as an operator names it. */
 interface NamedCaller {

@@ -7,10 +7,10 @@ export const SCOPES = ['skills:read', METRICS_SCOPE] as const
 
 const Closed = { additionalProperties: false }
 
-/** Names of tokens and links. */
-export const NAME = /^[\w.@:/+-]{1,200}$/
+/** Names of tokens and links. Commands take `anonymous` and `group:G` for other callers. */
+export const NAME = /^(?!anonymous$|group:)[\w.@:/+-]{1,200}$/
 /** What fits NAME, for messages. */
-export const NAME_FORM = 'name of letters, digits and . _ @ : / + -'
+export const NAME_FORM = 'name of letters, digits and . _ @ : / + -, other than anonymous and group:…'
 
 /** Directories name groups as people do: `Platform Team (Köln)`. A separator of lists would make it several. */
 export const GROUP = /^(?!\p{Z})[^\p{C},;|]{1,200}(?<!\p{Z})$/u

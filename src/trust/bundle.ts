@@ -17,8 +17,7 @@ const BundleSchema = Type.Object({
     publicKey: Type.Optional(Type.Object({ hint: Type.Optional(Type.String()) })),
     x509CertificateChain: Type.Optional(Type.Object({
       certificates: Type.Array(Type.Object({ rawBytes: Type.String() }), { minItems: 1, maxItems: MAX_CERTIFICATES })
-    })),
-    certificate: Type.Optional(Type.Unknown())
+    }))
   }),
   dsseEnvelope: Type.Object({
     payload: Type.String(),
@@ -45,11 +44,9 @@ export interface Bundle {
 export function parseBundle (bytes: Buffer): Bundle {
   const what = 'is not a bundle of OpenSSF Model Signing 1.0'
   const { verificationMaterial, dsseEnvelope } = parseJson(bytes, BundleSchema, what)
-  const { publicKey, x509CertificateChain: chain, certificate } = verificationMaterial
+  const { publicKey, x509CertificateChain: chain } = verificationMaterial
   if (publicKey === undefined && chain === undefined) {
-    throw new BundleError(certificate === undefined
-      ? 'names neither a key nor certificates'
-      : 'was made with Sigstore\'s short-lived certificates, which are not supported')
+    throw new BundleError('has neither a key nor a chain of certificates; keyless ones of Sigstore are not supported')
   }
   const bytesOf = (text = '') => Buffer.from(text, 'base64')
   return {
@@ -79,12 +76,9 @@ export function signedBytes (payload: Buffer): Buffer {
 
 /** @throws BundleError with this sentence when it is not JSON of this shape; unknown keys are ignored */
 export function parseJson<Schema extends TSchema> (bytes: Buffer, schema: Schema, sentence: string): Static<Schema> {
-  let value: unknown
   try {
-    value = JSON.parse(bytes.toString('utf8'))
+    return Value.Decode(schema, JSON.parse(bytes.toString('utf8')))
   } catch (error) {
     throw new BundleError(sentence, { cause: error })
   }
-  if (!Value.Check(schema, value)) throw new BundleError(sentence)
-  return value
 }

@@ -14,19 +14,17 @@ const DIGEST_PREFIX = 'sha256:'
 
 const StatementSchema = Type.Object({
   _type: Type.Literal(STATEMENT_TYPE),
-  predicateType: Type.String(),
-  predicate: Type.Optional(Type.Unknown())
-})
-
-const PredicateSchema = Type.Object({
-  serialization: Type.Object({
-    method: Type.String(),
-    hash_type: Type.String(),
-    ignore_paths: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Null()]))
-  }),
-  resources: Type.Array(
-    Type.Object({ name: Type.String(), digest: Type.String(), algorithm: Type.String() }), { minItems: 1 }
-  )
+  predicateType: Type.Literal(PREDICATE_TYPE),
+  predicate: Type.Object({
+    serialization: Type.Object({
+      method: Type.Literal('files'),
+      hash_type: Type.Literal('sha256'),
+      ignore_paths: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Null()]))
+    }),
+    resources: Type.Array(
+      Type.Object({ name: Type.String(), digest: Type.String(), algorithm: Type.Literal('sha256') }), { minItems: 1 }
+    )
+  })
 })
 
 /** The files that a signature is about. */
@@ -37,21 +35,13 @@ export interface SignedFiles {
   readonly leftOut: readonly string[]
 }
 
-/** @throws BundleError for a statement that says nothing about files, or says it in a form that is not supported */
+/** @throws BundleError for a statement that is not a list of whole files */
 export function parseStatement (payload: Buffer): SignedFiles {
-  const { predicateType, predicate } = parseJson(payload, StatementSchema, 'holds no in-toto statement')
-  if (predicateType !== PREDICATE_TYPE) {
-    throw new BundleError(`holds a statement of another kind (${predicateType.slice(0, 80)}), sign the skill anew`)
-  }
-  const { serialization, resources } =
-    parseJson(Buffer.from(JSON.stringify(predicate ?? null)), PredicateSchema, 'holds no list of files')
-  const { method, hash_type: hash, ignore_paths: leftOut } = serialization
-  if (method !== 'files') throw new BundleError(`lists files by ${method.slice(0, 80)}, sign the skill by whole files`)
-  const isSha256 = [hash, ...resources.map(({ algorithm }) => algorithm)].every((name) => name === 'sha256')
-  if (!isSha256) throw new BundleError('has digests that are not SHA-256')
+  const what = 'does not list files by SHA-256 as OpenSSF Model Signing 1.0 does: sign the skill anew, by whole files'
+  const { predicate: { serialization, resources } } = parseJson(payload, StatementSchema, what)
   const digests = new Map(resources.map(({ name, digest }) => [name, `${DIGEST_PREFIX}${digest}`]))
   if (digests.size !== resources.length) throw new BundleError('lists a file twice')
-  return { digests, leftOut: leftOut ?? [] }
+  return { digests, leftOut: serialization.ignore_paths ?? [] }
 }
 
 /**

@@ -20,6 +20,7 @@ const DAY_MS = 86_400_000
 const YEAR_MS = 365 * DAY_MS
 const PAYLOAD_TYPE = 'application/vnd.in-toto+json'
 const FOREIGN = /^the skill is signed by somebody who is not in the trust file$/
+const NO_LIST = /does not list files by SHA-256 as OpenSSF Model Signing/
 const CERTIFICATE_END = /(?<=-----END CERTIFICATE-----\n)/
 
 /** A bundle by the Sigstore project's own code. */
@@ -76,23 +77,23 @@ t.test('K95: bundles of the Sigstore project are valid, and what cannot be accep
     ['with a hint', (folder) => sigstoreBundle(statementAbout(folder), key, hint), 'valid', /^$/],
     ['without', (folder) => sigstoreBundle(statementAbout(folder), key, ''), 'valid', /^$/],
     ['foreign', (folder) => sigstoreBundle(statementAbout(folder), makeKeyPair(), 'ff'), 'untrusted', FOREIGN],
-    ['shards', bad(({ predicate: { serialization: how } }) => { how['method'] = 'shards' }), 'invalid', /by shards/],
+    ['shards', bad(({ predicate: { serialization: how } }) => { how['method'] = 'shards' }), 'invalid', NO_LIST],
     ['old predicate', bad((statement) => {
       statement.predicateType = 'https://model_signing/Digests/v0.1'
-    }), 'invalid', /statement of another kind \(https:\/\/model_signing\/Digests\/v0\.1\)/],
-    ['hash', bad(({ predicate: { serialization: how } }) => { how['hash_type'] = 'blake3' }), 'invalid', /SHA-256/],
+    }), 'invalid', NO_LIST],
+    ['hash', bad(({ predicate: { serialization: how } }) => { how['hash_type'] = 'blake3' }), 'invalid', NO_LIST],
     ['a file twice', bad(({ predicate }) => {
       predicate.resources.push(...predicate.resources.slice(0, 1))
     }), 'invalid', /twice/],
-    ['no list', bad((statement) => { statement.predicate.resources = [] }), 'invalid', /holds no list of files/],
-    ['no statement', bad((statement) => { statement._type = 'x' }), 'invalid', /no in-toto statement/],
+    ['no list', bad((statement) => { statement.predicate.resources = [] }), 'invalid', NO_LIST],
+    ['no statement', bad((statement) => { statement._type = 'x' }), 'invalid', NO_LIST],
     ['type', (folder) => sigstoreBundle(statementAbout(folder), key, hint, 'text/plain'), 'invalid', /not a bundle/],
     ['broken JSON', () => '{', 'invalid', /not a bundle/],
     ['null', () => 'null', 'invalid', /not a bundle/],
     ['deep JSON', () => '['.repeat(100_000), 'invalid', /not a bundle/],
     ['10 MB', () => `"${'x'.repeat(10_000_000)}"`, 'invalid', /larger than 2097152 bytes/],
     ['Sigstore keyless', async (folder) => (await sigstoreBundle(statementAbout(folder), key, hint))
-      .replace(/"publicKey":\{[^}]*\}/, '"certificate":{"rawBytes":""}'), 'invalid', /short-lived certificates/],
+      .replace(/"publicKey":\{[^}]*\}/, '"certificate":{"rawBytes":""}'), 'invalid', /keyless/],
     ['bad certificate', (folder) => {
       const rest = { signature: Buffer.alloc(8), keyHint: undefined, certificates: [Buffer.from('x')] }
       return formatBundle({ payload: statementAbout(folder), ...rest })
@@ -103,26 +104,6 @@ t.test('K95: bundles of the Sigstore project are valid, and what cannot be accep
     fs.writeFileSync(join(folder, 'skill.oms.sig'), await bundle(folder))
     const [found, , sentence] = await statusOf(folder, trust())
     t.match([found, sentence], [status, problem], name)
-  }
-})
-
-t.test('K95: files that changed, came or went since are named', async (t) => {
-  const key = makeKeyPair()
-  const cases: ReadonlyArray<readonly [change: (folder: string) => void, problem: RegExp]> = [
-    [(folder) => { fs.appendFileSync(join(folder, 'same'), ' ') }, /^'same' changed after acme signed the skill$/],
-    [(folder) => { fs.writeFileSync(join(folder, 'new.md'), '') }, /^'new\.md' came after acme signed/],
-    [(folder) => { fs.rmSync(join(folder, 'docs/a.md')) }, /^'docs\/a\.md' went away/],
-    [(folder) => {
-      fs.renameSync(join(folder, 'docs/a.md'), join(folder, 'scripts/b'))
-      fs.symlinkSync('../scripts/b', join(folder, 'docs/a.md'))
-    }, /^'scripts\/b' came after/]
-  ]
-  for (const [change, problem] of cases) {
-    const folder = makeSkill(t)
-    fs.writeFileSync(join(folder, 'same'), 'a')
-    await sign(folder, key)
-    change(folder)
-    t.match(await statusOf(folder, trustOf([{ key: key.publicKey }])), ['stale', 'acme', problem])
   }
 })
 
@@ -230,7 +211,7 @@ t.test('K95: signatures of the reference implementation, and what happens to the
     ['ignoring', undefined, 'valid', 'p256', `${exempt}, 'notes.txt'`],
     ['ignoring', (folder) => { fs.rmSync(join(folder, 'notes.txt')) }, 'valid', 'p256', exempt],
     ['ignoring', (folder) => { write(folder, '.skillignore', 'notes.txt\n.skillignore\n') }, 'valid', 'p256', exempt],
-    ['shards', undefined, 'invalid', 'p256', 'lists files by shards, sign the skill by whole files']
+    ['shards', undefined, 'invalid', 'p256', 'does not list files by SHA-256']
   ]
   for (const [signature, change, status, signer, problem, signers = all] of cases) {
     const folder = join(t.testdir(), 'skill')
@@ -255,7 +236,7 @@ t.test('K95: signatures of its earlier releases are valid from the first version
     ['v1.1.0-elliptic-key', { ...pair, 'signme-1': 'signme-1\n' }, 'valid', ''],
     // It signed other bytes than it wrote down.
     ['v0.2.0-certificate', pair, 'invalid', 'does not belong to the list of files that it comes with'],
-    ['v1.1.0-sigstore', pair, 'invalid', 'was made with Sigstore\'s short-lived certificates, which are not supported']
+    ['v1.1.0-sigstore', pair, 'invalid', /keyless ones of Sigstore are not supported$/]
   ] as const) {
     const contents = new Map<string, Buffer>(Object.entries(files).map(([path, text]) => [path, Buffer.from(text)]))
     contents.set('skill.oms.sig', fixture(`released/${release}.sig`))

@@ -1,4 +1,3 @@
-import { isReserved } from '../../access/policy.ts'
 import { GROUP, GROUP_FORM, NAME, NAME_FORM, parseExpiry } from '../../access/schema.ts'
 import { createSecret, digestOf } from '../../access/secret.ts'
 import { quote } from '../../config/setting.ts'
@@ -18,9 +17,6 @@ interface Options {
 export const run: RunCommand<Options> = async ({ positionals: [name = ''], options }, { print }) => {
   const { group: groups = [], scope: scopes = [], expires, link: isLink = false } = options
   if (!NAME.test(name)) throw new CommandError(`${quote(name)} is not a ${NAME_FORM}`)
-  if (isReserved(name)) {
-    throw new CommandError(`${quote(name)} stands for other callers in the access file: give another name`)
-  }
   const unfit = groups.find((group) => !GROUP.test(group))
   if (unfit !== undefined) throw new CommandError(`${quote(unfit)} is not the name of a group: ${GROUP_FORM}`)
   if (isLink && scopes.length > 0) {
