@@ -6,11 +6,6 @@ import { BundleError, MAX_SIGNATURE_BYTES, parseBundle, SIGNATURE_FILE } from '.
 import { type Identity, identify, type Signer } from './signers.ts'
 import { parseStatement, type SignedFiles } from './statement.ts'
 
-/** One state of a skill, as far as a policy reads it. */
-export interface CheckedState extends Pick<SkillState, 'manifest'> {
-  file (path: string): Promise<{ readonly bytes: Buffer }>
-}
-
 /** The result of checking the signature of one state of a skill. */
 export interface SignatureResult {
   readonly status: Exclude<TrustStatus, 'denied'>
@@ -23,7 +18,7 @@ export interface SignatureResult {
 }
 
 /** Checks the signature of a skill, whatever the time is. Throws for nothing that a skill contains. */
-export async function checkSignature (state: CheckedState, signers: readonly Signer[]): Promise<SignatureResult> {
+export async function checkSignature (state: SkillState, signers: readonly Signer[]): Promise<SignatureResult> {
   const resultOf = (status: SignatureResult['status'], problem: string, identity?: Identity): SignatureResult =>
     ({ status, identity, problem, exempt: [] })
   const { files } = await state.manifest()

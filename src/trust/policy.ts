@@ -1,11 +1,12 @@
 import { EventEmitter } from 'node:events'
 import { LRUCache } from 'lru-cache'
 import { finding, type FindingCode, quoteList } from '../core/format/findings.ts'
+import type { SkillState } from '../core/revisions/state.ts'
 import { sha256 } from '../core/shared/digest.ts'
 import type { TrustReport } from '../schemas/trust.ts'
 import type { Finding, ManifestFile } from '../core/shared/skill.ts'
 import { SIGNATURE_FILE } from './bundle.ts'
-import { type CheckedState, checkSignature, type SignatureResult } from './check-signature.ts'
+import { checkSignature, type SignatureResult } from './check-signature.ts'
 import type { Lock } from './lock-file.ts'
 import { checkScans } from './scans.ts'
 import type { TrustFile } from './trust-file.ts'
@@ -84,7 +85,7 @@ export class Policy extends EventEmitter<{ changed: [] }> {
   }
 
   /** Does not throw for anything that a skill contains. */
-  async check (root: string, state: CheckedState): Promise<Verdict> {
+  async check (root: string, state: SkillState): Promise<Verdict> {
     const { lock, trust } = this.#files
     const { skill_name: name, revision, files } = await state.manifest()
     const isRequired = this.requires(root)
@@ -131,7 +132,7 @@ export class Policy extends EventEmitter<{ changed: [] }> {
     }
   }
 
-  async #check (trust: TrustFile, revision: string, state: CheckedState): Promise<SignatureResult> {
+  async #check (trust: TrustFile, revision: string, state: SkillState): Promise<SignatureResult> {
     const known = this.#results.get(revision)
     if (known !== undefined) return known
     const result = await checkSignature(state, trust.signers)

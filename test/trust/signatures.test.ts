@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { createHash, createPrivateKey, createPublicKey, sign as signBytes, X509Certificate } from 'node:crypto'
+import { createPrivateKey, createPublicKey, sign as signBytes, X509Certificate } from 'node:crypto'
 import fs from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,6 @@ import { bundleToJSON } from '@sigstore/bundle'
 import { DSSEBundleBuilder } from '@sigstore/sign'
 import t, { type Test } from 'tap'
 import { formatBundle, signedBytes } from '../../src/trust/bundle.ts'
-import { checkSignature } from '../../src/trust/check-signature.ts'
 import { parseScans } from '../../src/trust/scans.ts'
 import { hintOf, type Signer } from '../../src/trust/signers.ts'
 import {
@@ -219,36 +218,6 @@ t.test('K95: signatures of the reference implementation, and what happens to the
     fs.writeFileSync(join(folder, 'skill.oms.sig'), fixture(`${signature}.sig`))
     change?.(folder)
     t.match(await statusOf(folder, trustOf(signers)), [status, signer, problem], `${signature} ${status}`)
-  }
-})
-
-t.test('K95: signatures of its earlier releases are valid from the first version of the format on', async (t) => {
-  const signers: Signer[] = [
-    { name: 'key', acceptsExpired: false, key: createPublicKey(fixture('released/key.pem')) },
-    { name: 'root', acceptsExpired: false, roots: [new X509Certificate(fixture('released/root.pem'))] }
-  ]
-  const pair = { 'signme-1': 'signme-1', 'signme-2': 'signme-2' }
-  for (const [release, files, status, problem] of [
-    ['v1.0.0-certificate', pair, 'valid', ''],
-    // A model of one file, which is listed under the name of a folder: no skill is one.
-    ['v1.0.0-elliptic-key', { '.': 'signme-1\n' }, 'valid', ''],
-    ['v0.3.1-elliptic-key', { '.': 'signme-1\n' }, 'valid', ''],
-    ['v1.1.0-elliptic-key', { ...pair, 'signme-1': 'signme-1\n' }, 'valid', ''],
-    // It signed other bytes than it wrote down.
-    ['v0.2.0-certificate', pair, 'invalid', 'does not belong to the list of files that it comes with'],
-    ['v1.1.0-sigstore', pair, 'invalid', /keyless ones of Sigstore are not supported$/]
-  ] as const) {
-    const contents = new Map<string, Buffer>(Object.entries(files).map(([path, text]) => [path, Buffer.from(text)]))
-    contents.set('skill.oms.sig', fixture(`released/${release}.sig`))
-    const digestOf = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
-    const listed = [...contents].map(([path, bytes]) =>
-      ({ path, size_bytes: bytes.length, media_type: '', digest: digestOf(bytes) }))
-    const manifest = { skill_name: 'model', revision: 'sha256:', files: listed }
-    const state = {
-      manifest: async () => manifest,
-      file: async (path: string) => ({ bytes: contents.get(path) ?? Buffer.alloc(0) })
-    }
-    t.match(await checkSignature(state, signers), { status, problem }, release)
   }
 })
 
