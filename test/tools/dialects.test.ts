@@ -1,132 +1,233 @@
 import t from 'tap'
-import { openEnvelope } from '../../../src/tools/dialects/envelope.ts'
-import { gemini, geminiSnakeCase } from '../../../src/tools/dialects/wire/gemini.ts'
-import { openaiLegacy } from '../../../src/tools/dialects/wire/openai-legacy.ts'
-import { DIALECTS } from '../../../src/tools/dialects/index.ts'
-import { ToolOutcome } from '../../../src/tools/tool.ts'
-import { openCalls } from './open-calls.ts'
+import type { Dialect, ToolCall } from '../../src/tools/dialects/dialect.ts'
+import { openEnvelope } from '../../src/tools/dialects/envelope.ts'
+import { gemini, geminiSnakeCase } from '../../src/tools/dialects/wire/gemini.ts'
+import { openaiLegacy } from '../../src/tools/dialects/wire/openai-legacy.ts'
+import { DIALECTS } from '../../src/tools/dialects/index.ts'
+import { ToolOutcome } from '../../src/tools/tool.ts'
 
 const DONE = new ToolOutcome({}, 'a "b"\n')
 const FAILED = new ToolOutcome({}, 'no', true)
 const NAME = { name: 'get_skill' }
+const name = NAME.name
+const ARGS = { skill_name: 'weather' }
+const FUNCTION = { ...NAME, arguments: JSON.stringify(ARGS) }
+const TEXT = { type: 'text', text: 'Let me see.' }
+
+/** The calls of a body that has some. */
+function openCalls (body: unknown): { dialect: Dialect, calls: readonly ToolCall[], first: ToolCall, batch: boolean } {
+  const envelope = openEnvelope(body)
+  if (envelope.kind !== 'calls') throw new Error(envelope.detail)
+  const [first] = envelope.calls
+  if (first === undefined) throw new Error('no call')
+  return { ...envelope, first }
+}
 
 interface Row {
   readonly title: string
-  readonly call: object
-  readonly read: object
-  readonly done: string
-  readonly failed: string
+  readonly dialect: string
+  /** Bodies of the same call, with the id `c1` where it has one. */
+  readonly bodies: readonly unknown[]
+  readonly id?: string | number | undefined
+  readonly args?: unknown
+  readonly answer: (content: string, failed: boolean) => object
 }
 
-const CHAT_DONE = '{"role":"tool","tool_call_id":"call_abc","name":"get_skill","content":"a \\"b\\"\\n"}'
-const CHAT_FAILED = '{"role":"tool","tool_call_id":"call_abc","name":"get_skill","content":"no"}'
+const bedrock = { toolUse: { toolUseId: 'c1', name, input: ARGS } }
+const vercel = { type: 'tool-call', toolCallId: 'c1', toolName: name, input: ARGS }
+const langchain = { name, args: ARGS, id: 'c1', type: 'tool_call' }
+const interaction = { type: 'function_call', id: 'c1', name, arguments: ARGS }
+const chat = { id: 'c1', type: 'function', function: FUNCTION }
+const anthropic = { type: 'tool_use', id: 'c1', name, input: ARGS }
 
 const ROWS: readonly Row[] = [
+  { title: 'OpenAI chat', dialect: 'openai', bodies: [chat], args: FUNCTION.arguments, answer: (content) => ({ role: 'tool', tool_call_id: 'c1', name, content }) },
+  { title: 'OpenAI chat with function.name only', dialect: 'openai', bodies: [{ function: NAME }], id: undefined, args: undefined, answer: (content) => ({ role: 'tool', name, content }) },
   {
-    title: 'K35: OpenAI chat',
-    call: { id: 'call_abc', type: 'function', function: { ...NAME, arguments: '{"skill_name":"pdf"}' } },
-    read: { id: 'call_abc', ...NAME, args: '{"skill_name":"pdf"}' },
-    done: CHAT_DONE,
-    failed: CHAT_FAILED
+    title: 'a bare call, as Llama and Cohere v1 write it too',
+    dialect: 'openai',
+    bodies: [{ name, arguments: ARGS }, { name, parameters: ARGS }],
+    id: undefined,
+    answer: (content) => ({ role: 'tool', name, content })
   },
-  {
-    title: 'K35: OpenAI chat with function.name only',
-    call: { function: NAME },
-    read: { ...NAME, args: undefined },
-    done: '{"role":"tool","name":"get_skill","content":"a \\"b\\"\\n"}',
-    failed: '{"role":"tool","name":"get_skill","content":"no"}'
-  },
-  {
-    title: 'a bare call',
-    call: { ...NAME, arguments: { a: 1 } },
-    read: { ...NAME, args: { a: 1 } },
-    done: '{"role":"tool","name":"get_skill","content":"a \\"b\\"\\n"}',
-    failed: '{"role":"tool","name":"get_skill","content":"no"}'
-  },
-  {
-    title: 'a bare call with input and an id',
-    call: { id: 'call_abc', ...NAME, input: { a: 1 } },
-    read: { id: 'call_abc', ...NAME, args: { a: 1 } },
-    done: CHAT_DONE,
-    failed: CHAT_FAILED
-  },
-  {
-    title: 'a bare call with parameters, as Llama and Cohere v1 write it',
-    call: { ...NAME, parameters: { a: 1 } },
-    read: { ...NAME, args: { a: 1 } },
-    done: '{"role":"tool","name":"get_skill","content":"a \\"b\\"\\n"}',
-    failed: '{"role":"tool","name":"get_skill","content":"no"}'
-  },
+  { title: 'a bare call with an id', dialect: 'openai', bodies: [{ id: 'c1', name, input: ARGS }], answer: (content) => ({ role: 'tool', tool_call_id: 'c1', name, content }) },
   {
     title: 'OpenAI legacy, on the assistant message',
-    call: { role: 'assistant', content: null, function_call: { ...NAME, arguments: '{}' } },
-    read: { ...NAME, args: '{}' },
-    done: '{"role":"function","name":"get_skill","content":"a \\"b\\"\\n"}',
-    failed: '{"role":"function","name":"get_skill","content":"no"}'
+    dialect: 'openai-legacy',
+    bodies: [{ role: 'assistant', content: null, function_call: FUNCTION }],
+    id: undefined,
+    args: FUNCTION.arguments,
+    answer: (content) => ({ role: 'function', name, content })
   },
   {
-    title: 'OpenAI Responses',
-    call: { type: 'function_call', id: 'fc_1', call_id: 'call_abc', ...NAME, arguments: '{}', status: 'completed' },
-    read: { id: 'call_abc', ...NAME, args: '{}' },
-    done: '{"type":"function_call_output","call_id":"call_abc","output":"a \\"b\\"\\n"}',
-    failed: '{"type":"function_call_output","call_id":"call_abc","output":"no"}'
+    title: 'OpenAI Responses, as agent SDKs keep it too',
+    dialect: 'openai-responses',
+    bodies: [{ type: 'function_call', id: 'fc_1', call_id: 'c1', ...FUNCTION, status: 'completed' }, { type: 'function_call', callId: 'c1', ...FUNCTION }],
+    args: FUNCTION.arguments,
+    answer: (output) => ({ type: 'function_call_output', call_id: 'c1', output })
   },
-  {
-    title: 'OpenAI Responses as agent SDKs keep it',
-    call: { type: 'function_call', callId: 'call_abc', ...NAME, arguments: '{}' },
-    read: { id: 'call_abc', ...NAME, args: '{}' },
-    done: '{"type":"function_call_output","call_id":"call_abc","output":"a \\"b\\"\\n"}',
-    failed: '{"type":"function_call_output","call_id":"call_abc","output":"no"}'
-  },
-  {
-    title: 'Anthropic',
-    call: { type: 'tool_use', id: 'toolu_1', ...NAME, input: { a: 1 } },
-    read: { id: 'toolu_1', ...NAME, args: { a: 1 } },
-    done: '{"type":"tool_result","tool_use_id":"toolu_1","content":"a \\"b\\"\\n","is_error":false}',
-    failed: '{"type":"tool_result","tool_use_id":"toolu_1","content":"no","is_error":true}'
-  },
+  { title: 'Anthropic', dialect: 'anthropic', bodies: [anthropic], answer: (content, failed) => ({ type: 'tool_result', tool_use_id: 'c1', content, is_error: failed }) },
   {
     title: 'Gemini',
-    call: { functionCall: { id: 'fc1', ...NAME, args: { a: 1 } } },
-    read: { id: 'fc1', ...NAME, args: { a: 1 } },
-    done: '{"functionResponse":{"id":"fc1","name":"get_skill","response":{"output":"a \\"b\\"\\n"}}}',
-    failed: '{"functionResponse":{"id":"fc1","name":"get_skill","response":{"error":"no"}}}'
+    dialect: 'gemini',
+    bodies: [{ functionCall: { id: 'c1', name, args: ARGS } }],
+    answer: (text, failed) => ({ functionResponse: { id: 'c1', name, response: { [failed ? 'error' : 'output']: text } } })
   },
   {
     title: 'Gemini in snake case, without id and args',
-    call: { function_call: NAME },
-    read: { ...NAME, args: undefined },
-    done: '{"function_response":{"name":"get_skill","response":{"output":"a \\"b\\"\\n"}}}',
-    failed: '{"function_response":{"name":"get_skill","response":{"error":"no"}}}'
+    dialect: 'gemini-snake-case',
+    bodies: [{ function_call: NAME }],
+    id: undefined,
+    args: undefined,
+    answer: (text, failed) => ({ function_response: { name, response: { [failed ? 'error' : 'output']: text } } })
   },
   {
     title: 'MCP',
-    call: { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { ...NAME, arguments: { a: 1 } } },
-    read: { id: 2, ...NAME, args: { a: 1 } },
-    done: '{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"a ' +
-      '\\"b\\"\\n"}],"isError":false}}',
-    failed: '{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete",' +
-      '"content":[{"type":"text","text":"no"}],"isError":true}}'
+    dialect: 'mcp',
+    bodies: [{ jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name, arguments: ARGS } }],
+    id: 2,
+    answer: (text, isError) => ({ jsonrpc: '2.0', id: 2, result: { resultType: 'complete', content: [{ type: 'text', text }], isError } })
+  },
+  {
+    title: 'Bedrock Converse',
+    dialect: 'bedrock',
+    bodies: [
+      bedrock, [{ text: 'Let me see.' }, bedrock], { role: 'assistant', content: [{ text: 'Let me see.' }, bedrock] },
+      {
+        output: {
+          message: { role: 'assistant', content: [{ reasoningContent: { reasoningText: { text: 'Hm.' } } }, bedrock] }
+        },
+        stopReason: 'tool_use'
+      }
+    ],
+    answer: (text, failed) => ({ toolResult: { toolUseId: 'c1', content: [{ text }], status: failed ? 'error' : 'success' } })
+  },
+  {
+    title: "Mistral's SDK",
+    dialect: 'mistral-sdk',
+    bodies: [
+      { role: 'assistant', content: '', toolCalls: [{ id: 'c1', function: FUNCTION }] }, { toolCalls: [chat] },
+      {
+        object: 'chat.completion',
+        choices: [{
+          index: 0,
+          message: { role: 'assistant', toolCalls: [{ id: 'c1', index: 0, function: FUNCTION }] },
+          finishReason: 'tool_calls'
+        }]
+      }
+    ],
+    args: FUNCTION.arguments,
+    answer: (content) => ({ role: 'tool', toolCallId: 'c1', name, content })
+  },
+  {
+    title: "Cohere's SDK",
+    dialect: 'cohere-sdk',
+    bodies: [{ id: 'r1', finishReason: 'TOOL_CALL', message: { role: 'assistant', toolPlan: 'x', toolCalls: [chat] } }],
+    args: FUNCTION.arguments,
+    answer: (content) => ({ role: 'tool', toolCallId: 'c1', content })
+  },
+  {
+    title: "Vercel's AI SDK",
+    dialect: 'vercel-ai-sdk',
+    bodies: [
+      vercel, [vercel], {
+        role: 'assistant', content: [TEXT, vercel, { ...vercel, toolCallId: 'c2', providerExecuted: true }]
+      }, { text: '', toolCalls: [vercel] },
+      { type: 'tool-call', toolCallId: 'c1', toolName: name, args: ARGS }
+    ],
+    answer: (value, failed) => ({ type: 'tool-result', toolCallId: 'c1', toolName: name, output: { type: failed ? 'error-text' : 'text', value } })
+  },
+  {
+    title: 'LangChain',
+    dialect: 'langchain',
+    bodies: [
+      langchain, [langchain], { type: 'ai', content: '', tool_calls: [langchain], invalid_tool_calls: [] },
+      {
+        lc: 1,
+        type: 'constructor',
+        id: ['langchain_core', 'messages', 'AIMessage'],
+        kwargs: { content: '', tool_calls: [langchain], additional_kwargs: {} }
+      }
+    ],
+    answer: (content, failed) => ({ type: 'tool', role: 'tool', tool_call_id: 'c1', name, content, status: failed ? 'error' : 'success' })
+  },
+  {
+    title: 'Gemini Interactions',
+    dialect: 'gemini-interactions',
+    bodies: [interaction, [
+      interaction
+    ], { steps: [{ type: 'thought', summary: [] }, interaction] }, { outputs: [{ ...TEXT }, interaction] }],
+    answer: (result, failed) => ({ type: 'function_result', call_id: 'c1', name, result, ...failed && { is_error: true } })
+  },
+  {
+    title: 'Ollama',
+    dialect: 'ollama',
+    bodies: [{
+      model: 'm',
+      created_at: 'x',
+      message: {
+        role: 'assistant', content: '', tool_calls: [{ id: 'c1', function: { index: 0, name, arguments: ARGS } }]
+      },
+      done: true
+    }],
+    answer: (content) => ({ role: 'tool', tool_call_id: 'c1', tool_name: name, content })
+  },
+  {
+    title: 'OpenAI Assistants',
+    dialect: 'openai-assistants',
+    bodies: [{
+      object: 'thread.run',
+      status: 'requires_action',
+      required_action: { type: 'submit_tool_outputs', submit_tool_outputs: { tool_calls: [chat] } }
+    }],
+    args: FUNCTION.arguments,
+    answer: (output) => ({ tool_call_id: 'c1', output })
+  },
+  {
+    title: 'OpenAI Realtime',
+    dialect: 'openai-responses',
+    bodies: [{
+      type: 'response.done',
+      response: {
+        object: 'realtime.response',
+        output: [
+          {
+            id: 'item_1',
+            object: 'realtime.item',
+            type: 'function_call',
+            status: 'completed',
+            call_id: 'c1',
+            ...FUNCTION
+          }
+        ]
+      }
+    }],
+    args: FUNCTION.arguments,
+    answer: (output) => ({ type: 'function_call_output', call_id: 'c1', output })
   }
 ]
 
-for (const { title, call, read, done, failed } of ROWS) {
-  t.test(`${title}: call and result are the reference's`, async (t) => {
-    const envelope = openCalls(call)
-    t.equal(envelope.batch, false)
-    t.same(envelope.first, { id: undefined, ...read })
-    t.equal(JSON.stringify(envelope.dialect.writeResult(envelope.first, DONE)), done)
-    t.equal(JSON.stringify(envelope.dialect.writeResult(envelope.first, FAILED)), failed)
-  })
-
-  t.test(`${title}: tool_calls and an array hold it too (K34)`, async (t) => {
-    for (const body of [[call, call], { tool_calls: [call, call] }]) {
-      t.match(openEnvelope(body), { kind: 'calls', batch: true, calls: [read, read] })
+for (const { title, dialect, bodies, answer, ...rest } of ROWS) {
+  t.test(`K34 K35: ${title}: one call, alone and in a list, answered in its own form, which is no call`, async (t) => {
+    const args = 'args' in rest ? rest.args : ARGS
+    const id = 'id' in rest ? rest.id : 'c1'
+    for (const body of bodies) {
+      const envelope = openCalls(body)
+      t.equal(envelope.dialect.name, dialect, JSON.stringify(body))
+      t.same(envelope.calls.map(({ problem, ...call }) => call), [{ id, name, args }])
+      t.equal(JSON.stringify(envelope.dialect.writeResult(envelope.first, DONE)), JSON.stringify(answer(DONE.text, false)))
+      t.equal(JSON.stringify(envelope.dialect.writeResult(envelope.first, FAILED)), JSON.stringify(answer(FAILED.text, true)))
     }
+    const [call] = bodies
+    for (const body of [[call, call], { tool_calls: [call, call] }]) {
+      if (openCalls(call).batch) break
+      t.match(openEnvelope(body), { kind: 'calls', batch: true, calls: [{ id, name, args }, { id, name, args }] })
+    }
+    if (dialect !== 'openai-assistants') t.match(openEnvelope(answer('x', false)), { kind: 'unrecognised', detail: /^This is the result/ })
   })
 }
 
-t.test('containers give up their calls and leave out the rest', async (t) => {
+t.test('K34: containers give up their calls and leave out the rest', async (t) => {
   const chat = { id: 'a', type: 'function', function: { ...NAME, arguments: '{}' } }
   const use = { type: 'tool_use', id: 'a', ...NAME, input: {} }
   const item = { type: 'function_call', call_id: 'a', ...NAME, arguments: '{}' }
@@ -379,4 +480,79 @@ t.test('each dialect reads what it does not recognise without throwing', async (
       t.match(dialect.readCall(value), { name: '' })
     }
   }
+})
+
+t.test('K34: a call of a custom tool is answered beside function calls, in its own form', async (t) => {
+  const custom = { type: 'custom_tool_call', id: 'ctc_1', call_id: 'c1', name, input: 'weather' }
+  const call = { type: 'function_call', call_id: 'c2', ...FUNCTION }
+  for (const body of [{ output: [custom, call] }, [custom, call]]) {
+    const { dialect, calls: [first, second] } = openCalls(body)
+    t.match([first, second], [{ id: 'c1', problem: /free text/ }, { id: 'c2', problem: undefined }])
+    if (first === undefined || second === undefined) continue
+    t.equal(JSON.stringify(dialect.writeResult(first, FAILED)), '{"type":"custom_tool_call_output","call_id":"c1","output":"no"}')
+    t.equal(JSON.stringify(dialect.writeResult(second, DONE)), '{"type":"function_call_output","call_id":"c2","output":"a \\"b\\"\\n"}')
+  }
+})
+
+t.test('K37: LangChain: a call whose arguments are not JSON is answered in its own form', async (t) => {
+  // Without `type`, as a message has it that was made of OpenAI's.
+  const broken = { name, args: '{"skill_name', id: 'c2', error: 'Malformed args.' }
+  const kwargs = {
+    content: '',
+    tool_calls: [langchain],
+    invalid_tool_calls: [broken, { ...broken, id: 'c3', type: 'invalid_tool_call' }]
+  }
+  for (const body of [{ lc: 1, type: 'constructor', kwargs }, { type: 'ai', ...kwargs }]) {
+    const { dialect, calls } = openCalls(body)
+    t.equal(dialect.name, 'langchain')
+    t.match(calls, [
+      { id: 'c1', args: ARGS }, { id: 'c2', name, args: broken.args }, { id: 'c3', name, args: broken.args }
+    ])
+    t.ok(calls.every(({ problem }) => problem === undefined))
+  }
+  t.match(openCalls({ lc: 1, kwargs: { tool_calls: [], invalid_tool_calls: [broken] } }), {
+    dialect: { name: 'langchain' }, calls: [{ id: 'c2' }]
+  })
+})
+
+t.test("what lies in a provider's container keeps its answer, whatever it is", async (t) => {
+  const rows: ReadonlyArray<readonly [body: object, dialect: string]> = [
+    [{ message: { role: 'assistant', tool_calls: [chat, null, { id: 'c2', function: {} }] }, done: true }, 'ollama'],
+    [{ role: 'assistant', toolCalls: [{ id: 'c0' }, chat, 'x'] }, 'mistral-sdk'],
+    [{ message: { toolCalls: [chat, {}, []] } }, 'cohere-sdk'],
+    [{ required_action: { submit_tool_outputs: { tool_calls: [null, chat, {}] } } }, 'openai-assistants']
+  ]
+  for (const [body, dialect] of rows) {
+    const envelope = openCalls(body)
+    t.equal(envelope.dialect.name, dialect)
+    t.same(envelope.calls.map(({ problem }) => problem === undefined).sort(), [false, false, true])
+  }
+})
+
+t.test('a response without a call is none, in every shape', async (t) => {
+  const bodies = [
+    {
+      message: { role: 'assistant', content: 'Done.' }, done: true
+    }, { choices: [{ message: { role: 'assistant', content: 'Done.', toolCalls: [] } }] },
+    {
+      message: { role: 'assistant', content: [TEXT], toolCalls: [] }
+    }, { text: 'Done.', toolCalls: [] }, { steps: [{ type: 'model_output' }] },
+    {
+      output: { message: { role: 'assistant', content: [{ text: 'Done.' }] } }
+    }, { lc: 1, kwargs: { content: 'Done.', tool_calls: [] } },
+    { response: { output: [] } }, { required_action: { submit_tool_outputs: { tool_calls: [] } } }
+  ]
+  for (const body of bodies) {
+    t.match(openEnvelope(body), { kind: 'unrecognised', detail: /^No tool call is in it/ }, JSON.stringify(body))
+  }
+})
+
+t.test('near misses: the item of OpenAI Responses is none of Gemini Interactions', async (t) => {
+  t.match(openEnvelope({ ...interaction, call_id: 'c1' }), { kind: 'calls', dialect: { name: 'openai-responses' } })
+  t.match(
+    openEnvelope({ ...interaction, arguments: '{}' }), { kind: 'unrecognised' }, 'text as arguments and no call_id'
+  )
+  t.match(openEnvelope({ output: [{ ...interaction, call_id: 'c1' }], steps: [interaction] }), {
+    dialect: { name: 'openai-responses' }
+  })
 })

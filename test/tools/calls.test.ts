@@ -1,0 +1,409 @@
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
+import { createSecret } from '../../src/access/secret.ts'
+import { MAX_LOG_LINE_CHARACTERS, MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../../src/tools/limits.ts'
+import { toolCallLine, toolResultLine } from '../../src/tools/calls/call-log.ts'
+import { createToolRegistry } from '../../src/tools/registry.ts'
+import { createToolCallHandler, type ToolCallContext } from '../../src/tools/calls/tool-call.ts'
+import { type Tool, ToolOutcome } from '../../src/tools/tool.ts'
+import { createTools } from '../../src/tools/tools.ts'
+import { codePoint } from '../helper/code-point.ts'
+import { skill } from '../helper/skills.ts'
+import { checkTime } from '../helper/timing.ts'
+import { fakeTool, startTools } from './set-up.ts'
+
+const FILES = () => ({ demo: skill('demo', { references: { 'a.md': 'a' } }), calculator: { 'SKILL.md': '# Calculator', 'a.py': 'print(1)' } })
+const LIST = '{"skills": ["calculator", "demo"]}'
+const NAMES = 'list_skills, get_skill, read_file_in_skill'
+
+async function setUp (t: Test, tools: readonly Tool[] = createTools()) {
+  const { skills } = await startTools(t, FILES())
+  const lines: Array<readonly [fields: object, line: string]> = []
+  const handle = createToolCallHandler({
+    registry: createToolRegistry(tools),
+    log: { info: (fields, line) => { lines.push([fields, line]) } }
+  })
+  const context = { skills, requestId: 'req-1' }
+  return {
+    lines,
+    handle: (body: unknown) => handle(body, context),
+    async answer (body: unknown, options: Pick<ToolCallContext, 'toolset' | 'skipOthers'> = {}): Promise<string> {
+      const answer = await handle(body, { ...context, ...options })
+      if (answer.kind !== 'answer') throw new Error(answer.kind)
+      return answer.json
+    }
+  }
+}
+
+function chatCall (name: string, args?: unknown, id?: string): object {
+  return { ...id !== undefined && { id }, type: 'function', function: { name, arguments: args } }
+}
+
+/** A tool whose answers the test decides. */
+function tool (name: string, run: Tool['run']): Tool {
+  return fakeTool({ name, run })
+}
+
+t.test("K35: the seeds' examples, to the letter", async (t) => {
+  const { answer } = await setUp(t)
+  for (const [call, expected] of [
+    [{ id: 'call_abc123', type: 'function', function: { name: 'list_skills', arguments: '{}' } },
+      '{"role":"tool","tool_call_id":"call_abc123","name":"list_skills","content":"{\\"skills\\": [\\"calculator\\", \\"demo\\"]}"}'],
+    [{ function: { name: 'get_skill', arguments: '{"skill_name": "calculator"}' } },
+      '{"role":"tool","name":"get_skill","content":"{\\"skill_name\\": \\"calculator\\", \\"documentation\\": \\"# Calculator\\"}"}'],
+    [{ function: { name: 'read_file_in_skill', arguments: '{"skill_name": "calculator", "file_path": "a.py"}' } },
+      '{"role":"tool","name":"read_file_in_skill","content":"print(1)"}']
+  ] as const) t.equal(await answer(call), expected)
+})
+
+t.test('K34: a container or an array is answered by an array, in order', async (t) => {
+  const { answer } = await setUp(t)
+  const calls = [chatCall(
+    'list_skills', '{}', 'a'
+  ), chatCall('nope', '{}', 'b'), chatCall('get_skill', '{', 'c'), chatCall('list_skills', '', 'd')]
+  for (const body of [calls, { tool_calls: calls }, { role: 'assistant', content: null, tool_calls: calls }]) {
+    t.match(JSON.parse(await answer(body)), [
+      { role: 'tool', tool_call_id: 'a', content: LIST },
+      { tool_call_id: 'b', content: /^Unknown tool: nope/ },
+      { tool_call_id: 'c', content: /Invalid tool arguments/ },
+      { tool_call_id: 'd', content: LIST }
+    ])
+  }
+  t.equal(JSON.parse(await answer([chatCall('list_skills')])).length, 1)
+})
+
+t.test('K37: an unknown tool, in each dialect\'s error form', async (t) => {
+  const { answer } = await setUp(t)
+  const message = `"Unknown tool: Nope. Available tools: ${NAMES}"`
+  t.equal(await answer(chatCall('Nope')), `{"role":"tool","name":"Nope","content":${message}}`)
+  t.equal(await answer({
+    type: 'function_call', call_id: 'a', name: 'Nope'
+  }), `{"type":"function_call_output","call_id":"a","output":${message}}`)
+  t.equal(await answer({
+    type: 'tool_use', id: 'a', name: 'Nope'
+  }), `{"type":"tool_result","tool_use_id":"a","content":${message},"is_error":true}`)
+  t.equal(await answer({
+    functionCall: { name: 'Nope' }
+  }), `{"functionResponse":{"name":"Nope","response":{"error":${message}}}}`)
+  t.equal(await answer({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'Nope' } }),
+    `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":${message}}}`)
+})
+
+t.test('K40: the errors of a toolset name only its own tools, and no other tool runs', async (t) => {
+  const { answer } = await setUp(t)
+  const content = async (name: string, toolset?: ToolCallContext['toolset']): Promise<string> =>
+    JSON.parse(await answer(chatCall(name), { toolset })).content
+  t.equal(
+    await content('nope', 'explore'), `Unknown tool: nope. Available tools: ${NAMES}, search_skills, list_skill_files`
+  )
+  t.equal(await content(
+    'nope', 'all'
+  ), `Unknown tool: nope. Available tools: ${NAMES}, Skill, skill, search_skills, list_skill_files`)
+  t.equal(await content('list_skills', 'wave'), 'Unknown tool: list_skills. Available tools: Skill')
+  t.equal(await content('list_skills', 'explore'), LIST)
+  t.match(await content('Skill'), 'skill_name parameter', 'without a toolset every tool runs')
+  t.equal(JSON.parse(await answer(
+    [chatCall('nope'), chatCall('skill', { skill: 'calculator' })], { toolset: 'neovate', skipOthers: true }
+  )).length, 1)
+})
+
+t.test('K40: others=skip leaves calls of tools that are not ours unanswered', async (t) => {
+  const { answer, lines } = await setUp(t)
+  const skip = { skipOthers: true }
+  const mixed = [
+    chatCall('get_weather', '{', 'a'), chatCall('list_skills', '{}', 'b'), chatCall('get_skill', '{', 'c'), {}
+  ]
+  t.match(JSON.parse(await answer(mixed, skip)), [
+    { tool_call_id: 'b' }, { tool_call_id: 'c', content: /Invalid tool arguments/ }, { content: /^Not a tool call/ }
+  ])
+  t.equal(lines.filter(([, line]) => line.includes('get_weather')).length, 0)
+  t.equal(await answer([chatCall('get_weather')], skip), '[]')
+  t.equal(await answer(chatCall('get_weather'), skip), '[]', 'a single call too')
+  t.equal(
+    await answer({ output: [{ type: 'custom_tool_call', call_id: 'a', name: 'shell', input: 'ls' }] }, skip), '[]'
+  )
+  t.match(await answer(
+    { output: [{ type: 'custom_tool_call', call_id: 'a', name: 'get_skill', input: 'x' }] }, skip
+  ), 'free text')
+})
+
+t.test('K37: malformed arguments come back in the tool\'s own form, with its schema', async (t) => {
+  const { answer } = await setUp(t)
+  t.match(JSON.parse(
+    JSON.parse(await answer(chatCall('get_skill', '{"skill_name"'))).content
+  ), { error: /^Invalid tool arguments: .* JSON.*\n\nParameters: \{"type":"object"/ })
+  t.match(JSON.parse(
+    await answer(chatCall('read_file_in_skill', '['))
+  ).content, /^ERROR: Invalid tool arguments: .*\n\nParameters: /)
+  t.match(
+    JSON.parse(await answer(chatCall('Skill', '['))).content,
+    /^Error invoking skill '': Invalid tool arguments: .*\n\nParameters: /
+  )
+  t.match(JSON.parse(await answer(chatCall('skill', '['))).content, /^Invalid tool arguments: .*\n\nParameters: /)
+  t.match(JSON.parse(
+    await answer({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'skill', arguments: '[' } })
+  ), { result: { isError: true } })
+})
+
+t.test('K38: neither what is no call nor too many calls run anything', async (t) => {
+  const { handle, lines } = await setUp(t)
+  for (const body of [[], {}, { tool_calls: [] }, 'x', null]) t.equal((await handle(body)).kind, 'unrecognised')
+  for (const count of [MAX_TOOL_CALLS + 1, 1_000]) {
+    t.same(await handle(Array.from({ length: count }, () => chatCall('list_skills'))),
+      { kind: 'too_many_calls', detail: `${count} tool calls in one request: the limit is 128` })
+  }
+  t.same(lines, [])
+  t.equal(JSON.parse(await (await setUp(t))
+    .answer(Array.from({ length: MAX_TOOL_CALLS }, () => chatCall('list_skills')))).length, MAX_TOOL_CALLS)
+})
+
+t.test('K34: the calls of a batch run concurrently, and no more than the limit at once', async (t) => {
+  let running = 0
+  let most = 0
+  const release: Array<() => void> = []
+  const slow = tool('slow', async () => {
+    most = Math.max(most, ++running)
+    await new Promise<void>((resolve) => { release.push(resolve) })
+    running--
+    return new ToolOutcome({}, 'done')
+  })
+  const { answer } = await setUp(t, [slow])
+  const pending = answer(Array.from({ length: 40 }, () => chatCall('slow')))
+  await new Promise((resolve) => { setImmediate(resolve) })
+  t.equal(release.length, TOOL_CALL_CONCURRENCY)
+  for (let released = 0; released < 40; released++) {
+    release[released]?.()
+    await new Promise((resolve) => { setImmediate(resolve) })
+  }
+  t.equal(JSON.parse(await pending).length, 40)
+  t.equal(most, TOOL_CALL_CONCURRENCY)
+})
+
+t.test('K34: results stand in the order of the calls, whichever is done first', async (t) => {
+  let releaseFirst = () => {}
+  const first = tool('first', async () => {
+    await new Promise<void>((resolve) => { releaseFirst = resolve })
+    return new ToolOutcome({}, 'first')
+  })
+  const second = tool('second', async () => {
+    releaseFirst()
+    return new ToolOutcome({}, 'second')
+  })
+  const results: Array<{ content: string }> = JSON.parse(await (await setUp(t, [first, second]))
+    .answer([chatCall('first'), chatCall('second')]))
+  t.same(results.map(({ content }) => content), ['first', 'second'])
+})
+
+t.test('K34: results past 32 MiB are errors that name the limit, and what has not begun does not run', async (t) => {
+  let runs = 0
+  const text = 'x'.repeat(10 * 1_048_576)
+  const large = tool('large', async () => {
+    runs++
+    return new ToolOutcome({}, text)
+  })
+  const { answer, lines } = await setUp(t, [large])
+  const json = await answer(Array.from({ length: MAX_TOOL_CALLS }, (_, i) => chatCall('large', '{}', `call-${i}`)))
+  const results: Array<{ tool_call_id: string, content: string }> = JSON.parse(json)
+  t.ok(Buffer.byteLength(json) < MAX_TOOL_RESULTS_BYTES + 128 * 512)
+  t.same(results.map(({ tool_call_id: id }) => id), Array.from({ length: MAX_TOOL_CALLS }, (_, i) => `call-${i}`))
+  t.ok(results.slice(0, 3).every(({ content }) => content.length === text.length))
+  t.ok(results.slice(3).every(({ content }) =>
+    content.startsWith(`FAILED The results of one request are limited to ${MAX_TOOL_RESULTS_BYTES} bytes`)))
+  t.ok(runs <= 3 + TOOL_CALL_CONCURRENCY)
+  t.equal(lines.length, 2 * MAX_TOOL_CALLS)
+})
+
+t.test('one failing call does not stop the rest', async (t) => {
+  const broken = tool('broken', async () => { throw new TypeError('inside') })
+  const fine = tool('fine', async () => new ToolOutcome({}, 'fine'))
+  t.match(JSON.parse(await (await setUp(t, [broken, fine])).answer([chatCall('broken'), chatCall('fine')])), [
+    { content: 'FAILED The tool failed unexpectedly' }, { content: 'fine' }
+  ])
+})
+
+t.test('K39: each call leaves two lines with the request id', async (t) => {
+  const { answer, lines } = await setUp(t)
+  await answer(chatCall('read_file_in_skill', '{"skill_name": "calculator", "file_path": "a.py"}'))
+  t.same(lines, [
+    [{ reqId: 'req-1' }, '[Tool Call] read_file_in_skill(skill_name="calculator", file_path="a.py")'],
+    [{ reqId: 'req-1' }, '[Tool Result] "print(1)"']
+  ])
+  lines.length = 0
+  await answer(chatCall('evil\n', '{'))
+  t.same(lines.map(([, line]) =>
+    line), ['[Tool Call] "evil\\n"()', `[Tool Result] error "Unknown tool: evil\\\\u000a. Available tools: ${NAMES}"`])
+  lines.length = 0
+  await answer(chatCall('get_skill', '{'))
+  t.equal(lines[0]?.[1], '[Tool Call] get_skill()')
+  t.match(lines[1]?.[1], /^\[Tool Result\] error "/)
+})
+
+const readTool = createTools().find(({ name }) => name === 'read_file_in_skill') ?? 'unknown'
+const result = (text: string, isError = false) => new ToolOutcome({}, text, isError)
+
+t.test('K39 K61: the lines of calls and results: quoted, cut, without secrets, and with sizes alone where there is an access file', async (t) => {
+  const secret = createSecret('token')
+  for (const [line, expected] of [
+    [toolCallLine(readTool, { skill_name: 'calculator', file_path: 'examples/basic.py' }), '[Tool Call] read_file_in_skill(skill_name="calculator", file_path="examples/basic.py")'],
+    [toolCallLine(readTool, {}), '[Tool Call] read_file_in_skill()'],
+    [toolCallLine('evil\n[Tool Call] x', {}), '[Tool Call] "evil\\n[Tool Call] x"()'],
+    [toolCallLine(readTool, { 'a\nb': 1 }), '[Tool Call] read_file_in_skill("a\\nb"=1)'],
+    [toolCallLine(readTool, { a: [1], b: { c: 1 }, d: null, e: 5, f: true }), '[Tool Call] read_file_in_skill(a=[…], b={…}, d=null, e=5, f=true)'],
+    [toolCallLine(readTool, { skill_name: secret }), '[Tool Call] read_file_in_skill(skill_name="-")'],
+    [toolResultLine(result('\ndef add'), false), '[Tool Result] "\\ndef add"'],
+    [toolResultLine(result("ERROR: File 'x'", true), false), '[Tool Result] error "ERROR: File \'x\'"'],
+    [toolResultLine(result('x'.repeat(10_000_000)), false), `[Tool Result] "${'x'.repeat(MAX_LOG_LINE_CHARACTERS - 16)}…`],
+    [toolResultLine(result('# Secret'), true), '[Tool Result] 8 characters'],
+    [toolResultLine(result('ERROR: x', true), true), '[Tool Result] error 8 characters'],
+    [toolResultLine(result('\u001b[31m\u007f\u0085\u009b\u2028\u2029\u202e\u2066'), false), '[Tool Result] "\\u001b[31m\\u007f\\u0085\\u009b\\u2028\\u2029\\u202e\\u2066"'],
+    [toolResultLine(result(`Skill '${secret}' not found`, true), false), '[Tool Result] error "Skill \'-\' not found"']
+  ] as const) t.equal(line, expected)
+  const text = fc.string({ unit: codePoint, maxLength: 400 })
+  fc.assert(fc.property(text, fc.dictionary(text, fc.oneof(text, fc.jsonValue())), (name, args) =>
+    [toolCallLine(name, args), toolCallLine(readTool, args), toolResultLine(result(name, true), false)]
+      .every((line) => line.length <= MAX_LOG_LINE_CHARACTERS && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(line))))
+})
+
+/** The dialects that every row goes through; each gives the text of its answer. */
+const DOORS: ReadonlyArray<readonly [title: string, body: (
+  name: string, args: unknown
+) => unknown, text: (answer: unknown) => unknown]> = [
+  ['OpenAI, object', (name, args) =>
+    ({ id: 'a', function: { name, arguments: args } }), (answer) => pick(answer, 'content')],
+  ['OpenAI, string', (name, args) =>
+    ({ function: { name, arguments: JSON.stringify(args) } }), (answer) => pick(answer, 'content')],
+  ['Anthropic', (name, args) =>
+    ({ type: 'tool_use', id: 'a', name, input: args }), (answer) => pick(answer, 'content')],
+  ['Gemini', (name, args) => ({ functionCall: { name, args } }), (answer) => {
+    const response = pick(pick(answer, 'functionResponse'), 'response')
+    return pick(response, 'error') ?? pick(response, 'output')
+  }],
+  ['MCP', (name, args) =>
+    ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }), (answer) =>
+    pick(pick(pick(pick(answer, 'result'), 'content'), '0'), 'text') ?? pick(pick(answer, 'error'), 'message')]
+]
+
+const noFile = (path: string) => `ERROR: File '${path}' not found in skill 'demo'`
+const noSkill = (name: string) => `{"error": ${JSON.stringify(`Skill '${name}' not found in skills folder`)}}`
+
+type Row = readonly [tool: string, args: unknown, text: string | RegExp]
+
+const read = (path: unknown, text: string | RegExp): Row => ['read_file_in_skill', { skill_name: 'demo', file_path: path }, text]
+const get = (name: unknown, text: string | RegExp): Row => ['get_skill', { skill_name: name }, text]
+const LONG = 'a'.repeat(1_000_000)
+
+const ROWS: readonly Row[] = [
+  ...['../../etc/passwd', '..\\..\\etc\\passwd', 'C:\\x'].map((path) => read(path, 'ERROR: Path traversal detected: cannot access files outside skill folder')),
+  ...['%2e%2e%2fetc', 'SKILL.md\0.png', 'a\u202eb', '~/.ssh/id_rsa', ' ', LONG].map((path) => read(path, noFile(path))),
+  read('\ud800', noFile('\ufffd')),
+  get(LONG, noSkill(LONG)),
+  ...['DEMO', 'demo\n', '__proto__', 'constructor'].map((name) => get(name, noSkill(name))),
+  ['Skill', { skill_name: 'x\n- evil: do this' }, /^Error invoking skill 'x\\u000a- evil: do this': /],
+  ['skill', { skill: ' demo ' }, /demo is running…/],
+  ...['constructor', '__proto__', 'toString', 'SKILL', ''].map((tool): Row => [tool, {}, `Unknown tool: ${tool}. Available tools: ${NAMES}`]),
+  ...[[1], 'x', 1, true].map((args): Row => ['get_skill', args, /^\{"error": "Invalid tool arguments: .*Parameters: /]),
+  ['get_skill', JSON.parse('{"skill_name":"demo","__proto__":{"p":1},"constructor":{"prototype":{"p":1}}}'), /Instructions of demo/],
+  ['Skill', JSON.parse('{"skill_name":"demo","__proto__":{"p":1}}'), /unknown argument "__proto__"/]
+]
+
+for (const [title, body, textOf] of DOORS) {
+  t.test(`K38: hostile arguments through ${title}`, async (t) => {
+    const { answer } = await setUp(t)
+    for (const [tool, args, text] of ROWS) {
+      const what = `${tool} ${JSON.stringify(args).slice(0, 60)}`
+      const shown = textOf(JSON.parse(await checkTime(t, 1_000, () => answer(body(tool, args)), what)))
+      if (typeof text === 'string') t.ok(shown === text, what)
+      else t.match(shown, text, what)
+    }
+    t.notOk('p' in {}, 'Object.prototype is as it was')
+  })
+}
+
+t.test('K38: odd JSON is answered within a second, and an id of 10 KB comes back whole, and is in no log line', async (t) => {
+  const { answer, lines } = await setUp(t)
+  const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`k${i}`, i]))
+  const id = 'i'.repeat(10_240)
+  for (const [body, expected] of [
+    [JSON.parse('{"__proto__":{"x":1},"constructor":{"prototype":{}},"function":{"name":"list_skills","__proto__":{"arguments":"{"}}}'), '"content":"{\\"skills\\": '],
+    [JSON.parse('{"function":{"name":"x","name":"list_skills"}}'), '"name":"list_skills"'],
+    [{ function: { name: 'list_skills', arguments: many } }, 'skills'],
+    [{ ...many, function: { name: 'list_skills' } }, 'skills'],
+    [JSON.parse('{"id":12345678901234567,"function":{"name":"get_skill","arguments":{"skill_name":1e400}}}'), 'must be a string'],
+    [{ id, function: { name: 'list_skills' } }, `"tool_call_id":"${id}"`]
+  ] as const) t.match(await checkTime(t, 1_000, () => answer(body)), expected)
+  t.notOk(lines.some((line) => JSON.stringify(line).includes(id.slice(0, 256))))
+})
+
+const KEYS = [
+  'id', 'type', 'function', 'name', 'arguments', 'tool_calls', 'role', 'content', 'function_call', 'functionCall',
+  'args', 'input', 'call_id', 'callId',
+  'jsonrpc', 'method', 'params', 'output', 'parts', 'candidates', 'choices', 'message', 'custom', 'skill_name',
+  'file_path', 'skill', '__proto__', 'constructor'
+]
+const WORDS = [
+  'list_skills', 'get_skill', 'read_file_in_skill', 'Skill', 'skill', 'demo', 'SKILL.md', 'tools/call', '2.0',
+  'tool_use', 'function_call', 'function',
+  'custom', 'assistant', 'message', '{}', '{"skill_name":"demo"}', '', '..', '{'
+]
+const { value: callLike } = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 5 }, fc.constantFrom(...WORDS), fc.jsonValue({ maxDepth: 1 }), tie('object'), tie('array')
+  ),
+  object: fc.array(fc.tuple(fc.constantFrom(...KEYS), tie('value')), { maxLength: 5 }).map((members) => {
+    const json = members.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')
+    return JSON.parse(`{${json}}`)
+  }),
+  array: fc.array(tie('value'), { maxLength: 3 })
+}))
+
+/** Calls but for what they hold: most of those above are none. */
+const nearCall = fc.record({
+  id: callLike,
+  type: fc.constantFrom(...WORDS),
+  function: fc.record({ name: fc.constantFrom(...WORDS), arguments: callLike }, { requiredKeys: ['name'] })
+}, { requiredKeys: ['function'] })
+
+t.test('K38: whatever JSON comes, it is answered in a known shape', async (t) => {
+  const { handle } = await setUp(t)
+  let answered = 0
+  await fc.assert(fc.asyncProperty(fc.oneof(
+    fc.jsonValue(), callLike, nearCall, fc.array(nearCall, { maxLength: 3 })
+  ), async (body) => {
+    const answer = await handle(body)
+    if (answer.kind !== 'answer') return answer.detail.length > 0
+    answered++
+    const parsed: unknown = JSON.parse(answer.json)
+    return (Array.isArray(parsed) ? parsed : [parsed]).every(isResult)
+  }), { numRuns: 3_000 })
+  t.ok(answered > 100, `${answered} answers`)
+})
+
+t.test('K34: each call of a batch has one result, in place, whatever its name and arguments', async (t) => {
+  const { handle } = await setUp(t)
+  const call = fc.record({
+    id: fc.string(),
+    function: fc.record({
+      name: fc.constantFrom(...WORDS), arguments: fc.oneof(fc.constantFrom(...WORDS), fc.jsonValue())
+    })
+  })
+  await fc.assert(fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 20 }), async (calls) => {
+    const answer = await handle({ tool_calls: calls })
+    if (answer.kind !== 'answer') return false
+    const results: Array<{ tool_call_id: string }> = JSON.parse(answer.json)
+    return results.length === calls.length && results.every(({ tool_call_id: id }, i) => id === calls[i]?.id)
+  }))
+  t.notOk('p' in {})
+})
+
+function isResult (value: unknown): boolean {
+  return ((pick(value, 'role') === 'tool' || pick(value, 'role') === 'function') &&
+    typeof pick(value, 'content') === 'string') ||
+    (pick(value, 'type') === 'function_call_output' && typeof pick(value, 'output') === 'string') ||
+    (pick(value, 'type') === 'tool_result' && typeof pick(value, 'content') === 'string') ||
+    typeof (pick(value, 'functionResponse') ?? pick(value, 'function_response')) === 'object' ||
+    (pick(value, 'jsonrpc') === '2.0' && (pick(value, 'result') ?? pick(value, 'error')) !== undefined)
+}
+
+function pick (value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined
+}
