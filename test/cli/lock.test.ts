@@ -3,17 +3,13 @@ import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 
-import { runCommandLine } from '../../src/cli/run.ts'
+import { runHere } from '../helper/command-line.ts'
 import { newSecret } from '../helper/guarded.ts'
 import { launch, runProcess, startProcess } from '../helper/process.ts'
 import { makeKeyPair } from '../helper/signing.ts'
 import { skill, skillText, skills, until } from '../helper/skills.ts'
 
-async function run (cwd: string, ...argv: string[]) {
-  let [stdout, stderr] = ['', '']
-  const code = await runCommandLine(argv, { env: {}, cwd, print: (text) => { stdout += text } }, (text) => { stderr += text })
-  return { code, stdout, stderr }
-}
+const run = async (cwd: string, ...argv: readonly string[]) => await runHere(argv, { cwd })
 
 t.test('K95: lock writes the same text for the same skills, and says what is different from the lock before', async (t) => {
   const cwd = t.testdir({ skills: skills('one', 'two'), more: skills('three', 'one') })

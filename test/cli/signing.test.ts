@@ -4,16 +4,12 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import t, { type Test } from 'tap'
-import { runCommandLine } from '../../src/cli/run.ts'
+import { runHere } from '../helper/command-line.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
 import { makeKeyPair } from '../helper/signing.ts'
 import { skillText, skills, until } from '../helper/skills.ts'
 
-async function run (cwd: string, ...argv: string[]) {
-  let [stdout, stderr] = ['', '']
-  const code = await runCommandLine(argv, { env: {}, cwd, print: (text) => { stdout += text } }, (text) => { stderr += text })
-  return { code, stdout, stderr }
-}
+const run = async (cwd: string, ...argv: readonly string[]) => await runHere(argv, { cwd })
 
 /** Two skills, a key, and a trust file in a folder of its own. */
 function world (t: Test, trust = ''): string {

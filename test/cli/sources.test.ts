@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
 import { Sources } from '../../src/sources/sources.ts'
+import { runHere } from '../helper/command-line.ts'
 import { createRepository, skillFiles } from '../helper/git.ts'
 import { makeKeyPair, sign } from '../helper/signing.ts'
 import { skillText } from '../helper/skills.ts'
@@ -14,9 +15,7 @@ import { sourceAt } from '../helper/sources.ts'
 const run = (cwd: string, ...argv: readonly string[]) => runWith({}, cwd, ...argv)
 
 async function runWith (env: Readonly<Record<string, string>>, cwd: string, ...argv: readonly string[]) {
-  let [stdout, stderr] = ['', '']
-  const code = await runCommandLine(argv, { env: { STATE_DIR: join(cwd, 'state'), ...env }, cwd, print: (text) => { stdout += text } }, (text) => { stderr += text })
-  return { code, stdout, stderr }
+  return await runHere(argv, { cwd, env: { STATE_DIR: join(cwd, 'state'), ...env } })
 }
 
 t.test('K83: wherever a folder can be given, so can a source', async (t) => {

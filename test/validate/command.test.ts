@@ -17,9 +17,7 @@ async function run (
 }
 
 function brokenFolder (t: Test): string {
-  return t.testdir({
-    skills: { good: skill('good'), bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' } }
-  })
+  return t.testdir({ skills: { good: skill('good'), bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' } } })
 }
 
 t.test('K79: a report has colors on a terminal that shows them', async (t) => {
@@ -81,24 +79,17 @@ t.test('K79: a folder of skills, a skill and a SKILL.md are told apart', async (
   for (const [path, skills] of [['skills', 2], ['skills/bad', 1], ['skills/bad/SKILL.md', 1]] as const) {
     t.match(JSON.parse((await run(cwd, path, '--format', 'json')).out), { totals: { skills, errors: 1 } }, path)
   }
-  t.match(
-    JSON.parse((await run(cwd, 'skills', 'skills/bad', '--format', 'json')).out), { totals: { skills: 2 } }, 'each once'
-  )
+  t.match(JSON.parse((await run(cwd, 'skills', 'skills/bad', '--format', 'json')).out), { totals: { skills: 2 } }, 'each once')
   const linked =
     t.testdir({
       other: t.fixture('symlink', 'linked'),
       deep: skill('deep', { inner: skill('inner') }),
-      linked: {
-        ...skill('linked'), 'SKILL.md': t.fixture('symlink', 'docs/main.md'), docs: { 'main.md': skillText('linked') }
-      }
+      linked: { ...skill('linked'), 'SKILL.md': t.fixture('symlink', 'docs/main.md'), docs: { 'main.md': skillText('linked') } }
     })
   t.match(JSON.parse(
     (await run(linked, 'linked', '--format', 'json')).out
   ), { totals: { skills: 1, errors: 0 } }, 'a main file may be a link')
-  t.match(
-    (await run(linked, 'other')).out, /^other\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch[^]*\n1 skill: /,
-    'and so may a skill'
-  )
+  t.match((await run(linked, 'other')).out, /^other\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch[^]*\n1 skill: /, 'and so may a skill')
   t.match((await run(linked, 'deep')).out, /nested_skills[^]*\n1 skill: /, 'a skill with another one inside')
 })
 
@@ -142,11 +133,7 @@ t.test('K79: a skill that may not be read is a finding, with --fix too, and a SK
   chmodSync(join(cwd, 'skills/one'), 0o755)
   t.match(
     folder,
-    {
-      code: 1,
-      stdout: /^skills\/one\/SKILL\.md {2}error {2}main_file_permission_denied[^]*^skills\/two\/SKILL\.md {2}error/m,
-      stderr: ''
-    }
+    { code: 1, stdout: /^skills\/one\/SKILL\.md {2}error {2}main_file_permission_denied[^]*^skills\/two\/SKILL\.md {2}error/m, stderr: '' }
   )
   t.match(file, { code: 2, stdout: '', stderr: /^skillserve: 'skills\/one\/SKILL\.md' cannot be read: EACCES: permission denied\n/ })
 })
@@ -185,18 +172,12 @@ t.test('K79: what fails is chosen', async (t) => {
   const cwd = brokenFolder(t)
   t.equal((await run(cwd, '--fail-on', 'never')).code, 0)
   t.equal((await run(cwd, '--fail-on', 'never', '--fail-on', 'error')).code, 1, 'the last one counts')
-  t.match(
-    (await run(cwd, '--target', 'codex', '--target', 'vscode')).out, 'skills/bad: codex ok, vscode warned\n',
-    'but targets add up'
-  )
+  t.match((await run(cwd, '--target', 'codex', '--target', 'vscode')).out, 'skills/bad: codex ok, vscode warned\n', 'but targets add up')
   t.equal((await run(cwd, '--target', 'codex')).code, 0, 'a rule of a target that was not chosen')
   t.equal((await run(cwd, '--target', 'vscode')).code, 0, 'a warning')
   t.equal((await run(cwd, '--target', 'vscode', '--max-warnings', '0')).code, 1)
   t.equal((await run(cwd, '--target', 'vscode', '--fail-on', 'warning')).code, 1)
-  t.match(
-    (await run(cwd, '--target', 'spec,codex,vscode,gh')).out,
-    'skills/bad: spec refused, codex ok, vscode warned, gh-skill refused\n'
-  )
+  t.match((await run(cwd, '--target', 'spec,codex,vscode,gh')).out, 'skills/bad: spec refused, codex ok, vscode warned, gh-skill refused\n')
   t.equal((await run(cwd, '--target', 'codex', '--quiet')).out.includes('name_folder_mismatch'), false)
   t.match(await run(cwd, '--target', 'codex', '--baseline', 'base.json', '--write-baseline'), {
     out: '1 finding of 2 skills accepted\n'
@@ -253,9 +234,7 @@ t.test('K79: a baseline accepts what there is', async (t) => {
   t.match(await run(cwd, '--baseline', 'base.json'), {
     code: 0, out: /^2 skills: no findings, 1 accepted by the baseline; about \d+ tokens in each turn\n$/
   })
-  t.match(await run(cwd, '--baseline', 'nope.json'), {
-    code: 2, errors: /nope\.json cannot be read: ENOENT: no such file or directory\n$/
-  })
+  t.match(await run(cwd, '--baseline', 'nope.json'), { code: 2, errors: /nope\.json cannot be read: ENOENT: no such file or directory\n$/ })
   mkdirSync(join(cwd, 'folder'))
   t.match(await run(cwd, '--baseline', 'folder', '--write-baseline'), {
     code: 2, out: /^$/, errors: /folder cannot be written: EISDIR: illegal operation on a directory\n$/
@@ -288,9 +267,7 @@ t.test('K79: a baseline counts wherever the command runs', async (t) => {
   writeFileSync(join(cwd, 'skills/.skillserve.yaml'), 'baseline: ../base.json\n')
   t.match(await run(cwd, '--write-baseline'), { code: 0, errors: '' }, 'into the file that the project names')
   t.equal((await run(cwd, '--baseline', 'ci/base.json', '--write-baseline')).code, 0)
-  t.strictSame(
-    JSON.parse(readFileSync(join(cwd, 'ci/base.json'), 'utf8')), { '../skills/bad': ['name_folder_mismatch'] }
-  )
+  t.strictSame(JSON.parse(readFileSync(join(cwd, 'ci/base.json'), 'utf8')), { '../skills/bad': ['name_folder_mismatch'] })
   for (const [folder, ...argv] of [['.'], ['skills', '.'], ['skills/bad', '.', '--baseline', '../../base.json'], [
     'ci', '../skills'
   ], ['ci', '../skills', '--baseline', 'base.json'], ['skills', '.', '--baseline', '../ci/base.json']] as const) {
@@ -316,11 +293,7 @@ t.test('K79: text of a skill forges no line of a report', async (t) => {
 /** Of every kind: with a field, without one, in another file, about the folder. */
 const ODD = {
   bad: { 'SKILL.md': '---\nname: other\ndescription: x\n---\nbody\n' },
-  deep: {
-    'SKILL.md': '---\nname: deep\ndescription: x\nmetadata: {a: 1}\n---\n[a](b.md)\n',
-    inner: { 'SKILL.md': 'x' },
-    'a b#c%.md': 'x'
-  },
+  deep: { 'SKILL.md': '---\nname: deep\ndescription: x\nmetadata: {a: 1}\n---\n[a](b.md)\n', inner: { 'SKILL.md': 'x' }, 'a b#c%.md': 'x' },
   lower: { 'skill.md': '---\nname: lower\ndescription: x\n---\nbody\n' },
   none: { 'a.md': 'x' }
 }
@@ -346,42 +319,10 @@ t.test('K79: SARIF passes its JSON schema, and every result has a file and a lin
     }
   }
   t.equal(isValid({ version: '2.1.0', runs: [{ results: [] }] }), false)
-})
-
-t.test('K79: annotations of GitHub have a file and a line', async (t) => {
-  const { out } = await run(t.testdir({ skills: ODD }), '--format', 'github', '--target', 'all')
-  const lines = out.trim().split('\n')
-  t.ok(lines.length > 5, out)
-  for (const line of lines) {
-    t.match(line, /^::(?:error|warning|notice) file=skills\/[^,:]+,line=\d+,(?:col=\d+,)?title=\w+::\S/)
-  }
-})
-
-t.test('K79: SARIF has what code scanning reads', async (t) => {
-  const { out } = await run(brokenFolder(t), '--format', 'sarif')
-  const sarif = JSON.parse(out)
-  t.match(sarif, {
-    version: '2.1.0',
-    $schema: /sarif-2\.1\.0/,
-    runs: [{ columnKind: 'utf16CodeUnits', tool: { driver: { name: 'skillserve' } } }]
-  })
-  const [{ results, tool: { driver: { rules } } }] = sarif.runs
-  t.match(results, [{
-    ruleId: 'name_folder_mismatch',
-    level: 'error',
-    message: { text: String },
-    locations: [{
-      physicalLocation: {
-        artifactLocation: { uri: 'skills/bad/SKILL.md', uriBaseId: '%SRCROOT%' },
-        region: { startLine: 2, startColumn: 7 }
-      }
-    }]
-  }])
+  const { runs: [{ tool: { driver: { rules } } }] } = JSON.parse((await run(cwd, '--format', 'sarif')).out)
   for (const { id, helpUri, help, shortDescription, fullDescription } of rules) {
     t.ok(helpUri.endsWith(`docs/validate.md#${id}`), id)
-    for (const { text } of [
-      help, shortDescription, fullDescription
-    ]) t.match(text, /./, `${id}: code scanning asks for all three`)
+    for (const { text } of [help, shortDescription, fullDescription]) t.match(text, /./, `${id}: code scanning asks for all three`)
   }
 })
 

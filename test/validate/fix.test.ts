@@ -49,9 +49,7 @@ t.test('K79: fixing twice is fixing once, brings no error and leaves the body, w
   }), { numRuns: 200, examples: [[['version: 2', 'version: 2', '# c', '  folded: x'], false]] }))
   const twice = '---\nname: demo\ndescription: x\n---\none\r\ntwo\r\r\nthree\r'
   t.equal(fixText(twice, 'demo'), '---\nname: demo\ndescription: x\n---\none\ntwo\r\r\nthree\r')
-  t.equal(fixText(
-    fixText(twice, 'demo'), 'demo'
-  ), fixText(twice, 'demo'), 'a CRLF that was converted twice is no certain thing')
+  t.equal(fixText(fixText(twice, 'demo'), 'demo'), fixText(twice, 'demo'), 'a CRLF that was converted twice is no certain thing')
   for (const marks of ['\uFEFF', '\uFEFF\uFEFF', '\uFEFF\uFEFF\uFEFF']) {
     t.equal(fixText(
     `${marks}---\nname: other\n---\nBody\n`, 'demo'
@@ -102,10 +100,7 @@ t.test('K79: --fix leaves links, large files, other encodings and files that nee
   const before = inodes()
   const { errors } = await run(cwd, '.', '--fix')
   t.strictSame(inodes(), before)
-  t.match(
-    errors,
-    /^skillserve: left\/SKILL\.md: the frontmatter is left as it is: .*\nskillserve: fixed plain\/SKILL\.md:1: .*\n$/
-  )
+  t.match(errors, /^skillserve: left\/SKILL\.md: the frontmatter is left as it is: .*\nskillserve: fixed plain\/SKILL\.md:1: .*\n$/)
   t.equal(readFileSync(join(cwd, 'plain/SKILL.md'), 'utf8'), 'text\n', 'without frontmatter')
 })
 
@@ -164,10 +159,7 @@ t.test('K79: --fix leaves frontmatter alone of which a part is not read, and say
   const cwd = t.testdir({ skills: { bad: { 'SKILL.md': text }, good: skill('good') } })
   for (const flags of [['--fix', '--dry-run'], ['--fix']]) {
     const { errors, out } = await run(cwd, ...flags)
-    t.match(
-      errors,
-      /^(?:skillserve: )?skills\/bad\/SKILL\.md: the frontmatter is left as it is: line 3 of SKILL\.md is not .*\n$/
-    )
+    t.match(errors, /^(?:skillserve: )?skills\/bad\/SKILL\.md: the frontmatter is left as it is: line 3 of SKILL\.md is not .*\n$/)
     if (flags.length > 1) t.equal(out, '')
   }
   t.equal(readFileSync(join(cwd, 'skills/bad/SKILL.md'), 'utf8'), text)
@@ -187,10 +179,7 @@ const FIXES: ReadonlyArray<readonly [before: string, after?: string]> = [
   ['? name\n: other\n'],
   ['"n\\u0061me": other\n'],
   ['{name: other, allowed-tools: [Read], tags: x}\n'],
-  [
-    'name: demo\ndescription: a: b  \n"": ""\nauthor: {a: b}\n',
-    'name: demo\ndescription: "a: b"\n"": ""\nauthor: {a: b}\n'
-  ],
+  ['name: demo\ndescription: a: b  \n"": ""\nauthor: {a: b}\n', 'name: demo\ndescription: "a: b"\n"": ""\nauthor: {a: b}\n'],
   ['name: demo\nallowed-tools:\n- Read\n- Write\n', 'name: demo\nallowed-tools: Read Write\n'],
   ['name: demo\nallowed-tools: [Bash(git), Read]\n', 'name: demo\nallowed-tools: Bash(git) Read\n'],
   ["name: demo\nallowed-tools: ['true']\n"],
@@ -205,14 +194,8 @@ const FIXES: ReadonlyArray<readonly [before: string, after?: string]> = [
     "name: demo\nhomepage: https://example.org/a#b\nauthor: it's <me@example.org>\n",
     'name: demo\nmetadata:\n  homepage: "https://example.org/a#b"\n  author: "it\'s <me@example.org>"\n'
   ],
-  [
-    'name: demo\ntags: \'it\'\'s # a\'\nx: "a\\" # b" # c\n',
-    'name: demo\nmetadata:\n  tags: \'it\'\'s # a\'\n  x: "a\\" # b" # c\n'
-  ],
-  [
-    'name: demo\nmetadata:\n      # about\n\n    a: b\ntags: x\n',
-    'name: demo\nmetadata:\n      # about\n\n    a: b\n    tags: "x"\n'
-  ],
+  ['name: demo\ntags: \'it\'\'s # a\'\nx: "a\\" # b" # c\n', 'name: demo\nmetadata:\n  tags: \'it\'\'s # a\'\n  x: "a\\" # b" # c\n'],
+  ['name: demo\nmetadata:\n      # about\n\n    a: b\ntags: x\n', 'name: demo\nmetadata:\n      # about\n\n    a: b\n    tags: "x"\n'],
   ['name: demo\nmetadata: # ours\n  a: b\ntags: x\n', 'name: demo\nmetadata: # ours\n  a: b\n  tags: "x"\n'],
   ['name: demo\ntags: a\n  b\nversion: 2\n', 'name: demo\ntags: a\n  b\nmetadata:\n  version: "2"\n'],
   ['name: demo\nx: &a b\ntags: c\n', 'name: demo\nx: &a b\nmetadata:\n  tags: "c"\n'],

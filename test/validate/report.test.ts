@@ -46,9 +46,7 @@ function print (
   totals = NO_TOTALS
 ): string {
   let text = ''
-  const reporter = REPORTERS[format]({
-    print: (part) => { text += part }, targets: undefined, hasColor: false, ...options
-  })
+  const reporter = REPORTERS[format]({ print: (part) => { text += part }, targets: undefined, hasColor: false, ...options })
   reporter.begin?.()
   for (const each of reports) reporter.skill(each)
   reporter.end(totals)
@@ -71,8 +69,7 @@ skills/demo  info  body_empty  d
     fix: Do d
     see: ${DOCUMENTATION}#body_empty
 
-1,000 skills: 1 error, 1 warning, 2 infos, 1 accepted by the baseline; ${
-  'about 6 tokens in each turn, 7 in use, 8 with all files'}
+1,000 skills: 1 error, 1 warning, 2 infos, 1 accepted by the baseline; ${'about 6 tokens in each turn, 7 in use, 8 with all files'}
 `)
   t.equal(print(
     'text', [await report({ findings: [], tokens: () => ({ listed: 1, body: null, all_files: null, method: '' }) })]
@@ -148,30 +145,16 @@ t.test('K79: SARIF has a result for each finding, and says how many code scannin
       message: { text: 'b. Do b.' },
       locations: location('skills/demo/a%2Cb%3Ac.md', { startLine: 1 })
     },
-    {
-      ruleId: 'file_program',
-      level: 'note',
-      message: { text: 'c. Do c.' },
-      locations: location('skills/demo/c.md', { startLine: 3 })
-    },
-    {
-      ruleId: 'body_empty',
-      level: 'note',
-      message: { text: 'd. Do d.' },
-      locations: location('skills/demo/skill.md', { startLine: 1 })
-    }
+    { ruleId: 'file_program', level: 'note', message: { text: 'c. Do c.' }, locations: location('skills/demo/c.md', { startLine: 3 }) },
+    { ruleId: 'body_empty', level: 'note', message: { text: 'd. Do d.' }, locations: location('skills/demo/skill.md', { startLine: 1 }) }
   ])
   t.strictSame(invocations, [{ executionSuccessful: true }])
   const levels = new Map(tool.driver.rules.map(({
     id, defaultConfiguration: { level }
   }: { readonly id: string, readonly defaultConfiguration: { readonly level: string } }) => [id, level]))
-  t.strictSame(
-    ['name_missing', 'file_type_mismatch', 'file_program'].map((code) => levels.get(code)), ['error', 'warning', 'note']
-  )
+  t.strictSame(['name_missing', 'file_type_mismatch', 'file_program'].map((code) => levels.get(code)), ['error', 'warning', 'note'])
   t.match((await read(FINDINGS.slice(3), '/other/demo')).results, [{
-    locations: [
-      { physicalLocation: { artifactLocation: { uri: 'file:///other/demo/skill.md', uriBaseId: undefined } } }
-    ]
+    locations: [{ physicalLocation: { artifactLocation: { uri: 'file:///other/demo/skill.md', uriBaseId: undefined } } }]
   }])
   const many = (count: number) =>
     read(Array.from({ length: count }, () => ({ code: 'file_program', severity: 'info', message: 'c', fix: 'Do c' })))
@@ -193,14 +176,5 @@ t.test('K79: a baseline has a line for each path and code, sorted, and calls its
   const folder = t.testdir()
   const file = join(folder, 'base.json')
   await writeBaseline(file, new Map([[join(folder, 'skills/b'), new Set(['z', 'a'])], [folder, new Set(['b'])]]))
-  t.equal(readFileSync(file, 'utf8'), `{
-  ".": [
-    "b"
-  ],
-  "skills/b": [
-    "a",
-    "z"
-  ]
-}
-`)
+  t.equal(readFileSync(file, 'utf8'), `${JSON.stringify({ '.': ['b'], 'skills/b': ['a', 'z'] }, null, 2)}\n`)
 })

@@ -199,17 +199,13 @@ t.test('K81: all files are SKILL.md and the other texts; what nobody can read ha
     t.match(await estimate({ files: { 'a.md': bytes } }), { body: null, all_files: tokens }, `${bytes} bytes`)
   }
   const alone = await estimate({ text })
-  t.strictSame(
-    await estimate({ text, files: { 'a.png': 40_000, 'b.TAR': 40_000, 'c.sqlite3': 40_000 } }), alone, 'no text'
-  )
+  t.strictSame(await estimate({ text, files: { 'a.png': 40_000, 'b.TAR': 40_000, 'c.sqlite3': 40_000 } }), alone, 'no text')
   for (const path of [
     'demo/SKILL.md', 'other/SKILL.md', 'tar', 'a.png.md'
   ]) t.equal((await estimate({ text, files: { [path]: 40_000 } })).all_files, 10_000, path)
   const { all_files: all, ...known } = alone
   t.strictSame(estimateTokens({ ...await subjectFor({ text }), files: undefined }), { ...known, all_files: null })
-  t.match(await estimate({ files: { 'SKILL.md': 4_000 } }), {
-    body: null, all_files: 1_000
-  }, 'a main file that cannot be read')
+  t.match(await estimate({ files: { 'SKILL.md': 4_000 } }), { body: null, all_files: 1_000 }, 'a main file that cannot be read')
 })
 
 t.test('K79: links are looked for outside fences, wherever those begin and end', async (t) => {
@@ -226,9 +222,7 @@ t.test('K79: links are looked for outside fences, wherever those begin and end',
   t.same(await missing(
     'a claim[^1](with an aside) and [words](see below)', '', '[^1]: note'
   ), [], 'a footnote and prose in brackets are no links')
-  for (const link of [
-    '[a](a.md "title")', "[a](a.md 'title')", '[a](a.md (title))', '[a](a.md )'
-  ]) t.same(await missing(link), [5], link)
+  for (const link of ['[a](a.md "title")', "[a](a.md 'title')", '[a](a.md (title))', '[a](a.md )']) t.same(await missing(link), [5], link)
 })
 
 t.test('K79: paths in backticks are references where they lie in a folder that skills have', async (t) => {

@@ -10,9 +10,7 @@ import { FILES } from '../helper/frontmatter-files.ts'
 import { verdictsFor } from '../helper/verdicts.ts'
 
 // The package has no types under this name.
-const { load: loadYaml4 } = createRequire(import.meta.url)('js-yaml-4') as {
-  readonly load: (source: string) => unknown
-}
+const { load: loadYaml4 } = createRequire(import.meta.url)('js-yaml-4') as { readonly load: (source: string) => unknown }
 
 /** Where a verdict is not what the clients do, by a part of the file. */
 const EXCEPTIONS: ReadonlyArray<readonly [clients: readonly TargetName[], part: RegExp, why: string]> = [
