@@ -5,23 +5,8 @@ import { startServer } from './fault-server.ts'
 
 const MAX_HOPS = 12
 
-export interface AuthorizationServer {
-  readonly issuer: string
-  /** Method and path of each request, in order. */
-  readonly requests: readonly string[]
-  /** Follows redirects from an authorization request to the client's address, as a browser in which a person logs in and consents. */
-  authorize (from: URL): Promise<URL>
-}
-
-export interface AuthorizationServerOptions {
-  /** The resource that tokens are for. Others are refused. */
-  readonly resource: () => string
-  /** Groups in the tokens of the one person who logs in. */
-  readonly groups: readonly string[]
-}
-
 /** `oidc-provider` with dynamic registration, PKCE, resource indicators (RFC 8707) and JWT access tokens; the test's teardown closes it. */
-export async function startAuthorizationServer (t: Test, { resource, groups }: AuthorizationServerOptions): Promise<AuthorizationServer> {
+export async function startAuthorizationServer (t: Test, { resource, groups }: { readonly resource: () => string, readonly groups: readonly string[] }) {
   const server = await startServer(t, () => {})
   const issuer = server.url
   const { privateKey } = await generateKeyPair('ES256', { extractable: true })
@@ -48,6 +33,7 @@ export async function startAuthorizationServer (t: Test, { resource, groups }: A
     clients: [{ client_id: 'machine', client_secret: 'a secret of this test', grant_types: ['client_credentials'], redirect_uris: [], response_types: [] }]
   })
   const handle = provider.callback()
+  /** Method and path of each request, in order. */
   const requests: string[] = []
   server.answer = (request, response) => {
     requests.push(`${request.method} ${request.url?.split('?')[0]}`)
@@ -63,6 +49,7 @@ export async function startAuthorizationServer (t: Test, { resource, groups }: A
     interact().catch((error: unknown) => { response.writeHead(500).end(String(error)) })
   }
 
+  /** Follows redirects from an authorization request to the client's address, as a browser in which a person consents. */
   async function authorize (from: URL): Promise<URL> {
     const cookies = new Map<string, string>()
     let url = from

@@ -4,16 +4,17 @@ import { Writable } from 'node:stream'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { pino } from 'pino'
 import type { Test } from 'tap'
+import { openAccess } from '../../src/access/access.ts'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 import type { Observer } from '../../src/http/observer.ts'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import { type RootPolicy, Trust } from '../../src/trust/trust.ts'
 import { readPackageVersion } from '../../src/cli/package-files.ts'
-import { createToolRegistry, type ToolRegistry } from '../../src/tools/registry.ts'
+import { createToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import { responseCheckOf } from './openapi.ts'
-import { rawRequest, type RawResponse, request, type RequestHead } from './raw-http.ts'
+import { rawRequest, request, type RequestHead } from './raw-http.ts'
 
 /** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
 export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir']>[0]>>>
@@ -35,6 +36,9 @@ export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep
   readonly plug?: (skills: SkillManager) => readonly FastifyPluginAsync[]
   /** Guards the roots, with copies in `state` of the test's folder. */
   readonly policy?: RootPolicy
+  /** The access file, below the test's folder. */
+  readonly access?: string
+  readonly port?: number
   /** Whether to wait for the first index, as the process does not. Default true. */
   readonly indexed?: boolean
 }
@@ -48,42 +52,16 @@ export interface Answer {
   json (): unknown
 }
 
-export interface Service {
-  /** Origin, for example `http://127.0.0.1:40123`. */
-  readonly url: string
-  /** The test's folder, which holds the roots. */
-  readonly folder: string
-  /** Absolute path of the first root. */
-  readonly root: string
-  readonly app: FastifyInstance
-  readonly skills: SkillManager
-  readonly registry: ToolRegistry
-  /** How many requests have been sent with `fetch`, `post` and `raw`. */
-  readonly sent: number
-  /** The log so far, parsed. */
-  log (): ReadonlyArray<Readonly<Record<string, unknown>>>
-  /** The log as it was written. */
-  logText (): string
-  /** Resolves when the next line with this text is written. */
-  logged (text: string): Promise<void>
-  /** Sends an ordinary request and checks the answer against the OpenAPI document. */
-  fetch (path: string, init?: RequestInit): Promise<Answer>
-  /** POSTs JSON, likewise: a value, or the JSON text itself. */
-  post (path: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Answer>
-  /** Sends a request target as it is over a bare socket, likewise. */
-  raw (method: string, target: string, head?: RequestHead): Promise<RawResponse>
-}
-
 /**
  * Starts the whole service on a free port over skills in the test's folder; the test's teardown ends it.
  * @param files what is in `skills`, the root; null for no such folder
  */
-export async function buildService (t: Test, { files = {}, options = {} }: { readonly files?: Files | null, readonly options?: ServiceOptions } = {}): Promise<Service> {
-  const { siblings = {}, prepare, roots = ['skills'], personalRoot, linkTargets, disk, watcher = false, tickMs, keep, policy, indexed = true, host = '127.0.0.1', observe, plug, ...appOptions } = options
+export async function buildService (t: Test, { files = {}, options = {} }: { readonly files?: Files | null, readonly options?: ServiceOptions } = {}) {
+  const { siblings = {}, prepare, roots = ['skills'], personalRoot, linkTargets, disk, watcher = false, tickMs, keep, policy, indexed = true, access: file, host = '127.0.0.1', port = 0, observe, plug, ...appOptions } = options
   const folder = t.testdir({ ...files === null ? {} : { skills: files }, ...siblings })
   prepare?.(folder)
   const projectRoots = roots.map((root) => join(folder, root))
-  const { logger, text, logged } = createLog()
+  const { logger, text, logged } = createLog(file === undefined ? 'info' : 'trace')
   const trust = policy && new Trust({ policy, projectRoots: projectRoots.map((path) => ({ path })), state: new StateFolder(join(folder, 'state')), log: logger })
   t.teardown(() => trust?.close())
   await trust?.start()
@@ -98,47 +76,59 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     ...keep && { keep },
     log: logger
   })
+  const access = file === undefined
+    ? undefined
+    : await openAccess({ file: join(folder, file), basePath: '', ...appOptions, publicUrl: appOptions.publicUrl, skills, log: logger })
   const registry = createToolRegistry(createTools(), { isOverloaded: () => app.isUnderPressure() })
-  const app: FastifyInstance = await buildApp({ skills, registry, logger, version: readPackageVersion(), host, trust, ...observe && { observers: observe(skills) }, ...plug && { plugins: plug(skills) }, ...appOptions })
+  const app: FastifyInstance = await buildApp({ skills: access?.nothing ?? skills, access, registry, logger, version: readPackageVersion(), host, trust, ...observe && { observers: observe(skills) }, ...plug && { plugins: plug(skills) }, ...appOptions })
   t.teardown(async () => {
     app.server.closeAllConnections()
     await app.close()
     await skills.close()
   })
   await (indexed ? skills.initialize() : skills.start())
-  const url = await app.listen({ host, port: 0 })
+  const url = await app.listen({ host, port })
   // Many tests inject, and need no document.
   let check: ReturnType<typeof responseCheckOf> | undefined
   const checked = () => (check ??= responseCheckOf(JSON.stringify(app.swagger())))
   let sent = 0
 
+  /** Sends an ordinary request, and holds the answer against the OpenAPI document. */
   async function send (path: string, init: RequestInit = {}): Promise<Answer> {
     sent++
     const response = await fetch(`${url}${path}`, init)
     const bytes = Buffer.from(await response.arrayBuffer())
     const { status, headers } = response
     checked()({ method: init.method ?? 'GET', target: path, status, headers: Object.fromEntries(headers), body: bytes })
-    return { status, headers, bytes, get text () { return bytes.toString('utf8') }, json: () => JSON.parse(bytes.toString('utf8')) }
+    return { status, headers, bytes, get text () { return bytes.toString('utf8') }, json: (): unknown => JSON.parse(bytes.toString('utf8')) }
   }
 
   return {
+    /** Origin, for example `http://127.0.0.1:40123`. */
     url,
+    /** The test's folder, which holds the roots. */
     folder,
+    /** Absolute path of the first root. */
     root: projectRoots[0] ?? folder,
     app,
     skills,
+    access,
     registry,
+    /** How many requests have been sent with `fetch`, `post` and `raw`. */
     get sent () { return sent },
     logText: text,
+    /** Resolves when the next line with this text is written. */
     logged,
     log: () => text().split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Record<string, unknown>),
     fetch: send,
-    post: (path, body, headers = {}) => send(path, {
+    /** POSTs JSON, likewise: a value, or the JSON text itself. */
+    post: (path: string, body: unknown, headers: Readonly<Record<string, string>> = {}) => send(path, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
       body: typeof body === 'string' ? body : JSON.stringify(body)
     }),
-    raw: async (method, target, head = {}) => {
+    /** Sends a request target as it is over a bare socket, likewise. */
+    raw: async (method: string, target: string, head: RequestHead = {}) => {
       sent++
       const response = await rawRequest(url, request(method, target, head))
       checked()({ method, target, status: response.status, headers: response.headers, body: response.body })
@@ -147,8 +137,10 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
   }
 }
 
+export type Service = Awaited<ReturnType<typeof buildService>>
+
 /** A logger like the process's, its lines kept. */
-function createLog (): Pick<Service, 'logged'> & { readonly logger: ReturnType<typeof pino>, readonly text: () => string } {
+function createLog (level: string) {
   let text = ''
   const lines = new EventEmitter()
   const destination = new Writable({
@@ -160,9 +152,9 @@ function createLog (): Pick<Service, 'logged'> & { readonly logger: ReturnType<t
     }
   })
   return {
-    logger: pino({ level: 'info' }, destination),
+    logger: pino({ level }, destination),
     text: () => text,
-    logged: async (wanted) => {
+    logged: async (wanted: string): Promise<void> => {
       for await (const [line] of on(lines, 'line') as AsyncIterable<[string]>) if (line.includes(wanted)) return
     }
   }

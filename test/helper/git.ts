@@ -8,18 +8,7 @@ import { skillText } from './skills.ts'
 
 const IDENTITY = { GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@example.org', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@example.org' }
 
-/** A repository of a test. */
-export interface Repository {
-  readonly path: string
-  /** Runs git in it; returns what it printed. */
-  git (args: readonly string[], input?: string | Buffer): string
-  /** Commits these files, undefined for one that goes away; returns the id. */
-  commit (files: Readonly<Record<string, string | Buffer | undefined>>): string
-  /** Commits a tree whose entries are lines for `git mktree`; returns the id. */
-  commitTree (lines: readonly string[]): string
-}
-
-export function createRepository (t: Test, name = 'repo'): Repository {
+export function createRepository (t: Test, name = 'repo') {
   const path = join(t.testdir(), name)
   mkdirSync(path, { recursive: true })
   const git = (args: readonly string[], input?: string | Buffer): string => execFileSync('git', ['-C', path, ...args], {
@@ -31,7 +20,8 @@ export function createRepository (t: Test, name = 'repo'): Repository {
   return {
     path,
     git,
-    commit (files) {
+    /** Commits these files, undefined for one that goes away; returns the id. */
+    commit (files: Readonly<Record<string, string | Buffer | undefined>>): string {
       for (const [file, content] of Object.entries(files)) {
         const to = join(path, file)
         if (content === undefined) {
@@ -45,7 +35,8 @@ export function createRepository (t: Test, name = 'repo'): Repository {
       git(['commit', '-q', '--allow-empty', '-m', 'change'])
       return git(['rev-parse', 'HEAD'])
     },
-    commitTree (lines) {
+    /** Commits a tree whose entries are lines for `git mktree`; returns the id. */
+    commitTree (lines: readonly string[]): string {
       const tree = git(['mktree', '--missing', '-z'], lines.map((line) => `${line}\0`).join(''))
       const commit = git(['commit-tree', tree, '-m', 'change'])
       git(['update-ref', 'refs/heads/main', commit])
@@ -53,6 +44,8 @@ export function createRepository (t: Test, name = 'repo'): Repository {
     }
   }
 }
+
+export type Repository = ReturnType<typeof createRepository>
 
 /** Files of a skill at `skills/<name>`. */
 export function skillFiles (...names: readonly string[]): Record<string, string> {

@@ -24,20 +24,10 @@ export interface PluginAppOptions {
   readonly overload?: OverloadOptions
 }
 
-export interface PluginApp {
-  readonly app: FastifyInstance
-  /** Origin, for example `http://127.0.0.1:40123`. */
-  readonly url: string
-  /** The log so far, as written. */
-  readonly lines: readonly string[]
-  /** Resolves with the first log entry, from the start, that `test` accepts. */
-  logged (test: (entry: LogEntry) => boolean): Promise<LogEntry>
-}
-
 export type LogEntry = Readonly<Record<string, unknown>>
 
 /** A listening app with every cross-cutting plugin, in the service's order, and the routes of a test. */
-export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstance) => void, options: PluginAppOptions = {}): Promise<PluginApp> {
+export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstance) => void, options: PluginAppOptions = {}) {
   const lines: string[] = []
   let wake = () => {}
   const stream = new Writable({
@@ -72,8 +62,10 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
   return {
     app,
     url,
+    /** The log so far, as written. */
     lines,
-    async logged (test) {
+    /** Resolves with the first log entry, from the start, that `test` accepts. */
+    async logged (test: (entry: LogEntry) => boolean): Promise<LogEntry> {
       for (;;) {
         const found = lines.map((line) => JSON.parse(line) as LogEntry).find(test)
         if (found !== undefined) return found
@@ -82,3 +74,5 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
     }
   }
 }
+
+export type PluginApp = Awaited<ReturnType<typeof listenWithPlugins>>

@@ -34,41 +34,30 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** A process of the built service (`npm run build` comes before). */
-export interface ServiceProcess {
-  readonly pid: number
-  /** Where the line says that it listens, without a slash at the end. */
-  readonly url: string
-  readonly port: number
-  readonly ended: Promise<Ended>
-  /** Lines of the log so far, parsed. */
-  log (): readonly Readonly<Record<string, unknown>>[]
-  /** Resolves when a text is on stdout, now or later; rejects if the process ends without. */
-  printed (text: string | RegExp): Promise<void>
-  signal (signal: NodeJS.Signals): void
-  /** Sends the signal, SIGTERM by default, and waits for the end. */
-  stop (signal?: NodeJS.Signals): Promise<Ended>
-}
-
-/** Starts the service and waits until it listens. The test's teardown kills what is left of it. */
-export async function startProcess (t: ProcessOwner, options: ProcessOptions = {}): Promise<ServiceProcess> {
+/** Starts the built service (`npm run build` comes before) and waits until it listens. The teardown kills what is left of it. */
+export async function startProcess (t: ProcessOwner, options: ProcessOptions = {}) {
   const running = launch(t, options)
   await running.printed(LISTENING)
   const url = LISTENING.exec(running.stdout())?.[1] ?? ''
   return {
     pid: running.pid,
+    /** Where the line says that it listens, without a slash at the end. */
     url,
     port: Number(new URL(url).port),
     ended: running.ended,
     printed: running.printed,
+    /** Lines of the log so far, parsed. */
     log: () => running.stdout().split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Record<string, unknown>),
-    signal: (signal) => { process.kill(running.pid, signal) },
-    stop: (signal = 'SIGTERM') => {
+    signal: (signal: NodeJS.Signals) => { process.kill(running.pid, signal) },
+    /** Sends the signal, and waits for the end. */
+    stop: (signal: NodeJS.Signals = 'SIGTERM') => {
       process.kill(running.pid, signal)
       return running.ended
     }
   }
 }
+
+export type ServiceProcess = Awaited<ReturnType<typeof startProcess>>
 
 /** Runs a process that ends by itself. */
 export function runProcess (t: ProcessOwner, options: ProcessOptions = {}): Promise<Ended> {
@@ -95,6 +84,7 @@ export function launch (t: ProcessOwner, { args = [], env = {}, cwd, nodeOptions
     code: code as number | null, signal: signal as NodeJS.Signals | null, stdout, stderr
   }))
 
+  /** Resolves when a text is on stdout, now or later; rejects if the process ends without. */
   async function printed (text: string | RegExp): Promise<void> {
     while (stdout.search(text) === -1) {
       const over = await Promise.race([

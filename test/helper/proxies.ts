@@ -28,9 +28,7 @@ export interface ProxyOptions {
   readonly isPublic?: boolean
 }
 
-export interface Proxy {
-  readonly url: string
-}
+export type Proxy = { readonly url: string }
 
 /** Whether a program is on this machine. */
 export function hasProgram (name: string, ...args: readonly string[]): boolean {

@@ -1,25 +1,10 @@
-import type { FastifyContextConfig, FastifyPluginAsync } from 'fastify'
+import type { FastifyContextConfig } from 'fastify'
 import fp from 'fastify-plugin'
 
-/** A route as it was registered: `GET`, `/skills/:name`. */
-export interface RegisteredRoute {
-  readonly method: string
-  readonly url: string
-  readonly config: FastifyContextConfig
-}
-
-export interface FollowedRoutes {
-  /** For `plugins` of the app. */
-  readonly plugin: FastifyPluginAsync
-  /** All routes, HEAD ones too. */
-  readonly all: readonly RegisteredRoute[]
-  /** Those that no request has reached, as `GET /skills/:name`. */
-  missed (): readonly string[]
-}
-
 /** Notes the routes of an app as they are registered, and as requests reach them. */
-export function followRoutes (): FollowedRoutes {
-  const all: RegisteredRoute[] = []
+export function followRoutes () {
+  /** As registered, HEAD ones too: `GET`, `/skills/:name`. */
+  const all: Array<{ readonly method: string, readonly url: string, readonly config: FastifyContextConfig }> = []
   const reached = new Set<string>()
   return {
     all,
@@ -30,6 +15,7 @@ export function followRoutes (): FollowedRoutes {
         next()
       })
     }),
+    /** Those that no request has reached, as `GET /skills/:name`. */
     missed: () => all.map(({ method, url }) => `${method} ${url}`).filter((route) => !reached.has(route)).sort()
   }
 }

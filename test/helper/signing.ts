@@ -86,23 +86,14 @@ export interface StatementDraft {
   unknown: boolean
 }
 
-export interface Authority {
-  /** PEM of the root's certificate. */
-  readonly root: string
-  readonly roots: readonly X509Certificate[]
-  /** PEM: leaf and intermediate. */
-  readonly chain: string
-  readonly leaf: KeyPair
-}
-
 const CA = 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n'
 
 /**
- * Root, intermediate and leaf, made by OpenSSL in a folder.
+ * Root, intermediate and leaf, made by OpenSSL in a folder; `chain` is the PEM of leaf and intermediate.
  * @param options.ca extensions of the intermediate
  * @param options.more extensions of the leaf
  */
-export function makeAuthority (folder: string, { usage = 'codeSigning', days = 365, ca = CA, more = '' } = {}): Authority {
+export function makeAuthority (folder: string, { usage = 'codeSigning', days = 365, ca = CA, more = '' } = {}) {
   fs.mkdirSync(folder, { recursive: true })
   const openssl = (...args: string[]): void => { execFileSync('openssl', args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] }) }
   const newKey = (name: string): void => { openssl('ecparam', '-name', 'secp384r1', '-genkey', '-noout', '-out', `${name}.key`) }
@@ -124,3 +115,5 @@ export function makeAuthority (folder: string, { usage = 'codeSigning', days = 3
     leaf: { privateKey: createPrivateKey(privatePem), publicKey, privatePem, publicPem: publicKey.export({ type: 'spki', format: 'pem' }).toString() }
   }
 }
+
+export type Authority = ReturnType<typeof makeAuthority>

@@ -9,23 +9,6 @@ import { stripVTControlCharacters } from 'node:util'
 import { startServer } from './fault-server.ts'
 import type { ProcessOwner } from './process.ts'
 
-export interface ClientRun {
-  /** The program of the client. */
-  readonly cli: string
-  /** Default: the Node that runs this. */
-  readonly node?: string
-  /** An empty folder to work in. */
-  readonly cwd: string
-}
-
-export interface ClientResult {
-  readonly succeeded: boolean
-  /** Both streams, without colours. */
-  readonly output: string
-  /** Where the skills are now. */
-  readonly folder: string
-}
-
 /** As a module for `node --import`: refuses every connection that does not stay on this machine, and says so. */
 const OFFLINE_CODE = `
 import net from 'node:net'
@@ -40,8 +23,8 @@ net.Socket.prototype.connect = function (...args) {
 
 export const OFFLINE = `data:text/javascript,${encodeURIComponent(OFFLINE_CODE)}`
 
-/** Installs everything that a server offers. */
-export async function installSkills (url: string, { cli, node = process.execPath, cwd }: ClientRun): Promise<ClientResult> {
+/** Installs everything that a server offers; gives both outputs without colours, and the folder of the skills. */
+export async function installSkills (url: string, { cli, node = process.execPath, cwd }: { readonly cli: string, readonly node?: string, readonly cwd: string }): Promise<{ readonly succeeded: boolean, readonly output: string, readonly folder: string }> {
   return await new Promise((resolve) => {
     execFile(node, ['--import', OFFLINE, cli, 'add', url, '-y', '--agent', 'claude-code'], {
       cwd,

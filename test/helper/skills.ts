@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { SkillError } from '../../src/core/shared/errors.ts'
-import type { EntryValidator, ValidatedEntry } from '../../src/core/listing/entry.ts'
 import type { CatalogSkill } from '../../src/core/shared/skill.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
 
@@ -110,6 +109,3 @@ export async function outcome (question: () => unknown): Promise<unknown> {
     return error instanceof Error ? `${error.name}: ${error.message}` : error
   }
 }
-
-/** A validate that says of a skill what the catalog knows, and nothing else. */
-export const ownFindings: EntryValidator<ValidatedEntry> = async ({ skill, fileFindings }) => ({ findings: [...skill.findings, ...fileFindings] })

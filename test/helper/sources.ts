@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { CoreLog } from '../../src/core/shared/log.ts'
-import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { parseAddress } from '../../src/sources/address/address.ts'
 import type { Source } from '../../src/sources/kinds.ts'
 import { Sources, type SourcesOptions } from '../../src/sources/sources.ts'
@@ -14,22 +13,13 @@ export interface LogLine {
   readonly message: string
 }
 
-export interface OpenedSources {
-  readonly sources: Sources
-  readonly skills: SkillManager
-  readonly log: readonly LogLine[]
-  readonly stateDir: string
-  /** Of the only source. */
-  status (): SourceStatus
-}
-
 /** A source by its address, with more settings. */
 export function sourceAt (address: string, more: Partial<Source> = {}): Source {
   return { ...parseAddress(address), ...more } as Source
 }
 
 /** Opens sources, syncs them once, and starts a manager on what they publish. */
-export async function openSources (t: Test, sources: SourcesOptions['sources'], { guard, ...options }: Partial<Omit<SourcesOptions, 'guard'>> & { guard?: Parameters<Sources['guardBy']>[0] } = {}): Promise<OpenedSources> {
+export async function openSources (t: Test, sources: SourcesOptions['sources'], { guard, ...options }: Partial<Omit<SourcesOptions, 'guard'>> & { guard?: Parameters<Sources['guardBy']>[0] } = {}) {
   const log: LogLine[] = []
   const logger: CoreLog = {
     info: (details, message) => { log.push({ level: 'info', details, message }) },

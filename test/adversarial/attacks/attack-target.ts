@@ -4,22 +4,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { AttackInputsOptions } from './attack-inputs.ts'
 import { writeAttackTree } from './attack-tree.ts'
-import { type ProcessOwner, startProcess, type ServiceProcess } from '../../helper/process.ts'
+import { type ProcessOwner, startProcess } from '../../helper/process.ts'
 import { jsonRequest, rawRequest, request } from '../../helper/raw-http.ts'
 
 const LOOP_STALL = fileURLToPath(new URL('loop-stall.mjs', import.meta.url))
-
-export interface AttackTarget extends ServiceProcess {
-  /** Holds the root, and what lies around it. */
-  readonly folder: string
-  readonly root: string
-  /** The longest turn of the event loop since the last question, in milliseconds. */
-  longestTurn (): Promise<number>
-  /** The most memory that it has had, in bytes. */
-  peakMemory (): number
-  /** How many files and connections it has open. */
-  descriptors (): number
-}
 
 export interface AttackTargetOptions {
   /** Puts more into the root before the start. */
@@ -29,7 +17,7 @@ export interface AttackTargetOptions {
 }
 
 /** Starts a real process (`npm run build` comes before) over the attack tree, in a folder that goes with the test. */
-export async function startAttackTarget (t: ProcessOwner, { prepare, heapMb }: AttackTargetOptions = {}): Promise<AttackTarget> {
+export async function startAttackTarget (t: ProcessOwner, { prepare, heapMb }: AttackTargetOptions = {}) {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'skillserve-attack-')))
   t.teardown(() => { rmSync(folder, { recursive: true, force: true }) })
   const root = join(folder, 'skills')
@@ -41,16 +29,21 @@ export async function startAttackTarget (t: ProcessOwner, { prepare, heapMb }: A
     ...service,
     folder,
     root,
-    async longestTurn () {
+    /** The longest turn of the event loop since the last question, in milliseconds. */
+    async longestTurn (): Promise<number> {
       asked++
       service.signal('SIGWINCH')
       await service.printed(new RegExp(`(?:"longest turn"[^]*){${asked}}`))
       return Number(service.log().findLast(({ msg }) => msg === 'longest turn')?.['ms'])
     },
+    /** How many files and connections it has open. */
     descriptors: () => readdirSync(`/proc/${service.pid}/fd`).length,
+    /** The most memory that it has had, in bytes. */
     peakMemory: () => Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) * 1_024
   }
 }
+
+export type AttackTarget = Awaited<ReturnType<typeof startAttackTarget>>
 
 /** What the inputs are made of, from a service that runs over the attack tree in `folder`. */
 export async function readInputsOptions (url: string, folder: string): Promise<AttackInputsOptions> {

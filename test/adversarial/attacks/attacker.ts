@@ -7,15 +7,6 @@ import { CANARY } from './attack-tree.ts'
 import { responseCheckOf } from '../../helper/openapi.ts'
 import { openRaw, rawRequest, type RawResponse, request } from '../../helper/raw-http.ts'
 
-export interface Attacker {
-  /** How many attacks have been sent. */
-  readonly sent: number
-  /** Answers by status. */
-  readonly statuses: ReadonlyMap<number, number>
-  /** @throws {Error} that says what is wrong with the answer */
-  attack (attack: Attack): Promise<void>
-}
-
 const INSIDE = /\bE(?:NOENT|ACCES|PERM|ISDIR|NAMETOOLONG|LOOP|INVAL|NOTDIR|IO|MFILE)\b|errno|\\?\n +at |node:|node_modules/
 
 /** What tools tell of folders on purpose (K23, K30). */
@@ -30,15 +21,17 @@ const PROBLEM_CODES = new Set([...Object.keys(skillProblems), ...Object.keys(htt
  * @param url origin of the service
  * @param folder the one that holds its root, and no answer
  */
-export async function createAttacker (url: string, folder: string): Promise<Attacker> {
+export async function createAttacker (url: string, folder: string) {
   const check = responseCheckOf((await rawRequest(url, request('GET', '/openapi.json'))).text)
   const statuses = new Map<number, number>()
   let sent = 0
 
   return {
+    /** Answers by status. */
     statuses,
     get sent () { return sent },
-    async attack (attack) {
+    /** @throws {Error} that says what is wrong with the answer */
+    async attack (attack: Attack): Promise<void> {
       sent++
       const response = unpacked(await send(url, attack))
       const { status, text, headerLines } = response
