@@ -12,7 +12,7 @@ import { type Principal, REFUSAL_REASONS, type RefusalReason } from '../http/cal
 import { addVary } from '../http/headers.ts'
 import { HttpProblem, toInstance } from '../http/problem.ts'
 import { Authenticator } from './authenticator.ts'
-import { lacksScope, REASONS, type Refusal, refuse } from './challenge.ts'
+import { lacksScope, type Refusal, REFUSALS, refuse } from './challenge.ts'
 import { Links } from './links.ts'
 import { addMetadata, metadataUrl } from './metadata.ts'
 import { Policy, READ_SCOPE } from './policy.ts'
@@ -177,7 +177,7 @@ export class Access {
   }
 
   #refusal (refusal: Refusal): HttpProblem {
-    this.#count(REASONS[refusal])
+    this.#count(REFUSALS[refusal].reason)
     return refuse(refusal, this.#metadata)
   }
 

@@ -67,8 +67,7 @@ export class Authenticator {
     const [entry, keys] = [this.#policy.issuers[index], this.keys[index]]
     if (entry === undefined || keys === undefined) return 'invalid_token'
     try {
-      const { identity, scopes } = await verifyToken(token, entry, keys, this.#log)
-      return this.#policy.admit(identity, scopes)
+      return this.#policy.admit(await verifyToken(token, entry, keys, this.#log))
     } catch (error) {
       const [refusal, reason] = explainRefusal(error)
       this.#log.info({ issuer, reason }, 'a token was refused')
@@ -88,7 +87,7 @@ export class Authenticator {
     const isForged = [proxy.userHeader, proxy.groupsHeader].some((name) => hasSeveral(request, name))
     const name = typeof user === 'string' && user.length <= MAX_NAME_CHARACTERS ? user.trim() : ''
     if (isForged || name === '' || groups.length > MAX_PROXY_GROUPS) return 'invalid_credentials'
-    return this.#policy.admit({ kind: 'proxy', id: `proxy:${name}`, name, groups }, proxy.scopes)
+    return this.#policy.admit({ kind: 'proxy', id: `proxy:${name}`, name, groups, scopes: proxy.scopes })
   }
 }
 

@@ -2,29 +2,24 @@ import type { RefusalReason } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { READ_SCOPE } from './policy.ts'
 
-/** Why a request is refused. */
-export type Refusal = 'unauthenticated' | 'invalid_credentials' | 'invalid_token' | 'token_expired' |
-  'wrong_audience' | 'issuer_unavailable'
-
-/** What metrics count a refusal as. */
-export const REASONS = {
-  unauthenticated: 'missing',
-  invalid_credentials: 'invalid',
-  invalid_token: 'invalid',
-  token_expired: 'expired',
-  wrong_audience: 'audience',
-  issuer_unavailable: 'issuer'
-} as const satisfies Readonly<Record<Refusal, RefusalReason>>
-
 const INVALID = ', error="invalid_token", error_description='
+const UNUSABLE = `${INVALID}"The token is unknown, damaged or no longer valid"`
 
-/** What follows the realm in the challenge of each refusal (RFC 6750 §3). Without `error`, the caller has not tried. */
-const ERRORS = {
-  unauthenticated: '',
-  invalid_token: `${INVALID}"The token is unknown, damaged or no longer valid"`,
-  token_expired: `${INVALID}"The token has expired"`,
-  invalid_credentials: ', error="invalid_request"'
-} as const satisfies Partial<Record<Refusal, string>>
+/**
+ * Why requests are refused: the code of the problem, what metrics count, and what follows the realm in the challenge
+ * (RFC 6750 §3). Without `error`, the caller has not tried.
+ */
+export const REFUSALS = {
+  unauthenticated: { code: 'unauthenticated', reason: 'missing', error: '' },
+  invalid_credentials: { code: 'invalid_credentials', reason: 'invalid', error: ', error="invalid_request"' },
+  invalid_token: { code: 'invalid_token', reason: 'invalid', error: UNUSABLE },
+  token_expired: { code: 'token_expired', reason: 'expired', error: `${INVALID}"The token has expired"` },
+  // The audience that the service expects is not reported to callers.
+  wrong_audience: { code: 'invalid_token', reason: 'audience', error: UNUSABLE },
+  issuer_unavailable: { code: 'issuer_unavailable', reason: 'issuer', error: undefined }
+} as const satisfies Readonly<Record<string, { readonly reason: RefusalReason, readonly [key: string]: unknown }>>
+
+export type Refusal = keyof typeof REFUSALS
 
 function realmOf (metadata: string | undefined): string {
   return `Bearer realm="skillserve"${metadata === undefined ? '' : `, resource_metadata="${metadata}"`}`
@@ -35,11 +30,10 @@ function realmOf (metadata: string | undefined): string {
  * @param metadata address of the protected resource metadata; undefined without issuers
  */
 export function refuse (refusal: Refusal, metadata: string | undefined): HttpProblem {
-  if (refusal === 'issuer_unavailable') return new HttpProblem(refusal)
-  // The audience that the service expects is not reported to callers.
-  const code = refusal === 'wrong_audience' ? 'invalid_token' : refusal
+  const { code, error } = REFUSALS[refusal]
+  if (error === undefined) return new HttpProblem(code)
   const scope = metadata === undefined ? '' : `, scope="${READ_SCOPE}"`
-  return new HttpProblem(code, undefined, { 'www-authenticate': `${realmOf(metadata)}${scope}${ERRORS[code]}` })
+  return new HttpProblem(code, undefined, { 'www-authenticate': `${realmOf(metadata)}${scope}${error}` })
 }
 
 export function lacksScope (scope: string, metadata: string | undefined): HttpProblem {

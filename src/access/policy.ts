@@ -42,7 +42,7 @@ export interface Rule extends Entry<'rules'> {
 }
 
 /** What a caller has proved to be. */
-export type Identity = Pick<Principal, 'kind' | 'id' | 'name' | 'groups' | 'expiresAt'>
+export type Identity = Omit<Principal, 'scopes' | 'view'> & { readonly scopes: readonly string[] }
 
 interface PolicyOptions {
   /** Names of all roots. */
@@ -89,8 +89,8 @@ export class Policy {
     this.tokens = this.#readSecrets('token', names)
     this.links = this.#readSecrets('link', names)
     const isAdmitted = anonymous.length > 0 || this.#usedGroups.has(ANONYMOUS)
-    const nobody = { kind: ANONYMOUS, id: ANONYMOUS, name: ANONYMOUS, groups: [] } as const
-    this.anonymous = isAdmitted ? this.admit(nobody, [READ_SCOPE]) : undefined
+    const nobody = { kind: ANONYMOUS, id: ANONYMOUS, name: ANONYMOUS, groups: [], scopes: [READ_SCOPE] } as const
+    this.anonymous = isAdmitted ? this.admit(nobody) : undefined
     this.issuers = issuers.map((issuer, index) => this.#readIssuer(issuer, index, publicUrl))
     this.proxy = this.#readProxy()
     this.vary = ['Authorization', ...this.proxy ? [this.proxy.userHeader, this.proxy.groupsHeader] : []].join(', ')
@@ -102,11 +102,11 @@ export class Policy {
   }
 
   /** The caller of this identity, with its view. */
-  admit (identity: Identity, scopes: readonly string[]): Principal {
+  admit (identity: Identity): Principal {
     const groups = identity.kind === ANONYMOUS
       ? [ANONYMOUS, ...this.#anonymousGroups]
       : this.groupsOf(identity.groups)
-    return { ...identity, groups, scopes: new Set(scopes), view: this.viewOf(groups) }
+    return { ...identity, groups, scopes: new Set(identity.scopes), view: this.viewOf(groups) }
   }
 
   /** All groups of a caller who has proved to be in some. The anonymous view is a part of every view. */
@@ -173,8 +173,8 @@ export class Policy {
       }
       this.#warnOfUnusedGroups([key, index, 'groups'], groups)
       names.add(name)
-      const identity = { kind, id: `${kind}:${name}`, name, groups, ...expiresAt !== undefined && { expiresAt } }
-      secrets.set(digest, this.admit(identity, scopes))
+      const identity = { kind, id: `${kind}:${name}`, name, groups, scopes }
+      secrets.set(digest, this.admit({ ...identity, ...expiresAt !== undefined && { expiresAt } }))
     }
     return secrets
   }

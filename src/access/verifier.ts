@@ -28,7 +28,7 @@ export function issuerOf (token: string): string | undefined {
  */
 export async function verifyToken (
   token: string, entry: IssuerEntry, keys: IssuerKeys, log: CoreLog
-): Promise<{ readonly identity: Identity, readonly scopes: readonly string[] }> {
+): Promise<Identity> {
   const { issuer, algorithms, clock_tolerance: clockTolerance } = entry
   const { payload, protectedHeader } = await jwtVerify(token, keys.find, {
     issuer, algorithms: [...algorithms], clockTolerance, requiredClaims: ['exp', 'aud']
@@ -46,15 +46,13 @@ export async function verifyToken (
     log.info({ issuer, subject: name }, 'a token names its groups elsewhere; its caller is in none')
   }
   return {
-    identity: {
-      kind: 'jwt',
-      id: `jwt:${issuer}#${name}`,
-      name,
-      groups: [...textsOf(claimAt(payload, entry.groups_claim)), ...entry.groups],
-      // A stream goes on for as long as its token would open another.
-      expiresAt: ((payload.exp ?? 0) + clockTolerance) * 1_000
-    },
-    scopes: [...textsOf(payload['scope'] ?? payload['scp']).flatMap((scope) => scope.split(' ')), ...entry.scopes]
+    kind: 'jwt',
+    id: `jwt:${issuer}#${name}`,
+    name,
+    groups: [...textsOf(claimAt(payload, entry.groups_claim)), ...entry.groups],
+    scopes: [...textsOf(payload['scope'] ?? payload['scp']).flatMap((scope) => scope.split(' ')), ...entry.scopes],
+    // A stream goes on for as long as its token would open another.
+    expiresAt: ((payload.exp ?? 0) + clockTolerance) * 1_000
   }
 }
 

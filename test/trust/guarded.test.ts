@@ -66,28 +66,37 @@ t.test('K95: with a lock, only the named revisions are served, from copies of th
   t.equal(log.filter((line) => line.startsWith('a skill is quarantined')).length, 2)
 })
 
-t.test('K95: a change of any file takes a skill away, and its return brings it back', async (t) => {
-  const base = t.testdir({ demo: skill('demo', { scripts: { 'run.sh': 'echo 1' } }) })
+t.test('K95: a change of any file takes a skill away, its return brings it back, and events say no more', async (t) => {
+  const base = t.testdir({ demo: skill('demo', { scripts: { 'run.sh': 'echo 1' } }), other: skill('other') })
   const { policy } = lockOf({ demo: [await revisionOf(t, base, 'demo')] })
   const { skills: manager } = await startGuarded(t, base, policy)
-  const script = join(base, 'demo/scripts/run.sh')
-  const isGone = async () => (await manager.list()).length === 0
-  for (const change of [
-    () => { fs.writeFileSync(script, 'echo 2') },
-    () => { fs.writeFileSync(join(base, 'demo/added.md'), 'canary') },
-    () => { fs.renameSync(join(base, 'demo'), join(base, '.demo')) }
-  ]) {
+  const feed = createChangeFeed({ skills: manager })
+  t.teardown(() => { feed.close() })
+  const events: string[] = []
+  feed.subscribe((event) => { if ('name' in event) events.push(`${event.type} ${event.name}`) })
+  // The copies are new, and so is each of them to a feed that has just begun.
+  await until(() => feed.revision !== undefined)
+  events.length = 0
+  passTick(base)
+  const [demo, hidden] = [join(base, 'demo'), join(base, '.demo')]
+  const [script, added] = [join(demo, 'scripts/run.sh'), join(demo, 'added.md')]
+  for (const [change, undo] of [
+    [() => { fs.writeFileSync(script, 'echo 2') }, () => { fs.writeFileSync(script, 'echo 1') }],
+    [() => { fs.writeFileSync(added, 'canary') }, () => { fs.rmSync(added) }],
+    [() => { fs.renameSync(demo, hidden) }, () => { fs.renameSync(hidden, demo) }]
+  ] as const) {
     change()
+    fs.writeFileSync(join(base, 'other/b.txt'), String(events.length))
     await until(async () => {
       t.match(await textOf(() => manager.readFile('demo', 'scripts/run.sh')), /^(?:echo 1$|skill_not_found)/)
-      return await isGone()
+      return events.at(-1) === 'removed demo'
     })
+    t.strictSame(await manager.list(), [])
     t.match(await textOf(() => manager.readFile('demo', 'added.md')), /^skill_not_found/)
-    if (fs.existsSync(join(base, '.demo'))) fs.renameSync(join(base, '.demo'), join(base, 'demo'))
-    fs.writeFileSync(script, 'echo 1')
-    fs.rmSync(join(base, 'demo/added.md'), { force: true })
-    await until(async () => !await isGone())
+    undo()
+    await until(() => events.at(-1) === 'added demo')
   }
+  t.strictSame(events, Array(3).fill(['removed demo', 'added demo']).flat())
 })
 
 t.test('K95: a new lock is in force, for kept revisions too', async (t) => {
@@ -118,27 +127,6 @@ t.test('K95: a refused folder does not hide one of the same name in a later root
   const bases = [join(folder, 'first'), join(folder, 'second')]
   const { skills: manager } = await startGuarded(t, bases, lockOf({ demo: [revision] }).policy)
   t.match(await textOf(() => manager.readMainFile('demo', 'SKILL.md')), /reviewed/)
-})
-
-t.test('K95: events report that a changed skill is gone, and nothing of one that is refused', async (t) => {
-  const base = t.testdir({ demo: skill('demo', { inner: { 'a.txt': 'a' } }), other: skill('other') })
-  const { policy } = lockOf({ demo: [await revisionOf(t, base, 'demo')] })
-  const { skills: manager } = await startGuarded(t, base, policy)
-  const feed = createChangeFeed({ skills: manager })
-  t.teardown(() => { feed.close() })
-  const events: string[] = []
-  feed.subscribe((event) => { if ('name' in event) events.push(`${event.type} ${event.name}`) })
-  // The copies are new, and so is each of them to a feed that has just begun.
-  await until(() => feed.revision !== undefined)
-  events.length = 0
-  passTick(base)
-  fs.writeFileSync(join(base, 'demo/inner/a.txt'), 'b')
-  await until(() => events.length > 0)
-  t.strictSame(events, ['removed demo'])
-  fs.writeFileSync(join(base, 'other/b.txt'), 'b')
-  fs.writeFileSync(join(base, 'demo/inner/a.txt'), 'a')
-  await until(() => events.length > 1)
-  t.strictSame(events, ['removed demo', 'added demo'])
 })
 
 t.test('K95: a trust file guards a root, and lets it go again; a denied skill is served from no root', async (t) => {
@@ -247,14 +235,9 @@ t.test('K84, K95: of a source that must be signed, only a signed state is publis
   await sources.sync()
   t.match(status(), { state: 'ok', revision: `main@sha1:${second}`, failing_since: undefined })
   await until(async () => /Changed by somebody/.test((await manager.readMainFile('a', 'SKILL.md')).utf8 ?? ''))
-
-  fs.cpSync(join(repository.path, 'skills/a'), join(repository.path, 'skills/c'), { recursive: true })
-  repository.commit({ 'skills/c/SKILL.md': skillText('c') })
-  await sources.sync()
-  t.match(status(), { state: 'stale', skills: 2 }, 'a new skill without a signature of its own')
 })
 
-t.test('K95: a rule for a name holds for every root of that name; a key that goes away is reported', async (t) => {
+t.test('K95: a rule for a name holds for every root of that name', async (t) => {
   const { publicPem } = makeKeyPair()
   const folder = t.testdir({
     'trust.yaml': 'signers:\n  - { name: team, key: key.pub }\nroots: { skills: require, skills-2: report }\n',
@@ -276,14 +259,6 @@ t.test('K95: a rule for a name holds for every root of that name; a key that goe
   await trust?.start()
   const manager = await startManager(t, trust?.roots.projectRoots ?? [])
   t.strictSame(await manager.list(), ['d'])
-
-  const remark = () => trust?.files[0]?.remark
-  t.equal(remark(), undefined)
-  fs.rmSync(join(folder, 'key.pub'))
-  await until(() => remark() !== undefined)
-  t.match(remark(), /^the trust file cannot be used as it is/)
-  fs.writeFileSync(join(folder, 'key.pub'), publicPem)
-  await until(() => remark() === undefined)
 })
 
 t.test('K95: a lock is read with several revisions of a skill, and written in one order', async (t) => {
@@ -351,12 +326,6 @@ t.test('K95: a service follows scans and revocations: of a revision, and of a si
   await until(async () => await list() === '')
   write()
   await until(async () => await list() === 'one,two')
-  fs.appendFileSync(join(cwd, 'skills/one/run.sh'), ' ')
-  await until(async () => (await get('/skills/one')).status === 404)
-  await service.printed("run.sh' changed after acme signed")
-  writeScans({ x: [{}] })
-  await service.printed('the last good one stays in force')
-  t.equal(await list(), 'two')
   await service.stop()
 })
 
