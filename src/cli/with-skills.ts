@@ -7,7 +7,6 @@ import { isMainFile } from '../core/format/main-files.ts'
 import type { RootOptions } from '../core/roots/root.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import { SILENT } from '../core/shared/log.ts'
-import { errorCode } from '../core/shared/system-errors.ts'
 import { quote } from '../core/shared/text.ts'
 import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
 import { isAddress } from '../sources/address/address.ts'
@@ -134,18 +133,12 @@ async function namesIn ({ root, path, only }: Place, skills: SkillManager): Prom
     throw new CommandError(`${quote(path)} is not a skill of its folder: ${reason}`)
   }
   if (root.listed !== undefined) return names
-  for (const name of names) if (await hasMainFile(join(root.path, name))) return names
+  for (const name of names) {
+    const { findings = [] } = await skills.find(name) ?? {}
+    if (findings.every(({ code }) => code !== 'main_file_missing')) return names
+  }
   const remedy = names.length === 0
     ? ''
     : '. Where they lie deeper, give the folder right above them, or --layout tree'
   throw new CommandError(`${quote(path)} has no skills: no folder in it has a SKILL.md${remedy}`)
-}
-
-/** Whether there is an entry with the name of a main file, or one may be: the finding about it names the remedy. */
-async function hasMainFile (folder: string): Promise<boolean> {
-  try {
-    return (await readdir(folder)).some(isMainFile)
-  } catch (error) {
-    return ['EACCES', 'EPERM'].includes(errorCode(error))
-  }
 }

@@ -1,8 +1,4 @@
-/**
- * Verdicts on skills, for every API. A page asks `createValidator` for what `GET /catalog/:name` shows, with chosen
- * targets or without: `{ findings, tokens, targets? }`. With the parts of a skill at hand, ask `verdictsOf`
- * and `estimateTokens`, which are pure.
- */
+/** Verdicts on skills, for every API. `verdictsOf` and `estimateTokens` are pure. */
 export { createValidator, type EntryVerdicts, type FindingSource, type Validator, subjectOf } from './entry.ts'
 export { type TargetVerdict, type Verdicts, verdictsOf } from './validate.ts'
 export type { Subject } from './subject.ts'

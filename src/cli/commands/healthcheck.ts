@@ -1,4 +1,5 @@
-import { get } from 'node:http'
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { loadConfig } from '../../config/load.ts'
 import { authorityOf, connectableHost } from '../../http/request/hosts.ts'
@@ -14,28 +15,20 @@ export const run: RunCommand = async ({ options }, { env, cwd }) => {
     throw new CommandError('a service with port 0 takes any free port: PORT or --port names the one that its log has')
   }
   const hostname = connectableHost(host)
-  const { status, body } = await ask({
-    host: hostname,
-    port,
-    path: `${basePath}/readyz`,
-    // The zone of an address belongs to this machine, and not to the header (RFC 6874 §4).
-    headers: { host: authorityOf(allowedHosts?.[0] ?? hostname.replace(/%.*$/, '')) }
-  })
-  if (status === 200) return 0
-  const { detail } = JSON.parse(body.startsWith('{') ? body : '{}') as { readonly detail?: unknown }
-  throw new CommandError(`GET /readyz answered ${status}${typeof detail === 'string' ? `: ${detail}` : ''}`)
-}
-
-/** @throws CommandError when there is no answer */
-async function ask (
-  options: { readonly host: string, readonly port: number, readonly path: string, readonly headers: { host: string } }
-): Promise<{ readonly status: number | undefined, readonly body: string }> {
-  return await new Promise((resolve, reject) => {
-    get({ ...options, agent: false, signal: AbortSignal.timeout(TIMEOUT_MS) }, (response) => {
-      text(response).then((body) => { resolve({ status: response.statusCode, body }) }, reject)
-    }).on('error', ({ message }) => {
-      const remedy = 'HOST, PORT and BASE_PATH, or their flags, say where the service is'
-      reject(new CommandError(`GET /readyz has no answer: ${message}; ${remedy}`))
-    })
-  })
+  // The zone of an address belongs to this machine, and not to the header (RFC 6874 §4).
+  const headers = { host: authorityOf(allowedHosts?.[0] ?? hostname.replace(/%.*$/, '')) }
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  try {
+    const request = get({ host: hostname, port, path: `${basePath}/readyz`, headers, agent: false, signal })
+    const [response] = await once(request, 'response') as [IncomingMessage]
+    const body = await text(response)
+    if (response.statusCode === 200) return 0
+    const { detail } = JSON.parse(body.startsWith('{') ? body : '{}') as { readonly detail?: unknown }
+    const reason = typeof detail === 'string' ? `: ${detail}` : ''
+    throw new CommandError(`GET /readyz answered ${response.statusCode}${reason}`)
+  } catch (error) {
+    if (error instanceof CommandError) throw error
+    const remedy = 'HOST, PORT and BASE_PATH, or their flags, say where the service is'
+    throw new CommandError(`GET /readyz has no answer: ${error instanceof Error ? error.message : ''}; ${remedy}`)
+  }
 }

@@ -28,7 +28,12 @@ export const run: RunCommand<Options> = async ({ positionals, options }, context
   await withSkills({ positionals, options }, context, async (opened) => {
     for (const { skills, names } of opened) verified.push(...await verifySkills(skills, names, policy, ''))
     // A single skill stands for itself.
-    if (opened.every(({ isOneSkill }) => !isOneSkill)) verified.push(...missingOf([...lock?.keys() ?? []], verified))
+    if (opened.some(({ isOneSkill }) => isOneSkill)) return
+    const names = new Set(verified.map(({ name }) => name))
+    const problem = 'the lock names this skill, and no folder has it'
+    for (const name of lock?.keys() ?? []) {
+      if (!names.has(name)) verified.push({ name, report: undefined, isServed: false, problem })
+    }
   })
   const skills = verified.map(({ name, isServed, problem, report }) => ({ name, ok: isServed, ...report, problem }))
   if (json) {
@@ -38,12 +43,4 @@ export const run: RunCommand<Options> = async ({ positionals, options }, context
       [ok ? 'ok     ' : 'refused', JSON.stringify(name), report.signer ?? '-', problem])))
   }
   return skills.every(({ ok }) => ok) ? 0 : 1
-}
-
-/** The skills of a lock that no folder has. */
-function missingOf (locked: readonly string[], verified: readonly VerifiedSkill[]): VerifiedSkill[] {
-  const names = new Set(verified.map(({ name }) => name))
-  const problem = 'the lock names this skill, and no folder has it'
-  return locked.filter((name) => !names.has(name))
-    .map((name) => ({ name, report: undefined, isServed: false, problem }))
 }

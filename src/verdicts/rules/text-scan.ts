@@ -1,4 +1,4 @@
-import { finding, type FindingCode, type Position } from '../../core/format/findings.ts'
+import { finding, type FindingCode } from '../../core/format/findings.ts'
 import { positionAt } from '../../core/format/hidden-text.ts'
 import type { Finding } from '../../core/shared/skill.ts'
 
@@ -25,48 +25,43 @@ const DOWNLOAD_TO_SHELL = new RegExp(
   '\\b(?:curl|wget|iwr|irm|Invoke-WebRequest|Invoke-RestMethod)\\s[^|`\\n]{0,200}?' +
   '\\|[^\\S\\n]*(?:sudo[^\\S\\n]+(?:-\\w+[^\\S\\n]+)?)?(?:(?:ba|z|da|k)?sh|iex|Invoke-Expression)\\b', 'i')
 
+/** What is found, and where. */
+type Place = readonly [code: FindingCode, message: string, fix: string, index: number]
+
 /**
  * Places of a main file that a person should review before use: form alone, no judgement of what a text is for.
  * @param text the whole file
  */
 export function scanText (text: string): readonly Finding[] {
-  return [...findSecrets(text), ...findBlob(text), ...findPipedDownload(text)]
+  return [...findSecrets(text), ...findBlob(text), ...findPipedDownload(text)].map(([code, message, fix, index]) =>
+    finding(code, message, fix, undefined, positionAt(text, index)))
 }
 
 /** The secret itself is not repeated. */
-function findSecrets (text: string): Finding[] {
-  return SECRETS.flatMap(([what, form]) => {
+function findSecrets (text: string): Place[] {
+  return SECRETS.flatMap(([what, form]): Place[] => {
     const match = form.exec(text)
     const secret = match?.slice(1).find((part) => part !== undefined)
     if (match === null || secret === undefined || new Set(secret).size < MIN_DIFFERENT_CHARACTERS) return []
-    return [found(
-      'secret_in_text', `the text has what looks like ${what}`,
-      'Remove it, and revoke it if it is real: every reader of the skill has it', positionAt(text, match.index)
-    )]
+    const fix = 'Remove it, and revoke it if it is real: every reader of the skill has it'
+    return [['secret_in_text', `the text has what looks like ${what}`, fix, match.index]]
   })
 }
 
-function findBlob (text: string): Finding[] {
+function findBlob (text: string): Place[] {
   for (const { 0: { length }, index } of text.matchAll(/[A-Za-z0-9+/=]+/g)) {
     const isBlob = length >= BLOB_CHARACTERS &&
       new Set(text.slice(index, index + BLOB_CHARACTERS)).size >= MIN_DIFFERENT_CHARACTERS
     if (!isBlob) continue
-    return [found('encoded_text', `the text has ${length} characters of encoded data in a row, which nobody can review`,
-      'Put the data into a file of its own, or leave it out', positionAt(text, index))]
+    const sentence = `the text has ${length} characters of encoded data in a row, which nobody can review`
+    return [['encoded_text', sentence, 'Put the data into a file of its own, or leave it out', index]]
   }
   return []
 }
 
-function findPipedDownload (text: string): Finding[] {
+function findPipedDownload (text: string): Place[] {
   const index = text.search(DOWNLOAD_TO_SHELL)
-  return index === -1
-    ? []
-    : [found(
-        'download_to_shell', 'a command hands a download to a shell, which runs it unseen',
-        'Name the program to be installed, or download, check and run it in separate steps', positionAt(text, index)
-      )]
-}
-
-function found (code: FindingCode, message: string, fix: string, position: Position): Finding {
-  return finding(code, message, fix, undefined, position)
+  const fix = 'Name the program to be installed, or download, check and run it in separate steps'
+  if (index === -1) return []
+  return [['download_to_shell', 'a command hands a download to a shell, which runs it unseen', fix, index]]
 }
