@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { load } from 'js-yaml'
 import { MORE_DOORS } from '../src/routes/doors.ts'
-import { httpProblems, skillProblems } from '../src/schemas/problem.ts'
+import { problems } from '../src/schemas/problem.ts'
 import { DEFINITION_FORMATS } from '../src/tools/dialects/index.ts'
 import { TOOLSETS } from '../src/tools/tool.ts'
 import { createTools } from '../src/tools/tools.ts'
@@ -47,10 +47,8 @@ function routeRows (): string[] {
 }
 
 function errorRows (): string[] {
-  const skillRows = Object.entries(skillProblems).map(([code, { status, hint }]) => ({ status, code, hint }))
-  const httpRows = Object.entries(httpProblems).map(([code, { status, detail }]) => ({ status, code, hint: detail }))
-  const rows = [...skillRows, ...httpRows].sort((one, other) => one.status - other.status)
-  const lines = rows.map(({ status, code, hint }) => `| ${status} | \`${code}\` | ${hint} |`)
+  const rows = Object.entries(problems).sort(([, one], [, other]) => one.status - other.status)
+  const lines = rows.map(([code, { status, text }]) => `| ${status} | \`${code}\` | ${text} |`)
   return ['| Status | `code` | What it says |', '|---|---|---|', ...lines]
 }
 

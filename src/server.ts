@@ -2,7 +2,6 @@ import { isatty } from 'node:tty'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import type { Access } from './access/access.ts'
 import { buildApp } from './app.ts'
 import { readConfigFile } from './config/config-file.ts'
 import { checkPlaces, openRoots } from './config/roots.ts'
@@ -10,7 +9,7 @@ import { reasonOf } from './config/files/files.ts'
 import { ConfigError, type Environment } from './config/setting.ts'
 import type { Config } from './config/settings.ts'
 import { errorCode } from './core/shared/system-errors.ts'
-import { createSkillManager, type SkillManager, type SkillManagerOptions } from './core/skill-manager.ts'
+import { createSkillManager } from './core/skill-manager.ts'
 import type { SkillService } from './core/service.ts'
 import { isLoopback } from './http/request/hosts.ts'
 import { Shutdown } from './http/shutdown.ts'
@@ -21,9 +20,8 @@ import { Limits } from './limits/limits.ts'
 import { connectStore, type LimitsStore } from './limits/store.ts'
 import { observe, type Observation } from './observe/observe.ts'
 import { reload } from './reload.ts'
-import type { Sources } from './sources/sources.ts'
 import { startSummary } from './start-summary.ts'
-import { openTrust, type Trust } from './trust/trust.ts'
+import { openTrust } from './trust/trust.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
@@ -77,7 +75,7 @@ export async function startServer (config: Config, options: ServerOptions): Prom
 async function openServer (config: Config, options: ServerOptions, shutdown: Shutdown): Promise<void> {
   const { env, takeSignals = () => {}, preview } = options
   const { output, logger } = await openLog(config.logLevel, env, config.logFormat)
-  const open: { parts?: OpenedParts } = {}
+  const open: { parts?: Awaited<ReturnType<typeof openParts>> } = {}
   const signals = closeWithGrace({ delay: false, logger, skip: NOT_HANDLED }, async ({ signal, err }) => {
     const delaySeconds = err || open.parts?.app.server.listening !== true ? 0 : config.shutdownDelay
     if (errorCode(err) === 'EMFILE') logger.fatal({ err }, 'stopping: too many open files: raise the limit (ulimit -n)')
@@ -132,22 +130,23 @@ async function openServer (config: Config, options: ServerOptions, shutdown: Shu
   sources?.start()
 }
 
-interface OpenedParts extends OpenedSkills {
-  readonly app: FastifyInstance
-  readonly observation: Observation
+/** What all parts are opened with. */
+interface Base {
+  readonly output: LineOutput
+  readonly logger: Logger
+  readonly shutdown: Shutdown
 }
 
 /** All parts, which serve nobody yet. */
 async function openParts (
-  config: Config,
-  { version, commit, env, isExample = false, preview }: ServerOptions,
-  { output, logger, shutdown }: { readonly output: LineOutput, readonly logger: Logger, readonly shutdown: Shutdown }
-): Promise<OpenedParts> {
+  config: Config, { version, commit, env, isExample = false, preview }: ServerOptions, base: Base
+) {
+  const { logger, shutdown } = base
   if (isExample) {
     const sentence = 'no folder was named and there is no ./skills: serving the example skills of the package'
     logger.info({ path: config.skillsDirs[0] }, sentence)
   }
-  const opened = await openSkills(config, { logger, env, shutdown })
+  const opened = await openSkills(config, env, base)
   const { service, access, sources, trust } = opened
   const built: { app?: FastifyInstance } = {}
   const isOverloaded = () => built.app?.isUnderPressure() === true
@@ -155,8 +154,27 @@ async function openParts (
     isOverloaded,
     onError: (err, tool) => { logger.error({ err, tool }, 'a tool call failed; its caller got no details') }
   })
-  const limits = await openLimits(config, { ...opened, logger, shutdown })
-  const observation = await openObservation(config, { ...opened, version, logger, output, isOverloaded, ...limits })
+  const { limits, store } = await openLimits(config, access !== undefined, base)
+  const readings = {
+    logDropped: () => base.output.dropped,
+    limitsStoreFailures: () => store?.failures ?? 0,
+    overloadLevel: () => isOverloaded() ? 1 : 0,
+    limited: () => limits?.refusals ?? [],
+    authFailures: () => access?.refusals ?? [],
+    issuersAway: () => access?.issuersAway ?? 0,
+    ...sources && { sources: () => sources.status }
+  }
+  const observation = await openObservation({
+    config,
+    version,
+    log: logger,
+    stdout: base.output,
+    measured: opened.skills,
+    skills: access?.everything ?? service,
+    policies: [...access ? [access.file] : [], ...trust?.files ?? []],
+    trust,
+    readings
+  })
   // Before the skills: lines of the audit log wait for their revisions.
   shutdown.add(() => observation.close())
   const app = built.app = await buildApp({
@@ -175,9 +193,9 @@ async function openParts (
     // What depends on the caller is for no shared cache.
     cacheSeconds: access === undefined ? config.cacheSeconds : 0,
     tracing: observation.tracing,
-    plugins: [...limits.limits === undefined ? [] : [limits.limits.plugin], ...observation.plugins],
+    plugins: [...limits === undefined ? [] : [limits.plugin], ...observation.plugins],
     auditState: observation.auditState,
-    admitCall: limits.limits?.admitCall,
+    admitCall: limits?.admitCall,
     overload: overloadLimits()
   })
   shutdown.add(() => app.close())
@@ -185,102 +203,54 @@ async function openParts (
   return { ...opened, app, observation }
 }
 
-interface OpenedLimits {
-  /** Undefined where nothing is limited. */
-  readonly limits: Limits | undefined
-  readonly store: LimitsStore | undefined
-}
-
+/** Without limits where nothing is limited. */
 async function openLimits (
-  config: Config,
-  { access, logger, shutdown }: OpenedSkills & { readonly logger: Logger, readonly shutdown: Shutdown }
-): Promise<OpenedLimits> {
-  const isExposed = access !== undefined || !isLoopback(config.host)
+  config: Config, hasCallers: boolean, { logger, shutdown }: Base
+): Promise<{ readonly limits?: Limits, readonly store?: LimitsStore | undefined }> {
+  const isExposed = hasCallers || !isLoopback(config.host)
   const isLimited = config.limits === 'on' || (config.limits === 'auto' && isExposed)
-  if (!isLimited) return { limits: undefined, store: undefined }
+  if (!isLimited) return {}
   const store = config.limitsStore === undefined ? undefined : await connectStore(config.limitsStore, logger)
   shutdown.add(() => { store?.close() })
-  const { limitRate: rate, limitBurst: burst } = config
-  const limits = new Limits({ rate, burst, store })
-  return { limits, store }
-}
-
-interface OpenedSkills {
-  readonly skills: SkillManager
-  readonly service: SkillService
-  readonly access?: Access
-  readonly sources: Sources | undefined
-  readonly trust: Trust | undefined
+  return { limits: new Limits({ rate: config.limitRate, burst: config.limitBurst, store }), store }
 }
 
 /** The folders and sources and what an access file lets callers see of them. */
-async function openSkills (
-  config: Config,
-  { logger, env, shutdown }: { readonly logger: Logger, readonly env: Environment, readonly shutdown: Shutdown }
-): Promise<OpenedSkills> {
+async function openSkills (config: Config, env: Environment, { logger, shutdown }: Base) {
   const roots = await openRoots(config, { log: logger, env })
   const { sources, ...folders } = roots
   shutdown.add(() => sources?.close())
   await checkPlaces(config, folders)
   const trust = await openTrust(config, roots, logger)
   shutdown.add(() => trust?.close())
-  const options: SkillManagerOptions & { readonly log: Logger } = {
+  const skills = createSkillManager({
     ...folders,
     ...trust?.roots,
     linkTargets: config.linkTargets,
     polling: config.watchPolling,
     keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
     log: logger
-  }
-  const skills = createSkillManager(options)
+  })
   shutdown.add(() => skills.close())
   const { accessFile: file, basePath, publicUrl, host } = config
-  if (file === undefined) {
-    if (!isLoopback(host)) {
-      const sentence = 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what'
-      logger.warn({ host }, sentence)
-    }
-    return { skills, service: skills, sources, trust }
+  if (file === undefined && !isLoopback(host)) {
+    const sentence = 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what'
+    logger.warn({ host }, sentence)
   }
-  const { openAccess } = await import('./access/access.ts')
-  const access = await openAccess({ file, basePath, publicUrl, skills, log: logger })
-  return { skills, service: access.nothing, access, sources, trust }
-}
-
-interface ObservedParts extends OpenedSkills, OpenedLimits {
-  readonly version: string
-  readonly logger: Logger
-  readonly output: LineOutput
-  readonly isOverloaded: () => boolean
+  const access = file === undefined
+    ? undefined
+    : await (await import('./access/access.ts')).openAccess({ file, basePath, publicUrl, skills, log: logger })
+  return { skills, service: access?.nothing ?? skills, access, sources, trust }
 }
 
 /** @throws ConfigError when the file of the audit log cannot be opened */
-async function openObservation (config: Config, parts: ObservedParts): Promise<Observation> {
-  const { skills, service, access, sources, trust, version, logger, output, isOverloaded, limits, store } = parts
+async function openObservation (options: Parameters<typeof observe>[0]): Promise<Observation> {
   try {
-    return await observe({
-      config,
-      version,
-      log: logger,
-      stdout: output,
-      measured: skills,
-      skills: access?.everything ?? service,
-      policies: [...access ? [access.file] : [], ...trust?.files ?? []],
-      trust,
-      readings: {
-        logDropped: () => output.dropped,
-        limitsStoreFailures: () => store?.failures ?? 0,
-        overloadLevel: () => isOverloaded() ? 1 : 0,
-        limited: () => limits?.refusals ?? [],
-        authFailures: () => access?.refusals ?? [],
-        issuersAway: () => access?.issuersAway ?? 0,
-        ...sources && { sources: () => sources.status }
-      }
-    })
+    return await observe(options)
   } catch (error) {
     const isOpening = error instanceof Error && 'syscall' in error && error.syscall === 'open'
     if (!isOpening) throw error
-    const why = `${config.auditLog ?? ''} cannot be opened (${reasonOf(error)})`
+    const why = `${options.config.auditLog ?? ''} cannot be opened (${reasonOf(error)})`
     throw new ConfigError(`AUDIT_LOG must be a file that can be written, and ${why}`, { cause: error })
   }
 }

@@ -2,7 +2,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { RevisionChangedError, SkillError } from '../core/shared/errors.ts'
 import { maskSecrets } from '../core/shared/text.ts'
 import { REVISION_HEADER } from './headers.ts'
-import { httpProblems, skillProblems, type HttpProblemCode, type Problem } from '../schemas/problem.ts'
+import { type HttpProblemCode, type Problem, problems } from '../schemas/problem.ts'
 
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json'
 
@@ -44,7 +44,7 @@ export class HttpProblem extends Error {
 
   /** @param detail a sentence without a full stop that tells the caller what to do; default: the code's own. */
   constructor (
-    code: HttpProblemCode, detail: string = httpProblems[code].detail,
+    code: HttpProblemCode, detail: string = problems[code].text,
     headers: Readonly<Record<string, string>> = {}, members: Readonly<Record<string, unknown>> = {}
   ) {
     super(detail)
@@ -60,7 +60,7 @@ export class HttpProblem extends Error {
  */
 export function toProblem (error: SkillError | HttpProblem, url: string, requestId?: string, basePath = ''): Problem {
   const isSkillError = error instanceof SkillError
-  const { status, title } = isSkillError ? skillProblems[error.code] : httpProblems[error.code]
+  const { status, title, text: hint } = problems[error.code]
   const below = (sentence: string): string => sentence.replace(ADDRESS, `$&${basePath}`)
   // Sentences quote the request, and may be kept where its answer is.
   const text = maskSecrets(error.message)
@@ -69,7 +69,7 @@ export function toProblem (error: SkillError | HttpProblem, url: string, request
     type: `urn:skillserve:problem:${error.code}`,
     title,
     status,
-    detail: isSkillError ? `${message}. ${below(skillProblems[error.code].hint)}` : message,
+    detail: isSkillError ? `${message}. ${below(hint)}` : message,
     instance: toInstance(url),
     error: message,
     code: error.code,

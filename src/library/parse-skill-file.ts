@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { errorCode } from '../core/shared/system-errors.ts'
 import { mainFileError, SkillError } from '../core/shared/errors.ts'
@@ -20,11 +20,7 @@ export interface ParsedSkillFile {
   readonly isValid: boolean
 }
 
-/**
- * Reads and checks one main file. Never throws: a file that cannot be read has a validation error. For programs that
- * name
- * a path of their own: the service does not use it, and reads files of skills through the file store only.
- */
+/** Reads and checks one main file. Never throws: a file that cannot be read has a validation error. */
 export function parseSkillFile (filePath: string): ParsedSkillFile {
   const path = resolve(filePath)
   const skillPath = dirname(path)
@@ -57,9 +53,10 @@ function readMainFile (path: string, folderName: string): { bytes: Buffer, conte
   let descriptor: number | undefined
   try {
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
-    if (!fstatSync(descriptor).isFile()) return mainFileError.notFound(folderName)
-    const bytes = readUpToLimit(descriptor)
-    if (bytes === undefined) return mainFileError.tooLarge(folderName)
+    const stats = fstatSync(descriptor)
+    if (!stats.isFile()) return mainFileError.notFound(folderName)
+    if (stats.size > MAX_MAIN_FILE_BYTES) return mainFileError.tooLarge(folderName)
+    const bytes = readFileSync(descriptor)
     const content = decodeUtf8(bytes)
     return content === undefined ? mainFileError.notUtf8(folderName) : { bytes, content }
   } catch (error) {
@@ -67,18 +64,6 @@ function readMainFile (path: string, folderName: string): { bytes: Buffer, conte
   } finally {
     if (descriptor !== undefined) closeSync(descriptor)
   }
-}
-
-/** Reads to the end, whatever size the file claims; undefined for a file over the limit. */
-function readUpToLimit (descriptor: number): Buffer | undefined {
-  const buffer = Buffer.allocUnsafe(MAX_MAIN_FILE_BYTES + 1)
-  let length = 0
-  while (length < buffer.length) {
-    const read = readSync(descriptor, buffer, length, buffer.length - length, null)
-    if (read === 0) return buffer.subarray(0, length)
-    length += read
-  }
-  return undefined
 }
 
 function toMainFileError (error: unknown, folderName: string): SkillError {

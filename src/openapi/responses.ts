@@ -1,7 +1,7 @@
 // Adds `operationId`, `tags`, `hide` and the like to the type of a route's schema.
 import type {} from '@fastify/swagger'
 import type { TSchema } from '@sinclair/typebox'
-import { httpProblems, type ProblemCode, ProblemSchema, skillProblems } from '../schemas/problem.ts'
+import { type ProblemCode, problems, ProblemSchema } from '../schemas/problem.ts'
 import { exampleOf, reference } from '../schemas/typebox.ts'
 
 /** An answer of a route, for the OpenAPI document; Fastify compiles a serializer from each schema in it. */
@@ -76,8 +76,6 @@ export function requestBody (schema: TSchema, examples: Examples): object {
   return { ...schema, 'x-examples': examples }
 }
 
-const PROBLEMS = { ...skillProblems, ...httpProblems }
-
 /** What any request can meet, whatever its route. */
 const COMMON_PROBLEMS: readonly ProblemCode[] = ['bad_request', 'bad_query', 'host_not_allowed']
 /** Where an access file is in force. */
@@ -117,8 +115,8 @@ declare module 'fastify' {
 export function problemAnswers (codes: readonly ProblemCode[], isOpen: boolean): Readonly<Record<string, Answer>> {
   const all = [...new Set([...codes, ...isOpen ? [] : ACCESS_PROBLEMS, ...COMMON_PROBLEMS])]
   const byStatus = all.map((code) => {
-    const { status } = PROBLEMS[code]
-    return [status, problemAnswer(all.filter((other) => PROBLEMS[other].status === status), status)]
+    const { status } = problems[code]
+    return [status, problemAnswer(all.filter((other) => problems[other].status === status), status)]
   })
   return { ...Object.fromEntries(byStatus), default: problemAnswer(OTHER_PROBLEMS) }
 }
@@ -127,7 +125,7 @@ export function problemAnswers (codes: readonly ProblemCode[], isOpen: boolean):
 export function problemAnswer (codes: readonly ProblemCode[], status = 0, schema: TSchema = ProblemSchema): Answer {
   const examples = Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]))
   return {
-    description: codes.map((code) => `${PROBLEMS[code].title} (\`${code}\`)`).join(', '),
+    description: codes.map((code) => `${problems[code].title} (\`${code}\`)`).join(', '),
     headers: { 'cache-control': header('`no-store`: an error is not kept'), ...PROBLEM_HEADERS[status] },
     content: { 'application/problem+json': { schema: reference(schema), examples } }
   }

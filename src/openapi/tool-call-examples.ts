@@ -1,22 +1,18 @@
 import { DIALECTS } from '../tools/dialects/index.ts'
 import { openEnvelope } from '../tools/dialects/envelope.ts'
-import type { ToolExample } from '../tools/tool.ts'
+import { FUNCTION_CALL_EXAMPLE } from '../tools/dialects/function-call.ts'
+import { getSkill } from '../tools/reader/get-skill.ts'
 import { createTools } from '../tools/tools.ts'
 
 type NamedExamples = Readonly<Record<string, { readonly summary: string, readonly value: unknown }>>
 
 const tools = createTools()
 
-const SEVERAL_CALLS = {
-  tool_calls: ['list_skills', 'get_skill'].map((name, index) => {
-    const { args } = exampleOf(name)
-    return { id: `call_${index + 1}`, type: 'function', function: { name, arguments: JSON.stringify(args) } }
-  })
-}
+const SEVERAL = ['call_1', 'call_2'].map((id) => ({ ...FUNCTION_CALL_EXAMPLE, id }))
 
 const calls = [
   ...DIALECTS.map(({ name, title, example }) => ({ name, summary: title, value: example })),
-  { name: 'batch', summary: 'Several calls', value: SEVERAL_CALLS }
+  { name: 'batch', summary: 'Several calls', value: { tool_calls: SEVERAL } }
 ]
 
 /** One call in each dialect, and several in one request. */
@@ -37,14 +33,8 @@ export const toolResultExamples: NamedExamples = Object.fromEntries(
 function answerTo (body: unknown): unknown {
   const envelope = openEnvelope(body)
   if (envelope.kind !== 'calls') throw new Error(envelope.detail)
-  const results = envelope.calls.map(
-    (call): unknown => JSON.parse(JSON.stringify(envelope.dialect.writeResult(call, exampleOf(call.name).outcome)))
-  )
-  return envelope.batch ? results : results[0]
-}
-
-function exampleOf (toolName: string): ToolExample {
-  const tool = tools.find(({ name }) => name === toolName)
-  if (tool === undefined) throw new Error(`there is no tool ${toolName}`)
-  return tool.example
+  const { dialect, calls, batch } = envelope
+  const results = calls.map((call) => dialect.writeResult(call, getSkill.example.outcome))
+  // Without members that are undefined.
+  return JSON.parse(JSON.stringify(batch ? results : results[0]))
 }

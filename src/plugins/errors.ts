@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
 import fp from 'fastify-plugin'
 import { HttpProblem, sendProblem, toInstance } from '../http/problem.ts'
-import { httpProblems } from '../schemas/problem.ts'
+import { problems } from '../schemas/problem.ts'
 
 /** A path below a skill that is none of the skill's routes: most likely that of a file. */
 const BELOW_SKILL = /(\/skills\/[^/]+)\/(?!files\/|.*\.\.)(.+)$/
@@ -25,7 +25,7 @@ function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: strin
     const file = path.replace(BELOW_SKILL, '$1/files/$2')
     const hint = file === path || methodsOf(file).length === 0 ? '' : `; did you mean ${file}?`
     return new HttpProblem(
-      'route_not_found', httpProblems.route_not_found.detail.replace('GET /', `GET ${basePath || '/'}`) + hint
+      'route_not_found', problems.route_not_found.text.replace('GET /', `GET ${basePath || '/'}`) + hint
     )
   }
   const allow = allowed.join(', ')

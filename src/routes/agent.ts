@@ -67,7 +67,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       admit: admitCall && ((tool) => admitCall(request, tool))
     })
     switch (called.kind) {
-      case 'answer': return answerResult(reply, called.json)
+      case 'answer': return sendJson(reply, called.json)
       case 'unrecognised': throw new HttpProblem('unrecognised_tool_call', called.detail)
       case 'too_many_calls': throw new HttpProblem('too_many_calls', called.detail)
     }
@@ -88,8 +88,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const skills = skillsOf(request)
     // The index is empty until it is built.
     if (hasSkills(request.query)) await skills.available()
-    reply.header('content-type', JSON_MEDIA_TYPE)
-    return JSON.stringify(toolDefinitions(registry, { format, toolset, skills }))
+    return sendJson(reply, JSON.stringify(toolDefinitions(registry, { format, toolset, skills })))
   })
 
   app.post('/agent/tools/:name', {
@@ -121,7 +120,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       request.body,
       { skills, registry, log: request.log, fields: { reqId: request.id }, observer, origin: request }
     )
-    return answerResult(reply, JSON.stringify(outcome.result))
+    return sendJson(reply, JSON.stringify(outcome.result))
   })
 }
 
@@ -130,10 +129,7 @@ function hasSkills ({ format = 'openai', toolset = DEFAULT_TOOLSET }: ToolQuery)
   return (toolset === 'wave' || toolset === 'all') && format !== 'openai'
 }
 
-/**
- * The body is text: Node writes it together with the head, and spares the garbage collector a buffer for each answer.
- */
-function answerResult (reply: FastifyReply, json: string): string {
+function sendJson (reply: FastifyReply, text: string): string {
   reply.header('content-type', JSON_MEDIA_TYPE)
-  return json
+  return text
 }

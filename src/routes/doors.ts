@@ -40,6 +40,6 @@ export const doorsRoute: FastifyPluginAsyncTypebox<DoorsOptions> = async (app, {
       })))
     const doors = [...documented, ...MORE_DOORS].map(({ path, ...door }) =>
       ({ ...door, path: path === '/' && app.prefix !== '' ? app.prefix : app.prefix + path }))
-    return { name: 'skillserve' as const, version, doors }
+    return { name: 'skillserve', version, doors }
   })
 }

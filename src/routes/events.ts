@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
 import type { SkillsOf, WhileAllowed } from '../http/callers.ts'
 import type { ChangeFeed, FeedEvent } from '../core/events/change-feed.ts'
 import type { SkillService } from '../core/service.ts'
@@ -7,7 +8,6 @@ import { EVENT_RETRY_MS, EVENT_RETRY_SPREAD_MS, MAX_EVENT_STREAMS } from '../htt
 import { accepts } from '../http/request/accept.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { createEventStreams, EVENT_STREAM_MEDIA_TYPE } from '../http/send/event-streams.ts'
-import { EventsHeadersSchema, EventsQuerySchema } from '../schemas/events.ts'
 import { EVENTS_EXAMPLE } from '../openapi/examples.ts'
 import { passingAnswer, text } from '../openapi/responses.ts'
 
@@ -22,8 +22,17 @@ export interface EventRoutesOptions {
   readonly heartbeatMs?: number
 }
 
-/** An event is the same bytes for all clients. */
-const frames = new WeakMap<FeedEvent, Buffer>()
+const HeadersSchema = Type.Object({
+  'last-event-id': Type.Optional(Type.String({
+    description: 'Id of the last event that is known, as EventSource sends it: those after it come first'
+  }))
+})
+
+const QuerySchema = Type.Object({
+  last_event_id: Type.Optional(Type.String({
+    description: 'The same, for who cannot set headers; the header counts when both are there'
+  }))
+})
 
 /** Changes of skills as server-sent events. */
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async function eventRoutes (app, options) {
@@ -44,8 +53,8 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
         'were missed: read the catalog again. The id of an event is the `Catalog-Revision` after it, so that a ' +
         'stream resumes at any replica.',
       tags: ['skills'],
-      headers: EventsHeadersSchema,
-      querystring: EventsQuerySchema,
+      headers: HeadersSchema,
+      querystring: QuerySchema,
       response: { 200: passingAnswer('The events, without an end', text(EVENT_STREAM_MEDIA_TYPE, EVENTS_EXAMPLE)) },
       problems: ['not_acceptable', 'too_many_streams', 'not_ready']
     }
@@ -64,14 +73,9 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
 }
 
 function frameOf (event: FeedEvent): Buffer {
-  let frame = frames.get(event)
-  if (frame === undefined) {
-    const { id, type, ...change } = event
-    const data = type === 'reset' ? { message: 'Events were missed: read the skills that you need again' } : change
-    // A position is not an event for clients: they only remember its id.
-    const text = type === 'position' ? '' : `event: ${type}\ndata: ${JSON.stringify(data)}\n`
-    frame = Buffer.from(`id: ${id}\n${text}\n`)
-    frames.set(event, frame)
-  }
-  return frame
+  const { id, type, ...change } = event
+  const data = type === 'reset' ? { message: 'Events were missed: read the skills that you need again' } : change
+  // A position is not an event for clients: they only remember its id.
+  const text = type === 'position' ? '' : `event: ${type}\ndata: ${JSON.stringify(data)}\n`
+  return Buffer.from(`id: ${id}\n${text}\n`)
 }

@@ -32,7 +32,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     }
   }, async (_request, reply) => {
     reply.header('cache-control', 'no-store')
-    return { status: 'ok' as const }
+    return { status: 'ok' }
   })
 
   app.get('/readyz', {
@@ -59,23 +59,14 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
     const detail = reasons.join('; ') || undefined
     if (isStranger) {
       if (!isReady) throw new HttpProblem('not_ready')
-      return { status: 'ready' as const }
+      return { status: 'ready' }
     }
     const { revision } = revisionsOf(request)
-    const { skills: count, generation, roots, watcher, failures } = status
+    const { skills, generation, roots, watcher, failures } = status
     const state = {
-      version,
-      ...commit !== undefined && { commit },
-      skills: count,
-      ...revision !== undefined && { revision },
-      generation,
-      roots: [...roots],
-      watcher,
-      failures: [...failures],
-      ...quarantined !== undefined && { quarantined },
-      ...sources !== undefined && { sources: [...sources] }
+      version, commit, skills, revision, generation, roots, watcher, failures, quarantined, sources
     }
     if (!isReady) throw new HttpProblem('not_ready', detail, {}, state)
-    return { status: 'ready' as const, ...detail !== undefined && { detail }, ...state }
+    return { status: 'ready', detail, ...state }
   })
 }

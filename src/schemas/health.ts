@@ -1,6 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import type { SkillStatus } from '../core/service.ts'
-import { describes, named, StringEnum } from './typebox.ts'
+import { named, StringEnum } from './typebox.ts'
 import { ProblemSchema } from './problem.ts'
 
 export const LivenessSchema = named('Liveness', Type.Object({
@@ -50,11 +49,8 @@ export const HookAnswerSchema = named('HookAnswer', Type.Object({
 
 export type SourceStatus = Static<typeof SourceStatusSchema>
 
-type IndexState = Omit<SkillStatus, 'ready' | 'indexed' | 'partial'> &
-  { readonly revision?: string, readonly quarantined?: number, readonly version: string, readonly commit?: string }
-
 /** State of the index and of the watcher, ready or not. */
-const IndexStateSchema = describes<IndexState>()(Type.Object({
+const IndexStateSchema = Type.Object({
   version: Type.String(),
   commit: Type.Optional(Type.String({
     description: 'The git commit that the service was built from, where that is known'
@@ -90,7 +86,7 @@ const IndexStateSchema = describes<IndexState>()(Type.Object({
     minimum: 0,
     description: 'Folders that the lock or the trust file keeps from being skills; absent without them'
   }))
-}))
+})
 
 /** Strangers get none of it where an access file is in force. */
 const VisibleStateSchema = Type.Partial(IndexStateSchema)

@@ -1,5 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { kindOf, type SkillErrorCode, skillErrorCodes, type SkillErrorKind } from '../core/shared/errors.ts'
+import { StringEnum } from './typebox.ts'
 
 const STATUSES = {
   invalid: 400,
@@ -13,7 +14,7 @@ const STATUSES = {
 } as const satisfies Record<SkillErrorKind, number>
 
 /** Titles, the same for every occurrence (RFC 9457 §3.1.3), and what the caller can do next. */
-const skillTexts = {
+const skillRows = {
   invalid_skill_name: ['Invalid skill name', 'GET /skills lists the names there are'],
   skill_not_found: ['Skill not found', 'GET /skills lists the names there are'],
   skill_changing: ['Skill is changing', 'Try again soon: the skill was rewritten for as long as it was read'],
@@ -45,25 +46,9 @@ const skillTexts = {
     'The service goes on trying to fetch it; GET /readyz says why it fails'],
   skills_folder_permission_denied: ['Skills folder unreadable',
     'The service recovers by itself when the folder can be read']
-} as const satisfies Record<SkillErrorCode, readonly [title: string, hint: string]>
+} as const satisfies Record<SkillErrorCode, readonly [title: string, text: string]>
 
-interface SkillProblem {
-  readonly status: number
-  readonly title: string
-  /** What the caller can do next: follows the domain's own sentence in `detail`. */
-  readonly hint: string
-}
-
-/** The domain's errors as HTTP. */
-export const skillProblems = Object.fromEntries(skillErrorCodes.map((code) => {
-  const [title, hint] = skillTexts[code]
-  return [code, { status: STATUSES[kindOf(code)], title, hint }]
-})) as Readonly<Record<SkillErrorCode, SkillProblem>>
-
-/**
- * What only HTTP can get wrong: a closed set, part of the API like the codes of the domain. `detail` is the sentence
- * for a problem that is reported without one.
- */
+/** What only HTTP can get wrong: a closed set, part of the API like the codes of the domain. */
 const httpRows = {
   bad_request: [400, 'Bad request', 'The request is not valid HTTP, or not what this route takes'],
   bad_url: [400, 'Bad URL', 'The path is not percent-encoded UTF-8'],
@@ -118,50 +103,34 @@ const httpRows = {
     'The audit log cannot be written, and without it nothing may be read'],
   issuer_unavailable: [503, 'Issuer unavailable', 'The keys of the issuer of the token cannot be read; try again soon'],
   not_ready: [503, 'Not ready', 'The service is not ready; try again soon']
-} as const satisfies Record<string, readonly [status: number, title: string, detail: string]>
+} as const satisfies Record<string, readonly [status: number, title: string, text: string]>
 
 export type HttpProblemCode = keyof typeof httpRows
+export type ProblemCode = SkillErrorCode | HttpProblemCode
 
-interface HttpProblemText {
+interface ProblemText {
   readonly status: number
   readonly title: string
-  readonly detail: string
+  /** What the caller can do next: follows the sentence of the domain. Of HTTP, the sentence where none is given. */
+  readonly text: string
 }
 
-export const httpProblems = Object.fromEntries(Object.entries(httpRows).map(([code, [status, title, detail]]) =>
-  [code, { status, title, detail }])) as Readonly<Record<HttpProblemCode, HttpProblemText>>
-
-export type ProblemCode = SkillErrorCode | HttpProblemCode
+/** Every problem that an answer can have. */
+export const problems = Object.fromEntries([
+  ...skillErrorCodes.map((code) => [code, STATUSES[kindOf(code)], ...skillRows[code]] as const),
+  ...Object.entries(httpRows).map(([code, row]) => [code, ...row] as const)
+].map(([code, status, title, text]) => [code, { status, title, text }])) as Readonly<Record<ProblemCode, ProblemText>>
 
 /** Every error answer of the service (RFC 9457), sent as `application/problem+json`. */
 export const ProblemSchema = Type.Object({
-  type: Type.String(
-    { description: '`urn:skillserve:problem:` and the code', examples: ['urn:skillserve:problem:skill_not_found'] }
-  ),
-  title: Type.String(
-    { description: 'The kind of problem, the same for every occurrence', examples: ['Skill not found'] }
-  ),
-  status: Type.Integer({ minimum: 400, maximum: 599, examples: [404] }),
-  detail: Type.String({
-    description: 'What happened, and what to do next',
-    examples: ["Skill 'demo' not found in skills folder. GET /skills lists the names there are."]
-  }),
-  instance: Type.String(
-    { description: 'Path of the request, percent-encoded, without the query', examples: ['/skills/demo'] }
-  ),
-  error: Type.String({
-    description: "The tool's own sentence: the same as through a tool call",
-    examples: ["Skill 'demo' not found in skills folder"]
-  }),
-  code: Type.Unsafe<ProblemCode>({
-    type: 'string',
-    description: 'Stable name of the problem',
-    enum: [...Object.keys(skillProblems), ...Object.keys(httpProblems)],
-    examples: ['skill_not_found']
-  }),
-  requestId: Type.Optional(
-    Type.String({ description: 'Names the request in the log of the service', examples: ['5f0c9a1e-1'] })
-  )
+  type: Type.String({ description: '`urn:skillserve:problem:` and the code' }),
+  title: Type.String({ description: 'The kind of problem, the same for every occurrence' }),
+  status: Type.Integer({ minimum: 400, maximum: 599 }),
+  detail: Type.String({ description: 'What happened, and what to do next' }),
+  instance: Type.String({ description: 'Path of the request, percent-encoded, without the query' }),
+  error: Type.String({ description: "The tool's own sentence: the same as through a tool call" }),
+  code: StringEnum(Object.keys(problems) as ProblemCode[], { description: 'Stable name of the problem' }),
+  requestId: Type.Optional(Type.String({ description: 'Names the request in the log of the service' }))
 }, { $id: 'Problem', title: 'Problem' })
 
 export type Problem = Readonly<Static<typeof ProblemSchema>>

@@ -31,10 +31,7 @@ t.test('one service', async (t) => {
     const content = documentText
     const answers: Readonly<Record<string, object>> = {
       openai: { role: 'tool', tool_call_id: 'call_abc123', name: 'get_skill', content },
-      batch: [
-        { role: 'tool', tool_call_id: 'call_1', name: 'list_skills', content: '{"skills": ["bare", "broken", "calculator"]}' },
-        { role: 'tool', tool_call_id: 'call_2', name: 'get_skill', content }
-      ],
+      batch: ['call_1', 'call_2'].map((id) => ({ role: 'tool', tool_call_id: id, name: 'get_skill', content })),
       'openai-legacy': { role: 'function', name: 'get_skill', content },
       'openai-responses': { type: 'function_call_output', call_id: 'call_abc123', output: content },
       anthropic: { type: 'tool_result', tool_use_id: 'toolu_01', content, is_error: false },

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { SkillErrorCode } from '../../src/core/shared/errors.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../../src/core/shared/limits.ts'
-import { skillProblems } from '../../src/schemas/problem.ts'
+import { problems } from '../../src/schemas/problem.ts'
 import { buildService, type Files, type Service } from '../helper/build.ts'
 import { createFaultyDisk, osError } from '../helper/disk.ts'
 
@@ -96,9 +96,9 @@ async function checkRow (t: Test, service: Service, code: ToolErrorCode): Promis
   t.equal(response.headers.get('etag'), null)
   t.same(response.json(), {
     type: `urn:skillserve:problem:${code}`,
-    title: skillProblems[code].title,
+    title: problems[code].title,
     status: row.status,
-    detail: `${error}. ${skillProblems[code].hint}`,
+    detail: `${error}. ${problems[code].text}`,
     instance: row.path,
     error,
     code,
@@ -126,7 +126,7 @@ t.test('K48: every code of the domain has its status, and the sentence of the to
   execFileSync('mkfifo', [join(service.root, 'demo/pipe')])
   truncateSync(join(service.root, 'demo/huge.bin'), OVER_LIMIT)
 
-  for (const [code, status] of Object.entries(OTHER_STATUSES)) t.equal(skillProblems[code as SkillErrorCode].status, status, code)
+  for (const [code, status] of Object.entries(OTHER_STATUSES)) t.equal(problems[code as SkillErrorCode].status, status, code)
   const needsRoot = (Object.keys(table) as ToolErrorCode[]).filter((code) => !code.startsWith('skills_folder'))
   for (const code of needsRoot) await checkRow(t, service, code)
 

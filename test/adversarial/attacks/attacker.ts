@@ -1,7 +1,7 @@
 /** Sends attacks to a running service over bare sockets, and checks the answers by what holds for every one of them. */
 
 import zlib from 'node:zlib'
-import { httpProblems, skillProblems } from '../../../src/schemas/problem.ts'
+import { problems } from '../../../src/schemas/problem.ts'
 import type { Attack } from './attack-inputs.ts'
 import { CANARY } from './attack-tree.ts'
 import { responseCheckOf } from '../../helper/openapi.ts'
@@ -15,7 +15,7 @@ const TOLD_FOLDERS = /Path: |Base directory for this skill: /
 /** Statuses from 500 on that say something of the request, or of the skills folder. */
 const REFUSALS = new Set([501, 503, 505])
 
-const PROBLEM_CODES = new Set([...Object.keys(skillProblems), ...Object.keys(httpProblems)])
+const PROBLEM_CODES = new Set(Object.keys(problems))
 
 /**
  * @param url origin of the service
