@@ -39,22 +39,11 @@ async function codes (text: string, files?: readonly ManifestFile[]): Promise<re
 t.test('nothing is said of a skill that is listed', async (t) => {
   for (const text of [
     withLines(), withLines().replaceAll('\n', '\r\n'), `\uFEFF${withLines()}`,
-    withLines(
-      'license: "MIT"', "x: 'it''s'", '# comment', '', 'version: 1.0.0', 'count: 3', 'date: 2026-01-01',
-      'on: yes # comment'
-    ),
+    withLines('license: "MIT"', "x: 'it''s'", '# comment', '', 'version: 1.0.0', 'count: 3', 'on: yes # comment'),
     withLines('metadata:', '  author: someone', '  version: "1.0"', 'compatibility: Needs Python'),
-    withLines(
-      'allowed-tools: [Read, Write, "Bash(git status)", Bash(git:*)]', 'empty: []',
-      'json: {"a": {"b": [1, true, null]}}'
-    ),
-    withLines(
-      'tools:', '- Read', '- Write', 'nested:', '  - name: a', '    value: b', '  -', '    c: d', '  - - x', '    - y'
-    ),
-    withLines(
-      'notes: |', '  a: b', '    deeper', '', '  # not a comment', 'folded: >-', '  one', '  two', 'list:', '  - |',
-      '    text'
-    ),
+    withLines('allowed-tools: [Read, "Bash(git status)", Bash(git:*)]', 'empty: []', 'json: {"a": {"b": [1, true, null]}}'),
+    withLines('tools:', '- Read', 'nested:', '  - name: a', '    value: b', '  -', '    c: d', '  - - x', '    - y'),
+    withLines('notes: |', '  a: b', '    deeper', '', '  # no comment', 'folded: >-', '  one', '  two', 'list:', '  - |', '    x'),
     withLines('long: goes on', '  in the next line', '  and one more', 'below:', '  is its value')
   ]) t.same(await codes(text), [], text)
 })
@@ -96,9 +85,8 @@ t.test('files decide too', async (t) => {
   t.same(await codes(withLines(), [file('SKILL.md'), file('a', MAX_TEXT_FILE_BYTES + 1)]), ['mcp_file_too_large'])
   const many = (count: number) => [file('SKILL.md'), ...Array.from({ length: count - 1 }, (_, i) => file(`${i}`))]
   t.same(await codes(withLines(), many(512)), [])
-  t.same(await codes(
-    withLines(), [file('SKILL.md', 0), file('a', MAX_TEXT_FILE_BYTES), file('b', 16 * 1_048_576 - MAX_TEXT_FILE_BYTES)]
-  ), [])
+  const large = [file('a', MAX_TEXT_FILE_BYTES), file('b', 16 * 1_048_576 - MAX_TEXT_FILE_BYTES)]
+  t.same(await codes(withLines(), [file('SKILL.md', 0), ...large]), [])
   t.same(await codes(withLines(), many(MAX_MCP_LISTED_FILES)), ['mcp_limits_exceeded'])
   t.same(await codes(withLines(), many(MAX_MCP_LISTED_FILES + 1)), ['mcp_too_many_files', 'mcp_limits_exceeded'])
 })
@@ -134,9 +122,8 @@ t.test('whatever the frontmatter is, the skill is listed or there are short reas
     fc.tuple(indent, fc.constantFrom('- ', '-  ', '', '-\t'), word).map((parts) => parts.join(''))
   )
   let listed = 0
-  await fc.assert(fc.asyncProperty(fc.array(
-    line, { maxLength: 6 }
-  ), fc.constantFrom('\n', '\r\n', '\r'), async (lines, end) => {
+  const ends = fc.constantFrom('\n', '\r\n', '\r')
+  await fc.assert(fc.asyncProperty(fc.array(line, { maxLength: 6 }), ends, async (lines, end) => {
     const text = withLines(...lines).replaceAll('\n', end)
     const { frontmatter, findings } = await check(text)
     if (frontmatter !== undefined) listed++

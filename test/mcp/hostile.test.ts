@@ -10,17 +10,13 @@ const FILES = {
 
 const LEGACY = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 
+const FUTURE = { 'io.modelcontextprotocol/protocolVersion': '2099-01-01', 'io.modelcontextprotocol/clientCapabilities': {} }
+
 interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  readonly body: {
-    readonly error?: {
-      readonly code: number, readonly message: string
-    },
-    readonly code?: string,
-    readonly result?: object
-  }
+  readonly body: { readonly error?: { readonly code: number }, readonly code?: string, readonly result?: object }
 }
 
 async function send (url: string, init: RequestInit): Promise<Answer> {
@@ -55,16 +51,12 @@ t.test('hostile requests', async (t) => {
     const cases: ReadonlyArray<readonly [name: string, init: RequestInit, status: number, code: string]> = [
       ['broken JSON', legacy('{'), 400, 'invalid_json'],
       ['no body', legacy(''), 400, 'invalid_json'],
-      [
-        'invalid UTF-8', { method: 'POST', headers: LEGACY, body: Buffer.from([0x22, 0xff, 0x22]) }, 400, 'invalid_json'
-      ],
+      ['invalid UTF-8', { ...legacy(''), body: Buffer.from([0x22, 0xff, 0x22]) }, 400, 'invalid_json'],
       ['a batch', legacy(`[${ping},${ping}]`), 400, 'bad_request'],
       ['a string', legacy('"ping"'), 400, 'bad_request'],
       ['null', legacy('null'), 400, 'bad_request'],
       ['deep nesting', legacy(`${'{"a":'.repeat(70)}1${'}'.repeat(70)}`), 400, 'json_too_deep'],
-      ['a large body', legacy({
-        jsonrpc: '2.0', id: 1, method: 'ping', params: { x: 'x'.repeat(1_100_000) }
-      }), 413, 'body_too_large'],
+      ['a large body', legacy({ x: 'x'.repeat(1_100_000) }), 413, 'body_too_large'],
       ['text', legacy(ping, { 'content-type': 'text/plain' }), 415, 'unsupported_media_type'],
       ['a compressed body', legacy(ping, { 'content-encoding': 'gzip' }), 415, 'unsupported_media_type']
     ]
@@ -89,38 +81,22 @@ t.test('hostile requests', async (t) => {
   })
 
   t.test('what is no message, or asks for what there is not, gets a JSON-RPC error', async (t) => {
+    const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+    const call = { method: 'tools/call', params: { name: 'get_skill' } }
+    const future = { 'mcp-protocol-version': '2099-01-01' }
     const cases: ReadonlyArray<readonly [name: string, init: RequestInit, status: number, code: number]> = [
       ['no message', legacy({}), 400, -32600],
       ['a response', legacy({ jsonrpc: '2.0', id: 1, result: {} }), 202, 0],
       ['an unknown method', legacy({ jsonrpc: '2.0', id: 1, method: 'nope' }), 200, -32601],
       ['an unknown method, modern', modernRequest({ method: 'nope' }), 404, -32601],
-      ['a version from the future', modernRequest({
-        method: 'tools/list',
-        params: {
-          _meta: {
-            'io.modelcontextprotocol/protocolVersion': '2099-01-01', 'io.modelcontextprotocol/clientCapabilities': {}
-          }
-        }
-      }, { 'mcp-protocol-version': '2099-01-01' }), 400, -32022],
-      ['a version header from the future', legacy(
-        { jsonrpc: '2.0', id: 1, method: 'ping' }, { 'mcp-protocol-version': '2099-01-01' }
-      ), 400, -32602],
-      ['a method header that differs', modernRequest(
-        { method: 'tools/list' }, { 'mcp-method': 'tools/call' }
-      ), 400, -32020],
-      ['a name header that differs', modernRequest(
-        { method: 'tools/call', params: { name: 'get_skill' } }, { 'mcp-name': 'list_skills' }
-      ), 400, -32020],
-      ['no Accept for a stream', legacy(
-        { jsonrpc: '2.0', id: 1, method: 'ping' }, { accept: 'application/json' }
-      ), 406, -32000],
-      ['parameters of a wrong type', modernRequest({
-        method: 'resources/directory/read', params: { uri: 5 }
-      }), 200, -32602],
+      ['a version from the future', modernRequest({ method: 'tools/list', params: { _meta: FUTURE } }, future), 400, -32022],
+      ['a version header from the future', legacy(ping, future), 400, -32602],
+      ['a method header that differs', modernRequest({ method: 'tools/list' }, { 'mcp-method': 'tools/call' }), 400, -32020],
+      ['a name header that differs', modernRequest(call, { 'mcp-name': 'list_skills' }), 400, -32020],
+      ['no Accept for a stream', legacy(ping, { accept: 'application/json' }), 406, -32000],
+      ['parameters of a wrong type', modernRequest({ method: 'resources/directory/read', params: { uri: 5 } }), 200, -32602],
       ['no parameters', modernRequest({ method: 'skills/get' }), 200, -32602],
-      ['a filter that is none', modernRequest({
-        method: 'subscriptions/listen', params: { notifications: 5 }
-      }), 200, -32602]
+      ['a filter that is none', modernRequest({ method: 'subscriptions/listen', params: { notifications: 5 } }), 200, -32602]
     ]
     for (const [name, init, status, code] of cases) {
       const { status: actual, body, text } = await send(url, init)
@@ -131,24 +107,19 @@ t.test('hostile requests', async (t) => {
   })
 
   t.test('whatever the parameters are, the answer is one JSON-RPC message', async (t) => {
-    const methods =
-      fc.constantFrom('initialize', 'ping', 'tools/list', 'tools/call', 'prompts/list', 'prompts/get', 'resources/list',
-        'resources/templates/list', 'resources/read', 'skills/list', 'skills/get', 'resources/directory/read',
-        'server/discover')
-    const value = fc.oneof(fc.jsonValue({ maxDepth: 2 }),
-      fc.constantFrom<unknown[]>('demo', 'skill://demo/SKILL.md', 'get_skill', {}, { progressToken: {} },
-        {
-          'io.modelcontextprotocol/related-task': 5
-        }, { 'io.modelcontextprotocol/clientInfo': 5 }, { ['x'.repeat(1_000)]: 5 }))
-    const names = [
-      'cursor', 'name', 'uri', 'arguments', '_meta', 'task', 'protocolVersion', 'capabilities', 'clientInfo'
-    ]
+    const methods = fc.constantFrom(
+      'initialize', 'ping', 'tools/list', 'tools/call', 'prompts/list', 'prompts/get', 'resources/list', 'resources/read',
+      'resources/templates/list', 'skills/list', 'skills/get', 'resources/directory/read', 'server/discover'
+    )
+    const value = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.constantFrom<unknown[]>(
+      'demo', 'skill://demo/SKILL.md', 'get_skill', {}, { progressToken: {} }, { ['x'.repeat(1_000)]: 5 },
+      { 'io.modelcontextprotocol/related-task': 5 }, { 'io.modelcontextprotocol/clientInfo': 5 }
+    ))
+    const names = ['cursor', 'name', 'uri', 'arguments', '_meta', 'task', 'protocolVersion', 'capabilities', 'clientInfo']
     const params = fc.record(Object.fromEntries(names.map((name) => [name, value])), { requiredKeys: [] })
     await fc.assert(fc.asyncProperty(methods, params, fc.boolean(), async (method, params, modern) => {
-      const message = { jsonrpc: '2.0', id: 1, method, params }
-      const {
-        status, body: { error, result }, text
-      } = await send(url, modern ? modernRequest({ method, params }) : legacy(message))
+      const init = modern ? modernRequest({ method, params }) : legacy({ jsonrpc: '2.0', id: 1, method, params })
+      const { status, body: { error, result }, text } = await send(url, init)
       return status < 500 && (error === undefined) !== (result === undefined) && !text.includes(service.folder) &&
         !/\n +at /.test(text)
     }), { numRuns: 300 })
@@ -203,14 +174,12 @@ t.test('Origin', async (t) => {
 
 t.test('K65: answers to clients of the newer revision are for nobody else', async (t) => {
   const { url } = await buildService(t, { files: FILES })
-  for (const message of [{ method: 'skills/list' }, {
-    method: 'skills/get', params: { uri: 'skill://demo/SKILL.md' }
-  }, { method: 'resources/directory/read', params: { uri: 'skill://demo' } }]) {
-    t.match(
-      await send(url, modernRequest(message)), { body: { result: { ttlMs: 0, cacheScope: 'private' } } }, message.method
-    )
-    t.notMatch(JSON.stringify(
-      (await send(url, legacy({ jsonrpc: '2.0', id: 1, ...message }))).body
-    ), /error|ttlMs|cacheScope/, message.method)
+  for (const [method, params] of [
+    ['skills/list', {}], ['skills/get', { uri: 'skill://demo/SKILL.md' }],
+    ['resources/directory/read', { uri: 'skill://demo' }]
+  ] as const) {
+    const [modern, old] = [modernRequest({ method, params }), legacy({ jsonrpc: '2.0', id: 1, method, params })]
+    t.match(await send(url, modern), { body: { result: { ttlMs: 0, cacheScope: 'private' } } }, method)
+    t.notMatch(JSON.stringify((await send(url, old)).body), /error|ttlMs|cacheScope/, method)
   }
 })

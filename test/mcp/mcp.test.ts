@@ -78,9 +78,7 @@ for (const era of ERAS) {
       t.equal(files.get('skill://odd/bom.txt')?.toString(), '\uFEFFmarked')
       t.equal(files.get('skill://odd/crlf.txt')?.toString(), 'a\r\nb\r\n')
       for (const name of ODD_NAMES) {
-        t.equal(
-          files.get(`skill://odd/${name.split('/').map(encodeURIComponent).join('/')}`)?.toString(), name, name
-        )
+        t.equal(files.get(`skill://odd/${name.split('/').map(encodeURIComponent).join('/')}`)?.toString(), name)
       }
     })
 
@@ -110,18 +108,13 @@ for (const era of ERAS) {
       const reader = new SkillsClient(client)
       const names = ({ resources }: { readonly resources: readonly Resource[] }) =>
         resources.map(({ name, mimeType }) => [name, mimeType])
-      t.same(names(
-        await reader.readDirectory('skill://plain')
-      ), [['SKILL.md', 'text/markdown'], ['docs', 'inode/directory'], ['z.json', 'application/json']])
-      t.same(names(
-        await reader.readDirectory('skill://plain/docs')
-      ), [['b.md', 'text/markdown'], ['deep', 'inode/directory']])
+      const [markdown, folder, json] = ['text/markdown', 'inode/directory', 'application/json']
+      t.same(names(await reader.readDirectory('skill://plain')), [['SKILL.md', markdown], ['docs', folder], ['z.json', json]])
+      t.same(names(await reader.readDirectory('skill://plain/docs')), [['b.md', markdown], ['deep', folder]])
       t.match(await reader.readDirectory('skill://odd/%C5%93ufs'), {
         resources: [{ uri: 'skill://odd/%C5%93ufs/%E5%87%BA%E6%B1%81.md', size: 15 }]
       })
-      for (const uri of [
-        'skill://plain/z.json', 'skill://plain/nope', 'skill://nope', 'file:///etc', 'skill://plain/docs/'
-      ]) {
+      for (const uri of ['skill://plain/z.json', 'skill://plain/nope', 'skill://nope', 'file:///etc', 'skill://plain/docs/']) {
         await t.rejects(reader.readDirectory(uri), { code: -32602 }, uri)
       }
     })
@@ -154,79 +147,62 @@ for (const era of ERAS) {
     })
 
     t.test('what a model can mend is an error result, an unknown tool an error', async (t) => {
-      t.match(await client.callTool({ name: 'get_skill', arguments: { skill_name: 'nope' } }),
-        { isError: true, content: [{ text: '{"error": "Skill \'nope\' not found in skills folder"}' }] })
-      t.match(await client.callTool({ name: 'get_skill', arguments: { skill_name: 5 } }), {
-        isError: true, content: [{ text: /must be a string/ }]
-      })
-      t.match(await client.callTool({
-        name: 'read_file_in_skill', arguments: { skill_name: 'plain', file_path: '../odd/SKILL.md' }
-      }),
-      { isError: true, content: [{ text: /^ERROR: Path traversal detected/ }] })
-      for (const name of [
-        'nope', 'Skill', '__proto__'
-      ]) await t.rejects(client.callTool({ name }), { code: -32602, message: /^Unknown tool: .*list_skills/ }, name)
+      for (const [name, args, text] of [
+        ['get_skill', { skill_name: 'nope' }, '{"error": "Skill \'nope\' not found in skills folder"}'],
+        ['get_skill', { skill_name: 5 }, /must be a string/],
+        ['read_file_in_skill', { skill_name: 'plain', file_path: '../odd/SKILL.md' }, /^ERROR: Path traversal detected/]
+      ] as const) {
+        t.match(await client.callTool({ name, arguments: args }), { isError: true, content: [{ text }] })
+      }
+      for (const name of ['nope', 'Skill', '__proto__']) {
+        await t.rejects(client.callTool({ name }), { code: -32602, message: /^Unknown tool: .*list_skills/ }, name)
+      }
     })
 
     t.test('K39: a call leaves its two lines, with the id of the request', async (t) => {
       await client.callTool({ name: 'get_skill', arguments: { skill_name: 'plain' } })
       const lines = service.log().filter(({ msg }) => /\[Tool (?:Call|Result)\]/.test(String(msg))).slice(-2)
-      t.match(lines, [{
-        msg: '[Tool Call] get_skill(skill_name="plain")', reqId: /./
-      }, { msg: /^\[Tool Result\]/, reqId: lines[0]?.['reqId'] }])
+      const [call, result] = ['[Tool Call] get_skill(skill_name="plain")', /^\[Tool Result\]/]
+      t.match(lines, [{ msg: call, reqId: /./ }, { msg: result, reqId: lines[0]?.['reqId'] }])
     })
 
     t.test('every main file is a resource; other files follow the template', async (t) => {
       const { resources } = await client.listResources()
-      t.same(resources.map(({ uri }) =>
-        uri), ['broken', 'listed', 'odd', 'plain', 'upper'].map((name) => `skill://${name}/SKILL.md`))
+      const names = ['broken', 'listed', 'odd', 'plain', 'upper']
+      t.same(resources.map(({ uri }) => uri), names.map((name) => `skill://${name}/SKILL.md`))
       t.match(resources[3], { name: 'plain', description: 'About plain', mimeType: 'text/markdown' })
       t.match(await client.listResourceTemplates(), { resourceTemplates: [{ uriTemplate: 'skill://{name}/{+path}' }] })
     })
 
     t.test('a resource is text or a blob, under its media type', async (t) => {
-      t.match(await client.readResource({ uri: 'skill://odd/data.bin' }),
-        {
-          contents: [
-            { uri: 'skill://odd/data.bin', mimeType: 'application/octet-stream', blob: BINARY.toString('base64') }
-          ]
-        })
-      t.match(await client.readResource({ uri: 'skill://upper/SKILL.md' }), {
-        contents: [{ mimeType: 'text/markdown', text: /upper/ }]
-      }, 'K6')
-      t.match(await client.readResource({ uri: 'skill://odd/empty.txt' }), {
-        contents: [{ mimeType: 'text/plain', text: '' }]
-      })
+      for (const [uri, content] of [
+        ['skill://odd/data.bin', { mimeType: 'application/octet-stream', blob: BINARY.toString('base64') }],
+        ['skill://upper/SKILL.md', { mimeType: 'text/markdown', text: /upper/ }],
+        ['skill://odd/empty.txt', { mimeType: 'text/plain', text: '' }]
+      ] as const) t.match(await client.readResource({ uri }), { contents: [{ uri, ...content }] }, uri)
     })
 
     t.test('a resource that is not there is -32602, whatever its URI tries', async (t) => {
       const uris = [
         'skill://nope/SKILL.md', 'skill://plain/nope', 'skill://plain', 'skill://plain/docs', 'skill://plain/',
-        'skill://', 'skill:///etc/passwd',
-        'skill://plain/../odd/SKILL.md', 'skill://plain/%2e%2e/odd/SKILL.md', 'skill://plain/..%2fodd%2fSKILL.md',
-        'skill://plain/%00', 'skill://plain/%zz',
-        'skill://plain/z.json?x', 'skill://plain/z.json#x', 'skill://../etc/passwd', 'skill://%2e%2e/x',
-        'SKILL://plain/z.json', 'file:///etc/passwd', '', `skill://${'a'.repeat(9000)}/x`
+        'skill://', 'skill:///etc/passwd', 'skill://plain/../odd/SKILL.md', 'skill://plain/%2e%2e/odd/SKILL.md',
+        'skill://plain/..%2fodd%2fSKILL.md', 'skill://plain/%00', 'skill://plain/%zz', 'skill://plain/z.json?x',
+        'skill://plain/z.json#x', 'skill://../etc/passwd', 'skill://%2e%2e/x', 'SKILL://plain/z.json',
+        'file:///etc/passwd', '', `skill://${'a'.repeat(9000)}/x`
       ]
       for (const uri of uris) await t.rejects(client.readResource({ uri }), { code: -32602 }, uri.slice(0, 60))
     })
 
     t.test('each valid skill is a prompt', async (t) => {
       const { prompts } = await client.listPrompts()
-      t.match(prompts, [{ name: 'listed' }, { name: 'odd' }, {
-        name: 'plain', description: 'About plain', arguments: [{ name: 'task', required: false }]
-      }, { name: 'upper' }])
-      t.equal(prompts.length, 4)
-      t.match(await client.getPrompt({ name: 'plain' }), {
-        messages: [{ role: 'user', content: { type: 'text', text: document('plain') } }]
-      })
-      const { messages } = await client.getPrompt({ name: 'plain', arguments: { task: 'Do it' } })
-      t.match(
-        messages, [{ content: { text: document('plain') } }, { role: 'user', content: { type: 'text', text: 'Do it' } }]
-      )
-      for (const name of [
-        'broken', 'nope', '../odd'
-      ]) await t.rejects(client.getPrompt({ name }), { code: -32602 }, name)
+      t.strictSame(prompts.map(({ name }) => name), ['listed', 'odd', 'plain', 'upper'])
+      t.match(prompts[2], { description: 'About plain', arguments: [{ name: 'task', required: false }] })
+      const [first, second] = [document('plain'), 'Do it'].map((text) => ({ role: 'user', content: { type: 'text', text } }))
+      t.strictSame((await client.getPrompt({ name: 'plain' })).messages, [first])
+      t.strictSame((await client.getPrompt({ name: 'plain', arguments: { task: 'Do it' } })).messages, [first, second])
+      for (const name of ['broken', 'nope', '../odd']) {
+        await t.rejects(client.getPrompt({ name }), { code: -32602 }, name)
+      }
     })
 
     t.test('K51: an edit is in the next answer, and entry and bytes are of one state', async (t) => {
@@ -297,10 +273,8 @@ t.test('pages survive changes between them', async (t) => {
     const encode = (text: string) => Buffer.from(text).toString('base64url')
     for (const cursor of ['', 'x', '2', encode('skill-1'), `${encode('after:a')}=`, 'é', '\0', 'a'.repeat(10_000)]) {
       const params = { cursor }
-      for (const ask of [
-        () => client.listResources(params), () => client.listPrompts(params),
-        () => new SkillsClient(client).list(params)
-      ]) await t.rejects(async () => await ask(), { code: -32602, message: /Invalid cursor/ }, JSON.stringify(cursor.slice(0, 20)))
+      const asked = [() => client.listResources(params), () => client.listPrompts(params), () => new SkillsClient(client).list(params)]
+      for (const ask of asked) await t.rejects(async () => await ask(), { code: -32602, message: /Invalid cursor/ }, JSON.stringify(cursor.slice(0, 20)))
     }
   })
 })

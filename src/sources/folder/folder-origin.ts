@@ -1,6 +1,5 @@
 import type { FSWatcher } from 'chokidar'
 import { join } from 'node:path'
-import { isDeepStrictEqual } from 'node:util'
 import { createNetworkDisk } from '../../core/read/disk.ts'
 import type { IgnoreRules } from '../../core/read/ignore-file.ts'
 import { signatureAt, stateId } from '../../core/read/signature.ts'
@@ -28,9 +27,6 @@ const TICK_MS = 20_000
 /** Pause between two searches in a storm of events. */
 const SPACING_MS = 150
 
-/** A folder may lie on a network. */
-const disk = createNetworkDisk()
-
 interface FolderOptions {
   readonly folder: LayoutFolder
   readonly state: StateFolder
@@ -53,6 +49,8 @@ export class FolderOrigin implements Origin, Listing {
   folders: Listing['folders']
   ignored: ReadonlySet<string> = new Set()
   readonly #options: FolderOptions
+  /** The folder may lie on a network. */
+  readonly #disk = createNetworkDisk()
   readonly #packages: Publisher
   /** The state in which packages were unpacked last, and what was left out then. */
   #packaged: { readonly fingerprint: string, readonly leftOut: readonly LeftOut[] } | undefined
@@ -116,7 +114,7 @@ export class FolderOrigin implements Origin, Listing {
     const { folder: { layout, name, path: top, include, exclude, prefix = '' } } = this.#options
     const options = { layout, name, include, exclude }
     const found = await findSkills(tree, options)
-    const rules = (await readIgnoreFile(disk, tree.root))?.rules
+    const rules = (await readIgnoreFile(this.#disk, tree.root))?.rules
     const packages = found.packages.filter((path) => !isIgnored(rules, path, false))
     const hasPackages = packages.length > 0
     const problem = hasPackages ? await this.#unpack(tree, { ...found, packages }, options, signal) : undefined
@@ -152,7 +150,7 @@ export class FolderOrigin implements Origin, Listing {
       const isWhole = await publisher.restore()
       const states: string[] = []
       for (const path of found.packages) {
-        const signature = await signatureAt(disk, join(tree.root, path))
+        const signature = await signatureAt(this.#disk, join(tree.root, path))
         states.push(path, signature === undefined ? '' : stateId(signature))
       }
       const fingerprint = JSON.stringify([states, found.skills.map(({ name }) => name)])
@@ -173,15 +171,14 @@ export class FolderOrigin implements Origin, Listing {
 
   #list (folders: ReadonlyMap<string, ListedFolder> | undefined): void {
     const { folder: { name, path }, log } = this.#options
-    const before = this.folders
-    const isSame = isDeepStrictEqual(idsOf(before), idsOf(folders))
-    if (!isSame) this.folders = folders
-    // Something in the skills may have changed.
+    if (this.folders === undefined && folders !== undefined) {
+      const { layout, left_out: leftOut } = this.#report ?? {}
+      const details = { source: name, path, layout, skills: folders.size, leftOut: leftOut?.count ?? 0 }
+      log.info(details, 'a folder was searched for skills')
+    }
+    this.folders = folders
+    // Something in the skills may have changed too.
     this.changed.emit()
-    if (isSame || folders === undefined) return
-    const { layout, left_out: leftOut } = this.#report ?? {}
-    const details = { source: name, path, layout, skills: folders.size, leftOut: leftOut?.count ?? 0 }
-    log.info(details, before === undefined ? 'a folder was searched for skills' : 'skills of a folder changed')
   }
 }
 
@@ -191,11 +188,6 @@ function rulesOf (rules: IgnoreRules | undefined, name: string, path: string): I
   const id = `${rules.id} ${path}`
   const placeOf = (file: string): string => path === '' ? file.slice(name.length + 1) : path + file.slice(name.length)
   return { id, filter: { id, hides: (file, isFolder) => rules.filter.hides(placeOf(file), isFolder) } }
-}
-
-/** What tells listings apart. */
-function idsOf (folders: Listing['folders']): unknown {
-  return folders && [...folders].map(([name, { path, realPath, rules }]) => [name, path, realPath, rules?.id])
 }
 
 function asFolderError (cause: unknown): SourceError {

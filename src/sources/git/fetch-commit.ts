@@ -131,17 +131,13 @@ async function authorities (folder: string, env: Environment): Promise<Array<rea
   return [['http.sslCAInfo', path]]
 }
 
-/** Undefined without a home, where the user's own file would be. */
-function knownHostsOf ({ knownHostsFile }: SourceAuth, env: Environment): string | undefined {
-  const home = homeOf(env)
-  return knownHostsFile ?? (home && join(home, '.ssh', 'known_hosts'))
-}
-
 /** git gives the command to a shell. */
 function sshCommand (auth: SourceAuth, env: Environment): string {
   const { keyFile } = auth
+  const home = homeOf(env)
+  const knownHostsFile = auth.knownHostsFile ?? (home ? join(home, '.ssh', 'known_hosts') : '/dev/null')
   const options = [
-    'BatchMode=yes', 'StrictHostKeyChecking=yes', `UserKnownHostsFile=${knownHostsOf(auth, env) ?? '/dev/null'}`,
+    'BatchMode=yes', 'StrictHostKeyChecking=yes', `UserKnownHostsFile=${knownHostsFile}`,
     'GlobalKnownHostsFile=/dev/null', 'ConnectTimeout=15', ...keyFile === undefined ? [] : ['IdentitiesOnly=yes']
   ]
   const key = keyFile === undefined ? [] : ['-i', keyFile]

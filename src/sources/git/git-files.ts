@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { writeFile } from 'node:fs/promises'
 import type { LeftOut } from '../../layout/layout.ts'
 import { MAX_LINK_BYTES } from '../../core/shared/limits.ts'
+import type { Fetched } from '../address/source-kind.ts'
 import type { SourceEntry, SourceFiles } from '../publish/source-tree.ts'
 import { SourceError } from '../source-error.ts'
 import { type ReadOutput, wholeOutput } from './git-command.ts'
@@ -12,31 +13,21 @@ export type RunInStore = <T>(args: readonly string[], read: ReadOutput<T>, input
 /** More files are left to the system to write out: measured, 20,000 flushes take a minute. */
 const MAX_FLUSHED_FILES = 500
 
-interface CommitFiles {
-  readonly files: SourceFiles
-  readonly leftOut: readonly LeftOut[]
-}
-
 /**
  * The files of a commit. Blobs are read as they are, without a checkout. No attribute, filter or line-end setting of
  * the repository changes a byte, and nothing but what is published is written.
  */
-export async function readCommit (run: RunInStore, commit: string, path: string): Promise<CommitFiles> {
+export async function readCommit (
+  run: RunInStore, commit: string, path: string
+): Promise<Required<Pick<Fetched, 'files' | 'leftOut'>>> {
   const listing = await run(['ls-tree', '-r', '-l', '-z', '--full-tree', commit], wholeOutput)
   const { entries, leftOut } = parseListing(listing)
   const links = entries.flatMap((entry) => entry.kind === 'link' && entry.size <= MAX_LINK_BYTES ? [{ entry }] : [])
   const targets = new Map<SourceEntry, string>()
   await readBlobs(run, links, async ({ entry }, bytes) => { targets.set(entry, bytes.toString()) })
-  const all = entries.map((entry) => entry.kind === 'link' ? { ...entry, target: targets.get(entry) ?? '' } : entry)
-  const isPart = (item: LeftOut): boolean => path === '' || item.path.startsWith(`${path}/`)
-  return { files: filesOf(run, all), leftOut: leftOut.filter(isPart) }
-}
-
-function filesOf (run: RunInStore, entries: readonly SourceEntry[]): SourceFiles {
-  return {
-    entries,
-    async write (files, signal) {
-      const wanted = [...files]
+  const files: SourceFiles = {
+    entries: entries.map((entry) => entry.kind === 'link' ? { ...entry, target: targets.get(entry) ?? '' } : entry),
+    async write (wanted, signal) {
       const flush = wanted.length <= MAX_FLUSHED_FILES
       await readBlobs(run, wanted, async ({ path }, bytes) => {
         signal.throwIfAborted()
@@ -49,6 +40,7 @@ function filesOf (run: RunInStore, entries: readonly SourceEntry[]): SourceFiles
       return content
     }
   }
+  return { files, leftOut: leftOut.filter((item) => path === '' || item.path.startsWith(`${path}/`)) }
 }
 
 /** `<mode> <type> <id> <size>\t<path>\0` */

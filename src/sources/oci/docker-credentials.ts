@@ -26,7 +26,13 @@ export async function dockerCredentials (
   registry: string, env: Environment, signal: AbortSignal
 ): Promise<RequestHeaders> {
   const folder = env['DOCKER_CONFIG'] || join(homeOf(env) ?? '/', '.docker')
-  const config = parseConfig(await readFile(join(folder, 'config.json'), 'utf8').catch(() => '{}'))
+  const text = await readFile(join(folder, 'config.json'), 'utf8').catch(() => '{}')
+  let config: unknown
+  try {
+    config = JSON.parse(text)
+  } catch {
+    throw missing('config.json of Docker is not JSON')
+  }
   const server = registry === 'docker.io' ? 'https://index.docker.io/v1/' : registry
   const auth = own(own(own(config, 'auths'), server), 'auth')
   if (typeof auth === 'string' && auth !== '') return { authorization: `Basic ${auth}` }
@@ -58,14 +64,6 @@ async function askHelper (
     throw missing(`${program} gives no user and secret: set a user and a password or access token with auth`)
   }
   return basic(username, secret)
-}
-
-function parseConfig (text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    throw missing('config.json of Docker is not JSON')
-  }
 }
 
 function missing (sentence: string): SourceError {

@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { ListedFolder, Listing } from '../../core/roots/list-root.ts'
+import type { Listing } from '../../core/roots/list-root.ts'
 import { Signal } from '../signal.ts'
 import { isSafeName } from '../../core/shared/skill-name.ts'
 import { isFolder } from '../../config/files/files.ts'
@@ -35,11 +35,11 @@ interface PublishedListing {
 export class Publisher implements Listing {
   readonly changed = new Signal()
   readonly isFixed = true
+  folders: Listing['folders']
   #folder: string
   readonly #settings: string
   /** Digests by name. */
   #listed: ReadonlyMap<string, string> = new Map()
-  #folders: ReadonlyMap<string, ListedFolder> | undefined
 
   /**
    * @param folder of this source alone
@@ -48,10 +48,6 @@ export class Publisher implements Listing {
   constructor (folder: string, settings = '') {
     this.#folder = folder
     this.#settings = settings
-  }
-
-  get folders (): Listing['folders'] {
-    return this.#folders
   }
 
   /** Runs a job with an empty folder, which is removed afterwards. */
@@ -160,11 +156,8 @@ export class Publisher implements Listing {
 
   /** Readers get it from now on. */
   #list (listed: ReadonlyMap<string, string>): void {
-    const before = this.#listed
     this.#listed = listed
-    const isSame = before.size === listed.size && [...listed].every(([name, digest]) => before.get(name) === digest)
-    if (isSame && this.#folders !== undefined) return
-    this.#folders = new Map([...listed].map(([name, digest]) => {
+    this.folders = new Map([...listed].map(([name, digest]) => {
       const path = this.#placeOf(name, digest)
       return [name, { path, realPath: path }]
     }))

@@ -23,11 +23,14 @@ export interface SourceEntry {
   readonly stored?: string
 }
 
+/** Files, and where they are to be. */
+type WantedFiles = ReadonlyArray<{ readonly entry: SourceEntry, readonly path: string }>
+
 /** All that a source holds in one state. */
 export interface SourceFiles {
   readonly entries: readonly SourceEntry[]
   /** Writes files to new paths, whose folders are there. */
-  write (files: Iterable<{ readonly entry: SourceEntry, readonly path: string }>, signal: AbortSignal): Promise<void>
+  write (files: WantedFiles, signal: AbortSignal): Promise<void>
   read (entry: SourceEntry): Promise<Buffer>
 }
 
