@@ -12,8 +12,6 @@ import { RequestLogController } from './request-log.ts'
 interface HttpServerOptions {
   readonly observer: Required<Observer>
   readonly logger: FastifyBaseLogger
-  /** In place of those below. */
-  readonly server?: FastifyHttpOptions<Server>
   /** Addresses and networks whose `X-Forwarded-*` headers count. */
   readonly trustedProxies?: readonly string[] | undefined
   /** The target of a request without what nobody may log. */
@@ -28,7 +26,7 @@ const REQUEST_ID = /^[\w.-]{1,64}$/
 
 /** Fastify's options for this service. */
 export function httpServerOptions (options: HttpServerOptions): FastifyHttpOptions<Server> {
-  const { logger, server, trustedProxies = [], rewriteUrl, observer } = options
+  const { logger, trustedProxies = [], rewriteUrl, observer } = options
   return {
     loggerInstance: logger,
     logController: new RequestLogController(observer),
@@ -57,7 +55,6 @@ export function httpServerOptions (options: HttpServerOptions): FastifyHttpOptio
       reply.headers(securityHeaders).header('x-request-id', request.id)
       sendProblem(error, request, reply)
     },
-    clientErrorHandler: answerClientError,
-    ...server
+    clientErrorHandler: answerClientError
   }
 }

@@ -46,7 +46,7 @@ const FIRST_MODERN_REVISION = '2026'
 /** MCP over Streamable HTTP at `/mcp`, without sessions (docs/mcp.md). The SDK is loaded by the first message. */
 export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcpDoor (app, options) {
   const { checkOrigin, isOverloaded, skillsOf, feeds, whileAllowed, registry, version, observer, originOf } = options
-  const streams = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, whileAllowed, observer })
+  const openStream = createEventStreams(app, { maxStreams: MAX_MCP_STREAMS, whileAllowed, observer })
   const inProgress = new Set<Promise<unknown>>()
   /** Ends each open stream of `subscriptions/listen`. */
   const listening = new Map<FastifyReply, () => Promise<void>>()
@@ -82,7 +82,7 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
           allow: 'POST'
         })
     }
-    return streams.open(request, reply, (send) => {
+    return openStream(request, reply, (send) => {
       send(OPENING)
       const skills = skillsOf(request)
       // Nothing remembers what a client has subscribed to: it hears of the main file of every changed skill.

@@ -181,11 +181,11 @@ export class Metrics implements Observer {
     ofRoots('watcher_healthy', '1 while changes cause events, or the root is polled',
       (index) => Number(skills.isWatching(index)))
     this.#rows('gauge', 'skillserve_catalog_generation', [], 'Goes up with each change of the catalog',
-      () => [[skills.status.generation]])
+      () => skills.status.generation)
     this.#rows('gauge', 'skillserve_catalog_revision', [], 'The first 12 hexadecimal digits of the revision of the ' +
       'catalog, as a number: equal at replicas of equal content. None while it is not known', () => {
-      const revision = this.#revision()
-      return revision === undefined ? [] : [[Number.parseInt(revision.slice(0, REVISION_DIGITS), 16)]]
+      const revision = this.#revision()?.slice(0, REVISION_DIGITS)
+      return revision === undefined ? undefined : Number.parseInt(revision, 16)
     })
     const ofCache = (type: 'counter' | 'gauge', name: string, help: string, key: 'bytes' | 'hits' | 'misses'): void => {
       this.#rows(type, `skillserve_cache_${name}`, ['cache'], help, () => [['contents', skills.contents.usage[key]]])
@@ -212,19 +212,21 @@ export class Metrics implements Observer {
     this.#rows('counter', 'skillserve_rate_limited_total', ['rule'], 'Refusals of callers past a limit: units, ' +
       'streams or failures. Calls in a batch count one by one', readings.limited)
     this.#rows('gauge', 'skillserve_issuers_away', [], 'Issuers of tokens whose keys could not be read at the last ' +
-      'attempt', () => [[readings.issuersAway?.() ?? 0]])
-    this.#rows('gauge', 'skillserve_overload_level', [], '1 while costly requests are refused',
-      () => [[readings.overloadLevel?.() ?? 0]])
+      'attempt', readings.issuersAway)
+    this.#rows('gauge', 'skillserve_overload_level', [], '1 while costly requests are refused', readings.overloadLevel)
     this.#rows('counter', 'skillserve_limits_store_failures_total', [], 'How often the connection to the shared ' +
-      'store of limits has failed', () => [[readings.limitsStoreFailures?.() ?? 0]])
+      'store of limits has failed', readings.limitsStoreFailures)
     this.#rows('counter', 'skillserve_audit_dropped_total', [], 'Lines of the audit log that were lost: must stay 0',
-      () => [[readings.auditDropped?.() ?? 0]])
+      readings.auditDropped)
     this.#rows('counter', 'skillserve_log_dropped_total', [], 'Lines of the log that standard output did not take',
-      () => [[readings.logDropped?.() ?? 0]])
+      readings.logDropped)
   }
 
-  /** A metric whose series are read at each scrape. */
-  #rows (type: 'counter' | 'gauge', name: string, labelNames: string[], help: string, read?: () => Iterable<Row>) {
+  /** A metric that is read at each scrape: 0 or no series without `read`, and no series while it gives undefined. */
+  #rows (
+    type: 'counter' | 'gauge', name: string, labelNames: string[], help: string,
+    read: () => number | Iterable<Row> | undefined = () => []
+  ): void {
     const metric = new (type === 'gauge' ? Gauge : Counter)({
       name,
       help,
@@ -232,12 +234,10 @@ export class Metrics implements Observer {
       registers: [this.registry],
       collect: () => {
         metric.reset()
-        // Without labels there is always a series, of 0.
-        if (labelNames.length === 0) metric.remove()
-        for (const row of read?.() ?? []) {
-          const labels = labelNames.map((label, index) => [label, String(row[index])] as const)
-          metric.inc(Object.fromEntries(labels), Number(row.at(-1)))
-        }
+        const rows = read()
+        if (rows === undefined) metric.remove()
+        else if (typeof rows === 'number') metric.inc(rows)
+        else for (const row of rows) metric.labels(...row.slice(0, -1).map(String)).inc(Number(row.at(-1)))
       }
     })
   }

@@ -34,7 +34,7 @@ function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: strin
   )
 }
 
-/** One shape for every error that passes through Fastify; `http/client-errors.ts` has those that do not. */
+/** One shape for every error that passes through Fastify; `http/connections.ts` has those that do not. */
 export const errors = fp<ErrorsOptions>(function errors (app, { basePath, translate }, done) {
   app.setErrorHandler((error, request, reply) => { sendProblem(translate(error, request), request, reply) })
   app.setNotFoundHandler((request) => { throw noRoute(app, request, basePath) })

@@ -28,14 +28,10 @@ export const security = fp<SecurityOptions>(async function security (app, { loop
     // The authority of an absolute target counts, and Host does not.
     const authority = TARGET_ORIGIN.exec(url)?.[0].replace(/^.*?:\/\//, '') ?? host
     const name = hostOf(authority ?? '')
-    if (isOpen) {
-      return authority === undefined || name !== undefined
-        ? undefined
-        : new HttpProblem('bad_request', 'The host of the request is not a host and port')
-    }
-    return name !== undefined && (allowed.has(name) || (loopbackOnly && isLoopback(name)))
-      ? undefined
-      : new HttpProblem('host_not_allowed')
+    if (isOpen && (name !== undefined || authority === undefined)) return undefined
+    if (isOpen) return new HttpProblem('bad_request', 'The host of the request is not a host and port')
+    const isAllowed = name !== undefined && (allowed.has(name) || (loopbackOnly && isLoopback(name)))
+    return isAllowed ? undefined : new HttpProblem('host_not_allowed')
   }
 
   app.addHook('onRequest', (request, reply, next) => {

@@ -37,7 +37,7 @@ const QuerySchema = Type.Object({
 /** Changes of skills as server-sent events. */
 export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async function eventRoutes (app, options) {
   const { skillsOf, feeds } = options
-  const streams = createEventStreams(app, { maxStreams: MAX_EVENT_STREAMS, ...options })
+  const openStream = createEventStreams(app, { maxStreams: MAX_EVENT_STREAMS, ...options })
 
   app.get('/events', {
     config: {
@@ -61,7 +61,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
   }, async (request, reply) => {
     if (!accepts(request.headers.accept, EVENT_STREAM_MEDIA_TYPE)) throw new HttpProblem('not_acceptable')
     const lastId = request.headers['last-event-id'] || request.query.last_event_id || undefined
-    return streams.open(request, reply, (send) => {
+    return openStream(request, reply, (send) => {
       const feed = feeds.of(skillsOf(request))
       send(Buffer.from(`retry: ${EVENT_RETRY_MS + Math.floor(Math.random() * EVENT_RETRY_SPREAD_MS)}\n\n`))
       const unsubscribe = feed.subscribe((event) => { send(frameOf(event)) }, lastId)

@@ -39,7 +39,7 @@ export async function listenWithPlugins (t: Test, addRoutes: (app: FastifyInstan
   })
 
   const { server = {}, allowedOrigins = [], shutdown = new Shutdown() } = options
-  const app = fastify(httpServerOptions({ logger: pino(stream), observer: combineObservers([]), server }))
+  const app = fastify({ ...httpServerOptions({ logger: pino(stream), observer: combineObservers([]) }), ...server })
   t.teardown(() => {
     app.server.closeAllConnections()
     return app.close()

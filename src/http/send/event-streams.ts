@@ -14,27 +14,22 @@ interface EventStreamsOptions {
   readonly heartbeatMs?: number | undefined
 }
 
-/** Sends one frame of server-sent events. One buffer may go to many clients. */
-type SendFrame = (frame: Buffer) => void
-
-/** The open answers of one route. */
-interface EventStreams {
-  /**
-   * Answers with a stream that ends with its connection, or when its caller may no longer have it.
-   * @param begin sends the first frames, and returns a function that stops the others
-   * @throws {HttpProblem} `too_many_streams`, `not_ready` while the service is stopping
-   */
-  open (request: FastifyRequest, reply: FastifyReply, begin: (send: SendFrame) => () => void): FastifyReply
-}
+/**
+ * Sends the first frames of server-sent events, and returns a function that stops the others. One buffer may go to many
+ * clients.
+ */
+type Begin = (send: (frame: Buffer) => void) => () => void
 
 export const EVENT_STREAM_MEDIA_TYPE = 'text/event-stream'
 const HEARTBEAT = Buffer.from(': still here\n\n')
 
 /**
- * Streams of server-sent events, for the routes of `app`. The plugins @fastify/sse and fastify-sse-v2 write past the
+ * For the routes of `app`: the returned function answers with a stream of server-sent events, which ends with its
+ * connection, or when its caller may no longer have it. It throws `too_many_streams`, and `not_ready` while the service
+ * is stopping. The plugins @fastify/sse and fastify-sse-v2 write past the
  * hooks, keep without limit what a client does not read, and delay `app.close()`.
  */
-export function createEventStreams (app: FastifyInstance, options: EventStreamsOptions): EventStreams {
+export function createEventStreams (app: FastifyInstance, options: EventStreamsOptions) {
   const { maxStreams, whileAllowed, observer } = options
   const { maxStreamBytes = MAX_EVENT_STREAM_BYTES, heartbeatMs = EVENT_HEARTBEAT_MS } = options
   const streams = new Map<Readable, ServerResponse>()
@@ -72,25 +67,23 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
     }
   })
 
-  return {
-    open (request, reply, begin) {
-      if (isClosing) throw new HttpProblem('not_ready', 'The service is stopping')
-      if (streams.size >= maxStreams) throw new HttpProblem('too_many_streams')
-      reply.headers({ 'content-type': EVENT_STREAM_MEDIA_TYPE, 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
-      if (request.method === 'HEAD') return reply.send(Readable.from([]))
+  return function openStream (request: FastifyRequest, reply: FastifyReply, begin: Begin): FastifyReply {
+    if (isClosing) throw new HttpProblem('not_ready', 'The service is stopping')
+    if (streams.size >= maxStreams) throw new HttpProblem('too_many_streams')
+    reply.headers({ 'content-type': EVENT_STREAM_MEDIA_TYPE, 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
+    if (request.method === 'HEAD') return reply.send(Readable.from([]))
 
-      const stream = new Readable({ read () {} })
-      streams.set(stream, reply.raw)
-      const stop = begin((frame) => { if (streams.has(stream)) send(stream, frame) })
-      const stopWatch = whileAllowed(request, () => { end(stream) })
-      stream.once('close', () => {
-        stop()
-        stopWatch()
-        streams.delete(stream)
-      })
-      // The head is sent when the stream is read first.
-      stream.once('resume', () => { observer?.onStream?.(request) })
-      return reply.send(stream)
-    }
+    const stream = new Readable({ read () {} })
+    streams.set(stream, reply.raw)
+    const stop = begin((frame) => { if (streams.has(stream)) send(stream, frame) })
+    const stopWatch = whileAllowed(request, () => { end(stream) })
+    stream.once('close', () => {
+      stop()
+      stopWatch()
+      streams.delete(stream)
+    })
+    // The head is sent when the stream is read first.
+    stream.once('resume', () => { observer?.onStream?.(request) })
+    return reply.send(stream)
   }
 }
