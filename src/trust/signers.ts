@@ -29,8 +29,6 @@ const HASHES: Readonly<Record<string, string>> = { prime256v1: 'sha256', secp384
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-const FOREIGN = 'does not belong to the list of files that it comes with'
-
 const verifyAsync = promisify<string, Buffer, KeyObject, Buffer, boolean>(verify)
 
 /** The hash for signatures of a key; undefined for a key of another kind. */
@@ -53,35 +51,25 @@ export function hintOf (publicKey: KeyObject): string {
  * @throws BundleError when the signature does not fit its statement
  */
 export async function identify (bundle: Bundle, signers: readonly Signer[]): Promise<Identity | undefined> {
-  if (bundle.keyHint === undefined) return await identifyByCertificate(bundle, signers)
-  return await identifyByKey(bundle, bundle.keyHint, signers)
-}
-
-async function identifyByKey (bundle: Bundle, hint: string, signers: readonly Signer[]): Promise<Identity | undefined> {
+  const { keyHint: hint, certificates } = bundle
+  const [leaf, ...others] = parseCertificates(certificates)
   for (const signer of signers) {
-    const { key } = signer
-    if (key === undefined || (hint !== '' && hintOf(key) !== hint)) continue
-    if (await isSignedBy(bundle, key)) return { signer, validFrom: -Infinity, validTo: Infinity }
-    if (hint !== '') throw new BundleError(FOREIGN)
-  }
-  return undefined
-}
-
-async function identifyByCertificate (bundle: Bundle, signers: readonly Signer[]): Promise<Identity | undefined> {
-  const [leaf, ...others] = parseCertificates(bundle.certificates)
-  if (leaf === undefined) throw new BundleError('has no certificate')
-  for (const signer of signers) {
-    const chain = signer.roots && findChain(leaf, others, signer.roots)
-    if (chain === undefined) continue
-    if (leaf.keyUsage?.some((usage) => SIGNING_USAGES.includes(usage)) === false) {
+    const chain = leaf && signer.roots && findChain(leaf, others, signer.roots)
+    const isHinted = signer.key !== undefined && (hint === '' || hint === hintOf(signer.key))
+    const key = isHinted ? signer.key : chain && leaf?.publicKey
+    if (key === undefined) continue
+    if (leaf?.keyUsage?.some((usage) => SIGNING_USAGES.includes(usage)) === false) {
       throw new BundleError('was made with a certificate that is not one for signing code')
     }
-    if (!await isSignedBy(bundle, leaf.publicKey)) throw new BundleError(FOREIGN)
-    return {
-      signer,
-      validFrom: Math.max(...chain.map(({ validFrom }) => Date.parse(validFrom))),
-      validTo: Math.min(...chain.map(({ validTo }) => Date.parse(validTo)))
+    if (await isSignedBy(bundle, key)) {
+      return {
+        signer,
+        validFrom: Math.max(-Infinity, ...(chain ?? []).map(({ validFrom }) => Date.parse(validFrom))),
+        validTo: Math.min(Infinity, ...(chain ?? []).map(({ validTo }) => Date.parse(validTo)))
+      }
     }
+    // A signer without a hint may have signed it with another key.
+    if (hint !== '') throw new BundleError('does not belong to the list of files that it comes with')
   }
   return undefined
 }

@@ -145,7 +145,7 @@ export class VerifiedRoot implements Listing, Origin {
       if (!await this.#publisher.restore()) this.#allDueAt = 0
       const areAllDue = performance.now() >= this.#allDueAt
       if (areAllDue) this.#allDueAt = performance.now() + TICK_MS / 2
-      const present = new Set(await skills.list().catch(noneWithoutRoot))
+      const present = new Set(skills.namesNow())
       const names = areAllDue ? present : [...this.#pending].filter((name) => present.has(name))
       this.#pending.clear()
       for (const name of [...this.#known.keys()].filter((name) => !present.has(name))) this.#note(name, undefined)
@@ -276,9 +276,4 @@ function unchecked (reason: string): Verdict {
   const findings = [finding('trust_unchecked', `the skill could not be checked: ${reason}`, fix)]
   const report = { signed: false, signer: null, status: null, checked_revision: '', pinned: null }
   return { isServed: false, report, findings, files: [], revision: '' }
-}
-
-function noneWithoutRoot (error: unknown): readonly string[] {
-  if (error instanceof SkillError) return []
-  throw error
 }
