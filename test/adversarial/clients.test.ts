@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -134,28 +134,6 @@ t.test('K56: a byte a second is 408 in time, and neither that nor 1,000 idle con
   await Promise.all(refusals)
   for (const connection of idle) connection.destroy()
   t.match(await service.stop(), { code: 0, stderr: '' })
-})
-
-t.test('git that is started while few descriptors are free fails as every other check, and ends no service', (t) => {
-  const script = `
-    import { closeSync, openSync } from 'node:fs'
-    import { runGit, wholeOutput } from '${new URL('../../dist/sources/git/git-command.js', import.meta.url).href}'
-    const run = () => runGit({ args: ['--version'], signal: AbortSignal.timeout(30_000), env: process.env }, wholeOutput).then(() => 'ran', ({ code }) => code)
-    const outcomes = [await run()]
-    const listeners = process.listenerCount('exit')
-    const taken = []
-    try { for (;;) taken.push(openSync('/dev/null')) } catch {}
-    // The pipes of a child take eight, and its start two more.
-    for (const count of [0, 4, 5, taken.length - 9]) {
-      for (const descriptor of taken.splice(0, count)) closeSync(descriptor)
-      outcomes.push(await run())
-    }
-    console.log(JSON.stringify({ outcomes, left: process.listenerCount('exit') - listeners }))
-  `
-  const { status, stdout, stderr } = spawnSync('bash', ['-c', 'ulimit -n 100; exec "$0" --input-type=module -e "$1"', process.execPath, script], { encoding: 'utf8', timeout: 60_000 })
-  t.match({ status, stderr }, { status: 0, stderr: '' })
-  t.match(stdout, /^\{"outcomes":\["ran","EMFILE",(?:"EMFILE",|"ran",)*"ran"\],"left":0\}\n$/)
-  t.end()
 })
 
 const BUSY_CLIENTS = 16

@@ -6,63 +6,29 @@ import {
   attack, BADURL, CANARY, checkLog, type Expected, FILES, isDirectory, name16, NAME18, noFile, NOROUTE, noSkill, SIBLINGS, TRAVERSAL
 } from './attacks/hostile-urls.ts'
 
-/** Names as they stand in the URL, as decoded, and what the name alone gives; the other routes follow from that. */
-const names: ReadonlyArray<readonly [encoded: string, name: string, kind: 'refused' | 'unknown']> = [
-  ['..', '..', 'refused'],
-  ['%2e%2e', '..', 'refused'],
-  ['.%2e', '..', 'refused'],
-  ['%2E.', '..', 'refused'],
-  ['', '', 'refused'],
-  ['demo%2ffiles%2fSKILL.md', 'demo/files/SKILL.md', 'refused'],
-  ['demo%2f..', 'demo/..', 'refused'],
-  ['demo%2f', 'demo/', 'refused'],
-  ['a%5cb', 'a\\b', 'refused'],
-  ['a\\b', 'a\\b', 'refused'],
-  ['..%5cdemo', '..\\demo', 'refused'],
-  ['foo..bar', 'foo..bar', 'refused'],
-  ['demo..', 'demo..', 'refused'],
-  ['demo%2f..%2fother', 'demo/../other', 'refused'],
-  ['.', '.', 'unknown'],
-  ['%2e', '.', 'unknown'],
-  ['%252e%252e', '%2e%2e', 'unknown'],
-  ['demo%252fx', 'demo%2fx', 'unknown'],
-  ['demo%00', 'demo\0', 'unknown'],
-  ['demo%0a', 'demo\n', 'unknown'],
-  ['%1b[31m', '\u001b[31m', 'unknown'],
-  ['Demo', 'Demo', 'unknown'],
-  ['DEMO', 'DEMO', 'unknown'],
-  ['demo%20', 'demo ', 'unknown'],
-  ['%20demo', ' demo', 'unknown'],
-  ['demo.', 'demo.', 'unknown'],
-  ['demo::$DATA', 'demo::$DATA', 'unknown'],
-  ['.hidden', '.hidden', 'unknown'],
-  ['.git', '.git', 'unknown'],
-  ['README.md', 'README.md', 'unknown'],
-  ['__proto__', '__proto__', 'unknown'],
-  ['constructor', 'constructor', 'unknown'],
-  ['toString', 'toString', 'unknown'],
-  ['hasOwnProperty', 'hasOwnProperty', 'unknown'],
-  ['%e2%80%ae', '\u202e', 'unknown'],
-  ['%e2%80%8bdemo', '\u200bdemo', 'unknown'],
-  ['%ef%bc%8e%ef%bc%8e', '\uff0e\uff0e', 'unknown'],
-  ['e%cc%81', 'e\u0301', 'unknown'],
-  ['demo;x=1', 'demo;x=1', 'unknown'],
-  ['a'.repeat(255), 'a'.repeat(255), 'unknown'],
-  ['a'.repeat(1000), 'a'.repeat(1000), 'unknown']
+/** Names as they stand in the URL. */
+const names = [
+  '..', '%2e%2e', '.%2e', '%2E.', '', 'demo%2ffiles%2fSKILL.md', 'demo%2f..', 'demo%2f', 'a%5cb', 'a\\b', '..%5cdemo',
+  'foo..bar', 'demo..', 'demo%2f..%2fother', '.', '%2e', '%252e%252e', 'demo%252fx', 'demo%00', 'demo%0a', '%1b[31m',
+  'Demo', 'DEMO', 'demo%20', '%20demo', 'demo.', 'demo::$DATA', '.hidden', '.git', 'README.md', '__proto__',
+  'constructor', 'toString', 'hasOwnProperty', '%e2%80%ae', '%e2%80%8bdemo', '%ef%bc%8e%ef%bc%8e', 'e%cc%81',
+  'demo;x=1', 'a'.repeat(255), 'a'.repeat(1000)
 ]
 
-type ExpectedOfName = (name: string, kind: 'refused' | 'unknown') => Expected
-const byK16: ExpectedOfName = (name, kind) => kind === 'refused' ? name16(name) : noSkill(name)
-const byK18: ExpectedOfName = (name, kind) => kind === 'refused' ? NAME18 : noSkill(name)
+const isRefused = (name: string) => name === '' || /[/\\]|\.\./.test(name)
+
+type ExpectedOfName = (name: string) => Expected
+const byK16: ExpectedOfName = (name) => isRefused(name) ? name16(name) : noSkill(name)
+const byK18: ExpectedOfName = (name) => isRefused(name) ? NAME18 : noSkill(name)
 const notListed: ExpectedOfName = () => ({ statuses: [404], code: 'artifact_not_found' })
 const DIGEST = '0'.repeat(64)
 
 /** Routes with a name, which `*` stands for, and how they refuse a bad one. */
 const namedRoutes: ReadonlyArray<readonly [route: string, expected: ExpectedOfName]> = [
   ['/skills/*', byK16],
-  ['/skills/*/files', byK18],
+  ['/skills/*/files', byK16],
   ['/skills/*/files/SKILL.md', byK18],
-  ['/skills/*/archive.zip', byK18],
+  ['/skills/*/archive.zip', byK16],
   ['/catalog/*', byK16],
   ['/.well-known/skills/*/SKILL.md', notListed],
   [`/.well-known/agent-skills/*/${DIGEST}/SKILL.md`, notListed],
@@ -73,7 +39,7 @@ t.test('K4 K5: hostile skill names', async (t) => {
   const service = await buildService(t, { files: FILES, options: { siblings: SIBLINGS } })
   for (const [route, expected] of namedRoutes) {
     await t.test(`K16 K18: names that are no skill's, on ${route}`, async (t) => {
-      for (const [encoded, name, kind] of names) await attack(t, service, route.replace('*', () => encoded), expected(name, kind))
+      for (const name of names) await attack(t, service, route.replace('*', () => name), expected(decodeURIComponent(name)))
     })
   }
   await t.test('what looks like a path behind the name', async (t) => {
@@ -127,60 +93,23 @@ t.test('K18 K19: hostile file paths', async (t) => {
       'C:/windows/win.ini', 'C%3a%5cwindows', '%5c%5chost%5cshare', '%5cetc%5cpasswd',
       '%00/../../x', 'up/demo-evil/x.md', 'up/../../x', 'secret.txt', 'up/README.md'
     ].map((path) => [path, TRAVERSAL] as const),
-    'what is decoded once, and control characters': [
-      ['%252e%252e%252fetc%252fpasswd', noFile('%2e%2e%2fetc%2fpasswd')],
-      ['..%255c..%255c', noFile('..%5c..%5c')],
-      ['%25252e', noFile('%252e')],
-      ['SKILL.md%00', noFile('SKILL.md\0')],
-      ['SKILL.md%00.png', noFile('SKILL.md\0.png')],
-      ['.%00./x', noFile('.\0./x')],
-      ['a%0d%0aSet-Cookie:x=1', noFile('a\r\nSet-Cookie:x=1')],
-      ['a%09b', noFile('a\tb')],
-      ['%1b[31m', noFile('\u001b[31m')],
-      ['%7f', noFile('\u007f')]
-    ],
+    'what is decoded once, control characters, other spellings, and endless paths': [
+      '%252e%252e%252fetc%252fpasswd', '..%255c..%255c', '%25252e', 'SKILL.md%00', 'SKILL.md%00.png', '.%00./x',
+      'a%0d%0aSet-Cookie:x=1', 'a%09b', '%1b[31m', '%7f', 'skill.md', 'Skill.md', 'SKILL.md%20', 'SKILL.md.',
+      'SKILL.md::$DATA', 'SKILL~1.MD', 'CON', 'NUL', 'aux.md', 'e%cc%81.md', '%e2%80%aegpj.md', '%e2%80%8bSKILL.md',
+      '%ef%bc%8e%ef%bc%8e/x', 'file:///etc/passwd', '~/.ssh/id_rsa', '$HOME/x', '..;/..;/etc/passwd', '.../.../x',
+      'proc/self/environ', '__proto__', 'constructor', 'a/'.repeat(2000), 'a'.repeat(256), '%2e'.repeat(5000), 'references%5ca.md'
+    ].map((path) => [path, noFile(decodeURIComponent(path))] as const),
     'what is not percent-encoded UTF-8': [
       '%', '%zz', '%c0%ae%c0%ae%c0%af', '%e0%80%af', '%ff', '%u002e%u002e%u2215etc', '%ed%a0%80', 'SKILL.md%'
     ].map((path) => [path, BADURL] as const),
     'what K8 hides, and a file taken for a folder': [
-      '.git/config', 'sub/../.git/config', '.git', '.env', 'sub/.env', '.git/', '.git/HEAD', 'SKILL.md/', 'SKILL.md/x'
-    ].map((path) => [path, noFile(path)] as const),
-    'what K8 hides, encoded': [['%2eenv', noFile('.env')], ['.%65nv', noFile('.env')], ['%2egit%2fconfig', noFile('.git/config')]],
+      '.git/config', 'sub/../.git/config', '.git', '.env', 'sub/.env', '.git/', '.git/HEAD', 'SKILL.md/', 'SKILL.md/x',
+      '%2eenv', '.%65nv', '%2egit%2fconfig'
+    ].map((path) => [path, noFile(decodeURIComponent(path))] as const),
     'folders, and nothing': [
-      ['references', isDirectory('references')],
-      ['references/', isDirectory('references/')],
-      ['.', isDirectory('.')],
-      ['references/..', isDirectory('references/..')],
+      ...['references', 'references/', '.', 'references/..'].map((path) => [path, isDirectory(path)] as const),
       ['', { statuses: [400], code: 'invalid_file_path', error: 'Invalid file path' }]
-    ],
-    'other spellings': [
-      ['skill.md', noFile('skill.md')],
-      ['Skill.md', noFile('Skill.md')],
-      ['SKILL.md%20', noFile('SKILL.md ')],
-      ['SKILL.md.', noFile('SKILL.md.')],
-      ['SKILL.md::$DATA', noFile('SKILL.md::$DATA')],
-      ['SKILL~1.MD', noFile('SKILL~1.MD')],
-      ['CON', noFile('CON')],
-      ['NUL', noFile('NUL')],
-      ['aux.md', noFile('aux.md')],
-      ['e%cc%81.md', noFile('e\u0301.md')],
-      ['%e2%80%aegpj.md', noFile('\u202egpj.md')],
-      ['%e2%80%8bSKILL.md', noFile('\u200bSKILL.md')],
-      ['%ef%bc%8e%ef%bc%8e/x', noFile('\uff0e\uff0e/x')],
-      ['file:///etc/passwd', noFile('file:///etc/passwd')],
-      ['~/.ssh/id_rsa', noFile('~/.ssh/id_rsa')],
-      ['$HOME/x', noFile('$HOME/x')],
-      ['..;/..;/etc/passwd', noFile('..;/..;/etc/passwd')],
-      ['.../.../x', noFile('.../.../x')],
-      ['proc/self/environ', noFile('proc/self/environ')],
-      ['__proto__', noFile('__proto__')],
-      ['constructor', noFile('constructor')]
-    ],
-    'endless paths, and a backslash that does not climb': [
-      ['a/'.repeat(2000), noFile('a/'.repeat(2000))],
-      ['a'.repeat(256), noFile('a'.repeat(256))],
-      ['%2e'.repeat(5000), noFile('.'.repeat(5000))],
-      ['references%5ca.md', noFile('references\\a.md')]
     ]
   }
   for (const [name, rows] of Object.entries(tables)) {

@@ -1,13 +1,13 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { buildSync } from 'esbuild'
 import t, { type Test } from 'tap'
+import { startServer } from '../helper/fault-server.ts'
 import { startProcess } from '../helper/process.ts'
+import { freePort } from '../helper/proxies.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const SKILLS = fileURLToPath(new URL('../../skills', import.meta.url))
@@ -34,12 +34,6 @@ function example (name: string): readonly string[] {
   return [process.execPath, `${SDK_EXAMPLES.includes(name) ? `${CLIENTS}.examples` : built}/${name}.js`]
 }
 
-interface Ended {
-  readonly code: number | null
-  readonly stdout: string
-  readonly stderr: string
-}
-
 /** Starts a command in the checkout; the environment has nothing but PATH and what is given. */
 function launch (t: Test, [command = '', ...args]: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const variables = { PATH: process.env['PATH'], ...env }
@@ -48,7 +42,7 @@ function launch (t: Test, [command = '', ...args]: readonly string[], env: Reado
   return child
 }
 
-async function run (t: Test, command: readonly string[], env?: Readonly<Record<string, string>>): Promise<Ended> {
+async function run (t: Test, command: readonly string[], env?: Readonly<Record<string, string>>) {
   const child = launch(t, command, env)
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
   return { stdout, stderr, code: code as number | null }
@@ -115,27 +109,13 @@ const loops: readonly Loop[] = [
     missing: !isInstalled('python3') && 'python3 is not installed',
     ...chat
   },
-  {
-    name: 'openai-responses.ts',
-    command: example('openai-responses'),
+  ...['openai-responses', 'anthropic', 'gemini'].map((name) => ({
+    name: `${name}.ts`,
+    command: example(name),
     missing: withoutSdk,
-    env: (origin) => shownEnv('openai-responses.ts', origin),
+    env: (origin: string) => shownEnv(`${name}.ts`, origin),
     refused: () => '401'
-  },
-  {
-    name: 'anthropic.ts',
-    command: example('anthropic'),
-    missing: withoutSdk,
-    env: (origin) => shownEnv('anthropic.ts', origin),
-    refused: () => '401'
-  },
-  {
-    name: 'gemini.ts',
-    command: example('gemini'),
-    missing: withoutSdk,
-    env: (origin) => shownEnv('gemini.ts', origin),
-    refused: () => '401'
-  }
+  }))
 ]
 
 const [service, model] = await Promise.all([startProcess(t, { args: [SKILLS] }), startModel(t)])
@@ -148,11 +128,7 @@ for (const { name, command, missing = false, env, refused } of loops) {
   })
 
   t.test(`${name} stops with the answer of a server that refuses`, { skip: missing }, async (t) => {
-    const refusing = createServer((_request, response) => { response.writeHead(401).end('no key') })
-    refusing.listen(0, '127.0.0.1')
-    t.teardown(() => { refusing.close() })
-    await once(refusing, 'listening')
-    const origin = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
+    const { url: origin } = await startServer(t, (_request, response) => { response.writeHead(401).end('no key') })
     const { stderr, code } = await run(t, command, { SKILLS_URL: service.url, ...env(origin) })
     t.match(stderr, refused(origin))
     t.equal(code, 1)
@@ -174,60 +150,6 @@ t.test('the README shows what the loops print', async (t) => {
   t.ok(readme.includes(`\`\`\`text\n${conversation()}\`\`\``), conversation())
 })
 
-t.test('the scripted model refuses a conversation in which a tool call has no result', async (t) => {
-  const names = ['list_skills', 'get_skill', 'read_file_in_skill'].map((name) => ({ name }))
-  const id = 'call_0'
-  const user = { role: 'user', content: QUESTION }
-  const rows: ReadonlyArray<readonly [path: string, body: object, message: string]> = [
-    ['/v1/chat/completions', {
-      tools: names.map((fn) => ({ type: 'function', function: fn })),
-      messages: [
-        user,
-        {
-          role: 'assistant',
-          content: null,
-          tool_calls: [{ id, type: 'function', function: { name: 'list_skills', arguments: '{}' } }]
-        },
-        user
-      ]
-    }, 'did not have response messages: call_0'],
-    ['/v1/responses', {
-      tools: names,
-      input: [user, { type: 'function_call', call_id: id, name: 'list_skills', arguments: '{}' }]
-    }, 'No tool output found for function call call_0'],
-    ['/v1/responses', {
-      tools: names,
-      input: [user, { type: 'function_call_output', call_id: id, output: '{}' }]
-    }, 'No tool call found for function call output with call_id call_0'],
-    ['/v1/messages', {
-      tools: names,
-      messages: [
-        user, { role: 'assistant', content: [{ type: 'tool_use', id, name: 'list_skills', input: {} }] },
-        {
-          role: 'user',
-          content: [{ type: 'text', text: 'Here:' }, { type: 'tool_result', tool_use_id: id, content: '{}' }]
-        }
-      ]
-    }, '`tool_result` blocks immediately after: call_0'],
-    ['/v1beta/models/scripted:generateContent', {
-      tools: [{ functionDeclarations: names }],
-      contents: [
-        { role: 'user', parts: [{ text: QUESTION }] },
-        { role: 'model', parts: [{ functionCall: { id, name: 'list_skills' } }] },
-        {
-          role: 'user',
-          parts: [{ functionResponse: { id, name: 'list_skills', response: { output: '{}' } } }, { text: 'Here.' }]
-        }
-      ]
-    }, 'number of function response parts is equal to the number of function call parts']
-  ]
-  for (const [path, body, message] of rows) {
-    const response = await fetch(model + path, { method: 'POST', body: JSON.stringify(body) })
-    t.equal(response.status, 400, path)
-    t.match(await response.text(), message)
-  }
-})
-
 const skipCurl = !isInstalled('curl') && 'curl is not installed'
 
 t.test('tool-call.sh shows a result in each dialect, and those of two calls', { skip: skipCurl }, async (t) => {
@@ -247,11 +169,7 @@ t.test('tool-call.sh shows a result in each dialect, and those of two calls', { 
 })
 
 t.test('each example asks whether skillserve is running when nothing answers', async (t) => {
-  const held = createServer().listen(0, '127.0.0.1')
-  await once(held, 'listening')
-  const SKILLS_URL = `http://127.0.0.1:${(held.address() as AddressInfo).port}`
-  held.close()
-  await once(held, 'close')
+  const SKILLS_URL = `http://127.0.0.1:${await freePort()}`
   const examples = ['agent-loop', 'mcp-client', ...withoutSdk === false ? ['anthropic'] : []].map(example)
   if (isInstalled('python3')) examples.push(['python3', 'examples/agent_loop.py'])
   if (isInstalled('curl')) examples.push(['sh', 'examples/tool-call.sh'])

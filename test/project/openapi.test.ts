@@ -1,11 +1,15 @@
-import { readFileSync } from 'node:fs'
+import { cpSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { load } from 'js-yaml'
 import t from 'tap'
 import { buildService } from '../helper/build.ts'
 import { type Exchange, responseCheckOf } from '../helper/openapi.ts'
+import { skill } from '../helper/skills.ts'
+import type { DiscoveryIndex } from '../../src/well-known/discovery.ts'
 
 const ROOT = new URL('../../', import.meta.url)
+const EXAMPLES = fileURLToPath(new URL('skills', ROOT))
 
 interface MediaType {
   readonly schema?: object
@@ -19,6 +23,7 @@ interface Parameter {
   readonly required: boolean
   readonly description?: string
   readonly example?: unknown
+  readonly schema: { readonly default?: unknown }
 }
 
 interface Operation {
@@ -43,7 +48,8 @@ interface Document {
 }
 
 t.test('K50: one service', async (t) => {
-  const service = await buildService(t, { files: { demo: { 'SKILL.md': 'x' } } })
+  const service = await buildService(t, { files: { single: skill('single') } })
+  cpSync(EXAMPLES, service.root, { recursive: true })
   const response = await service.fetch('/openapi.json')
   const document = response.json() as Document
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -178,6 +184,50 @@ t.test('K50: one service', async (t) => {
     ]
     for (const path of missing) {
       t.equal((await service.raw('GET', path)).status, 404, path)
+    }
+  })
+
+  t.test('K50: each request of /docs succeeds as it is filled in, with the example skills', async (t) => {
+    const index = (await service.fetch('/.well-known/agent-skills/index.json')).json() as DiscoveryIndex
+
+    /** Of an address that names a digest: the one that the index lists, which no document can know. */
+    function valuesFor (path: string): Readonly<Record<string, unknown>> {
+      const end = path.slice(path.lastIndexOf('/'))
+      const listed = index.skills.find(({ url }) => path.includes('{digest}') && url.endsWith(end))
+      return listed === undefined ? {} : { name: listed.name, digest: listed.digest.slice('sha256:'.length) }
+    }
+
+    for (const [path, methods] of Object.entries(document.paths)) {
+      for (const [method, { operationId, parameters = [], requestBody }] of Object.entries(methods)) {
+        const values = valuesFor(path)
+        const query = new URLSearchParams()
+        const headers: Record<string, string> = {}
+        let target = path
+        for (const { name, in: place, example, schema } of parameters) {
+          const value = values[name] ?? example ?? schema.default
+          if (place === 'path') target = target.replace(`{${name}}`, String(value))
+          else if (value === undefined) continue
+          else if (place === 'query') query.set(name, String(value))
+          else headers[name] = String(value)
+        }
+        // An endless answer: its head says enough.
+        const verb = operationId === 'followEvents' ? 'HEAD' : method.toUpperCase()
+        const url = `${target}?${query}`.replace(/\?$/, '')
+        if (operationId === 'gitHook') {
+          t.equal((await service.fetch(url, { method: verb, headers })).status, 403, 'only a git host can sign')
+          continue
+        }
+        if (requestBody === undefined) {
+          t.equal((await service.fetch(url, { method: verb, headers })).status, 200, `${verb} ${url}`)
+          continue
+        }
+        const [type = '', content] = Object.entries(requestBody.content)[0] ?? []
+        const [first] = Object.values(content?.examples ?? {})
+        const body = typeof first?.value === 'string' ? first.value : JSON.stringify(first?.value)
+        const answer = await service.fetch(url, { method: verb, headers: { ...headers, 'content-type': type }, body })
+        t.equal(answer.status, 200, `${verb} ${url}: ${answer.status === 200 ? '' : answer.text}`)
+        t.notMatch(answer.text, /Invalid tool arguments|Unknown tool/, String(operationId))
+      }
     }
   })
 
