@@ -38,8 +38,9 @@ export const doorsRoute: FastifyPluginAsyncTypebox<DoorsOptions> = async (app, {
         path: path.replace('{path}', '*').replaceAll(/\{(\w+)\}/g, ':$1'),
         what: summary
       })))
-    const doors = [...documented, ...MORE_DOORS].map(({ path, ...door }) =>
-      ({ ...door, path: path === '/' && app.prefix !== '' ? app.prefix : app.prefix + path }))
+    // In the order of the schema: the answer to HEAD is not serialized by it.
+    const doors = [...documented, ...MORE_DOORS].map(({ methods, path, what }) =>
+      ({ methods, path: path === '/' && app.prefix !== '' ? app.prefix : app.prefix + path, what }))
     return { name: 'skillserve', version, doors }
   })
 }

@@ -64,28 +64,6 @@ t.test('one service', async (t) => {
     t.same(response.json(), { role: 'tool', name: 'list_skills', content: '{"skills": ["bare", "broken", "calculator"]}' })
   })
 
-  t.test('K36: the content is what the tool says', async (t) => {
-    const table: ReadonlyArray<readonly [name: string, args: object, content: string | RegExp]> = [
-      ['read_file_in_skill', { skill_name: 'calculator', file_path: 'examples/basic.py' }, 'print(1)\n'],
-      ['read_file_in_skill', { skill_name: 'calculator', file_path: '../x' }, 'ERROR: Path traversal detected: cannot access files outside skill folder'],
-      ['get_skill', { skill_name: 'nope' }, '{"error": "Skill \'nope\' not found in skills folder"}'],
-      ['Skill', { skill_name: 'calculator' }, `Skill: calculator (Type: project)\nPath: ${service.root}/calculator\n\n${DOCUMENT}`],
-      ['Skill', { skill_name: 'nope' }, /^Error invoking skill 'nope': Skill 'nope' not found\.\n\nAvailable skills:\n- calculator: Sums\n\nTo create/],
-      ['skill', { skill: ' calculator ' }, /^\[.*calculator is running….*Base directory for this skill/s],
-      ['skill', { skill: '../calculator' }, 'Skill "../calculator" not found'],
-      ['SKILL', {}, /^Unknown tool: SKILL\. Available tools: list_skills, get_skill, read_file_in_skill$/]
-    ]
-    for (const [name, args, expected] of table) {
-      for (const form of [args, JSON.stringify(args)]) {
-        const response = await service.post(CALL, openaiCall(name, form))
-        t.equal(response.status, 200)
-        const { content } = response.json() as { content: string }
-        if (typeof expected === 'string') t.equal(content, expected, name)
-        else t.match(content, expected, name)
-      }
-    }
-  })
-
   t.test('K40: toolset and others of the query', async (t) => {
     const calls = [openaiCall('nope', {}, 'a'), openaiCall('Skill', {}, 'b'), openaiCall('list_skills', {}, 'c')]
     const ids = async (query: string) => ((await service.post(`${CALL}?${query}`, calls)).json() as Array<{ tool_call_id: string }>).map((result) => result.tool_call_id)
@@ -95,27 +73,6 @@ t.test('one service', async (t) => {
     for (const query of ['others=', 'others=keep', 'toolset=search', 'toolset=']) {
       t.match(await service.post(`${CALL}?${query}`, calls), { status: 400 }, query)
     }
-  })
-
-  t.test('K40: list_skill_files gives paths, sizes and types', async (t) => {
-    const files = [{ path: 'SKILL.md', size_bytes: DOCUMENT.length, media_type: 'text/markdown' }, { path: 'examples/basic.py', size_bytes: 9, media_type: 'text/x-python' }]
-    t.same((await service.post('/agent/tools/list_skill_files', { skill_name: 'calculator' })).json(), { skill_name: 'calculator', files })
-    for (const [name, error] of Object.entries({ nope: "Skill 'nope' not found in skills folder", '../x': /^Invalid skill name/, '': /^Invalid skill name/ })) {
-      t.match((await service.post('/agent/tools/list_skill_files', { skill_name: name })).json(), { error }, name)
-    }
-    t.match((await service.post('/agent/tools/list_skill_files', {})).json(), { error: /^Invalid tool arguments: 'skill_name' is missing, it must be a string\n/ })
-  })
-
-  t.test('K34: one failing call does not stop the rest, whatever it is', async (t) => {
-    const response = await service.post(CALL, [
-      openaiCall('get_skill', { skill_name: '..' }, 'a'), 1, null, { no: 'call' }, openaiCall('constructor', {}, 'b'), openaiCall('list_skills', '{', 'c'), openaiCall('list_skills', '', 'd')
-    ])
-    t.equal(response.status, 200)
-    const answers = response.json() as ReadonlyArray<{ tool_call_id?: string, content: string }>
-    t.same(answers.map((answer) => answer.tool_call_id), ['a', undefined, undefined, undefined, 'b', 'c', 'd'])
-    t.match(answers[4]?.content, /^Unknown tool: constructor\./)
-    t.match(answers[5]?.content, 'Invalid tool arguments: ')
-    t.equal(answers[6]?.content, '{"skills": ["bare", "broken", "calculator"]}')
   })
 
   t.test('K34: 128 calls run, 129 are refused and none is run', async (t) => {
@@ -197,30 +154,14 @@ t.test('one service', async (t) => {
       mcp: (definitions) => definitions.map(({ name, inputSchema }) => inputSchema !== undefined && name),
       bedrock: (definitions) => definitions.map(({ toolSpec: { name } = {} as { name: string } }: { toolSpec?: { name: string } }) => name)
     }
-    const etags = new Set<string>()
     for (const [format, read] of Object.entries(nameIn)) {
       for (const [toolset, expected] of Object.entries(toolsets)) {
         const path = `/agent/tools?format=${format}&toolset=${toolset}`
-        const response = await service.fetch(path)
-        t.equal(response.status, 200, path)
-        t.same(read(response.json() as Definition[]), expected, path)
-        const etag = response.headers.get('etag') ?? ''
-        etags.add(etag)
-        t.equal((await service.fetch(path, { headers: { 'if-none-match': etag } })).status, 304)
-        t.equal((await service.fetch(path, { method: 'HEAD' })).headers.get('etag'), etag.replace('W/', ''), 'HEAD is not compressed')
+        t.same(read((await service.fetch(path)).json() as Definition[]), expected, path)
       }
     }
-    t.equal(etags.size, 30)
     t.equal((await service.fetch('/agent/tools')).text, (await service.fetch('/agent/tools?format=openai&toolset=reader')).text, 'the defaults')
     t.match((await service.fetch('/agent/tools?format=anthropic&toolset=wave')).text, 'Skills: calculator: Sums', 'K28: it follows the catalog')
-  })
-
-  t.test('K47: a bad query is 400', async (t) => {
-    for (const query of ['format=constructor', 'format=__proto__', 'format=', 'format=OpenAI', 'toolset=x', 'format=mcp&format=mcp', 'toolset=all&toolset=all']) {
-      const response = await service.fetch(`/agent/tools?${query}`)
-      t.equal(response.status, 400, query)
-      t.match(response.json(), { code: 'bad_query' })
-    }
   })
 
   t.test("K40: POST /agent/tools/:name returns the tool's own result object", async (t) => {
@@ -253,13 +194,6 @@ t.test('one service', async (t) => {
     for (const [name, { value }] of Object.entries(toolArgumentsExamples)) {
       const result = (await service.post(`/agent/tools/${name}`, value)).json()
       t.same(Object.keys(result as object), Object.keys(toolResultExamples[name]?.value as object), `${name}: the documented example has these members`)
-    }
-  })
-
-  t.test('K27: Skill tells the type of its error, suggestions and what is available', async (t) => {
-    for (const [name, type] of [['nope', 'skill_not_found'], ['broken', 'skill_malformed|skill_invalid'], ['bare', 'skill_invalid'], ['../x', 'skill_invalid']] as const) {
-      const response = await service.post('/agent/tools/Skill', { skill_name: name })
-      t.match(response.json(), { success: false, errorDetails: { type: new RegExp(`^(${type})$`), skillName: name, suggestions: [String], availableSkills: ['calculator'] } }, name)
     }
   })
 

@@ -169,19 +169,6 @@ t.test('K46: one service', async (t) => {
     }
     t.match((await service.post('/catalog', {})).json(), { code: 'method_not_allowed' })
   })
-
-  t.test('K49: an ETag of the content, 304, HEAD', async (t) => {
-    for (const path of ['/catalog', '/catalog?q=alpha&limit=1', '/catalog?limit=2', '/catalog/alpha']) {
-      const headers = { 'accept-encoding': 'identity' }
-      const response = await service.fetch(path, { headers })
-      const etag = response.headers.get('etag') ?? ''
-      t.match(etag, /^"[\da-f]{64}"$/)
-      t.equal((await service.fetch(path, { headers })).headers.get('etag'), etag, path)
-      t.equal((await service.fetch(path, { headers: { 'if-none-match': etag } })).status, 304)
-      const head = await service.fetch(path, { method: 'HEAD', headers })
-      t.same([head.headers.get('etag'), head.headers.get('content-length')], [etag, String(response.bytes.length)])
-    }
-  })
 })
 
 t.test('K4, K9, K46: a broken skill has an entry with its findings, and so has one whose files cannot be listed', async (t) => {

@@ -146,17 +146,6 @@ t.test('one service', async (t) => {
     t.ok((await service.fetch(`${base}/logo.png?encoding=base64`)).bytes.equals(BINARY), 'the query chooses no form')
   })
 
-  t.test('K47: a bad query is 400', async (t) => {
-    for (const query of ['encoding=hex', 'encoding=', 'encoding', 'encoding=BASE64', 'encoding=base64&encoding=base64', 'encoding=__proto__']) {
-      for (const accept of ['*/*', 'application/json']) {
-        const response = await service.fetch(`${base}/a.md?${query}`, { headers: { accept } })
-        t.equal(response.status, 400, query)
-        t.match(response.json(), { code: 'bad_query', instance: `${base}/a.md` })
-        t.match((response.json() as { error: string }).error, 'encoding', 'names the parameter')
-      }
-    }
-  })
-
   t.test('K44: Range, on a file from memory and on one that is streamed', async (t) => {
     for (const [path, bytes] of [['edge.bin', EDGE], ['over.bin', OVER]] as const) {
       const size = bytes.length
@@ -215,39 +204,6 @@ t.test('one service', async (t) => {
         t.equal(response.status, status, `${path} ${value}`)
       }
     }
-  })
-
-  t.test('K47, K49: HEAD and 304 on files, from memory and streamed', async (t) => {
-    for (const path of ['a.md', 'empty.txt', 'over.bin']) {
-      for (const accept of path === 'a.md' ? ['*/*', 'application/json'] : ['*/*']) {
-        const get = await service.fetch(`${base}/${path}`, { headers: { accept } })
-        const head = await service.fetch(`${base}/${path}`, { method: 'HEAD', headers: { accept, range: 'bytes=0-0' } })
-        t.equal(head.status, 200, 'a HEAD has no range')
-        t.equal(head.bytes.length, 0)
-        for (const name of ['content-type', 'content-length', 'etag', 'last-modified', 'accept-ranges', 'vary', 'cache-control']) {
-          t.equal(head.headers.get(name), get.headers.get(name), `${path} ${name}`)
-        }
-        const etag = get.headers.get('etag') ?? ''
-        for (const method of ['GET', 'HEAD']) {
-          for (const extra of [{}, { range: 'bytes=0-1' }, { range: 'bytes=99999999-' }]) {
-            const headers = { accept, 'if-none-match': etag, ...extra }
-            const response = await service.fetch(`${base}/${path}`, { method, headers })
-            t.equal(response.status, 304, `${method} ${path} ${JSON.stringify(extra)}`)
-            t.equal(response.headers.get('etag'), etag)
-            t.equal(response.headers.get('content-length'), null)
-            t.equal(response.headers.get('content-range'), null)
-          }
-        }
-        const modified = get.headers.get('last-modified') ?? ''
-        t.equal((await service.fetch(`${base}/${path}`, { headers: { accept, 'if-modified-since': modified } })).status, 200, 'a date proves nothing (K51)')
-      }
-    }
-  })
-
-  t.test('K49: bytes, JSON and base64 have their own ETags', async (t) => {
-    const etags = await Promise.all([['*/*', ''], ['application/json', ''], ['application/json', '?encoding=base64']].map(async ([accept = '', query = '']) =>
-      (await service.fetch(`${base}/a.md${query}`, { headers: { accept } })).headers.get('etag')))
-    t.equal(new Set(etags).size, 3)
   })
 })
 

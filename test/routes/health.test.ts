@@ -153,24 +153,6 @@ t.test('a service that is stopping is not ready, and answers', async (t) => {
   t.equal((await service.fetch('/skills/demo')).status, 200)
 })
 
-t.test('K47, K49: HEAD and 304 on the routes of the service itself', async (t) => {
-  const service = await buildService(t, { files: DEMO })
-  const plain = { 'accept-encoding': 'identity' }
-  for (const path of ['/openapi.json', '/openapi.yaml']) {
-    const get = await service.fetch(path, { headers: plain })
-    t.equal(get.status, 200, path)
-    const head = await service.fetch(path, { method: 'HEAD', headers: plain })
-    t.equal(head.status, 200, path)
-    t.equal(head.bytes.length, 0, path)
-    for (const name of ['etag', 'content-type', 'content-length', 'cache-control']) t.equal(head.headers.get(name), get.headers.get(name), `${path} ${name}`)
-    const etag = get.headers.get('etag') ?? ''
-    t.match(etag, /^"[\da-f]{64}"$/)
-    t.equal((await service.fetch(path, { headers: { 'if-none-match': etag } })).status, 304, path)
-    t.equal((await service.fetch(path, { method: 'HEAD', headers: { 'if-none-match': etag } })).status, 304, path)
-    t.equal((await service.fetch(path, { headers: { 'if-none-match': '"other"' } })).status, 200, path)
-  }
-})
-
 const PARTS = { remarks: () => [], auditState: () => 'working' as const, shutdown: { isStopping: false } }
 
 function statusWith (lastError: string): SkillStatus {

@@ -5,6 +5,16 @@ import { skill } from '../helper/skills.ts'
 
 const service = await buildService(t, { files: { demo: skill('demo', { 'notes.md': 'notes' }) } })
 
+const BAD_QUERIES: Readonly<Record<string, readonly string[]>> = {
+  '/skills/demo/files/notes.md': ['encoding=hex', 'encoding=', 'encoding', 'encoding=BASE64', 'encoding=base64&encoding=base64', 'encoding=__proto__'],
+  '/skills/demo/archive.zip': ['wrap=1', 'wrap=', 'wrap', 'wrap=TRUE', 'wrap=true&wrap=true'],
+  '/agent/tools': ['format=constructor', 'format=__proto__', 'format=', 'format=OpenAI', 'toolset=x', 'format=mcp&format=mcp', 'toolset=all&toolset=all'],
+  '/agent/prompt': [
+    'format=', 'format=XML', 'format=constructor', 'format=json&format=json', 'budget=', 'budget=127', 'budget=0', 'budget=-1', 'budget=200.5', 'budget=many', 'budget=NaN',
+    'budget=200&budget=300', 'budget[]=200'
+  ]
+}
+
 t.test('K47: an unknown or wrong query parameter is named, with what is allowed', async (t) => {
   const cases: ReadonlyArray<readonly [target: string, detail: string]> = [
     ['/skills/demo?revison=current', "Unknown query parameter 'revison', allowed: revision"],
@@ -28,6 +38,9 @@ t.test('K47: an unknown or wrong query parameter is named, with what is allowed'
     const problem = (await service.fetch(target)).json() as { readonly detail: string }
     t.match(problem, { status: 400, code: 'bad_query' }, target)
     t.ok(problem.detail.startsWith(detail), `${target}: ${problem.detail}`)
+  }
+  for (const [target, queries] of Object.entries(BAD_QUERIES)) {
+    for (const query of queries) t.match((await service.fetch(`${target}?${query}`)).json(), { status: 400, code: 'bad_query', instance: target }, `${target}?${query}`)
   }
   t.equal((await service.fetch('/docs?x=1')).status, 200, 'what is not in the document takes any')
   for (const path of ['/docs', '/ui/status', '/ui/skills/demo', '/']) {

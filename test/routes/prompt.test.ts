@@ -74,41 +74,6 @@ t.test('one service', async (t) => {
       }
     }
   })
-
-  t.test('K49: an ETag of the content: 304, HEAD, and one for each form and budget', async (t) => {
-    const etags = new Set<string>()
-    for (const query of ['', '?format=json', '?format=markdown', '?budget=200', '?format=json&budget=200', '']) {
-      const response = await service.fetch(PATH + query)
-      const etag = response.headers.get('etag') ?? ''
-      etags.add(etag)
-      t.equal(response.headers.get('cache-control'), 'no-cache')
-      t.equal((await service.fetch(PATH + query, { headers: { 'if-none-match': etag } })).status, 304)
-      const head = await service.fetch(PATH + query, { method: 'HEAD' })
-      t.equal(head.headers.get('etag'), etag)
-      t.equal(head.headers.get('content-length'), String(response.bytes.length))
-    }
-    t.equal(etags.size, 5)
-  })
-
-  t.test('K47: a bad query is 400', async (t) => {
-    for (const query of [
-      'format=', 'format=XML', 'format=constructor', 'format=json&format=json', 'budget=', `budget=${MIN_PROMPT_CHARACTERS - 1}`, 'budget=0', 'budget=-1',
-      'budget=200.5', 'budget=many', 'budget=NaN', 'budget=200&budget=300', 'budget[]=200'
-    ]) {
-      const response = await service.fetch(`${PATH}?${query}`)
-      t.match(response.json(), { status: 400, code: 'bad_query' }, query)
-    }
-    t.match((await service.fetch(`${PATH}?budget=1`)).json(), { detail: /'budget' is '1', it must be >= 128/ })
-  })
-
-  t.test('many forms and budgets at once are answered right', async (t) => {
-    const queries = ['', '?budget=300', '?budget=400', '?format=json', '?format=json&budget=300', '?format=markdown', '?budget=300']
-    const alone = new Map<string, string>()
-    for (const query of queries) alone.set(query, (await service.fetch(PATH + query)).text)
-    await Promise.all(Array.from({ length: 5 }, () => queries).flat().map(async (query) => {
-      t.equal((await service.fetch(PATH + query)).text, alone.get(query))
-    }))
-  })
 })
 
 t.test('K41: a skill that is removed is not offered any more; without a root there is no catalog', async (t) => {
