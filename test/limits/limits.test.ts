@@ -8,7 +8,7 @@ import type { Principal } from '../../src/http/callers.ts'
 import { Limits } from '../../src/limits/limits.ts'
 import { connectStore } from '../../src/limits/store.ts'
 import { MAX_TOOL_CALLS } from '../../src/tools/limits.ts'
-import { buildService, type Service } from '../helper/build.ts'
+import { buildService } from '../helper/build.ts'
 import { listenRequest, modernRequest } from '../helper/mcp.ts'
 import { startProcess } from '../helper/process.ts'
 import { freePort, hasProgram } from '../helper/proxies.ts'
@@ -23,13 +23,7 @@ const FILES = {
   }
 }
 
-interface Limited extends Service {
-  refusals (): Limits['refusals']
-  /** Ends the window of the one address. */
-  pass (): Promise<void>
-  /** Status and `Retry-After` of an answer. */
-  get (path: string, headers?: Readonly<Record<string, string>>): Promise<readonly [status: number, retryAfter: number]>
-}
+type Limited = Awaited<ReturnType<typeof buildLimited>>
 
 interface LimitedOptions {
   readonly burst?: number
@@ -47,7 +41,7 @@ const login = fp(async (app) => {
   })
 })
 
-async function buildLimited (t: Test, { proxies = [], principals = false, burst = 20, rate = 0.01 }: LimitedOptions = {}): Promise<Limited> {
+async function buildLimited (t: Test, { proxies = [], principals = false, burst = 20, rate = 0.01 }: LimitedOptions = {}) {
   let limits: Limits | undefined
   const limiters: RateLimiterMemory[] = []
   const limiter = (options: ConstructorParameters<typeof RateLimiterMemory>[0]) => {
@@ -66,16 +60,18 @@ async function buildLimited (t: Test, { proxies = [], principals = false, burst 
       }
     }
   })
+  /** Ends the window of the one address. */
   const pass = async (): Promise<void> => { for (const limiter of limiters) await limiter.delete('127.0.0.1') }
   // What the set-up itself has used.
   await pass()
   return {
     ...service,
-    refusals: () => limits?.refusals ?? new Map(),
+    refusals: () => limits?.refusals ?? new Map<string, number>(),
     pass,
-    get: async (path, headers = {}) => {
+    /** Status and `Retry-After` of an answer. */
+    get: async (path: string, headers: Readonly<Record<string, string>> = {}) => {
       const answer = await service.fetch(path, { headers })
-      return [answer.status, Number(answer.headers.get('retry-after'))]
+      return [answer.status, Number(answer.headers.get('retry-after'))] as const
     }
   }
 }
@@ -184,18 +180,13 @@ t.test('K67: one principal at its limit slows no other, whatever address they sh
 
 t.test('K67: guesses of one address are refused after a few dozen, and a good token from there goes on working', async (t) => {
   const service = await buildLimited(t, { principals: true, burst: 5_000 })
+  t.strictSame(new Set(await spend(service, 100, '/.well-known/oauth-authorization-server')), new Set([404]), 'which guesses nothing')
   const statuses = await spend(service, 100, '/skills/secret')
   t.equal(statuses.filter((status) => status === 404).length, 60)
   t.equal(statuses.filter((status) => status === 429).length, 40)
   t.equal((await service.get('/skills/demo', { 'x-test-principal': 'ci' }))[0], 200)
   t.equal((await service.get('/skills/none', { 'x-test-principal': 'ci' }))[0], 404)
   t.equal((await service.get('/skills/demo'))[0], 200)
-})
-
-t.test('K67: looking for an authorization server guesses nothing', async (t) => {
-  const service = await buildLimited(t, { principals: true, burst: 5_000 })
-  t.strictSame(new Set(await spend(service, 100, '/.well-known/oauth-authorization-server')), new Set([404]))
-  t.equal((await service.get('/skills/secret'))[0], 404)
 })
 
 t.test('K67: hooks with a wrong signature are guesses too, whether callers are told apart or not', async (t) => {
