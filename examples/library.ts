@@ -13,7 +13,7 @@ const answer = await handleToolCall({ name: 'list_skills', arguments: {} }, { sk
 if (answer.kind === 'answer') console.log(answer.json)
 
 try {
-  await skills.readFile('calculator', '../weather/SKILL.md')
+  await skills.read('calculator', (skill) => skill.file('../weather/SKILL.md'))
 } catch (error) {
   if (error instanceof SkillError) console.log(error.code)
 }

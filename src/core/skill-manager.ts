@@ -149,7 +149,7 @@ export class SkillManager extends View {
 
   async readSkillBody (skill: Pick<SkillMetadata, 'address' | 'skillPath'>): Promise<string> {
     const name = addressOf(skill)
-    return skillBody(mainFileText(await this.readMainFile(name, 'SKILL.md'), name))
+    return skillBody(mainFileText(await this.read(name, (state) => state.mainFile()), name))
   }
 }
 

@@ -1,20 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Catalog, FoundSkill, Sees, SkillRef } from './catalog.ts'
 import { finding, isUsable } from './format/findings.ts'
-import type { MainFilePreference } from './format/main-files.ts'
-import type { ServableFile } from './read/file-cache.ts'
-import type { FileContent } from './read/file-content.ts'
 import type { IndexedSkill } from './read-skill.ts'
-import type { SkillArchive } from './revisions/archive.ts'
 import type { Keep } from './revisions/kept-revisions.ts'
 import { KeptState, PresentState, type SkillState } from './revisions/state.ts'
 import type { CatalogSearch } from './search/catalog-search.ts'
 import type { Root } from './roots/root.ts'
 import type { SkillService, SkillStatus } from './service.ts'
-import {
-  fileError, folderError, mainFileError, RevisionChangedError, SkillError, skillError
-} from './shared/errors.ts'
-import type { CatalogSkill, Finding, Manifest, SkillMetadata } from './shared/skill.ts'
+import { folderError, mainFileError, RevisionChangedError, SkillError, skillError } from './shared/errors.ts'
+import type { CatalogSkill, Finding, SkillMetadata } from './shared/skill.ts'
 import { hasForbiddenSequence } from './shared/skill-name.ts'
 import { compareCodePoints, sameOr } from './shared/text.ts'
 import type { Refresher } from './watch/refresher.ts'
@@ -198,32 +192,6 @@ export class View implements SkillService {
       const isNoName = error instanceof SkillError && ['skill_not_found', 'invalid_skill_name'].includes(error.code)
       throw isNoName ? mainFileError.skillNotFound(displayName) : error
     }
-  }
-
-  readMainFile (name: string, preference: MainFilePreference): Promise<FileContent> {
-    return this.read(name, (state) => state.mainFile(preference))
-  }
-
-  readFile (name: string, path: string): Promise<FileContent> {
-    return this.#readFiles(name, (state) => state.file(path))
-  }
-
-  openFile (name: string, path: string): Promise<ServableFile> {
-    return this.#readFiles(name, (state) => state.open(path))
-  }
-
-  manifest (name: string): Promise<Manifest> {
-    return this.#readFiles(name, (state) => state.manifest())
-  }
-
-  archive (name: string, nameOf?: (path: string) => string): Promise<SkillArchive> {
-    return this.#readFiles(name, (state) => state.archive(nameOf))
-  }
-
-  /** `read_file_in_skill` has its own sentence for names. */
-  async #readFiles<T> (name: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    if (hasForbiddenSequence(name)) throw fileError.invalidName()
-    return await this.read(name, answer)
   }
 
   keptRevisions (name: string): readonly string[] {

@@ -104,7 +104,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     }
   }, async (request, reply) => {
     const skills = inAskedRevision(request, skillsOf(request))
-    const manifest = await skills.read(request.params.name, (skill) => skill.manifest())
+    const manifest = await readInSkill(skills, request.params.name, (skill) => skill.manifest())
     reply.header(REVISION_HEADER, manifest.revision)
     return manifest
   })
@@ -171,7 +171,8 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     const { name } = request.params
     const { wrap = false } = request.query
     const skills = inAskedRevision(request, skillsOf(request))
-    const archive = await skills.read(name, (skill) => skill.archive(wrap ? (path) => `${name}/${path}` : undefined))
+    const archive = await readInSkill(skills, name, (skill) =>
+      skill.archive(wrap ? (path) => `${name}/${path}` : undefined))
     reply.header(REVISION_HEADER, archive.revision)
     const etag = strongEtag(archive.revision, wrap ? `${ARCHIVE_FORMAT}wrap` : ARCHIVE_FORMAT)
     return answerArchive(request, reply, archive, name, etag)

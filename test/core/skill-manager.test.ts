@@ -7,7 +7,7 @@ import { codePoint } from '../helper/code-point.ts'
 import { createFaultyDisk, createManager, failing, findByDisplayName, outcome, skill, skills, skillText, startManager, textOf, until } from '../helper/skills.ts'
 
 async function document (manager: SkillManager, name: string) {
-  return await manager.readMainFile(name, 'SKILL.MD')
+  return await manager.read(name, (skill) => skill.mainFile('SKILL.MD'))
 }
 
 t.test('K11 K12: every skill of every root by name, sorted by code point', async (t) => {
@@ -44,10 +44,10 @@ t.test('K6: casings of the main file, and who prefers which', async (t) => {
   })
   const manager = await startManager(t, [root])
   const read = async (name: string) => [
-    await textOf(() => manager.readMainFile(name, 'SKILL.MD')),
-    await textOf(() => manager.readMainFile(name, 'SKILL.md')),
-    await textOf(() => manager.readFile(name, 'SKILL.MD')),
-    await textOf(() => manager.readFile(name, './SKILL.md')),
+    await textOf(() => manager.read(name, (skill) => skill.mainFile('SKILL.MD'))),
+    await textOf(() => manager.read(name, (skill) => skill.mainFile('SKILL.md'))),
+    await textOf(() => manager.read(name, (skill) => skill.file('SKILL.MD'))),
+    await textOf(() => manager.read(name, (skill) => skill.file('./SKILL.md'))),
     fs.readFileSync((await manager.find(name))?.metadata.path ?? '').toString()
   ]
   t.strictSame(await read('lower'), ['lower', 'lower', 'lower', 'lower', 'lower'])
@@ -56,8 +56,8 @@ t.test('K6: casings of the main file, and who prefers which', async (t) => {
   t.strictSame(await read('three'), ['MD', 'MD', 'MD', 'MD', 'MD'])
   t.equal(await textOf(() => document(manager, 'none')), "main_file_not_found: SKILL.MD not found for skill 'none'")
   t.equal(await textOf(() => document(manager, 'broken')), 'md', 'what is not a file is passed over')
-  t.equal(await textOf(() => manager.readFile('lower', 'Skill.md')), "file_not_found: File 'Skill.md' not found in skill 'lower'", 'only the two usual spellings fall back')
-  t.equal(await textOf(() => manager.readFile('lower', 'docs/SKILL.md')), "file_not_found: File 'docs/SKILL.md' not found in skill 'lower'", 'only at the top')
+  t.equal(await textOf(() => manager.read('lower', (skill) => skill.file('Skill.md'))), "file_not_found: File 'Skill.md' not found in skill 'lower'", 'only the two usual spellings fall back')
+  t.equal(await textOf(() => manager.read('lower', (skill) => skill.file('docs/SKILL.md'))), "file_not_found: File 'docs/SKILL.md' not found in skill 'lower'", 'only at the top')
   t.match((await manager.find('both'))?.findings.map(({ code }) => code), ['main_file_ambiguous'])
   t.match((await manager.find('lower'))?.findings.map(({ code }) => code), ['main_file_casing'])
 })
@@ -91,7 +91,7 @@ t.test('K3 K14: no root, and the way back', async (t) => {
   const manager = await startManager(t, [root])
   const missing = `SkillError: Skills folder not found at path: ${root}`
   for (const question of [
-    () => manager.list(), () => manager.find('demo'), () => document(manager, 'demo'), () => manager.readFile('demo', 'a'), () => manager.manifest('demo'),
+    () => manager.list(), () => manager.find('demo'), () => document(manager, 'demo'), () => manager.read('demo', (skill) => skill.file('a')), () => manager.read('demo', (skill) => skill.manifest()),
     () => findByDisplayName(manager, 'demo'), () => manager.loadSkill('demo')
   ]) t.equal(await outcome(question), missing)
   t.match(await manager.freshStatus(), { ready: false, indexed: true, skills: 0, roots: [{ state: 'missing', skills: 0 }] })

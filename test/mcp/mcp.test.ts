@@ -85,7 +85,7 @@ for (const era of ERAS) {
     t.test('K58 an entry is what the manifest says, its revision too, and skills/get gives the same one', async (t) => {
       const reader = new SkillsClient(client)
       const { skill } = await reader.get('skill://plain/SKILL.md')
-      const manifest = await service.skills.manifest('plain')
+      const manifest = await service.skills.read('plain', (skill) => skill.manifest())
       t.same(skill.frontmatter, { name: 'plain', description: 'About plain' })
       t.same(skill.resources, manifest.files.map(({ path, digest, size_bytes: size }) =>
         ({ uri: `skill://plain/${path}`, digest, size })))

@@ -47,7 +47,7 @@ t.test('K83: archives of each kind, by their bytes, with the revisions of a fold
   for (const index of [0, 1, 2]) {
     const { skills, status, sources } = await openSources(t, [sourceAt(`${server.url}/${index}.zip`)], { stateDir: join(t.testdirName, `s${index}`) })
     t.strictSame(await skills.list(), ['a', 'b'])
-    t.equal((await skills.manifest('a')).revision, (await folder.manifest('a')).revision)
+    t.equal((await skills.read('a', (skill) => skill.manifest())).revision, (await folder.read('a', (skill) => skill.manifest())).revision)
     t.match(status(), { kind: 'archive', state: 'ok', revision: sha256(bodies[index] ?? Buffer.alloc(0)) })
     await sources.close()
   }
@@ -105,11 +105,11 @@ t.test('K83: one fetch for each release, everything else is a 304', async (t) =>
   const { host, sources, skills } = await openArchive(t, await tarGzOf(good))
   await sources.sync()
   t.strictSame(host.requests.length, 2)
-  t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'x')
+  t.equal(await textOf(() => skills.read('a', (skill) => skill.file('x.txt'))), 'x')
   host.body = await tarGzOf([['a/SKILL.md', skillText('a')], ['a/x.txt', 'y'], ['c/SKILL.md', skillText('c')]])
   await sources.sync()
   t.strictSame(await skills.list(), ['a', 'c'])
-  t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'y')
+  t.equal(await textOf(() => skills.read('a', (skill) => skill.file('x.txt'))), 'y')
 })
 
 t.test('K83: an archive without a validator is fetched at each check, and compared', async (t) => {
@@ -211,7 +211,7 @@ t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is
   host.body = await tarGzOf([main, ['a/link.md', { type: 'symlink', linkname: 'SKILL.md' }]])
   await sources.sync()
   t.match(status(), { state: 'ok', skills: 1 })
-  t.match(await textOf(() => skills.readFile('a', 'link.md')), /What a is for/)
+  t.match(await textOf(() => skills.read('a', (skill) => skill.file('link.md'))), /What a is for/)
 })
 
 t.test('K84: credentials reach no other host, and redirects lead nowhere else than allowed', async (t) => {
@@ -323,7 +323,7 @@ t.test('K86: packages in a tree are skills too, and a bad one takes nothing alon
   const body = await tarGzOf([['skills/a/SKILL.md', skillText('a')], ['skills/a/own.zip', zip], ['skills/p.skill', zip], ['skills/bad.zip', 'no archive'], ['skills/other.zip', zipOfTexts([['x', 'x']])]])
   const { skills, status } = await openArchive(t, body)
   t.strictSame(await skills.list(), ['a', 'p'])
-  t.equal(await textOf(() => skills.readFile('p', 'x.txt')), 'x')
+  t.equal(await textOf(() => skills.read('p', (skill) => skill.file('x.txt'))), 'x')
   t.match(status().left_out, { count: 1, first: [{ path: 'bad.zip', reason: 'bad_package' }] })
 })
 
@@ -332,8 +332,8 @@ t.test('K86: what a Mac adds to an archive is no skill, no package and no folder
   const body = await tarGzOf([['._top', 'mac'], ['top/._a', 'mac'], ['top/a/SKILL.md', skillText('a')], ['top/a/._SKILL.md', 'mac'], ['top/p.skill', zip], ['top/._p.skill', 'mac']])
   const { skills, status } = await openArchive(t, body, { layout: 'tree' })
   t.strictSame(await skills.list(), ['a', 'p'])
-  t.strictSame((await skills.manifest('a')).files.map(({ path }) => path), ['SKILL.md'])
-  t.strictSame((await skills.manifest('p')).files.map(({ path }) => path).sort(), ['SKILL.md'])
+  t.strictSame((await skills.read('a', (skill) => skill.manifest())).files.map(({ path }) => path), ['SKILL.md'])
+  t.strictSame((await skills.read('p', (skill) => skill.manifest())).files.map(({ path }) => path).sort(), ['SKILL.md'])
   t.equal(status().left_out, undefined)
 })
 
@@ -401,9 +401,9 @@ t.test('K83: archives as people build them', async (t) => {
     host.body = bytes
     await sources.sync()
     t.match(status(), { state: 'ok', skills: 1, error: undefined })
-    t.strictSame((await skills.manifest('a')).files.map(({ path }) => path), files)
+    t.strictSame((await skills.read('a', (skill) => skill.manifest())).files.map(({ path }) => path), files)
   }
-  t.equal(await textOf(() => skills.readFile('a', 'copy.md')), skill)
+  t.equal(await textOf(() => skills.read('a', (skill) => skill.file('copy.md'))), skill)
 })
 
 t.test('K80 K83: one ZIP has one judgement, as a source and at POST /validate', async (t) => {

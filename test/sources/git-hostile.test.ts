@@ -86,12 +86,12 @@ t.test('K4, K84: odd but honest trees are served, and what is no skill is named'
   await sources.sync()
   t.strictSame(status().state, 'ok', JSON.stringify(status().error))
   t.strictSame((await skills.list()).filter((name) => ['a', 'B', 'b', 'near', 'far'].includes(name)), ['B', 'a', 'b', 'near'])
-  const { files } = await skills.manifest('a')
+  const { files } = await skills.read('a', (skill) => skill.manifest())
   t.notOk(files.some(({ path }) => ['absolute', 'up', 'module'].includes(path)), 'no byte from outside')
   t.ok(files.some(({ path }) => path === 'inside'))
   const reasons = status().left_out?.first.map(({ path, reason }) => `${path}: ${reason}`) ?? []
   for (const expected of ['skills/a/absolute: link_outside', 'skills/a/up: link_outside', 'skills/far: link_outside', 'skills/installed: link_outside', 'skills/a/module: submodule']) t.ok(reasons.includes(expected), `${expected} in ${reasons.join(', ')}`)
-  for (const path of ['absolute', 'up']) await t.rejects(async () => { await skills.readFile('a', path) })
+  for (const path of ['absolute', 'up']) await t.rejects(async () => { await skills.read('a', (skill) => skill.file(path)) })
 })
 
 t.test('K84: a file whose name is not UTF-8 is left out and named, and not published under another name', async (t) => {
@@ -106,8 +106,8 @@ t.test('K84: a file whose name is not UTF-8 is left out and named, and not publi
     commit(text)
     await sources.sync()
     t.match(status(), { state: 'ok', skills: 1, left_out: { first: [{ path: 'skills/a/x\ufffd.txt', reason: 'unsafe_name' }] } }, JSON.stringify(status().error))
-    t.strictSame((await skills.manifest('a')).files.map(({ path }) => path), ['SKILL.md', 'y.txt'])
-    t.equal((await skills.readFile('a', 'y.txt')).bytes.toString(), text)
+    t.strictSame((await skills.read('a', (skill) => skill.manifest())).files.map(({ path }) => path), ['SKILL.md', 'y.txt'])
+    t.equal((await skills.read('a', (skill) => skill.file('y.txt'))).bytes.toString(), text)
   }
 })
 
@@ -131,9 +131,9 @@ t.test('K84: attributes, filters, hooks and the configuration of a repository ch
   const host = await startGitHost(t, join(repository.path, '..'))
   rmSync(marker, { force: true })
   const { skills } = await openSources(t, [sourceAt(`git+${host.url}/team.git`)], { env: { PATH: process.env.PATH, HOME: t.testdirName } })
-  t.equal((await skills.readFile('a', 'crlf.txt')).utf8, 'a\r\nb\n')
-  t.equal((await skills.readFile('a', 'id.txt')).utf8, '$Id$\n')
-  t.equal((await skills.readFile('a', 'hidden.txt')).utf8, 'x')
+  t.equal((await skills.read('a', (skill) => skill.file('crlf.txt'))).utf8, 'a\r\nb\n')
+  t.equal((await skills.read('a', (skill) => skill.file('id.txt'))).utf8, '$Id$\n')
+  t.equal((await skills.read('a', (skill) => skill.file('hidden.txt'))).utf8, 'x')
   t.notOk(existsSync(marker), 'nothing of the repository ran')
 })
 

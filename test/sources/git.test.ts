@@ -19,12 +19,12 @@ t.test('K83: a repository is a root like any other, and follows its branch', asy
   const first = repository.commit({ ...skillFiles('a', 'b'), 'skills/a/data.txt': 'one\r\n', '.gitattributes': '* text eol=lf\n*.md export-ignore\n' })
   const { skills, sources, status } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
   t.strictSame(await skills.list(), ['a', 'b'])
-  t.equal(await textOf(() => skills.readFile('a', 'data.txt')), repository.git(['show', 'HEAD:skills/a/data.txt']) + '\n', 'bytes are those of the blob')
+  t.equal(await textOf(() => skills.read('a', (skill) => skill.file('data.txt'))), repository.git(['show', 'HEAD:skills/a/data.txt']) + '\n', 'bytes are those of the blob')
   t.match(status(), { name: 'repo', kind: 'git', state: 'ok', revision: `main@sha1:${first}`, skills: 2, layout: 'tree' })
 
   const second = repository.commit({ 'skills/a/SKILL.md': skillText('a', 'Other instructions.\n'), ...skillFiles('c') })
   await sources.sync()
-  t.match(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /Other instructions/, 'without a watcher, and whatever was asked before')
+  t.match(await textOf(() => skills.read('a', (skill) => skill.mainFile('SKILL.md'))), /Other instructions/, 'without a watcher, and whatever was asked before')
   t.strictSame(await skills.list(), ['a', 'b', 'c'])
   t.equal(status().revision, `main@sha1:${second}`)
 
@@ -38,7 +38,7 @@ t.test('K83: one skill has one revision, whichever source it came from', async (
   repository.commit({ ...skillFiles('a'), 'skills/a/scripts/run.sh': 'echo\n' })
   const { skills } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
   const folder = await startManager(t, [join(repository.path, 'skills')])
-  t.equal((await skills.manifest('a')).revision, (await folder.manifest('a')).revision)
+  t.equal((await skills.read('a', (skill) => skill.manifest())).revision, (await folder.read('a', (skill) => skill.manifest())).revision)
 })
 
 t.test('K84: over HTTP, by branch, tag and commit; a pinned commit stays', async (t) => {
@@ -265,7 +265,7 @@ t.test('K85: a skill that is missing in the state folder is fetched again, and n
   renameSync(`${repository.path}.away`, repository.path)
   const { skills, status } = await openSources(t, [source], { stateDir: first.stateDir })
   t.match(status(), { state: 'ok', skills: 2 })
-  t.ok((await skills.readMainFile('b', 'SKILL.md')).bytes.length > 0)
+  t.ok((await skills.read('b', (skill) => skill.mainFile('SKILL.md'))).bytes.length > 0)
 })
 
 t.test('K84: a store of which files are damaged or missing is fetched anew within two checks', async (t) => {
@@ -295,7 +295,7 @@ t.test('K84: a store of which files are damaged or missing is fetched anew withi
     for (const name of readdirSync(published)) rmSync(join(published, name), { recursive: true })
     for (let checks = 0; checks < 2; checks++) await sources.sync()
     t.match(status(), { state: 'ok', skills: 1, error: undefined }, what)
-    t.match(await textOf(() => skills.readFile('a', 'data.txt')), /^(?:one line of the data\n){50}$/, what)
+    t.match(await textOf(() => skills.read('a', (skill) => skill.file('data.txt'))), /^(?:one line of the data\n){50}$/, what)
   }
 })
 
@@ -321,7 +321,7 @@ t.test('K85: a state folder that is removed while the service runs is there agai
     rmSync(gone, { recursive: true })
     await sources.sync()
     t.match(status(), { state: 'ok', skills: 2, error: undefined }, gone)
-    for (const name of ['a', 'b']) t.match(await textOf(() => skills.readMainFile(name, 'SKILL.md')), new RegExp(`name: ${name}`), gone)
+    for (const name of ['a', 'b']) t.match(await textOf(() => skills.read(name, (skill) => skill.mainFile('SKILL.md'))), new RegExp(`name: ${name}`), gone)
   }
   t.equal(log.filter(({ message }) => message.startsWith('skills are missing in the state folder')).length, 2)
 })

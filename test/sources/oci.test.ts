@@ -63,11 +63,11 @@ t.test('K83: artifacts of a registry, by tag, digest and collection, and a tag t
   t.strictSame(sources.status.map(({ state, skills }) => [state, skills]), [['ok', 1], ['ok', 1], ['ok', 2], ['ok', 1]])
   t.equal(status().revision, `1@${first}`)
   t.equal(sources.status[3]?.revision, `unnamed@${files}`, 'a registry that does not say the digest of a tag is asked for the manifest')
-  t.equal(await textOf(() => skills.readFile('f', 'y.txt')), 'y')
+  t.equal(await textOf(() => skills.read('f', (skill) => skill.file('y.txt'))), 'y')
   const second = push('1', [[SKILL_LAYER, await tarGzOf([['a/SKILL.md', skillText('a')], ['a/x.txt', 'moved']])]])
   await sources.sync()
   t.strictSame(sources.status.map(({ revision }) => revision).slice(0, 2), [`1@${second}`, first], 'a digest never moves')
-  t.equal(await textOf(() => skills.readFile('a', 'x.txt')), 'moved')
+  t.equal(await textOf(() => skills.read('a', (skill) => skill.file('x.txt'))), 'moved')
 })
 
 t.test('K83: what ORAS pushes without a type of its own: plain files, archives and folders', async (t) => {
@@ -87,7 +87,7 @@ t.test('K83: what ORAS pushes without a type of its own: plain files, archives a
     t.match(status(), { state: 'ok', skills: 1 }, what)
     t.strictSame(await skills.list(), ['a'], what)
     const [, [path = '', bytes = skill] = []] = layers
-    if (path !== '') t.match(await skills.openFile('a', path.replace('a/', '')), { kind: 'content', content: { bytes } }, what)
+    if (path !== '') t.match(await skills.read('a', (skill) => skill.open(path.replace('a/', ''))), { kind: 'content', content: { bytes } }, what)
   }
   push('1', [['application/vnd.oci.image.layer.v1.tar', skill, '../SKILL.md']])
   await sources.sync()
@@ -152,8 +152,8 @@ t.test('K83: a later layer replaces files of an earlier one, and what lies outsi
     await sources.sync()
     t.match(status(), { state: 'stale', revision: `1@${first}`, error: { code } }, what)
   }
-  t.strictSame((await skills.manifest('a')).files.map(({ path }) => path), ['SKILL.md', 'x.txt', 'y.txt'])
-  t.match(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /New/)
+  t.strictSame((await skills.read('a', (skill) => skill.manifest())).files.map(({ path }) => path), ['SKILL.md', 'x.txt', 'y.txt'])
+  t.match(await textOf(() => skills.read('a', (skill) => skill.mainFile('SKILL.md'))), /New/)
 })
 
 t.test('K84: a realm gets credentials on the host of the registry, and where Docker Hub and GitLab have theirs', async (t) => {

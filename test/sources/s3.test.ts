@@ -96,7 +96,7 @@ t.test('K83: a prefix of a bucket, of which only what changed is fetched', async
   fill(store)
   const { skills, sources, status } = await open(t, store)
   t.match(status(), { state: 'ok', skills: 3 })
-  t.equal(await textOf(() => skills.readFile('a', 'notes & more.txt')), 'one')
+  t.equal(await textOf(() => skills.read('a', (skill) => skill.file('notes & more.txt'))), 'one')
   const before = store.gets.length
   await sources.sync()
   t.equal(store.gets.length, before, 'nothing new is a listing')
@@ -114,10 +114,10 @@ t.test('K85: half of an upload is not served with a marker', async (t) => {
   const { skills, sources } = await open(t, store, { marker: '.revision' })
   store.objects.set('team/skills/a/SKILL.md', skillText('a', 'Half.\n'))
   await sources.sync()
-  t.notMatch(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /Half/)
+  t.notMatch(await textOf(() => skills.read('a', (skill) => skill.mainFile('SKILL.md'))), /Half/)
   store.objects.set('team/.revision', '2')
   await sources.sync()
-  t.match(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /Half/)
+  t.match(await textOf(() => skills.read('a', (skill) => skill.mainFile('SKILL.md'))), /Half/)
 })
 
 t.test('K85: a marker that is not in the bucket leaves the state before it, and is named', async (t) => {

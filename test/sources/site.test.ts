@@ -66,7 +66,7 @@ t.test('K87: a mirror of a service has its skills, byte for byte, and so has a m
   await until(async () => (await fetch(`${mirror.url}/readyz`)).status === 200)
   const { skills, status } = await openSources(t, [sourceAt(`well-known+${mirror.url}`)], { stateDir: join(t.testdirName, 'second') })
   t.match(status(), { kind: 'site', state: 'ok', skills: names.length, left_out: undefined })
-  for (const name of names) t.strictSame(await skills.manifest(name), await examples.manifest(name), name)
+  for (const name of names) t.strictSame(await skills.read(name, (skill) => skill.manifest()), await examples.read(name, (skill) => skill.manifest()), name)
   const indexes = [origin, mirror].map(async ({ url }) => await (await fetch(`${url}${INDEX}`)).json() as object)
   const [first, second] = await Promise.all(indexes)
   t.strictSame(second, first)
@@ -78,14 +78,14 @@ t.test('K87: unchanged indexes and artifacts cost a conditional request, and onl
   site.files.set(INDEX, indexOf(a, publish(site, 'b', zipOfTexts([['SKILL.md', skillText('b')], ['x.txt', 'x']]))))
   const { sources, skills, status } = await openSources(t, [sourceAt(`well-known+${site.url}`)])
   t.strictSame(await skills.list(), ['a', 'b'])
-  t.equal(await textOf(() => skills.readFile('b', 'x.txt')), 'x')
+  t.equal(await textOf(() => skills.read('b', (skill) => skill.file('x.txt'))), 'x')
   site.answers()
   await sources.sync()
   t.strictSame(site.answers(), { [INDEX]: 304 })
   site.files.set(INDEX, indexOf(a, publish(site, 'b', zipOfTexts([['SKILL.md', skillText('b')], ['x.txt', 'y']]))))
   await sources.sync()
   t.strictSame(site.answers(), { [INDEX]: 200, '/a/b.zip': 200 })
-  t.equal(await textOf(() => skills.readFile('b', 'x.txt')), 'y')
+  t.equal(await textOf(() => skills.read('b', (skill) => skill.file('x.txt'))), 'y')
   site.answer = (_, response) => { response.writeHead(503).end() }
   await sources.sync()
   t.match(status(), { state: 'stale', skills: 2, error: { code: 'unreachable' } })
@@ -107,7 +107,7 @@ t.test('K87: an index of version 0.1.0 is read file by file', async (t) => {
   t.strictSame(Object.values(site.answers()), [404, 304, 304, 304])
   site.files.set(`${folder}/a/b%20c.md`, 'two')
   await sources.sync()
-  t.equal(await textOf(() => skills.readFile('a', 'b c.md')), 'two')
+  t.equal(await textOf(() => skills.read('a', (skill) => skill.file('b c.md'))), 'two')
 })
 
 t.test('K87: one bad entry is left out and told, the rest is published', async (t) => {
@@ -149,7 +149,7 @@ t.test('K87: an artifact that changes after its index was read is looked up in t
   }
   const { status, skills } = await openSources(t, [sourceAt(`well-known+${site.url}`)])
   t.match(status(), { state: 'ok', skills: 1, left_out: undefined })
-  t.match(await textOf(() => skills.readMainFile('a', 'SKILL.md')), /New/)
+  t.match(await textOf(() => skills.read('a', (skill) => skill.mainFile('SKILL.md'))), /New/)
 })
 
 t.test('K85 K87: a site that is hostile, or goes away, leaves what was good before', async (t) => {
@@ -223,7 +223,7 @@ t.test('K87 K93: what skillserve export writes is a site on any web server', asy
   for (const [index, { url }] of [...nginx, plain].entries()) {
     const { skills, status, sources } = await openSources(t, [sourceAt(`well-known+${url}`)], { stateDir: join(t.testdirName, `state-${index}`) })
     t.match(status(), { state: 'ok', left_out: undefined })
-    for (const name of await examples.list()) t.strictSame(await skills.manifest(name), await examples.manifest(name), name)
+    for (const name of await examples.list()) t.strictSame(await skills.read(name, (skill) => skill.manifest()), await examples.read(name, (skill) => skill.manifest()), name)
     const { changed_at: changedAt } = status()
     await sources.sync()
     t.equal(status().changed_at, changedAt, 'without ETags the index is compared by its bytes')

@@ -40,7 +40,7 @@ function lockOf (pins: Pins = {}) {
 async function revisionOf (t: Test, base: string, name: string): Promise<string> {
   const manager = createManager(t, [base])
   await manager.initialize()
-  return (await manager.manifest(name)).revision
+  return (await manager.read(name, (skill) => skill.manifest())).revision
 }
 
 t.test('K95: with a lock, only the named revisions are served, from copies of the same revision', async (t) => {
@@ -52,13 +52,13 @@ t.test('K95: with a lock, only the named revisions are served, from copies of th
   const { policy } = lockOf({ good: [good], changed: [changed] })
   const { skills: manager, trust, log } = await startGuarded(t, base, policy)
   t.strictSame(await manager.list(), ['good'])
-  t.equal((await manager.manifest('good')).revision, good)
-  t.match(await textOf(() => manager.readMainFile('good', 'SKILL.md')), /Instructions of good/)
+  t.equal((await manager.read('good', (skill) => skill.manifest())).revision, good)
+  t.match(await textOf(() => manager.read('good', (skill) => skill.mainFile('SKILL.md'))), /Instructions of good/)
   t.notOk((await manager.find('good'))?.metadata.skillPath.startsWith(base), 'from a copy')
   for (const name of ['other', 'changed']) {
-    t.match(await textOf(() => manager.readMainFile(name, 'SKILL.md')), /^skill_not_found/)
-    await t.rejects(manager.manifest(name), { code: 'skill_not_found' })
-    await t.rejects(manager.archive(name), { code: 'skill_not_found' })
+    t.match(await textOf(() => manager.read(name, (skill) => skill.mainFile('SKILL.md'))), /^skill_not_found/)
+    await t.rejects(manager.read(name, (skill) => skill.manifest()), { code: 'skill_not_found' })
+    await t.rejects(manager.read(name, (skill) => skill.archive()), { code: 'skill_not_found' })
     t.equal(await manager.find(name), undefined)
   }
   t.strictSame(await manager.search('what good'), ['good'])
@@ -88,11 +88,11 @@ t.test('K95: a change of any file takes a skill away, its return brings it back,
     change()
     fs.writeFileSync(join(base, 'other/b.txt'), String(events.length))
     await until(async () => {
-      t.match(await textOf(() => manager.readFile('demo', 'scripts/run.sh')), /^(?:echo 1$|skill_not_found)/)
+      t.match(await textOf(() => manager.read('demo', (skill) => skill.file('scripts/run.sh'))), /^(?:echo 1$|skill_not_found)/)
       return events.at(-1) === 'removed demo'
     })
     t.strictSame(await manager.list(), [])
-    t.match(await textOf(() => manager.readFile('demo', 'added.md')), /^skill_not_found/)
+    t.match(await textOf(() => manager.read('demo', (skill) => skill.file('added.md'))), /^skill_not_found/)
     undo()
     await until(() => events.at(-1) === 'added demo')
   }
@@ -104,17 +104,17 @@ t.test('K95: a new lock is in force, for kept revisions too', async (t) => {
   const [demo, more] = [await revisionOf(t, base, 'demo'), await revisionOf(t, base, 'more')]
   const { policy, pin } = lockOf({ demo: [demo] })
   const { skills: manager } = await startGuarded(t, base, policy)
-  await manager.manifest('demo')
-  await manager.archive('demo')
+  await manager.read('demo', (skill) => skill.manifest())
+  await manager.read('demo', (skill) => skill.archive())
   passTick(base)
   fs.writeFileSync(join(base, 'demo/SKILL.md'), skillText('demo', 'second'))
   const second = await revisionOf(t, base, 'demo')
   await until(async () => (await manager.list()).length === 0)
-  const before = () => textOf(() => manager.at(demo).readMainFile('demo', 'SKILL.md'))
+  const before = () => textOf(() => manager.at(demo).read('demo', (skill) => skill.mainFile('SKILL.md')))
   t.match(await before(), /Instructions of demo/, 'a caller finishes with what was handed out')
   pin({ demo: [second], more: [more] })
   await until(async () => (await manager.list()).join() === 'demo,more')
-  t.match(await textOf(() => manager.readMainFile('demo', 'SKILL.md')), /second/)
+  t.match(await textOf(() => manager.read('demo', (skill) => skill.mainFile('SKILL.md'))), /second/)
   t.match(await before(), /^revision_changed/)
   pin({})
   await until(async () => (await manager.list()).length === 0)
@@ -126,7 +126,7 @@ t.test('K95: a refused folder does not hide one of the same name in a later root
   const revision = await revisionOf(t, join(folder, 'second'), 'demo')
   const bases = [join(folder, 'first'), join(folder, 'second')]
   const { skills: manager } = await startGuarded(t, bases, lockOf({ demo: [revision] }).policy)
-  t.match(await textOf(() => manager.readMainFile('demo', 'SKILL.md')), /reviewed/)
+  t.match(await textOf(() => manager.read('demo', (skill) => skill.mainFile('SKILL.md'))), /reviewed/)
 })
 
 t.test('K95: a trust file guards a root, and lets it go again; a denied skill is served from no root', async (t) => {
@@ -144,7 +144,7 @@ t.test('K95: a trust file guards a root, and lets it go again; a denied skill is
   t.not(await place(), join(base, 'signed'))
   replace(signers, { deny: new Set(['acme']) })
   await until(async () => await served() === 'unsigned')
-  replace(signers, { deny: new Set([(await manager.manifest('unsigned')).revision]) })
+  replace(signers, { deny: new Set([(await manager.read('unsigned', (skill) => skill.manifest())).revision]) })
   await until(async () => await served() === 'signed')
   replace(signers, {})
   await until(async () => await served() === 'signed,unsigned')
@@ -229,12 +229,12 @@ t.test('K84, K95: of a source that must be signed, only a signed state is publis
   await sources.sync()
   t.match(status(), { state: 'stale', revision: `main@sha1:${first}`, error: { code: 'verification_failed' } })
   t.match(status().error?.message, `main@sha1:${unsigned} is refused: the skill "a": `)
-  t.match((await manager.readMainFile('a', 'SKILL.md')).utf8, /Instructions of a/)
+  t.match((await manager.read('a', (skill) => skill.mainFile('SKILL.md'))).utf8, /Instructions of a/)
 
   const second = await signed('a', 'b')
   await sources.sync()
   t.match(status(), { state: 'ok', revision: `main@sha1:${second}`, failing_since: undefined })
-  await until(async () => /Changed by somebody/.test((await manager.readMainFile('a', 'SKILL.md')).utf8 ?? ''))
+  await until(async () => /Changed by somebody/.test((await manager.read('a', (skill) => skill.mainFile('SKILL.md'))).utf8 ?? ''))
 })
 
 t.test('K95: a rule for a name holds for every root of that name', async (t) => {

@@ -121,9 +121,9 @@ t.test('K95: what the format leaves out of signatures may change, and is not ser
   const { policy } = trustOf([{ key: key.publicKey }], { roots: new Map([[basename(base), 'require']]) })
   t.match(await verify(folder, policy), [{ isServed: true, report: { status: 'valid' } }])
   const { skills } = await startGuarded(t, base, policy)
-  const { files } = await skills.manifest('demo')
+  const { files } = await skills.read('demo', (skill) => skill.manifest())
   t.strictSame(files.map(({ path }) => path), ['SKILL.md', 'docs/a.md', 'skill.oms.sig'])
-  await t.rejects(async () => await skills.readFile('demo', '.github/ci.yml'), { code: 'file_not_found' })
+  await t.rejects(async () => await skills.read('demo', (skill) => skill.file('.github/ci.yml')), { code: 'file_not_found' })
 })
 
 const WITH_OPENSSL = { skip: spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed' }

@@ -286,7 +286,7 @@ t.test('one service', async (t) => {
 
   t.test('0.1.0: files of this skill, and no others', async (t) => {
     t.match(await legacyIndexOf('long'), [
-      { name: 'long', files: ['SKILL.md', 'b.md'], version: (await service.skills.manifest('long')).revision }
+      { name: 'long', files: ['SKILL.md', 'b.md'], version: (await service.skills.read('long', (skill) => skill.manifest())).revision }
     ])
     const read = async (path: string) => await service.fetch(`/skills/long/.well-known/skills/${path}`)
     const { text, headers } = await read('long/b.md')
@@ -322,7 +322,7 @@ t.test('one SKILL.md is listed as that, more files as an archive, both with the 
   const files = { one: skill('one', { '.env': 'x' }), two: skill('two', { 'a.md': 'a' }), none: { 'a.md': 'a' } }
   const { manager, discovery, indexes } = await createDiscovery(t, files)
   const { '0.2.0': index, '0.1.0': legacy } = await indexes()
-  const digest = await (await manager.archive('two')).digest()
+  const digest = await (await manager.read('two', (skill) => skill.archive())).digest()
   t.match(await discovery.findArtifact('two', 'archive', digest.slice(7)), { archive: { revision: /^sha256:/ } })
   const hex = sha256(skillText('one')).slice(7)
   t.same(index, {
@@ -340,7 +340,7 @@ t.test('one SKILL.md is listed as that, more files as an archive, both with the 
       }
     ]
   })
-  const revisionOf = async (name: string) => (await manager.manifest(name)).revision
+  const revisionOf = async (name: string) => (await manager.read(name, (skill) => skill.manifest())).revision
   t.same(legacy, {
     skills: [
       { name: 'one', description: 'What one is for', version: await revisionOf('one'), files: ['SKILL.md'] },

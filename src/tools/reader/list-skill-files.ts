@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { stringArgument } from '../arguments.ts'
 import { ErrorResultSchema, failWithError } from '../outcomes.ts'
 import { type Tool, ToolOutcome, type ToolParameters } from '../tool.ts'
+import { readInSkill } from './read-file-in-skill.ts'
 
 const parameters: ToolParameters = {
   type: 'object',
@@ -36,7 +37,8 @@ export const listSkillFiles: Tool = {
   },
 
   async run (args, skills) {
-    const manifest = await skills.read(stringArgument(args, 'skill_name', parameters), (skill) => skill.manifest())
+    const name = stringArgument(args, 'skill_name', parameters)
+    const manifest = await readInSkill(skills, name, (skill) => skill.manifest())
     return new ToolOutcome({
       skill_name: manifest.skill_name,
       files: manifest.files.map(({ digest: _, ...file }) => file)

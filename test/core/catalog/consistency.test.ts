@@ -17,7 +17,7 @@ t.test('K53: a scan that fails keeps what was there, says so once, and heals', a
   disk.intercept = failing('readdir', '/root', 'EIO')
   fs.mkdirSync(join(root, 'c'))
   for (let question = 0; question < 10; question++) t.strictSame(await manager.list(), ['a', 'b'])
-  t.equal((await manager.readMainFile('a', 'SKILL.md')).utf8, skillText('a'))
+  t.equal((await manager.read('a', (skill) => skill.mainFile('SKILL.md'))).utf8, skillText('a'))
   t.match(await manager.freshStatus(), { ready: true, failures: ['EIO'], roots: [{ state: 'failed', skills: 2 }] })
   t.equal(warnings.length, 1, 'told once')
   t.match(warnings, [[{ root, err: { code: 'EIO' } }, /could not be listed/]])

@@ -23,16 +23,16 @@ async function answers (manager: SkillManager): Promise<unknown> {
       findings: found?.findings,
       digest: found?.digest,
       loaded: loaded?.content ?? loaded,
-      upper: await outcome(async () => (await manager.readMainFile(name, 'SKILL.MD')).utf8),
-      lower: await outcome(async () => (await manager.readMainFile(name, 'SKILL.md')).utf8),
-      file: await outcome(async () => (await manager.readFile(name, 'docs/deep/a.md')).text?.content),
-      link: await outcome(async () => (await manager.readFile(name, 'link.md')).text?.content),
+      upper: await outcome(async () => (await manager.read(name, (skill) => skill.mainFile('SKILL.MD'))).utf8),
+      lower: await outcome(async () => (await manager.read(name, (skill) => skill.mainFile('SKILL.md'))).utf8),
+      file: await outcome(async () => (await manager.read(name, (skill) => skill.file('docs/deep/a.md'))).text?.content),
+      link: await outcome(async () => (await manager.read(name, (skill) => skill.file('link.md'))).text?.content),
       opened: await outcome(async () => {
-        const file = await manager.openFile(name, 'large')
+        const file = await manager.read(name, (skill) => skill.open('large'))
         if (file.kind === 'stream') await file.file.close()
         return file.kind === 'stream' ? file.digest : file.content.digest
       }),
-      manifest: await outcome(() => manager.manifest(name))
+      manifest: await outcome(() => manager.read(name, (skill) => skill.manifest()))
     })
   }
   return all
@@ -165,11 +165,11 @@ for (const changes of CHANGES) {
 /** One question each: what a client would ask first after the change. */
 const QUESTIONS: Readonly<Record<string, (manager: SkillManager) => unknown>> = {
   list: (manager) => manager.list(),
-  document: async (manager) => (await manager.readMainFile('demo', 'SKILL.MD')).utf8,
-  link: async (manager) => (await manager.readFile('demo', 'link.md')).text?.content,
-  linked: async (manager) => (await manager.readMainFile('linked', 'SKILL.md')).utf8,
+  document: async (manager) => (await manager.read('demo', (skill) => skill.mainFile('SKILL.MD'))).utf8,
+  link: async (manager) => (await manager.read('demo', (skill) => skill.file('link.md'))).text?.content,
+  linked: async (manager) => (await manager.read('linked', (skill) => skill.mainFile('SKILL.md'))).utf8,
   new: async (manager) => (await manager.find('new'))?.metadata,
-  manifest: async (manager) => (await manager.manifest('demo')).revision
+  manifest: async (manager) => (await manager.read('demo', (skill) => skill.manifest())).revision
 }
 
 for (const changes of CHANGES) {
@@ -197,7 +197,7 @@ t.test('K51: edits as fast as they come, each in the next answer', async (t) => 
   for (let edit = 0; edit < 100; edit++) {
     const text = skillText('demo', String(edit).padStart(4))
     fs.writeFileSync(file, text)
-    const content = (await manager.readMainFile('demo', 'SKILL.MD')).utf8
+    const content = (await manager.read('demo', (skill) => skill.mainFile('SKILL.MD'))).utf8
     if (content !== text) t.fail(`edit ${edit} is missing`)
   }
   t.pass('100 of the same size')
@@ -208,9 +208,9 @@ t.test('K51: the second of two edits in one second is in the answers, on a disk 
   const manager = await startManager(t, [base], { disk: createFaultyDisk({ stepMs: 2_000 }) })
   const ask = async () => [
     await manager.list(),
-    (await manager.readMainFile('demo', 'SKILL.md')).utf8,
-    (await manager.readFile('demo', 'a.md')).utf8,
-    (await manager.manifest('demo')).files.map(({ digest }) => digest)
+    (await manager.read('demo', (skill) => skill.mainFile('SKILL.md'))).utf8,
+    (await manager.read('demo', (skill) => skill.file('a.md'))).utf8,
+    (await manager.read('demo', (skill) => skill.manifest())).files.map(({ digest }) => digest)
   ]
   for (let edit = 1; edit < 5; edit++) {
     const [main, text] = [skillText('demo', `${edit}`), `text ${edit}`]

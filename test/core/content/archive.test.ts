@@ -3,14 +3,14 @@ import fs from 'node:fs'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import type { SkillManager } from '../../../src/core/skill-manager.ts'
+import type { SkillArchive } from '../../../src/core/revisions/archive.ts'
 import { isHiddenFile } from '../../../src/core/read/hidden.ts'
 import { sha256 } from '../../../src/core/shared/digest.ts'
 import { countOpenBelow, skill, startManager } from '../../helper/skills.ts'
 
 const CHUNK_BYTES = 65_536
 
-async function readArchive (archive: Awaited<ReturnType<SkillManager['archive']>>, start?: number, end?: number): Promise<Buffer> {
+async function readArchive (archive: SkillArchive, start?: number, end?: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   for await (const chunk of archive.chunks(start, end)) chunks.push(chunk)
   return Buffer.concat(chunks)
@@ -46,10 +46,10 @@ t.test('K45: the same content is the same bytes, whatever its times, permissions
   }
   for (const root of ['one', 'two']) {
     const manager = await startManager(t, [join(base, root)])
-    const archive = await manager.archive('demo')
+    const archive = await manager.read('demo', (skill) => skill.archive())
     const bytes = await readArchive(archive)
     t.equal(archive.size, bytes.length)
-    t.equal(archive.revision, (await manager.manifest('demo')).revision)
+    t.equal(archive.revision, (await manager.read('demo', (skill) => skill.manifest())).revision)
     t.equal(await archive.digest(), sha256(bytes))
     t.equal(sha256(bytes), 'sha256:22bb700447d3e00849ca6d4e7b0cd00cdb368e19a619c58fd78fcb395a952e29', 'on every machine and with every version of Node')
   }
@@ -76,18 +76,18 @@ t.test('K45: names are the manifest\'s or what the caller makes of them; nothing
   })
   const manager = await startManager(t, [join(base, 'root')])
   const paths = ['docs/.env.example', 'docs/a.md', 'inside', 'skill.md']
-  t.same((await manager.manifest('demo')).files.map(({ path }) => path), paths)
+  t.same((await manager.read('demo', (skill) => skill.manifest())).files.map(({ path }) => path), paths)
   const zip = join(base, 'a.zip')
   for (const [index, read] of READERS.entries()) {
     for (const [kind, nameOf] of Object.entries({ flat: (path: string) => path, wrapped: (path: string) => `demo/${path}` })) {
-      fs.writeFileSync(zip, await readArchive(await manager.archive('demo', nameOf)))
+      fs.writeFileSync(zip, await readArchive(await manager.read('demo', (skill) => skill.archive(nameOf))))
       read(zip, join(base, `${kind}-${index}`))
       t.strictSame(Object.keys(filesIn(join(base, `${kind}-${index}`))), paths.map(nameOf))
     }
   }
-  t.equal((await manager.archive('bare')).size, 22, 'a folder without files is an archive without entries')
-  await t.rejects(manager.archive('nope'), { code: 'skill_not_found' })
-  await t.rejects(manager.archive('../demo'), { code: 'invalid_skill_name' })
+  t.equal((await manager.read('bare', (skill) => skill.archive())).size, 22, 'a folder without files is an archive without entries')
+  await t.rejects(manager.read('nope', (skill) => skill.archive()), { code: 'skill_not_found' })
+  await t.rejects(manager.read('../demo', (skill) => skill.archive()), { code: 'invalid_skill_name' })
 })
 
 t.test('K45: any legal name survives the way through other programs', { skip: READERS.length === 0 && 'neither unzip nor python3 is installed' }, async (t) => {
@@ -115,7 +115,7 @@ t.test('K45: any legal name survives the way through other programs', { skip: RE
     }
     const manager = await startManager(t, [join(base, 'root')])
     const zip = join(base, 'a.zip')
-    fs.writeFileSync(zip, await readArchive(await manager.archive('demo')))
+    fs.writeFileSync(zip, await readArchive(await manager.read('demo', (skill) => skill.archive())))
     for (const [index, read] of READERS.entries()) {
       read(zip, join(base, `read-${index}`))
       t.strictSame(filesIn(join(base, `read-${index}`)), filesIn(join(base, 'root/demo')), `run ${run}`)
@@ -127,7 +127,7 @@ t.test('K45: any legal name survives the way through other programs', { skip: RE
 t.test('K45: any part is the same as that part of the whole', async (t) => {
   const base = t.testdir({ demo: skill('demo', { a: 'x'.repeat(300), b: { c: '', 'd.bin': Buffer.alloc(200_000, 'abc') }, z: 'z' }) })
   const manager = await startManager(t, [base])
-  const archive = await manager.archive('demo')
+  const archive = await manager.read('demo', (skill) => skill.archive())
   const whole = await readArchive(archive)
   const position = fc.oneof(fc.nat(whole.length - 1), fc.nat(1_000), fc.nat(1_000).map((back) => whole.length - 1 - back))
   await fc.assert(fc.asyncProperty(position, position, async (a, b) => {
@@ -150,7 +150,7 @@ t.test('K53: without kept revisions a change after the archive was made ends it;
     const large = Buffer.alloc(10 * CHUNK_BYTES)
     const base = t.testdir({ demo: skill('demo', { first: large, second: large }) })
     const manager = await startManager(t, [base], { keep: { keepMs: 0 } })
-    const archive = await manager.archive('demo')
+    const archive = await manager.read('demo', (skill) => skill.archive())
     let length = 0
     const read = async () => {
       for await (const chunk of archive.chunks()) {
@@ -161,14 +161,14 @@ t.test('K53: without kept revisions a change after the archive was made ends it;
     await t.rejects(read(), { name: 'SkillError' }, what)
     t.ok(length > 0 && length < archive.size, what)
     t.equal(countOpenBelow(base), 0, `${what}: nothing stays open`)
-    t.ok((await readArchive(await manager.archive('demo'))).length > 0, `${what}: the next archive is of the new state`)
+    t.ok((await readArchive(await manager.read('demo', (skill) => skill.archive()))).length > 0, `${what}: the next archive is of the new state`)
   }
 })
 
 t.test('K59: an archive that was begun is finished, whatever becomes of the skill meanwhile', async (t) => {
   const base = t.testdir({ demo: skill('demo', { first: Buffer.alloc(3 * CHUNK_BYTES), second: 'one' }) })
   const manager = await startManager(t, [base])
-  const archive = await manager.archive('demo')
+  const archive = await manager.read('demo', (skill) => skill.archive())
   const expected = await archive.digest()
   const chunks: Buffer[] = []
   for await (const chunk of archive.chunks()) {
@@ -181,7 +181,7 @@ t.test('K59: an archive that was begun is finished, whatever becomes of the skil
 t.test('K56: a large file is streamed, one at a time, and a reader that goes away leaves nothing open', async (t) => {
   const base = t.testdir({ demo: skill('demo', { 'big.bin': Buffer.alloc(30_000_000), 'other.bin': Buffer.alloc(1_000_000) }) })
   const manager = await startManager(t, [base], { keep: { keepMs: 0 } })
-  const archive = await manager.archive('demo')
+  const archive = await manager.read('demo', (skill) => skill.archive())
   for await (const chunk of archive.chunks()) {
     if (chunk.length > CHUNK_BYTES || countOpenBelow(base) > 1) t.fail(`${chunk.length} bytes`)
   }

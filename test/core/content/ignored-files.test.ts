@@ -8,17 +8,17 @@ import { countOpenBelow, createFaultyDisk, failing, osError, passTick, skill, sk
 import { followed, startWatching } from '../../helper/watched-index.ts'
 
 async function pathsOf (manager: SkillManager, name = 'demo'): Promise<readonly string[]> {
-  return (await manager.manifest(name)).files.map(({ path }) => path)
+  return (await manager.read(name, (skill) => skill.manifest())).files.map(({ path }) => path)
 }
 
 async function archived (manager: SkillManager, name = 'demo'): Promise<string> {
   const chunks: Buffer[] = []
-  for await (const chunk of (await manager.archive(name)).chunks()) chunks.push(chunk)
+  for await (const chunk of (await manager.read(name, (skill) => skill.archive())).chunks()) chunks.push(chunk)
   return Buffer.concat(chunks).toString('latin1')
 }
 
 async function openText (manager: SkillManager, path: string): Promise<{ readonly bytes: Buffer }> {
-  const file = await manager.openFile('demo', path)
+  const file = await manager.read('demo', (skill) => skill.open(path))
   if (file.kind === 'stream') throw new Error('a small file is not streamed')
   return { bytes: file.content.bytes }
 }
@@ -45,14 +45,14 @@ t.test('K8: manifest, reading by name, links, archive and revision agree on what
     const archive = await archived(manager)
     for (const path of [...paths, ...paths.map((_path, index) => `links/link${index}`)]) {
       const isListed = listed.includes(path)
-      const isRead = !String(await textOf(() => manager.readFile('demo', path))).startsWith('file_not_found')
+      const isRead = !String(await textOf(() => manager.read('demo', (skill) => skill.file(path)))).startsWith('file_not_found')
       const isOpened = !String(await textOf(() => openText(manager, path))).startsWith('file_not_found')
       if (isRead !== isListed || isOpened !== isListed) throw new Error(`${path}: listed ${isListed}, read ${isRead}, opened ${isOpened}`)
       if (path !== 'SKILL.md' && !path.startsWith('links/') && archive.includes(`text of ${path};`) && !isListed) throw new Error(`${path} is in the archive`)
     }
     for (const path of listed) write(join(copy, path), fs.readFileSync(join(demo, path)))
     const plain = await startManager(t, [join(base, 'copy')])
-    if (own === undefined && (await manager.manifest('demo')).revision !== (await plain.manifest('demo')).revision) throw new Error('what is hidden is part of the revision')
+    if (own === undefined && (await manager.read('demo', (skill) => skill.manifest())).revision !== (await plain.read('demo', (skill) => skill.manifest())).revision) throw new Error('what is hidden is part of the revision')
     await manager.close()
     await plain.close()
   }), { numRuns: 20 })
@@ -62,7 +62,7 @@ t.test('K8: an ignore file of the skill counts at the next question, whatever ha
   const base = t.testdir({ demo: skill('demo', { 'a.md': 'a', 'b.log': 'b', docs: { 'c.log': 'c' } }) })
   const file = join(base, 'demo/.skillignore')
   const manager = await startManager(t, [base])
-  const read = () => textOf(() => manager.readFile('demo', 'b.log'))
+  const read = () => textOf(() => manager.read('demo', (skill) => skill.file('b.log')))
   t.equal(await read(), 'b')
   for (let round = 0; round < 3; round++) {
     fs.writeFileSync(file, '*.log\n')
@@ -71,18 +71,18 @@ t.test('K8: an ignore file of the skill counts at the next question, whatever ha
     // In place, of the same size, within one tick of the clock.
     fs.writeFileSync(file, '/a.md\n')
     t.equal(await read(), 'b')
-    t.match(await textOf(() => manager.readFile('demo', 'a.md')), 'file_not_found')
+    t.match(await textOf(() => manager.read('demo', (skill) => skill.file('a.md'))), 'file_not_found')
     fs.writeFileSync(file, '*.log\n')
     t.match(await read(), 'file_not_found')
     fs.rmSync(file)
     t.equal(await read(), 'b')
   }
   fs.writeFileSync(file, 'SKILL.md\n')
-  t.match(await textOf(() => manager.readMainFile('demo', 'SKILL.md')), 'main_file_not_found')
+  t.match(await textOf(() => manager.read('demo', (skill) => skill.mainFile('SKILL.md'))), 'main_file_not_found')
   t.match((await manager.find('demo'))?.findings, [{ code: 'main_file_missing' }])
   fs.rmSync(file)
   passTick(base)
-  t.equal(await textOf(() => manager.readMainFile('demo', 'SKILL.md')), skillText('demo'))
+  t.equal(await textOf(() => manager.read('demo', (skill) => skill.mainFile('SKILL.md'))), skillText('demo'))
 })
 
 t.test('K8: the ignore file of a root counts for all skills in it; no skill can take it back', async (t) => {
@@ -92,18 +92,18 @@ t.test('K8: the ignore file of a root counts for all skills in it; no skill can 
   t.match(manager.status.roots, [{ skills: 2, skipped: 1 }])
   t.strictSame(await pathsOf(manager), ['.skillignore', 'SKILL.md'])
   t.strictSame(await pathsOf(manager, 'other'), ['SKILL.md', 'secret/a'])
-  t.match(await textOf(() => manager.readFile('demo', 'secret/a')), 'file_not_found')
+  t.match(await textOf(() => manager.read('demo', (skill) => skill.file('secret/a'))), 'file_not_found')
 
   for (let round = 0; round < 3; round++) {
     fs.writeFileSync(join(base, '.skillignore'), '*.txt\n')
-    t.equal(await textOf(() => manager.readFile('demo', 'b.log')), 'b', 'an edit counts at the next question')
+    t.equal(await textOf(() => manager.read('demo', (skill) => skill.file('b.log'))), 'b', 'an edit counts at the next question')
     t.strictSame(await manager.list(), ['demo', 'drafts', 'other'])
     fs.writeFileSync(join(base, '.skillignore'), '*.log\ndrafts\n')
-    t.match(await textOf(() => manager.readFile('demo', 'b.log')), 'file_not_found')
-    t.match(await textOf(() => manager.readFile('drafts', 'SKILL.md')), 'skill_not_found')
+    t.match(await textOf(() => manager.read('demo', (skill) => skill.file('b.log'))), 'file_not_found')
+    t.match(await textOf(() => manager.read('drafts', (skill) => skill.file('SKILL.md'))), 'skill_not_found')
   }
   fs.rmSync(join(base, '.skillignore'))
-  t.equal(await textOf(() => manager.readFile('demo', 'b.log')), 'b')
+  t.equal(await textOf(() => manager.read('demo', (skill) => skill.file('b.log'))), 'b')
 })
 
 t.test('K52: a new ignore file in a root is followed; an edit of a skill\'s own is a change', async (t) => {
@@ -135,13 +135,13 @@ t.test('K8: while an ignore file cannot be used, only the main file is served, a
       make(join(base, place))
       const manager = await startManager(t, [join(base, 'root')])
       t.strictSame(await pathsOf(manager), ['SKILL.md'], `${place} is ${what}`)
-      t.match(await textOf(() => manager.readFile('demo', 'a.md')), 'file_not_found')
+      t.match(await textOf(() => manager.read('demo', (skill) => skill.file('a.md'))), 'file_not_found')
       t.match(await manager.find('demo'), { findings: [{ code: 'ignore_file_unusable', message }] })
       t.equal(countOpenBelow(base), 0)
       fs.rmSync(join(base, place), { recursive: true })
       fs.writeFileSync(join(base, place), '# nothing\n')
       t.match(await manager.list(), ['demo'])
-      t.equal(await textOf(() => manager.readFile('demo', 'a.md')), 'a')
+      t.equal(await textOf(() => manager.read('demo', (skill) => skill.file('a.md'))), 'a')
       await manager.close()
     }
   }
@@ -149,7 +149,7 @@ t.test('K8: while an ignore file cannot be used, only the main file is served, a
   const disk = createFaultyDisk({ intercept: failing('open', '.skillignore', 'EACCES') })
   const manager = await startManager(t, [base], { disk })
   t.match(await manager.find('demo'), { findings: [{ code: 'ignore_file_unusable', message: /may not be read/ }] })
-  t.match(await textOf(() => manager.readFile('demo', 'a.md')), 'file_not_found')
+  t.match(await textOf(() => manager.read('demo', (skill) => skill.file('a.md'))), 'file_not_found')
 })
 
 t.test('K8 K53: a manifest is of one moment: the rules that it lists are those that it was made by', async (t) => {
@@ -207,9 +207,9 @@ t.test('K8: what an ignore file hides stays hidden while it cannot be read, and 
     const manager = await startManager(t, [base], { disk })
     fs.writeFileSync(join(base, 'demo/b.md'), 'b')
     disk.intercept = fault(base)
-    t.match(await textOf(() => manager.readFile('demo', 'a.md')), /^file_not_found/, what)
+    t.match(await textOf(() => manager.read('demo', (skill) => skill.file('a.md'))), /^file_not_found/, what)
     disk.intercept = () => {}
-    t.equal(await textOf(() => manager.readFile('demo', 'b.md')), 'b', what)
+    t.equal(await textOf(() => manager.read('demo', (skill) => skill.file('b.md'))), 'b', what)
     await manager.close()
   }
 })

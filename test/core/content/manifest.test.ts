@@ -11,13 +11,13 @@ const HOUR_MS = 3_600_000
 
 async function pathsIn (t: Test, root: string, disk?: Disk): Promise<readonly string[]> {
   const manager = await startManager(t, [root], disk && { disk })
-  return (await manager.manifest('demo')).files.map(({ path }) => path)
+  return (await manager.read('demo', (skill) => skill.manifest())).files.map(({ path }) => path)
 }
 
 t.test('K43: paths, sizes, media types and digests, sorted by code point', async (t) => {
   const root = t.testdir({ demo: skill('demo', { b: { 'z.py': 'print()' }, 'b.json': '{}', '\u{1F600}': '', '\uFFFD': '', a: Buffer.from([0, 1]) }) })
   const manager = await startManager(t, [root])
-  const manifest = await manager.manifest('demo')
+  const manifest = await manager.read('demo', (skill) => skill.manifest())
   t.strictSame(Object.keys(manifest), ['skill_name', 'revision', 'files'])
   t.match(manifest.revision, /^sha256:[0-9a-f]{64}$/)
   t.equal(manifest.skill_name, 'demo')
@@ -73,9 +73,9 @@ t.test('K49: copies of a skill have one revision; each difference has another', 
   fs.utimesSync(join(base, 'two/demo/docs/a.md'), 1, 1)
   fs.chmodSync(join(base, 'two/demo/docs/a.md'), 0o755)
   const [one, two] = [await startManager(t, [join(base, 'one')]), await startManager(t, [join(base, 'two')])]
-  const { revision } = await one.manifest('demo')
-  t.equal((await two.manifest('demo')).revision, revision)
-  t.same(await two.manifest('demo'), await one.manifest('demo'))
+  const { revision } = await one.read('demo', (skill) => skill.manifest())
+  t.equal((await two.read('demo', (skill) => skill.manifest())).revision, revision)
+  t.same(await two.read('demo', (skill) => skill.manifest()), await one.read('demo', (skill) => skill.manifest()))
   const seen = new Set([revision])
   for (const change of [
     () => fs.writeFileSync(join(base, 'two/demo/docs/a.md'), 'x'),
@@ -84,7 +84,7 @@ t.test('K49: copies of a skill have one revision; each difference has another', 
     () => fs.rmSync(join(base, 'two/demo/docs/b.md'))
   ]) {
     change()
-    seen.add((await two.manifest('demo')).revision)
+    seen.add((await two.read('demo', (skill) => skill.manifest())).revision)
   }
   t.equal(seen.size, 5)
 })
@@ -103,7 +103,7 @@ t.test('K53: a change during the walk is never half in the manifest', async (t) 
     const manager = await startManager(t, [join(base, 'root')], { disk })
     let operations = 0
     disk.intercept = () => { if (++operations === moment) flip() }
-    const { files } = await manager.manifest('demo')
+    const { files } = await manager.read('demo', (skill) => skill.manifest())
     const digests = files.filter(({ path }) => path !== 'SKILL.md').map(({ digest }) => digest).join()
     if (!consistent.has(digests)) t.fail(`a mixture when flipped before operation ${moment}`)
     if (operations < moment) break
@@ -115,7 +115,7 @@ t.test('K43 K51: what may not be read is left out, until it may be', async (t) =
   const base = t.testdir({ demo: skill('demo', { file: 'a', docs: { 'a.md': 'a' }, locked: { 'b.md': 'b' } }) })
   const disk = createFaultyDisk({ ageMs: HOUR_MS })
   const manager = await startManager(t, [base], { disk })
-  const paths = async () => (await manager.manifest('demo')).files.map(({ path }) => path)
+  const paths = async () => (await manager.read('demo', (skill) => skill.manifest())).files.map(({ path }) => path)
   // A file of mode 000; a folder whose names may not be listed; one whose files may not even be looked at.
   disk.intercept = (operation, path) => {
     if (operation === 'open' && path.endsWith('demo/file')) throw osError('EACCES')
@@ -136,15 +136,15 @@ t.test('K43: a failing disk is an I/O error, and leaves nothing open', async (t)
   const manager = await startManager(t, [base], { disk })
   for (const [operation, ending] of [['read', ''], ['fstat', ''], ['readdir', 'docs'], ['stat', 'docs']] as const) {
     disk.intercept = failing(operation, ending, 'EIO')
-    t.equal(await outcome(() => manager.manifest('demo')), "SkillError: Error reading skill 'demo'", operation)
+    t.equal(await outcome(() => manager.read('demo', (skill) => skill.manifest())), "SkillError: Error reading skill 'demo'", operation)
   }
   t.equal(countOpenBelow(base), 0)
 })
 
 t.test('K16: the manifest of what is no skill', async (t) => {
   const manager = await startManager(t, [t.testdir({ demo: skill('demo') })])
-  for (const name of ['', 'a/b', 'a\\b', '..', 'a..b']) t.equal(await outcome(() => manager.manifest(name)), 'SkillError: Invalid skill name: must not contain special characters')
-  t.equal(await outcome(() => manager.manifest('nothing')), "SkillError: Skill 'nothing' not found in skills folder")
+  for (const name of ['', 'a/b', 'a\\b', '..', 'a..b']) t.equal(await outcome(() => manager.read(name, (skill) => skill.manifest())), `SkillError: Invalid skill name: '${name}'. Skill names must not contain '/', '\\', or '..'`)
+  t.equal(await outcome(() => manager.read('nothing', (skill) => skill.manifest())), "SkillError: Skill 'nothing' not found in skills folder")
 })
 
 t.test('K43 K44: media types', (t) => {
@@ -184,8 +184,8 @@ t.test('K48: a skill of which no state holds is unavailable for now, after a bou
   let writes = 0
   disk.intercept = (operation) => { if (operation === 'close') fs.writeFileSync(join(base, 'demo/a'), 'a'.repeat(++writes % 100)) }
   const start = performance.now()
-  await t.rejects(manager.manifest('demo'), { code: 'skill_changing', message: "Skill 'demo' changed while it was read" })
+  await t.rejects(manager.read('demo', (skill) => skill.manifest()), { code: 'skill_changing', message: "Skill 'demo' changed while it was read" })
   t.ok(performance.now() - start < 20_000)
   disk.intercept = () => {}
-  t.match(await manager.manifest('demo'), { skill_name: 'demo' })
+  t.match(await manager.read('demo', (skill) => skill.manifest()), { skill_name: 'demo' })
 })

@@ -210,7 +210,7 @@ t.test('K53: a file whose state a failing disk does not tell is not taken for go
   const root = t.testdir({ demo: skill('demo', { a: 'a', link: t.fixture('symlink', 'a') }) })
   const disk = createFaultyDisk({ ageMs: 60_000 })
   const manager = await startManager(t, [root], { disk })
-  const { files } = await manager.manifest('demo')
+  const { files } = await manager.read('demo', (skill) => skill.manifest())
   const failures: Readonly<Record<string, Interceptor>> = {
     'while it is listed': failing('lstat', '/a', 'EIO'),
     'behind a link': failing('stat', '/link', 'ESTALE')
@@ -218,8 +218,8 @@ t.test('K53: a file whose state a failing disk does not tell is not taken for go
   for (const [when, intercept] of Object.entries(failures)) {
     fs.writeFileSync(join(root, 'demo/b'), when)
     disk.intercept = intercept
-    t.equal(await outcome(() => manager.manifest('demo')), "SkillError: Error reading skill 'demo'", when)
+    t.equal(await outcome(() => manager.read('demo', (skill) => skill.manifest())), "SkillError: Error reading skill 'demo'", when)
     disk.intercept = () => {}
-    t.equal((await manager.manifest('demo')).files.length, files.length + 1)
+    t.equal((await manager.read('demo', (skill) => skill.manifest())).files.length, files.length + 1)
   }
 })

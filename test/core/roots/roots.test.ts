@@ -95,13 +95,13 @@ t.test('K4: links are followed into the folders that are allowed, and nowhere el
   const manager = await startManager(t, [root], { linkTargets: [store] })
   t.strictSame(await manager.list(), ['one', 'own', 'two'])
   t.match(manager.status.roots, [{ skills: 3, skipped: 1 }])
-  t.equal(await textOf(() => manager.readMainFile('one', 'SKILL.md')), skillText('one'))
-  t.equal(await textOf(() => manager.readFile('one', 'a.md')), 'one')
-  t.strictSame((await manager.manifest('one')).files.map(({ path }) => path), ['SKILL.md', 'a.md'])
-  t.match(await textOf(() => manager.readFile('secret', 'a.md')), /^skill_not_found|^file_not_found/)
-  t.match(await textOf(() => manager.readFile('one', '../two/SKILL.md')), 'path_traversal')
+  t.equal(await textOf(() => manager.read('one', (skill) => skill.mainFile('SKILL.md'))), skillText('one'))
+  t.equal(await textOf(() => manager.read('one', (skill) => skill.file('a.md'))), 'one')
+  t.strictSame((await manager.read('one', (skill) => skill.manifest())).files.map(({ path }) => path), ['SKILL.md', 'a.md'])
+  t.match(await textOf(() => manager.read('secret', (skill) => skill.file('a.md'))), /^skill_not_found|^file_not_found/)
+  t.match(await textOf(() => manager.read('one', (skill) => skill.file('../two/SKILL.md'))), 'path_traversal')
   fs.symlinkSync('../two/SKILL.md', join(store, 'one/neighbour.md'))
-  t.match(await textOf(() => manager.readFile('one', 'neighbour.md')), 'path_traversal', 'a skill ends at its own folder')
+  t.match(await textOf(() => manager.read('one', (skill) => skill.file('neighbour.md'))), 'path_traversal', 'a skill ends at its own folder')
 })
 
 t.test('K4: what is skipped is told once, with its target and the setting that would allow it', async (t) => {
@@ -147,7 +147,7 @@ t.test('K4: a thousand links are twenty lines, and one with the number of the re
 t.test('K51: a link that is turned to another target is what it is now, at the next question', async (t) => {
   const { base, root, store } = createInstalled(t)
   const manager = await startManager(t, [root], { linkTargets: [store] })
-  const read = () => textOf(() => manager.readFile('one', 'a.md'))
+  const read = () => textOf(() => manager.read('one', (skill) => skill.file('a.md')))
   t.equal(await read(), 'one')
   relink(join(root, 'one'), '../secret')
   t.match(await read(), /not_found/)
@@ -191,7 +191,7 @@ t.test('K4: a link target that is exchanged at any moment of a question gives th
         const manager = await startManager(t, [root], { disk, linkTargets: [store] })
         let operations = 0
         disk.intercept = () => { if (++operations === moment) act() }
-        const answers = [await textOf(() => manager.readFile('one', 'a.md')), await textOf(() => manager.manifest('one').then(({ files }) => ({ bytes: Buffer.from(JSON.stringify(files)) })))]
+        const answers = [await textOf(() => manager.read('one', (skill) => skill.file('a.md'))), await textOf(() => manager.read('one', (skill) => skill.manifest()).then(({ files }) => ({ bytes: Buffer.from(JSON.stringify(files)) })))]
         isOver = operations < moment
         disk.intercept = () => {}
         if (answers.some((answer) => String(answer).includes(CANARY))) t.fail(`leaked when ${what} was swapped before operation ${moment}`)
@@ -214,9 +214,9 @@ t.test('K52: the index follows what links lead to outside of the root', async (t
 t.test('K51: a root whose place is a link to it now gives the files of its skills, and links in them', async (t) => {
   const dir = t.testdir({ data: { root: { alpha: skill('alpha', { 'notes.txt': 'notes', 'link.md': t.fixture('symlink', 'SKILL.md') }) } } })
   const manager = await startManager(t, [join(dir, 'data/root')], { disk: createFaultyDisk({ ageMs: HOUR_MS }) })
-  await manager.manifest('alpha')
+  await manager.read('alpha', (skill) => skill.manifest())
   fs.renameSync(join(dir, 'data'), join(dir, 'disk'))
   fs.symlinkSync('disk', join(dir, 'data'))
-  t.strictSame((await manager.manifest('alpha')).files.map(({ path }) => path), ['SKILL.md', 'link.md', 'notes.txt'])
-  t.equal(await textOf(() => manager.readFile('alpha', 'notes.txt')), 'notes')
+  t.strictSame((await manager.read('alpha', (skill) => skill.manifest())).files.map(({ path }) => path), ['SKILL.md', 'link.md', 'notes.txt'])
+  t.equal(await textOf(() => manager.read('alpha', (skill) => skill.file('notes.txt'))), 'notes')
 })
