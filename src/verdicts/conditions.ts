@@ -21,11 +21,6 @@ export const NOT_FOR_PATHS = /[:\\/<>*?"|]/
 /** Aliases that are read to find out whether a reader with aliases would. */
 const MAX_ALIASES = 1_000
 
-/** What is text of the truth values of YAML 1.1, and of numbers in base 60. */
-const TEXT_TO_PYYAML = /^[yn]$/i
-const TEXT_TO_JS_YAML_3 = /^(?:yes|no|on|off|y|n)$/i
-const TEXT_TO_JS_YAML_4 = /^(?:yes|no|on|off|y|n|[-+\d_]+:.*)$/i
-
 /** Largest ZIP of a skill that OpenAI takes, in bytes. */
 const MAX_UPLOAD_ZIP_BYTES = 50_000_000
 
@@ -54,9 +49,10 @@ export const CONDITIONS = {
   refused_by_mcp: ({ otherFindings }) => otherFindings.some(({ code }) => code === 'mcp_refused'),
   line_refused_by_mcp: ({ otherFindings }, { line }) =>
     otherFindings.some((other) => other.code === 'mcp_refused' && other.line === line),
-  not_text_to_pyyaml: ({ skill }, { field = '' }) => !TEXT_TO_PYYAML.test(ownText(skill.frontmatter, field)),
-  not_text_to_js_yaml_3: ({ skill }, { field = '' }) => !TEXT_TO_JS_YAML_3.test(ownText(skill.frontmatter, field)),
-  not_text_to_js_yaml_4: ({ skill }, { field = '' }) => !TEXT_TO_JS_YAML_4.test(ownText(skill.frontmatter, field)),
+  // Of the truth values of YAML 1.1, and of its numbers in base 60, each reader takes some as text.
+  not_text_to_pyyaml: isNoTextFor(/^[yn]$/i),
+  not_text_to_js_yaml_3: isNoTextFor(/^(?:yes|no|on|off|y|n)$/i),
+  not_text_to_js_yaml_4: isNoTextFor(/^(?:yes|no|on|off|y|n|[-+\d_]+:.*)$/i),
   // `.inf` and `.nan`, which are no text in YAML 1.2 either.
   value_is_infinite: ({ skill }, { field = '' }) => /^(?:-?Infinity|NaN)$/.test(ownText(skill.frontmatter, field)),
   refused_by_yaml: (subject) => !hasTexts(readWith(ANY_TAG, frontmatterOf(subject))),
@@ -73,6 +69,11 @@ export const CONDITIONS = {
 } as const satisfies Readonly<Record<string, (subject: Subject, found: Finding) => boolean>>
 
 export type ConditionName = keyof typeof CONDITIONS
+
+/** @param texts what a reader takes as text */
+function isNoTextFor (texts: RegExp) {
+  return ({ skill }: Subject, { field = '' }: Finding): boolean => !texts.test(ownText(skill.frontmatter, field))
+}
 
 /** `yaml` takes tags that it does not know with a warning. js-yaml 3 and 4 know those of YAML 1.1. */
 const ANY_TAG = YAML11_SCHEMA.withTags(

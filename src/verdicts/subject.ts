@@ -22,6 +22,6 @@ export function frontmatterOf ({ mainFile }: Subject): string | undefined {
 }
 
 /** Of all files together. */
-export function bytesOf ({ files = [] }: Subject): number {
+export function bytesOf ({ files = [] }: Pick<Subject, 'files'>): number {
   return files.reduce((sum, { size_bytes: size }) => sum + size, 0)
 }

@@ -1,8 +1,8 @@
 import { basename } from 'node:path/posix'
 import { estimateTokenCount } from 'tokenx'
 import { locateFrontmatter } from '../core/format/fences.ts'
-import type { ListedFile, SkillMetadata } from '../core/shared/skill.ts'
-import type { Subject } from './subject.ts'
+import type { SkillMetadata } from '../core/shared/skill.ts'
+import { bytesOf, type Subject } from './subject.ts'
 
 /** About how many tokens a skill costs a model, rounded to two digits. */
 export interface TokenEstimate {
@@ -34,11 +34,13 @@ export function estimateTokens (
   const bodyStart = mainFile === undefined ? 0 : locateFrontmatter(mainFile).bodyStart
   const body = mainFile && estimateTokenCount(mainFile.toString('utf8', bodyStart))
   const head = mainFile === undefined ? 0 : estimateTokenCount(mainFile.toString('utf8', 0, bodyStart))
-  const others = files === undefined ? 0 : tokensOfOthers(files, mainFile && basename(metadata.path))
+  const counted = mainFile && basename(metadata.path)
+  const others = files?.filter(({ path }) => path !== counted && !BINARY.test(path))
+  const most = head + (body ?? 0) + bytesOf({ files: others }) / BYTES_PER_TOKEN
   return {
     listed: roundTokens(listedTokens(metadata)),
     body: body === undefined ? null : roundTokens(body),
-    all_files: files === undefined ? null : roundTokens(head + (body ?? 0) + others),
+    all_files: files === undefined ? null : roundTokens(most),
     method: TOKEN_METHOD
   }
 }
@@ -46,13 +48,6 @@ export function estimateTokens (
 /** What a list of skills costs for one of them, not rounded. */
 export function listedTokens ({ name, description }: Pick<SkillMetadata, 'name' | 'description'>): number {
   return estimateTokenCount(`${name}: ${description}`)
-}
-
-/** @param counted the path in the skill of the file whose text was counted */
-function tokensOfOthers (files: readonly ListedFile[], counted: string | undefined): number {
-  let bytes = 0
-  for (const { path, size_bytes: size } of files) if (!BINARY.test(path) && path !== counted) bytes += size
-  return bytes / BYTES_PER_TOKEN
 }
 
 /** To two digits, so that nobody takes it for a count. */
