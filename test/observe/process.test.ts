@@ -38,19 +38,6 @@ t.test('K70: the log is for people with LOG_FORMAT=pretty, and one line a reques
   t.notOk(stdout.includes('\u001b'), 'no colours in a pipe')
 })
 
-t.test('K73: a service that has to write an audit log, and is told no place for it, does not start', async (t) => {
-  t.match(await refusal({ AUDIT_REQUIRED: 'true' }), { code: 1, stderr: 'skillserve: AUDIT_REQUIRED needs AUDIT_LOG: a file, or stdout\n' })
-})
-
-t.test('K67 K73: a setting that is a secret is not in the error about it', async (t) => {
-  for (const [variable, text] of [['AUDIT_SALT', 'CANARY'], ['LIMITS_STORE', 'rediss//:CANARY@host'], ['LIMITS_STORE', 'redis://:CANARY%zz@host']] as const) {
-    const { code, stderr } = await refusal({ [variable]: text })
-    t.equal(code, 1)
-    t.match(stderr, new RegExp(`^skillserve: ${variable} must be [^\\n]+\\n$`))
-    t.notMatch(stderr, 'CANARY')
-  }
-})
-
 t.test('K72: the ids of the caller\'s trace are in the line of a request, from the header or from a message of MCP', async (t) => {
   const service = await startProcess(t, { args: [t.testdir(FILES)] })
   const [trace, span] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7']
@@ -220,27 +207,26 @@ t.test('K73: AUDIT_LOG=stdout is among the log; it has refused callers, each sta
   t.match(events('skill.changed'), [{ outcome: 'success', target: { skill: 'demo' } }])
 })
 
-t.test('K73: a pipe that nobody reads is refused, and the start does not wait for a reader', async (t) => {
-  const folder = t.testdir({ skills: FILES })
-  const fifo = join(folder, 'audit.fifo')
-  t.equal(spawnSync('mkfifo', [fifo]).status, 0)
-  t.match(await runHere([join(folder, 'skills')], { env: { PORT: '0', AUDIT_LOG: fifo } }), {
-    code: 1, stderr: /^skillserve: AUDIT_LOG must be a file that can be written, and \S+ cannot be opened \(ENXIO: no such device or address\)\n$/
-  })
-})
-
-t.test('K73: a file among the skills stops the start, also through a link, since it would be served', async (t) => {
+t.test('K67 K73: settings that no service starts with are an error without their secrets', async (t) => {
   const folder = t.testdir({ skills: FILES, link: t.fixture('symlink', 'skills/demo') })
-  t.match(await runHere([join(folder, 'skills')], { env: { PORT: '0', AUDIT_LOG: join(folder, 'link/audit.log') } }), {
-    code: 1, stderr: /^skillserve: AUDIT_LOG: "\S+audit\.log" is inside "\S+skills", whose files are served: .+\n$/
-  })
-  t.notOk(existsSync(join(folder, 'skills/demo/audit.log')))
+  const [root, fifo, served] = [join(folder, 'skills'), join(folder, 'audit.fifo'), join(folder, 'link/audit.log')]
+  t.equal(spawnSync('mkfifo', [fifo]).status, 0)
+  for (const [env, problem] of [
+    [{ AUDIT_REQUIRED: 'true' }, /AUDIT_REQUIRED needs AUDIT_LOG: a file, or stdout/],
+    [{ AUDIT_SALT: 'CANARY' }, /AUDIT_SALT must be .+/],
+    [{ LIMITS_STORE: 'rediss//:CANARY@host' }, /LIMITS_STORE must be .+/],
+    [{ LIMITS_STORE: 'redis://:CANARY%zz@host' }, /LIMITS_STORE must be .+/],
+    [{ AUDIT_LOG: fifo }, /AUDIT_LOG must be a file that can be written, and \S+ cannot be opened \(ENXIO: no such device or address\)/],
+    // Also through a link, since it would be served.
+    [{ AUDIT_LOG: served }, /AUDIT_LOG: "\S+audit\.log" is inside "\S+skills", whose files are served: .+/]
+  ] as const) {
+    const { code, stderr } = await runHere([root], { env: { PORT: '0', ...env } })
+    t.equal(code, 1)
+    t.match(stderr, new RegExp(`^skillserve: ${problem.source}\n$`))
+    t.notMatch(stderr, 'CANARY')
+  }
+  t.notOk(existsSync(served))
 })
-
-/** What the command line says of settings that no service starts with; what a process makes of it is in test/server.test.ts. */
-async function refusal (env: Readonly<Record<string, string>>) {
-  return await runHere([], { env })
-}
 
 /** A service with callers, all signals, and one skill. */
 async function startGuarded (t: Test, env: Readonly<Record<string, string>> = {}) {
