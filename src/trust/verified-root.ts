@@ -142,6 +142,8 @@ export class VerifiedRoot implements Listing, Origin {
     if (!this.#isGuarded) return await this.close()
     try {
       const skills = await this.#begin()
+      // What changes before the first index is made is not reported.
+      await skills.indexed()
       if (!await this.#publisher.restore()) this.#allDueAt = 0
       const areAllDue = performance.now() >= this.#allDueAt
       if (areAllDue) this.#allDueAt = performance.now() + TICK_MS / 2
@@ -196,8 +198,7 @@ export class VerifiedRoot implements Listing, Origin {
       for (const name of names) this.#pending.add(name)
       this.keeper.hint()
     })
-    // What changes before the first index is made is not reported.
-    await skills.initialize()
+    await skills.start()
     return skills
   }
 
