@@ -129,18 +129,6 @@ t.test('K14: a root that may not be read, beside one that is missing and one tha
   t.equal(await outcome(() => none.list()), 'SkillError: Skills folder not found at path: ')
 })
 
-t.test('K29: a label is the frontmatter name, then the folder name, and never a path', async (t) => {
-  const root = t.testdir({ folder: skill('label'), plain: { 'SKILL.md': 'no frontmatter' }, other: skill('plain2'), demo: skill('demo'), broken: { 'SKILL.md': '---\nname: [\n---\n' } })
-  const manager = await startManager(t, [root])
-  const found = async (label: string) => (await findByDisplayName(manager, label))?.name
-  t.equal(await found('label'), 'folder')
-  t.equal(await found('folder'), 'folder')
-  t.equal(await found('plain'), 'plain')
-  t.equal(await found('plain2'), 'other')
-  t.equal(await found('broken'), 'broken')
-  for (const label of ['Label', ' label', '', '..', 'demo/', '../root/demo', 'nothing', '\0']) t.equal(await found(label), undefined, JSON.stringify(label))
-})
-
 t.test('K33: the interfaces of the seeds', async (t) => {
   const base = t.testdir({ root: { good: skill('good'), bad: { 'SKILL.md': 'text' }, none: {} }, personal: skills('mine') })
   const manager = createManager(t, [join(base, 'root')], { personalRoot: join(base, 'personal') })

@@ -8,7 +8,6 @@ import { FINDINGS, isUsable } from '../../../src/core/format/findings.ts'
 import { parseFrontmatter } from '../../../src/core/format/frontmatter.ts'
 import { checkContent } from '../../../src/core/format/hidden-text.ts'
 import { parseSkillBytes, skillBody } from '../../../src/core/format/main-file.ts'
-import { isMainFile, orderMainFiles } from '../../../src/core/format/main-files.ts'
 import { MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH, MAX_MAIN_FILE_BYTES } from '../../../src/core/shared/limits.ts'
 import type { Frontmatter } from '../../../src/core/shared/skill.ts'
 import { codePoint } from '../../helper/code-point.ts'
@@ -507,21 +506,6 @@ t.test('K46: the headings of a body', async (t) => {
   for (const [body, headings] of rows) t.strictSame(parse(`${valid}${body}`).headings, ['Demo', ...headings], JSON.stringify(body))
   t.strictSame(parse('# No frontmatter\n').headings, ['No frontmatter'])
   t.equal(parse(`# ${'x'.repeat(5_000)}\n# ${'y'.repeat(5_000)}\n`).headings.length, 1, 'bounded')
-})
-
-t.test('a main file is known by its name, in any casing of ASCII', (t) => {
-  for (const name of ['SKILL.md', 'SKILL.MD', 'skill.md', 'sKiLl.Md']) t.equal(isMainFile(name), true, name)
-  for (const name of ['', 'SKILL', 'SKILL.md ', 'SKILL.md\n', 'a/SKILL.md', 'SKILL.mdx', 'my-SKILL.md', 'S\u212aILL.md', 'SK\u0130LL.md', '\u017fkill.md']) {
-    t.equal(isMainFile(name), false, JSON.stringify(name))
-  }
-  t.end()
-})
-
-t.test('the preferred spelling comes first, the other one next, then the rest', (t) => {
-  const names = ['skill.md', 'Skill.md', 'SKILL.md', 'SKILL.MD']
-  t.same(orderMainFiles(names, 'SKILL.md'), ['SKILL.md', 'SKILL.MD', 'Skill.md', 'skill.md'])
-  t.same(orderMainFiles(names, 'SKILL.MD'), ['SKILL.MD', 'SKILL.md', 'Skill.md', 'skill.md'])
-  t.end()
 })
 
 t.test('K79: each code has a heading that reports link to (if not: npm run tables)', async t => {

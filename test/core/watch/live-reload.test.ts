@@ -1,8 +1,10 @@
+import { execFile } from 'node:child_process'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { until } from '../../helper/skills.ts'
+import { startTurnWatch } from '../../helper/timing.ts'
 import { checkOut, followed, inIndex, numbered, skill, skillText, startWatching, writeSkill } from '../../helper/watched-index.ts'
 
 /** The promised figure, for the median of all changes. */
@@ -155,15 +157,27 @@ t.test('K52: changes are reported, each once it is in place', async (t) => {
   ])
 })
 
-t.test('K52: edits without a pause do not keep the index waiting', async (t) => {
-  const root = t.testdir({ a: skill('a') })
+t.test('K53: a checkout over a thousand skills by another process', async (t) => {
+  const names = numbered(1_000)
+  const root = t.testdir(Object.fromEntries(names.map((name) => [name, { ...skill(name), 'a.md': '', 'b.md': '', 'c.md': '' }])))
   const manager = await startWatching(t, root)
-  let count = 0
-  const edits = setInterval(() => { writeSkill(join(root, 'a'), 'a', `edit ${++count}`) }, 10)
-  t.teardown(() => { clearInterval(edits) })
-  let changes = 0
-  manager.subscribe(() => { changes++ })
-  await until(() => changes >= 3)
-  clearInterval(edits)
+  let smallest = Infinity
+  manager.subscribe(() => { smallest = Math.min(smallest, manager.availableNow().length) })
+
+  const longestTurn = startTurnWatch()
+  await promisify(execFile)(process.execPath, ['-e', `
+    const fs = require('node:fs')
+    const { join } = require('node:path')
+    const skillText = ${skillText.toString()}
+    for (let round = 0; round < 2; round++) {
+      for (const name of fs.readdirSync(process.argv[1])) (${checkOut.toString()})(join(process.argv[1], name), name, 'round ' + round)
+    }`, root], { timeout: 60_000 })
   await followed(manager, root)
+  const longest = longestTurn()
+
+  t.strictSame(inIndex(manager), names.map((name) => `${name}: round 1`).sort())
+  t.strictSame(await manager.list(), [...names].sort())
+  t.ok(smallest > 0, `no reader saw an empty catalog, the smallest had ${smallest}`)
+  t.comment(`longest turn of the event loop: ${longest.toFixed(0)} ms`)
+  t.ok(longest < 1_000, 'no turn of a second, on a machine that runs other tests')
 })
