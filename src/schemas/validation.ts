@@ -1,8 +1,6 @@
-import { Type } from '@sinclair/typebox'
-import type { Finding } from '../core/shared/skill.ts'
-import type { TargetVerdict } from '../verdicts/validate.ts'
-import { TOKEN_METHOD, type TokenEstimate } from '../verdicts/tokens.ts'
-import { describes, named, nullable } from './typebox.ts'
+import { type Static, Type } from '@sinclair/typebox'
+import { TOKEN_METHOD } from '../verdicts/tokens.ts'
+import { named, nullable, type ReadonlyDeep } from './typebox.ts'
 import { FindingSchema, TargetQuerySchema, TargetVerdictSchema, TokenEstimateSchema } from './verdicts.ts'
 
 export const ValidateQuerySchema = Type.Object({
@@ -13,17 +11,7 @@ export const ValidateQuerySchema = Type.Object({
   target: TargetQuerySchema
 })
 
-/** The verdicts on one skill, as `POST /validate` and the JSON report of `skillserve validate` have them. */
-export interface Validation {
-  readonly skill_name: string
-  readonly revision: string | null
-  readonly valid: boolean
-  readonly tokens: TokenEstimate
-  readonly targets: readonly TargetVerdict[]
-  readonly findings: readonly Finding[]
-}
-
-export const ValidationSchema = named('Validation', describes<Validation>()(Type.Object({
+export const ValidationSchema = named('Validation', Type.Object({
   skill_name: Type.String({ description: 'The name of its folder' }),
   revision: nullable(Type.String({ description: '`null`: of a skill that was sent, only SKILL.md is unpacked' })),
   valid: Type.Boolean({ description: 'Whether the Agent Skills format takes the skill: the verdict of `spec`' }),
@@ -32,7 +20,7 @@ export const ValidationSchema = named('Validation', describes<Validation>()(Type
     TargetVerdictSchema, { description: 'What each chosen target does with the skill; without a choice, the format' }
   ),
   findings: Type.Array(FindingSchema, { description: 'What the author should know, one for each mistake' })
-})), {
+}), {
   skill_name: 'demo',
   revision: null,
   valid: false,
@@ -50,3 +38,6 @@ export const ValidationSchema = named('Validation', describes<Validation>()(Type
     targets: ['spec', 'skills-ref', 'claude-code', 'vscode', 'gh-skill', 'mcp', 'discovery-0.1.0', 'discovery-0.2.0']
   }]
 })
+
+/** The verdicts on one skill, as `POST /validate` and the JSON report of `skillserve validate` have them. */
+export type Validation = ReadonlyDeep<Static<typeof ValidationSchema>>

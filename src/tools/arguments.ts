@@ -2,6 +2,13 @@ import { isJsonObject, isDeeperThan, own } from '../core/shared/json.ts'
 import { MAX_JSON_DEPTH } from './limits.ts'
 import { type ToolArguments, ToolArgumentsError, type ToolParameters } from './tool.ts'
 
+/** The parameters of tools about one skill. */
+export const ONE_SKILL: ToolParameters = {
+  type: 'object',
+  properties: { skill_name: { type: 'string', description: 'Name of the skill (folder name)' } },
+  required: ['skill_name']
+}
+
 /**
  * The arguments of a call in any dialect: an object, a JSON string of one, or nothing, which means `{}`. Nothing is
  * repaired: guessed arguments would run a call that nobody asked for. `null` for an optional parameter is absent:
@@ -33,21 +40,6 @@ export function stringArgument (args: ToolArguments, key: string, parameters: To
   if (value === undefined) throw invalidArguments(`'${key}' is missing, it must be a string`, parameters)
   if (typeof value !== 'string') throw invalidArguments(`'${key}' must be a string`, parameters)
   return value
-}
-
-/**
- * An argument that may be left out, and otherwise must be an integer within bounds; `"5"` is not `5`.
- * @throws {ToolArgumentsError} when it is something else
- */
-export function integerArgument (
-  args: ToolArguments, key: string, {
-    min, max, absent
-  }: { readonly min: number, readonly max: number, readonly absent: number }, parameters: ToolParameters
-): number {
-  const value = own(args, key)
-  if (value === undefined) return absent
-  if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value
-  throw invalidArguments(`'${key}' must be an integer from ${min} to ${max}`, parameters)
 }
 
 /** A refusal for a model to repair its call: the problem, and the parameters of the tool. */

@@ -35,8 +35,11 @@ export interface Dialect {
   readonly refusalSchema?: TSchema
   readonly example: JsonObject
 
-  /** Whether the object is a call in this shape. The first dialect in the list that matches counts. */
-  recognise (value: JsonObject): boolean
+  /**
+   * Whether the object is a call in this shape. The first dialect in the list that matches counts. Absent where calls
+   * are known by their container only.
+   */
+  recognise? (value: JsonObject): boolean
 
   /** Its calls have no mark of their own, so all other dialects are asked first; its containers keep their place. */
   readonly recognisedLast?: true

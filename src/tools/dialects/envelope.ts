@@ -58,8 +58,8 @@ function recognise (value: unknown, owner?: Dialect): Dialect | undefined {
   if (!isJsonObject(value)) return undefined
   if (owner?.recogniseInside?.(value) === true) return owner
   const marked = DIALECTS.find((dialect) => dialect.explainMarked?.(value) !== undefined)
-  if (marked !== undefined) return marked.recognise(value) ? marked : undefined
-  return IN_ORDER_OF_RECOGNITION.find((dialect) => dialect.recognise(value))
+  if (marked !== undefined) return marked.recognise?.(value) === true ? marked : undefined
+  return IN_ORDER_OF_RECOGNITION.find((dialect) => dialect.recognise?.(value) === true)
 }
 
 /** The elements of an array, or the calls of a container, which may have none; undefined for any other value. */

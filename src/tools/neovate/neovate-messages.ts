@@ -28,7 +28,9 @@ export const neovateDefinition = {
  * The two messages that bring a skill into a conversation.
  * @param label what the caller asked for, trimmed
  */
-export function neovateSuccess (label: string, skill: SkillMetadata, body: string): NeovateSuccess {
+export function neovateSuccess (
+  label: string, { name, path }: Pick<SkillMetadata, 'name' | 'path'>, body: string
+): NeovateSuccess {
   const messages = [
     {
       type: 'text',
@@ -36,11 +38,11 @@ export function neovateSuccess (label: string, skill: SkillMetadata, body: strin
     },
     {
       type: 'text',
-      text: `Base directory for this skill: ${dirname(skill.path)}\n\n${body}`,
+      text: `Base directory for this skill: ${dirname(path)}\n\n${body}`,
       isMeta: true
     }
   ]
-  return { llmContent: JSON.stringify(messages), returnDisplay: `Loaded skill: ${skill.name}` }
+  return { llmContent: JSON.stringify(messages), returnDisplay: `Loaded skill: ${name}` }
 }
 
 export function neovateFailure (sentence: string): NeovateFailure {

@@ -15,13 +15,7 @@ const FailureSchema = Type.Object(
   { isError: Type.Literal(true), llmContent: Type.String() }, { title: 'Failure of skill' }
 )
 
-const EXAMPLE_SKILL = {
-  name: 'calculator',
-  description: '',
-  type: 'project',
-  skillPath: '/srv/skills/calculator',
-  path: '/srv/skills/calculator/SKILL.md'
-} as const
+const EXAMPLE_SKILL = { name: 'calculator', path: '/srv/skills/calculator/SKILL.md' }
 
 /** `skill`: `{"llmContent","returnDisplay"}`, failure `{"isError":true,"llmContent"}`. */
 export const neovateSkill: Tool = {

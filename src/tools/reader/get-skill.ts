@@ -1,15 +1,9 @@
 import { mainFileText } from '../../core/read/file-content.ts'
 import { SkillDocumentSchema } from '../../schemas/skills.ts'
 import { exampleOf } from '../../schemas/typebox.ts'
-import { stringArgument } from '../arguments.ts'
+import { ONE_SKILL, stringArgument } from '../arguments.ts'
 import { ErrorResultSchema, failWithError } from '../outcomes.ts'
-import { type Tool, ToolOutcome, type ToolParameters } from '../tool.ts'
-
-const parameters: ToolParameters = {
-  type: 'object',
-  properties: { skill_name: { type: 'string', description: 'Name of the skill (folder name)' } },
-  required: ['skill_name']
-}
+import { type Tool, ToolOutcome } from '../tool.ts'
 
 /** `get_skill`: `{"skill_name","documentation"}`, the whole file verbatim, failure `{"error"}`. */
 export const getSkill: Tool = {
@@ -18,7 +12,7 @@ export const getSkill: Tool = {
   description: 'Read the SKILL.MD documentation for a specific skill. Returns the full text content of the ' +
     'documentation file.',
   purpose: 'reads the SKILL.md of one',
-  parameters,
+  parameters: ONE_SKILL,
   skillArgument: 'skill_name',
   reads: { event: 'skill.read' },
   resultSchema: SkillDocumentSchema,
@@ -29,7 +23,7 @@ export const getSkill: Tool = {
   },
 
   async run (args, skills) {
-    const name = stringArgument(args, 'skill_name', parameters)
+    const name = stringArgument(args, 'skill_name', ONE_SKILL)
     const content = await skills.read(name, (skill) => skill.mainFile('SKILL.MD'))
     return new ToolOutcome({ skill_name: name, documentation: mainFileText(content, name) })
   },

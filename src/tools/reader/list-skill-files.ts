@@ -1,14 +1,8 @@
 import { Type } from '@sinclair/typebox'
-import { stringArgument } from '../arguments.ts'
+import { ONE_SKILL, stringArgument } from '../arguments.ts'
 import { ErrorResultSchema, failWithError } from '../outcomes.ts'
-import { type Tool, ToolOutcome, type ToolParameters } from '../tool.ts'
+import { type Tool, ToolOutcome } from '../tool.ts'
 import { readInSkill } from './read-file-in-skill.ts'
-
-const parameters: ToolParameters = {
-  type: 'object',
-  properties: { skill_name: { type: 'string', description: 'Name of the skill (folder name)' } },
-  required: ['skill_name']
-}
 
 const ResultSchema = Type.Object({
   skill_name: Type.String(),
@@ -24,7 +18,7 @@ export const listSkillFiles: Tool = {
   description: "List all files within a skill's folder, including those in subfolders. Returns paths relative to " +
     'the skill folder, with sizes in bytes and media types, as a JSON array.',
   purpose: 'names the files of one',
-  parameters,
+  parameters: ONE_SKILL,
   skillArgument: 'skill_name',
   reads: { event: 'skill.manifest' },
   resultSchema: ResultSchema,
@@ -37,7 +31,7 @@ export const listSkillFiles: Tool = {
   },
 
   async run (args, skills) {
-    const name = stringArgument(args, 'skill_name', parameters)
+    const name = stringArgument(args, 'skill_name', ONE_SKILL)
     const manifest = await readInSkill(skills, name, (skill) => skill.manifest())
     return new ToolOutcome({
       skill_name: manifest.skill_name,

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { SkillSource } from '../../core/service.ts'
 import { countCodePoints } from '../../core/shared/text.ts'
 import { MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
-import { integerArgument, invalidArguments, stringArgument } from '../arguments.ts'
+import { invalidArguments, stringArgument } from '../arguments.ts'
 import { ErrorResultSchema, failWithError } from '../outcomes.ts'
 import { DEFAULT_FOUND_SKILLS, MAX_FOUND_SKILLS } from '../limits.ts'
 import { type Tool, type ToolArguments, ToolOutcome, type ToolParameters } from '../tool.ts'
@@ -18,8 +18,6 @@ const parameters: ToolParameters = {
   },
   required: ['query']
 }
-
-const LIMIT = { min: 1, max: MAX_FOUND_SKILLS, absent: DEFAULT_FOUND_SKILLS }
 
 const ResultSchema = Type.Object({
   skills: Type.Array(Type.Object({ skill_name: Type.String(), description: Type.String() }))
@@ -59,7 +57,11 @@ export const searchSkills: Tool = {
 
 function readArguments (args: ToolArguments): { readonly query: string, readonly limit: number } {
   const query = stringArgument(args, 'query', parameters)
-  const limit = integerArgument(args, 'limit', LIMIT, parameters)
+  const { limit = DEFAULT_FOUND_SKILLS } = args
+  // `"5"` is not `5`.
+  if (typeof limit !== 'number' || !Number.isInteger(limit) || limit < 1 || limit > MAX_FOUND_SKILLS) {
+    throw invalidArguments(`'limit' must be an integer from 1 to ${MAX_FOUND_SKILLS}`, parameters)
+  }
   if (query.trim() === '') throw invalidArguments("'query' must not be empty", parameters)
   if (countCodePoints(query) > MAX_QUERY_CODE_POINTS) {
     throw invalidArguments(`'query' must not be longer than ${MAX_QUERY_CODE_POINTS} characters`, parameters)

@@ -43,8 +43,6 @@ export const cohere = {
 
 function createCamelCaseDialect (messageOf: (value: unknown) => unknown) {
   return {
-    recognise: () => false,
-
     unwrap: (value) => callsIn(own(messageOf(value), 'toolCalls')),
 
     recogniseInside: isFunctionCall,

@@ -28,8 +28,6 @@ export const ollama = {
     done: true
   },
 
-  recognise: () => false,
-
   unwrap (value) {
     const message = own(value, 'message')
     if (typeof own(value, 'done') !== 'boolean' || !isJsonObject(message)) return undefined

@@ -16,8 +16,6 @@ export const openaiAssistants = {
     required_action: { type: 'submit_tool_outputs', submit_tool_outputs: { tool_calls: [FUNCTION_CALL_EXAMPLE] } }
   },
 
-  recognise: () => false,
-
   unwrap: (value) => callsIn(own(own(own(value, 'required_action'), 'submit_tool_outputs'), 'tool_calls')),
 
   recogniseInside: isFunctionCall,
