@@ -8,12 +8,6 @@ export type SourceErrorCode =
   | 'tls' | 'host_key' | 'timeout' | 'too_large' | 'refused_tree' | 'bad_archive' | 'bad_answer' | 'digest_mismatch'
   | 'changing' | 'verification_failed' | 'git_missing' | 'secret_missing' | 'disk' | 'internal'
 
-interface SourceErrorOptions {
-  readonly details?: string
-  readonly retryAfterMs?: number | undefined
-  readonly cause?: unknown
-}
-
 /** A failure of a source. The message may be shown to anybody: it holds no address, no local path, no secret. */
 export class SourceError extends Error {
   override readonly name = 'SourceError'
@@ -23,8 +17,10 @@ export class SourceError extends Error {
   /** How long the other side asks to be left alone, in milliseconds. */
   readonly retryAfterMs: number | undefined
 
-  constructor (code: SourceErrorCode, message: string, options: SourceErrorOptions = {}) {
-    const { details, retryAfterMs, cause } = options
+  constructor (
+    code: SourceErrorCode, message: string,
+    { details, retryAfterMs, cause }: { details?: string, retryAfterMs?: number | undefined, cause?: unknown } = {}
+  ) {
     super(message, { cause })
     this.code = code
     this.details = details

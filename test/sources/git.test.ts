@@ -14,13 +14,15 @@ function folderOf (stateDir: string): string {
   return join(stateDir, 'sources', readdirSync(join(stateDir, 'sources'))[0] ?? '')
 }
 
-t.test('K83: a repository is a root like any other, and follows its branch', async (t) => {
+t.test('K83: a repository is a root like any other with the revisions of a folder, and follows its branch', async (t) => {
   const repository = createRepository(t)
-  const first = repository.commit({ ...skillFiles('a', 'b'), 'skills/a/data.txt': 'one\r\n', '.gitattributes': '* text eol=lf\n*.md export-ignore\n' })
+  const first = repository.commit({ ...skillFiles('a', 'b'), 'skills/b/scripts/run.sh': 'echo\n', 'skills/a/data.txt': 'one\r\n', '.gitattributes': '* text eol=lf\n*.md export-ignore\n' })
   const { skills, sources, status } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
   t.strictSame(await skills.list(), ['a', 'b'])
   t.equal(await textOf(() => skills.read('a', (skill) => skill.file('data.txt'))), repository.git(['show', 'HEAD:skills/a/data.txt']) + '\n', 'bytes are those of the blob')
   t.match(status(), { name: 'repo', kind: 'git', state: 'ok', revision: `main@sha1:${first}`, skills: 2, layout: 'tree' })
+  const folder = await startManager(t, [join(repository.path, 'skills')])
+  t.equal((await skills.read('b', (skill) => skill.manifest())).revision, (await folder.read('b', (skill) => skill.manifest())).revision, 'as that of the folder')
 
   const second = repository.commit({ 'skills/a/SKILL.md': skillText('a', 'Other instructions.\n'), ...skillFiles('c') })
   await sources.sync()
@@ -31,14 +33,6 @@ t.test('K83: a repository is a root like any other, and follows its branch', asy
   repository.git(['reset', '-q', '--hard', first])
   await sources.sync()
   t.strictSame(await skills.list(), ['a', 'b'], 'a branch that was forced back is followed')
-})
-
-t.test('K83: one skill has one revision, whichever source it came from', async (t) => {
-  const repository = createRepository(t)
-  repository.commit({ ...skillFiles('a'), 'skills/a/scripts/run.sh': 'echo\n' })
-  const { skills } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
-  const folder = await startManager(t, [join(repository.path, 'skills')])
-  t.equal((await skills.read('a', (skill) => skill.manifest())).revision, (await folder.read('a', (skill) => skill.manifest())).revision)
 })
 
 t.test('K84: over HTTP, by branch, tag and commit; a pinned commit stays', async (t) => {
@@ -171,10 +165,8 @@ t.test('K85: what git says of a failure has a code and a sentence, and the log h
     ['unreachable', 'error: RPC failed; curl 18 transfer closed with outstanding read data remaining\nerror: 6089 bytes of body are still expected\nfetch-pack: unexpected disconnect while reading sideband packet\nfatal: early EOF\nfatal: fetch-pack: invalid index-pack output\n'],
     ['refused_tree', 'error: object 4b825dc642cb6eb9a060e54bf8d69288fbee4904: hasDotgit: contains \'.git\'\nfatal: fsck error in packed object\nfatal: fetch-pack: invalid index-pack output\n'],
     ['refused_tree', 'fatal: pack has bad object at offset 12: inflate returned -3\nfatal: fetch-pack: invalid index-pack output\n'],
-    ['not_found', 'fatal: unable to access \'https://git.example/team.git/\': The requested URL returned error: 410\n'],
     ['unreachable', 'remote: fatal: No space left on device\nfatal: early EOF\n'],
     ['auth_failed', 'fatal: detected dubious ownership in repository at \'/srv/team.git\'\nTo add an exception for this directory, call:\n\n\tgit config --global --add safe.directory /srv/team.git\nfatal: Could not read from remote repository.\n'],
-    ['unreachable', 'fatal: unable to access \'https://git.example/team.git/\': The requested URL returned error: 503\n'],
     ['unreachable', 'ssh: connect to host git.example port 22: Permission denied\nfatal: Could not read from remote repository.\n'],
     ['unreachable', 'fatal: unable to access \'https://git.example/team.git/\': Failed to connect to git.example port 443 after 0 ms: Permission denied\n'],
     ['auth_failed', 'remote: cannot connect to backend: permission denied\nfatal: Could not read from remote repository.\n'],
@@ -192,23 +184,22 @@ t.test('K85: what git says of a failure has a code and a sentence, and the log h
   t.end()
 })
 
-t.test('K84: git gets the proxies, the authorities and the agent for keys of the machine, and nothing else of its environment', async (t) => {
+t.test('K84: git gets the proxies, the authorities and the agent for keys of the machine, nothing else of its environment, and bounded memory', async (t) => {
   const machine = {
     HTTPS_PROXY: 'a', https_proxy: 'b', ALL_PROXY: 'c', all_proxy: 'd', NO_PROXY: 'e', no_proxy: 'f', SSL_CERT_FILE: 'g', SSL_CERT_DIR: 'h', SSH_AUTH_SOCK: 'i', TMPDIR: '/tmp'
   }
+  const run = async (command: string, env: NodeJS.ProcessEnv = {}): Promise<string> => (await runGit({
+    args: ['-c', `alias.run=!${command}`, 'run'], signal: AbortSignal.timeout(60_000), env: { PATH: process.env['PATH'], ...env }
+  }, wholeOutput)).toString().trim()
   const shown = async (env: NodeJS.ProcessEnv): Promise<Record<string, string>> => {
-    const output = await runGit({ args: ['-c', 'alias.show-all=!env', 'show-all'], signal: AbortSignal.timeout(60_000), env: { PATH: process.env['PATH'], ...env } }, wholeOutput)
-    return Object.fromEntries(output.toString().trim().split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]))
+    const output = await run('env', env)
+    return Object.fromEntries(output.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]))
   }
   const own = await shown({})
   const secrets = { GIT_DIR: '/nowhere', GIT_CONFIG_SYSTEM: '/etc/gitconfig', GIT_SSH_COMMAND: 'evil', http_proxy: 'x', AWS_SECRET_ACCESS_KEY: 'x', TRUST_FILE: 'x', HOME: '/root' }
   t.strictSame(await shown({ ...machine, ...secrets }), { ...own, ...machine })
   t.equal(own['HOME'], '/dev/null')
-})
-
-t.test('K84: git takes two gigabytes of memory at most', async (t) => {
-  const limit = await runGit({ args: ['-c', 'alias.limit=!ulimit -d', 'limit'], signal: AbortSignal.timeout(60_000), env: { PATH: process.env['PATH'] } }, wholeOutput)
-  t.equal(limit.toString().trim(), '2097152')
+  t.equal(await run('ulimit -d'), '2097152', 'two gigabytes of memory at most')
 })
 
 t.test('K85: a restart without network serves the last state', async (t) => {

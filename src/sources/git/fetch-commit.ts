@@ -83,7 +83,9 @@ export async function fetchCommit (source: GitSource, options: FetchOptions): Pr
 /** A commit id is taken as it is. */
 async function resolveRef ({ ref, url }: GitSource, remote: Remote): Promise<Resolved> {
   if (ref !== undefined && COMMIT_ID.test(ref)) return { name: ref, label: ref, commit: undefined }
-  const names = fullNames(ref)
+  const short = ref ?? 'HEAD'
+  const isFull = short === 'HEAD' || short.startsWith('refs/')
+  const names = isFull ? [short] : [`refs/heads/${short}`, `refs/tags/${short}`]
   const patterns = names.flatMap((name) => [name, `${name}^{}`])
   const args = ['ls-remote', '--quiet', '--symref', '--', url, ...patterns]
   const listing = (await runGit({ ...remote, args }, wholeOutput)).toString()
@@ -97,11 +99,6 @@ async function resolveRef ({ ref, url }: GitSource, remote: Remote): Promise<Res
   throw new SourceError('ref_not_found', ref === undefined
     ? 'the host shows no default branch: the repository is empty, or a branch has to be given as ref'
     : `the host has no branch or tag ${JSON.stringify(ref)}; a commit is given by its full id`)
-}
-
-function fullNames (ref = 'HEAD'): string[] {
-  if (ref === 'HEAD') return [ref]
-  return ref.startsWith('refs/') ? [ref] : [`refs/heads/${ref}`, `refs/tags/${ref}`]
 }
 
 /** What every call to the host needs. Credentials are read for each fetch. */
