@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
-import { createSkillManager } from '../src/core/skill-manager.ts'
+import pLimit from 'p-limit'
 import { startProcess } from '../test/helper/process.ts'
-import { type LongRun, readCommandLine, refuseCommandLine, runLong } from './long-run.ts'
+import { readCommandLine, refuseCommandLine, runLong } from './long-run.ts'
 
 const USAGE = `
 npm run corpus -- DIR…
@@ -26,12 +26,6 @@ interface SkillOnDisk {
   readonly files: ReadonlyMap<string, Buffer>
 }
 
-interface FileAnswer {
-  readonly content: string
-  readonly size_bytes: number
-  readonly encoding: string
-}
-
 const differences: string[] = []
 const counts = { skills: 0, documents: 0, files: 0, texts: 0, binaries: 0, bytes: 0, requests: 0 }
 
@@ -48,8 +42,9 @@ await runLong(async (run) => {
   base = service.url
   run.part(`comparing ${skills.size} skills`)
   await checkList()
-  await forEachConcurrently([...skills.values()], checkSkill)
-  report(run, await countFindings())
+  const limit = pLimit(CONCURRENCY)
+  await Promise.all(Array.from(skills.values(), (skill) => limit(checkSkill, skill)))
+  run.print(JSON.stringify(counts))
   const { code, stderr } = await service.stop()
   expect(code === 0 && stderr === '', `the service ended with ${code}: ${stderr}`)
   for (const difference of differences.slice(0, 50)) run.print(`DIFFERENT: ${difference}`)
@@ -128,7 +123,7 @@ async function checkFile ({ name }: SkillOnDisk, path: string, bytes: Buffer): P
   const asJson = await get(url, { accept: 'application/json' })
   const called = await callTool('read_file_in_skill', { skill_name: name, file_path: path })
   if (asJson.status === 200) {
-    const { content, size_bytes: size, encoding } = await asJson.json() as FileAnswer
+    const { content, size_bytes: size, encoding } = await asJson.json() as { readonly content: string, readonly size_bytes: number, readonly encoding: string }
     expect(encode(content, encoding).equals(bytes) && size === bytes.length, `${name}/${path}: the text through REST`)
     expect(called === content, `${name}/${path}: the text through read_file_in_skill`)
     counts.texts++
@@ -153,27 +148,6 @@ function encode (content: string, encoding: string): Buffer {
   }
 }
 
-async function countFindings (): Promise<Map<string, number>> {
-  const manager = createSkillManager({ projectRoots: roots, watcher: false })
-  await manager.initialize()
-  const byCode = new Map<string, number>()
-  for (const name of skills.keys()) {
-    for (const { severity, code } of (await manager.find(name))?.findings ?? []) {
-      byCode.set(`${severity} ${code}`, (byCode.get(`${severity} ${code}`) ?? 0) + 1)
-    }
-  }
-  await manager.close()
-  return byCode
-}
-
-function report (run: LongRun, findings: ReadonlyMap<string, number>): void {
-  run.print(`skills     ${counts.skills}`)
-  run.print(`documents  ${counts.documents}`)
-  run.print(`files      ${counts.files} (${counts.texts} as text, ${counts.binaries} binary), ${counts.bytes} bytes`)
-  run.print('findings')
-  for (const [code, count] of [...findings].sort()) run.print(`  ${String(count).padStart(5)}  ${code}`)
-}
-
 async function get (path: string, headers: Record<string, string> = {}): Promise<Response> {
   counts.requests++
   return await fetch(base + path, { headers })
@@ -196,11 +170,4 @@ async function callTool (name: string, args: object): Promise<string> {
 
 function expect (holds: boolean, what: string): void {
   if (!holds) differences.push(what)
-}
-
-async function forEachConcurrently<Item> (items: Item[], job: (item: Item) => Promise<void>): Promise<void> {
-  const queue = items[Symbol.iterator]()
-  await Promise.all(Array.from({ length: CONCURRENCY }, async () => {
-    for (const item of queue) await job(item)
-  }))
 }

@@ -16,7 +16,7 @@ import { askUntilServed, type RawResponse, request } from '../helper/raw-http.ts
 import { writeOddSkills } from './odd-skills.ts'
 
 const RECORD = new URL('answers.txt', import.meta.url)
-const SHOWN_CHARACTERS = 600
+const SHOWN_CHARACTERS = 300
 
 /** The arguments of each service. `edited` is `odd` after a skill has been edited. */
 const SERVICES = {

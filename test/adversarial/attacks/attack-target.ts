@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { AttackInputsOptions } from './attack-inputs.ts'
 import { writeAttackTree } from './attack-tree.ts'
-import { type ProcessOwner, startProcess } from '../../helper/process.ts'
+import { type ProcessOptions, type ProcessOwner, startProcess } from '../../helper/process.ts'
 import { jsonRequest, rawRequest, request } from '../../helper/raw-http.ts'
+import { until } from '../../helper/skills.ts'
 
 const LOOP_STALL = fileURLToPath(new URL('loop-stall.mjs', import.meta.url))
 
@@ -23,23 +24,31 @@ export async function startAttackTarget (t: ProcessOwner, { prepare, heapMb }: A
   const root = join(folder, 'skills')
   writeAttackTree(folder)
   prepare?.(root)
-  const service = await startProcess(t, { args: [root], nodeOptions: ['--import', LOOP_STALL, ...heapMb === undefined ? [] : [`--max-old-space-size=${heapMb}`]] })
-  let asked = 0
+  const service = await startMeasured(t, { args: [root], nodeOptions: heapMb === undefined ? [] : [`--max-old-space-size=${heapMb}`] })
   return {
     ...service,
     folder,
     root,
-    /** The longest turn of the event loop since the last question, in milliseconds. */
-    async longestTurn (): Promise<number> {
-      asked++
-      service.signal('SIGWINCH')
-      await service.printed(new RegExp(`(?:"longest turn"[^]*){${asked}}`))
-      return Number(service.log().findLast(({ msg }) => msg === 'longest turn')?.['ms'])
-    },
     /** How many files and connections it has open. */
     descriptors: () => readdirSync(`/proc/${service.pid}/fd`).length,
     /** The most memory that it has had, in bytes. */
     peakMemory: () => Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) * 1_024
+  }
+}
+
+/** A process that says how long the turns of its event loop take. */
+async function startMeasured (t: ProcessOwner, { nodeOptions = [], ...options }: ProcessOptions) {
+  const service = await startProcess(t, { ...options, nodeOptions: ['--import', LOOP_STALL, ...nodeOptions] })
+  const turns = () => service.log().filter(({ msg }) => msg === 'longest turn')
+  return {
+    ...service,
+    /** The longest turn since the last question, in milliseconds. */
+    async longestTurn (): Promise<number> {
+      const before = turns().length
+      service.signal('SIGWINCH')
+      await until(() => turns().length > before)
+      return Number(turns().at(-1)?.['ms'])
+    }
   }
 }
 
