@@ -145,19 +145,10 @@ t.test('one service', async (t) => {
     const names = { reader: ['list_skills', 'get_skill', 'read_file_in_skill'], wave: ['Skill'], neovate: ['skill'] }
     const more = ['search_skills', 'list_skill_files']
     const toolsets = { ...names, explore: [...names.reader, ...more], all: [...names.reader, ...names.wave, ...names.neovate, ...more] }
-    type Definition = Readonly<Record<string, unknown>>
-    const nameIn: Readonly<Record<string, (definitions: readonly Definition[]) => unknown[]>> = {
-      openai: (definitions) => definitions.map(({ type, function: { name } = {} as { name: string } }: { type?: unknown, function?: { name: string } }) => type === 'function' && name),
-      'openai-responses': (definitions) => definitions.map(({ type, name, parameters }) => type === 'function' && parameters !== undefined && name),
-      anthropic: (definitions) => definitions.map(({ name, input_schema: schema }) => schema !== undefined && name),
-      gemini: (definitions) => definitions.flatMap(({ functionDeclarations }) => (functionDeclarations as Definition[]).map(({ name }) => name)),
-      mcp: (definitions) => definitions.map(({ name, inputSchema }) => inputSchema !== undefined && name),
-      bedrock: (definitions) => definitions.map(({ toolSpec: { name } = {} as { name: string } }: { toolSpec?: { name: string } }) => name)
-    }
-    for (const [format, read] of Object.entries(nameIn)) {
+    for (const format of ['openai', 'openai-responses', 'anthropic', 'gemini', 'mcp', 'bedrock']) {
       for (const [toolset, expected] of Object.entries(toolsets)) {
-        const path = `/agent/tools?format=${format}&toolset=${toolset}`
-        t.same(read((await service.fetch(path)).json() as Definition[]), expected, path)
+        const { status, text } = await service.fetch(`/agent/tools?format=${format}&toolset=${toolset}`)
+        t.strictSame([status, Array.from(text.matchAll(/"name":"(\w+)"/g), ([, name]) => name).sort()], [200, [...expected].sort()], `${format} ${toolset}`)
       }
     }
     t.equal((await service.fetch('/agent/tools')).text, (await service.fetch('/agent/tools?format=openai&toolset=reader')).text, 'the defaults')

@@ -300,17 +300,6 @@ t.test('K14, K48: no root', async (t) => {
   t.same(names(await page(service)), ['a'])
 })
 
-t.test('K46: search_skills through the service', async (t) => {
-  const service = await buildService(t, { files: { ...skills('pdf', 'other'), form: { 'SKILL.md': '# Fills a pdf' } } })
-  t.same((await service.post('/agent/tools/search_skills', { query: 'pdf' })).json(), {
-    skills: [{ skill_name: 'pdf', description: 'What pdf is for' }, { skill_name: 'form', description: '' }]
-  })
-  t.match((await service.post('/agent/tools/search_skills', { query: 'pdf', limit: '1' })).json(), { error: /^Invalid tool arguments: 'limit' must be an integer/ })
-  t.match((await service.post('/agent/tool-call', { name: 'search_skills', arguments: { query: 'pdf', limit: 1 } })).json(), {
-    name: 'search_skills', content: '{"skills": [{"skill_name": "pdf", "description": "What pdf is for"}]}'
-  })
-})
-
 t.test('K53, K92, K94: a list that was begun before the present revision of the catalog does not name it, and is of this process', async (t) => {
   const manager = createSkillManager({ projectRoots: [t.testdir({ one: skill('one') })], watcher: false })
   await manager.initialize()

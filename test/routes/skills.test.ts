@@ -45,20 +45,6 @@ t.test('K11, K42: GET /skills is the object of list_skills, every folder, sorted
   t.match((await service.fetch('/skills?unknown=1')).json(), { code: 'bad_query' })
 })
 
-t.test('K7: roots together, the earlier one wins', async (t) => {
-  const service = await buildService(t, {
-    files: null,
-    options: {
-      roots: ['one', 'two'],
-      personalRoot: 'mine',
-      siblings: { one: { a: { 'SKILL.md': 'one' } }, two: { a: { 'SKILL.md': 'two' }, b: { 'SKILL.md': 'two' } }, mine: { b: { 'SKILL.md': 'mine' }, c: { 'SKILL.md': 'mine' } } }
-    }
-  })
-  t.same((await service.fetch('/skills')).json(), { skills: ['a', 'b', 'c'] })
-  const documents = await Promise.all(['a', 'b', 'c'].map(async (name) => (await service.fetch(`/skills/${name}`)).json()))
-  t.same(documents, [{ skill_name: 'a', documentation: 'one' }, { skill_name: 'b', documentation: 'two' }, { skill_name: 'c', documentation: 'mine' }])
-})
-
 t.test('one service', async (t) => {
   const service = await buildService(t, { files: FILES })
 
@@ -164,16 +150,6 @@ t.test('one service', async (t) => {
       t.equal(digest, `sha256:${sha256(file.bytes)}`, path)
       t.equal(file.headers.get('etag'), `"${digest.slice(7)}"`, 'the ETag of a file is its digest')
     }
-  })
-
-  t.test('K49: each representation of a document has its own ETag', async (t) => {
-    const etags = await Promise.all(['application/json', 'text/markdown', 'text/plain'].map(async (accept) =>
-      (await service.fetch('/skills/demo', { headers: { accept } })).headers.get('etag')))
-    t.equal(new Set(etags).size, 3)
-    t.not((await service.fetch('/skills/demo/files/SKILL.md')).headers.get('etag'), etags[1])
-    t.equal((await service.fetch('/skills/demo', { headers: { accept: 'text/markdown' } })).headers.get('etag'), etags[1], 'whoever has asked for its bytes as a file in between')
-    const markdown = { accept: 'text/markdown', 'if-none-match': etags[0] ?? '' }
-    t.equal((await service.fetch('/skills/demo', { headers: markdown })).status, 200, "the JSON's tag is not the text's")
   })
 
   t.test('K47: other methods are 405 with Allow, and unknown routes 404', async (t) => {
