@@ -110,9 +110,9 @@ const DIGEST = '0'.repeat(64)
 /** Routes with a name, which `*` stands for, and how they refuse a bad one. */
 const namedRoutes: ReadonlyArray<readonly [route: string, expected: ExpectedOfName]> = [
   ['/skills/*', byK16],
-  ['/skills/*/files', byK16],
+  ['/skills/*/files', byK18],
   ['/skills/*/files/SKILL.md', byK18],
-  ['/skills/*/archive.zip', byK16],
+  ['/skills/*/archive.zip', byK18],
   ['/catalog/*', byK16],
   ['/.well-known/skills/*/SKILL.md', notListed],
   [`/.well-known/agent-skills/*/${DIGEST}/SKILL.md`, notListed],

@@ -15,20 +15,26 @@ export interface WatcherState {
   readonly mode: 'events' | 'polling'
   /** Errors since the watcher was last set up. */
   readonly errors: number
-  /** Code of the latest error, such as `ENOSPC`. Never a path. */
+  /** Code of the latest error, such as `ENOSPC`, or `FLOOD`: something wrote without a pause. Never a path. */
   readonly lastError?: string
 }
 
 /** What makes the watcher work again: the text of `ENOSPC` speaks of a full disk. */
 const REMEDIES: ReadonlyMap<string, string> = new Map([
   ['ENOSPC', 'raise fs.inotify.max_user_watches'],
-  ['EMFILE', 'raise fs.inotify.max_user_instances or the limit of open files']
+  ['EMFILE', 'raise fs.inotify.max_user_instances or the limit of open files'],
+  ['FLOOD', 'something writes to the folder without a pause']
 ])
 
 /** @param code of an error of a watcher */
 export function watcherRemedy (code: string | undefined): string | undefined {
   return REMEDIES.get(code ?? '')
 }
+
+/** libuv reads events while there are more, and no request is answered meanwhile: more than these are a flood. */
+const MAX_EVENTS_PER_TURN = 10_000
+/** Until a root is watched again after a flood, in milliseconds. */
+const FLOOD_MS = 1_000
 
 /** Until a folder that was replaced is watched again, and until that has happened, in milliseconds. */
 const REPLACED_MS = 50
@@ -116,11 +122,19 @@ export class RootWatcher {
     })
     // One without a path is never ready.
     if (paths.length > 0) this.#starting.add(watcher)
+    let events = 0
     return watcher
       .on('ready', () => { this.#ready(watcher) })
       .on('error', (error) => { this.#fail(errorCode(error)) })
       .on('all', (_event, path) => { this.#hint(path) })
       .on('raw', (event, name, details) => {
+        if (events++ === 0) setImmediate(() => { events = 0 })
+        if (events > MAX_EVENTS_PER_TURN) {
+          this.#close(watcher)
+          this.#fail('FLOOD')
+          setTimeout(() => { this.restart() }, FLOOD_MS).unref()
+          return
+        }
         const path = `${ownText(details, 'watchedPath')}/${name}`
         this.#hint(path)
         if (event === 'rename' && depth === undefined && isFolder(path)) this.#renewLater(watcher, path)
