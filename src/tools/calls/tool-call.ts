@@ -85,12 +85,18 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
         const outcome = refuseCall(call, refusal ?? call.problem ?? registry.unknownTool(call.name, named), run)
         return JSON.stringify(dialect.writeRefusal?.(call, outcome.text) ?? dialect.writeResult(call, outcome))
       }
-      const result = JSON.stringify(dialect.writeResult(call, await runTool(tool, call.args, run, call.id, refusal)))
-      bytesLeft -= Buffer.byteLength(result)
-      if (bytesLeft >= 0 || refusal !== undefined) return result
+      const outcome = await runTool(tool, call.args, run, call.id, refusal)
+      // JSON is as long as its text at least: what cannot fit is not even written.
+      if (refusal !== undefined || outcome.text.length <= bytesLeft) {
+        const result = JSON.stringify(dialect.writeResult(call, outcome))
+        if (refusal !== undefined) return result
+        bytesLeft -= Buffer.byteLength(result)
+        if (bytesLeft >= 0) return result
+      }
+      bytesLeft = -1
       const args = isJsonObject(call.args) ? call.args : {}
-      const outcome = await registry.refuse(tool, new ToolLimitError(RESULT_LIMIT_MESSAGE), args, skills)
-      return JSON.stringify(dialect.writeResult(call, outcome))
+      const limited = await registry.refuse(tool, new ToolLimitError(RESULT_LIMIT_MESSAGE), args, skills)
+      return JSON.stringify(dialect.writeResult(call, limited))
     })
     return { kind: 'answer', json: batch ? `[${results.join(',')}]` : results.join('') }
   }
