@@ -1,4 +1,4 @@
-import MiniSearch, { type SearchResult } from 'minisearch'
+import MiniSearch from 'minisearch'
 import type { Catalog, SkillRef } from '../catalog.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
 import { compareCodePoints } from '../shared/text.ts'
@@ -18,8 +18,6 @@ export class CatalogSearch {
   readonly #catalog: Catalog
   readonly #index = new MiniSearch<SearchedSkill>({
     fields: ['name', 'label', 'description', 'headings'],
-    // All of them: `remove` wants the document as it was added.
-    storeFields: ['id', 'root', 'name', 'label', 'description', 'headings'],
     tokenize,
     // A name may consist of small words only.
     processTerm: (term, field) => field === 'name' || !STOP_WORDS.has(term) ? formsOf(term) : null,
@@ -34,6 +32,8 @@ export class CatalogSearch {
     }
   })
 
+  /** What is in the index, by id: `remove` wants a document as it was added. */
+  readonly #indexed = new Map<string, SearchedSkill>()
   #built: Promise<void> | undefined
 
   constructor (catalog: Catalog) {
@@ -51,10 +51,14 @@ export class CatalogSearch {
     const last = words.at(-1) ?? ''
     const results = this.#index.search(words.join(' '), {
       prefix: (term) => term === last && canBegin(term),
-      filter: (result) => sees(refOf(result))
+      filter: ({ id }) => {
+        const skill = this.#indexed.get(id)
+        return skill !== undefined && sees(skill)
+      }
     })
     // To a thousandth: equal skills have equal scores, whatever was in the index before.
-    return results.map((result) => ({ name: refOf(result).name, score: Math.round(result.score * 1_000) }))
+    return results
+      .map(({ id, score }) => ({ name: this.#indexed.get(id)?.name ?? '', score: Math.round(score * 1_000) }))
       .sort((a, b) => b.score - a.score || compareCodePoints(a.name, b.name))
       .map(({ name }) => name)
   }
@@ -72,17 +76,14 @@ export class CatalogSearch {
   #update ({ root, name }: SkillRef): void {
     const id = `${root}/${name}`
     const skill = this.#catalog.skillsIn(root).get(name)
-    const known = this.#index.getStoredFields(id)
+    const known = this.#indexed.get(id)
     // `discard` would count it in the next search still, for some of the others.
-    if (known !== undefined) this.#index.remove(known as unknown as SearchedSkill)
+    if (known !== undefined) this.#index.remove(known)
+    this.#indexed.delete(id)
     if (skill === undefined) return
     const { metadata: { name: label, description }, headings } = skill
-    this.#index.add({
-      id, root, name, label: label === name ? '' : label, description, headings: headings.join('\n')
-    })
+    const added = { id, root, name, label: label === name ? '' : label, description, headings: headings.join('\n') }
+    this.#index.add(added)
+    this.#indexed.set(id, added)
   }
-}
-
-function refOf (result: SearchResult): SkillRef {
-  return result as SearchResult & SkillRef
 }
