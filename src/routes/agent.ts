@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from '@sinclair/typebox'
-import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { RevisionQuerySchema } from '../schemas/skills.ts'
@@ -22,7 +22,7 @@ import { runTool } from '../tools/calls/run-tool.ts'
 import { createToolCallHandler, DEFAULT_TOOLSET } from '../tools/calls/tool-call.ts'
 import type { Tool } from '../tools/tool.ts'
 import { toolDefinitions } from '../tools/tool-definitions.ts'
-import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
+import { jsonText } from '../http/send/json.ts'
 
 type ToolQuery = Static<typeof ToolQuerySchema>
 
@@ -67,7 +67,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       admit: admitCall && ((tool) => admitCall(request, tool))
     })
     switch (called.kind) {
-      case 'answer': return sendJson(reply, called.json)
+      case 'answer': return jsonText(reply, called.json)
       case 'unrecognised': throw new HttpProblem('unrecognised_tool_call', called.detail)
       case 'too_many_calls': throw new HttpProblem('too_many_calls', called.detail)
     }
@@ -88,7 +88,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const skills = skillsOf(request)
     // The index is empty until it is built.
     if (hasSkills(request.query)) await skills.available()
-    return sendJson(reply, JSON.stringify(toolDefinitions(registry, { format, toolset, skills })))
+    return jsonText(reply, JSON.stringify(toolDefinitions(registry, { format, toolset, skills })))
   })
 
   app.post('/agent/tools/:name', {
@@ -120,16 +120,11 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       request.body,
       { skills, registry, log: request.log, fields: { reqId: request.id }, observer, origin: request }
     )
-    return sendJson(reply, JSON.stringify(outcome.result))
+    return jsonText(reply, JSON.stringify(outcome.result))
   })
 }
 
 /** The description of `Skill` follows the index, but for the format with the source document's fixed text. */
 function hasSkills ({ format = 'openai', toolset = DEFAULT_TOOLSET }: ToolQuery): boolean {
   return (toolset === 'wave' || toolset === 'all') && format !== 'openai'
-}
-
-function sendJson (reply: FastifyReply, text: string): string {
-  reply.header('content-type', JSON_MEDIA_TYPE)
-  return text
 }

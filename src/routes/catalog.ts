@@ -10,7 +10,7 @@ import {
 import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { answer, json } from '../openapi/responses.ts'
 import { SkillNameParamsSchema } from '../schemas/skills.ts'
-import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
+import { jsonText } from '../http/send/json.ts'
 import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
 import { inAskedRevision } from '../http/revision.ts'
 import { own } from '../core/shared/json.ts'
@@ -54,8 +54,8 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       if (page === undefined) throw new HttpProblem('bad_cursor')
       return page
     })
-    reply.header('content-type', JSON_MEDIA_TYPE)
-    return `{"skills":[${entries.join(',')}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}}`
+    const skills = entries.join(',')
+    return jsonText(reply, `{"skills":[${skills}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)}}`)
   })
 
   app.get('/catalog/:name', {
@@ -77,7 +77,6 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
     const entry = await skills.read(request.params.name, (state) =>
       describeState(state, (all) => validate(all, targets)))
     if (entry.revision !== null) reply.header(REVISION_HEADER, entry.revision)
-    reply.header('content-type', JSON_MEDIA_TYPE)
-    return JSON.stringify(entry)
+    return jsonText(reply, JSON.stringify(entry))
   })
 }

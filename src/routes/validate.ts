@@ -3,7 +3,7 @@ import { HttpProblem } from '../http/problem.ts'
 import { problemOfCoding } from '../plugins/json-body.ts'
 import { MAX_VALIDATED_BYTES } from '../http/limits.ts'
 import { readTargets } from '../http/request/targets.ts'
-import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
+import { jsonText } from '../http/send/json.ts'
 import { resultAnswer } from '../openapi/responses.ts'
 import { isSafeName } from '../core/shared/skill-name.ts'
 import { ValidateQuerySchema, ValidationSchema } from '../schemas/validation.ts'
@@ -80,8 +80,8 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
     const { targets: verdicts, findings } = verdictsOf(subject, targets)
     const tokens = estimateTokens(subject)
     const { name, valid } = subject.skill
-    reply.header('content-type', JSON_MEDIA_TYPE)
-    return JSON.stringify({ skill_name: name, revision: null, valid, tokens, targets: verdicts, findings })
+    const validation = { skill_name: name, revision: null, valid, tokens, targets: verdicts, findings }
+    return jsonText(reply, JSON.stringify(validation))
   })
 }
 
