@@ -5,7 +5,7 @@ import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '.
 import type { ToolCall } from '../dialects/dialect.ts'
 import { openEnvelope } from '../dialects/envelope.ts'
 import type { ToolRegistry } from '../registry.ts'
-import { type Tool, ToolLimitError, type Toolset } from '../tool.ts'
+import { type Tool, ToolLimitError, type ToolOutcome, type Toolset } from '../tool.ts'
 import type { CallLogger } from './call-log.ts'
 import { type ConfirmSkill, confirmSkills } from './confirm-skills.ts'
 import type { ToolObserver } from './observer.ts'
@@ -77,26 +77,24 @@ export function createToolCallHandler ({ registry, log, observer }: ToolCallHand
       skills, registry, log, fields: { reqId: requestId }, observer, dialect: dialect.name, origin
     }
 
+    const write = (call: ToolCall, outcome: ToolOutcome) => JSON.stringify(dialect.writeResult(call, outcome))
     let bytesLeft = MAX_TOOL_RESULTS_BYTES
     const results = await pLimit(TOOL_CALL_CONCURRENCY).map(calls, async (call) => {
       const tool = toolOf(call)
       const refusal = bytesLeft < 0 ? RESULT_LIMIT_MESSAGE : await admit?.(tool)
       if (tool === undefined) {
         const outcome = refuseCall(call, refusal ?? call.problem ?? registry.unknownTool(call.name, named), run)
-        return JSON.stringify(dialect.writeRefusal?.(call, outcome.text) ?? dialect.writeResult(call, outcome))
+        const refused = dialect.writeRefusal?.(call, outcome.text)
+        return refused === undefined ? write(call, outcome) : JSON.stringify(refused)
       }
       const outcome = await runTool(tool, call.args, run, call.id, refusal)
+      if (refusal !== undefined) return write(call, outcome)
       // JSON is as long as its text at least: what cannot fit is not even written.
-      if (refusal !== undefined || outcome.text.length <= bytesLeft) {
-        const result = JSON.stringify(dialect.writeResult(call, outcome))
-        if (refusal !== undefined) return result
-        bytesLeft -= Buffer.byteLength(result)
-        if (bytesLeft >= 0) return result
-      }
-      bytesLeft = -1
+      const result = outcome.text.length > bytesLeft ? undefined : write(call, outcome)
+      bytesLeft = result === undefined ? -1 : bytesLeft - Buffer.byteLength(result)
+      if (result !== undefined && bytesLeft >= 0) return result
       const args = isJsonObject(call.args) ? call.args : {}
-      const limited = await registry.refuse(tool, new ToolLimitError(RESULT_LIMIT_MESSAGE), args, skills)
-      return JSON.stringify(dialect.writeResult(call, limited))
+      return write(call, await registry.refuse(tool, new ToolLimitError(RESULT_LIMIT_MESSAGE), args, skills))
     })
     return { kind: 'answer', json: batch ? `[${results.join(',')}]` : results.join('') }
   }
