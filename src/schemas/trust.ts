@@ -1,12 +1,15 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { nullable, type ReadonlyDeep, StringEnum } from './typebox.ts'
 
+/** Of the results of scanners, from the mildest to the worst. */
+export const SCAN_SEVERITIES = ['info', 'low', 'medium', 'high', 'critical'] as const
+
 /** What one scanner reported of a revision. */
 const ScanSchema = Type.Object({
   tool: Type.String({ description: 'Name and version of the scanner' }),
   scanned_at: Type.String({ description: 'ISO 8601' }),
   results: Type.Integer({ minimum: 0 }),
-  severity: nullable(StringEnum(['info', 'low', 'medium', 'high', 'critical'], {
+  severity: nullable(StringEnum(SCAN_SEVERITIES, {
     description: 'Of the worst result; `null` without one, which proves nothing'
   }))
 })

@@ -1,12 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { parseYamlFile } from '../config/files/yaml-file.ts'
-import type { ScanReport } from '../schemas/trust.ts'
+import { SCAN_SEVERITIES, type ScanReport } from '../schemas/trust.ts'
 import { finding } from '../core/format/findings.ts'
 import type { Finding } from '../core/shared/skill.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 
-/** From the mildest to the worst. */
-const SCAN_SEVERITIES = ['info', 'low', 'medium', 'high', 'critical'] as const
 type ScanSeverity = (typeof SCAN_SEVERITIES)[number]
 
 /** For each revision, so that nobody pages through thousands. */

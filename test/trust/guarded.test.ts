@@ -164,7 +164,7 @@ t.test('K4, K95: what a guarded folder leaves out is counted, and a link out of 
   t.match(findings, [{ code: 'link_outside', file: 'host' }])
 })
 
-t.test('K3, K95: a guarded folder that is missing is told as any other, and comes back', async (t) => {
+t.test('K3, K95: a guarded folder that is missing has the error of other folders, and comes back', async (t) => {
   const folder = t.testdir({ kept: { demo: skill('demo') } })
   const base = join(folder, 'root')
   const { policy } = lockOf({ demo: [await revisionOf(t, join(folder, 'kept'), 'demo')] })
