@@ -1,12 +1,10 @@
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
-import type { FastifySchema } from 'fastify'
 import fp from 'fastify-plugin'
 import { SkillError, type SkillErrorCode, skillErrorCodes } from '../core/shared/errors.ts'
 import { HttpProblem, toProblem } from '../http/problem.ts'
 import { type ProblemCode, problems } from '../schemas/problem.ts'
 import { DISCOVERY_EXAMPLE } from '../schemas/well-known.ts'
-import { problemAnswers } from './responses.ts'
 
 const NOT_MODIFIED = { description: 'The content is the one that If-None-Match names', type: 'null' }
 
@@ -43,10 +41,19 @@ function documentOptions ({ version, basePath }: OpenapiOptions): FastifyDynamic
       // Only a service with an access file asks for a token.
       security: [{}, { bearer: [] }],
       components: {
-        examples: {
-          ...problemExamples(),
-          // In a schema @fastify/swagger would take the key `$schema` for a keyword, and drop it.
-          DiscoveryIndex: { value: DISCOVERY_EXAMPLE }
+        // In a schema @fastify/swagger would take the key `$schema` for a keyword, and drop it.
+        examples: { DiscoveryIndex: { value: DISCOVERY_EXAMPLE } },
+        responses: {
+          RequestProblem: problemResponse(4, 'The request is refused', {
+            'WWW-Authenticate': header(
+              'Of 401: `Bearer`, with what is wrong (RFC 6750 §3) and where OAuth clients begin (RFC 9728 §5.1)'
+            ),
+            'Content-Range': header('Of 416: `bytes */size`'),
+            'Retry-After': header('Of 429: seconds to wait', 'integer')
+          }),
+          ServiceProblem: problemResponse(5, 'The service cannot answer', {
+            'Retry-After': header('Of 503: seconds to wait', 'integer')
+          })
         },
         securitySchemes: {
           bearer: {
@@ -70,33 +77,56 @@ function documentOptions ({ version, basePath }: OpenapiOptions): FastifyDynamic
         : `schema-${index}`
     },
     transform: ({ schema, url, route: { config } }) => {
-      const { problems = [], response = {}, ...rest } = schema as RouteSchema
-      const isOpen = config?.isOpen === true
+      const { response = {}, ...rest } = schema as RouteSchema
       const { headers } = response['200'] ?? {}
-      const answers = {
-        ...problemAnswers(problems, isOpen),
-        ...response,
-        ...headers?.etag !== undefined && { 304: { ...NOT_MODIFIED, headers } }
+      const answers = { ...response, ...headers?.etag !== undefined && { 304: { ...NOT_MODIFIED, headers } } }
+      return nameWildcard({ ...rest, response: answers, ...config?.isOpen === true && { security: [] } }, url)
+    },
+    transformObject: (document) =>
+      addProblems('openapiObject' in document ? document.openapiObject : document.swaggerObject)
+  }
+}
+
+/** What every operation can answer besides its own. */
+function addProblems<Document extends { readonly paths?: object }> (document: Document): Document {
+  const paths: ReadonlyArray<Readonly<Record<string, { readonly responses: object }>>> =
+    Object.values(document.paths ?? {})
+  for (const { responses } of paths.flatMap((operations) => Object.values(operations))) {
+    Object.assign(responses, {
+      '4XX': { $ref: '#/components/responses/RequestProblem' },
+      '5XX': { $ref: '#/components/responses/ServiceProblem' }
+    })
+  }
+  return document
+}
+
+function header (description: string, type: 'string' | 'integer' = 'string') {
+  return { description, schema: { type } }
+}
+
+type Headers = Readonly<Record<string, ReturnType<typeof header>>>
+
+/** All problems whose status begins with this digit, each with an example. */
+function problemResponse (digit: 4 | 5, description: string, headers: Headers) {
+  const codes = (Object.keys(problems) as ProblemCode[])
+    .filter((code) => Math.floor(problems[code].status / 100) === digit)
+  const examples = codes.map((code) => {
+    const { title } = problems[code]
+    const error = isOfSkills(code) ? new SkillError(code, title) : new HttpProblem(code)
+    return [code, { summary: title, value: toProblem(error, '/skills/calculator', '5f0c9a1e-1') }]
+  })
+  return {
+    description: `${description}: \`code\` says why, \`detail\` what to do next`,
+    headers: { 'Cache-Control': header('`no-store`: an error is not kept'), ...headers },
+    content: {
+      'application/problem+json': {
+        schema: { $ref: '#/components/schemas/Problem' }, examples: Object.fromEntries(examples)
       }
-      return nameWildcard({ ...rest, response: answers, ...isOpen && { security: [] } }, url)
     }
   }
 }
 
-/** Codes of requests that reach no operation of the document. */
-const NO_OPERATION = ['route_not_found', 'method_not_allowed', 'origin_not_allowed']
-
-/** An example of every other problem, for the responses of the routes to refer to. */
-function problemExamples (): Readonly<Record<string, { readonly summary: string, readonly value: object }>> {
-  const codes = Object.keys(problems).filter((code) => !NO_OPERATION.includes(code)) as ProblemCode[]
-  return Object.fromEntries(codes.map((code) => {
-    const { title } = problems[code]
-    const error = isOfSkills(code) ? new SkillError(code, title) : new HttpProblem(code)
-    return [code, { summary: title, value: toProblem(error, '/skills/calculator', '5f0c9a1e-1') }]
-  }))
-}
-
-interface RouteSchema extends Pick<FastifySchema, 'problems'> {
+interface RouteSchema {
   readonly response?: Readonly<Record<string, { readonly headers?: { readonly etag?: object } }>>
   readonly params?: { readonly properties?: Readonly<Record<string, object>> }
 }

@@ -1,7 +1,6 @@
 // Adds `operationId`, `tags`, `hide` and the like to the type of a route's schema.
 import type {} from '@fastify/swagger'
 import type { TSchema } from '@sinclair/typebox'
-import { type ProblemCode, problems, ProblemSchema } from '../schemas/problem.ts'
 import { exampleOf, reference } from '../schemas/typebox.ts'
 
 /** An answer of a route, for the OpenAPI document; Fastify compiles a serializer from each schema in it. */
@@ -74,61 +73,6 @@ export function text (type: string, value: unknown, schema: object = { type: 'st
 /** A JSON body; `x-examples` is how @fastify/swagger takes the examples of a body. */
 export function requestBody (schema: TSchema, examples: Examples): object {
   return { ...schema, 'x-examples': examples }
-}
-
-/** What any request can meet, whatever its route. */
-const COMMON_PROBLEMS: readonly ProblemCode[] = ['bad_request', 'bad_query', 'host_not_allowed']
-/** Where an access file is in force. */
-const ACCESS_PROBLEMS: readonly ProblemCode[] = [
-  'unauthenticated', 'invalid_token', 'token_expired', 'invalid_credentials', 'insufficient_scope'
-]
-const OTHER_PROBLEMS: readonly ProblemCode[] = [
-  'request_timeout', 'precondition_failed', 'headers_too_large', 'internal_error', 'transfer_encoding_unsupported',
-  'rate_limited', 'overloaded', 'audit_unavailable', 'issuer_unavailable'
-]
-
-const RETRY_AFTER = { 'retry-after': { type: 'integer', description: 'In seconds' } }
-
-/** Headers of problems, by status. */
-const PROBLEM_HEADERS: Readonly<Record<number, object>> = {
-  401: {
-    'www-authenticate': header(
-      '`Bearer`, with what is wrong (RFC 6750 §3) and where OAuth clients begin (RFC 9728 §5.1)'
-    )
-  },
-  416: { 'content-range': header('`bytes */size`') },
-  429: RETRY_AFTER,
-  503: RETRY_AFTER
-}
-
-declare module 'fastify' {
-  interface FastifySchema {
-    /** For the document: what requests of the route can meet besides what any can. Problems are sent as bytes. */
-    problems?: readonly ProblemCode[]
-  }
-}
-
-/**
- * Error answers, all of one shape: these codes by their statuses, and `default` for what HTTP itself refuses.
- * @param isOpen whether the route answers callers without credentials, whatever the access file says
- */
-export function problemAnswers (codes: readonly ProblemCode[], isOpen: boolean): Readonly<Record<string, Answer>> {
-  const all = [...new Set([...codes, ...isOpen ? [] : ACCESS_PROBLEMS, ...COMMON_PROBLEMS])]
-  const byStatus = all.map((code) => {
-    const { status } = problems[code]
-    return [status, problemAnswer(all.filter((other) => problems[other].status === status), status)]
-  })
-  return { ...Object.fromEntries(byStatus), default: problemAnswer(OTHER_PROBLEMS) }
-}
-
-/** @param schema default: that of every problem */
-export function problemAnswer (codes: readonly ProblemCode[], status = 0, schema: TSchema = ProblemSchema): Answer {
-  const examples = Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]))
-  return {
-    description: codes.map((code) => `${problems[code].title} (\`${code}\`)`).join(', '),
-    headers: { 'cache-control': header('`no-store`: an error is not kept'), ...PROBLEM_HEADERS[status] },
-    content: { 'application/problem+json': { schema: reference(schema), examples } }
-  }
 }
 
 function headers (...names: readonly HeaderName[]): Readonly<Record<string, object>> {

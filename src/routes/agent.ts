@@ -12,7 +12,6 @@ import {
 import {
   toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples
 } from '../openapi/tool-call-examples.ts'
-import { BODY_PROBLEMS, PATH_PROBLEMS, REVISION_PROBLEMS } from '../openapi/problem-sets.ts'
 import { answer, json, requestBody, resultAnswer } from '../openapi/responses.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { own } from '../core/shared/json.ts'
@@ -51,8 +50,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       tags: ['agent'],
       querystring: ToolCallQuerySchema,
       body: requestBody(ToolCallRequestSchema, toolCallExamples),
-      response: { 200: resultAnswer(ToolCallResponseSchema, 'The results', toolCallAnswerExamples) },
-      problems: [...BODY_PROBLEMS, ...REVISION_PROBLEMS, 'unrecognised_tool_call', 'too_many_calls']
+      response: { 200: resultAnswer(ToolCallResponseSchema, 'The results', toolCallAnswerExamples) }
     }
   }, async (request, reply) => {
     const skills = inAskedRevision(request, skillsOf(request))
@@ -105,8 +103,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       params: ToolParamsSchema,
       querystring: RevisionQuerySchema,
       body: requestBody(ToolArgumentsSchema, toolArgumentsExamples),
-      response: { 200: resultAnswer(ToolResultSchema, 'The result', toolResultExamples) },
-      problems: [...BODY_PROBLEMS, ...PATH_PROBLEMS, ...REVISION_PROBLEMS, 'tool_not_found']
+      response: { 200: resultAnswer(ToolResultSchema, 'The result', toolResultExamples) }
     }
   }, async (request, reply) => {
     const { name } = request.params

@@ -7,7 +7,6 @@ import { readTargets } from '../http/request/targets.ts'
 import {
   CatalogEntryQuerySchema, CatalogEntrySchema, CatalogPageSchema, CatalogQuerySchema, DEFAULT_PAGE_ENTRIES
 } from '../schemas/catalog.ts'
-import { FOLDER_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS } from '../openapi/problem-sets.ts'
 import { answer, json } from '../openapi/responses.ts'
 import { SkillNameParamsSchema } from '../schemas/skills.ts'
 import { jsonText } from '../http/send/json.ts'
@@ -41,8 +40,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
         'has changed can be missed or come twice.',
       tags: ['skills'],
       querystring: CatalogQuerySchema,
-      response: { 200: answer('The page', json(CatalogPageSchema), 'catalog-revision') },
-      problems: ['bad_cursor', ...FOLDER_PROBLEMS]
+      response: { 200: answer('The page', json(CatalogPageSchema), 'catalog-revision') }
     }
   }, async (request, reply) => {
     const { q, valid, limit = DEFAULT_PAGE_ENTRIES, cursor } = request.query
@@ -68,8 +66,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: CatalogEntryQuerySchema,
-      response: { 200: answer('The entry', json(CatalogEntrySchema)) },
-      problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS]
+      response: { 200: answer('The entry', json(CatalogEntrySchema)) }
     }
   }, async (request, reply) => {
     const skills = inAskedRevision(request, skillsOf(request))

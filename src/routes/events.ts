@@ -55,8 +55,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
       tags: ['skills'],
       headers: HeadersSchema,
       querystring: QuerySchema,
-      response: { 200: passingAnswer('The events, without an end', text(EVENT_STREAM_MEDIA_TYPE, EVENTS_EXAMPLE)) },
-      problems: ['not_acceptable', 'too_many_streams', 'not_ready']
+      response: { 200: passingAnswer('The events, without an end', text(EVENT_STREAM_MEDIA_TYPE, EVENTS_EXAMPLE)) }
     }
   }, async (request, reply) => {
     if (!accepts(request.headers.accept, EVENT_STREAM_MEDIA_TYPE)) throw new HttpProblem('not_acceptable')

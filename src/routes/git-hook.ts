@@ -32,8 +32,7 @@ export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function
       description: 'For the webhooks of GitHub, GitLab, Gitea, Forgejo and Bitbucket. Only sources with a `webhook` ' +
         'in the configuration file are checked, and only those whose secret the sender has.',
       tags: ['service'],
-      response: { 200: resultAnswer(HookAnswerSchema, 'They will be checked within seconds') },
-      problems: ['hook_refused', 'body_too_large', 'unsupported_media_type']
+      response: { 200: resultAnswer(HookAnswerSchema, 'They will be checked within seconds') }
     }
   }, async ({ body, headers }) => {
     const secrets = await Promise.all(hooks.map(({ secretFile }) => readSecretFile(secretFile).catch(() => undefined)))

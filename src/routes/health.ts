@@ -2,10 +2,11 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { SkillService } from '../core/service.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import type { RevisionsOf } from '../http/headers.ts'
-import { HttpProblem } from '../http/problem.ts'
+import { HttpProblem, PROBLEM_MEDIA_TYPE } from '../http/problem.ts'
 import { readinessOf, type ReadinessParts } from '../http/readiness.ts'
 import { LivenessSchema, ReadinessSchema, NotReadySchema } from '../schemas/health.ts'
-import { json, passingAnswer, problemAnswer } from '../openapi/responses.ts'
+import { json, passingAnswer, text } from '../openapi/responses.ts'
+import { exampleOf, reference } from '../schemas/typebox.ts'
 
 interface HealthRoutesOptions {
   readonly skillsOf: SkillsOf
@@ -47,7 +48,9 @@ export const healthRoutes: FastifyPluginAsyncTypebox<HealthRoutesOptions> = asyn
       tags: ['service'],
       response: {
         200: passingAnswer('Ready', json(ReadinessSchema)),
-        503: problemAnswer(['not_ready'], 503, NotReadySchema)
+        503: passingAnswer(
+          'Not ready', text(PROBLEM_MEDIA_TYPE, exampleOf(NotReadySchema), reference(NotReadySchema))
+        )
       }
     }
   }, async (request, reply) => {

@@ -5,7 +5,6 @@ import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
 import { LLMS_TXT_EXAMPLE, PROMPT_EXAMPLE } from '../openapi/examples.ts'
-import { FOLDER_PROBLEMS } from '../openapi/problem-sets.ts'
 import { answer, json, text } from '../openapi/responses.ts'
 import { PromptQuerySchema, PromptSchema } from '../schemas/prompt.ts'
 
@@ -37,8 +36,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
         'is escaped: none can end its entry or begin another.',
       tags: ['agent'],
       querystring: PromptQuerySchema,
-      response: { 200: answer('The skills', { ...json(PromptSchema), ...text('text/plain', PROMPT_EXAMPLE) }) },
-      problems: FOLDER_PROBLEMS
+      response: { 200: answer('The skills', { ...json(PromptSchema), ...text('text/plain', PROMPT_EXAMPLE) }) }
     }
   }, async (request, reply) => {
     const { format = 'xml', budget } = request.query
@@ -54,8 +52,7 @@ export const promptRoutes: FastifyPluginAsyncTypebox<PromptRoutesOptions> = asyn
       description: 'Markdown: every valid skill with its description and the path of its SKILL.md, then the other ' +
         'routes. Text of skills is escaped: none can end its entry or begin another.',
       tags: ['skills'],
-      response: { 200: answer('The list', text('text/plain', LLMS_TXT_EXAMPLE)) },
-      problems: FOLDER_PROBLEMS
+      response: { 200: answer('The list', text('text/plain', LLMS_TXT_EXAMPLE)) }
     }
   }, async (request, reply) => {
     const list = await renderPrompt(await availableIn(skillsOf(request)), { form: 'markdown', locate })

@@ -9,9 +9,6 @@ import { accepts, prefers } from '../http/request/accept.ts'
 import { inAskedRevision } from '../http/revision.ts'
 import { answerArchive, answerContent, answerFile } from '../http/send/file.ts'
 import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
-import {
-  FILE_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, REVISION_PROBLEMS, SKILL_PROBLEMS
-} from '../openapi/problem-sets.ts'
 import { answer, bytesAnswers, json, text } from '../openapi/responses.ts'
 import {
   RevisionQuerySchema, SkillArchiveQuerySchema, SkillDocumentSchema, SkillFileParamsSchema, SkillFileQuerySchema,
@@ -57,8 +54,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       summary: 'List all skills',
       description: 'Names of all skills from every root, sorted by code point.',
       tags: ['skills'],
-      response: { 200: answer('The names', json(SkillListSchema), 'catalog-revision') },
-      problems: FOLDER_PROBLEMS
+      response: { 200: answer('The names', json(SkillListSchema), 'catalog-revision') }
     }
   }, async (request, reply) => {
     return (await ofOneRevision(reply, revisionsOf, () => listSkills.run({}, skillsOf(request)))).result
@@ -76,8 +72,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       querystring: RevisionQuerySchema,
       response: bytesAnswers(
         ['text/markdown', 'text/plain'], DOCUMENT_EXAMPLE, 'The document', json(SkillDocumentSchema), ...NEGOTIATED
-      ),
-      problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...MAIN_FILE_PROBLEMS]
+      )
     }
   }, async (request, reply) => {
     const { name } = request.params
@@ -99,8 +94,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: RevisionQuerySchema,
-      response: { 200: answer('The manifest', json(SkillManifestSchema), 'skill-revision') },
-      problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS]
+      response: { 200: answer('The manifest', json(SkillManifestSchema), 'skill-revision') }
     }
   }, async (request, reply) => {
     const skills = inAskedRevision(request, skillsOf(request))
@@ -121,8 +115,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       querystring: SkillFileQuerySchema,
       response: bytesAnswers(
         ['*/*'], FILE_EXAMPLE, 'The bytes, under the media type of the file', JSON_FORMS, ...NEGOTIATED
-      ),
-      problems: [...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...FILE_PROBLEMS]
+      )
     }
   }, async (request, reply) => {
     const { name, '*': path } = request.params
@@ -162,10 +155,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       tags: ['skills'],
       params: SkillNameParamsSchema,
       querystring: SkillArchiveQuerySchema,
-      response: bytesAnswers([ZIP_MEDIA_TYPE], 'PK', 'The archive'),
-      problems: [
-        ...SKILL_PROBLEMS, ...REVISION_PROBLEMS, ...READ_PROBLEMS, 'archive_too_large', 'range_not_satisfiable'
-      ]
+      response: bytesAnswers([ZIP_MEDIA_TYPE], 'PK', 'The archive')
     }
   }, async (request, reply) => {
     const { name } = request.params

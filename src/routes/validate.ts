@@ -63,8 +63,7 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
       tags: ['skills'],
       querystring: ValidateQuerySchema,
       body: BODY,
-      response: { 200: resultAnswer(ValidationSchema, 'The verdicts') },
-      problems: ['invalid_archive', 'body_too_large', 'unsupported_media_type']
+      response: { 200: resultAnswer(ValidationSchema, 'The verdicts') }
     }
   }, async ({ body, headers, query: { folder, target } }, reply) => {
     if (!Buffer.isBuffer(body)) throw new HttpProblem('unsupported_media_type', WANTED)

@@ -110,8 +110,18 @@ export const ReadinessSchema = named('Readiness', Type.Object({
 })
 
 /** A service that is not ready: a problem with the members of readiness. */
-export const NotReadySchema = Type.Object({
+export const NotReadySchema = named('NotReady', Type.Object({
   ...ProblemSchema.properties,
   ...VisibleStateSchema.properties,
   sources: Type.Optional(Type.Array(SourceStatusSchema))
-}, { $id: 'NotReady', title: 'NotReady' })
+}), {
+  type: 'urn:skillserve:problem:not_ready',
+  title: 'Not ready',
+  status: 503,
+  detail: 'The folder skills (project) is missing',
+  instance: '/readyz',
+  error: 'The folder skills (project) is missing',
+  code: 'not_ready',
+  skills: 0,
+  roots: [{ name: 'skills', type: 'project', state: 'missing', skills: 0, skipped: 0 }]
+})

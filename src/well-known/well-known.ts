@@ -7,9 +7,6 @@ import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/header
 import { HttpProblem } from '../http/problem.ts'
 import { answerArchive, answerContent, answerFile } from '../http/send/file.ts'
 import { DOCUMENT_EXAMPLE } from '../openapi/examples.ts'
-import {
-  ARTIFACT_PROBLEMS, FOLDER_PROBLEMS, MAIN_FILE_PROBLEMS, READ_PROBLEMS, SKILL_PROBLEMS
-} from '../openapi/problem-sets.ts'
 import { answer, bytesAnswers, json } from '../openapi/responses.ts'
 import {
   ArtifactParamsSchema, DiscoveryIndexSchema, LegacyDiscoveryIndexSchema, LegacyFileParamsSchema,
@@ -78,8 +75,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       schema: {
         ...ofAll,
         tags: ['discovery'],
-        response: { 200: answer('The index', content, 'catalog-revision') },
-        problems: FOLDER_PROBLEMS
+        response: { 200: answer('The index', content, 'catalog-revision') }
       }
     }, async (request, reply) => {
       const revisions = revisionsOf(request)
@@ -96,8 +92,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
           'is empty if these clients do not take the skill.',
         tags: ['discovery'],
         params: SkillIndexParamsSchema,
-        response: { 200: answer('The index', content) },
-        problems: [...SKILL_PROBLEMS, ...MAIN_FILE_PROBLEMS, ...READ_PROBLEMS]
+        response: { 200: answer('The index', content) }
       }
     }, async (request) => {
       const { [version]: index } = await discoveryOf(request).indexesOf(request.params.name, ARTIFACTS)
@@ -113,8 +108,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: `What the index lists as \`skill-md\`. ${UNCHANGING}`,
       tags: ['discovery'],
       params: ArtifactParamsSchema,
-      response: bytesAnswers(['text/markdown'], DOCUMENT_EXAMPLE, 'The bytes'),
-      problems: ARTIFACT_PROBLEMS
+      response: bytesAnswers(['text/markdown'], DOCUMENT_EXAMPLE, 'The bytes')
     }
   }, async (request, reply) => {
     const { name, digest } = request.params
@@ -132,8 +126,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: `What the index lists as \`archive\`. ${UNCHANGING}`,
       tags: ['discovery'],
       params: ArtifactParamsSchema,
-      response: bytesAnswers([ZIP_MEDIA_TYPE], 'PK', 'The archive'),
-      problems: ARTIFACT_PROBLEMS
+      response: bytesAnswers([ZIP_MEDIA_TYPE], 'PK', 'The archive')
     }
   }, async (request, reply) => {
     const { name, digest } = request.params
@@ -157,8 +150,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'The bytes of a file of a skill in the index 0.1.0.',
       tags: ['discovery'],
       params: LegacyFileParamsSchema,
-      response: FILE_ANSWERS,
-      problems: ARTIFACT_PROBLEMS
+      response: FILE_ANSWERS
     }
   }, async (request, reply) => sendFile(request, reply, request.params.name, request.params['*']))
 
@@ -170,8 +162,7 @@ export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async func
       description: 'The bytes of a file of the skill in its index 0.1.0.',
       tags: ['discovery'],
       params: SkillLegacyFileParamsSchema,
-      response: FILE_ANSWERS,
-      problems: [...ARTIFACT_PROBLEMS, 'invalid_skill_name']
+      response: FILE_ANSWERS
     }
   }, async (request, reply) => {
     const { name, skill, '*': file } = request.params

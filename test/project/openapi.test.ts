@@ -6,6 +6,7 @@ import t from 'tap'
 import { buildService } from '../helper/build.ts'
 import { type Exchange, responseCheckOf } from '../helper/openapi.ts'
 import { skill } from '../helper/skills.ts'
+import { problems as codes } from '../../src/schemas/problem.ts'
 import type { DiscoveryIndex } from '../../src/well-known/discovery.ts'
 
 const ROOT = new URL('../../', import.meta.url)
@@ -44,7 +45,10 @@ interface Document {
   readonly info: { readonly version: string }
   readonly tags: ReadonlyArray<{ readonly name: string }>
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-  readonly components: { readonly examples: Readonly<Record<string, { readonly value: { readonly status: number } }>> }
+  readonly components: {
+    readonly examples: Readonly<Record<string, { readonly value: object }>>
+    readonly responses: Readonly<Record<string, { readonly content: Readonly<Record<string, MediaType>> }>>
+  }
 }
 
 t.test('K50: one service', async (t) => {
@@ -91,8 +95,10 @@ t.test('K50: one service', async (t) => {
         t.ok(hasExample(media), `${place}: body as ${type}`)
       }
       t.ok(responses['200'], `${place}: 200`)
-      t.ok(Object.keys(responses).some((status) => status.startsWith('4')), `${place}: a 4xx`)
+      t.same(responses['4XX'], { $ref: '#/components/responses/RequestProblem' }, place)
+      t.same(responses['5XX'], { $ref: '#/components/responses/ServiceProblem' }, place)
       for (const [status, { description, content = {} }] of Object.entries(responses)) {
+        if (status.endsWith('XX')) continue
         t.ok(description, `${place}: ${status}`)
         for (const [type, media] of Object.entries(content)) t.ok(hasExample(media), `${place}: ${status} as ${type}`)
         if (status >= '4') t.same(Object.keys(content), ['application/problem+json'], `${place}: ${status}`)
@@ -136,13 +142,15 @@ t.test('K50: one service', async (t) => {
             const shared = $ref?.split('/').at(-1) ?? ''
             const example = $ref === undefined ? value : document.components.examples[shared]?.value
             t.ok(validate(example), `${place} ${where} ${type} ${name}: ${ajv.errorsText(validate.errors)}`)
-            if ($ref !== undefined && /\/[45]/.test(where)) {
-              t.equal(String((example as { status: number }).status), where.split('/')[1])
-            }
           }
         }
       }
     }
+    const isProblem = ajv.getSchema('openapi#/components/schemas/Problem') as ValidateFunction
+    const problems = Object.values(document.components.responses).flatMap(({ content }) =>
+      Object.entries(content['application/problem+json']?.examples ?? {}))
+    for (const [name, { value }] of problems) t.ok(isProblem(value), `${name}: ${ajv.errorsText(isProblem.errors)}`)
+    t.same(problems.map(([name]) => name).sort(), Object.keys(codes).sort(), 'an example of each')
     t.end()
   })
 
