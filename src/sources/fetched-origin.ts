@@ -124,8 +124,8 @@ export class FetchedOrigin implements Origin {
     const broken = await brokenParts(files, new Set([...tree.unresolved, ...entries]))
     const leftOut = [...fetched.leftOut ?? [], ...found.leftOut, ...packaged.leftOut, ...broken]
     const publisher = this.#publisher
-    await publisher.add(unpacked, files.write, closing)
-    await publisher.add(packed, packaged.files.write, closing)
+    await publisher.add(unpacked, files.read, closing)
+    await publisher.add(packed, packaged.files.read, closing)
     const changed = publisher.changedAmong(skills)
     const before = this.#published
     const isSame = before?.revision === revision

@@ -1,12 +1,13 @@
-import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
-import { open, writeFile } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { isDeepStrictEqual } from 'node:util'
 import { finding, type FindingCode } from '../core/format/findings.ts'
 import type { Listing } from '../core/roots/list-root.ts'
 import type { RootOptions } from '../core/roots/root.ts'
 import { describeSkipped } from '../core/roots/skipped.ts'
+import { sha256 } from '../core/shared/digest.ts'
 import { SkillError, skillError } from '../core/shared/errors.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import { Signal } from '../sources/signal.ts'
@@ -211,8 +212,12 @@ export class VerifiedRoot implements Listing, Origin {
         const { skillPath } = state.skill.metadata
         const skill = publishedSkill(name, verdict.files.map(({ path, digest, size_bytes: size }) =>
           ({ path, entry: { path: join(skillPath, path), kind: 'file', id: digest, size } })))
-        await this.#publisher.add([skill], async (files) => {
-          for (const { entry, path } of files) if (!await isCopied(entry, path, signal)) throw skillError.changing(name)
+        await this.#publisher.add([skill], async (files, use) => {
+          for (const file of files) {
+            const bytes = await readChecked(file.entry)
+            if (bytes === undefined) throw skillError.changing(name)
+            await use(file, bytes)
+          }
         }, signal)
         return { verdict: { ...verdict, findings: [...verdict.findings, ...ofCopy] }, skill }
       })
@@ -249,26 +254,18 @@ export class VerifiedRoot implements Listing, Origin {
   }
 }
 
-/** Copies a file. False when it has other bytes than those that were checked. */
-async function isCopied ({ path, id, size }: SourceEntry, copy: string, signal: AbortSignal): Promise<boolean> {
+/** The bytes of a file; undefined when they are not those that were checked. */
+async function readChecked ({ path, id, size }: SourceEntry): Promise<Buffer | undefined> {
   const file = await open(path, READ_ONLY).catch(() => undefined)
-  if (file === undefined) return false
-  const hash = createHash('sha256')
-  async function * hashed (chunks: AsyncIterable<Buffer>) {
-    for await (const chunk of chunks) {
-      hash.update(chunk)
-      yield chunk
-    }
-  }
+  if (file === undefined) return undefined
   try {
-    if (!(await file.stat()).isFile()) return false
+    if (!(await file.stat()).isFile()) return undefined
     // One that grows is not read for ever.
-    const bytes = file.createReadStream({ autoClose: false, end: size })
-    await writeFile(copy, hashed(bytes), { flag: 'wx', mode: 0o644, signal })
+    const bytes = await buffer(file.createReadStream({ autoClose: false, end: size }))
+    return sha256(bytes) === id ? bytes : undefined
   } finally {
     await file.close()
   }
-  return `sha256:${hash.digest('hex')}` === id
 }
 
 /** The verdict on a skill that could not be checked. */

@@ -8,7 +8,7 @@ import { skillText } from '../helper/skills.ts'
 async function treeOf (files: Readonly<Record<string, string>>): Promise<SourceTree> {
   const entries = Object.entries(files).map(([path, text]): SourceEntry =>
     text.startsWith('->') ? { path, kind: 'link', id: '', size: 1, target: text.slice(2) } : { path, kind: 'file', id: path, size: text.length })
-  return new SourceTree({ entries, write: async () => {}, read: async ({ path }) => Buffer.from(files[path] ?? '') })
+  return new SourceTree({ entries, read: async (wanted, use) => { for (const file of wanted) await use(file, Buffer.from(files[file.entry.path] ?? '')) } })
 }
 
 async function find (files: Readonly<Record<string, string>>, options: Partial<LayoutOptions> = {}): Promise<FoundSkills> {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { mock } from 'node:test'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -39,7 +39,7 @@ async function openKeeper (t: Test, fetch: () => Promise<Fetched | undefined>, {
   return { keeper, log, folder }
 }
 
-function stateOf (number: number, write?: SourceFiles['write']): Fetched {
+function stateOf (number: number, read?: SourceFiles['read']): Fetched {
   const text = skillText('a', `Number ${number}.\n`)
   return {
     revision: `main@sha1:${String(number).repeat(40)}`,
@@ -47,8 +47,7 @@ function stateOf (number: number, write?: SourceFiles['write']): Fetched {
     path: '',
     files: {
       entries: [{ path: 'skills/a/SKILL.md', kind: 'file', id: String(number), size: text.length }],
-      read: async () => Buffer.from(text),
-      write: write ?? (async (files) => { for (const { path } of files) writeFileSync(path, text, { flag: 'wx' }) })
+      read: read ?? (async (files, use) => { for (const file of files) await use(file, Buffer.from(text)) })
     }
   }
 }
@@ -57,8 +56,7 @@ function stateOf (number: number, write?: SourceFiles['write']): Fetched {
 function filesOf (names: readonly string[]): SourceFiles {
   return {
     entries: names.map((name) => ({ path: `skills/${name}/SKILL.md`, kind: 'file', id: name, size: 100 })),
-    read: async ({ id }) => Buffer.from(skillText(id)),
-    write: async (files) => { for (const { path, entry } of files) writeFileSync(path, skillText(entry.id), { flag: 'wx' }) }
+    read: async (files, use) => { for (const file of files) await use(file, Buffer.from(skillText(file.entry.id))) }
   }
 }
 
@@ -103,8 +101,8 @@ t.test('K85: a disk that is full or fails while a state is written leaves the st
   await keeper.sync()
   const before = readdirSync(join(folder, 'skills'))
   for (const code of ['EIO', 'ENOSPC']) {
-    next = stateOf(2, async (files) => {
-      for (const { path } of files) writeFileSync(path, 'half')
+    next = stateOf(2, async (files, use) => {
+      for (const file of files) await use(file, Buffer.from('half'))
       throw Object.assign(new Error(`${code}: a reason of the system, write`), { code })
     })
     await keeper.sync()

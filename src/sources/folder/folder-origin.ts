@@ -158,7 +158,7 @@ export class FolderOrigin implements Origin, Listing {
       await publisher.withTmp(async (tmp) => {
         const packaged = await findPackaged(tree, found, options, tmp, signal)
         const skills = await planOf(packaged.tree, packaged.skills, { prefix, where: `the folder ${name}` })
-        await publisher.add(skills, packaged.files.write, signal)
+        await publisher.add(skills, packaged.files.read, signal)
         await publisher.list(skills)
         this.#packaged = { fingerprint, leftOut: packaged.leftOut }
       })

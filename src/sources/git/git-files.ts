@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer'
-import { writeFile } from 'node:fs/promises'
 import type { LeftOut } from '../../layout/layout.ts'
 import { MAX_LINK_BYTES } from '../../core/shared/limits.ts'
 import type { Fetched } from '../address/source-kind.ts'
@@ -9,9 +8,6 @@ import { type ReadOutput, wholeOutput } from './git-command.ts'
 
 /** Runs git in the store of a repository. */
 export type RunInStore = <T>(args: readonly string[], read: ReadOutput<T>, input?: string) => Promise<T>
-
-/** More files are left to the system to write out: measured, 20,000 flushes take a minute. */
-const MAX_FLUSHED_FILES = 500
 
 /**
  * The files of a commit. Blobs are read as they are, without a checkout. No attribute, filter or line-end setting of
@@ -27,18 +23,7 @@ export async function readCommit (
   await readBlobs(run, links, async ({ entry }, bytes) => { targets.set(entry, bytes.toString()) })
   const files: SourceFiles = {
     entries: entries.map((entry) => entry.kind === 'link' ? { ...entry, target: targets.get(entry) ?? '' } : entry),
-    async write (wanted, signal) {
-      const flush = wanted.length <= MAX_FLUSHED_FILES
-      await readBlobs(run, wanted, async ({ path }, bytes) => {
-        signal.throwIfAborted()
-        await writeFile(path, bytes, { flag: 'wx', mode: 0o644, flush })
-      })
-    },
-    async read (entry) {
-      let content: Buffer = Buffer.alloc(0)
-      await readBlobs(run, [{ entry }], async (_, bytes) => { content = bytes })
-      return content
-    }
+    read: (wanted, use) => readBlobs(run, wanted, use)
   }
   return { files, leftOut: leftOut.filter((item) => path === '' || item.path.startsWith(`${path}/`)) }
 }

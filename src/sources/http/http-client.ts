@@ -219,15 +219,12 @@ export async function readBody ({ body }: HttpAnswer, limit: number): Promise<Bu
   return await buffer(bytesOf(body, limit))
 }
 
-/**
- * Writes a body into a new file. Returns its SHA-256 in hexadecimal digits, and its size.
- * @param isLasting whether the file stays, and others may read it: its bytes are on the disk afterwards
- */
+/** Writes a body into a new file. Returns its SHA-256 in hexadecimal digits, and its size. */
 export async function saveBody (
-  { body }: HttpAnswer, path: string, limit: number, isLasting = false
+  { body }: HttpAnswer, path: string, limit: number
 ): Promise<{ readonly sha256: string, readonly size: number }> {
   const hash = createHash('sha256')
-  const file = createWriteStream(path, { flags: 'wx', mode: isLasting ? 0o644 : 0o600, flush: isLasting })
+  const file = createWriteStream(path, { flags: 'wx', mode: 0o600 })
   await pipeline(bytesOf(body, limit, hash), file)
   return { sha256: hash.digest('hex'), size: file.bytesWritten }
 }

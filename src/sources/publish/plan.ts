@@ -5,7 +5,7 @@ import { quotePath } from '../../core/shared/paths.ts'
 import type { FoundSkill, FoundSkills, LeftOut } from '../../layout/layout.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
 import { SourceError } from '../source-error.ts'
-import { isUnwritable, type SourceEntry, type SourceFiles, type SourceTree } from './source-tree.ts'
+import { isUnwritable, readFileOf, type SourceEntry, type SourceFiles, type SourceTree } from './source-tree.ts'
 
 /** A skill that is to be published. */
 export interface PublishedSkill {
@@ -74,7 +74,7 @@ export async function brokenParts (files: SourceFiles, entries: Iterable<SourceE
     if (kind === 'submodule') found.push({ path, reason: 'submodule' })
     else if (kind === 'link' && leadsOut(entry)) found.push({ path, reason: 'link_outside' })
     else if (kind === 'file' && size < MAX_POINTER_BYTES && BINARY.test(path)) {
-      const head = (await files.read(entry)).subarray(0, LFS_POINTER.length)
+      const head = (await readFileOf(files, entry)).subarray(0, LFS_POINTER.length)
       if (head.toString() === LFS_POINTER) found.push({ path, reason: 'lfs_pointer' })
     }
   }

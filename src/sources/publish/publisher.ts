@@ -5,10 +5,13 @@ import { Signal } from '../signal.ts'
 import { isSafeName } from '../../core/shared/skill-name.ts'
 import { isFolder } from '../../config/files/files.ts'
 import type { LayoutReport, PublishedSkill } from './plan.ts'
-import type { SourceFiles } from './source-tree.ts'
+import type { ReadFiles } from './source-tree.ts'
 
 /** Names the folder of each skill, and the state that they are of. It is only ever replaced, by a rename. */
 const LISTING_FILE = 'skills.json'
+
+/** More files of one state are left to the system to write out: measured, 20,000 flushes take a minute. */
+const MAX_FLUSHED_FILES = 500
 
 /** What was published last, next to its skills. */
 export interface PublishedState {
@@ -40,6 +43,8 @@ export class Publisher implements Listing {
   readonly #settings: string
   /** Digests by name. */
   #listed: ReadonlyMap<string, string> = new Map()
+  /** Files since the last listing. */
+  #written = 0
 
   /**
    * @param folder of this source alone
@@ -90,10 +95,10 @@ export class Publisher implements Listing {
   }
 
   /** Writes the folders of skills that are not there. Nobody sees them before they are listed. */
-  async add (skills: readonly PublishedSkill[], write: SourceFiles['write'], signal: AbortSignal): Promise<void> {
+  async add (skills: readonly PublishedSkill[], read: ReadFiles, signal: AbortSignal): Promise<void> {
     const missing: PublishedSkill[] = []
     for (const skill of skills) if (!await isFolder(join(this.skillsFolder, skill.digest))) missing.push(skill)
-    if (missing.length > 0) await this.withTmp((folder) => this.#write(folder, missing, write, signal))
+    if (missing.length > 0) await this.withTmp((folder) => this.#write(folder, missing, read, signal))
   }
 
   /** Where those skills are that are not listed with the same content, by name. */
@@ -114,6 +119,7 @@ export class Publisher implements Listing {
     await writeFile(temporary, `${text}\n`, { flush: true })
     await rename(temporary, join(this.#folder, LISTING_FILE))
     this.#list(listed)
+    this.#written = 0
     await this.#sweep([...listed.values(), ...before.values()])
   }
 
@@ -123,14 +129,18 @@ export class Publisher implements Listing {
 
   /** Files first and links afterwards: nothing is ever written through a link. */
   async #write (
-    staging: string, skills: readonly PublishedSkill[], write: SourceFiles['write'], signal: AbortSignal
+    staging: string, skills: readonly PublishedSkill[], read: ReadFiles, signal: AbortSignal
   ): Promise<void> {
     const all = skills.flatMap(({ name, digest, files }) =>
       files.map(({ path, entry }) => ({ entry, path: join(staging, digest, name, path) })))
     const tops = skills.map(({ name, digest }) => join(staging, digest, name))
     const folders = new Set([...tops, ...all.map(({ path }) => dirname(path))])
     for (const folder of folders) await mkdir(folder, { recursive: true, mode: 0o755 })
-    await write(all.filter(({ entry }) => entry.kind === 'file'), signal)
+    const flush = (this.#written += all.length) <= MAX_FLUSHED_FILES
+    await read(all.filter(({ entry }) => entry.kind === 'file'), async ({ path }, bytes) => {
+      signal.throwIfAborted()
+      await writeFile(path, bytes, { flag: 'wx', mode: 0o644, flush })
+    })
     for (const { entry, path } of all) if (entry.kind === 'link') await symlink(entry.target ?? '', path)
     for (const { digest } of skills) await rename(join(staging, digest), join(this.skillsFolder, digest))
   }

@@ -1,5 +1,4 @@
-import { constants } from 'node:fs'
-import { copyFile, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
 import type { LayoutTree, TreeEntry } from '../../layout/layout.ts'
 import { yieldIfNeeded } from '../../core/shared/async.ts'
@@ -23,28 +22,30 @@ export interface SourceEntry {
   readonly stored?: string
 }
 
-/** Files, and where they are to be. */
-type WantedFiles = ReadonlyArray<{ readonly entry: SourceEntry, readonly path: string }>
+/** Reads files, some at a time, and hands the bytes of each to `use`. */
+export type ReadFiles = <File extends { readonly entry: SourceEntry }>(
+  files: readonly File[], use: (file: File, bytes: Buffer) => Promise<void>
+) => Promise<void>
 
 /** All that a source holds in one state. */
 export interface SourceFiles {
   readonly entries: readonly SourceEntry[]
-  /** Writes files to new paths, whose folders are there. */
-  write (files: WantedFiles, signal: AbortSignal): Promise<void>
-  read (entry: SourceEntry): Promise<Buffer>
+  readonly read: ReadFiles
+}
+
+export async function readFileOf ({ read }: SourceFiles, entry: SourceEntry): Promise<Buffer> {
+  let content: Buffer = Buffer.alloc(0)
+  await read([{ entry }], async (_, bytes) => { content = bytes })
+  return content
 }
 
 /** Files that were unpacked or downloaded into a folder of this machine. */
 export function storedFiles (entries: readonly SourceEntry[]): SourceFiles {
   return {
     entries,
-    async write (files, signal) {
-      for (const { entry: { stored = '' }, path } of files) {
-        signal.throwIfAborted()
-        await copyFile(stored, path, constants.COPYFILE_EXCL)
-      }
-    },
-    read: ({ stored = '' }) => readFile(stored)
+    async read (files, use) {
+      for (const file of files) await use(file, await readFile(file.entry.stored ?? ''))
+    }
   }
 }
 
@@ -141,7 +142,7 @@ export class SourceTree implements LayoutTree {
   async read (path: string, limit: number): Promise<Buffer | undefined> {
     const file = await this.realPath(path)
     const entry = this.#folders.get(folderOf(file))?.get(baseName(file))
-    return entry?.kind === 'file' && entry.size <= limit ? await this.#files.read(entry) : undefined
+    return entry?.kind === 'file' && entry.size <= limit ? await readFileOf(this.#files, entry) : undefined
   }
 
   /** All entries below a folder, with their paths relative to it, sorted by path. Links in it stay links. */

@@ -6,12 +6,12 @@ import { foldersAbove } from '../../core/shared/paths.ts'
 import { withoutEndSlashes } from '../../core/shared/text.ts'
 import { decode, lastPart, parseUrl } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
-import { readBody, saveBody } from '../http/http-client.ts'
+import { readBody } from '../http/http-client.ts'
 import { pathProblem, type SourceEntry, type SourceFiles } from '../publish/source-tree.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import { type Bucket, type BucketPlace, changing, openBucket } from './bucket.ts'
 
-const MAX_DOWNLOADS = 16
+const MAX_DOWNLOADS = 8
 const BUCKET = /^[a-z\d][a-z\d.-]{1,61}[a-z\d]$/
 
 export interface S3Source extends SourceCommon, BucketPlace {
@@ -105,20 +105,15 @@ async function look (bucket: Bucket, source: S3Source) {
 }
 
 function filesOf (bucket: Bucket, prefix: string, entries: readonly SourceEntry[]): SourceFiles {
-  const get = ({ path, id }: SourceEntry) => bucket.get(prefix + path, id)
   return {
     entries,
-    async write (files, signal) {
-      await pLimit(MAX_DOWNLOADS).map(files, async ({ entry, path }) => {
-        signal.throwIfAborted()
-        const { size } = await saveBody(await get(entry), path, MAX_FILE_BYTES, true)
-        if (size !== entry.size) throw changing()
+    async read (files, use) {
+      await pLimit(MAX_DOWNLOADS).map(files, async (file) => {
+        const { path, id, size } = file.entry
+        const bytes = await readBody(await bucket.get(prefix + path, id), MAX_FILE_BYTES)
+        if (bytes.length !== size) throw changing()
+        await use(file, bytes)
       })
-    },
-    async read (entry) {
-      const bytes = await readBody(await get(entry), MAX_FILE_BYTES)
-      if (bytes.length !== entry.size) throw changing()
-      return bytes
     }
   }
 }
