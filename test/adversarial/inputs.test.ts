@@ -3,6 +3,7 @@ import { join, relative } from 'node:path'
 import t, { type Test } from 'tap'
 import { buildService, type Files, type Service } from '../helper/build.ts'
 import type { RawResponse } from '../helper/raw-http.ts'
+import { until } from '../helper/skills.ts'
 
 /** Lies outside the root, in a sibling with its prefix, and in what K8 hides: no answer may ever hold it. */
 const CANARY = 'CANARY-7f3a'
@@ -82,7 +83,7 @@ async function checkLog (t: Test, service: Service): Promise<void> {
   // All but the one by which the helper reads the document that it holds answers against.
   const entries = () => service.log().filter(({ msg, url }) => /^request (?:completed|aborted|refused)$/.test(String(msg)) && url !== '/openapi.json')
   // The last entry is written when its connection has closed.
-  while (entries().length < service.sent) await service.logged('request ')
+  await until(() => entries().length >= service.sent)
   t.equal(entries().length, service.sent, 'one entry for each request')
   const text = service.logText()
   t.notMatch(text, CANARY)

@@ -174,6 +174,8 @@ t.test('K2: a bad value is refused in one line that names where it came from and
       (hosts) => [[], { ALLOWED_HOSTS: hosts }, /^ALLOWED_HOSTS must be a host name or an IP address, or several joined by ",", none of them empty, not "/] as const),
     ...['*', 'null', 'app.example', 'https://', 'https://a/', 'https://a/b', 'https://a,', ',', 'https://u@a', 'https://a b', 'https://a:99999', 'https://a?b', 'https://*.example', '*://a'].map(
       (origins) => [[], { ALLOWED_ORIGINS: origins }, /^ALLOWED_ORIGINS must be an origin such as https:\/\/app\.example, or several joined by ","/] as const),
+    ...['10.0.0.0/33', '::1/129', '10.0.0', 'localhost', '10.0.0.1:80', '10.0.0.0/8/8', 'fe80::1%eth0'].map(
+      (proxies) => [[], { TRUSTED_PROXIES: proxies }, /^TRUSTED_PROXIES must be /] as const),
     ...['yes', 'TRUE', '2'].map((flag) => [[], { WATCH_POLLING: flag }, /^WATCH_POLLING must be true, false, 1 or 0, not /] as const),
     // A timer of Node that is set to more milliseconds than 31 bits goes off at once.
     ...['1209601', '2592000', '-1', '1.5'].map((seconds) => [[], { REVISION_KEEP_SECONDS: seconds }, /^REVISION_KEEP_SECONDS must be a whole number of seconds up to 1209600 \(two weeks\), not /] as const),

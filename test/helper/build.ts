@@ -1,6 +1,4 @@
-import { EventEmitter, on } from 'node:events'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { pino } from 'pino'
 import type { Test } from 'tap'
@@ -15,9 +13,12 @@ import { createToolRegistry } from '../../src/tools/registry.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import { responseCheckOf } from './openapi.ts'
 import { rawRequest, request, type RequestHead } from './raw-http.ts'
+import { until } from './skills.ts'
 
 /** Text or bytes for a file, an object for a folder, `t.fixture(…)` for links. */
 export type Files = Readonly<Record<string, NonNullable<Parameters<Test['testdir']>[0]>>>
+
+export type LogEntry = Readonly<Record<string, unknown>>
 
 export interface ServiceOptions extends Pick<SkillManagerOptions, 'disk' | 'keep' | 'watcher' | 'tickMs'>, Partial<Pick<AppOptions, 'host' | 'basePath' | 'allowedHosts' | 'allowedOrigins' | 'shutdown' | 'cacheSeconds' | 'ui' | 'publicUrl' | 'sources' | 'trustedProxies' | 'admitCall' | 'auditState' | 'overload'>> {
   /** What lies beside the skills folder. */
@@ -61,7 +62,9 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
   const folder = t.testdir({ ...files === null ? {} : { skills: files }, ...siblings })
   prepare?.(folder)
   const projectRoots = roots.map((root) => join(folder, root))
-  const { logger, text, logged } = createLog(file === undefined ? 'info' : 'trace')
+  let text = ''
+  const logger = pino({ level: file === undefined ? 'info' : 'trace' }, { write: (line) => { text += line } })
+  const log = () => text.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as LogEntry)
   const trust = policy && new Trust({ policy, projectRoots: projectRoots.map((path) => ({ path })), state: new StateFolder(join(folder, 'state')), log: logger })
   t.teardown(() => trust?.close())
   await trust?.start()
@@ -116,10 +119,13 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
     registry,
     /** How many requests have been sent with `fetch`, `post` and `raw`. */
     get sent () { return sent },
-    logText: text,
-    /** Resolves when the next line with this text is written. */
-    logged,
-    log: () => text().split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Record<string, unknown>),
+    logText: () => text,
+    log,
+    /** Resolves with the first line of the log that passes, now or later. */
+    logged: async (passes: (entry: LogEntry) => boolean): Promise<LogEntry> => {
+      await until(() => log().some(passes))
+      return log().find(passes) ?? {}
+    },
     fetch: send,
     /** POSTs JSON, likewise: a value, or the JSON text itself. */
     post: (path: string, body: unknown, headers: Readonly<Record<string, string>> = {}) => send(path, {
@@ -139,23 +145,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
 
 export type Service = Awaited<ReturnType<typeof buildService>>
 
-/** A logger like the process's, its lines kept. */
-function createLog (level: string) {
-  let text = ''
-  const lines = new EventEmitter()
-  const destination = new Writable({
-    write (chunk: Buffer, _encoding, done) {
-      const line = chunk.toString()
-      text += line
-      lines.emit('line', line)
-      done()
-    }
-  })
-  return {
-    logger: pino({ level }, destination),
-    text: () => text,
-    logged: async (wanted: string): Promise<void> => {
-      for await (const [line] of on(lines, 'line') as AsyncIterable<[string]>) if (line.includes(wanted)) return
-    }
-  }
+/** The service with the routes of a test, which are not in its document. */
+export async function buildWithRoutes (t: Test, addRoutes: (app: FastifyInstance) => void, options: ServiceOptions = {}): Promise<Service> {
+  return await buildService(t, { options: { ...options, plug: () => [async (app) => { addRoutes(app) }] } })
 }

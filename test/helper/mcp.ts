@@ -14,7 +14,7 @@ export async function connectClient (t: Test, url: string, era: Era): Promise<Cl
   return client
 }
 
-const META = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} }
+export const META = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} }
 
 export interface Message {
   readonly method: string

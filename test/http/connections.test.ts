@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { PassThrough, Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import t, { type Test } from 'tap'
 import { Shutdown } from '../../src/http/shutdown.ts'
-import { listenWithPlugins, type PluginApp } from '../helper/plugin-app.ts'
+import { buildWithRoutes } from '../helper/build.ts'
 import { openRaw, rawRequest, type RawResponse, request } from '../helper/raw-http.ts'
 import { until } from '../helper/skills.ts'
 import { startStopwatch } from '../helper/timing.ts'
@@ -14,6 +14,11 @@ const GET = request('GET', '/wait')
 
 function repeated (count: number, bytes: Buffer): Buffer {
   return Buffer.concat(Array<Buffer>(count).fill(bytes))
+}
+
+function addOk (app: FastifyInstance): void {
+  app.get('/ok', () => 'ok')
+  app.post('/ok', () => 'ok')
 }
 
 function checkProblem (t: Test, response: RawResponse, status: number, code: string): void {
@@ -31,9 +36,8 @@ t.test('K48: what never becomes a request', async (t) => {
   const [stream, begun] = [new PassThrough(), new PassThrough()]
   stream.write('first ')
   begun.write('first ')
-  const service = await listenWithPlugins(t, (app) => {
-    app.get('/ok', () => 'ok')
-    app.post('/ok', () => 'ok')
+  const service = await buildWithRoutes(t, (app) => {
+    addOk(app)
     app.get('/stream', (_request, reply) => reply.send(stream))
     app.get('/begun', (_request, reply) => reply.send(begun))
   })
@@ -111,10 +115,10 @@ t.test('K48: what never becomes a request', async (t) => {
 })
 
 t.test('K56: slow clients', async (t) => {
-  const service = await listenWithPlugins(t, (app) => {
-    app.get('/ok', () => 'ok')
-    app.post('/ok', () => 'ok')
-  }, { server: { requestTimeout: 300, http: { headersTimeout: 150, connectionsCheckingInterval: 20 } } })
+  const service = await buildWithRoutes(t, (app) => {
+    addOk(app)
+    Object.assign(app.server, { requestTimeout: 300, headersTimeout: 150, connectionsCheckingInterval: 20 })
+  })
 
   t.test('K56: a slow head, a slow body and a silent connection get 408 and are closed', async (t) => {
     const slowBody = request('POST', '/ok', { headers: ['Content-Type: application/json', 'Content-Length: 10'], body: '{' })
@@ -135,10 +139,11 @@ t.test('K56: slow clients', async (t) => {
 })
 
 t.test('K56: an answer that its client does not take is cut', async (t) => {
-  const { app, url } = await listenWithPlugins(t, (app) => {
+  const { app, url } = await buildWithRoutes(t, (app) => {
     app.get('/large', () => Buffer.alloc(16_777_216))
     app.get('/stream', (_request, reply) => reply.send(new Readable({ read () { this.push(Buffer.alloc(65_536)) } })))
-  }, { server: { connectionTimeout: 100 } })
+    app.server.setTimeout(100)
+  })
   for (const path of ['/large', '/stream']) {
     const [socket, unread] = await Promise.all([once(app.server, 'connection').then(([socket]) => socket as Socket), openRaw(url)])
     unread.socket.pause()
@@ -153,8 +158,8 @@ t.test('K56: pipelined requests', async (t) => {
   t.test('are handled one after the other, in their order', async (t) => {
     let running = 0
     let most = 0
-    const { url } = await listenWithPlugins(t, (app) => {
-      app.get('/skills/:name', async ({ params }) => {
+    const { url } = await buildWithRoutes(t, (app) => {
+      app.get('/turn/:name', async ({ params }) => {
         most = Math.max(most, ++running)
         await nextTurn()
         running--
@@ -162,7 +167,7 @@ t.test('K56: pipelined requests', async (t) => {
       })
     })
     const connection = await openRaw(url)
-    connection.send(Buffer.concat(Array.from({ length: 17 }, (_, index) => request('GET', `/skills/${index}`))))
+    connection.send(Buffer.concat(Array.from({ length: 17 }, (_, index) => request('GET', `/turn/${index}`))))
     for (let index = 0; index < 17; index++) t.equal((await connection.response()).text, String(index))
     t.equal(most, 1)
     connection.destroy()
@@ -170,7 +175,7 @@ t.test('K56: pipelined requests', async (t) => {
 
   t.test('of which more than 16 wait end their connection: 1,000 of them, and others are served', async (t) => {
     const waiting: FastifyReply[] = []
-    const { url } = await listenWithPlugins(t, (app) => {
+    const { url } = await buildWithRoutes(t, (app) => {
       app.get('/wait', (_request, reply) => { waiting.push(reply) })
       app.get('/ok', () => 'ok')
     })
@@ -193,7 +198,7 @@ t.test('K56: pipelined requests', async (t) => {
 t.test('K91: the end', async (t) => {
   t.test('while the process stops, requests are served, each as the last of its connection', async (t) => {
     const shutdown = new Shutdown()
-    const { url } = await listenWithPlugins(t, (app) => { app.get('/ok', () => 'ok') }, { shutdown })
+    const { url } = await buildWithRoutes(t, addOk, { shutdown })
     const client = await openRaw(url)
     t.equal((await client.send(request('GET', '/ok')).response()).headers.connection, 'keep-alive')
     await shutdown.begin()
@@ -205,7 +210,7 @@ t.test('K91: the end', async (t) => {
     const started = new EventTarget()
     const download = new PassThrough()
     let finish = () => {}
-    const { app, url } = await listenWithPlugins(t, (app) => {
+    const { app, url } = await buildWithRoutes(t, (app) => {
       app.get('/wait', () => new Promise((resolve) => {
         finish = () => resolve('done')
         started.dispatchEvent(new Event('started'))
@@ -237,7 +242,7 @@ t.test('K91: the end', async (t) => {
 })
 
 t.test('request ids', async (t) => {
-  const service: PluginApp = await listenWithPlugins(t, (app) => { app.get('/id', (request) => ({ id: request.id })) })
+  const service = await buildWithRoutes(t, (app) => { app.get('/id', (request) => ({ id: request.id })) })
   const get = (headers: string[] = []) => rawRequest(service.url, request('GET', '/id', { headers }))
 
   t.test('K39: every answer names its request, and no two are alike', async (t) => {

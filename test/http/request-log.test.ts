@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import t from 'tap'
-import { mainFileError } from '../../src/core/shared/errors.ts'
-import { listenWithPlugins } from '../helper/plugin-app.ts'
+import { buildWithRoutes } from '../helper/build.ts'
+import { META, modernRequest } from '../helper/mcp.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../helper/raw-http.ts'
 
 t.test('the log', async (t) => {
@@ -13,9 +13,7 @@ t.test('the log', async (t) => {
     await new Promise<void>((resolve) => waiting.push(resolve))
     return 'late'
   }
-  const service = await listenWithPlugins(t, (app) => {
-    app.get('/skills/:name', () => ({ ok: true }))
-    app.get('/denied', () => { throw mainFileError.skillNotFound('x') })
+  const { url, logText, log, logged } = await buildWithRoutes(t, (app) => {
     app.get('/wait', wait)
     app.post('/wait', wait)
     app.get('/broken', (_request, reply) => reply.type('text/plain').send(Readable.from(async function * () {
@@ -23,54 +21,55 @@ t.test('the log', async (t) => {
       throw new Error('disk gone')
     }())))
   })
-  const { url, lines, logged } = service
-  const entriesOf = (id: string) => lines.map((line) => JSON.parse(line)).filter(({ reqId }) => reqId === id)
-  const get = (target: string, id: string) => rawRequest(url, request('GET', target, { headers: [`X-Request-Id: ${id}`] }))
+  const entriesOf = (id: string) => log().filter(({ reqId }) => reqId === id)
   const completed = (id: string) => logged(({ reqId, msg }) => reqId === id && String(msg).startsWith('request '))
+  const get = (target: string, id: string, ...headers: readonly string[]) =>
+    rawRequest(url, request('GET', target, { headers: [`X-Request-Id: ${id}`, ...headers] }))
 
-  t.test('one line a request, with what became of it', async (t) => {
-    const { body } = await get('/skills/a%20b?x=1', 'one')
-    const entry = await completed('one')
-    t.match(entry, { level: 30, reqId: 'one', method: 'GET', url: '/skills/a%20b?x=1', status: 200, bytes: body.length, msg: 'request completed' })
-    t.type(entry['ms'], 'number')
-    t.equal(entriesOf('one').length, 1)
-  })
-
-  t.test('refusals, unknown routes and bad URLs leave one line too', async (t) => {
-    for (const [target, id, status, code] of [
-      ['/nowhere', 'r1', 404, 'route_not_found'], ['/skills/%zz', 'r2', 400, 'bad_url'], [`/skills/${'a'.repeat(2000)}`, 'r3', 414, 'uri_too_long']
-    ] as const) {
-      await get(target, id)
-      t.match(await completed(id), { status, code, route: undefined, client: '127.0.0.1', level: 30 })
-      t.ok(Number((await completed(id))['ms']) > 0)
-      t.equal(entriesOf(id).length, 1)
-    }
-    t.equal(String((await completed('r3'))['url']).length, 256, 'cut')
-  })
-
-  t.test('K70: a line carries the route pattern, the address of the client, and the code of a problem', async (t) => {
-    await get('/skills/one', 'good')
-    const good = await completed('good')
-    t.match(good, { url: '/skills/one', route: '/skills/:name', client: '127.0.0.1' })
-    t.notOk('code' in good)
+  t.test('K70: a request leaves one line, with route pattern, client address, and the code of a problem', async (t) => {
     const connection = await openRaw(url)
-    for (const [method, path, id] of [['GET', '/skills/one', 'kept1'], ['GET', '/denied', 'kept2'], ['DELETE', '/skills/one', 'kept3'], ['GET', '/skills/two', 'kept4']] as const) {
-      connection.send(request(method, path, { headers: [`X-Request-Id: ${id}`] }))
+    for (const [index, [method, target, entry]] of ([
+      ['GET', '/skills?x=1', { level: 30, status: 400, url: '/skills?x=1', route: '/skills', code: 'bad_query' }],
+      ['GET', '/catalog', { level: 30, status: 200, bytes: 42, route: '/catalog', code: undefined, msg: 'request completed' }],
+      ['GET', '/skills/a%20b', { status: 404, url: '/skills/a%20b', route: '/skills/:name', code: 'skill_not_found' }],
+      ['DELETE', '/skills/one', { status: 405, route: undefined, code: 'method_not_allowed' }],
+      ['GET', '/nowhere', { status: 404, route: undefined, code: 'route_not_found' }],
+      ['GET', '/skills/%zz', { status: 400, route: undefined, code: 'bad_url' }],
+      ['GET', `/skills/${'a'.repeat(2_000)}`, { status: 414, url: `/skills/${'a'.repeat(248)}`, code: 'uri_too_long' }]
+    ] as const).entries()) {
+      connection.send(request(method, target, { headers: [`X-Request-Id: ${index}`] }))
+      const found = await completed(String(index))
+      t.match(found, { method, client: '127.0.0.1', ...entry })
+      t.ok(Number(found['ms']) > 0)
+      t.equal(entriesOf(String(index)).length, 1)
     }
-    t.match(await completed('kept1'), { route: '/skills/:name', code: undefined })
-    t.match(await completed('kept2'), { route: '/denied', status: 404, code: 'skill_not_found', client: '127.0.0.1' })
-    t.match(await completed('kept3'), { status: 405, code: 'method_not_allowed', route: undefined })
-    t.match(await completed('kept4'), { url: '/skills/two', route: '/skills/:name', code: undefined })
     connection.destroy()
   })
 
   t.test('K2: HEAD sent no bytes; 304 is logged at debug', async (t) => {
-    await rawRequest(url, request('HEAD', '/skills/x', { headers: ['X-Request-Id: head'] }))
+    await rawRequest(url, request('HEAD', '/skills', { headers: ['X-Request-Id: head'] }))
     t.match(await completed('head'), { status: 200, bytes: undefined })
-    await rawRequest(url, request('GET', '/skills/x', { headers: ['X-Request-Id: fresh', 'If-None-Match: *'] }))
-    await get('/skills/x', 'after')
+    t.equal((await get('/skills', 'fresh', 'If-None-Match: *')).status, 304)
+    await get('/skills', 'after')
     await completed('after')
     t.same(entriesOf('fresh'), [])
+  })
+
+  t.test("K72: the ids of the caller's trace are in the line, from the header or from a message of MCP", async (t) => {
+    const [trace, span] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7']
+    const ids = { trace_id: trace, span_id: span }
+    for (const [index, [traceparent, expected]] of ([
+      [`00-${trace}-${span}-01`, { ...ids, trace_flags: '01' }],
+      [`cc-${trace}-${span}-00-what-the-future-will-be-like`, { ...ids, trace_flags: '00' }],
+      ...['no trace', `00-${trace}-${span}-01-x`, `cc-${trace}-${span}-01x`, `ff-${trace}-${span}-01`, `00-${trace.toUpperCase()}-${span}-01`,
+        `00-${'0'.repeat(32)}-${span}-01`, `00-${trace}-${'0'.repeat(16)}-01`].map((text) => [text, { trace_id: undefined }] as const)
+    ] as const).entries()) {
+      await get('/skills', `trace${index}`, `Traceparent: ${traceparent}`)
+      t.match(await completed(`trace${index}`), expected, traceparent)
+    }
+    const message = modernRequest({ method: 'tools/list', params: { _meta: { ...META, traceparent: `00-${trace}-${span}-00` } } }, { 'x-request-id': 'message', traceparent: `00-${'a'.repeat(32)}-${span}-01` })
+    await (await fetch(`${url}/mcp`, message)).text()
+    t.match(await completed('message'), { ...ids, trace_flags: '00' })
   })
 
   t.test('requests that the client breaks off are logged as aborted', async (t) => {
@@ -86,27 +85,17 @@ t.test('the log', async (t) => {
       t.match(await completed(id), { msg: 'request aborted', url: '/wait', status: 499 })
       waiting.shift()?.()
     }
-    const connection = await openRaw(url)
-    connection.send(request('POST', '/wait', { headers: ['X-Request-Id: gone3', 'Content-Type: application/json', 'Content-Length: 10'], body: '{' }))
-    await new Promise((resolve) => setImmediate(resolve))
-    connection.socket.resetAndDestroy()
-    t.match(await completed('gone3'), { msg: 'request aborted' })
-    t.not((await completed('gone3'))['status'], 200, 'a body that ends too early may be refused before the reset is seen')
-    t.equal(entriesOf('gone3').length, 1)
   })
 
   t.test('a stream that fails behind the head ends the connection and is an error in the log', async (t) => {
     await t.rejects(get('/broken', 'broken'))
     t.match(await completed('broken'), { msg: 'request aborted', status: 200 })
-    t.match(entriesOf('broken').find(({ level }) => level === 50), { msg: 'response stream failed', err: { message: 'disk gone' } })
+    t.match(await logged(({ level }) => level === 50), { msg: 'response stream failed', err: { message: 'disk gone' } })
   })
 
   t.test('nothing of a request starts a new line or reaches a terminal', async (t) => {
-    await rawRequest(url, request('GET', '/skills/%0a%1b[31m{"level":60}', { headers: ['X-Request-Id: quoted', 'User-Agent: "\\', 'X-Forwarded-For: x'] }))
+    await get('/skills/%0a%1b[31m{"level":60}', 'quoted', 'User-Agent: "\\', 'X-Forwarded-For: x')
     t.match(await completed('quoted'), { url: '/skills/%0a%1b[31m{"level":60}' })
-    for (const line of lines) {
-      t.equal(line.indexOf('\n'), line.length - 1)
-      if (/[^\x20-\x7e\n]/.test(line)) t.fail(line)
-    }
+    t.notMatch(logText(), /[^\x20-\x7e\n]/)
   })
 })

@@ -212,6 +212,24 @@ t.test('K67: behind a trusted proxy each client has its own limit, and the log h
   t.notOk(service.log().some(({ msg }) => String(msg).startsWith('X-Forwarded-For is ignored')))
 })
 
+t.test('K67: the client is the last address that no trusted proxy has', async (t) => {
+  const { app, logged } = await buildService(t, { options: { trustedProxies: ['10.0.0.0/8', '::1', 'fd00::/8'] } })
+  for (const [index, [peer, forwarded, client]] of ([
+    ['10.0.0.1', '6.6.6.6, 203.0.113.7, 10.2.3.4', '203.0.113.7'],
+    ['::ffff:10.0.0.1', '203.0.113.7', '203.0.113.7'],
+    ['10.0.0.1', '::ffff:203.0.113.7', '203.0.113.7'],
+    ['::1', '2001:db8::7', '2001:db8::7'],
+    ['10.0.0.1', 'unknown', '10.0.0.1'],
+    ['10.0.0.1', '10.1.1.1, 10.2.2.2', '10.1.1.1'],
+    ['203.0.113.9', '10.0.0.1', '203.0.113.9'],
+    ['::ffff:203.0.113.9', '', '203.0.113.9']
+  ] as const).entries()) {
+    const headers = { 'x-forwarded-for': forwarded, 'x-request-id': String(index) }
+    await app.inject({ url: '/skills', remoteAddress: peer, headers })
+    t.match(await logged(({ reqId }) => reqId === String(index)), { client }, `${peer} ${forwarded}`)
+  }
+})
+
 t.test('K67: without trusted proxies X-Forwarded-For changes nothing; the log says so once', async (t) => {
   const service = await buildLimited(t)
   await service.raw('GET', '/skills/demo', { host: 'evil.example', headers: ['X-Forwarded-For: 203.0.113.1'] })

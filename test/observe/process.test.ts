@@ -38,25 +38,6 @@ t.test('K70: the log is for people with LOG_FORMAT=pretty, and one line a reques
   t.notOk(stdout.includes('\u001b'), 'no colours in a pipe')
 })
 
-t.test('K72: the ids of the caller\'s trace are in the line of a request, from the header or from a message of MCP', async (t) => {
-  const service = await startProcess(t, { args: [t.testdir(FILES)] })
-  const [trace, span] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7']
-  const get = async (traceparent: string, id: string) => (await fetch(`${service.url}/skills/demo`, { headers: { traceparent, 'x-request-id': id } })).text()
-  await get(`00-${trace}-${span}-01`, 'good')
-  await get(`00-${'0'.repeat(32)}-${span}-01`, 'zero')
-  await get('no trace', 'odd')
-  await (await fetch(`${service.url}/mcp`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', 'x-request-id': 'message', traceparent: `00-${'a'.repeat(32)}-${span}-01` },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: { _meta: { traceparent: `00-${trace}-${span}-00` } } })
-  })).text()
-  await service.stop()
-  const line = (id: string) => service.log().find(({ reqId, msg }) => reqId === id && msg === 'request completed')
-  t.match(line('good'), { trace_id: trace, span_id: span, trace_flags: '01' })
-  t.match(line('message'), { trace_id: trace, span_id: span, trace_flags: '00' })
-  for (const id of ['zero', 'odd']) t.notOk('trace_id' in (line(id) ?? {}))
-})
-
 t.test('K67 K71: with callers, GET /metrics of the service is for those with the scope, and counts what was refused and read, and that the store of limits is away', async (t) => {
   const { service, metrics, ci, fetchAs } = await startGuarded(t, { LIMITS_STORE: 'redis://127.0.0.1:1' })
   t.equal((await fetchAs('/metrics')).status, 401)

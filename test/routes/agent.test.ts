@@ -4,6 +4,7 @@ import { MAX_BODY_BYTES } from '../../src/http/limits.ts'
 import { MAX_JSON_DEPTH, MAX_TOOL_CALLS } from '../../src/tools/limits.ts'
 import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples } from '../../src/openapi/tool-call-examples.ts'
 import { buildService, type Files, type Service } from '../helper/build.ts'
+import { openRaw, request } from '../helper/raw-http.ts'
 
 const DOCUMENT = '---\nname: calculator\ndescription: Sums\n---\n# Calculator\n'
 
@@ -117,7 +118,9 @@ t.test('one service', async (t) => {
       ['text', call, 'text/plain', 415, 'unsupported_media_type'],
       ['a form', 'a=1', 'application/x-www-form-urlencoded', 415, 'unsupported_media_type'],
       ['UTF-16', Uint8Array.from(Buffer.from(call, 'utf16le')), 'application/json; charset=utf-16', 400, 'invalid_json'],
-      ['no JSON but its name', call, 'application/jsonx', 415, 'unsupported_media_type'],
+      ...['application/jsonx', 'application/json garbage', 'application/json\ta', 'application/vnd.api+json', 'nonsense'].map((type) => [type, call, type, 415, 'unsupported_media_type'] as const),
+      ...['{"a":}', '[1,]', '{"a":1}x', ']]]'].map((body) => [body, body, 'application/json', 400, 'invalid_json'] as const),
+      ['a BOM before it', `\ufeff${call}`, 'application/json', 200, ''],
       ['upper case', call, 'APPLICATION/JSON; charset=UTF-8', 200, '']
     ]
     for (const path of [CALL, '/agent/tools/list_skills']) {
@@ -129,6 +132,12 @@ t.test('one service', async (t) => {
     }
     const zipped = await service.fetch(CALL, { method: 'POST', body: 'x', headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } })
     t.equal(zipped.status, 415)
+    t.equal((await service.raw('POST', CALL, { body: call })).status, 415, 'no type')
+    const connection = await openRaw(service.url)
+    const chunks = `${`10000\r\n${'a'.repeat(65_536)}\r\n`.repeat(160)}0\r\n\r\n`
+    connection.send(request('POST', CALL, { headers: ['Content-Type: application/json', 'Transfer-Encoding: chunked'], body: chunks }))
+    t.match((await connection.response()).json(), { status: 413, code: 'body_too_large', instance: CALL })
+    await connection.closed()
   })
 
   t.test('K38: __proto__ and constructor are data', async (t) => {

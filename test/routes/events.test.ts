@@ -9,9 +9,8 @@ import type { FeedEvent, FeedListener } from '../../src/core/events/change-feed.
 import { MAX_EVENT_STREAMS } from '../../src/http/limits.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { eventRoutes, type EventRoutesOptions } from '../../src/routes/events.ts'
-import { buildService, type Service } from '../helper/build.ts'
+import { buildService, buildWithRoutes, type Service } from '../helper/build.ts'
 import { type EventStream, type EventStreamOptions, openEvents, type ServerEvent } from '../helper/event-stream.ts'
-import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { startProcess } from '../helper/process.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 import { skill, until } from '../helper/skills.ts'
@@ -149,25 +148,28 @@ function createFakeFeed (): FakeFeed {
   }
 }
 
+/** Where the events of a fake feed are, next to those of the service. */
+const FAKE = '/fake'
+
 async function listen (t: Test, options: Partial<EventRoutesOptions> = {}) {
   const fake = createFakeFeed()
   const skills = createSkillManager({ projectRoots: [], watcher: false })
-  const service = await listenWithPlugins(t, (app) => {
-    app.register(eventRoutes, { skillsOf: () => skills, feeds: { of: () => fake.feed }, whileAllowed: () => () => {}, ...options })
+  const service = await buildWithRoutes(t, (app) => {
+    app.register(eventRoutes, { prefix: FAKE, skillsOf: () => skills, feeds: { of: () => fake.feed }, whileAllowed: () => () => {}, ...options })
   })
   return { ...service, ...fake }
 }
 
 t.test('a comment now and then keeps a silent stream open', async (t) => {
   const { url } = await listen(t, { heartbeatMs: 10 })
-  const stream = await open(t, url)
+  const stream = await open(t, url, { target: `${FAKE}/events` })
   await stream.until('three of them', () => stream.comments.length >= 3)
   t.strictSame(stream.events, [])
 })
 
 t.test('K92: a client remembers a position, which is no event', async (t) => {
   const { url, listeners } = await listen(t)
-  const stream = await open(t, url)
+  const stream = await open(t, url, { target: `${FAKE}/events` })
   for (const listener of listeners) listener({ id: '0123456789ab-7', type: 'position' })
   await stream.until('its id', () => stream.lastEventId === '0123456789ab-7')
   t.strictSame(stream.events, [])
@@ -175,7 +177,7 @@ t.test('K92: a client remembers a position, which is no event', async (t) => {
 
 t.test('a client that hangs up is forgotten', async (t) => {
   const { url, listeners, emit } = await listen(t)
-  const streams = await Promise.all(Array.from({ length: 20 }, () => open(t, url)))
+  const streams = await Promise.all(Array.from({ length: 20 }, () => open(t, url, { target: `${FAKE}/events` })))
   t.equal(listeners.size, 20)
   streams.forEach((stream, index) => {
     if (index % 2 === 0) stream.destroy()
@@ -193,10 +195,10 @@ t.test('so many streams and no more, until one ends', async (t) => {
     return () => { watched-- }
   }
   const { url, listeners } = await listen(t, { maxStreams: 3, whileAllowed })
-  const streams = await Promise.all(Array.from({ length: 3 }, () => open(t, url)))
+  const streams = await Promise.all(Array.from({ length: 3 }, () => open(t, url, { target: `${FAKE}/events` })))
   for (const method of ['GET', 'HEAD']) {
     const connection = await openRaw(url)
-    const refused = await connection.send(request(method, '/events')).response({ head: method === 'HEAD' })
+    const refused = await connection.send(request(method, `${FAKE}/events`)).response({ head: method === 'HEAD' })
     t.match(refused, { status: 503, headers: { 'retry-after': /^\d+$/, 'content-type': 'application/problem+json', 'cache-control': 'no-store' } })
     if (method === 'GET') t.match(refused.json(), { code: 'too_many_streams' })
     connection.destroy()
@@ -204,13 +206,13 @@ t.test('so many streams and no more, until one ends', async (t) => {
   streams[0]?.destroy()
   await until(() => listeners.size === 2)
   t.equal(watched, 2, 'nor is its caller watched')
-  t.match((await open(t, url)).head, /^HTTP\/1.1 200/)
+  t.match((await open(t, url, { target: `${FAKE}/events` })).head, /^HTTP\/1.1 200/)
 })
 
 t.test('a client that reads nothing is dropped with what waits for it; another one gets everything', async (t) => {
   const { url, listeners, emit, logged } = await listen(t, { maxStreamBytes: 100_000 })
-  const fast = await open(t, url)
-  const slow = await open(t, url)
+  const fast = await open(t, url, { target: `${FAKE}/events` })
+  const slow = await open(t, url, { target: `${FAKE}/events` })
   slow.response.pause()
   const name = 'x'.repeat(1_000)
   const before = process.memoryUsage().rss
@@ -237,8 +239,8 @@ t.test('app.close() ends streams at once, also one that nobody reads', async (t)
   const { app, url, listeners, emit } = await listen(t)
   const sockets: Socket[] = []
   app.server.on('connection', (socket) => { sockets.push(socket) })
-  const streams = await Promise.all([open(t, url), open(t, url)])
-  const slow = await open(t, url)
+  const streams = await Promise.all([open(t, url, { target: `${FAKE}/events` }), open(t, url, { target: `${FAKE}/events` })])
+  const slow = await open(t, url, { target: `${FAKE}/events` })
   slow.response.pause()
   const response = await stuckSocket(sockets, () => { for (let i = 0; i < 100; i++) emit('x'.repeat(1_000)) })
   t.ok(response.writableLength > 0)
@@ -262,39 +264,6 @@ async function stuckSocket (sockets: readonly Socket[], act: () => void): Promis
     if (stuck !== undefined) return stuck
   }
 }
-
-t.test('K92: a real process: a restart misses nothing, and a stop is not held up by open streams', async (t) => {
-  const root = t.testdir({ a: deepSkill('a') })
-  const old = await startProcess(t, { args: [root] })
-  await old.printed('watching a skills folder')
-  const stream = await open(t, old.url)
-  await stream.until('the revision of the catalog', () => stream.lastEventId.length === 64)
-  await editAndWait({ url: old.url, root }, stream, 'a', 'references/x.md')
-  const silent = await open(t, old.url)
-  silent.response.pause()
-  const elapsed = startStopwatch()
-  const ended = await old.stop()
-  const took = elapsed()
-  t.match(ended, { code: 0, stderr: '' })
-  t.ok(took < AT_ONCE_MS, `ended after ${Math.round(took)} ms`)
-  await until(() => stream.ended)
-  t.ok(stream.complete)
-
-  const restarted = await startProcess(t, { args: [root] })
-  const again = await open(t, restarted.url, { headers: [`Last-Event-ID: ${stream.lastEventId}`] })
-  // From then on ids are revisions of the catalog.
-  const other = await open(t, restarted.url)
-  await other.until('the revision of the catalog', () => other.lastEventId === stream.lastEventId)
-  await editAndWait({ url: restarted.url, root }, again, 'a', 'SKILL.md')
-  t.strictSame(again.types, ['changed a'], 'only what is new')
-  await restarted.stop()
-
-  appendFileSync(join(root, 'a/references/x.md'), 'meanwhile')
-  const third = await startProcess(t, { args: [root] })
-  const late = await open(t, third.url, { headers: [`Last-Event-ID: ${again.lastEventId}`] })
-  t.match(await late.event(0), { type: 'reset' })
-  await third.stop()
-})
 
 t.test('the EventSource example in docs/discovery-and-events.md', async (t) => {
   const [, example = ''] = /```js\n([^]*?)```/.exec(readFileSync(new URL('../../docs/discovery-and-events.md', import.meta.url), 'utf8')) ?? []

@@ -5,8 +5,9 @@ import t, { type Test } from 'tap'
 import type { SkillErrorCode } from '../../src/core/shared/errors.ts'
 import { MAX_MAIN_FILE_BYTES, MAX_TEXT_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import { problems } from '../../src/schemas/problem.ts'
-import { buildService, type Files, type Service } from '../helper/build.ts'
+import { buildService, buildWithRoutes, type Files, type Service } from '../helper/build.ts'
 import { createFaultyDisk, osError } from '../helper/disk.ts'
+import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
 
 const OVER_LIMIT = MAX_TEXT_FILE_BYTES + 1
 
@@ -148,14 +149,55 @@ t.test('K48: every code of the domain has its status, and the sentence of the to
     t.match(response.json(), { code: 'skills_folder_not_found' })
   }
   t.equal((await service.fetch('/skills/..%2Fx')).status, 400, 'a name that is none is told first (K16)')
+  t.match(service.log().find(({ url }) => url === '/skills/broken'), { status: 500 })
+  t.match(service.log().find(({ msg }) => msg === 'request failed'), { reqId: /./, err: { message: /EIO/ } }, 'the log has what the system said')
 })
 
-t.test('K48: what the operating system said is in the log, under the request id', async (t) => {
-  const disk = createFaultyDisk({ intercept: (call, _path, file) => { if (call === 'read' && file.endsWith('broken/SKILL.md')) throw osError('EIO') } })
-  const service = await buildService(t, { files: FILES, options: { disk } })
-  const response = await service.fetch('/skills/broken')
-  t.equal(response.status, 500)
-  const line = service.log().find(({ msg }) => msg === 'request failed')
-  t.equal(line?.reqId, response.headers.get('x-request-id'))
-  t.match(JSON.stringify(line), 'EIO')
+t.test('K48: instance is the path as a URI reference, without origin, query and what no URI may hold', async (t) => {
+  const { raw } = await buildService(t)
+  for (const [target, status, code, instance] of [
+    ['/skills/a%20b/files/x?revision=current', 404, 'skill_not_found', '/skills/a%20b/files/x'],
+    ['/%zz<script>"', 400, 'bad_url', '/%25zz%3Cscript%3E%22'],
+    ['/%', 400, 'bad_url', '/%25'],
+    ['http://evil.example/skills/x?y', 403, 'host_not_allowed', '/skills/x'],
+    ['/../..\\x', 404, 'route_not_found', '/../..%5Cx'],
+    ...['%ff', '%c0%ae', '%e0%80%af', '%f0%80%80%af', '%ed%a0%80'].map((name) => [`/skills/${name}`, 400, 'bad_url', `/skills/${name}`] as const)
+  ] as const) {
+    const { headers, json } = await raw('GET', target)
+    t.match(json(), { status, code, instance, requestId: headers['x-request-id'] }, target)
+  }
+})
+
+t.test('K48: an error drops the headers of the answer that it replaces, and says nothing of the inside; the log has all', async (t) => {
+  const errors: Readonly<Record<string, unknown>> = {
+    secret: new Error('password', { cause: new Error('hunter2') }),
+    status: Object.assign(new Error('/srv/skills'), { statusCode: 409 }),
+    odd: Object.assign(new Error('/srv/skills'), { statusCode: 200 }),
+    string: 'thrown text',
+    null: null
+  }
+  const { url, logged } = await buildWithRoutes(t, (app) => {
+    app.get('/throw/:name', (request, reply) => {
+      reply.header('etag', '"stale"').header('accept-ranges', 'bytes').type('text/plain')
+      throw errors[(request.params as { name: string }).name]
+    })
+  })
+  for (const name of Object.keys(errors)) {
+    const { status, headers, text, json } = await rawRequest(url, request('GET', `/throw/${name}`))
+    t.equal(status, name === 'status' ? 400 : 500, name)
+    t.match(headers, { 'content-type': 'application/problem+json', 'cache-control': 'no-store', etag: undefined, 'accept-ranges': undefined })
+    t.match(json(), { status, code: status === 500 ? 'internal_error' : 'bad_request' })
+    t.notMatch(text, /password|hunter2|Error:|\.ts|srv|thrown/)
+  }
+  t.match(await logged(({ level }) => level === 50), { msg: 'request failed', err: { message: /password.*hunter2/, stack: /problems\.test/ } })
+})
+
+t.test('K57: a body that nobody wants, or that is too large, is refused before it is read', async (t) => {
+  const { url } = await buildService(t)
+  for (const [target, status] of [['/skills/demo', 405], ['/agent/tool-call', 413], ['/nowhere', 404]] as const) {
+    const connection = await openRaw(url)
+    connection.send(request('POST', target, { headers: ['Content-Type: application/json', `Content-Length: ${2 ** 30}`] }))
+    t.match(await connection.response(), { status, headers: { connection: 'close' } }, target)
+    await connection.closed()
+  }
 })

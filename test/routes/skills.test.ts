@@ -92,6 +92,9 @@ t.test('one service', async (t) => {
       ['text/*', markdown],
       ['text/markdown;q=0', json],
       ['text/markdown, text/plain', markdown],
+      ['TEXT/PLAIN;charset=utf-8', plain],
+      ['application/*;q=0.2, text/plain;q=0.1', json],
+      ...['text/plain;q=NaN', ';;;,,,', 'q=1', '/', '"', ','.repeat(8_000), `a/b;${'x='.repeat(4_000)}`, `"${'\\"'.repeat(4_000)}`].map((accept) => [accept, json] as const),
       [`text/markdown, ${'a/b, '.repeat(5000)}`.slice(0, 8000), markdown]
     ]
     for (const [accept, type] of table) {
@@ -154,10 +157,10 @@ t.test('one service', async (t) => {
 
   t.test('K47: other methods are 405 with Allow, and unknown routes 404', async (t) => {
     for (const path of ['/skills', '/skills/demo', '/skills/demo?x=1', '/skills/demo/files', '/skills/demo/files/SKILL.md', '/skills/nope', '/livez', '/agent/tools']) {
-      for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
-        const response = await service.fetch(path, { method })
+      for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY']) {
+        const response = await service.raw(method, path)
         t.equal(response.status, 405, `${method} ${path}`)
-        t.match(response.headers.get('allow'), /^(?=.*\bGET\b)(?=.*\bHEAD\b)/)
+        t.match(response.headers.allow, /^(?=.*\bGET\b)(?=.*\bHEAD\b)/)
         t.match(response.json(), { code: 'method_not_allowed' })
       }
     }
@@ -166,9 +169,10 @@ t.test('one service', async (t) => {
       t.equal(response.status, 405)
       t.equal(response.headers.get('allow'), 'POST')
     }
-    for (const path of ['/nope', '/skill', '/skills/demo/nope', '/agent', '/favicon.ico']) {
+    const strangers = ['/nope', '/skill', '/skills/demo/nope', '/agent', '/favicon.ico', '//skills/demo', '/skills/demo/', '/SKILLS/demo', '/skills%2fdemo', '/skills;x=1/demo', '/skills../etc/passwd']
+    for (const path of strangers) {
       for (const method of ['GET', 'HEAD', 'POST', 'DELETE']) {
-        const response = await service.fetch(path, { method })
+        const response = await service.raw(method, path)
         t.equal(response.status, 404, `${method} ${path}`)
         if (method !== 'HEAD') t.match(response.json(), { code: 'route_not_found', instance: path })
       }

@@ -1,20 +1,18 @@
 import t, { type Test } from 'tap'
-import type { SecurityOptions } from '../../src/plugins/security.ts'
 import { buildService } from '../helper/build.ts'
-import { listenWithPlugins } from '../helper/plugin-app.ts'
 import { rawRequest, request, type RequestHead } from '../helper/raw-http.ts'
 
-/** Starts an app and returns what it says to a `Host`: `200`, or status and code. */
-async function hostCheck (t: Test, options: Partial<SecurityOptions>): Promise<(head: RequestHead) => Promise<string>> {
-  const { url } = await listenWithPlugins(t, (app) => { app.get('/ok', () => 'ok') }, { security: options })
+/** Starts a service and returns what it says to a `Host`: `200`, or status and code. */
+async function hostCheck (t: Test, host: string, allowedHosts: readonly string[] = []): Promise<(head: RequestHead) => Promise<string>> {
+  const { raw } = await buildService(t, { options: { host, allowedHosts } })
   return async (head) => {
-    const response = await rawRequest(url, request('GET', '/ok', head))
+    const response = await raw('GET', '/livez', head)
     return response.status === 200 ? '200' : `${response.status} ${(response.json() as { code: string }).code}`
   }
 }
 
 t.test('a loopback binding', async (t) => {
-  const check = await hostCheck(t, { loopbackOnly: true })
+  const check = await hostCheck(t, '127.0.0.1')
 
   t.test('K55: loopback names and addresses are served, with any port and in any case', async (t) => {
     for (const host of ['localhost', 'LOCALHOST:8080', '127.0.0.1', '127.0.0.1:9', '[::1]', '[::1]:8080', '127.1.2.3', '127.255.255.255', 'localhost:', '127.1', '0x7f.1', '2130706433']) {
@@ -51,11 +49,11 @@ t.test('a loopback binding', async (t) => {
 })
 
 t.test('K55: the check comes before the route, the method and the body', async (t) => {
-  const { url } = await listenWithPlugins(t, (app) => { app.post('/ok', () => 'ok') })
+  const { url } = await buildService(t)
   for (const bytes of [
     request('GET', '/nowhere', { host: 'evil.example' }),
-    request('DELETE', '/ok', { host: 'evil.example' }),
-    request('POST', '/ok', { host: 'evil.example', headers: ['Content-Length: 1000000000'] })
+    request('DELETE', '/livez', { host: 'evil.example' }),
+    request('POST', '/agent/tool-call', { host: 'evil.example', headers: ['Content-Length: 1000000000'] })
   ]) {
     const response = await rawRequest(url, bytes)
     t.equal(response.status, 403)
@@ -64,7 +62,7 @@ t.test('K55: the check comes before the route, the method and the body', async (
 })
 
 t.test('K55: another binding without a list serves any host that is one', async (t) => {
-  const check = await hostCheck(t, { loopbackOnly: false })
+  const check = await hostCheck(t, '0.0.0.0')
   for (const host of ['evil.example', 'localhost', '10.0.0.1:8080', '[fe80::1]:80', 'a_b']) t.equal(await check({ host }), '200', host)
   for (const host of ['a b', '', 'a:b', '[x]', '[127.0.0.1]', 'a/b', '[::1']) t.equal(await check({ host }), '400 bad_request', host)
   t.equal(await check({ host: null, version: '1.0' }), '200')
@@ -72,44 +70,44 @@ t.test('K55: another binding without a list serves any host that is one', async 
 })
 
 t.test('K55: the list is exact, case and port do not count on either side', async (t) => {
-  const check = await hostCheck(t, { loopbackOnly: false, allowedHosts: ['a.example', 'b.example', '2001:db8::1', '2001:db8::2'] })
+  const check = await hostCheck(t, '0.0.0.0', ['a.example', 'b.example', '2001:db8::1', '2001:db8::2'])
   for (const host of ['a.example', 'A.EXAMPLE', 'a.example:443', 'B.example', 'b.example:80', '[2001:db8::1]:8080', '[2001:db8::2]']) t.equal(await check({ host }), '200', host)
   for (const host of ['c.example', 'a.example.', 'x.a.example', 'localhost', '127.0.0.1', '']) t.equal(await check({ host }), '403 host_not_allowed', host)
   t.equal(await check({ host: null, version: '1.0' }), '403 host_not_allowed')
 })
 
 t.test('on a loopback binding the list adds to the loopback names', async (t) => {
-  const check = await hostCheck(t, { loopbackOnly: true, allowedHosts: ['a.example'] })
+  const check = await hostCheck(t, '127.0.0.1', ['a.example'])
   t.equal(await check({ host: 'a.example:80' }), '200')
   t.equal(await check({}), '200')
   t.equal(await check({ host: 'evil.example' }), '403 host_not_allowed')
 })
 
 t.test('K55: the authority of an absolute target counts, and Host does not', async (t) => {
-  const { url } = await listenWithPlugins(t, (app) => { app.get('/ok', () => 'ok') })
+  const { url } = await buildService(t)
   const ask = async (target: string, host?: string) => (await rawRequest(url, request('GET', target, host === undefined ? {} : { host }))).status
-  t.equal(await ask('/ok'), 200)
-  for (const target of ['http://localhost/ok', 'HTTP://LOCALHOST:8080/ok', 'http://[::1]/ok', 'https://127.0.0.1/ok']) {
+  t.equal(await ask('/livez'), 200)
+  for (const target of ['http://localhost/livez', 'HTTP://LOCALHOST:8080/livez', 'http://[::1]/livez', 'https://127.0.0.1/livez']) {
     t.equal(await ask(target), 200, target)
     t.equal(await ask(target, 'evil.example'), 200, `${target} for another Host`)
   }
-  for (const target of ['http://evil.example/ok', 'http://evil.example:80/ok', 'http://localhost@evil.example/ok', 'http://user@localhost/ok', 'http://localhost.evil.example/ok', 'http://evil.example?http://localhost/ok']) {
+  for (const target of ['http://evil.example/livez', 'http://evil.example:80/livez', 'http://localhost@evil.example/livez', 'http://user@localhost/livez', 'http://localhost.evil.example/livez', 'http://evil.example?http://localhost/livez']) {
     t.equal(await ask(target), 403, target)
   }
-  t.equal(await ask('/ok', 'evil.example'), 403, 'the target of another request opens no door')
-  t.equal((await rawRequest(url, request('GET', 'http://localhost/ok', { host: null }))).status, 400)
-  t.equal((await rawRequest(url, request('GET', 'http://localhost/ok', { headers: ['Host: localhost'] }))).status, 400)
+  t.equal(await ask('/livez', 'evil.example'), 403, 'the target of another request opens no door')
+  t.equal((await rawRequest(url, request('GET', 'http://localhost/livez', { host: null }))).status, 400)
+  t.equal((await rawRequest(url, request('GET', 'http://localhost/livez', { headers: ['Host: localhost'] }))).status, 400)
 })
 
 t.test('without a list of hosts an absolute target needs an authority that is one', async (t) => {
-  const { url } = await listenWithPlugins(t, (app) => { app.get('/ok', () => 'ok') }, { security: { loopbackOnly: false } })
-  t.equal((await rawRequest(url, request('GET', 'http://evil.example/ok'))).status, 200)
-  for (const target of ['http:///ok', 'http://a@b/ok', 'http://[x]/ok']) t.match((await rawRequest(url, request('GET', target))).json(), { status: 400, code: /^bad_(?:request|url)$/ }, target)
+  const { url } = await buildService(t, { options: { host: '0.0.0.0' } })
+  t.equal((await rawRequest(url, request('GET', 'http://evil.example/livez'))).status, 200)
+  for (const target of ['http:///livez', 'http://a@b/livez', 'http://[x]/livez']) t.match((await rawRequest(url, request('GET', target))).json(), { status: 400, code: /^bad_(?:request|url)$/ }, target)
 })
 
 t.test('no answer can be taken for another type, errors written by hand included', async (t) => {
-  const { url } = await listenWithPlugins(t, (app) => { app.get('/ok', () => 'ok') })
-  for (const bytes of [request('GET', '/ok'), request('HEAD', '/ok'), request('GET', '/nowhere'), request('GET', '/%zz'), request('GET', '/ok', { host: 'x' }), 'nonsense\r\n\r\n']) {
+  const { url } = await buildService(t)
+  for (const bytes of [request('GET', '/livez'), request('HEAD', '/livez'), request('GET', '/nowhere'), request('GET', '/%zz'), request('GET', '/livez', { host: 'x' }), 'nonsense\r\n\r\n']) {
     const { headers } = await rawRequest(url, bytes)
     t.equal(headers['x-content-type-options'], 'nosniff')
     t.equal(headers['access-control-allow-origin'], undefined)
