@@ -170,7 +170,7 @@ async function openParts (
     log: logger,
     stdout: base.output,
     measured: opened.skills,
-    skills: access?.everything ?? service,
+    skills: opened.skills,
     policies: [...access ? [access.file] : [], ...trust?.files ?? []],
     trust,
     readings

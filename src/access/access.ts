@@ -2,12 +2,10 @@ import { stat } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyBaseLogger, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { LRUCache } from 'lru-cache'
 import { FollowedFile } from '../config/files/followed-file.ts'
 import type { SkillService } from '../core/service.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import type { View } from '../core/view.ts'
 import { type Principal, REFUSAL_REASONS, type RefusalReason } from '../http/callers.ts'
 import { addVary } from '../http/headers.ts'
 import { HttpProblem, toInstance } from '../http/problem.ts'
@@ -33,17 +31,9 @@ interface AccessOptions {
   readonly publicUrl: string | undefined
 }
 
-/** What the service makes of one policy. */
-interface InForce {
-  readonly policy: Policy
-  readonly authenticator: Authenticator
-  /** By the `view` of principals: one for all who are in the same groups. */
-  readonly views: LRUCache<string, View>
-}
-
 /** What a caller sees until its request ends, whatever becomes of the file meanwhile. */
 interface Admission {
-  readonly inForce: InForce
+  readonly authenticator: Authenticator
   readonly view: SkillService
 }
 
@@ -51,7 +41,6 @@ interface Admission {
 const OAUTH_DISCOVERY = /\/\.well-known\/(?:oauth-|openid-configuration)/
 
 const WRITABLE_BY_OTHERS = 0o002
-const MAX_VIEWS = 256
 /** The longest delay of a timer. */
 const MAX_TIMER_MS = 2_147_483_647
 
@@ -77,23 +66,21 @@ export class Access {
   readonly #links: Links
   /** Ends each open stream. */
   readonly #streams = new Set<() => void>()
-  #inForce: InForce
+  /** Of the policy in force. */
+  #authenticator: Authenticator
 
   constructor (options: AccessOptions, file: FollowedFile<Policy>) {
-    const { skills, basePath } = options
+    const { skills, basePath, log } = options
     this.#options = options
     this.file = file
     this.everything = skills
     this.nothing = skills.createView('nothing', new Map())
     this.#links = new Links(basePath, (digest) => file.value.links.has(digest))
-    this.#inForce = this.#prepare(file.value)
-    // Patterns can be checked once the skills that they could match are known.
-    skills.available().then(() => { this.#warnOfPatterns() }, () => {})
+    this.#authenticator = new Authenticator(file.value, log)
     file.on('changed', (policy) => {
-      this.#inForce = this.#prepare(policy, this.#inForce)
+      this.#authenticator = new Authenticator(policy, log, this.#authenticator.keys)
       // Clients connect again, and are admitted by the new policy.
       for (const end of [...this.#streams]) end()
-      this.#warnOfPatterns()
     })
   }
 
@@ -112,7 +99,7 @@ export class Access {
     const timer = setTimeout(finish, leftMs).unref()
     this.#streams.add(finish)
     // The file may have changed since the caller was admitted.
-    if (admission?.inForce !== this.#inForce) finish()
+    if (admission?.authenticator !== this.#authenticator) finish()
     return stop
   }
 
@@ -120,19 +107,13 @@ export class Access {
 
   /** Issuers whose keys could not be read at the last attempt. */
   get issuersAway (): number {
-    return this.#inForce.authenticator.keys.filter(({ isAway }) => isAway).length
+    return this.#authenticator.keys.filter(({ isAway }) => isAway).length
   }
 
   readonly plugin: FastifyPluginAsync = fp(async (app) => {
     app.decorateRequest('admission', undefined)
     app.addHook('onClose', async () => { this.file.close() })
-    app.addHook('onRequest', async (request, reply) => {
-      const inForce = this.#inForce
-      const link = this.#links.digestOf(request.raw)
-      if (link !== undefined) reply.header('referrer-policy', 'no-referrer')
-      addVary(reply, inForce.policy.vary)
-      this.#admit(request, reply, await inForce.authenticator.authenticate(request.raw, link), inForce)
-    })
+    app.addHook('onRequest', async (request, reply) => { await this.#admit(request, reply) })
     // The last word on caches, whatever a route has said. An open route gives everybody the same.
     app.addHook('onSend', (request, reply, payload, next) => {
       const isOwn = request.routeOptions.config.isOpen !== true
@@ -140,7 +121,7 @@ export class Access {
       next(null, payload)
     })
     const { basePath, publicUrl } = this.#options
-    addMetadata(app, { basePath, publicUrl, issuers: () => this.file.value.issuers })
+    if (publicUrl !== undefined) addMetadata(app, basePath, publicUrl, () => this.file.value.issuers)
   }, { name: 'access' })
 
   /** Without credentials, a hidden skill and an absent one get the same 401: they cannot be told apart. */
@@ -151,7 +132,13 @@ export class Access {
   }
 
   /** @throws {HttpProblem} when the request may not go on; otherwise its principal is set */
-  #admit (request: FastifyRequest, reply: FastifyReply, found: Principal | Refusal, inForce: InForce): void {
+  async #admit (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const authenticator = this.#authenticator
+    const { policy } = authenticator
+    const link = this.#links.digestOf(request.raw)
+    if (link !== undefined) reply.header('referrer-policy', 'no-referrer')
+    addVary(reply, policy.vary)
+    const found = await authenticator.authenticate(request.raw, link)
     const { isOpen = false, scope = READ_SCOPE } = request.routeOptions.config
     if (typeof found === 'string') {
       if (isOpen || (request.is404 && OAUTH_DISCOVERY.test(toInstance(request.url)))) return
@@ -167,12 +154,13 @@ export class Access {
       this.#count('scope')
       throw lacksScope(scope, this.#metadata)
     }
-    request.admission = { inForce, view: found.scopes.has(READ_SCOPE) ? this.#viewOf(found, inForce) : this.nothing }
+    const view = found.scopes.has(READ_SCOPE) ? this.#viewOf(found, policy) : this.nothing
+    request.admission = { authenticator, view }
   }
 
-  #viewOf ({ view: key }: Principal, { policy, views }: InForce): View {
-    const view = views.get(key) ?? this.#options.skills.createView(key, policy.grantsOf(key))
-    views.set(key, view)
+  #viewOf ({ view: key }: Principal, policy: Policy): SkillService {
+    const view = policy.views.get(key) ?? this.#options.skills.createView(key, policy.grantsOf(key))
+    policy.views.set(key, view)
     return view
   }
 
@@ -185,25 +173,10 @@ export class Access {
     this.refusals.set(reason, (this.refusals.get(reason) ?? 0) + 1)
   }
 
-  #prepare (policy: Policy, before?: InForce): InForce {
-    this.#warn(policy.warnings)
-    const authenticator = new Authenticator(policy, this.#options.log, before?.authenticator.keys)
-    return { policy, authenticator, views: new LRUCache({ max: MAX_VIEWS }) }
-  }
-
   /** Where clients find the issuers. */
   get #metadata (): string | undefined {
     const { publicUrl } = this.#options
     return publicUrl === undefined || this.file.value.issuers.length === 0 ? undefined : metadataUrl(publicUrl)
-  }
-
-  #warnOfPatterns (): void {
-    this.#warn(this.file.value.unfitPatterns((root) => this.#options.skills.skillsIn(root)))
-  }
-
-  #warn (problems: readonly string[]): void {
-    const message = 'the access file may not say what is meant'
-    for (const problem of problems) this.#options.log.warn({ problem }, message)
   }
 }
 

@@ -18,22 +18,21 @@ const MAX_REMEMBERED = 10_000
 const REMEMBERED_MS = 60_000
 
 const BEARER = /^bearer +([\w.~+/-]+=*) *$/i
-const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
 const MAX_NAME_CHARACTERS = 256
 const MAX_PROXY_GROUPS = 500
 
 /** Finds out who sent a request, under one policy. Of secrets only digests are kept. */
 export class Authenticator {
+  readonly policy: Policy
   /** In the order of the issuers. */
   readonly keys: readonly IssuerKeys[]
-  readonly #policy: Policy
   readonly #log: CoreLog
   /** Callers whose signatures were checked, by the digests of their tokens. */
   readonly #verified = new LRUCache<string, Principal>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS })
 
   /** @param known keys of the policy before: those of issuers that are the same stay */
   constructor (policy: Policy, log: CoreLog, known: readonly IssuerKeys[] = []) {
-    this.#policy = policy
+    this.policy = policy
     this.#log = log
     this.keys = policy.issuers.map((entry) => known.find((keys) => keys.isOf(entry)) ?? new IssuerKeys(entry, log))
   }
@@ -42,19 +41,18 @@ export class Authenticator {
   async authenticate (request: IncomingMessage, link: string | undefined): Promise<Principal | Refusal> {
     const { authorization } = request.headers
     if (link !== undefined) {
-      const holder = authorization === undefined ? this.#policy.links.get(link) : 'invalid_credentials'
+      const holder = authorization === undefined ? this.policy.links.get(link) : 'invalid_credentials'
       return unlessExpired(holder ?? 'unauthenticated', 'unauthenticated')
     }
-    if (authorization === undefined) return this.#fromProxy(request) ?? this.#policy.anonymous ?? 'unauthenticated'
+    if (authorization === undefined) return this.#fromProxy(request) ?? this.policy.anonymous ?? 'unauthenticated'
     if (hasSeveral(request, 'authorization') || authorization.length > MAX_HEADER_CHARACTERS) {
       return 'invalid_credentials'
     }
     const [, token] = BEARER.exec(authorization) ?? []
     if (token === undefined) return /^bearer\b/i.test(authorization) ? 'invalid_credentials' : 'unauthenticated'
     const digest = digestOf(token)
-    const known = this.#policy.tokens.get(digest) ?? this.#verified.get(digest)
+    const known = this.policy.tokens.get(digest) ?? this.#verified.get(digest)
     if (known !== undefined) return unlessExpired(known, 'token_expired')
-    if (!JWT.test(token)) return 'invalid_token'
     const found = await this.#verify(token)
     if (typeof found !== 'string') this.#verified.set(digest, found)
     return found
@@ -63,11 +61,11 @@ export class Authenticator {
   /** A refused token of a known issuer is logged with the reason, and without the token. */
   async #verify (token: string): Promise<Principal | Refusal> {
     const issuer = issuerOf(token)
-    const index = this.#policy.issuers.findIndex((entry) => entry.issuer === issuer)
-    const [entry, keys] = [this.#policy.issuers[index], this.keys[index]]
+    const index = this.policy.issuers.findIndex((entry) => entry.issuer === issuer)
+    const [entry, keys] = [this.policy.issuers[index], this.keys[index]]
     if (entry === undefined || keys === undefined) return 'invalid_token'
     try {
-      return this.#policy.admit(await verifyToken(token, entry, keys, this.#log))
+      return this.policy.admit(await verifyToken(token, entry, keys))
     } catch (error) {
       const [refusal, reason] = explainRefusal(error)
       this.#log.info({ issuer, reason }, 'a token was refused')
@@ -77,7 +75,7 @@ export class Authenticator {
 
   /** What an authenticating proxy says, if the connection comes from it. Anybody may send such headers. */
   #fromProxy (request: IncomingMessage): Principal | Refusal | undefined {
-    const { proxy } = this.#policy
+    const { proxy } = this.policy
     if (proxy?.isPeer(peerOf(request)) !== true) return undefined
     const user = request.headers[proxy.userHeader]
     if (user === undefined) return undefined
@@ -87,7 +85,7 @@ export class Authenticator {
     const isForged = [proxy.userHeader, proxy.groupsHeader].some((name) => hasSeveral(request, name))
     const name = typeof user === 'string' && user.length <= MAX_NAME_CHARACTERS ? user.trim() : ''
     if (isForged || name === '' || groups.length > MAX_PROXY_GROUPS) return 'invalid_credentials'
-    return this.#policy.admit({ kind: 'proxy', id: `proxy:${name}`, name, groups, scopes: proxy.scopes })
+    return this.policy.admit({ kind: 'proxy', id: `proxy:${name}`, name, groups, scopes: proxy.scopes })
   }
 }
 

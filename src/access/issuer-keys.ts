@@ -1,5 +1,6 @@
 import { createLocalJWKSet, createRemoteJWKSet, customFetch, type JSONWebKeySet } from 'jose'
 import type { CoreLog } from '../core/shared/log.ts'
+import { hostOf, isLoopback } from '../http/request/hosts.ts'
 import type { IssuerEntry } from './policy.ts'
 
 const OPENID = '/.well-known/openid-configuration'
@@ -22,13 +23,15 @@ export class IssuerKeys {
   readonly #entry: KeysEntry
   readonly #log: CoreLog
   #uri: string | undefined
-  #last: JSONWebKeySet | undefined
   #failedAt = -Infinity
 
   constructor (entry: KeysEntry, log: CoreLog) {
     const { issuer, jwks_uri: uri } = this.#entry = entry
     this.#uri = uri
     this.#log = log
+    const { protocol, host } = new URL(uri ?? issuer)
+    const isExposed = protocol === 'http:' && !isLoopback(hostOf(host) ?? '')
+    if (isExposed) log.warn({ issuer }, 'anyone on the way to an issuer of tokens at http:// can replace its keys')
     const read = async (_url: string, options: RequestInit) => Response.json(await this.#read(options))
     this.find = createRemoteJWKSet(new URL(uri ?? issuer), { [customFetch]: read })
     // The log says at the start that an issuer does not answer; the next token asks again.
@@ -43,13 +46,13 @@ export class IssuerKeys {
     const { issuer } = this.#entry
     if (performance.now() - this.#failedAt >= COOLDOWN_MS) {
       try {
-        this.#uri ??= await discover(issuer, options)
+        this.#uri ??= await Promise.any(metadataOf(issuer).map((address) => readMetadata(address, issuer, options)))
         const keys = await readJson(this.#uri, options) as JSONWebKeySet
         // Throws for what is not a set of keys.
         createLocalJWKSet(keys)
-        this.#last = keys
         if (this.isAway) this.#log.info({ issuer }, 'the keys of an issuer of tokens can be read again')
         this.isAway = false
+        return keys
       } catch (error) {
         this.#failedAt = performance.now()
         const details = { issuer, reason: reasonOf(error) }
@@ -58,21 +61,16 @@ export class IssuerKeys {
         this.isAway = true
       }
     }
-    if (this.#last === undefined) throw new IssuerAway()
-    return this.#last
+    const last = this.find.jwks()
+    if (last === undefined) throw new IssuerAway()
+    return last
   }
 }
 
-/** The address of the keys: what the first good metadata say. Addresses that do not answer delay nobody. */
-async function discover (issuer: string, options: RequestInit): Promise<string> {
-  try {
-    return await Promise.any(metadataOf(issuer).map((address) => readMetadata(address, issuer, options)))
-  } catch (error) {
-    throw error instanceof AggregateError ? error.errors[0] : error
-  }
-}
-
-/** Addresses of an issuer's metadata: OpenID Connect appends to a path, RFC 8414 §3.1 and §5 put theirs before it. */
+/**
+ * Addresses of an issuer's metadata: OpenID Connect appends to a path, RFC 8414 §3.1 and §5 put theirs before it. All
+ * are asked: one that does not answer delays nobody.
+ */
 function metadataOf (issuer: string): readonly string[] {
   const base = issuer.replace(/\/$/, '')
   const { origin, pathname } = new URL(base)
@@ -99,6 +97,8 @@ async function readJson (url: string, { headers, signal }: RequestInit): Promise
 }
 
 function reasonOf (error: unknown): string {
-  const { message, cause } = error instanceof Error ? error : new Error(String(error))
+  // Of all addresses of metadata, the first one is the usual one.
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : error
+  const { message, cause } = first instanceof Error ? first : new Error(String(first))
   return cause instanceof Error ? `${message}: ${cause.message}` : message
 }

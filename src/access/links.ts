@@ -13,23 +13,30 @@ const DISCOVERY = /^\/\.well-known\/(?:agent-skills|skills)\//
  * discovery is `/t/SECRET/.well-known/…`, for clients that send no header; its requests go on without `/t/SECRET`.
  */
 export class Links {
-  readonly #prefix: string
+  readonly #basePath: string
   readonly #isLink: (digest: string) => boolean
   readonly #digests = new WeakMap<IncomingMessage, string>()
 
   /** @param isLink whether a digest is that of a link */
   constructor (basePath: string, isLink: (digest: string) => boolean) {
-    this.#prefix = `${basePath}/t/`
+    this.#basePath = basePath
     this.#isLink = isLink
   }
 
   /** The target without a secret. */
-  rewrite (request: IncomingMessage): string {
-    const { url = '/' } = request
+  readonly rewrite = (request: IncomingMessage): string => {
+    const { method = '', url = '/' } = request
     // The check of the host needs the origin later.
-    const start = url.startsWith('/') ? 0 : TARGET_ORIGIN.exec(url)?.[0].length ?? 0
-    if (!url.startsWith(this.#prefix, start)) return url
-    const target = url.slice(0, start) + this.#open(request, url.slice(start))
+    const [origin = ''] = TARGET_ORIGIN.exec(url) ?? []
+    const prefix = `${origin}${this.#basePath}`
+    if (!url.startsWith(`${prefix}/t/`)) return url
+    const [, secret = '', rest = ''] = /^([^/]*)(.*)$/s.exec(url.slice(`${prefix}/t/`.length)) ?? []
+    // The same work for every secret.
+    const digest = digestOf(secret)
+    const isGood = this.#isLink(digest) && LINK.test(secret)
+    const isOpened = isGood && ['GET', 'HEAD'].includes(method) && DISCOVERY.test(rest)
+    if (isOpened) this.#digests.set(request, digest)
+    const target = `${prefix}${isOpened ? '' : `/t/${MASK}`}${rest}`
     // Fastify has kept the target for callers that want the original one.
     Object.assign(request, { originalUrl: target })
     return target
@@ -38,18 +45,5 @@ export class Links {
   /** The digest of the link that a request came through. */
   digestOf (request: IncomingMessage): string | undefined {
     return this.#digests.get(request)
-  }
-
-  #open (request: IncomingMessage, target: string): string {
-    const start = this.#prefix.length
-    const end = target.indexOf('/', start)
-    const [secret, rest] = end === -1 ? [target.slice(start), ''] : [target.slice(start, end), target.slice(end)]
-    // The same work for every secret.
-    const digest = digestOf(secret)
-    const isGood = this.#isLink(digest) && LINK.test(secret)
-    const isRead = request.method === 'GET' || request.method === 'HEAD'
-    if (!isGood || !isRead || !DISCOVERY.test(rest)) return `${this.#prefix}${MASK}${rest}`
-    this.#digests.set(request, digest)
-    return this.#prefix.slice(0, -'/t/'.length) + rest
   }
 }

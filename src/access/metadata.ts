@@ -13,16 +13,10 @@ export function metadataUrl (publicUrl: string): string {
   return `${origin}${PATH}${pathname}`
 }
 
-interface MetadataOptions {
-  readonly basePath: string
-  /** Without it there are no metadata: the service does not guess its own name. */
-  readonly publicUrl: string | undefined
-  readonly issuers: () => readonly IssuerEntry[]
-}
-
 /** Protected resource metadata (RFC 9728), at each address that clients try. 404 without issuers. */
-export function addMetadata (app: FastifyInstance, { basePath, publicUrl, issuers }: MetadataOptions): void {
-  if (publicUrl === undefined) return
+export function addMetadata (
+  app: FastifyInstance, basePath: string, publicUrl: string, issuers: () => readonly IssuerEntry[]
+): void {
   const resource = `${publicUrl}/mcp`
   const { pathname } = new URL(metadataUrl(publicUrl))
   for (const path of new Set([PATH, pathname, `${basePath}${PATH}`, `${basePath}${PATH}/mcp`])) {

@@ -1,15 +1,17 @@
-import { parseYamlFile, type YamlFile, type YamlPath } from '../config/files/yaml-file.ts'
+import { LRUCache } from 'lru-cache'
+import { parseYamlFile, type YamlFile } from '../config/files/yaml-file.ts'
 import { ConfigError, noSuchRoot, quote } from '../config/setting.ts'
 import type { Grant } from '../core/skill-manager.ts'
+import type { View } from '../core/view.ts'
 import type { Principal } from '../http/callers.ts'
 import { createSubnets, isSubnet } from '../http/request/client-address.ts'
-import { hostOf, isLoopback } from '../http/request/hosts.ts'
 import { patternOf } from './patterns.ts'
 import { type AccessFile, AccessFileSchema, parseExpiry } from './schema.ts'
 
 export const READ_SCOPE = 'skills:read'
 export const ANONYMOUS = 'anonymous'
 const AUTHENTICATED = 'authenticated'
+const MAX_VIEWS = 256
 
 type Entry<Key extends keyof AccessFile> = NonNullable<AccessFile[Key]> extends ReadonlyArray<infer Item> ? Item : never
 
@@ -58,16 +60,15 @@ export class Policy {
   /** Names of the headers that say who asks. */
   readonly vary: string
   readonly rules: readonly Rule[]
-  /** What its author may not have meant, one line each. */
-  readonly warnings: string[] = []
   /** Holders of tokens and of links, by the digests of their secrets. */
   readonly tokens: ReadonlyMap<string, Principal>
   readonly links: ReadonlyMap<string, Principal>
   /** Callers without credentials; undefined where they are not admitted. */
   readonly anonymous: Principal | undefined
+  /** What callers see, by the `view` of principals: one for all who are in the same groups. */
+  readonly views = new LRUCache<string, View>({ max: MAX_VIEWS })
   readonly #file: YamlFile<AccessFile>
   readonly #roots: readonly string[]
-  readonly #anonymousGroups: readonly string[]
   readonly #usedGroups: ReadonlySet<string>
 
   /** @throws ConfigError `FILE:LINE: KEY …`, or when two folders have one name */
@@ -81,10 +82,8 @@ export class Policy {
     const { anonymous = [], rules = [], issuers = [] } = file.value
     this.#file = file
     this.#roots = roots
-    this.#anonymousGroups = anonymous
     this.#usedGroups = new Set(rules.flatMap(({ groups }) => groups))
     this.rules = rules.map((rule, index) => this.#readRule(rule, index))
-    this.#warnOfUnusedGroups(['anonymous'], anonymous)
     const names = new Set<string>()
     this.tokens = this.#readSecrets('token', names)
     this.links = this.#readSecrets('link', names)
@@ -101,22 +100,13 @@ export class Policy {
     return [...this.tokens.values(), ...this.links.values()]
   }
 
-  /** The caller of this identity, with its view. */
+  /** The caller of this identity. The anonymous view is a part of every view. */
   admit (identity: Identity): Principal {
-    const groups = identity.kind === ANONYMOUS
-      ? [ANONYMOUS, ...this.#anonymousGroups]
-      : this.groupsOf(identity.groups)
-    return { ...identity, groups, scopes: new Set(identity.scopes), view: this.viewOf(groups) }
-  }
-
-  /** All groups of a caller who has proved to be in some. The anonymous view is a part of every view. */
-  groupsOf (groups: readonly string[]): readonly string[] {
-    return [ANONYMOUS, ...this.#anonymousGroups, AUTHENTICATED, ...groups]
-  }
-
-  /** The key of what some groups see together: groups that no rule names make no difference. */
-  viewOf (groups: readonly string[]): string {
-    return JSON.stringify([...new Set(groups)].filter((group) => this.#usedGroups.has(group)).sort())
+    const proved = identity.kind === ANONYMOUS ? [] : [AUTHENTICATED, ...identity.groups]
+    const groups = [ANONYMOUS, ...this.#file.value.anonymous ?? [], ...proved]
+    // Groups that no rule names make no difference.
+    const view = [...new Set(groups)].filter((group) => this.#usedGroups.has(group)).sort()
+    return { ...identity, groups, scopes: new Set(identity.scopes), view: JSON.stringify(view) }
   }
 
   /** What callers of a view may see of each root. */
@@ -130,16 +120,6 @@ export class Policy {
       const grant: Grant = seesAll ? 'all' : (name) => own.some((rule) => rule.admits(root, name))
       return [[root, grant] as const]
     }))
-  }
-
-  /** A line for each pattern that fits no skill. A root without any, such as a new source, may still get one. */
-  unfitPatterns (skillsIn: (root: string) => readonly string[]): readonly string[] {
-    return this.rules.flatMap((rule) => {
-      const names = (rule.roots ?? this.#roots).map(skillsIn)
-      if (names.some(({ length }) => length === 0)) return []
-      const unfit = rule.skills?.filter((pattern) => !names.flat().some(patternOf(pattern))) ?? []
-      return unfit.map((pattern) => `${rule.where} has the pattern ${quote(pattern)}, which fits no skill`)
-    })
   }
 
   #readRule (rule: Entry<'rules'>, index: number): Rule {
@@ -168,10 +148,6 @@ export class Policy {
       if (names.has(name)) throw fail('name', 'is the name of another token or link')
       if (secrets.has(digest)) throw fail('sha256', 'is that of another entry')
       if (expires !== undefined && expiresAt === undefined) throw fail('expires', 'is not a date of the calendar')
-      if (expiresAt !== undefined && expiresAt <= Date.now()) {
-        this.#warn([key, index, 'expires'], `is past: ${quote(name)} opens nothing`)
-      }
-      this.#warnOfUnusedGroups([key, index, 'groups'], groups)
       names.add(name)
       const identity = { kind, id: `${kind}:${name}`, name, groups, scopes }
       secrets.set(digest, this.admit({ ...identity, ...expiresAt !== undefined && { expiresAt } }))
@@ -180,17 +156,11 @@ export class Policy {
   }
 
   #readIssuer (entry: Entry<'issuers'>, index: number, publicUrl?: string): IssuerEntry {
-    const { issuer, groups = [], jwks_uri: uri } = entry
     const audiences = entry.audiences ?? (publicUrl === undefined ? [] : [`${publicUrl}/mcp`])
     const fail = (key: string, sentence: string) => this.#file.error(['issuers', index, key], sentence)
-    const first = this.#file.value.issuers?.find((each) => each.issuer === issuer)
+    const first = this.#file.value.issuers?.find(({ issuer }) => issuer === entry.issuer)
     if (first !== entry) throw fail('issuer', 'is there twice')
     if (audiences.length === 0) throw fail('audiences', 'is missing, and there is no PUBLIC_URL to take its place')
-    this.#warnOfUnusedGroups(['issuers', index, 'groups'], groups)
-    if (isExposed(uri ?? issuer)) {
-      const key = uri === undefined ? 'issuer' : 'jwks_uri'
-      this.#warn(['issuers', index, key], 'is not an https:// address: anyone on the way to it can replace the keys')
-    }
     return { ...ISSUER_DEFAULTS, ...entry, audiences }
   }
 
@@ -208,20 +178,4 @@ export class Policy {
       scopes: proxy.scopes ?? [READ_SCOPE]
     }
   }
-
-  #warnOfUnusedGroups (at: YamlPath, groups: readonly string[]): void {
-    for (const [index, group] of groups.entries()) {
-      if (!this.#usedGroups.has(group)) this.#warn([...at, index], 'is a group that no rule names')
-    }
-  }
-
-  #warn (at: YamlPath, sentence: string): void {
-    this.warnings.push(this.#file.error(at, sentence).message)
-  }
-}
-
-/** Whether answers from an address can be changed on the way. */
-function isExposed (url: string): boolean {
-  const [, authority] = /^http:\/\/([^/]+)/.exec(url) ?? []
-  return authority !== undefined && !isLoopback(hostOf(authority) ?? '')
 }

@@ -6,23 +6,19 @@ import { ANONYMOUS, type Policy, READ_SCOPE } from './policy.ts'
 
 const GROUP_PREFIX = 'group:'
 
-/** A caller as an operator names it. */
-interface NamedCaller {
-  readonly groups: readonly string[]
-  /** Why the service refuses it, whatever rules grant to its groups. */
-  readonly refusal?: string | undefined
-}
-
 /**
  * @param name of a token or link, `anonymous`, or `group:G`
  * @throws ConfigError for a caller who is unknown
  */
-export function findCaller (policy: Policy, name: string): NamedCaller {
-  // Members of a group may have any scope.
-  if (name.startsWith(GROUP_PREFIX)) return { groups: policy.groupsOf([name.slice(GROUP_PREFIX.length)]) }
-  const principal = name === ANONYMOUS ? policy.anonymous : policy.holders.find((holder) => holder.name === name)
-  if (principal !== undefined) return { groups: principal.groups, refusal: refusalOf(principal) }
-  if (name === ANONYMOUS) return { groups: [] }
+export function findCaller (policy: Policy, name: string): Principal {
+  if (name.startsWith(GROUP_PREFIX)) {
+    const groups = [name.slice(GROUP_PREFIX.length)]
+    return policy.admit({ kind: 'token', id: name, name, groups, scopes: [READ_SCOPE] })
+  }
+  const nobody = { kind: ANONYMOUS, id: name, name, groups: [], scopes: new Set([READ_SCOPE]), view: '[]' } as const
+  if (name === ANONYMOUS) return policy.anonymous ?? nobody
+  const found = policy.holders.find((holder) => holder.name === name)
+  if (found !== undefined) return found
   const near = didYouMean(name, policy.holders.map(({ name }) => name))
   throw new ConfigError(`${quote(name)} is not a token or link of the access file${near}`)
 }
@@ -31,7 +27,9 @@ export function findCaller (policy: Policy, name: string): NamedCaller {
 export function describeCaller (
   policy: Policy, skills: SkillManager, caller: string
 ): { readonly summary: string, readonly rows: ReadonlyArray<readonly string[]> } {
-  const { groups, refusal } = findCaller(policy, caller)
+  const principal = findCaller(policy, caller)
+  const { groups } = principal
+  const refusal = refusalOf(principal)
   if (refusal !== undefined) return { summary: refusal, rows: [] }
   const seen = new Set<string>()
   const rules = policy.rules.filter((rule) => rule.groups.some((group) => groups.includes(group)))
@@ -67,7 +65,8 @@ export function describeSkill (policy: Policy, skills: SkillManager, skill: stri
   })
 }
 
-function refusalOf ({ name, scopes, expiresAt = Infinity }: Principal): string | undefined {
+/** Why the service refuses a caller, whatever rules grant to its groups. */
+export function refusalOf ({ name, scopes, expiresAt = Infinity }: Principal): string | undefined {
   if (expiresAt <= Date.now()) {
     return `${name} expired at ${new Date(expiresAt).toISOString().replace('.000', '')}: it sees no skills`
   }

@@ -1,17 +1,11 @@
 import { decodeJwt, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jose'
 import { own } from '../core/shared/json.ts'
-import type { CoreLog } from '../core/shared/log.ts'
 import type { Refusal } from './challenge.ts'
 import { IssuerAway, type IssuerKeys } from './issuer-keys.ts'
 import type { Identity, IssuerEntry } from './policy.ts'
 
 /** Claims that only ID tokens have (OpenID Connect Core §3.1.3.6, §3.3.2.11). */
 const ID_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash']
-
-/** Why a token is refused, for the log. */
-class TokenRefused extends Error {}
-
-class WrongAudience extends TokenRefused {}
 
 /** What the text of a token says, unchecked. */
 export function issuerOf (token: string): string | undefined {
@@ -26,25 +20,18 @@ export function issuerOf (token: string): string | undefined {
  * Checks an access token (RFC 9068) for this service.
  * @throws what `explainRefusal` explains
  */
-export async function verifyToken (
-  token: string, entry: IssuerEntry, keys: IssuerKeys, log: CoreLog
-): Promise<Identity> {
+export async function verifyToken (token: string, entry: IssuerEntry, keys: IssuerKeys): Promise<Identity> {
   const { issuer, algorithms, clock_tolerance: clockTolerance } = entry
+  // Issuers write the address of a service with and without a slash at its end.
+  const audience = entry.audiences.map((text) => text.replace(/\/$/, '')).flatMap((text) => [text, `${text}/`])
   const { payload, protectedHeader } = await jwtVerify(token, keys.find, {
-    issuer, algorithms: [...algorithms], clockTolerance, requiredClaims: ['exp', 'aud']
+    issuer, audience, algorithms: [...algorithms], clockTolerance, requiredClaims: ['exp']
   })
   checkIsAccessToken(protectedHeader, payload)
   // jose checks `nbf` alone, which not every issuer sets.
-  if ((payload.iat ?? 0) > Date.now() / 1_000 + clockTolerance) throw new TokenRefused('it was issued in the future')
-  const accepted = entry.audiences.map(comparable)
-  if (![payload.aud ?? []].flat().some((audience) => accepted.includes(comparable(audience)))) {
-    throw new WrongAudience('its audience is not in the list of audiences')
-  }
+  const isFromFuture = (payload.iat ?? 0) > Date.now() / 1_000 + clockTolerance
+  if (isFromFuture) throw new errors.JWTInvalid('it was issued in the future')
   const [name = ''] = textsOf([payload.sub, payload['client_id'], payload['azp']]).filter((text) => text !== '')
-  // As tokens of Entra do.
-  if (Object.hasOwn(payload, '_claim_names')) {
-    log.info({ issuer, subject: name }, 'a token names its groups elsewhere; its caller is in none')
-  }
   return {
     kind: 'jwt',
     id: `jwt:${issuer}#${name}`,
@@ -58,12 +45,13 @@ export async function verifyToken (
 
 /** Why a token was refused: for its caller, and for the log. */
 export function explainRefusal (error: unknown): readonly [refusal: Refusal, reason: string] {
-  if (error instanceof WrongAudience) return ['wrong_audience', error.message]
+  if (error instanceof errors.JWTClaimValidationFailed && error.claim === 'aud') {
+    return ['wrong_audience', 'its audience is not in the list of audiences']
+  }
   if (error instanceof errors.JWTExpired) return ['token_expired', 'it has expired']
   if (error instanceof IssuerAway) return ['issuer_unavailable', 'the keys of the issuer cannot be read']
   // The messages of jose name claims and headers, and quote no values.
-  const isTold = error instanceof TokenRefused || error instanceof errors.JOSEError
-  return ['invalid_token', isTold ? error.message : 'it cannot be read']
+  return ['invalid_token', error instanceof errors.JOSEError ? error.message : 'it cannot be read']
 }
 
 /**
@@ -73,15 +61,10 @@ export function explainRefusal (error: unknown): readonly [refusal: Refusal, rea
 function checkIsAccessToken ({ typ }: JWTHeaderParameters, payload: JWTPayload): void {
   const type = typ?.toLowerCase().replace(/^application\//, '')
   if (type === 'at+jwt') return
-  if (type !== undefined && type !== 'jwt') throw new TokenRefused('its header has a type other than at+jwt and JWT')
+  if (type !== undefined && type !== 'jwt') throw new errors.JWTInvalid('its type is neither at+jwt nor JWT')
   if (payload['typ'] === 'Bearer') return
   const isIdToken = payload['typ'] === 'ID' || ID_TOKEN_CLAIMS.some((claim) => Object.hasOwn(payload, claim))
-  if (isIdToken) throw new TokenRefused('it is an ID token')
-}
-
-/** Without a fragment and one slash at the end. */
-function comparable (audience: string): string {
-  return audience.replace(/#.*$/s, '').replace(/\/$/, '')
+  if (isIdToken) throw new errors.JWTInvalid('it is an ID token')
 }
 
 /** The claim of this whole name, which may hold dots, else the one that the dots lead to. */

@@ -118,15 +118,15 @@ t.test('K62: every token that is not an access token for this service is refused
     const challenge = `resource_metadata="https://skills.example${METADATA}/mcp", scope="skills:read"`
     t.match(response.headers.get('www-authenticate'), challenge)
   }
-  t.match(refusals, new Map([['audience', audience + 2], ['expired', expired + 1]]), 'as metrics count them')
+  t.match(refusals, new Map([['audience', audience + 3], ['expired', expired + 1]]), 'as metrics count them')
 })
 
-t.test('K62: types have no case, audiences may have a fragment, and clocks differ by 30 s', async (t) => {
+t.test('K62: types have no case, audiences may end with a slash, and clocks differ by 30 s', async (t) => {
   for (const typ of ['AT+JWT', 'application/at+jwt', 'JWT', undefined]) {
     t.equal((await get('/skills', await issuer.sign({}, { typ }))).status, 200, String(typ))
   }
-  for (const aud of [`${AUDIENCE}#part`, `${AUDIENCE}/#part`]) {
-    t.equal((await get('/skills', await issuer.sign({ aud }))).status, 200)
+  for (const [aud, status] of [[`${AUDIENCE}/`, 200], [`${AUDIENCE}#part`, 401]] as const) {
+    t.equal((await get('/skills', await issuer.sign({ aud }))).status, status)
   }
   const now = Math.floor(Date.now() / 1_000)
   for (const claims of [{ exp: now - 15 }, { iat: now + 15 }, { nbf: now + 15 }]) {
@@ -294,6 +294,22 @@ t.test('K62: keys of an issuer at https:// are never read over http://, whatever
     await t.rejects(async () => await keys.find({ alg: 'RS256' }, { payload: '', signature: '' }))
     t.strictSame(asked().map(({ args: [url] }) => url as unknown), [`${issuer}${OPENID}`, `${issuer}${OAUTH}`])
     t.match(reasons, [{ reason: /names keys at an address that is not https:\/\/$/ }])
+  }
+})
+
+t.test('K62: the log warns of keys that anyone on the way to an issuer can replace', async (t) => {
+  t.capture(globalThis, 'fetch', () => Promise.reject(new Error('there is no network')))
+  for (const [isWarned, entry] of [
+    [true, { issuer: 'http://id.example/realm' }],
+    [true, { issuer: 'https://id.example', jwks_uri: 'http://id.example:8080/keys' }],
+    [false, { issuer: 'http://id.example', jwks_uri: 'https://id.example/keys' }],
+    [false, { issuer: 'http://[::1]:9000/realm' }],
+    [false, { issuer: 'http://localhost' }]
+  ] as const) {
+    const warnings: string[] = []
+    const keys = new IssuerKeys(entry, { info () {}, warn (_details, message) { warnings.push(message) } })
+    await t.rejects(keys.find.reload())
+    t.equal(warnings.some((message) => message.includes('can replace its keys')), isWarned, JSON.stringify(entry))
   }
 })
 

@@ -38,9 +38,8 @@ export const run: RunCommand<Options> = async ({ positionals: [name = '', ...pos
     } else if (skill !== undefined) {
       print(`${describeSkill(policy, skills, skill).join('\n')}\n`)
     } else {
-      const warnings = [...policy.warnings, ...policy.unfitPatterns((root) => skills.skillsIn(root))]
       const secrets = counted(policy.holders.length, 'token or link', 'tokens and links')
-      print(`${[...warnings, `${secrets}, ${counted(policy.rules.length, 'rule')}`].join('\n')}\n`)
+      print(`${secrets}, ${counted(policy.rules.length, 'rule')}\n`)
     }
     return 0
   } finally {

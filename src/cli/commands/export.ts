@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { Policy } from '../../access/policy.ts'
-import { findCaller } from '../../access/report.ts'
+import { findCaller, refusalOf } from '../../access/report.ts'
 import { checkNotServed, reasonOf } from '../../config/files/files.ts'
 import { openRoots } from '../../config/roots.ts'
 import { readTextFile } from '../../config/files/yaml-file.ts'
@@ -98,7 +98,8 @@ async function openView (
 ): Promise<SkillService> {
   const text = await readTextFile(file, 'ACCESS_FILE or --access')
   const policy = new Policy(file, text, { roots: skills.rootNames, publicUrl })
-  const { groups, refusal } = findCaller(policy, caller)
+  const principal = findCaller(policy, caller)
+  const refusal = refusalOf(principal)
   if (refusal !== undefined) throw new ConfigError(refusal)
-  return skills.createView(caller, policy.grantsOf(policy.viewOf(groups)))
+  return skills.createView(caller, policy.grantsOf(principal.view))
 }
