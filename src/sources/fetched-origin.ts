@@ -44,7 +44,6 @@ export interface FetchedOptions {
 export class FetchedOrigin implements Origin {
   readonly spacingMs = SPACING_MS
   readonly intervalMs: number
-  readonly inTurn: LimitFunction
   readonly root: SourceRoot
   readonly #options: FetchedOptions
   readonly #publisher: Publisher
@@ -53,7 +52,6 @@ export class FetchedOrigin implements Origin {
   constructor (options: FetchedOptions) {
     const { source, kind, folder } = options
     this.#options = options
-    this.inTurn = options.inTurn
     this.#publisher = new Publisher(folder, settingsOf(source))
     this.intervalMs = source.intervalMs ?? kind.intervalMs
     this.root = { path: folder, name: source.name, listed: this.#publisher, prefix: source.prefix ?? '' }
@@ -84,6 +82,10 @@ export class FetchedOrigin implements Origin {
   }
 
   async check (closing: AbortSignal): Promise<void> {
+    await this.#options.inTurn(() => this.#check(closing))
+  }
+
+  async #check (closing: AbortSignal): Promise<void> {
     const { source, kind, folder, env, log } = this.#options
     if (!await this.#publisher.restore()) {
       if (this.#published !== undefined) this.#published = { ...this.#published, memory: {} }

@@ -1,4 +1,3 @@
-import type { LimitFunction } from 'p-limit'
 import type { Listing } from '../core/roots/list-root.ts'
 import type { RootOptions } from '../core/roots/root.ts'
 import { coalesce } from '../core/shared/async.ts'
@@ -29,7 +28,6 @@ export interface Origin {
   readonly maxRetryMs?: number
   /** The shortest time between two checks that are asked for. */
   readonly spacingMs: number
-  readonly inTurn?: LimitFunction
   /** Begins to follow events, and calls `hint` at each. */
   start? (hint: () => void): void
   /** Brings the listing of the root up to date. */
@@ -109,14 +107,11 @@ export class Keeper {
     const { signal } = this.#closing
     if (signal.aborted) return
     clearTimeout(this.#timer)
-    const check = async (): Promise<void> => {
-      this.#isAsked = false
-      this.#startedAt = performance.now()
-      await this.#origin.check(signal)
-    }
+    this.#isAsked = false
+    this.#startedAt = performance.now()
     let error: SourceError | undefined
     try {
-      await (this.#origin.inTurn?.(check) ?? check())
+      await this.#origin.check(signal)
       this.#checkedAt = new Date()
     } catch (cause) {
       if (signal.aborted) return

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events'
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,7 +11,6 @@ import { describeSkipped } from '../core/roots/skipped.ts'
 import { sha256 } from '../core/shared/digest.ts'
 import { SkillError, skillError } from '../core/shared/errors.ts'
 import type { CoreLog } from '../core/shared/log.ts'
-import { Signal } from '../sources/signal.ts'
 import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
 import { Keeper, type Origin, type SourceRoot } from '../sources/keeper.ts'
 import { type PublishedSkill, publishedSkill } from '../sources/publish/plan.ts'
@@ -53,8 +53,7 @@ interface Known {
  * A root whose skills are served from copies in the state folder, while a policy may refuse some of them. Each copy is
  * made of the bytes that were checked, and never changes. Otherwise the root serves its own folders.
  */
-export class VerifiedRoot implements Listing, Origin {
-  readonly changed = new Signal()
+export class VerifiedRoot extends EventEmitter<{ changed: [] }> implements Listing, Origin {
   readonly report = { kind: 'folder' } as const
   readonly intervalMs = TICK_MS
   readonly maxRetryMs = TICK_MS
@@ -76,12 +75,13 @@ export class VerifiedRoot implements Listing, Origin {
   skipped = 0
 
   constructor (options: VerifiedRootOptions) {
+    super()
     this.#options = options
     const { root, policy, state, log } = options
     this.root = { ...root, listed: this }
     this.#publisher = new Publisher(state.folderOf('verified', root.name, [root.path, root.name]))
     this.#isGuarded = policy.guards(root.name)
-    root.listed?.changed.subscribe(() => { if (!this.#isGuarded) this.changed.emit() })
+    root.listed?.on('changed', () => { if (!this.#isGuarded) this.emit('changed') })
     this.keeper = new Keeper(this, log)
   }
 
@@ -133,7 +133,7 @@ export class VerifiedRoot implements Listing, Origin {
     this.#allDueAt = 0
     if (this.#isGuarded !== wasGuarded) {
       this.#folders = undefined
-      this.changed.emit()
+      this.emit('changed')
     }
     await this.keeper.sync()
   }
@@ -250,7 +250,7 @@ export class VerifiedRoot implements Listing, Origin {
     }))
     if (!isWaiting && isDeepStrictEqual(folders, this.#folders)) return
     this.#folders = isWaiting ? undefined : folders
-    this.changed.emit()
+    this.emit('changed')
   }
 }
 

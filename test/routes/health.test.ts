@@ -1,8 +1,8 @@
+import { EventEmitter } from 'node:events'
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import t from 'tap'
 import { type Disk, localDisk } from '../../src/core/read/disk.ts'
 import type { SkillStatus } from '../../src/core/service.ts'
-import { Signal } from '../../src/sources/signal.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { readinessOf } from '../../src/http/readiness.ts'
 import { Shutdown } from '../../src/http/shutdown.ts'
@@ -115,7 +115,7 @@ t.test('K70: /readyz says in words what is wrong, with the names of folders and 
 })
 
 t.test('K85: callers are told the name of a source that was never fetched, and no folder', async (t) => {
-  const listed = { folders: undefined, isFixed: true, changed: new Signal() }
+  const listed = Object.assign(new EventEmitter(), { folders: undefined, isFixed: true })
   const skills = createSkillManager({ projectRoots: [{ path: t.testdir({}), name: 'team', listed }], watcher: false })
   t.teardown(() => skills.close())
   const error = { code: 'source_not_available', message: 'The source team is not available yet' }

@@ -57,8 +57,8 @@ export interface Listing {
   readonly skipped?: number | undefined
   /** Whether a revision that was handed out before may still be read. Default: it may. */
   allows? (name: string, revision: string): boolean
-  /** Calls the listener after each change of the folders or of anything in them. Returns a function that stops it. */
-  readonly changed: { subscribe (listener: () => void): () => void }
+  /** Emitted after each change of the folders or of anything in them. */
+  on (event: 'changed', listener: () => void): unknown
 }
 
 /** A root to be listed. */

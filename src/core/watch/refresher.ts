@@ -65,7 +65,7 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
     for (const [index, root] of catalog.roots.entries()) {
       const onHint = (name?: string): void => { this.#hint(index, name) }
       if (isWatching && !polling && !root.isNetwork) this.#watchers.set(index, new RootWatcher(root, log, onHint))
-      root.source?.changed.subscribe(onHint)
+      root.source?.on('changed', onHint)
     }
     catalog.on('stale', ({ root, name }) => { this.#hint(root, name) })
     catalog.on('listed', (root) => { this.#watchers.get(catalog.roots.indexOf(root))?.follow() })

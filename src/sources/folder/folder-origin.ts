@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events'
 import type { FSWatcher } from 'chokidar'
 import { join } from 'node:path'
 import { createNetworkDisk } from '../../core/read/disk.ts'
@@ -8,7 +9,6 @@ import type { FoundSkills, LayoutOptions, LeftOut } from '../../layout/layout.ts
 import type { ListedFolder, Listing } from '../../core/roots/list-root.ts'
 import { isIgnored, readIgnoreFile } from '../../core/roots/ignore-rules.ts'
 import type { CoreLog } from '../../core/shared/log.ts'
-import { Signal } from '../signal.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
 import type { LayoutFolder } from '../address/source-kind.ts'
 import type { Origin, SourceRoot } from '../keeper.ts'
@@ -39,13 +39,12 @@ interface FolderOptions {
  * The skills of a folder with a layout, served where they lie; those of packages are unpacked into the state folder.
  * Each check searches all of it again.
  */
-export class FolderOrigin implements Origin, Listing {
+export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origin, Listing {
   readonly spacingMs = SPACING_MS
   readonly intervalMs: number
   readonly maxRetryMs: number
   readonly root: SourceRoot
   readonly isFixed = false
-  readonly changed = new Signal()
   folders: Listing['folders']
   ignored: ReadonlySet<string> = new Set()
   readonly #options: FolderOptions
@@ -62,6 +61,7 @@ export class FolderOrigin implements Origin, Listing {
   #hasWatchFailed = false
 
   constructor (options: FolderOptions) {
+    super()
     const { folder: { path, name, prefix = '' }, state, polling } = options
     this.#options = options
     this.#packages = new Publisher(state.folderOf('sources', name, ['packages', path]))
@@ -178,7 +178,7 @@ export class FolderOrigin implements Origin, Listing {
     }
     this.folders = folders
     // Something in the skills may have changed too.
-    this.changed.emit()
+    this.emit('changed')
   }
 }
 

@@ -1,7 +1,7 @@
+import { EventEmitter } from 'node:events'
 import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Listing } from '../../core/roots/list-root.ts'
-import { Signal } from '../signal.ts'
 import { isSafeName } from '../../core/shared/skill-name.ts'
 import { isFolder } from '../../config/files/files.ts'
 import type { LayoutReport, PublishedSkill } from './plan.ts'
@@ -35,8 +35,7 @@ interface PublishedListing {
  * once and never changed; a listing names the folders of one state. A change of one skill writes one folder and the
  * listing.
  */
-export class Publisher implements Listing {
-  readonly changed = new Signal()
+export class Publisher extends EventEmitter<{ changed: [] }> implements Listing {
   readonly isFixed = true
   folders: Listing['folders']
   #folder: string
@@ -51,6 +50,7 @@ export class Publisher implements Listing {
    * @param settings what was published by others may hold skills that these leave out
    */
   constructor (folder: string, settings = '') {
+    super()
     this.#folder = folder
     this.#settings = settings
   }
@@ -171,7 +171,7 @@ export class Publisher implements Listing {
       const path = this.#placeOf(name, digest)
       return [name, { path, realPath: path }]
     }))
-    this.changed.emit()
+    this.emit('changed')
   }
 
   async #makeFolders (): Promise<void> {

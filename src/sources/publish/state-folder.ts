@@ -1,28 +1,22 @@
 import { hash, randomUUID } from 'node:crypto'
-import { rmSync } from 'node:fs'
-import { mkdir, readFile, stat, utimes, writeFile } from 'node:fs/promises'
+import { readFileSync, rmSync } from 'node:fs'
+import { mkdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { errorCode } from '../../core/shared/system-errors.ts'
 import { reasonOf } from '../../config/files/files.ts'
 import { AddressError } from '../source-error.ts'
 
-/**
- * How often the holder of the lock shows that it lives, and after how long without that it is gone, in milliseconds.
- */
+/** How often the holder of the lock touches it, and after how long without that it is gone, in milliseconds. */
 const HEARTBEAT_MS = 15_000
 const LOCK_STALE_MS = 60_000
 
-/**
- * The folder for everything that the service writes by itself. One process at a time uses it; deleting it costs a
- * fetch.
- */
+/** The folder for everything that the service writes by itself, with a lock file: one process at a time uses it. */
 export class StateFolder {
   /** Absolute. */
   readonly path: string
   readonly #check: (path: string) => Promise<void>
   readonly #token = JSON.stringify({ pid: process.pid, host: hostname(), id: randomUUID() })
-  readonly #unlock = (): void => { rmSync(this.#lock, { force: true }) }
   #users = 0
   #locking: Promise<void> | undefined
   #heartbeat: NodeJS.Timeout | undefined
@@ -51,7 +45,7 @@ export class StateFolder {
     }
     let isHeld = true
     return async () => {
-      if (isHeld && --this.#users === 0) await this.#release()
+      if (isHeld && --this.#users === 0) this.#release()
       isHeld = false
     }
   }
@@ -73,19 +67,18 @@ export class StateFolder {
     await mkdir(this.path, { recursive: true, mode: 0o700 })
       .catch((error: unknown) => { throw unwritable(this.path, error) })
     try {
-      if (await isStale(this.#lock)) this.#unlock()
+      if (await isStale(this.#lock)) await rm(this.#lock, { force: true })
       await this.#write()
     } catch (error) {
       if (errorCode(error) !== 'EEXIST') throw unwritable(this.path, error)
       const sentence = `another process uses the state folder ${this.path}: --state-dir or STATE_DIR chooses another`
       throw new AddressError(sentence)
     }
-    process.once('exit', this.#unlock)
-    // Somebody may have removed it.
-    const beat = async (): Promise<void> => {
-      await (await this.#isOwn() ? utimes(this.#lock, new Date(), new Date()) : this.#write())
-    }
-    this.#heartbeat = setInterval(() => { beat().catch(() => {}) }, HEARTBEAT_MS).unref()
+    process.once('exit', this.#release)
+    this.#heartbeat = setInterval(() => {
+      // Somebody may have removed it.
+      utimes(this.#lock, new Date(), new Date()).catch(() => this.#write()).catch(() => {})
+    }, HEARTBEAT_MS).unref()
   }
 
   async #write (): Promise<void> {
@@ -93,21 +86,19 @@ export class StateFolder {
       await writeFile(this.#lock, this.#token, { flag: 'wx', mode: 0o600 })
     } catch (error) {
       // A full disk may have left an empty lock, which would keep everybody away.
-      if (errorCode(error) !== 'EEXIST') this.#unlock()
+      if (errorCode(error) !== 'EEXIST') await rm(this.#lock, { force: true })
       throw error
     }
   }
 
-  async #release (): Promise<void> {
+  readonly #release = (): void => {
     clearInterval(this.#heartbeat)
-    process.off('exit', this.#unlock)
+    process.off('exit', this.#release)
     this.#locking = undefined
-    if (await this.#isOwn()) this.#unlock()
-  }
-
-  /** Another process takes the lock over when this one was suspended. */
-  async #isOwn (): Promise<boolean> {
-    return await readFile(this.#lock, 'utf8').catch(() => '') === this.#token
+    try {
+      // Another process takes the lock over when this one was suspended.
+      if (readFileSync(this.#lock, 'utf8') === this.#token) rmSync(this.#lock)
+    } catch {}
   }
 }
 
