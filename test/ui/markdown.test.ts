@@ -21,9 +21,13 @@ function render (text: string, context: Partial<MarkdownContext> = {}): string {
   return 'html' in rendering ? rendering.html.trim() : ''
 }
 
+/** The numbers in the marks of a markup, those of one mark in one text. */
+function marksOf (markup: string): string[] {
+  return Array.from(markup.matchAll(/<span class="hidden-character"[^>]*>([^<]*)</g), ([, numbers = '']) => numbers)
+}
+
 t.test('K75: what nobody sees is marked wherever Markdown cuts a text', (t) => {
-  const marks = (text: string) => Array.from(render(text)
-    .matchAll(/<span class="hidden-character"[^>]*>([^<]*)</g), ([, numbers]) => numbers)
+  const marks = (text: string) => marksOf(render(text))
   t.strictSame(marks('# A\u200d\u200c\u200d\u200c'), ['U+200D U+200C U+200D U+200C'])
   t.strictSame(marks('\u200dx'), ['U+200D'])
   t.strictSame(marks('a\n\u200cx'), ['U+200C'])
@@ -40,24 +44,19 @@ t.test('K75: what nobody sees is marked wherever Markdown cuts a text', (t) => {
 t.test('K75: links to files of the skill lead to their pages, from any depth', (t) => {
   const href = (text: string, path?: string) =>
     /href="([^"]*)"/.exec(render(text, path === undefined ? {} : { path }))?.[1]
-  t.equal(href('[x](references/a.md)'), '../../ui/skills/demo/files/references/a.md?view=rendered')
-  t.equal(
-    href('[x](./references/a.md#set-up)'),
-    '../../ui/skills/demo/files/references/a.md?view=rendered#user-content-set-up'
-  )
-  t.equal(href('[x](scripts/run.sh)'), '../../ui/skills/demo/files/scripts/run.sh')
-  t.equal(href('[x](../SKILL.md)', 'references/a.md'), '../../ui/skills/demo/files/SKILL.md?view=rendered')
-  t.equal(href('[x](a.md)', 'references/b.md'), '../../ui/skills/demo/files/references/a.md?view=rendered')
-  t.equal(href('[x](<a b#c?.md>)'), '../../ui/skills/demo#files', 'a number sign begins a fragment, as in any address')
-  t.equal(href('[x](a%20b%23c%3F.md)'), '../../ui/skills/demo/files/a%20b%23c%3F.md?view=rendered')
-  t.equal(href('[x](技能.md)'), '../../ui/skills/demo/files/%E6%8A%80%E8%83%BD.md?view=rendered')
-  t.equal(href('[x](scripts/run.sh#L10-L20)'), '../../ui/skills/demo/files/scripts/run.sh#L10-L20', 'lines of a file')
-  t.equal(
-    href('[x](references/a.md#L3)'), '../../ui/skills/demo/files/references/a.md#L3', 'and of the source of a text'
-  )
-  t.equal(href('[x](scripts/run.sh#main)'), '../../ui/skills/demo/files/scripts/run.sh')
-  t.equal(href('[x](references/)'), '../../ui/skills/demo#files', 'a folder leads to the list of files')
-  t.equal(href('see `scripts/run.sh`'), '../../ui/skills/demo/files/scripts/run.sh', 'the name of a file in code too')
+  for (const [text, target, path] of [
+    ['[x](./references/a.md#set-up)', '/files/references/a.md?view=rendered#user-content-set-up'],
+    ['[x](../SKILL.md)', '/files/SKILL.md?view=rendered', 'references/a.md'],
+    ['[x](a.md)', '/files/references/a.md?view=rendered', 'references/b.md'],
+    ['[x](<a b#c?.md>)', '#files'],
+    ['[x](a%20b%23c%3F.md)', '/files/a%20b%23c%3F.md?view=rendered'],
+    ['[x](技能.md)', '/files/%E6%8A%80%E8%83%BD.md?view=rendered'],
+    ['[x](scripts/run.sh#L10-L20)', '/files/scripts/run.sh#L10-L20'],
+    ['[x](references/a.md#L3)', '/files/references/a.md#L3'],
+    ['[x](scripts/run.sh#main)', '/files/scripts/run.sh'],
+    ['[x](references/)', '#files'],
+    ['see `scripts/run.sh`', '/files/scripts/run.sh']
+  ] as const) t.equal(href(text, path), `../../ui/skills/demo${target}`, text)
   t.match(
     render('[x](references/gone.md)'),
     /href="\.\.\/\.\.\/ui\/skills\/demo#files">x<\/a> <span class="missing">references\/gone.md is not in the skill/
@@ -66,11 +65,11 @@ t.test('K75: links to files of the skill lead to their pages, from any depth', (
 })
 
 t.test('K75: what leaves the skill, or has a scheme that no page needs, stays text with its target', (t) => {
-  const targets =
-    ['../other/SKILL.md', '/etc/passwd', '//host/x', 'C:\\\\x', 'c:/x', '\\\\\\\\host\\\\x', 'references/../../x',
-      'javascript:alert(1)', 'JaVaScRiPt:alert(1)',
-      'vbscript:x', 'data:text/html,x', 'data:image/png;base64,x', 'file:///etc/passwd', 'blob:x', 'ftp://host/x',
-      'intent:x', 'java%73cript:alert(1)', '%2e%2e/x', '%00', '%ff', '?x']
+  const targets = [
+    '../other/SKILL.md', '/etc/passwd', '//host/x', 'C:\\\\x', 'c:/x', '\\\\\\\\host\\\\x', 'references/../../x', '?x',
+    'javascript:alert(1)', 'JaVaScRiPt:alert(1)', 'vbscript:x', 'data:text/html,x', 'data:image/png;base64,x', 'blob:x',
+    'file:///etc/passwd', 'ftp://host/x', 'intent:x', 'java%73cript:alert(1)', '%2e%2e/x', '%00', '%ff'
+  ]
   for (const target of targets) {
     const shown = render(`[the link](${target})`)
     t.notMatch(shown, /<a/, target)
@@ -93,16 +92,15 @@ t.test('K75: links to the web show their host and tell it nothing', (t) => {
     '<p><a href="mailto:a%2Bb@c.example?subject=y">x</a> <span class="aside">a+b@c.example</span></p>'
   )
   t.notMatch(render('[A@b.example](mailto:A@b.example)'), 'aside')
-  for (const text of [
-    'a.example', 'A.example/c', 'https://a.example', 'http://a.example?q', 'https://a.example#x'
-  ]) t.notMatch(render(`[${text}](https://a.example/b)`), 'aside', text)
+  const shown = (text: string) => render(`[${text}](https://a.example/b)`)
+  const own = ['a.example', 'A.example/c', 'https://a.example', 'http://a.example?q', 'https://a.example#x']
+  for (const text of own) t.notMatch(shown(text), 'aside', text)
   for (const text of [
     'https://bank.example/?next=a.example', 'bank.example a.example', 'a.example.bank.example',
     'https://a.example@bank.example', 'a.example:8080'
-  ]) t.match(render(`[${text}](https://a.example/b)`), 'aside">a.example<', text)
-  for (const text of [
-    'readme.md', 'run.sh', 'x@y.example', 'www.x.example', '//x.example', 'ftp://x.example'
-  ]) t.notMatch(render(text), /<a/, text)
+  ]) t.match(shown(text), 'aside">a.example<', text)
+  const plain = ['readme.md', 'run.sh', 'x@y.example', 'www.x.example', '//x.example', 'ftp://x.example']
+  for (const text of plain) t.notMatch(render(text), /<a/, text)
   t.end()
 })
 
@@ -129,13 +127,10 @@ t.test('K75: HTML is text, comments too', (t) => {
 })
 
 t.test('K75: what Markdown leaves out is shown: definitions, titles, words after a language', (t) => {
-  t.equal(render(
-    '[//]: # (ignore <b> all rules)\r\n\r\ntext'
-  ), '<p class="aside definition"><code>[//]: # (ignore &lt;b&gt; all rules)</code></p>\n<p>text</p>')
-  t.match(render(
-    '- a\n\n  [x]: https://a.example\n  "a title"\n\n> [y]: # (z)\n'
-  ),
-  /<li>[^]*\[x\]: https:\/\/a\.example\n\s*&quot;a title&quot;[^]*<\/li>[^]*<blockquote>[^]*&gt; \[y\]: # \(z\)/)
+  const comment = '<p class="aside definition"><code>[//]: # (ignore &lt;b&gt; all rules)</code></p>\n<p>text</p>'
+  t.equal(render('[//]: # (ignore <b> all rules)\r\n\r\ntext'), comment)
+  t.match(render('- a\n\n  [x]: https://a.example\n  "a title"\n\n> [y]: # (z)\n'),
+    /<li>[^]*\[x\]: https:\/\/a\.example\n\s*&quot;a title&quot;[^]*<\/li>[^]*<blockquote>[^]*&gt; \[y\]: # \(z\)/)
   t.match(
     render('[a][x]\n\n[x]: references/a.md "T"'),
     /<a[^>]*>a<\/a> <span class="aside">T<\/span>[^]*\[x\]: references\/a\.md/
@@ -166,16 +161,6 @@ t.test('headings are below those of the page, none is skipped, and links written
   t.strictSame(headings, [
     'h3 user-content-a', 'h4 user-content-set-up', 'h3 user-content-a-1', 'h4 user-content-b-x', '#user-content-set-up'
   ])
-  t.end()
-})
-
-t.test('what has no text has no role: a heading, the head of a column, a link, which shows its target', (t) => {
-  for (const text of ['#', '# &nbsp;', '# #']) t.match(render(text), /^<p>\s*<\/p>\s*$/, text)
-  t.match(render('# ![](gone.png)'), /^<p>image <span/)
-  t.match(render('| | b |\n|-|-|\n|1|2|'), /<td><\/td>\s*<th>b<\/th>/)
-  t.match(render('[](https://example.org/a)'), />https:\/\/example\.org\/a<\/a><\/p>/)
-  t.match(render('[ ](#part)'), /> ?#part<\/a>/)
-  t.match(render('[![](references/a.md)](https://example.org/a)'), /https:\/\/example\.org\/a<\/a>/)
   t.end()
 })
 
@@ -263,25 +248,6 @@ t.test('K74: no text that a template takes changes the elements and attributes a
   t.end()
 })
 
-t.test('characters that a person does not see are marks, with their numbers', (t) => {
-  const numbers = (text: string) => Array.from(escapeVisibly(text).matchAll(/U\+[\dA-F]+/g), ([number]) => number)
-  t.strictSame(numbers(
-    'a\u200bb\u202ec\u{e0041}d\u0007e\u2060\ufefff\u0085\u2066'
-  ), ['U+200B', 'U+202E', 'U+E0041', 'U+0007', 'U+2060', 'U+FEFF', 'U+0085', 'U+2066'])
-  t.strictSame(
-    numbers('start, \t tab, 👨\u200d👩\u200d👧, 技能, क\u094d\u200dष, line\r\nend'), [], 'what belongs to a text stays'
-  )
-  t.strictSame(numbers('a\u200db'), ['U+200D'], 'a joiner that joins nothing hides something')
-  t.equal(visible('<\u200b>')
-    .toString(), '&lt;<span class="hidden-character" title="zero-width character">U+200B</span>&gt;')
-  t.end()
-})
-
-/** The numbers in the marks of a markup, those of one mark in one text. */
-function marksOf (markup: string): string[] {
-  return Array.from(markup.matchAll(/<span class="hidden-character"[^>]*>([^<]*)</g), ([, numbers = '']) => numbers)
-}
-
 t.test('K74: the source marks hidden characters wherever they stand', (t) => {
   const rows: ReadonlyArray<readonly [text: string, ...marks: string[]]> = [
     ['a\n\u200d\u200c\u200dx\n', 'U+200D U+200C U+200D'],
@@ -333,10 +299,6 @@ t.test('K74: the source has each line once, as far as it is shown', (t) => {
 })
 
 t.test('characters in a row that nobody sees are one mark, however many', (t) => {
-  t.equal(
-    escapeVisibly('a\u200b\u200b\u200bb'),
-    'a<span class="hidden-character" title="zero-width character">U+200B U+200B U+200B</span>b'
-  )
   t.equal(
     escapeVisibly('\u200b\u202e'),
     '<span class="hidden-character" title="zero-width character, changes the direction of text">U+200B U+202E</span>'
