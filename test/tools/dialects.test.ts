@@ -1,9 +1,7 @@
 import t from 'tap'
 import type { Dialect, ToolCall } from '../../src/tools/dialects/dialect.ts'
 import { openEnvelope } from '../../src/tools/dialects/envelope.ts'
-import { gemini, geminiSnakeCase } from '../../src/tools/dialects/wire/gemini.ts'
 import { openaiLegacy } from '../../src/tools/dialects/wire/openai-legacy.ts'
-import { DIALECTS } from '../../src/tools/dialects/index.ts'
 import { ToolOutcome } from '../../src/tools/tool.ts'
 
 const DONE = new ToolOutcome({}, 'a "b"\n')
@@ -93,12 +91,7 @@ const ROWS: readonly Row[] = [
     dialect: 'bedrock',
     bodies: [
       bedrock, [{ text: 'Let me see.' }, bedrock], { role: 'assistant', content: [{ text: 'Let me see.' }, bedrock] },
-      {
-        output: {
-          message: { role: 'assistant', content: [{ reasoningContent: { reasoningText: { text: 'Hm.' } } }, bedrock] }
-        },
-        stopReason: 'tool_use'
-      }
+      { output: { message: { role: 'assistant', content: [{ reasoningContent: {} }, bedrock] } } }
     ],
     answer: (text, failed) => ({ toolResult: { toolUseId: 'c1', content: [{ text }], status: failed ? 'error' : 'success' } })
   },
@@ -107,14 +100,7 @@ const ROWS: readonly Row[] = [
     dialect: 'mistral-sdk',
     bodies: [
       { role: 'assistant', content: '', toolCalls: [{ id: 'c1', function: FUNCTION }] }, { toolCalls: [chat] },
-      {
-        object: 'chat.completion',
-        choices: [{
-          index: 0,
-          message: { role: 'assistant', toolCalls: [{ id: 'c1', index: 0, function: FUNCTION }] },
-          finishReason: 'tool_calls'
-        }]
-      }
+      { object: 'chat.completion', choices: [{ message: { role: 'assistant', toolCalls: [{ ...chat, index: 0 }] } }] }
     ],
     args: FUNCTION.arguments,
     answer: (content) => ({ role: 'tool', toolCallId: 'c1', name, content })
@@ -130,10 +116,9 @@ const ROWS: readonly Row[] = [
     title: "Vercel's AI SDK",
     dialect: 'vercel-ai-sdk',
     bodies: [
-      vercel, [vercel], {
-        role: 'assistant', content: [TEXT, vercel, { ...vercel, toolCallId: 'c2', providerExecuted: true }]
-      }, { text: '', toolCalls: [vercel] },
-      { type: 'tool-call', toolCallId: 'c1', toolName: name, args: ARGS }
+      vercel, [vercel], { text: '', toolCalls: [vercel] },
+      { type: 'tool-call', toolCallId: 'c1', toolName: name, args: ARGS },
+      { role: 'assistant', content: [TEXT, vercel, { ...vercel, toolCallId: 'c2', providerExecuted: true }] }
     ],
     answer: (value, failed) => ({ type: 'tool-result', toolCallId: 'c1', toolName: name, output: { type: failed ? 'error-text' : 'text', value } })
   },
@@ -142,66 +127,33 @@ const ROWS: readonly Row[] = [
     dialect: 'langchain',
     bodies: [
       langchain, [langchain], { type: 'ai', content: '', tool_calls: [langchain], invalid_tool_calls: [] },
-      {
-        lc: 1,
-        type: 'constructor',
-        id: ['langchain_core', 'messages', 'AIMessage'],
-        kwargs: { content: '', tool_calls: [langchain], additional_kwargs: {} }
-      }
+      { lc: 1, type: 'constructor', id: ['langchain_core'], kwargs: { content: '', tool_calls: [langchain] } }
     ],
     answer: (content, failed) => ({ type: 'tool', role: 'tool', tool_call_id: 'c1', name, content, status: failed ? 'error' : 'success' })
   },
   {
     title: 'Gemini Interactions',
     dialect: 'gemini-interactions',
-    bodies: [interaction, [
-      interaction
-    ], { steps: [{ type: 'thought', summary: [] }, interaction] }, { outputs: [{ ...TEXT }, interaction] }],
+    bodies: [interaction, [interaction], { steps: [{ type: 'thought' }, interaction] }, { outputs: [TEXT, interaction] }],
     answer: (result, failed) => ({ type: 'function_result', call_id: 'c1', name, result, ...failed && { is_error: true } })
   },
   {
     title: 'Ollama',
     dialect: 'ollama',
-    bodies: [{
-      model: 'm',
-      created_at: 'x',
-      message: {
-        role: 'assistant', content: '', tool_calls: [{ id: 'c1', function: { index: 0, name, arguments: ARGS } }]
-      },
-      done: true
-    }],
+    bodies: [{ message: { tool_calls: [{ id: 'c1', function: { name, arguments: ARGS } }] }, done: true }],
     answer: (content) => ({ role: 'tool', tool_call_id: 'c1', tool_name: name, content })
   },
   {
     title: 'OpenAI Assistants',
     dialect: 'openai-assistants',
-    bodies: [{
-      object: 'thread.run',
-      status: 'requires_action',
-      required_action: { type: 'submit_tool_outputs', submit_tool_outputs: { tool_calls: [chat] } }
-    }],
+    bodies: [{ object: 'thread.run', required_action: { submit_tool_outputs: { tool_calls: [chat] } } }],
     args: FUNCTION.arguments,
     answer: (output) => ({ tool_call_id: 'c1', output })
   },
   {
     title: 'OpenAI Realtime',
     dialect: 'openai-responses',
-    bodies: [{
-      type: 'response.done',
-      response: {
-        object: 'realtime.response',
-        output: [
-          {
-            id: 'item_1',
-            object: 'realtime.item',
-            type: 'function_call',
-            status: 'completed',
-            call_id: 'c1',
-            ...FUNCTION
-          }
-        ]
-      }
-    }],
+    bodies: [{ type: 'response.done', response: { output: [{ type: 'function_call', call_id: 'c1', ...FUNCTION }] } }],
     args: FUNCTION.arguments,
     answer: (output) => ({ type: 'function_call_output', call_id: 'c1', output })
   }
@@ -227,180 +179,118 @@ for (const { title, dialect, bodies, answer, ...rest } of ROWS) {
   })
 }
 
-t.test('K34: containers give up their calls and leave out the rest', async (t) => {
+const use = { type: 'tool_use', id: 'a', ...NAME, input: {} }
+const item = { type: 'function_call', call_id: 'a', ...NAME, arguments: '{}' }
+const part = { functionCall: { id: 'a', ...NAME, args: {} } }
+const snake = { function_call: { id: 'a', ...NAME, args: {} } }
+const serverUse = { type: 'server_tool_use', id: 'b', name: 'web', input: {} }
+
+t.test('K34: containers, and the lists in them, give up their calls and leave out the rest', async (t) => {
   const chat = { id: 'a', type: 'function', function: { ...NAME, arguments: '{}' } }
-  const use = { type: 'tool_use', id: 'a', ...NAME, input: {} }
-  const item = { type: 'function_call', call_id: 'a', ...NAME, arguments: '{}' }
-  const part = { functionCall: { id: 'a', ...NAME, args: {} } }
-  const snake = { function_call: { id: 'a', ...NAME, args: {} } }
-  const text = { type: 'text', text: 'thinking' }
-  const rows: ReadonlyArray<readonly [body: object, dialect: string]> = [
-    [{ role: 'assistant', content: [text], tool_calls: [chat] }, 'openai'],
-    [{ choices: [{ message: { role: 'assistant', tool_calls: [chat] } }] }, 'openai'],
-    [{
-      role: 'assistant', content: [text, use, { type: 'server_tool_use', id: 'b', name: 'web', input: {} }]
-    }, 'anthropic'],
+  const legacy = { role: 'assistant', content: null, function_call: { ...NAME, arguments: '{}' } }
+  const message = { role: 'assistant', content: [TEXT], tool_calls: [chat] }
+  const toolUse = { toolUseId: 'a', ...NAME, input: {} }
+  const dumped = { role: 'model', parts: [{ text: 'x', function_call: null }, { ...snake, text: null }] }
+  for (const [body, dialect] of [
+    [message, 'openai'],
+    [{ choices: [{ message }] }, 'openai'],
+    [{ message: { role: 'assistant', content: '', tool_calls: [chat] } }, 'openai'],
+    [{ ...legacy, tool_calls: [chat] }, 'openai'],
+    [{ role: 'assistant', content: [TEXT, use, serverUse] }, 'anthropic'],
     [{ type: 'message', role: 'assistant', content: [use] }, 'anthropic'],
-    [{
-      role: 'assistant',
-      content: [{ text: 'x' }, {
-        toolUse: { toolUseId: 'a', ...NAME, input: {} }
-      }, { toolUse: { toolUseId: 'b', name: 'web', input: {}, type: 'server_tool_use' } }]
-    }, 'bedrock'],
+    [[{ type: 'thinking', thinking: 'x' }, TEXT, use, serverUse], 'anthropic'],
+    [{ role: 'assistant', content: [{ text: 'x' }, { toolUse }, { toolUse: { ...toolUse, ...serverUse } }] }, 'bedrock'],
     [{ object: 'response', output: [{ type: 'reasoning' }, item] }, 'openai-responses'],
+    [[{ type: 'reasoning' }, item, { type: 'message', role: 'assistant', content: [] }], 'openai-responses'],
     [{ role: 'model', parts: [{ text: 'x' }, part] }, 'gemini'],
     [{ content: { role: 'model', parts: [part] } }, 'gemini'],
     [{ candidates: [{ content: { parts: [part, { text: 'x' }] } }] }, 'gemini'],
+    [[{ text: 'x', thought: true }, { ...part, thoughtSignature: 'x' }, { executableCode: { code: 'x' } }], 'gemini'],
     [{ parts: [snake] }, 'gemini-snake-case'],
-    [{
-      candidates: [
-        { content: { role: 'model', parts: [{ text: 'x', function_call: null }, { ...snake, text: null }] } }
-      ]
-    }, 'gemini-snake-case'],
-    [{ message: { role: 'assistant', content: '', tool_calls: [chat] } }, 'openai'],
-    [{ role: 'assistant', content: null, function_call: { ...NAME, arguments: '{}' }, tool_calls: [chat] }, 'openai']
-  ]
-  for (const [body, dialect] of rows) {
+    [{ candidates: [{ content: dumped }] }, 'gemini-snake-case']
+  ] as const) {
+    const { dialect: { name }, calls, batch } = openCalls(body)
+    t.strictSame([name, batch, calls.length], [dialect, true, 1], JSON.stringify(body))
+    t.match(calls, [{ id: 'a', ...NAME, problem: undefined }])
+  }
+  t.match(openCalls({ choices: [{ message: legacy }] }), { batch: true, dialect: openaiLegacy, calls: [NAME] })
+})
+
+t.test('a broken call, or one of another dialect, keeps its place and its id', async (t) => {
+  for (const [body, dialect, ids, whole = 1] of [
+    [[use, { type: 'tool_use', id: 'b' }, null], 'anthropic', ['a', 'b', undefined], 2],
+    [[item, { ...item, call_id: undefined }, { id: 'c', function: NAME }], 'openai-responses', ['a', undefined, 'c']],
+    [[part, { functionCall: { id: 'b' } }, 5], 'gemini', ['a', 'b', undefined]],
+    [[interaction, { id: 'b', ...NAME }, { type: 'thought' }], 'gemini-interactions', ['c1', 'b']],
+    [[{ nothing: true }, chat, { id: 'b', function: {} }, use, null], 'openai', [undefined, 'c1', 'b', 'a', undefined]],
+    [{ message: { tool_calls: [chat, null, { id: 'c2', function: {} }] }, done: true }, 'ollama', ['c1', undefined, 'c2']],
+    [{ role: 'assistant', toolCalls: [{ id: 'c0' }, chat, 'x'] }, 'mistral-sdk', ['c0', 'c1', undefined]],
+    [{ message: { toolCalls: [chat, {}, []] } }, 'cohere-sdk', ['c1', undefined, undefined]],
+    [{ required_action: { submit_tool_outputs: { tool_calls: [null, chat] } } }, 'openai-assistants', [undefined, 'c1']]
+  ] as const) {
     const envelope = openCalls(body)
-    t.match(envelope, { kind: 'calls', batch: true, dialect: { name: dialect }, calls: [{ id: 'a', ...NAME }] })
-    t.equal(envelope.calls.length, 1)
-  }
-  t.match(openEnvelope({ choices: [{ message: { role: 'assistant', function_call: { ...NAME, arguments: '{}' } } }] }),
-    { kind: 'calls', batch: true, dialect: openaiLegacy, calls: [NAME] })
-})
-
-t.test('the lists inside a response may be sent alone: what stands beside the calls gets no answer', async (t) => {
-  const use = { type: 'tool_use', id: 'a', ...NAME, input: {} }
-  const item = { type: 'function_call', call_id: 'a', ...NAME, arguments: '{}' }
-  const part = { functionCall: { id: 'a', ...NAME, args: {} } }
-  const rows: ReadonlyArray<readonly [list: readonly object[], dialect: string]> = [
-    [[{
-      type: 'thinking', thinking: 'x'
-    }, { type: 'text', text: 'x' }, use, { type: 'server_tool_use', id: 'b', name: 'web', input: {} }], 'anthropic'],
-    [[
-      { type: 'reasoning', id: 'rs_1', summary: [] }, item, { type: 'message', role: 'assistant', content: [] }
-    ], 'openai-responses'],
-    [[{ text: 'x', thought: true }, {
-      ...part, thoughtSignature: 'x'
-    }, { executableCode: { code: 'x' } }, { text: 'y', functionCall: null }], 'gemini']
-  ]
-  for (const [list, dialect] of rows) {
-    const envelope = openCalls(list)
     t.equal(envelope.dialect.name, dialect)
-    t.match(envelope.calls, [{ id: 'a', ...NAME, problem: undefined }])
-    t.equal(envelope.calls.length, 1)
-    t.ok(envelope.batch)
+    t.same(envelope.calls.map(({ id }) => id), ids, dialect)
+    t.equal(envelope.calls.filter(({ problem }) => problem === undefined).length, whole, dialect)
   }
-})
-
-t.test('a broken call in such a list keeps its answer', async (t) => {
-  const rows: ReadonlyArray<readonly [list: readonly unknown[], ids: readonly unknown[]]> = [
-    [[{ type: 'tool_use', id: 'a', ...NAME }, { type: 'tool_use', id: 'b' }, null], ['a', 'b', undefined]],
-    [[{
-      type: 'function_call', call_id: 'a', ...NAME
-    }, { type: 'function_call', id: 'b', ...NAME }, { id: 'c', function: NAME }], ['a', undefined, 'c']],
-    [[{ functionCall: { id: 'a', ...NAME } }, { functionCall: { id: 'b' } }, 5], ['a', 'b', undefined]],
-    [[
-      { type: 'function_call', id: 'a', ...NAME, arguments: {} }, { id: 'b', ...NAME }, { type: 'thought' }
-    ], ['a', 'b']]
-  ]
-  for (const [list, ids] of rows) t.same(openCalls(list).calls.map(({ id }) => id), ids)
-})
-
-t.test('near misses: Responses, Gemini in snake case and OpenAI legacy are told apart', async (t) => {
-  t.match(openEnvelope({ function_call: { ...NAME, args: {} } }), { dialect: geminiSnakeCase })
-  t.match(openEnvelope({ function_call: { ...NAME, arguments: '{}' } }), { dialect: openaiLegacy })
-  t.match(openEnvelope({ functionCall: { ...NAME, args: {} } }), { dialect: gemini })
-  for (const id of [{ call_id: 'a' }, { callId: 'a' }]) {
-    t.match(openEnvelope({
-      type: 'function_call', id: 'b', ...id, ...NAME, arguments: {}
-    }), { dialect: { name: 'openai-responses' }, calls: [{ id: 'a' }] })
-  }
-  t.match(openEnvelope({ functionCall: { ...NAME }, role: 'model' }), { kind: 'unrecognised' })
-})
-
-t.test('what is no call is refused, with the accepted shapes', async (t) => {
-  const rows: ReadonlyArray<readonly [body: unknown, detail: RegExp]> = [
-    [undefined, /^No tool call was found\. Send one tool call/],
-    [null, /^No tool call/],
-    [5, /^No tool call/],
-    [[], /^No tool call/],
-    [{}, /^No tool call/],
-    [{ tool_calls: [] }, /^No tool call/],
-    [[[{ function: NAME }]], /^No tool call/],
-    [[{ id: 'a', ...NAME, skill_name: 'x' }], /^A call by its bare name/],
-    [{ role: 'assistant', content: [{ type: 'text', text: 'x' }] }, /^No tool call/],
-    [{ output: [{ type: 'message' }] }, /^No tool call/],
-    [{ parts: [{ text: 'x' }] }, /^No tool call/],
-    ['{"function":{"name":"list_skills"}}', /^The body is a JSON string/],
-    [{
-      role: 'tool', tool_call_id: 'a', content: 'x', name: 'get_skill', arguments: '{}'
-    }, /^This is the result of a tool call/],
-    [{ type: 'tool_result', tool_use_id: 'a' }, /^This is the result/],
-    [{ type: 'function_call_output', call_id: 'a' }, /^This is the result/],
-    [{ functionResponse: { name: 'get_skill' } }, /^This is the result/],
-    [[{ role: 'tool', content: 'x' }], /^This is the result/],
-    [{ jsonrpc: '2.0', id: 1, result: { content: [] } }, /^This is the result/],
-    [{ jsonrpc: '2.0', id: 1, error: { code: -32602, message: 'x' } }, /^This is the result/],
-    [{ error: { code: 404, message: 'x' } }, /^No tool call/],
-    [{ jsonrpc: '2.0', id: 1, method: 'tools/list', function: NAME }, /^The only JSON-RPC/],
-    [
-      { choices: [{ message: { role: 'assistant', content: 'Done.' } }] }, /^No tool call is in it\. Send one tool call/
-    ],
-    [{ type: 'message', role: 'assistant', content: [{ type: 'text', text: 'Done.' }] }, /^No tool call is in it/],
-    [{ candidates: [{ content: { parts: [{ text: 'Done.' }] } }] }, /^No tool call is in it/],
-    [{ jsonrpc: '2.0', id: 1, method: 'tools/list' }, /^The only JSON-RPC 2\.0 method here is tools\/call/],
-    [{ jsonrpc: '1.0', method: 'tools/call', ...NAME, arguments: {} }, /^The only JSON-RPC/],
-    [{ type: 'function_call', ...NAME, arguments: '{}' }, /^No tool call/],
-    [{ type: 'server_tool_use', id: 'a', ...NAME, input: {} }, /^No tool call/],
-    [{ function: { name: 5 } }, /^No tool call/],
-    [{ function: 'get_skill' }, /^No tool call/],
-    [
-      { name: 'get_skill' }, /^A call by its bare name needs "arguments" next to it, \{\} for none\. Send one tool call/
-    ],
-    [{ name: 'get_skill', description: 'A definition', parameters: {} }, /^No tool call/],
-    [JSON.parse('{"__proto__":{"function":{"name":"list_skills"}}}'), /^No tool call/],
-    [Object.create({ function: NAME }), /^No tool call/]
-  ]
-  for (const [body, detail] of rows) {
-    const envelope = openEnvelope(body)
-    t.equal(envelope.kind, 'unrecognised')
-    t.match(envelope, { detail })
-  }
-})
-
-t.test('a batch has the shape of its first call; others in it keep their place and their id', async (t) => {
-  const envelope = openCalls([
-    { nothing: true },
-    { id: 'a', function: NAME },
-    { id: 'b', function: {} },
-    { type: 'tool_use', id: 'c', ...NAME, input: {} },
-    null
-  ])
-  t.equal(envelope.dialect.name, 'openai')
-  t.same(envelope.calls.map(({ id, problem }) => [id, problem === undefined]), [
-    [undefined, false], ['a', true], ['b', false], ['c', false], [undefined, false]
-  ])
-})
-
-t.test('calls of every other dialect in a batch keep their id and their name', async (t) => {
   const others = [
-    { id: 'a', type: 'function', function: NAME }, {
-      type: 'function_call', call_id: 'a', ...NAME, arguments: '{}'
-    }, { type: 'tool_use', id: 'a', ...NAME, input: {} },
-    {
-      functionCall: { id: 'a', ...NAME }
-    }, { function_call: { id: 'a', ...NAME } }, { type: 'function_call', id: 'a', ...NAME, arguments: {} },
+    { id: 'a', type: 'function', function: NAME }, item, use, part, snake, { ...interaction, id: 'a' },
     { jsonrpc: '2.0', id: 'a', method: 'tools/call', params: NAME }, { toolUse: { toolUseId: 'a', ...NAME } },
-    {
-      type: 'tool-call', toolCallId: 'a', toolName: NAME.name, input: {}
-    }, { ...NAME, args: {}, id: 'a', type: 'tool_call' }
+    { ...vercel, toolCallId: 'a' }, { ...langchain, id: 'a' }
   ]
   for (const first of others) {
     const { dialect, calls } = openCalls([first, ...others.filter((other) => other !== first)])
     t.match(calls, others.map(() => ({ id: 'a', ...NAME })), dialect.name)
     t.equal(calls.filter(({ problem }) => problem === undefined).length, 1, dialect.name)
   }
+})
+
+t.test('near misses: Responses, Gemini, its Interactions and OpenAI legacy are told apart', async (t) => {
+  for (const [body, dialect] of [
+    [{ function_call: { ...NAME, args: {} } }, 'gemini-snake-case'],
+    [{ function_call: { ...NAME, arguments: '{}' } }, 'openai-legacy'],
+    [{ functionCall: { ...NAME, args: {} } }, 'gemini'],
+    [{ type: 'function_call', id: 'b', call_id: 'a', ...NAME, arguments: {} }, 'openai-responses'],
+    [{ type: 'function_call', id: 'b', callId: 'a', ...NAME, arguments: {} }, 'openai-responses'],
+    [{ ...interaction, call_id: 'c1' }, 'openai-responses'],
+    [{ output: [{ ...interaction, call_id: 'c1' }], steps: [interaction] }, 'openai-responses']
+  ] as const) t.equal(openCalls(body).dialect.name, dialect)
+  for (const body of [{ functionCall: { ...NAME }, role: 'model' }, { ...interaction, arguments: '{}' }]) {
+    t.match(openEnvelope(body), { kind: 'unrecognised' })
+  }
+})
+
+t.test('what is no call is refused, with the accepted shapes', async (t) => {
+  const message = { role: 'assistant', content: [TEXT] }
+  for (const [detail, bodies] of [
+    [/^No tool call was found\. Send one tool call/, [
+      undefined, null, 5, {}, [[{ function: NAME }]], { error: { code: 404, message: 'x' } },
+      { type: 'function_call', ...NAME, arguments: '{}' }, { ...serverUse, ...NAME }, { function: { name: 5 } },
+      { function: 'get_skill' }, { name: 'get_skill', description: 'A definition', parameters: {} },
+      JSON.parse('{"__proto__":{"function":{"name":"list_skills"}}}'), Object.create({ function: NAME })
+    ]],
+    [/^No tool call is in it\. Send one tool call/, [
+      [], { tool_calls: [] }, message, { output: [{ type: 'message' }] }, { parts: [{ text: 'x' }] },
+      { choices: [{ message }] }, { type: 'message', ...message }, { candidates: [{ content: { parts: [TEXT] } }] },
+      { message, done: true }, { choices: [{ message: { ...message, toolCalls: [] } }] }, { text: 'x', toolCalls: [] },
+      { message: { ...message, toolCalls: [] } }, { steps: [{ type: 'model_output' }] }, { output: { message } },
+      { lc: 1, kwargs: { content: 'Done.', tool_calls: [] } }, { response: { output: [] } },
+      { required_action: { submit_tool_outputs: { tool_calls: [] } } }
+    ]],
+    [/^A call by its bare name needs "arguments" next to it, \{\} for none\. Send one tool call/, [
+      NAME, [{ id: 'a', ...NAME, skill_name: 'x' }]
+    ]],
+    [/^The body is a JSON string/, ['{"function":{"name":"list_skills"}}']],
+    [/^This is the result of a tool call/, [
+      { role: 'tool', tool_call_id: 'a', content: 'x', ...NAME, arguments: '{}' }, [{ role: 'tool', content: 'x' }],
+      { type: 'tool_result', tool_use_id: 'a' }, { type: 'function_call_output', call_id: 'a' }, { functionResponse: NAME },
+      { jsonrpc: '2.0', id: 1, result: { content: [] } }, { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'x' } }
+    ]],
+    [/^The only JSON-RPC 2\.0 method here is tools\/call/, [
+      { jsonrpc: '2.0', id: 1, method: 'tools/list', function: NAME }, { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+      { jsonrpc: '1.0', method: 'tools/call', ...NAME, arguments: {} }
+    ]]
+  ] as const) for (const body of bodies) t.match(openEnvelope(body), { kind: 'unrecognised', detail }, JSON.stringify(body))
 })
 
 t.test('of a conversation, messages get no answer, and calls that have theirs get no second one', async (t) => {
@@ -411,28 +301,22 @@ t.test('of a conversation, messages get no answer, and calls that have theirs ge
   const step = (id: string) => ({ type: 'function_call', id, ...NAME, arguments: {} })
   const result = (id: string) => ({ type: 'function_result', call_id: id, ...NAME, result: 'x' })
   const user = { role: 'user', content: 'Hello' }
-  const rows: ReadonlyArray<readonly [list: readonly object[], ids: readonly unknown[]]> = [
+  const call = (id: string) => ({ id, function: NAME })
+  for (const [list, ids] of [
     [[user, item('a')], ['a']],
     [[user, item('a'), item('b'), output('a'), { role: 'assistant', content: 'x' }, item('c')], ['b', 'c']],
     [[user, custom('a'), item('b'), customOutput('a')], ['b']],
     [[user, step('a'), step('b'), result('a')], ['b']],
     [[user, { role: 'assistant', content: null, function_call: { ...NAME, arguments: '{}' } }], [undefined]],
-    [[{ role: 'system', content: 'x' }, { id: 'a', function: NAME }], ['a']],
-    [[{ id: 'a', function: NAME }, { role: 'assistant', tool_calls: [{ id: 'b', function: NAME }] }], ['a', undefined]]
-  ]
-  for (const [list, ids] of rows) t.same(openCalls(list).calls.map(({ id }) => id), ids)
-  t.match(openEnvelope([user, item('a'), output('a')]), {
-    kind: 'unrecognised', detail: /^Every tool call in it has its result/
-  })
-})
-
-t.test('an OpenAI custom tool call carries free text and is refused', async (t) => {
-  const body = { id: 'a', type: 'custom', custom: { ...NAME, input: 'free text' } }
-  t.match(openEnvelope(body), { kind: 'calls', calls: [{ id: 'a', ...NAME, problem: /free text/ }] })
+    [[{ role: 'system', content: 'x' }, call('a')], ['a']],
+    [[call('a'), { role: 'assistant', tool_calls: [call('b')] }], ['a', undefined]]
+  ] as const) t.same(openCalls(list).calls.map(({ id }) => id), ids)
+  const all = openEnvelope([user, item('a'), output('a')])
+  t.match(all, { kind: 'unrecognised', detail: /^Every tool call in it has its result/ })
 })
 
 t.test('an id is echoed as it came, and what is no id is none', async (t) => {
-  const rows: ReadonlyArray<readonly [id: unknown, written: string]> = [
+  for (const [id, written] of [
     ['', '"tool_call_id":"",'],
     ['x'.repeat(10_000), `"tool_call_id":"${'x'.repeat(10_000)}",`],
     ['a"\n', '"tool_call_id":"a\\"\\n",'],
@@ -440,57 +324,34 @@ t.test('an id is echoed as it came, and what is no id is none', async (t) => {
     [null, ''],
     [{}, ''],
     [Infinity, '']
-  ]
-  for (const [id, written] of rows) {
+  ] as const) {
     const { dialect, first } = openCalls({ id, function: NAME })
-    t.equal(JSON.stringify(dialect.writeResult(first, FAILED)), `{"role":"tool",${written}"name":"get_skill","content":"no"}`)
+    const result = `{"role":"tool",${written}"name":"get_skill","content":"no"}`
+    t.equal(JSON.stringify(dialect.writeResult(first, FAILED)), result)
   }
-})
-
-t.test('an MCP request without an id is answered with a null one', async (t) => {
   const { dialect, first } = openCalls({ jsonrpc: '2.0', method: 'tools/call', params: NAME })
   t.match(JSON.stringify(dialect.writeResult(first, DONE)), '{"jsonrpc":"2.0","id":null,')
 })
 
-t.test('a batch of more elements than any conversation has is refused before each of them is looked at', (t) => {
+t.test('a batch of more elements than any conversation has is refused', async (t) => {
   const call = { name: 'get_skill', arguments: {} }
-  for (const item of [{}, call]) {
-    t.match(openEnvelope(new Array(10_001).fill(item)), {
-      kind: 'too_many_calls', detail: '10001 elements in one request: the limit is 10000'
-    })
-  }
-  let looks = 0
-  const watched = new Proxy({}, {
-    getOwnPropertyDescriptor () {
-      looks++
-      return undefined
-    }
-  })
-  openEnvelope(new Array(300_000).fill(watched))
-  t.equal(looks, 0)
+  const detail = '10001 elements in one request: the limit is 10000'
+  for (const item of [{}, call]) t.match(openEnvelope(new Array(10_001).fill(item)), { kind: 'too_many_calls', detail })
   t.equal(openEnvelope(new Array(10_000).fill(call)).kind, 'calls')
-  t.end()
 })
 
-t.test('each dialect reads what it does not recognise without throwing', async (t) => {
-  for (const dialect of DIALECTS) {
-    for (const value of [
-      null, undefined, 5, 'x', [], {}, { function: 5, function_call: [], functionCall: 'x', params: null, id: {} }
-    ]) {
-      t.match(dialect.readCall(value), { name: '' })
-    }
-  }
-})
-
-t.test('K34: a call of a custom tool is answered beside function calls, in its own form', async (t) => {
+t.test('K34: a call of a custom tool is answered next to function calls, in its own form', async (t) => {
+  const chatCustom = { id: 'a', type: 'custom', custom: { ...NAME, input: 'free text' } }
+  t.match(openEnvelope(chatCustom), { kind: 'calls', calls: [{ id: 'a', ...NAME, problem: /free text/ }] })
   const custom = { type: 'custom_tool_call', id: 'ctc_1', call_id: 'c1', name, input: 'weather' }
   const call = { type: 'function_call', call_id: 'c2', ...FUNCTION }
   for (const body of [{ output: [custom, call] }, [custom, call]]) {
-    const { dialect, calls: [first, second] } = openCalls(body)
-    t.match([first, second], [{ id: 'c1', problem: /free text/ }, { id: 'c2', problem: undefined }])
-    if (first === undefined || second === undefined) continue
-    t.equal(JSON.stringify(dialect.writeResult(first, FAILED)), '{"type":"custom_tool_call_output","call_id":"c1","output":"no"}')
-    t.equal(JSON.stringify(dialect.writeResult(second, DONE)), '{"type":"function_call_output","call_id":"c2","output":"a \\"b\\"\\n"}')
+    const { dialect, calls } = openCalls(body)
+    t.match(calls, [{ id: 'c1', problem: /free text/ }, { id: 'c2', problem: undefined }])
+    t.same(calls.map((each) => dialect.writeResult(each, FAILED)), [
+      { type: 'custom_tool_call_output', call_id: 'c1', output: 'no' },
+      { type: 'function_call_output', call_id: 'c2', output: 'no' }
+    ])
   }
 })
 
@@ -506,53 +367,10 @@ t.test('K37: LangChain: a call whose arguments are not JSON is answered in its o
     const { dialect, calls } = openCalls(body)
     t.equal(dialect.name, 'langchain')
     t.match(calls, [
-      { id: 'c1', args: ARGS }, { id: 'c2', name, args: broken.args }, { id: 'c3', name, args: broken.args }
+      { id: 'c1', args: ARGS, problem: undefined }, { id: 'c2', name, args: broken.args, problem: undefined },
+      { id: 'c3', name, args: broken.args, problem: undefined }
     ])
-    t.ok(calls.every(({ problem }) => problem === undefined))
   }
-  t.match(openCalls({ lc: 1, kwargs: { tool_calls: [], invalid_tool_calls: [broken] } }), {
-    dialect: { name: 'langchain' }, calls: [{ id: 'c2' }]
-  })
-})
-
-t.test("what lies in a provider's container keeps its answer, whatever it is", async (t) => {
-  const rows: ReadonlyArray<readonly [body: object, dialect: string]> = [
-    [{ message: { role: 'assistant', tool_calls: [chat, null, { id: 'c2', function: {} }] }, done: true }, 'ollama'],
-    [{ role: 'assistant', toolCalls: [{ id: 'c0' }, chat, 'x'] }, 'mistral-sdk'],
-    [{ message: { toolCalls: [chat, {}, []] } }, 'cohere-sdk'],
-    [{ required_action: { submit_tool_outputs: { tool_calls: [null, chat, {}] } } }, 'openai-assistants']
-  ]
-  for (const [body, dialect] of rows) {
-    const envelope = openCalls(body)
-    t.equal(envelope.dialect.name, dialect)
-    t.same(envelope.calls.map(({ problem }) => problem === undefined).sort(), [false, false, true])
-  }
-})
-
-t.test('a response without a call is none, in every shape', async (t) => {
-  const bodies = [
-    {
-      message: { role: 'assistant', content: 'Done.' }, done: true
-    }, { choices: [{ message: { role: 'assistant', content: 'Done.', toolCalls: [] } }] },
-    {
-      message: { role: 'assistant', content: [TEXT], toolCalls: [] }
-    }, { text: 'Done.', toolCalls: [] }, { steps: [{ type: 'model_output' }] },
-    {
-      output: { message: { role: 'assistant', content: [{ text: 'Done.' }] } }
-    }, { lc: 1, kwargs: { content: 'Done.', tool_calls: [] } },
-    { response: { output: [] } }, { required_action: { submit_tool_outputs: { tool_calls: [] } } }
-  ]
-  for (const body of bodies) {
-    t.match(openEnvelope(body), { kind: 'unrecognised', detail: /^No tool call is in it/ }, JSON.stringify(body))
-  }
-})
-
-t.test('near misses: the item of OpenAI Responses is none of Gemini Interactions', async (t) => {
-  t.match(openEnvelope({ ...interaction, call_id: 'c1' }), { kind: 'calls', dialect: { name: 'openai-responses' } })
-  t.match(
-    openEnvelope({ ...interaction, arguments: '{}' }), { kind: 'unrecognised' }, 'text as arguments and no call_id'
-  )
-  t.match(openEnvelope({ output: [{ ...interaction, call_id: 'c1' }], steps: [interaction] }), {
-    dialect: { name: 'openai-responses' }
-  })
+  const only = { lc: 1, kwargs: { tool_calls: [], invalid_tool_calls: [broken] } }
+  t.match(openCalls(only), { dialect: { name: 'langchain' }, calls: [{ id: 'c2' }] })
 })
