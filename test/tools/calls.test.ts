@@ -58,9 +58,10 @@ t.test("K35: the seeds' examples, to the letter", async (t) => {
 
 t.test('K34: a container or an array is answered by an array, in order', async (t) => {
   const { answer } = await setUp(t)
-  const calls = [chatCall(
-    'list_skills', '{}', 'a'
-  ), chatCall('nope', '{}', 'b'), chatCall('get_skill', '{', 'c'), chatCall('list_skills', '', 'd')]
+  const calls = [
+    chatCall('list_skills', '{}', 'a'), chatCall('nope', '{}', 'b'), chatCall('get_skill', '{', 'c'),
+    chatCall('list_skills', '', 'd')
+  ]
   for (const body of [calls, { tool_calls: calls }, { role: 'assistant', content: null, tool_calls: calls }]) {
     t.match(JSON.parse(await answer(body)), [
       { role: 'tool', tool_call_id: 'a', content: LIST },
@@ -75,36 +76,16 @@ t.test('K34: a container or an array is answered by an array, in order', async (
 t.test('K37: an unknown tool, in each dialect\'s error form', async (t) => {
   const { answer } = await setUp(t)
   const message = `"Unknown tool: Nope. Available tools: ${NAMES}"`
-  t.equal(await answer(chatCall('Nope')), `{"role":"tool","name":"Nope","content":${message}}`)
-  t.equal(await answer({
-    type: 'function_call', call_id: 'a', name: 'Nope'
-  }), `{"type":"function_call_output","call_id":"a","output":${message}}`)
-  t.equal(await answer({
-    type: 'tool_use', id: 'a', name: 'Nope'
-  }), `{"type":"tool_result","tool_use_id":"a","content":${message},"is_error":true}`)
-  t.equal(await answer({
-    functionCall: { name: 'Nope' }
-  }), `{"functionResponse":{"name":"Nope","response":{"error":${message}}}}`)
-  t.equal(await answer({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'Nope' } }),
-    `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":${message}}}`)
-})
-
-t.test('K40: the errors of a toolset name only its own tools, and no other tool runs', async (t) => {
-  const { answer } = await setUp(t)
-  const content = async (name: string, toolset?: ToolCallContext['toolset']): Promise<string> =>
-    JSON.parse(await answer(chatCall(name), { toolset })).content
-  t.equal(
-    await content('nope', 'explore'), `Unknown tool: nope. Available tools: ${NAMES}, search_skills, list_skill_files`
-  )
-  t.equal(await content(
-    'nope', 'all'
-  ), `Unknown tool: nope. Available tools: ${NAMES}, Skill, skill, search_skills, list_skill_files`)
-  t.equal(await content('list_skills', 'wave'), 'Unknown tool: list_skills. Available tools: Skill')
-  t.equal(await content('list_skills', 'explore'), LIST)
-  t.match(await content('Skill'), 'skill_name parameter', 'without a toolset every tool runs')
-  t.equal(JSON.parse(await answer(
-    [chatCall('nope'), chatCall('skill', { skill: 'calculator' })], { toolset: 'neovate', skipOthers: true }
-  )).length, 1)
+  for (const [call, answered] of [
+    [chatCall('Nope'), `{"role":"tool","name":"Nope","content":${message}}`],
+    [{ type: 'function_call', call_id: 'a', name: 'Nope' },
+      `{"type":"function_call_output","call_id":"a","output":${message}}`],
+    [{ type: 'tool_use', id: 'a', name: 'Nope' },
+      `{"type":"tool_result","tool_use_id":"a","content":${message},"is_error":true}`],
+    [{ functionCall: { name: 'Nope' } }, `{"functionResponse":{"name":"Nope","response":{"error":${message}}}}`],
+    [{ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'Nope' } },
+      `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":${message}}}`]
+  ] as const) t.equal(await answer(call), answered)
 })
 
 t.test('K40: others=skip leaves calls of tools that are not ours unanswered', async (t) => {
@@ -116,45 +97,24 @@ t.test('K40: others=skip leaves calls of tools that are not ours unanswered', as
   t.match(JSON.parse(await answer(mixed, skip)), [
     { tool_call_id: 'b' }, { tool_call_id: 'c', content: /Invalid tool arguments/ }, { content: /^Not a tool call/ }
   ])
-  t.equal(lines.filter(([, line]) => line.includes('get_weather')).length, 0)
-  t.equal(await answer([chatCall('get_weather')], skip), '[]')
-  t.equal(await answer(chatCall('get_weather'), skip), '[]', 'a single call too')
-  t.equal(
-    await answer({ output: [{ type: 'custom_tool_call', call_id: 'a', name: 'shell', input: 'ls' }] }, skip), '[]'
-  )
-  t.match(await answer(
-    { output: [{ type: 'custom_tool_call', call_id: 'a', name: 'get_skill', input: 'x' }] }, skip
-  ), 'free text')
-})
-
-t.test('K37: malformed arguments come back in the tool\'s own form, with its schema', async (t) => {
-  const { answer } = await setUp(t)
-  t.match(JSON.parse(
-    JSON.parse(await answer(chatCall('get_skill', '{"skill_name"'))).content
-  ), { error: /^Invalid tool arguments: .* JSON.*\n\nParameters: \{"type":"object"/ })
-  t.match(JSON.parse(
-    await answer(chatCall('read_file_in_skill', '['))
-  ).content, /^ERROR: Invalid tool arguments: .*\n\nParameters: /)
-  t.match(
-    JSON.parse(await answer(chatCall('Skill', '['))).content,
-    /^Error invoking skill '': Invalid tool arguments: .*\n\nParameters: /
-  )
-  t.match(JSON.parse(await answer(chatCall('skill', '['))).content, /^Invalid tool arguments: .*\n\nParameters: /)
-  t.match(JSON.parse(
-    await answer({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'skill', arguments: '[' } })
-  ), { result: { isError: true } })
-})
-
-t.test('K38: neither what is no call nor too many calls run anything', async (t) => {
-  const { handle, lines } = await setUp(t)
-  for (const body of [[], {}, { tool_calls: [] }, 'x', null]) t.equal((await handle(body)).kind, 'unrecognised')
-  for (const count of [MAX_TOOL_CALLS + 1, 1_000]) {
-    t.same(await handle(Array.from({ length: count }, () => chatCall('list_skills'))),
-      { kind: 'too_many_calls', detail: `${count} tool calls in one request: the limit is 128` })
+  t.notOk(lines.some(([, line]) => line.includes('get_weather')))
+  const custom = (name: string) => ({ output: [{ type: 'custom_tool_call', call_id: 'a', name, input: 'ls' }] })
+  for (const body of [[chatCall('get_weather')], chatCall('get_weather'), custom('shell')]) {
+    t.equal(await answer(body, skip), '[]', 'a single call too')
   }
-  t.same(lines, [])
-  t.equal(JSON.parse(await (await setUp(t))
-    .answer(Array.from({ length: MAX_TOOL_CALLS }, () => chatCall('list_skills')))).length, MAX_TOOL_CALLS)
+  t.match(await answer(custom('get_skill'), skip), 'free text')
+})
+
+t.test("K37: malformed arguments come back in the tool's own form, with its schema", async (t) => {
+  const { answer } = await setUp(t)
+  for (const [tool, content] of [
+    ['get_skill', /^\{"error": "Invalid tool arguments: .* JSON.*\\n\\nParameters: \{\\"type\\":\\"object\\"/],
+    ['read_file_in_skill', /^ERROR: Invalid tool arguments: .*\n\nParameters: /],
+    ['Skill', /^Error invoking skill '': Invalid tool arguments: .*\n\nParameters: /],
+    ['skill', /^Invalid tool arguments: .*\n\nParameters: /]
+  ] as const) t.match(JSON.parse(await answer(chatCall(tool, '{"skill_name"'))), { content })
+  const mcp = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'skill', arguments: '[' } }
+  t.match(JSON.parse(await answer(mcp)), { result: { isError: true } })
 })
 
 t.test('K34: the calls of a batch run concurrently, and no more than the limit at once', async (t) => {
@@ -219,23 +179,6 @@ t.test('one failing call does not stop the rest', async (t) => {
   t.match(JSON.parse(await (await setUp(t, [broken, fine])).answer([chatCall('broken'), chatCall('fine')])), [
     { content: 'FAILED The tool failed unexpectedly' }, { content: 'fine' }
   ])
-})
-
-t.test('K39: each call leaves two lines with the request id', async (t) => {
-  const { answer, lines } = await setUp(t)
-  await answer(chatCall('read_file_in_skill', '{"skill_name": "calculator", "file_path": "a.py"}'))
-  t.same(lines, [
-    [{ reqId: 'req-1' }, '[Tool Call] read_file_in_skill(skill_name="calculator", file_path="a.py")'],
-    [{ reqId: 'req-1' }, '[Tool Result] "print(1)"']
-  ])
-  lines.length = 0
-  await answer(chatCall('evil\n', '{'))
-  t.same(lines.map(([, line]) =>
-    line), ['[Tool Call] "evil\\n"()', `[Tool Result] error "Unknown tool: evil\\\\u000a. Available tools: ${NAMES}"`])
-  lines.length = 0
-  await answer(chatCall('get_skill', '{'))
-  t.equal(lines[0]?.[1], '[Tool Call] get_skill()')
-  t.match(lines[1]?.[1], /^\[Tool Result\] error "/)
 })
 
 const readTool = createTools().find(({ name }) => name === 'read_file_in_skill') ?? 'unknown'
