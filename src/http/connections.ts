@@ -21,14 +21,13 @@ const pending = new WeakMap<Socket, Map<ServerResponse, () => void>>()
  * would handle the thousands that fit into a packet at once. Registered first.
  */
 export const connections = fp<{ readonly shutdown: Pick<Shutdown, 'isStopping'> }>((app, { shutdown }, done) => {
-  const unused = new Set<Socket>()
+  const sockets = new Set<Socket>()
   app.server.on('connection', (socket: Socket) => {
-    unused.add(socket)
-    socket.once('close', () => { unused.delete(socket) })
+    sockets.add(socket)
+    socket.once('close', () => { sockets.delete(socket) })
   })
   app.addHook('onRequest', (request, reply, next) => {
     const { socket } = request.raw
-    unused.delete(socket)
     const waiting = pending.get(socket) ?? new Map<ServerResponse, () => void>()
     pending.set(socket, waiting.set(reply.raw, next))
     if (waiting.size > MAX_WAITING_REQUESTS + 1) socket.destroy()
@@ -46,32 +45,23 @@ export const connections = fp<{ readonly shutdown: Pick<Shutdown, 'isStopping'> 
   app.addHook('preClose', async () => {
     // For answers whose head is sent already, such as a download.
     app.server.keepAliveTimeout = 1
-    for (const socket of unused) socket.setTimeout(UNUSED_MS)
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.setTimeout(UNUSED_MS)
   })
   done()
 }, { name: 'connections' })
 
 const PROBLEMS = { ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout', HPE_HEADER_OVERFLOW: 'headers_too_large' } as const
 
-const refused = new WeakSet<Socket>()
-
 /**
  * Fastify's `clientErrorHandler`: what never becomes a whole request (400, 408, 431) gets a problem, and ends its
- * connection. Behind whole requests it only ends it, with their last answer.
+ * connection.
  */
 export function answerClientError (this: FastifyInstance, error: ConnectionError, socket: Socket): void {
   // Node reports what follows the first error too.
-  if (refused.has(socket)) return
-  refused.add(socket)
+  if (!socket.writable) return
   this.log.info({ code: error.code, address: socket.remoteAddress }, 'request refused')
-  const answers = [...pending.get(socket)?.keys() ?? []]
-  const last = answers.findLast(({ req }) => req.complete)
-  if (last !== undefined) {
-    last.once('close', () => { socket.destroySoon() })
-    return
-  }
   // A head in the middle of an answer would become part of its body.
-  const isFree = socket.writable && !answers.some(({ headersSent }) => headersSent)
+  const isFree = ![...pending.get(socket)?.keys() ?? []].some(({ headersSent }) => headersSent)
   if (isFree) socket.write(renderClientError(PROBLEMS[error.code as keyof typeof PROBLEMS] ?? 'bad_request'))
   socket.destroySoon()
 }

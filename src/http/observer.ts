@@ -55,11 +55,8 @@ export function combineObservers (observers: readonly Observer[]): Required<Obse
     useSkills (...parts) { for (const observer of observers) observer.useSkills?.(...parts) },
     onRequest (request) { for (const observer of observers) observer.onRequest?.(request) },
     onStream (request) { for (const observer of observers) observer.onStream?.(request) },
-    onResponse (request, reply, end) { for (const observer of observers) observer.onResponse?.(request, reply, end) },
-    onCall (call) {
-      const ends = observers.map((observer) => observer.onCall(call))
-      return (result, outcome) => { for (const end of ends) end?.(result, outcome) }
-    },
+    onResponse (...parts) { for (const observer of observers) observer.onResponse?.(...parts) },
+    onCall (...parts) { for (const observer of observers) observer.onCall(...parts) },
     onOperation (operation) {
       const ends = observers.map((observer) => observer.onOperation(operation))
       return (end) => { for (const notify of ends) notify?.(end) }

@@ -30,8 +30,6 @@ export function httpServerOptions (options: HttpServerOptions): FastifyHttpOptio
   return {
     loggerInstance: logger,
     logController: new RequestLogController(observer),
-    // One logger for all requests, with the id in each line: few requests use a child logger.
-    childLoggerFactory: (parent) => parent,
     ...rewriteUrl && { rewriteUrl },
     ...trustedProxies.length > 0 && { trustProxy: [...trustedProxies] },
     genReqId: ({ headers: { 'x-request-id': id } }) =>

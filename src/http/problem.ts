@@ -86,7 +86,7 @@ export function problemOf (error: unknown, request: FastifyRequest, reply: Fasti
   const known = toKnownError(error)
   const problem = toProblem(known, request.url, request.id, request.server.prefix)
   request.problemCode = known.code
-  if (problem.status === 500) request.log.error({ reqId: request.id, err: error }, 'request failed')
+  if (problem.status === 500) request.log.error({ err: error }, 'request failed')
   for (const name of HEADERS_OF_CONTENT) reply.removeHeader(name)
   reply.code(problem.status).header('cache-control', 'no-store')
   if (known instanceof HttpProblem) reply.headers(known.headers)

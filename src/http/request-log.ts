@@ -24,6 +24,7 @@ export class RequestLogController extends LogController {
     const start = performance.now()
     this.#warnOnce(request)
     this.#observer.onRequest(request)
+    // A socket whose address was asked for still has it after its end.
     clientOf(request)
     const { socket } = request.raw
     // Fastify's onResponse is not called for a response that its client has cut.
@@ -46,7 +47,7 @@ export class RequestLogController extends LogController {
 
   override streamError (error: Error & { code?: string }, request: FastifyRequest): void {
     if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') return
-    request.log.error({ reqId: request.id, err: error }, 'response stream failed')
+    request.log.error({ err: error }, 'response stream failed')
   }
 
   /** A header that is ignored is most often that of a proxy which is not configured. */
@@ -64,7 +65,6 @@ function logRequest (request: FastifyRequest, { status, milliseconds, bytes, isC
   const line = {
     client: clientOf(request),
     route,
-    reqId: request.id,
     method: request.method,
     url: maskSecrets(request.url).replace(TOKEN_IN_QUERY, '$1***').slice(0, MAX_LOGGED_URL_CHARACTERS),
     status,

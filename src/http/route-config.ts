@@ -12,8 +12,6 @@ declare module 'fastify' {
     isOpen?: boolean
     /** What requests read of skills. Every route says it, except those that are open to all. */
     reads?: RouteReads | ((request: FastifyRequest) => RouteReads)
-    /** Answers to GET are streams, which are counted under this name. */
-    streams?: 'events' | 'mcp'
     /** Under load `costly` routes are refused first. A `probe` is never refused, has no limit and no span. */
     load?: 'costly' | 'probe'
     /** What a request, its body included, counts beyond the usual towards its caller's limit. */
@@ -23,8 +21,6 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Who asks. Undefined when access is off, and on routes that are open to all. */
     principal: Principal | undefined
-    /** See `clientOf`. */
-    client: string | undefined
     /** Counts more than the header `traceparent`: what the message in the body says, or the span of the request. */
     trace: TraceContext | undefined
     /** Of the problem that the request was answered with. */

@@ -69,7 +69,6 @@ export const mcpDoor: FastifyPluginAsyncTypebox<McpOptions> = async function mcp
   app.get('/mcp', {
     config: {
       reads: (request) => request.method === 'GET' ? { event: 'events.open', door: eraOf(request) } : callsIn(request),
-      streams: 'mcp',
       weight: ({ headers }) => takesStream(headers) ? 'stream' : undefined
     },
     schema: { hide: true },

@@ -1,8 +1,9 @@
 import { createHmac, hash, randomBytes } from 'node:crypto'
-import { closeSync, constants, openSync, readSync, statSync, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { LRUCache } from 'lru-cache'
 import type { TrustChange } from '../trust/trust.ts'
 import type { SkillErrorKind } from '../core/shared/errors.ts'
 import type { SkillService } from '../core/service.ts'
@@ -38,6 +39,7 @@ const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | con
 /** Lines of an address without valid credentials in a minute; the rest are one line with their number. */
 const MAX_FAILURES = 20
 const MINUTE_MS = 60_000
+const MAX_ADDRESSES = 10_000
 
 /** Between two checks whether the log is written. */
 const CHECK_MS = 1_000
@@ -73,7 +75,7 @@ export class Audit implements Observer {
   readonly plugin: FastifyPluginAsync
   readonly #options: AuditOptions
   readonly #output: LineOutput
-  readonly #timers: readonly NodeJS.Timeout[]
+  readonly #timer: NodeJS.Timeout
   readonly #processId = randomBytes(4).toString('hex')
   /** Requests with a line for a call, an operation, or the opening of their stream. */
   readonly #reported = new WeakSet<FastifyRequest>()
@@ -83,7 +85,18 @@ export class Audit implements Observer {
   #isStarted = false
   #count = 0
   #prev: string | null = null
-  #failures = new Map<string, number>()
+  /** Callers without valid credentials, by address. */
+  readonly #failures = new LRUCache<string, { count: number }>({
+    max: MAX_ADDRESSES,
+    ttl: MINUTE_MS,
+    ttlAutopurge: true,
+    dispose: ({ count }, address) => {
+      if (count <= MAX_FAILURES) return
+      const source = { address: this.#personal(address) }
+      this.append('auth.failed', 'denied', { count: count - MAX_FAILURES }, { source })
+    }
+  })
+
   #problem: string | undefined
 
   /** @throws the system's error when the file cannot be opened */
@@ -92,10 +105,7 @@ export class Audit implements Observer {
     this.#options = options
     if (path !== 'stdout') beginLine(path)
     this.#output = path === 'stdout' ? stdout : openLineOutput({ path, onDropped: () => {} })
-    this.#timers = [
-      setInterval(() => { this.#check() }, CHECK_MS).unref(),
-      setInterval(() => { this.#countFailures() }, MINUTE_MS).unref()
-    ]
+    this.#timer = setInterval(() => { this.#check() }, CHECK_MS).unref()
     this.plugin = fp(async (app) => {
       if (!isRequired) return
       app.addHook('onRequest', async ({ routeOptions: { config } }) => {
@@ -182,14 +192,13 @@ export class Audit implements Observer {
     })
   }
 
-  onCall (call: ObservedCall): ((result: CallResult, outcome: ToolOutcome) => void) | undefined {
-    const request = call.origin as FastifyRequest | undefined
-    return request && ((result, outcome) => {
-      const read = readOfCall(call, request, outcome)
-      if (read === undefined) return
-      const failure = result === 'refused' ? 'denied' : outcomeOfError(outcome.errorKind)
-      this.#report(request, read, result === 'ok' ? 'success' : failure, { revision: revisionRead(call, read) })
-    })
+  onCall (call: ObservedCall, result: CallResult, outcome: ToolOutcome): void {
+    const read = readOfCall(call, outcome)
+    if (read === undefined) return
+    const failure = result === 'refused' ? 'denied' : outcomeOfError(outcome.errorKind)
+    // Of a call in a request that chose a revision.
+    const revision = read.skill === undefined ? undefined : call.skills.revisionOf(read.skill)
+    this.#report(call.origin as FastifyRequest, read, result === 'ok' ? 'success' : failure, { revision })
   }
 
   onOperation (operation: ObservedOperation): ((end: OperationEnd) => void) | undefined {
@@ -202,10 +211,10 @@ export class Audit implements Observer {
 
   /** The last lines. The process writes them when it exits. */
   async close (): Promise<void> {
-    for (const timer of this.#timers) clearInterval(timer)
+    clearInterval(this.#timer)
     // Responses that were cut off close after the server.
     await nextTurn()
-    this.#countFailures()
+    this.#failures.clear()
     if (this.#isStarted) this.append('service.stopped', 'success', {}, { version: this.#options.version })
   }
 
@@ -226,19 +235,9 @@ export class Audit implements Observer {
 
   /** Counts a caller without valid credentials. */
   #hasLine (client: string): boolean {
-    const count = (this.#failures.get(client) ?? 0) + 1
-    this.#failures.set(client, count)
-    return count <= MAX_FAILURES
-  }
-
-  #countFailures (): void {
-    const failures = this.#failures
-    this.#failures = new Map()
-    for (const [address, count] of failures) {
-      if (count <= MAX_FAILURES) continue
-      const source = { address: this.#personal(address) }
-      this.append('auth.failed', 'denied', { count: count - MAX_FAILURES }, { source })
-    }
+    const failures = this.#failures.get(client) ?? { count: 0 }
+    if (++failures.count === 1) this.#failures.set(client, failures)
+    return failures.count <= MAX_FAILURES
   }
 
   #report (request: FastifyRequest, read: Read, outcome: Outcome, more: object = {}): void {
@@ -291,12 +290,10 @@ export class Audit implements Observer {
 /** Makes the file if there is none, and ends the half line that a crash may have left. */
 function beginLine (path: string): void {
   closeSync(openSync(path, APPEND, 0o640))
-  const { size } = statSync(path)
-  if (size === 0) return
   const file = openSync(path, 'a+')
+  const { size } = fstatSync(file)
   const last = Buffer.alloc(1)
-  readSync(file, last, 0, 1, size - 1)
-  if (String(last) !== '\n') writeSync(file, '\n')
+  if (size > 0 && readSync(file, last, 0, 1, size - 1) === 1 && String(last) !== '\n') writeSync(file, '\n')
   closeSync(file)
 }
 
@@ -334,9 +331,4 @@ function digestIn (reply: FastifyReply, event: AuditEvent): string | undefined {
   if (event !== 'skill.read' && event !== 'skill.file_read') return undefined
   const [, digest] = /^(?:W\/)?"([\da-f]{64})(?:-\w+)?"$/.exec(String(reply.getHeader('etag') ?? '')) ?? []
   return digest === undefined ? undefined : `sha256:${digest}`
-}
-
-/** Of a call in a request that chose a revision. */
-function revisionRead ({ skills }: ObservedCall, { skill }: Read): string | undefined {
-  return skill === undefined ? undefined : skills.revisionOf(skill)
 }

@@ -1,14 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { isMainFile } from '../core/format/main-files.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { distinctNames } from '../core/shared/text.ts'
 import type { SkillsOf } from '../http/callers.ts'
-import { LISTEN, type ObservedOperation, type Observer, type OperationEnd, type ResponseEnd } from '../http/observer.ts'
+import { type ObservedOperation, type Observer, type OperationEnd, type ResponseEnd } from '../http/observer.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
-import { operationName, OTHER, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
+import { doorOf, operationName, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
 
 interface MetricsOptions {
   readonly skills: MeasuredSkills
@@ -35,8 +34,6 @@ export interface Readings {
 
 /** The values of the labels, and the value. */
 type Row = ReadonlyArray<string | number>
-
-const METHODS = new Set(['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'DELETE', 'PATCH', 'CONNECT', 'TRACE'])
 
 /** The label of requests without a route. */
 const UNMATCHED = 'unmatched'
@@ -78,8 +75,8 @@ export class Metrics implements Observer {
     'METRICS_READS=true, of 1,000 skills, and of the rest together; a 304 and an archive are reads too, a HEAD is not')
 
   readonly #readSkills = new Set<string>()
-  /** MCP requests whose answers are streams. */
-  readonly #subscriptions = new WeakSet<FastifyRequest>()
+  /** The gauges of requests whose answers are streams. */
+  readonly #open = new WeakMap<FastifyRequest, Gauge>()
   #revision: () => string | undefined = () => undefined
 
   constructor (options: MetricsOptions) {
@@ -99,56 +96,47 @@ export class Metrics implements Observer {
     this.#revision = revision
   }
 
-  onRequest ({ method, routeOptions: { url: route, config: { streams } } }: FastifyRequest): void {
-    if (isScrape(route)) return
-    this.#active.inc({ http_request_method: methodName(method) })
-    if (streams !== undefined && method === 'GET') this.#streams[streams].inc()
+  onRequest ({ method }: FastifyRequest): void {
+    this.#active.inc({ http_request_method: method })
+  }
+
+  onStream (request: FastifyRequest): void {
+    const gauge = this.#streams[doorOf(request) === 'rest' ? 'events' : 'mcp']
+    this.#open.set(request, gauge)
+    gauge.inc()
   }
 
   onResponse (request: FastifyRequest, _reply: FastifyReply, { milliseconds, status, bytes = 0 }: ResponseEnd): void {
-    const { method, routeOptions: { url: route = UNMATCHED, config: { streams } } } = request
-    if (isScrape(route)) return
-    const labels = { http_request_method: methodName(method) }
+    const { method, routeOptions: { url: route = UNMATCHED } } = request
+    // Node's parser takes a fixed list of methods.
+    const labels = { http_request_method: method }
     this.#active.dec(labels)
-    if (streams !== undefined && method === 'GET') this.#streams[streams].dec()
-    else if (this.#subscriptions.delete(request)) this.#streams.mcp.dec()
+    this.#open.get(request)?.dec()
     this.#durations.observe({ ...labels, http_route: route, http_response_status_code: status }, milliseconds / 1_000)
     if (bytes > 0) this.#bytes.inc({ http_route: route }, bytes)
     if (status === 503 && request.problemCode === 'overloaded') this.#shed.inc()
     // HEAD gives nobody the bytes. A 304 goes to a client that has them.
-    if (method !== 'HEAD' && (status < 300 || status === 304)) this.#countRead(() => readOfRequest(request))
+    if (method !== 'HEAD' && (status < 300 || status === 304)) this.#countRead(readOfRequest(request))
   }
 
-  onCall (call: ObservedCall): (result: CallResult, outcome: ToolOutcome) => void {
-    const { tool, dialect, origin } = call
-    return (result, outcome) => {
-      this.#toolCalls.inc({ tool: tool?.name ?? '_unknown', dialect, outcome: result })
-      const request = origin as FastifyRequest | undefined
-      if (result === 'ok' && request !== undefined) this.#countRead(() => readOfCall(call, request, outcome))
-    }
+  onCall (call: ObservedCall, result: CallResult, outcome: ToolOutcome): void {
+    this.#toolCalls.inc({ tool: call.tool?.name ?? '_unknown', dialect: call.dialect, outcome: result })
+    if (result === 'ok') this.#countRead(readOfCall(call, outcome))
   }
 
   onOperation (operation: ObservedOperation): (end: OperationEnd) => void {
-    const { method, origin } = operation
     const start = performance.now()
-    if (method === LISTEN) {
-      this.#subscriptions.add(origin)
-      this.#streams.mcp.inc()
-    }
     return ({ error = '' }) => {
-      const labels = { mcp_method_name: operationName(method), error_type: error }
+      const labels = { mcp_method_name: operationName(operation.method), error_type: error }
       this.#operations.observe(labels, (performance.now() - start) / 1_000)
-      if (error === '') this.#countRead(() => readOfOperation(operation))
+      if (error === '') this.#countRead(readOfOperation(operation))
     }
   }
 
-  #countRead (findRead: () => Read | undefined): void {
+  #countRead ({ event, skill, door = '' }: Partial<Read> = {}): void {
     const { skills, countsReads } = this.#options
-    if (countsReads !== true) return
-    const { event, skill, path = '', door = '' } = findRead() ?? {}
-    const isMain = event === 'skill.read' || event === 'skill.archive' ||
-      (event === 'skill.file_read' && isMainFile(path))
-    if (!isMain || skill === undefined) return
+    const isMain = event === 'skill.read' || event === 'skill.archive'
+    if (countsReads !== true || !isMain || skill === undefined) return
     // Names come from the catalog, and never from a caller.
     if (!this.#readSkills.has(skill) && !skills.namesNow().includes(skill)) return
     if (this.#readSkills.size < MAX_SKILLS) this.#readSkills.add(skill)
@@ -258,13 +246,4 @@ export class Metrics implements Observer {
 /** NaN for a time that there is not. */
 function seconds (time: string | undefined): number {
   return Date.parse(time ?? '') / 1_000
-}
-
-function methodName (method: string): string {
-  return METHODS.has(method) ? method : OTHER
-}
-
-/** A scrape is no use of the service. */
-function isScrape (route: string | undefined): boolean {
-  return route?.endsWith('/metrics') === true
 }

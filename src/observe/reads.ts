@@ -1,6 +1,5 @@
 import type { FastifyRequest } from 'fastify'
 import { isMainFile } from '../core/format/main-files.ts'
-import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
 import { LISTEN, type ObservedOperation } from '../http/observer.ts'
 import type { ReadEvent, RouteReads } from '../http/route-config.ts'
 import type { ObservedCall } from '../tools/calls/observer.ts'
@@ -42,9 +41,6 @@ export const AUDIT_EVENTS = {
 
 export type AuditEvent = keyof typeof AUDIT_EVENTS
 
-/** The label of methods that are a caller's text. */
-export const OTHER = '_OTHER'
-
 /** The methods of MCP, and what each reads of skills. Calls of tools report their reads by themselves. */
 const OPERATIONS: ReadonlyMap<string, ReadEvent | undefined> = new Map([
   ...[
@@ -63,7 +59,7 @@ const OPERATIONS: ReadonlyMap<string, ReadEvent | undefined> = new Map([
 
 /** The name of an MCP request in metrics and spans. There are as many as methods, whatever callers send. */
 export function operationName (method: string): string {
-  return OPERATIONS.has(method) ? method : OTHER
+  return OPERATIONS.has(method) ? method : '_OTHER'
 }
 
 /** Longest text of a caller in a line, in characters. */
@@ -80,19 +76,18 @@ export function readOfRequest (request: FastifyRequest): Read | undefined {
   return { event: words === undefined ? event : 'skill.search', door, skill, queryLength: lengthOf(words) }
 }
 
-/** What a call has read, or was refused: known when it has ended, since a display name may mean any skill before. */
-export function readOfCall (call: ObservedCall, request: FastifyRequest, outcome: ToolOutcome): Read | undefined {
-  const { tool, args, skills, dialect } = call
-  if (tool === undefined) return undefined
+/** What a call has read, or was refused. */
+export function readOfCall ({ tool, args, dialect, origin }: ObservedCall, outcome: ToolOutcome): Read | undefined {
+  if (tool === undefined || origin === undefined) return undefined
   const { reads, skillArgument } = tool
   const given = skillArgument === undefined ? undefined : text(own(args, skillArgument))
-  const route = doorOf(request)
+  const route = doorOf(origin as FastifyRequest)
   const door = route === 'tool-call' ? `tool-call/${dialect}` : route
   if (reads.event === 'skill.file_read') return readOfFile(text(own(args, reads.pathArgument)), { door, skill: given })
   return {
     event: reads.event,
     door,
-    skill: skillArgument === 'skill' ? outcome.skill ?? folderOf(given?.trim(), skills.availableNow()) : given,
+    skill: outcome.skill ?? given,
     queryLength: reads.event === 'skill.search' ? lengthOf(own(args, reads.queryArgument)) : undefined
   }
 }
@@ -111,12 +106,6 @@ export function readOfOperation ({ method, params, origin }: ObservedOperation):
 /** The main file is the same read through the routes of files. */
 function readOfFile (path: string | undefined, { door, skill }: Pick<Read, 'door' | 'skill'>): Read {
   return { event: path !== undefined && isMainFile(path) ? 'skill.read' : 'skill.file_read', door, skill, path }
-}
-
-/** The folder of the skill that a model calls by its display name, for a call that found none or did not run. */
-function folderOf (displayName: string | undefined, available: readonly SkillMetadata[]): string | undefined {
-  const skill = available.find(({ name }) => name === displayName)
-  return skill === undefined ? displayName : addressOf(skill)
 }
 
 /** The API of a request; undefined for a route that reads nothing. */

@@ -14,9 +14,6 @@ const MAX_TEXT = 256
 /** Spans of probes would be most of a trace. */
 const PROBES = /\/(?:livez|readyz|metrics)(?:\?|$)/
 
-/** Members of `_meta` that carry a context: https://modelcontextprotocol.io/seps/414 */
-const CARRIED = ['traceparent', 'tracestate', 'baggage']
-
 /**
  * Spans for an OpenTelemetry SDK that `--import` has loaded: requests by @fastify/otel, and one for each tool call and
  * MCP operation. The names of GenAI and MCP attributes may still change: all are in this file.
@@ -41,7 +38,9 @@ export class Traces implements Observer {
 
   onOperation (operation: ObservedOperation): (end: OperationEnd) => void {
     const { method, params, id, origin } = operation
-    const carrier = carriedIn(own(params, '_meta'))
+    // Its texts may carry a context: https://modelcontextprotocol.io/seps/414
+    const texts = Object.entries(own(params, '_meta') ?? {}).filter(([, value]) => typeof value === 'string')
+    const carrier = Object.fromEntries(texts)
     const isOwnTrace = carrier['traceparent'] !== undefined
     const parent = isOwnTrace ? propagation.extract(context.active(), carrier) : contextOf(origin)
     const requestSpan = trace.getSpan(contextOf(origin))
@@ -67,26 +66,25 @@ export class Traces implements Observer {
     }
   }
 
-  onCall (call: ObservedCall): (result: CallResult, outcome: ToolOutcome) => void {
-    const { tool, dialect, id, origin } = call
+  onCall (call: ObservedCall, result: CallResult, outcome: ToolOutcome): void {
+    const { tool, dialect, id, origin, start } = call
     const name = tool?.name ?? 'unknown'
     const request = origin as FastifyRequest | undefined
     const operation = request && this.#operations.get(request)
     // The tool of an MCP request is known by now, and is not a text of the caller.
     if (tool !== undefined) operation?.span.updateName(`tools/call ${name}`)
-    const span = this.#tracer.startSpan(`execute_tool ${name}`, {
+    this.#tracer.startSpan(`execute_tool ${name}`, {
+      startTime: start,
       attributes: {
         'gen_ai.operation.name': 'execute_tool',
         'gen_ai.tool.name': name,
         'gen_ai.tool.call.id': cut(id),
-        'skillserve.dialect': dialect
+        'skillserve.dialect': dialect,
+        'skillserve.outcome': result,
+        ...ofSkill(readOfCall(call, outcome)),
+        ...result !== 'ok' && { 'error.type': 'tool_error' }
       }
-    }, operation?.context ?? (request === undefined ? context.active() : contextOf(request)))
-    return (result, outcome) => {
-      span.setAttributes({ 'skillserve.outcome': result, ...request && ofSkill(readOfCall(call, request, outcome)) })
-      if (result !== 'ok') span.setAttribute('error.type', 'tool_error')
-      span.end()
-    }
+    }, operation?.context ?? (request === undefined ? context.active() : contextOf(request))).end()
   }
 }
 
@@ -114,11 +112,6 @@ function noteTrace (span: Span, request: FastifyRequest): void {
 
 function contextOf (request: FastifyRequest): Context {
   return request.opentelemetry().context ?? context.active()
-}
-
-function carriedIn (meta: unknown): Readonly<Record<string, unknown>> {
-  const entries = CARRIED.map((name) => [name, own(meta, name)] as const)
-  return Object.fromEntries(entries.filter(([, text]) => typeof text === 'string'))
 }
 
 function ofSkill (read: Read | undefined): { readonly 'skillserve.skill'?: string | undefined } {

@@ -115,7 +115,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const outcome = await runTool(
       tool,
       request.body,
-      { skills, registry, log: request.log, fields: { reqId: request.id }, observer, origin: request }
+      { skills, registry, log, fields: { reqId: request.id }, observer, origin: request }
     )
     return jsonText(reply, JSON.stringify(outcome.result))
   })

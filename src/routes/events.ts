@@ -42,7 +42,6 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
   app.get('/events', {
     config: {
       reads: { event: 'events.open', door: 'rest' },
-      streams: 'events',
       weight: ({ headers }) => accepts(headers.accept, EVENT_STREAM_MEDIA_TYPE) ? 'stream' : undefined
     },
     schema: {

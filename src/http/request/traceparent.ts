@@ -19,7 +19,5 @@ export function parseTraceparent (text: unknown): TraceContext | undefined {
 
 /** Where a request is in a trace: its own span where spans are made, else its caller's. */
 export function traceOf (request: FastifyRequest): TraceContext | undefined {
-  if (request.trace !== undefined) return request.trace
-  const text = request.headers['traceparent']
-  return text === undefined ? undefined : parseTraceparent(text)
+  return request.trace ?? parseTraceparent(request.headers['traceparent'])
 }

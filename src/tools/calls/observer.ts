@@ -15,12 +15,14 @@ export interface ObservedCall {
   readonly id: string | number | undefined
   /** The request that the call came in. */
   readonly origin: object | undefined
+  /** When it began, as `performance.now()` has it. */
+  readonly start: number
 }
 
 /** What came of a call. `refused`: no such tool, or past a limit. */
 export type CallResult = 'ok' | 'error' | 'refused'
 
 export interface ToolObserver {
-  /** Called before a call runs. What it returns is called once, with what came of the call. */
-  onCall (call: ObservedCall): ((result: CallResult, outcome: ToolOutcome) => void) | undefined
+  /** A call has ended. */
+  onCall (call: ObservedCall, result: CallResult, outcome: ToolOutcome): void
 }

@@ -43,12 +43,13 @@ export async function runTool (
   }
   if (refusal !== undefined) failure = new ToolLimitError(refusal)
   log.info(fields, toolCallLine(tool, args))
-  const end = observer?.onCall({ tool, args, skills, dialect, id, origin })
+  const start = performance.now()
   const outcome = await (failure === undefined
     ? registry.call(tool, args, skills)
     : registry.refuse(tool, failure, args, skills))
   log.info(fields, toolResultLine(outcome, hasCallers(skills)))
-  end?.(refusal !== undefined ? 'refused' : outcome.isError ? 'error' : 'ok', outcome)
+  const result = refusal !== undefined ? 'refused' : outcome.isError ? 'error' : 'ok'
+  observer?.onCall({ tool, args, skills, dialect, id, origin, start }, result, outcome)
   return outcome
 }
 
@@ -59,6 +60,7 @@ export function refuseCall (call: ToolCall, message: string, run: ToolRun): Tool
   log.info(fields, toolCallLine(call.name, {}))
   log.info(fields, toolResultLine(outcome, hasCallers(skills)))
   const args = isJsonObject(call.args) ? call.args : {}
-  observer?.onCall({ tool: undefined, args, skills, dialect, id: call.id, origin })?.('refused', outcome)
+  const start = performance.now()
+  observer?.onCall({ tool: undefined, args, skills, dialect, id: call.id, origin, start }, 'refused', outcome)
   return outcome
 }
