@@ -15,6 +15,7 @@ import { AccessFileSchema } from '../src/access/schema.ts'
 import { ConfigFileSchema } from '../src/config/config-file.ts'
 import { TrustFileSchema } from '../src/trust/trust-file.ts'
 import { SETTINGS } from '../src/config/settings.ts'
+import { createSkillManager } from '../src/core/skill-manager.ts'
 import { AUDIT_EVENTS } from '../src/observe/reads.ts'
 import { Metrics } from '../src/observe/metrics.ts'
 
@@ -79,26 +80,7 @@ export function withMetrics (text: string): string {
 }
 
 function metricsRows (): string[] {
-  const status = {
-    ready: true,
-    indexed: true,
-    generation: 0,
-    skills: 0,
-    roots: [],
-    watcher: { status: 'watching', mode: 'events', errors: 0 },
-    failures: []
-  } as const
-  const { registry } = new Metrics({
-    skills: {
-      status,
-      contents: { usage: { bytes: 0, hits: 0, misses: 0 } },
-      onRefreshed () {},
-      namesNow: () => [],
-      invalidNow: () => [],
-      isWatching: () => true
-    },
-    version: ''
-  })
+  const { registry } = new Metrics({ skills: createSkillManager({ projectRoots: [] }), version: '' })
   // The types of prom-client leave out the labels.
   const all = registry.getMetricsAsArray() as Array<MetricObject & { readonly labelNames: readonly string[] }>
   return all.filter(({ name }) => !/^(?:nodejs|process)_/.test(name)).map(({ name, type, labelNames, help }) =>

@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger, FastifyPluginAsync, FastifyPluginCallback, FastifyRequest } from 'fastify'
 import type { Access } from './access/access.ts'
 import type { Config } from './config/settings.ts'
-import type { SkillService } from './core/service.ts'
+import type { View } from './core/view.ts'
 import type { Observer } from './http/observer.ts'
 import type { AuditState } from './http/readiness.ts'
 import type { Shutdown } from './http/shutdown.ts'
@@ -17,7 +17,7 @@ type AppSettings = 'allowedHosts' | 'allowedOrigins' | 'trustedProxies' | 'baseP
 
 /** `host` decides on the check of the Host header. */
 export interface AppOptions extends Pick<Config, 'host'>, Partial<Pick<Config, AppSettings>> {
-  readonly skills: SkillService
+  readonly skills: View
   /** The sources other than folders. */
   readonly sources?: Pick<Sources, 'status' | 'hooks' | 'githubOf'>
   readonly registry: ToolRegistry

@@ -17,7 +17,7 @@ export type { SkillErrorCode } from './core/shared/errors.ts'
 export type { ServableFile } from './core/read/file-cache.ts'
 export type { FileContent } from './core/read/file-content.ts'
 export type { MainFilePreference } from './core/format/main-files.ts'
-export type { SkillService, SkillSource, SkillStatus } from './core/service.ts'
+export type { View, SkillStatus } from './core/view.ts'
 export type {
   CatalogSkill, Finding, FindingSeverity, Frontmatter, Manifest, ManifestFile, Skill, SkillMetadata, SkillType
 } from './core/shared/skill.ts'

@@ -10,7 +10,7 @@ import { ConfigError, type Environment } from './config/setting.ts'
 import type { Config } from './config/settings.ts'
 import { errorCode } from './core/shared/system-errors.ts'
 import { createSkillManager } from './core/skill-manager.ts'
-import type { SkillService } from './core/service.ts'
+import type { View } from './core/view.ts'
 import { isLoopback } from './http/request/hosts.ts'
 import { Shutdown } from './http/shutdown.ts'
 import { checkPort, explainListenError, listen } from './listen.ts'
@@ -48,7 +48,7 @@ export interface ServerOptions {
    * Makes open pages follow each change. Called with the address once the service listens; what it returns is called at
    * the end.
    */
-  readonly preview?: (skills: SkillService, url: string) => () => void
+  readonly preview?: (skills: View, url: string) => () => void
 }
 
 /**

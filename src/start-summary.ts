@@ -30,7 +30,7 @@ export async function startSummary ({ skills, config, version, url }: StartedSer
     const what = state === 'ok'
       ? `${counted(count, 'skill')}, ${counted(findings.get(name) ?? 0, 'finding')}`
       : ROOT_PROBLEMS[state]
-    return `  ${skills.rootPaths[index] ?? name}: ${what}`
+    return `  ${skills.catalog.roots[index]?.path ?? name}: ${what}`
   })
   const more = folders.length - MAX_FOLDERS
   return [

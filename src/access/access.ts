@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyBaseLogger, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { FollowedFile } from '../config/files/followed-file.ts'
-import type { SkillService } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { type Principal, REFUSAL_REASONS, type RefusalReason } from '../http/callers.ts'
@@ -34,7 +34,7 @@ interface AccessOptions {
 /** What a caller sees until its request ends, whatever becomes of the file meanwhile. */
 interface Admission {
   readonly authenticator: Authenticator
-  readonly view: SkillService
+  readonly view: View
 }
 
 /** Where clients look for an authorization server (RFC 8414 §3.1): a 401 would lead those with a token astray. */
@@ -57,9 +57,9 @@ export async function openAccess (options: AccessOptions): Promise<Access> {
 
 /** Who asks and what they see: one policy at a time, one principal for each request. */
 export class Access {
-  readonly everything: SkillService
+  readonly everything: View
   /** What a request sees before its token is checked. */
-  readonly nothing: SkillService
+  readonly nothing: View
   readonly refusals = new Map<RefusalReason, number>(REFUSAL_REASONS.map((reason) => [reason, 0]))
   readonly file: FollowedFile<Policy>
   readonly #options: AccessOptions
@@ -84,7 +84,7 @@ export class Access {
     })
   }
 
-  readonly skillsOf = ({ admission }: FastifyRequest): SkillService => admission?.view ?? this.nothing
+  readonly skillsOf = ({ admission }: FastifyRequest): View => admission?.view ?? this.nothing
 
   readonly whileAllowed = ({ principal, admission }: FastifyRequest, end: () => void): () => void => {
     const leftMs = Math.min((principal?.expiresAt ?? Infinity) - Date.now(), MAX_TIMER_MS)
@@ -158,7 +158,7 @@ export class Access {
     request.admission = { authenticator, view }
   }
 
-  #viewOf ({ view: key }: Principal, policy: Policy): SkillService {
+  #viewOf ({ view: key }: Principal, policy: Policy): View {
     const view = policy.views.get(key) ?? this.#options.skills.createView(key, policy.grantsOf(key))
     policy.views.set(key, view)
     return view

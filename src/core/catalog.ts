@@ -21,20 +21,12 @@ const MAX_LOOKUPS = 3
 
 /** The place of a skill. */
 export interface SkillRef {
-  /** The position of its root. */
-  readonly root: number
+  readonly root: Root
   readonly name: string
 }
 
-/** A skill that was found, with where it is. */
-export interface FoundSkill {
-  readonly root: number
-  readonly disk: Disk
-  readonly skill: IndexedSkill
-}
-
 /** Which skills may be seen: all, or those of a caller. */
-export type Sees = (root: number, name: string) => boolean
+export type Sees = (root: Root, name: string) => boolean
 
 interface CatalogEvents {
   /** These skills are in another state, came or went; it is current already. */
@@ -64,17 +56,16 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   readonly snapshots = new Snapshots(this.files)
   readonly kept: KeptRevisions
   /** The index: skills by name, for each root. */
-  readonly #skills: Array<ReadonlyMap<string, IndexedSkill>>
+  readonly #skills = new Map<Root, ReadonlyMap<string, IndexedSkill>>()
   #generation = 0
 
   constructor ({ roots, linkTargets, disk, keep }: CatalogOptions) {
     super()
     this.setMaxListeners(0)
     this.kept = new KeptRevisions(keep)
-    this.#skills = roots.map(() => new Map())
-    this.roots = roots.map(({ options, type }, index) => new Root(options, {
-      type, linkTargets, disk, onListed: (root, before) => { this.#takeListing(index, root, before) }
-    }))
+    const onListed = (root: Root, before: RootListing | undefined): void => { this.#takeListing(root, before) }
+    this.roots = roots.map(({ options, type }, index) =>
+      new Root(options, { index, type, linkTargets, disk, onListed }))
   }
 
   /** Goes up with each change: what is derived from the index is up to date while it is the same. */
@@ -83,15 +74,15 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   }
 
   /** The index of a root. The same map while none of its skills changes. */
-  skillsIn (root: number): ReadonlyMap<string, IndexedSkill> {
-    return this.#skills[root] ?? new Map()
+  skillsIn (root: Root): ReadonlyMap<string, IndexedSkill> {
+    return this.#skills.get(root) ?? new Map()
   }
 
   /**
    * The skill of this name as it is on the disk now, in the first root that has it; undefined when none has.
    * @throws {SkillError} `skill_changing` when its folder is replaced again and again
    */
-  async find (name: string, sees: Sees): Promise<FoundSkill | undefined> {
+  async find (name: string, sees: Sees): Promise<IndexedSkill | undefined> {
     for (let attempt = 0; attempt < MAX_LOOKUPS; attempt++) {
       const found = await this.#findOnce(name, sees)
       if (found !== 'replaced') return found
@@ -99,18 +90,18 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     throw mainFileError.changing(name)
   }
 
-  async #findOnce (name: string, sees: Sees): Promise<FoundSkill | 'replaced' | undefined> {
-    for (const [index, root] of this.roots.entries()) {
-      if (!sees(index, name)) continue
+  async #findOnce (name: string, sees: Sees): Promise<IndexedSkill | 'replaced' | undefined> {
+    for (const root of this.roots) {
+      if (!sees(root, name)) continue
       await root.sync(name)
       const folder = root.folders.get(name)
       if (folder === undefined) continue
-      const { disk } = root
-      const known = this.skillsIn(index).get(name)
-      const isSame = known?.folder === folder && await isCurrent(disk, known).catch(() => false)
-      const skill = isSame ? known : await this.#read(disk, folder)
-      if (!isSame) this.emit('stale', { root: index, name })
-      if (skill !== undefined) return { root: index, disk, skill }
+      const known = this.skillsIn(root).get(name)
+      const isSame = known?.folder === folder && await isCurrent(known).catch(() => false)
+      if (isSame) return known
+      this.emit('stale', { root, name })
+      const skill = await this.#read(root, folder)
+      if (skill !== undefined) return skill
       await root.list()
       // What searches a folder with a layout has not seen yet that this one is gone.
       if (root.listed === undefined || root.folders.get(name) !== folder) return 'replaced'
@@ -119,68 +110,66 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   }
 
   /** What is hidden now must not be read in an older revision. */
-  async #read (disk: Disk, folder: SkillFolder): Promise<IndexedSkill | undefined> {
-    const skill = await readSkill(disk, this.files, folder)
+  async #read (root: Root, folder: SkillFolder): Promise<IndexedSkill | undefined> {
+    const skill = await readSkill(root, this.files, folder)
     if (skill === undefined || (skill.refused !== undefined && isPassing(skill.refused))) return skill
     this.kept.drop(({ skill: { name, filter } }) => name === skill.name && filter?.id !== skill.filter?.id)
     return skill
   }
 
   /** Whether a skill that was found is what its name means still, unchanged. */
-  async isStill (found: FoundSkill): Promise<boolean> {
-    const root = this.roots[found.root]
+  async isStill (skill: IndexedSkill): Promise<boolean> {
+    const { root } = skill
     // A root that was moved behind a link is the same folder in another place.
-    if (await root?.realPath() !== root?.listing?.realPath) await root?.list()
-    return await this.#isListed(found) && await hasSameFolder(found.disk, found.skill).catch(() => true)
+    if (await root.realPath() !== root.listing?.realPath) await root.list()
+    return await this.#isListed(skill) && await hasSameFolder(skill).catch(() => true)
   }
 
   /** Whether what was hidden when a skill was read is hidden now, and nothing else is. */
-  async hasSameRules (found: FoundSkill): Promise<boolean> {
-    return await hasSameRules(found.disk, found.skill) && await this.#isListed(found)
+  async hasSameRules (skill: IndexedSkill): Promise<boolean> {
+    return await hasSameRules(skill) && await this.#isListed(skill)
   }
 
-  async #isListed ({ root, skill }: FoundSkill): Promise<boolean> {
-    await this.roots[root]?.sync(skill.name)
-    return this.roots[root]?.folders.get(skill.name) === skill.folder
+  async #isListed ({ root, name, folder }: IndexedSkill): Promise<boolean> {
+    await root.sync(name)
+    return root.folders.get(name) === folder
   }
 
   /**
    * Compares skills of a root with the disk, all their files included, and reads again those that differ, in slices.
    * @param names undefined for all; skills that are listed and not in the index yet are read in any case
    */
-  async refresh (index: number, names?: ReadonlySet<string>): Promise<void> {
-    const root = this.roots[index]
-    if (root === undefined) return
+  async refresh (root: Root, names?: ReadonlySet<string>): Promise<void> {
     await (names === undefined ? root.list() : root.sync())
     let changed: IndexedSkill[] = []
-    const isUnread = (name: string): boolean => this.skillsIn(index).get(name)?.folder !== root.folders.get(name)
+    const isUnread = (name: string): boolean => this.skillsIn(root).get(name)?.folder !== root.folders.get(name)
     const listed = [...root.folders.keys()]
     for (const name of names === undefined ? listed : new Set([...names, ...listed.filter(isUnread)])) {
       const folder = root.folders.get(name)
       if (folder === undefined) continue
-      const skill = await this.#compare(root, folder, this.skillsIn(index).get(name))
+      const skill = await this.#compare(root, folder, this.skillsIn(root).get(name))
       if (skill === 'replaced') await root.list()
       else if (skill !== undefined) changed.push(skill)
       const pause = yieldIfNeeded()
       if (pause === undefined) continue
-      this.#commit(index, changed)
+      this.#commit(root, changed)
       changed = []
       await pause
     }
-    this.#commit(index, changed)
+    this.#commit(root, changed)
   }
 
   /** The skill as it is now; undefined if it is as it was. */
   async #compare (
-    { disk }: Root, folder: SkillFolder, known: IndexedSkill | undefined
+    root: Root, folder: SkillFolder, known: IndexedSkill | undefined
   ): Promise<IndexedSkill | 'replaced' | undefined> {
     try {
-      const isSame = known?.folder === folder && await isCurrent(disk, known)
-      const skill = isSame ? known : await this.#read(disk, folder)
+      const isSame = known?.folder === folder && await isCurrent(known)
+      const skill = isSame ? known : await this.#read(root, folder)
       if (skill === undefined) return 'replaced'
       // What a disk that fails has said before stays.
       if (skill.refused !== undefined) return known !== undefined && isPassing(skill.refused) ? undefined : skill
-      const { fingerprint } = await walkSkill(disk, folder.realPath, skill.filter)
+      const { fingerprint } = await walkSkill(root.disk, folder.realPath, skill.filter)
       return isSame && fingerprint === known.fingerprint ? undefined : Object.freeze({ ...skill, fingerprint })
     } catch (error) {
       return asRefused(error).refusal === 'not_found' ? 'replaced' : undefined
@@ -188,32 +177,32 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   }
 
   /** Replaces skills in one step, and reports those that are in another state. */
-  #commit (index: number, read: readonly IndexedSkill[]): void {
-    const skills = new Map(this.skillsIn(index))
+  #commit (root: Root, read: readonly IndexedSkill[]): void {
+    const skills = new Map(this.skillsIn(root))
     const changed: SkillRef[] = []
     for (const skill of read) {
       const { name, fingerprint, findings } = skill
       const known = skills.get(name)
-      if (this.roots[index]?.folders.get(name) !== skill.folder) continue
+      if (root.folders.get(name) !== skill.folder) continue
       skills.set(name, skill)
       const isSame = known?.fingerprint === fingerprint && isDeepStrictEqual(known?.findings, findings)
-      if (!isSame) changed.push({ root: index, name })
+      if (!isSame) changed.push({ root, name })
     }
-    if (read.length > 0) this.#skills[index] = skills
+    if (read.length > 0) this.#skills.set(root, skills)
     this.#announce(changed)
   }
 
   /** A name that stays keeps its skill until it is read from its new folder: no list is empty meanwhile. */
-  #takeListing (index: number, root: Root, before: RootListing | undefined): void {
+  #takeListing (root: Root, before: RootListing | undefined): void {
     const names = new Set([...before?.folders.keys() ?? [], ...root.folders.keys()])
     const changed = [...names].filter((name) => before?.folders.get(name) !== root.folders.get(name))
-    this.#skills[index] = new Map([...this.skillsIn(index)].filter(([name]) => root.folders.has(name)))
+    this.#skills.set(root, new Map([...this.skillsIn(root)].filter(([name]) => root.folders.has(name))))
     const { listing, listed } = root
     const isHidden = ({ name, folder }: IndexedSkill): boolean => listed === undefined
       ? folder.rules?.id !== listing?.ignoreFile?.rules.id
       : listed.ignored?.has(name) === true
-    if (listing !== undefined) this.kept.drop((kept) => kept.root === index && isHidden(kept.skill))
-    this.#announce(changed.map((name) => ({ root: index, name })))
+    if (listing !== undefined) this.kept.drop(({ skill }) => skill.root === root && isHidden(skill))
+    this.#announce(changed.map((name) => ({ root, name })))
     this.emit('listed', root, before)
   }
 
@@ -234,25 +223,25 @@ function isPassing (refused: RefusedError): boolean {
  * file and a link cost one more.
  * @throws {RefusedError} `io_error`, `no_answer`
  */
-async function isCurrent (disk: Disk, skill: IndexedSkill): Promise<boolean> {
-  const { folder, mainFile, mainFiles, refused } = skill
+async function isCurrent (skill: IndexedSkill): Promise<boolean> {
+  const { root, folder, mainFile, mainFiles, refused } = skill
   if (refused !== undefined) return false
   // A main file that was passed over may be of use now: the target of a link was made.
   if (mainFile?.name !== orderMainFiles(mainFiles, 'SKILL.md')[0]) return false
-  if (!await hasSameRules(disk, skill)) return false
+  if (!await hasSameRules(skill)) return false
   if (mainFile === undefined) return true
-  return isSameState(await signatureAt(disk, `${folder.path}/${mainFile.name}`), mainFile.signature)
+  return isSameState(await signatureAt(root.disk, `${folder.path}/${mainFile.name}`), mainFile.signature)
 }
 
 /** Whether the folder of a skill is as it was when the skill was read. What could not be read then is not news. */
-async function hasSameFolder (disk: Disk, { folder, folderSignature }: IndexedSkill): Promise<boolean> {
-  return isSameState(await signatureAt(disk, folder.path), folderSignature)
+async function hasSameFolder ({ root, folder, folderSignature }: IndexedSkill): Promise<boolean> {
+  return isSameState(await signatureAt(root.disk, folder.path), folderSignature)
 }
 
 /** Whether folder and ignore file are as they were when the skill was read: what was hidden then is hidden now. */
-async function hasSameRules (disk: Disk, skill: IndexedSkill): Promise<boolean> {
-  const { folder, folderSignature, ignoreFile, isTrustworthy } = skill
-  if (!isTrustworthy || folderSignature === undefined || !await hasSameFolder(disk, skill)) return false
+async function hasSameRules (skill: IndexedSkill): Promise<boolean> {
+  const { root: { disk }, folder, folderSignature, ignoreFile, isTrustworthy } = skill
+  if (!isTrustworthy || folderSignature === undefined || !await hasSameFolder(skill)) return false
   if (ignoreFile !== undefined) {
     const rulesNow = await signatureAt(disk, `${folder.path}/${IGNORE_FILE}`)
     if (!isSameState(rulesNow, ignoreFile.signature)) return false

@@ -11,6 +11,7 @@ import { asRefused, changed, isNoMainFile, RefusedError, type Refusal } from './
 import { isTrustworthy, signatureAt, signatureOf } from './read/signature.ts'
 import { createSkillFilter, type IgnoreFile, readIgnoreFile, type SkillFilter } from './roots/ignore-rules.ts'
 import type { SkillFolder } from './roots/list-root.ts'
+import type { Root } from './roots/root.ts'
 import { MAX_MAIN_FILE_BYTES } from './shared/limits.ts'
 import type { CatalogSkill, Finding, Frontmatter, Signature } from './shared/skill.ts'
 
@@ -18,6 +19,7 @@ import type { CatalogSkill, Finding, Frontmatter, Signature } from './shared/ski
  * A skill in one state, with what tells whether that is its state on the disk still. A later state is another value.
  */
 export interface IndexedSkill extends CatalogSkill {
+  readonly root: Root
   readonly folder: SkillFolder
   /** Undefined for a folder that could not be read. */
   readonly folderSignature: Signature | undefined
@@ -51,8 +53,9 @@ const NO_FRONTMATTER: Frontmatter = Object.freeze({})
  * @returns undefined when the folder is no longer the one that the root listed
  */
 export async function readSkill (
-  disk: Disk, files: FileCache, folder: SkillFolder
+  root: Root, files: FileCache, folder: SkillFolder
 ): Promise<IndexedSkill | undefined> {
+  const { disk } = root
   const readAt = Date.now()
   let folderSignature: Signature | undefined
   let mainFiles: readonly string[] | undefined
@@ -84,6 +87,7 @@ export async function readSkill (
   const signatures = [folderSignature, ignoreFile?.signature, main?.signature]
   return Object.freeze({
     ...describeSkill(folder, { mainFiles, main, filter, refused }),
+    root,
     folder,
     folderSignature,
     mainFiles,

@@ -1,7 +1,6 @@
 import { Catalog } from './catalog.ts'
 import { skillBody } from './format/main-file.ts'
 import { logCatalog } from './log.ts'
-import type { CacheUsage } from './read/file-cache.ts'
 import type { Disk } from './read/disk.ts'
 import { mainFileText } from './read/file-content.ts'
 import type { KeepOptions } from './revisions/kept-revisions.ts'
@@ -9,9 +8,9 @@ import type { RootOptions } from './roots/root.ts'
 import type { SkippedEntry } from './roots/list-root.ts'
 import { CatalogSearch } from './search/catalog-search.ts'
 import { type CoreLog, SILENT } from './shared/log.ts'
-import { addressOf, type CatalogSkill, type Skill, type SkillMetadata, toCatalogSkill } from './shared/skill.ts'
-import { type Grant, View, type ViewParts } from './view.ts'
-import { type Refresh, Refresher } from './watch/refresher.ts'
+import { addressOf, type Skill, type SkillMetadata, toCatalogSkill } from './shared/skill.ts'
+import { type Grant, View } from './view.ts'
+import { Refresher } from './watch/refresher.ts'
 
 export type { Grant }
 
@@ -39,7 +38,8 @@ export interface SkillManagerOptions {
 
 /** All skills, in the order of the roots: the view of everything. It starts and stops, and makes smaller views. */
 export class SkillManager extends View {
-  readonly #parts: ViewParts
+  readonly catalog: Catalog
+  readonly refresher: Refresher
 
   constructor (options: SkillManagerOptions) {
     const { projectRoots, personalRoot, linkTargets, disk, keep, polling = false, watcher = true, tickMs } = options
@@ -53,20 +53,18 @@ export class SkillManager extends View {
       disk,
       keep
     })
-    const parts: ViewParts = {
-      catalog,
-      search: new CatalogSearch(catalog),
-      refresher: new Refresher({ catalog, polling, isWatching: watcher, tickMs, log })
-    }
-    super('', new Map([...catalog.roots.keys()].map((root) => [root, 'all'])), parts)
-    this.#parts = parts
+    const refresher = new Refresher({ catalog, polling, isWatching: watcher, tickMs, log })
+    const all = catalog.roots.map((root) => [root, 'all'] as const)
+    super('', new Map(all), { catalog, refresher, search: new CatalogSearch(catalog) })
+    this.catalog = catalog
+    this.refresher = refresher
     logCatalog(catalog, log, onSkipped)
   }
 
   /** Lists the roots, and returns when `list` can be answered; the index and the watchers follow in the background. */
   async start (): Promise<void> {
-    await Promise.all(this.#parts.catalog.roots.map((root) => root.list()))
-    void this.#parts.refresher.start()
+    await Promise.all(this.catalog.roots.map((root) => root.list()))
+    void this.refresher.start()
   }
 
   /** Wave's `initialize`: starts, and waits until every skill has been read. */
@@ -76,44 +74,17 @@ export class SkillManager extends View {
   }
 
   async close (): Promise<void> {
-    await this.#parts.refresher.close()
-  }
-
-  /** Calls the listener after each refresh of a root. */
-  onRefreshed (listener: (refresh: Refresh) => void): void {
-    this.#parts.refresher.on('refreshed', listener)
-  }
-
-  /** The cache of files' contents. */
-  get contents (): { readonly usage: CacheUsage } {
-    return this.#parts.catalog.files
-  }
-
-  /** The number of skills with an error in the index, for each root. */
-  invalidNow (): readonly number[] {
-    const { catalog } = this.#parts
-    const isInvalid = ({ valid }: CatalogSkill): boolean => !valid
-    return catalog.roots.map((_root, index) => [...catalog.skillsIn(index).values()].filter(isInvalid).length)
-  }
-
-  /** Whether changes in the root at this position cause events, or it is polled. */
-  isWatching (root: number): boolean {
-    return this.#parts.refresher.isWatching(root)
-  }
-
-  /** As configured, in their order. */
-  get rootPaths (): readonly string[] {
-    return this.#parts.catalog.roots.map(({ path }) => path)
+    await this.refresher.close()
   }
 
   /** In their order; may hold one name twice. */
   get rootNames (): readonly string[] {
-    return this.#parts.catalog.roots.map(({ name }) => name)
+    return this.catalog.roots.map(({ name }) => name)
   }
 
   /** Names of the skills in a root, as of its last listing. */
   skillsIn (root: string): readonly string[] {
-    return [...this.#parts.catalog.roots.find(({ name }) => name === root)?.folders.keys() ?? []]
+    return [...this.catalog.roots.find(({ name }) => name === root)?.folders.keys() ?? []]
   }
 
   /**
@@ -121,10 +92,10 @@ export class SkillManager extends View {
    * @param scope differs from that of every other view
    */
   createView (scope: string, grants: ReadonlyMap<string, Grant>): View {
-    return new View(scope, new Map([...this.#parts.catalog.roots.entries()].flatMap(([index, { name }]) => {
-      const grant = grants.get(name)
-      return grant === undefined ? [] : [[index, grant]]
-    })), this.#parts)
+    return new View(scope, new Map(this.catalog.roots.flatMap((root) => {
+      const grant = grants.get(root.name)
+      return grant === undefined ? [] : [[root, grant]]
+    })), this.parts)
   }
 
   /** Wave's and Neovate's reading interface. */

@@ -1,21 +1,36 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Catalog, FoundSkill, Sees, SkillRef } from './catalog.ts'
+import type { Catalog, Sees, SkillRef } from './catalog.ts'
 import { finding, isUsable } from './format/findings.ts'
 import type { IndexedSkill } from './read-skill.ts'
 import type { Keep } from './revisions/kept-revisions.ts'
 import { KeptState, PresentState, type SkillState } from './revisions/state.ts'
 import type { CatalogSearch } from './search/catalog-search.ts'
-import type { Root } from './roots/root.ts'
-import type { SkillService, SkillStatus } from './service.ts'
+import type { Root, RootStatus } from './roots/root.ts'
 import { folderError, mainFileError, RevisionChangedError, SkillError, skillError } from './shared/errors.ts'
 import type { CatalogSkill, Finding, SkillMetadata } from './shared/skill.ts'
 import { hasForbiddenSequence } from './shared/skill-name.ts'
 import { compareCodePoints, sameOr } from './shared/text.ts'
 import type { Refresher } from './watch/refresher.ts'
+import type { WatcherState } from './watch/watcher.ts'
 
 /** How often a skill is read again when it changes while it is read, and the pause before, in milliseconds. */
 const MAX_READS = 3
 const CHANGE_PAUSE_MS = 20
+
+/** What /readyz reports. */
+export interface SkillStatus {
+  /** The first index is complete and a root is there. */
+  readonly ready: boolean
+  readonly indexed: boolean
+  readonly generation: number
+  readonly skills: number
+  readonly roots: readonly RootStatus[]
+  readonly watcher: WatcherState
+  /** Codes of what kept the last refresh from reading the disk; what was there before is served. */
+  readonly failures: readonly string[]
+  /** Names of the roots of which only some skills may be seen; absent without callers. */
+  readonly partial?: readonly string[]
+}
 
 /** What all views of a process share. */
 export interface ViewParts {
@@ -32,17 +47,9 @@ interface Visible {
   readonly generation: number
   /** Sorted by code point. */
   readonly names: readonly string[]
-  /** The position of each name's root. */
-  readonly owners: ReadonlyMap<string, number>
+  /** The root of each name. */
+  readonly owners: ReadonlyMap<string, Root>
   readonly available: readonly SkillMetadata[]
-}
-
-/** A root of a view. */
-interface VisibleRoot {
-  /** Its position in the catalog. */
-  readonly index: number
-  readonly root: Root
-  readonly grant: Grant
 }
 
 /** The revision that a request asks for. */
@@ -57,29 +64,32 @@ interface Asked {
 /**
  * The skills of some roots, or some of their skills, as if there were no others. A name is resolved in the roots of the
  * view, in their order. All APIs read through a view, whether there are callers or not.
+ *
+ * What is asked for by name is fresh: a change that was complete before the call is in the answer. What is said of many
+ * skills follows changes within a second. Every failure is a `SkillError`.
  */
-export class View implements SkillService {
+export class View {
+  /** Identifies the set of skills: a cursor of one is not valid for another. Empty where everybody sees the same. */
   readonly scope: string
-  readonly #parts: ViewParts
-  readonly #grants: ReadonlyMap<number, Grant>
-  readonly #roots: readonly VisibleRoot[]
+  protected readonly parts: ViewParts
+  readonly #grants: ReadonlyMap<Root, Grant>
   readonly #asked: Asked | undefined
   #visible: Visible | undefined
   #changes = 0
 
   /**
    * @param scope differs from that of every other view
-   * @param grants by the position of the root
+   * @param grants in the order of the roots
    */
-  constructor (scope: string, grants: ReadonlyMap<number, Grant>, parts: ViewParts, asked?: Asked) {
+  constructor (scope: string, grants: ReadonlyMap<Root, Grant>, parts: ViewParts, asked?: Asked) {
     this.scope = scope
-    this.#parts = parts
+    this.parts = parts
     this.#grants = grants
     this.#asked = asked
-    this.#roots = parts.catalog.roots.flatMap((root, index) => {
-      const grant = grants.get(index)
-      return grant === undefined ? [] : [{ index, root, grant }]
-    })
+  }
+
+  get #roots (): readonly Root[] {
+    return [...this.#grants.keys()]
   }
 
   readonly #sees: Sees = (root, name) => {
@@ -87,6 +97,7 @@ export class View implements SkillService {
     return grant === 'all' || grant?.(name) === true
   }
 
+  /** Names of all skills, sorted by code point; fresh. The same array while nothing changes. Throws without a root. */
   async list (): Promise<readonly string[]> {
     await this.#sync()
     this.#requireRoot()
@@ -94,15 +105,17 @@ export class View implements SkillService {
   }
 
   async #sync (): Promise<void> {
-    await Promise.all(this.#roots.map(({ root }) => root.sync()))
+    await Promise.all(this.#roots.map((root) => root.sync()))
   }
 
+  /** What `list` gave last, without a comparison with the disk. */
   namesNow (): readonly string[] {
     return this.#now.names
   }
 
+  /** The skill of exactly this name; fresh. Undefined for none, also for a name that no skill can have. */
   async find (name: string): Promise<CatalogSkill | undefined> {
-    const found = await this.#parts.catalog.find(name, this.#sees)
+    const found = await this.parts.catalog.find(name, this.#sees)
     if (this.#asked !== undefined && (found !== undefined || this.keptRevisions(name).length > 0)) {
       return await this.read(name, async ({ skill }) => skill)
     }
@@ -111,38 +124,49 @@ export class View implements SkillService {
     return undefined
   }
 
-  findNow (name: string): IndexedSkill | undefined {
-    return this.#parts.catalog.skillsIn(this.#now.owners.get(name) ?? -1).get(name)
+  /** The skill of this name as the index has it, without a comparison with the disk. */
+  findNow (name: string): CatalogSkill | undefined {
+    const root = this.#now.owners.get(name)
+    return root && this.parts.catalog.skillsIn(root).get(name)
   }
 
+  /** Name of the root that a skill comes from; undefined without such a skill. */
   rootOf (name: string): string | undefined {
-    return this.#parts.catalog.roots[this.#now.owners.get(name) ?? -1]?.name
+    return this.#now.owners.get(name)?.name
   }
 
+  /** Resolves after the first index: from then on, every change of any file is reported. */
   async indexed (): Promise<void> {
-    await this.#parts.refresher.indexed
+    await this.parts.refresher.indexed
   }
 
+  /** All valid skills, sorted by name. Waits for the first index. */
   async available (): Promise<readonly SkillMetadata[]> {
-    await this.#parts.refresher.indexed
+    await this.parts.refresher.indexed
     return this.availableNow()
   }
 
+  /** The valid skills that the index has now. */
   availableNow (): readonly SkillMetadata[] {
     return this.#now.available
   }
 
+  /** Names of skills that fit the words of a query, the best first. Throws `folderError`'s sentences without a root. */
   async search (query: string): Promise<readonly string[]> {
     await this.list()
-    await this.#parts.refresher.indexed
+    await this.parts.refresher.indexed
     const { owners } = this.#now
-    return await this.#parts.search.search(query, ({ root, name }) => owners.get(name) === root)
+    return await this.parts.search.search(query, ({ root, name }) => owners.get(name) === root)
   }
 
+  /**
+   * What `answer` makes of a skill in one state; fresh. `answer` may run several times, and reads through its argument.
+   * @param keep whether a revision that the answer names stays readable
+   */
   async read<T> (name: string, answer: (state: SkillState) => Promise<T>, keep: Keep = 'always'): Promise<T> {
     if (this.#asked !== undefined) return await this.#readAsked(this.#asked, name, answer)
     if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
-    const { catalog } = this.#parts
+    const { catalog } = this.parts
     for (let count = 1; ; count++) {
       const found = await catalog.find(name, this.#sees)
       if (found === undefined) throw this.unavailable ?? this.#absent(name)
@@ -151,7 +175,7 @@ export class View implements SkillService {
       } catch (error) {
         if (!(error instanceof SkillError)) throw error
         // What was refused has just been read; another error may come from a folder that was replaced meanwhile.
-        const isSame = found.skill.refused !== undefined || await catalog.isStill(found)
+        const isSame = found.refused !== undefined || await catalog.isStill(found)
         if (error.code !== 'skill_changing' && isSame) throw error
         if (count === MAX_READS) throw error.code === 'skill_changing' ? error : skillError.changing(name)
         await pause(CHANGE_PAUSE_MS * count)
@@ -181,8 +205,9 @@ export class View implements SkillService {
     return value
   }
 
+  /** As `read`, of the skill with this name in its frontmatter, else of this name. */
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
-    await this.#parts.refresher.indexed
+    await this.parts.refresher.indexed
     const isCalledSo = (name: string): boolean => this.findNow(name)?.metadata.name === displayName
     const name = [displayName, ...this.namesNow()].find(isCalledSo) ?? displayName
     try {
@@ -194,35 +219,48 @@ export class View implements SkillService {
     }
   }
 
+  /** Revisions of a skill that `at` gives although the skill may have moved on; the one used last first. */
   keptRevisions (name: string): readonly string[] {
-    const kept = this.#parts.catalog.kept.all.filter(({ root, skill }) => skill.name === name && this.#sees(root, name))
+    const { all } = this.parts.catalog.kept
+    const kept = all.filter(({ skill }) => skill.name === name && this.#sees(skill.root, name))
     return [...new Set(kept.map(({ manifest }) => manifest.revision))]
   }
 
   #keptState (name: string, revision: string): SkillState | undefined {
-    for (const { index, root } of this.#roots) {
-      if (!this.#sees(index, name) || root.source?.allows?.(name, revision) === false) continue
-      const kept = this.#parts.catalog.kept.get(index, name, revision)
+    for (const root of this.#roots) {
+      if (!this.#sees(root, name) || root.source?.allows?.(name, revision) === false) continue
+      const kept = this.parts.catalog.kept.get(root, name, revision)
       if (kept !== undefined) return new KeptState(kept)
     }
     return undefined
   }
 
+  /**
+   * These skills in one revision: reads of a skill with another present revision give the kept one, or throw
+   * `revision_changed`. What is said of many skills has no revision. Made for one request.
+   * @param revision `sha256:<hex>`, or `current` for the one that each skill has at its first read
+   */
   at (revision: string): View {
-    return new View(this.scope, this.#grants, this.#parts, { revision, view: this, read: new Map() })
+    return new View(this.scope, this.#grants, this.parts, { revision, view: this, read: new Map() })
   }
 
+  /** The revision of a skill that was read through `at`; undefined otherwise. */
   revisionOf (name: string): string | undefined {
     return this.#asked?.read.get(name)
   }
 
+  /** The revision of everything that was read through `at`, if it is one. */
   get onlyRevision (): string | undefined {
     const revisions = new Set(this.#asked?.read.values())
     return revisions.size === 1 ? [...revisions][0] : undefined
   }
 
+  /**
+   * Calls the listener with the names of skills that have changed in any of their files, have come or have gone.
+   * Returns a function that stops it.
+   */
   subscribe (listener: (names: readonly string[]) => void): () => void {
-    const { catalog } = this.#parts
+    const { catalog } = this.parts
     const onChanged = (changed: readonly SkillRef[]): void => {
       const names = changed.filter(({ root, name }) => this.#sees(root, name)).map(({ name }) => name)
       if (names.length > 0) listener([...new Set(names)])
@@ -232,24 +270,25 @@ export class View implements SkillService {
   }
 
   get status (): SkillStatus {
-    const { isIndexed, state } = this.#parts.refresher
+    const { isIndexed, state } = this.parts.refresher
     const { names } = this.#now
-    const partial = this.#roots.filter(({ grant }) => grant !== 'all').map(({ root }) => root.name)
+    const grants = [...this.#grants]
     return {
       ready: isIndexed && this.unavailable === undefined,
       indexed: isIndexed,
       generation: this.#changes,
       skills: names.length,
-      roots: this.#roots.map(({ root, grant }) => grant === 'all'
+      roots: grants.map(([root, grant]) => grant === 'all'
         ? root.status
         // Skipped entries may belong to skills that the view must not have.
         : { ...root.status, skills: [...root.folders.keys()].filter(grant).length, skipped: 0 }),
       watcher: state,
-      failures: [...new Set(this.#roots.flatMap(({ root }) => root.failureCode ?? []))],
-      ...this.scope !== '' && { partial }
+      failures: [...new Set(this.#roots.flatMap(({ failureCode }) => failureCode ?? []))],
+      ...this.scope !== '' && { partial: grants.filter(([, grant]) => grant !== 'all').map(([{ name }]) => name) }
     }
   }
 
+  /** The status after a comparison of the roots with the disk. */
   async freshStatus (): Promise<SkillStatus> {
     await this.#sync()
     return this.status
@@ -257,8 +296,8 @@ export class View implements SkillService {
 
   /** The error of a view whose roots are all missing. */
   get unavailable (): SkillError | undefined {
-    if (this.#roots.length === 0) return this.scope === '' ? folderError.notFound('') : undefined
-    const errors = this.#roots.map(({ root }) => root.unavailable)
+    if (this.#grants.size === 0) return this.scope === '' ? folderError.notFound('') : undefined
+    const errors = this.#roots.map((root) => root.unavailable)
     if (errors.includes(undefined)) return undefined
     return errors.find((error) => error?.code === 'skills_folder_permission_denied') ?? errors[0]
   }
@@ -270,22 +309,25 @@ export class View implements SkillService {
 
   /** What a root has that has never answered is not known. */
   #absent (name: string): SkillError {
-    const isUnknown = this.#roots.some(({ index, root }) =>
-      root.listing === undefined && root.failure?.state === 'failed' && this.#sees(index, name))
+    const isUnknown = this.#roots.some((root) =>
+      root.listing === undefined && root.failure?.state === 'failed' && this.#sees(root, name))
     return isUnknown ? mainFileError.noAnswer(name) : mainFileError.skillNotFound(name)
   }
 
   get #now (): Visible {
     if (this.#asked !== undefined) return this.#asked.view.#now
-    const { catalog } = this.#parts
+    const { catalog } = this.parts
     const before = this.#visible
     if (before?.generation === catalog.generation) return before
-    const owners = new Map<string, number>()
-    for (const { index, root } of this.#roots) {
-      for (const name of root.folders.keys()) if (this.#sees(index, name) && !owners.has(name)) owners.set(name, index)
+    const owners = new Map<string, Root>()
+    for (const root of this.#roots) {
+      for (const name of root.folders.keys()) if (this.#sees(root, name) && !owners.has(name)) owners.set(name, root)
     }
     const sorted = [...owners.keys()].sort(compareCodePoints)
-    const skills = sorted.flatMap((name) => catalog.skillsIn(owners.get(name) ?? -1).get(name) ?? [])
+    const skills = sorted.flatMap((name) => {
+      const root = owners.get(name)
+      return (root && catalog.skillsIn(root).get(name)) ?? []
+    })
     const names = sameOr(before?.names ?? [], sorted)
     const available = sameOr(before?.available ?? [], skills.filter(isUsable).map(({ metadata }) => metadata))
     this.#visible = { generation: catalog.generation, names, owners, available }
@@ -293,11 +335,11 @@ export class View implements SkillService {
     return this.#visible
   }
 
-  #shown ({ root, skill }: FoundSkill): IndexedSkill {
-    const hidden = this.#roots.filter((other) =>
-      other.index > root && this.#sees(other.index, skill.name) && other.root.folders.has(skill.name))
+  #shown (skill: IndexedSkill): IndexedSkill {
+    const hidden = this.#roots.filter((root) =>
+      root.index > skill.root.index && this.#sees(root, skill.name) && root.folders.has(skill.name))
     if (hidden.length === 0) return skill
-    return { ...skill, findings: [...skill.findings, shadowing(hidden.map((other) => other.root.name))] }
+    return { ...skill, findings: [...skill.findings, shadowing(hidden.map(({ name }) => name))] }
   }
 }
 

@@ -10,13 +10,13 @@ import { sha256 } from '../core/shared/digest.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import { isJsonObject } from '../core/shared/json.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
-import type { SkillService } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import { Discovery, type DiscoveryIndex, hexOf, IMMUTABLE } from '../well-known/discovery.ts'
 import { namesIn, type OutputFile, readText, writeTree } from './output-tree.ts'
 
 interface ExportOptions {
   /** The skills that may be exported. */
-  readonly skills: SkillService
+  readonly skills: View
   /** Absolute path. */
   readonly folder: string
   /** Whether anybody may read them. Otherwise no shared cache and no other web page may have the files. */
@@ -134,7 +134,7 @@ async function artifactFile (discovery: Discovery, { name, type, url, digest }: 
 }
 
 async function filesOfSkill (
-  skills: SkillService, version: string, name: string, files: readonly string[]
+  skills: View, version: string, name: string, files: readonly string[]
 ): Promise<ServedFile[]> {
   const manifest = await skills.at(version).read(name, (skill) => skill.manifest())
   const byPath = new Map(manifest.files.map((file) => [file.path, file]))
@@ -201,12 +201,12 @@ function isManifest (text: string): boolean {
   }
 }
 
-async function explain (skills: SkillService, names: readonly string[]): Promise<ExportReport['leftOut']> {
+async function explain (skills: View, names: readonly string[]): Promise<ExportReport['leftOut']> {
   const sorted = names.toSorted(compareCodePoints)
   return await Promise.all(sorted.map(async (name) => ({ name, reason: await reasonFor(skills, name) })))
 }
 
-async function reasonFor (skills: SkillService, name: string): Promise<string> {
+async function reasonFor (skills: View, name: string): Promise<string> {
   try {
     const findings = await skills.read(name, async (state) => {
       const { utf8 } = await state.mainFile()

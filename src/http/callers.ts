@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { SkillService } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 
 /** A caller, as one request proved it. Holds no secret. */
 export interface Principal {
@@ -17,19 +17,19 @@ export interface Principal {
 }
 
 /** The skills that a request may see. APIs get skills in no other way. The same object for the same view. */
-export type SkillsOf = (request: FastifyRequest) => SkillService
+export type SkillsOf = (request: FastifyRequest) => View
 
 /** What an API keeps for each set of skills that callers see: made at the first question, gone with the skills. */
 export class PerSkills<Value extends object> {
-  readonly #make: (skills: SkillService) => Value
-  readonly #values = new WeakMap<SkillService, Value>()
+  readonly #make: (skills: View) => Value
+  readonly #values = new WeakMap<View, Value>()
   #alive: ReadonlyArray<WeakRef<Value>> = []
 
-  constructor (make: (skills: SkillService) => Value) {
+  constructor (make: (skills: View) => Value) {
     this.#make = make
   }
 
-  of (skills: SkillService): Value {
+  of (skills: View): Value {
     let value = this.#values.get(skills)
     if (value === undefined) {
       this.#values.set(skills, value = this.#make(skills))

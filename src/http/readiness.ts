@@ -1,5 +1,5 @@
 import { ROOT_PROBLEMS } from '../core/roots/root.ts'
-import type { SkillStatus } from '../core/service.ts'
+import type { SkillStatus } from '../core/view.ts'
 import { watcherRemedy } from '../core/watch/watcher.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { Shutdown } from './shutdown.ts'

@@ -1,14 +1,14 @@
 import type { FastifyRequest } from 'fastify'
 import { RevisionChangedError } from '../core/shared/errors.ts'
-import type { SkillSource } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import type { ConfirmSkill } from '../tools/calls/confirm-skills.ts'
 import { matchesEtag } from './etag.ts'
 
 /** What requests read that ask for a revision. */
-const asked = new WeakMap<FastifyRequest, SkillSource>()
+const asked = new WeakMap<FastifyRequest, View>()
 
 /** The skills in the revision that a request asks for by `?revision=` or `If-Match` (RFC 9110 §13.1.1), if it does. */
-export function inAskedRevision (request: FastifyRequest, skills: SkillSource): SkillSource {
+export function inAskedRevision (request: FastifyRequest, skills: View): View {
   const { revision } = request.query as { readonly revision?: string }
   if (revision === undefined && request.headers['if-match'] === undefined) return skills
   const source = skills.at(revision ?? 'current')

@@ -1,10 +1,10 @@
 import type { ChangeFeed } from '../core/events/change-feed.ts'
-import type { SkillService } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import { MCP_NOTIFY_MS } from './limits.ts'
 
 /** Where changes come from. */
 export interface Followed {
-  readonly skills: Pick<SkillService, 'subscribe'>
+  readonly skills: Pick<View, 'subscribe'>
   readonly feed: Pick<ChangeFeed, 'subscribe'>
 }
 

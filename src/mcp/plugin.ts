@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 import { overloadError } from '../core/shared/errors.ts'
 import { own } from '../core/shared/json.ts'
-import type { SkillService } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import type { SkillsOf, WhileAllowed } from '../http/callers.ts'
 import { MAX_EVENT_STREAM_BYTES } from '../http/limits.ts'
 import { LISTEN, type Observer } from '../http/observer.ts'
@@ -23,7 +23,7 @@ import { mainFileUri } from './skill-uri.ts'
 
 interface McpOptions {
   readonly skillsOf: SkillsOf
-  readonly feeds: { of (skills: SkillService): Pick<ChangeFeed, 'subscribe'> }
+  readonly feeds: { of (skills: View): Pick<ChangeFeed, 'subscribe'> }
   readonly whileAllowed: WhileAllowed
   readonly registry: ToolRegistry
   readonly version: string

@@ -1,6 +1,6 @@
 import { fromJsonSchema, ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
 import type { CoreLog } from '../core/shared/log.ts'
-import type { SkillService } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import type { Observer } from '../http/observer.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { withFaults } from './faults.ts'
@@ -13,7 +13,7 @@ import { callTool, listTools, MCP_TOOLSET } from './methods/tools.ts'
 import type { Operation } from './operation.ts'
 
 export interface McpServerOptions {
-  readonly skills: SkillService
+  readonly skills: View
   readonly registry: ToolRegistry
   readonly log: CoreLog
   /** Of the service. */

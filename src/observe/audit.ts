@@ -6,7 +6,7 @@ import fp from 'fastify-plugin'
 import { LRUCache } from 'lru-cache'
 import type { TrustChange } from '../trust/trust.ts'
 import type { SkillErrorKind } from '../core/shared/errors.ts'
-import type { SkillService } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import { own } from '../core/shared/json.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import { maskSecrets } from '../core/shared/text.ts'
@@ -60,7 +60,7 @@ export interface AuditOptions {
 /** What changes while the service runs, and is in the log. */
 export interface Watched {
   /** All skills. */
-  readonly skills: Pick<SkillService, 'available' | 'subscribe'>
+  readonly skills: Pick<View, 'available' | 'subscribe'>
   /** The access file, the lock and the trust file. */
   readonly policies: readonly FollowedPolicy[]
   readonly trust: { on (event: 'verdict', listener: (change: TrustChange) => void): void } | undefined

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Root } from '../core/roots/root.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { distinctNames } from '../core/shared/text.ts'
 import type { SkillsOf } from '../http/callers.ts'
@@ -10,15 +11,12 @@ import type { ToolOutcome } from '../tools/tool.ts'
 import { doorOf, operationName, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
 
 interface MetricsOptions {
-  readonly skills: MeasuredSkills
+  readonly skills: SkillManager
   readonly version: string
   /** Whether reads are counted by skill: the metrics then hold names of skills. */
   readonly countsReads?: boolean
   readonly readings?: Readings
 }
-
-export type MeasuredSkills =
-  Pick<SkillManager, 'status' | 'contents' | 'onRefreshed' | 'namesNow' | 'isWatching' | 'invalidNow'>
 
 /** Values that other parts of the service count: read at each scrape. */
 export interface Readings {
@@ -143,31 +141,33 @@ export class Metrics implements Observer {
     this.#reads.inc({ skill: this.#readSkills.has(skill) ? skill : OTHER_SKILLS, door })
   }
 
-  #addSkills (skills: MeasuredSkills): void {
+  #addSkills (skills: SkillManager): void {
     const durations = this.#histogram('skillserve_refresh_duration_seconds', ['root'],
       'Duration of comparisons with the disk')
     const failures = this.#counter('skillserve_refresh_failures_total', ['root'],
       'Comparisons that failed; the last good state is served')
     // Two roots may lie in folders of one name.
-    const names = distinctNames(skills.status.roots.map(({ name }) => name))
+    const { catalog, refresher } = skills
+    const names = distinctNames(catalog.roots.map(({ name }) => name))
     const refreshedAt = names.map(() => Date.now())
-    skills.onRefreshed(({ root, milliseconds, isFailed }) => {
-      durations.observe({ root: names[root] ?? '' }, milliseconds / 1_000)
-      if (isFailed) failures.inc({ root: names[root] ?? '' })
-      else refreshedAt[root] = Date.now()
+    refresher.on('refreshed', ({ root: { index }, milliseconds, isFailed }) => {
+      durations.observe({ root: names[index] ?? '' }, milliseconds / 1_000)
+      if (isFailed) failures.inc({ root: names[index] ?? '' })
+      else refreshedAt[index] = Date.now()
     })
-    const ofRoots = (name: string, help: string, value: (index: number) => number): void => {
-      this.#rows('gauge', `skillserve_${name}`, ['root'], help, () => names.map((root, index) => [root, value(index)]))
+    const ofRoots = (name: string, help: string, value: (root: Root) => number): void => {
+      this.#rows('gauge', `skillserve_${name}`, ['root'], help,
+        () => catalog.roots.map((root) => [names[root.index] ?? '', value(root)]))
     }
-    const root = (index: number) => skills.status.roots[index]
-    ofRoots('skills', 'Skills in a root', (index) => root(index)?.skills ?? 0)
-    ofRoots('skills_invalid', 'Skills in a root that have an error', (index) => skills.invalidNow()[index] ?? 0)
+    ofRoots('skills', 'Skills in a root', ({ folders }) => folders.size)
+    ofRoots('skills_invalid', 'Skills in a root that have an error',
+      (root) => [...catalog.skillsIn(root).values()].filter(({ valid }) => !valid).length)
     ofRoots('root_available', '1 for a root that is there and can be read',
-      (index) => Number(root(index)?.state === 'ok'))
+      ({ failure }) => Number(failure === undefined))
     ofRoots('last_refresh_timestamp_seconds', 'End of the last comparison with the disk that succeeded',
-      (index) => (refreshedAt[index] ?? 0) / 1_000)
+      ({ index }) => (refreshedAt[index] ?? 0) / 1_000)
     ofRoots('watcher_healthy', '1 while changes cause events, or the root is polled',
-      (index) => Number(skills.isWatching(index)))
+      (root) => Number(refresher.isWatching(root)))
     this.#rows('gauge', 'skillserve_catalog_generation', [], 'Goes up with each change of the catalog',
       () => skills.status.generation)
     this.#rows('gauge', 'skillserve_catalog_revision', [], 'The first 12 hexadecimal digits of the revision of the ' +
@@ -176,7 +176,7 @@ export class Metrics implements Observer {
       return revision === undefined ? undefined : Number.parseInt(revision, 16)
     })
     const ofCache = (type: 'counter' | 'gauge', name: string, help: string, key: 'bytes' | 'hits' | 'misses'): void => {
-      this.#rows(type, `skillserve_cache_${name}`, ['cache'], help, () => [['contents', skills.contents.usage[key]]])
+      this.#rows(type, `skillserve_cache_${name}`, ['cache'], help, () => [['contents', catalog.files.usage[key]]])
     }
     ofCache('gauge', 'bytes', 'Memory for contents of files', 'bytes')
     ofCache('counter', 'hits_total', 'Files that were found in memory', 'hits')

@@ -1,16 +1,17 @@
 import type { FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
 import type { Config } from '../config/settings.ts'
 import type { CoreLog } from '../core/shared/log.ts'
+import type { SkillManager } from '../core/skill-manager.ts'
 import type { Observer } from '../http/observer.ts'
 import type { AuditState } from '../http/readiness.ts'
 import type { LineOutput } from '../log.ts'
 import { Audit, type Watched } from './audit.ts'
-import { type MeasuredSkills, Metrics, type Readings } from './metrics.ts'
+import { Metrics, type Readings } from './metrics.ts'
 import { listenForMetrics, metricsRoute } from './metrics-server.ts'
 
 interface ObserveOptions extends Watched {
   readonly config: Config
-  readonly measured: MeasuredSkills
+  readonly measured: SkillManager
   readonly readings: Readings
   readonly version: string
   readonly log: CoreLog

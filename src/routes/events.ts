@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { SkillsOf, WhileAllowed } from '../http/callers.ts'
 import type { ChangeFeed, FeedEvent } from '../core/events/change-feed.ts'
-import type { SkillService } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import type { Observer } from '../http/observer.ts'
 import { EVENT_RETRY_MS, EVENT_RETRY_SPREAD_MS, MAX_EVENT_STREAMS } from '../http/limits.ts'
 import { accepts } from '../http/request/accept.ts'
@@ -13,7 +13,7 @@ import { passingAnswer, text } from '../openapi/responses.ts'
 
 export interface EventRoutesOptions {
   readonly skillsOf: SkillsOf
-  readonly feeds: { of (skills: SkillService): Pick<ChangeFeed, 'position' | 'subscribe'> }
+  readonly feeds: { of (skills: View): Pick<ChangeFeed, 'position' | 'subscribe'> }
   readonly whileAllowed: WhileAllowed
   readonly observer?: Pick<Observer, 'onStream'> | undefined
   /** Defaults: those of `limits.ts`. */

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { SkillService } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import type { RevisionsOf } from '../http/headers.ts'
 import { HttpProblem, PROBLEM_MEDIA_TYPE } from '../http/problem.ts'
@@ -10,7 +10,7 @@ import { exampleOf, reference } from '../schemas/typebox.ts'
 
 interface HealthRoutesOptions {
   readonly skillsOf: SkillsOf
-  readonly access?: { readonly everything: SkillService } | undefined
+  readonly access?: { readonly everything: View } | undefined
   readonly revisionsOf: RevisionsOf
   readonly readiness: ReadinessParts
   readonly version: string

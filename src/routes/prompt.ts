@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { renderPrompt } from '../core/listing/prompt.ts'
-import type { SkillService } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import { addressOf, type SkillMetadata } from '../core/shared/skill.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { JSON_MEDIA_TYPE } from '../http/send/json.ts'
@@ -73,7 +73,7 @@ ${list === '' ? '' : `\n## Skills\n\n${list}\n`}
 }
 
 /** All valid skills. Throws without a folder of skills, which is not the same as an empty one. */
-async function availableIn (skills: SkillService): Promise<readonly SkillMetadata[]> {
+async function availableIn (skills: View): Promise<readonly SkillMetadata[]> {
   await skills.list()
   return await skills.available()
 }

@@ -9,7 +9,7 @@ interface LoadedSkill {
 }
 
 /**
- * A skill and its main file of one state, for `SkillSource.read`.
+ * A skill and its main file of one state, for `View.read`.
  * @throws {SkillError} `get_skill`'s sentences, also for a file that is not UTF-8
  */
 export async function loadSkill (state: SkillState): Promise<LoadedSkill> {

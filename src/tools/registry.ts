@@ -1,5 +1,5 @@
 import { overloadError, SkillError } from '../core/shared/errors.ts'
-import type { SkillSource } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import { failWithError } from './outcomes.ts'
 import { printable } from '../core/shared/text.ts'
 import {
@@ -15,10 +15,10 @@ export interface ToolRegistry {
   find (name: string, toolset?: Toolset): Tool | undefined
 
   /** Runs a tool. Never throws: every failure is an outcome in the tool's own form. */
-  call (tool: Tool, args: ToolArguments, skills: SkillSource): Promise<ToolOutcome>
+  call (tool: Tool, args: ToolArguments, skills: View): Promise<ToolOutcome>
 
   /** The outcome of a call that is not run, in the tool's own form. Never throws. */
-  refuse (tool: Tool, failure: ToolFailure, args: ToolArguments, skills: SkillSource): Promise<ToolOutcome>
+  refuse (tool: Tool, failure: ToolFailure, args: ToolArguments, skills: View): Promise<ToolOutcome>
 
   /** `Unknown tool: <name>`, and the names in the toolset that the model was given. */
   unknownTool (name: string, toolset?: Toolset): string
@@ -59,7 +59,7 @@ export function createToolRegistry (
     return new SkillError('file_io_error', 'The tool failed unexpectedly')
   }
 
-  async function fail (tool: Tool, error: unknown, args: ToolArguments, skills: SkillSource): Promise<ToolOutcome> {
+  async function fail (tool: Tool, error: unknown, args: ToolArguments, skills: View): Promise<ToolOutcome> {
     const failure = asFailure(error, tool)
     try {
       return await tool.fail(failure, args, skills)

@@ -1,4 +1,4 @@
-import type { SkillSource } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import type { ToolDefinition } from './dialects/dialect.ts'
 import { type DefinitionFormat, writeDefinitions } from './dialects/index.ts'
 import type { ToolRegistry } from './registry.ts'
@@ -8,7 +8,7 @@ export interface ToolDefinitionOptions {
   readonly format: DefinitionFormat
   readonly toolset: Toolset | 'all'
   /** For descriptions that follow the catalog. */
-  readonly skills: SkillSource
+  readonly skills: View
 }
 
 /**
@@ -22,7 +22,7 @@ export function toolDefinitions (
     .map((tool) => defineTool(tool, skills)))
 }
 
-export function defineTool (tool: Tool, skills: SkillSource): ToolDefinition {
+export function defineTool (tool: Tool, skills: View): ToolDefinition {
   const { name, description, parameters } = tool
   return { name, description, currentDescription: tool.currentDescription?.(skills) ?? description, parameters }
 }

@@ -1,6 +1,6 @@
 import type { TObject } from '@sinclair/typebox'
 import { SkillError, type SkillErrorKind } from '../core/shared/errors.ts'
-import type { SkillSource } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import { spacedJson } from './spaced-json.ts'
 
 /** The plain subset of JSON Schema that every provider accepts. Keys are sent in the order of the source documents. */
@@ -95,21 +95,21 @@ export interface Tool {
   readonly isCostly?: boolean
 
   /** A description that follows the catalog, where the source document wants one. */
-  currentDescription? (skills: SkillSource): string
+  currentDescription? (skills: View): string
 
   /**
    * The skills that a call answers about although it names none: they too must have a revision that a request asks for.
    * @throws {ToolArgumentsError | SkillError} as `run`
    */
-  skillsOf? (args: ToolArguments, skills: SkillSource): Promise<readonly string[]>
+  skillsOf? (args: ToolArguments, skills: View): Promise<readonly string[]>
 
   /**
    * Runs one call on the skills that its caller may see.
    * @throws {ToolArgumentsError} when the arguments do not fit
    * @throws {SkillError} when the domain says no; `fail` makes it the tool's own error form
    */
-  run (args: ToolArguments, skills: SkillSource): Promise<ToolOutcome>
+  run (args: ToolArguments, skills: View): Promise<ToolOutcome>
 
   /** The tool's own form of a failure; `args` are `{}` when they could not be read. */
-  fail (error: ToolFailure, args: ToolArguments, skills: SkillSource): Promise<ToolOutcome>
+  fail (error: ToolFailure, args: ToolArguments, skills: View): Promise<ToolOutcome>
 }

@@ -2,7 +2,7 @@ import { isMainFile } from '../core/format/main-files.ts'
 import type { Manifest } from '../core/shared/skill.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import { RevisionChangedError, SkillError } from '../core/shared/errors.ts'
-import type { SkillSource } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import { renderDiff } from './markup/diff.ts'
 import type { Html } from './markup/html.ts'
 
@@ -33,7 +33,7 @@ export interface Changes {
  * @throws {SkillError} as `read` when the skill is not there
  */
 export async function readChanges (
-  skills: Pick<SkillSource, 'read' | 'at' | 'keptRevisions'>, name: string, wanted: string | undefined
+  skills: Pick<View, 'read' | 'at' | 'keptRevisions'>, name: string, wanted: string | undefined
 ): Promise<Changes> {
   const after = await skills.read(name, (state) => state.manifest())
   const present = after.revision

@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import type { Manifest } from '../core/shared/skill.ts'
-import type { SkillService } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import type { ReadinessParts } from '../http/readiness.ts'
 import { prefersPage } from '../http/request/accept.ts'
@@ -41,7 +41,7 @@ interface ShownText extends Pick<MarkdownContext, 'path' | 'level'> {
 /** A request for a page, and what the page is made with. */
 interface PageRequest extends Pick<PagesOptions, 'validate' | 'sources' | 'readiness'> {
   readonly request: FastifyRequest
-  readonly skills: SkillService
+  readonly skills: View
   /** Of the skill in the address, and the path behind it. */
   readonly name: string
   readonly path: string

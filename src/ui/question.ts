@@ -1,5 +1,5 @@
 import { countCodePoints } from '../core/shared/text.ts'
-import type { SkillSource } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import type { EntryFilter } from '../core/listing/pages.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { MAX_QUERY_CODE_POINTS } from '../schemas/catalog.ts'
@@ -29,7 +29,7 @@ export const CHOICE_PARAMETERS = {
 } as const satisfies Record<Choice, readonly [name: string, value: string]>
 
 /** How many of these skills are valid, as the index has them. */
-export function countValid (skills: Pick<SkillSource, 'findNow'>, names: readonly string[]): number {
+export function countValid (skills: Pick<View, 'findNow'>, names: readonly string[]): number {
   return names.filter((name) => skills.findNow(name)?.valid === true).length
 }
 

@@ -5,7 +5,7 @@ import { isListed, mainFileOf, wellKnownFindings } from '../core/listing/discove
 import type { FileContent } from '../core/read/file-content.ts'
 import type { SkillArchive } from '../core/revisions/archive.ts'
 import type { SkillState } from '../core/revisions/state.ts'
-import type { SkillService, SkillSource } from '../core/service.ts'
+import type { View } from '../core/view.ts'
 import { SkillError, type SkillErrorCode } from '../core/shared/errors.ts'
 import { ownText } from '../core/shared/json.ts'
 import type { CatalogSkill, Manifest } from '../core/shared/skill.ts'
@@ -45,7 +45,7 @@ export type Artifact =
   { readonly revision: string, readonly content: FileContent } |
   { readonly revision: string, readonly archive: SkillArchive }
 
-type DiscoverySkills = Pick<SkillService, 'at' | 'keptRevisions' | 'list' | 'read'>
+type DiscoverySkills = Pick<View, 'at' | 'keptRevisions' | 'list' | 'read'>
 
 /**
  * The well-known indexes. A digest in an index is of all bytes of an archive, so the first index reads every file of
@@ -101,7 +101,7 @@ export class Discovery {
    * @param digest hexadecimal
    */
   async findArtifact (name: string, type: 'skill-md' | 'archive', digest: string): Promise<Artifact | undefined> {
-    const find = async (skills: Pick<SkillSource, 'read'>): Promise<Artifact | undefined> =>
+    const find = async (skills: Pick<View, 'read'>): Promise<Artifact | undefined> =>
       await unlessAbsent(() => skills.read(name, async (state) => {
         const { entry } = await this.#entriesIn(state)
         if (entry?.type !== type || hexOf(entry.digest) !== digest) return undefined

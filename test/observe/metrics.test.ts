@@ -1,15 +1,17 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import parsePrometheus from 'parse-prometheus-text-format'
 import { Registry } from 'prom-client'
 import t, { type Test } from 'tap'
+import type { Root } from '../../src/core/roots/root.ts'
 import { Shutdown } from '../../src/http/shutdown.ts'
-import { type MeasuredSkills, Metrics } from '../../src/observe/metrics.ts'
+import { Metrics } from '../../src/observe/metrics.ts'
 import { listenForMetrics } from '../../src/observe/metrics-server.ts'
 import { buildService, type ServiceOptions } from '../helper/build.ts'
 import { listenRequest, modernRequest } from '../helper/mcp.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../helper/raw-http.ts'
-import { skill, skillText, until } from '../helper/skills.ts'
+import { skill, skillText, startManager, until } from '../helper/skills.ts'
 
 const FILES = {
   demo: { 'SKILL.md': '---\nname: demo\ndescription: A demo\n---\n# Demo\n', 'a.txt': 'text' },
@@ -78,30 +80,21 @@ t.test('K71: the revision of the catalog is a number, equal for equal skills; re
   const { revision } = JSON.parse((await fetch('/readyz')).text) as { readonly revision: string }
   t.equal(await value('skillserve_catalog_revision'), Number.parseInt(revision.slice(0, 12), 16))
 
-  type Refreshed = Parameters<MeasuredSkills['onRefreshed']>[0]
-  let refreshed: Refreshed = () => {}
-  const roots = (['docs', 'ops', 'docs'] as const).map((name, i) =>
-    ({ name, type: 'project' as const, state: i === 2 ? 'missing' as const : 'ok' as const, skills: 1, skipped: 0 }))
-  const watcher = { status: 'watching', mode: 'events', errors: 0 } as const
-  const metrics = new Metrics({
-    skills: {
-      status: { ready: true, indexed: true, generation: 0, skills: 2, roots, watcher, failures: [] },
-      contents: { usage: { bytes: 0, hits: 0, misses: 0 } },
-      onRefreshed: (listener) => { refreshed = listener },
-      namesNow: () => [],
-      invalidNow: () => [0, 2, 1],
-      isWatching: (root) => root === 1
-    },
-    version: ''
-  })
+  const root = t.testdir({ ops: { demo: skill('demo'), a: {}, b: {} }, docs: { a: {} }, other: {} })
+  const skills = await startManager(t, ['other/docs', 'ops', 'docs'].map((path) => join(root, path)))
+  const [missing, ops, docs] = skills.catalog.roots
+  t.intercept(skills.refresher, 'isWatching', { value: (asked: Root) => asked === ops })
+  const metrics = new Metrics({ skills, version: '' })
   t.intercept(Date, 'now', { value: () => 5_000_000_000_000 })
-  for (const [root, isFailed] of [[0, false], [1, false], [1, true], [2, true]] as const) refreshed({ milliseconds: 3, isFailed, root })
+  for (const [root, isFailed] of [[missing, false], [ops, false], [ops, true], [docs, true]] as const) {
+    if (root !== undefined) skills.refresher.emit('refreshed', { milliseconds: 3, isFailed, root })
+  }
   const written = await metrics.registry.metrics()
   for (const line of [
     'skillserve_refresh_duration_seconds_count{root="docs"} 1', 'skillserve_refresh_duration_seconds_count{root="ops"} 2',
     'skillserve_refresh_failures_total{root="ops"} 1', 'skillserve_watcher_healthy{root="docs"} 0',
-    'skillserve_watcher_healthy{root="ops"} 1', 'skillserve_root_available{root="docs"} 1',
-    'skillserve_root_available{root="docs-2"} 0', 'skillserve_last_refresh_timestamp_seconds{root="ops"} 5000000000',
+    'skillserve_watcher_healthy{root="ops"} 1', 'skillserve_root_available{root="docs"} 0',
+    'skillserve_root_available{root="docs-2"} 1', 'skillserve_last_refresh_timestamp_seconds{root="ops"} 5000000000',
     'skillserve_skills_invalid{root="ops"} 2', 'skillserve_skills_invalid{root="docs-2"} 1'
   ]) t.match(written, `${line}\n`)
   const series = written.split('\n').filter((line) => /^\w/.test(line)).map((line) => line.replace(/ \S+$/, ''))

@@ -5,7 +5,7 @@ import { checkNotServed, reasonOf } from '../../config/files/files.ts'
 import { openRoots } from '../../config/roots.ts'
 import { readTextFile } from '../../config/files/yaml-file.ts'
 import { ConfigError, quote } from '../../config/setting.ts'
-import type { SkillService } from '../../core/service.ts'
+import type { View } from '../../core/view.ts'
 import { SkillError } from '../../core/shared/errors.ts'
 import { SILENT } from '../../core/shared/log.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
@@ -45,7 +45,7 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
     const skills = createSkillManager({
       ...roots, ...trust?.roots, linkTargets, watcher: false, onSkipped: skipped.add
     })
-    const service: SkillService = accessFile === undefined
+    const service: View = accessFile === undefined
       ? skills
       : await openView(skills, accessFile, publicUrl, caller ?? 'anonymous')
     shutdown.add(() => skills.close())
@@ -95,7 +95,7 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
 /** @throws ConfigError also for a caller who is unknown, or whom the service refuses */
 async function openView (
   skills: SkillManager, file: string, publicUrl: string | undefined, caller: string
-): Promise<SkillService> {
+): Promise<View> {
   const text = await readTextFile(file, 'ACCESS_FILE or --access')
   const policy = new Policy(file, text, { roots: skills.rootNames, publicUrl })
   const principal = findCaller(policy, caller)

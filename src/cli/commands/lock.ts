@@ -1,7 +1,7 @@
 import { basename, resolve } from 'node:path'
 import { reasonOf, replaceFile } from '../../config/files/files.ts'
 import { readTextFile } from '../../config/files/yaml-file.ts'
-import type { SkillSource } from '../../core/service.ts'
+import type { View } from '../../core/view.ts'
 import { SkillError } from '../../core/shared/errors.ts'
 import { counted } from '../../core/shared/text.ts'
 import { formatLock, type Lock, parseLock } from '../../trust/lock-file.ts'
@@ -35,7 +35,7 @@ export const run: RunCommand<ReadOptions & { readonly out?: string }> = async (a
   return 0
 }
 
-async function readRevision (skills: SkillSource, name: string): Promise<string> {
+async function readRevision (skills: View, name: string): Promise<string> {
   const fail = (reason: string) => new CommandError(`the skill ${JSON.stringify(name)} cannot be locked: ${reason}`)
   try {
     return await skills.read(name, async (state) => {

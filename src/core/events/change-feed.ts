@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
-import type { SkillService } from '../service.ts'
+import type { View } from '../view.ts'
 import { SkillError } from '../shared/errors.ts'
 import { type CoreLog, SILENT } from '../shared/log.ts'
 
@@ -24,7 +24,7 @@ export type FeedEvent = { readonly id: string } & (SkillChange | { readonly type
 export type FeedListener = (event: FeedEvent) => void
 
 export interface ChangeFeedOptions {
-  readonly skills: Pick<SkillService, 'indexed' | 'namesNow' | 'read' | 'subscribe'>
+  readonly skills: Pick<View, 'indexed' | 'namesNow' | 'read' | 'subscribe'>
   readonly log?: CoreLog
 }
 

@@ -1,4 +1,4 @@
-import type { SkillSource } from '../service.ts'
+import type { View } from '../view.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
 import { SkillError } from '../shared/errors.ts'
 import { formatCursor, pageStart } from './cursor.ts'
@@ -47,7 +47,7 @@ export interface CatalogPage {
 }
 
 interface CatalogPageOptions<Validated extends ValidatedEntry> {
-  readonly skills: Pick<SkillSource, 'available' | 'findNow' | 'list' | 'read' | 'rootOf' | 'scope' | 'search'>
+  readonly skills: Pick<View, 'available' | 'findNow' | 'list' | 'read' | 'rootOf' | 'scope' | 'search'>
   readonly validate: EntryValidator<Validated>
 }
 

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { IndexedSkill } from '../read-skill.ts'
+import type { Root } from '../roots/root.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /** How long a revision stays readable after its last use, in milliseconds, and the bytes of all of them. */
@@ -8,8 +9,6 @@ const KEPT_REVISION_BYTES = 64 * 1_048_576
 
 /** A revision of a skill with all its bytes. */
 export interface KeptRevision extends Snapshot {
-  /** The position of the skill's root. */
-  readonly root: number
   readonly skill: IndexedSkill
   /** By path. */
   readonly contents: ReadonlyMap<string, Buffer>
@@ -42,7 +41,7 @@ export class KeptRevisions {
   }
 
   /** Whether a revision with these files should be read to be kept. */
-  wants (root: number, snapshot: Snapshot, keep: Keep): boolean {
+  wants (root: Root, snapshot: Snapshot, keep: Keep): boolean {
     const { skill_name: name, revision } = snapshot.manifest
     if (this.#cache === undefined || keep === 'never' || this.get(root, name, revision) !== undefined) return false
     const room = this.#maxBytes - (keep === 'if-room' ? this.#cache.calculatedSize : 0)
@@ -50,10 +49,10 @@ export class KeptRevisions {
   }
 
   keep (kept: KeptRevision): void {
-    this.#cache?.set(keyOf(kept.root, kept.skill.name, kept.manifest.revision), kept)
+    this.#cache?.set(keyOf(kept.skill.root, kept.skill.name, kept.manifest.revision), kept)
   }
 
-  get (root: number, name: string, revision: string): KeptRevision | undefined {
+  get (root: Root, name: string, revision: string): KeptRevision | undefined {
     return this.#cache?.get(keyOf(root, name, revision))
   }
 
@@ -64,13 +63,13 @@ export class KeptRevisions {
 
   drop (isDropped: (kept: KeptRevision) => boolean): void {
     for (const kept of this.all.filter(isDropped)) {
-      this.#cache?.delete(keyOf(kept.root, kept.skill.name, kept.manifest.revision))
+      this.#cache?.delete(keyOf(kept.skill.root, kept.skill.name, kept.manifest.revision))
     }
   }
 }
 
-function keyOf (root: number, name: string, revision: string): string {
-  return `${root}\0${name}\0${revision}`
+function keyOf ({ index }: Root, name: string, revision: string): string {
+  return `${index}\0${name}\0${revision}`
 }
 
 function weightOf ({ manifest: { files } }: Snapshot): number {

@@ -1,5 +1,4 @@
 import { LRUCache } from 'lru-cache'
-import type { Disk } from '../read/disk.ts'
 import type { FileCache } from '../read/file-cache.ts'
 import { type FileKind, isTextKind } from '../read/file-kind.ts'
 import { IGNORE_FILE } from '../read/ignore-file.ts'
@@ -42,8 +41,8 @@ export class Snapshots {
    * @throws {RefusedError} `not_found` when the folder went away, `changed` when something changed meanwhile,
    * `too_many_files`, `too_many_bytes`, `permission_denied`, `io_error`, `no_answer`
    */
-  async of (disk: Disk, skill: IndexedSkill): Promise<Snapshot> {
-    const { folder: { name, realPath }, filter, ignoreFile } = skill
+  async of (skill: IndexedSkill): Promise<Snapshot> {
+    const { root: { disk }, folder: { name, realPath }, filter, ignoreFile } = skill
     const walk = await walkSkill(disk, realPath, filter)
     if (walk.excess !== undefined) throw new RefusedError(walk.excess)
     if (ignoreFile === undefined && walk.files.some(({ path }) => path === IGNORE_FILE)) {
@@ -60,7 +59,7 @@ export class Snapshots {
     for (const walked of walk.files) {
       await yieldIfNeeded()
       const { path } = walked
-      const sums = await this.#checksumsOf(disk, skill, walked).catch((error) => leaveOut(walk, walked, error))
+      const sums = await this.#checksumsOf(skill, walked).catch((error) => leaveOut(walk, walked, error))
       if (sums === undefined) continue
       files.push({
         path,
@@ -85,8 +84,8 @@ export class Snapshots {
   }
 
   async #checksumsOf (
-    disk: Disk, { folder, filter }: IndexedSkill, { path, state, isLink }: WalkedFile
-  ): Promise<FileChecksums & { readonly size: bigint }> {
+    { root: { disk }, folder, filter }: IndexedSkill, { path, state, isLink }: WalkedFile
+  ): Promise<FileChecksums> {
     const place = { disk, folder: folder.realPath, path, filter }
     return await this.#files.checksumsAt(place, isLink ? undefined : state)
   }

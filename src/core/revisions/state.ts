@@ -1,4 +1,4 @@
-import type { Catalog, FoundSkill } from '../catalog.ts'
+import type { Catalog } from '../catalog.ts'
 import { type MainFilePreference, orderMainFiles } from '../format/main-files.ts'
 import type { ServableFile } from '../read/file-cache.ts'
 import { FileContent } from '../read/file-content.ts'
@@ -88,7 +88,7 @@ export abstract class SkillState {
 
 /** A skill as it is on the disk. What is not of the state that the skill was read in is `changed`. */
 export class PresentState extends SkillState {
-  readonly #found: FoundSkill
+  readonly #found: IndexedSkill
   readonly #catalog: Catalog
   readonly #keep: Keep
   /** What is known of the files of this state, by path. */
@@ -96,18 +96,18 @@ export class PresentState extends SkillState {
   #snapshot: Snapshot | undefined
 
   /** @param shown what the caller sees of the skill */
-  constructor (shown: SkillState['skill'], found: FoundSkill, catalog: Catalog, keep: Keep) {
+  constructor (shown: SkillState['skill'], found: IndexedSkill, catalog: Catalog, keep: Keep) {
     super(shown)
     this.#found = found
     this.#catalog = catalog
     this.#keep = keep
-    const { mainFile, digest } = found.skill
+    const { mainFile, digest } = found
     if (mainFile !== undefined && digest !== undefined) this.#confirm(mainFile.name, digest)
   }
 
   protected async readPath (path: string, limit: number): Promise<FileContent> {
     const { files } = this.#catalog
-    const { mainFile } = this.#found.skill
+    const { mainFile } = this.#found
     // The catalog has just compared this file with the disk.
     const known = path === mainFile?.name ? files.contentOf(mainFile.signature) : undefined
     const content = known ?? (await files.read(this.#placeOf(path), limit)).content
@@ -131,9 +131,9 @@ export class PresentState extends SkillState {
 
   protected async takeSnapshot (): Promise<Snapshot> {
     if (this.#snapshot !== undefined) return this.#snapshot
-    const { disk, skill } = this.#found
-    if (skill.refused?.refusal === 'changed') throw skill.refused
-    const snapshot = await this.#catalog.snapshots.of(disk, skill)
+    const { refused } = this.#found
+    if (refused?.refusal === 'changed') throw refused
+    const snapshot = await this.#catalog.snapshots.of(this.#found)
     await this.#confirmRules()
     for (const { path, digest } of snapshot.manifest.files) this.#confirm(path, digest)
     if (this.#digests.size > snapshot.manifest.files.length) throw changed('a file went away after it was read')
@@ -150,26 +150,26 @@ export class PresentState extends SkillState {
   }
 
   async #keepBytes (snapshot: Snapshot): Promise<void> {
-    const { root, skill } = this.#found
+    const skill = this.#found
     const { kept, files } = this.#catalog
-    if (!kept.wants(root, snapshot, this.#keep)) return
+    if (!kept.wants(skill.root, snapshot, this.#keep)) return
     const contents = new Map<string, Buffer>()
     for (const { path, digest, size_bytes: size } of snapshot.manifest.files) {
       const { content } = await files.read(this.#placeOf(path), size, false)
       if (content.digest !== digest) throw changed('a file changed before its revision was named')
       contents.set(path, content.bytes)
     }
-    kept.keep({ ...snapshot, root, skill, contents })
+    kept.keep({ ...snapshot, skill, contents })
   }
 
   #placeOf (path: string): FilePlace {
-    const { disk, skill: { folder, filter } } = this.#found
+    const { root: { disk }, folder, filter } = this.#found
     return { disk, folder: folder.realPath, path, filter }
   }
 
   /** A file that was hidden before it was written must stay hidden: rules are compared after the reading. */
   async #confirmRules (): Promise<void> {
-    if (this.#found.skill.filter === undefined || await this.#catalog.hasSameRules(this.#found)) return
+    if (this.#found.filter === undefined || await this.#catalog.hasSameRules(this.#found)) return
     throw changed('what is hidden may have changed after the skill was read')
   }
 

@@ -44,6 +44,7 @@ export const ROOT_PROBLEMS = {
 const NO_FOLDERS: ReadonlyMap<string, SkillFolder> = new Map()
 
 interface RootParts {
+  readonly index: number
   readonly type: SkillType
   readonly linkTargets?: readonly string[] | undefined
   /** Default: the one that fits the file system of the root. */
@@ -54,6 +55,8 @@ interface RootParts {
 
 /** A configured folder of skills, with its last good listing. */
 export class Root implements RootFolder {
+  /** Its position among the roots of the catalog. */
+  readonly index: number
   readonly name: string
   readonly path: string
   readonly type: SkillType
@@ -70,6 +73,7 @@ export class Root implements RootFolder {
 
   constructor (root: string | RootOptions, parts: RootParts) {
     const { path, name = basename(path), listed, prefix = '' } = typeof root === 'string' ? { path: root } : root
+    this.index = parts.index
     this.name = name
     this.path = path
     this.type = parts.type

@@ -65,7 +65,7 @@ export class CatalogSearch {
 
   async #build (): Promise<void> {
     this.#catalog.on('changed', (changed) => { for (const skill of changed) this.#update(skill) })
-    for (const root of this.#catalog.roots.keys()) {
+    for (const root of this.#catalog.roots) {
       for (const name of this.#catalog.skillsIn(root).keys()) {
         this.#update({ root, name })
         await yieldIfNeeded()
@@ -74,7 +74,7 @@ export class CatalogSearch {
   }
 
   #update ({ root, name }: SkillRef): void {
-    const id = `${root}/${name}`
+    const id = `${root.index}/${name}`
     const skill = this.#catalog.skillsIn(root).get(name)
     const known = this.#indexed.get(id)
     // `discard` would count it in the next search still, for some of the others.

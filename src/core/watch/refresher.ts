@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type { Catalog } from '../catalog.ts'
+import type { Root } from '../roots/root.ts'
 import type { CoreLog } from '../shared/log.ts'
 import { RootWatcher, type WatcherState } from './watcher.ts'
 
@@ -12,8 +13,7 @@ const POLL_MS = 1_000
 
 /** A comparison of a root with the disk. */
 export interface Refresh {
-  /** The position of the root. */
-  readonly root: number
+  readonly root: Root
   readonly milliseconds: number
   /** What was there before is served. */
   readonly isFailed: boolean
@@ -33,9 +33,9 @@ interface RefresherOptions {
 /** Keeps the catalog near the disk: it compares what the watchers report, and everything from time to time. */
 export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
   readonly #options: RefresherOptions
-  readonly #watchers = new Map<number, RootWatcher>()
-  /** Names of skills that may have changed, by the position of the root; `undefined` stands for any. */
-  #hints = new Map<number, Set<string | undefined>>()
+  readonly #watchers = new Map<Root, RootWatcher>()
+  /** Names of skills that may have changed, by their root; `undefined` stands for any. */
+  #hints = new Map<Root, Set<string | undefined>>()
   #hintTimer: NodeJS.Timeout | undefined
   #tickTimer: NodeJS.Timeout | undefined
   #running: Promise<void> = Promise.resolve()
@@ -58,17 +58,17 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
     const { catalog, polling, isWatching, log } = this.#options
     if (this.#isStarted) return
     this.#isStarted = true
-    for (const root of catalog.roots.keys()) await catalog.refresh(root)
+    for (const root of catalog.roots) await catalog.refresh(root)
     this.isIndexed = true
     this.#settle.resolve()
     if (this.#isClosed) return
-    for (const [index, root] of catalog.roots.entries()) {
-      const onHint = (name?: string): void => { this.#hint(index, name) }
-      if (isWatching && !polling && !root.isNetwork) this.#watchers.set(index, new RootWatcher(root, log, onHint))
+    for (const root of catalog.roots) {
+      const onHint = (name?: string): void => { this.#hint(root, name) }
+      if (isWatching && !polling && !root.isNetwork) this.#watchers.set(root, new RootWatcher(root, log, onHint))
       root.source?.on('changed', onHint)
     }
     catalog.on('stale', ({ root, name }) => { this.#hint(root, name) })
-    catalog.on('listed', (root) => { this.#watchers.get(catalog.roots.indexOf(root))?.follow() })
+    catalog.on('listed', (root) => { this.#watchers.get(root)?.follow() })
     this.#tickIn(this.#pause)
   }
 
@@ -83,7 +83,7 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
   }
 
   /** Whether changes in a root cause events, or it is polled. */
-  isWatching (root: number): boolean {
+  isWatching (root: Root): boolean {
     return this.#options.polling || this.#watchers.get(root)?.state.status === 'watching'
   }
 
@@ -101,9 +101,9 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
     return tickMs
   }
 
-  #hint (index: number, name?: string): void {
+  #hint (root: Root, name?: string): void {
     if (this.#isClosed) return
-    this.#hints.set(index, (this.#hints.get(index) ?? new Set()).add(name))
+    this.#hints.set(root, (this.#hints.get(root) ?? new Set()).add(name))
     this.#hintTimer ??= setTimeout(() => { this.#run(() => this.#follow()) }, COLLECT_MS).unref()
   }
 
@@ -111,8 +111,8 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
     const hints = this.#hints
     this.#hints = new Map()
     this.#hintTimer = undefined
-    for (const [index, names] of hints) {
-      await this.#refresh(index, names.has(undefined) ? undefined : names as ReadonlySet<string>)
+    for (const [root, names] of hints) {
+      await this.#refresh(root, names.has(undefined) ? undefined : names as ReadonlySet<string>)
     }
   }
 
@@ -122,22 +122,22 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
   }
 
   async #tick (): Promise<void> {
-    for (const index of this.#options.catalog.roots.keys()) {
-      await this.#refresh(index)
-      const watcher = this.#watchers.get(index)
+    for (const root of this.#options.catalog.roots) {
+      await this.#refresh(root)
+      const watcher = this.#watchers.get(root)
       if (watcher?.state.status === 'degraded') watcher.restart()
     }
     if (!this.#isClosed) this.#tickIn(this.#pause)
   }
 
-  async #refresh (root: number, names?: ReadonlySet<string>): Promise<void> {
+  async #refresh (root: Root, names?: ReadonlySet<string>): Promise<void> {
     if (this.#isClosed) return
     const { catalog, log } = this.#options
     const startedAt = performance.now()
     let isFailed = false
     try {
       await catalog.refresh(root, names)
-      isFailed = catalog.roots[root]?.failure?.state === 'failed'
+      isFailed = root.failure?.state === 'failed'
     } catch (err) {
       isFailed = true
       log.warn({ err }, 'the skills could not be compared with the disk; what was there before is served')

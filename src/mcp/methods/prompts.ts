@@ -1,7 +1,7 @@
 import type { GetPromptResult, Prompt } from '@modelcontextprotocol/server'
 import { isUsable } from '../../core/format/findings.ts'
 import { SkillError } from '../../core/shared/errors.ts'
-import type { SkillSource } from '../../core/service.ts'
+import type { View } from '../../core/view.ts'
 import { loadSkill } from '../../tools/load-skill.ts'
 import { MCP_PAGE_ENTRIES } from '../limits.ts'
 import { McpFault } from '../faults.ts'
@@ -10,7 +10,7 @@ import { type Page, readPage } from './paging.ts'
 const TASK = { name: 'task', description: 'What to do with the skill; comes after its instructions', required: false }
 
 /** One page of prompts: each skill that models are offered is one. */
-export async function listPrompts (skills: SkillSource, cursor: string | undefined): Promise<Page<Prompt>> {
+export async function listPrompts (skills: View, cursor: string | undefined): Promise<Page<Prompt>> {
   return await readPage(skills.scope, await skills.list(), cursor, async (name) => {
     const skill = await skills.find(name)
     if (skill === undefined || !isUsable(skill)) return undefined
@@ -20,7 +20,7 @@ export async function listPrompts (skills: SkillSource, cursor: string | undefin
 
 /** The document of a skill as the user's message, and the task, if there is one, as the next. */
 export async function getPrompt (
-  skills: SkillSource, name: string, task: string | undefined
+  skills: View, name: string, task: string | undefined
 ): Promise<GetPromptResult> {
   const { skill, text: document } = await skills.read(name, loadSkill).catch((error: unknown) => {
     const isMissing = error instanceof SkillError && (error.kind === 'missing' || error.kind === 'invalid')

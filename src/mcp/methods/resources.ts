@@ -5,7 +5,7 @@ import { MCP_PAGE_ENTRIES } from '../limits.ts'
 import type { Manifest, ManifestFile } from '../../core/shared/skill.ts'
 import { mediaType } from '../../core/read/media-type.ts'
 import { isTextKind } from '../../core/read/file-kind.ts'
-import type { SkillSource } from '../../core/service.ts'
+import type { View } from '../../core/view.ts'
 import { compareCodePoints } from '../../core/shared/text.ts'
 import { McpFault } from '../faults.ts'
 import { type Page, readPage } from './paging.ts'
@@ -26,7 +26,7 @@ const DIRECTORY = 'inode/directory'
 const isFull = (items: readonly unknown[]) => items.length >= MCP_PAGE_ENTRIES
 
 /** One page of the main files of all skills, valid or not; other files follow from the template. */
-export async function listResources (skills: SkillSource, cursor: string | undefined): Promise<Page<Resource>> {
+export async function listResources (skills: View, cursor: string | undefined): Promise<Page<Resource>> {
   return await readPage(skills.scope, await skills.list(), cursor, async (name) => {
     const skill = await skills.find(name)
     if (skill?.digest === undefined) return undefined
@@ -42,7 +42,7 @@ export async function listResources (skills: SkillSource, cursor: string | undef
 
 /** A file: `text` when its bytes are UTF-8, otherwise `blob`. */
 export async function readResource (
-  skills: SkillSource, uri: string, originOf?: OriginOf
+  skills: View, uri: string, originOf?: OriginOf
 ): Promise<ReadResourceResult> {
   const parts = parseSkillUri(uri)
   if (parts === undefined || parts.path === '') {
@@ -69,7 +69,7 @@ export function acceptSubscription (uri: string): object {
 
 /** One page of the direct children of a folder (Skills extension, `resources/directory/read`). */
 export async function readDirectory (
-  skills: SkillSource, uri: string, cursor: string | undefined
+  skills: View, uri: string, cursor: string | undefined
 ): Promise<Page<Resource>> {
   const parts = parseSkillUri(uri)
   if (parts === undefined) {

@@ -4,7 +4,7 @@ import type { TrustReport } from '../../schemas/trust.ts'
 import { isUsable } from '../../core/format/findings.ts'
 import { unlessRefused } from '../../core/shared/errors.ts'
 import type { Finding, Frontmatter } from '../../core/shared/skill.ts'
-import type { SkillSource } from '../../core/service.ts'
+import type { View } from '../../core/view.ts'
 import { checkEligibility } from './eligibility.ts'
 import { MCP_PAGE_ENTRIES, MCP_PAGE_FILES } from '../limits.ts'
 import { type Page, readPage } from './paging.ts'
@@ -32,7 +32,7 @@ interface SkillEntry {
 
 /** One page of the skills that the official client accepts. */
 export async function listSkillEntries (
-  skills: SkillSource, cursor: string | undefined, originOf?: OriginOf
+  skills: View, cursor: string | undefined, originOf?: OriginOf
 ): Promise<Page<SkillEntry>> {
   let files = 0
   return await readPage(skills.scope, await skills.list(), cursor, async (name) => {
@@ -47,7 +47,7 @@ export async function listSkillEntries (
  * @throws {ProtocolError} -32602 that says why there is no entry
  * @throws {SkillError} when the skill cannot be read
  */
-export async function getSkillEntry (skills: SkillSource, uri: string, originOf?: OriginOf): Promise<SkillEntry> {
+export async function getSkillEntry (skills: View, uri: string, originOf?: OriginOf): Promise<SkillEntry> {
   const parts = parseSkillUri(uri)
   if (parts?.path !== 'SKILL.md') {
     throw new ProtocolError(ProtocolErrorCode.InvalidParams,
@@ -62,7 +62,7 @@ export async function getSkillEntry (skills: SkillSource, uri: string, originOf?
 
 /** The entry of a skill that is listed. A skill that goes away, or cannot be read, is not on the page. */
 async function findListed (
-  skills: SkillSource, name: string, originOf: OriginOf | undefined
+  skills: View, name: string, originOf: OriginOf | undefined
 ): Promise<SkillEntry | undefined> {
   return await unlessRefused(() => skills.read(name, async (state) => {
     // The index knows skills that are not offered, which spares the manifest of each.

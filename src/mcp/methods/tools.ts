@@ -1,7 +1,7 @@
 import {
   type CallToolResult, type ListToolsResult, ProtocolError, ProtocolErrorCode
 } from '@modelcontextprotocol/server'
-import type { SkillSource } from '../../core/service.ts'
+import type { View } from '../../core/view.ts'
 import type { ToolRegistry } from '../../tools/registry.ts'
 import { runTool, type ToolRun } from '../../tools/calls/run-tool.ts'
 import { mcp } from '../../tools/dialects/wire/mcp.ts'
@@ -10,7 +10,7 @@ import { defineTool } from '../../tools/tool-definitions.ts'
 /** The tools that any agent can use. */
 export const MCP_TOOLSET = 'explore'
 
-export function listTools (registry: ToolRegistry, skills: SkillSource): ListToolsResult {
+export function listTools (registry: ToolRegistry, skills: View): ListToolsResult {
   return { tools: mcp.writeDefinitions(registry.list(MCP_TOOLSET).map((tool) => defineTool(tool, skills))) }
 }
 

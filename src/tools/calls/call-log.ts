@@ -1,6 +1,6 @@
 import { MAX_LOG_LINE_CHARACTERS } from '../limits.ts'
 import { maskSecrets, printable } from '../../core/shared/text.ts'
-import type { SkillSource } from '../../core/service.ts'
+import type { View } from '../../core/view.ts'
 import type { Tool, ToolArguments, ToolOutcome } from '../tool.ts'
 
 /** A logger for the lines of tool calls: pino's, or any other. */
@@ -33,7 +33,7 @@ export function toolResultLine ({ isError, text }: ToolOutcome, hasCallers: bool
 }
 
 /** Whether these are the skills of one caller, and not those of everybody. */
-export function hasCallers ({ scope }: Pick<SkillSource, 'scope'>): boolean {
+export function hasCallers ({ scope }: Pick<View, 'scope'>): boolean {
   return scope !== ''
 }
 

@@ -1,5 +1,5 @@
 import { RevisionChangedError, SkillError } from '../../core/shared/errors.ts'
-import type { SkillSource } from '../../core/service.ts'
+import type { View } from '../../core/view.ts'
 import { parseArguments } from '../arguments.ts'
 import { own } from '../../core/shared/json.ts'
 import { type Tool, ToolArgumentsError } from '../tool.ts'
@@ -26,7 +26,7 @@ interface PlannedCall {
  * @throws {SkillError} `revision_changed`
  */
 export async function confirmSkills (
-  calls: readonly PlannedCall[], skills: SkillSource, confirm: ConfirmSkill
+  calls: readonly PlannedCall[], skills: View, confirm: ConfirmSkill
 ): Promise<void> {
   for (const call of calls) {
     for (const skill of await skillsOf(call, skills)) {
@@ -42,7 +42,7 @@ export async function confirmSkills (
   }
 }
 
-async function skillsOf ({ tool, args }: PlannedCall, skills: SkillSource): Promise<readonly NamedSkill[]> {
+async function skillsOf ({ tool, args }: PlannedCall, skills: View): Promise<readonly NamedSkill[]> {
   if (tool?.skillArgument === undefined && tool?.skillsOf === undefined) return []
   try {
     const given = parseArguments(args, tool.parameters)

@@ -1,4 +1,4 @@
-import type { SkillSource } from '../../core/service.ts'
+import type { View } from '../../core/view.ts'
 import type { Tool, ToolArguments, ToolOutcome } from '../tool.ts'
 
 /** A call of a tool through any API. */
@@ -8,7 +8,7 @@ export interface ObservedCall {
   /** From outside: read own properties only. */
   readonly args: ToolArguments
   /** What the call may see. */
-  readonly skills: SkillSource
+  readonly skills: View
   /** The shape of the call, or the API: `openai`, `mcp`, `rest`. */
   readonly dialect: string
   /** As the caller sent it. */

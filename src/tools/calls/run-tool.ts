@@ -1,4 +1,4 @@
-import type { SkillSource } from '../../core/service.ts'
+import type { View } from '../../core/view.ts'
 import { isJsonObject } from '../../core/shared/json.ts'
 import { parseArguments } from '../arguments.ts'
 import type { ToolCall } from '../dialects/dialect.ts'
@@ -11,7 +11,7 @@ import type { ToolObserver } from './observer.ts'
 
 export interface ToolRun {
   /** What the call may see. */
-  readonly skills: SkillSource
+  readonly skills: View
   readonly registry: ToolRegistry
   readonly log: CallLogger
   /** Fields of the two log lines, such as the request id. */

@@ -1,6 +1,6 @@
 import pLimit from 'p-limit'
 import { isJsonObject } from '../../core/shared/json.ts'
-import type { SkillSource } from '../../core/service.ts'
+import type { View } from '../../core/view.ts'
 import { MAX_TOOL_CALLS, MAX_TOOL_RESULTS_BYTES, TOOL_CALL_CONCURRENCY } from '../limits.ts'
 import type { ToolCall } from '../dialects/dialect.ts'
 import { openEnvelope } from '../dialects/envelope.ts'
@@ -20,7 +20,7 @@ export type ToolCallAnswer =
 /** The request that the calls came in. */
 export interface ToolCallContext {
   /** What the calls may see. */
-  readonly skills: SkillSource
+  readonly skills: View
   readonly requestId: string
   /** Called with each skill that the calls name, before any of them runs. */
   readonly confirmSkill?: ConfirmSkill | undefined

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { SkillState } from '../../core/revisions/state.ts'
-import type { SkillSource } from '../../core/service.ts'
+import type { View } from '../../core/view.ts'
 import { fileError } from '../../core/shared/errors.ts'
 import { hasForbiddenSequence } from '../../core/shared/skill-name.ts'
 import type { DecodedText } from '../../core/read/decode.ts'
@@ -71,7 +71,7 @@ export const readFileInSkill: Tool = {
 
 /** Reads files of a skill: with a sentence of its own for a name that no skill can have. */
 export async function readInSkill<T> (
-  skills: SkillSource, name: string, read: (skill: SkillState) => Promise<T>
+  skills: View, name: string, read: (skill: SkillState) => Promise<T>
 ): Promise<T> {
   if (hasForbiddenSequence(name)) throw fileError.invalidName()
   return await skills.read(name, read)

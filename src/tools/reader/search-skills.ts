@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { SkillSource } from '../../core/service.ts'
+import type { View } from '../../core/view.ts'
 import { countCodePoints } from '../../core/shared/text.ts'
 import { MAX_QUERY_CODE_POINTS } from '../../schemas/catalog.ts'
 import { invalidArguments, stringArgument } from '../arguments.ts'
@@ -70,7 +70,7 @@ function readArguments (args: ToolArguments): { readonly query: string, readonly
 }
 
 /** A skill that went away after the search is left out. */
-async function findSkills (skills: SkillSource, query: string, limit: number) {
+async function findSkills (skills: View, query: string, limit: number) {
   const found: Array<{ readonly skill_name: string, readonly description: string }> = []
   const names = await skills.search(query)
   for (const name of names) {

@@ -3,7 +3,7 @@ import { preventsUse } from '../../core/format/findings.ts'
 import { SkillError, unlessRefused } from '../../core/shared/errors.ts'
 import type { CatalogSkill, Finding, SkillMetadata } from '../../core/shared/skill.ts'
 import { isSafeName } from '../../core/shared/skill-name.ts'
-import type { SkillSource } from '../../core/service.ts'
+import type { View } from '../../core/view.ts'
 import { invalidArguments } from '../arguments.ts'
 import { own, ownText } from '../../core/shared/json.ts'
 import { loadSkill } from '../load-skill.ts'
@@ -105,7 +105,7 @@ function skillName (args: ToolArguments): string {
 }
 
 /** Empty when the list cannot be had: the failure to report is worth more than the failure of its list. */
-async function availableSkills (skills: SkillSource): Promise<readonly SkillMetadata[]> {
+async function availableSkills (skills: View): Promise<readonly SkillMetadata[]> {
   return await unlessRefused(() => skills.available()) ?? []
 }
 

@@ -1,5 +1,5 @@
 import { counted, grouped } from '../../core/shared/text.ts'
-import type { SkillStatus } from '../../core/service.ts'
+import type { SkillStatus } from '../../core/view.ts'
 import { HttpProblem } from '../../http/problem.ts'
 import { readinessOf, type Readiness } from '../../http/readiness.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
