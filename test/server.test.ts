@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { delimiter, join } from 'node:path'
@@ -115,33 +115,6 @@ t.test('K2: a port in use is one line on stderr and exit code 1', async (t) => {
   const { code, stdout, stderr } = await runProcess(t, { args: ['--port', String(port)] })
   t.strictSame([code, stdout], [1, ''], 'nothing is announced')
   t.equal(stderr, `skillserve: port ${port} of 127.0.0.1 is in use, PORT or --port chooses another (0 takes any free port)\n`)
-})
-
-t.test('K3: a missing root is not created, is an error and not ready, and is served when it appears, goes, returns or is swapped', async (t) => {
-  const folder = t.testdir({ a: { one: {} }, b: { two: {} } })
-  const root = join(folder, 'root')
-  const service = await startProcess(t, { args: [root] })
-  const ask = async (path: string) => {
-    const response = await fetch(`${service.url}${path}`)
-    return { status: response.status, body: await response.json() as unknown }
-  }
-  const missing = { status: 503, body: { error: `Skills folder not found at path: ${root}` } }
-  t.match(await ask('/skills'), missing)
-  t.match(await ask('/readyz'), { status: 503 })
-  t.notOk(existsSync(root))
-
-  mkdirSync(join(root, 'new'), { recursive: true })
-  t.match(await ask('/skills'), { status: 200, body: { skills: ['new'] } })
-  t.match(await ask('/readyz'), { status: 200 })
-
-  rmSync(root, { recursive: true })
-  t.match(await ask('/skills'), missing)
-
-  symlinkSync(join(folder, 'a'), root)
-  t.match(await ask('/skills'), { status: 200, body: { skills: ['one'] } })
-  symlinkSync(join(folder, 'b'), `${root}.next`)
-  renameSync(`${root}.next`, root)
-  t.match(await ask('/skills'), { status: 200, body: { skills: ['two'] } })
 })
 
 t.test('K89: SIGHUP reads operators\' files again, says so, and never stops the process', async (t) => {

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { SkillManager } from '../../src/core/skill-manager.ts'
 import { codePoint } from '../helper/code-point.ts'
-import { createFaultyDisk, createManager, failing, findByDisplayName, outcome, skill, skills, skillText, startManager, textOf, until } from '../helper/skills.ts'
+import { createFaultyDisk, createManager, failing, outcome, skill, skills, skillText, startManager, textOf } from '../helper/skills.ts'
 
 async function document (manager: SkillManager, name: string) {
   return await manager.read(name, (skill) => skill.mainFile('SKILL.MD'))
@@ -85,32 +85,6 @@ t.test('K7: the earlier root wins, a project root beats the personal one, the lo
   t.equal((await manager.find('mine'))?.metadata.type, 'personal')
 })
 
-t.test('K3 K14: no root, and the way back', async (t) => {
-  const base = t.testdir({ file: '' })
-  const root = join(base, 'root')
-  const manager = await startManager(t, [root])
-  const missing = `SkillError: Skills folder not found at path: ${root}`
-  for (const question of [
-    () => manager.list(), () => manager.find('demo'), () => document(manager, 'demo'), () => manager.read('demo', (skill) => skill.file('a')), () => manager.read('demo', (skill) => skill.manifest()),
-    () => findByDisplayName(manager, 'demo'), () => manager.loadSkill('demo')
-  ]) t.equal(await outcome(question), missing)
-  t.match(await manager.freshStatus(), { ready: false, indexed: true, skills: 0, roots: [{ state: 'missing', skills: 0 }] })
-  t.notOk(fs.existsSync(root), 'a root is never created')
-  fs.writeFileSync(root, '')
-  t.equal(await outcome(() => manager.list()), missing, 'a file is no folder')
-  fs.rmSync(root)
-  fs.mkdirSync(join(root, 'demo'), { recursive: true })
-  t.strictSame(await manager.list(), ['demo'])
-  t.match(await manager.freshStatus(), { ready: true, roots: [{ state: 'ok', skills: 1 }] })
-  fs.rmSync(root, { recursive: true })
-  t.equal(await outcome(() => manager.find('demo')), missing)
-  t.match(await manager.freshStatus(), { ready: false })
-  fs.symlinkSync('elsewhere', root)
-  t.equal(await outcome(() => manager.list()), missing)
-  fs.mkdirSync(join(base, 'elsewhere/other'), { recursive: true })
-  t.strictSame(await manager.list(), ['other'])
-})
-
 t.test('K14: a root that may not be read, beside one that is missing and one that is there', async (t) => {
   const base = t.testdir({ root: skills('demo'), good: skills('good') })
   const disk = createFaultyDisk()
@@ -166,12 +140,4 @@ t.test('K50: ready as soon as the first index is complete and a root is there', 
   open()
   t.equal((await available).length, 2)
   t.match(manager.status, { ready: true, indexed: true })
-})
-
-t.test('a manager that is closed early leaves nothing behind', async (t) => {
-  const manager = createManager(t, [t.testdir(skills('a'))])
-  await manager.start()
-  await manager.close()
-  await until(() => manager.status.indexed)
-  t.match(manager.status.watcher, { status: 'off' })
 })

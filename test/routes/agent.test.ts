@@ -1,9 +1,8 @@
-import { rmSync } from 'node:fs'
 import t from 'tap'
 import { MAX_BODY_BYTES } from '../../src/http/limits.ts'
 import { MAX_JSON_DEPTH, MAX_TOOL_CALLS } from '../../src/tools/limits.ts'
 import { toolArgumentsExamples, toolCallAnswerExamples, toolCallExamples, toolResultExamples } from '../../src/openapi/tool-call-examples.ts'
-import { buildService, type Files, type Service } from '../helper/build.ts'
+import { buildService, type Files } from '../helper/build.ts'
 import { openRaw, request } from '../helper/raw-http.ts'
 
 const DOCUMENT = '---\nname: calculator\ndescription: Sums\n---\n# Calculator\n'
@@ -205,27 +204,6 @@ t.test('one service', async (t) => {
     }
     t.equal((await service.raw('POST', '/agent/tools/%zz')).status, 400)
   })
-
-  t.test('K39: each call leaves two lines with the request id', async (t) => {
-    for (const [path, body] of [[CALL, openaiCall('get_skill', { skill_name: 'calculator' })], ['/agent/tools/get_skill', { skill_name: 'calculator' }]] as const) {
-      const response = await service.post(path, body)
-      const reqId = response.headers.get('x-request-id')
-      const lines = service.log().filter((line) => line.reqId === reqId && String(line.msg).startsWith('[Tool ')).map(({ msg }) => String(msg))
-      t.equal(lines[0], '[Tool Call] get_skill(skill_name="calculator")', path)
-      t.match(lines[1], /^\[Tool Result\] "/)
-      t.equal(lines.length, 2)
-      t.ok(lines.every((line) => line.length <= 200))
-    }
-  })
-})
-
-t.test('K14, K38: without a root a tool still answers 200, with its own error', async (t) => {
-  const service: Service = await buildService(t, { files: FILES })
-  rmSync(service.root, { recursive: true })
-  const error = `Skills folder not found at path: ${service.root}`
-  t.same((await service.post('/agent/tools/list_skills', {})).json(), { error })
-  t.same((await service.post(CALL, openaiCall('list_skills', {}))).json(), { role: 'tool', name: 'list_skills', content: `{"error": ${JSON.stringify(error)}}` })
-  t.match((await service.post(CALL, { type: 'tool_use', id: 'x', name: 'list_skills', input: {} })).json(), { is_error: true })
 })
 
 /** A value with its texts and numbers replaced by their types. */

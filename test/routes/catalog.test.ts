@@ -252,25 +252,24 @@ t.test('K46: a search goes on after the last entry, whatever new skills do to th
 
 t.test('K46: a skill that is there throughout is on exactly one page, whatever happens in between', async (t) => {
   const name = fc.constantFrom(...'abcdefghijklmnop')
-  const change = fc.record({ name, act: fc.constantFrom('remove', 'common', 'rare') }, { noNullPrototype: true })
+  const change = fc.record({ name, isRemoved: fc.boolean() }, { noNullPrototype: true })
   const changes = fc.array(fc.array(change, { maxLength: 5 }), { maxLength: 8 })
-  await fc.assert(fc.asyncProperty(
-    fc.uniqueArray(name, { minLength: 1, maxLength: 20 }), changes, fc.integer({ min: 1, max: 7 }), fc.boolean(),
-    async (first, changes, limit, isSearch) => {
-      const service = await buildService(t, { files: Object.fromEntries(first.map((name) => [name, { 'SKILL.md': skillText(name, '# Common\n') }])) })
-      const throughout = new Set(first)
-      const pages = await allPages(service, `?limit=${limit}${isSearch ? '&q=common' : ''}`, (number) => {
-        for (const { name, act } of changes[number - 1] ?? []) {
-          if (act === 'remove') fs.rmSync(join(service.root, name), { recursive: true, force: true })
-          else write(service.root, name, `# ${act}\n`)
-          // The rank of a skill that has changed may have changed, and so may everybody's against it.
-          if (act === 'remove' || isSearch) throughout.delete(name)
-        }
-      })
-      if (isSearch && pages.some((page) => !throughout.has(page.at(-1) ?? ''))) return true
-      const listed = pages.flat().filter((name) => throughout.has(name))
-      return listed.length === throughout.size && new Set(listed).size === listed.length && pages.every((page) => page.length <= limit)
-    }), { numRuns: 30 })
+  const service = await buildService(t)
+  await fc.assert(fc.asyncProperty(fc.uniqueArray(name, { minLength: 1, maxLength: 20 }), changes, fc.integer({ min: 1, max: 7 }), async (first, changes, limit) => {
+    fs.rmSync(service.root, { recursive: true })
+    for (const name of first) write(service.root, name)
+    const throughout = new Set(first)
+    const pages = await allPages(service, `?limit=${limit}`, (number) => {
+      for (const { name, isRemoved } of changes[number - 1] ?? []) {
+        if (isRemoved) {
+          fs.rmSync(join(service.root, name), { recursive: true, force: true })
+          throughout.delete(name)
+        } else write(service.root, name, '# Changed\n')
+      }
+    })
+    const listed = pages.flat().filter((name) => throughout.has(name))
+    return listed.length === throughout.size && new Set(listed).size === listed.length && pages.every((page) => page.length <= limit)
+  }), { numRuns: 25 })
 })
 
 t.test('K51, K52: an entry and a page tell of the disk as it is', async (t) => {
@@ -285,19 +284,6 @@ t.test('K51, K52: an entry and a page tell of the disk as it is', async (t) => {
   fs.rmSync(join(service.root, 'b'), { recursive: true })
   t.same(names(await page(service)), ['a'])
   await until(async () => names(await page(service, '?q=something')).length === 1)
-})
-
-t.test('K14, K48: no root', async (t) => {
-  const service = await buildService(t, { files: null, options: { indexed: false } })
-  for (const path of ['/catalog', '/catalog?q=x', '/catalog?valid=true', '/catalog/x']) {
-    const response = await service.fetch(path)
-    t.equal(response.status, 503, path)
-    t.equal(response.headers.get('retry-after'), '5')
-    t.match(response.json(), { code: 'skills_folder_not_found' })
-  }
-  fs.mkdirSync(join(service.root, 'a'), { recursive: true })
-  fs.writeFileSync(join(service.root, 'a/SKILL.md'), skillText('a'))
-  t.same(names(await page(service)), ['a'])
 })
 
 t.test('K53, K92, K94: a list that was begun before the present revision of the catalog does not name it, and is of this process', async (t) => {

@@ -1,8 +1,9 @@
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import t from 'tap'
+import { sha256 } from '../../src/core/shared/digest.ts'
 import { MAX_MAIN_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import { buildService, buildWithRoutes } from '../helper/build.ts'
 import { jsonRequest, openRaw, rawRequest, request } from '../helper/raw-http.ts'
@@ -75,6 +76,21 @@ t.test('K49: If-Match with another tag is 412 with a range too, and with its own
   }
   const { revision } = (await service.fetch('/skills/demo/files')).json() as { readonly revision: string }
   t.equal((await service.fetch('/skills/demo/files/large.bin', { headers: { 'if-match': `"${revision}"`, range: 'bytes=0-1' } })).status, 206)
+})
+
+t.test('K51: a change that was complete before a request is in its answer, with another tag, behind a link too', async (t) => {
+  const { fetch, root } = await buildService(t, { files: { demo: skill('demo', { 'a.txt': 'old', 'link.txt': t.fixture('symlink', 'a.txt') }) } })
+  const tags: Record<string, string> = {}
+  for (const text of ['one', 'two', 'six']) {
+    for (const file of ['SKILL.md', 'a.txt']) writeFileSync(join(root, 'demo', file), text)
+    for (const path of ['', '/files', '/files/SKILL.md', '/files/a.txt', '/files/link.txt', '/archive.zip']) {
+      const { status, headers, text: content, json } = await fetch(`/skills/demo${path}`, { headers: { 'if-none-match': tags[path] ?? '' } })
+      t.equal(status, 200, `${path} ${text}`)
+      tags[path] = headers.get('etag') ?? ''
+      if (path === '/files') t.match(json(), { files: [{ digest: sha256(text) }, { digest: sha256(text) }, {}] })
+      else t.match(content, text, path)
+    }
+  }
 })
 
 t.test('K58: a kept revision is an answer to ?revision=R, and 412 to If-Match', async (t) => {

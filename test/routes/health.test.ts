@@ -1,10 +1,8 @@
 import { EventEmitter } from 'node:events'
-import { mkdirSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { type Disk, localDisk } from '../../src/core/read/disk.ts'
-import type { SkillStatus } from '../../src/core/view.ts'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
-import { readinessOf } from '../../src/http/readiness.ts'
 import { Shutdown } from '../../src/http/shutdown.ts'
 import { buildService } from '../helper/build.ts'
 import { createFaultyDisk, holdListing } from '../helper/disk.ts'
@@ -29,11 +27,6 @@ t.test('K50: GET /livez says ok, and waits for no disk', async (t) => {
   t.equal((await service.fetch('/skills')).status, 200)
 })
 
-t.test('K50: GET /livez answers while no root is there', async (t) => {
-  const service = await buildService(t, { files: null })
-  t.equal((await service.fetch('/livez')).status, 200)
-})
-
 t.test('K50: GET /readyz reports skills, generation, roots and watcher', async (t) => {
   const service = await buildService(t, {
     files: DEMO,
@@ -54,12 +47,11 @@ t.test('K50: GET /readyz reports skills, generation, roots and watcher', async (
   t.notMatch(response.text, service.folder, 'no server path')
 })
 
-t.test('K3, K50: readiness follows the root: absent, appears, is removed, is created again, all without a restart', async (t) => {
-  const service = await buildService(t, { files: null })
-
-  async function refused (): Promise<void> {
-    const response = await service.fetch('/readyz')
-    t.equal(response.status, 503)
+t.test('K3, K14, K50: readiness follows the root: absent, a file, there, removed, made again, swapped behind a link', async (t) => {
+  const service = await buildService(t, { files: null, options: { siblings: { aside: { other: { 'x.md': '' } } } } })
+  const { root, folder, fetch } = service
+  const refused = async (): Promise<void> => {
+    const response = await fetch('/readyz')
     t.match(response.headers.get('retry-after'), /^\d+$/)
     t.equal(response.headers.get('cache-control'), 'no-store')
     t.match(response.json(), {
@@ -72,31 +64,33 @@ t.test('K3, K50: readiness follows the root: absent, appears, is removed, is cre
       watcher: { status: 'off', mode: 'events', errors: 0 },
       failures: []
     })
-    const list = await service.fetch('/skills')
-    t.equal(list.status, 503)
-    t.match(list.headers.get('retry-after'), /^\d+$/)
-    t.match(list.json(), { code: 'skills_folder_not_found', error: `Skills folder not found at path: ${service.root}` })
+    t.match((await fetch('/skills')).json(), { status: 503, code: 'skills_folder_not_found', error: `Skills folder not found at path: ${root}` })
+    t.equal((await fetch('/livez')).status, 200)
   }
-  async function ready (names: readonly string[]): Promise<void> {
-    const response = await service.fetch('/readyz')
-    t.equal(response.status, 200)
-    t.match(response.json(), { status: 'ready', skills: names.length })
-    t.same((await service.fetch('/skills')).json(), { skills: names })
+  const ready = async (...names: readonly string[]): Promise<void> => {
+    t.match((await fetch('/readyz')).json(), { status: 'ready', skills: names.length })
+    t.same((await fetch('/skills')).json(), { skills: names })
   }
 
   await refused()
-  mkdirSync(`${service.root}/demo`, { recursive: true })
-  await ready(['demo'])
-  rmSync(service.root, { recursive: true })
+  t.notOk(existsSync(root), 'a root is never created')
+  writeFileSync(root, '')
   await refused()
-  mkdirSync(service.root)
-  await ready([])
-  mkdirSync(`${service.root}/other`)
-  await ready(['other'])
-  renameSync(service.root, `${service.root}-away`)
+  rmSync(root)
+  mkdirSync(`${root}/demo`, { recursive: true })
+  await ready('demo')
+  rmSync(root, { recursive: true })
   await refused()
-  renameSync(`${service.root}-away`, service.root)
-  await ready(['other'])
+  mkdirSync(root)
+  await ready()
+  renameSync(root, `${folder}/empty`)
+  symlinkSync('nothing', root)
+  await refused()
+  for (const [target, names] of [['aside', ['other']], ['empty', []]] as const) {
+    symlinkSync(target, `${root}.next`)
+    renameSync(`${root}.next`, root)
+    await ready(...names)
+  }
 })
 
 t.test('K70: /readyz says in words what is wrong, with the names of folders and without their paths', async (t) => {
@@ -123,12 +117,6 @@ t.test('K85: callers are told the name of a source that was never fetched, and n
   await t.rejects(skills.read('demo', (state) => state.mainFile()), error)
 })
 
-t.test('K3: a root that is a file counts as not there', async (t) => {
-  const service = await buildService(t, { files: null, options: { siblings: { skills: 'no folder' } } })
-  t.equal((await service.fetch('/readyz')).status, 503)
-  t.match((await service.fetch('/skills')).json(), { code: 'skills_folder_not_found' })
-})
-
 t.test('K50: before the first index is complete the service is not ready, and says so', async (t) => {
   const { disk, release } = holdListing('demo')
   const service = await buildService(t, { files: DEMO, options: { disk, indexed: false } })
@@ -151,32 +139,6 @@ t.test('a service that is stopping is not ready, and answers', async (t) => {
   t.match(response.json(), { code: 'not_ready', detail: 'The service is stopping', skills: 1, watcher: { status: 'off' } })
   t.equal((await service.fetch('/livez')).status, 200)
   t.equal((await service.fetch('/skills/demo')).status, 200)
-})
-
-const PARTS = { remarks: () => [], auditState: () => 'working' as const, shutdown: { isStopping: false } }
-
-function statusWith (lastError: string): SkillStatus {
-  return {
-    ready: true,
-    indexed: true,
-    skills: 1,
-    generation: 1,
-    roots: [{ name: 'skills', type: 'project', state: 'ok', skills: 1, skipped: 0 }],
-    watcher: { status: 'degraded', mode: 'events', errors: 1, lastError },
-    failures: []
-  }
-}
-
-t.test('K54: where the kernel refuses watches, /readyz says what to raise: the code alone speaks of a full disk', async (t) => {
-  for (const [code, cause] of [
-    ['ENOSPC', 'ENOSPC: raise fs.inotify.max_user_watches'],
-    ['EMFILE', 'EMFILE: raise fs.inotify.max_user_instances or the limit of open files'],
-    ['EIO', 'EIO']
-  ] as const) {
-    const { isReady, reasons } = readinessOf(statusWith(code), PARTS)
-    t.equal(isReady, true)
-    t.strictSame(reasons, [`changes cause no events (${cause}); the folders are compared at intervals`])
-  }
 })
 
 t.test('K70: a root that is itself a skill is a warning that says what to give', async (t) => {

@@ -55,41 +55,6 @@ t.test('K45: the same content is the same bytes, whatever its times, permissions
   }
 })
 
-t.test('K45: names are the manifest\'s or what the caller makes of them; nothing hidden, nothing from outside', async (t) => {
-  const link = (target: string) => t.fixture('symlink', target)
-  const base = t.testdir({
-    outside: { secret: 'secret' },
-    root: {
-      demo: {
-        'skill.md': 'main',
-        docs: { 'a.md': 'a', '.env': 'x', '.env.example': 'y' },
-        '.git': { config: 'x' },
-        '.env': 'x',
-        folder: {},
-        inside: link('docs/a.md'),
-        out: link('../../outside/secret'),
-        dangling: link('nothing'),
-        all: link('.')
-      },
-      bare: {}
-    }
-  })
-  const manager = await startManager(t, [join(base, 'root')])
-  const paths = ['docs/.env.example', 'docs/a.md', 'inside', 'skill.md']
-  t.same((await manager.read('demo', (skill) => skill.manifest())).files.map(({ path }) => path), paths)
-  const zip = join(base, 'a.zip')
-  for (const [index, read] of READERS.entries()) {
-    for (const [kind, nameOf] of Object.entries({ flat: (path: string) => path, wrapped: (path: string) => `demo/${path}` })) {
-      fs.writeFileSync(zip, await readArchive(await manager.read('demo', (skill) => skill.archive(nameOf))))
-      read(zip, join(base, `${kind}-${index}`))
-      t.strictSame(Object.keys(filesIn(join(base, `${kind}-${index}`))), paths.map(nameOf))
-    }
-  }
-  t.equal((await manager.read('bare', (skill) => skill.archive())).size, 22, 'a folder without files is an archive without entries')
-  await t.rejects(manager.read('nope', (skill) => skill.archive()), { code: 'skill_not_found' })
-  await t.rejects(manager.read('../demo', (skill) => skill.archive()), { code: 'invalid_skill_name' })
-})
-
 t.test('K45: any legal name survives the way through other programs', { skip: READERS.length === 0 && 'neither unzip nor python3 is installed' }, async (t) => {
   const unit = fc.oneof(
     { weight: 3, arbitrary: fc.constantFrom('a', 'b', 'é', '出', '\u{1F600}') },
@@ -122,18 +87,6 @@ t.test('K45: any legal name survives the way through other programs', { skip: RE
     }
     await manager.close()
   }), { numRuns: 4 })
-})
-
-t.test('K45: any part is the same as that part of the whole', async (t) => {
-  const base = t.testdir({ demo: skill('demo', { a: 'x'.repeat(300), b: { c: '', 'd.bin': Buffer.alloc(200_000, 'abc') }, z: 'z' }) })
-  const manager = await startManager(t, [base])
-  const archive = await manager.read('demo', (skill) => skill.archive())
-  const whole = await readArchive(archive)
-  const position = fc.oneof(fc.nat(whole.length - 1), fc.nat(1_000), fc.nat(1_000).map((back) => whole.length - 1 - back))
-  await fc.assert(fc.asyncProperty(position, position, async (a, b) => {
-    const [start, end] = a < b ? [a, b] : [b, a]
-    return whole.subarray(start, end + 1).equals(await readArchive(archive, start, end))
-  }), { numRuns: 60 })
 })
 
 t.test('K53: without kept revisions a change after the archive was made ends it; what came is never complete', async (t) => {

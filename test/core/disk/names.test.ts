@@ -1,5 +1,4 @@
-import fs from 'node:fs'
-import { join, posix, win32 } from 'node:path'
+import { posix, win32 } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
 import { isHidden, isHiddenFile, isHiddenPath, isVersionControl } from '../../../src/core/read/hidden.ts'
@@ -8,8 +7,6 @@ import { parseRelativePath } from '../../../src/core/read/relative-path.ts'
 import { MAX_IGNORE_PATTERNS } from '../../../src/core/read/ignore-file.ts'
 import { hasForbiddenSequence, isSafeName } from '../../../src/core/shared/skill-name.ts'
 import { codePoint } from '../../helper/code-point.ts'
-import type { Interceptor } from '../../helper/disk.ts'
-import { createFaultyDisk, failing, outcome, skill, startManager } from '../../helper/skills.ts'
 
 t.test('K8: hidden names', (t) => {
   const everywhere = [
@@ -204,22 +201,4 @@ t.test('K16: the seeds refuse a name that is empty or holds `/`, `\\` or `..`, a
     return hasForbiddenSequence(name) === expected && !(expected && isSafeName(name))
   }))
   t.end()
-})
-
-t.test('K53: a file whose state a failing disk does not tell is not taken for gone', async (t) => {
-  const root = t.testdir({ demo: skill('demo', { a: 'a', link: t.fixture('symlink', 'a') }) })
-  const disk = createFaultyDisk({ ageMs: 60_000 })
-  const manager = await startManager(t, [root], { disk })
-  const { files } = await manager.read('demo', (skill) => skill.manifest())
-  const failures: Readonly<Record<string, Interceptor>> = {
-    'while it is listed': failing('lstat', '/a', 'EIO'),
-    'behind a link': failing('stat', '/link', 'ESTALE')
-  }
-  for (const [when, intercept] of Object.entries(failures)) {
-    fs.writeFileSync(join(root, 'demo/b'), when)
-    disk.intercept = intercept
-    t.equal(await outcome(() => manager.read('demo', (skill) => skill.manifest())), "SkillError: Error reading skill 'demo'", when)
-    disk.intercept = () => {}
-    t.equal((await manager.read('demo', (skill) => skill.manifest())).files.length, files.length + 1)
-  }
 })
