@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { join } from 'node:path'
 import type { LimitFunction } from 'p-limit'
@@ -52,7 +51,7 @@ export class FetchedOrigin implements Origin {
   constructor (options: FetchedOptions) {
     const { source, kind, folder } = options
     this.#options = options
-    this.#publisher = new Publisher(folder, settingsOf(source))
+    this.#publisher = new Publisher(folder)
     this.intervalMs = source.intervalMs ?? kind.intervalMs
     this.root = { path: folder, name: source.name, listed: this.#publisher, prefix: source.prefix ?? '' }
   }
@@ -116,18 +115,17 @@ export class FetchedOrigin implements Origin {
     if (path !== '' && (await tree.entries('')).length === 0) {
       throw new SourceError('path_not_found', `${where} has no folder ${JSON.stringify(path)}`)
     }
-    const options = { layout, name: path === '' ? name : baseName(path), include, exclude }
+    const options = { layout, name: path === '' ? name : baseName(path), include, exclude, prefix, where }
     const found = await findSkills(tree, options)
     const packaged = await findPackaged(tree, found, options, tmp, closing)
-    const unpacked = await planOf(tree, found.skills, { prefix, where })
-    const packed = await planOf(packaged.tree, packaged.skills, { prefix, where })
-    const skills = [...unpacked, ...packed]
+    const unpacked = await planOf(tree, found.skills, options)
+    const skills = [...unpacked, ...packaged.skills]
     const entries = unpacked.flatMap((skill) => skill.files.map(({ entry }) => entry))
     const broken = await brokenParts(files, new Set([...tree.unresolved, ...entries]))
     const leftOut = [...fetched.leftOut ?? [], ...found.leftOut, ...packaged.leftOut, ...broken]
     const publisher = this.#publisher
     await publisher.add(unpacked, files.read, closing)
-    await publisher.add(packed, packaged.files.read, closing)
+    await publisher.add(packaged.skills, packaged.read, closing)
     const changed = publisher.changedAmong(skills)
     const before = this.#published
     const isSame = before?.revision === revision
@@ -144,9 +142,4 @@ export class FetchedOrigin implements Origin {
     const since = before && { before: before.revision }
     log.info({ source: name, revision, ...details, ...since }, 'a source is published in a new revision')
   }
-}
-
-/** What decides which part of a state is published: another value publishes the same state anew. */
-function settingsOf ({ name, layout, include, exclude, prefix }: Source): string {
-  return hash('sha256', JSON.stringify([2, name, layout, include, exclude, prefix])).slice(0, 16)
 }

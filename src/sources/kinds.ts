@@ -24,10 +24,8 @@ export function kindOf ({ kind }: Source): SourceKind<Source> {
   return found
 }
 
-/** Whatever decides what a source holds: its kind and address, and not how it is read or called. */
+/** Whatever decides which skills a source has: with another address, layout or prefix it is another source. */
 export function identityOf (source: Source): unknown {
-  const {
-    name, layout, include, exclude, prefix, intervalMs, timeoutMs, optional, auth, webhookSecretFile, ...identity
-  }: Source & SourceCommon = source
+  const { intervalMs, timeoutMs, optional, auth, webhookSecretFile, ...identity }: Source & SourceCommon = source
   return identity
 }

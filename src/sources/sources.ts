@@ -10,7 +10,7 @@ import { type GithubState, githubState } from './git/github.ts'
 import { Keeper, type SourceRoot } from './keeper.ts'
 import { identityOf, kindOf, type Source } from './kinds.ts'
 import { StateFolder, unwritable } from './publish/state-folder.ts'
-import { AddressError, failureOf } from './source-error.ts'
+import { failureOf } from './source-error.ts'
 
 const MAX_FETCHES = 2
 
@@ -67,7 +67,6 @@ export class Sources {
   ): Promise<void> {
     const inTurn = pLimit(MAX_FETCHES)
     const approve: Approve = (candidate) => this.#approve(candidate)
-    const folders = new Set<string>()
     // Those that came from addresses may be equal.
     const names = distinctNames(sources.map(({ name }) => name), otherNames)
     for (const [index, given] of sources.entries()) {
@@ -81,8 +80,6 @@ export class Sources {
       }
       const kind = kindOf(source)
       const folder = state.folderOf('sources', source.name, identityOf(source))
-      if (folders.has(folder)) throw new AddressError(`the source ${source.name} is given twice`)
-      folders.add(folder)
       await kind.check?.(source, env)
       const origin = new FetchedOrigin({ source, kind, folder, env, log, inTurn, approve })
       this.#sources.push({ source, keeper: new Keeper(origin, log) })

@@ -5,7 +5,7 @@ import { createNetworkDisk } from '../../core/read/disk.ts'
 import type { IgnoreRules } from '../../core/read/ignore-file.ts'
 import { signatureAt, stateId } from '../../core/read/signature.ts'
 import { findSkills } from '../../layout/find-skills.ts'
-import type { FoundSkills, LayoutOptions, LeftOut } from '../../layout/layout.ts'
+import type { FoundSkills, LeftOut } from '../../layout/layout.ts'
 import type { ListedFolder, Listing } from '../../core/roots/list-root.ts'
 import { isIgnored, readIgnoreFile } from '../../core/roots/ignore-rules.ts'
 import type { CoreLog } from '../../core/shared/log.ts'
@@ -13,7 +13,7 @@ import { errorCode } from '../../core/shared/system-errors.ts'
 import type { LayoutFolder } from '../address/source-kind.ts'
 import type { Origin, SourceRoot } from '../keeper.ts'
 import { findPackaged } from '../publish/packages.ts'
-import { type LayoutReport, planOf, reportOf } from '../publish/plan.ts'
+import { type LayoutReport, type PlanOptions, reportOf } from '../publish/plan.ts'
 import { Publisher } from '../publish/publisher.ts'
 import type { StateFolder } from '../publish/state-folder.ts'
 import { asSourceError, SourceError } from '../source-error.ts'
@@ -112,7 +112,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
 
   async #search (tree: DiskTree, signal: AbortSignal): Promise<void> {
     const { folder: { layout, name, path: top, include, exclude, prefix = '' } } = this.#options
-    const options = { layout, name, include, exclude }
+    const options = { layout, name, include, exclude, prefix, where: `the folder ${name}` }
     const found = await findSkills(tree, options)
     const rules = (await readIgnoreFile(this.#disk, tree.root))?.rules
     const packages = found.packages.filter((path) => !isIgnored(rules, path, false))
@@ -138,13 +138,12 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
 
   /** Publishes the skills of packages when something changed. Returns what keeps them from being unpacked. */
   async #unpack (
-    tree: DiskTree, found: FoundSkills, options: LayoutOptions, signal: AbortSignal
+    tree: DiskTree, found: FoundSkills, options: PlanOptions, signal: AbortSignal
   ): Promise<SourceError | undefined> {
-    const { folder: { name, prefix = '' }, state } = this.#options
     const publisher = this.#packages
     try {
       if (this.#release === undefined) {
-        this.#release = await state.acquire()
+        this.#release = await this.#options.state.acquire()
         await publisher.open()
       }
       const isWhole = await publisher.restore()
@@ -156,11 +155,10 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
       const fingerprint = JSON.stringify([states, found.skills.map(({ name }) => name)])
       if (isWhole && this.#packaged?.fingerprint === fingerprint) return undefined
       await publisher.withTmp(async (tmp) => {
-        const packaged = await findPackaged(tree, found, options, tmp, signal)
-        const skills = await planOf(packaged.tree, packaged.skills, { prefix, where: `the folder ${name}` })
-        await publisher.add(skills, packaged.files.read, signal)
+        const { skills, read, leftOut } = await findPackaged(tree, found, options, tmp, signal)
+        await publisher.add(skills, read, signal)
         await publisher.list(skills)
-        this.#packaged = { fingerprint, leftOut: packaged.leftOut }
+        this.#packaged = { fingerprint, leftOut }
       })
       return undefined
     } catch (error) {

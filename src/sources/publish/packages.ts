@@ -2,13 +2,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isMainFile } from '../../core/format/main-files.ts'
 import { findSkills } from '../../layout/find-skills.ts'
-import type { FoundSkill, FoundSkills, LayoutOptions, LayoutTree, LeftOut } from '../../layout/layout.ts'
+import type { FoundSkills, LayoutTree, LeftOut } from '../../layout/layout.ts'
 import { PACKAGE } from '../../layout/walk-tree.ts'
 import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../../core/shared/limits.ts'
 import { unpackArchive, withoutTopFolder } from '../archive/unpack.ts'
 import { SourceError, type SourceErrorCode } from '../source-error.ts'
+import { planOf, type PlanOptions, type PublishedSkill } from './plan.ts'
 import {
-  checkEntries, isUnwritable, MAX_ENTRIES, type SourceEntry, type SourceFiles, SourceTree, storedFiles
+  checkEntries, isUnwritable, MAX_ENTRIES, type ReadFiles, type SourceEntry, SourceTree, storedFiles
 } from './source-tree.ts'
 
 const MAX_PACKAGES = 1_000
@@ -17,20 +18,18 @@ const MAX_PACKAGES = 1_000
 const OF_PACKAGE: ReadonlySet<SourceErrorCode> = new Set(['bad_archive', 'too_large', 'refused_tree'])
 
 interface PackagedSkills {
-  readonly skills: readonly FoundSkill[]
-  /** What the packages hold, in folders next to them: `a.skill` as `a/`. */
-  readonly files: SourceFiles
-  readonly tree: SourceTree
+  readonly skills: readonly PublishedSkill[]
+  readonly read: ReadFiles
   readonly leftOut: readonly LeftOut[]
 }
 
 /**
  * The skills of the packages that a search has found. Of two skills with one name, the one that is not packed counts.
- * Packages without a skill are left out silently: an archive may be anything.
+ * A package is a folder next to it: `a.skill` is `a/`. Those without a skill are left out silently.
  * @param tmp packages with a skill are unpacked into it, and stay there
  */
 export async function findPackaged (
-  tree: LayoutTree, found: FoundSkills, options: LayoutOptions, tmp: string, signal: AbortSignal
+  tree: LayoutTree, found: FoundSkills, options: PlanOptions, tmp: string, signal: AbortSignal
 ): Promise<PackagedSkills> {
   const leftOut: LeftOut[] = found.packages.slice(MAX_PACKAGES).map((path) => ({ path, reason: 'bound_reached' }))
   const entries: SourceEntry[] = []
@@ -65,8 +64,8 @@ export async function findPackaged (
     const by = paths.get(name)
     if (by !== undefined) leftOut.push({ path, reason: 'shadowed', by })
   }
-  const skills = inside.skills.filter(({ name }) => !paths.has(name))
-  return { skills, files, tree: packages, leftOut: [...leftOut, ...inside.leftOut] }
+  const skills = await planOf(packages, inside.skills.filter(({ name }) => !paths.has(name)), options)
+  return { skills, read: files.read, leftOut: [...leftOut, ...inside.leftOut] }
 }
 
 /**

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../../core/shared/limits.ts'
 import { quotePath } from '../../core/shared/paths.ts'
-import type { FoundSkill, FoundSkills, LeftOut } from '../../layout/layout.ts'
+import type { FoundSkill, FoundSkills, LayoutOptions, LeftOut } from '../../layout/layout.ts'
 import type { SourceStatus } from '../../schemas/health.ts'
 import { SourceError } from '../source-error.ts'
 import { isUnwritable, readFileOf, type SourceEntry, type SourceFiles, type SourceTree } from './source-tree.ts'
@@ -24,13 +24,19 @@ export function publishedSkill (name: string, files: PublishedSkill['files']): P
   return { name, digest: hash.digest('hex').slice(0, 40), files }
 }
 
+export interface PlanOptions extends LayoutOptions {
+  /** In front of the name of each skill. */
+  readonly prefix: string
+  /** Names the state in sentences. */
+  readonly where: string
+}
+
 /**
  * The skills that were found, with their files.
- * @param where names the state in sentences
  * @throws SourceError for what no disk can hold, or what is too large
  */
 export async function planOf (
-  tree: SourceTree, found: readonly FoundSkill[], { prefix, where }: { readonly prefix: string, readonly where: string }
+  tree: SourceTree, found: readonly FoundSkill[], { prefix, where }: PlanOptions
 ): Promise<PublishedSkill[]> {
   const refuse = (code: 'refused_tree' | 'too_large', problem: string): never => {
     throw new SourceError(code, `${where} is refused: ${problem}`)

@@ -24,7 +24,6 @@ export interface PublishedState {
 }
 
 interface PublishedListing {
-  readonly settings: string
   /** Digests by name. */
   readonly skills: Readonly<Record<string, string>>
   readonly state?: PublishedState
@@ -39,20 +38,15 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
   readonly isFixed = true
   folders: Listing['folders']
   #folder: string
-  readonly #settings: string
   /** Digests by name. */
   #listed: ReadonlyMap<string, string> = new Map()
   /** Files since the last listing. */
   #written = 0
 
-  /**
-   * @param folder of this source alone
-   * @param settings what was published by others may hold skills that these leave out
-   */
-  constructor (folder: string, settings = '') {
+  /** @param folder of this source, as it is configured, alone */
+  constructor (folder: string) {
     super()
     this.#folder = folder
-    this.#settings = settings
   }
 
   /** Runs a job with an empty folder, which is removed afterwards. */
@@ -80,7 +74,7 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     await this.#makeFolders()
     this.#folder = await realpath(this.#folder)
     const listing = await readListing(join(this.#folder, LISTING_FILE))
-    if (listing?.settings !== this.#settings) return undefined
+    if (listing === undefined) return undefined
     const { skills, state } = listing
     const isWhole = await this.#listPresent(new Map(Object.entries(skills).filter(([name]) => isSafeName(name))))
     await this.#sweep(this.#listed.values())
@@ -114,7 +108,7 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
   async list (skills: readonly PublishedSkill[], state?: PublishedState): Promise<void> {
     const before = this.#listed
     const listed = new Map(skills.map(({ name, digest }) => [name, digest]))
-    const text = JSON.stringify({ settings: this.#settings, skills: Object.fromEntries(listed), state })
+    const text = JSON.stringify({ skills: Object.fromEntries(listed), state })
     const temporary = join(this.#tmp, LISTING_FILE)
     await writeFile(temporary, `${text}\n`, { flush: true })
     await rename(temporary, join(this.#folder, LISTING_FILE))
