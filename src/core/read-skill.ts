@@ -1,15 +1,16 @@
 import { basename } from 'node:path'
-import { IGNORE_FILE, type IgnoreRules, unreadableIgnoreFile } from './read/ignore-file.ts'
 import { finding } from './format/findings.ts'
 import { parseSkillBytes } from './format/main-file.ts'
 import { isMainFile, orderMainFiles } from './format/main-files.ts'
 import type { Disk } from './read/disk.ts'
 import type { FileCache } from './read/file-cache.ts'
 import type { FileContent } from './read/file-content.ts'
+import {
+  createSkillFilter, IGNORE_FILE, type IgnoreFile, type IgnoreRules, readIgnoreFile, type SkillFilter, unusableRules
+} from './read/ignore-file.ts'
 import type { FilePlace } from './read/open-inside.ts'
 import { asRefused, changed, isNoMainFile, RefusedError, type Refusal } from './read/refused.ts'
 import { isTrustworthy, signatureAt, signatureOf } from './read/signature.ts'
-import { createSkillFilter, type IgnoreFile, readIgnoreFile, type SkillFilter } from './roots/ignore-rules.ts'
 import type { SkillFolder } from './roots/list-root.ts'
 import type { Root } from './roots/root.ts'
 import { MAX_MAIN_FILE_BYTES } from './shared/limits.ts'
@@ -144,7 +145,7 @@ async function unreadRules (disk: Disk, { realPath }: SkillFolder): Promise<Igno
     // Without permission to search the folder no file in it can be opened.
     if (asRefused(error).refusal === 'permission_denied') return undefined
   }
-  return unreadableIgnoreFile('cannot be read')
+  return unusableRules('cannot be read')
 }
 
 /** The first of the main files that is a regular file of this skill. */

@@ -5,11 +5,11 @@ import { ArchiveError, commonFolder, withoutMacFiles } from '../archive/archive-
 import { type ZipItem, ZipReader } from '../archive/zip-reader.ts'
 import { describeSkill } from '../core/read-skill.ts'
 import { isMainFile, mainFileAmong } from '../core/format/main-files.ts'
-import { createSkillFilter, type SkillFilter } from '../core/roots/ignore-rules.ts'
 import { contentFindings, leftOutFindings } from '../core/revisions/file-findings.ts'
 import type { Finding, ListedFile } from '../core/shared/skill.ts'
 import {
-  IGNORE_FILE, type IgnoreRules, MAX_IGNORE_FILE_BYTES, parseIgnoreFile, unreadableIgnoreFile
+  createSkillFilter, IGNORE_FILE, type IgnoreRules, MAX_IGNORE_FILE_BYTES, parseIgnoreFile, type SkillFilter,
+  unusableRules
 } from '../core/read/ignore-file.ts'
 import { RefusedError } from '../core/read/refused.ts'
 import { isHidden } from '../core/read/hidden.ts'
@@ -143,7 +143,7 @@ async function resolveLinks (
 
 async function readRules (zip: ZipReader, item: ZipItem | undefined): Promise<IgnoreRules | undefined> {
   if (item === undefined) return undefined
-  if (item.size > MAX_IGNORE_FILE_BYTES) return unreadableIgnoreFile(`has more than ${MAX_IGNORE_FILE_BYTES} bytes`)
+  if (item.size > MAX_IGNORE_FILE_BYTES) return unusableRules(`has more than ${MAX_IGNORE_FILE_BYTES} bytes`)
   return parseIgnoreFile(await buffer(await zip.stream(item)))
 }
 

@@ -1,7 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import createIgnore from 'ignore'
+import { finding } from '../format/findings.ts'
+import { isMainFile } from '../format/main-files.ts'
 import { sha256 } from '../shared/digest.ts'
+import type { Finding, Signature } from '../shared/skill.ts'
+import type { Disk } from './disk.ts'
 import type { PathFilter } from './hidden.ts'
+import { openInside } from './open-inside.ts'
+import { asRefused, isUnknown, type Refusal } from './refused.ts'
+import { signatureAt } from './signature.ts'
 
 /** The file with patterns of what is not served: in a skill, or in a root for all skills in it. */
 export const IGNORE_FILE = '.skillignore'
@@ -16,12 +23,59 @@ const MAX_DOUBLE_STARS = 2
 const MAX_PATH_SEGMENTS = 32
 
 /** The library keeps each of its answers for ever: it is made anew after this many. */
-const MAX_KEPT_ANSWERS = 1_024
+const MAX_KEPT_ANSWERS = 256
 
-/** What an ignore file says; or why it cannot be used, as the end of a sentence. */
-export type IgnoreRules =
-  | { readonly id: string, readonly filter: PathFilter }
-  | { readonly id: string, readonly problem: string }
+/** What an ignore file says. */
+export interface IgnoreRules extends PathFilter {
+  /** Why the file cannot be used, as the end of a sentence about it: its rules hide nothing. */
+  readonly problem?: string
+}
+
+/** An ignore file as it was read. */
+export interface IgnoreFile {
+  readonly rules: IgnoreRules
+  /** Of what is at its path, links followed; undefined for nothing that can be asked. */
+  readonly signature: Signature | undefined
+}
+
+/** What a skill does not serve, by its own ignore file and by that of its root. */
+export interface SkillFilter extends PathFilter {
+  readonly findings: readonly Finding[]
+}
+
+/**
+ * Reads the ignore file of a skill or a root; undefined when it went away.
+ * @param folder real path
+ * @throws {RefusedError} `changed`, `io_error`, `no_answer`
+ */
+export async function readIgnoreFile (disk: Disk, folder: string): Promise<IgnoreFile | undefined> {
+  const path = `${folder}/${IGNORE_FILE}`
+  // Before the bytes: a change in between shows as a difference at the next comparison.
+  const signature = await signatureAt(disk, path)
+  try {
+    const file = await openInside({ disk, folder, path: IGNORE_FILE }, MAX_IGNORE_FILE_BYTES)
+    try {
+      return { rules: parseIgnoreFile(await file.readAll()), signature }
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    const refused = asRefused(error)
+    if (isUnknown(refused) || refused.refusal === 'changed') throw refused
+    if (refused.refusal === 'not_found' && await disk.lstat(path) === undefined) return undefined
+    return { rules: unusableRules(PROBLEMS[refused.refusal] ?? 'is not a regular file of its folder'), signature }
+  }
+}
+
+const PROBLEMS: Readonly<Partial<Record<Refusal, string>>> = {
+  too_large: `has more than ${MAX_IGNORE_FILE_BYTES} bytes`,
+  permission_denied: 'may not be read by the server'
+}
+
+/** @param problem why the file cannot be used, as the end of a sentence about it */
+export function unusableRules (problem: string, id = problem): IgnoreRules {
+  return { id, problem, hides: () => false }
+}
 
 /**
  * Reads the patterns of an ignore file, in the syntax of gitignore(5). A library turns each into a regular
@@ -29,37 +83,20 @@ export type IgnoreRules =
  */
 export function parseIgnoreFile (bytes: Buffer): IgnoreRules {
   const id = sha256(bytes)
-  if (!isUtf8(bytes)) return { id, problem: 'is not valid UTF-8' }
+  if (!isUtf8(bytes)) return unusableRules('is not valid UTF-8', id)
   const lines = bytes.toString('utf8').split(/\r?\n/)
   const patterns = lines.filter((line) => line.trim() !== '' && !line.startsWith('#'))
-  if (patterns.length > MAX_IGNORE_PATTERNS) return { id, problem: `has more than ${MAX_IGNORE_PATTERNS} patterns` }
-  const heavy = patterns.find(isHeavy)
-  if (heavy !== undefined) {
-    return { id, problem: `has more than ${MAX_STARS} wildcards in one part of line ${lines.indexOf(heavy) + 1}` }
-  }
-  return { id, filter: createFilter(id, patterns) }
-}
-
-/** Why an ignore file could not be read. */
-export function unreadableIgnoreFile (problem: string): IgnoreRules {
-  return { id: `unreadable: ${problem}`, problem }
-}
-
-function createFilter (id: string, patterns: readonly string[]): PathFilter {
+  if (patterns.length > MAX_IGNORE_PATTERNS) return unusableRules(`has more than ${MAX_IGNORE_PATTERNS} patterns`, id)
+  const heavy = lines.findIndex((line) => patterns.includes(line) && isHeavy(line)) + 1
+  if (heavy > 0) return unusableRules(`has more than ${MAX_STARS} wildcards in one part of line ${heavy}`, id)
   const create = () => createIgnore({ ignorecase: false }).add(patterns)
   let ignore = create()
   let answers = 0
   return {
     id,
     hides (path, isFolder) {
-      // The library answers for each folder on the way too.
-      const depth = path.split('/').length
-      if (depth > MAX_PATH_SEGMENTS) return true
-      answers += depth
-      if (answers > MAX_KEPT_ANSWERS) {
-        ignore = create()
-        answers = depth
-      }
+      if (path.split('/').length > MAX_PATH_SEGMENTS) return true
+      if (++answers % MAX_KEPT_ANSWERS === 0) ignore = create()
       return ignore.ignores(isFolder ? `${path}/` : path)
     }
   }
@@ -69,4 +106,25 @@ function isHeavy (line: string): boolean {
   const segments = line.split('/')
   return segments.filter((segment) => segment.includes('**')).length > MAX_DOUBLE_STARS ||
     segments.some((segment) => segment.split(/\*+/).length - 1 > MAX_STARS)
+}
+
+/**
+ * The filter of a skill; undefined when no ignore file says anything. A skill cannot take back what its root hides.
+ * While a file cannot be used, only the main file is served, since what it would hide is not known.
+ */
+export function createSkillFilter (
+  name: string, rootRules: IgnoreRules | undefined, own: IgnoreRules | undefined
+): SkillFilter | undefined {
+  if (rootRules === undefined && own === undefined) return undefined
+  const files = [[`the ${IGNORE_FILE} of the skills folder`, rootRules], [IGNORE_FILE, own]] as const
+  const findings = files.flatMap(([file, rules]) => rules?.problem === undefined
+    ? []
+    : finding('ignore_file_unusable', `${file} ${rules.problem}, so that only the main file is served`,
+      'Write it in UTF-8, with few and simple patterns, as docs/configuration.md says'))
+  return {
+    id: sha256(`${rootRules?.id ?? ''}\n${own?.id ?? ''}`),
+    findings,
+    hides: (path, isFolder) => (findings.length > 0 && !isMainFile(path)) ||
+      rootRules?.hides(`${name}/${path}`, isFolder) === true || own?.hides(path, isFolder) === true
+  }
 }

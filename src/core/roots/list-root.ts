@@ -1,7 +1,7 @@
 import { type Disk, realpathOrNothing } from '../read/disk.ts'
 import { isMainFile } from '../format/main-files.ts'
 import { isVersionControl } from '../read/hidden.ts'
-import { IGNORE_FILE, type IgnoreRules } from '../read/ignore-file.ts'
+import { IGNORE_FILE, type IgnoreFile, type IgnoreRules, readIgnoreFile } from '../read/ignore-file.ts'
 import { asRefused, isUnknown } from '../read/refused.ts'
 import { isTrustworthy, signatureOf } from '../read/signature.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
@@ -9,7 +9,6 @@ import { pathBelow, pathFrom } from '../shared/paths.ts'
 import type { Signature, SkillType } from '../shared/skill.ts'
 import { isSafeName } from '../shared/skill-name.ts'
 import { errorCode } from '../shared/system-errors.ts'
-import { type IgnoreFile, isIgnored, readIgnoreFile } from './ignore-rules.ts'
 
 /** Where a skill lies. */
 export interface ListedFolder {
@@ -96,10 +95,7 @@ export interface ListingFailure {
   readonly cause?: unknown
 }
 
-/** The skills that a root's own folder has, by name. */
-interface FoundFolders extends Pick<RootListing, 'links' | 'skipped' | 'isSkill'> {
-  readonly places: ReadonlyMap<string, ListedFolder & { readonly linked: boolean }>
-}
+type Places = ReadonlyMap<string, ListedFolder & { readonly linked?: boolean }>
 
 /**
  * Lists the skills of one root by names and types; no file is read but the ignore file.
@@ -141,11 +137,12 @@ export async function listRoot (
 async function listFolders (
   disk: Disk, { path, linkTargets }: RootFolder, realPath: string, rules: IgnoreRules | undefined,
   before: RootListing | undefined
-): Promise<FoundFolders> {
+): Promise<{ readonly places: Places } & Pick<RootListing, 'links' | 'skipped' | 'isSkill'>> {
   const places = new Map<string, ListedFolder & { readonly linked: boolean }>()
   const links = new Set<string>()
   const skipped: SkippedEntry[] = []
-  let containers: readonly string[] | undefined
+  const allowed = await Promise.all(linkTargets.map((folder) => realpathOrNothing(disk, folder)))
+  const containers = [realPath, ...allowed.filter((folder) => folder !== undefined)]
   let isSkill = false
   for (const entry of await disk.readdir(realPath)) {
     const { name } = entry
@@ -156,25 +153,23 @@ async function listFolders (
     // Node shows bytes that are not UTF-8 as U+FFFD: nothing can be opened by such a name.
     const isNameable = isSafeName(name) && (!name.includes('\uFFFD') || await disk.lstat(place.realPath) !== undefined)
     if (!isNameable) skipped.push({ name, reason: 'unsafe_name' })
-    else if (isIgnored(rules, name, true)) skipped.push({ name, reason: 'ignored' })
+    else if (rules?.hides(name, true) === true) skipped.push({ name, reason: 'ignored' })
     else if (entry.isDirectory()) places.set(name, place)
     else if (entry.isSymbolicLink()) {
       links.add(name)
-      containers ??= await linkContainers(disk, realPath, linkTargets)
-      const link = await resolveLink(disk, containers, place.realPath)
+      const link = await followLink(disk, containers, place.realPath)
       const known = before?.folders.get(name)
-      if (link.kind === 'skill') places.set(name, { ...place, realPath: link.realPath, linked: true })
-      else if (link.kind === 'unknown' && known !== undefined) places.set(name, known)
-      else if (link.kind === 'outside') skipped.push({ name, reason: 'outside', target: link.realPath })
-      else if (link.kind !== 'file') skipped.push(...await skippedLink(disk, place.realPath, name, link.kind))
+      if (link === undefined) continue
+      if ('realPath' in link) places.set(name, { ...place, ...link, linked: true })
+      else if (link.reason === 'unknown' && known !== undefined) places.set(name, known)
+      else skipped.push({ name, ...link })
     }
   }
   return { places, links, skipped, isSkill }
 }
 
 function toSkillFolders (
-  { type, prefix }: RootFolder, places: ReadonlyMap<string, ListedFolder & { readonly linked?: boolean }>,
-  before: RootListing | undefined
+  { type, prefix }: RootFolder, places: Places, before: RootListing | undefined
 ): ReadonlyMap<string, SkillFolder> {
   return new Map([...places].map(([name, { path, realPath, rules, linked = false }]) => {
     const known = before?.folders.get(name)
@@ -185,48 +180,31 @@ function toSkillFolders (
   }))
 }
 
-/** Real paths of the folders that a link in a root may lead into, the root first. A missing one allows nothing. */
-export async function linkContainers (
-  disk: Disk, rootRealPath: string, allowed: readonly string[]
-): Promise<readonly string[]> {
-  const containers = [rootRealPath]
-  for (const folder of allowed) {
-    const realPath = await realpathOrNothing(disk, folder)
-    if (realPath !== undefined) containers.push(realPath)
-  }
-  return containers
-}
-
-type LinkTarget =
-  | { readonly kind: 'skill' | 'outside', readonly realPath: string }
-  | { readonly kind: 'file' | 'nothing' | 'unknown' }
-
 /**
  * Finds out what a link in a root leads to. A folder is a skill if it lies in the root, or is or lies in an allowed
- * folder, and in no version control folder of it. `unknown` while a disk does not say.
+ * folder, and in no version control folder of it. Any other folder, and nothing at all, is a reason to skip the link.
+ * @param containers real paths of the folders that it may lead into, the root first
+ * @returns undefined for a link to a file, and for one that is gone
  */
-export async function resolveLink (disk: Disk, containers: readonly string[], path: string): Promise<LinkTarget> {
+async function followLink (
+  disk: Disk, containers: readonly string[], path: string
+): Promise<{ readonly realPath: string } | Omit<SkippedEntry, 'name'> | undefined> {
+  let reason: SkippedEntry['reason'] = 'nothing'
   try {
     const realPath = await disk.realpath(path)
     const stats = await disk.stat(realPath)
-    if (stats === undefined || realPath === containers[0]) return { kind: 'nothing' }
-    if (!stats.isDirectory()) return { kind: 'file' }
+    if (stats?.isDirectory() === false) return undefined
     const below = containers.map((folder) => pathFrom(folder, realPath)).filter((inside) => inside !== undefined)
-    if (below.length === 0) return { kind: 'outside', realPath }
-    const isSkill = below.some((inside) => !isVersionControl(inside.split('/')))
-    return isSkill ? { kind: 'skill', realPath } : { kind: 'nothing' }
+    if (below.length === 0) return { reason: 'outside', target: realPath }
+    const isSkill = realPath !== containers[0] && below.some((inside) => !isVersionControl(inside.split('/')))
+    if (stats !== undefined && isSkill) return { realPath }
   } catch (error) {
-    return { kind: isUnknown(error) ? 'unknown' : 'nothing' }
+    // While a disk does not say.
+    if (isUnknown(error)) reason = 'unknown'
   }
-}
-
-/** With the text of the link, where the disk gives it; nothing for a link that is gone. */
-async function skippedLink (
-  disk: Disk, path: string, name: string, reason: SkippedEntry['reason']
-): Promise<SkippedEntry[]> {
   try {
-    return [{ name, reason, target: await disk.readlink(path) }]
+    return { reason, target: await disk.readlink(path) }
   } catch (error) {
-    return errorCode(error) === 'ENOENT' ? [] : [{ name, reason }]
+    return errorCode(error) === 'ENOENT' ? undefined : { reason }
   }
 }

@@ -66,10 +66,12 @@ export class Root implements RootFolder {
   readonly linkTargets: readonly string[]
   /** Lists the folder again. A call during a run waits for one more run. */
   readonly list = coalesce(() => this.#list())
+  disk: Disk
+  /** The last good one. */
+  listing: RootListing | undefined
+  /** Why the last listing failed, if it did. */
+  failure: ListingFailure | undefined
   readonly #parts: RootParts
-  #disk: Disk
-  #listing: RootListing | undefined
-  #failure: ListingFailure | undefined
 
   constructor (root: string | RootOptions, parts: RootParts) {
     const { path, name = basename(path), listed, prefix = '' } = typeof root === 'string' ? { path: root } : root
@@ -81,7 +83,7 @@ export class Root implements RootFolder {
     this.prefix = prefix
     this.linkTargets = parts.linkTargets ?? []
     this.#parts = parts
-    this.#disk = parts.disk ?? localDisk
+    this.disk = parts.disk ?? localDisk
     this.#chooseDisk(path)
   }
 
@@ -90,48 +92,35 @@ export class Root implements RootFolder {
     return this.source?.isDirect === true ? undefined : this.source
   }
 
-  get disk (): Disk {
-    return this.#disk
-  }
-
   /** Whether it lies on a network disk: its events are not to be relied on, and it may hang. */
   get isNetwork (): boolean {
-    return this.#parts.disk === undefined && this.#disk !== localDisk
-  }
-
-  get listing (): RootListing | undefined {
-    return this.#listing
+    return this.#parts.disk === undefined && this.disk !== localDisk
   }
 
   /** Its skills by name, of the last good listing. */
   get folders (): ReadonlyMap<string, SkillFolder> {
-    return this.#listing?.folders ?? NO_FOLDERS
-  }
-
-  /** Why the last listing failed, if it did. */
-  get failure (): ListingFailure | undefined {
-    return this.#failure
+    return this.listing?.folders ?? NO_FOLDERS
   }
 
   /** Code of what keeps the root from being listed, without paths; undefined when nothing does. */
   get failureCode (): string | undefined {
-    return this.#failure?.state === 'failed' ? errorCode(this.#failure.cause) : undefined
+    return this.failure?.state === 'failed' ? errorCode(this.failure.cause) : undefined
   }
 
   get status (): RootStatus {
     return {
       name: this.name,
       type: this.type,
-      state: this.#failure?.state ?? 'ok',
+      state: this.failure?.state ?? 'ok',
       skills: this.folders.size,
-      skipped: this.listed?.skipped ?? this.#listing?.skipped.length ?? 0
+      skipped: this.listed?.skipped ?? this.listing?.skipped.length ?? 0
     }
   }
 
   /** The error of a root that is not there. */
   get unavailable (): SkillError | undefined {
-    if (this.#listing !== undefined) return undefined
-    switch (this.#failure?.state) {
+    if (this.listing !== undefined) return undefined
+    switch (this.failure?.state) {
       case 'waiting': return folderError.notFetched(this.name)
       case 'unreadable': return folderError.permissionDenied()
       default: return folderError.notFound(this.path)
@@ -140,7 +129,7 @@ export class Root implements RootFolder {
 
   /** Where the root really is; the path itself while nothing is there. */
   async realPath (): Promise<string> {
-    return await realpathOrNothing(this.#disk, this.path) ?? this.path
+    return await realpathOrNothing(this.disk, this.path) ?? this.path
   }
 
   /**
@@ -154,20 +143,20 @@ export class Root implements RootFolder {
 
   /** What a link leads to may come or go without a change to the root. The link of a listed skill is compared later. */
   #mayHaveMoved (name: string | undefined): boolean {
-    const { links } = this.#listing ?? {}
+    const { links } = this.listing ?? {}
     return name === undefined ? (links?.size ?? 0) > 0 : links?.has(name) === true && !this.folders.has(name)
   }
 
   async #isCurrent (): Promise<boolean> {
-    const listing = this.#listing
-    if (listing === undefined || this.#failure !== undefined) return false
+    const listing = this.listing
+    if (listing === undefined || this.failure !== undefined) return false
     if (this.listed !== undefined || listing.listed !== undefined) return listing.listed === this.listed?.folders
     if (!listing.isTrustworthy) return false
     try {
-      const now = await signatureAt(this.#disk, this.path)
+      const now = await signatureAt(this.disk, this.path)
       if (now === undefined || !isSameState(now, listing.signature)) return false
       if (listing.ignoreFile === undefined) return true
-      const rules = await signatureAt(this.#disk, pathBelow(listing.realPath, IGNORE_FILE))
+      const rules = await signatureAt(this.disk, pathBelow(listing.realPath, IGNORE_FILE))
       return isSameState(rules, listing.ignoreFile.signature)
     } catch {
       return false
@@ -175,15 +164,15 @@ export class Root implements RootFolder {
   }
 
   async #list (): Promise<void> {
-    const before = this.#listing
-    const found = await listRoot(this.#disk, this, before)
+    const before = this.listing
+    const found = await listRoot(this.disk, this, before)
     if ('state' in found) {
-      this.#failure = found
+      this.failure = found
       // A disk that fails does not say that the skills are gone.
-      if (found.state !== 'failed') this.#listing = undefined
+      if (found.state !== 'failed') this.listing = undefined
     } else {
-      this.#failure = undefined
-      this.#listing = found
+      this.failure = undefined
+      this.listing = found
       // Something may have been mounted.
       this.#chooseDisk(found.realPath)
     }
@@ -192,6 +181,6 @@ export class Root implements RootFolder {
 
   #chooseDisk (path: string): void {
     if (this.#parts.disk !== undefined || isOnNetwork(path) === this.isNetwork) return
-    this.#disk = this.isNetwork ? localDisk : createNetworkDisk()
+    this.disk = this.isNetwork ? localDisk : createNetworkDisk()
   }
 }

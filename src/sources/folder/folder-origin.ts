@@ -2,12 +2,11 @@ import { EventEmitter } from 'node:events'
 import type { FSWatcher } from 'chokidar'
 import { join } from 'node:path'
 import { createNetworkDisk } from '../../core/read/disk.ts'
-import type { IgnoreRules } from '../../core/read/ignore-file.ts'
+import { type IgnoreRules, readIgnoreFile } from '../../core/read/ignore-file.ts'
 import { signatureAt, stateId } from '../../core/read/signature.ts'
 import { findSkills } from '../../layout/find-skills.ts'
 import type { FoundSkills, LeftOut } from '../../layout/layout.ts'
 import type { ListedFolder, Listing } from '../../core/roots/list-root.ts'
-import { isIgnored, readIgnoreFile } from '../../core/roots/ignore-rules.ts'
 import type { CoreLog } from '../../core/shared/log.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
 import type { LayoutFolder } from '../address/source-kind.ts'
@@ -115,14 +114,14 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
     const options = { layout, name, include, exclude, prefix, where: `the folder ${name}` }
     const found = await findSkills(tree, options)
     const rules = (await readIgnoreFile(this.#disk, tree.root))?.rules
-    const packages = found.packages.filter((path) => !isIgnored(rules, path, false))
+    const packages = found.packages.filter((path) => rules?.hides(path, false) !== true)
     const hasPackages = packages.length > 0
     const problem = hasPackages ? await this.#unpack(tree, { ...found, packages }, options, signal) : undefined
     const folders = new Map<string, ListedFolder>(hasPackages ? this.#packages.folders : undefined)
     const leftOut = [...found.leftOut, ...hasPackages ? this.#packaged?.leftOut ?? [] : [], ...tree.outside]
     const ignored = new Set<string>()
     for (const { name, path, realPath } of found.skills) {
-      if (path !== '' && isIgnored(rules, path, true)) {
+      if (path !== '' && rules?.hides(path, true) === true) {
         leftOut.push({ path, reason: 'ignored' })
         ignored.add(prefix + name)
       } else {
@@ -182,10 +181,10 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
 
 /** What the ignore file of the folder hides of a skill, which it knows by its path in the folder. */
 function rulesOf (rules: IgnoreRules | undefined, name: string, path: string): IgnoreRules | undefined {
-  if (rules === undefined || 'problem' in rules) return rules
+  if (rules === undefined || rules.problem !== undefined) return rules
   const id = `${rules.id} ${path}`
   const placeOf = (file: string): string => path === '' ? file.slice(name.length + 1) : path + file.slice(name.length)
-  return { id, filter: { id, hides: (file, isFolder) => rules.filter.hides(placeOf(file), isFolder) } }
+  return { id, hides: (file, isFolder) => rules.hides(placeOf(file), isFolder) }
 }
 
 function asFolderError (cause: unknown): SourceError {

@@ -2,7 +2,7 @@ import { posix, win32 } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
 import { isHidden, isHiddenFile, isHiddenPath, isVersionControl } from '../../../src/core/read/hidden.ts'
-import { parseIgnoreFile, unreadableIgnoreFile } from '../../../src/core/read/ignore-file.ts'
+import { parseIgnoreFile, unusableRules } from '../../../src/core/read/ignore-file.ts'
 import { parseRelativePath } from '../../../src/core/read/relative-path.ts'
 import { MAX_IGNORE_PATTERNS } from '../../../src/core/read/ignore-file.ts'
 import { hasForbiddenSequence, isSafeName } from '../../../src/core/shared/skill-name.ts'
@@ -41,14 +41,13 @@ t.test('K8: hidden names', (t) => {
 })
 
 function hides (text: string, path: string, isFolder = false): boolean {
-  const rules = parseIgnoreFile(Buffer.from(text))
-  if ('problem' in rules) throw new Error(rules.problem)
-  return rules.filter.hides(path, isFolder)
+  const { problem, hides } = parseIgnoreFile(Buffer.from(text))
+  if (problem !== undefined) throw new Error(problem)
+  return hides(path, isFolder)
 }
 
 function problemOf (bytes: Buffer | string): string | undefined {
-  const rules = parseIgnoreFile(Buffer.from(bytes))
-  return 'problem' in rules ? rules.problem : undefined
+  return parseIgnoreFile(Buffer.from(bytes)).problem
 }
 
 t.test('K8: patterns are those of gitignore', (t) => {
@@ -95,10 +94,10 @@ t.test('a path too deep to be matched is hidden', (t) => {
 t.test('the same text is the same rules, and thousands of answers are not kept', (t) => {
   t.equal(parseIgnoreFile(Buffer.from('a')).id, parseIgnoreFile(Buffer.from('a')).id)
   t.not(parseIgnoreFile(Buffer.from('a')).id, parseIgnoreFile(Buffer.from('b')).id)
-  t.not(unreadableIgnoreFile('x').id, unreadableIgnoreFile('y').id)
+  t.not(unusableRules('x').id, unusableRules('y').id)
   const rules = parseIgnoreFile(Buffer.from('*.log'))
   for (let index = 0; index < 3_000; index++) {
-    if (!('filter' in rules) || !rules.filter.hides(`${index}.log`, false) || rules.filter.hides(`${index}.md`, false)) t.fail(`${index}`)
+    if (!rules.hides(`${index}.log`, false) || rules.hides(`${index}.md`, false)) t.fail(`${index}`)
   }
   t.end()
 })
