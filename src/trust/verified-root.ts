@@ -102,6 +102,10 @@ export class VerifiedRoot extends EventEmitter<{ changed: [] }> implements Listi
     return this.#isGuarded ? undefined : this.#options.root.listed?.ignored
   }
 
+  hint (): void {
+    this.#options.root.listed?.hint?.()
+  }
+
   allows (name: string, revision: string): boolean {
     return !this.#isGuarded || this.#options.policy.allows(this.root.name, name, revision)
   }

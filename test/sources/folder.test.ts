@@ -23,7 +23,7 @@ async function openFolder (t: Test, folder: Omit<LayoutFolder, 'kind' | 'name'>,
   const sources = await Sources.open({ sources: [{ kind: 'folder', name: basename(folder.path), ...folder }], stateDir, env: {}, linkTargets })
   t.teardown(() => sources.close())
   if (isWatched) sources.start()
-  const skills = await startManager(t, sources.roots)
+  const skills = await startManager(t, sources.roots, isWatched ? { watcher: true } : {})
   return { sources, skills, status: () => sources.status[0], leftOut: () => sources.status[0]?.left_out?.first.map(({ path, reason }) => `${path}: ${reason}`) }
 }
 

@@ -56,6 +56,8 @@ export interface Listing {
   readonly skipped?: number | undefined
   /** Whether a revision that was handed out before may still be read. Default: it may. */
   allows? (name: string, revision: string): boolean
+  /** Something may have happened in the folder of a root that is not fixed. */
+  hint? (): void
   /** Emitted after each change of the folders or of anything in them. */
   on (event: 'changed', listener: () => void): unknown
 }

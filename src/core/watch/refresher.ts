@@ -64,7 +64,11 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
     if (this.#isClosed) return
     for (const root of catalog.roots) {
       const onHint = (name?: string): void => { this.#hint(root, name) }
-      if (isWatching && !polling && !root.isNetwork) this.#watchers.set(root, new RootWatcher(root, log, onHint))
+      const onEvent = (name?: string): void => {
+        root.source?.hint?.()
+        onHint(name)
+      }
+      if (isWatching && !polling && !root.isNetwork) this.#watchers.set(root, new RootWatcher(root, log, onEvent))
       root.source?.on('changed', onHint)
     }
     catalog.on('stale', ({ root, name }) => { this.#hint(root, name) })

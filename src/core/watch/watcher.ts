@@ -76,14 +76,14 @@ export class RootWatcher {
     return { status: this.#starting.size === 0 ? 'watching' : 'starting', mode: 'events', errors: 0 }
   }
 
-  /** Watches what the last listing of the root has found. What somebody else lists is watched by its owner. */
+  /** Watches what the last listing of the root has found. What never changes once it is listed needs no watch. */
   follow (): void {
     const { listing, listed, folders } = this.#root
     const linked = new Map<string, string[]>()
     for (const { name, linked: isLinked, realPath } of folders.values()) {
       if (isLinked) linked.set(realPath, [...linked.get(realPath) ?? [], name])
     }
-    const paths = listing === undefined || listed !== undefined ? [] : [listing.realPath, ...linked.keys()]
+    const paths = listing === undefined || listed?.isFixed === true ? [] : [listing.realPath, ...linked.keys()]
     const watched = [listing?.signature.ino, ...paths].join('\0')
     if (this.#isClosed || watched === this.#watched) return
     this.#watched = watched

@@ -1,5 +1,4 @@
 import { EventEmitter } from 'node:events'
-import type { FSWatcher } from 'chokidar'
 import { join } from 'node:path'
 import { createNetworkDisk } from '../../core/read/disk.ts'
 import { type IgnoreRules, readIgnoreFile } from '../../core/read/ignore-file.ts'
@@ -17,7 +16,6 @@ import { Publisher } from '../publish/publisher.ts'
 import type { StateFolder } from '../publish/state-folder.ts'
 import { asSourceError, SourceError } from '../source-error.ts'
 import { DiskTree } from './disk-tree.ts'
-import { watchFolder } from './watch-folder.ts'
 
 /** Pause between two searches that no event asks for, in milliseconds: with polling, and otherwise. */
 const POLL_MS = 1_000
@@ -46,6 +44,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
   readonly isFixed = false
   folders: Listing['folders']
   ignored: ReadonlySet<string> = new Set()
+  hint = (): void => {}
   readonly #options: FolderOptions
   /** The folder may lie on a network. */
   readonly #disk = createNetworkDisk()
@@ -54,10 +53,6 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
   #packaged: { readonly fingerprint: string, readonly leftOut: readonly LeftOut[] } | undefined
   #release: (() => Promise<void>) | undefined
   #report: LayoutReport | undefined
-  #hint: (() => void) | undefined
-  #watcher: FSWatcher | undefined
-  #watchedPath: string | undefined
-  #hasWatchFailed = false
 
   constructor (options: FolderOptions) {
     super()
@@ -73,18 +68,16 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
   }
 
   start (hint: () => void): void {
-    if (!this.#options.polling) this.#hint = hint
+    this.hint = hint
   }
 
   async check (signal: AbortSignal): Promise<void> {
     const { folder: { path }, linkTargets } = this.#options
     try {
       const tree = await DiskTree.open(path, linkTargets)
-      this.#follow(tree.root)
       await this.#search(tree, signal)
     } catch (cause) {
       const error = asFolderError(cause)
-      if (error.code === 'not_found') this.#follow(undefined)
       // Of one that cannot be read now, the skills of the last search stay.
       if (error.code === 'not_found' || error.code === 'auth_failed') this.#list(undefined)
       throw error
@@ -92,21 +85,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
   }
 
   async close (): Promise<void> {
-    await this.#watcher?.close()
     await this.#release?.()
-  }
-
-  /** @param realPath where the folder is now; undefined while it is missing */
-  #follow (realPath: string | undefined): void {
-    const { folder: { path, name }, log } = this.#options
-    if (this.#hint === undefined || (this.#watcher !== undefined && realPath === this.#watchedPath)) return
-    void this.#watcher?.close()
-    this.#watchedPath = realPath
-    this.#watcher = watchFolder(path, realPath).on('all', this.#hint).on('raw', this.#hint).on('error', (error) => {
-      const problem = 'changes of a folder cause no events: it is compared at intervals'
-      if (!this.#hasWatchFailed) log.warn({ source: name, path, code: errorCode(error) }, problem)
-      this.#hasWatchFailed = true
-    })
   }
 
   async #search (tree: DiskTree, signal: AbortSignal): Promise<void> {
