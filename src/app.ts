@@ -8,7 +8,6 @@ import { combineObservers } from './http/observer.ts'
 import { httpServerOptions } from './http/options.ts'
 import { isLocalName, isLoopback } from './http/request/hosts.ts'
 import { Shutdown } from './http/shutdown.ts'
-import { mcpFindings } from './mcp/findings.ts'
 import { createOriginCheck } from './mcp/origin.ts'
 import { mcpDoor } from './mcp/plugin.ts'
 import { openapi } from './openapi/plugin.ts'
@@ -49,7 +48,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const revisionsOf = (request: FastifyRequest) => feeds.of(skillsOf(request))
   observer.useSkills(skillsOf, () => feeds.of(access?.everything ?? skills).revision)
   const originOf = trust && ((state: SkillState) => trust.originOf(state))
-  const validate = createValidator([mcpFindings], originOf)
+  const validate = createValidator(originOf)
   const translate = access?.translate ?? ((error: unknown) => error)
   const remarks = () => [access?.file ?? [], trust?.files ?? []].flat().flatMap(({ remark }) => remark ?? [])
   const readiness = {
@@ -92,7 +91,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(gitHook, { hooks: sources?.hooks ?? [] })
     await routes.register(skillRoutes, { skillsOf, revisionsOf })
     await routes.register(catalogRoutes, { skillsOf, revisionsOf, validate })
-    await routes.register(validateRoute, { sources: [mcpFindings] })
+    await routes.register(validateRoute)
     await routes.register(eventRoutes, { skillsOf, feeds, whileAllowed, observer })
     await routes.register(agentRoutes, { registry, skillsOf, observer, admitCall, log: logger })
     await routes.register(promptRoutes, { skillsOf, publicUrl: options.publicUrl })

@@ -7,7 +7,6 @@ import { jsonText } from '../http/send/json.ts'
 import { resultAnswer } from '../openapi/responses.ts'
 import { isSafeName } from '../core/shared/skill-name.ts'
 import { ValidateQuerySchema, ValidationSchema } from '../schemas/validation.ts'
-import type { FindingSource } from '../verdicts/entry.ts'
 import { verdictsOf } from '../verdicts/validate.ts'
 import { estimateTokens } from '../verdicts/tokens.ts'
 import { ArchiveError } from '../archive/archive-names.ts'
@@ -36,12 +35,8 @@ const BODY = {
   }
 }
 
-interface ValidateRouteOptions {
-  readonly sources: readonly FindingSource[]
-}
-
 /** Validates a skill that is not on a disk of the service: for editors and pipelines. Nothing of it is kept. */
-export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = async (app, { sources }) => {
+export const validateRoute: FastifyPluginAsyncTypebox = async (app) => {
   // Without the JSON parser, which would refuse a body that is not JSON.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(
@@ -73,7 +68,7 @@ export const validateRoute: FastifyPluginAsyncTypebox<ValidateRouteOptions> = as
     const targets = readTargets(target)
     const isArchive = isZip(body) || /zip/.test(headers['content-type'] ?? '')
     const read = isArchive ? subjectOfArchive : subjectOfMainFile
-    const subject = await read(body, folder, sources).catch((error: unknown) => {
+    const subject = await read(body, folder).catch((error: unknown) => {
       throw error instanceof ArchiveError ? new HttpProblem('invalid_archive', upperFirst(error.message)) : error
     })
     const { targets: verdicts, findings } = verdictsOf(subject, targets)

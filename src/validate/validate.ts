@@ -3,9 +3,7 @@ import { describeState } from '../core/listing/entry.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { FindingSeverity } from '../core/shared/skill.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import {
-  estimateTokens, type FindingSource, type Subject, subjectOf, type TargetName, verdictsOf
-} from '../verdicts/index.ts'
+import { estimateTokens, type Subject, subjectOf, type TargetName, verdictsOf } from '../verdicts/index.ts'
 import { type Reporter, SEVERITIES, type Totals } from './report/reporter.ts'
 
 /** Skills of one folder, while a command reads them. */
@@ -24,7 +22,6 @@ interface ValidateOptions {
   /** The clients that decide on severities. Undefined when none was chosen. */
   readonly targets: readonly TargetName[] | undefined
   readonly reporter: Reporter
-  readonly sources: readonly FindingSource[]
   /** Findings of at least this severity are reported. */
   readonly reportFrom?: FindingSeverity | 'never'
   /** Whether a finding of the skill with this path counts no longer. */
@@ -34,14 +31,14 @@ interface ValidateOptions {
 /** Validates all skills, each once, and reports each when it was read, in their order. */
 export async function validate (
   opened: readonly OpenedSkills[],
-  { targets, reporter, sources, reportFrom = 'info', accepts = () => false }: ValidateOptions
+  { targets, reporter, reportFrom = 'info', accepts = () => false }: ValidateOptions
 ): Promise<Totals> {
   const totals: Totals = { skills: 0, error: 0, warning: 0, info: 0, accepted: 0 }
   const seen = new Set<string>()
   reporter.begin?.()
   for (const { skills, names, pathOf } of opened) {
     for (const name of names) {
-      const read = await readSkill(skills, name, sources)
+      const read = await readSkill(skills, name)
       const path = pathOf(read?.subject.skill.metadata.skillPath ?? '', name)
       if (read === undefined || seen.has(path)) continue
       seen.add(path)
@@ -66,12 +63,10 @@ interface ReadSkill {
 }
 
 /** Undefined for a skill that went away after it was listed. */
-async function readSkill (
-  skills: SkillManager, name: string, sources: readonly FindingSource[]
-): Promise<ReadSkill | undefined> {
+async function readSkill (skills: SkillManager, name: string): Promise<ReadSkill | undefined> {
   try {
     return await skills.read(name, (state) => describeState(state, async (entry) =>
-      ({ findings: [], subject: await subjectOf(entry, sources) })))
+      ({ findings: [], subject: await subjectOf(entry) })))
   } catch (error) {
     if (error instanceof SkillError && error.code === 'skill_not_found') return undefined
     throw error

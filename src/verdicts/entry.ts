@@ -1,23 +1,14 @@
 import pLimit from 'p-limit'
 import { wellKnownFindings } from '../core/listing/discovery.ts'
 import type { EntryState, ValidatedEntry } from '../core/listing/entry.ts'
-import type { FileContent } from '../core/read/file-content.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import { yieldIfNeeded } from '../core/shared/async.ts'
 import type { TrustReport } from '../schemas/trust.ts'
-import type { CatalogSkill, FileList, Finding } from '../core/shared/skill.ts'
+import type { FileList, Finding } from '../core/shared/skill.ts'
 import { type ValidatedFinding, validateFindings, type TargetVerdict, verdictsOn } from './validate.ts'
 import type { Subject } from './subject.ts'
 import type { TargetName } from './targets.ts'
 import { estimateTokens, type TokenEstimate } from './tokens.ts'
-
-/**
- * Why clients of an API do not take a skill. Must not throw or reject.
- * @param mainFile its content
- */
-export type FindingSource = (
-  skill: CatalogSkill, listing: FileList, mainFile: FileContent
-) => Promise<readonly Finding[]>
 
 /** What an entry of the catalog has besides the skill's content. */
 export interface EntryVerdicts extends ValidatedEntry {
@@ -30,7 +21,7 @@ export interface EntryVerdicts extends ValidatedEntry {
 
 type OriginOf = (state: SkillState) => Promise<{ readonly report: TrustReport, readonly findings: readonly Finding[] }>
 
-/** What all APIs validate with: made once, with what the clients of other APIs say. */
+/** What all APIs validate with. */
 export type Validator = (state: EntryState, targets?: readonly TargetName[]) => Promise<EntryVerdicts>
 
 interface Known {
@@ -38,17 +29,14 @@ interface Known {
   readonly tokens: TokenEstimate
 }
 
-/**
- * @param sources further clients; those of the well-known indexes are asked in any case
- * @param originOf what a lock and a trust file say of a skill
- */
-export function createValidator (sources: readonly FindingSource[], originOf?: OriginOf): Validator {
+/** @param originOf what a lock and a trust file say of a skill */
+export function createValidator (originOf?: OriginOf): Validator {
   /** By what is the same while no file of a skill changes. */
   const known = new WeakMap<object, Promise<Known>>()
   // A page of the catalog asks for many at the same time: one after the other, others are answered in between.
   const enter = pLimit(1)
   const validate = async (state: EntryState): Promise<Known> => {
-    const subject = await subjectOf(state, sources)
+    const subject = await subjectOf(state)
     return await enter(async () => {
       await yieldIfNeeded()
       return { validated: validateFindings(subject), tokens: estimateTokens(subject) }
@@ -76,13 +64,13 @@ export function createValidator (sources: readonly FindingSource[], originOf?: O
 type ReadState = Omit<EntryState, 'manifest'> & { readonly manifest: FileList | undefined }
 
 /** A skill with all that verdicts rest on, whether a catalog holds it or not. */
-export async function subjectOf (
-  { skill, manifest, mainFile, fileFindings }: ReadState, sources: readonly FindingSource[]
-): Promise<Subject> {
+export async function subjectOf ({ skill, manifest, mainFile, fileFindings }: ReadState): Promise<Subject> {
   const otherFindings = [...fileFindings]
   if (manifest !== undefined && mainFile !== undefined) {
-    const ofClients = await Promise.all(sources.map((find) => find(skill, manifest, mainFile)))
-    otherFindings.push(...ofClients.flat(), ...wellKnownFindings(skill, manifest, mainFile.utf8))
+    // Loads the SDK of MCP, which decides for its clients.
+    const { checkEligibility } = await import('../mcp/methods/eligibility.ts')
+    const { findings } = await checkEligibility(skill, manifest, mainFile)
+    otherFindings.push(...findings, ...wellKnownFindings(skill, manifest, mainFile.utf8))
   }
   return { skill, mainFile: mainFile?.bytes, files: manifest?.files, otherFindings }
 }

@@ -1,5 +1,5 @@
 /** Verdicts on skills, for every API. `verdictsOf` and `estimateTokens` are pure. */
-export { createValidator, type EntryVerdicts, type FindingSource, type Validator, subjectOf } from './entry.ts'
+export { createValidator, type EntryVerdicts, type Validator, subjectOf } from './entry.ts'
 export { type TargetVerdict, type Verdicts, verdictsOf } from './validate.ts'
 export type { Subject } from './subject.ts'
 export { OUTCOMES, type Outcome, parseTargets, type Target, TARGET_NAMES, type TargetName, TARGETS } from './targets.ts'

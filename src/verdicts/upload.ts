@@ -22,7 +22,7 @@ import { MAX_MAIN_FILE_BYTES, MAX_SKILL_ENTRIES } from '../core/shared/limits.ts
 import { foldersAbove } from '../core/shared/paths.ts'
 import { isSafeName } from '../core/shared/skill-name.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
-import { type FindingSource, subjectOf } from './entry.ts'
+import { subjectOf } from './entry.ts'
 import type { Subject } from './subject.ts'
 
 /** Bytes of a packed file that give more than HEAD_BYTES of it, whatever they are. */
@@ -44,12 +44,10 @@ interface PackedFile {
  * A SKILL.md that was sent alone. Nobody knows the other files, so that no link is checked.
  * @param folder the name of its folder; without one, the name in the frontmatter is taken for it
  */
-export async function subjectOfMainFile (
-  bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]
-): Promise<Subject> {
+export async function subjectOfMainFile (bytes: Buffer, folder: string | undefined): Promise<Subject> {
   const main = bytes.length > MAX_MAIN_FILE_BYTES ? 'too large' : { name: 'SKILL.md', content: new FileContent(bytes) }
   const files = [{ path: 'SKILL.md', size_bytes: bytes.length }]
-  return { ...await subjectFrom({ folder, main, files, findings: [] }, sources), files: undefined }
+  return { ...await subjectFrom({ folder, main, files, findings: [] }), files: undefined }
 }
 
 /**
@@ -57,9 +55,7 @@ export async function subjectOfMainFile (
  * files names, sizes and first bytes are read. Nothing is written.
  * @throws {ArchiveError}
  */
-export async function subjectOfArchive (
-  bytes: Buffer, folder: string | undefined, sources: readonly FindingSource[]
-): Promise<Subject> {
+export async function subjectOfArchive (bytes: Buffer, folder: string | undefined): Promise<Subject> {
   const zip = await ZipReader.open(bytes)
   try {
     const all = withoutMacFiles(await zip.entries())
@@ -75,7 +71,7 @@ export async function subjectOfArchive (
     const main = await readMainFile(zip, entries.find(({ path }) => path === mainPath))
     const files = entries.map(({ item: { size }, path }) => ({ path, size_bytes: size }))
     const findings = [...leftOutFindings(leftOut), ...contentFindings(files, await readKinds(bytes, entries))]
-    return await subjectFrom({ folder: name, main, files, findings, filter }, sources)
+    return await subjectFrom({ folder: name, main, files, findings, filter })
   } finally {
     zip.close()
   }
@@ -97,16 +93,14 @@ interface SkillParts {
   readonly filter?: SkillFilter | undefined
 }
 
-async function subjectFrom (
-  { folder, main: mainFile, files, findings, filter }: SkillParts, sources: readonly FindingSource[]
-): Promise<Subject> {
+async function subjectFrom ({ folder, main: mainFile, files, findings, filter }: SkillParts): Promise<Subject> {
   const [main, refused] = mainFile === 'too large' ? [undefined, new RefusedError('too_large')] : [mainFile]
   const ownName = main && parseSkillBytes(main.content.bytes, '').summary.name
   const name = folder ?? (ownName !== undefined && isSafeName(ownName) ? ownName : NAMELESS)
   const place = { name, type: 'project', path: `/${name}`, realPath: `/${name}`, linked: false } as const
   const mainFiles = files.map(({ path }) => path).filter((path) => isMainFile(path))
   const skill = describeSkill(place, { mainFiles, main, filter, ...refused && { refused } })
-  return await subjectOf({ skill, manifest: { files }, mainFile: main?.content, fileFindings: findings }, sources)
+  return await subjectOf({ skill, manifest: { files }, mainFile: main?.content, fileFindings: findings })
 }
 
 /** As on a disk, folders count too. */

@@ -2,7 +2,6 @@ import type { CatalogSkill } from '../../src/core/shared/skill.ts'
 import { describeSkill } from '../../src/core/read-skill.ts'
 import { type Refusal, RefusedError } from '../../src/core/read/refused.ts'
 import { FileContent } from '../../src/core/read/file-content.ts'
-import { mcpFindings } from '../../src/mcp/findings.ts'
 import { subjectOf, type Subject, type TargetName, type Verdicts, verdictsOf } from '../../src/verdicts/index.ts'
 
 export interface SkillParts {
@@ -30,7 +29,7 @@ export async function subjectFor ({ folder = 'demo', ownName, text, bytes = text
     ...refusal !== undefined && { refused: new RefusedError(refusal) }
   })
   const listed = Object.entries({ ...document !== undefined && { [mainFile]: document.bytes.length }, ...files }).map(([path, size]) => ({ path, size_bytes: size }))
-  return await subjectOf({ skill, manifest: { files: listed }, mainFile: document, fileFindings: [] }, [mcpFindings])
+  return await subjectOf({ skill, manifest: { files: listed }, mainFile: document, fileFindings: [] })
 }
 
 export async function verdictsFor (parts: SkillParts, targets?: readonly TargetName[]): Promise<Verdicts> {

@@ -7,7 +7,6 @@ import fc from 'fast-check'
 import { validate } from '../../src/validate/validate.ts'
 import { withSkills } from '../../src/cli/with-skills.ts'
 import type { SkillReport } from '../../src/validate/report/reporter.ts'
-import { mcpFindings } from '../../src/mcp/findings.ts'
 import { TARGET_NAMES, type TargetName } from '../../src/verdicts/index.ts'
 import { zipOf, type ZipEntry } from '../helper/archives.ts'
 import { buildService, type Service } from '../helper/build.ts'
@@ -30,7 +29,7 @@ async function reportsOn (folder: string, targets: readonly TargetName[] | undef
   const reports: SkillReport[] = []
   const reporter = { skill: (report: SkillReport) => { reports.push(report) }, end () {} }
   await withSkills({ positionals: [folder], options: {} }, { env: {}, cwd: '/', warn () {} }, (opened) =>
-    validate(opened, { targets, sources: [mcpFindings], reporter }))
+    validate(opened, { targets, reporter }))
   return reports
 }
 

@@ -419,6 +419,6 @@ t.test('K80 K83: one ZIP has one judgement, as a source and at POST /validate', 
     host.body = bytes
     await sources.sync()
     t.equal(status().error?.message, `the archive is refused: ${reason}`)
-    await t.rejects(subjectOfArchive(bytes, undefined, []), { message: status().error?.message ?? '' })
+    await t.rejects(subjectOfArchive(bytes, undefined), { message: status().error?.message ?? '' })
   }
 })

@@ -19,7 +19,7 @@ t.test('K80: many large skills that are validated at the same time leave turns o
     }, { mainFiles: ['SKILL.md'], main: { name: 'SKILL.md', content: mainFile } })
     return { skill, manifest: undefined, mainFile, fileFindings: [] }
   })
-  const validate = createValidator([])
+  const validate = createValidator()
   let turns = 0
   let isDone = false
   const count = (): void => {
@@ -44,7 +44,7 @@ t.test('K80: another state of a skill is validated anew', async (t) => {
     name: 's', type: 'project', path: '/skills/s', realPath: '/skills/s', linked: false
   }, { mainFiles: ['SKILL.md'], main: { name: 'SKILL.md', content: mainFile } })
   const state = { skill, manifest: { skill_name: 's', revision: 'r', files: [] }, mainFile, fileFindings: [] }
-  const validate = createValidator([])
+  const validate = createValidator()
   const codes = async (change: object): Promise<readonly string[]> =>
     (await validate({ ...state, ...change })).findings.map(({ code }) => code)
       .filter((code) => code === 'body_link_missing' || code === 'file_program')

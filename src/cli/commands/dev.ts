@@ -1,7 +1,6 @@
 import { type ChangeFeed, createChangeFeed } from '../../core/events/change-feed.ts'
 import { describeState } from '../../core/listing/entry.ts'
 import type { View } from '../../core/view.ts'
-import { mcpFindings } from '../../mcp/findings.ts'
 import { startServer } from '../../server.ts'
 import { createValidator, type EntryVerdicts } from '../../verdicts/entry.ts'
 import type { RunCommand } from '../command.ts'
@@ -34,7 +33,7 @@ export const run: RunCommand<{ readonly open: boolean }> = async (args, context)
 
 /** Prints what is wrong with each skill, now and after each change of it. */
 async function printFindings (skills: View, feed: ChangeFeed, print: (text: string) => void): Promise<void> {
-  const validate = createValidator([mcpFindings])
+  const validate = createValidator()
   const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error)
   const report = async (name: string): Promise<void> => {
     const reading = skills.read(name, (state) => describeState(state, validate))

@@ -2,7 +2,6 @@ import { resolve } from 'node:path'
 import { ConfigError, didYouMean, quote } from '../../config/setting.ts'
 import { counted } from '../../core/shared/text.ts'
 import { hasColor } from '../../log.ts'
-import { mcpFindings } from '../../mcp/findings.ts'
 import { isAddress } from '../../sources/address/address.ts'
 import { type Baseline, readBaseline, writeBaseline } from '../../validate/baseline.ts'
 import { fixAll } from '../../validate/fix.ts'
@@ -77,7 +76,6 @@ async function report (
     if (options.dryRun) return isFixed ? FOUND : 0
   }
   const baselineFile = resolve(cwd, file ?? '')
-  const sources = [mcpFindings]
   if (options.writeBaseline) {
     const baseline: Baseline = new Map()
     const reporter: Reporter = {
@@ -86,7 +84,7 @@ async function report (
       },
       end () {}
     }
-    const { error, warning, info, skills } = await validate(opened, { targets, sources, reporter })
+    const { error, warning, info, skills } = await validate(opened, { targets, reporter })
     await writeBaseline(baselineFile, baseline)
     print(`${counted(error + warning + info, 'finding')} of ${counted(skills, 'skill')} accepted\n`)
     return 0
@@ -94,7 +92,6 @@ async function report (
   const baseline = file === undefined ? undefined : await readBaseline(baselineFile)
   const totals = await validate(opened, {
     targets,
-    sources,
     reporter: REPORTERS[format]({ print, targets, hasColor: isTerminal && hasColor(env) }),
     ...options.quiet && { reportFrom: failOn },
     accepts: (path, code) => baseline?.get(resolve(cwd, path))?.has(code) === true

@@ -2,10 +2,10 @@ import { constants } from 'node:fs'
 import { open, readdir, realpath, stat } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import { isVersionControl } from '../../core/read/hidden.ts'
+import { asRefused } from '../../core/read/refused.ts'
 import { pathFrom } from '../../core/shared/paths.ts'
 import type { LayoutTree, LeftOut, TreeEntry } from '../../layout/layout.ts'
 import { compareCodePoints } from '../../core/shared/text.ts'
-import { errorCode } from '../../core/shared/system-errors.ts'
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
 
@@ -77,5 +77,5 @@ export class DiskTree implements LayoutTree {
 }
 
 function undefinedIfAbsent (error: unknown): undefined {
-  if (!['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP', 'ENAMETOOLONG'].includes(errorCode(error))) throw error
+  if (!['not_found', 'permission_denied'].includes(asRefused(error).refusal)) throw error
 }

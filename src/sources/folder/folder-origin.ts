@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import { join } from 'node:path'
 import { createNetworkDisk } from '../../core/read/disk.ts'
 import { type IgnoreRules, readIgnoreFile } from '../../core/read/ignore-file.ts'
+import { asRefused } from '../../core/read/refused.ts'
 import { signatureAt, stateId } from '../../core/read/signature.ts'
 import { findSkills } from '../../layout/find-skills.ts'
 import type { FoundSkills, LeftOut } from '../../layout/layout.ts'
@@ -169,10 +170,9 @@ function rulesOf (rules: IgnoreRules | undefined, name: string, path: string): I
 function asFolderError (cause: unknown): SourceError {
   const code = errorCode(cause)
   if (cause instanceof SourceError || code === '') return asSourceError(cause)
-  if (['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'].includes(code)) {
-    return new SourceError('not_found', 'it is not there', { cause })
-  }
-  if (code === 'EACCES' || code === 'EPERM') {
+  const { refusal } = asRefused(cause)
+  if (refusal === 'not_found') return new SourceError('not_found', 'it is not there', { cause })
+  if (refusal === 'permission_denied') {
     return new SourceError('auth_failed', 'it may not be read by the server', { cause })
   }
   return new SourceError('disk', `its disk does not answer as it should (${code})`, { cause })

@@ -26,16 +26,13 @@ const SILENCE_MS = 30_000
 export const UNKNOWN_HOST = 'the name of the host cannot be resolved: check how it is written'
 export const NO_CONNECTION = 'the host takes no connection: check its port, and whether it runs'
 
-type Failure = readonly [codes: RegExp, code: SourceErrorCode, sentence: string]
-
 /** What failures of a connection mean, by their codes. */
-const FAILURES: readonly Failure[] = [
+const FAILURES: ReadonlyArray<readonly [codes: RegExp, code: SourceErrorCode, sentence: string]> = [
   [/^(?:ENOTFOUND|EAI_AGAIN)$/, 'unreachable', UNKNOWN_HOST],
   [/^ECONNREFUSED$/, 'unreachable', NO_CONNECTION],
   [/CERT|SSL|TLS|SELF_SIGNED|UNABLE_TO/, 'tls', 'the certificate of the host is not accepted'],
   [/^HPE_|^EPROTO$/, 'bad_answer', 'the host answers in another protocol: check its port']
 ]
-const BREAKS_OFF: Failure = [/^/, 'unreachable', 'the host cannot be reached, or breaks off']
 
 export type RequestHeaders = Readonly<Record<string, string>>
 
@@ -131,14 +128,11 @@ async function ask (
 }
 
 /** The proxy of the usual variables, in either case. `http:` is for this machine only, and goes through none. */
-function proxyOf ({ protocol, hostname, port }: URL, env: Environment): URL | undefined {
+function proxyOf ({ protocol, hostname }: URL, env: Environment): URL | undefined {
   const valueOf = (name: string): string => env[name.toLowerCase()] || env[name] || ''
   const text = valueOf('HTTPS_PROXY') || valueOf('ALL_PROXY')
-  const isExempt = valueOf('NO_PROXY').toLowerCase().split(/[\s,]+/).some((entry) => {
-    const [, host = '', wanted = ''] = /^(?:\*?\.)?(.*?)(?::(\d+))?$/.exec(entry) ?? []
-    const isHost = host !== '' && (hostname === host || hostname.endsWith(`.${host}`))
-    return entry === '*' || (isHost && (wanted === '' || wanted === (port || '443')))
-  })
+  const isExempt = valueOf('NO_PROXY').toLowerCase().split(/[\s,]+/).filter(Boolean).some((entry) =>
+    entry === '*' || `.${hostname}`.endsWith(`.${entry.replace(/^\*?\./, '')}`))
   if (protocol !== 'https:' || text === '' || isExempt) return undefined
   const address = text.includes('://') ? text : `http://${text}`
   if (URL.canParse(address) && /^https?:/.test(address)) return new URL(address)
@@ -189,7 +183,8 @@ function connectionError (error: unknown): unknown {
   const isAborted = error instanceof Error && ['AbortError', 'TimeoutError'].includes(error.name)
   const details = errorCode(error)
   if (error instanceof SourceError || isAborted || DISK_CODES.has(details)) return error
-  const [, code, sentence] = FAILURES.find(([codes]) => codes.test(details)) ?? BREAKS_OFF
+  const [, code, sentence] = FAILURES.find(([codes]) => codes.test(details)) ??
+    [details, 'unreachable', 'the host cannot be reached, or breaks off'] as const
   return new SourceError(code, sentence, { details })
 }
 

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import pLimit from 'p-limit'
 import type { LeftOut } from '../../layout/layout.ts'
-import { MAX_FILE_BYTES, MAX_NAME_BYTES } from '../../core/shared/limits.ts'
+import { MAX_FILE_BYTES } from '../../core/shared/limits.ts'
 import { foldersAbove } from '../../core/shared/paths.ts'
 import { withoutEndSlashes } from '../../core/shared/text.ts'
 import { decode, lastPart, parseUrl } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
 import { readBody } from '../http/http-client.ts'
-import { pathProblem, type SourceEntry, type SourceFiles } from '../publish/source-tree.ts'
+import { isUnwritable, pathProblem, type SourceEntry, type SourceFiles } from '../publish/source-tree.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import { type Bucket, type BucketPlace, changing, openBucket } from './bucket.ts'
 
@@ -95,11 +95,11 @@ async function look (bucket: Bucket, source: S3Source) {
     const path = key.slice(prefix.length)
     // A marker for an empty folder.
     if (path === '' || (path.endsWith('/') && size === 0)) continue
-    const isBad = folders.has(path) || pathProblem(path) !== undefined ||
-      path.split('/').some((segment) => Buffer.byteLength(segment) > MAX_NAME_BYTES)
+    const entry: SourceEntry = { path, kind: 'file', id: etag, size }
+    const isBad = folders.has(path) || pathProblem(path) !== undefined || isUnwritable(entry)
     if (isBad) leftOut.push({ path: key, reason: 'unsafe_name' })
     else if (size > MAX_FILE_BYTES) leftOut.push({ path: key, reason: 'bound_reached' })
-    else entries.push({ path, kind: 'file', id: etag, size })
+    else entries.push(entry)
   }
   return { revision: `sha256:${hash.digest('hex')}`, marker: marker?.etag ?? '', entries, leftOut }
 }
