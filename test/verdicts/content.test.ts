@@ -61,37 +61,21 @@ t.test('K79: encoded data and downloads for a shell are shown for review', (t) =
   t.end()
 })
 
-t.test('K79: code in a quotation or a list has no links, and ends where its fence does', async (t) => {
-  for (const code of [
-    '- ```md\n  [x](gone)\n  ```', '> ```\n> [x](gone)\n> ```', '1. > ~~~\n   > [x](gone)\n   > ~~~',
-    '```\n- ```\n[x](gone)\n```', '```\r\n[x](gone)\r\n```\r', '> ```\n> [x](gone)\n'
-  ]) {
-    const { findings } = await verdictsFor({ text: `---\nname: demo\ndescription: x\n---\n${code}\n[y](lost)\n` })
-    t.equal(findings.find((each) =>
-      each.code === 'body_link_missing')?.message, "the body refers to files that the skill does not have: 'lost'",
-    code)
-  }
-})
-
-t.test('K80: hostile bodies and frontmatter take linear time', async (t) => {
-  const head = `${'---'}\nname: demo\ndescription: x\n`
+t.test('K80: hostile text of up to 1 MiB holds others up for at most 250 ms', async (t) => {
+  const head = '---\nname: demo\ndescription: x\n'
+  const parts = [
+    '|', 'curl x\n|sh \n', `${'curl '.repeat(300)}\` |sh\n`, '` ](', '](x)\n', '>\n](\n', 'a\u200b', '|1|2|\n', '![', '> '
+  ]
   for (const text of [
     `${head}---\n${'`'.repeat(60_000)}\r\n[x](a)`,
     `${head}---\n${'~'.repeat(60_000)}\r\n[x](a)`,
     `${head}---\n${'[x](a) `'.repeat(7_000)}`,
-    `${head}x: [\n${'-\t'.repeat(3_500)}!\n---\n[x](a)`
-  ]) await checkTime(t, 250, async () => await verdictsFor({ text }), JSON.stringify(text.slice(35, 60)))
-})
-
-t.test('K80: hostile text of 1 MiB holds others up for at most 250 ms', async (t) => {
-  for (const part of [
-    '|', 'curl x\n|sh \n', `${'curl '.repeat(300)}\` |sh\n`, '` ](', '](x)\n', '>\n](\n', 'a\u200b', '|1|2|\n', '![',
-    '> '
+    `${head}x: [\n${'-\t'.repeat(3_500)}!\n---\n[x](a)`,
+    ...parts.map((part) => `${head}---\n${part.repeat(1_000_000 / Buffer.byteLength(part))}`)
   ]) {
-    const body = part.repeat(1_000_000 / Buffer.byteLength(part))
-    const subject = await subjectFor({ text: `---\nname: demo\ndescription: x\n---\n${body}` })
-    await checkTime(t, 250, async () =>
-      [validateFindings(subject), estimateTokens(subject)], JSON.stringify(part.slice(0, 20)))
+    const subject = await subjectFor({ text })
+    const validate = async () => [validateFindings(subject), estimateTokens(subject)]
+    await checkTime(t, 250, validate, JSON.stringify(text.slice(35, 60)))
   }
 })
 
@@ -101,12 +85,11 @@ t.test('K79: names of files that some disk cannot keep', async (t) => {
     const { findings } = await verdictsFor({ text, files: Object.fromEntries(paths.map((path) => [path, 1])) })
     return findings.filter(({ code }) => code.startsWith('file_')).map(({ code, file }) => `${code} ${file}`)
   }
-  t.strictSame(await codes('a.md', 'A.md', 'docs/x.md', 'Docs/y.md'), ['file_names_collide A.md'].concat([]))
+  t.strictSame(await codes('a.md', 'A.md', 'docs/x.md', 'Docs/y.md'), ['file_names_collide A.md'])
   t.strictSame(await codes('caf\u00e9.md', 'cafe\u0301.md'), ['file_names_collide cafe\u0301.md'])
-  for (const path of [
-    'con.md', 'a/AUX', 'a:b.md', 'what?.md', 'a ./b', 'x.'
-  ]) t.strictSame(await codes(path), [`file_name_not_portable ${path}`], path)
-  t.strictSame(await codes('con/x', 'a.md'), ['file_name_not_portable con/x'])
+  for (const path of ['con.md', 'a/AUX', 'a:b.md', 'what?.md', 'a ./b', 'x.', 'con/x']) {
+    t.strictSame(await codes(path), [`file_name_not_portable ${path}`], path)
+  }
   t.strictSame(await codes('console.md', 'a.b/c.md', 'run.sh', 'com10.md'), [])
 })
 
@@ -135,25 +118,19 @@ t.test('K79: programs, archives, and files that are not what their names say', (
     return contentFindings([{ path, size_bytes: head.length }], new Map(kind === undefined ? [] : [[path, kind]]))
       .map(({ code, severity, file }) => `${code} ${severity} ${file}`)
   }
-  for (const name of [
-    'elf', 'machO', 'javaClass', 'exe', 'wasm'
-  ] as const) t.strictSame(codes('bin/tool', bytes[name]), ['file_program info bin/tool'], name)
-  for (const name of [
-    'gzip', 'zip', 'tar', 'bzip2'
-  ] as const) t.strictSame(codes('a.data', bytes[name]), ['file_archive info a.data'], name)
-  for (const path of [
-    'tool.exe', 'lib.so', 'a.jar'
-  ]) t.strictSame(codes(path, bytes.text), [`file_program info ${path}`])
+  for (const [code, names] of [
+    ['file_program info bin/tool', ['elf', 'machO', 'javaClass', 'exe', 'wasm']],
+    ['file_archive info bin/tool', ['gzip', 'zip', 'tar', 'bzip2']]
+  ] as const) for (const name of names) t.strictSame(codes('bin/tool', bytes[name]), [code], name)
+  for (const path of ['tool.exe', 'lib.so', 'a.jar']) t.strictSame(codes(path, bytes.text), [`file_program info ${path}`])
   for (const [path, name] of [
-    ['notes.md', 'elf'], ['logo.png', 'zip'], [
-      'logo.png', 'text'
-    ], ['run.py', 'exe'], ['a.json', 'script'], ['a.pdf', 'script'], ['a.zip', 'text'], ['a.txt', 'png']
+    ['notes.md', 'elf'], ['logo.png', 'zip'], ['logo.png', 'text'], ['run.py', 'exe'], ['a.json', 'script'],
+    ['a.pdf', 'script'], ['a.zip', 'text'], ['a.txt', 'png']
   ] as const) t.strictSame(codes(path, bytes[name]), [`file_type_mismatch warning ${path}`], `${path} ${name}`)
   for (const [path, name] of [
-    ['a.png', 'png'], ['a.jpg', 'png'], [
-      'a.webp', 'webp'
-    ], ['a.pdf', 'pdf'], ['run.sh', 'script'], ['run', 'script'], ['run.py', 'text'], ['a.md', 'text'], ['a.md', 'mz'],
-    ['a.md', 'heading'], ['a.png', 'empty'], ['a.docx', 'zip'], ['data', 'png'], ['x.bin', 'text']
+    ['a.png', 'png'], ['a.jpg', 'png'], ['a.webp', 'webp'], ['a.pdf', 'pdf'], ['run.sh', 'script'], ['run', 'script'],
+    ['run.py', 'text'], ['a.md', 'text'], ['a.md', 'mz'], ['a.md', 'heading'], ['a.png', 'empty'], ['a.docx', 'zip'],
+    ['data', 'png'], ['x.bin', 'text']
   ] as const) t.strictSame(codes(path, bytes[name]), [], `${path} ${name}`)
   t.strictSame(codes('b.zip', bytes.zip), ['file_archive info b.zip'])
   t.end()
@@ -209,20 +186,23 @@ t.test('K81: all files are SKILL.md and the other texts; what nobody can read ha
 })
 
 t.test('K79: links are looked for outside fences, wherever those begin and end', async (t) => {
-  const missing = async (...lines: readonly string[]) => {
-    const { findings } = await verdictsFor({ text: `---\nname: demo\ndescription: x\n---\n${lines.join('\n')}\n` })
-    return findings.filter(({ code }) => code === 'body_link_missing').map(({ line }) => line)
+  for (const [body, ...lines] of [
+    ['```npm i``` and more\n[a](a.md)', 6],
+    ['```\n```js\n```\n[a](a.md)', 8],
+    ['- a list\n\n     ```\n     [a](a.md)\n     ```\n[b](b.md)', 10],
+    ['~~~ a `word`\n[a](a.md)\n~~~~\n[b](b.md)', 8],
+    ['- ```md\n  [x](gone)\n  ```\n[y](lost)', 8],
+    ['> ```\n> [x](gone)\n> ```\n[y](lost)', 8],
+    ['1. > ~~~\n   > [x](gone)\n   > ~~~\n[y](lost)', 8],
+    ['```\n- ```\n[x](gone)\n```\n[y](lost)', 9],
+    ['```\r\n[x](gone)\r\n```\r\n[y](lost)', 8],
+    ['> ```\n> [x](gone)\n\n[y](lost)', 8],
+    ['a claim[^1](with an aside) and [words](see below)\n\n[^1]: note'],
+    ['[a](a.md "title")', 5], ["[a](a.md 'title')", 5], ['[a](a.md (title))', 5], ['[a](a.md )', 5]
+  ] as const) {
+    const { findings } = await verdictsFor({ text: `---\nname: demo\ndescription: x\n---\n${body}\n` })
+    t.same(findings.filter(({ code }) => code === 'body_link_missing').map(({ line }) => line), lines, body)
   }
-  t.same(await missing('```npm i``` and more', '[a](a.md)'), [6], 'code in a line opens no fence')
-  t.same(await missing('```', '```js', '```', '[a](a.md)'), [8], 'a mark with a word behind it closes none')
-  t.same(
-    await missing('- a list', '', '     ```', '     [a](a.md)', '     ```', '[b](b.md)'), [10], 'a fence in a list'
-  )
-  t.same(await missing('~~~ a `word`', '[a](a.md)', '~~~~', '[b](b.md)'), [8])
-  t.same(await missing(
-    'a claim[^1](with an aside) and [words](see below)', '', '[^1]: note'
-  ), [], 'a footnote and prose in brackets are no links')
-  for (const link of ['[a](a.md "title")', "[a](a.md 'title')", '[a](a.md (title))', '[a](a.md )']) t.same(await missing(link), [5], link)
 })
 
 t.test('K79: paths in backticks are references where they lie in a folder that skills have', async (t) => {
