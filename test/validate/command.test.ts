@@ -54,12 +54,12 @@ t.test('K79: a main file that is left out is one finding; other files have their
   })
   truncateSync(join(cwd, 'skills/large/data.bin'), MAX_SKILL_BYTES + 1)
   mkdirSync(join(cwd, 'folders/only/SKILL.md'), { recursive: true })
-  for (const path of [
-    'folders', 'folders/only'
-  ]) t.match(await run(cwd, path), { code: 1, out: /^folders\/only\/SKILL\.md {2}error {2}main_file_not_a_file/ }, path)
-  const { skills } = JSON.parse(
-    (await run(cwd, '--format', 'json')).out
-  ) as { skills: ReadonlyArray<{ skill_name: string, findings: ReadonlyArray<{ code: string }> }> }
+  for (const path of ['folders', 'folders/only']) {
+    t.match(await run(cwd, path), { code: 1, out: /^folders\/only\/SKILL\.md {2}error {2}main_file_not_a_file/ }, path)
+  }
+  const { skills } = JSON.parse((await run(cwd, '--format', 'json')).out) as {
+    readonly skills: ReadonlyArray<{ readonly skill_name: string, readonly findings: ReadonlyArray<{ readonly code: string }> }>
+  }
   t.strictSame(skills.map(({ skill_name: name, findings }) => [name, ...findings.map(({ code }) => code)]), [
     ['both', 'main_file_not_a_file', 'link_outside'],
     ['folder', 'main_file_not_a_file'],
@@ -69,9 +69,8 @@ t.test('K79: a main file that is left out is one finding; other files have their
     ['program', 'file_program'],
     ['second', 'main_file_ambiguous', 'link_outside']
   ])
-  const { out } = await run(cwd, '--format', 'github')
-  t.strictSame(Array.from(out.matchAll(/title=(\w+)::/g), ([, code]) => code), skills.flatMap(({ findings }) =>
-    findings.map(({ code }) => code)), 'without revisions, for which files are hashed, too')
+  const codes = (await run(cwd, '--format', 'github')).out.matchAll(/title=(\w+)::/g)
+  t.strictSame(Array.from(codes, ([, code]) => code), skills.flatMap(({ findings }) => findings.map(({ code }) => code)))
 })
 
 t.test('K79: a folder of skills, a skill and a SKILL.md are told apart', async (t) => {
@@ -80,22 +79,20 @@ t.test('K79: a folder of skills, a skill and a SKILL.md are told apart', async (
     t.match(JSON.parse((await run(cwd, path, '--format', 'json')).out), { totals: { skills, errors: 1 } }, path)
   }
   t.match(JSON.parse((await run(cwd, 'skills', 'skills/bad', '--format', 'json')).out), { totals: { skills: 2 } }, 'each once')
-  const linked =
-    t.testdir({
-      other: t.fixture('symlink', 'linked'),
-      deep: skill('deep', { inner: skill('inner') }),
-      linked: { ...skill('linked'), 'SKILL.md': t.fixture('symlink', 'docs/main.md'), docs: { 'main.md': skillText('linked') } }
-    })
-  t.match(JSON.parse(
-    (await run(linked, 'linked', '--format', 'json')).out
-  ), { totals: { skills: 1, errors: 0 } }, 'a main file may be a link')
+  const linked = t.testdir({
+    other: t.fixture('symlink', 'linked'),
+    deep: skill('deep', { inner: skill('inner') }),
+    linked: { 'SKILL.md': t.fixture('symlink', 'docs/main.md'), docs: { 'main.md': skillText('linked') } }
+  })
+  t.match((await run(linked, 'linked')).out, /^1 skill: no findings/, 'a main file may be a link')
   t.match((await run(linked, 'other')).out, /^other\/SKILL\.md:2:7 {2}error {2}name_folder_mismatch[^]*\n1 skill: /, 'and so may a skill')
   t.match((await run(linked, 'deep')).out, /nested_skills[^]*\n1 skill: /, 'a skill with another one inside')
 })
 
 t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
-  const cwd =
-    t.testdir({ empty: {}, 'a.md': 'x', loop: t.fixture('symlink', 'loop'), group: { inner: { one: skill('one') } } })
+  const cwd = t.testdir({
+    empty: {}, 'a.md': 'x', loop: t.fixture('symlink', 'loop'), group: { inner: skills('one') }
+  })
   for (const [argv, line] of [
     [['nope'], /'nope' cannot be read: ENOENT: no such file or directory$/m],
     [['empty'], /'empty' has no skills/],
@@ -106,7 +103,6 @@ t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
     [['--target', 'nope'], /--target must be of spec, .*, all, not "nope"/],
     [['--target', 'codx'], /--target must be of spec, .*, not "codx", did you mean "codex"\?$/m],
     [['--format', 'xml'], /'xml' is invalid\. Allowed choices are text, json, sarif, github/],
-    [['--format', 'jsn'], /'jsn' is invalid/],
     [['--max-warnings', '-1'], /'--max-warnings <N>' argument '-1' is invalid\. It must be a whole number/],
     [['--watch', '--write-baseline'], /'--watch' cannot be used with option '--write-baseline'/],
     [['--nope'], /unknown option '--nope'/],
@@ -131,10 +127,9 @@ t.test('K79: a skill that may not be read is a finding, with --fix too, and a SK
   const folder = await runProcess(t, { cwd, args: ['validate', 'skills', '--fix'], ...uid })
   const file = await runProcess(t, { cwd, args: ['validate', 'skills/one/SKILL.md'], ...uid })
   chmodSync(join(cwd, 'skills/one'), 0o755)
-  t.match(
-    folder,
-    { code: 1, stdout: /^skills\/one\/SKILL\.md {2}error {2}main_file_permission_denied[^]*^skills\/two\/SKILL\.md {2}error/m, stderr: '' }
-  )
+  t.match(folder, {
+    code: 1, stdout: /^skills\/one\/SKILL\.md {2}error {2}main_file_permission_denied[^]*^skills\/two\/SKILL\.md {2}error/m, stderr: ''
+  })
   t.match(file, { code: 2, stdout: '', stderr: /^skillserve: 'skills\/one\/SKILL\.md' cannot be read: EACCES: permission denied\n/ })
 })
 
@@ -190,9 +185,9 @@ t.test('K79: a file beside the skills holds the choices of a project', async (t)
   const cwd = brokenFolder(t)
   const file = join(cwd, 'skills/.skillserve.yaml')
   writeFileSync(file, 'targets: [codex, vscode]\nfail_on: warning\n')
-  for (const path of [
-    'skills', 'skills/bad', 'skills/bad/SKILL.md'
-  ]) t.match(await run(cwd, path), { code: 1, out: /skills\/bad: codex ok, vscode warned\n/ }, path)
+  for (const path of ['skills', 'skills/bad', 'skills/bad/SKILL.md']) {
+    t.match(await run(cwd, path), { code: 1, out: /skills\/bad: codex ok, vscode warned\n/ }, path)
+  }
   t.equal((await run(cwd, '--fail-on', 'error')).code, 0, 'a flag beats it')
   t.match((await run(cwd, '--target', 'gh')).out, /gh-skill refused/)
   writeFileSync(file, 'targets: [vscode]\nmax_warnings: 0\n')
@@ -201,19 +196,18 @@ t.test('K79: a file beside the skills holds the choices of a project', async (t)
   writeFileSync(file, 'baseline: ../base.json\nmax_warnings: 0\n')
   writeFileSync(join(cwd, 'base.json'), '{"skills/bad": ["name_folder_mismatch"]}')
   t.equal((await run(cwd)).code, 0)
-  for (const [text, line] of [[
-    'targets: [codex, nope]\n', /\.skillserve\.yaml:1: targets\[1\] is not a target; allowed: spec, /
-  ], ['targets: [codx]\n', /:1: targets\[0\] is not a target; allowed: spec, .*, did you mean "codex"\?$/m], [
-    '# a\ntarget: x\n', /\.skillserve\.yaml:2: target .*did you mean "targets"\?$/m
-  ], ['fail_on: warn\n', /:1: fail_on must be error, warning, info or never$/m], [
-    'fail_on: eror\n', /:1: fail_on must be error, warning, info or never, did you mean "error"\?$/m
-  ], [
-    'fail_on: bad\n', /:1: fail_on must be error, warning, info or never$/m
-  ], ['targets: codex\n', /:1: targets must be a list of targets$/m], [
-    'targets: []\n', /:1: targets must be a list of targets$/m
-  ], ['baseline: ""\n', /:1: baseline must /], [
-    'max_warnings: -1\n', /:1: max_warnings must be a whole number from 0$/m
-  ], ['fail_on: [', /\.skillserve\.yaml:\d: not valid YAML/]] as const) {
+  for (const [text, line] of [
+    ['targets: [codex, nope]\n', /\.skillserve\.yaml:1: targets\[1\] is not a target; allowed: spec, /],
+    ['targets: [codx]\n', /:1: targets\[0\] is not a target; allowed: spec, .*, did you mean "codex"\?$/m],
+    ['# a\ntarget: x\n', /\.skillserve\.yaml:2: target .*did you mean "targets"\?$/m],
+    ['fail_on: eror\n', /:1: fail_on must be error, warning, info or never, did you mean "error"\?$/m],
+    ['fail_on: bad\n', /:1: fail_on must be error, warning, info or never$/m],
+    ['targets: codex\n', /:1: targets must be a list of targets$/m],
+    ['targets: []\n', /:1: targets must be a list of targets$/m],
+    ['baseline: ""\n', /:1: baseline must /],
+    ['max_warnings: -1\n', /:1: max_warnings must be a whole number from 0$/m],
+    ['fail_on: [', /\.skillserve\.yaml:\d: not valid YAML/]
+  ] as const) {
     writeFileSync(file, text)
     const { code, errors } = await run(cwd)
     t.equal(code, 2)
@@ -225,7 +219,7 @@ t.test('K79: a file beside the skills holds the choices of a project', async (t)
   t.equal((await run(cwd)).code, 0, 'the nearest one')
 })
 
-t.test('K79: a baseline accepts what there is', async (t) => {
+t.test('K79: a baseline accepts what there is, and one that cannot be used is one line', async (t) => {
   const cwd = brokenFolder(t)
   t.strictSame(await run(cwd, '--baseline', 'base.json', '--write-baseline', '--quiet', '--fail-on', 'never'), {
     code: 0, out: '1 finding of 2 skills accepted\n', errors: ''
@@ -234,31 +228,23 @@ t.test('K79: a baseline accepts what there is', async (t) => {
   t.match(await run(cwd, '--baseline', 'base.json'), {
     code: 0, out: /^2 skills: no findings, 1 accepted by the baseline; about \d+ tokens in each turn\n$/
   })
-  t.match(await run(cwd, '--baseline', 'nope.json'), { code: 2, errors: /nope\.json cannot be read: ENOENT: no such file or directory\n$/ })
-  mkdirSync(join(cwd, 'folder'))
-  t.match(await run(cwd, '--baseline', 'folder', '--write-baseline'), {
-    code: 2, out: /^$/, errors: /folder cannot be written: EISDIR: illegal operation on a directory\n$/
-  }, 'says nothing was accepted')
+  execFileSync('mkfifo', [join(cwd, 'pipe')])
+  writeFileSync(join(cwd, 'text'), 'x')
+  writeFileSync(join(cwd, 'codes'), '{"skills/bad": "name_missing"}')
+  for (const [file, line, ...flags] of [
+    ['nope.json', '--baseline: FILE cannot be read: ENOENT: no such file or directory'],
+    ['pipe', '--baseline: FILE cannot be read: it is not a regular file'],
+    ['text', 'FILE:1: must be an object of paths'],
+    ['codes', 'FILE:1: "skills/bad" must be a list of codes'],
+    ['skills', '--baseline: FILE cannot be written: EISDIR: illegal operation on a directory', '--write-baseline']
+  ] as const) {
+    const errors = `skillserve: ${line.replace('FILE', join(cwd, file))}\n`
+    t.strictSame(await run(cwd, '--baseline', file, ...flags), { code: 2, out: '', errors })
+  }
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\n# moved\n\ndescription: x\nname: other\n---\nbody\n')
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 0 }, 'wherever the line is')
   writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\nname: other\n---\nbody\n')
   t.match(await run(cwd, '--baseline', 'base.json'), { code: 1, out: /description_missing/ }, 'new sins are found')
-})
-
-t.test('K79: a baseline that cannot be used is one line', async (t) => {
-  const cwd = brokenFolder(t)
-  execFileSync('mkfifo', [join(cwd, 'pipe')])
-  writeFileSync(join(cwd, 'text'), 'x')
-  writeFileSync(join(cwd, 'codes'), '{"skills/bad": "name_missing"}')
-  for (const [file, line] of [
-    ['pipe', '--baseline: FILE cannot be read: it is not a regular file'],
-    ['skills', '--baseline: FILE cannot be read: EISDIR: illegal operation on a directory'],
-    ['text', 'FILE:1: must be an object of paths'],
-    ['codes', 'FILE:1: "skills/bad" must be a list of codes']
-  ] as const) {
-    const errors = `skillserve: ${line.replace('FILE', join(cwd, file))}\n`
-    t.strictSame(await run(cwd, '--baseline', file), { code: 2, out: '', errors })
-  }
 })
 
 t.test('K79: a baseline counts wherever the command runs', async (t) => {
@@ -268,25 +254,24 @@ t.test('K79: a baseline counts wherever the command runs', async (t) => {
   t.match(await run(cwd, '--write-baseline'), { code: 0, errors: '' }, 'into the file that the project names')
   t.equal((await run(cwd, '--baseline', 'ci/base.json', '--write-baseline')).code, 0)
   t.strictSame(JSON.parse(readFileSync(join(cwd, 'ci/base.json'), 'utf8')), { '../skills/bad': ['name_folder_mismatch'] })
-  for (const [folder, ...argv] of [['.'], ['skills', '.'], ['skills/bad', '.', '--baseline', '../../base.json'], [
-    'ci', '../skills'
-  ], ['ci', '../skills', '--baseline', 'base.json'], ['skills', '.', '--baseline', '../ci/base.json']] as const) {
+  for (const [folder, ...argv] of [
+    ['.'], ['skills', '.'], ['skills/bad', '.', '--baseline', '../../base.json'], ['ci', '../skills'],
+    ['ci', '../skills', '--baseline', 'base.json'], ['skills', '.', '--baseline', '../ci/base.json']
+  ] as const) {
     t.equal((await run(join(cwd, folder), ...argv)).code, 0, `${folder}: validate ${argv.join(' ')}`)
   }
 })
 
 t.test('K79: text of a skill forges no line of a report', async (t) => {
-  const text = '---\nname: other\ndescription: "a\\n::error file=x::forged\\e[31m"\nx\u2028y: 1\n::error::z: ' +
-    '2\n---\n\u001b[31m[a](b\u0085::error.md)\n'
+  const text = '---\nname: other\ndescription: "a\\n::error file=x::forged\\e[31m"\nx\u2028y: 1\n::error::z: 2\n' +
+    '---\n\u001b[31m[a](b\u0085::error.md)\n'
   const cwd = t.testdir({ '::error::a': { 'SKILL.md': text } })
   for (const format of ['text', 'github', 'json', 'sarif']) {
     const { out } = await run(cwd, '.', '--format', format, '--target', 'all')
     t.notMatch(out, /[^\P{Cc}\n]|[\u2028\u2029]/u, format)
     if (format === 'text') t.notMatch(out, /^\s*(?:::|##)/m)
-    if (format === 'github') {
-      t.ok(out.trim().split('\n')
-        .every((line) => /^::(?:error|warning|notice) file=[^:,]*,(?:line=\d+,col=\d+,)?title=\w+::/.test(line)), out)
-    }
+    const annotation = /^::(?:error|warning|notice) file=[^:,]*,(?:line=\d+,col=\d+,)?title=\w+::/
+    if (format === 'github') t.ok(out.trim().split('\n').every((line) => annotation.test(line)), out)
   }
 })
 
@@ -299,9 +284,7 @@ const ODD = {
 }
 
 t.test('K79: SARIF passes its JSON schema, and every result has a file and a line', async (t) => {
-  const schema = JSON.parse(readFileSync(
-    new URL('../fixtures/sarif-2.1.0.schema.json', import.meta.url), 'utf8'
-  ))
+  const schema = JSON.parse(readFileSync(new URL('../fixtures/sarif-2.1.0.schema.json', import.meta.url), 'utf8'))
   // That of OASIS without its descriptions: written in draft 4, of which it uses nothing that later drafts read otherwise.
   const { id, $schema, ...draft7 } = schema
   const ajv = new Ajv({ strict: false, allErrors: true, unicodeRegExp: false })
@@ -311,9 +294,8 @@ t.test('K79: SARIF passes its JSON schema, and every result has a file and a lin
   for (const argv of [[], ['--target', 'all'], ['skills/bad/SKILL.md']]) {
     const sarif = JSON.parse((await run(cwd, '--format', 'sarif', ...argv)).out)
     t.ok(isValid(sarif), JSON.stringify(isValid.errors?.slice(0, 3)))
-    for (const {
-      locations: [{ physicalLocation: { artifactLocation: { uri }, region } }], ruleId
-    } of sarif.runs[0].results) {
+    for (const { locations: [{ physicalLocation: place }], ruleId } of sarif.runs[0].results) {
+      const { artifactLocation: { uri }, region } = place
       t.ok(existsSync(join(cwd, decodeURIComponent(uri))) || ruleId === 'main_file_missing', uri)
       t.ok(region.startLine >= 1, ruleId)
     }

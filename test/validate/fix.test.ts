@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import fc from 'fast-check'
@@ -34,11 +34,11 @@ t.test('K79: --fix mends what is certain, once, and keeps comments and order', a
 })
 
 t.test('K79: fixing twice is fixing once, brings no error and leaves the body, whatever the file', async (t) => {
-  const line =
-    fc.constantFrom('name: demo', 'name: "x" # c', 'name:', 'description: a: b', 'description: >', '  folded: x',
-      'tags: a', 'version: 2', 'x: "y" # z', 'metadata:', '  k: v', 'metadata: t', 'allowed-tools:', '  - Read',
-      '- Write',
-      'allowed-tools: [A, B]', '', '# c', '\tbad', 'author: {a: b}', '__proto__: x')
+  const line = fc.constantFrom(
+    'name: demo', 'name: "x" # c', 'name:', 'description: a: b', 'description: >', '  folded: x', 'tags: a', 'version: 2',
+    'x: "y" # z', 'metadata:', '  k: v', 'metadata: t', 'allowed-tools:', '  - Read', '- Write', 'allowed-tools: [A, B]',
+    '', '# c', '\tbad', 'author: {a: b}', '__proto__: x'
+  )
   t.doesNotThrow(() => fc.assert(fc.property(fc.array(line, { maxLength: 8 }), fc.boolean(), (lines, isCrlf) => {
     const text = `---\n${lines.map((each) => `${each}\n`).join('')}---\nBody\n`
     const original = isCrlf ? text.replaceAll('\n', '\r\n') : text
@@ -51,22 +51,17 @@ t.test('K79: fixing twice is fixing once, brings no error and leaves the body, w
   t.equal(fixText(twice, 'demo'), '---\nname: demo\ndescription: x\n---\none\ntwo\r\r\nthree\r')
   t.equal(fixText(fixText(twice, 'demo'), 'demo'), fixText(twice, 'demo'), 'a CRLF that was converted twice is no certain thing')
   for (const marks of ['\uFEFF', '\uFEFF\uFEFF', '\uFEFF\uFEFF\uFEFF']) {
-    t.equal(fixText(
-    `${marks}---\nname: other\n---\nBody\n`, 'demo'
-    ), '---\nname: demo\n---\nBody\n', `${marks.length} byte order marks`)
+    t.equal(fixText(`${marks}---\nname: other\n---\nBody\n`, 'demo'), '---\nname: demo\n---\nBody\n', `${marks.length}`)
   }
 })
 
 t.test('K79: --fix writes names that every reader takes as text, in quotes where YAML 1.1 would not', (t) => {
   const fixed = (folder: string) =>
     /^name: (.*)$/m.exec(fixText('---\nname: other\ndescription: x\n---\nBody\n', folder))?.[1]
-  t.strictSame([
-    'demo', 'a1', 'yes-man', 'yes', 'on', 'n', 'null', '123', '1e5', '0x1f', '0o7', '2024-01-02', '3d-print'
-  ].map(fixed),
-  [
-    'demo', 'a1', 'yes-man', '"yes"', '"on"', '"n"', '"null"', '"123"', '"1e5"', '"0x1f"', '"0o7"', '"2024-01-02"',
-    '"3d-print"'
-  ])
+  for (const name of ['demo', 'a1', 'yes-man']) t.equal(fixed(name), name)
+  for (const name of ['yes', 'on', 'n', 'null', '123', '1e5', '0x1f', '0o7', '2024-01-02', '3d-print']) {
+    t.equal(fixed(name), `"${name}"`)
+  }
   t.end()
 })
 
@@ -127,22 +122,6 @@ t.test('K79: --fix goes on behind a skill that needs nothing and one without a m
   t.match(out, /^--- "s\\033\/c\/SKILL\.md"\n[^]*\n-description: a: \\u001bc\n/)
   t.match(errors, /s\\u001b\/d\/SKILL\.md: the frontmatter is left as it is/)
   t.notMatch(out + errors, /[^\P{Cc}\n]/u)
-})
-
-t.test('K79: a file that --fix cannot write is one line, and stays', async (t) => {
-  const cwd = t.testdir()
-  // The path of the file is short enough for the system, and that of the new one beside it is not.
-  const name = 'x'.repeat(200)
-  let folder = cwd
-  while (folder.length < 3_800) folder += `/${name}`
-  folder += `/${'y'.repeat(4_080 - folder.length)}`
-  mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'SKILL.md'), '\uFEFFtext\n')
-  const { code, out, errors } = await run(cwd, folder, '--fix')
-  t.strictSame([code, out], [2, ''])
-  t.match(errors, /^skillserve: "x[^"]*\/SKILL\.md" cannot be written \(ENAMETOOLONG: name too long\)\n$/)
-  t.strictSame(readdirSync(folder), ['SKILL.md'])
-  t.equal(readFileSync(join(folder, 'SKILL.md'), 'utf8'), '\uFEFFtext\n')
 })
 
 t.test('K79: --fix leaves frontmatter alone of which a part is not read, and says so', async (t) => {
