@@ -117,6 +117,21 @@ t.test("K37: malformed arguments come back in the tool's own form, with its sche
   t.match(JSON.parse(await answer(mcp)), { result: { isError: true } })
 })
 
+t.test('K37: malformed arguments seen in the wild get an error with the schema, under the id of the call', async (t) => {
+  const { answer } = await setUp(t)
+  const wild = [
+    '{}""', '"{\\"skill_name\\":\\"demo\\"}"', '```json\n{"skill_name":"demo"}\n```', '{"skill_name":"demo"} I will now read it',
+    '{skill_name:"demo"}', "{'skill_name':'demo'}", '{"skill_name":"demo",}', '{"skill_name":"de', '[]', '5', 'true',
+    '{"name":"demo"}', '{"skill_name":5}', '{"skill_name":["demo"]}', '{"skill_name":"demo"}{"skill_name":"nope"}',
+    '<skill_name>demo</skill_name>', 'skill_name=demo', 'None', '{"skill_name":None}', '\ufeff{}', '{}', '', 'null'
+  ]
+  const error = /^Invalid tool arguments: [^]*\n\nParameters: \{"type":"object","properties":\{"skill_name":/
+  const results: Array<{ tool_call_id: string, content: string }> =
+    JSON.parse(await answer(wild.map((args, index) => chatCall('get_skill', args, `call_${index}`))))
+  t.strictSame(results.map(({ tool_call_id: id }) => id), wild.map((_, index) => `call_${index}`))
+  for (const [index, { content }] of results.entries()) t.match(JSON.parse(content), { error }, wild[index] ?? '')
+})
+
 t.test('K34: the calls of a batch run concurrently, and no more than the limit at once', async (t) => {
   let running = 0
   let most = 0
