@@ -8,7 +8,7 @@ import { hostname } from 'node:os'
 import zlib, { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { sha256 } from '../../src/core/shared/digest.ts'
-import { isInsideAddress, readBody, send, statusError } from '../../src/sources/http/http-client.ts'
+import { isInsideAddress, readBody, send } from '../../src/sources/http/http-client.ts'
 import type { Source } from '../../src/sources/kinds.ts'
 import { subjectOfArchive } from '../../src/verdicts/upload.ts'
 import { tarGzOf, tarOf, zipOf, zipOfTexts } from '../helper/archives.ts'
@@ -70,14 +70,10 @@ t.test('K83: a path may name the folder that holds everything, as it may leave i
 
 t.test('K83: a tar archive that is compressed with zstd, if this Node unpacks it', async (t) => {
   const { zstdCompressSync } = zlib as { readonly zstdCompressSync?: (bytes: Buffer, options?: object) => Buffer }
-  const tar = await tarOf(good)
-  const body = zstdCompressSync?.(tar) ?? Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0])
-  const { skills, status } = await openArchive(t, body)
-  if (zstdCompressSync === undefined) {
-    t.match(status(), { state: 'failed', error: { code: 'bad_archive', message: 'the archive is compressed with zstd, which Node 22.15 or later unpacks' } })
-    return
-  }
-  t.strictSame(await skills.list(), ['a', 'b'])
+  const body = zstdCompressSync?.(await tarOf(good)) ?? Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0])
+  const { status } = await openArchive(t, body)
+  const error = { code: 'bad_archive', message: 'the archive is compressed with zstd, which Node 22.15 or later unpacks' }
+  t.match(status(), zstdCompressSync === undefined ? { state: 'failed', error } : { state: 'ok', skills: 2 })
 })
 
 t.test('K85: a tar archive that was cut between two files publishes nothing', async (t) => {
@@ -101,42 +97,20 @@ t.test('K85: a tar archive that was cut between two files publishes nothing', as
   t.strictSame(await skills.list(), ['a', 'b'])
 })
 
-t.test('K83: one fetch for each release, everything else is a 304', async (t) => {
-  const { host, sources, skills } = await openArchive(t, await tarGzOf(good))
-  await sources.sync()
-  t.strictSame(host.requests.length, 2)
-  t.equal(await textOf(() => skills.read('a', (skill) => skill.file('x.txt'))), 'x')
-  host.body = await tarGzOf([['a/SKILL.md', skillText('a')], ['a/x.txt', 'y'], ['c/SKILL.md', skillText('c')]])
-  await sources.sync()
-  t.strictSame(await skills.list(), ['a', 'c'])
-  t.equal(await textOf(() => skills.read('a', (skill) => skill.file('x.txt'))), 'y')
-})
-
-t.test('K83: an archive without a validator is fetched at each check, and compared', async (t) => {
-  const { host, sources, skills, status } = await openArchive(t, await tarGzOf(good), { isTagged: false })
-  const { revision, changed_at: changedAt } = status()
-  await sources.sync()
-  t.match(status(), { state: 'ok', revision, changed_at: changedAt })
-  host.body = await tarGzOf([['c/SKILL.md', skillText('c')]])
-  await sources.sync()
-  t.strictSame(await skills.list(), ['c'])
-})
-
-t.test('K85: an archive without a validator that cannot be published fails until another one is there', async (t) => {
-  const whole = await tarGzOf(good)
-  const { host, sources, stateDir } = await openArchive(t, whole, { isTagged: false })
-  await sources.close()
-  host.body = whole.subarray(0, 60)
-  const { sources: again, status, log } = await openSources(t, [sourceAt(`${host.url}/a.tar.gz`)], { stateDir })
-  for (const requests of [2, 3, 4]) {
-    t.match(status(), { state: 'stale', error: { code: 'bad_archive' } })
-    t.equal(host.requests.length, requests)
-    await again.sync()
+t.test('K83: one fetch for each release, everything else is a 304; without a validator the bytes are compared', async (t) => {
+  for (const isTagged of [true, false]) {
+    const { host, sources, skills, status } = await openArchive(t, await tarGzOf(good), { isTagged })
+    const { revision, changed_at: changedAt } = status()
+    await sources.sync()
+    t.match(status(), { state: 'ok', revision, changed_at: changedAt })
+    t.equal(host.requests.length, 2)
+    t.equal(await textOf(() => skills.read('a', (skill) => skill.file('x.txt'))), 'x')
+    host.body = await tarGzOf([['a/SKILL.md', skillText('a')], ['a/x.txt', 'y'], ['c/SKILL.md', skillText('c')]])
+    await sources.sync()
+    t.strictSame(await skills.list(), ['a', 'c'])
+    t.equal(await textOf(() => skills.read('a', (skill) => skill.file('x.txt'))), 'y')
+    await sources.close()
   }
-  t.notMatch(JSON.stringify(log), /delivers again/)
-  host.body = whole
-  await again.sync()
-  t.match(status(), { state: 'ok' })
 })
 
 t.test('K83: other bytes than those of the digest are never published, nor served from before', async (t) => {
@@ -164,7 +138,10 @@ t.test('K85: a hostile archive publishes nothing, writes nothing outside, and is
   // The bytes of the first entry go on into those of the second.
   const overlapping = Buffer.from(two)
   for (const at of [18, directory + 20]) overlapping.writeUInt32LE(directory - 30 - main[0].length, at)
+  const flipped = zipOf([{ name: 'a/SKILL.md', bytes: Buffer.from(main[1]), isStored: true }])
+  flipped.write('X', flipped.indexOf(main[1]) + 5)
   const hostile: ReadonlyArray<readonly [Buffer, RegExp]> = [
+    [flipped, /"a\/SKILL\.md" has other bytes than its checksum says$/],
     [await tarGzOf([main, ['../up.txt', 'x']]), /up\.txt.*leads out/],
     [await tarGzOf([main, ['ok/../../up.txt', 'x']]), /leads out/],
     [await tarGzOf([main, ['/abs/x', 'x']]), /absolute path/],
@@ -242,12 +219,6 @@ t.test('K84: credentials reach no other host, and redirects lead nowhere else th
   t.notMatch(JSON.stringify(sources.status), /hunter22/)
 })
 
-t.test('K85: a host that says that nothing has changed, when nothing was asked for, has delivered nothing', async (t) => {
-  const server = await startServer(t, (_, response) => { response.writeHead(304).end() })
-  const { status } = await openSources(t, [sourceAt(`${server.url}/a.zip`)])
-  t.match(status(), { state: 'failed', error: { code: 'bad_answer', message: /304/ } })
-})
-
 t.test('K85: a host that does not speak the protocol of the address is told as that', async (t) => {
   const ssh = createServer((socket) => { socket.on('error', () => {}).end('SSH-2.0-OpenSSH_9.2\r\n') }).listen(0, '127.0.0.1')
   t.teardown(() => ssh.close())
@@ -255,10 +226,6 @@ t.test('K85: a host that does not speak the protocol of the address is told as t
   const { port } = ssh.address() as AddressInfo
   const { sources } = await openSources(t, ['http', 'https'].map((scheme) => sourceAt(`${scheme}://127.0.0.1:${port}/${scheme}.zip`)))
   t.strictSame(sources.status.map(({ error }) => error), Array(2).fill({ code: 'bad_answer', message: 'the host answers in another protocol: check its port' }))
-})
-
-t.test('K85: a host that refuses, as some do with too many requests, is left alone for as long as it asks', async (t) => {
-  t.match(statusError(403, { 'retry-after': '60' }, true), { code: 'auth_failed', retryAfterMs: 60_000 })
 })
 
 t.test('K85: a host that sends slowly, or nothing, is left alone after the time of the source', async (t) => {
@@ -318,15 +285,6 @@ t.test('K83: a host outside of this network does not lead into it by a redirect 
   t.strictSame(server.requests.map(({ url }) => url), ['/first', '/second', '/first'])
 })
 
-t.test('K86: packages in a tree are skills too, and a bad one takes nothing along', async (t) => {
-  const zip = zipOfTexts([['p/SKILL.md', skillText('p')], ['p/x.txt', 'x']])
-  const body = await tarGzOf([['skills/a/SKILL.md', skillText('a')], ['skills/a/own.zip', zip], ['skills/p.skill', zip], ['skills/bad.zip', 'no archive'], ['skills/other.zip', zipOfTexts([['x', 'x']])]])
-  const { skills, status } = await openArchive(t, body)
-  t.strictSame(await skills.list(), ['a', 'p'])
-  t.equal(await textOf(() => skills.read('p', (skill) => skill.file('x.txt'))), 'x')
-  t.match(status().left_out, { count: 1, first: [{ path: 'bad.zip', reason: 'bad_package' }] })
-})
-
 t.test('K86: what a Mac adds to an archive is no skill, no package and no folder beside the only one', async (t) => {
   const zip = zipOfTexts([['p/SKILL.md', skillText('p')], ['p/._kept', 'x'], ['__MACOSX/p/._SKILL.md', 'mac'], ['__MACOSX/._p', 'mac']])
   const body = await tarGzOf([['._top', 'mac'], ['top/._a', 'mac'], ['top/a/SKILL.md', skillText('a')], ['top/a/._SKILL.md', 'mac'], ['top/p.skill', zip], ['top/._p.skill', 'mac']])
@@ -369,19 +327,6 @@ t.test('K83 K86: packages that are no skills, bad ones and those beyond a thousa
   t.match(status().left_out?.first[0], { path: 'data.zip', reason: 'bound_reached' })
   const rest = readdirSync(stateDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   t.strictSame(rest.map(({ name }) => name).sort(), ['SKILL.md', 'lock', 'skills.json'])
-})
-
-t.test('K83: one flipped byte of a stored entry is refused by the entry\'s name', async (t) => {
-  const text = Buffer.from(skillText('a'))
-  const good = zipOf([{ name: 'a/SKILL.md', bytes: text, isStored: true }])
-  const bad = Buffer.from(good)
-  const at = good.indexOf(text) + text.length - 3
-  bad.writeUInt8(bad.readUInt8(at) ^ 1, at)
-  const { host, sources, status } = await openArchive(t, bad)
-  t.match(status(), { state: 'failed', error: { code: 'bad_archive', message: /"a\/SKILL\.md" has other bytes than its checksum says$/ } })
-  host.body = good
-  await sources.sync()
-  t.match(status(), { state: 'ok', skills: 1 })
 })
 
 t.test('K83: archives as people build them', async (t) => {
