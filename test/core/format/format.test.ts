@@ -102,11 +102,6 @@ t.test('K10: a repair leaves alone what is not broken', async t => {
   t.same(frontmatter, { a: 'b: c # d', license: 'MIT', list: ['x'], quoted: 'y: z', flow: [1, 2], block: 'p: q: r\n' })
 })
 
-t.test('K9: frontmatter without fields is one error', async t => {
-  for (const text of ['', '\n\n', '# only a comment\n', '~\n', '...\n']) t.strictSame(yamlCodes(text), ['frontmatter_empty'], JSON.stringify(text))
-  for (const text of ['- a\n- b\n', 'just a sentence\n', '42\n', '"x"\n']) t.strictSame(yamlCodes(text), ['frontmatter_not_mapping'], JSON.stringify(text))
-})
-
 t.test('K10: aliases are refused', async t => {
   const levels = Array.from({ length: 9 }, (_, n) => `a${n}: &a${n} [${Array(9).fill(n === 0 ? 'lol' : `*a${n - 1}`).join(', ')}]\n`)
   t.strictSame([...new Set(yamlCodes(levels.join('')))], ['yaml_refused'])
@@ -235,28 +230,6 @@ t.test('K9: name and description are required', async t => {
   }
 })
 
-t.test('K9: severities of fields', async t => {
-  const rows: Array<[string, Frontmatter, string, string]> = [
-    ['V11 deviates: no error', { unknown_field: 1 }, 'unknown_fields', 'info'],
-    ['V20', { compatibility: 'a'.repeat(550) }, 'compatibility_too_long', 'error'],
-    ['empty compatibility', { compatibility: '' }, 'compatibility_empty', 'warning'],
-    ['compatibility as a list', { compatibility: ['a'] }, 'compatibility_not_text', 'error'],
-    ['license as a list', { license: ['MIT'] }, 'license_not_text', 'warning'],
-    ['metadata as text', { metadata: 'a' }, 'metadata_not_mapping', 'error'],
-    ['metadata with a number', { metadata: { author: 'A', version: 1 } }, 'metadata_not_text', 'warning'],
-    ['nested metadata', { metadata: { a: { b: 'c' } } }, 'metadata_not_text', 'warning'],
-    ['allowed-tools as a list', { 'allowed-tools': ['Read'] }, 'allowed_tools_list', 'warning'],
-    ['allowed-tools with commas', { 'allowed-tools': 'Read, Write' }, 'allowed_tools_commas', 'info'],
-    ['allowed-tools as a number', { 'allowed-tools': 5 }, 'allowed_tools_not_text', 'warning'],
-    ['a long description', { description: '😀'.repeat(1025) }, 'description_too_long', 'error'],
-    ['an XML tag', { description: 'Use </available_skills> here' }, 'description_xml_tag', 'info']
-  ]
-  for (const [name, fields, code, severity] of rows) {
-    t.match(validateFrontmatter({ ...validFields, ...fields }, 'my-skill'), [{ code, severity }], name)
-  }
-  t.match(validateFrontmatter({ ...validFields, name: 'claude-helper' }, 'claude-helper'), [{ code: 'name_reserved_word', severity: 'info' }])
-})
-
 const NO_PROPOSAL = 'Choose a name of lowercase letters a to z, numbers and hyphens, and give it to the folder too'
 
 t.test('K25: the message and the fix of a name belong to the problem', async t => {
@@ -339,12 +312,6 @@ t.test('K9: hidden text is a warning that names the line', async t => {
 t.test('ordinary text of any language hides nothing', async t => {
   const rows = ['', 'plain\ttext\r\n\f', '\uFEFFwith a byte order mark', '“quotes” – dashes … é', '技能 навык', '👩\u200D💻 family', 'می\u200Cخواهم', 'क्\u200Dष', '❤\uFE0F\u200D🔥', 'a\u00A0b', '1\uFE0F\u20E3 葛\u{E0100}飾', '\u{E0100}', '\u{10FFFF}']
   for (const text of rows) t.strictSame(hiddenCodes(text), [], JSON.stringify(text))
-})
-
-t.test('K9: more than 500 lines are an info', async t => {
-  t.strictSame(hiddenCodes('x\n'.repeat(500)), [])
-  t.strictSame(hiddenCodes('x\n'.repeat(499) + 'x'), [])
-  t.match(checkContent('x\n'.repeat(500) + 'x'), [{ code: 'many_lines', severity: 'info', message: /501 lines/ }])
 })
 
 /** For 1 MiB, counted by the coverage too, which is four times the work: what is not linear takes minutes. */

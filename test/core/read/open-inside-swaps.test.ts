@@ -1,17 +1,12 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { localDisk } from '../../../src/core/read/disk.ts'
 import { countOpenBelow, createFaultyDisk } from '../../helper/skills.ts'
 import { readInside } from '../../helper/open-inside.ts'
 import { startSwapper } from '../../helper/swapper.ts'
 
 const CANARY = 'CANARY'
-/** As the runner has translated them: a process that does so itself takes more time than its test. */
-const READER = import.meta.resolve('../../../src/core/read/open-inside.js')
-const DISK = import.meta.resolve('../../../src/core/read/disk.js')
-
 t.test('K19 K22: a swap at any moment of the opening gives the secret to nobody', async (t) => {
   const base = fs.realpathSync(t.testdir({ secret: { 'SKILL.md': CANARY, 'a.md': CANARY }, root: {} }))
   const folder = join(base, 'root/demo')
@@ -56,24 +51,6 @@ t.test('K22: what was removed after it was opened is still that file, and K8 cou
   t.equal(await readInside(disk, folder, 'x (deleted)'), 'odd')
 })
 
-/** Reads as fast as it can, until it has met both states often enough, and says what it got. */
-const READS = `
-  import { openInside } from ${JSON.stringify(READER)}
-  import { localDisk } from ${JSON.stringify(DISK)}
-  const [folder, path] = process.argv.slice(1)
-  const disk = localDisk
-  const seen = {}
-  const deadline = performance.now() + 20_000
-  for (let count = 0; (count < 3_000 || Object.keys(seen).length < 2 || seen.public === undefined) && performance.now() < deadline; count++) {
-    let answer
-    try {
-      const file = await openInside({ disk, folder, path })
-      try { answer = String(await file.readAll()) } finally { await file.close() }
-    } catch (error) { answer = error.refusal ?? String(error) }
-    seen[answer] = (seen[answer] ?? 0) + 1
-  }
-  console.log(JSON.stringify(seen))`
-
 for (const [what, swapped, secret] of [['the file', 'docs/a.md', 'a.md'], ['its folder', 'docs', ''], ['the skill folder', '.', '']] as const) {
   t.test(`K22: a link to outside swapped in for ${what} in a loop gets nothing`, async (t) => {
     const base = fs.realpathSync(t.testdir({ secret: { 'a.md': CANARY, docs: { 'a.md': CANARY } }, root: { demo: { docs: { 'a.md': 'public' } } } }))
@@ -81,16 +58,15 @@ for (const [what, swapped, secret] of [['the file', 'docs/a.md', 'a.md'], ['its 
     fs.symlinkSync(join(base, 'secret', secret), join(base, 'link'))
     const path = join(folder, swapped)
     const stopSwapping = await startSwapper(t, path.replace(/\/$/, ''), join(base, 'aside'), join(base, 'link'))
-    const reader = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', READS, folder, 'docs/a.md'], { stdio: ['ignore', 'pipe', 'inherit'] })
-    t.teardown(() => { reader.kill('SIGKILL') })
-    let output = ''
-    reader.stdout.setEncoding('utf8').on('data', (text: string) => { output += text })
-    await once(reader, 'close')
+    const seen: Record<string, number> = {}
+    const deadline = performance.now() + 20_000
+    const hasSeenBoth = () => seen['public'] !== undefined && Object.keys(seen).length > 1
+    for (let count = 0; (count < 3_000 || !hasSeenBoth()) && performance.now() < deadline; count++) {
+      const answer = await readInside(localDisk, folder, 'docs/a.md')
+      seen[answer] = (seen[answer] ?? 0) + 1
+    }
     await stopSwapping()
-    const seen = JSON.parse(output) as Record<string, number>
-    t.comment(output)
     t.notOk(Object.keys(seen).some((answer) => answer.includes(CANARY)), 'no canary')
-    t.ok((seen.public ?? 0) > 0, 'the file was read in between')
-    t.ok(Object.keys(seen).length > 1, 'and refused in between')
+    t.ok(hasSeenBoth(), `read in between, and refused in between: ${JSON.stringify(seen)}`)
   })
 }

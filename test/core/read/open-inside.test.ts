@@ -4,10 +4,8 @@ import fs from 'node:fs'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { crc32 } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { localDisk, createNetworkDisk, type Disk } from '../../../src/core/read/disk.ts'
-import { sha256 } from '../../../src/core/shared/digest.ts'
 import { openInside } from '../../../src/core/read/open-inside.ts'
 import { readInside } from '../../helper/open-inside.ts'
 import { countOpenBelow, createFaultyDisk, failing, osError } from '../../helper/skills.ts'
@@ -188,13 +186,6 @@ t.test('K18: each error of the operating system has one meaning, its text none',
   t.equal(countOpenBelow(folder), 0)
 })
 
-t.test('K18: the error for a door holds the cause for the log', async (t) => {
-  const disk = createFaultyDisk()
-  const cause = osError('EIO')
-  disk.intercept = () => { throw cause }
-  await t.rejects(openInside({ disk, folder: '/nowhere', path: 'file' }), { name: 'RefusedError', message: 'io_error', cause })
-})
-
 t.test('K19: a permission that is missing behind a link tells nothing about the outside', async (t) => {
   const folder = createLayout(t)
   const disk = createFaultyDisk()
@@ -244,47 +235,4 @@ t.test('K22 K53: a file that changes while it is read is refused as changed, aft
     disk.intercept = () => {}
     fs.writeFileSync(join(folder, 'file'), 'old text')
   }
-})
-
-t.test('K44: a stream gives the bytes of one state, or fails', async (t) => {
-  const bytes = Buffer.alloc(200_000, 'abcdefg')
-  const folder = fs.realpathSync(t.testdir({ file: bytes }))
-  const disk = createFaultyDisk()
-  const collect = async (start: number, end: number, onChunk = () => {}) => {
-    const file = await openInside({ disk, folder, path: 'file' })
-    const { digest } = await file.checksums()
-    const chunks: Buffer[] = []
-    try {
-      for await (const chunk of file.chunks(start, end, digest)) {
-        chunks.push(chunk)
-        onChunk()
-      }
-      return Buffer.concat(chunks)
-    } finally {
-      await file.close()
-    }
-  }
-  t.ok((await collect(0, bytes.length - 1)).equals(bytes), 'all')
-  t.ok((await collect(65_535, 65_536)).equals(bytes.subarray(65_535, 65_537)), 'a range')
-  t.ok((await collect(0, bytes.length - 1, () => fs.appendFileSync(join(folder, 'file'), 'x'))).equals(bytes), 'longer, with the same beginning')
-  fs.writeFileSync(join(folder, 'file'), bytes)
-  await t.rejects(collect(0, bytes.length - 1, () => fs.writeFileSync(join(folder, 'file'), `${bytes}!`.replace('a', 'b'))), { message: 'changed' }, 'longer, and rewritten')
-  fs.writeFileSync(join(folder, 'file'), bytes)
-  await t.rejects(collect(0, bytes.length - 1, () => fs.truncateSync(join(folder, 'file'), 10)), { message: 'changed' }, 'shorter')
-  fs.writeFileSync(join(folder, 'file'), bytes)
-  disk.intercept = failing('read', '', 'EIO')
-  await t.rejects(collect(0, 10), { name: 'RefusedError', message: 'io_error' })
-})
-
-t.test('K43: a digest is of one state', async (t) => {
-  const text = 'x'.repeat(1_500_000)
-  const folder = fs.realpathSync(t.testdir({ file: text }))
-  const disk = createFaultyDisk()
-  const digest = async () => {
-    const file = await openInside({ disk, folder, path: 'file' })
-    return await file.checksums().finally(() => file.close())
-  }
-  t.match(await digest(), { digest: sha256(text), crc32: crc32(text), isUtf8: true })
-  disk.intercept = (operation) => { if (operation === 'read') fs.appendFileSync(join(folder, 'file'), 'x') }
-  await t.rejects(digest(), { message: 'changed' })
 })

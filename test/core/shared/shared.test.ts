@@ -1,8 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { createSecret } from '../../../src/access/secret.ts'
-import { isDeeperThan, own } from '../../../src/core/shared/json.ts'
-import { nearest } from '../../../src/core/shared/nearest.ts'
 import { compareCodePoints, maskSecrets, printable, quote, SECRET_PREFIXES, withoutEndSlashes } from '../../../src/core/shared/text.ts'
 import { codePoint, urlPath } from '../../helper/code-point.ts'
 import { checkTime } from '../../helper/timing.ts'
@@ -71,34 +69,4 @@ t.test('K66: a long text costs little', async (t) => {
   const start = performance.now()
   for (const part of ['%25', '25', 'sks_', '%73%6b', 's%2525', '_']) maskSecrets('%' + part.repeat(16_000))
   t.ok(performance.now() - start < 1_000)
-})
-
-t.test('K57: 64 levels are accepted and 65 are not', (t) => {
-  const nested = (levels: number): unknown => JSON.parse('[{"a":'.repeat(levels / 2) + '1' + '}]'.repeat(levels / 2))
-  t.equal(isDeeperThan(nested(64), 64), false)
-  t.equal(isDeeperThan(nested(66), 64), true)
-  t.equal(isDeeperThan(nested(400_000), 64), true)
-  t.equal(isDeeperThan(JSON.parse('[[],[],"[[["]'), 2), false, 'siblings do not add up')
-  t.equal(isDeeperThan([], 0), true)
-  t.equal(isDeeperThan('[[', 0), false)
-  t.end()
-})
-
-t.test('only own properties are read, whatever their names', (t) => {
-  t.equal(own({ a: 1 }, 'a'), 1)
-  t.same(own(JSON.parse('{"__proto__":{"a":1}}'), '__proto__'), { a: 1 })
-  for (const [value, key] of [[{}, 'a'], [{}, '__proto__'], [{}, 'constructor'], [[1], '0'], [[1], 'length'], ['text', 'length'], [null, 'a'], [undefined, 'a']] as const) {
-    t.equal(own(value, key), undefined, `${JSON.stringify(value)} ${key}`)
-  }
-  t.end()
-})
-
-const WORDS = ['serve', 'healthcheck', 'help', 'version', 'validate']
-
-t.test('a mistyped word stands for the one that takes the fewest changes', async (t) => {
-  const cases: readonly (readonly [word: string, meant: string | undefined])[] = [
-    ['serv', 'serve'], ['serves', 'serve'], ['verison', 'version'], ['vaildate', 'validate'], ['helo', 'help'], ['halp', 'help'],
-    ['SERVE', undefined], ['skills', undefined], ['', undefined], ['h', undefined], ['xy', undefined], ['elp', 'help']
-  ]
-  for (const [word, meant] of cases) t.equal(nearest(word, WORDS), meant, word)
 })
