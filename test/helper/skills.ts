@@ -9,8 +9,8 @@ import { createSkillManager, type SkillManager, type SkillManagerOptions } from 
 export { createFaultyDisk, failing, type FaultyDisk, osError } from './disk.ts'
 
 /** A valid main file. */
-export function skillText (name: string, body = `Instructions of ${name}.\n`): string {
-  return `---\nname: ${name}\ndescription: What ${name} is for\n---\n${body}`
+export function skillText (name: string, body = `Instructions of ${name}.\n`, description = `What ${name} is for`): string {
+  return `---\nname: ${name}\ndescription: ${description}\n---\n${body}`
 }
 
 /** A folder for `t.testdir`; made anew each time: tap takes one object in two places for a cycle. */

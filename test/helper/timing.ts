@@ -55,9 +55,8 @@ function plainWork (): void {
   JSON.parse(JSON.stringify(words))
 }
 
-/** Pause between two checks of the stopwatch, and of the watch on turns, in milliseconds. */
+/** Pause between two checks of the stopwatch, in milliseconds. */
 const STOPWATCH_STEP_MS = 50
-const TURN_STEP_MS = 5
 
 /**
  * Starts to count milliseconds; the returned function says how many there were. A pause of the whole machine, or of this process,
@@ -76,25 +75,5 @@ export function startStopwatch (): () => number {
     clearInterval(timer)
     count()
     return counted
-  }
-}
-
-/** Measures turns of this process's event loop; the returned function says how long the longest was, in milliseconds of the less of wall clock and CPU time. */
-export function startTurnWatch (): () => number {
-  let longest = 0
-  let wall = performance.now()
-  let cpu = process.cpuUsage()
-  const measure = (): void => {
-    const now = performance.now()
-    const { user, system } = process.cpuUsage(cpu)
-    longest = Math.max(longest, Math.min(now - wall, (user + system) / 1_000))
-    wall = now
-    cpu = process.cpuUsage()
-  }
-  const timer = setInterval(measure, TURN_STEP_MS).unref()
-  return () => {
-    clearInterval(timer)
-    measure()
-    return longest
   }
 }

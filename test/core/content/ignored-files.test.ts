@@ -5,7 +5,7 @@ import t from 'tap'
 import type { SkillManager } from '../../../src/core/skill-manager.ts'
 import type { Interceptor } from '../../helper/disk.ts'
 import { countOpenBelow, createFaultyDisk, failing, osError, passTick, skill, skillText, startManager, textOf, until } from '../../helper/skills.ts'
-import { followed, startWatching } from '../../helper/watched-index.ts'
+import { followed, startWatching } from '../../helper/watching.ts'
 
 async function pathsOf (manager: SkillManager, name = 'demo'): Promise<readonly string[]> {
   return (await manager.read(name, (skill) => skill.manifest())).files.map(({ path }) => path)

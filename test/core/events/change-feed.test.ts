@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
 import { type ChangeFeed, createChangeFeed, type FeedEvent, MAX_RECENT_EVENTS } from '../../../src/core/events/change-feed.ts'
-import { eventText, follow, knownRevision } from '../../helper/followed-feed.ts'
 import { skill, startManager, until } from '../../helper/skills.ts'
-import { numbered } from '../../helper/watched-index.ts'
+import { eventText, follow, knownRevision, numbered } from '../../helper/watching.ts'
 
 t.test('K92: who comes back resumes, or learns that events were missed', async (t) => {
   const root = t.testdir({ a: skill('a') })

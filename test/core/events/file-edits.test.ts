@@ -1,20 +1,61 @@
 import fs from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { allWatched, deep, EDITS, eventText, follow, knownRevision, REPORTED_UNDER_LOAD_MS } from '../../helper/followed-feed.ts'
-import { countKernelWatches } from '../../helper/kernel-watches.ts'
 import { createFaultyDisk, saveAtomically, skill, skillText, until } from '../../helper/skills.ts'
-import { startTurnWatch } from '../../helper/timing.ts'
-import { numbered } from '../../helper/watched-index.ts'
+import { eventText, follow, knownRevision, numbered } from '../../helper/watching.ts'
 
 /** The promised figure, for the median of all changes. */
 const REPORTED_MS = 250
 
+/** For a single change while other tests run on the same cores: far below the pause between two ticks. */
+const REPORTED_UNDER_LOAD_MS = 5_000
+
+/** A skill with folders inside. */
+function deep (name: string) {
+  return skill(name, { references: { 'x.md': 'x', more: { 'y.md': 'y' } }, '.git': { config: 'secret' } })
+}
+
+function write (file: string, text: string): void {
+  fs.mkdirSync(dirname(file), { recursive: true })
+  fs.writeFileSync(file, text)
+}
+
+/** Each makes one event about the skill; the next begins when that has come. */
+const EDITS: ReadonlyArray<readonly [title: string, edit: (folder: string) => void]> = [
+  ['the main file', (folder) => { fs.writeFileSync(join(folder, 'SKILL.md'), skillText('a', 'edited')) }],
+  ['a file in a folder', (folder) => { fs.appendFileSync(join(folder, 'references/x.md'), '!') }],
+  ['a file two folders deep', (folder) => { fs.appendFileSync(join(folder, 'references/more/y.md'), '!') }],
+  ['an atomic save two folders deep', (folder) => { saveAtomically(join(folder, 'references/more/y.md'), 'saved') }],
+  ['a new file', (folder) => { fs.writeFileSync(join(folder, 'references/new.md'), 'new') }],
+  ['a file removed', (folder) => { fs.rmSync(join(folder, 'references/new.md')) }],
+  ['new folders with a file', (folder) => { write(join(folder, 'a/b/c/d.md'), 'deep') }],
+  ['an edit in those', (folder) => { fs.appendFileSync(join(folder, 'a/b/c/d.md'), '!') }],
+  ['a folder renamed', (folder) => { fs.renameSync(join(folder, 'a'), join(folder, 'z')) }],
+  ['an edit below its new name', (folder) => { fs.appendFileSync(join(folder, 'z/b/c/d.md'), '!') }],
+  ['a folder removed and made again', (folder) => {
+    fs.rmSync(join(folder, 'z/b'), { recursive: true })
+    write(join(folder, 'z/b/c/d.md'), 'again')
+  }],
+  ['an edit in that', (folder) => { fs.appendFileSync(join(folder, 'z/b/c/d.md'), '!') }],
+  ['a folder swapped by two renames', (folder) => {
+    write(join(folder, '../../next/c/d.md'), 'swapped')
+    fs.renameSync(join(folder, 'z/b'), join(folder, '../../previous'))
+    fs.renameSync(join(folder, '../../next'), join(folder, 'z/b'))
+  }],
+  ['an edit in the other one', (folder) => { fs.appendFileSync(join(folder, 'z/b/c/d.md'), '!') }],
+  ['the skill swapped by two renames', (folder) => {
+    fs.cpSync(folder, join(folder, '../../copy'), { recursive: true })
+    fs.appendFileSync(join(folder, '../../copy/references/x.md'), '!')
+    fs.renameSync(folder, join(folder, '../../old'))
+    fs.renameSync(join(folder, '../../copy'), folder)
+  }],
+  ['an edit inside of that', (folder) => { fs.appendFileSync(join(folder, 'references/more/y.md'), '!') }]
+]
+
 t.test('K52: an edit of any file of a skill is one event, with the revision of its manifest', async (t) => {
   const base = t.testdir({ skills: { a: deep('a'), b: deep('b') } })
   const root = join(base, 'skills')
-  const before = countKernelWatches()
   const { skills, events, news, next } = await follow(t, root)
   const times: number[] = []
   for (const [title, edit] of EDITS) {
@@ -26,7 +67,6 @@ t.test('K52: an edit of any file of a skill is one event, with the revision of i
     // A swap that is seen between its two renames is two events.
     await until(() => events.at(-1)?.type === 'changed')
     t.match(events.at(-1), { type: 'changed', name: 'a', revision }, title)
-    await allWatched(before, root)
     fs.appendFileSync(join(root, 'b/references/more/y.md'), '!')
     await next('b')
     const latest = news()
@@ -70,23 +110,6 @@ t.test('K49 K52: a touch, a rewrite of the same bytes and what is never served a
   t.strictSame(news(), ['changed z'])
 })
 
-t.test('the root removed, and made again', async (t) => {
-  const base = t.testdir({ skills: { a: deep('a'), b: skill('b') } })
-  const root = join(base, 'skills')
-  const before = countKernelWatches()
-  const { news, next } = await follow(t, root)
-  fs.renameSync(root, join(base, 'away'))
-  await next('b')
-  t.strictSame(news().sort(), ['removed a', 'removed b'])
-  fs.cpSync(join(base, 'away'), root, { recursive: true })
-  await next('b')
-  t.strictSame(news().sort(), ['added a', 'added b'])
-  await allWatched(before, root)
-  fs.appendFileSync(join(root, 'a/references/more/y.md'), '!')
-  await next('a')
-  t.strictSame(news(), ['changed a'])
-})
-
 t.test('K52 K53: hundreds of skills rewritten are at most one event each', async (t) => {
   const names = numbered(300)
   const root = t.testdir(Object.fromEntries(names.map((name) => [name, skill(name, { docs: { 'a.md': 'a', 'b.md': 'b' } })])))
@@ -94,17 +117,12 @@ t.test('K52 K53: hundreds of skills rewritten are at most one event each', async
   const { skills, events, news, next } = await follow(t, root, { disk: createFaultyDisk() })
   news()
   const first = events.length
-  const longestTurn = startTurnWatch()
-  const start = performance.now()
   for (const [index, name] of names.entries()) {
     for (const file of ['docs/a.md', 'docs/b.md']) fs.writeFileSync(join(root, name, file), 'rewritten')
     fs.writeFileSync(join(root, name, 'SKILL.md'), skillText(name, 'rewritten'))
     if (index % 50 === 0) await pause(1)
   }
-  const written = performance.now()
   await until(() => events.length - first >= names.length, 120_000)
-  const longest = longestTurn()
-  t.comment(`written in ${Math.round(written - start)} ms, reported ${Math.round(performance.now() - written)} ms later, longest turn ${Math.round(longest)} ms`)
   const revisions = new Map(events.slice(first).map((event) => [eventText(event), event.type === 'changed' ? event.revision : undefined]))
   fs.appendFileSync(join(root, 'skill-7/docs/a.md'), '!')
   await next('skill-7')
@@ -112,7 +130,6 @@ t.test('K52 K53: hundreds of skills rewritten are at most one event each', async
   t.equal(all.length, names.length + 1, 'one event each')
   t.strictSame(new Set(all), new Set(names.map((name) => `changed ${name}`)))
   for (const name of names.slice(10, 30)) t.equal(revisions.get(`changed ${name}`), (await skills.read(name, (skill) => skill.manifest())).revision, 'about the last state')
-  t.ok(longest < 1_000, 'no turn of a second, on a machine that runs other tests')
 })
 
 t.test('K52: a skill that is written without a pause is reported again and again', async (t) => {

@@ -6,7 +6,7 @@ import { createNetworkDisk } from '../../../src/core/read/disk.ts'
 import type { Interceptor } from '../../helper/disk.ts'
 import { describeSkipped } from '../../../src/core/roots/skipped.ts'
 import { createFaultyDisk, failing, skill, skillText, startManager, textOf } from '../../helper/skills.ts'
-import { followed, startWatching } from '../../helper/watched-index.ts'
+import { followed, startWatching } from '../../helper/watching.ts'
 
 const HOUR_MS = 3_600_000
 const CANARY = 'CANARY'

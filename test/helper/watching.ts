@@ -1,0 +1,94 @@
+import fs from 'node:fs'
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import type { Test } from 'tap'
+import { type ChangeFeed, createChangeFeed, type FeedEvent } from '../../src/core/events/change-feed.ts'
+import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
+import { createFaultyDisk, skillText, until } from './skills.ts'
+import { startStopwatch } from './timing.ts'
+
+/** Nothing but the watcher reports changes. */
+const NO_TICKS = 3_600_000
+
+export function writeSkill (folder: string, name: string, description: string): void {
+  fs.writeFileSync(join(folder, 'SKILL.md'), skillText(name, '', description))
+}
+
+/** What a search must know: folder and description of each valid skill. */
+function onDisk (root: string): string[] {
+  if (!fs.existsSync(root)) return []
+  const found: string[] = []
+  for (const name of fs.readdirSync(root)) {
+    const file = join(root, name, 'SKILL.md')
+    if (name.startsWith('.') || !fs.existsSync(file)) continue
+    const description = /^description: (.*)$/m.exec(fs.readFileSync(file, 'utf8'))?.[1]
+    if (fs.readFileSync(file, 'utf8').includes(`name: ${name}\n`)) found.push(`${name}: ${description}`)
+  }
+  return found.sort()
+}
+
+export function inIndex (manager: SkillManager): string[] {
+  return manager.availableNow().map(({ name, description }) => `${name}: ${description}`).sort()
+}
+
+/** A manager with the real watcher, set up or degraded. */
+export async function startWatching (t: Test, root: string, options: Partial<SkillManagerOptions> = {}): Promise<SkillManager> {
+  const manager = createSkillManager({ projectRoots: [root], tickMs: NO_TICKS, ...options })
+  t.teardown(() => manager.close())
+  await manager.initialize()
+  await until(() => options.watcher === false || !['off', 'starting'].includes(manager.status.watcher.status))
+  return manager
+}
+
+/** Milliseconds until the index, from now on, is as the disk is. Nothing is asked of the manager meanwhile. */
+export async function followed (manager: SkillManager, root: string): Promise<number> {
+  const elapsed = startStopwatch()
+  const wanted = onDisk(root)
+  await until(() => isDeepStrictEqual(inIndex(manager), wanted))
+  return elapsed()
+}
+
+export function numbered (count: number, prefix = 'skill'): string[] {
+  return Array.from({ length: count }, (_, i) => `${prefix}-${i}`)
+}
+
+/** A skill manager with the real watcher, and a feed that has inspected all skills once and watches what is inside of them. */
+export async function follow (t: Test, root: string, options: Partial<SkillManagerOptions> = {}) {
+  // Older than any step of a timestamp: skills that a test has just made count as made long ago.
+  const skills = await startWatching(t, root, { disk: createFaultyDisk({ ageMs: 60_000 }), ...options })
+  const feed = createChangeFeed({ skills })
+  const events: FeedEvent[] = []
+  let taken = 0
+  const stop = feed.subscribe((event) => { if (event.type !== 'position') events.push(event) })
+  t.teardown(() => { feed.close() })
+  await until(() => feed.revision !== undefined, 120_000)
+  return {
+    skills,
+    feed,
+    events,
+    stop,
+    /** `type name` of each event since the last call. */
+    news () {
+      const latest = events.slice(taken).map(eventText)
+      taken = events.length
+      return latest
+    },
+    /** Milliseconds until the next event about a skill, from now on. */
+    async next (name: string) {
+      const elapsed = startStopwatch()
+      const count = events.length
+      await until(() => events.slice(count).some((event) => 'name' in event && event.name === name), 60_000)
+      return elapsed()
+    }
+  }
+}
+
+/** The kernel reports a change twice at times: the revision is unknown while the skill is compared once more. */
+export async function knownRevision (feed: ChangeFeed): Promise<string | undefined> {
+  await until(() => feed.revision !== undefined)
+  return feed.revision
+}
+
+export function eventText (event: FeedEvent): string {
+  return 'name' in event ? `${event.type} ${event.name}` : event.type
+}
