@@ -34,32 +34,29 @@ export async function checkSignature (state: SkillState, signers: readonly Signe
     if (identity === undefined) {
       return resultOf('untrusted', 'the skill is signed by somebody who is not in the trust file')
     }
-    const signed = parseStatement(bundle.payload)
-    const others = files.filter(({ path }) => path !== SIGNATURE_FILE)
-    const covered = others.filter((file) => !isExempt(file, signed))
-    const difference = compare(covered, signed)
-    if (difference !== undefined) {
-      return resultOf('stale', `${difference} after ${identity.signer.name} signed the skill`, identity)
-    }
-    const exempt = others.filter((file) => isExempt(file, signed)).map(({ path }) => path)
-    return { status: 'valid', identity, problem: '', exempt }
+    const { difference, exempt } = compare(files, parseStatement(bundle.payload))
+    if (difference === undefined) return { status: 'valid', identity, problem: '', exempt }
+    return resultOf('stale', `${difference} after ${identity.signer.name} signed the skill`, identity)
   } catch (error) {
     if (!(error instanceof BundleError)) throw error
     return resultOf('invalid', `the signature ${error.message}`, identity)
   }
 }
 
-/** What is different from what was signed, in words; undefined when nothing is. */
-function compare (covered: readonly ManifestFile[], { digests }: SignedFiles): string | undefined {
-  const paths = new Set(covered.map(({ path }) => path))
-  const changed = covered.filter(({ path, digest }) => digests.has(path) && digests.get(path) !== digest)
-  const added = covered.filter(({ path }) => !digests.has(path))
-  const removed = [...digests.keys()].filter((path) => !paths.has(path))
-  if (changed.length > 0) return `${quoteList(changed.map(({ path }) => path))} changed`
-  if (added.length > 0) return `${quoteList(added.map(({ path }) => path))} came`
-  return removed.length > 0 ? `${quoteList(removed)} went away, or became a file that is never served,` : undefined
-}
-
-function isExempt ({ path }: ManifestFile, { digests, leftOut }: SignedFiles): boolean {
-  return !digests.has(path) && leftOut.some((each) => path === each || path.startsWith(`${each}/`))
+/** What differs from what was signed, in words; undefined when nothing does. And the files that were not signed. */
+function compare (
+  files: readonly ManifestFile[], { digests, leftOut }: SignedFiles
+): { readonly difference: string | undefined, readonly exempt: readonly string[] } {
+  const present = new Map(files.map(({ path, digest }) => [path, digest]))
+  present.delete(SIGNATURE_FILE)
+  const isExempt = (path: string): boolean => leftOut.some((each) => path === each || path.startsWith(`${each}/`))
+  const signed = [...digests.keys()]
+  const unsigned = [...present.keys()].filter((path) => !digests.has(path))
+  const removed = signed.filter((path) => !present.has(path))
+  const changed = signed.filter((path) => present.has(path) && present.get(path) !== digests.get(path))
+  const added = unsigned.filter((path) => !isExempt(path))
+  const [paths, what = ''] = ([
+    [changed, 'changed'], [added, 'came'], [removed, 'went away, or became a file that is never served,']
+  ] as const).find(([paths]) => paths.length > 0) ?? []
+  return { difference: paths && `${quoteList(paths)} ${what}`, exempt: unsigned.filter(isExempt) }
 }

@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events'
 import { LRUCache } from 'lru-cache'
 import { finding, type FindingCode, quoteList } from '../core/format/findings.ts'
+import { revisionOf } from '../core/revisions/snapshot.ts'
 import type { SkillState } from '../core/revisions/state.ts'
-import { sha256 } from '../core/shared/digest.ts'
 import type { TrustReport } from '../schemas/trust.ts'
 import type { Finding, ManifestFile } from '../core/shared/skill.ts'
 import { SIGNATURE_FILE } from './bundle.ts'
@@ -22,6 +22,9 @@ export interface Verdict {
   readonly files: readonly ManifestFile[]
   readonly revision: string
 }
+
+/** What guards roots. */
+export type RootPolicy = Pick<Policy, 'guards' | 'check' | 'allows' | 'on'>
 
 /** The files of an operator as they are now. */
 interface PolicyFiles {
@@ -92,7 +95,7 @@ export class Policy extends EventEmitter<{ changed: [] }> {
     const signature = trust && this.#atThisTime(await this.#check(trust, revision, state))
     const exempt = isRequired ? signature?.exempt ?? [] : []
     const served = files.filter(({ path }) => !exempt.includes(path))
-    const servedRevision = exempt.length === 0 ? revision : revisionOf(served)
+    const servedRevision = revisionOf(served)
     // Operators name the whole skill, or what is served of it.
     const revisions = [revision, servedRevision]
     const origin = trust && signature && this.#checkOrigin(trust, isRequired, signature, revisions)
@@ -152,11 +155,6 @@ export class Policy extends EventEmitter<{ changed: [] }> {
     if (now < validFrom) return expired(`is not valid before ${dayOf(validFrom)}`)
     return now < validTo - WARNING_MS ? result : { ...result, problem: `${what} expires on ${dayOf(validTo)}` }
   }
-}
-
-/** The revision of a part of a skill, as every skill has it: by its files in their order. */
-function revisionOf (files: readonly ManifestFile[]): string {
-  return sha256(files.map(({ path, digest }) => `${digest} ${path}\0`).join(''))
 }
 
 function checkPin (lock: Lock, name: string, revisions: readonly string[]): Pick<Verdict, 'isServed' | 'findings'> {

@@ -9,17 +9,15 @@ type ScanSeverity = (typeof SCAN_SEVERITIES)[number]
 
 /** For each revision, so that nobody pages through thousands. */
 const MAX_RESULTS_SHOWN = 50
-const MISSING_FIX = 'Have the skill scanned, and put the result into the file of scans'
-const RESULT_FIX = 'Read what the scanner says, and change the skill or accept it'
 const DAY_MS = 86_400_000
-const SCANNED_AT = 'a date, or a date and time in UTC'
+const SCANNED_AT = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?Z)?$/
 
 export const SeveritySchema = StringEnum(SCAN_SEVERITIES)
 
 const ScanSchema = Type.Object({
   /** Name and version. */
   tool: Type.String({ minLength: 1, maxLength: 200 }),
-  scanned_at: Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\d(T[\\d:.]+Z)?$', title: SCANNED_AT }),
+  scanned_at: Type.String({ pattern: SCANNED_AT.source, title: 'a date, or a date and time in UTC' }),
   results: Type.Array(Type.Object({
     severity: SeveritySchema,
     message: Type.String({ minLength: 1 }),
@@ -46,13 +44,7 @@ export interface ScanRules {
 
 /** @throws ConfigError of one line, with the file and the line */
 export function parseScans (path: string, text: string): ScanRules['byRevision'] {
-  const file = parseYamlFile(path, text, ScansFileSchema)
-  for (const [revision, scans] of Object.entries(file.value)) {
-    // Such a scan would be of no age, and so none: what it has found would be ignored.
-    const index = scans.findIndex(({ scanned_at: at }) => Number.isNaN(Date.parse(at)))
-    if (index !== -1) throw file.error([revision, index, 'scanned_at'], `must be ${SCANNED_AT}`)
-  }
-  return new Map(Object.entries(file.value))
+  return new Map(Object.entries(parseYamlFile(path, text, ScansFileSchema).value))
 }
 
 /** What scanners said of a revision. The first finding of a refused one is the reason. */
@@ -74,11 +66,14 @@ export function checkScans (rules: ScanRules, revision: string, now: number): {
     reports: scans.map(({ tool, scanned_at: at, results }) =>
       ({ tool, scanned_at: at, results: results.length, severity: worst(results) })),
     findings: [
-      ...isMissing ? [finding('scan_missing', missing, MISSING_FIX)] : [],
+      ...isMissing
+        ? [finding('scan_missing', missing, 'Have the skill scanned, and put the result into the file of scans')]
+        : [],
       ...results.slice(0, MAX_RESULTS_SHOWN).map(({ severity, message, file, tool, at }) => {
         const code = rankOf(severity) >= rankOf('medium') ? 'scan_result' : 'scan_note'
         const sentence = `${tool} on ${at.slice(0, 10)} (${severity}): ${message}`
-        return { ...finding(code, sentence, RESULT_FIX), ...file !== undefined && { file } }
+        const fix = 'Read what the scanner says, and change the skill or accept it'
+        return { ...finding(code, sentence, fix), ...file !== undefined && { file } }
       })
     ]
   }

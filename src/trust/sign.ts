@@ -6,7 +6,7 @@ import type { SkillState } from '../core/revisions/state.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { formatBundle, SIGNATURE_FILE, signedBytes } from './bundle.ts'
 import { certificatesIn, hashOf, hintOf } from './signers.ts'
-import { createStatement, isNeverSigned } from './statement.ts'
+import { createStatement } from './statement.ts'
 import { unreadPart } from './verify.ts'
 
 /** What signs: a private key, and its certificates where verifiers know the signer by a root certificate. */
@@ -21,7 +21,7 @@ export function parseSigningKey (keyText: string, certificatesText?: string): Si
   const key = parse('--key must be a private key in PEM without a password', () => createPrivateKey(keyText))
   if (hashOf(key) === undefined) throw new ConfigError('--key must be one of P-256, P-384 or P-521')
   if (certificatesText === undefined) return { key, certificates: [] }
-  const certificates = parse('--chain must hold certificates in PEM', () => certificatesIn(certificatesText) ?? [])
+  const certificates = parse('--chain must hold certificates in PEM', () => certificatesIn(certificatesText))
   if (certificates[0]?.checkPrivateKey(key) === true) return { key, certificates }
   throw new ConfigError('--chain must begin with the certificate of the key')
 }
@@ -65,10 +65,8 @@ async function signatureOf (state: SkillState, { key, certificates }: SigningKey
   const name = JSON.stringify(manifest.skill_name)
   const unread = await unreadPart(state)
   if (unread !== undefined) throw new ConfigError(`the skill ${name} cannot be signed: ${unread}`)
-  if (!manifest.files.some(({ path }) => path !== SIGNATURE_FILE && !isNeverSigned(path))) {
-    throw new ConfigError(`the skill ${name} has no files`)
-  }
   const payload = createStatement(manifest)
+  if (payload === undefined) throw new ConfigError(`the skill ${name} has no files`)
   return formatBundle({
     payload,
     signature: sign(hashOf(key), signedBytes(payload), key),

@@ -9,7 +9,7 @@ export interface Signer {
   readonly name: string
   /** A key of the signer's, or the certificates that a signer's certificate must descend from. */
   readonly key?: KeyObject
-  readonly roots?: readonly X509Certificate[]
+  readonly roots?: Certificates
   /** Whether a signature stays good after the certificate has expired. */
   readonly acceptsExpired: boolean
 }
@@ -36,9 +36,9 @@ export function hashOf ({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject):
   return asymmetricKeyType === 'ec' ? HASHES[asymmetricKeyDetails?.namedCurve ?? ''] : undefined
 }
 
-/** The certificates in a text of PEM; undefined for a text without any. */
-export function certificatesIn (text: string): readonly X509Certificate[] | undefined {
-  return text.match(CERTIFICATE)?.map((pem) => new X509Certificate(pem))
+/** The certificates in a text of PEM. Throws for a text without any. */
+export function certificatesIn (text: string): Certificates {
+  return (text.match(CERTIFICATE) ?? ['']).map((pem) => new X509Certificate(pem))
 }
 
 /** What bundles call a key. */
@@ -74,7 +74,7 @@ export async function identify (bundle: Bundle, signers: readonly Signer[]): Pro
   return undefined
 }
 
-function parseCertificates (certificates: readonly Buffer[]): readonly X509Certificate[] {
+function parseCertificates (certificates: readonly Buffer[]): Certificates {
   try {
     return certificates.map((der) => new X509Certificate(der))
   } catch (error) {

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
-import { compareCodePoints } from '../core/shared/text.ts'
 import type { Manifest, ManifestFile } from '../core/shared/skill.ts'
 import { BundleError, parseJson, SIGNATURE_FILE } from './bundle.ts'
 
@@ -8,7 +7,7 @@ const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1'
 const PREDICATE_TYPE = 'https://model_signing/signature/v1.0'
 
 /** What OpenSSF Model Signing leaves out of every signature, at the top of a folder. */
-const NEVER_SIGNED: ReadonlySet<string> = new Set(['.git', '.gitattributes', '.github', '.gitignore'])
+const NEVER_SIGNED = ['.git', '.gitattributes', '.github', '.gitignore']
 
 const DIGEST_PREFIX = 'sha256:'
 
@@ -46,12 +45,12 @@ export function parseStatement (payload: Buffer): SignedFiles {
 
 /**
  * A statement about all files of a manifest but the signature, and those that no signature covers. Of a symbolic link,
- * the bytes that it leads to are signed.
+ * the bytes that it leads to are signed. Undefined when there are none.
  */
-export function createStatement ({ skill_name: name, files }: Manifest): Buffer {
-  const signed = files.filter(({ path }) => path !== SIGNATURE_FILE && !isNeverSigned(path))
-    .toSorted((a, b) => compareCodePoints(a.path, b.path))
+export function createStatement ({ skill_name: name, files }: Manifest): Buffer | undefined {
   const ignored = [...NEVER_SIGNED, SIGNATURE_FILE]
+  const signed = files.filter(({ path }) => !ignored.includes(path.split('/', 1)[0] ?? ''))
+  if (signed.length === 0) return undefined
   const root = createHash('sha256')
   for (const file of signed) root.update(Buffer.from(hexOf(file), 'hex'))
   return Buffer.from(JSON.stringify({
@@ -63,11 +62,6 @@ export function createStatement ({ skill_name: name, files }: Manifest): Buffer 
       resources: signed.map((file) => ({ name: file.path, digest: hexOf(file), algorithm: 'sha256' }))
     }
   }))
-}
-
-/** Whether signatures never cover a file. */
-export function isNeverSigned (path: string): boolean {
-  return NEVER_SIGNED.has(path.split('/', 1)[0] ?? '')
 }
 
 function hexOf ({ digest }: ManifestFile): string {

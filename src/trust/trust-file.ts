@@ -65,7 +65,8 @@ export interface TrustFile {
  * @throws ConfigError of one line, with the file and the line
  */
 export async function parseTrust (
-  path: string, text: string, rootNames?: readonly string[], readNamed: ReadNamed = readText
+  path: string, text: string, rootNames?: readonly string[],
+  readNamed: ReadNamed = async (place) => (await readRegularFile(place)).toString()
 ): Promise<TrustFile> {
   const file = parseYamlFile(path, text, TrustFileSchema)
   const { signers, roots = {}, deny = [], scans } = file.value
@@ -79,20 +80,16 @@ export async function parseTrust (
   }
 
   /** What the file has that is named there. */
-  async function load<T> (
-    at: YamlPath, named: string, parse: (text: string, place: string) => T | undefined
-  ): Promise<T> {
+  async function load<T> (at: YamlPath, named: string, parse: (text: string, place: string) => T): Promise<T> {
     const place = resolve(dirname(path), named)
     const text = await readNamed(place).catch((error: unknown) => {
       throw file.error(at, `names a file that cannot be read: ${reasonOf(error)}`)
     })
     try {
-      const loaded = parse(text, place)
-      if (loaded !== undefined) return loaded
+      return parse(text, place)
     } catch (error) {
-      if (error instanceof ConfigError) throw error
+      throw error instanceof ConfigError ? error : file.error(at, 'does not name a PEM file of the right kind')
     }
-    throw file.error(at, 'does not name a PEM file of the right kind')
   }
 
   const loaded: Signer[] = []
@@ -119,13 +116,9 @@ export async function parseTrust (
   }
 }
 
-async function readText (path: string): Promise<string> {
-  return (await readRegularFile(path)).toString()
-}
-
 /** A private key is refused: none belongs near the service. */
-function parseKey (text: string): KeyObject | undefined {
-  if (text.includes('PRIVATE KEY')) return undefined
+function parseKey (text: string): KeyObject {
   const key = createPublicKey(text)
-  return hashOf(key) === undefined ? undefined : key
+  if (text.includes('PRIVATE KEY') || hashOf(key) === undefined) throw new Error('it is not a public key of this kind')
+  return key
 }

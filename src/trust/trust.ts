@@ -6,37 +6,21 @@ import type { Config } from '../config/settings.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import type { RootOptions } from '../core/roots/root.ts'
 import type { CoreLog } from '../core/shared/log.ts'
-import type { TrustReport } from '../schemas/trust.ts'
-import type { Finding } from '../core/shared/skill.ts'
 import { createSkillManager } from '../core/skill-manager.ts'
 import { SourceError } from '../sources/source-error.ts'
 import type { Candidate } from '../sources/fetched-origin.ts'
 import { parseLock } from './lock-file.ts'
 import { Policy, type Verdict } from './policy.ts'
 import { parseTrust, type TrustFile } from './trust-file.ts'
-import { VerifiedRoot, type VerifiedRootOptions } from './verified-root.ts'
+import { type TrustChange, VerifiedRoot, type VerifiedRootOptions } from './verified-root.ts'
 import { verifySkills } from './verify.ts'
-
-/** A skill is refused, for another reason than before, or served again. */
-export interface TrustChange {
-  readonly skill: string
-  /** Name of its root. */
-  readonly root: string
-  readonly isServed: boolean
-  readonly report: TrustReport
-  readonly reason: Finding | undefined
-}
 
 /** What operators name: absolute paths. */
 type TrustSettings = Partial<Pick<Config, 'lockFile' | 'trustFile' | 'watchPolling' | 'linkTargets'>>
 
-/** What guards roots. */
-export type RootPolicy = Pick<Policy, 'guards' | 'check' | 'allows' | 'on'>
-
 type Roots = Pick<OpenedRoots, 'projectRoots' | 'personalRoot'>
 
-interface TrustOptions extends Omit<VerifiedRootOptions, 'root' | 'onVerdict'>, Roots {
-  readonly policy: RootPolicy
+interface TrustOptions extends VerifiedRootOptions, Roots {
   readonly files?: ReadonlyArray<FollowedFile<unknown>>
 }
 
@@ -53,20 +37,15 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
     super()
     const { policy, files = [], projectRoots, personalRoot } = this.#options = options
     this.files = files
+    const guard = (root: RootOptions): RootOptions => {
+      const verified = new VerifiedRoot(root, options).on('verdict', (change) => { this.emit('verdict', change) })
+      this.#verified.push(verified)
+      return verified.root
+    }
     this.roots = {
-      projectRoots: projectRoots.map((root) => this.#guard(root)),
-      ...personalRoot !== undefined && { personalRoot: this.#guard(personalRoot) }
+      projectRoots: projectRoots.map(guard), ...personalRoot !== undefined && { personalRoot: guard(personalRoot) }
     }
     policy.on('changed', () => { for (const root of this.#verified) void root.policyChanged() })
-  }
-
-  #guard (options: RootOptions): RootOptions {
-    const root = { ...options, name: nameOf(options) }
-    const verified = new VerifiedRoot({
-      ...this.#options, root, onVerdict: (name, verdict, before) => { this.#note(root.name, name, verdict, before) }
-    })
-    this.#verified.push(verified)
-    return verified.root
   }
 
   /**
@@ -94,23 +73,6 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
     const known = this.#verified.map((root) => root.verdictOn(name, revision)).find((verdict) => verdict !== undefined)
     return known ?? await this.#options.policy.check('', state)
   }
-
-  /** Reports which skills are refused, and which are served again. */
-  #note (root: string, skill: string, verdict: Verdict | undefined, before: Verdict | undefined): void {
-    const reason = reasonOf(verdict)
-    if (verdict === undefined || reason?.message === reasonOf(before)?.message) return
-    const { isServed, report } = verdict
-    const fields = { skill, root, ...report.signer !== null && { signer: report.signer } }
-    const problem = { ...fields, code: reason?.code, problem: reason?.message }
-    if (isServed) this.#options.log.info(fields, 'a skill is served: it has passed its check')
-    else this.#options.log.warn(problem, 'a skill is quarantined: it is not served')
-    this.emit('verdict', { skill, root, isServed, report, reason })
-  }
-}
-
-/** Why a skill is refused. */
-function reasonOf (verdict: Verdict | undefined): Finding | undefined {
-  return verdict?.isServed === false ? verdict.findings[0] : undefined
 }
 
 /**

@@ -1,23 +1,21 @@
 import { EventEmitter } from 'node:events'
-import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
-import { join } from 'node:path'
-import { buffer } from 'node:stream/consumers'
+import { basename } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { reasonOf } from '../config/files/files.ts'
 import { finding, type FindingCode } from '../core/format/findings.ts'
 import type { Listing } from '../core/roots/list-root.ts'
 import type { RootOptions } from '../core/roots/root.ts'
 import { describeSkipped } from '../core/roots/skipped.ts'
-import { sha256 } from '../core/shared/digest.ts'
-import { SkillError, skillError } from '../core/shared/errors.ts'
+import { SkillError } from '../core/shared/errors.ts'
 import type { CoreLog } from '../core/shared/log.ts'
+import type { Finding } from '../core/shared/skill.ts'
 import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
+import type { TrustReport } from '../schemas/trust.ts'
 import { Keeper, type Origin, type SourceRoot } from '../sources/keeper.ts'
 import { type PublishedSkill, publishedSkill } from '../sources/publish/plan.ts'
 import { Publisher } from '../sources/publish/publisher.ts'
-import type { SourceEntry } from '../sources/publish/source-tree.ts'
 import type { StateFolder } from '../sources/publish/state-folder.ts'
-import type { Policy, Verdict } from './policy.ts'
+import type { RootPolicy, Verdict } from './policy.ts'
 
 /**
  * Pause between two checks of everything, in milliseconds: no event reports that a certificate expires or a copy is
@@ -25,18 +23,23 @@ import type { Policy, Verdict } from './policy.ts'
  */
 const TICK_MS = 20_000
 
-const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK
-
 /** Findings about files that no copy has. */
 const LEFT_OUT: ReadonlySet<string> = new Set<FindingCode>([
   'link_outside', 'link_to_folder', 'file_special', 'file_unreadable', 'file_path_too_long', 'file_name_not_utf8'
 ])
 
+/** A skill is refused, for another reason than before, or served again. */
+export interface TrustChange {
+  readonly skill: string
+  /** Name of its root. */
+  readonly root: string
+  readonly isServed: boolean
+  readonly report: TrustReport
+  readonly reason: Finding | undefined
+}
+
 export interface VerifiedRootOptions {
-  readonly root: RootOptions & { readonly name: string }
-  readonly policy: Pick<Policy, 'guards' | 'check' | 'allows'>
-  /** Called with the verdict on each skill that was checked, undefined for one that is gone, and the one before. */
-  readonly onVerdict: (name: string, verdict: Verdict | undefined, before: Verdict | undefined) => void
+  readonly policy: RootPolicy
   readonly state: StateFolder
   readonly log: CoreLog
   readonly polling?: boolean | undefined
@@ -53,7 +56,7 @@ interface Known {
  * A root whose skills are served from copies in the state folder, while a policy may refuse some of them. Each copy is
  * made of the bytes that were checked, and never changes. Otherwise the root serves its own folders.
  */
-export class VerifiedRoot extends EventEmitter<{ changed: [] }> implements Listing, Origin {
+export class VerifiedRoot extends EventEmitter<{ changed: [], verdict: [TrustChange] }> implements Listing, Origin {
   readonly report = { kind: 'folder' } as const
   readonly intervalMs = TICK_MS
   readonly maxRetryMs = TICK_MS
@@ -61,6 +64,7 @@ export class VerifiedRoot extends EventEmitter<{ changed: [] }> implements Listi
   /** What the catalog gets instead of the root. */
   readonly root: SourceRoot
   readonly keeper: Keeper
+  readonly #original: RootOptions
   readonly #options: VerifiedRootOptions
   readonly #publisher: Publisher
   readonly #known = new Map<string, Known>()
@@ -74,36 +78,38 @@ export class VerifiedRoot extends EventEmitter<{ changed: [] }> implements Listi
   #isGuarded: boolean
   skipped = 0
 
-  constructor (options: VerifiedRootOptions) {
+  constructor (original: RootOptions, options: VerifiedRootOptions) {
     super()
+    this.#original = original
     this.#options = options
-    const { root, policy, state, log } = options
-    this.root = { ...root, listed: this }
-    this.#publisher = new Publisher(state.folderOf('verified', root.name, [root.path, root.name]))
-    this.#isGuarded = policy.guards(root.name)
-    root.listed?.on('changed', () => { if (!this.#isGuarded) this.emit('changed') })
+    const { policy, state, log } = options
+    const { path, name = basename(path), listed } = original
+    this.root = { ...original, name, listed: this }
+    this.#publisher = new Publisher(state.folderOf('verified', name, [path, name]))
+    this.#isGuarded = policy.guards(name)
+    listed?.on('changed', () => { if (!this.#isGuarded) this.emit('changed') })
     this.keeper = new Keeper(this, log)
   }
 
   /** Whether the root lists its own folder, as without this listing. */
   get isDirect (): boolean {
-    return !this.#isGuarded && this.#options.root.listed === undefined
+    return !this.#isGuarded && this.#original.listed === undefined
   }
 
   get isFixed (): boolean {
-    return this.#isGuarded || this.#options.root.listed?.isFixed === true
+    return this.#isGuarded || this.#original.listed?.isFixed === true
   }
 
   get folders (): Listing['folders'] {
-    return this.#isGuarded ? this.#folders : this.#options.root.listed?.folders
+    return this.#isGuarded ? this.#folders : this.#original.listed?.folders
   }
 
   get ignored (): Listing['ignored'] {
-    return this.#isGuarded ? undefined : this.#options.root.listed?.ignored
+    return this.#isGuarded ? undefined : this.#original.listed?.ignored
   }
 
   hint (): void {
-    this.#options.root.listed?.hint?.()
+    this.#original.listed?.hint?.()
   }
 
   allows (name: string, revision: string): boolean {
@@ -160,9 +166,6 @@ export class VerifiedRoot extends EventEmitter<{ changed: [] }> implements Listi
       const good = this.#good
       const isSame = this.#publisher.folders?.size === good.length && this.#publisher.changedAmong(good).size === 0
       if (!isSame) await this.#publisher.list(good)
-    } catch (error) {
-      this.#allDueAt = 0
-      throw error
     } finally {
       // Whatever could not be published: what is not good any more is not served.
       this.#list()
@@ -185,18 +188,17 @@ export class VerifiedRoot extends EventEmitter<{ changed: [] }> implements Listi
 
   async #begin (): Promise<SkillManager> {
     if (this.#originals !== undefined) return this.#originals
-    const { root, state, log, polling = false, linkTargets } = this.#options
+    const { state, log, polling = false, linkTargets } = this.#options
     this.#release ??= await state.acquire()
     await this.#publisher.open()
     const skills = this.#originals = createSkillManager({
-      projectRoots: [root],
+      projectRoots: [this.#original],
       polling,
       linkTargets,
       keep: { keepMs: 0 },
       onSkipped: (entries) => {
         this.skipped = entries.length
-        const sentences = entries.flatMap((entry) => describeSkipped(entry))
-        for (const sentence of sentences) log.warn({ root: root.path }, sentence)
+        for (const sentence of entries.flatMap(describeSkipped)) log.warn({ root: this.root.path }, sentence)
       }
     })
     skills.subscribe((names) => {
@@ -213,38 +215,45 @@ export class VerifiedRoot extends EventEmitter<{ changed: [] }> implements Listi
         const verdict = await this.#options.policy.check(this.root.name, state)
         if (!verdict.isServed) return { verdict }
         const ofCopy = (await state.snapshot()).findings.filter(({ code }) => LEFT_OUT.has(code))
-        const { skillPath } = state.skill.metadata
         const skill = publishedSkill(name, verdict.files.map(({ path, digest, size_bytes: size }) =>
-          ({ path, entry: { path: join(skillPath, path), kind: 'file', id: digest, size } })))
+          ({ path, entry: { path, kind: 'file', id: digest, size } })))
         await this.#publisher.add([skill], async (files, use) => {
-          for (const file of files) {
-            const bytes = await readChecked(file.entry)
-            if (bytes === undefined) throw skillError.changing(name)
-            await use(file, bytes)
-          }
+          // A state gives no bytes but those that were checked.
+          for (const file of files) await use(file, (await state.file(file.entry.path, Infinity)).bytes)
         }, signal)
         return { verdict: { ...verdict, findings: [...verdict.findings, ...ofCopy] }, skill }
       })
     } catch (error) {
-      if (!(error instanceof SkillError)) throw error
-      if (error.code === 'skill_not_found') return undefined
-      if (error.code === 'skill_changing') {
+      signal.throwIfAborted()
+      const { code } = error instanceof SkillError ? error : {}
+      if (code === 'skill_not_found') return undefined
+      if (code === 'skill_changing') {
         this.#pending.add(name)
         this.keeper.hint()
       }
-      return { verdict: unchecked(error.message) }
+      return { verdict: unchecked(reasonOf(error)) }
     }
   }
 
-  #note (name: string, known: Known | undefined): void {
-    const before = this.#known.get(name)
-    if (known === undefined) this.#known.delete(name)
-    else this.#known.set(name, known)
-    this.#options.onVerdict(name, known?.verdict, before?.verdict)
+  /** Keeps what is known of a skill, and reports a skill that is refused from now on, or served again. */
+  #note (skill: string, known: Known | undefined): void {
+    const before = reasonIn(this.#known.get(skill))
+    if (known === undefined) this.#known.delete(skill)
+    else this.#known.set(skill, known)
+    const reason = reasonIn(known)
+    if (known === undefined || reason?.message === before?.message) return
+    const { isServed, report } = known.verdict
+    const { log } = this.#options
+    const root = this.root.name
+    const fields = { skill, root, ...report.signer !== null && { signer: report.signer } }
+    const problem = { ...fields, code: reason?.code, problem: reason?.message }
+    if (isServed) log.info(fields, 'a skill is served: it has passed its check')
+    else log.warn(problem, 'a skill is quarantined: it is not served')
+    this.emit('verdict', { skill, root, isServed, report, reason })
   }
 
   #list (): void {
-    const { listed } = this.#options.root
+    const { listed } = this.#original
     const isWaiting = listed?.isFixed === true && listed.folders === undefined
     const good = this.#good
     const unlisted = this.#publisher.changedAmong(good)
@@ -258,18 +267,9 @@ export class VerifiedRoot extends EventEmitter<{ changed: [] }> implements Listi
   }
 }
 
-/** The bytes of a file; undefined when they are not those that were checked. */
-async function readChecked ({ path, id, size }: SourceEntry): Promise<Buffer | undefined> {
-  const file = await open(path, READ_ONLY).catch(() => undefined)
-  if (file === undefined) return undefined
-  try {
-    if (!(await file.stat()).isFile()) return undefined
-    // One that grows is not read for ever.
-    const bytes = await buffer(file.createReadStream({ autoClose: false, end: size }))
-    return sha256(bytes) === id ? bytes : undefined
-  } finally {
-    await file.close()
-  }
+/** Why a skill is refused. */
+function reasonIn (known: Known | undefined): Finding | undefined {
+  return known?.verdict.isServed === false ? known.verdict.findings[0] : undefined
 }
 
 /** The verdict on a skill that could not be checked. */

@@ -69,7 +69,7 @@ t.test('K95: what cannot be signed or verified is one line, and exit code 1', as
     [['sign', 'skills', '--key', 'missing.pem'], /missing\.pem cannot be read: ENOENT: no such file or directory\n$/],
     [['sign', 'empty', '--key', 'private.pem'], /'linked' is left out, [^\n]*\n[^\n]*'empty' has no skills: /],
     [['verify', 'empty', '--trust', 'trust/trust.yaml'], /'linked' is left out, [^\n]*\n[^\n]*'empty' has no skills: /],
-    [['sign', 'skills', '--key', 'private.pem', '--chain', 'trust/acme.pem'], /^skillserve: --chain must begin with the certificate of the key\n$/],
+    [['sign', 'skills', '--key', 'private.pem', '--chain', 'trust/acme.pem'], /^skillserve: --chain must hold certificates in PEM\n$/],
     [['verify', 'skills'], /verify needs --trust FILE or --locked FILE/],
     [['verify', 'private.pem', '--trust', 'trust/trust.yaml'], /'private\.pem' is not a SKILL\.md: give a folder/]
   ] as const) t.match(await run(cwd, ...argv), { code: 1, stdout: '', stderr }, argv.join(' '))

@@ -104,7 +104,7 @@ function leaveOut ({ leftOut }: Walk, { path, isLink }: WalkedFile, error: unkno
   else leftOut.add('outside', path)
 }
 
-/** NUL ends each entry: no path holds it, so two different lists never give the same text. */
-function revisionOf (files: readonly ManifestFile[]): string {
+/** The revision of a list of files. NUL ends each entry: no path holds it, so two lists never give the same text. */
+export function revisionOf (files: readonly ManifestFile[]): string {
   return sha256(files.map(({ path, digest }) => `${digest} ${path}\0`).join(''))
 }

@@ -65,9 +65,9 @@ export abstract class SkillState {
     throw mainFileError.notFound(name)
   }
 
-  /** A file up to MAX_TEXT_FILE_BYTES, with `read_file_in_skill`'s sentences. */
-  async file (filePath: string): Promise<FileContent> {
-    return await this.#at(filePath, (path) => this.readPath(path, MAX_TEXT_FILE_BYTES))
+  /** A file whole, with `read_file_in_skill`'s sentences. */
+  async file (filePath: string, limit = MAX_TEXT_FILE_BYTES): Promise<FileContent> {
+    return await this.#at(filePath, (path) => this.readPath(path, limit))
   }
 
   /** A file of any size; an open one is closed by the caller. */
