@@ -35,7 +35,6 @@ export async function validate (
 ): Promise<Totals> {
   const totals: Totals = { skills: 0, error: 0, warning: 0, info: 0, accepted: 0 }
   const seen = new Set<string>()
-  reporter.begin?.()
   for (const { skills, names, pathOf } of opened) {
     for (const name of names) {
       const read = await readSkill(skills, name)

@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { dirname, resolve, sep } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { watch } from 'chokidar'
 import { isHiddenPath } from '../core/read/hidden.ts'
 import { baseName } from '../core/shared/paths.ts'
@@ -8,11 +7,9 @@ import { baseName } from '../core/shared/paths.ts'
 /** Editors save in several steps: the events of one save are one run. */
 const QUIET_MS = 100
 
-/** How long the first run waits for the watcher, which may never be ready. */
-const READY_MS = 1_000
-
 /**
- * Runs a job, and again after each change below the paths, until the signal ends it.
+ * Runs a job, and again after each change below the paths, until the signal ends it. What changes before the watcher is
+ * ready causes no event.
  * @param paths folders and files
  * @param job must not reject
  */
@@ -31,12 +28,11 @@ export async function runOnChanges (
     clearTimeout(timer)
     timer = setTimeout(() => { running = running.then(job) }, QUIET_MS)
   }
+  const watcher = watch(parents, { ignoreInitial: true, ignored })
   // An error may be of one folder.
-  const watcher = watch(parents, { ignoreInitial: true, ignored }).on('all', runLater).on('error', runLater)
-  const aborted = once(signal, 'abort')
-  await Promise.race([once(watcher, 'ready'), sleep(READY_MS), aborted])
-  running = running.then(job)
-  await aborted
+  watcher.on('ready', runLater).on('all', runLater).on('error', runLater)
+  runLater()
+  await once(signal, 'abort')
   clearTimeout(timer)
   await watcher.close()
   await running

@@ -38,12 +38,15 @@ export const CONDITIONS = {
   field_is_no_scalar: ({ skill }, { field = '' }) => typeof own(skill.frontmatter, field) === 'object',
   name_has_slash: ({ skill }) => skill.metadata.name.includes('/'),
   name_not_for_paths: ({ skill }) => NOT_FOR_PATHS.test(skill.metadata.name),
-  listing_too_long: isListingTooLong,
+  // What Claude Code lists of a skill is both texts together.
+  listing_too_long: ({ skill: { frontmatter } }) => MAX_CLAUDE_LISTING_CHARACTERS <
+    countCodePoints(ownText(frontmatter, 'description')) + countCodePoints(ownText(frontmatter, 'when_to_use')),
   description_has_line_break: ({ skill }) => skill.metadata.description.includes('\n'),
   field_unknown_to_vscode: ({ skill }) => Object.keys(skill.frontmatter)
     .some((field) => !KNOWN_FIELDS.has(field) && !VSCODE_FIELDS.has(field)),
   too_large_for_anthropic: (subject) => bytesOf(subject) >= MAX_UPLOAD_BYTES,
-  too_large_for_openai: (subject) => isTooLargeForOpenai(subject),
+  too_large_for_openai: ({ files = [] }) => files.length > MAX_UPLOAD_FILES ||
+    bytesOf({ files }) > MAX_UPLOAD_ZIP_BYTES || files.some(({ size_bytes: size }) => size > MAX_UPLOAD_FILE_BYTES),
   field_in_brackets: hasBrackets,
   // Its client reads some of what other readers refuse, and refuses some of what they read.
   refused_by_mcp: ({ otherFindings }) => otherFindings.some(({ code }) => code === 'mcp_refused'),
@@ -101,16 +104,4 @@ function withBlocks (source: string): string {
     const [, field, value = ''] = /^([A-Za-z_]\w*)\s*:\s*(.*)$/.exec(line) ?? []
     return field === undefined || /^["']/.test(value) || !value.includes(':') ? line : `${field}: |-\n  ${value.trim()}`
   }).join('\n')
-}
-
-/** What Claude Code lists of a skill is both texts together. */
-export function isListingTooLong ({ skill: { frontmatter } }: Subject): boolean {
-  return countCodePoints(ownText(frontmatter, 'description')) +
-    countCodePoints(ownText(frontmatter, 'when_to_use')) > MAX_CLAUDE_LISTING_CHARACTERS
-}
-
-export function isTooLargeForOpenai (subject: Subject): boolean {
-  const { files = [] } = subject
-  return files.length > MAX_UPLOAD_FILES || bytesOf(subject) > MAX_UPLOAD_ZIP_BYTES ||
-    files.some(({ size_bytes: size }) => size > MAX_UPLOAD_FILE_BYTES)
 }

@@ -40,24 +40,18 @@ const ROWS: readonly OutcomeRow[] = [
   [['main_file_casing'], { refused: ['skills-ref', 'openai-upload'] }, 'main_file_not_lower_case'],
   [['main_file_ambiguous'], { warned: ['spec'], not_loaded: INDEXES }],
 
+  // Claude Code goes by the folder and the body, and VS Code marks the place.
+  [[...NO_FRONTMATTER, 'frontmatter_not_first', 'line_ends_cr', ...NO_YAML, 'name_missing', 'name_not_text',
+    'name_folder_mismatch', 'name_prefixed', 'description_missing'],
+  { changed: ['claude-code'], warned: ['vscode'] }],
+
   // The frontmatter as a whole.
   [[...NO_FRONTMATTER, 'frontmatter_not_first', 'line_ends_cr'],
-    {
-      refused: ['spec', 'gh-skill', ...UPLOADS],
-      not_loaded: ['codex', 'gemini-cli', 'opencode', 'skills-cli'],
-      changed: ['claude-code'],
-      warned: ['vscode']
-    }],
+    { refused: ['spec', 'gh-skill', ...UPLOADS], not_loaded: ['codex', 'gemini-cli', 'opencode', 'skills-cli'] }],
   // Python reads a bare carriage return as a line end, and goose takes the first two '---', wherever they are.
   [[...NO_FRONTMATTER, 'frontmatter_not_first'], { refused: ['skills-ref', 'quick-validate'] }],
   [NO_FRONTMATTER, { not_loaded: ['goose'] }],
-  [NO_YAML,
-    {
-      refused: ['spec', 'skills-ref', 'gh-skill', 'anthropic-upload'],
-      not_loaded: INDEXES,
-      changed: ['claude-code'],
-      warned: ['vscode']
-    }],
+  [NO_YAML, { refused: ['spec', 'skills-ref', 'gh-skill', 'anthropic-upload'], not_loaded: INDEXES }],
   [NO_YAML, { refused: ['quick-validate'] }, 'refused_by_pyyaml'],
   [NO_YAML, { not_loaded: ['codex', 'goose'] }, 'refused_by_libyaml'],
   [NO_YAML, { not_loaded: ['skills-cli'] }, 'refused_by_yaml'],
@@ -84,13 +78,9 @@ const ROWS: readonly OutcomeRow[] = [
     { refused: ['skills-ref'] }, 'field_is_no_scalar'],
 
   // The name.
-  [['name_missing'],
-    {
-      refused: ['spec', 'skills-ref', 'gh-skill', ...UPLOADS],
-      not_loaded: ['goose', 'skills-cli'],
-      changed: ['claude-code', 'codex'],
-      warned: ['vscode']
-    }],
+  [['name_missing', 'description_missing'],
+    { refused: ['spec', 'skills-ref', 'gh-skill', ...UPLOADS], not_loaded: ['skills-cli'] }],
+  [['name_missing'], { not_loaded: ['goose'], changed: ['codex'] }],
   [['name_missing'], { refused: ['quick-validate'], not_loaded: ['gemini-cli', 'opencode'] }, 'field_is_absent'],
   [['description_missing'],
     { refused: ['quick-validate'], not_loaded: ['gemini-cli'], changed: ['opencode'] }, 'field_is_absent'],
@@ -98,12 +88,8 @@ const ROWS: readonly OutcomeRow[] = [
   [['name_missing', 'description_missing'],
     { refused: ['quick-validate'], not_loaded: ['opencode'], changed: ['gemini-cli'] }, 'field_is_null'],
   [['name_not_text'],
-    {
-      refused: ['spec', 'quick-validate', 'anthropic-upload'],
-      not_loaded: ['opencode', 'skills-cli'],
-      changed: ['claude-code', 'gemini-cli'],
-      warned: ['vscode']
-    }],
+    { refused: ['spec', 'quick-validate', 'anthropic-upload'], not_loaded: ['opencode', 'skills-cli'] }],
+  [['name_not_text'], { changed: ['gemini-cli'] }],
   // They take any scalar as text.
   [['name_not_text', 'description_not_text'], { not_loaded: ['codex', 'goose'] }, 'field_is_no_scalar'],
   [['name_too_long'], { refused: [...STRICT, 'anthropic-upload'], not_loaded: ['codex'] }],
@@ -114,10 +100,9 @@ const ROWS: readonly OutcomeRow[] = [
   [['name_invalid_characters'], { not_loaded: ['goose'] }, 'name_has_slash'],
   [['name_invalid_characters'], { changed: ['gemini-cli'] }, 'name_not_for_paths'],
   [['name_edge_hyphen', 'name_double_hyphen'], { refused: [...STRICT, 'anthropic-upload'] }],
-  [['name_folder_mismatch'],
-    { refused: ['spec', 'skills-ref', 'gh-skill'], changed: ['claude-code'], warned: ['vscode'] }],
-  // In its source it has the right name.
-  [['name_prefixed'], { refused: ['skills-ref', 'gh-skill'], changed: ['claude-code'], warned: ['vscode'] }],
+  [['name_folder_mismatch'], { refused: ['spec'] }],
+  // A prefixed name is the right one in its source.
+  [['name_folder_mismatch', 'name_prefixed'], { refused: ['skills-ref', 'gh-skill'] }],
   [['name_too_long', 'name_edge_hyphen', 'name_double_hyphen'],
     { changed: ['claude-code'], warned: ['vscode'] }, 'name_differs_from_folder'],
   [['name_invalid_characters'], { refused: ['skills-ref'], changed: ['claude-code'] }, 'name_differs_from_folder'],
@@ -126,13 +111,7 @@ const ROWS: readonly OutcomeRow[] = [
   [['name_folder_mismatch'], { refused: ['anthropic-upload'] }, 'name_has_reserved_word'],
 
   // The description.
-  [['description_missing'],
-    {
-      refused: ['spec', 'skills-ref', 'gh-skill', ...UPLOADS],
-      not_loaded: ['codex', 'skills-cli'],
-      changed: ['claude-code'],
-      warned: ['vscode']
-    }],
+  [['description_missing'], { not_loaded: ['codex'] }],
   [['description_not_text'],
     { refused: ['spec', 'quick-validate'], not_loaded: ['opencode', 'skills-cli'], changed: ['gemini-cli'] }],
   [['description_too_long'], { refused: [...STRICT, 'anthropic-upload'], not_loaded: ['codex'] }],

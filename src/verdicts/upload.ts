@@ -45,7 +45,7 @@ interface PackedFile {
  * @param folder the name of its folder; without one, the name in the frontmatter is taken for it
  */
 export async function subjectOfMainFile (bytes: Buffer, folder: string | undefined): Promise<Subject> {
-  const main = bytes.length > MAX_MAIN_FILE_BYTES ? 'too large' : { name: 'SKILL.md', content: new FileContent(bytes) }
+  const main = bytes.length > MAX_MAIN_FILE_BYTES ? undefined : { name: 'SKILL.md', content: new FileContent(bytes) }
   const files = [{ path: 'SKILL.md', size_bytes: bytes.length }]
   return { ...await subjectFrom({ folder, main, files, findings: [] }), files: undefined }
 }
@@ -68,7 +68,10 @@ export async function subjectOfArchive (bytes: Buffer, folder: string | undefine
     const filter = createSkillFilter(name ?? NAMELESS, undefined, rules)
     const entries = inside.filter(({ path }) => filter?.hides(path, false) !== true)
     const mainPath = mainFileAmong(entries.map(({ path }) => path))
-    const main = await readMainFile(zip, entries.find(({ path }) => path === mainPath))
+    const item = entries.find(({ path }) => path === mainPath)?.item
+    const main = mainPath === undefined || item === undefined || item.size > MAX_MAIN_FILE_BYTES
+      ? undefined
+      : { name: mainPath, content: new FileContent(await buffer(await zip.stream(item))) }
     const files = entries.map(({ item: { size }, path }) => ({ path, size_bytes: size }))
     const findings = [...leftOutFindings(leftOut), ...contentFindings(files, await readKinds(bytes, entries))]
     return await subjectFrom({ folder: name, main, files, findings, filter })
@@ -77,29 +80,23 @@ export async function subjectOfArchive (bytes: Buffer, folder: string | undefine
   }
 }
 
-type MainFile = { readonly name: string, readonly content: FileContent } | 'too large' | undefined
-
-async function readMainFile (zip: ZipReader, packed: PackedFile | undefined): Promise<MainFile> {
-  if (packed === undefined) return undefined
-  if (packed.item.size > MAX_MAIN_FILE_BYTES) return 'too large'
-  return { name: packed.path, content: new FileContent(await buffer(await zip.stream(packed.item))) }
-}
-
 interface SkillParts {
   readonly folder: string | undefined
-  readonly main: MainFile
+  /** Undefined for one that is too large, too. */
+  readonly main: { readonly name: string, readonly content: FileContent } | undefined
   readonly files: readonly ListedFile[]
   readonly findings: readonly Finding[]
   readonly filter?: SkillFilter | undefined
 }
 
-async function subjectFrom ({ folder, main: mainFile, files, findings, filter }: SkillParts): Promise<Subject> {
-  const [main, refused] = mainFile === 'too large' ? [undefined, new RefusedError('too_large')] : [mainFile]
+async function subjectFrom ({ folder, main, files, findings, filter }: SkillParts): Promise<Subject> {
   const ownName = main && parseSkillBytes(main.content.bytes, '').summary.name
   const name = folder ?? (ownName !== undefined && isSafeName(ownName) ? ownName : NAMELESS)
   const place = { name, type: 'project', path: `/${name}`, realPath: `/${name}`, linked: false } as const
   const mainFiles = files.map(({ path }) => path).filter((path) => isMainFile(path))
-  const skill = describeSkill(place, { mainFiles, main, filter, ...refused && { refused } })
+  const isTooLarge = main === undefined && mainFiles.length > 0
+  const refused = isTooLarge ? { refused: new RefusedError('too_large') } : {}
+  const skill = describeSkill(place, { mainFiles, main, filter, ...refused })
   return await subjectOf({ skill, manifest: { files }, mainFile: main?.content, fileFindings: findings })
 }
 

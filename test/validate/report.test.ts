@@ -47,7 +47,6 @@ function print (
 ): string {
   let text = ''
   const reporter = REPORTERS[format]({ print: (part) => { text += part }, targets: undefined, hasColor: false, ...options })
-  reporter.begin?.()
   for (const each of reports) reporter.skill(each)
   reporter.end(totals)
   return text

@@ -27,8 +27,6 @@ export interface Totals {
 
 /** Writes a report piece by piece: nothing of a skill is kept. */
 export interface Reporter {
-  /** Before the first skill. */
-  readonly begin?: () => void
   readonly skill: (report: SkillReport) => void
   readonly end: (totals: Totals) => void
 }
@@ -40,6 +38,7 @@ export interface ReporterOptions {
   readonly hasColor: boolean
 }
 
+/** Begins a report. */
 export type ReporterFactory = (options: ReporterOptions) => Reporter
 
 const DOCUMENTATION = 'https://github.com/skillserve/skillserve/blob/main/docs/validate.md'

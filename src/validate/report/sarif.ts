@@ -18,17 +18,15 @@ const SCHEMA = 'https://json.schemastore.org/sarif-2.1.0.json'
 /** SARIF 2.1.0, for code scanning: one run, a rule for each code. */
 export const sarifReporter: ReporterFactory = ({ print }) => {
   let count = 0
+  const version = readPackageVersion()
+  const driver = {
+    name: 'skillserve', version, informationUri: 'https://github.com/skillserve/skillserve', rules: rules()
+  }
+  print(
+    `{"$schema":"${SCHEMA}","version":"2.1.0","runs":[{"tool":{"driver":${JSON.stringify(driver)}},` +
+    '"columnKind":"utf16CodeUnits","results":['
+  )
   return {
-    begin () {
-      const version = readPackageVersion()
-      const driver = {
-        name: 'skillserve', version, informationUri: 'https://github.com/skillserve/skillserve', rules: rules()
-      }
-      print(
-        `{"$schema":"${SCHEMA}","version":"2.1.0","runs":[{"tool":{"driver":${JSON.stringify(driver)}},` +
-        '"columnKind":"utf16CodeUnits","results":['
-      )
-    },
     skill (report) {
       for (const found of report.findings) {
         if (++count > MAX_RESULTS) continue

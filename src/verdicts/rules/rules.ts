@@ -5,7 +5,7 @@ import { isJsonObject, own, ownText } from '../../core/shared/json.ts'
 import { MAX_CLAUDE_LISTING_CHARACTERS } from '../../core/shared/limits.ts'
 import type { Finding, Frontmatter, ListedFile } from '../../core/shared/skill.ts'
 import { counted, quote } from '../../core/shared/text.ts'
-import { isListingTooLong, isTooLargeForOpenai, CONDITIONS } from '../conditions.ts'
+import { CONDITIONS } from '../conditions.ts'
 import { bytesOf, frontmatterOf, type Subject } from '../subject.ts'
 import { bodyFindings } from './body.ts'
 import { scanNames } from './file-names.ts'
@@ -63,7 +63,7 @@ function checkFrontmatter (subject: Subject, codes: ReadonlySet<string>): Findin
     const fix = 'Write description in one line, in double quotes if it has a colon'
     add(code, `description ${shape}`, fix, 'description')
   }
-  if (isListingTooLong(subject) && !codes.has('description_too_long')) {
+  if (CONDITIONS.listing_too_long(subject) && !codes.has('description_too_long')) {
     const sentence = `description and when_to_use together have more than ${MAX_CLAUDE_LISTING_CHARACTERS} characters`
     add('when_to_use_too_long', sentence, 'Shorten when_to_use', 'when_to_use')
   }
@@ -106,7 +106,7 @@ function checkNested (files: readonly ListedFile[]): Finding[] {
 }
 
 function checkSize (subject: Subject): Finding[] {
-  if (!CONDITIONS.too_large_for_anthropic(subject) && !isTooLargeForOpenai(subject)) return []
+  if (!CONDITIONS.too_large_for_anthropic(subject) && !CONDITIONS.too_large_for_openai(subject)) return []
   const { files = [] } = subject
   const size = `${counted(files.length, 'file')} and ${counted(bytesOf(subject), 'byte')}`
   const fix = 'Split the skill, or move large files out of it'
