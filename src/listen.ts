@@ -53,7 +53,7 @@ function isInUse (error: unknown): boolean {
   return errorCode(error) === 'EADDRINUSE'
 }
 
-/** What an error of a port means for the operator. */
+/** The error of a port as the operator should read it. */
 export function explainListenError (
   error: unknown, port: number, host: string, portSetting: string, hostSetting: string
 ): unknown {

@@ -14,7 +14,7 @@ const MAX_BYTES = 8 * 1_024 * 1_024
 /** How long the end of the process waits for a slow reader, in milliseconds. */
 const END_MS = 500
 
-/** Who has read what is personal. */
+/** Mode of an audit log: who reads what is personal data. */
 const OWNER_AND_GROUP = 0o640
 
 /** A write that takes longer than this is a problem, in milliseconds. */
@@ -118,7 +118,7 @@ export function hasColor (env: Environment): boolean {
   return !env['NO_COLOR'] && env['TERM'] !== 'dumb'
 }
 
-/** Lines for people. */
+/** Formats lines for a terminal. */
 async function prettyLines (output: DestinationStream, env: Environment): Promise<DestinationStream> {
   const { default: { prettyFactory } } = await import('pino-pretty')
   const format = prettyFactory({

@@ -21,7 +21,7 @@ const LOCAL_HEADER_BYTES = 30
 const CENTRAL_HEADER_BYTES = 46
 const END_BYTES = 22
 
-/** What any reader of the last thirty years knows (2.0), made on Unix: so that `\` is a letter and modes count. */
+/** Version 2.0, which every reader knows, made on Unix: a `\` is part of a name there, and modes count. */
 const VERSION_NEEDED = 20
 const MADE_BY_UNIX = 3 << 8 | VERSION_NEEDED
 /** The name is UTF-8 (bit 11). */
@@ -38,17 +38,17 @@ export function zipSize (entries: readonly ZipEntry[]): number {
   return entries.reduce((size, entry) => size + localSize(entry) + CENTRAL_HEADER_BYTES + entry.name.length, END_BYTES)
 }
 
-/** Of the header and the content that follows it. */
+/** Bytes of the local header and of the content that follows it. */
 export function localSize ({ name, size }: ZipEntry): number {
   return LOCAL_HEADER_BYTES + name.length + size
 }
 
-/** What stands before the content of a file. */
+/** The local header, before the content of a file. */
 export function localHeader (entry: ZipEntry): Buffer {
   return Buffer.concat([record([[4, 0x04034b50], ...commonFields(entry)]), entry.name])
 }
 
-/** What stands behind the contents of all files. */
+/** The central directory, after the contents of all files. */
 export function centralDirectory (entries: readonly ZipEntry[]): Buffer {
   let offset = 0
   const headers = entries.flatMap((entry) => {

@@ -52,7 +52,7 @@ const OWNED = ['.well-known/skills', '.well-known/agent-skills']
 /** `.well-known/agent-skills/<name>/<digest>/…`, which may stay when the index does not list it any more. */
 const ARTIFACT = /^\.well-known\/agent-skills\/([^/]+)\/[\da-f]{64}\/(?:SKILL\.md|archive\.zip)$/
 
-/** Of indexes and of files whose address is not their digest, in seconds. */
+/** `Cache-Control` of indexes and of files whose address is not their digest. */
 const SHORT = 'max-age=60'
 const JSON_TYPE = 'application/json; charset=utf-8'
 

@@ -15,7 +15,7 @@ const MAX_PACKAGES = 1_000
 
 interface FoundPaths {
   readonly layout: FoundSkills['layout']
-  /** Of folders of skills, the first ones first. */
+  /** Paths of the skill folders, in order of precedence. */
   readonly paths: readonly string[]
 }
 

@@ -10,9 +10,9 @@ const PLUGIN_FILE = '.claude-plugin/plugin.json'
 
 const MAX_MANIFEST_BYTES = 1_048_576
 const MAX_PLUGINS = 2_000
-/** Of a path in a manifest: no file system holds longer ones in a tree that is published. */
+/** Longest path in a manifest; no file system can hold longer ones. */
 const MAX_PATH_LENGTH = 1_024
-/** Of a bad path, for a report. */
+/** How much of a bad path a report shows. */
 const MAX_SHOWN = 120
 
 /** The keys that are read. Other keys are for other programs, except those that look like a misspelt one of these. */

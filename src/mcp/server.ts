@@ -16,7 +16,7 @@ export interface McpServerOptions {
   readonly skills: View
   readonly registry: ToolRegistry
   readonly log: CoreLog
-  /** Of the service. */
+  /** Version of the service. */
   readonly version: string
   readonly observer?: Observer | undefined
   /** Absent without a lock and a trust file. */

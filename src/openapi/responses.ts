@@ -27,7 +27,7 @@ const HEADERS = {
 
 type HeaderName = keyof typeof HEADERS
 
-/** Of the example of a whole answer, in that of a part. */
+/** Length of the example of a range, taken from the example of the whole answer. */
 const PART_CHARACTERS = 14
 
 /** The answer to a GET, with the headers that all have that can be revalidated. */

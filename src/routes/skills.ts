@@ -174,7 +174,7 @@ function admitsBytes (accept: string | undefined, type: string): boolean {
   return accept !== undefined && accept !== 'application/json' && accepts(accept, type)
 }
 
-/** Of a file that has no JSON form: it is not text, or too large. */
+/** Whether a file has no JSON form, since it is not text or too large. */
 function hasNoText (error: unknown): boolean {
   return error instanceof SkillError && (error.code === 'file_not_text' || error.code === 'file_too_large')
 }

@@ -1,10 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { nullable, type ReadonlyDeep, StringEnum } from './typebox.ts'
 
-/** Of the results of scanners, from the mildest to the worst. */
+/** Severities of a scanner's results, from the mildest to the worst. */
 export const SCAN_SEVERITIES = ['info', 'low', 'medium', 'high', 'critical'] as const
 
-/** What one scanner reported of a revision. */
+/** What one scanner reported about a revision. */
 const ScanSchema = Type.Object({
   tool: Type.String({ description: 'Name and version of the scanner' }),
   scanned_at: Type.String({ description: 'ISO 8601' }),
@@ -14,12 +14,12 @@ const ScanSchema = Type.Object({
   }))
 })
 
-/** What answers say of the origin of a skill. */
+/** What answers say about the origin of a skill. */
 export const TrustSchema = Type.Object({
   signed: Type.Boolean({ description: 'Whether the skill has a signature, good or not' }),
   signer: nullable(Type.String({ description: 'Name of the signer in the trust file; `null` if none of them signed' })),
   status: nullable(StringEnum(['valid', 'unsigned', 'stale', 'untrusted', 'expired', 'invalid', 'denied'], {
-    description: 'What the signature came to. `stale`: files changed after the signing; `null` without a trust file'
+    description: 'The result of the check. `stale`: files changed after the signing; `null` without a trust file'
   })),
   checked_revision: Type.String({ description: 'The revision that this was found for' }),
   pinned: nullable(Type.Boolean({ description: 'Whether the lock names this revision; `null` without a lock' })),
@@ -31,5 +31,5 @@ export const TrustSchema = Type.Object({
 export type ScanReport = Readonly<Static<typeof ScanSchema>>
 export type TrustReport = ReadonlyDeep<Static<typeof TrustSchema>>
 
-/** What a signature came to. `stale`: files changed after signing; `untrusted`: the signer is not in the trust file. */
+/** The result of a check. `stale`: files changed after signing; `untrusted`: the signer is not in the trust file. */
 export type TrustStatus = NonNullable<TrustReport['status']>

@@ -81,7 +81,7 @@ export interface Tool {
   /** The fixed description of the source document. */
   readonly description: string
   readonly parameters: ToolParameters
-  /** What it is for, in words that follow its name: the instructions of MCP are made of them. */
+  /** Its purpose, in words that follow its name: part of the instructions of the MCP server. */
   readonly purpose?: string
   /** The argument that names a skill: `skill_name` is a folder's name, `skill` a display name, which is trimmed. */
   readonly skillArgument?: 'skill_name' | 'skill'

@@ -16,7 +16,7 @@ export function readAssets () {
   return {
     /** Path of their folder below the prefix of the service. It changes with their content. */
     path: `ui/assets/${all.digest('hex').slice(0, 16)}/`,
-    /** Of the script, as in `integrity` and in a Content-Security-Policy: `sha256-…`. */
+    /** Digest of the script, as in `integrity` and in a Content-Security-Policy: `sha256-…`. */
     scriptIntegrity: `sha256-${script.digest('base64')}`
   }
 }

@@ -28,7 +28,7 @@ export interface PagesOptions {
   /** The sources other than folders; undefined without any. */
   readonly sources?: Pick<Sources, 'githubOf'> | undefined
   readonly readiness: ReadinessParts
-  /** What an error is to the caller of a request. */
+  /** Makes of an error what the caller of a request may see. */
   readonly translate: (error: unknown, request: FastifyRequest) => unknown
 }
 
@@ -42,7 +42,7 @@ interface ShownText extends Pick<MarkdownContext, 'path' | 'level'> {
 interface PageRequest extends Pick<PagesOptions, 'validate' | 'sources' | 'readiness'> {
   readonly request: FastifyRequest
   readonly skills: View
-  /** Of the skill in the address, and the path behind it. */
+  /** The skill in the address, and the path behind it. */
   readonly name: string
   readonly path: string
   readonly query: Readonly<Record<string, unknown>>
@@ -55,7 +55,7 @@ interface PageRequest extends Pick<PagesOptions, 'validate' | 'sources' | 'readi
 /** Makes a page, in a file of its own. It asks the core what the routes of the API ask. */
 export type PageMaker = (asked: PageRequest) => Promise<Page>
 
-/** What all pages have in common. */
+/** Options that all pages have in common. */
 export class Pages {
   readonly #options: PagesOptions
   readonly #assets: Assets

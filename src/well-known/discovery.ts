@@ -34,7 +34,7 @@ interface DiscoveryIndexes {
   readonly '0.1.0': LegacyDiscoveryIndex
 }
 
-/** What the indexes have of one state of a skill; empty for a skill that clients do not take. */
+/** The entries of one state of a skill in the indexes; empty for a skill that clients do not take. */
 interface Entries {
   readonly entry?: DiscoveryIndex['skills'][number]
   readonly legacyEntry?: LegacyDiscoveryIndex['skills'][number]

@@ -19,7 +19,7 @@ export interface ObservedCall {
   readonly start: number
 }
 
-/** What came of a call. `refused`: no such tool, or past a limit. */
+/** The outcome of a call. `refused`: no such tool, or past a limit. */
 export type CallResult = 'ok' | 'error' | 'refused'
 
 export interface ToolObserver {

@@ -12,7 +12,7 @@ const ELEMENTS: Readonly<Record<string, string>> = { '+': 'ins', '-': 'del' }
 /** Git's note that the line before ends its file without a line end. */
 const NOTE = '\\'
 
-/** What differs between two texts, line by line; undefined when too much does. */
+/** The differences between two texts, line by line; undefined when there are too many. */
 export function renderDiff (before: string, after: string): Html | undefined {
   if (before === after) return note('The text is the same: the bytes of the file differ in their encoding.')
   const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT_LINES, maxEditLength: MAX_EDITS })

@@ -19,7 +19,7 @@ export type Content = Html | string | number | undefined | null | false | readon
 
 const SYNTAX = /[&<>"']/
 
-/** Of different characters in a row that a person does not see, those that are named. */
+/** The number of different hidden characters in a row that are named. */
 const MAX_NAMED = 8
 
 /** Text for elements, and for attributes in quotes. */

@@ -2,11 +2,11 @@ import type { Addresses } from '../addresses.ts'
 import type { AssetName, Assets } from '../assets.ts'
 import { type Content, html, type Html } from '../markup/html.ts'
 
-/** What every page has besides its own content. */
+/** What every page needs besides its own content. */
 export interface Frame {
   readonly addresses: Addresses
   readonly assets: Assets
-  /** Of the package. */
+  /** Version of the package. */
   readonly version: string
   /** The page is loaded again when what it shows has changed. */
   readonly isPreview: boolean

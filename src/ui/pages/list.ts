@@ -43,7 +43,7 @@ interface ListContent extends ListQuestion {
 const LABELS = { valid: 'Valid', warnings: 'Warnings', errors: 'Errors' } as const
 const SUFFIXES = { valid: 'that are valid', warnings: 'with warnings', errors: 'with errors' } as const
 
-/** Of a description, in UTF-16 code units: two lines are shown, and all of it on the page of the skill. */
+/** Longest description on the list, in UTF-16 code units. The page of the skill has all of it. */
 const MAX_DESCRIPTION = 500
 
 /** The smallest skill that is valid. */

@@ -10,7 +10,7 @@ const MAX_NAMED = 4
 
 const UNITS = ['bytes', 'kB', 'MB', 'GB'] as const
 
-/** A size for people, and to the byte. */
+/** A size in rounded units, and to the byte. */
 export function size (bytes: number): Html {
   let value = bytes
   let unit = 0
@@ -37,7 +37,7 @@ export function mark (...[what, quality]: Mark): Html {
   return html`<span class="verdict ${quality}">${what}</span>`
 }
 
-/** What each outcome is called, and how bad it is. */
+/** Label and severity of each outcome. */
 const OUTCOME_WORDS: Readonly<Record<Outcome, Mark>> = {
   ok: ['works', 'good'],
   warned: ['works, with a warning', 'warning'],

@@ -9,7 +9,7 @@ interface ProblemContent {
   readonly code: Problem['code']
   readonly title: string
   readonly sentence: string
-  /** Of the skill in the address. */
+  /** Name of the skill in the address. */
   readonly name: string
 }
 

@@ -123,7 +123,7 @@ const ORIGINS: Readonly<Record<NonNullable<TrustReport['status']>, Mark>> = {
   denied: ['denied', 'error']
 }
 
-/** Who vouches for the skill. */
+/** The signer of the skill. */
 function origin ({ status, signer, pinned }: TrustReport): Html {
   const by = signer !== null && html` by <bdi>${visible(signer)}</bdi>`
   return html`<ul>${status !== null && html`<li>${mark(...ORIGINS[status])}${by}</li>`}${pinned !== null && html`

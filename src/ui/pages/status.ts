@@ -30,7 +30,7 @@ interface StatusContent {
   readonly valid: number
 }
 
-/** What /readyz says, for people. */
+/** The content of /readyz as a page. */
 export const page: PageMaker = async ({ request, skills, readiness, addresses }) => {
   // As of /readyz, callers without credentials learn no more than whether the service is ready.
   if (request.principal?.kind === 'anonymous') {
