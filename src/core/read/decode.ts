@@ -31,7 +31,7 @@ export function decodeText (bytes: Buffer): DecodedText | undefined {
 export function looksLikeText (head: Buffer): boolean {
   if (encodingByMark(head) !== undefined) return true
   if (head.includes(0)) return false
-  return isUtf8(head) || startsAsUtf8(head) || !CONTROL.test(head.toString('latin1'))
+  return startsAsUtf8(head) || !CONTROL.test(head.toString('latin1'))
 }
 
 function startsAsUtf8 (head: Buffer): boolean {

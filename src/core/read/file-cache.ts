@@ -96,14 +96,12 @@ export class FileCache {
    * Checksums of a file, which is read only if they are not known.
    * @param state `stateId` of the file as it was listed; undefined for a link, whose target must be checked
    */
-  async checksumsAt (
-    place: FilePlace, state: string | undefined
-  ): Promise<FileChecksums & { readonly wasRead: boolean }> {
+  async checksumsAt (place: FilePlace, state: string | undefined): Promise<FileChecksums> {
     const known = state === undefined ? undefined : this.#checksums.get(state)
-    if (known !== undefined) return { ...known, wasRead: false }
+    if (known !== undefined) return known
     const file = await openInside(place, MAX_SKILL_BYTES)
     try {
-      return { ...await this.#checksumsOf(file), wasRead: true }
+      return await this.#checksumsOf(file)
     } finally {
       await file.close()
     }

@@ -12,9 +12,9 @@ export class FileContent {
   /** `sha256:<hex>` of the bytes. */
   readonly digest: string
 
-  constructor (bytes: Buffer, digest = sha256(bytes)) {
+  constructor (bytes: Buffer) {
     this.bytes = bytes
-    this.digest = digest
+    this.digest = sha256(bytes)
   }
 
   /** The text by `read_file_in_skill`'s rules; undefined when the file is not text. */

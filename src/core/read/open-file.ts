@@ -72,7 +72,6 @@ export class OpenFile {
     }
   }
 
-  /** Never fails. */
   close (): Promise<void> {
     return closeQuietly(this.#disk, this.#descriptor)
   }

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import type { FileContent } from '../read/file-content.ts'
 import type { IndexedSkill } from '../read-skill.ts'
 import type { Root } from '../roots/root.ts'
 import type { Snapshot } from './snapshot.ts'
@@ -11,7 +12,7 @@ const KEPT_REVISION_BYTES = 64 * 1_048_576
 export interface KeptRevision extends Snapshot {
   readonly skill: IndexedSkill
   /** By path. */
-  readonly contents: ReadonlyMap<string, Buffer>
+  readonly contents: ReadonlyMap<string, FileContent>
 }
 
 export interface KeepOptions {

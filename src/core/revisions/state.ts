@@ -1,7 +1,7 @@
 import type { Catalog } from '../catalog.ts'
 import { type MainFilePreference, orderMainFiles } from '../format/main-files.ts'
 import type { ServableFile } from '../read/file-cache.ts'
-import { FileContent } from '../read/file-content.ts'
+import type { FileContent } from '../read/file-content.ts'
 import type { FilePlace } from '../read/open-inside.ts'
 import { changed, isNoMainFile, RefusedError } from '../read/refused.ts'
 import { parseRelativePath } from '../read/relative-path.ts'
@@ -153,11 +153,11 @@ export class PresentState extends SkillState {
     const skill = this.#found
     const { kept, files } = this.#catalog
     if (!kept.wants(skill.root, snapshot, this.#keep)) return
-    const contents = new Map<string, Buffer>()
+    const contents = new Map<string, FileContent>()
     for (const { path, digest, size_bytes: size } of snapshot.manifest.files) {
       const { content } = await files.read(this.#placeOf(path), size, false)
       if (content.digest !== digest) throw changed('a file changed before its revision was named')
-      contents.set(path, content.bytes)
+      contents.set(path, content)
     }
     kept.keep({ ...snapshot, skill, contents })
   }
@@ -194,11 +194,11 @@ export class KeptState extends SkillState {
   }
 
   protected async readPath (path: string, limit: number): Promise<FileContent> {
-    const { contents, manifest } = this.#kept
-    const bytes = contents.get(path)
-    if (bytes === undefined) throw new RefusedError(this.#isFolder(path) ? 'is_directory' : 'not_found')
-    if (bytes.length > limit) throw new RefusedError('too_large', undefined, BigInt(bytes.length))
-    return new FileContent(bytes, digestIn(manifest, path))
+    const content = this.#kept.contents.get(path)
+    if (content === undefined) throw new RefusedError(this.#isFolder(path) ? 'is_directory' : 'not_found')
+    const { length } = content.bytes
+    if (length > limit) throw new RefusedError('too_large', undefined, BigInt(length))
+    return content
   }
 
   protected async openPath (path: string): Promise<ServableFile> {
@@ -226,9 +226,4 @@ function pathInside (name: string, mainFiles: readonly string[], filePath: strin
 function withMainFileFallback (mainFiles: readonly string[], path: string): string {
   if ((path !== 'SKILL.md' && path !== 'SKILL.MD') || mainFiles.includes(path)) return path
   return orderMainFiles(mainFiles, path)[0] ?? path
-}
-
-/** The digest of a file in a manifest; undefined for one that is not in it. */
-function digestIn ({ files }: Manifest, path: string): string | undefined {
-  return files.find((file) => file.path === path)?.digest
 }

@@ -48,15 +48,13 @@ export class RootWatcher {
   readonly #root: Root
   readonly #log: CoreLog
   readonly #onHint: (name?: string) => void
-  #parent: FSWatcher | undefined
-  #folders: FSWatcher | undefined
-  /** Identifies what is watched below the root. */
+  #watcher: FSWatcher | undefined
+  #isReady = false
+  /** Identifies what is watched. */
   #watched: string | undefined
   /** The names of the skills that links lead to, by real path. */
   #linked = new Map<string, string[]>()
   #replaced: Set<string> | undefined
-  /** Watchers that are not ready yet. */
-  readonly #starting = new Set<FSWatcher>()
   #errors = 0
   /** Codes of errors since everything was watched: a restart that fails is not news. */
   readonly #failures = new Set<string>()
@@ -67,89 +65,79 @@ export class RootWatcher {
     this.#root = root
     this.#log = log
     this.#onHint = onHint
-    this.restart()
+    this.follow()
   }
 
   get state (): WatcherState {
     const lastError = [...this.#failures].at(-1)
     if (lastError !== undefined) return { status: 'degraded', mode: 'events', errors: this.#errors, lastError }
-    return { status: this.#starting.size === 0 ? 'watching' : 'starting', mode: 'events', errors: 0 }
+    return { status: this.#isReady ? 'watching' : 'starting', mode: 'events', errors: 0 }
   }
 
   /** Watches what the last listing of the root has found. What never changes once it is listed needs no watch. */
   follow (): void {
-    const { listing, listed, folders } = this.#root
+    const { path, listing, listed, folders } = this.#root
     const linked = new Map<string, string[]>()
     for (const { name, linked: isLinked, realPath } of folders.values()) {
       if (isLinked) linked.set(realPath, [...linked.get(realPath) ?? [], name])
     }
-    const paths = listing === undefined || listed?.isFixed === true ? [] : [listing.realPath, ...linked.keys()]
-    const watched = [listing?.signature.ino, ...paths].join('\0')
+    const deep = listing === undefined || listed?.isFixed === true ? [] : [listing.realPath, ...linked.keys()]
+    const watched = [listing?.signature.ino, ...deep].join('\0')
     if (this.#isClosed || watched === this.#watched) return
     this.#watched = watched
     this.#linked = linked
-    this.#errors = 0
-    this.#close(this.#folders)
-    const asked = new Set(paths)
-    this.#folders = this.#watch(paths, (path) => !asked.has(path) && isHiddenPath([basename(path)]))
+    void this.#watcher?.close()
+    this.#watch(dirname(path), path, deep)
   }
 
   /** Sets everything up anew: the only way out of `degraded`. */
   restart (): void {
-    if (this.#isClosed) return
-    const { path } = this.#root
-    const parent = dirname(path)
-    this.#close(this.#parent)
-    this.#parent = this.#watch([parent], (each) => each !== parent && each !== path, 0)
     this.#watched = undefined
     this.follow()
   }
 
   async close (): Promise<void> {
     this.#isClosed = true
-    await Promise.all([this.#parent?.close(), this.#folders?.close()])
+    await this.#watcher?.close()
   }
 
-  #watch (paths: string[], isIgnored: (path: string) => boolean, depth?: number): FSWatcher {
-    const watcher = watch(paths, {
+  /** @param deep folders that are watched with all below. The root is reached from its parent. */
+  #watch (parent: string, root: string, deep: readonly string[]): void {
+    const asked = new Set([parent, root, ...deep])
+    const shallow = new Set([parent, root].filter((path) => !deep.includes(path)))
+    const isIgnored = (path: string): boolean =>
+      !asked.has(path) && (shallow.has(dirname(path)) || isHiddenPath([basename(path)]))
+    this.#isReady = false
+    this.#errors = 0
+    let events = 0
+    const watcher = watch([...asked].filter((path) => path !== root), {
       ignoreInitial: true,
       followSymlinks: false,
       usePolling: false,
       // The server keeps the process running, and nothing else has to.
       persistent: false,
-      ignored: (path, stats) => stats?.isFile() === true || isIgnored(path),
-      ...depth !== undefined && { depth }
+      ignored: (path, stats) => stats?.isFile() === true || isIgnored(path)
     })
-    // One without a path is never ready.
-    if (paths.length > 0) this.#starting.add(watcher)
-    let events = 0
-    return watcher
-      .on('ready', () => { this.#ready(watcher) })
+    this.#watcher = watcher
+      .on('ready', () => { this.#ready() })
       .on('error', (error) => { this.#fail(errorCode(error)) })
       .on('all', (_event, path) => { this.#hint(path) })
       .on('raw', (event, name, details) => {
         if (events++ === 0) setImmediate(() => { events = 0 })
         if (events > MAX_EVENTS_PER_TURN) {
-          this.#close(watcher)
+          void watcher.close()
           this.#fail('FLOOD')
           setTimeout(() => { this.restart() }, FLOOD_MS).unref()
           return
         }
         const path = `${ownText(details, 'watchedPath')}/${name}`
         this.#hint(path)
-        if (event === 'rename' && depth === undefined && isFolder(path)) this.#renewLater(watcher, path)
+        if (event === 'rename' && !isIgnored(path) && isFolder(path)) this.#renewLater(watcher, path)
       })
   }
 
-  #close (watcher: FSWatcher | undefined): void {
-    if (watcher === undefined) return
-    this.#starting.delete(watcher)
-    void watcher.close()
-  }
-
-  #ready (watcher: FSWatcher): void {
-    this.#starting.delete(watcher)
-    if (this.#starting.size > 0) return
+  #ready (): void {
+    this.#isReady = true
     // What has happened before caused no event.
     this.#onHint()
     if (this.#errors > 0) return
