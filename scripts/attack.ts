@@ -60,7 +60,6 @@ function heavyAttacks (run: LongRun): ReadonlyArray<readonly [what: string, atta
     ['a file that grows while it is read', () => attackByGrowth(run, 20)],
     ['a skill with 19,000 files', () => attackBySize(run, { files: 19_000 })],
     ['a skill with a file of terabytes', () => attackBySize(run, { huge: true })],
-    ['a skill with 1,000,000 files, beside 300,000 loose ones', () => attackBySize(run, { excess: 1_000_000, loose: 300_000 })],
     ['10,000 skills', () => attackBySize(run, { skills: 10_000 })]
   ]
 }

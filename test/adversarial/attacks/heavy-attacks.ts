@@ -188,32 +188,34 @@ export async function attackByBatch (t: ProcessOwner, clients: number, fillings 
 const DOORS_OF_SKILLS = ['/skills', '/catalog?limit=500', '/agent/prompt', '/catalog?q=what', '/.well-known/skills/index.json', '/.well-known/agent-skills/index.json', '/readyz']
 const DOORS_OF_FILES = ['/skills/large/files', '/skills/large/files', '/skills/large/files/0/0.md', '/catalog/large', '/skills/large/archive.zip']
 
-/** Doors that everybody uses, and what one skill with too much in it is asked for; with the status of each. */
-const excessDoors = (name: string): ReadonlyArray<readonly [door: string, status: number]> => [
-  ['/catalog', 200], ['/skills/demo', 200], [`/skills/${name}`, 200], [`/skills/${name}/files`, 413], [`/skills/${name}/archive.zip`, 413],
-  [`/skills/${name}?revision=current`, 413], [`/catalog/${name}`, 200], ['/catalog?q=what', 200], ['/.well-known/skills/index.json', 200],
-  ['/.well-known/agent-skills/index.json', 200], ['/skills', 200]
+/** Routes that everybody uses, and what a skill with too much in it is asked for; with the status of each. */
+const HUGE_ROUTES: ReadonlyArray<readonly [route: string, status: number]> = [
+  ['/catalog', 200], ['/skills/demo', 200], ['/skills/huge', 200], ['/skills/huge/files', 413],
+  ['/skills/huge/archive.zip', 413], ['/skills/huge?revision=current', 413], ['/catalog/huge', 200],
+  ['/catalog?q=what', 200], ['/.well-known/skills/index.json', 200], ['/.well-known/agent-skills/index.json', 200],
+  ['/skills', 200]
 ]
 
-/**
- * So many skills, one with so many files, one with a file of terabytes, one with more files than a skill may have, and so
- * many loose files beside the skills.
- */
-export async function attackBySize (t: ProcessOwner, { files = 0, skills = 0, huge = false, excess = 0, loose = 0 }: { readonly files?: number, readonly skills?: number, readonly huge?: boolean, readonly excess?: number, readonly loose?: number }): Promise<LoadFigures> {
+interface Sizes {
+  readonly files?: number
+  readonly skills?: number
+  readonly huge?: boolean
+}
+
+/** So many skills, one with so many files, and one with a file of terabytes. */
+export async function attackBySize (
+  t: ProcessOwner, { files = 0, skills = 0, huge = false }: Sizes
+): Promise<LoadFigures> {
   const doors = [...files > 0 ? DOORS_OF_FILES : [], ...DOORS_OF_SKILLS]
   const target = await startAttackTarget(t, {
     prepare: (root) => {
       if (files > 0) writeFiles(join(root, 'large'), files)
       if (huge) writeHuge(join(root, 'huge'))
-      if (excess > 0) writeSkill(join(root, 'excess'))
-      for (let index = 0; index < excess; index++) writeFileSync(join(root, `excess/${index}`), '')
-      for (let index = 0; index < loose; index++) writeFileSync(join(root, `loose-${index}`), '')
       for (let index = 0; index < skills; index++) writeSkill(join(root, `skill-${index}`))
     }
   })
   return await measure(target, async (took) => {
-    if (huge) await askForExcess(target, 'huge', took)
-    if (excess > 0) await askForExcess(target, 'excess', took)
+    if (huge) await askForHuge(target, took)
     for (const [index, door] of doors.entries()) {
       const begun = performance.now()
       const { status, text } = await rawRequest(target.url, request('GET', door), { timeoutMs: 300_000 })
@@ -224,8 +226,8 @@ export async function attackBySize (t: ProcessOwner, { files = 0, skills = 0, hu
   })
 }
 
-async function askForExcess ({ url }: AttackTarget, name: string, took: Record<string, number>): Promise<void> {
-  for (const [door, expected] of excessDoors(name)) {
+async function askForHuge ({ url }: AttackTarget, took: Record<string, number>): Promise<void> {
+  for (const [door, expected] of HUGE_ROUTES) {
     const begun = performance.now()
     const { status, text } = await rawRequest(url, request('GET', door), { timeoutMs: 60_000 })
     took[door] = performance.now() - begun
@@ -272,51 +274,29 @@ for (;;) {
 }
 `
 
-/** What is asked of a skill with such files, with the statuses that say something true. */
-const GROWING_DOORS: ReadonlyArray<readonly [bytes: Buffer, statuses: readonly number[]]> = [
-  [request('GET', '/skills/growing/files/log.txt', { headers: ['Range: bytes=0-99'] }), [200, 206, 416, 503]],
-  [jsonRequest('POST', '/agent/tools/read_file_in_skill', { skill_name: 'growing', file_path: 'log.txt' }), [200]],
-  [request('GET', '/skills/growing/files'), [200, 503]],
-  [request('GET', '/skills/growing'), [200, 413, 503]],
-  [request('GET', '/catalog/growing'), [200, 503]],
-  [request('GET', '/catalog'), [200]],
-  [request('GET', '/catalog?q=what'), [200]],
-  [request('GET', '/.well-known/agent-skills/index.json'), [200]],
-  [request('GET', '/skills/demo'), [200]]
-]
+/** The longest that an answer may take, in milliseconds: it waits two seconds for a state of a skill that holds, and others wait behind it. */
+const MAX_ANSWER_MS = 15_000
 
-/** The longest that one of these doors may take, in milliseconds. An answer waits two seconds for a state of a skill that holds, and others wait behind it. */
-const MAX_DOOR_MS = 15_000
-
-/** A file of a skill grows without end, while every door is asked for the skill. */
+/** A file of a skill grows without end, while everything but the whole file is asked of the skill. */
 export async function attackByGrowth (t: ProcessOwner, rounds: number): Promise<LoadFigures> {
-  const target = await startAttackTarget(t, {
-    prepare: (root) => {
-      writeSkill(join(root, 'growing'))
-      writeFileSync(join(root, 'growing/log.txt'), '')
-    }
-  })
-  const child = spawn(process.execPath, ['--input-type=module', '-e', APPENDER, join(target.root, 'growing/log.txt')], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const prepare = (root: string): void => { writeDocuments(join(root, 'growing'), skillText('growing'), '') }
+  const target = await startAttackTarget(t, { prepare })
+  const args = ['--input-type=module', '-e', APPENDER, join(target.root, 'growing/docs/a.md')]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => { child.kill('SIGKILL') })
-  const ended = once(child, 'close')
   await once(child.stdout, 'data')
-  try {
-    return await measure(target, async (took) => {
-      for (let round = 0; round < rounds; round++) {
-        for (const [bytes, statuses] of GROWING_DOORS) {
-          const what = bytes.toString('latin1').split(' HTTP/1.1', 1)[0] ?? ''
-          const begun = performance.now()
-          const { status, text } = await rawRequest(target.url, bytes, { timeoutMs: 60_000 })
-          took[what] = Math.max(took[what] ?? 0, performance.now() - begun)
-          if (!statuses.includes(status)) throw new Error(`${what}: ${status} ${text.slice(0, 500)}`)
-        }
-      }
-      if (Math.max(...Object.values(took)) > MAX_DOOR_MS) throw new Error(`too slow beside a growing file: ${JSON.stringify(took)}`)
-    })
-  } finally {
+  const [, ...questions] = questionsAbout('growing')
+  return await measure(target, async (took) => {
+    for (const bytes of Array<readonly Buffer[]>(rounds).fill(questions).flat()) {
+      const what = bytes.toString('latin1').split(' HTTP/1.1', 1)[0] ?? ''
+      const begun = performance.now()
+      const { status, text } = await rawRequest(target.url, bytes, { timeoutMs: 60_000 })
+      took[what] = Math.max(took[what] ?? 0, performance.now() - begun)
+      if (status >= 500 && status !== 503) throw new Error(`${what}: ${status} ${text.slice(0, 500)}`)
+    }
     child.kill('SIGKILL')
-    await ended
-  }
+    if (Math.max(...Object.values(took)) > MAX_ANSWER_MS) throw new Error(`too slow next to a growing file: ${JSON.stringify(took)}`)
+  })
 }
 
 const LARGE_FILE_BYTES = 8_000_000
