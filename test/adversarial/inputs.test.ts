@@ -1,5 +1,5 @@
-import { linkSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { buildService, type Files, type Service } from '../helper/build.ts'
 import type { RawResponse } from '../helper/raw-http.ts'
@@ -128,13 +128,7 @@ t.test('K4 K5: hostile skill names', async (t) => {
     })
   }
   await t.test('what looks like a path behind the name', async (t) => {
-    await attack(t, service, '/skills/../files/etc/passwd', NAME18)
-    await attack(t, service, '/skills/%2e%2e/files/etc/passwd', NAME18)
-    await attack(t, service, '/skills//files/SKILL.md', NAME18)
-  })
-  await t.test('a URL longer than a head may be', async (t) => {
-    const response = await service.raw('GET', `/skills/${'a'.repeat(20_000)}`)
-    t.equal(response.status, 431)
+    for (const start of ['..', '%2e%2e', '']) await attack(t, service, `/skills/${start}/files/etc/passwd`, NAME18)
   })
   await t.test('K48: what is not percent-encoded UTF-8', async (t) => {
     for (const bad of ['%', '%zz', '%ff', '%c0%ae', '%e0%80%af', '%f0%80%80%af', '%ed%a0%80', '%u002e', '%zz<script>']) {
@@ -332,18 +326,4 @@ t.test('roots that are links, relative or end with a slash; links inside a skill
     t.equal((await service.raw('GET', `/skills/demo/files/${path}`)).text, 'a', path)
   }
   t.equal((await service.raw('GET', '/skills/demo/files/../x')).status, 403)
-})
-
-t.test('the root of the file system as a root', async (t) => {
-  const service = await buildService(t, { files: null, options: { roots: [relative(t.testdirName, '/')], siblings: { 'a.md': 'a' } } })
-  const [, name = ''] = realpathSync(service.folder).split('/')
-  const { skills } = (await service.fetch('/skills')).json() as { skills: readonly string[] }
-  t.ok(skills.includes(name))
-  t.equal((await service.raw('GET', `/skills/${name}/files/../etc/passwd`)).status, 403)
-})
-
-t.test('a hard link cannot be told from a file, and is served', async (t) => {
-  const service = await buildService(t, { files: { demo: { 'SKILL.md': 'x' } }, options: { siblings: { outside: { 'a.md': 'a' } } } })
-  linkSync(join(service.folder, 'outside/a.md'), join(service.root, 'demo/a.md'))
-  t.equal((await service.raw('GET', '/skills/demo/files/a.md')).text, 'a')
 })

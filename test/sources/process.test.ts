@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -75,20 +75,6 @@ t.test('K83 K84: a signal while sources are opened or first fetched ends the pro
     t.notOk(existsSync(join(env.STATE_DIR, 'lock')))
     if (!socket.closed) await once(socket, 'close')
   }
-})
-
-t.test('K86: a folder with a layout is followed by the service', async (t) => {
-  const folder = t.testdir({ group: { a: { 'SKILL.md': skillText('a') } }, none: {} })
-  const service = await startProcess(t, { args: ['--layout', 'tree', folder], env: { TMPDIR: t.testdirName } })
-  const list = async () => (await (await fetch(`${service.url}/skills`)).json() as { skills: readonly string[] }).skills.join()
-  t.equal(await list(), 'a')
-  renameSync(join(folder, 'group/a'), join(folder, 'none/b'))
-  await until(async () => await list() === 'b')
-  writeFileSync(join(folder, 'none/b/SKILL.md'), skillText('b', 'New.\n'))
-  t.match(await (await fetch(`${service.url}/skills/b`)).text(), /New/)
-  t.match(await (await fetch(`${service.url}/readyz`)).json(), { roots: [{ state: 'ok' }], sources: [{ kind: 'folder', state: 'ok', layout: 'tree' }] })
-  t.match(await service.stop(), { code: 0 })
-  t.notOk(existsSync(folder) && readdirSync(folder).some((name) => name.startsWith('skillserve-')), 'nothing is left behind')
 })
 
 t.test('K84: a webhook without its secret is a warning at the start, and its hooks are refused', async (t) => {

@@ -5,7 +5,6 @@ import { openRoots } from '../../src/config/roots.ts'
 import { createChangeFeed } from '../../src/core/events/change-feed.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
-import { formatLock, parseLock } from '../../src/trust/lock-file.ts'
 import { Policy } from '../../src/trust/policy.ts'
 import { openTrust } from '../../src/trust/trust.ts'
 import { buildService } from '../helper/build.ts'
@@ -259,14 +258,6 @@ t.test('K95: a rule for a name holds for every root of that name', async (t) => 
   await trust?.start()
   const manager = await startManager(t, trust?.roots.projectRoots ?? [])
   t.strictSame(await manager.list(), ['d'])
-})
-
-t.test('K95: a lock is read with several revisions of a skill, and written in one order', async (t) => {
-  const [a, b] = ['a', 'b'].map((digit) => `sha256:${digit.repeat(64)}`) as [string, string]
-  const lock = new Map([['one', new Set([a])], ['a: b', new Set([a, b])]])
-  t.strictSame(parseLock('l', `one: ${a}\n"a: b": ["${b}", "${a}"]\n`), lock)
-  t.throws(() => parseLock('l', `one: ${a}\ntwo: latest\n`), { message: /^l:2: two must be a revision/ })
-  t.strictSame(parseLock('l', formatLock(lock)), lock)
 })
 
 const TRUST = 'signers: [{ name: acme, key: acme.pem }]\nroots: { skills: require }\n'
