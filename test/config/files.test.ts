@@ -70,19 +70,16 @@ t.test('a value is not repeated in an error: it may be a secret', async (t) => {
   t.notMatch(refusal(GOOD.replace('bob }', 'SECRET')), /SECRET/)
 })
 
-t.test('a file that is not there or is no text is named', async (t) => {
-  const folder = t.testdir({ latin: Buffer.from([0x61, 0xe4]) })
-  await t.rejects(readYamlFile(join(folder, 'nosuch.yaml'), Schema), { name: 'ConfigError', message: `${folder}/nosuch.yaml cannot be read: ENOENT: no such file or directory` })
-  await t.rejects(readYamlFile(folder, Schema), { name: 'ConfigError', message: `${folder} cannot be read: EISDIR: illegal operation on a directory` })
-  symlinkSync('circle', join(folder, 'circle'))
-  await t.rejects(readYamlFile(join(folder, 'circle'), Schema), { name: 'ConfigError', message: `${folder}/circle cannot be read: ELOOP: too many symbolic links encountered` })
-  await t.rejects(readYamlFile(join(folder, 'latin'), Schema), { name: 'ConfigError', message: `${folder}/latin is not UTF-8 text` })
-})
-
-t.test('a file that is too large is not read', async (t) => {
-  const path = join(t.testdir({ large: '' }), 'large')
-  truncateSync(path, 4_000_000_000)
-  await t.rejects(readYamlFile(path, Schema), { name: 'ConfigError', message: `${path} cannot be read: it is larger than 16777216 bytes` })
+t.test('a file that cannot be used is named, and one that is too large is not read', async (t) => {
+  const folder = t.testdir({ latin: Buffer.from([0x61, 0xe4]), circle: t.fixture('symlink', 'circle'), large: '' })
+  truncateSync(join(folder, 'large'), 4_000_000_000)
+  for (const [name, problem] of [
+    ['nosuch.yaml', 'cannot be read: ENOENT: no such file or directory'],
+    ['.', 'cannot be read: EISDIR: illegal operation on a directory'],
+    ['circle', 'cannot be read: ELOOP: too many symbolic links encountered'],
+    ['latin', 'is not UTF-8 text'],
+    ['large', 'cannot be read: it is larger than 16777216 bytes']
+  ] as const) await t.rejects(readYamlFile(join(folder, name), Schema), { name: 'ConfigError', message: `${join(folder, name)} ${problem}` })
 })
 
 t.test('any text is a value or one line of refusal', async () => {

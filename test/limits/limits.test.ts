@@ -226,7 +226,7 @@ t.test('K67: the client is the last address that no trusted proxy has', async (t
   ] as const).entries()) {
     const headers = { 'x-forwarded-for': forwarded, 'x-request-id': String(index) }
     await app.inject({ url: '/skills', remoteAddress: peer, headers })
-    t.match(await logged(({ reqId }) => reqId === String(index)), { client }, `${peer} ${forwarded}`)
+    t.match(await logged(({ reqId, msg }) => reqId === String(index) && msg === 'request completed'), { client }, `${peer} ${forwarded}`)
   }
 })
 
