@@ -11,7 +11,7 @@ import { addVary } from '../http/headers.ts'
 import { HttpProblem, toInstance } from '../http/problem.ts'
 import { Authenticator } from './authenticator.ts'
 import { lacksScope, type Refusal, REFUSALS, refuse } from './challenge.ts'
-import { Links } from './links.ts'
+import { openLink } from './links.ts'
 import { addMetadata, metadataUrl } from './metadata.ts'
 import { Policy, READ_SCOPE } from './policy.ts'
 
@@ -48,7 +48,7 @@ const MAX_TIMER_MS = 2_147_483_647
 export async function openAccess (options: AccessOptions): Promise<Access> {
   const { file: path, log, skills: { rootNames: roots }, publicUrl } = options
   const file = await FollowedFile.open({ name: 'the access file', setting: 'ACCESS_FILE or --access', path, log },
-    (_path, text) => new Policy(path, text, { roots, publicUrl }))
+    (_path, text) => new Policy(path, text, roots, publicUrl))
   const access = new Access(options, file)
   const { mode } = await stat(path)
   if ((mode & WRITABLE_BY_OTHERS) !== 0) log.warn({ path }, 'every user of this machine can write the access file')
@@ -63,19 +63,19 @@ export class Access {
   readonly refusals = new Map<RefusalReason, number>(REFUSAL_REASONS.map((reason) => [reason, 0]))
   readonly file: FollowedFile<Policy>
   readonly #options: AccessOptions
-  readonly #links: Links
+  /** The digests of the links that requests came through. */
+  readonly #links = new WeakMap<IncomingMessage, string>()
   /** Ends each open stream. */
   readonly #streams = new Set<() => void>()
   /** Of the policy in force. */
   #authenticator: Authenticator
 
   constructor (options: AccessOptions, file: FollowedFile<Policy>) {
-    const { skills, basePath, log } = options
+    const { skills, log } = options
     this.#options = options
     this.file = file
     this.everything = skills
     this.nothing = skills.createView('nothing', new Map())
-    this.#links = new Links(basePath, (digest) => file.value.links.has(digest))
     this.#authenticator = new Authenticator(file.value, log)
     file.on('changed', (policy) => {
       this.#authenticator = new Authenticator(policy, log, this.#authenticator.keys)
@@ -103,7 +103,13 @@ export class Access {
     return stop
   }
 
-  readonly rewriteUrl = (request: IncomingMessage): string => this.#links.rewrite(request)
+  readonly rewriteUrl = (request: IncomingMessage): string => {
+    const { target, link } = openLink(request, this.#options.basePath, this.file.value.links)
+    if (link !== undefined) this.#links.set(request, link)
+    // Fastify has kept the target for callers that want the original one.
+    Object.assign(request, { originalUrl: target })
+    return target
+  }
 
   /** Issuers whose keys could not be read at the last attempt. */
   get issuersAway (): number {
@@ -135,7 +141,7 @@ export class Access {
   async #admit (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const authenticator = this.#authenticator
     const { policy } = authenticator
-    const link = this.#links.digestOf(request.raw)
+    const link = this.#links.get(request.raw)
     if (link !== undefined) reply.header('referrer-policy', 'no-referrer')
     addVary(reply, policy.vary)
     const found = await authenticator.authenticate(request.raw, link)

@@ -27,14 +27,6 @@ const ISSUER_DEFAULTS = {
   scopes: []
 }
 
-/** The authenticating proxy of the access file. Names of headers are in lower case. */
-interface ProxyEntry {
-  isPeer (address: string): boolean
-  readonly userHeader: string
-  readonly groupsHeader: string
-  readonly scopes: readonly string[]
-}
-
 /** A rule of the file. */
 export interface Rule extends Entry<'rules'> {
   /** `FILE:LINE: rules[0]` */
@@ -46,17 +38,10 @@ export interface Rule extends Entry<'rules'> {
 /** What a caller has proved to be. */
 export type Identity = Omit<Principal, 'scopes' | 'view'> & { readonly scopes: readonly string[] }
 
-interface PolicyOptions {
-  /** Names of all roots. */
-  readonly roots: readonly string[]
-  /** Of the service: `/mcp` below it is the audience of issuers that name none. */
-  readonly publicUrl: string | undefined
-}
-
 /** The access file as the service uses it. Never changes: a file that changes is another policy. */
 export class Policy {
   readonly issuers: readonly IssuerEntry[]
-  readonly proxy: ProxyEntry | undefined
+  readonly proxy: ReturnType<typeof readProxy>
   /** Names of the headers that say who asks. */
   readonly vary: string
   readonly rules: readonly Rule[]
@@ -71,8 +56,12 @@ export class Policy {
   readonly #roots: readonly string[]
   readonly #usedGroups: ReadonlySet<string>
 
-  /** @throws ConfigError `FILE:LINE: KEY …`, or when two folders have one name */
-  constructor (path: string, text: string, { roots, publicUrl }: PolicyOptions) {
+  /**
+   * @param roots names of all roots
+   * @param publicUrl of the service: `/mcp` below it is the audience of issuers that name none
+   * @throws ConfigError `FILE:LINE: KEY …`, or when two folders have one name
+   */
+  constructor (path: string, text: string, roots: readonly string[], publicUrl?: string) {
     const twice = roots.find((name, index) => roots.indexOf(name) !== index)
     if (twice !== undefined) {
       const reason = 'with ACCESS_FILE their names must differ, as its rules name them'
@@ -91,7 +80,7 @@ export class Policy {
     const nobody = { kind: ANONYMOUS, id: ANONYMOUS, name: ANONYMOUS, groups: [], scopes: [READ_SCOPE] } as const
     this.anonymous = isAdmitted ? this.admit(nobody) : undefined
     this.issuers = issuers.map((issuer, index) => this.#readIssuer(issuer, index, publicUrl))
-    this.proxy = this.#readProxy()
+    this.proxy = readProxy(file)
     this.vary = ['Authorization', ...this.proxy ? [this.proxy.userHeader, this.proxy.groupsHeader] : []].join(', ')
   }
 
@@ -163,19 +152,17 @@ export class Policy {
     if (audiences.length === 0) throw fail('audiences', 'is missing, and there is no PUBLIC_URL to take its place')
     return { ...ISSUER_DEFAULTS, ...entry, audiences }
   }
+}
 
-  #readProxy (): ProxyEntry | undefined {
-    const { proxy } = this.#file.value
-    if (proxy === undefined) return undefined
-    const unfit = proxy.peers.findIndex((peer) => !isSubnet(peer))
-    if (unfit !== -1) {
-      throw this.#file.error(['proxy', 'peers', unfit], 'must be an address or a network such as 10.0.0.0/8')
-    }
-    return {
-      isPeer: createSubnets(proxy.peers),
-      userHeader: (proxy.user_header ?? 'x-auth-request-user').toLowerCase(),
-      groupsHeader: (proxy.groups_header ?? 'x-auth-request-groups').toLowerCase(),
-      scopes: proxy.scopes ?? [READ_SCOPE]
-    }
+/** The authenticating proxy. Names of headers are in lower case. */
+function readProxy ({ value: { proxy }, error }: YamlFile<AccessFile>) {
+  if (proxy === undefined) return undefined
+  const unfit = proxy.peers.findIndex((peer) => !isSubnet(peer))
+  if (unfit !== -1) throw error(['proxy', 'peers', unfit], 'must be an address or a network such as 10.0.0.0/8')
+  return {
+    isPeer: createSubnets(proxy.peers),
+    userHeader: (proxy.user_header ?? 'x-auth-request-user').toLowerCase(),
+    groupsHeader: (proxy.groups_header ?? 'x-auth-request-groups').toLowerCase(),
+    scopes: proxy.scopes ?? [READ_SCOPE]
   }
 }

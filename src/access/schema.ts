@@ -26,10 +26,6 @@ function list<Item extends TSchema> (item: Item, description?: string) {
   return Type.Array(item, { minItems: 1, ...description !== undefined && { description } })
 }
 
-function groups (description?: string) {
-  return Type.Optional(Type.Array(Group, { ...description !== undefined && { description } }))
-}
-
 function scopes (description: string) {
   return Type.Optional(Type.Array(StringEnum(SCOPES), { description }))
 }
@@ -43,7 +39,7 @@ const Secret = {
   sha256: Type.String({
     pattern: '^[\\da-fA-F]{64}$', title: 'the 64 hex digits that skillserve token prints, never the token itself'
   }),
-  groups: groups(),
+  groups: Type.Optional(Type.Array(Group)),
   expires: Type.Optional(Type.String({
     pattern: DATE.source,
     title: 'a date such as 2027-03-01, or a date and time such as 2027-03-01T12:00:00Z',
@@ -70,7 +66,7 @@ const Issuer = Type.Object({
   groups_claim: Type.Optional(Type.String({
     minLength: 1, description: 'The name of a claim, or names joined by dots. Default: groups'
   })),
-  groups: groups('Groups of every caller of this issuer'),
+  groups: Type.Optional(Type.Array(Group, { description: 'Groups of every caller of this issuer' })),
   scopes: scopes('Scopes that its tokens need not name')
 }, Closed)
 
@@ -91,8 +87,10 @@ const Rule = Type.Object({
 
 /** The access file: who there is, and who sees what. */
 export const AccessFileSchema = Type.Object({
-  anonymous: groups('Groups of callers without credentials; every other caller is in them too. Absent or empty: ' +
-    'no caller without credentials, unless a rule names the group anonymous'),
+  anonymous: Type.Optional(Type.Array(Group, {
+    description: 'Groups of callers without credentials; every other caller is in them too. Absent or empty: no ' +
+      'caller without credentials, unless a rule names the group anonymous'
+  })),
   tokens: Type.Optional(Type.Array(Type.Object({ ...Secret, scopes: scopes('Default: skills:read') }, Closed))),
   links: Type.Optional(Type.Array(Type.Object(Secret, Closed), {
     description: 'Secret paths for clients of discovery that send no header'

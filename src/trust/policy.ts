@@ -24,19 +24,12 @@ export interface Verdict {
 }
 
 /** What guards roots. */
-export type RootPolicy = Pick<Policy, 'guards' | 'check' | 'allows' | 'on'>
+export type RootPolicy = Pick<Policy, 'requires' | 'guards' | 'check' | 'allows' | 'on'>
 
 /** The files of an operator as they are now. */
 interface PolicyFiles {
   readonly lock?: Lock | undefined
   readonly trust?: TrustFile | undefined
-}
-
-interface PolicyOptions {
-  /** For all roots, whatever the trust file says of them. */
-  readonly mode?: 'require'
-  /** The names that operators gave to roots, by the numbered ones that took their place. */
-  readonly givenNames?: ReadonlyMap<string, string> | undefined
 }
 
 /** Results of checks that are kept: each takes some 200 bytes, and saves 1 to 4 ms. */
@@ -47,15 +40,16 @@ const WARNING_MS = 30 * 86_400_000
 
 /** Serves what an operator has reviewed or trusts: revisions of a lock, and skills of signers in a trust file. */
 export class Policy extends EventEmitter<{ changed: [] }> {
-  readonly #options: PolicyOptions
+  readonly #givenNames: ReadonlyMap<string, string>
   #files: PolicyFiles
   /** By revision: the same bytes have the same signature. Expiry and the rules of a root are applied later. */
   readonly #results = new LRUCache<string, SignatureResult>({ max: MAX_RESULTS })
 
-  constructor (files: PolicyFiles, options: PolicyOptions = {}) {
+  /** @param givenNames those that operators gave to roots, by the numbered ones that took their place */
+  constructor (files: PolicyFiles, givenNames: ReadonlyMap<string, string> = new Map()) {
     super()
     this.#files = files
-    this.#options = options
+    this.#givenNames = givenNames
   }
 
   /** Puts other files in force. */
@@ -67,9 +61,8 @@ export class Policy extends EventEmitter<{ changed: [] }> {
 
   /** Whether skills of the root of this name must be signed. A rule for a given name holds for numbered ones too. */
   requires (root: string): boolean {
-    const { mode, givenNames } = this.#options
-    const { roots } = this.#files.trust ?? {}
-    return roots !== undefined && (mode ?? roots.get(root) ?? roots.get(givenNames?.get(root) ?? '')) === 'require'
+    const roots = this.#files.trust?.roots
+    return (roots?.get(root) ?? roots?.get(this.#givenNames.get(root) ?? '')) === 'require'
   }
 
   /** Whether it may refuse skills of the root of this name. */
@@ -87,11 +80,10 @@ export class Policy extends EventEmitter<{ changed: [] }> {
     return signer !== undefined || !this.requires(root)
   }
 
-  /** Does not throw for anything that a skill contains. */
-  async check (root: string, state: SkillState): Promise<Verdict> {
+  /** @param isRequired whether the skill must be signed. Does not throw for anything that a skill contains. */
+  async check (state: SkillState, isRequired: boolean): Promise<Verdict> {
     const { lock, trust } = this.#files
     const { skill_name: name, revision, files } = await state.manifest()
-    const isRequired = this.requires(root)
     const signature = trust && this.#atThisTime(await this.#check(trust, revision, state))
     const exempt = isRequired ? signature?.exempt ?? [] : []
     const served = files.filter(({ path }) => !exempt.includes(path))

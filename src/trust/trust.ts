@@ -71,7 +71,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   async originOf (state: SkillState): Promise<Pick<Verdict, 'report' | 'findings'>> {
     const { revision, skill_name: name } = await state.manifest()
     const known = this.#verified.map((root) => root.verdictOn(name, revision)).find((verdict) => verdict !== undefined)
-    return known ?? await this.#options.policy.check('', state)
+    return known ?? await this.#options.policy.check(state, false)
   }
 }
 
@@ -84,7 +84,7 @@ export async function openTrust (
 ): Promise<Trust | undefined> {
   if (lockFile === undefined && trustFile === undefined) return undefined
   const { sources, state, ...roots } = opened
-  const names = [...roots.projectRoots, roots.personalRoot ?? []].flat().map(nameOf)
+  const names = [...roots.projectRoots, roots.personalRoot ?? []].flat().map(({ name, path }) => name ?? basename(path))
   const lock = lockFile === undefined
     ? undefined
     : await FollowedFile.open({ name: 'the lock', setting: 'LOCKED or --locked', path: lockFile, log }, parseLock)
@@ -93,7 +93,7 @@ export async function openTrust (
     : await FollowedFile.open({ name: 'the trust file', setting: 'TRUST_FILE or --trust', path: trustFile, log },
       (path, text, readNamed) => parseTrust(path, text, names, readNamed))
   const present = () => ({ lock: lock?.value, trust: trust?.value })
-  const policy = new Policy(present(), { givenNames: sources?.givenNames })
+  const policy = new Policy(present(), sources?.givenNames)
   const files = [lock ?? [], trust ?? []].flat()
   for (const file of files) file.on('changed', () => { policy.replace(present()) })
   sources?.guardBy(async (candidate) => {
@@ -106,23 +106,19 @@ export async function openTrust (
  * Refuses a state of a source in which a skill is not signed as the trust file asks: the whole previous state stays.
  * @throws SourceError `verification_failed`
  */
-async function approve ({ source, revision, folders }: Candidate, trust: TrustFile): Promise<void> {
+async function approve ({ revision, folders }: Candidate, trust: TrustFile): Promise<void> {
   // Each lies in a folder of its own.
   const projectRoots = [...folders.values()].map(dirname)
   if (projectRoots.length === 0) return
   const skills = createSkillManager({ projectRoots, watcher: false, keep: { keepMs: 0 } })
   try {
     await skills.start()
-    const policy = new Policy({ trust }, { mode: 'require' })
-    const refused = (await verifySkills(skills, [...folders.keys()], policy, source)).find(({ isServed }) => !isServed)
+    const verified = await verifySkills(skills, [...folders.keys()], new Policy({ trust }))
+    const refused = verified.find(({ isServed }) => !isServed)
     if (refused === undefined) return
     const sentence = `${revision} is refused: the skill ${JSON.stringify(refused.name)}: ${refused.problem}`
     throw new SourceError('verification_failed', sentence)
   } finally {
     await skills.close()
   }
-}
-
-function nameOf ({ name, path }: RootOptions): string {
-  return name ?? basename(path)
 }

@@ -75,18 +75,16 @@ export class VerifiedRoot extends EventEmitter<{ changed: [], verdict: [TrustCha
   #folders: Listing['folders']
   #originals: SkillManager | undefined
   #release: (() => Promise<void>) | undefined
-  #isGuarded: boolean
   skipped = 0
 
   constructor (original: RootOptions, options: VerifiedRootOptions) {
     super()
     this.#original = original
     this.#options = options
-    const { policy, state, log } = options
+    const { state, log } = options
     const { path, name = basename(path), listed } = original
     this.root = { ...original, name, listed: this }
     this.#publisher = new Publisher(state.folderOf('verified', name, [path, name]))
-    this.#isGuarded = policy.guards(name)
     listed?.on('changed', () => { if (!this.#isGuarded) this.emit('changed') })
     this.keeper = new Keeper(this, log)
   }
@@ -138,13 +136,8 @@ export class VerifiedRoot extends EventEmitter<{ changed: [], verdict: [TrustCha
 
   /** The policy may say something else from now on. */
   async policyChanged (): Promise<void> {
-    const wasGuarded = this.#isGuarded
-    this.#isGuarded = this.#options.policy.guards(this.root.name)
     this.#allDueAt = 0
-    if (this.#isGuarded !== wasGuarded) {
-      this.#folders = undefined
-      this.emit('changed')
-    }
+    this.emit('changed')
     await this.keeper.sync()
   }
 
@@ -177,8 +170,13 @@ export class VerifiedRoot extends EventEmitter<{ changed: [], verdict: [TrustCha
     await this.#originals?.close()
     this.#originals = undefined
     this.#known.clear()
+    this.#folders = undefined
     await this.#release?.()
     this.#release = undefined
+  }
+
+  get #isGuarded (): boolean {
+    return this.#options.policy.guards(this.root.name)
   }
 
   /** The skills that are served. */
@@ -210,9 +208,10 @@ export class VerifiedRoot extends EventEmitter<{ changed: [], verdict: [TrustCha
   }
 
   async #examine (skills: SkillManager, name: string, signal: AbortSignal): Promise<Known | undefined> {
+    const { policy } = this.#options
     try {
       return await skills.read(name, async (state) => {
-        const verdict = await this.#options.policy.check(this.root.name, state)
+        const verdict = await policy.check(state, policy.requires(this.root.name))
         if (!verdict.isServed) return { verdict }
         const ofCopy = (await state.snapshot()).findings.filter(({ code }) => LEFT_OUT.has(code))
         const skill = publishedSkill(name, verdict.files.map(({ path, digest, size_bytes: size }) =>

@@ -21,14 +21,14 @@ const UNREAD: ReadonlySet<string> = new Set<FindingCode>([
   'file_unreadable', 'file_path_too_long', 'main_file_permission_denied', 'main_file_unreadable', 'ignore_file_unusable'
 ])
 
-/** What a policy says of some skills of a root. */
+/** What a policy says of some skills, which have to be signed. */
 export async function verifySkills (
-  skills: SkillManager, names: readonly string[], policy: Policy, root: string
+  skills: SkillManager, names: readonly string[], policy: Policy
 ): Promise<readonly VerifiedSkill[]> {
   const verified: VerifiedSkill[] = []
   for (const name of names) {
     try {
-      const { report, isServed, findings } = await skills.read(name, (state) => policy.check(root, state))
+      const { report, isServed, findings } = await skills.read(name, (state) => policy.check(state, true))
       verified.push({ name, report, isServed, problem: findings.map(({ message }) => message).join('; ') })
     } catch (error) {
       if (!(error instanceof SkillError)) throw error

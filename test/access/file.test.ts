@@ -19,7 +19,7 @@ const OTHER_DIGEST = 'b'.repeat(64)
 const ISSUER = '{ issuer: https://id.example, audiences: [a] }'
 
 function parse (text: string, roots = ['docs']): Policy {
-  return new Policy('access.yaml', text, { roots, publicUrl: undefined })
+  return new Policy('access.yaml', text, roots)
 }
 
 t.test('K60: an access file among the skills is refused', async (t) => {

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto'
 import fs from 'node:fs'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { Policy } from '../../src/trust/policy.ts'
 import { parseSigningKey, signSkills } from '../../src/trust/sign.ts'
 import type { Signer } from '../../src/trust/signers.ts'
@@ -35,7 +35,7 @@ export async function sign (folder: string, { privatePem }: Pick<KeyPair, 'priva
 
 /** What a policy says of the skills of a folder, or of the one that the folder is. */
 export async function verify (folder: string, policy: Policy): Promise<readonly VerifiedSkill[]> {
-  return await open(folder, ({ skills, names }) => verifySkills(skills, names, policy, basename(folder)))
+  return await open(folder, ({ skills, names }) => verifySkills(skills, names, policy))
 }
 
 async function open<T> (folder: string, use: (opened: OpenedSkills) => Promise<T>): Promise<T> {

@@ -396,9 +396,10 @@ t.test('K74: the page of a skill says who signed it, and what does not hold', as
   const events = new EventEmitter()
   const policy: RootPolicy = {
     on: events.on.bind(events) as RootPolicy['on'],
+    requires: () => true,
     guards: () => true,
     allows: () => true,
-    async check (_root, state) {
+    async check (state) {
       const { skill_name: name, revision, files } = await state.manifest()
       const report = { signed: false, status: null, signer: null, pinned: null, checked_revision: revision }
       const findings = name === 'stale'

@@ -26,7 +26,7 @@ export const run: RunCommand<Options> = async ({ positionals: [name = '', ...pos
   const skills = createSkillManager({ ...roots, linkTargets, watcher: false })
   try {
     const file = resolve(cwd, name)
-    const policy = new Policy(file, await readTextFile(file), { roots: skills.rootNames, publicUrl })
+    const policy = new Policy(file, await readTextFile(file), skills.rootNames, publicUrl)
     await fetchSources(sources, context)
     await skills.initialize()
     for (const { name, state } of skills.status.roots) {

@@ -42,7 +42,7 @@ export const run: RunCommand = async (args, context) => {
   // Its rules name folders.
   if (accessFile !== undefined && names !== undefined) {
     await check(async () => new Policy(
-      accessFile, await readTextFile(accessFile, 'ACCESS_FILE or --access'), { roots: names, publicUrl }
+      accessFile, await readTextFile(accessFile, 'ACCESS_FILE or --access'), names, publicUrl
     ))
   }
   if (trustFile !== undefined) {

@@ -97,7 +97,7 @@ async function openView (
   skills: SkillManager, file: string, publicUrl: string | undefined, caller: string
 ): Promise<View> {
   const text = await readTextFile(file, 'ACCESS_FILE or --access')
-  const policy = new Policy(file, text, { roots: skills.rootNames, publicUrl })
+  const policy = new Policy(file, text, skills.rootNames, publicUrl)
   const principal = findCaller(policy, caller)
   const refusal = refusalOf(principal)
   if (refusal !== undefined) throw new ConfigError(refusal)

@@ -23,10 +23,10 @@ export const run: RunCommand<Options> = async ({ positionals, options }, context
   const lock = await read('--locked', options.locked, parseLock)
   const trust = await read('--trust', options.trust, parseTrust)
   if (lock === undefined && trust === undefined) throw new CommandError('verify needs --trust FILE or --locked FILE')
-  const policy = new Policy({ lock, trust }, { mode: 'require' })
+  const policy = new Policy({ lock, trust })
   const verified: VerifiedSkill[] = []
   await withSkills({ positionals, options }, context, async (opened) => {
-    for (const { skills, names } of opened) verified.push(...await verifySkills(skills, names, policy, ''))
+    for (const { skills, names } of opened) verified.push(...await verifySkills(skills, names, policy))
     // A single skill stands for itself.
     if (opened.some(({ isOneSkill }) => isOneSkill)) return
     const names = new Set(verified.map(({ name }) => name))
