@@ -17,7 +17,7 @@ import { TrustFileSchema } from '../src/trust/trust-file.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { createSkillManager } from '../src/core/skill-manager.ts'
 import { AUDIT_EVENTS } from '../src/observe/reads.ts'
-import { Metrics } from '../src/observe/metrics.ts'
+import { createMetrics } from '../src/observe/metrics.ts'
 
 const ROOT = new URL('../', import.meta.url)
 
@@ -80,7 +80,7 @@ export function withMetrics (text: string): string {
 }
 
 function metricsRows (): string[] {
-  const { registry } = new Metrics({ skills: createSkillManager({ projectRoots: [] }), version: '' })
+  const { registry } = createMetrics({ skills: createSkillManager({ projectRoots: [] }), version: '' })
   // The types of prom-client leave out the labels.
   const all = registry.getMetricsAsArray() as Array<MetricObject & { readonly labelNames: readonly string[] }>
   return all.filter(({ name }) => !/^(?:nodejs|process)_/.test(name)).map(({ name, type, labelNames, help }) =>

@@ -39,7 +39,7 @@ export interface AppOptions extends Pick<Config, 'host'>, Partial<Pick<Config, A
   /** Registered before the routes: plugins of the caller, whose hooks run for every route and see each being added. */
   readonly plugins?: readonly FastifyPluginAsync[]
   /** Default: it works, or there is none. */
-  readonly auditState?: () => AuditState
+  readonly auditState?: (() => AuditState) | undefined
   /** Learn of every request: metrics, traces, the audit log. */
   readonly observers?: readonly Observer[]
   /** When requests are refused because the process has too much to do. Default: never. */

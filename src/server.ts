@@ -16,7 +16,7 @@ import { Shutdown } from './http/shutdown.ts'
 import { checkPort, explainListenError, listen } from './listen.ts'
 import { type LineOutput, openLog } from './log.ts'
 import { overloadLimits } from './plugins/overload.ts'
-import { Limits } from './limits/limits.ts'
+import { createLimits, type Limits } from './limits/limits.ts'
 import { connectStore, type LimitsStore } from './limits/store.ts'
 import { observe, type Observation } from './observe/observe.ts'
 import { reload } from './reload.ts'
@@ -159,7 +159,7 @@ async function openParts (
     logDropped: () => base.output.dropped,
     limitsStoreFailures: () => store?.failures ?? 0,
     overloadLevel: () => isOverloaded() ? 1 : 0,
-    limited: () => limits?.refusals ?? [],
+    limited: () => Object.entries(limits?.refusals ?? {}),
     authFailures: () => access?.refusals ?? [],
     issuersAway: () => access?.issuersAway ?? 0,
     ...sources && { sources: () => sources.status }
@@ -212,7 +212,7 @@ async function openLimits (
   if (!isLimited) return {}
   const store = config.limitsStore === undefined ? undefined : await connectStore(config.limitsStore, logger)
   shutdown.add(() => { store?.close() })
-  return { limits: new Limits({ rate: config.limitRate, burst: config.limitBurst, store }), store }
+  return { limits: createLimits({ rate: config.limitRate, burst: config.limitBurst, limiter: store?.limiter }), store }
 }
 
 /** The folders and sources and what an access file lets callers see of them. */

@@ -2,8 +2,6 @@ import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ConnectionError, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { HttpProblemCode } from '../schemas/problem.ts'
-import { securityHeaders } from './headers.ts'
 import { HttpProblem, PROBLEM_MEDIA_TYPE, toProblem } from './problem.ts'
 import type { Shutdown } from './shutdown.ts'
 
@@ -60,21 +58,16 @@ export function answerClientError (this: FastifyInstance, error: ConnectionError
   // Node reports what follows the first error too.
   if (!socket.writable) return
   this.log.info({ code: error.code, address: socket.remoteAddress }, 'request refused')
-  // A head in the middle of an answer would become part of its body.
-  const isFree = ![...pending.get(socket)?.keys() ?? []].some(({ headersSent }) => headersSent)
-  if (isFree) socket.write(renderClientError(PROBLEMS[error.code as keyof typeof PROBLEMS] ?? 'bad_request'))
-  socket.destroySoon()
-}
-
-function renderClientError (code: HttpProblemCode): string {
+  const code = PROBLEMS[error.code as keyof typeof PROBLEMS] ?? 'bad_request'
   const problem = toProblem(new HttpProblem(code), '/')
   const body = JSON.stringify(problem)
-  const headers = Object.entries({
-    ...securityHeaders,
-    'cache-control': 'no-store',
-    connection: 'close',
-    'content-type': PROBLEM_MEDIA_TYPE,
-    'content-length': Buffer.byteLength(body)
-  }).map(([name, value]) => `${name}: ${value}\r\n`).join('')
-  return `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${headers}\r\n${body}`
+  const lines = [
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`, 'x-content-type-options: nosniff',
+    'cache-control: no-store', 'connection: close', `content-type: ${PROBLEM_MEDIA_TYPE}`,
+    `content-length: ${Buffer.byteLength(body)}`, '', body
+  ]
+  // A head in the middle of an answer would become part of its body.
+  const hasBegun = [...pending.get(socket)?.keys() ?? []].some(({ headersSent }) => headersSent)
+  if (!hasBegun) socket.write(lines.join('\r\n'))
+  socket.destroySoon()
 }

@@ -92,11 +92,10 @@ export function problemOf (error: unknown, request: FastifyRequest, reply: Fasti
   if (known instanceof HttpProblem) reply.headers(known.headers)
   if (known instanceof RevisionChangedError && known.present !== undefined) reply.header(REVISION_HEADER, known.present)
   if (problem.status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
-  // Of a body that was read nothing is left over; Node would go on reading any other, up to its announced length.
+  // Node would go on reading a body up to its announced length.
   const { complete, headers } = request.raw
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-  if (hasBody && complete) reply.removeHeader('connection')
-  else if (hasBody) reply.header('connection', 'close')
+  if (hasBody && !complete) reply.header('connection', 'close')
   return problem
 }
 

@@ -24,8 +24,8 @@ export class RequestLogController extends LogController {
     const start = performance.now()
     this.#warnOnce(request)
     this.#observer.onRequest(request)
-    // A socket whose address was asked for still has it after its end.
-    clientOf(request)
+    // A socket forgets its address when it closes.
+    const client = clientOf(request)
     const { socket } = request.raw
     // Fastify's onResponse is not called for a response that its client has cut.
     reply.raw.once('close', () => {
@@ -38,7 +38,7 @@ export class RequestLogController extends LogController {
         isComplete: writableFinished && !socket.destroyed,
         bytes: length === undefined ? undefined : Number(length)
       }
-      logRequest(request, end)
+      logRequest(request, client, end)
       this.#observer.onResponse(request, reply, end)
     })
   }
@@ -59,11 +59,13 @@ export class RequestLogController extends LogController {
   }
 }
 
-function logRequest (request: FastifyRequest, { status, milliseconds, bytes, isComplete }: ResponseEnd): void {
+function logRequest (
+  request: FastifyRequest, client: string, { status, milliseconds, bytes, isComplete }: ResponseEnd
+): void {
   const { principal, routeOptions: { url: route, config } } = request
   const trace = traceOf(request)
   const line = {
-    client: clientOf(request),
+    client,
     route,
     method: request.method,
     url: maskSecrets(request.url).replace(TOKEN_IN_QUERY, '$1***').slice(0, MAX_LOGGED_URL_CHARACTERS),

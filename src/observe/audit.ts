@@ -1,7 +1,7 @@
 import { createHmac, hash, randomBytes } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { LRUCache } from 'lru-cache'
 import type { TrustChange } from '../trust/verified-root.ts'
@@ -10,19 +10,15 @@ import type { View } from '../core/view.ts'
 import { own } from '../core/shared/json.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import { maskSecrets } from '../core/shared/text.ts'
-import type { Principal, SkillsOf } from '../http/callers.ts'
+import type { SkillsOf } from '../http/callers.ts'
 import { REVISION_HEADER } from '../http/headers.ts'
-import {
-  NEVER_ANSWERED, type ObservedOperation, type Observer, type OperationEnd, type ResponseEnd
-} from '../http/observer.ts'
+import { NEVER_ANSWERED, type Observer } from '../http/observer.ts'
 import { HttpProblem } from '../http/problem.ts'
 import type { AuditState } from '../http/readiness.ts'
 import { clientOf, peerOf } from '../http/request/client-address.ts'
 import { traceOf } from '../http/request/traceparent.ts'
 import { type LineOutput, openLineOutput } from '../log.ts'
 import type { FollowedPolicy } from '../config/files/followed-file.ts'
-import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
-import type { ToolOutcome } from '../tools/tool.ts'
 import { type AuditEvent, doorOf, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
 
 type Outcome = 'success' | 'not_modified' | 'denied' | 'not_found' | 'failure' | 'error'
@@ -69,183 +65,66 @@ export interface Watched {
 /**
  * The audit log: a line of JSON for each read through any API, and for what the service and its policies do. Each line
  * has the SHA-256 of the line before it, from the start of the process on: what was changed or cut out can be seen.
+ * @throws the system's error when the file cannot be opened
  */
-export class Audit implements Observer {
-  /** Refuses reads while the log cannot be written, if it is required. */
-  readonly plugin: FastifyPluginAsync
-  readonly #options: AuditOptions
-  readonly #output: LineOutput
-  readonly #timer: NodeJS.Timeout
-  readonly #processId = randomBytes(4).toString('hex')
+export function createAudit ({ path, stdout, isRequired, salt, version, log }: AuditOptions) {
+  if (path !== 'stdout') beginLine(path)
+  const output = path === 'stdout' ? stdout : openLineOutput({ path, onDropped: () => {} })
+  const processId = randomBytes(4).toString('hex')
   /** Requests with a line for a call, an operation, or the opening of their stream. */
-  readonly #reported = new WeakSet<FastifyRequest>()
-  /** The number of lines that were lost. */
-  dropped = 0
-  #skillsOf: SkillsOf | undefined
-  #isStarted = false
-  #count = 0
-  #prev: string | null = null
+  const reported = new WeakSet<FastifyRequest>()
+  let skillsOf: SkillsOf | undefined
+  let isStarted = false
+  let dropped = 0
+  let count = 0
+  let prev: string | null = null
+
+  function append (event: AuditEvent, outcome: Outcome, target: object, fields: object = {}): void {
+    const time = Date.now()
+    const id = `${time.toString(36)}-${processId}-${(++count).toString(36).padStart(6, '0')}`
+    const line = JSON.stringify({ time: new Date(time).toISOString(), id, event, outcome, ...fields, target, prev })
+    prev = hash('sha256', line)
+    // The log may lose lines of its own in the same output.
+    const before = output.dropped
+    output.write(`${line}\n`)
+    dropped += output.dropped - before
+  }
+
+  function personal (text: string): string {
+    return salt === undefined ? text : createHmac('sha256', salt).update(text).digest('hex').slice(0, PSEUDONYM_LENGTH)
+  }
+
   /** Callers without valid credentials, by address. */
-  readonly #failures = new LRUCache<string, { count: number }>({
+  const failures = new LRUCache<string, { count: number }>({
     max: MAX_ADDRESSES,
     ttl: MINUTE_MS,
     ttlAutopurge: true,
     dispose: ({ count }, address) => {
       if (count <= MAX_FAILURES) return
-      const source = { address: this.#personal(address) }
-      this.append('auth.failed', 'denied', { count: count - MAX_FAILURES }, { source })
+      append('auth.failed', 'denied', { count: count - MAX_FAILURES }, { source: { address: personal(address) } })
     }
   })
 
-  #problem: string | undefined
-
-  /** @throws the system's error when the file cannot be opened */
-  constructor (options: AuditOptions) {
-    const { path, stdout, isRequired } = options
-    this.#options = options
-    if (path !== 'stdout') beginLine(path)
-    this.#output = path === 'stdout' ? stdout : openLineOutput({ path, onDropped: () => {} })
-    this.#timer = setInterval(() => { this.#check() }, CHECK_MS).unref()
-    this.plugin = fp(async (app) => {
-      if (!isRequired) return
-      app.addHook('onRequest', async ({ routeOptions: { config } }) => {
-        if (this.state === 'refusing' && config.load !== 'probe') throw new HttpProblem('audit_unavailable')
-      })
-    }, { name: 'audit' })
-  }
-
-  get state (): AuditState {
-    if (this.#output.problem === undefined) return 'working'
-    return this.#options.isRequired ? 'refusing' : 'failing'
-  }
-
-  /** Opens the file again, after a rotation. */
-  reopen (): void {
-    if (this.#options.path !== 'stdout') this.#output.reopen()
-  }
-
-  start ({ skills, policies, trust }: Watched): void {
-    this.#isStarted = true
-    const { version, log, path } = this.#options
-    log.info({ path }, 'writing the audit log')
-    this.append('service.started', 'success', {}, { version })
-    for (const file of policies) {
-      const loaded = (): void => { this.append('policy.loaded', 'success', { file: file.path, digest: file.digest }) }
-      loaded()
-      file.on('changed', loaded)
-      file.on('failed', ({ message: problem }) => {
-        this.append('policy.rejected', 'failure', { file: file.path, problem })
-      })
-    }
-    trust?.on('verdict', (change) => { this.#onVerdict(change) })
-    // The first index is not a change.
-    skills.available().then(() => skills.subscribe((names) => {
-      for (const skill of names) this.append('skill.changed', 'success', { skill })
-    }), () => {})
-  }
-
-  /** The lock or the trust file takes a skill away, or gives it back. */
-  #onVerdict ({ skill, root, isServed, report: { signer, checked_revision: revision }, reason }: TrustChange): void {
-    const target = { skill, root, signer: signer ?? undefined, revision: revision === '' ? undefined : revision }
-    if (isServed) this.append('skill.released', 'success', target)
-    else this.append('skill.quarantined', 'denied', { ...target, code: reason?.code, problem: reason?.message })
-  }
-
-  append (event: AuditEvent, outcome: Outcome, target: object, fields: object = {}): void {
-    const time = Date.now()
-    const id = `${time.toString(36)}-${this.#processId}-${(++this.#count).toString(36).padStart(6, '0')}`
-    const at = new Date(time).toISOString()
-    const line = JSON.stringify({ time: at, id, event, outcome, ...fields, target, prev: this.#prev })
-    this.#prev = hash('sha256', line)
-    // The log may lose lines of its own in the same output.
-    const { dropped } = this.#output
-    this.#output.write(`${line}\n`)
-    this.dropped += this.#output.dropped - dropped
-  }
-
-  useSkills (skillsOf: SkillsOf): void {
-    this.#skillsOf = skillsOf
-  }
-
-  /** Streams have their line when they open: they may last for days. */
-  onStream (request: FastifyRequest): void {
-    const read = readOfRequest(request)
-    if (read !== undefined) this.#report(request, read, 'success')
-  }
-
-  onResponse (request: FastifyRequest, reply: FastifyReply, { status, isComplete, bytes }: ResponseEnd): void {
-    if (this.#reported.has(request)) return
-    const outcome = outcomeOf(status)
-    const read = readOfRequest(request)
-    const door = doorOf(request)
-    const isAnswered = status !== NEVER_ANSWERED
-    const isRefused = outcome === 'denied' || (door !== undefined && isAnswered && !hasRead(outcome))
-    if (status === 401 ? !this.#hasLine(clientOf(request)) : read === undefined && !isRefused) return
-    const event = status === 401 ? 'auth.failed' : read?.event ?? 'access.denied'
-    this.#report(request, { ...read, door: door ?? 'rest', event }, outcome, {
-      bytes,
-      digest: digestIn(reply, event),
-      ...hasRead(outcome)
-        ? { revision: reply.getHeader(REVISION_HEADER) }
-        : isAnswered && { code: request.problemCode },
-      ...!isComplete && { complete: false }
-    })
-  }
-
-  onCall (call: ObservedCall, result: CallResult, outcome: ToolOutcome): void {
-    const read = readOfCall(call, outcome)
-    if (read === undefined) return
-    const failure = result === 'refused' ? 'denied' : outcomeOfError(outcome.errorKind)
-    // Of a call in a request that chose a revision.
-    const revision = read.skill === undefined ? undefined : call.skills.revisionOf(read.skill)
-    this.#report(call.origin as FastifyRequest, read, result === 'ok' ? 'success' : failure, { revision })
-  }
-
-  onOperation (operation: ObservedOperation): ((end: OperationEnd) => void) | undefined {
-    const read = readOfOperation(operation)
-    if (read === undefined) return undefined
-    return ({ error, kind }) => {
-      this.#report(operation.origin, read, error === undefined ? 'success' : outcomeOfError(kind))
-    }
-  }
-
-  /** The last lines. The process writes them when it exits. */
-  async close (): Promise<void> {
-    clearInterval(this.#timer)
-    // Responses that were cut off close after the server.
-    await nextTurn()
-    this.#failures.clear()
-    if (this.#isStarted) this.append('service.stopped', 'success', {}, { version: this.#options.version })
-  }
-
-  /** Says in the log that lines cannot be written, and that they can again. */
-  #check (): void {
-    const { isRequired, log, path } = this.#options
-    const { problem } = this.#output
-    if (problem === this.#problem) return
-    this.#problem = problem
-    if (problem === undefined) {
-      log.info({ path }, 'the audit log is written again')
-      if (this.dropped > 0) log.warn({ path, lines: this.dropped }, 'lines of the audit log were lost since the start')
-    } else {
-      const effect = isRequired ? 'reads are refused until it can' : 'its lines wait, and are lost beyond 8 MiB'
-      log.warn({ path, problem }, `the audit log cannot be written; ${effect}`)
-    }
-  }
-
   /** Counts a caller without valid credentials. */
-  #hasLine (client: string): boolean {
-    const failures = this.#failures.get(client) ?? { count: 0 }
-    if (++failures.count === 1) this.#failures.set(client, failures)
-    return failures.count <= MAX_FAILURES
+  function hasLine (client: string): boolean {
+    const failed = failures.get(client) ?? { count: 0 }
+    if (++failed.count === 1) failures.set(client, failed)
+    return failed.count <= MAX_FAILURES
   }
 
-  #report (request: FastifyRequest, read: Read, outcome: Outcome, more: object = {}): void {
-    this.#reported.add(request)
+  function principalOf ({ principal }: FastifyRequest): object {
+    if (principal === undefined || principal.kind === 'anonymous') return { kind: 'anonymous' }
+    const { kind, id, name, groups } = principal
+    return { kind, id: personal(id), ...salt === undefined && { name }, groups }
+  }
+
+  function report (request: FastifyRequest, read: Read, outcome: Outcome, more: object = {}): void {
+    reported.add(request)
     const { event, door, skill, path, queryLength } = read
-    const skills = this.#skillsOf?.(request)
+    const { 'x-forwarded-for': forwarded } = request.headers
+    const skills = skillsOf?.(request)
     const isList = event === 'skill.list' || event === 'discovery.index'
-    const target = {
+    append(event, outcome, {
       skill,
       root: skill === undefined ? undefined : skills?.rootOf(skill),
       path,
@@ -253,14 +132,13 @@ export class Audit implements Observer {
       skills: isList && hasRead(outcome) ? skills?.namesNow().length : undefined,
       query_length: queryLength,
       ...more
-    }
-    const { principal, headers, raw } = request
-    this.append(event, outcome, target, {
-      principal: this.#principal(principal),
+    }, {
+      principal: principalOf(request),
       source: {
-        address: this.#personal(clientOf(request)),
-        peer: this.#personal(peerOf(raw)),
-        forwarded: this.#forwarded(headers)
+        address: personal(clientOf(request)),
+        peer: personal(peerOf(request.raw)),
+        // Callers may write an address there, or anything.
+        forwarded: forwarded === undefined || salt !== undefined ? undefined : cut(forwarded, MAX_FORWARDED_CHARACTERS)
       },
       door,
       client: clientName(request),
@@ -269,21 +147,116 @@ export class Audit implements Observer {
     })
   }
 
-  #principal (principal: Principal | undefined): object {
-    if (principal === undefined || principal.kind === 'anonymous') return { kind: 'anonymous' }
-    const { kind, id, name, groups } = principal
-    return { kind, id: this.#personal(id), ...this.#options.salt === undefined && { name }, groups }
+  let known: string | undefined
+  /** Says in the log that lines cannot be written, and that they can again. */
+  const timer = setInterval(() => {
+    const { problem } = output
+    if (problem === known) return
+    known = problem
+    if (problem === undefined) {
+      log.info({ path }, 'the audit log is written again')
+      if (dropped > 0) log.warn({ path, lines: dropped }, 'lines of the audit log were lost since the start')
+    } else {
+      const effect = isRequired ? 'reads are refused until it can' : 'its lines wait, and are lost beyond 8 MiB'
+      log.warn({ path, problem }, `the audit log cannot be written; ${effect}`)
+    }
+  }, CHECK_MS).unref()
+
+  const state = (): AuditState => output.problem === undefined ? 'working' : isRequired ? 'refusing' : 'failing'
+
+  const observer: Observer = {
+    useSkills (of) { skillsOf = of },
+
+    /** Streams have their line when they open: they may last for days. */
+    onStream (request) {
+      const read = readOfRequest(request)
+      if (read !== undefined) report(request, read, 'success')
+    },
+
+    onResponse (request, reply, { status, isComplete, bytes }) {
+      if (reported.has(request)) return
+      const outcome = outcomeOf(status)
+      const read = readOfRequest(request)
+      const door = doorOf(request)
+      const isAnswered = status !== NEVER_ANSWERED
+      const isRefused = outcome === 'denied' || (door !== undefined && isAnswered && !hasRead(outcome))
+      if (status === 401 ? !hasLine(clientOf(request)) : read === undefined && !isRefused) return
+      const event = status === 401 ? 'auth.failed' : read?.event ?? 'access.denied'
+      report(request, { ...read, door: door ?? 'rest', event }, outcome, {
+        bytes,
+        digest: digestIn(reply, event),
+        ...hasRead(outcome)
+          ? { revision: reply.getHeader(REVISION_HEADER) }
+          : isAnswered && { code: request.problemCode },
+        ...!isComplete && { complete: false }
+      })
+    },
+
+    onCall (call, result, outcome) {
+      const read = readOfCall(call, outcome)
+      if (read === undefined) return
+      const failure = result === 'refused' ? 'denied' : outcomeOfError(outcome.errorKind)
+      // Of a call in a request that chose a revision.
+      const revision = read.skill === undefined ? undefined : call.skills.revisionOf(read.skill)
+      report(call.origin as FastifyRequest, read, result === 'ok' ? 'success' : failure, { revision })
+    },
+
+    onOperation (operation) {
+      const read = readOfOperation(operation)
+      return read && (({ error, kind }) => {
+        report(operation.origin, read, error === undefined ? 'success' : outcomeOfError(kind))
+      })
+    }
   }
 
-  /** Callers may write an address there, or anything. */
-  #forwarded ({ 'x-forwarded-for': text }: FastifyRequest['headers']): string | undefined {
-    if (text === undefined || this.#options.salt !== undefined) return undefined
-    return maskSecrets(String(text)).slice(0, MAX_FORWARDED_CHARACTERS)
-  }
+  return {
+    observer,
+    state,
+    /** The number of lines that were lost. */
+    dropped: () => dropped,
 
-  #personal (text: string): string {
-    const { salt } = this.#options
-    return salt === undefined ? text : createHmac('sha256', salt).update(text).digest('hex').slice(0, PSEUDONYM_LENGTH)
+    /** Refuses reads while the log cannot be written, if it is required. */
+    plugin: fp(async (app) => {
+      app.addHook('onRequest', async ({ routeOptions: { config } }) => {
+        if (state() === 'refusing' && config.load !== 'probe') throw new HttpProblem('audit_unavailable')
+      })
+    }, { name: 'audit' }),
+
+    /** Opens the file again, after a rotation. */
+    reopen () { if (path !== 'stdout') output.reopen() },
+
+    start ({ skills, policies, trust }: Watched): void {
+      isStarted = true
+      log.info({ path }, 'writing the audit log')
+      append('service.started', 'success', {}, { version })
+      for (const file of policies) {
+        const loaded = (): void => { append('policy.loaded', 'success', { file: file.path, digest: file.digest }) }
+        loaded()
+        file.on('changed', loaded)
+        file.on('failed', ({ message: problem }) => {
+          append('policy.rejected', 'failure', { file: file.path, problem })
+        })
+      }
+      // The lock or the trust file takes a skill away, or gives it back.
+      trust?.on('verdict', ({ skill, root, isServed, report: { signer, checked_revision: checked }, reason }) => {
+        const target = { skill, root, signer: signer ?? undefined, revision: checked === '' ? undefined : checked }
+        if (isServed) append('skill.released', 'success', target)
+        else append('skill.quarantined', 'denied', { ...target, code: reason?.code, problem: reason?.message })
+      })
+      // The first index is not a change.
+      skills.available().then(() => skills.subscribe((names) => {
+        for (const skill of names) append('skill.changed', 'success', { skill })
+      }), () => {})
+    },
+
+    /** The last lines. The process writes them when it exits. */
+    async close (): Promise<void> {
+      clearInterval(timer)
+      // Responses that were cut off close after the server.
+      await nextTurn()
+      failures.clear()
+      if (isStarted) append('service.stopped', 'success', {}, { version })
+    }
   }
 }
 
@@ -319,16 +292,18 @@ function outcomeOfError (kind: SkillErrorKind | undefined): Outcome {
 /** What an MCP client calls itself, else the user agent. */
 function clientName ({ body, headers }: FastifyRequest): string | undefined {
   const info = own(own(own(body, 'params'), '_meta'), 'io.modelcontextprotocol/clientInfo')
-  const [name, version] = [own(info, 'name'), own(info, 'version')]
-  const full = typeof version === 'string' ? `${String(name)} ${version}` : name
-  const client = typeof name === 'string' ? String(full) : headers['user-agent']
-  // Callers may write a secret of theirs there.
-  return client === undefined ? undefined : maskSecrets(client).slice(0, MAX_CLIENT_CHARACTERS)
+  const parts = [own(info, 'name'), own(info, 'version')].filter((part) => typeof part === 'string')
+  return cut(parts.join(' ') || headers['user-agent'], MAX_CLIENT_CHARACTERS)
+}
+
+/** Callers may write a secret of theirs in any header. */
+function cut (text: string | string[] | undefined, characters: number): string | undefined {
+  return text === undefined ? undefined : maskSecrets(String(text)).slice(0, characters)
 }
 
 /** `sha256:<hex>` of the file that was sent, or that the caller has: its ETag has it. */
 function digestIn (reply: FastifyReply, event: AuditEvent): string | undefined {
   if (event !== 'skill.read' && event !== 'skill.file_read') return undefined
   const [, digest] = /^(?:W\/)?"([\da-f]{64})(?:-\w+)?"$/.exec(String(reply.getHeader('etag') ?? '')) ?? []
-  return digest === undefined ? undefined : `sha256:${digest}`
+  return digest && `sha256:${digest}`
 }

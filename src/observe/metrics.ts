@@ -1,13 +1,10 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Root } from '../core/roots/root.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import { distinctNames } from '../core/shared/text.ts'
-import type { SkillsOf } from '../http/callers.ts'
-import { type ObservedOperation, type Observer, type OperationEnd, type ResponseEnd } from '../http/observer.ts'
+import type { Observer } from '../http/observer.ts'
 import type { SourceStatus } from '../schemas/health.ts'
-import type { CallResult, ObservedCall } from '../tools/calls/observer.ts'
-import type { ToolOutcome } from '../tools/tool.ts'
 import { doorOf, operationName, type Read, readOfCall, readOfOperation, readOfRequest } from './reads.ts'
 
 interface MetricsOptions {
@@ -33,9 +30,6 @@ export interface Readings {
 /** The values of the labels, and the value. */
 type Row = ReadonlyArray<string | number>
 
-/** The label of requests without a route. */
-const UNMATCHED = 'unmatched'
-
 /** In seconds. Many answers take less than a millisecond. */
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
@@ -47,171 +41,22 @@ const OTHER_SKILLS = '_other'
 const REVISION_DIGITS = 12
 
 /** What operators measure. Labels are routes, methods, statuses, tools and names of roots, never a caller's text. */
-export class Metrics implements Observer {
-  readonly registry = new Registry()
-  readonly #options: MetricsOptions
-  readonly #durations = this.#histogram('http_server_request_duration_seconds',
-    ['http_request_method', 'http_route', 'http_response_status_code'], 'Duration of HTTP requests')
+export function createMetrics ({ skills, version, countsReads = false, readings = {} }: MetricsOptions) {
+  const { catalog, refresher } = skills
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  // Gauges whose names end as those of counters, which promtool refuses.
+  for (const kind of ['handles', 'requests', 'resources']) registry.removeSingleMetric(`nodejs_active_${kind}_total`)
 
-  readonly #active = this.#gauge('http_server_active_requests', ['http_request_method'], 'Requests under way')
-  readonly #bytes = this.#counter('http_server_response_body_size_bytes_total', ['http_route'],
-    'Bytes of response bodies, by Content-Length')
-
-  readonly #toolCalls = this.#counter('skillserve_tool_calls_total', ['tool', 'dialect', 'outcome'],
-    'Calls of tools. A call that fails is an HTTP 200: outcome is ok, error or refused')
-
-  readonly #operations = this.#histogram('mcp_server_operation_duration_seconds', ['mcp_method_name', 'error_type'],
-    'Duration of MCP requests')
-
-  readonly #streams = {
-    events: this.#gauge('skillserve_event_streams', [], 'Open streams of GET /events'),
-    mcp: this.#gauge('skillserve_mcp_streams', [], 'Open streams of MCP')
-  }
-
-  readonly #shed = this.#counter('skillserve_overload_refusals_total', [], 'Requests answered with 503 overloaded')
-  readonly #reads = this.#counter('skillserve_reads_total', ['skill', 'door'], 'Reads of main files with ' +
-    'METRICS_READS=true, of 1,000 skills, and of the rest together; a 304 and an archive are reads too, a HEAD is not')
-
-  readonly #readSkills = new Set<string>()
-  /** The gauges of requests whose answers are streams. */
-  readonly #open = new WeakMap<FastifyRequest, Gauge>()
-  #revision: () => string | undefined = () => undefined
-
-  constructor (options: MetricsOptions) {
-    this.#options = options
-    collectDefaultMetrics({ register: this.registry })
-    // Gauges whose names end as those of counters, which promtool refuses.
-    for (const kind of ['handles', 'requests', 'resources']) {
-      this.registry.removeSingleMetric(`nodejs_active_${kind}_total`)
-    }
-    this.#addSkills(options.skills)
-    this.#addReadings(options.readings)
-    const { version } = options
-    this.#rows('gauge', 'skillserve_build_info', ['version', 'node'], 'Always 1', () => [[version, process.version, 1]])
-  }
-
-  useSkills (_skillsOf: SkillsOf, revision: () => string | undefined): void {
-    this.#revision = revision
-  }
-
-  onRequest ({ method }: FastifyRequest): void {
-    this.#active.inc({ http_request_method: method })
-  }
-
-  onStream (request: FastifyRequest): void {
-    const gauge = this.#streams[doorOf(request) === 'rest' ? 'events' : 'mcp']
-    this.#open.set(request, gauge)
-    gauge.inc()
-  }
-
-  onResponse (request: FastifyRequest, _reply: FastifyReply, { milliseconds, status, bytes = 0 }: ResponseEnd): void {
-    const { method, routeOptions: { url: route = UNMATCHED } } = request
-    // Node's parser takes a fixed list of methods.
-    const labels = { http_request_method: method }
-    this.#active.dec(labels)
-    this.#open.get(request)?.dec()
-    this.#durations.observe({ ...labels, http_route: route, http_response_status_code: status }, milliseconds / 1_000)
-    if (bytes > 0) this.#bytes.inc({ http_route: route }, bytes)
-    if (status === 503 && request.problemCode === 'overloaded') this.#shed.inc()
-    // HEAD gives nobody the bytes. A 304 goes to a client that has them.
-    if (method !== 'HEAD' && (status < 300 || status === 304)) this.#countRead(readOfRequest(request))
-  }
-
-  onCall (call: ObservedCall, result: CallResult, outcome: ToolOutcome): void {
-    this.#toolCalls.inc({ tool: call.tool?.name ?? '_unknown', dialect: call.dialect, outcome: result })
-    if (result === 'ok') this.#countRead(readOfCall(call, outcome))
-  }
-
-  onOperation (operation: ObservedOperation): (end: OperationEnd) => void {
-    const start = performance.now()
-    return ({ error = '' }) => {
-      const labels = { mcp_method_name: operationName(operation.method), error_type: error }
-      this.#operations.observe(labels, (performance.now() - start) / 1_000)
-      if (error === '') this.#countRead(readOfOperation(operation))
-    }
-  }
-
-  #countRead ({ event, skill, door = '' }: Partial<Read> = {}): void {
-    const { skills, countsReads } = this.#options
-    const isMain = event === 'skill.read' || event === 'skill.archive'
-    if (countsReads !== true || !isMain || skill === undefined) return
-    // Names come from the catalog, and never from a caller.
-    if (!this.#readSkills.has(skill) && !skills.namesNow().includes(skill)) return
-    if (this.#readSkills.size < MAX_SKILLS) this.#readSkills.add(skill)
-    this.#reads.inc({ skill: this.#readSkills.has(skill) ? skill : OTHER_SKILLS, door })
-  }
-
-  #addSkills (skills: SkillManager): void {
-    const durations = this.#histogram('skillserve_refresh_duration_seconds', ['root'],
-      'Duration of comparisons with the disk')
-    const failures = this.#counter('skillserve_refresh_failures_total', ['root'],
-      'Comparisons that failed; the last good state is served')
-    // Two roots may lie in folders of one name.
-    const { catalog, refresher } = skills
-    const names = distinctNames(catalog.roots.map(({ name }) => name))
-    const refreshedAt = names.map(() => Date.now())
-    refresher.on('refreshed', ({ root: { index }, milliseconds, isFailed }) => {
-      durations.observe({ root: names[index] ?? '' }, milliseconds / 1_000)
-      if (isFailed) failures.inc({ root: names[index] ?? '' })
-      else refreshedAt[index] = Date.now()
-    })
-    const ofRoots = (name: string, help: string, value: (root: Root) => number): void => {
-      this.#rows('gauge', `skillserve_${name}`, ['root'], help,
-        () => catalog.roots.map((root) => [names[root.index] ?? '', value(root)]))
-    }
-    ofRoots('skills', 'Skills in a root', ({ folders }) => folders.size)
-    ofRoots('skills_invalid', 'Skills in a root that have an error',
-      (root) => [...catalog.skillsIn(root).values()].filter(({ valid }) => !valid).length)
-    ofRoots('root_available', '1 for a root that is there and can be read',
-      ({ failure }) => Number(failure === undefined))
-    ofRoots('last_refresh_timestamp_seconds', 'End of the last comparison with the disk that succeeded',
-      ({ index }) => (refreshedAt[index] ?? 0) / 1_000)
-    ofRoots('watcher_healthy', '1 while changes cause events, or the root is polled',
-      (root) => Number(refresher.isWatching(root)))
-    this.#rows('gauge', 'skillserve_catalog_generation', [], 'Goes up with each change of the catalog',
-      () => skills.status.generation)
-    this.#rows('gauge', 'skillserve_catalog_revision', [], 'The first 12 hexadecimal digits of the revision of the ' +
-      'catalog, as a number: equal at replicas of equal content. None while it is not known', () => {
-      const revision = this.#revision()?.slice(0, REVISION_DIGITS)
-      return revision === undefined ? undefined : Number.parseInt(revision, 16)
-    })
-    const ofCache = (type: 'counter' | 'gauge', name: string, help: string, key: 'bytes' | 'hits' | 'misses'): void => {
-      this.#rows(type, `skillserve_cache_${name}`, ['cache'], help, () => [['contents', catalog.files.usage[key]]])
-    }
-    ofCache('gauge', 'bytes', 'Memory for contents of files', 'bytes')
-    ofCache('counter', 'hits_total', 'Files that were found in memory', 'hits')
-    ofCache('counter', 'misses_total', 'Files that were read', 'misses')
-  }
-
-  #addReadings ({ sources = () => [], ...readings }: Readings = {}): void {
-    type ReadSource = (source: SourceStatus) => Row
-    const ofSources = (name: string, labels: string[], help: string, read: ReadSource): void => {
-      const rows = () => sources().map(read).filter((row) => !Number.isNaN(row.at(-1)))
-      this.#rows('gauge', `skillserve_source_${name}_timestamp_seconds`, labels, help, rows)
-    }
-    ofSources('checked', ['source'], 'Last check of a source that succeeded',
-      ({ name, checked_at: at }) => [name, seconds(at)])
-    ofSources('changed', ['source'], 'Since when the revision of a source is served',
-      ({ name, changed_at: at }) => [name, seconds(at)])
-    ofSources('failing_since', ['source', 'code'], 'Since when a source fails, and with which error; no series while ' +
-      'it does not', ({ name, error, failing_since: at }) => [name, error?.code ?? '', seconds(at)])
-    this.#rows('counter', 'skillserve_auth_failures_total', ['reason'], 'Refused callers: missing, invalid, expired, ' +
-      'audience, scope, or issuer for keys that cannot be read', readings.authFailures)
-    this.#rows('counter', 'skillserve_rate_limited_total', ['rule'], 'Refusals of callers past a limit: units, ' +
-      'streams or failures. Calls in a batch count one by one', readings.limited)
-    this.#rows('gauge', 'skillserve_issuers_away', [], 'Issuers of tokens whose keys could not be read at the last ' +
-      'attempt', readings.issuersAway)
-    this.#rows('gauge', 'skillserve_overload_level', [], '1 while costly requests are refused', readings.overloadLevel)
-    this.#rows('counter', 'skillserve_limits_store_failures_total', [], 'How often the connection to the shared ' +
-      'store of limits has failed', readings.limitsStoreFailures)
-    this.#rows('counter', 'skillserve_audit_dropped_total', [], 'Lines of the audit log that were lost: must stay 0',
-      readings.auditDropped)
-    this.#rows('counter', 'skillserve_log_dropped_total', [], 'Lines of the log that standard output did not take',
-      readings.logDropped)
-  }
+  const gauge = (name: string, labelNames: string[], help: string): Gauge =>
+    new Gauge({ name, help, labelNames, registers: [registry] })
+  const counter = (name: string, labelNames: string[], help: string): Counter =>
+    new Counter({ name, help, labelNames, registers: [registry] })
+  const histogram = (name: string, labelNames: string[], help: string): Histogram =>
+    new Histogram({ name, help, labelNames, registers: [registry], buckets: BUCKETS })
 
   /** A metric that is read at each scrape: 0 or no series without `read`, and no series while it gives undefined. */
-  #rows (
+  function rows (
     type: 'counter' | 'gauge', name: string, labelNames: string[], help: string,
     read: () => number | Iterable<Row> | undefined = () => []
   ): void {
@@ -219,28 +64,151 @@ export class Metrics implements Observer {
       name,
       help,
       labelNames,
-      registers: [this.registry],
+      registers: [registry],
       collect: () => {
         metric.reset()
-        const rows = read()
-        if (rows === undefined) metric.remove()
-        else if (typeof rows === 'number') metric.inc(rows)
-        else for (const row of rows) metric.labels(...row.slice(0, -1).map(String)).inc(Number(row.at(-1)))
+        const values = read()
+        if (values === undefined) metric.remove()
+        else if (typeof values === 'number') metric.inc(values)
+        else for (const row of values) metric.labels(...row.slice(0, -1).map(String)).inc(Number(row.at(-1)))
       }
     })
   }
 
-  #gauge (name: string, labelNames: string[], help: string): Gauge {
-    return new Gauge({ name, help, labelNames, registers: [this.registry] })
+  const durations = histogram('http_server_request_duration_seconds',
+    ['http_request_method', 'http_route', 'http_response_status_code'], 'Duration of HTTP requests')
+  const active = gauge('http_server_active_requests', ['http_request_method'], 'Requests under way')
+  const bodyBytes = counter('http_server_response_body_size_bytes_total', ['http_route'],
+    'Bytes of response bodies, by Content-Length')
+  const toolCalls = counter('skillserve_tool_calls_total', ['tool', 'dialect', 'outcome'],
+    'Calls of tools. A call that fails is an HTTP 200: outcome is ok, error or refused')
+  const operations = histogram('mcp_server_operation_duration_seconds', ['mcp_method_name', 'error_type'],
+    'Duration of MCP requests')
+  const eventStreams = gauge('skillserve_event_streams', [], 'Open streams of GET /events')
+  const mcpStreams = gauge('skillserve_mcp_streams', [], 'Open streams of MCP')
+  const shed = counter('skillserve_overload_refusals_total', [], 'Requests answered with 503 overloaded')
+  const reads = counter('skillserve_reads_total', ['skill', 'door'], 'Reads of main files with METRICS_READS=true, ' +
+    'of 1,000 skills, and of the rest together; a 304 and an archive are reads too, a HEAD is not')
+
+  /** The gauges of requests whose answers are streams. */
+  const streams = new WeakMap<FastifyRequest, Gauge>()
+  const readSkills = new Set<string>()
+
+  function countRead ({ event, skill, door = '' }: Partial<Read> = {}): void {
+    const isMain = event === 'skill.read' || event === 'skill.archive'
+    if (!countsReads || !isMain || skill === undefined) return
+    // Names come from the catalog, and never from a caller.
+    if (!readSkills.has(skill) && !skills.namesNow().includes(skill)) return
+    if (readSkills.size < MAX_SKILLS) readSkills.add(skill)
+    reads.inc({ skill: readSkills.has(skill) ? skill : OTHER_SKILLS, door })
   }
 
-  #counter (name: string, labelNames: string[], help: string): Counter {
-    return new Counter({ name, help, labelNames, registers: [this.registry] })
+  const refreshes = histogram('skillserve_refresh_duration_seconds', ['root'], 'Duration of comparisons with the disk')
+  const failures = counter('skillserve_refresh_failures_total', ['root'],
+    'Comparisons that failed; the last good state is served')
+  // Two roots may lie in folders of one name.
+  const names = distinctNames(catalog.roots.map(({ name }) => name))
+  const refreshedAt = names.map(() => Date.now())
+  refresher.on('refreshed', ({ root: { index }, milliseconds, isFailed }) => {
+    const root = names[index] ?? ''
+    refreshes.observe({ root }, milliseconds / 1_000)
+    if (isFailed) failures.inc({ root })
+    else refreshedAt[index] = Date.now()
+  })
+  const ofRoots = (name: string, help: string, value: (root: Root) => number): void => {
+    const values = () => catalog.roots.map((root) => [names[root.index] ?? '', value(root)])
+    rows('gauge', `skillserve_${name}`, ['root'], help, values)
   }
+  ofRoots('skills', 'Skills in a root', ({ folders }) => folders.size)
+  ofRoots('skills_invalid', 'Skills in a root that have an error',
+    (root) => [...catalog.skillsIn(root).values()].filter(({ valid }) => !valid).length)
+  ofRoots('root_available', '1 for a root that is there and can be read',
+    ({ failure }) => Number(failure === undefined))
+  ofRoots('last_refresh_timestamp_seconds', 'End of the last comparison with the disk that succeeded',
+    ({ index }) => (refreshedAt[index] ?? 0) / 1_000)
+  ofRoots('watcher_healthy', '1 while changes cause events, or the root is polled',
+    (root) => Number(refresher.isWatching(root)))
+  rows('gauge', 'skillserve_catalog_generation', [], 'Goes up with each change of the catalog',
+    () => skills.status.generation)
+  let revisionNow: () => string | undefined = () => undefined
+  rows('gauge', 'skillserve_catalog_revision', [], 'The first 12 hexadecimal digits of the revision of the catalog, ' +
+    'as a number: equal at replicas of equal content. None while it is not known', () => {
+    const revision = revisionNow()?.slice(0, REVISION_DIGITS)
+    return revision === undefined ? undefined : Number.parseInt(revision, 16)
+  })
+  const ofCache = (type: 'counter' | 'gauge', name: string, help: string, key: 'bytes' | 'hits' | 'misses'): void => {
+    rows(type, `skillserve_cache_${name}`, ['cache'], help, () => [['contents', catalog.files.usage[key]]])
+  }
+  ofCache('gauge', 'bytes', 'Memory for contents of files', 'bytes')
+  ofCache('counter', 'hits_total', 'Files that were found in memory', 'hits')
+  ofCache('counter', 'misses_total', 'Files that were read', 'misses')
 
-  #histogram (name: string, labelNames: string[], help: string): Histogram {
-    return new Histogram({ name, help, labelNames, registers: [this.registry], buckets: BUCKETS })
+  const ofSources = (name: string, labels: string[], help: string, read: (source: SourceStatus) => Row): void => {
+    const known = () => (readings.sources?.() ?? []).map(read).filter((row) => !Number.isNaN(row.at(-1)))
+    rows('gauge', `skillserve_source_${name}_timestamp_seconds`, labels, help, known)
   }
+  ofSources('checked', ['source'], 'Last check of a source that succeeded',
+    ({ name, checked_at: at }) => [name, seconds(at)])
+  ofSources('changed', ['source'], 'Since when the revision of a source is served',
+    ({ name, changed_at: at }) => [name, seconds(at)])
+  ofSources('failing_since', ['source', 'code'], 'Since when a source fails, and with which error; no series while ' +
+    'it does not', ({ name, error, failing_since: at }) => [name, error?.code ?? '', seconds(at)])
+  rows('counter', 'skillserve_auth_failures_total', ['reason'], 'Refused callers: missing, invalid, expired, ' +
+    'audience, scope, or issuer for keys that cannot be read', readings.authFailures)
+  rows('counter', 'skillserve_rate_limited_total', ['rule'], 'Refusals of callers past a limit: units, streams or ' +
+    'failures. Calls in a batch count one by one', readings.limited)
+  rows('gauge', 'skillserve_issuers_away', [], 'Issuers of tokens whose keys could not be read at the last attempt',
+    readings.issuersAway)
+  rows('gauge', 'skillserve_overload_level', [], '1 while costly requests are refused', readings.overloadLevel)
+  rows('counter', 'skillserve_limits_store_failures_total', [], 'How often the connection to the shared store of ' +
+    'limits has failed', readings.limitsStoreFailures)
+  rows('counter', 'skillserve_audit_dropped_total', [], 'Lines of the audit log that were lost: must stay 0',
+    readings.auditDropped)
+  rows('counter', 'skillserve_log_dropped_total', [], 'Lines of the log that standard output did not take',
+    readings.logDropped)
+  rows('gauge', 'skillserve_build_info', ['version', 'node'], 'Always 1', () => [[version, process.version, 1]])
+
+  const observer: Observer = {
+    useSkills (_skillsOf, revision) { revisionNow = revision },
+
+    onRequest ({ method }) {
+      // Node's parser takes a fixed list of methods.
+      active.inc({ http_request_method: method })
+    },
+
+    onStream (request) {
+      const open = doorOf(request) === 'rest' ? eventStreams : mcpStreams
+      streams.set(request, open)
+      open.inc()
+    },
+
+    onResponse (request, _reply, { milliseconds, status, bytes = 0 }) {
+      const { method, routeOptions: { url: route = 'unmatched' } } = request
+      const labels = { http_request_method: method }
+      active.dec(labels)
+      streams.get(request)?.dec()
+      durations.observe({ ...labels, http_route: route, http_response_status_code: status }, milliseconds / 1_000)
+      if (bytes > 0) bodyBytes.inc({ http_route: route }, bytes)
+      if (status === 503 && request.problemCode === 'overloaded') shed.inc()
+      // HEAD gives nobody the bytes. A 304 goes to a client that has them.
+      if (method !== 'HEAD' && (status < 300 || status === 304)) countRead(readOfRequest(request))
+    },
+
+    onCall (call, result, outcome) {
+      toolCalls.inc({ tool: call.tool?.name ?? '_unknown', dialect: call.dialect, outcome: result })
+      if (result === 'ok') countRead(readOfCall(call, outcome))
+    },
+
+    onOperation (operation) {
+      const start = performance.now()
+      return ({ error = '' }) => {
+        const labels = { mcp_method_name: operationName(operation.method), error_type: error }
+        operations.observe(labels, (performance.now() - start) / 1_000)
+        if (error === '') countRead(readOfOperation(operation))
+      }
+    }
+  }
+  return { registry, observer }
 }
 
 /** NaN for a time that there is not. */

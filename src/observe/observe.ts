@@ -1,12 +1,11 @@
-import type { FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
+import type { FastifyPluginAsync } from 'fastify'
 import type { Config } from '../config/settings.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
 import type { Observer } from '../http/observer.ts'
-import type { AuditState } from '../http/readiness.ts'
 import type { LineOutput } from '../log.ts'
-import { Audit, type Watched } from './audit.ts'
-import { Metrics, type Readings } from './metrics.ts'
+import { createAudit, type Watched } from './audit.ts'
+import { createMetrics, type Readings } from './metrics.ts'
 import { listenForMetrics, metricsRoute } from './metrics-server.ts'
 
 interface ObserveOptions extends Watched {
@@ -19,53 +18,49 @@ interface ObserveOptions extends Watched {
   readonly stdout: LineOutput
 }
 
-/** What observes the service. */
-export interface Observation {
-  readonly observers: readonly Observer[]
-  readonly plugins: readonly FastifyPluginAsync[]
-  /** Makes spans of requests; registered before all other plugins. */
-  readonly tracing: FastifyPluginCallback | undefined
-  auditState (): AuditState
-  /** Opens the port of the metrics, and begins the audit log. */
-  start (): Promise<void>
-  /** Opens the audit log again, after a rotation. */
-  reopen (): void
-  close (): Promise<void>
-}
+export type Observation = Awaited<ReturnType<typeof observe>>
 
-/** @throws the system's error when the file of the audit log cannot be opened */
-export async function observe (options: ObserveOptions): Promise<Observation> {
+/**
+ * What observes the service: metrics, traces, the audit log.
+ * @throws the system's error when the file of the audit log cannot be opened
+ */
+export async function observe (options: ObserveOptions) {
   const { config, measured: skills, version, log, stdout } = options
   const { metricsPort: port, metricsHost: host, metricsReads: countsReads, auditLog: path, auditSalt: salt } = config
   const audit = path === undefined
     ? undefined
-    : new Audit({ path, stdout, isRequired: config.auditRequired, salt, version, log })
+    : createAudit({ path, stdout, isRequired: config.auditRequired, salt, version, log })
   // Callers with the scope read them at the service's own port.
   const hasCallers = config.accessFile !== undefined
-  const readings = { ...options.readings, auditDropped: () => audit?.dropped ?? 0 }
-  const metrics = port !== undefined || hasCallers ? new Metrics({ skills, version, countsReads, readings }) : undefined
+  const readings = { ...options.readings, auditDropped: () => audit?.dropped() ?? 0 }
+  const metrics = port !== undefined || hasCallers
+    ? createMetrics({ skills, version, countsReads, readings })
+    : undefined
   const traces = hasSdk() ? new (await import('./traces.ts')).Traces(version) : undefined
   if (traces !== undefined) log.info({}, 'an OpenTelemetry SDK is loaded: requests and tool calls are spans')
-  const plugins = audit === undefined ? [] : [audit.plugin]
+  const plugins: FastifyPluginAsync[] = audit === undefined ? [] : [audit.plugin]
   if (metrics !== undefined && hasCallers) {
     const { registry } = metrics
     plugins.push(async (app) => { await app.register(metricsRoute, { registry, prefix: config.basePath }) })
   }
   let server: Awaited<ReturnType<typeof listenForMetrics>> | undefined
   return {
-    observers: [metrics ?? [], audit ?? [], traces ?? []].flat(),
+    observers: [metrics?.observer ?? [], audit?.observer ?? [], traces ?? []].flat() satisfies Observer[],
     plugins,
+    /** Makes spans of requests; registered before all other plugins. */
     tracing: traces?.plugin,
-    auditState: () => audit?.state ?? 'working',
-    async start () {
+    auditState: audit?.state,
+    /** Opens the port of the metrics, and begins the audit log. */
+    async start (): Promise<void> {
       if (metrics !== undefined && port !== undefined) {
         server = await listenForMetrics(metrics.registry, { host, port })
         log.info({ url: server.url }, 'metrics for Prometheus')
       }
       audit?.start(options)
     },
-    reopen () { audit?.reopen() },
-    async close () {
+    /** Opens the audit log again, after a rotation. */
+    reopen (): void { audit?.reopen() },
+    async close (): Promise<void> {
       await server?.close()
       await audit?.close()
     }

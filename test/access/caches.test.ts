@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
-import { Limits } from '../../src/limits/limits.ts'
+import { createLimits } from '../../src/limits/limits.ts'
 import { bearer, buildGuarded, newSecret } from '../helper/guarded.ts'
 import { modernRequest } from '../helper/mcp.ts'
 import { freePort } from '../helper/proxies.ts'
@@ -151,7 +151,7 @@ t.test('K65: event streams of MCP are private too', async (t) => {
 
 t.test('K67: of many guessed tokens and links a few dozen are looked at, and good ones go on', async (t) => {
   const link = newSecret('laptops', 'groups: [docs]', 'link')
-  const { plugin } = new Limits({ rate: 20, burst: 5_000 })
+  const { plugin } = createLimits({ rate: 20, burst: 5_000 })
   const access = ACCESS.replace('rules:', `links:\n  - ${link.entry}\nrules:`)
   const { get, logText } = await startService(t, access, [plugin])
   const pathOf = (secret: string) => `/t/${secret}/.well-known/skills/index.json`

@@ -1,7 +1,7 @@
 import type { Test } from 'tap'
 import type { Observer } from '../../src/http/observer.ts'
 import type { LineOutput } from '../../src/log.ts'
-import { Audit, type AuditOptions } from '../../src/observe/audit.ts'
+import { type AuditOptions, createAudit } from '../../src/observe/audit.ts'
 import { buildService, type Files, type ServiceOptions } from './build.ts'
 
 const SKILL = '---\nname: demo\ndescription: A demo\n---\n# Demo with CANARY-CONTENT\n'
@@ -34,13 +34,13 @@ export async function buildAudited (t: Test, { files = FILES, salt, observe = []
     reopen () {}
   }
   const log = { info () {}, warn () {} }
-  const audit = new Audit({ path: 'stdout', stdout, isRequired: true, version: '1', salt, log })
+  const audit = createAudit({ path: 'stdout', stdout, isRequired: true, version: '1', salt, log })
   const service = await buildService(t, {
     files,
     options: {
       ...options,
-      auditState: () => audit.state,
-      observe: () => [audit, ...observe],
+      auditState: audit.state,
+      observe: () => [audit.observer, ...observe],
       plug: (skills) => [audit.plugin, ...options.plug?.(skills) ?? []]
     }
   })

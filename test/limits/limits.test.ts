@@ -5,7 +5,7 @@ import fp from 'fastify-plugin'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
 import t, { type Test } from 'tap'
 import type { Principal } from '../../src/http/callers.ts'
-import { Limits } from '../../src/limits/limits.ts'
+import { createLimits, type Limits } from '../../src/limits/limits.ts'
 import { connectStore } from '../../src/limits/store.ts'
 import { MAX_TOOL_CALLS } from '../../src/tools/limits.ts'
 import { buildService } from '../helper/build.ts'
@@ -55,7 +55,7 @@ async function buildLimited (t: Test, { proxies = [], principals = false, burst 
       trustedProxies: proxies,
       admitCall: async (request, tool) => await limits?.admitCall(request, tool),
       plug: () => {
-        limits = new Limits({ rate, burst, store: { limiter } })
+        limits = createLimits({ rate, burst, limiter })
         return [...principals ? [login] : [], limits.plugin]
       }
     }
@@ -66,7 +66,7 @@ async function buildLimited (t: Test, { proxies = [], principals = false, burst 
   await pass()
   return {
     ...service,
-    refusals: () => limits?.refusals ?? new Map<string, number>(),
+    refusals: () => ({ ...limits?.refusals }),
     pass,
     /** Status and `Retry-After` of an answer. */
     get: async (path: string, headers: Readonly<Record<string, string>> = {}) => {
@@ -109,16 +109,16 @@ t.test('K67: probes are never limited; unknown routes and other methods are', as
 
 t.test('K67: calls are counted and not requests: those past the limit get a sentence for the model', async (t) => {
   const service = await newWindow()
-  const before = service.refusals().get('units') ?? 0
+  const before = service.refusals().units ?? 0
   const calls = Array.from({ length: 25 }, (_, i) => ({ id: `c${i}`, type: 'function', function: { name: 'get_skill', arguments: '{"skill_name":"demo"}' } }))
   const { status, json } = await service.post('/agent/tool-call', calls)
   const contents = (json() as Array<{ readonly content: string }>).map(({ content }) => content)
   t.equal(status, 200)
   t.equal(contents.filter((content) => content.includes('# Demo')).length, 20)
   t.match(contents.slice(20), Array(5).fill(/Rate limit: try again in \d+ s/))
-  t.equal(service.refusals().get('units'), before + 5, 'each call that was refused')
+  t.equal(service.refusals().units, before + 5, 'each call that was refused')
   t.equal((await service.post('/agent/tool-call', calls)).status, 429, 'before any call of the next request')
-  t.equal(service.refusals().get('units'), before + 6)
+  t.equal(service.refusals().units, before + 6)
   await service.pass()
   t.equal((await service.post('/agent/tool-call', calls.slice(0, 10))).status, 200)
 })
@@ -159,7 +159,7 @@ t.test('K67: large answers and searches cost more', async (t) => {
 t.test('K67: by default one address installs a thousand skills at once', async (t) => {
   const app = fastify()
   app.decorateRequest('principal', undefined)
-  await app.register(new Limits({ rate: 1 }).plugin)
+  await app.register(createLimits({ rate: 1 }).plugin)
   app.get('/skills/:name', async () => 'text')
   // Four look for the index where it is not, as the installer does.
   let refused = 0
@@ -195,7 +195,7 @@ t.test('K67: hooks with a wrong signature are guesses too, whether callers are t
     const statuses = await Promise.all(Array.from({ length: 100 }, async (_, i) => (await service.post('/hooks/git', {}, { 'x-hub-signature-256': 'sha256=00', 'x-forwarded-for': `2001:db8::${i}` })).status))
     t.equal(statuses.filter((status) => status === 403).length, 60)
     t.equal(statuses.filter((status) => status === 429).length, 40)
-    t.equal(service.refusals().get('failures'), 40)
+    t.equal(service.refusals().failures, 40)
     for (const [path, status] of [['/skills/demo', 200], ['/skills/none', principals ? 429 : 404]] as const) t.equal((await service.get(path, { 'x-forwarded-for': '2001:db8::1' }))[0], status, path)
   }
 })
@@ -226,7 +226,7 @@ t.test('K67: the client is the last address that no trusted proxy has', async (t
   ] as const).entries()) {
     const headers = { 'x-forwarded-for': forwarded, 'x-request-id': String(index) }
     await app.inject({ url: '/skills', remoteAddress: peer, headers })
-    t.match(await logged(({ reqId, msg }) => reqId === String(index) && msg === 'request completed'), { client }, `${peer} ${forwarded}`)
+    t.match(await logged(({ reqId, status }) => reqId === String(index) && status !== undefined), { client }, `${peer} ${forwarded}`)
   }
 })
 
@@ -269,7 +269,7 @@ t.test('K67: a caller has at most sixteen streams of events through all doors, a
   t.equal((await service.raw('HEAD', '/events', { headers: ['Accept: text/event-stream'] })).status, 200, 'a HEAD has no stream')
   t.equal((await service.get('/skills/demo'))[0], 429, 'sixteen streams, four attempts and the HEAD have taken all units')
   t.equal((await open({ accept: 'text/event-stream', 'x-test-principal': 'other' })).status, 200)
-  t.equal(service.refusals().get('streams'), 4)
+  t.equal(service.refusals().streams, 4)
   abort.abort()
   await service.pass()
   for (;;) {
@@ -307,7 +307,7 @@ async function startReplica (t: Test, port: number) {
   const lines: string[] = []
   const log = { info: (_: object, line: string) => { lines.push(line) }, warn: (fields: object, line: string) => { lines.push(line + JSON.stringify(fields)) } }
   const store = await connectStore(`redis://:CANARY-PASSWORD@127.0.0.1:${port}`, log)
-  const limits = new Limits({ rate: 0.1, burst: 100, store })
+  const limits = createLimits({ rate: 0.1, burst: 100, limiter: store.limiter })
   const app = fastify()
   app.decorateRequest('principal', undefined)
   await app.register(limits.plugin)

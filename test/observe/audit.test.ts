@@ -9,7 +9,7 @@ import { createSecret } from '../../src/access/secret.ts'
 import { sha256 } from '../../src/core/shared/digest.ts'
 import type { Principal } from '../../src/http/callers.ts'
 import type { LineOutput } from '../../src/log.ts'
-import { Audit } from '../../src/observe/audit.ts'
+import { createAudit } from '../../src/observe/audit.ts'
 import { DIALECTS } from '../../src/tools/dialects/index.ts'
 import { createTools } from '../../src/tools/tools.ts'
 import { type AuditLine, buildAudited } from '../helper/audited.ts'
@@ -282,7 +282,7 @@ t.test('K73: a line that a crash has cut off is ended before the first new one, 
   const unused: LineOutput = { dropped: 0, problem: undefined, write () {}, flush () {}, reopen () {} }
   for (const time of ['first', 'second']) {
     const log = { info () {}, warn () {} }
-    const audit = new Audit({ path, stdout: unused, isRequired: true, version: '1', salt: undefined, log })
+    const audit = createAudit({ path, stdout: unused, isRequired: true, version: '1', salt: undefined, log })
     t.teardown(async () => { await audit.close() })
     t.equal(readFileSync(path, 'utf8'), '{"event":"ski\n', time)
   }

@@ -5,7 +5,7 @@ import { Registry } from 'prom-client'
 import t, { type Test } from 'tap'
 import type { Root } from '../../src/core/roots/root.ts'
 import { Shutdown } from '../../src/http/shutdown.ts'
-import { Metrics } from '../../src/observe/metrics.ts'
+import { createMetrics } from '../../src/observe/metrics.ts'
 import { listenForMetrics } from '../../src/observe/metrics-server.ts'
 import { buildService, type ServiceOptions } from '../helper/build.ts'
 import { listenRequest, modernRequest } from '../helper/mcp.ts'
@@ -20,14 +20,14 @@ const FILES = {
 type Labels = Readonly<Record<string, string>>
 
 async function buildMeasured (t: Test, options: ServiceOptions = {}, files: typeof FILES | Record<string, object> = FILES) {
-  let metrics: Metrics | undefined
+  let metrics: ReturnType<typeof createMetrics> | undefined
   const service = await buildService(t, {
     files: files as typeof FILES,
     options: {
       ...options,
       observe: (skills) => {
-        metrics = new Metrics({ skills, version: '1.2.3', countsReads: true })
-        return [metrics]
+        metrics = createMetrics({ skills, version: '1.2.3', countsReads: true })
+        return [metrics.observer]
       }
     }
   })
@@ -83,7 +83,7 @@ t.test('K71: the revision of the catalog is a number, equal for equal skills; re
   const skills = await startManager(t, ['other/docs', 'ops', 'docs'].map((path) => join(root, path)))
   const [missing, ops, docs] = skills.catalog.roots
   t.intercept(skills.refresher, 'isWatching', { value: (asked: Root) => asked === ops })
-  const metrics = new Metrics({ skills, version: '' })
+  const metrics = createMetrics({ skills, version: '' })
   t.intercept(Date, 'now', { value: () => 5_000_000_000_000 })
   for (const [root, isFailed] of [[missing, false], [ops, false], [ops, true], [docs, true]] as const) {
     if (root !== undefined) skills.refresher.emit('refreshed', { milliseconds: 3, isFailed, root })

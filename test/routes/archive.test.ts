@@ -51,7 +51,7 @@ t.test('one service', async (t) => {
       t.equal(response.headers.get('content-length'), String(response.bytes.length))
       t.equal(response.headers.get('cache-control'), 'no-cache')
       t.equal(response.headers.get('x-content-type-options'), 'nosniff')
-      t.equal(response.headers.get('content-disposition'), "attachment; filename=\"demo.zip\"; filename*=UTF-8''demo.zip")
+      t.equal(response.headers.get('content-disposition'), 'attachment; filename="demo.zip"')
       t.same(namesIn(response.bytes), paths)
     }
     const wrapped = await service.fetch(`${PATH}?wrap=true`)
@@ -61,7 +61,7 @@ t.test('one service', async (t) => {
   t.test('K45: the name of the skill is that of the download, whatever it is', async (t) => {
     const name = 'Crème "b%" (1)'
     const response = await service.fetch(`/skills/${encodeURIComponent(name)}/archive.zip?wrap=true`)
-    t.equal(response.headers.get('content-disposition'), "attachment; filename=\"Cr_me _b__ (1).zip\"; filename*=UTF-8''Cr%C3%A8me%20%22b%25%22%20%281%29.zip")
+    t.equal(response.headers.get('content-disposition'), 'attachment; filename="Crème \\"b%\\" (1).zip"')
     t.same(namesIn(response.bytes), [`${name}/SKILL.md`])
     t.equal((await service.fetch('/skills/empty/archive.zip')).bytes.length, 22)
   })

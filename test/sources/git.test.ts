@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { Metrics } from '../../src/observe/metrics.ts'
+import { createMetrics } from '../../src/observe/metrics.ts'
 import { runGit, wholeOutput } from '../../src/sources/git/git-command.ts'
 import { gitError } from '../../src/sources/git/git-errors.ts'
 import { createRepository, skillFiles, startGitHost, startTeam } from '../helper/git.ts'
@@ -136,7 +136,7 @@ t.test('K85: a source that fails keeps what was published, and says since when a
   const lines = log.length
   await sources.sync()
   t.equal(log.length, lines, 'the same failure is logged once')
-  const metrics = new Metrics({ skills, version: '1', readings: { sources: () => sources.status } })
+  const metrics = createMetrics({ skills, version: '1', readings: { sources: () => sources.status } })
   t.match(await metrics.registry.metrics(), new RegExp(`^skillserve_source_failing_since_timestamp_seconds\\{source="team",code="auth_failed"\\} ${Date.parse(status().failing_since ?? '') / 1000}$`, 'm'))
   for (const name of ['checked', 'changed'] as const) t.match(await metrics.registry.metrics(), new RegExp(`^skillserve_source_${name}_timestamp_seconds\\{source="team"\\} ${Date.parse(status()[`${name}_at` as const] ?? '') / 1000}$`, 'm'), name)
   host.fault = undefined

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { Readable } from 'node:stream'
+import contentDisposition from 'content-disposition'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { SkillArchive } from '../../core/revisions/archive.ts'
 import { isTextType, mediaType } from '../../core/read/media-type.ts'
@@ -14,10 +15,6 @@ import { HttpProblem } from '../problem.ts'
 
 /** One range. A list is ignored, as the RFC allows: parts are never multiplied (CVE-2025-62727). */
 const SINGLE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i
-
-/** What a plain `filename` may not hold, and what RFC 8187 wants to be encoded besides (RFC 6266). */
-const NOT_IN_FILENAME = /[^ -~]|["\\%]/gu
-const NOT_ATTR_CHAR = /['()*]/g
 
 /** Bytes to be sent whole or in part. */
 interface Bytes {
@@ -75,9 +72,7 @@ export function answerContent (
 export function answerArchive (
   request: FastifyRequest, reply: FastifyReply, archive: SkillArchive, name: string, etag: string
 ): Buffer | Readable {
-  const encoded = encodeURIComponent(name).replace(NOT_ATTR_CHAR, (char) => `%${char.charCodeAt(0).toString(16)}`)
-  const plain = name.replace(NOT_IN_FILENAME, '_')
-  reply.header('content-disposition', `attachment; filename="${plain}.zip"; filename*=UTF-8''${encoded}.zip`)
+  reply.header('content-disposition', contentDisposition(`${name}.zip`))
   return answerBytes(request, reply, {
     contentType: ZIP_MEDIA_TYPE, size: archive.size, etag, read: (start, end) => streamOf(archive.chunks(start, end))
   })
