@@ -35,12 +35,6 @@ const ONE_LINE_NAME = /^(?:"[^"]*"|'[^']*'|[^#"'|>[{]*)$/
 /** Changed lines of one place that are shown; more are counted. */
 const MAX_SHOWN_LINES = 6
 
-interface FixedText {
-  readonly text: string
-  /** Why the frontmatter was left as it is. */
-  readonly left?: string | undefined
-}
-
 /** Lines of frontmatter, and what they read as. */
 interface Fields {
   readonly lines: readonly string[]
@@ -52,8 +46,11 @@ type Fix = (fields: Fields, folder: string) => Fields | undefined
 
 const FIXES: readonly Fix[] = [quoteValues, renameFields, writeName, joinTools, moveUnknown]
 
-/** A main file after its certain fixes; the same text when there is nothing to do. Pure. */
-export function fixText (text: string, folder: string): FixedText {
+/**
+ * A main file after its certain fixes; the same text when there is nothing to do. Pure.
+ * @returns the text, and why its frontmatter was left as it is
+ */
+export function fixText (text: string, folder: string): { readonly text: string, readonly left?: string } {
   const plain = text.replace(BYTE_ORDER_MARKS, '').replaceAll(LINE_END, '\n')
   const bytes = Buffer.from(plain)
   const location = locateFrontmatter(bytes)

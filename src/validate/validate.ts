@@ -3,7 +3,7 @@ import { describeState } from '../core/listing/entry.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { FindingSeverity } from '../core/shared/skill.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import { estimateTokens, type Subject, subjectOf, type TargetName, verdictsOf } from '../verdicts/index.ts'
+import { estimateTokens, subjectOf, type TargetName, verdictsOf } from '../verdicts/index.ts'
 import { type Reporter, SEVERITIES, type Totals } from './report/reporter.ts'
 
 /** Skills of one folder, while a command reads them. */
@@ -52,17 +52,12 @@ export async function validate (
       reporter.skill({ path, skill: subject.skill, revision, verdicts, findings: shown, tokens })
     }
   }
-  reporter.end(totals)
+  reporter.end?.(totals)
   return totals
 }
 
-interface ReadSkill {
-  readonly subject: Subject
-  readonly revision: string | null
-}
-
 /** Undefined for a skill that went away after it was listed. */
-async function readSkill (skills: SkillManager, name: string): Promise<ReadSkill | undefined> {
+async function readSkill (skills: SkillManager, name: string) {
   try {
     return await skills.read(name, (state) => describeState(state, async (entry) =>
       ({ findings: [], subject: await subjectOf(entry) })))

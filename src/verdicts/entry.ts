@@ -5,7 +5,7 @@ import type { SkillState } from '../core/revisions/state.ts'
 import { yieldIfNeeded } from '../core/shared/async.ts'
 import type { TrustReport } from '../schemas/trust.ts'
 import type { FileList, Finding } from '../core/shared/skill.ts'
-import { type ValidatedFinding, validateFindings, type TargetVerdict, verdictsOn } from './validate.ts'
+import { validateFindings, type TargetVerdict, verdictsOn } from './validate.ts'
 import type { Subject } from './subject.ts'
 import type { TargetName } from './targets.ts'
 import { estimateTokens, type TokenEstimate } from './tokens.ts'
@@ -24,24 +24,19 @@ type OriginOf = (state: SkillState) => Promise<{ readonly report: TrustReport, r
 /** What all APIs validate with. */
 export type Validator = (state: EntryState, targets?: readonly TargetName[]) => Promise<EntryVerdicts>
 
-interface Known {
-  readonly validated: readonly ValidatedFinding[]
-  readonly tokens: TokenEstimate
-}
-
 /** @param originOf what a lock and a trust file say of a skill */
 export function createValidator (originOf?: OriginOf): Validator {
-  /** By what is the same while no file of a skill changes. */
-  const known = new WeakMap<object, Promise<Known>>()
   // A page of the catalog asks for many at the same time: one after the other, others are answered in between.
   const enter = pLimit(1)
-  const validate = async (state: EntryState): Promise<Known> => {
+  const validate = async (state: EntryState) => {
     const subject = await subjectOf(state)
     return await enter(async () => {
       await yieldIfNeeded()
       return { validated: validateFindings(subject), tokens: estimateTokens(subject) }
     })
   }
+  /** By what is the same while no file of a skill changes. */
+  const known = new WeakMap<object, ReturnType<typeof validate>>()
   return async (state, targets) => {
     const key = state.manifest ?? state.fileFindings
     // Which skills of its name a skill hides depends on the caller: such findings are not kept.

@@ -34,12 +34,6 @@ const MAX_LINKS = 8
 /** A skill that is named in no other way. */
 const NAMELESS = 'skill'
 
-/** A file of a skill in a ZIP: where a link leads to a file, that file's bytes. */
-interface PackedFile {
-  readonly path: string
-  readonly item: ZipItem
-}
-
 /**
  * A SKILL.md that was sent alone. Nobody knows the other files, so that no link is checked.
  * @param folder the name of its folder; without one, the name in the frontmatter is taken for it
@@ -64,15 +58,15 @@ export async function subjectOfArchive (bytes: Buffer, folder: string | undefine
     const leftOut = new LeftOutFiles()
     const inside = (await resolveLinks(zip, all, wrapper, leftOut)).filter(({ path }) => !isHidden(path, false))
     const name = folder ?? (wrapper === '' ? undefined : wrapper.slice(0, -1))
-    const rules = await readRules(zip, inside.find(({ path }) => path === IGNORE_FILE)?.item)
+    const rules = await readRules(zip, inside.find(({ path }) => path === IGNORE_FILE))
     const filter = createSkillFilter(name ?? NAMELESS, undefined, rules)
     const entries = inside.filter(({ path }) => filter?.hides(path, false) !== true)
     const mainPath = mainFileAmong(entries.map(({ path }) => path))
-    const item = entries.find(({ path }) => path === mainPath)?.item
-    const main = mainPath === undefined || item === undefined || item.size > MAX_MAIN_FILE_BYTES
+    const item = entries.find(({ path }) => path === mainPath)
+    const main = item === undefined || item.size > MAX_MAIN_FILE_BYTES
       ? undefined
-      : { name: mainPath, content: new FileContent(await buffer(await zip.stream(item))) }
-    const files = entries.map(({ item: { size }, path }) => ({ path, size_bytes: size }))
+      : { name: item.path, content: new FileContent(await buffer(await zip.stream(item))) }
+    const files = entries.map(({ path, size }) => ({ path, size_bytes: size }))
     const findings = [...leftOutFindings(leftOut), ...contentFindings(files, await readKinds(bytes, entries))]
     return await subjectFrom({ folder: name, main, files, findings, filter })
   } finally {
@@ -108,16 +102,16 @@ function checkCount (entries: ReadonlyArray<{ readonly path: string }>): void {
   throw new ArchiveError('too_large', sentence)
 }
 
-/** The files of a skill, sorted. A link counts as the file that it leads to, as on a disk. */
+/** The files of a skill by their paths in it, sorted. A link counts as the file that it leads to, as on a disk. */
 async function resolveLinks (
   zip: ZipReader, items: readonly ZipItem[], wrapper: string, leftOut: LeftOutFiles
-): Promise<PackedFile[]> {
+): Promise<ZipItem[]> {
   const inside = items.filter(({ path }) => path.startsWith(wrapper))
   const byPath = new Map(inside.map((item) => [item.path, item]))
   const folders = new Set(
     inside.flatMap(({ path, kind }) => [...foldersAbove(path), ...kind === 'folder' ? [path] : []])
   )
-  const files: PackedFile[] = []
+  const files: ZipItem[] = []
   for (const item of inside) {
     const path = item.path.slice(wrapper.length)
     let found: ZipItem | undefined = item
@@ -126,7 +120,7 @@ async function resolveLinks (
       target = posix.join(posix.dirname(target), await zip.linkTarget(found))
       found = byPath.get(target)
     }
-    if (found?.kind === 'file') files.push({ path, item: found })
+    if (found?.kind === 'file') files.push({ ...found, path })
     else if (item.kind === 'link') leftOut.add(folders.has(target) ? 'folder_link' : 'outside', path)
   }
   return files.sort((a, b) => compareCodePoints(a.path, b.path))
@@ -145,12 +139,12 @@ function wrapperOf (entries: ReadonlyArray<{ readonly path: string }>): string {
   return isSkill && isSafeName(wrapper.slice(0, -1)) ? wrapper : ''
 }
 
-async function readKinds (bytes: Buffer, entries: readonly PackedFile[]): Promise<ReadonlyMap<string, FileKind>> {
+async function readKinds (bytes: Buffer, entries: readonly ZipItem[]): Promise<ReadonlyMap<string, FileKind>> {
   const kinds = new Map<string, FileKind>()
-  for (const { item, path } of entries) {
+  for (const item of entries) {
     await yieldIfNeeded()
     const kind = fileKind(headOf(bytes, item))
-    if (kind !== undefined) kinds.set(path, kind)
+    if (kind !== undefined) kinds.set(item.path, kind)
   }
   return kinds
 }

@@ -48,7 +48,7 @@ function print (
   let text = ''
   const reporter = REPORTERS[format]({ print: (part) => { text += part }, targets: undefined, hasColor: false, ...options })
   for (const each of reports) reporter.skill(each)
-  reporter.end(totals)
+  reporter.end?.(totals)
   return text
 }
 

@@ -81,8 +81,7 @@ async function report (
     const reporter: Reporter = {
       skill ({ path, findings }) {
         if (findings.length > 0) baseline.set(resolve(cwd, path), new Set(findings.map(({ code }) => code)))
-      },
-      end () {}
+      }
     }
     const { error, warning, info, skills } = await validate(opened, { targets, reporter })
     await writeBaseline(baselineFile, baseline)

@@ -15,8 +15,7 @@ export const githubReporter: ReporterFactory = ({ print }) => ({
         .map(([name, value]) => `${name}=${escapeProperty(String(value))}`)
       print(`::${LEVELS[severity]} ${properties.join(',')}::${escapeData(`${message}. ${fix}`)}\n`)
     }
-  },
-  end () {}
+  }
 })
 
 function escapeData (text: string): string {

@@ -28,7 +28,7 @@ export interface Totals {
 /** Writes a report piece by piece: nothing of a skill is kept. */
 export interface Reporter {
   readonly skill: (report: SkillReport) => void
-  readonly end: (totals: Totals) => void
+  readonly end?: (totals: Totals) => void
 }
 
 export interface ReporterOptions {
