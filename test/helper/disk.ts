@@ -41,62 +41,39 @@ export interface FaultyDiskOptions {
 export function createFaultyDisk ({ disk = localDisk, intercept = () => {}, hasProc = disk.hasProc, ageMs = 0, stepMs = 0 }: FaultyDiskOptions = {}): FaultyDisk {
   const opened = new Map<number, Named>()
   const calls = new Map<DiskOperation, number>()
-  const age = BigInt(ageMs) * 1_000_000n
-  const step = BigInt(stepMs) * 1_000_000n
+  const nameOf = (descriptor: number): Named => opened.get(descriptor) ?? { path: '', file: '' }
+  const shown = (time: bigint): bigint => time - (stepMs === 0 ? 0n : time % BigInt(stepMs * 1e6)) - BigInt(ageMs * 1e6)
 
-  function shown (time: bigint): bigint {
-    return (step === 0n ? time : time - time % step) - age
-  }
-
-  function aged (stats: BigIntStats): BigIntStats
-  function aged (stats: BigIntStats | undefined): BigIntStats | undefined
-  function aged (stats: BigIntStats | undefined): BigIntStats | undefined {
-    if (stats !== undefined) {
-      stats.ctimeNs = shown(stats.ctimeNs)
-      stats.mtimeNs = shown(stats.mtimeNs)
-    }
+  function aged<T extends BigIntStats | undefined> (stats: T): T {
+    if (stats !== undefined) Object.assign(stats, { ctimeNs: shown(stats.ctimeNs), mtimeNs: shown(stats.mtimeNs) })
     return stats
   }
 
-  function named (path: string): Named {
-    const number = /^\/proc\/self\/fd\/(\d+)$/.exec(path)?.[1]
-    return { path, file: number === undefined ? path : nameOf(Number(number)).file }
-  }
-
-  function nameOf (descriptor: number): Named {
-    return opened.get(descriptor) ?? { path: '', file: '' }
-  }
-
-  /** Synchronous as long as nobody makes it wait, like the disk below. */
-  function run<T> (operation: DiskOperation, { path, file }: Named, act: () => T | Promise<T>): T | Promise<T> {
+  async function run<T> (operation: DiskOperation, named: string | Named, act: () => T | Promise<T>): Promise<T> {
+    const { path, file } = typeof named === 'string' ? { path: named, file: named } : named
     calls.set(operation, (calls.get(operation) ?? 0) + 1)
-    const wait = faulty.intercept(operation, path, file)
-    return wait instanceof Promise ? wait.then(act) : act()
-  }
-
-  function then<T, U> (value: T | Promise<T>, map: (value: T) => U): U | Promise<U> {
-    return value instanceof Promise ? value.then(map) : map(value)
+    await faulty.intercept(operation, path, file)
+    return await act()
   }
 
   const faulty: FaultyDisk = {
     intercept,
     calls,
     hasProc,
-    stat: (path) => run('stat', { path, file: path }, () => then(disk.stat(path), (stats) => aged(stats))),
-    lstat: (path) => run('lstat', { path, file: path }, () => then(disk.lstat(path), (stats) => aged(stats))),
-    realpath: (path) => run('realpath', { path, file: path }, () => disk.realpath(path)),
-    readdir: (path) => run('readdir', { path, file: path }, () => disk.readdir(path)),
-    open (path, flags) {
-      const name = named(path)
-      return run('open', name, () => then(disk.open(path, flags), (descriptor) => {
-        opened.set(descriptor, name)
-        return descriptor
-      }))
+    stat: async (path) => aged(await run('stat', path, () => disk.stat(path))),
+    lstat: async (path) => aged(await run('lstat', path, () => disk.lstat(path))),
+    realpath: (path) => run('realpath', path, () => disk.realpath(path)),
+    readdir: (path) => run('readdir', path, () => disk.readdir(path)),
+    async open (path, flags) {
+      const number = /^\/proc\/self\/fd\/(\d+)$/.exec(path)?.[1]
+      const name = { path, file: number === undefined ? path : nameOf(Number(number)).file }
+      const descriptor = await run('open', name, () => disk.open(path, flags))
+      opened.set(descriptor, name)
+      return descriptor
     },
-    fstat: (descriptor) => run('fstat', nameOf(descriptor), () => then(disk.fstat(descriptor), (stats) => aged(stats))),
-    readlink: (path) => run('readlink', { path, file: path }, () => disk.readlink(path)),
-    read: (descriptor, buffer, offset, length, position) =>
-      run('read', nameOf(descriptor), () => disk.read(descriptor, buffer, offset, length, position)),
+    fstat: async (descriptor) => aged(await run('fstat', nameOf(descriptor), () => disk.fstat(descriptor))),
+    readlink: (path) => run('readlink', path, () => disk.readlink(path)),
+    read: (descriptor, ...rest) => run('read', nameOf(descriptor), () => disk.read(descriptor, ...rest)),
     close: (descriptor) => run('close', nameOf(descriptor), () => disk.close(descriptor))
   }
   return faulty
