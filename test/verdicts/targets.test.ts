@@ -100,8 +100,13 @@ t.test('K79: verdicts that hang on more than the code of a finding', async (t) =
     }, 'discovery_frontmatter_differs', said('refused quick-validate; not_loaded skills-cli mcp')],
     [{ text: `${GOOD.text}`.replace('---', '---  ') }, 'discovery_frontmatter_differs', said('refused quick-validate; not_loaded mcp discovery-0.1.0 discovery-0.2.0')],
     [also('---x: 1'), 'discovery_frontmatter_differs', said('ok mcp; not_loaded discovery-0.1.0 discovery-0.2.0')],
-    [{ ...GOOD, files: { 'a\\b.md': 1 } }, 'discovery_path_unsafe', said('not_loaded discovery-0.1.0 discovery-0.2.0; ok mcp')],
-    [{ ...GOOD, files: { 'a?.md': 1 } }, 'discovery_path_not_plain', said('not_loaded discovery-0.1.0; ok discovery-0.2.0')],
+    [described('Use when: asked'), 'yaml_repaired', said('not_loaded discovery-0.1.0 discovery-0.2.0')],
+    [{ ...GOOD, files: { 'skill.md': 1 } }, 'discovery_main_file_ambiguous', said('not_loaded discovery-0.1.0 discovery-0.2.0')],
+    [{ ...GOOD, files: { 'a.md': 1_048_577 } }, 'discovery_file_large', said('ok discovery-0.2.0')],
+    ...['a\\b.md', 'c:x.md'].map((path) =>
+      [{ ...GOOD, files: { [path]: 1 } }, 'discovery_path_unsafe', said('not_loaded discovery-0.1.0 discovery-0.2.0; ok mcp')] as const),
+    ...['a?.md', 'é.md', 'a..b.md', 'c#d.md', 'g%20h.md', '[x].md', 'tab\t.md', 'line\n.md', 'end '].map((path) =>
+      [{ ...GOOD, files: { [path]: 1 } }, 'discovery_path_not_plain', said('not_loaded discovery-0.1.0; ok discovery-0.2.0')] as const),
     [{ ...GOOD, files: { 'a.md': MAX_TEXT_FILE_BYTES + 1 } }, 'mcp_file_too_large', said('not_loaded mcp')],
     [{ ...GOOD, files: many(MAX_MCP_LISTED_FILES) }, 'mcp_too_many_files', said('not_loaded mcp')],
     [sizes({ ...many(497), a: 25_000_000, b: 5_000_000 - 497 - mainBytes }), 'upload_too_large', said('refused anthropic-upload; ok openai-upload')],

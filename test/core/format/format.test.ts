@@ -14,18 +14,8 @@ import { codePoint } from '../../helper/code-point.ts'
 import { heapOfEach } from '../../helper/memory.ts'
 import { checkTime } from '../../helper/timing.ts'
 
-const FRONTMATTER_MS = 50
-
 const parseYaml = (text: string) => parseFrontmatter(Buffer.from(text))
 const yamlCodes = (text: string) => parseYaml(text).findings.map(({ code }) => code)
-
-const filled = (unit: string, bytes = MAX_FRONTMATTER_BYTES) => unit.repeat(Math.floor(bytes / Buffer.byteLength(unit)))
-
-function numbered (line: (n: number) => string): string {
-  let text = ''
-  for (let n = 0; text.length + line(n).length <= MAX_FRONTMATTER_BYTES; n++) text += line(n)
-  return text
-}
 
 t.test('K10: the fences are whole lines', async t => {
   const rows: Array<[string, string, string, string]> = [
@@ -121,33 +111,6 @@ t.test('K9: keys that clash with object internals are data', async t => {
   t.equal(Object.getPrototypeOf(frontmatter), Object.prototype)
   t.notOk(Object.hasOwn(Object.prototype, 'polluted'))
   t.equal(JSON.stringify(frontmatter), '{"__proto__":{"polluted":"yes"},"constructor":"x","toString":"y","metadata":{"__proto__":"z"}}')
-})
-
-t.test('K10: no frontmatter takes long, whatever it holds', async t => {
-  const rows: Record<string, string> = {
-    '? ': '? '.repeat(500),
-    'double quotes': filled('"'),
-    'anchors on lines': filled('&a\n'),
-    'key lines': numbered(n => `k${n}: 1\n`),
-    'key lines to repair': numbered(n => `k${n}: a: b\n`),
-    'one line to repair': `a: ${filled('b: ', MAX_FRONTMATTER_BYTES - 4)}`,
-    brackets: filled('['),
-    'flow mappings': numbered(n => `a${n}: {b: [c], d: e}\n`),
-    'flow pairs': `x: [${filled('a: b,', MAX_FRONTMATTER_BYTES - 8)}]`,
-    'nested flow keys': numbered(() => `- ${'['.repeat(12)}a${']:b'.repeat(11)}]\n`),
-    colons: filled(':\n'),
-    'tagged documents': filled('!b\n...\n: '),
-    directives: numbered(n => `%TAG !a${n}! b\n`),
-    'blank lines': filled('\n'),
-    blanks: `a: b: ${filled(' ', MAX_FRONTMATTER_BYTES - 8)}c`,
-    folded: `a: >\n${filled(' b\n', MAX_FRONTMATTER_BYTES - 8)}`,
-    'properties on nested lines': Array.from({ length: 30 }, (_, n) => `${' '.repeat(n)}!!map &a${n}\n`).join('')
-  }
-  for (const [name, text] of Object.entries(rows)) {
-    const bytes = Buffer.from(text)
-    t.ok(bytes.length <= MAX_FRONTMATTER_BYTES, `${name} is within the size that is parsed`)
-    await checkTime(t, FRONTMATTER_MS, () => parseFrontmatter(bytes), name)
-  }
 })
 
 t.test('K10: frontmatter over the limit is not parsed', async t => {
