@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import t from 'tap'
 
-const FILES = ['axios', 'generated-types', 'kubernetes', 'loops', 'traces']
+const FILES = ['axios', 'kubernetes', 'loops', 'traces']
 const isInstalled = existsSync(new URL('node_modules/openai', import.meta.url))
 
 if (!isInstalled) t.test('what needs packages of its own', { skip: 'npm run test:clients installs them' }, async () => {})
