@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FastifyPluginAsync } from 'fastify'
-import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
 import { createLimits } from '../../src/limits/limits.ts'
 import { bearer, buildGuarded, newSecret } from '../helper/guarded.ts'
@@ -20,14 +19,6 @@ rules:\n  - { groups: [docs], roots: [docs] }\n  - { groups: [ops], roots: [ops]
 
 type Ask = (path: string, headers?: Readonly<Record<string, string>>) => Promise<Response>
 
-/** Answers that do not say whose they are. */
-const careless = fp(async (app) => {
-  app.addHook('onSend', (_request, reply, payload, next) => {
-    reply.header('cache-control', 'max-age=60').header('vary', 'Accept-Encoding')
-    next(null, payload)
-  })
-})
-
 async function startService (t: Test, access = ACCESS, plugins: readonly FastifyPluginAsync[] = []) {
   const roots = { docs: { guide: skill('guide', { 'a.md': 'text of a' }) }, ops: { pager: skill('pager') } }
   return await buildGuarded(t, { roots, access, plugins })
@@ -43,8 +34,8 @@ async function startProxy (t: Test, port: number, program: string, args: readonl
 }
 
 /** A service with callers behind a real nginx. */
-async function startNginx (t: Test, access: string, location: string, plugins: readonly FastifyPluginAsync[] = []) {
-  const service = await startService(t, access, plugins)
+async function startNginx (t: Test, access: string, location: string) {
+  const service = await startService(t, access)
   const port = await freePort()
   const folder = join(service.folder, 'nginx')
   mkdirSync(folder)
@@ -92,12 +83,6 @@ const WITH_NGINX = { skip: NGINX === undefined && 'nginx is not installed: apt-g
 t.test('K65: nginx with proxy_cache hands no answer to another caller', WITH_NGINX, async (t) => {
   const { ask } = await startNginx(t, ACCESS, CACHING)
   t.strictSame(await wrongAnswers(ask), [])
-})
-
-t.test('K65: the same nginx would, if answers did not say whose they are', WITH_NGINX, async (t) => {
-  const { ask } = await startNginx(t, ACCESS, CACHING, [careless])
-  const wrong = await wrongAnswers(ask)
-  t.ok(wrong.includes('/skills for nobody') && wrong.includes('/skills/guide for bob'), wrong.join())
 })
 
 t.test('K62: headers of identity count when nginx sends them, never when a caller does', WITH_NGINX, async (t) => {

@@ -1,12 +1,10 @@
-// Writers that meet every moment of a request: the disk itself writes, before the calls that answer it.
+// A writer that meets every moment of a request: the disk itself writes, before the calls that answer it.
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { buildService, type Service } from '../helper/build.ts'
 import { createFaultyDisk } from '../helper/disk.ts'
 import { skill } from '../helper/skills.ts'
-
-const CANARY = 'CANARY'
 
 /** Everything that is made of all files of a skill. */
 async function ofAllFiles (service: Service): Promise<string[]> {
@@ -36,43 +34,4 @@ t.test('K45 K48 K53: of a skill that is written without a pause archives and art
   t.ok(begun > 0)
   isOver = () => writes >= begun + 1
   t.equal((await service.fetch('/skills/demo/archive.zip')).status, 200, 'a state that holds is waited for')
-})
-
-t.test('K19 K22: a file and a folder that change places with a link to outside are given or refused, and never a failure of the disk', async (t) => {
-  const disk = createFaultyDisk()
-  const service = await buildService(t, {
-    files: { file: skill('file', { docs: { 'a.md': 'public' } }), folder: skill('folder', { docs: { 'a.md': 'public' } }) },
-    options: { disk, siblings: { secret: { 'a.md': CANARY } } }
-  })
-  const exchanged = { file: [join(service.root, 'file/docs/a.md'), join(service.folder, 'secret/a.md')], folder: [join(service.root, 'folder/docs'), join(service.folder, 'secret')] } as const
-  const aside = join(service.folder, 'aside')
-  const given = { public: 0, refused: 0, later: 0 }
-  for (const [name, [path, secret]] of Object.entries(exchanged)) {
-    for (let every = 1; every <= 20; every++) {
-      let operations = 0
-      let isLink = false
-      disk.intercept = () => {
-        if (++operations % every !== 0) return
-        if (isLink) fs.unlinkSync(path)
-        else fs.renameSync(path, aside)
-        if (isLink) fs.renameSync(aside, path)
-        else fs.symlinkSync(secret, path)
-        isLink = !isLink
-      }
-      const { status, headers, text } = await service.fetch(`/skills/${name}/files/docs/a.md`)
-      disk.intercept = () => {}
-      if (text.includes(CANARY)) t.fail(`leaked: ${name}, exchanged at each ${every}th call`)
-      if (status === 200 && text === 'public') given.public++
-      else if (status === 403 || status === 404) given.refused++
-      else if (status === 503 && /^[1-9]\d*$/.test(headers.get('retry-after') ?? '')) given.later++
-      else t.fail(`${name}, exchanged at each ${every}th call: ${status} ${text}`)
-      if (isLink) {
-        fs.unlinkSync(path)
-        fs.renameSync(aside, path)
-      }
-    }
-  }
-  t.comment(given)
-  t.ok(given.public > 0 && given.refused > 0)
-  t.notMatch(service.logText(), /"level":50|I\/O error|EIO/, 'the log names no failure of the disk')
 })

@@ -222,25 +222,6 @@ t.test('K39 K61: the lines of calls and results: quoted, cut, without secrets, a
       .every((line) => line.length <= MAX_LOG_LINE_CHARACTERS && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(line))))
 })
 
-/** The dialects that every row goes through; each gives the text of its answer. */
-const DOORS: ReadonlyArray<readonly [title: string, body: (
-  name: string, args: unknown
-) => unknown, text: (answer: unknown) => unknown]> = [
-  ['OpenAI, object', (name, args) =>
-    ({ id: 'a', function: { name, arguments: args } }), (answer) => pick(answer, 'content')],
-  ['OpenAI, string', (name, args) =>
-    ({ function: { name, arguments: JSON.stringify(args) } }), (answer) => pick(answer, 'content')],
-  ['Anthropic', (name, args) =>
-    ({ type: 'tool_use', id: 'a', name, input: args }), (answer) => pick(answer, 'content')],
-  ['Gemini', (name, args) => ({ functionCall: { name, args } }), (answer) => {
-    const response = pick(pick(answer, 'functionResponse'), 'response')
-    return pick(response, 'error') ?? pick(response, 'output')
-  }],
-  ['MCP', (name, args) =>
-    ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }), (answer) =>
-    pick(pick(pick(pick(answer, 'result'), 'content'), '0'), 'text') ?? pick(pick(answer, 'error'), 'message')]
-]
-
 const noFile = (path: string) => `ERROR: File '${path}' not found in skill 'demo'`
 const noSkill = (name: string) => `{"error": ${JSON.stringify(`Skill '${name}' not found in skills folder`)}}`
 
@@ -264,14 +245,15 @@ const ROWS: readonly Row[] = [
   ['Skill', JSON.parse('{"skill_name":"demo","__proto__":{"p":1}}'), /unknown argument "__proto__"/]
 ]
 
-for (const [title, body, textOf] of DOORS) {
-  t.test(`K38: hostile arguments through ${title}`, async (t) => {
+for (const asText of [false, true]) {
+  t.test(`K38: hostile arguments as ${asText ? 'text' : 'an object'}`, async (t) => {
     const { answer } = await setUp(t)
     for (const [tool, args, text] of ROWS) {
       const what = `${tool} ${JSON.stringify(args).slice(0, 60)}`
-      const shown = textOf(JSON.parse(await checkTime(t, 1_000, () => answer(body(tool, args)), what)))
-      if (typeof text === 'string') t.ok(shown === text, what)
-      else t.match(shown, text, what)
+      const call = chatCall(tool, asText ? JSON.stringify(args) : args)
+      const { content } = JSON.parse(await checkTime(t, 1_000, () => answer(call), what))
+      if (typeof text === 'string') t.ok(content === text, what)
+      else t.match(content, text, what)
     }
     t.notOk('p' in {}, 'Object.prototype is as it was')
   })
@@ -292,57 +274,11 @@ t.test('K38: odd JSON is answered within a second, and an id of 10 KB comes back
   t.notOk(lines.some((line) => JSON.stringify(line).includes(id.slice(0, 256))))
 })
 
-const KEYS = [
-  'id', 'type', 'function', 'name', 'arguments', 'tool_calls', 'role', 'content', 'function_call', 'functionCall',
-  'args', 'input', 'call_id', 'callId',
-  'jsonrpc', 'method', 'params', 'output', 'parts', 'candidates', 'choices', 'message', 'custom', 'skill_name',
-  'file_path', 'skill', '__proto__', 'constructor'
-]
-const WORDS = [
-  'list_skills', 'get_skill', 'read_file_in_skill', 'Skill', 'skill', 'demo', 'SKILL.md', 'tools/call', '2.0',
-  'tool_use', 'function_call', 'function',
-  'custom', 'assistant', 'message', '{}', '{"skill_name":"demo"}', '', '..', '{'
-]
-const { value: callLike } = fc.letrec((tie) => ({
-  value: fc.oneof(
-    { maxDepth: 5 }, fc.constantFrom(...WORDS), fc.jsonValue({ maxDepth: 1 }), tie('object'), tie('array')
-  ),
-  object: fc.array(fc.tuple(fc.constantFrom(...KEYS), tie('value')), { maxLength: 5 }).map((members) => {
-    const json = members.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')
-    return JSON.parse(`{${json}}`)
-  }),
-  array: fc.array(tie('value'), { maxLength: 3 })
-}))
-
-/** Calls but for what they hold: most of those above are none. */
-const nearCall = fc.record({
-  id: callLike,
-  type: fc.constantFrom(...WORDS),
-  function: fc.record({ name: fc.constantFrom(...WORDS), arguments: callLike }, { requiredKeys: ['name'] })
-}, { requiredKeys: ['function'] })
-
-t.test('K38: whatever JSON comes, it is answered in a known shape', async (t) => {
-  const { handle } = await setUp(t)
-  let answered = 0
-  await fc.assert(fc.asyncProperty(fc.oneof(
-    fc.jsonValue(), callLike, nearCall, fc.array(nearCall, { maxLength: 3 })
-  ), async (body) => {
-    const answer = await handle(body)
-    if (answer.kind !== 'answer') return answer.detail.length > 0
-    answered++
-    const parsed: unknown = JSON.parse(answer.json)
-    return (Array.isArray(parsed) ? parsed : [parsed]).every(isResult)
-  }), { numRuns: 3_000 })
-  t.ok(answered > 100, `${answered} answers`)
-})
-
 t.test('K34: each call of a batch has one result, in place, whatever its name and arguments', async (t) => {
   const { handle } = await setUp(t)
+  const word = fc.constantFrom('list_skills', 'get_skill', 'Skill', 'demo', '{}', '{"skill_name":"demo"}', '', '..', '{')
   const call = fc.record({
-    id: fc.string(),
-    function: fc.record({
-      name: fc.constantFrom(...WORDS), arguments: fc.oneof(fc.constantFrom(...WORDS), fc.jsonValue())
-    })
+    id: fc.string(), function: fc.record({ name: word, arguments: fc.oneof(word, fc.jsonValue()) })
   })
   await fc.assert(fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 20 }), async (calls) => {
     const answer = await handle({ tool_calls: calls })
@@ -352,16 +288,3 @@ t.test('K34: each call of a batch has one result, in place, whatever its name an
   }))
   t.notOk('p' in {})
 })
-
-function isResult (value: unknown): boolean {
-  return ((pick(value, 'role') === 'tool' || pick(value, 'role') === 'function') &&
-    typeof pick(value, 'content') === 'string') ||
-    (pick(value, 'type') === 'function_call_output' && typeof pick(value, 'output') === 'string') ||
-    (pick(value, 'type') === 'tool_result' && typeof pick(value, 'content') === 'string') ||
-    typeof (pick(value, 'functionResponse') ?? pick(value, 'function_response')) === 'object' ||
-    (pick(value, 'jsonrpc') === '2.0' && (pick(value, 'result') ?? pick(value, 'error')) !== undefined)
-}
-
-function pick (value: unknown, key: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined
-}
