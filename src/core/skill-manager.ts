@@ -8,7 +8,7 @@ import type { RootOptions } from './roots/root.ts'
 import type { SkippedEntry } from './roots/list-root.ts'
 import { CatalogSearch } from './search/catalog-search.ts'
 import { type CoreLog, SILENT } from './shared/log.ts'
-import { addressOf, type Skill, type SkillMetadata, toCatalogSkill } from './shared/skill.ts'
+import { addressOf, type Skill, type SkillMetadata } from './shared/skill.ts'
 import { type Grant, View } from './view.ts'
 import { Refresher } from './watch/refresher.ts'
 
@@ -114,7 +114,9 @@ export class SkillManager extends View {
   async loadSkill (skillName: string): Promise<Skill | null> {
     if (await this.find(skillName) === undefined) return null
     return await this.read(skillName, async (state) => {
-      return { ...toCatalogSkill(state.skill), content: mainFileText(await state.mainFile(), skillName) }
+      const { name, metadata, frontmatter, findings, valid, digest } = state.skill
+      const content = mainFileText(await state.mainFile(), name)
+      return { name, metadata, frontmatter, findings, valid, ...digest !== undefined && { digest }, content }
     })
   }
 

@@ -32,7 +32,8 @@ export function validateFrontmatter (frontmatter: Frontmatter, folderName: strin
   return [
     ...checkName(frontmatter, folderName),
     ...checkDescription(field(frontmatter, 'description')),
-    ...checkLicense(field(frontmatter, 'license')),
+    ...checkText('license_not_text', 'license', field(frontmatter, 'license'),
+      "Write license as the name of a licence or of a file in the skill's folder"),
     ...checkCompatibility(field(frontmatter, 'compatibility')),
     ...checkMetadata(field(frontmatter, 'metadata')),
     ...checkAllowedTools(field(frontmatter, 'allowed-tools')),
@@ -49,8 +50,10 @@ function isBlank (value: unknown): boolean {
   return value === undefined || (typeof value === 'string' && value.trim() === '')
 }
 
-function notText (code: FindingCode, field: string, value: unknown, fix: string): Finding {
-  return finding(code, `${field} must be text, not ${kindOf(value)}`, fix, field)
+/** A finding if a field is there and not text. */
+function checkText (code: FindingCode, field: string, value: unknown, fix: string): Finding[] {
+  if (value === undefined || typeof value === 'string') return []
+  return [finding(code, `${field} must be text, not ${kindOf(value)}`, fix, field)]
 }
 
 /** A finding if a field has more code points than it may have. */
@@ -66,7 +69,7 @@ function checkName (frontmatter: Frontmatter, folderName: string): Finding[] {
   const isWritten = own(frontmatter, 'name') !== undefined
   const fix = nameFix(name, isWritten, folderName)
   if (isBlank(name)) return [finding('name_missing', `name is ${isWritten ? 'empty' : 'missing'}`, fix, 'name')]
-  if (typeof name !== 'string') return [notText('name_not_text', 'name', name, fix)]
+  if (typeof name !== 'string') return checkText('name_not_text', 'name', name, fix)
 
   const found = checkLength('name_too_long', 'name', name, MAX_NAME_CODE_POINTS, fix)
   const add = (code: FindingCode, problem: string): void => {
@@ -125,8 +128,8 @@ function checkDescription (description: unknown): Finding[] {
       'when to use it', 'description')]
   }
   if (typeof description !== 'string') {
-    return [notText('description_not_text', 'description', description,
-      'Write description as one text in double quotes')]
+    return checkText('description_not_text', 'description', description,
+      'Write description as one text in double quotes')
   }
   const found = checkLength('description_too_long', 'description', description, MAX_DESCRIPTION_CODE_POINTS)
   const tag = XML_TAG.exec(description)?.[0]
@@ -137,22 +140,14 @@ function checkDescription (description: unknown): Finding[] {
   return found
 }
 
-function checkLicense (license: unknown): Finding[] {
-  if (license === undefined || typeof license === 'string') return []
-  return [notText('license_not_text', 'license', license,
-    "Write license as the name of a licence or of a file in the skill's folder")]
-}
-
 function checkCompatibility (compatibility: unknown): Finding[] {
-  if (compatibility === undefined) return []
   if (typeof compatibility !== 'string') {
-    return [notText('compatibility_not_text', 'compatibility', compatibility, 'Write compatibility as one sentence')]
+    return checkText('compatibility_not_text', 'compatibility', compatibility, 'Write compatibility as one sentence')
   }
-  if (compatibility === '') {
-    return [finding('compatibility_empty', 'compatibility is empty', 'Remove the field compatibility or fill it in',
-      'compatibility')]
-  }
-  return checkLength('compatibility_too_long', 'compatibility', compatibility, MAX_COMPATIBILITY_CODE_POINTS)
+  return compatibility === ''
+    ? [finding('compatibility_empty', 'compatibility is empty', 'Remove the field compatibility or fill it in',
+        'compatibility')]
+    : checkLength('compatibility_too_long', 'compatibility', compatibility, MAX_COMPATIBILITY_CODE_POINTS)
 }
 
 function checkMetadata (metadata: unknown): Finding[] {
@@ -168,14 +163,13 @@ function checkMetadata (metadata: unknown): Finding[] {
 }
 
 function checkAllowedTools (tools: unknown): Finding[] {
-  if (tools === undefined) return []
   const fix = 'Write allowed-tools as one text with a space between two tools'
   if (Array.isArray(tools)) {
     return [finding('allowed_tools_list', 'allowed-tools is a list instead of text', fix, 'allowed-tools')]
   }
-  if (typeof tools !== 'string') return [notText('allowed_tools_not_text', 'allowed-tools', tools, fix)]
-  const outsideBrackets = tools.replaceAll(/\([^()]*\)/g, '')
-  if (!outsideBrackets.includes(',')) return []
+  if (typeof tools !== 'string') return checkText('allowed_tools_not_text', 'allowed-tools', tools, fix)
+  // Those in brackets belong to one tool.
+  if (!tools.replaceAll(/\([^()]*\)/g, '').includes(',')) return []
   return [finding('allowed_tools_commas', 'allowed-tools separates its tools with commas instead of spaces', fix,
     'allowed-tools')]
 }

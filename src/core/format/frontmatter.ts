@@ -78,32 +78,30 @@ function readYaml (source: string): unknown {
   }
 }
 
-/** What JSON cannot carry: half a surrogate pair becomes U+FFFD, and `.inf` and `.nan` become text. */
-function toJson (value: unknown): unknown {
-  if (typeof value === 'string') return value.toWellFormed()
+/**
+ * What JSON cannot carry: `.inf` and `.nan` become text, and half a surrogate pair becomes U+FFFD.
+ * @param onText called with each text as it was written
+ */
+function toJson (value: unknown, onText: (text: string) => void): unknown {
+  if (typeof value === 'string') {
+    onText(value)
+    return value.toWellFormed()
+  }
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
-  if (Array.isArray(value)) return value.map(toJson)
+  if (Array.isArray(value)) return value.map((member) => toJson(member, onText))
   if (!isJsonObject(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key.toWellFormed(), toJson(member)]))
-}
-
-/** Escapes can write half a surrogate pair. */
-function hasHalfCharacter (value: unknown): boolean {
-  if (typeof value === 'string') return !value.isWellFormed()
-  if (typeof value !== 'object' || value === null) return false
-  return Object.entries(value).some(([key, member]) => hasHalfCharacter(key) || hasHalfCharacter(member))
+  return Object.fromEntries(Object.entries(value).map((entry) => entry.map((part) => toJson(part, onText))))
 }
 
 /** Names and descriptions that are text here, and something else to readers of YAML 1.1. */
 function ambiguousFindings (values: Frontmatter, source: string): Finding[] {
-  const isText = (fields: Frontmatter, field: string): boolean => typeof own(fields, field) === 'string'
+  const isText = (fields: unknown, field: string): boolean => typeof own(fields, field) === 'string'
   let older: unknown
   try {
     older = load(source, { schema: YAML11_SCHEMA, maxDepth: MAX_FRONTMATTER_DEPTH, maxAliases: 0 })
   } catch {}
   if (!isJsonObject(older)) return []
-  const read = older
-  return ['name', 'description'].filter((field) => isText(values, field) && !isText(read, field)).map((field) =>
+  return ['name', 'description'].filter((field) => isText(values, field) && !isText(older, field)).map((field) =>
     finding('text_ambiguous', `${field} is a number, a date or a truth value to some readers of YAML`,
       `Put ${field} in double quotes`, field))
 }
@@ -111,8 +109,10 @@ function ambiguousFindings (values: Frontmatter, source: string): Finding[] {
 /** @param repaired fields whose one-line text is not YAML, and was read as it stands */
 function describeValue (value: unknown, repaired: readonly string[] = []): ParsedFrontmatter {
   if (isJsonObject(value)) {
-    const findings = [...repairFindings(repaired, value), ...hasHalfCharacter(value) ? [HALF_CHARACTER] : []]
-    return { frontmatter: toJson(value) as Frontmatter, findings, isRead: true }
+    let isWellFormed = true
+    const frontmatter = toJson(value, (text) => { isWellFormed &&= text.isWellFormed() }) as Frontmatter
+    const findings = [...repairFindings(repaired, value), ...isWellFormed ? [] : [HALF_CHARACTER]]
+    return { frontmatter, findings, isRead: true }
   }
   return unread(value === null
     ? finding('frontmatter_empty', 'the frontmatter is empty',

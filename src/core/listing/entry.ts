@@ -37,33 +37,23 @@ export interface EntryState {
 export type EntryValidator<Validated extends ValidatedEntry> = (state: EntryState) => Promise<Validated>
 
 /** The members of an entry that validation makes: it may add some. */
-export interface ValidatedEntry {
-  readonly findings: readonly Finding[]
-}
+export type ValidatedEntry = Pick<CatalogEntry, 'findings'>
 
 /** The catalog entry of a skill in one state. */
 export async function describeState<Validated extends ValidatedEntry> (
   state: SkillState, validate: EntryValidator<Validated>
 ): Promise<CatalogEntry & Validated> {
-  const { skill } = state
   const snapshot = await state.snapshot().catch(asUnreadable)
   const mainFile = await state.mainFile().catch(asUnreadable)
-  const read = { skill, mainFile: mainFile instanceof SkillError ? undefined : mainFile }
+  const read = { skill: state.skill, mainFile: mainFile instanceof SkillError ? undefined : mainFile }
   if (!(snapshot instanceof SkillError)) {
-    return await toEntry({ ...read, manifest: snapshot.manifest, fileFindings: snapshot.findings, state }, validate)
+    return await makeEntry({ ...read, manifest: snapshot.manifest, fileFindings: snapshot.findings, state }, validate)
   }
   const fileFindings = snapshot instanceof SkillTooLargeError ? [TOO_LARGE[snapshot.excess]] : []
-  return await toEntry({ ...read, manifest: undefined, fileFindings }, validate)
+  return await makeEntry({ ...read, manifest: undefined, fileFindings }, validate)
 }
 
-/** The entry of a skill of which no state holds long enough to be read: by what the index knows. */
-export async function describePending<Validated extends ValidatedEntry> (
-  skill: CatalogSkill, validate: EntryValidator<Validated>
-): Promise<CatalogEntry & Validated> {
-  return await toEntry({ skill, manifest: undefined, mainFile: undefined, fileFindings: [PENDING] }, validate)
-}
-
-async function toEntry<Validated extends ValidatedEntry> (
+export async function makeEntry<Validated extends ValidatedEntry> (
   state: EntryState, validate: EntryValidator<Validated>
 ): Promise<CatalogEntry & Validated> {
   const { skill: { name, metadata, frontmatter, valid }, manifest } = state
@@ -95,6 +85,7 @@ const TOO_LARGE: Readonly<Record<SkillExcess, Finding>> = {
     'Move large files out of the skill folder')
 }
 
-const PENDING: Finding = finding('revision_pending',
+/** Of a skill of which no state holds long enough to be read: its entry has what the index knows. */
+export const PENDING: Finding = finding('revision_pending',
   'the skill has no revision yet: its files are being read, or are written without pause',
   'Ask for the skill by its name, or ask again')

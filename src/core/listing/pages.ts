@@ -2,7 +2,9 @@ import type { View } from '../view.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
 import { SkillError } from '../shared/errors.ts'
 import { formatCursor, pageStart } from './cursor.ts'
-import { type CatalogEntry, describePending, describeState, type EntryValidator, type ValidatedEntry } from './entry.ts'
+import {
+  type CatalogEntry, describeState, type EntryValidator, makeEntry, PENDING, type ValidatedEntry
+} from './entry.ts'
 
 /** Characters of all entries in one page of GET /catalog together. */
 export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
@@ -108,6 +110,7 @@ async function readEntry<Validated extends ValidatedEntry> (
     if (error.code !== 'skill_changing') throw error
     // It keeps nobody else's entry back.
     const skill = skills.findNow(name)
-    return skill && await describePending(skill, validate)
+    const pending = skill && { skill, manifest: undefined, mainFile: undefined, fileFindings: [PENDING] }
+    return pending && await makeEntry(pending, validate)
   }
 }

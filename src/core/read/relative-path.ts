@@ -1,7 +1,9 @@
 /** What a caller's text says about a place in a skill, before any disk is asked. */
 type RelativePath =
   | { readonly kind: 'inside', readonly path: string }
-  | { readonly kind: 'empty' | 'outside' | 'unusable' }
+  | { readonly kind: 'empty' }
+  | { readonly kind: 'outside' }
+  | { readonly kind: 'unusable' }
 
 const ABSOLUTE = /^(?:[/\\]|[A-Za-z]:[/\\])/
 /** `\` is a letter on POSIX: a path must stay inside in both readings. */

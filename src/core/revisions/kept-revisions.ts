@@ -30,42 +30,39 @@ const WEIGHT_PER_FILE = 512
 
 /** Revisions that were handed out, for callers that have begun with one while the skill moves on. */
 export class KeptRevisions {
-  readonly #cache: LRUCache<string, KeptRevision> | undefined
+  readonly #cache: LRUCache<string, KeptRevision>
   readonly #maxBytes: number
 
   constructor ({ keepMs = KEPT_REVISION_MS, maxBytes = KEPT_REVISION_BYTES }: KeepOptions = {}) {
-    this.#maxBytes = maxBytes
-    if (keepMs === 0 || maxBytes === 0) return
+    this.#maxBytes = keepMs === 0 ? 0 : maxBytes
     this.#cache = new LRUCache<string, KeptRevision>({
-      maxSize: maxBytes, ttl: keepMs, updateAgeOnGet: true, sizeCalculation: weightOf
+      maxSize: Math.max(this.#maxBytes, 1), ttl: keepMs, updateAgeOnGet: true, sizeCalculation: weightOf
     })
   }
 
   /** Whether a revision with these files should be read to be kept. */
   wants (root: Root, snapshot: Snapshot, keep: Keep): boolean {
     const { skill_name: name, revision } = snapshot.manifest
-    if (this.#cache === undefined || keep === 'never' || this.get(root, name, revision) !== undefined) return false
-    const room = this.#maxBytes - (keep === 'if-room' ? this.#cache.calculatedSize : 0)
-    return weightOf(snapshot) <= room
+    if (keep === 'never' || this.get(root, name, revision) !== undefined) return false
+    const used = keep === 'if-room' ? this.#cache.calculatedSize : 0
+    return used + weightOf(snapshot) <= this.#maxBytes
   }
 
   keep (kept: KeptRevision): void {
-    this.#cache?.set(keyOf(kept.skill.root, kept.skill.name, kept.manifest.revision), kept)
+    this.#cache.set(keyOf(kept.skill.root, kept.skill.name, kept.manifest.revision), kept)
   }
 
   get (root: Root, name: string, revision: string): KeptRevision | undefined {
-    return this.#cache?.get(keyOf(root, name, revision))
+    return this.#cache.get(keyOf(root, name, revision))
   }
 
   /** All that are kept, the one used last first. */
   get all (): readonly KeptRevision[] {
-    return [...this.#cache?.values() ?? []]
+    return [...this.#cache.values()]
   }
 
   drop (isDropped: (kept: KeptRevision) => boolean): void {
-    for (const kept of this.all.filter(isDropped)) {
-      this.#cache?.delete(keyOf(kept.skill.root, kept.skill.name, kept.manifest.revision))
-    }
+    for (const [key, kept] of [...this.#cache.entries()]) if (isDropped(kept)) this.#cache.delete(key)
   }
 }
 

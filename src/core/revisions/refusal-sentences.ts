@@ -1,21 +1,16 @@
 import { mainFileError, fileError, skillError } from '../shared/errors.ts'
-import { RefusedError } from '../read/refused.ts'
+import { isNoMainFile, RefusedError } from '../read/refused.ts'
 
 /** `get_skill`'s sentence for why a main file was not read; any other error as it is. */
 export function mainFileSentence (error: unknown, name: string): unknown {
   if (!(error instanceof RefusedError)) return error
+  if (isNoMainFile(error.refusal)) return mainFileError.notFound(name)
   switch (error.refusal) {
-    case 'not_found':
-    case 'outside':
-    case 'is_directory':
-    case 'not_regular': return mainFileError.notFound(name)
     case 'too_large': return mainFileError.tooLarge(name)
     case 'permission_denied': return mainFileError.permissionDenied(name, error.cause)
     case 'changed': return mainFileError.changing(name)
     case 'no_answer': return mainFileError.noAnswer(name, error.cause)
-    case 'too_many_files':
-    case 'too_many_bytes':
-    case 'io_error': return mainFileError.unreadable(name, error.cause)
+    default: return mainFileError.unreadable(name, error.cause)
   }
 }
 
@@ -31,16 +26,11 @@ export function fileSentence (error: unknown, name: string, file: string): unkno
     case 'permission_denied': return fileError.permissionDenied(file, error.cause)
     case 'changed': return fileError.changing(file)
     case 'no_answer': return fileError.noAnswer(file, error.cause)
-    case 'too_many_files':
-    case 'too_many_bytes':
-    case 'io_error': return fileError.ioError(file, error.cause)
+    default: return fileError.ioError(file, error.cause)
   }
 }
 
-/**
- * The sentence for why the files of a skill were not listed; any other error as it is. A file that is too large has
- * grown since it was listed.
- */
+/** The sentence for why the files of a skill were not listed; any other error as it is. */
 export function skillSentence (error: unknown, name: string): unknown {
   if (!(error instanceof RefusedError)) return error
   switch (error.refusal) {
@@ -48,12 +38,8 @@ export function skillSentence (error: unknown, name: string): unknown {
     case 'too_many_files':
     case 'too_many_bytes': return skillError.tooLarge(name, error.refusal)
     case 'permission_denied': return skillError.permissionDenied(name, error.cause)
-    case 'changed':
-    case 'outside':
-    case 'is_directory':
-    case 'not_regular':
-    case 'too_large': return skillError.changing(name)
     case 'no_answer': return skillError.noAnswer(name, error.cause)
     case 'io_error': return skillError.ioError(name, error.cause)
+    default: return skillError.changing(name)
   }
 }

@@ -3,7 +3,6 @@ import type { FileCache } from '../read/file-cache.ts'
 import { type FileKind, isTextKind } from '../read/file-kind.ts'
 import { IGNORE_FILE } from '../read/ignore-file.ts'
 import { mediaType } from '../read/media-type.ts'
-import type { FileChecksums } from '../read/open-file.ts'
 import { asRefused, changed, isUnknown, RefusedError } from '../read/refused.ts'
 import { type Walk, type WalkedFile, walkSkill } from '../read/walk.ts'
 import type { IndexedSkill } from '../read-skill.ts'
@@ -58,8 +57,10 @@ export class Snapshots {
     const kinds = new Map<string, FileKind | undefined>()
     for (const walked of walk.files) {
       await yieldIfNeeded()
-      const { path } = walked
-      const sums = await this.#checksumsOf(skill, walked).catch((error) => leaveOut(walk, walked, error))
+      const { path, state, isLink } = walked
+      const place = { disk, folder: realPath, path, filter }
+      const sums = await this.#files.checksumsAt(place, isLink ? undefined : state)
+        .catch((error) => leaveOut(walk, walked, error))
       if (sums === undefined) continue
       files.push({
         path,
@@ -81,13 +82,6 @@ export class Snapshots {
     }
     if (walk.isTrustworthy) this.#cache.set(key, snapshot)
     return snapshot
-  }
-
-  async #checksumsOf (
-    { root: { disk }, folder, filter }: IndexedSkill, { path, state, isLink }: WalkedFile
-  ): Promise<FileChecksums> {
-    const place = { disk, folder: folder.realPath, path, filter }
-    return await this.#files.checksumsAt(place, isLink ? undefined : state)
   }
 }
 

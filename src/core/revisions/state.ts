@@ -214,16 +214,11 @@ export class KeptState extends SkillState {
 /** Where a caller's path leads in a skill, by its text alone. */
 function pathInside (name: string, mainFiles: readonly string[], filePath: string): string {
   const parsed = parseRelativePath(filePath)
-  switch (parsed.kind) {
-    case 'empty': throw fileError.invalidPath()
-    case 'outside': throw fileError.traversal()
-    case 'unusable': throw fileError.notFound(name, filePath)
-    case 'inside': return withMainFileFallback(mainFiles, parsed.path)
-  }
-}
-
-/** At the top of a skill, the two usual spellings mean the main file that is there. */
-function withMainFileFallback (mainFiles: readonly string[], path: string): string {
+  if (parsed.kind === 'empty') throw fileError.invalidPath()
+  if (parsed.kind === 'outside') throw fileError.traversal()
+  if (parsed.kind === 'unusable') throw fileError.notFound(name, filePath)
+  const { path } = parsed
+  // At the top of a skill, the two usual spellings mean the main file that is there.
   if ((path !== 'SKILL.md' && path !== 'SKILL.MD') || mainFiles.includes(path)) return path
   return orderMainFiles(mainFiles, path)[0] ?? path
 }

@@ -1,10 +1,6 @@
 import { MAX_ARCHIVE_BYTES, MAX_SKILL_BYTES, MAX_SKILL_ENTRIES, MAX_TEXT_FILE_BYTES } from './limits.ts'
 
-/** What kind of error a code is: each API has one table from kinds to its own statuses, codes or types. */
-export type SkillErrorKind = 'invalid' | 'forbidden' | 'missing' | 'outdated' | 'too_large' | 'unprocessable' |
-  'broken' | 'unavailable'
-
-/** Everything that can be wrong with a request to the domain, as a closed set of codes. A code is part of the API. */
+/** Everything that can be wrong with a request to the domain: codes, which are part of the API, and their kinds. */
 const KINDS = {
   invalid_skill_name: 'invalid',
   skill_not_found: 'missing',
@@ -31,9 +27,12 @@ const KINDS = {
   skills_folder_not_found: 'unavailable',
   source_not_available: 'unavailable',
   skills_folder_permission_denied: 'unavailable'
-} as const satisfies Readonly<Record<string, SkillErrorKind>>
+} as const
 
 export type SkillErrorCode = keyof typeof KINDS
+
+/** Each API has one table from kinds to its own statuses, codes or types. */
+export type SkillErrorKind = (typeof KINDS)[SkillErrorCode]
 
 export const skillErrorCodes = Object.keys(KINDS) as readonly SkillErrorCode[]
 

@@ -79,11 +79,6 @@ export interface Skill extends CatalogSkill {
   readonly content: string
 }
 
-/** What callers may see of a skill, of an object that may hold more. */
-export function toCatalogSkill ({ name, metadata, frontmatter, findings, valid, digest }: CatalogSkill): CatalogSkill {
-  return { name, metadata, frontmatter, findings, valid, ...digest !== undefined && { digest } }
-}
-
 export interface ManifestFile {
   /** Relative to the skill's folder, `/` between segments. */
   readonly path: string

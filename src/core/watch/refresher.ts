@@ -81,9 +81,9 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
     if (polling) return { status: 'watching', mode: 'polling', errors: 0 }
     const states = [...this.#watchers.values()].map(({ state }) => state)
     if (!isWatching || states.length === 0) return { status: 'off', mode: 'events', errors: 0 }
-    const byStatus = (wanted: WatcherState['status']) => states.find(({ status }) => status === wanted)
-    const worst = byStatus('degraded') ?? byStatus('starting') ?? byStatus('watching')
-    return { status: 'off', mode: 'events', ...worst, errors: states.reduce((sum, { errors }) => sum + errors, 0) }
+    const worst = ['degraded', 'starting'].flatMap((wanted) => states.find(({ status }) => status === wanted) ?? [])[0]
+    const errors = states.reduce((sum, state) => sum + state.errors, 0)
+    return { status: 'watching', mode: 'events', ...worst, errors }
   }
 
   /** Whether changes in a root cause events, or it is polled. */
@@ -121,7 +121,6 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
   }
 
   #tickIn (milliseconds: number): void {
-    clearTimeout(this.#tickTimer)
     this.#tickTimer = setTimeout(() => { this.#run(() => this.#tick()) }, milliseconds).unref()
   }
 
