@@ -2,7 +2,7 @@ import { fastify, type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { AppOptions } from './app-options.ts'
 import { createChangeFeed } from './core/events/change-feed.ts'
 import type { SkillState } from './core/revisions/state.ts'
-import { PerSkills } from './http/callers.ts'
+import { perView } from './http/callers.ts'
 import { connections } from './http/connections.ts'
 import { combineObservers } from './http/observer.ts'
 import { httpServerOptions } from './http/options.ts'
@@ -44,7 +44,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
   const observer = combineObservers(options.observers ?? [])
   const loopbackOnly = isLoopback(host)
   const { skillsOf, whileAllowed } = access ?? { skillsOf: () => skills, whileAllowed: () => () => {} }
-  const feeds = new PerSkills((skills) => createChangeFeed({ skills, log: logger }))
+  const feeds = perView((skills) => createChangeFeed({ skills, log: logger }))
   const revisionsOf = (request: FastifyRequest) => feeds.of(skillsOf(request))
   observer.useSkills(skillsOf, () => feeds.of(access?.everything ?? skills).revision)
   const originOf = trust && ((state: SkillState) => trust.originOf(state))
@@ -69,7 +69,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
 
   const { rewriteUrl } = access ?? {}
   const app: FastifyInstance = fastify(httpServerOptions({ ...options, observer, rewriteUrl }))
-  app.addHook('onClose', async () => { for (const feed of feeds.values()) feed.close() })
+  app.addHook('onClose', async () => { for (const feed of feeds.all()) feed.close() })
   for (const property of ['principal', 'trace', 'problemCode']) app.decorateRequest(property, undefined)
   if (options.tracing !== undefined) await app.register(options.tracing)
   await app.register(connections, { shutdown })

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isatty } from 'node:tty'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
@@ -81,7 +82,8 @@ async function openServer (config: Config, options: ServerOptions, shutdown: Shu
     if (errorCode(err) === 'EMFILE') logger.fatal({ err }, 'stopping: too many open files: raise the limit (ulimit -n)')
     else if (err) logger.fatal({ err }, 'stopping because of an unhandled error')
     else logger.info({ signal, ...delaySeconds > 0 && { delaySeconds } }, 'stopping')
-    await shutdown.begin(delaySeconds * 1_000)
+    shutdown.isStopping = true
+    await sleep(delaySeconds * 1_000)
     await shutdown.drain(opening, logger)
   })
   takeSignals(true)
@@ -157,7 +159,7 @@ async function openParts (
   const { limits, store } = await openLimits(config, access !== undefined, base)
   const readings = {
     logDropped: () => base.output.dropped,
-    limitsStoreFailures: () => store?.failures ?? 0,
+    limitsStoreFailures: () => store?.failures() ?? 0,
     overloadLevel: () => isOverloaded() ? 1 : 0,
     limited: () => Object.entries(limits?.refusals ?? {}),
     authFailures: () => access?.refusals ?? [],

@@ -20,27 +20,18 @@ export interface Principal {
 export type SkillsOf = (request: FastifyRequest) => View
 
 /** What an API keeps for each set of skills that callers see: made at the first question, gone with the skills. */
-export class PerSkills<Value extends object> {
-  readonly #make: (skills: View) => Value
-  readonly #values = new WeakMap<View, Value>()
-  #alive: ReadonlyArray<WeakRef<Value>> = []
-
-  constructor (make: (skills: View) => Value) {
-    this.#make = make
-  }
-
-  of (skills: View): Value {
-    let value = this.#values.get(skills)
-    if (value === undefined) {
-      this.#values.set(skills, value = this.#make(skills))
-      this.#alive = [...this.#alive.filter((ref) => ref.deref() !== undefined), new WeakRef(value)]
-    }
-    return value
-  }
-
-  /** The values that are still in use, to be closed. */
-  values (): Value[] {
-    return this.#alive.flatMap((ref) => ref.deref() ?? [])
+export function perView<Value extends object> (make: (skills: View) => Value) {
+  const values = new WeakMap<View, Value>()
+  let alive: Array<WeakRef<Value>> = []
+  return {
+    of (skills: View): Value {
+      const value = values.get(skills) ?? make(skills)
+      if (!values.has(skills)) alive = [...alive.filter((ref) => ref.deref() !== undefined), new WeakRef(value)]
+      values.set(skills, value)
+      return value
+    },
+    /** The values that are still in use, to be closed. */
+    all: () => alive.flatMap((ref) => ref.deref() ?? [])
   }
 }
 

@@ -1,5 +1,6 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ConnectionError, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { HttpProblem, PROBLEM_MEDIA_TYPE, toProblem } from './problem.ts'
@@ -8,8 +9,14 @@ import type { Shutdown } from './shutdown.ts'
 /** Pipelined requests of one connection that may wait for the answers before theirs. */
 const MAX_WAITING_REQUESTS = 16
 
+/** Time for clients with an open connection to receive `Connection: close` before the port is closed. */
+const ANNOUNCE_MS = 200
+
 /** How long a connection that has sent no request may still do so once the server closes: Node does not end it. */
 const UNUSED_MS = 1_000
+
+/** When connections that are still open are cut. */
+const DRAIN_DEADLINE_MS = 8_000
 
 /** The answers that each connection waits for, in order, with what starts their handlers. */
 const pending = new WeakMap<Socket, Map<ServerResponse, () => void>>()
@@ -40,11 +47,18 @@ export const connections = fp<{ readonly shutdown: Pick<Shutdown, 'isStopping'> 
     if (shutdown.isStopping) reply.header('connection', 'close')
     next(null, payload)
   })
+  let deadline: NodeJS.Timeout | undefined
   app.addHook('preClose', async () => {
+    deadline = setTimeout(() => {
+      app.log.warn('cutting the connections that are still open')
+      app.server.closeAllConnections()
+    }, DRAIN_DEADLINE_MS)
+    if (shutdown.isStopping && sockets.size > 0) await sleep(ANNOUNCE_MS)
     // For answers whose head is sent already, such as a download.
     app.server.keepAliveTimeout = 1
     for (const socket of sockets) if (socket.bytesRead === 0) socket.setTimeout(UNUSED_MS)
   })
+  app.addHook('onClose', async () => { clearTimeout(deadline) })
   done()
 }, { name: 'connections' })
 

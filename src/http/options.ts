@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, Server } from 'node:http'
-import type { FastifyBaseLogger, FastifyHttpOptions } from 'fastify'
+import type { FastifyBaseLogger, FastifyHttpOptions, FastifyReply } from 'fastify'
 import { maskSecrets } from '../core/shared/text.ts'
 import { answerClientError } from './connections.ts'
 import { securityHeaders } from './headers.ts'
 import { MAX_BODY_BYTES } from './limits.ts'
-import { sendProblem } from './problem.ts'
+import { renderProblem } from './problem.ts'
 import type { Observer } from './observer.ts'
 import { RequestLogController } from './request-log.ts'
 
@@ -49,9 +49,9 @@ export function httpServerOptions (options: HttpServerOptions): FastifyHttpOptio
     // A request that was sent on an open connection before the drain is answered, as the last one.
     return503OnClosing: false,
     // What the router refuses (bad percent-encoding, an endless parameter) reaches no hook.
-    frameworkErrors (error, request, reply) {
+    frameworkErrors (error, request, reply: FastifyReply) {
       reply.headers(securityHeaders).header('x-request-id', request.id)
-      sendProblem(error, request, reply)
+      reply.send(renderProblem(error, request, reply))
     },
     clientErrorHandler: answerClientError
   }

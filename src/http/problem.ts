@@ -107,10 +107,6 @@ export function renderProblem (error: unknown, request: FastifyRequest, reply: F
   return Buffer.from(JSON.stringify(problem))
 }
 
-export function sendProblem (error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  reply.send(renderProblem(error, request, reply))
-}
-
 /** Fastify's messages are its own affair, and some echo the URL. */
 function toKnownError (error: unknown): SkillError | HttpProblem {
   if (error instanceof SkillError || error instanceof HttpProblem) return error

@@ -1,6 +1,6 @@
 import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import { maskSecrets } from '../core/shared/text.ts'
-import { NEVER_ANSWERED, type Observer, type ResponseEnd } from './observer.ts'
+import { NEVER_ANSWERED, type Observer } from './observer.ts'
 import { clientOf } from './request/client-address.ts'
 import { traceOf } from './request/traceparent.ts'
 
@@ -26,28 +26,38 @@ export class RequestLogController extends LogController {
     this.#observer.onRequest(request)
     // A socket forgets its address when it closes.
     const client = clientOf(request)
-    const { socket } = request.raw
+    const { method, url, log, raw: { socket } } = request
     // Fastify's onResponse is not called for a response that its client has cut.
     reply.raw.once('close', () => {
       const { headersSent, statusCode, writableFinished } = reply.raw
-      const length = request.method === 'HEAD' ? undefined : reply.getHeader('content-length')
-      const end: ResponseEnd = {
-        milliseconds: performance.now() - start,
-        status: headersSent ? statusCode : NEVER_ANSWERED,
-        // A destroyed socket counts what it still held as finished.
-        isComplete: writableFinished && !socket.destroyed,
-        bytes: length === undefined ? undefined : Number(length)
-      }
-      logRequest(request, client, end)
-      this.#observer.onResponse(request, reply, end)
+      const { principal, problemCode, routeOptions: { url: route, config } } = request
+      const status = headersSent ? statusCode : NEVER_ANSWERED
+      const milliseconds = performance.now() - start
+      // A destroyed socket counts what it still held as finished.
+      const isComplete = writableFinished && !socket.destroyed
+      const length = method === 'HEAD' ? undefined : reply.getHeader('content-length')
+      const bytes = length === undefined ? undefined : Number(length)
+      const trace = traceOf(request)
+      log[status === 304 || config.load === 'probe' ? 'debug' : 'info']({
+        client,
+        route,
+        method,
+        url: maskSecrets(url).replace(TOKEN_IN_QUERY, '$1***').slice(0, MAX_LOGGED_URL_CHARACTERS),
+        status,
+        code: status < 400 || status === NEVER_ANSWERED ? undefined : problemCode,
+        ms: Math.round(milliseconds * 1000) / 1000,
+        bytes,
+        ...principal !== undefined && { principal: principal.name },
+        ...trace !== undefined && { trace_id: trace.traceId, span_id: trace.spanId, trace_flags: trace.flags }
+      }, isComplete ? 'request completed' : 'request aborted')
+      this.#observer.onResponse(request, reply, { milliseconds, status, isComplete, bytes })
     })
   }
 
   override requestCompleted (): void {}
 
   override streamError (error: Error & { code?: string }, request: FastifyRequest): void {
-    if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') return
-    request.log.error({ err: error }, 'response stream failed')
+    if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') request.log.error({ err: error }, 'response stream failed')
   }
 
   /** A header that is ignored is most often that of a proxy which is not configured. */
@@ -57,25 +67,4 @@ export class RequestLogController extends LogController {
     log.warn({ peer: raw.socket.remoteAddress }, 'X-Forwarded-For is ignored, since its sender is not in ' +
       'TRUSTED_PROXIES: all clients behind one proxy count as one')
   }
-}
-
-function logRequest (
-  request: FastifyRequest, client: string, { status, milliseconds, bytes, isComplete }: ResponseEnd
-): void {
-  const { principal, routeOptions: { url: route, config } } = request
-  const trace = traceOf(request)
-  const line = {
-    client,
-    route,
-    method: request.method,
-    url: maskSecrets(request.url).replace(TOKEN_IN_QUERY, '$1***').slice(0, MAX_LOGGED_URL_CHARACTERS),
-    status,
-    code: status < 400 || status === NEVER_ANSWERED ? undefined : request.problemCode,
-    ms: Math.round(milliseconds * 1000) / 1000,
-    bytes,
-    ...principal !== undefined && { principal: principal.name },
-    ...trace !== undefined && { trace_id: trace.traceId, span_id: trace.spanId, trace_flags: trace.flags }
-  }
-  const level = status === 304 || config.load === 'probe' ? 'debug' : 'info'
-  request.log[level](line, isComplete ? 'request completed' : 'request aborted')
 }

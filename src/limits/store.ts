@@ -1,6 +1,4 @@
-import {
-  type IRateLimiterOptions, type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis
-} from 'rate-limiter-flexible'
+import { type IRateLimiterOptions, RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
 import type { CoreLog } from '../core/shared/log.ts'
 import { ConfigError } from '../config/setting.ts'
 
@@ -10,19 +8,13 @@ const TIMEOUT_MS = 200
 /** The longest pause between two attempts to connect, in milliseconds. */
 const MAX_RECONNECT_MS = 2_000
 
-/** Where points are counted. */
-export interface LimitsStore {
-  limiter (options: IRateLimiterOptions): RateLimiterAbstract
-  /** How often the connection to the store has failed: each replica counts for itself meanwhile. */
-  readonly failures: number
-  close (): void
-}
+export type LimitsStore = Awaited<ReturnType<typeof connectStore>>
 
 /**
  * Connects to Redis or Valkey. Resolves without waiting for the connection.
  * @throws {ConfigError} without the package `ioredis`
  */
-export async function connectStore (url: string, log: CoreLog): Promise<LimitsStore> {
+export async function connectStore (url: string, log: CoreLog) {
   const { Redis } = await import('ioredis').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
     throw new ConfigError('LIMITS_STORE needs the package ioredis: npm install ioredis', { cause: error })
@@ -49,11 +41,12 @@ export async function connectStore (url: string, log: CoreLog): Promise<LimitsSt
     log.info({}, 'the store of limits answers')
   })
   return {
-    limiter: (options) => new RateLimiterRedis({
+    limiter: (options: IRateLimiterOptions) => new RateLimiterRedis({
       ...options, storeClient, rejectIfRedisNotReady: true, insuranceLimiter: new RateLimiterMemory(options)
     }),
-    get failures () { return failures },
-    close: () => {
+    /** How often the connection to the store has failed: each replica counts for itself meanwhile. */
+    failures: () => failures,
+    close: (): void => {
       isDown = true
       storeClient.disconnect()
     }

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
 import fp from 'fastify-plugin'
-import { HttpProblem, sendProblem, toInstance } from '../http/problem.ts'
+import { HttpProblem, renderProblem, toInstance } from '../http/problem.ts'
 import { problems } from '../schemas/problem.ts'
 
 /** A path below a skill that is none of the skill's routes: most likely that of a file. */
@@ -36,7 +36,7 @@ function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: strin
 
 /** One shape for every error that passes through Fastify; `http/connections.ts` has those that do not. */
 export const errors = fp<ErrorsOptions>(function errors (app, { basePath, translate }, done) {
-  app.setErrorHandler((error, request, reply) => { sendProblem(translate(error, request), request, reply) })
+  app.setErrorHandler((error, request, reply) => reply.send(renderProblem(translate(error, request), request, reply)))
   app.setNotFoundHandler((request) => { throw noRoute(app, request, basePath) })
   // Before the body is read, which nobody wants. After every `onRequest`: `cors` lets pages read these answers too.
   app.addHook(

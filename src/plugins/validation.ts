@@ -16,11 +16,9 @@ const NO_QUERY = { type: 'object', properties: {}, additionalProperties: false }
 export const validation = fp<ValidationOptions>(function validation (app, { shared }, done) {
   for (const schema of shared) app.addSchema(schema)
   app.addHook('onRoute', (route) => {
-    const { schema, method } = route
+    const { schema } = route
     if (schema === undefined || schema.hide === true) return
-    // Fastify's HEAD has the schema of its GET, and no body to serialize.
-    if (method === 'HEAD') route.schema = { ...schema, response: undefined }
-    else schema.querystring = schema.querystring === undefined ? NO_QUERY : { ...NO_QUERY, ...schema.querystring }
+    schema.querystring = schema.querystring === undefined ? NO_QUERY : { ...NO_QUERY, ...schema.querystring }
   })
   // Checking TypeBox's own schemas takes longer than compiling them.
   const options = { strict: false, validateSchema: false }

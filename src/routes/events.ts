@@ -16,10 +16,8 @@ export interface EventRoutesOptions {
   readonly feeds: { of (skills: View): Pick<ChangeFeed, 'position' | 'subscribe'> }
   readonly whileAllowed: WhileAllowed
   readonly observer?: Pick<Observer, 'onStream'> | undefined
-  /** Defaults: those of `limits.ts`. */
+  /** Default: MAX_EVENT_STREAMS. */
   readonly maxStreams?: number
-  readonly maxStreamBytes?: number
-  readonly heartbeatMs?: number
 }
 
 const HeadersSchema = Type.Object({

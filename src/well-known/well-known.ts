@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ZIP_MEDIA_TYPE } from '../archive/zip-writer.ts'
-import { PerSkills, type SkillsOf } from '../http/callers.ts'
+import { perView, type SkillsOf } from '../http/callers.ts'
 import { strongEtag } from '../http/etag.ts'
 import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
@@ -60,7 +60,7 @@ const FILE_ANSWERS = bytesAnswers(['*/*'], DOCUMENT_EXAMPLE, 'The bytes, under t
 export const wellKnown: FastifyPluginAsyncTypebox<WellKnownOptions> = async function wellKnown (
   app, { skillsOf, revisionsOf, isPublic }
 ) {
-  const discoveries = new PerSkills((skills) => new Discovery(skills))
+  const discoveries = perView((skills) => new Discovery(skills))
   const discoveryOf = (request: FastifyRequest): Discovery => discoveries.of(skillsOf(request))
   if (isPublic) {
     app.addHook('onRequest', async ({ principal }, reply) => {

@@ -190,7 +190,7 @@ t.test('K91: the end', async (t) => {
     const { url } = await buildWithRoutes(t, addOk, { shutdown })
     const client = await openRaw(url)
     t.equal((await client.send(request('GET', '/ok')).response()).headers.connection, 'keep-alive')
-    await shutdown.begin()
+    shutdown.isStopping = true
     t.equal((await client.send(request('GET', '/ok')).response()).headers.connection, 'close')
     await client.closed()
   })

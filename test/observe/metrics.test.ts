@@ -192,7 +192,7 @@ t.test('K68 K71: what overload refuses is counted, and no other 503', async (t) 
   const shutdown = new Shutdown()
   const { value, fetch, counted, app } = await buildMeasured(t, { overload: { maxEventLoopDelay: Number.MIN_VALUE, sampleInterval: 10 }, shutdown })
   await until(() => app.isUnderPressure())
-  await shutdown.begin()
+  shutdown.isStopping = true
   t.strictSame(await Promise.all(['/skills', '/skills/demo', '/readyz'].map(async (path) => (await fetch(path)).status)), [503, 503, 503])
   await counted(3)
   t.equal(await value('skillserve_overload_refusals_total'), 2)

@@ -133,7 +133,7 @@ t.test('a service that is stopping is not ready, and answers', async (t) => {
   const shutdown = new Shutdown()
   const service = await buildService(t, { files: DEMO, options: { shutdown } })
   t.equal((await service.fetch('/readyz')).status, 200)
-  await shutdown.begin()
+  shutdown.isStopping = true
   const response = await service.fetch('/readyz')
   t.equal(response.status, 503)
   t.match(response.json(), { code: 'not_ready', detail: 'The service is stopping', skills: 1, watcher: { status: 'off' } })

@@ -1,10 +1,7 @@
 import Negotiator from 'negotiator'
 
-/** Parameters other than a weight: `application/json; charset=utf-8` asks for JSON. */
-const PARAMETERS = /;(?!\s*q\s*=)[^;,]*/gi
-
 function negotiator (accept: string): Negotiator {
-  return new Negotiator({ headers: { accept: accept.replace(PARAMETERS, '') } })
+  return new Negotiator({ headers: { accept } })
 }
 
 /** Whether an `Accept` header allows a media type: for the one route where nothing else can be sent. */

@@ -10,8 +10,6 @@ interface EventStreamsOptions {
   readonly maxStreams: number
   readonly whileAllowed: WhileAllowed
   readonly observer?: Pick<Observer, 'onStream'> | undefined
-  readonly maxStreamBytes?: number | undefined
-  readonly heartbeatMs?: number | undefined
 }
 
 /**
@@ -29,9 +27,9 @@ const HEARTBEAT = Buffer.from(': still here\n\n')
  * is stopping. The plugins @fastify/sse and fastify-sse-v2 write past the
  * hooks, keep without limit what a client does not read, and delay `app.close()`.
  */
-export function createEventStreams (app: FastifyInstance, options: EventStreamsOptions) {
-  const { maxStreams, whileAllowed, observer } = options
-  const { maxStreamBytes = MAX_EVENT_STREAM_BYTES, heartbeatMs = EVENT_HEARTBEAT_MS } = options
+export function createEventStreams (
+  app: FastifyInstance, { maxStreams, whileAllowed, observer }: EventStreamsOptions
+) {
   const streams = new Map<Readable, ServerResponse>()
   let isClosing = false
 
@@ -39,7 +37,7 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
   function send (stream: Readable, frame: Buffer): void {
     if (stream.destroyed) return
     const { readableLength } = stream
-    if (readableLength + frame.length <= maxStreamBytes) {
+    if (readableLength + frame.length <= MAX_EVENT_STREAM_BYTES) {
       stream.push(frame)
       return
     }
@@ -54,7 +52,7 @@ export function createEventStreams (app: FastifyInstance, options: EventStreamsO
 
   const heartbeat = setInterval(() => {
     for (const stream of streams.keys()) send(stream, HEARTBEAT)
-  }, heartbeatMs).unref()
+  }, EVENT_HEARTBEAT_MS).unref()
 
   // Not `onClose`, which waits for the answers that are under way.
   app.addHook('preClose', async () => {
