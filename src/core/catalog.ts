@@ -16,9 +16,6 @@ import { yieldIfNeeded } from './shared/async.ts'
 import { mainFileError } from './shared/errors.ts'
 import type { SkillType } from './shared/skill.ts'
 
-/** How often a skill is looked up again when its folder is replaced meanwhile. */
-const MAX_LOOKUPS = 3
-
 /** The place of a skill. */
 export interface SkillRef {
   readonly root: Root
@@ -37,12 +34,17 @@ interface CatalogEvents {
   listed: [root: Root, before: RootListing | undefined]
 }
 
-interface CatalogOptions {
-  readonly roots: ReadonlyArray<{ readonly options: string | RootOptions, readonly type: SkillType }>
+export interface CatalogOptions {
+  /** Absolute paths, or folders with names; the earlier wins. They need not exist. */
+  readonly projectRoots: ReadonlyArray<string | RootOptions>
+  /** Loses to every project root. */
+  readonly personalRoot?: string | RootOptions
+  /** Absolute paths: links in a root that leave it are followed when they lead to or into one of these folders. */
   readonly linkTargets?: readonly string[] | undefined
-  readonly disk?: Disk | undefined
+  /** The file system, for all roots. Default: what fits the kind of disk of each root. */
+  readonly disk?: Disk
   /** Which revisions stay readable after a change. */
-  readonly keep?: KeepOptions | undefined
+  readonly keep?: KeepOptions
 }
 
 /**
@@ -59,13 +61,15 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   readonly #skills = new Map<Root, ReadonlyMap<string, IndexedSkill>>()
   #generation = 0
 
-  constructor ({ roots, linkTargets, disk, keep }: CatalogOptions) {
+  constructor ({ projectRoots, personalRoot, linkTargets, disk, keep }: CatalogOptions) {
     super()
     this.setMaxListeners(0)
     this.kept = new KeptRevisions(keep)
+    const roots = personalRoot === undefined ? projectRoots : [...projectRoots, personalRoot]
+    const typeOf = (index: number): SkillType => index < projectRoots.length ? 'project' : 'personal'
     const onListed = (root: Root, before: RootListing | undefined): void => { this.#takeListing(root, before) }
-    this.roots = roots.map(({ options, type }, index) =>
-      new Root(options, { index, type, linkTargets, disk, onListed }))
+    this.roots = roots.map((root, index) =>
+      new Root(root, { index, type: typeOf(index), linkTargets, disk, onListed }))
   }
 
   /** Goes up with each change: what is derived from the index is up to date while it is the same. */
@@ -80,17 +84,9 @@ export class Catalog extends EventEmitter<CatalogEvents> {
 
   /**
    * The skill of this name as it is on the disk now, in the first root that has it; undefined when none has.
-   * @throws {SkillError} `skill_changing` when its folder is replaced again and again
+   * @throws {SkillError} `skill_changing` when its folder is replaced meanwhile
    */
   async find (name: string, sees: Sees): Promise<IndexedSkill | undefined> {
-    for (let attempt = 0; attempt < MAX_LOOKUPS; attempt++) {
-      const found = await this.#findOnce(name, sees)
-      if (found !== 'replaced') return found
-    }
-    throw mainFileError.changing(name)
-  }
-
-  async #findOnce (name: string, sees: Sees): Promise<IndexedSkill | 'replaced' | undefined> {
     for (const root of this.roots) {
       if (!sees(root, name)) continue
       await root.sync(name)
@@ -104,7 +100,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       if (skill !== undefined) return skill
       await root.list()
       // What searches a folder with a layout has not seen yet that this one is gone.
-      if (root.listed === undefined || root.folders.get(name) !== folder) return 'replaced'
+      if (root.listed === undefined || root.folders.get(name) !== folder) throw mainFileError.changing(name)
     }
     return undefined
   }

@@ -2,14 +2,14 @@ import type { Catalog, SkillRef } from './catalog.ts'
 import type { SkippedEntry } from './roots/list-root.ts'
 import type { Root } from './roots/root.ts'
 import { allowingSetting, SKIPPED } from './roots/skipped.ts'
-import type { CoreLog } from './shared/log.ts'
+import { type CoreLog, SILENT } from './shared/log.ts'
 
 /** Entries that are left out get a line each, up to so many of one listing. */
 const MAX_SKIPPED_LINES = 20
 
 /** Logs each transition of a root, each entry that is left out, and each skill that becomes invalid or valid again. */
 export function logCatalog (
-  catalog: Catalog, log: CoreLog, onSkipped?: (entries: readonly SkippedEntry[]) => void
+  catalog: Catalog, log: CoreLog = SILENT, onSkipped?: (entries: readonly SkippedEntry[]) => void
 ): void {
   /** The last line of each root, and its state. */
   const reported = new Map<Root, { readonly line: string, readonly state: string }>()

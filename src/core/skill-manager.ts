@@ -1,39 +1,18 @@
-import { Catalog } from './catalog.ts'
+import { Catalog, type CatalogOptions } from './catalog.ts'
 import { skillBody } from './format/main-file.ts'
 import { logCatalog } from './log.ts'
-import type { Disk } from './read/disk.ts'
 import { mainFileText } from './read/file-content.ts'
-import type { KeepOptions } from './revisions/kept-revisions.ts'
-import type { RootOptions } from './roots/root.ts'
 import type { SkippedEntry } from './roots/list-root.ts'
 import { CatalogSearch } from './search/catalog-search.ts'
-import { type CoreLog, SILENT } from './shared/log.ts'
 import { addressOf, type Skill, type SkillMetadata } from './shared/skill.ts'
 import { type Grant, View } from './view.ts'
-import { Refresher } from './watch/refresher.ts'
+import { Refresher, type RefresherOptions } from './watch/refresher.ts'
 
 export type { Grant }
 
-export interface SkillManagerOptions {
-  /** Absolute paths, or folders with names; the earlier wins. They need not exist. */
-  readonly projectRoots: readonly (string | RootOptions)[]
-  /** Loses to every project root. */
-  readonly personalRoot?: string | RootOptions
-  /** Absolute paths: links in a root that leave it are followed when they lead to or into one of these folders. */
-  readonly linkTargets?: readonly string[] | undefined
-  /** Compare everything each second instead of asking the kernel for events. */
-  readonly polling?: boolean
-  readonly log?: CoreLog
+export interface SkillManagerOptions extends CatalogOptions, RefresherOptions {
   /** Called with the entries of a root that could be skills and are left out, which the log names too. */
   readonly onSkipped?: ((entries: readonly SkippedEntry[]) => void) | undefined
-  /** `false` runs without a watcher: everything is compared every 20 seconds. */
-  readonly watcher?: boolean
-  /** Pause between two comparisons of everything, in milliseconds. Default 20,000, with polling 1,000. */
-  readonly tickMs?: number | undefined
-  /** The file system, for all roots. Default: what fits the kind of disk of each root. */
-  readonly disk?: Disk
-  /** Which revisions stay readable after a change. */
-  readonly keep?: KeepOptions
 }
 
 /** All skills, in the order of the roots: the view of everything. It starts and stops, and makes smaller views. */
@@ -42,23 +21,13 @@ export class SkillManager extends View {
   readonly refresher: Refresher
 
   constructor (options: SkillManagerOptions) {
-    const { projectRoots, personalRoot, linkTargets, disk, keep, polling = false, watcher = true, tickMs } = options
-    const { log = SILENT, onSkipped } = options
-    const catalog = new Catalog({
-      roots: [
-        ...projectRoots.map((root) => ({ options: root, type: 'project' as const })),
-        ...personalRoot === undefined ? [] : [{ options: personalRoot, type: 'personal' as const }]
-      ],
-      linkTargets,
-      disk,
-      keep
-    })
-    const refresher = new Refresher({ catalog, polling, isWatching: watcher, tickMs, log })
+    const catalog = new Catalog(options)
+    const refresher = new Refresher(catalog, options)
     const all = catalog.roots.map((root) => [root, 'all'] as const)
     super('', new Map(all), { catalog, refresher, search: new CatalogSearch(catalog) })
     this.catalog = catalog
     this.refresher = refresher
-    logCatalog(catalog, log, onSkipped)
+    logCatalog(catalog, options.log, options.onSkipped)
   }
 
   /** Lists the roots, and returns when `list` can be answered; the index and the watchers follow in the background. */

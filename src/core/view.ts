@@ -115,13 +115,12 @@ export class View {
 
   /** The skill of exactly this name; fresh. Undefined for none, also for a name that no skill can have. */
   async find (name: string): Promise<CatalogSkill | undefined> {
-    const found = await this.parts.catalog.find(name, this.#sees)
-    if (this.#asked !== undefined && (found !== undefined || this.keptRevisions(name).length > 0)) {
+    try {
       return await this.read(name, async ({ skill }) => skill)
+    } catch (error) {
+      if (isAbsent(error)) return undefined
+      throw error
     }
-    if (found !== undefined) return this.#shown(found)
-    this.#requireRoot()
-    return undefined
   }
 
   /** The skill of this name as the index has it, without a comparison with the disk. */
@@ -168,14 +167,15 @@ export class View {
     if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
     const { catalog } = this.parts
     for (let count = 1; ; count++) {
-      const found = await catalog.find(name, this.#sees)
-      if (found === undefined) throw this.unavailable ?? this.#absent(name)
+      let found: IndexedSkill | undefined
       try {
+        found = await catalog.find(name, this.#sees)
+        if (found === undefined) throw this.unavailable ?? this.#absent(name)
         return await answer(new PresentState(this.#shown(found), found, catalog, keep))
       } catch (error) {
         if (!(error instanceof SkillError)) throw error
         // What was refused has just been read; another error may come from a folder that was replaced meanwhile.
-        const isSame = found.refused !== undefined || await catalog.isStill(found)
+        const isSame = found === undefined || found.refused !== undefined || await catalog.isStill(found)
         if (error.code !== 'skill_changing' && isSame) throw error
         if (count === MAX_READS) throw error.code === 'skill_changing' ? error : skillError.changing(name)
         await pause(CHANGE_PAUSE_MS * count)
@@ -214,8 +214,7 @@ export class View {
       return await this.read(name, answer)
     } catch (error) {
       // Its sentence has the name that was asked for.
-      const isNoName = error instanceof SkillError && ['skill_not_found', 'invalid_skill_name'].includes(error.code)
-      throw isNoName ? mainFileError.skillNotFound(displayName) : error
+      throw isAbsent(error) ? mainFileError.skillNotFound(displayName) : error
     }
   }
 
@@ -341,6 +340,10 @@ export class View {
     if (hidden.length === 0) return skill
     return { ...skill, findings: [...skill.findings, shadowing(hidden.map(({ name }) => name))] }
   }
+}
+
+function isAbsent (error: unknown): boolean {
+  return error instanceof SkillError && ['skill_not_found', 'invalid_skill_name'].includes(error.code)
 }
 
 /** Which skills are hidden depends on the view, so that this finding is not in the catalog. */

@@ -23,19 +23,11 @@ export function coalesce (job: () => Promise<void>): () => Promise<void> {
 /** When long work began in the present turn of the event loop. */
 let workStartedAt: number | undefined
 
-/** Turns that were promised: each is for one piece of work, in the order in which they came. */
-let turns: Promise<void> = Promise.resolve()
-
-/**
- * To be awaited between two pieces of long work: when all such work has taken SLICE_MS in this turn of the event loop,
- * everybody else gets a turn.
- */
+/** To be awaited between two pieces of long work: when all such work has taken SLICE_MS, everybody else gets a turn. */
 export function yieldIfNeeded (): Promise<void> | undefined {
   if (workStartedAt === undefined) {
     workStartedAt = performance.now()
     setImmediate(() => { workStartedAt = undefined })
   }
-  if (performance.now() - workStartedAt < SLICE_MS) return undefined
-  turns = turns.then(() => nextTurn())
-  return turns
+  return performance.now() - workStartedAt < SLICE_MS ? undefined : nextTurn()
 }

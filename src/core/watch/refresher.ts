@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { Catalog } from '../catalog.ts'
 import type { Root } from '../roots/root.ts'
-import type { CoreLog } from '../shared/log.ts'
+import { type CoreLog, SILENT } from '../shared/log.ts'
 import { RootWatcher, type WatcherState } from './watcher.ts'
 
 /** What happens within this time after an event is compared with it, in milliseconds. */
@@ -19,20 +19,21 @@ export interface Refresh {
   readonly isFailed: boolean
 }
 
-interface RefresherOptions {
-  readonly catalog: Catalog
-  /** Compare everything each second instead of watching. */
-  readonly polling: boolean
-  /** `false` for neither events nor polling: only the comparison every 20 seconds. */
-  readonly isWatching: boolean
+export interface RefresherOptions {
+  /** Compare everything each second instead of asking the kernel for events. */
+  readonly polling?: boolean
+  /** `false` runs without a watcher: everything is compared every 20 seconds. */
+  readonly watcher?: boolean
   /** Pause between two comparisons of everything, in milliseconds. Default 20,000, with polling 1,000. */
   readonly tickMs?: number | undefined
-  readonly log: CoreLog
+  readonly log?: CoreLog
 }
 
 /** Keeps the catalog near the disk: it compares what the watchers report, and everything from time to time. */
 export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
-  readonly #options: RefresherOptions
+  readonly #catalog: Catalog
+  readonly #options: Required<Omit<RefresherOptions, 'tickMs'>>
+  readonly #tickMs: number
   readonly #watchers = new Map<Root, RootWatcher>()
   /** Names of skills that may have changed, by their root; `undefined` stands for any. */
   #hints = new Map<Root, Set<string | undefined>>()
@@ -46,16 +47,19 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
   readonly indexed = new Promise<void>((resolve, reject) => { this.#settle = { resolve, reject } })
   isIndexed = false
 
-  constructor (options: RefresherOptions) {
+  constructor (catalog: Catalog, { polling = false, watcher = true, tickMs, log = SILENT }: RefresherOptions) {
     super()
-    this.#options = options
+    this.#catalog = catalog
+    this.#options = { polling, watcher, log }
+    this.#tickMs = tickMs ?? (polling ? POLL_MS : TICK_MS)
     // Whoever waits gets the error, and nobody has to wait.
     this.indexed.catch(() => {})
   }
 
   /** Makes the first index, and begins to watch. */
   async start (): Promise<void> {
-    const { catalog, polling, isWatching, log } = this.#options
+    const { polling, watcher, log } = this.#options
+    const catalog = this.#catalog
     if (this.#isStarted) return
     this.#isStarted = true
     for (const root of catalog.roots) await catalog.refresh(root)
@@ -68,19 +72,19 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
         root.source?.hint?.()
         onHint(name)
       }
-      if (isWatching && !polling && !root.isNetwork) this.#watchers.set(root, new RootWatcher(root, log, onEvent))
+      if (watcher && !polling && !root.isNetwork) this.#watchers.set(root, new RootWatcher(root, log, onEvent))
       root.source?.on('changed', onHint)
     }
     catalog.on('stale', ({ root, name }) => { this.#hint(root, name) })
     catalog.on('listed', (root) => { this.#watchers.get(root)?.follow() })
-    this.#tickIn(this.#pause)
+    this.#scheduleTick()
   }
 
   get state (): WatcherState {
-    const { polling, isWatching } = this.#options
+    const { polling, watcher } = this.#options
     if (polling) return { status: 'watching', mode: 'polling', errors: 0 }
     const states = [...this.#watchers.values()].map(({ state }) => state)
-    if (!isWatching || states.length === 0) return { status: 'off', mode: 'events', errors: 0 }
+    if (!watcher || states.length === 0) return { status: 'off', mode: 'events', errors: 0 }
     const worst = ['degraded', 'starting'].flatMap((wanted) => states.find(({ status }) => status === wanted) ?? [])[0]
     const errors = states.reduce((sum, state) => sum + state.errors, 0)
     return { status: 'watching', mode: 'events', ...worst, errors }
@@ -100,11 +104,6 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
     await this.#running
   }
 
-  get #pause (): number {
-    const { polling, tickMs = polling ? POLL_MS : TICK_MS } = this.#options
-    return tickMs
-  }
-
   #hint (root: Root, name?: string): void {
     if (this.#isClosed) return
     this.#hints.set(root, (this.#hints.get(root) ?? new Set()).add(name))
@@ -120,30 +119,29 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
     }
   }
 
-  #tickIn (milliseconds: number): void {
-    this.#tickTimer = setTimeout(() => { this.#run(() => this.#tick()) }, milliseconds).unref()
+  #scheduleTick (): void {
+    this.#tickTimer = setTimeout(() => { this.#run(() => this.#tick()) }, this.#tickMs).unref()
   }
 
   async #tick (): Promise<void> {
-    for (const root of this.#options.catalog.roots) {
+    for (const root of this.#catalog.roots) {
       await this.#refresh(root)
       const watcher = this.#watchers.get(root)
       if (watcher?.state.status === 'degraded') watcher.restart()
     }
-    if (!this.#isClosed) this.#tickIn(this.#pause)
+    if (!this.#isClosed) this.#scheduleTick()
   }
 
   async #refresh (root: Root, names?: ReadonlySet<string>): Promise<void> {
     if (this.#isClosed) return
-    const { catalog, log } = this.#options
     const startedAt = performance.now()
     let isFailed = false
     try {
-      await catalog.refresh(root, names)
+      await this.#catalog.refresh(root, names)
       isFailed = root.failure?.state === 'failed'
     } catch (err) {
       isFailed = true
-      log.warn({ err }, 'the skills could not be compared with the disk; what was there before is served')
+      this.#options.log.warn({ err }, 'the skills could not be compared with the disk; what was there before is served')
     }
     this.emit('refreshed', { root, milliseconds: performance.now() - startedAt, isFailed })
   }
