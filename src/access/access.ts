@@ -10,7 +10,7 @@ import { type Principal, REFUSAL_REASONS, type RefusalReason } from '../http/cal
 import { addVary } from '../http/headers.ts'
 import { HttpProblem, toInstance } from '../http/problem.ts'
 import { Authenticator } from './authenticator.ts'
-import { lacksScope, type Refusal, REFUSALS, refuse } from './challenge.ts'
+import { type Refusal, REFUSALS, refuse } from './challenge.ts'
 import { openLink } from './links.ts'
 import { addMetadata, metadataUrl } from './metadata.ts'
 import { Policy, READ_SCOPE } from './policy.ts'
@@ -156,10 +156,7 @@ export class Access {
     if (!isAllowed && found.kind === 'anonymous') throw this.#refusal('unauthenticated')
     // Of a refused caller too, for logs and limits.
     request.principal = found
-    if (!isAllowed) {
-      this.#count('scope')
-      throw lacksScope(scope, this.#metadata)
-    }
+    if (!isAllowed) throw this.#refusal('insufficient_scope', scope)
     const view = found.scopes.has(READ_SCOPE) ? this.#viewOf(found, policy) : this.nothing
     request.admission = { authenticator, view }
   }
@@ -170,19 +167,12 @@ export class Access {
     return view
   }
 
-  #refusal (refusal: Refusal): HttpProblem {
-    this.#count(REFUSALS[refusal].reason)
-    return refuse(refusal, this.#metadata)
-  }
-
-  #count (reason: RefusalReason): void {
+  #refusal (refusal: Refusal, scope: string = READ_SCOPE): HttpProblem {
+    const { reason } = REFUSALS[refusal]
     this.refusals.set(reason, (this.refusals.get(reason) ?? 0) + 1)
-  }
-
-  /** Where clients find the issuers. */
-  get #metadata (): string | undefined {
     const { publicUrl } = this.#options
-    return publicUrl === undefined || this.file.value.issuers.length === 0 ? undefined : metadataUrl(publicUrl)
+    const hasIssuers = publicUrl !== undefined && this.file.value.issuers.length > 0
+    return refuse(refusal, hasIssuers ? metadataUrl(publicUrl) : undefined, scope)
   }
 }
 

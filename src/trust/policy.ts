@@ -84,46 +84,22 @@ export class Policy extends EventEmitter<{ changed: [] }> {
   async check (state: SkillState, isRequired: boolean): Promise<Verdict> {
     const { lock, trust } = this.#files
     const { skill_name: name, revision, files } = await state.manifest()
-    const signature = trust && this.#atThisTime(await this.#check(trust, revision, state))
+    const signature = trust && atThisTime(await this.#check(trust, revision, state))
     const exempt = isRequired ? signature?.exempt ?? [] : []
     const served = files.filter(({ path }) => !exempt.includes(path))
     const servedRevision = revisionOf(served)
     // Operators name the whole skill, or what is served of it.
     const revisions = [revision, servedRevision]
-    const origin = trust && signature && this.#checkOrigin(trust, isRequired, signature, revisions)
+    const origin = trust && signature && checkOrigin(trust, isRequired, signature, revisions)
     const pin = lock && checkPin(lock, name, revisions)
-    const all = origin?.isServed === false ? [origin, pin] : [pin, origin]
+    const reasons = [...origin?.reasons ?? [], ...pin ?? []]
     const report = { signed: false, signer: null, status: null, ...origin?.report, checked_revision: revision }
     return {
-      isServed: all.every((each) => each?.isServed !== false),
-      report: { ...report, pinned: pin?.isServed ?? null },
-      findings: all.flatMap((each) => each?.findings ?? []),
+      isServed: reasons.length === 0,
+      report: { ...report, pinned: pin === undefined ? null : pin.length === 0 },
+      findings: [...reasons, ...origin?.notes ?? []],
       files: served,
       revision: servedRevision
-    }
-  }
-
-  #checkOrigin (trust: TrustFile, isRequired: boolean, signature: SignatureResult, revisions: readonly string[]) {
-    const { status, identity, problem, exempt } = signature
-    const signer = identity?.signer.name
-    const report = { signed: status !== 'unsigned', signer: signer ?? null }
-    const denied = [...revisions, signer].find((each) => each !== undefined && trust.deny.has(each))
-    if (denied !== undefined) {
-      const sentence = `the trust file denies ${denied === signer ? `the signer ${denied}` : 'this revision'}`
-      const findings = [finding('trust_denied', sentence, 'Replace the skill')]
-      return { isServed: false, report: { ...report, status: 'denied' as const }, findings }
-    }
-    const scan = trust.scans && checkScans(trust.scans, revisions[0] ?? '', Date.now())
-    const isValid = status === 'valid' || (status === 'expired' && identity?.signer.acceptsExpired === true)
-    const isScanned = scan?.isRefused !== true
-    const origin = [
-      ...problem === '' ? [] : [finding(REMEDIES[status][0], problem, REMEDIES[status][1])],
-      ...exempt.length === 0 ? [] : [describeExempt(exempt, isRequired)]
-    ]
-    return {
-      isServed: !isRequired || (isValid && isScanned),
-      report: { ...report, status, ...scan && { scans: scan.reports } },
-      findings: isValid && !isScanned ? [...scan.findings, ...origin] : [...origin, ...scan?.findings ?? []]
     }
   }
 
@@ -135,31 +111,54 @@ export class Policy extends EventEmitter<{ changed: [] }> {
     if (this.#files.trust === trust) this.#results.set(revision, result)
     return result
   }
+}
 
-  #atThisTime (result: SignatureResult): SignatureResult {
-    const { status, identity } = result
-    if (status !== 'valid' || identity === undefined) return result
-    const now = Date.now()
-    const { signer, validFrom, validTo } = identity
-    const what = `the certificate of ${signer.name}, which signed the skill,`
-    const expired = (problem: string) => ({ ...result, status: 'expired' as const, problem: `${what} ${problem}` })
-    if (now > validTo) return expired(`expired on ${dayOf(validTo)}`)
-    if (now < validFrom) return expired(`is not valid before ${dayOf(validFrom)}`)
-    return now < validTo - WARNING_MS ? result : { ...result, problem: `${what} expires on ${dayOf(validTo)}` }
+function atThisTime (result: SignatureResult): SignatureResult {
+  const { status, identity } = result
+  if (status !== 'valid' || identity === undefined) return result
+  const now = Date.now()
+  const { signer, validFrom, validTo } = identity
+  const what = `the certificate of ${signer.name}, which signed the skill,`
+  const expired = (problem: string) => ({ ...result, status: 'expired' as const, problem: `${what} ${problem}` })
+  if (now > validTo) return expired(`expired on ${dayOf(validTo)}`)
+  if (now < validFrom) return expired(`is not valid before ${dayOf(validFrom)}`)
+  return now < validTo - WARNING_MS ? result : { ...result, problem: `${what} expires on ${dayOf(validTo)}` }
+}
+
+/** What the trust file says of a skill: why it is refused, and what else there is to say. */
+function checkOrigin (trust: TrustFile, isRequired: boolean, signature: SignatureResult, revisions: readonly string[]) {
+  const { status, identity, problem, exempt } = signature
+  const signer = identity?.signer.name
+  const report = { signed: status !== 'unsigned', signer: signer ?? null }
+  const denied = [...revisions, signer].find((each) => each !== undefined && trust.deny.has(each))
+  if (denied !== undefined) {
+    const sentence = `the trust file denies ${denied === signer ? `the signer ${denied}` : 'this revision'}`
+    const reasons = [finding('trust_denied', sentence, 'Replace the skill')]
+    return { report: { ...report, status: 'denied' as const }, reasons, notes: [] }
+  }
+  const scan = trust.scans && checkScans(trust.scans, revisions[0] ?? '', Date.now())
+  const isValid = status === 'valid' || (status === 'expired' && identity?.signer.acceptsExpired === true)
+  const [code, fix] = REMEDIES[status]
+  const problems = status === 'valid' && problem === '' ? [] : [finding(code, problem, fix)]
+  const uncovered = exempt.length === 0 ? [] : [describeExempt(exempt, isRequired)]
+  const reasons = [...isValid ? [] : problems, ...scan?.reasons ?? []]
+  const notes = [...isValid ? problems : [], ...uncovered, ...scan?.notes ?? []]
+  return {
+    report: { ...report, status, ...scan && { scans: scan.reports } },
+    ...isRequired ? { reasons, notes } : { reasons: [], notes: [...reasons, ...notes] }
   }
 }
 
-function checkPin (lock: Lock, name: string, revisions: readonly string[]): Pick<Verdict, 'isServed' | 'findings'> {
+/** Why the lock refuses a skill. */
+function checkPin (lock: Lock, name: string, revisions: readonly string[]): readonly Finding[] {
   const pinned = lock.get(name)
   const fix = 'write the lock anew with `skillserve lock`'
   if (pinned === undefined) {
-    const found = finding('not_pinned', 'the lock does not name the skill', `Review the skill and ${fix}`)
-    return { isServed: false, findings: [found] }
+    return [finding('not_pinned', 'the lock does not name the skill', `Review the skill and ${fix}`)]
   }
-  if (revisions.some((revision) => pinned.has(revision))) return { isServed: true, findings: [] }
+  if (revisions.some((revision) => pinned.has(revision))) return []
   const sentence = `the skill has the revision ${revisions[0] ?? ''}, the lock has ${[...pinned].join(', ')}`
-  const found = finding('pin_mismatch', sentence, `Review the change and ${fix}, or restore the files`)
-  return { isServed: false, findings: [found] }
+  return [finding('pin_mismatch', sentence, `Review the change and ${fix}, or restore the files`)]
 }
 
 const REMEDIES: Readonly<Record<SignatureResult['status'], readonly [FindingCode, fix: string]>> = {

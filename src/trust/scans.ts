@@ -10,9 +10,11 @@ type ScanSeverity = (typeof SCAN_SEVERITIES)[number]
 /** For each revision, so that nobody pages through thousands. */
 const MAX_RESULTS_SHOWN = 50
 const DAY_MS = 86_400_000
+/** Completes the sentence "must be …". */
+export const PATH = 'a path, from the folder of this file'
 const SCANNED_AT = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?Z)?$/
 
-export const SeveritySchema = StringEnum(SCAN_SEVERITIES)
+const SeveritySchema = StringEnum(SCAN_SEVERITIES)
 
 const ScanSchema = Type.Object({
   /** Name and version. */
@@ -32,14 +34,17 @@ type Scan = Static<typeof ScanSchema>
 const ScansFileSchema = Type.Record(Type.String(), Type.Array(ScanSchema))
 
 /** What results mean for skills that have to be signed. */
-export interface ScanRules {
+export const ScanRulesSchema = Type.Object({
+  file: Type.String({ minLength: 1, title: PATH, description: 'JSON or YAML: what scanners said of revisions' }),
+  max_severity: Type.Optional(SeveritySchema),
+  max_age_days: Type.Optional(Type.Integer({ minimum: 1, description: 'Older scans do not count' })),
+  required: Type.Optional(Type.Boolean({
+    description: 'With `require`: whether a skill without a scan is refused. Default `false`'
+  }))
+}, { additionalProperties: false })
+
+export interface ScanRules extends Omit<Static<typeof ScanRulesSchema>, 'file'> {
   readonly byRevision: ReadonlyMap<string, readonly Scan[]>
-  /** A worse result refuses the skill. */
-  readonly max_severity?: ScanSeverity
-  /** Older scans do not count. */
-  readonly max_age_days?: number
-  /** Whether a skill without a scan is refused. */
-  readonly required?: boolean
 }
 
 /** @throws ConfigError of one line, with the file and the line */
@@ -47,35 +52,30 @@ export function parseScans (path: string, text: string): ScanRules['byRevision']
   return new Map(Object.entries(parseYamlFile(path, text, ScansFileSchema).value))
 }
 
-/** What scanners said of a revision. The first finding of a refused one is the reason. */
+/** What scanners said of a revision: why a skill that has to be signed is refused, and what else they found. */
 export function checkScans (rules: ScanRules, revision: string, now: number): {
-  readonly isRefused: boolean, readonly reports: readonly ScanReport[], readonly findings: readonly Finding[]
+  readonly reports: readonly ScanReport[], readonly reasons: readonly Finding[], readonly notes: readonly Finding[]
 } {
-  const { byRevision, max_severity: maxSeverity, max_age_days: maxAgeDays = Infinity, required = false } = rules
+  const { byRevision, max_severity: worstAllowed = 'critical', max_age_days: maxAgeDays = Infinity, required } = rules
   const oldest = now - maxAgeDays * DAY_MS
   const scans = (byRevision.get(revision) ?? []).filter(({ scanned_at: at }) => Date.parse(at) >= oldest)
   const results = scans.flatMap(({ tool, scanned_at: at, results }) => results.map((each) => ({ ...each, tool, at })))
     .sort((a, b) => rankOf(b.severity) - rankOf(a.severity))
-  const worstAllowed = maxSeverity === undefined ? Infinity : rankOf(maxSeverity)
-  const isTooSevere = results.some(({ severity }) => rankOf(severity) > worstAllowed)
+  const refusing = results.filter(({ severity }) => rankOf(severity) > rankOf(worstAllowed)).length
+  const findings = results.slice(0, MAX_RESULTS_SHOWN).map(({ severity, message, file, tool, at }) => {
+    const code = rankOf(severity) >= rankOf('medium') ? 'scan_result' : 'scan_note'
+    const sentence = `${tool} on ${at.slice(0, 10)} (${severity}): ${message}`
+    const fix = 'Read what the scanner says, and change the skill or accept it'
+    return { ...finding(code, sentence, fix), ...file !== undefined && { file } }
+  })
   const age = maxAgeDays === Infinity ? '' : `, or none of the last ${maxAgeDays} days`
-  const missing = `no scan of this revision is there${age}`
-  const isMissing = required && scans.length === 0
+  const missing = finding('scan_missing', `no scan of this revision is there${age}`,
+    'Have the skill scanned, and put the result into the file of scans')
   return {
-    isRefused: isTooSevere || isMissing,
     reports: scans.map(({ tool, scanned_at: at, results }) =>
       ({ tool, scanned_at: at, results: results.length, severity: worst(results) })),
-    findings: [
-      ...isMissing
-        ? [finding('scan_missing', missing, 'Have the skill scanned, and put the result into the file of scans')]
-        : [],
-      ...results.slice(0, MAX_RESULTS_SHOWN).map(({ severity, message, file, tool, at }) => {
-        const code = rankOf(severity) >= rankOf('medium') ? 'scan_result' : 'scan_note'
-        const sentence = `${tool} on ${at.slice(0, 10)} (${severity}): ${message}`
-        const fix = 'Read what the scanner says, and change the skill or accept it'
-        return { ...finding(code, sentence, fix), ...file !== undefined && { file } }
-      })
-    ]
+    reasons: required === true && scans.length === 0 ? [missing] : findings.slice(0, refusing),
+    notes: findings.slice(refusing)
   }
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
-import type { Manifest, ManifestFile } from '../core/shared/skill.ts'
+import type { Manifest } from '../core/shared/skill.ts'
 import { BundleError, parseJson, SIGNATURE_FILE } from './bundle.ts'
 
 const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1'
@@ -51,19 +51,17 @@ export function createStatement ({ skill_name: name, files }: Manifest): Buffer 
   const ignored = [...NEVER_SIGNED, SIGNATURE_FILE]
   const signed = files.filter(({ path }) => !ignored.includes(path.split('/', 1)[0] ?? ''))
   if (signed.length === 0) return undefined
+  const resources = signed.map(({ path, digest }) =>
+    ({ name: path, digest: digest.slice(DIGEST_PREFIX.length), algorithm: 'sha256' }))
   const root = createHash('sha256')
-  for (const file of signed) root.update(Buffer.from(hexOf(file), 'hex'))
+  for (const { digest } of resources) root.update(digest, 'hex')
   return Buffer.from(JSON.stringify({
     _type: STATEMENT_TYPE,
     subject: [{ name, digest: { sha256: root.digest('hex') } }],
     predicateType: PREDICATE_TYPE,
     predicate: {
       serialization: { method: 'files', hash_type: 'sha256', allow_symlinks: true, ignore_paths: ignored },
-      resources: signed.map((file) => ({ name: file.path, digest: hexOf(file), algorithm: 'sha256' }))
+      resources
     }
   }))
-}
-
-function hexOf ({ digest }: ManifestFile): string {
-  return digest.slice(DIGEST_PREFIX.length)
 }

@@ -5,15 +5,14 @@ import { readRegularFile, reasonOf } from '../config/files/files.ts'
 import type { ReadNamed } from '../config/files/followed-file.ts'
 import { ConfigError, didYouMean, noSuchRoot } from '../config/setting.ts'
 import { parseYamlFile, type YamlPath } from '../config/files/yaml-file.ts'
-import { parseScans, type ScanRules, SeveritySchema } from './scans.ts'
+import { parseScans, PATH, type ScanRules, ScanRulesSchema } from './scans.ts'
 import { certificatesIn, hashOf, type Signer } from './signers.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 
-const FILE = 'a path, from the folder of this file'
 const REVISION = /^sha256:[0-9a-f]{64}$/
 
 function path (description: string) {
-  return Type.String({ minLength: 1, title: FILE, description })
+  return Type.String({ minLength: 1, title: PATH, description })
 }
 
 export const TrustFileSchema = Type.Object({
@@ -37,14 +36,7 @@ export const TrustFileSchema = Type.Object({
   deny: Type.Optional(Type.Array(Type.String({ minLength: 1 }), {
     description: 'Revisions, and names of signers, that are not served from any root'
   })),
-  scans: Type.Optional(Type.Object({
-    file: path('JSON or YAML: what scanners said of revisions'),
-    max_severity: Type.Optional(SeveritySchema),
-    max_age_days: Type.Optional(Type.Integer({ minimum: 1, description: 'Older scans do not count' })),
-    required: Type.Optional(Type.Boolean({
-      description: 'With `require`: whether a skill without a scan is refused. Default `false`'
-    }))
-  }, { additionalProperties: false }))
+  scans: Type.Optional(ScanRulesSchema)
 }, {
   $id: 'https://skillserve.dev/schemas/trust.json',
   description: 'Trust file of skillserve',

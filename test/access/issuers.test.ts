@@ -105,8 +105,9 @@ t.test('K62: every token that is not an access token for this service is refused
   ] as const) {
     const response = await get('/skills', token)
     t.strictSame([response.status, (await response.json() as { code: string }).code], [401, code], label)
-    const challenge = `resource_metadata="https://skills.example${METADATA}/mcp", scope="skills:read"`
-    t.match(response.headers.get('www-authenticate'), challenge)
+    const challenge = response.headers.get('www-authenticate')
+    t.match(challenge, `resource_metadata="https://skills.example${METADATA}/mcp", error="invalid_token"`)
+    t.match(challenge, /, scope="skills:read"$/)
   }
   t.match(refusals, new Map([['audience', audience + 3], ['expired', expired + 1]]), 'as metrics count them')
 })

@@ -283,7 +283,7 @@ t.test('K95: a service follows scans and revocations: of a revision, and of a si
   }
   const writeScans = (scans: object) => { fs.writeFileSync(join(cwd, 'scans.json'), JSON.stringify(scans)) }
   write()
-  const service = await startProcess(t, { cwd, args: ['--trust', 'trust.yaml', './skills'] })
+  const service = await startProcess(t, { cwd, args: ['--trust', 'trust.yaml', './skills', '--state-dir', 'state'] })
   const get = async (path: string) => await fetch(`${service.url}${path}`)
   const list = async () => (await (await get('/skills')).json() as { skills: readonly string[] }).skills.join()
   const entryOf = async (name: string) => await (await get(`/catalog/${name}`)).json() as Entry
@@ -345,7 +345,7 @@ t.test('K95: while a skill is edited and signed, no answer of any API holds a by
   await sign(demo, key)
   fs.writeFileSync(join(root, 'acme.pem'), key.publicPem)
   fs.writeFileSync(join(root, 'trust.yaml'), TRUST)
-  const { url } = await startProcess(t, { args: [base, '--trust', join(root, 'trust.yaml')] })
+  const { url } = await startProcess(t, { args: [base, '--trust', join(root, 'trust.yaml'), '--state-dir', join(root, 'state')] })
 
   const events = await openEvents(url)
   const headers = { 'content-type': 'application/json' }
