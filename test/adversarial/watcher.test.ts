@@ -1,15 +1,18 @@
-import { execFile, spawnSync } from 'node:child_process'
-import { realpathSync, writeFileSync } from 'node:fs'
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
+import { mkdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import t from 'tap'
+import t, { type Test } from 'tap'
+import { once } from 'node:events'
+import http from 'node:http'
+import { constants, setPriority } from 'node:os'
 import { startProcess } from '../helper/process.ts'
 import { skills, skillText, until } from '../helper/skills.ts'
+import { startStopwatch } from '../helper/timing.ts'
 
 /** Runs a command where the kernel gives a user three watches. */
 const FEW_WATCHES = ['unshare', '-Ur', 'sh', '-c', 'echo 3 > /proc/sys/user/max_inotify_watches && exec "$@"', 'sh']
-const [command = '', ...args] = [...FEW_WATCHES, 'true']
-const noLimits = spawnSync(command, args).status !== 0 && 'no user namespaces'
+const noLimits = !canRun(FEW_WATCHES) && 'no user namespaces'
 
 t.test('K51 K52 K54: without enough watches /readyz and the log say so once, and every answer is right', { skip: noLimits }, async (t) => {
   const root = realpathSync(t.testdir(skills('one', 'two', 'three', 'four', 'five')))
@@ -39,3 +42,115 @@ t.test('K54: a watcher that failed works again when it can', { skip: noLimits },
   t.match({ status, stderr }, { status: 0, stderr: '' })
   t.match(stdout.trim().split('\n').map((line) => JSON.parse(line) as unknown), [{ status: 'degraded', lastError: 'ENOSPC' }, { status: 'watching', errors: 0 }])
 })
+
+const PROBE = fileURLToPath(new URL('attacks/loop-stall.mjs', import.meta.url))
+
+/** Answers to wait for while the writers write. */
+const ANSWERS = 10
+const MAX_STALL_MS = 1_000
+
+/** Run without a pause until they are killed. Names in the root `.`: skill-0, skill-1 …, each with a folder `sub`. */
+const WRITERS = [
+  "fs.renameSync('skill-0', 'other'); fs.renameSync('other', 'skill-0')",
+  "fs.writeFileSync('skill-1/x', ''); fs.unlinkSync('skill-1/x')",
+  "fs.renameSync('skill-2/sub', 'skill-2/other'); fs.renameSync('skill-2/other', 'skill-2/sub')",
+  "for (let i = 3; i < 300; i++) { fs.chmodSync('skill-' + i + '/SKILL.md', 0o600); fs.chmodSync('skill-' + i + '/SKILL.md', 0o644) }"
+]
+
+/** How long the answer takes, in milliseconds. */
+async function ask (url: string): Promise<number> {
+  const elapsed = startStopwatch()
+  await new Promise<void>((resolve, reject) => {
+    http.get(url, { agent: false }, (response) => { response.resume().on('end', resolve).on('error', reject) }).on('error', reject)
+  })
+  return elapsed()
+}
+
+async function startWriter (t: Test, root: string, code: string): Promise<ChildProcess> {
+  // It ends with this process, however that ends.
+  const program = `const fs = require('node:fs'); process.stdout.write('.'); while (process.ppid === ${process.pid}) { ${code} }`
+  const writer = spawn(process.execPath, ['-e', program], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => { writer.kill('SIGKILL') })
+  // What is measured is the wait for the events and not for a processor.
+  if (writer.pid !== undefined) setPriority(writer.pid, constants.priority.PRIORITY_LOW)
+  await once(writer.stdout, 'data')
+  return writer
+}
+
+t.test('K54: no answer waits for writers without a pause', async (t) => {
+  const names = Array.from({ length: 300 }, (_, index) => `skill-${index}`)
+  const root = t.testdir(skills(...names))
+  for (const name of names) mkdirSync(join(root, name, 'sub'))
+  const service = await startProcess(t, { args: [root], nodeOptions: ['--import', PROBE] })
+  const events = http.get(`${service.url}/events`)
+  t.teardown(() => { events.destroy() })
+  await Promise.all([once(events, 'response'), service.printed('watching a skills folder')])
+  const measured = () => service.log().filter(({ msg }) => msg === 'longest turn')
+  async function longestTurn (): Promise<number> {
+    const count = measured().length
+    service.signal('SIGWINCH')
+    await until(() => measured().length > count)
+    return Number(measured().at(-1)?.['ms'])
+  }
+  // What was measured before is no matter of this test.
+  await longestTurn()
+  const writers = await Promise.all(WRITERS.map((code) => startWriter(t, root, code)))
+  const times: number[] = []
+  while (times.length < ANSWERS) times.push(await ask(`${service.url}/livez`))
+  await Promise.all(writers.map(async (writer) => {
+    writer.kill('SIGKILL')
+    await once(writer, 'close')
+  }))
+  const stall = await longestTurn()
+  t.comment(`longest turn ${stall} ms, longest answer ${Math.round(Math.max(...times))} ms`)
+  t.ok(stall < MAX_STALL_MS, `longest turn of the event loop: ${stall} ms`)
+  // By the clock single answers also wait for a core: the writers have both of a small machine.
+  const median = times.sort((one, other) => one - other)[times.length >> 1] ?? Infinity
+  t.ok(median < MAX_STALL_MS, `half of the answers of /livez took ${Math.round(median)} ms or more`)
+})
+
+/** A service that waits for the disk is known by the request that it does not answer. */
+const DEADLINE_MS = 60_000
+
+/**
+ * Whoever opened /dev/fuse has to answer, and does not: each call to the disk hangs. Its process takes the mount with it when it
+ * ends. The table of mounts says that the second folder is a network disk too; that one answers.
+ */
+const HANG = 'exec 9<>/dev/fuse && mount -i -t fuse hung "$hung" -o fd=9,rootmode=40000,user_id=0,group_id=0 || exit 1'
+
+const MOUNT = `
+  hung=$1 live=$2; shift 2
+  ${HANG}
+  table=$(printf '990 1 0:99 / %s rw - nfs4 server:/share rw\n' "$live"; cat /proc/$$/mountinfo)
+  mount -t tmpfs tmpfs /mnt && printf '%s\n' "$table" > /mnt/table && mount --bind /mnt/table /proc/$$/mountinfo || exit 1
+  exec "$@"`
+
+/** Runs a command that finds a disk that hangs in one folder, and one that answers in another. No other process sees them. */
+function withMounts (hung: string, live: string): readonly string[] {
+  return ['unshare', '--map-root-user', '--mount', 'bash', '-c', MOUNT, 'bash', hung, live]
+}
+
+const folder = realpathSync(t.testdir({ dead: {}, live: skills('far'), local: skills('near') }))
+const runBy = withMounts(join(folder, 'dead'), join(folder, 'live'))
+const skip = !canRun(runBy) && 'needs FUSE, and a user who may mount'
+
+t.test('K53 K54: a root on a network disk that hangs fails its own requests, never those for local roots', { skip }, async (t) => {
+  const service = await startProcess(t, { args: ['local', 'live', 'dead'], cwd: folder, runBy })
+  const ask = async (path: string) => {
+    const response = await fetch(`${service.url}${path}`, { signal: AbortSignal.timeout(DEADLINE_MS) })
+    return { status: response.status, body: await response.json() as unknown }
+  }
+  const document = { status: 200, body: { documentation: skillText('near') } }
+  const [near, other, readyz] = await Promise.all(['/skills/near', '/skills/other', '/readyz'].map(ask))
+  t.match(near, document)
+  t.match(other, { status: 503 })
+  t.match(readyz, { body: { roots: [{ state: 'ok' }, {}, {}] } })
+  for (let round = 0; round < 3; round++) t.match(await ask('/skills/near'), document)
+  t.match(await ask('/livez'), { status: 200 })
+  t.match(await ask('/skills/near/files'), { status: 200, body: { files: [{ path: 'SKILL.md' }] } })
+})
+
+/** Whether commands can be run so on this machine. */
+function canRun ([command = '', ...args]: readonly string[]): boolean {
+  return spawnSync(command, [...args, 'true']).status === 0
+}

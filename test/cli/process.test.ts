@@ -1,12 +1,13 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import fs, { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { transformSync } from 'esbuild'
 import t from 'tap'
+import { promisify } from 'node:util'
 import { runHere } from '../helper/command-line.ts'
 import { launch, runProcess, startProcess } from '../helper/process.ts'
 import { skill, skills, skillText, until } from '../helper/skills.ts'
@@ -130,4 +131,29 @@ t.test('K77: dev opens the address in the browser of the person at the terminal'
   const ended = once(terminal, 'close')
   terminal.stdin.write('\u0003')
   await ended
+})
+
+const cli = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
+
+t.test('K4: a folder that `npx skills add` has filled is served', async (t) => {
+  const base = fs.realpathSync(t.testdir({ source: { alpha: skill('alpha', { 'notes.md': 'n' }), beta: skill('beta') }, home: {}, project: { '.claude': {}, '.opencode': {} } }))
+  const project = join(base, 'project')
+  await promisify(execFile)(process.execPath, [cli, 'add', join(base, 'source'), '-y', '--skill', '*', '--agent', 'claude-code', 'codex', 'opencode'], {
+    cwd: project, timeout: 60_000, env: { PATH: process.env['PATH'], HOME: join(base, 'home'), DISABLE_TELEMETRY: '1', DO_NOT_TRACK: '1', CI: '1' }
+  })
+  const folder = join(project, '.claude/skills')
+  t.ok(fs.lstatSync(join(folder, 'alpha')).isSymbolicLink(), 'the installer makes each skill a link')
+
+  const closed = await startProcess(t, { args: [folder] })
+  t.strictSame(await (await fetch(`${closed.url}/skills`)).json(), { skills: [] })
+  const { roots } = await (await fetch(`${closed.url}/readyz`)).json() as { readonly roots: unknown }
+  t.match(roots, [{ skills: 0, skipped: 2 }])
+  const skips = closed.log().filter(({ setting }) => setting !== undefined)
+  t.match(skips.map(({ name }) => name), ['alpha', 'beta'])
+  t.match(skips.map(({ setting }) => setting), ['alpha', 'beta'].map((name) => `--allow-links ${join(project, '.agents/skills', name)}`))
+  await closed.stop()
+
+  const served = await startProcess(t, { args: [folder, '--allow-links', join(project, '.agents/skills')] })
+  t.strictSame(await (await fetch(`${served.url}/skills`)).json(), { skills: ['alpha', 'beta'] })
+  t.equal(await (await fetch(`${served.url}/skills/alpha/files/notes.md`)).text(), 'n')
 })

@@ -1,8 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
-import type { ClientRequest, ServerResponse } from 'node:http'
-import { type AddressInfo, createServer } from 'node:net'
+import { type ClientRequest, createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import net, { type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { hostname } from 'node:os'
 import zlib, { gzipSync } from 'node:zlib'
@@ -15,6 +15,8 @@ import { tarGzOf, tarOf, zipOf, zipOfTexts } from '../helper/archives.ts'
 import { type FaultServer, startServer } from '../helper/fault-server.ts'
 import { skillText, startManager, textOf } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
+import type { Environment } from '../../src/config/setting.ts'
+import { readPackageVersion } from '../../src/config/files/version.ts'
 
 const good = [['repo-abc/skills/a/SKILL.md', skillText('a')], ['repo-abc/skills/a/x.txt', 'x'], ['repo-abc/skills/b/SKILL.md', skillText('b')]] as const
 
@@ -220,7 +222,7 @@ t.test('K84: credentials reach no other host, and redirects lead nowhere else th
 })
 
 t.test('K85: a host that does not speak the protocol of the address is told as that', async (t) => {
-  const ssh = createServer((socket) => { socket.on('error', () => {}).end('SSH-2.0-OpenSSH_9.2\r\n') }).listen(0, '127.0.0.1')
+  const ssh = net.createServer((socket) => { socket.on('error', () => {}).end('SSH-2.0-OpenSSH_9.2\r\n') }).listen(0, '127.0.0.1')
   t.teardown(() => ssh.close())
   await once(ssh, 'listening')
   const { port } = ssh.address() as AddressInfo
@@ -366,4 +368,42 @@ t.test('K80 K83: one ZIP has one judgement, as a source and at POST /validate', 
     t.equal(status().error?.message, `the archive is refused: ${reason}`)
     await t.rejects(subjectOfArchive(bytes, undefined), { message: status().error?.message ?? '' })
   }
+})
+
+/** A proxy that refuses, and the requests that it got. */
+async function startProxy (t: Test) {
+  const requests: IncomingMessage[] = []
+  const server = createServer().on('connect', (request: IncomingMessage, socket) => {
+    requests.push(request)
+    socket.end('HTTP/1.1 403 Forbidden\r\n\r\n')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return { url: `http://user:p%40ss@127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
+}
+
+t.test('K83: archives, buckets, registries and sites are asked through the proxy of the environment, and loopback is not', async (t) => {
+  const proxy = await startProxy(t)
+  const server = await startServer(t, (_, response) => { response.writeHead(404).end() })
+  const addresses = ['https://a.example/a.zip', 's3://bucket/a', 'oci://a.example/a:1', 'well-known+https://a.example', `${server.url}/a.zip`]
+  const open = async (env: Environment, name: string) => await openSources(t, addresses.map((address, index) => sourceAt(address, { name: `s${index}` })), {
+    env: { ...env, HTTP_PROXY: proxy.url }, stateDir: join(t.testdirName, name)
+  })
+  for (const [index, env] of [{ HTTPS_PROXY: proxy.url }, { https_proxy: proxy.url.replace('http://', ''), HTTPS_PROXY: 'http://127.0.0.1:1' }, { ALL_PROXY: proxy.url, no_proxy: 'b.example, 127.0.0.1' }].entries()) {
+    const { sources } = await open(env, String(index))
+    t.strictSame(sources.status.map(({ error }) => error?.code), ['unreachable', 'unreachable', 'unreachable', 'unreachable', 'not_found'])
+    await sources.close()
+    t.strictSame(new Set(proxy.requests.map(({ method, url }) => `${method ?? ''} ${url ?? ''}`)), new Set(['CONNECT a.example:443', 'CONNECT s3.us-east-1.amazonaws.com:443']))
+    t.ok(proxy.requests.splice(0).every(({ headers }) => headers['proxy-authorization'] === `Basic ${Buffer.from('user:p@ss').toString('base64')}`))
+  }
+})
+
+t.test('K83: requests name the service, and a refusal without credentials is called what it is', async (t) => {
+  const server = await startServer(t, (_, response) => { response.writeHead(403).end() })
+  const { sources, status } = await openSources(t, [sourceAt(`${server.url}/a.tgz`)])
+  t.equal(server.requests[0]?.headers['user-agent'], `skillserve/${readPackageVersion()}`)
+  t.match(status(), { error: { message: 'the host refuses the request (403), and no credentials are configured' } })
+  server.answer = (_, response) => { response.writeHead(401).end() }
+  await sources.sync()
+  t.match(status(), { error: { message: 'the host refuses the request (401), and no credentials are configured' } })
 })

@@ -1,13 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { Ajv } from 'ajv'
 import formats from 'ajv-formats'
 import { MAX_SKILL_BYTES } from '../../src/core/shared/limits.ts'
 import { runHere } from '../helper/command-line.ts'
-import { runProcess } from '../helper/process.ts'
+import { launch, runProcess } from '../helper/process.ts'
 import { skill, skills, skillText } from '../helper/skills.ts'
+import { FINDING_EXAMPLES, writeExample } from '../helper/finding-examples.ts'
 
 async function run (
   cwd: string, ...argv: readonly string[]
@@ -316,4 +317,45 @@ t.test('K81: the report has estimates of tokens, and as JSON the revision', asyn
   t.match(revision, /^\S+$/)
   t.match(tokens, { listed: Number, body: Number, all_files: Number, method: /estimate/ })
   t.ok(tokens.all_files >= 1_000 && tokens.body < 20, skillText('good'))
+})
+
+t.test('K79: --watch reports again after each change, whatever becomes of the folder, and ends with the exit code of ' +
+  'the last report', async (t) => {
+  const cwd = t.testdir({ skills: { good: skill('good') } })
+  const running = launch(t, { args: ['validate', '--watch'], cwd })
+  await running.printed(/1 skill: no findings; about .*\nwaiting for changes\n/)
+  rmSync(join(cwd, 'skills'), { recursive: true })
+  await running.printed(/'\.\/skills' cannot be read: ENOENT[^\n]*\nwaiting for changes\n/)
+  mkdirSync(join(cwd, 'skills/bad'), { recursive: true })
+  writeFileSync(join(cwd, 'skills/bad/SKILL.md'), '---\nname: other\ndescription: x\n---\nbody\n')
+  await running.printed(/1 skill: 1 error; about .*\nwaiting for changes\n/)
+  process.kill(running.pid, 'SIGINT')
+  t.match(await running.ended, { code: 1, stdout: /^1 skill/, stderr: '' })
+})
+
+interface Report {
+  readonly skills: ReadonlyArray<{ readonly path: string, readonly findings: ReadonlyArray<{ readonly code: string }> }>
+}
+
+t.test('K79: each wrong example of the documents has its finding, and the right one has not', async (t) => {
+  const cwd = t.testdir()
+  const folders = Object.entries(FINDING_EXAMPLES).flatMap(([code, example]) =>
+    (['wrong', 'right'] as const).map((side) => {
+      const folder = `${code}/${side}`
+      mkdirSync(join(cwd, folder), { recursive: true })
+      writeFileSync(join(cwd, folder, 'demo.md'), 'A text\n')
+      writeExample(join(cwd, folder, 'other'), 'files', ['SKILL.md'])
+      writeExample(join(cwd, folder, 'demo'), example.place, example[side])
+      return folder
+    }))
+  const { stdout, stderr } = await runHere(['validate', ...folders, '--target', 'all', '--format', 'json'], { cwd })
+  t.equal(stderr, '')
+  const { skills } = JSON.parse(stdout) as Report
+  const examples = skills.filter(({ path }) => path.endsWith('/demo'))
+  t.equal(examples.length, folders.length)
+  for (const { path, findings } of examples) {
+    const [code, side] = path.split('/')
+    const codes = findings.map((each) => each.code)
+    t.equal(codes.includes(code ?? ''), side === 'wrong', `${path}: ${codes.join(' ')}`)
+  }
 })

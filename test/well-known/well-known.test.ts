@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { DiscoveryIndex, LegacyDiscoveryIndex } from '../../src/well-known/discovery.ts'
 import { buildService, type Files, type Service } from '../helper/build.ts'
 import { buildGuarded, newSecret } from '../helper/guarded.ts'
-import { differences, installSkills } from '../helper/skills-client.ts'
+import { differences, installSkills, serveOnly } from '../helper/skills-client.ts'
 import { passTick, skill, skillText, until } from '../helper/skills.ts'
 
 const INDEX = '/.well-known/agent-skills/index.json'
@@ -227,9 +227,9 @@ t.test('any page may read what is public, and nothing else', async (t) => {
 
 t.test('no root is 503, and an empty one has empty indexes', async (t) => {
   const none = await buildService(t, { files: null })
-  for (const path of [
-    INDEX, LEGACY_INDEX, '/.well-known/skills/alone/SKILL.md'
-  ]) t.match((await none.fetch(path)).json(), { code: 'skills_folder_not_found' }, path)
+  for (const path of [INDEX, LEGACY_INDEX, '/.well-known/skills/alone/SKILL.md']) {
+    t.match((await none.fetch(path)).json(), { code: 'skills_folder_not_found' }, path)
+  }
   await t.test('empty', async (t) => {
     const empty = await buildService(t)
     t.same((await readIndex(empty)).skills, [])
@@ -296,16 +296,12 @@ t.test('one service', async (t) => {
     ]) t.equal((await read(path)).status, 404, path)
   })
 
-  for (const name of ['alone', 'more']) {
-    t.test(`skills add URL/skills/${name} installs this skill alone`, async (t) => {
-      const {
-        succeeded, output, folder
-      } = await installSkills(`${service.url}/skills/${name}`, { cli, cwd: t.testdir() })
-      t.ok(succeeded, output)
-      t.same(existsSync(folder) ? readdirSync(folder) : [], [name])
-      t.same(differences(join(service.root, name), join(folder, name)), [])
-    })
-  }
+  t.test('skills add URL/skills/NAME installs this skill alone', async (t) => {
+    const { succeeded, output, folder } = await installSkills(`${service.url}/skills/more`, { cli, cwd: t.testdir() })
+    t.ok(succeeded, output)
+    t.same(existsSync(folder) ? readdirSync(folder) : [], ['more'])
+    t.same(differences(join(service.root, 'more'), join(folder, 'more')), [])
+  })
 })
 
 t.test('K52: any change in a skill is soon in the indexes', async (t) => {
@@ -340,3 +336,55 @@ t.test('K52: any change in a skill is soon in the indexes', async (t) => {
   }
   t.strictSame((await readIndex(service)).skills.map(({ name }) => name), ['other'])
 })
+
+const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
+
+t.test('the skills client installs all skills that an index lists byte for byte, however odd', async (t) => {
+  const service = await buildService(t, {
+    files: {
+      bom: { 'SKILL.md': `\uFEFF${skillText('bom')}` },
+      casing: { 'skill.md': skillText('casing'), 'a b.md': 'x' },
+      'closing-fence': { 'SKILL.md': '---\nname: closing-fence\ndescription: d\n---' },
+      colon: { 'SKILL.md': '---\nname: colon\ndescription: Use when: asked\n---\nText\n' },
+      crlf: { 'SKILL.md': skillText('crlf').replaceAll('\n', '\r\n') },
+      dashes: { 'SKILL.md': '---\nname: dashes\ndescription: a\n----: c\n---\nText\n' },
+      dots: skill('dots', { 'a..b.md': 'x', 'c#d?e%20[f].md': 'x', '$&+,;=@~!\'()*.md': 'x' }),
+      emoji: { 'SKILL.md': `---\nname: emoji\ndescription: ${'\u{1F600}'.repeat(600)}\n---\nText\n` },
+      fence: { 'SKILL.md': skillText('fence').replace('---', '---  ') },
+      folded: { 'SKILL.md': '---\nname: folded\ndescription: >-\n  one\n  two\nmetadata: {a: "b"}\n---\nText\n' },
+      invalid: { 'SKILL.md': '# No frontmatter\n' },
+      plain: skill('plain', { '$&+,;=@~!\'()*"<>|^`{}.md': 'x', ' lead.md': 'x' }),
+      slash: skill('slash', { 'a\\b.md': 'x' })
+    }
+  })
+  cpSync(EXAMPLES, service.root, { recursive: true })
+  const examples = readdirSync(EXAMPLES)
+  const expected = {
+    '/.well-known/agent-skills/': ['bom', 'casing', 'closing-fence', 'crlf', 'dots', 'folded', 'plain'],
+    '/.well-known/skills/': ['bom', 'casing', 'closing-fence', 'crlf', 'emoji', 'folded', 'plain']
+  }
+  for (const [prefix, odd] of Object.entries(expected)) {
+    await t.test(`through ${prefix}`, async (t) => {
+      const names = [...odd, ...examples].sort()
+      t.same(await listedNames(service, prefix), names)
+      const gateway = await serveOnly(t, prefix, service.url)
+      const { succeeded, output, folder } = await installSkills(gateway, { cli, cwd: t.testdir() })
+      t.ok(succeeded, output)
+      t.notMatch(output, 'OFFLINE')
+      t.match(output, `Found ${names.length} skills`)
+      t.same(readdirSync(folder), names)
+      // The client writes decoded text, so that a byte order mark is gone, and gives the main file its usual name.
+      const changed = { bom: ['SKILL.md'], casing: ['skill.md', 'SKILL.md'] }
+      for (const name of names) {
+        t.same(differences(join(service.root, name), join(folder, name)), { [name]: [], ...changed }[name], name)
+      }
+    })
+  }
+})
+
+async function listedNames (service: Service, prefix: string): Promise<readonly string[]> {
+  const { skills } = (await service.fetch(`${prefix}index.json`)).json() as {
+    readonly skills: ReadonlyArray<{ readonly name: string }>
+  }
+  return skills.map(({ name }) => name)
+}
