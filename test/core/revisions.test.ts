@@ -1,9 +1,8 @@
 import fs from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { MAX_SKILL_BYTES } from '../../src/core/shared/limits.ts'
 import { buildService, type Service, type ServiceOptions } from '../helper/build.ts'
-import { createFaultyDisk, skill, skillText, skills } from '../helper/skills.ts'
+import { createFaultyDisk, skill, skillText } from '../helper/skills.ts'
 
 const NEVER = `sha256:${'0'.repeat(64)}`
 
@@ -147,17 +146,6 @@ t.test('K59: what the present skill hides is not read from a revision that anoth
   fs.writeFileSync(join(service.folder, 'second/demo/.skillignore'), 'a.txt\n')
   await revisionOf(service)
   for (const path of ['a.txt', 'SKILL.md']) t.equal(await textAt(service, revision, path), 'revision_changed')
-})
-
-t.test('K59: a revision that a later root keeps is read while the skill that hides it has none', async (t) => {
-  const service = await startTwo(t, { second: { demo: skill('demo', { 'a.txt': 'data' }) }, new: skills('demo') })
-  const revision = await revisionOf(service)
-  fs.writeFileSync(join(service.folder, 'new/demo/large.bin'), '')
-  fs.truncateSync(join(service.folder, 'new/demo/large.bin'), MAX_SKILL_BYTES + 1)
-  fs.renameSync(join(service.folder, 'new/demo'), join(service.folder, 'first/demo'))
-  t.equal(await textAt(service, revision), 'data')
-  t.equal(await textAt(service, revision, 'nosuch.txt'), 'file_not_found')
-  t.equal(await textAt(service, NEVER), 'skill_too_large')
 })
 
 t.test('K59: what the present skill hides is not read from a skill that it hides, and the revision that is named is its own', async (t) => {

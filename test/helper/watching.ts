@@ -59,14 +59,13 @@ export async function follow (t: Test, root: string, options: Partial<SkillManag
   const feed = createChangeFeed({ skills })
   const events: FeedEvent[] = []
   let taken = 0
-  const stop = feed.subscribe((event) => { if (event.type !== 'position') events.push(event) })
+  feed.subscribe((event) => { if (event.type !== 'position') events.push(event) })
   t.teardown(() => { feed.close() })
   await until(() => feed.revision !== undefined, 120_000)
   return {
     skills,
     feed,
     events,
-    stop,
     /** `type name` of each event since the last call. */
     news () {
       const latest = events.slice(taken).map(eventText)

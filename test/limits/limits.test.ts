@@ -89,12 +89,12 @@ async function spend (service: Limited, count: number, path = '/skills/demo', he
 }
 
 t.test('K67: a client that loops gets 429 with Retry-After, and is served again after that time', async (t) => {
-  const service = await buildLimited(t, { rate: 4 })
+  const service = await buildLimited(t, { rate: 10 })
   t.strictSame(await spend(service, 20), Array(20).fill(200))
   const { status, headers, json } = await service.fetch('/skills/demo')
   t.equal(status, 429)
   t.equal(headers.get('cache-control'), 'no-store')
-  t.match(json(), { code: 'rate_limited', detail: /^The limit is 20 units in 5 s for address 127\.0\.0\.1; try again in \d+ s$/ })
+  t.match(json(), { code: 'rate_limited', detail: /^The limit is 20 units in 2 s for address 127\.0\.0\.1; try again in \d+ s$/ })
   await new Promise((resolve) => setTimeout(resolve, Number(headers.get('retry-after')) * 1_000))
   t.strictSame(await service.get('/skills/demo'), [200, 0])
 })
@@ -285,9 +285,9 @@ const CALLS = jsonRequest('POST', '/agent/tool-call', Array.from({ length: MAX_T
 
 t.test('K67: on a loopback address without callers nothing is limited, unless the setting says so', async (t) => {
   const root = t.testdir(skillFolders('demo'))
-  for (const [limits, isLimited] of [['auto', false], ['off', false], ['on', true]] as const) {
-    const { url, stop } = await startProcess(t, { args: [root], env: { LIMITS: limits, LIMIT_RATE: '1', LIMIT_BURST: '50' } })
-    const connection = await openRaw(url)
+  for (const [limits, host, isLimited] of [['auto', '127.0.0.1', false], ['off', '0.0.0.0', false], ['on', '127.0.0.1', true]] as const) {
+    const { port, stop } = await startProcess(t, { args: [root], env: { HOST: host, LIMITS: limits, LIMIT_RATE: '1', LIMIT_BURST: '50' } })
+    const connection = await openRaw(`http://127.0.0.1:${port}`)
     const { text } = await connection.send(CALLS).response()
     t.equal(text.split('Rate limit: try again').length - 1, isLimited ? MAX_TOOL_CALLS - 50 : 0, limits)
     connection.destroy()

@@ -180,13 +180,6 @@ t.test('the limits in the documents are those of the service', async (t) => {
   t.strictSame(bounds.filter((name) => !rows.some(([documented]) => documented === name)), [], 'each has a row')
 })
 
-t.test('the contents list of the README names its headings, in order', async (t) => {
-  const source = read('README.md').replaceAll(FENCED, '')
-  const headings = Array.from(source.matchAll(/^## (.+)$/gm), ([, heading = '']) => heading)
-  const [contents = ''] = /^Contents: [^]*?\n\n/m.exec(source) ?? []
-  t.strictSame(Array.from(contents.matchAll(/\[([^\]]+)\]\(#/g), ([, title = '']) => title), headings)
-})
-
 t.test('the configuration files that are shown can be read, and one has every kind of source', async (t) => {
   const files = blocks.filter(({ language, text }) => language === 'yaml' && text.startsWith('sources:'))
   const folder = t.testdir(Object.fromEntries(files.map(({ text }, index) => [`${index}.yaml`, text])))

@@ -179,18 +179,6 @@ t.test('K92: a client remembers a position, which is no event', async (t) => {
   t.strictSame(stream.events, [])
 })
 
-t.test('a client that hangs up is forgotten', async (t) => {
-  const { url, listeners, emit } = await listen(t)
-  const streams = await Promise.all(Array.from({ length: 20 }, () => open(t, url, { target: `${FAKE}/events` })))
-  t.equal(listeners.size, 20)
-  streams.forEach((stream, index) => {
-    if (index % 2 === 0) stream.destroy()
-    else stream.response.socket.end()
-  })
-  await until(() => listeners.size === 0)
-  emit('a')
-})
-
 t.test('so many streams and no more, until one ends', async (t) => {
   t.equal(MAX_EVENT_STREAMS, 256)
   let watched = 0

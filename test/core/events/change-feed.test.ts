@@ -7,40 +7,6 @@ import { type ChangeFeed, createChangeFeed, type FeedEvent, MAX_RECENT_EVENTS } 
 import { skill, startManager, until } from '../../helper/skills.ts'
 import { eventText, follow, knownRevision, numbered } from '../../helper/watching.ts'
 
-t.test('K92: who comes back resumes, or learns that events were missed', async (t) => {
-  const root = t.testdir({ a: skill('a') })
-  const { feed, events, next, stop } = await follow(t, root)
-  const since = feed.position ?? ''
-  for (let round = 0; round < 3; round++) {
-    fs.appendFileSync(join(root, 'a/SKILL.md'), '!')
-    await next('a')
-  }
-  t.strictSame(resumed(feed), [], 'nothing of the past without an id')
-  t.strictSame(resumed(feed, since), events)
-  t.strictSame(resumed(feed, events[0]?.id), events.slice(1))
-  t.strictSame(resumed(feed, feed.position), [])
-  t.equal(feed.position, await knownRevision(feed))
-  for (const id of ['nonsense', '', '0123456789ab-1']) t.strictSame(resumed(feed, id), [{ type: 'reset', id: feed.position }], id)
-
-  stop()
-  stop()
-  fs.appendFileSync(join(root, 'a/SKILL.md'), '!')
-  await until(() => feed.position !== events.at(-1)?.id)
-  const later: FeedEvent[] = []
-  const end = feed.subscribe((event) => { later.push(event) }, events.at(-1)?.id)
-  await until(() => later.length > 0)
-  end()
-  t.strictSame(later.map(eventText), ['changed a'], 'it goes on for those who come back soon')
-  feed.close()
-  t.equal(feed.position, undefined)
-
-  const another = await follow(t, root)
-  const again: FeedEvent[] = []
-  another.feed.subscribe((event) => { again.push(event) }, since)
-  await until(() => again.length > 0)
-  t.match(again, [{ type: 'reset', id: await knownRevision(another.feed) }], 'another feed knows nothing of before')
-})
-
 t.test(`K92: a client that missed more than ${MAX_RECENT_EVENTS} events has to read again`, async (t) => {
   const root = t.testdir({})
   const { feed, events } = await follow(t, root)

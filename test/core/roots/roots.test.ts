@@ -4,7 +4,6 @@ import { basename, dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createNetworkDisk } from '../../../src/core/read/disk.ts'
 import type { Interceptor } from '../../helper/disk.ts'
-import { describeSkipped } from '../../../src/core/roots/skipped.ts'
 import { createFaultyDisk, failing, skill, skillText, startManager, textOf } from '../../helper/skills.ts'
 import { followed, startWatching } from '../../helper/watching.ts'
 
@@ -126,13 +125,6 @@ t.test('K4: what is skipped is told once, with its target and the setting that w
   fs.rmSync(join(root, 'dangling'))
   t.match((await manager.freshStatus()).roots, [{ skipped: 5 }])
   t.equal(skips().length, 7)
-})
-
-t.test('K4: what is suggested allows the target of the link, and nothing else', async (t) => {
-  const sentences = (target: string) => describeSkipped({ name: 'one', reason: 'outside', target })
-  t.strictSame(sentences('/usr'), ["'one' is left out, since the link leads out of the folder: --allow-links /usr allows it"])
-  t.strictSame(sentences('/'), ["'one' is left out, since the link leads out of the folder: let it lead to a folder below, and allow that one"])
-  t.strictSame(sentences("/srv/it's here/odd"), ["'one' is left out, since the link leads out of the folder: --allow-links '/srv/it'\\''s here/odd' allows it"], 'for a shell')
 })
 
 t.test('K4: a thousand links are twenty lines, and one with the number of the rest and their settings', async (t) => {
