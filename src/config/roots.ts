@@ -47,7 +47,7 @@ export async function openRoots (
   const sources = kept.length === 0
     ? undefined
     : await Sources.open({
-      sources: kept, otherNames: plain.map(nameOf), stateDir: state, env, log, polling, linkTargets
+      sources: kept, otherNames: plain.map(nameOf), state, env, log, polling, linkTargets
     })
   const published = [...sources?.roots ?? []]
   const roots = all.map((spec): RootOptions => {

@@ -58,19 +58,14 @@ export class FetchedOrigin implements Origin {
 
   get report (): Origin['report'] {
     const { kind, optional } = this.#options.source
-    const published = this.#published
-    return {
-      kind,
-      ...optional === true && { optional },
-      ...published && { revision: published.revision, changed_at: published.changedAt, ...published.report }
-    }
+    return { kind, ...optional === true && { optional }, ...this.#published?.status }
   }
 
   async open (): Promise<void> {
     const { source: { name, webhookSecretFile: file }, log } = this.#options
     this.#published = await this.#publisher.open()
     if (this.#published !== undefined) {
-      const { revision, changedAt } = this.#published
+      const { revision, changed_at: changedAt } = this.#published.status
       log.info({ source: name, revision, changedAt }, 'serving what the source had when it was last fetched')
     }
     // The sender does not learn why its hook is refused.
@@ -86,15 +81,13 @@ export class FetchedOrigin implements Origin {
 
   async #check (closing: AbortSignal): Promise<void> {
     const { source, kind, folder, env, log } = this.#options
-    if (!await this.#publisher.restore()) {
-      if (this.#published !== undefined) this.#published = { ...this.#published, memory: {} }
-      log.warn({ source: source.name }, 'skills are missing in the state folder: they are fetched again')
-    }
+    const isWhole = await this.#publisher.restore()
+    if (!isWhole) log.warn({ source: source.name }, 'skills are missing in the state folder: they are fetched again')
     const timeout = AbortSignal.timeout(source.timeoutMs ?? DEFAULT_TIMEOUT_MS)
     const signal = AbortSignal.any([timeout, closing])
     // Every request of a fetch listens to it, and many run at a time.
     setMaxListeners(0, signal)
-    const known = this.#published?.memory
+    const known = isWhole ? this.#published?.memory : undefined
     try {
       await this.#publisher.withTmp(async (tmp) => {
         const fetched = await kind.fetch(source, { known, tmp, cache: join(folder, 'cache'), env, signal })
@@ -127,11 +120,10 @@ export class FetchedOrigin implements Origin {
     await publisher.add(unpacked, files.read, closing)
     await publisher.add(packaged.skills, packaged.read, closing)
     const changed = publisher.changedAmong(skills)
-    const before = this.#published
+    const before = this.#published?.status
     const isSame = before?.revision === revision
-    const changedAt = isSame ? before.changedAt : new Date().toISOString()
-    const report = reportOf(found, leftOut)
-    const state = { revision, memory, changedAt, report }
+    const changedAt = isSame ? before.changed_at : new Date().toISOString()
+    const state = { status: { revision, changed_at: changedAt, ...reportOf(found, leftOut) }, memory }
     await fetched.confirm?.()
     await approve({ source: name, revision: where, folders: changed })
     closing.throwIfAborted()

@@ -42,8 +42,8 @@ export class Keeper {
   readonly #closing = new AbortController()
   /** Checks now; a call during a check gets one that begins afterwards. */
   readonly sync = coalesce(() => this.#sync())
-  #failure: { readonly error: SourceError, readonly since: Date } | undefined
-  #failures = 0
+  /** With the number of checks that have failed since. */
+  #failure: { readonly error: SourceError, readonly since: Date, readonly count: number } | undefined
   #startedAt = -Infinity
   #checkedAt: Date | undefined
   #nextAt: Date | undefined
@@ -118,27 +118,26 @@ export class Keeper {
       error = asSourceError(cause)
     }
     this.#note(error)
-    const pause = this.#pauseAfter(error)
-    this.#checkIn(this.#isAsked ? this.#pauseBeforeAsked() : pause)
+    this.#checkIn(this.#isAsked ? this.#pauseBeforeAsked() : this.#pause())
   }
 
   #pauseBeforeAsked (): number {
     return Math.max(HINT_MS, this.#startedAt + this.#origin.spacingMs - performance.now())
   }
 
-  #pauseAfter (error: SourceError | undefined): number {
+  #pause (): number {
     const { intervalMs, maxRetryMs = MAX_RETRY_MS } = this.#origin
-    this.#failures = error === undefined ? 0 : this.#failures + 1
-    if (error === undefined) return jittered(intervalMs)
-    const pause = Math.min(FIRST_RETRY_MS * 2 ** (this.#failures - 1), maxRetryMs)
-    return Math.max(jittered(pause), Math.min(error.retryAfterMs ?? 0, maxRetryMs))
+    if (this.#failure === undefined) return jittered(intervalMs)
+    const { error: { retryAfterMs = 0 }, count } = this.#failure
+    const pause = Math.min(FIRST_RETRY_MS * 2 ** (count - 1), maxRetryMs)
+    return Math.max(jittered(pause), Math.min(retryAfterMs, maxRetryMs))
   }
 
   /** Logs a failure of one kind once, and its end. */
   #note (error: SourceError | undefined): void {
     const { root: { name: source, listed: { folders } } } = this.#origin
     const before = this.#failure
-    this.#failure = error && { error, since: before?.since ?? new Date() }
+    this.#failure = error && { error, since: before?.since ?? new Date(), count: (before?.count ?? 0) + 1 }
     if (error === undefined) {
       if (before !== undefined) this.#log.info({ source, failingSince: before.since }, 'the source delivers again')
       return

@@ -9,15 +9,15 @@ import { FolderOrigin } from './folder/folder-origin.ts'
 import { type GithubState, githubState } from './git/github.ts'
 import { Keeper, type SourceRoot } from './keeper.ts'
 import { identityOf, kindOf, type Source } from './kinds.ts'
-import { StateFolder, unwritable } from './publish/state-folder.ts'
+import { type StateFolder, unwritable } from './publish/state-folder.ts'
 import { failureOf } from './source-error.ts'
 
 const MAX_FETCHES = 2
 
 export interface SourcesOptions {
   readonly sources: ReadonlyArray<Source | LayoutFolder>
-  /** Absolute, or a folder that others use as well. Folders without packages need none. */
-  readonly stateDir: string | StateFolder
+  /** Folders without packages need none. */
+  readonly state: StateFolder
   /** Of the roots that are not sources. */
   readonly otherNames?: readonly string[]
   readonly env: Environment
@@ -48,13 +48,12 @@ export class Sources {
    * @throws AddressError for what an operator has to change
    */
   static async open (options: SourcesOptions): Promise<Sources> {
-    const { sources, stateDir } = options
-    const state = stateDir instanceof StateFolder ? stateDir : new StateFolder(stateDir)
+    const { sources, state } = options
     const areFetched = sources.some(({ kind }) => kind !== 'folder')
     const opened = new Sources()
     try {
       if (areFetched) opened.#release = await state.acquire()
-      await opened.#open(options, state)
+      await opened.#open(options)
       return opened
     } catch (error) {
       await opened.close()
@@ -63,7 +62,7 @@ export class Sources {
   }
 
   async #open (
-    { sources, otherNames, env, log = SILENT, polling = false, linkTargets }: SourcesOptions, state: StateFolder
+    { sources, state, otherNames, env, log = SILENT, polling = false, linkTargets }: SourcesOptions
   ): Promise<void> {
     const inTurn = pLimit(MAX_FETCHES)
     const approve: Approve = (candidate) => this.#approve(candidate)

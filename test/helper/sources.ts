@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import type { CoreLog } from '../../src/core/shared/log.ts'
 import { parseAddress } from '../../src/sources/address/address.ts'
 import type { Source } from '../../src/sources/kinds.ts'
+import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import { Sources, type SourcesOptions } from '../../src/sources/sources.ts'
 import type { SourceStatus } from '../../src/schemas/health.ts'
 import { startManager } from './skills.ts'
@@ -19,14 +20,13 @@ export function sourceAt (address: string, more: Partial<Source> = {}): Source {
 }
 
 /** Opens sources, syncs them once, and starts a manager on what they publish. */
-export async function openSources (t: Test, sources: SourcesOptions['sources'], { guard, ...options }: Partial<Omit<SourcesOptions, 'guard'>> & { guard?: Parameters<Sources['guardBy']>[0] } = {}) {
+export async function openSources (t: Test, sources: SourcesOptions['sources'], { guard, stateDir = join(t.testdirName, 'state'), ...options }: Partial<Omit<SourcesOptions, 'state'>> & { guard?: Parameters<Sources['guardBy']>[0], stateDir?: string } = {}) {
   const log: LogLine[] = []
   const logger: CoreLog = {
     info: (details, message) => { log.push({ level: 'info', details, message }) },
     warn: (details, message) => { log.push({ level: 'warn', details, message }) }
   }
-  const stateDir = typeof options.stateDir === 'string' ? options.stateDir : join(t.testdirName, 'state')
-  const opened = await Sources.open({ sources, env: { PATH: process.env['PATH'] }, log: logger, ...options, stateDir })
+  const opened = await Sources.open({ sources, env: { PATH: process.env['PATH'] }, log: logger, ...options, state: new StateFolder(stateDir) })
   t.teardown(() => opened.close())
   if (guard !== undefined) opened.guardBy(guard)
   await opened.sync()

@@ -33,7 +33,7 @@ t.test('K83: addresses of all kinds', async (t) => {
     ['https://host.example/a/skills.zip#pack/skills', { kind: 'archive', path: 'pack/skills' }],
     ['https://github.com/o/r/archive/refs/heads/main.zip', { kind: 'archive', name: 'main' }],
     ['https://github.com/o/r/tree/main/skills.zip', { kind: 'archive' }],
-    ['s3://bucket/a/prefix/', { kind: 's3', bucket: 'bucket', prefixPath: 'a/prefix', name: 'prefix' }],
+    ['s3://bucket/a/prefix/', { kind: 's3', bucket: 'bucket', prefixPath: 'a/prefix/', name: 'prefix' }],
     ['oci://registry.example:5000/team/skills:1.4', { kind: 'oci', registry: 'registry.example:5000', repository: 'team/skills', reference: '1.4' }],
     [`oci://registry.example/skills@sha256:${'a'.repeat(64)}`, { reference: `sha256:${'a'.repeat(64)}` }]
   ]

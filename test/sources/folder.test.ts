@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { LayoutFolder } from '../../src/sources/address/source-kind.ts'
+import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import { Sources } from '../../src/sources/sources.ts'
 import { zipOfTexts } from '../helper/archives.ts'
 import { outcome, skillText, startManager, textOf, until } from '../helper/skills.ts'
@@ -20,7 +21,7 @@ function skillsAt (...paths: readonly string[]): Record<string, string> {
 
 /** A service on one folder with a layout. */
 async function openFolder (t: Test, folder: Omit<LayoutFolder, 'kind' | 'name'>, { isWatched = false, linkTargets, stateDir = mkdtempSync(join(tmpdir(), 'state-')) }: { isWatched?: boolean, linkTargets?: readonly string[], stateDir?: string } = {}) {
-  const sources = await Sources.open({ sources: [{ kind: 'folder', name: basename(folder.path), ...folder }], stateDir, env: {}, linkTargets })
+  const sources = await Sources.open({ sources: [{ kind: 'folder', name: basename(folder.path), ...folder }], state: new StateFolder(stateDir), env: {}, linkTargets })
   t.teardown(() => sources.close())
   if (isWatched) sources.start()
   const skills = await startManager(t, sources.roots, isWatched ? { watcher: true } : {})

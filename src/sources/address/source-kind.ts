@@ -42,10 +42,7 @@ export interface FolderRoot extends Partial<Pick<SourceCommon, 'name' | 'layout'
 }
 
 /** A folder in which skills have to be found. */
-export interface LayoutFolder extends FolderRoot {
-  readonly name: string
-  readonly layout: Layout
-}
+export type LayoutFolder = FolderRoot & Required<Pick<FolderRoot, 'name' | 'layout'>>
 
 /** A key of the configuration file that only some kinds have. Its value is a text. */
 export interface KindSetting {
@@ -58,12 +55,9 @@ export interface KindSetting {
 /** The values of such keys. */
 type KindSettings = Readonly<Record<string, string | undefined>>
 
-/** What a kind of source keeps with what was published, for the next fetch: validators, ids. */
-type FetchMemory = Readonly<Record<string, string>>
-
 export interface FetchOptions {
-  /** Of the state that is published; undefined before the first, and when it is to be fetched again. */
-  readonly known: FetchMemory | undefined
+  /** The memory of the state that is published; undefined before the first, and when it is to be fetched again. */
+  readonly known: Fetched['memory'] | undefined
   readonly signal: AbortSignal
   /** An empty folder for what is fetched, on the file system of the state folder; its owner removes it. */
   readonly tmp: string
@@ -76,7 +70,8 @@ export interface FetchOptions {
 export interface Fetched {
   /** For people: `main@sha1:…`, `sha256:…`. */
   readonly revision: string
-  readonly memory: FetchMemory
+  /** What is kept for the next fetch: validators, ids. */
+  readonly memory: Readonly<Record<string, string>>
   readonly files: SourceFiles
   /** The folder in it that is the source. */
   readonly path: string

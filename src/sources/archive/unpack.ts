@@ -15,11 +15,6 @@ import { MAX_FILE_BYTES } from '../../core/shared/limits.ts'
 import type { SourceEntry } from '../publish/source-tree.ts'
 import { SourceError } from '../source-error.ts'
 
-declare module 'node:zlib' {
-  // Since Node 22.15; the types are those of Node 20.
-  const createZstdDecompress: (() => Transform) | undefined
-}
-
 export const MAX_ARCHIVE_BYTES = 512 * 1_048_576
 
 const HEAD_BYTES = 512
@@ -116,7 +111,9 @@ async function * itemsOf (archive: string, signal: AbortSignal): AsyncGenerator<
 }
 
 function zstdDecompressor (): Transform {
-  if (zlib.createZstdDecompress !== undefined) return zlib.createZstdDecompress()
+  // Since Node 22.15; the types are those of Node 20.
+  const { createZstdDecompress: create } = zlib as { readonly createZstdDecompress?: () => Transform }
+  if (create !== undefined) return create()
   throw new ArchiveError('bad_archive', 'the archive is compressed with zstd, which Node 22.15 or later unpacks')
 }
 

@@ -17,7 +17,7 @@ const LIMITED = 'ulimit -f "$0" || exit; ulimit -d "$1" 2>/dev/null; shift; exec
 const MAX_OUTPUT_BYTES = 128 * 1_048_576
 const MAX_ERROR_CHARACTERS = 8_192
 
-const MIN_VERSION = [2, 31] as const
+const MIN_VERSION = '2.31'
 
 /** Set for every call, whatever the operator's own configuration says. */
 const CONFIG: ReadonlyArray<readonly [key: string, value: string]> = [
@@ -154,7 +154,7 @@ export async function requireGit (env: Environment): Promise<void> {
   const output = await runGit(options, wholeOutput).catch(() => {
     throw new AddressError('git is not installed: install git (and openssh-client for git+ssh://)')
   })
-  const [version = '', major, minor] = /(\d+)\.(\d+)[\d.]*/.exec(output.toString()) ?? []
-  if (Number(major) * 1_000 + Number(minor) >= MIN_VERSION[0] * 1_000 + MIN_VERSION[1]) return
-  throw new AddressError(`git ${version} is too old: install ${MIN_VERSION.join('.')} or later`)
+  const [version = ''] = /[\d.]+/.exec(output.toString()) ?? []
+  if (version.localeCompare(MIN_VERSION, 'en', { numeric: true }) >= 0) return
+  throw new AddressError(`git ${version} is too old: install ${MIN_VERSION} or later`)
 }

@@ -1,11 +1,19 @@
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { rootCertificates } from 'node:tls'
+import { reasonOf } from '../../config/files/files.ts'
+import { homeOf } from '../../config/files/home.ts'
+import type { Environment } from '../../config/setting.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import { baseName, folderOf } from '../../core/shared/paths.ts'
-import { withoutEndSlashes } from '../../core/shared/text.ts'
+import { shellWord, withoutEndSlashes } from '../../core/shared/text.ts'
 import { decode, lastPart, parsePath, parseUrl, PATH_SETTING } from '../address/parts.ts'
-import type { SourceKind } from '../address/source-kind.ts'
-import { AddressError } from '../source-error.ts'
-import { fetchCommit, type GitSource } from './fetch-commit.ts'
-import { requireGit } from './git-command.ts'
+import type { Fetched, FetchOptions, SourceAuth, SourceCommon, SourceKind } from '../address/source-kind.ts'
+import { readSecret } from '../secrets.ts'
+import { AddressError, SourceError } from '../source-error.ts'
+import { type GitOptions, type ReadOutput, requireGit, runGit, wholeOutput } from './git-command.ts'
+import { readCommit, type RunInStore } from './git-files.ts'
 
 /** Of the repositories themselves: git has more, some of which run programs. */
 const PROTOCOLS = ['https:', 'http:', 'ssh:', 'file:']
@@ -22,6 +30,26 @@ const PAGES = [
   /^(?<repository>\/[^/]+\/[^/]+)\/src\/(?:branch|tag|commit)\/(?<ref>[^/]+)\/?(?<rest>.*)$/,
   /^(?<repository>\/[^/]+\/[^/]+)\/(?<kind>tree|blob|src)\/(?<ref>[^/]+)\/?(?<rest>.*)$/
 ]
+
+const COMMIT_ID = /^(?:[\da-f]{40}|[\da-f]{64})$/
+const SHA256_LENGTH = 64
+
+const FETCH_OPTIONS = [
+  '--quiet', '--force', '--no-tags', '--depth=1', '--no-write-fetch-head', '--no-recurse-submodules'
+]
+
+/** The ref that holds the fetched commit in the store. */
+const OWN_REF = 'refs/skillserve/fetched'
+
+export interface GitSource extends SourceCommon {
+  readonly kind: 'git'
+  /** `https:`, `ssh:`, `file:`, or `http:` of this machine; without credentials. */
+  readonly url: string
+  /** Branch, tag, `refs/…` or full commit id. Undefined: the default branch. */
+  readonly ref: string | undefined
+  /** A folder; '' is the top. */
+  readonly path: string
+}
 
 export const gitKind: SourceKind<GitSource> = {
   kind: 'git',
@@ -79,4 +107,105 @@ function hostPage (url: URL): HostPage | undefined {
   }
   const isRepository = HOSTS.includes(url.hostname) && /^\/[^/]+\/[^/]+$/.test(pathname)
   return isRepository ? { url: `${url.origin}${pathname}` } : undefined
+}
+
+type Remote = Omit<GitOptions, 'args'>
+
+/** Fetches one commit of a repository into a bare store in the cache, by the system's git. */
+async function fetchCommit (source: GitSource, options: FetchOptions): Promise<Fetched | undefined> {
+  const { url, ref, path } = source
+  const { known, signal, cache, env } = options
+  const { commit: published = '' } = known ?? {}
+  if (published === ref) return undefined
+  await mkdir(cache, { recursive: true, mode: 0o700 })
+  const remote = await connection(source, options)
+  const { name, label, commit: expected } = await resolveRef(source, remote)
+  if (published === expected) return undefined
+  const store = join(cache, 'store')
+  const inStore = async <T>(git: Remote, args: readonly string[], read: ReadOutput<T>): Promise<T> => {
+    try {
+      return await runGit({ ...git, args: ['--git-dir', store, ...args] }, read)
+    } catch (error) {
+      // A store that a killed git or a disk has left broken is fetched anew at the next check.
+      await rm(store, { recursive: true, force: true })
+      throw error
+    }
+  }
+  const run: RunInStore = (args, read, input) => inStore({ env, signal, input }, args, read)
+  if (!existsSync(join(store, 'HEAD'))) {
+    const format = (expected ?? label).length === SHA256_LENGTH ? ['--object-format=sha256'] : []
+    await run(['init', '--quiet', '--bare', '--template=', ...format], wholeOutput)
+  }
+  await inStore(remote, ['fetch', ...FETCH_OPTIONS, '--', url, `+${name}:${OWN_REF}`], wholeOutput)
+  const tip = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${OWN_REF}^{commit}`]
+  const commit = (await run(tip, wholeOutput)).toString().trim()
+  const isPinned = COMMIT_ID.test(label)
+  if (isPinned && commit !== label) {
+    throw new SourceError('ref_not_found', 'the host gave another commit than the one that was asked for')
+  }
+  const { files, leftOut } = await readCommit(run, commit, path)
+  const algorithm = commit.length === SHA256_LENGTH ? 'sha256' : 'sha1'
+  const revision = `${isPinned ? '' : `${label}@`}${algorithm}:${commit}`
+  return { revision, memory: { commit }, files, leftOut, path }
+}
+
+/** A ref as the host has it. For a commit id, which is taken as it is, the host is not asked. */
+async function resolveRef ({ ref, url }: GitSource, remote: Remote) {
+  if (ref !== undefined && COMMIT_ID.test(ref)) return { name: ref, label: ref, commit: undefined }
+  const short = ref ?? 'HEAD'
+  const isFull = short === 'HEAD' || short.startsWith('refs/')
+  const names = isFull ? [short] : [`refs/heads/${short}`, `refs/tags/${short}`]
+  const patterns = names.flatMap((name) => [name, `${name}^{}`])
+  const args = ['ls-remote', '--quiet', '--symref', '--', url, ...patterns]
+  const listing = (await runGit({ ...remote, args }, wholeOutput)).toString()
+  const ids = new Map([...listing.matchAll(/^([\da-f]{40,64})\t(.+)$/gm)].map(([, id, name]) => [name, id]))
+  const [, branch = 'HEAD'] = /^ref: refs\/heads\/(.+)\tHEAD$/m.exec(listing) ?? []
+  for (const name of names) {
+    // Of an annotated tag, the commit and not the tag.
+    const commit = ids.get(`${name}^{}`) ?? ids.get(name)
+    if (commit !== undefined) return { name, label: ref ?? branch, commit }
+  }
+  throw new SourceError('ref_not_found', ref === undefined
+    ? 'the host shows no default branch: the repository is empty, or a branch has to be given as ref'
+    : `the host has no branch or tag ${JSON.stringify(ref)}; a commit is given by its full id`)
+}
+
+/** What every call to the host needs. Credentials are read for each fetch. */
+async function connection (
+  { url, auth = {} }: GitSource, { cache, env, signal }: FetchOptions
+): Promise<Remote> {
+  const { protocol, origin } = new URL(url)
+  const common = { env, signal, protocol: protocol.slice(0, -1) }
+  if (protocol === 'ssh:') return { ...common, sshCommand: sshCommand(auth, env) }
+  const config = await authorities(cache, env)
+  const secret = await readSecret(auth, env)
+  if (secret === undefined) return { ...common, config }
+  const credentials = Buffer.from(`${auth.username ?? 'x-access-token'}:${secret}`).toString('base64')
+  const header = [`http.${origin}/.extraHeader`, `Authorization: Basic ${credentials}`] as const
+  return { ...common, config: [...config, header], secrets: [secret, credentials] }
+}
+
+/** Where Node trusts additional authorities, git does too; without the usual ones in its file, it would drop them. */
+async function authorities (folder: string, env: Environment): Promise<Array<readonly [key: string, value: string]>> {
+  const extra = env['NODE_EXTRA_CA_CERTS']
+  if (!extra) return []
+  const text = await readFile(extra, 'utf8').catch((error: unknown) => {
+    throw new SourceError('tls', `the file of NODE_EXTRA_CA_CERTS cannot be read (${reasonOf(error)})`)
+  })
+  const path = join(folder, 'authorities.pem')
+  await writeFile(path, [...rootCertificates, text].join('\n'))
+  return [['http.sslCAInfo', path]]
+}
+
+/** git gives the command to a shell. */
+function sshCommand (auth: SourceAuth, env: Environment): string {
+  const { keyFile } = auth
+  const home = homeOf(env)
+  const knownHostsFile = auth.knownHostsFile ?? (home ? join(home, '.ssh', 'known_hosts') : '/dev/null')
+  const options = [
+    'BatchMode=yes', 'StrictHostKeyChecking=yes', `UserKnownHostsFile=${knownHostsFile}`,
+    'GlobalKnownHostsFile=/dev/null', 'ConnectTimeout=15', ...keyFile === undefined ? [] : ['IdentitiesOnly=yes']
+  ]
+  const key = keyFile === undefined ? [] : ['-i', keyFile]
+  return ['ssh', '-F', '/dev/null', ...key, ...options.flatMap((option) => ['-o', option])].map(shellWord).join(' ')
 }

@@ -24,12 +24,8 @@ export function publishedSkill (name: string, files: PublishedSkill['files']): P
   return { name, digest: hash.digest('hex').slice(0, 40), files }
 }
 
-export interface PlanOptions extends LayoutOptions {
-  /** In front of the name of each skill. */
-  readonly prefix: string
-  /** Names the state in sentences. */
-  readonly where: string
-}
+/** With a prefix for the name of each skill, and what names the state in sentences. */
+export type PlanOptions = LayoutOptions & { readonly prefix: string, readonly where: string }
 
 /**
  * The skills that were found, with their files.

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import type { Listing } from '../../core/roots/list-root.ts'
 import { isSafeName } from '../../core/shared/skill-name.ts'
 import { isFolder } from '../../config/files/files.ts'
+import type { SourceStatus } from '../../schemas/health.ts'
 import type { LayoutReport, PublishedSkill } from './plan.ts'
 import type { ReadFiles } from './source-tree.ts'
 
@@ -15,12 +16,9 @@ const MAX_FLUSHED_FILES = 500
 
 /** What was published last, next to its skills. */
 export interface PublishedState {
-  readonly revision: string
+  readonly status: Required<Pick<SourceStatus, 'revision' | 'changed_at'>> & LayoutReport
   /** What the kind of source keeps for the next fetch. */
   readonly memory: Readonly<Record<string, string>>
-  /** ISO 8601. */
-  readonly changedAt: string
-  readonly report: LayoutReport
 }
 
 interface PublishedListing {
@@ -75,17 +73,23 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     this.#folder = await realpath(this.#folder)
     const listing = await readListing(join(this.#folder, LISTING_FILE))
     if (listing === undefined) return undefined
-    const { skills, state } = listing
-    const isWhole = await this.#listPresent(new Map(Object.entries(skills).filter(([name]) => isSafeName(name))))
+    this.#listed = new Map(Object.entries(listing.skills).filter(([name]) => isSafeName(name)))
     await this.#sweep(this.#listed.values())
-    // What somebody has removed is fetched again.
-    return state && !isWhole ? { ...state, memory: {} } : state
+    this.#list(this.#listed)
+    await this.restore()
+    return listing.state
   }
 
-  /** Makes the folders again that somebody has removed. False: skills are missing, and not listed any more. */
+  /**
+   * Makes the folders again that somebody has removed, and lists the skills that are there.
+   * @returns whether none is missing
+   */
   async restore (): Promise<boolean> {
     await this.#makeFolders()
-    return await this.#listPresent(this.#listed)
+    const there = new Set(await readdir(this.skillsFolder))
+    const present = [...this.#listed].filter(([, digest]) => there.has(digest))
+    if (this.folders !== undefined && present.length !== this.folders.size) this.#list(present)
+    return present.length === this.#listed.size
   }
 
   /** Writes the folders of skills that are not there. Nobody sees them before they are listed. */
@@ -112,6 +116,7 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     const temporary = join(this.#tmp, LISTING_FILE)
     await writeFile(temporary, `${text}\n`, { flush: true })
     await rename(temporary, join(this.#folder, LISTING_FILE))
+    this.#listed = listed
     this.#list(listed)
     this.#written = 0
     await this.#sweep([...listed.values(), ...before.values()])
@@ -150,18 +155,9 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     }
   }
 
-  /** Lists those skills whose folders are there. False when some are missing. */
-  async #listPresent (listed: ReadonlyMap<string, string>): Promise<boolean> {
-    const there = new Set(await readdir(this.skillsFolder))
-    const present = new Map([...listed].filter(([, digest]) => there.has(digest)))
-    if (present.size < listed.size || listed !== this.#listed) this.#list(present)
-    return present.size === listed.size
-  }
-
   /** Readers get it from now on. */
-  #list (listed: ReadonlyMap<string, string>): void {
-    this.#listed = listed
-    this.folders = new Map([...listed].map(([name, digest]) => {
+  #list (listed: Iterable<readonly [name: string, digest: string]>): void {
+    this.folders = new Map(Array.from(listed, ([name, digest]) => {
       const path = this.#placeOf(name, digest)
       return [name, { path, realPath: path }]
     }))

@@ -16,7 +16,7 @@ const BUCKET = /^[a-z\d][a-z\d.-]{1,61}[a-z\d]$/
 
 export interface S3Source extends SourceCommon, BucketPlace {
   readonly kind: 's3'
-  /** Without a slash at the end. */
+  /** What its keys begin with: '' or a path with a slash at its end. */
   readonly prefixPath: string
   /** Key below the prefix, written last by the upload: nothing is read before it changes. */
   readonly marker?: string | undefined
@@ -36,8 +36,8 @@ export const s3Kind: SourceKind<S3Source> = {
     const { hostname: bucket, pathname, search } = parseUrl(address, ['s3:'])
     if (!BUCKET.test(bucket) || search !== '') throw new AddressError('an address of a bucket is s3://bucket/prefix')
     if (endpoint !== undefined) checkEndpoint(endpoint)
-    const prefixPath = withoutEndSlashes(decode(pathname)).replace(/^\/+/, '')
-    const name = prefixPath === '' ? bucket : lastPart(prefixPath)
+    const path = withoutEndSlashes(decode(pathname)).replace(/^\/+/, '')
+    const [name, prefixPath] = path === '' ? [bucket, ''] : [lastPart(path), `${path}/`]
     return { kind: 's3', name, layout: 'auto', bucket, prefixPath, endpoint, region, marker }
   },
   async check ({ auth, name }) {
@@ -57,7 +57,7 @@ export const s3Kind: SourceKind<S3Source> = {
       memory: { revision, marker },
       path: '',
       leftOut,
-      files: filesOf(bucket, prefixOf(source), entries),
+      files: filesOf(bucket, source.prefixPath, entries),
       // A listing may be half of a state, during an upload, or cut by a service: all of it must still be there.
       async confirm () {
         if ((await look(bucket, source)).revision !== revision) throw changing()
@@ -74,15 +74,10 @@ function checkEndpoint (text: string): void {
   }
 }
 
-function prefixOf ({ prefixPath }: S3Source): string {
-  return prefixPath === '' ? '' : `${prefixPath}/`
-}
-
-async function look (bucket: Bucket, source: S3Source) {
-  const prefix = prefixOf(source)
+async function look (bucket: Bucket, { prefixPath: prefix, marker: markerKey }: S3Source) {
   const objects = await bucket.list(prefix)
-  const marker = objects.find(({ key }) => key === `${prefix}${source.marker ?? ''}`)
-  if (source.marker !== undefined && marker === undefined) {
+  const marker = objects.find(({ key }) => key === `${prefix}${markerKey ?? ''}`)
+  if (markerKey !== undefined && marker === undefined) {
     throw new SourceError('not_found', 'the marker is not in the bucket')
   }
   const hash = createHash('sha256')
