@@ -4,7 +4,8 @@ import type { Client, Resource } from '@modelcontextprotocol/client'
 import { SkillsClient, type Skill } from '@modelcontextprotocol/client/ext/skills'
 import t from 'tap'
 import { buildService, type Files } from '../helper/build.ts'
-import { connectClient, ERAS } from '../helper/mcp.ts'
+import { skills } from '../helper/skills.ts'
+import { connectClient, ERAS, modernRequest } from '../helper/mcp.ts'
 
 function document (name: string, description = `About ${name}`): string {
   return `---\nname: ${name}\ndescription: ${description}\n---\n# ${name}\n`
@@ -219,8 +220,7 @@ for (const era of ERAS) {
 
 t.test('pages survive changes between them', async (t) => {
   const names = Array.from({ length: 250 }, (_, i) => `skill-${String(i).padStart(3, '0')}`)
-  const service =
-    await buildService(t, { files: Object.fromEntries(names.map((name) => [name, { 'SKILL.md': document(name) }])) })
+  const service = await buildService(t, { files: skills(...names) })
   const client = await connectClient(t, service.url, 'auto')
   const pages = { resources: 'resources/list', prompts: 'prompts/list' } as const
 
@@ -229,14 +229,8 @@ t.test('pages survive changes between them', async (t) => {
     let cursor: string | undefined
     let changed = false
     do {
-      const init = {
-        method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
-      }
-      const response = await fetch(`${service.url}/mcp`, {
-        ...init, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: cursor === undefined ? {} : { cursor } })
-      })
-      const data = /^data: (.*)$/m.exec(await response.text())?.[1] ?? ''
-      const { result } = JSON.parse(data) as {
+      const request = modernRequest({ method, params: cursor === undefined ? {} : { cursor } })
+      const { result } = await (await fetch(`${service.url}/mcp`, request)).json() as {
         result: Record<string, Array<{ name?: string, frontmatter?: { name: string } }>> & { nextCursor?: string }
       }
       seen.push(...(result[member] ?? []).map((item) => item.name ?? item.frontmatter?.name ?? ''))

@@ -329,10 +329,8 @@ t.test('K37 K38: arguments are an object or the JSON text of one, and nothing is
   for (const [raw, problem] of [
     // The words of V8.
     ['{"skill_name": calculator}', /Unexpected token 'c', .*calculator.* is not valid JSON/],
-    ['[1]', 'expected a JSON object, got an array'],
     [[1], 'expected a JSON object, got an array'],
     ['"{\\"skill_name\\":\\"a\\"}"', 'expected a JSON object, got a string'],
-    ['1', 'expected a JSON object, got a number'],
     ['true', 'expected a JSON object, got a boolean'],
     [nested(MAX_JSON_DEPTH + 1), 'nested deeper than 64 levels'],
     [nested(200_000), 'nested deeper than 64 levels']

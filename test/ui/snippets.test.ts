@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -23,27 +23,15 @@ const SKILLS_CLI = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs'
 function createShell (t: Test): { readonly cwd: string, run (line: string): Promise<string> } {
   const folder = t.testdir({ bin: {}, cwd: {} })
   const cwd = join(folder, 'cwd')
-  const program = (name: string, line: string) => {
-    writeFileSync(join(folder, 'bin', name), `#!/bin/sh\n${line}\n`)
-    chmodSync(join(folder, 'bin', name), 0o755)
-  }
-  program('npx', `[ "$1" = skills ] && shift && exec '${process.execPath}' --import ${shellWord(OFFLINE)} ` +
-    `${shellWord(SKILLS_CLI)} "$@" -y --agent claude-code`)
-  program('claude', `exec '${process.execPath}' -e 'console.log(JSON.stringify(process.argv.slice(1)))' -- "$@"`)
-  return {
-    cwd,
-    run: async (line) => {
-      const env =
-        {
-          PATH: `${join(folder, 'bin')}${delimiter}${process.env['PATH'] ?? ''}`,
-          HOME: cwd,
-          DISABLE_TELEMETRY: '1',
-          DO_NOT_TRACK: '1',
-          CI: '1'
-        }
-      return (await promisify(execFile)('sh', ['-c', line], { cwd, env })).stdout
-    }
-  }
+  const bin = join(folder, 'bin')
+  const skillsCli = `exec '${process.execPath}' --import ${shellWord(OFFLINE)} ${shellWord(SKILLS_CLI)}`
+  for (const [name, line] of [
+    ['npx', `[ "$1" = skills ] && shift && ${skillsCli} "$@" -y --agent claude-code`],
+    ['claude', `exec '${process.execPath}' -e 'console.log(JSON.stringify(process.argv.slice(1)))' -- "$@"`]
+  ] as const) writeFileSync(join(bin, name), `#!/bin/sh\n${line}\n`, { mode: 0o755 })
+  const PATH = `${bin}${delimiter}${process.env['PATH'] ?? ''}`
+  const env = { PATH, HOME: cwd, DISABLE_TELEMETRY: '1', DO_NOT_TRACK: '1', CI: '1' }
+  return { cwd, run: async (line) => (await promisify(execFile)('sh', ['-c', line], { cwd, env })).stdout }
 }
 
 t.test('K76: each snippet runs as it is', async (t) => {
@@ -102,13 +90,9 @@ t.test('K76: each snippet runs as it is', async (t) => {
   })
 
   await t.test('OpenCode: the index is below the address', async (t) => {
-    const { skills: { urls: [address = ''] } } = JSON.parse(of('opencode')) as {
-      readonly skills: { readonly urls: readonly string[] }
-    }
-    const { skills } = await (await fetch(new URL('index.json', address))).json() as {
-      readonly skills: readonly object[]
-    }
-    t.equal(skills.length, 2)
+    type Config = { readonly skills: { readonly urls: readonly string[] } }
+    const { skills: { urls: [address = ''] } } = JSON.parse(of('opencode')) as Config
+    t.match(await (await fetch(new URL('index.json', address))).json(), { skills: { length: 2 } })
   })
 })
 
@@ -137,16 +121,13 @@ t.test('K76: a skill from github.com is installed from there, in the served revi
     'https://github.com/acme/skills', 'https://github.com/acme/skills.git', 'ssh://git@github.com/acme/skills.git',
     'https://www.github.com/acme/skills/'
   ]) {
-    for (const revision of [
-      `main@sha1:${commit}`, `v1.2@sha1:${commit}`, `sha1:${commit}`
-    ]) t.equal(line(url, revision), `gh skill install acme/skills weather@${commit}`, url)
+    for (const revision of [`main@sha1:${commit}`, `v1.2@sha1:${commit}`, `sha1:${commit}`]) {
+      t.equal(line(url, revision), `gh skill install acme/skills weather@${commit}`, url)
+    }
   }
-  t.equal(line(
-    'https://github.com/acme/skills', `sha1:${commit}`, 'acme-', 'acme-weather'
-  ), `gh skill install acme/skills weather@${commit}`)
-  t.equal(
-    line('https://github.com/acme/skills', `sha1:${commit}`, '', 'a b'), `gh skill install acme/skills 'a b@${commit}'`
-  )
+  const [github, revision] = ['https://github.com/acme/skills', `sha1:${commit}`] as const
+  t.equal(line(github, revision, 'acme-', 'acme-weather'), `gh skill install acme/skills weather@${commit}`)
+  t.equal(line(github, revision, '', 'a b'), `gh skill install acme/skills 'a b@${commit}'`)
   t.equal(line('https://github.com/acme/skills', undefined), undefined, 'nothing is published yet')
   for (const url of [
     'https://gitlab.com/acme/skills', 'https://github.com.example/acme/skills', 'https://x/github.com/acme/skills',
