@@ -155,17 +155,6 @@ t.test('K2: at a terminal a start says in at most ten lines what there is', { sk
   await ended
 })
 
-t.test('a second signal ends the process at once with exit code 1', async (t) => {
-  const folder = skillsFolder(t)
-  const service = await startProcess(t, { cwd: folder })
-  await startDownload(t, service, folder)
-  service.signal('SIGINT')
-  await service.printed('"stopping"')
-  const [{ code }, ms] = await timed(service.stop('SIGTERM'))
-  t.equal(code, 1)
-  t.ok(ms < AT_ONCE_MS, `${ms} ms`)
-})
-
 // Each waits for its deadline, and nothing else: they wait together.
 t.jobs = 2
 

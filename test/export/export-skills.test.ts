@@ -4,13 +4,12 @@ import { fileURLToPath } from 'node:url'
 import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
 import { runHere } from '../helper/command-line.ts'
-import { exportSkills } from '../../src/export/export-skills.ts'
 import { serveFolder } from '../helper/fault-server.ts'
 import { hasProgram, startNginx } from '../helper/proxies.ts'
 import { runProcess, startProcess } from '../helper/process.ts'
 import { differences, installSkills } from '../helper/skills-client.ts'
 import { makeKeyPair, sign } from '../helper/signing.ts'
-import { skill, skillText, startManager, until } from '../helper/skills.ts'
+import { skill, skillText, until } from '../helper/skills.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../skills/', import.meta.url))
 const cli = fileURLToPath(new URL('../../node_modules/skills/bin/cli.mjs', import.meta.url))
@@ -164,17 +163,6 @@ t.test('K93: an export that was interrupted is finished by the next one, and lea
   writeFileSync(join(out, '.skillserve-new'), '---\n')
   t.match(await exportTo(out, root), { code: 0, stderr: '' })
   t.same(differences(out, fresh), [])
-})
-
-t.test('K93: a file may become a folder, and a folder a file', async (t) => {
-  const base = t.testdir({ file: { a: skill('a', { x: 'x', 'z.md': 'z' }) }, folder: { a: skill('a', { x: { y: { '1.md': '1' }, '2.md': '2', '3.md': '3' }, 'z.md': { z: 'z' } }) }, out: {} })
-  const out = join(base, 'out')
-  for (const [index, root] of ['file', 'folder', 'file'].entries()) {
-    const skills = await startManager(t, [join(base, root)])
-    await exportSkills({ skills, folder: out, isPublic: true, prune: true })
-    await exportSkills({ skills, folder: join(base, `fresh-${index}`), isPublic: true })
-    t.same(differences(out, join(base, `fresh-${index}`)), [], root)
-  }
 })
 
 t.test('K93: what cannot be exported is named, and the exit code is 2; links out of a skill are not followed', async (t) => {

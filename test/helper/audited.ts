@@ -25,10 +25,9 @@ interface AuditedOptions extends Pick<ServiceOptions, 'admitCall' | 'linkTargets
 /** A service whose audit log is at hand, and required. */
 export async function buildAudited (t: Test, { files = FILES, salt, observe = [], ...options }: AuditedOptions = {}) {
   let text = ''
-  let problem: string | undefined
   const stdout: LineOutput = {
     dropped: 0,
-    get problem () { return problem },
+    problem: undefined,
     write: (line) => { text += line },
     flush () {},
     reopen () {}
@@ -49,7 +48,6 @@ export async function buildAudited (t: Test, { files = FILES, salt, observe = []
     ...service,
     audit,
     text: () => text,
-    break: () => { problem = 'ENOSPC' },
     /** The next lines, once there are so many of them; fails by the test's time limit. */
     next: async (count: number) => {
       while (lines().length < count) await new Promise((resolve) => setTimeout(resolve, 5))

@@ -256,16 +256,6 @@ t.test('K73: refusals say so, and probes and pages about nothing leave no line',
   ])
 })
 
-t.test('K73: where the log is required, nothing is read while it cannot be written; probes answer', async (t) => {
-  const { fetch, break: breakLog } = await buildAudited(t)
-  breakLog()
-  const { status, headers, json } = await fetch('/skills/demo')
-  t.equal(status, 503)
-  t.match(json(), { code: 'audit_unavailable' })
-  t.ok(headers.get('retry-after'))
-  t.equal((await fetch('/livez')).status, 200)
-})
-
 t.test('K73: each line has the digest of the one before it', async (t) => {
   const { fetch, text, audit, skills } = await buildAudited(t)
   audit.start({ skills, policies: [], trust: undefined })

