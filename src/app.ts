@@ -56,7 +56,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     auditState,
     shutdown,
     refusedIn: trust && ((roots: readonly string[]) => trust.refusedIn(roots)),
-    sources: sources && (() => sources.status)
+    sources: () => sources?.status ?? []
   }
   const isOverloaded = () => app.isUnderPressure()
   const checkOrigin = createOriginCheck({ loopbackOnly, allowedOrigins })
@@ -88,7 +88,7 @@ export async function buildApp (options: AppOptions): Promise<FastifyInstance> {
     await routes.register(doorsRoute, { version, forBrowsers: pages?.forBrowsers })
     await routes.register(openapiRoutes)
     await routes.register(healthRoutes, { skillsOf, access, revisionsOf, readiness, version, commit: options.commit })
-    await routes.register(gitHook, { hooks: sources?.hooks ?? [] })
+    await routes.register(gitHook, { hooks: () => sources?.hooks ?? [] })
     await routes.register(skillRoutes, { skillsOf, revisionsOf })
     await routes.register(catalogRoutes, { skillsOf, revisionsOf, validate })
     await routes.register(validateRoute)

@@ -1,47 +1,58 @@
-import { isDeepStrictEqual } from 'node:util'
-import { readConfigFile } from './config/config-file.ts'
+import type { Access } from './access/access.ts'
+import type { OpenedRoots } from './config/roots.ts'
 import { ConfigError } from './config/setting.ts'
+import type { Config } from './config/settings.ts'
 import type { CoreLog } from './core/shared/log.ts'
-import type { RootSpec } from './sources/kinds.ts'
+import type { SkillManager } from './core/skill-manager.ts'
+import type { Trust } from './trust/trust.ts'
 
 interface Reloaded {
-  /** Files that are read again: access, lock, trust. */
-  readonly files: ReadonlyArray<{ readonly path: string, reload (): Promise<void> }>
-  readonly sources: { hint (): void } | undefined
-  /** Of the configuration file, as it was read at the start. */
-  readonly configFile: string | undefined
-  readonly configured: readonly RootSpec[] | undefined
-  /** Opens the audit log again. */
-  readonly reopen?: (() => void) | undefined
+  readonly config: Pick<Config, 'configFile' | 'auditLog'>
+  readonly roots: OpenedRoots
+  readonly skills: SkillManager
+  readonly access: Access | undefined
+  readonly trust: Trust | undefined
+  readonly observation: { reopen (): void }
   readonly log: CoreLog
 }
 
 /**
  * What SIGHUP does: operators' files are read again, and the audit log is opened again. The process goes on, whatever
- * is in them.
+ * is in them: a file that cannot be used changes nothing.
  */
-export async function reload ({ files, sources, configFile, configured, reopen, log }: Reloaded): Promise<void> {
-  reopen?.()
+export async function reload (parts: Reloaded): Promise<void> {
+  const { config: { configFile, auditLog }, roots: { sources }, access, trust, observation, log } = parts
+  if (auditLog !== undefined) observation.reopen()
+  // Before the access file, whose rules may name new sources.
+  const changes = configFile === undefined ? undefined : await reloadSources(configFile, parts)
+  const files = [access?.file ?? [], trust?.files ?? []].flat()
   await Promise.all(files.map((file) => file.reload()))
-  sources?.hint()
+  sources.hint()
+  const read = files.filter(({ remark }) => remark === undefined).map(({ path }) => path)
+  const checked = sources.status.map(({ name }) => name)
   const done = {
-    ...files.length > 0 && { read: files.map(({ path }) => path) },
-    ...sources !== undefined && { sources: 'are checked now' },
-    ...reopen !== undefined && { auditLog: 'was opened again' }
+    ...read.length > 0 && { read },
+    ...changes !== undefined && { sources: changes },
+    ...checked.length > 0 && { checked },
+    ...auditLog !== undefined && { auditLog: 'was opened again' }
   }
-  log.info(done, Object.keys(done).length > 0 ? 'SIGHUP: done' : 'SIGHUP: there is no file to read again')
-  if (configFile === undefined) return
+  const hasFiles = files.length > 0 || configFile !== undefined || Object.keys(done).length > 0
+  log.info(done, hasFiles ? 'SIGHUP: done' : 'SIGHUP: there is no file to read again')
+}
+
+/** Returns what has become of the sources; undefined when the file cannot be used. */
+async function reloadSources (file: string, parts: Reloaded): Promise<string | undefined> {
+  const { roots, skills, access, trust, log } = parts
   try {
-    if (isDeepStrictEqual(await readConfigFile(configFile), configured)) return
-    log.warn(
-      { file: configFile },
-      'SIGHUP: the configuration file has changed: its list of sources is used after a restart'
-    )
+    const changes = await roots.reload(async (names) => { await access?.policyFor(names) })
+    const guarded = trust?.guard(roots.sources.roots)
+    await trust?.start()
+    await skills.setRoots(guarded ?? roots.sources.roots)
+    const parts = Object.entries(changes).filter(([, names]) => names.length > 0)
+    return parts.map(([change, names]) => `${change} ${names.join(', ')}`).join('; ') || 'no change'
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
-    log.warn(
-      { file: configFile, problem: error.message },
-      'SIGHUP: the configuration file cannot be used: a restart would fail'
-    )
+    const problem = error instanceof ConfigError ? { problem: error.message } : { err: error }
+    log.warn({ file, ...problem }, 'SIGHUP: the configuration file cannot be used; the sources stay as they are')
+    return undefined
   }
 }

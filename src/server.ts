@@ -4,11 +4,11 @@ import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
-import { readConfigFile } from './config/config-file.ts'
-import { checkPlaces, openRoots } from './config/roots.ts'
+import { openRoots } from './config/roots.ts'
 import { reasonOf } from './config/files/files.ts'
 import { ConfigError, type Environment } from './config/setting.ts'
 import type { Config } from './config/settings.ts'
+import { coalesce } from './core/shared/async.ts'
 import { errorCode } from './core/shared/system-errors.ts'
 import { createSkillManager } from './core/skill-manager.ts'
 import type { View } from './core/view.ts'
@@ -87,15 +87,10 @@ async function openServer (config: Config, options: ServerOptions, shutdown: Shu
     await shutdown.drain(opening, logger)
   })
   takeSignals(true)
-  const { configFile } = config
-  const configured = configFile === undefined ? undefined : await readConfigFile(configFile).catch(() => undefined)
-  const onHangUp = (): void => {
-    if (open.parts === undefined || shutdown.isStopping) return
-    const { access, trust, sources, observation } = open.parts
-    const files = [...access ? [access.file] : [], ...trust?.files ?? []]
-    const reopen = config.auditLog === undefined ? undefined : () => { observation.reopen() }
-    void reload({ files, sources, configFile, configured, reopen, log: logger })
-  }
+  const reloadAll = coalesce(async () => {
+    if (open.parts !== undefined && !shutdown.isStopping) await reload({ ...open.parts, config, log: logger })
+  })
+  const onHangUp = (): void => { void reloadAll() }
   process.on('SIGHUP', onHangUp)
   shutdown.add(() => { process.off('SIGHUP', onHangUp) })
   shutdown.add(() => {
@@ -109,7 +104,7 @@ async function openServer (config: Config, options: ServerOptions, shutdown: Shu
   // A person at a terminal gets a summary instead of single lines.
   if (isForPerson) logger.level = 'warn'
   const opening = openParts(config, options, { output, logger, shutdown })
-  const { app, skills, service, sources, trust, observation } = open.parts = await opening
+  const { app, skills, service, roots, trust, observation } = open.parts = await opening
   // The summary counts findings of skills.
   if (isForPerson) logger.level = 'error'
   if (!shutdown.isStopping) await trust?.start()
@@ -129,7 +124,7 @@ async function openServer (config: Config, options: ServerOptions, shutdown: Shu
   output.flush()
   const endPreview = preview?.(service, url)
   if (endPreview !== undefined) shutdown.add(endPreview)
-  sources?.start()
+  roots.sources.start()
 }
 
 /** What all parts are opened with. */
@@ -149,7 +144,7 @@ async function openParts (
     logger.info({ path: config.skillsDirs[0] }, sentence)
   }
   const opened = await openSkills(config, env, base)
-  const { service, access, sources, trust } = opened
+  const { service, access, roots: { sources }, trust } = opened
   const built: { app?: FastifyInstance } = {}
   const isOverloaded = () => built.app?.isUnderPressure() === true
   const registry = createToolRegistry(createTools(), {
@@ -164,7 +159,7 @@ async function openParts (
     limited: () => Object.entries(limits?.refusals ?? {}),
     authFailures: () => access?.refusals ?? [],
     issuersAway: () => access?.issuersAway ?? 0,
-    ...sources && { sources: () => sources.status }
+    sources: () => sources.status
   }
   const observation = await openObservation({
     config,
@@ -184,7 +179,7 @@ async function openParts (
     skills: service,
     access,
     trust,
-    ...sources && { sources },
+    sources,
     registry,
     logger,
     version,
@@ -220,14 +215,11 @@ async function openLimits (
 /** The folders and sources and what an access file lets callers see of them. */
 async function openSkills (config: Config, env: Environment, { logger, shutdown }: Base) {
   const roots = await openRoots(config, { log: logger, env })
-  const { sources, ...folders } = roots
-  shutdown.add(() => sources?.close())
-  await checkPlaces(config, folders)
+  shutdown.add(() => roots.sources.close())
   const trust = await openTrust(config, roots, logger)
   shutdown.add(() => trust?.close())
   const skills = createSkillManager({
-    ...folders,
-    ...trust?.roots,
+    projectRoots: trust?.guard(roots.sources.roots) ?? roots.sources.roots,
     linkTargets: config.linkTargets,
     polling: config.watchPolling,
     keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
@@ -242,7 +234,7 @@ async function openSkills (config: Config, env: Environment, { logger, shutdown 
   const access = file === undefined
     ? undefined
     : await (await import('./access/access.ts')).openAccess({ file, basePath, publicUrl, skills, log: logger })
-  return { skills, service: access?.nothing ?? skills, access, sources, trust }
+  return { skills, service: access?.nothing ?? skills, access, roots, trust }
 }
 
 /** @throws ConfigError when the file of the audit log cannot be opened */

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyBaseLogger, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { FollowedFile } from '../config/files/followed-file.ts'
+import { readTextFile } from '../config/files/yaml-file.ts'
 import type { View } from '../core/view.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
@@ -46,9 +47,9 @@ const MAX_TIMER_MS = 2_147_483_647
 
 /** @throws ConfigError of one line when the file cannot be used */
 export async function openAccess (options: AccessOptions): Promise<Access> {
-  const { file: path, log, skills: { rootNames: roots }, publicUrl } = options
+  const { file: path, log, skills, publicUrl } = options
   const file = await FollowedFile.open({ name: 'the access file', setting: 'ACCESS_FILE or --access', path, log },
-    (_path, text) => new Policy(path, text, roots, publicUrl))
+    (_path, text) => new Policy(path, text, skills.rootNames, publicUrl))
   const access = new Access(options, file)
   const { mode } = await stat(path)
   if ((mode & WRITABLE_BY_OTHERS) !== 0) log.warn({ path }, 'every user of this machine can write the access file')
@@ -75,13 +76,19 @@ export class Access {
     this.#options = options
     this.file = file
     this.everything = skills
-    this.nothing = skills.createView('nothing', new Map())
+    this.nothing = skills.createView('nothing', () => undefined)
     this.#authenticator = new Authenticator(file.value, log)
     file.on('changed', (policy) => {
       this.#authenticator = new Authenticator(policy, log, this.#authenticator.keys)
       // Clients connect again, and are admitted by the new policy.
       for (const end of [...this.#streams]) end()
     })
+  }
+
+  /** @throws ConfigError when the file cannot be used with roots of these names */
+  async policyFor (roots: readonly string[]): Promise<Policy> {
+    const { file, publicUrl } = this.#options
+    return new Policy(file, await readTextFile(file), roots, publicUrl)
   }
 
   readonly skillsOf = ({ admission }: FastifyRequest): View => admission?.view ?? this.nothing

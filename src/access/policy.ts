@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { parseYamlFile, type YamlFile } from '../config/files/yaml-file.ts'
 import { ConfigError, noSuchRoot, quote } from '../config/setting.ts'
-import type { Grant } from '../core/skill-manager.ts'
+import type { GrantOf } from '../core/view.ts'
 import type { View } from '../core/view.ts'
 import type { Principal } from '../http/callers.ts'
 import { createSubnets, isSubnet } from '../http/request/client-address.ts'
@@ -99,16 +99,15 @@ export class Policy {
   }
 
   /** What callers of a view may see of each root. */
-  grantsOf (view: string): ReadonlyMap<string, Grant> {
+  grantsOf (view: string): GrantOf {
     const groups = new Set(JSON.parse(view) as readonly string[])
     const rules = this.rules.filter((rule) => rule.groups.some((group) => groups.has(group)))
-    return new Map(this.#roots.flatMap((root) => {
+    return (root) => {
       const own = rules.filter(({ roots }) => roots?.includes(root) !== false)
-      if (own.length === 0) return []
+      if (own.length === 0) return undefined
       const seesAll = own.some(({ skills }) => skills === undefined)
-      const grant: Grant = seesAll ? 'all' : (name) => own.some((rule) => rule.admits(root, name))
-      return [[root, grant] as const]
-    }))
+      return seesAll ? 'all' : (name) => own.some((rule) => rule.admits(root, name))
+    }
   }
 
   #readRule (rule: Entry<'rules'>, index: number): Rule {

@@ -85,11 +85,11 @@ export async function readConfig (
  * @throws CommandError for one that has to deliver and does not
  */
 export async function fetchSources (
-  sources: Sources | undefined, { warn }: Pick<CommandContext, 'warn'>
+  sources: Sources, { warn }: Pick<CommandContext, 'warn'>
 ): Promise<void> {
-  await sources?.sync()
-  if (sources?.failure !== undefined) throw new CommandError(sources.failure)
-  for (const sentence of sources?.passedOver ?? []) warn(sentence)
+  await sources.sync()
+  if (sources.failure !== undefined) throw new CommandError(sources.failure)
+  for (const sentence of sources.passedOver) warn(sentence)
 }
 
 /** What a command leaves out, each once, for the end of its output. */

@@ -59,8 +59,8 @@ A folder that is named like a command is ./NAME.`)
     .addHelpText('after', ({ command }) => variablesHelp(command))
     .addHelpText('after', `
 Flags beat the environment, the environment beats defaults. The access file, the trust file and the lock are read
-again within two seconds of a change, and at SIGHUP, which also checks the sources, reopens the audit log and says
-whether a changed --config needs a restart.
+again within two seconds of a change, and at SIGHUP, which also reads --config again, checks the sources and reopens
+the audit log.
 Exits with 0 after SIGTERM or SIGINT, with 1 for a setting that cannot be used and after an error that nobody handled.`)
 
   add('dev <DIR...>', 'preview folders of skills while they are written', () => import('./commands/dev.ts'),

@@ -59,10 +59,10 @@ export async function withSkills<T> (
   // Empty for a user without a home.
   const published = roots?.state.path || undefined
   try {
-    await fetchSources(roots?.sources, context)
+    if (roots !== undefined) await fetchSources(roots.sources, context)
     const places: Place[] = []
     for (const path of positionals) if (!isSource(path)) places.push(await placeOf(path, cwd))
-    for (const root of roots?.projectRoots ?? []) places.push({ root, path: root.name ?? root.path })
+    for (const root of roots?.sources.roots ?? []) places.push({ root, path: root.name })
     const opened: OpenedSkills[] = []
     for (const place of places) {
       const skills = await openPlace(place, config.linkTargets ?? [], skipped)
@@ -83,7 +83,7 @@ export async function withSkills<T> (
     return await use(opened)
   } finally {
     for (const skills of managers) await skills.close()
-    await roots?.sources?.close()
+    await roots?.sources.close()
     skipped.report(context)
   }
 }

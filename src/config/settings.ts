@@ -88,7 +88,7 @@ export const SETTINGS = {
     'folders into which links of a folder of skills may lead, besides that folder itself; may be repeated',
     'configuration.md#links'),
   configFile: setting(FILE, { argument: '--config FILE', variable: 'CONFIG_FILE' },
-    'YAML or JSON file with more sources and their settings; a change needs a restart',
+    'YAML or JSON file with more sources and their settings; read again at SIGHUP',
     'sources.md#configuration-file'),
   stateDir: setting(FOLDER, { argument: '--state-dir DIR', variable: 'STATE_DIR' },
     'folder for what sources fetch; by default `skillserve` in the cache folder of the user',

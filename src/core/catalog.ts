@@ -14,7 +14,6 @@ import type { RootListing, SkillFolder } from './roots/list-root.ts'
 import { Root, type RootOptions } from './roots/root.ts'
 import { yieldIfNeeded } from './shared/async.ts'
 import { mainFileError } from './shared/errors.ts'
-import type { SkillType } from './shared/skill.ts'
 
 /** The place of a skill. */
 export interface SkillRef {
@@ -38,7 +37,7 @@ export interface CatalogOptions {
   /** Absolute paths, or folders with names; the earlier wins. They need not exist. */
   readonly projectRoots: ReadonlyArray<string | RootOptions>
   /** Loses to every project root. */
-  readonly personalRoot?: string | RootOptions
+  readonly personalRoot?: string | undefined
   /** Absolute paths: links in a root that leave it are followed when they lead to or into one of these folders. */
   readonly linkTargets?: readonly string[] | undefined
   /** The file system, for all roots. Default: what fits the kind of disk of each root. */
@@ -53,23 +52,42 @@ export interface CatalogOptions {
  * change makes another one, and a new map with it.
  */
 export class Catalog extends EventEmitter<CatalogEvents> {
-  readonly roots: readonly Root[]
+  roots: readonly Root[]
   readonly files = new FileCache()
   readonly snapshots = new Snapshots(this.files)
   readonly kept: KeptRevisions
   /** The index: skills by name, for each root. */
   readonly #skills = new Map<Root, ReadonlyMap<string, IndexedSkill>>()
+  readonly #options: CatalogOptions
   #generation = 0
 
-  constructor ({ projectRoots, personalRoot, linkTargets, disk, keep }: CatalogOptions) {
+  constructor (options: CatalogOptions) {
     super()
     this.setMaxListeners(0)
-    this.kept = new KeptRevisions(keep)
-    const roots = personalRoot === undefined ? projectRoots : [...projectRoots, personalRoot]
-    const typeOf = (index: number): SkillType => index < projectRoots.length ? 'project' : 'personal'
-    const onListed = (root: Root, before: RootListing | undefined): void => { this.#takeListing(root, before) }
-    this.roots = roots.map((root, index) =>
-      new Root(root, { index, type: typeOf(index), linkTargets, disk, onListed }))
+    this.#options = options
+    this.kept = new KeptRevisions(options.keep)
+    const { projectRoots, personalRoot: path } = options
+    const personal = path === undefined ? [] : [{ path, type: 'personal' } as const]
+    this.roots = [...projectRoots, ...personal].map((root) => this.#open(root))
+  }
+
+  #open (root: string | RootOptions): Root {
+    const { linkTargets, disk } = this.#options
+    return new Root(root, { linkTargets, disk, onListed: (root, before) => { this.#takeListing(root, before) } })
+  }
+
+  /** Replaces the roots in one step. One with the same options stays; the skills of others are read before. */
+  async setRoots (given: readonly RootOptions[]): Promise<void> {
+    const before = this.roots
+    const roots = given.map((each) => before.find(({ options }) => options === each) ?? this.#open(each))
+    if (roots.length === before.length && roots.every((root, index) => root === before[index])) return
+    for (const root of roots) if (!before.includes(root)) await this.refresh(root)
+    this.roots = roots
+    this.kept.drop(({ skill: { root } }) => !roots.includes(root))
+    for (const root of before) if (!roots.includes(root)) this.#skills.delete(root)
+    this.#generation++
+    const skillsOf = (root: Root): SkillRef[] => [...root.folders.keys()].map((name) => ({ root, name }))
+    this.emit('changed', [...new Set([...before, ...roots])].flatMap(skillsOf))
   }
 
   /** Goes up with each change: what is derived from the index is up to date while it is the same. */
@@ -175,17 +193,17 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   /** Replaces skills in one step, and reports those that are in another state. */
   #commit (root: Root, read: readonly IndexedSkill[]): void {
     const skills = new Map(this.skillsIn(root))
-    const changed: SkillRef[] = []
+    const changed: string[] = []
     for (const skill of read) {
       const { name, fingerprint, findings } = skill
       const known = skills.get(name)
       if (root.folders.get(name) !== skill.folder) continue
       skills.set(name, skill)
       const isSame = known?.fingerprint === fingerprint && isDeepStrictEqual(known?.findings, findings)
-      if (!isSame) changed.push({ root, name })
+      if (!isSame) changed.push(name)
     }
     if (read.length > 0) this.#skills.set(root, skills)
-    this.#announce(changed)
+    this.#announce(root, changed)
   }
 
   /** A name that stays keeps its skill until it is read from its new folder: no list is empty meanwhile. */
@@ -198,14 +216,15 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       ? folder.rules?.id !== listing?.ignoreFile?.rules.id
       : listed.ignored?.has(name) === true
     if (listing !== undefined) this.kept.drop(({ skill }) => skill.root === root && isHidden(skill))
-    this.#announce(changed.map((name) => ({ root, name })))
+    this.#announce(root, changed)
     this.emit('listed', root, before)
   }
 
-  #announce (changed: readonly SkillRef[]): void {
-    if (changed.length === 0) return
+  #announce (root: Root, names: readonly string[]): void {
+    // A new root is not in its place yet.
+    if (names.length === 0 || !this.roots.includes(root)) return
     this.#generation++
-    this.emit('changed', changed)
+    this.emit('changed', names.map((name) => ({ root, name })))
   }
 }
 

@@ -58,13 +58,13 @@ export function logCatalog (
   }
 
   function logValidity ({ root, name }: SkillRef): void {
-    const id = `${root.index}\0${name}`
+    const id = `${root.id}\0${name}`
     const skill = catalog.skillsIn(root).get(name)
     const wasInvalid = invalid.delete(id)
     const wasShadowed = shadowed.delete(id)
     if (skill === undefined) return
     const fields = { skill: name, path: skill.metadata.skillPath }
-    const winner = catalog.roots.slice(0, root.index).find(({ folders }) => folders.has(name))
+    const winner = catalog.roots.slice(0, catalog.roots.indexOf(root)).find(({ folders }) => folders.has(name))
     if (winner !== undefined) shadowed.add(id)
     if (winner !== undefined && !wasShadowed) {
       log.warn({ ...fields, winner: winner.path }, 'a skill has the name of one in an earlier folder, which wins')

@@ -5,10 +5,9 @@ import { mainFileText } from './read/file-content.ts'
 import type { SkippedEntry } from './roots/list-root.ts'
 import { CatalogSearch } from './search/catalog-search.ts'
 import { addressOf, type Skill, type SkillMetadata } from './shared/skill.ts'
-import { type Grant, View } from './view.ts'
+import { type GrantOf, View } from './view.ts'
+import type { RootOptions } from './roots/root.ts'
 import { Refresher, type RefresherOptions } from './watch/refresher.ts'
-
-export type { Grant }
 
 export interface SkillManagerOptions extends CatalogOptions, RefresherOptions {
   /** Called with the entries of a root that could be skills and are left out, which the log names too. */
@@ -23,8 +22,7 @@ export class SkillManager extends View {
   constructor (options: SkillManagerOptions) {
     const catalog = new Catalog(options)
     const refresher = new Refresher(catalog, options)
-    const all = catalog.roots.map((root) => [root, 'all'] as const)
-    super('', new Map(all), { catalog, refresher, search: new CatalogSearch(catalog) })
+    super('', () => 'all', { catalog, refresher, search: new CatalogSearch(catalog) })
     this.catalog = catalog
     this.refresher = refresher
     logCatalog(catalog, options.log, options.onSkipped)
@@ -40,6 +38,11 @@ export class SkillManager extends View {
   async initialize (): Promise<void> {
     await this.start()
     await this.available()
+  }
+
+  /** Replaces the roots. One with the same options object as before keeps its skills. */
+  async setRoots (roots: readonly RootOptions[]): Promise<void> {
+    await this.refresher.setRoots(roots)
   }
 
   async close (): Promise<void> {
@@ -60,11 +63,8 @@ export class SkillManager extends View {
    * A view of the roots that have a grant, in the order of the roots.
    * @param scope differs from that of every other view
    */
-  createView (scope: string, grants: ReadonlyMap<string, Grant>): View {
-    return new View(scope, new Map(this.catalog.roots.flatMap((root) => {
-      const grant = grants.get(root.name)
-      return grant === undefined ? [] : [[root, grant]]
-    })), this.parts)
+  createView (scope: string, grantOf: GrantOf): View {
+    return new View(scope, grantOf, this.parts)
   }
 
   /** Wave's and Neovate's reading interface. */

@@ -42,6 +42,9 @@ export interface ViewParts {
 /** The skills of a root that a view has: all of them, or those whose names fit. */
 export type Grant = 'all' | ((name: string) => boolean)
 
+/** The grant of a root, by its name. */
+export type GrantOf = (root: string) => Grant | undefined
+
 /** What a view has in its catalog, as of one generation of it. */
 interface Visible {
   readonly generation: number
@@ -72,28 +75,32 @@ export class View {
   /** Identifies the set of skills: a cursor of one is not valid for another. Empty where everybody sees the same. */
   readonly scope: string
   protected readonly parts: ViewParts
-  readonly #grants: ReadonlyMap<Root, Grant>
+  readonly #grantOf: GrantOf
+  readonly #grants = new WeakMap<Root, Grant | undefined>()
   readonly #asked: Asked | undefined
   #visible: Visible | undefined
   #changes = 0
 
-  /**
-   * @param scope differs from that of every other view
-   * @param grants in the order of the roots
-   */
-  constructor (scope: string, grants: ReadonlyMap<Root, Grant>, parts: ViewParts, asked?: Asked) {
+  /** @param scope differs from that of every other view */
+  constructor (scope: string, grantOf: GrantOf, parts: ViewParts, asked?: Asked) {
     this.scope = scope
     this.parts = parts
-    this.#grants = grants
+    this.#grantOf = grantOf
     this.#asked = asked
   }
 
+  /** Those with a grant. */
   get #roots (): readonly Root[] {
-    return [...this.#grants.keys()]
+    return this.parts.catalog.roots.filter((root) => this.#grantTo(root) !== undefined)
+  }
+
+  #grantTo (root: Root): Grant | undefined {
+    if (!this.#grants.has(root)) this.#grants.set(root, this.#grantOf(root.name))
+    return this.#grants.get(root)
   }
 
   readonly #sees: Sees = (root, name) => {
-    const grant = this.#grants.get(root)
+    const grant = this.#grantTo(root)
     return grant === 'all' || grant?.(name) === true
   }
 
@@ -240,7 +247,7 @@ export class View {
    * @param revision `sha256:<hex>`, or `current` for the one that each skill has at its first read
    */
   at (revision: string): View {
-    return new View(this.scope, this.#grants, this.parts, { revision, view: this, read: new Map() })
+    return new View(this.scope, this.#grantOf, this.parts, { revision, view: this, read: new Map() })
   }
 
   /** The revision of a skill that was read through `at`; undefined otherwise. */
@@ -271,13 +278,13 @@ export class View {
   get status (): SkillStatus {
     const { isIndexed, state } = this.parts.refresher
     const { names } = this.#now
-    const grants = [...this.#grants]
+    const grants = this.#roots.map((root) => [root, this.#grantTo(root)] as const)
     return {
       ready: isIndexed && this.unavailable === undefined,
       indexed: isIndexed,
       generation: this.#changes,
       skills: names.length,
-      roots: grants.map(([root, grant]) => grant === 'all'
+      roots: grants.map(([root, grant]) => typeof grant !== 'function'
         ? root.status
         // Skipped entries may belong to skills that the view must not have.
         : { ...root.status, skills: [...root.folders.keys()].filter(grant).length, skipped: 0 }),
@@ -295,8 +302,8 @@ export class View {
 
   /** The error of a view whose roots are all missing. */
   get unavailable (): SkillError | undefined {
-    if (this.#grants.size === 0) return this.scope === '' ? folderError.notFound('') : undefined
     const errors = this.#roots.map((root) => root.unavailable)
+    if (errors.length === 0) return this.scope === '' ? folderError.notFound('') : undefined
     if (errors.includes(undefined)) return undefined
     return errors.find((error) => error?.code === 'skills_folder_permission_denied') ?? errors[0]
   }
@@ -335,8 +342,8 @@ export class View {
   }
 
   #shown (skill: IndexedSkill): IndexedSkill {
-    const hidden = this.#roots.filter((root) =>
-      root.index > skill.root.index && this.#sees(root, skill.name) && root.folders.has(skill.name))
+    const later = this.#roots.slice(this.#roots.indexOf(skill.root) + 1)
+    const hidden = later.filter((root) => this.#sees(root, skill.name) && root.folders.has(skill.name))
     if (hidden.length === 0) return skill
     return { ...skill, findings: [...skill.findings, shadowing(hidden.map(({ name }) => name))] }
   }

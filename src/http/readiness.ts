@@ -17,8 +17,8 @@ const AUDIT_PROBLEMS = {
 export interface ReadinessParts {
   /** What is wrong with the files of operators, for callers who are known. */
   readonly remarks: () => readonly string[]
-  /** The sources other than folders; undefined without any. */
-  readonly sources?: (() => readonly SourceStatus[]) | undefined
+  /** The sources other than plain folders. */
+  readonly sources: () => readonly SourceStatus[]
   /** How many skills of these roots a lock or a trust file refuses; undefined where none can be. */
   readonly refusedIn?: ((roots: readonly string[]) => number | undefined) | undefined
   readonly auditState: () => AuditState
@@ -32,23 +32,23 @@ export function readinessOf (
   status: SkillStatus, { remarks, sources, refusedIn, auditState, shutdown: { isStopping } }: ReadinessParts
 ) {
   const { roots, partial = [], ready } = status
-  const all = sources?.()
-  const visible = all?.flatMap((source) => visiblePart(source, status))
+  const all = sources()
+  const visible = all.flatMap((source) => visiblePart(source, status))
   return {
-    isReady: ready && auditState() !== 'refusing' && !isStopping && all?.some(isAwaited) !== true,
+    isReady: ready && auditState() !== 'refusing' && !isStopping && !all.some(isAwaited),
     /** What is wrong, in words. */
     reasons: isStopping
       ? ['The service is stopping']
       : [...explain(status, visible), ...AUDIT_PROBLEMS[auditState()], ...remarks()],
     /** Of the sources, what the caller may see. */
-    sources: visible,
+    sources: visible.length === 0 ? undefined : visible,
     /** How many skills of the roots that the caller may see whole are refused. */
     quarantined: refusedIn?.(roots.map(({ name }) => name).filter((name) => !partial.includes(name)))
   }
 }
 
 /** Folders have the names of the other members, because anybody may ask; the log has their paths. */
-function explain ({ ready, indexed, roots, watcher }: SkillStatus, sources: readonly SourceStatus[] = []): string[] {
+function explain ({ ready, indexed, roots, watcher }: SkillStatus, sources: readonly SourceStatus[]): string[] {
   const awaited = sources.filter(isUnfetched).map(({ name }) => name)
   const folders = roots.flatMap(({ name, type, state }) =>
     state === 'ok' || awaited.includes(name) ? [] : [`the folder ${name} (${type}) ${ROOT_PROBLEMS[state]}`])

@@ -107,16 +107,20 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
   const failures = counter('skillserve_refresh_failures_total', ['root'],
     'Comparisons that failed; the last good state is served')
   // Two roots may lie in folders of one name.
-  const names = distinctNames(catalog.roots.map(({ name }) => name))
-  const refreshedAt = names.map(() => Date.now())
-  refresher.on('refreshed', ({ root: { index }, milliseconds, isFailed }) => {
-    const root = names[index] ?? ''
-    refreshes.observe({ root }, milliseconds / 1_000)
-    if (isFailed) failures.inc({ root })
-    else refreshedAt[index] = Date.now()
+  const names = () => distinctNames(catalog.roots.map(({ name }) => name))
+  const startedAt = Date.now()
+  const refreshedAt = new WeakMap<Root, number>()
+  refresher.on('refreshed', ({ root, milliseconds, isFailed }) => {
+    const name = names()[catalog.roots.indexOf(root)] ?? ''
+    refreshes.observe({ root: name }, milliseconds / 1_000)
+    if (isFailed) failures.inc({ root: name })
+    else refreshedAt.set(root, Date.now())
   })
   const ofRoots = (name: string, help: string, value: (root: Root) => number): void => {
-    const values = () => catalog.roots.map((root) => [names[root.index] ?? '', value(root)])
+    const values = () => {
+      const labels = names()
+      return catalog.roots.map((root, index) => [labels[index] ?? '', value(root)] as const)
+    }
     rows('gauge', `skillserve_${name}`, ['root'], help, values)
   }
   ofRoots('skills', 'Skills in a root', ({ folders }) => folders.size)
@@ -125,7 +129,7 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
   ofRoots('root_available', '1 for a root that is there and can be read',
     ({ failure }) => Number(failure === undefined))
   ofRoots('last_refresh_timestamp_seconds', 'End of the last comparison with the disk that succeeded',
-    ({ index }) => (refreshedAt[index] ?? 0) / 1_000)
+    (root) => (refreshedAt.get(root) ?? startedAt) / 1_000)
   ofRoots('watcher_healthy', '1 while changes cause events, or the root is polled',
     (root) => Number(refresher.isWatching(root)))
   rows('gauge', 'skillserve_catalog_generation', [], 'Goes up with each change of the catalog',

@@ -9,7 +9,7 @@ import { readSecretFile } from '../sources/secrets.ts'
 
 interface GitHookOptions {
   /** The sources that a hook may ask for; several may have one secret. */
-  readonly hooks: readonly SourceHook[]
+  readonly hooks: () => readonly SourceHook[]
 }
 
 /** Payloads of pushes have some KiB; they are in memory while they are hashed. */
@@ -19,7 +19,7 @@ const MAX_BODY_BYTES = 10 * 1_048_576
  * Takes a git host's word that something was pushed. The payload is not used but for its signature, so that a forged
  * one cannot name an address, a ref or a path.
  */
-export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function gitHook (app, { hooks }) {
+export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function gitHook (app, options) {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => { done(null, body) })
   app.post('/hooks/git', {
@@ -35,6 +35,7 @@ export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function
       response: { 200: resultAnswer(HookAnswerSchema, 'They will be checked within seconds') }
     }
   }, async ({ body, headers }) => {
+    const hooks = options.hooks()
     const secrets = await Promise.all(hooks.map(({ secretFile }) => readSecretFile(secretFile).catch(() => undefined)))
     const asked = hooks.filter((_, index) => isProof(headers, secrets[index], body as Buffer | undefined))
     if (asked.length === 0) throw new HttpProblem('hook_refused')

@@ -28,6 +28,8 @@ export interface Origin {
   readonly maxRetryMs?: number
   /** The shortest time between two checks that are asked for. */
   readonly spacingMs: number
+  /** Takes up what was published before. Absent: the first check does. */
+  open? (): Promise<void>
   /** Begins to follow events, and calls `hint` at each. */
   start? (hint: () => void): void
   /** Brings the listing of the root up to date. */
@@ -74,6 +76,10 @@ export class Keeper {
       ...since !== undefined && { failing_since: since.toISOString() },
       ...report
     }
+  }
+
+  async open (): Promise<void> {
+    await (this.#origin.open?.() ?? this.sync())
   }
 
   start (): void {

@@ -1,25 +1,24 @@
+import { basename } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import pLimit from 'p-limit'
+import type { RootOptions } from '../core/roots/root.ts'
 import { type CoreLog, SILENT } from '../core/shared/log.ts'
 import { distinctNames } from '../core/shared/text.ts'
 import type { Environment } from '../config/setting.ts'
 import type { SourceStatus } from '../schemas/health.ts'
-import type { LayoutFolder } from './address/source-kind.ts'
 import { type Approve, FetchedOrigin } from './fetched-origin.ts'
 import { FolderOrigin } from './folder/folder-origin.ts'
 import { type GithubState, githubState } from './git/github.ts'
-import { Keeper, type SourceRoot } from './keeper.ts'
-import { identityOf, kindOf, type Source } from './kinds.ts'
+import { Keeper, type Origin } from './keeper.ts'
+import { identityOf, kindOf, type RootSpec } from './kinds.ts'
 import { type StateFolder, unwritable } from './publish/state-folder.ts'
 import { failureOf } from './source-error.ts'
 
 const MAX_FETCHES = 2
 
 export interface SourcesOptions {
-  readonly sources: ReadonlyArray<Source | LayoutFolder>
   /** Folders without packages need none. */
   readonly state: StateFolder
-  /** Of the roots that are not sources. */
-  readonly otherNames?: readonly string[]
   readonly env: Environment
   readonly log?: CoreLog
   /** For folders: compare at short intervals instead of watching. */
@@ -35,82 +34,133 @@ export interface SourceHook {
   hint (): void
 }
 
-/** The sources of a service, each with a keeper of its own. */
+/** The names of sources that were added, removed or replaced. */
+export interface SourceChanges {
+  readonly added: readonly string[]
+  readonly removed: readonly string[]
+  readonly changed: readonly string[]
+}
+
+type NamedRoot = RootOptions & { readonly name: string }
+
+interface Opened {
+  /** As it was given: the root may have another name. */
+  readonly spec: RootSpec
+  readonly root: NamedRoot
+  /** Keeps it up to date. A plain folder needs none. */
+  readonly keeper?: Keeper
+}
+
+/** The folders and sources of a service, in their order of precedence. */
 export class Sources {
-  /** The names that operators gave, by the numbered ones that took their place. */
-  readonly givenNames = new Map<string, string>()
-  readonly #sources: Array<{ readonly source: Source | LayoutFolder, readonly keeper: Keeper }> = []
+  readonly #options: SourcesOptions
+  readonly #inTurn = pLimit(MAX_FETCHES)
+  #sources: readonly Opened[] = []
+  #isStarted = false
   #approve: Approve = async () => {}
-  #release = async (): Promise<void> => {}
+  #release: (() => Promise<void>) | undefined
+
+  constructor (options: SourcesOptions) {
+    this.#options = options
+  }
 
   /**
-   * Opens the state folder, and takes up what was published before. Nothing is fetched yet.
+   * Replaces all of them. One that is as before goes on; what others published before is there immediately. Nothing is
+   * fetched before `start`; afterwards this waits for the first fetch of new ones.
+   * @param check may refuse the names, before anything is changed
    * @throws AddressError for what an operator has to change
    */
-  static async open (options: SourcesOptions): Promise<Sources> {
-    const { sources, state } = options
-    const areFetched = sources.some(({ kind }) => kind !== 'folder')
-    const opened = new Sources()
+  async set (
+    specs: readonly RootSpec[], check: (names: readonly string[]) => Promise<void> = async () => {}
+  ): Promise<SourceChanges> {
+    const { state, env } = this.#options
+    const before = this.#sources
+    const after = named(specs).map(([spec, name]) =>
+      before.find((each) => each.root.name === name && isDeepStrictEqual(each.spec, spec)) ?? this.#make(spec, name))
+    const fetched = specs.flatMap((spec) => spec.kind === 'folder' ? [] : spec)
+    if (fetched.length > 0) this.#release ??= await state.acquire()
+    for (const spec of fetched) await kindOf(spec).check?.(spec, env)
+    await check(after.map(({ root: { name } }) => name))
+    const gone = before.filter((each) => !after.includes(each))
+    const fresh = after.filter((each) => !before.includes(each))
     try {
-      if (areFetched) opened.#release = await state.acquire()
-      await opened.#open(options)
-      return opened
+      this.#sources = before.filter((each) => after.includes(each))
+      // One that has changed may have the same folder as before.
+      await Promise.all(gone.map(({ keeper }) => keeper?.close()))
+      for (const { keeper } of fresh) await keeper?.open()
     } catch (error) {
-      await opened.close()
-      throw areFetched && error instanceof Error && 'syscall' in error ? unwritable(state.path, error) : error
+      throw error instanceof Error && 'syscall' in error ? unwritable(state.path, error) : error
+    }
+    this.#sources = after
+    if (this.#isStarted) {
+      await Promise.all(fresh.map(async ({ keeper }) => {
+        keeper?.start()
+        await keeper?.sync()
+      }))
+    }
+    const names = (sources: readonly Opened[]) => sources.map(({ root: { name } }) => name)
+    return {
+      added: names(fresh).filter((name) => !names(gone).includes(name)),
+      removed: names(gone).filter((name) => !names(fresh).includes(name)),
+      changed: names(fresh).filter((name) => names(gone).includes(name))
     }
   }
 
-  async #open (
-    { sources, state, otherNames, env, log = SILENT, polling = false, linkTargets }: SourcesOptions
-  ): Promise<void> {
-    const inTurn = pLimit(MAX_FETCHES)
-    const approve: Approve = (candidate) => this.#approve(candidate)
-    // Those that came from addresses may be equal.
-    const names = distinctNames(sources.map(({ name }) => name), otherNames)
-    for (const [index, given] of sources.entries()) {
-      const source = { ...given, name: names[index] ?? given.name }
-      if (source.name !== given.name) this.givenNames.set(source.name, given.name)
-      if (source.kind === 'folder') {
-        const keeper = new Keeper(new FolderOrigin({ folder: source, state, log, polling, linkTargets }), log)
-        this.#sources.push({ source, keeper })
-        await keeper.sync()
-        continue
-      }
-      const kind = kindOf(source)
-      const folder = state.folderOf('sources', source.name, identityOf(source))
-      await kind.check?.(source, env)
-      const origin = new FetchedOrigin({ source, kind, folder, env, log, inTurn, approve })
-      this.#sources.push({ source, keeper: new Keeper(origin, log) })
-      await origin.open()
+  #make (spec: RootSpec, name: string): Opened {
+    const { state, env, log = SILENT, polling = false, linkTargets } = this.#options
+    const type = spec.type ?? 'project'
+    let origin: Origin
+    if (spec.kind === 'folder') {
+      if (isPlainFolder(spec)) return { spec, root: { path: spec.path, name, type } }
+      origin = new FolderOrigin({ folder: { layout: 'flat', ...spec, name }, state, log, polling, linkTargets })
+    } else {
+      const source = { ...spec, name }
+      const folder = state.folderOf('sources', name, identityOf(source))
+      const approve: Approve = (candidate) => this.#approve(candidate)
+      origin = new FetchedOrigin({ source, kind: kindOf(spec), folder, env, log, inTurn: this.#inTurn, approve })
     }
+    return { spec, root: { ...origin.root, type }, keeper: new Keeper(origin, log) }
   }
 
-  /** The roots in which they are published, in their order. */
-  get roots (): readonly SourceRoot[] {
-    return this.#sources.map(({ keeper }) => keeper.root)
+  /** In their order of precedence. The same objects while nothing changes. */
+  get roots (): readonly NamedRoot[] {
+    return this.#sources.map(({ root }) => root)
+  }
+
+  get names (): readonly string[] {
+    return this.roots.map(({ name }) => name)
   }
 
   get status (): readonly SourceStatus[] {
-    return this.#sources.map(({ keeper }) => keeper.status)
+    return this.#sources.flatMap(({ keeper }) => keeper?.status ?? [])
   }
 
   get hooks (): readonly SourceHook[] {
-    return this.#sources.flatMap(({ source, keeper }) => {
-      const secretFile = source.kind === 'folder' ? undefined : source.webhookSecretFile
-      return secretFile === undefined ? [] : [{ secretFile, hint: () => { keeper.hint() } }]
+    return this.#sources.flatMap(({ spec, keeper }) => {
+      const secretFile = spec.kind === 'folder' ? undefined : spec.webhookSecretFile
+      return secretFile === undefined ? [] : [{ secretFile, hint: () => { keeper?.hint() } }]
     })
   }
 
   /** What the source of this name published, when it came from GitHub. */
   githubOf (name: string): GithubState | undefined {
-    const found = this.#sources.find(({ source }) => source.name === name)
-    if (found === undefined || found.source.kind === 'folder') return undefined
-    return githubState(found.source, found.keeper.status.revision)
+    const { spec, keeper } = this.#find(name) ?? {}
+    return spec === undefined || spec.kind === 'folder' ? undefined : githubState(spec, keeper?.status.revision)
+  }
+
+  /** The name that was given to a source: it has a number here when another one has the name. */
+  givenNameOf (name: string): string | undefined {
+    const found = this.#find(name)
+    return found && nameOf(found.spec)
+  }
+
+  #find (name: string): Opened | undefined {
+    return this.#sources.find(({ root }) => root.name === name)
   }
 
   start (): void {
-    for (const { keeper } of this.#sources) keeper.start()
+    this.#isStarted = true
+    for (const { keeper } of this.#sources) keeper?.start()
   }
 
   /** Has each state checked before it is published, from now on. */
@@ -120,7 +170,7 @@ export class Sources {
 
   /** Something may be new: checks all of them soon. */
   hint (): void {
-    for (const { keeper } of this.#sources) keeper.hint()
+    for (const { keeper } of this.#sources) keeper?.hint()
   }
 
   /**
@@ -129,8 +179,8 @@ export class Sources {
    */
   async sync (onChecked?: (status: SourceStatus) => void): Promise<void> {
     await Promise.all(this.#sources.map(async ({ keeper }) => {
-      await keeper.sync()
-      onChecked?.(keeper.status)
+      await keeper?.sync()
+      if (keeper !== undefined) onChecked?.(keeper.status)
     }))
   }
 
@@ -150,7 +200,23 @@ export class Sources {
   }
 
   async close (): Promise<void> {
-    await Promise.all(this.#sources.map(({ keeper }) => keeper.close()))
-    await this.#release()
+    await Promise.all(this.#sources.map(({ keeper }) => keeper?.close()))
+    await this.#release?.()
   }
+}
+
+/** Sources with distinct names: those that came from addresses may be equal. */
+function named (specs: readonly RootSpec[]): ReadonlyArray<readonly [spec: RootSpec, name: string]> {
+  const plain = specs.filter(isPlainFolder).map(nameOf)
+  const others = [...distinctNames(specs.filter((spec) => !isPlainFolder(spec)).map(nameOf), plain)]
+  return specs.map((spec) => [spec, isPlainFolder(spec) ? nameOf(spec) : others.shift() ?? ''])
+}
+
+function nameOf (spec: RootSpec): string {
+  return spec.kind === 'folder' ? spec.name ?? basename(spec.path) : spec.name
+}
+
+/** Whether the direct children of a folder are the skills, so that nothing has to be searched or fetched. */
+function isPlainFolder (spec: RootSpec): boolean {
+  return spec.kind === 'folder' && (spec.layout ?? 'flat') === 'flat'
 }

@@ -40,16 +40,16 @@ const WARNING_MS = 30 * 86_400_000
 
 /** Serves what an operator has reviewed or trusts: revisions of a lock, and skills of signers in a trust file. */
 export class Policy extends EventEmitter<{ changed: [] }> {
-  readonly #givenNames: ReadonlyMap<string, string>
+  readonly #givenNameOf: (root: string) => string | undefined
   #files: PolicyFiles
   /** By revision: the same bytes have the same signature. Expiry and the rules of a root are applied later. */
   readonly #results = new LRUCache<string, SignatureResult>({ max: MAX_RESULTS })
 
-  /** @param givenNames those that operators gave to roots, by the numbered ones that took their place */
-  constructor (files: PolicyFiles, givenNames: ReadonlyMap<string, string> = new Map()) {
+  /** @param givenNameOf the name that an operator gave to a root: it may have a number here */
+  constructor (files: PolicyFiles, givenNameOf: (root: string) => string | undefined = () => undefined) {
     super()
     this.#files = files
-    this.#givenNames = givenNames
+    this.#givenNameOf = givenNameOf
   }
 
   /** Puts other files in force. */
@@ -62,7 +62,7 @@ export class Policy extends EventEmitter<{ changed: [] }> {
   /** Whether skills of the root of this name must be signed. A rule for a given name holds for numbered ones too. */
   requires (root: string): boolean {
     const roots = this.#files.trust?.roots
-    return (roots?.get(root) ?? roots?.get(this.#givenNames.get(root) ?? '')) === 'require'
+    return (roots?.get(root) ?? roots?.get(this.#givenNameOf(root) ?? '')) === 'require'
   }
 
   /** Whether it may refuse skills of the root of this name. */

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import { basename, dirname } from 'node:path'
+import { dirname } from 'node:path'
 import { FollowedFile } from '../config/files/followed-file.ts'
 import type { OpenedRoots } from '../config/roots.ts'
 import type { Config } from '../config/settings.ts'
@@ -18,9 +18,7 @@ import { verifySkills } from './verify.ts'
 /** What operators name: absolute paths. */
 type TrustSettings = Partial<Pick<Config, 'lockFile' | 'trustFile' | 'watchPolling' | 'linkTargets'>>
 
-type Roots = Pick<OpenedRoots, 'projectRoots' | 'personalRoot'>
-
-interface TrustOptions extends VerifiedRootOptions, Roots {
+interface TrustOptions extends VerifiedRootOptions {
   readonly files?: ReadonlyArray<FollowedFile<unknown>>
 }
 
@@ -28,24 +26,29 @@ interface TrustOptions extends VerifiedRootOptions, Roots {
 export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
   /** The lock and the trust file. */
   readonly files: ReadonlyArray<FollowedFile<unknown>>
-  /** What the catalog gets instead of the roots that were opened. */
-  readonly roots: Roots
   readonly #options: TrustOptions
-  readonly #verified: VerifiedRoot[] = []
+  /** By the roots that they take the place of. */
+  #guarded: ReadonlyMap<RootOptions, VerifiedRoot> = new Map()
 
   constructor (options: TrustOptions) {
     super()
-    const { policy, files = [], projectRoots, personalRoot } = this.#options = options
+    const { policy, files = [] } = this.#options = options
     this.files = files
-    const guard = (root: RootOptions): RootOptions => {
-      const verified = new VerifiedRoot(root, options).on('verdict', (change) => { this.emit('verdict', change) })
-      this.#verified.push(verified)
-      return verified.root
-    }
-    this.roots = {
-      projectRoots: projectRoots.map(guard), ...personalRoot !== undefined && { personalRoot: guard(personalRoot) }
-    }
     policy.on('changed', () => { for (const root of this.#verified) void root.policyChanged() })
+  }
+
+  /** What the catalog gets instead of these roots: for one that was here before, the same. */
+  guard (roots: readonly RootOptions[]): readonly RootOptions[] {
+    const before = this.#guarded
+    const guard = (root: RootOptions): VerifiedRoot =>
+      new VerifiedRoot(root, this.#options).on('verdict', (change) => { this.emit('verdict', change) })
+    this.#guarded = new Map(roots.map((root) => [root, before.get(root) ?? guard(root)]))
+    for (const [root, { keeper }] of before) if (!this.#guarded.has(root)) void keeper.close()
+    return this.#verified.map(({ root }) => root)
+  }
+
+  get #verified (): readonly VerifiedRoot[] {
+    return [...this.#guarded.values()]
   }
 
   /**
@@ -80,26 +83,25 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
  * @throws ConfigError when a file cannot be used now
  */
 export async function openTrust (
-  { lockFile, trustFile, watchPolling: polling, linkTargets }: TrustSettings, opened: OpenedRoots, log: CoreLog
+  { lockFile, trustFile, watchPolling: polling, linkTargets }: TrustSettings,
+  { sources, state }: Pick<OpenedRoots, 'sources' | 'state'>, log: CoreLog
 ): Promise<Trust | undefined> {
   if (lockFile === undefined && trustFile === undefined) return undefined
-  const { sources, state, ...roots } = opened
-  const names = [...roots.projectRoots, roots.personalRoot ?? []].flat().map(({ name, path }) => name ?? basename(path))
   const lock = lockFile === undefined
     ? undefined
     : await FollowedFile.open({ name: 'the lock', setting: 'LOCKED or --locked', path: lockFile, log }, parseLock)
   const trust = trustFile === undefined
     ? undefined
     : await FollowedFile.open({ name: 'the trust file', setting: 'TRUST_FILE or --trust', path: trustFile, log },
-      (path, text, readNamed) => parseTrust(path, text, names, readNamed))
+      (path, text, readNamed) => parseTrust(path, text, sources.names, readNamed))
   const present = () => ({ lock: lock?.value, trust: trust?.value })
-  const policy = new Policy(present(), sources?.givenNames)
+  const policy = new Policy(present(), (name) => sources.givenNameOf(name))
   const files = [lock ?? [], trust ?? []].flat()
   for (const file of files) file.on('changed', () => { policy.replace(present()) })
-  sources?.guardBy(async (candidate) => {
+  sources.guardBy(async (candidate) => {
     if (trust !== undefined && policy.requires(candidate.source)) await approve(candidate, trust.value)
   })
-  return new Trust({ policy, files, ...roots, state, log, polling, linkTargets })
+  return new Trust({ policy, files, state, log, polling, linkTargets })
 }
 
 /**

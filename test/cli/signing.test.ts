@@ -92,8 +92,11 @@ t.test('K95: a trust file that cannot be used is one line with its file, line an
   ] as const) {
     const cwd = world(t, text)
     const { openTrust } = await import('../../src/trust/trust.ts')
-    const roots = { projectRoots: [{ path: '/skills' }], sources: undefined, state: new StateFolder(undefined) }
-    await t.rejects(openTrust({ trustFile: join(cwd, 'trust/trust.yaml') }, roots, { info () {}, warn () {} }), { message }, text)
+    const { Sources } = await import('../../src/sources/sources.ts')
+    const state = new StateFolder(undefined)
+    const sources = new Sources({ state, env: {} })
+    await sources.set([{ kind: 'folder', path: '/skills' }])
+    await t.rejects(openTrust({ trustFile: join(cwd, 'trust/trust.yaml') }, { sources, state }, { info () {}, warn () {} }), { message }, text)
   }
   const cwd = t.testdir({ skills: skills('one') })
   t.match(await run(cwd, '--trust', 'none.yaml'), { code: 1, stderr: /none\.yaml cannot be read: ENOENT: no such file or directory\n$/ })

@@ -2,7 +2,7 @@ import { existsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { readConfigFile } from '../../src/config/config-file.ts'
-import { checkPlaces, openRoots } from '../../src/config/roots.ts'
+import { openRoots } from '../../src/config/roots.ts'
 import type { Config } from '../../src/config/settings.ts'
 import { ConfigError } from '../../src/config/setting.ts'
 import { SILENT } from '../../src/core/shared/log.ts'
@@ -71,14 +71,14 @@ t.test('K83: what is wrong stops the start with the line and the key', async (t)
 t.test('K83: folders and sources keep their order, and folders alone need no state folder', async (t) => {
   const stateDir = join(t.testdir({ 'c.yaml': 'sources:\n  - folder: x\n    name: mine\n' }), 'state')
   const config = { skillsDirs: ['/a', '/b'], personalDir: '/p', configFile: join(t.testdirName, 'c.yaml'), stateDir, layout: undefined }
-  const { projectRoots, personalRoot, sources } = await openRoots(config, { log: SILENT, env: {} })
-  t.strictSame(projectRoots, [{ path: '/a' }, { path: '/b' }, { path: join(t.testdirName, 'x'), name: 'mine' }])
-  t.strictSame(personalRoot, { path: '/p' })
-  t.equal(sources, undefined)
+  const { sources } = await openRoots(config, { log: SILENT, env: {} })
+  const paths = ['/a', '/b', join(t.testdirName, 'x'), '/p']
+  t.strictSame(sources.roots.map(({ path }) => path), paths)
+  t.match(sources.roots, [{ name: 'a', type: 'project' }, {}, { name: 'mine' }, { type: 'personal' }])
+  t.notOk(existsSync(stateDir))
   const mixed = await openRoots({ ...config, skillsDirs: ['/a', 'git+file:///srv/none', '/b'], personalDir: 'git+file:///srv/own' }, { log: SILENT, env: {} })
-  t.teardown(() => mixed.sources?.close())
-  t.match(mixed.projectRoots, [{ path: '/a' }, { name: 'none', listed: Object }, { path: '/b' }, { name: 'mine' }])
-  t.match(mixed.personalRoot, { name: 'own', listed: Object })
+  t.teardown(() => mixed.sources.close())
+  t.match(mixed.sources.roots, [{ path: '/a' }, { name: 'none', listed: Object }, { path: '/b' }, { name: 'mine' }, { name: 'own', listed: Object, type: 'personal' }])
 })
 
 t.test('K83, K73: a state folder or an audit log among the skills is refused with both settings', async (t) => {
@@ -104,12 +104,12 @@ t.test('K83, K73: a state folder or an audit log among the skills is refused wit
       'whose files are served: choose a place outside all folders of skills'
     await t.rejects(openRoots({ ...config, stateDir: path }, { log: SILENT, env: {} }), { name: 'ConfigError', message: message('STATE_DIR or --state-dir') })
     t.notOk(existsSync(join(path, 'lock')))
-    const { sources, ...roots } = await openRoots({ ...config, stateDir: at('apart') }, { log: SILENT, env: {} })
-    await sources?.close()
-    await t.rejects(checkPlaces({ ...config, auditLog: path } as Config, roots), { name: 'ConfigError', message: message('AUDIT_LOG') })
-    await t.resolves(checkPlaces({ ...config, auditLog: at('skillset') } as Config, roots))
+    const apart = { ...config, stateDir: at('apart') }
+    await t.rejects(openRoots({ ...apart, auditLog: path }, { log: SILENT, env: {} }), { name: 'ConfigError', message: message('AUDIT_LOG') })
+    const { sources } = await openRoots({ ...apart, auditLog: at('skillset') }, { log: SILENT, env: {} })
+    await sources.close()
   }
   const plain = await openRoots({ ...base, skillsDirs: [at('skills')], stateDir: at('skills') }, { log: SILENT, env: {} })
-  t.equal(plain.sources, undefined, 'folders need no state')
+  t.strictSame(plain.sources.status, [], 'folders need no state')
   await t.rejects(openRoots({ ...base, skillsDirs: [...base.skillsDirs, at('skills')], stateDir: undefined }, { log: SILENT, env: { XDG_CACHE_HOME: at('skills') } }), { name: 'ConfigError' }, 'the default counts too')
 })

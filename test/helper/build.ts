@@ -66,12 +66,13 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
   let text = ''
   const logger = pino({ level: file === undefined ? 'info' : 'trace' }, { write: (line) => { text += line } })
   const log = () => text.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as LogEntry)
-  const trust = policy && new Trust({ policy, projectRoots: projectRoots.map((path) => ({ path })), state: new StateFolder(join(folder, 'state')), log: logger })
+  const trust = policy && new Trust({ policy, state: new StateFolder(join(folder, 'state')), log: logger })
   t.teardown(() => trust?.close())
+  const guarded = trust?.guard(projectRoots.map((path) => ({ path })))
   await trust?.start()
 
   const skills = createSkillManager({
-    projectRoots: trust?.roots.projectRoots ?? projectRoots,
+    projectRoots: guarded ?? projectRoots,
     ...personalRoot !== undefined && { personalRoot: join(folder, personalRoot) },
     ...linkTargets && { linkTargets: linkTargets.map((path) => join(folder, path)) },
     watcher,

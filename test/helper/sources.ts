@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { CoreLog } from '../../src/core/shared/log.ts'
 import { parseAddress } from '../../src/sources/address/address.ts'
-import type { Source } from '../../src/sources/kinds.ts'
+import type { RootSpec, Source } from '../../src/sources/kinds.ts'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import { Sources, type SourcesOptions } from '../../src/sources/sources.ts'
 import type { SourceStatus } from '../../src/schemas/health.ts'
@@ -20,14 +20,15 @@ export function sourceAt (address: string, more: Partial<Source> = {}): Source {
 }
 
 /** Opens sources, syncs them once, and starts a manager on what they publish. */
-export async function openSources (t: Test, sources: SourcesOptions['sources'], { guard, stateDir = join(t.testdirName, 'state'), ...options }: Partial<Omit<SourcesOptions, 'state'>> & { guard?: Parameters<Sources['guardBy']>[0], stateDir?: string } = {}) {
+export async function openSources (t: Test, sources: readonly RootSpec[], { guard, stateDir = join(t.testdirName, 'state'), ...options }: Partial<SourcesOptions> & { stateDir?: string, guard?: Parameters<Sources['guardBy']>[0] } = {}) {
   const log: LogLine[] = []
   const logger: CoreLog = {
     info: (details, message) => { log.push({ level: 'info', details, message }) },
     warn: (details, message) => { log.push({ level: 'warn', details, message }) }
   }
-  const opened = await Sources.open({ sources, env: { PATH: process.env['PATH'] }, log: logger, ...options, state: new StateFolder(stateDir) })
+  const opened = new Sources({ env: { PATH: process.env['PATH'] }, log: logger, state: new StateFolder(stateDir), ...options })
   t.teardown(() => opened.close())
+  await opened.set(sources)
   if (guard !== undefined) opened.guardBy(guard)
   await opened.sync()
   const skills = await startManager(t, opened.roots)

@@ -21,9 +21,10 @@ export async function startGuarded (
   const folder = mkdtempSync(join(tmpdir(), 'verified-'))
   t.teardown(() => { rmSync(folder, { recursive: true, force: true }) })
   const state = new StateFolder(join(folder, 'state'))
-  const trust = new Trust({ policy, projectRoots: all, state, log: logger })
+  const trust = new Trust({ policy, state, log: logger })
   t.teardown(() => trust.close())
+  const guarded = trust.guard(all)
   await trust.start()
-  const skills = await startManager(t, trust.roots.projectRoots, options)
+  const skills = await startManager(t, guarded, options)
   return { skills, trust, log }
 }

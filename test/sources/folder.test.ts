@@ -21,8 +21,9 @@ function skillsAt (...paths: readonly string[]): Record<string, string> {
 
 /** A service on one folder with a layout. */
 async function openFolder (t: Test, folder: Omit<LayoutFolder, 'kind' | 'name'>, { isWatched = false, linkTargets, stateDir = mkdtempSync(join(tmpdir(), 'state-')) }: { isWatched?: boolean, linkTargets?: readonly string[], stateDir?: string } = {}) {
-  const sources = await Sources.open({ sources: [{ kind: 'folder', name: basename(folder.path), ...folder }], state: new StateFolder(stateDir), env: {}, linkTargets })
+  const sources = new Sources({ state: new StateFolder(stateDir), env: {}, linkTargets })
   t.teardown(() => sources.close())
+  await sources.set([{ kind: 'folder', name: basename(folder.path), ...folder }])
   if (isWatched) sources.start()
   const skills = await startManager(t, sources.roots, isWatched ? { watcher: true } : {})
   return { sources, skills, status: () => sources.status[0], leftOut: () => sources.status[0]?.left_out?.first.map(({ path, reason }) => `${path}: ${reason}`) }

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { createRepository, skillFiles, startTeam } from '../helper/git.ts'
@@ -109,4 +109,69 @@ t.test('K85: a disk that is full at one start leaves no lock for the next', asyn
   const args = ['sync', '--state-dir', join(cwd, 'state'), `git+file://${repository.path}`]
   t.match(await runProcess(t, { args, ulimit: '-f 0' }), { code: 1, stderr: /cannot be written \(EFBIG/ })
   t.strictSame(readdirSync(join(cwd, 'state')), [])
+})
+
+t.test('K89: SIGHUP reads the configuration file again: what stays is served all the time, and a file with a mistake changes nothing', async (t) => {
+  const repository = createRepository(t, 'team')
+  repository.commit(skillFiles('fetched'))
+  const folder = join(t.testdirName, 'own')
+  for (const path of ['first/one', 'first/both', 'second/two', 'second/both']) {
+    mkdirSync(join(folder, path), { recursive: true })
+    writeFileSync(join(folder, path, 'SKILL.md'), skillText(basename(path), `Of the ${dirname(path)}.\n`))
+  }
+  const config = join(folder, 'config.yaml')
+  const configure = (...sources: readonly object[]): void => { writeFileSync(config, JSON.stringify({ sources })) }
+  const [first, second] = [{ folder: 'first' }, { folder: 'second' }]
+  const team = { git: `git+file://${repository.path}`, name: 'team' }
+  configure(first, second)
+  writeFileSync(join(folder, 'access.yaml'), 'anonymous: [all]\nrules: [{ groups: [all] }]\n')
+  const service = await startProcess(t, { args: ['--state-dir', `${folder}-state`, '--config', config, '--access', join(folder, 'access.yaml'), '--metrics-port', '0'] })
+  const json = async (path: string) => await (await fetch(`${service.url}${path}`)).json() as Record<string, unknown>
+  const reload = async () => {
+    const lines = service.log().length
+    service.signal('SIGHUP')
+    await until(() => service.log().slice(lines).some(({ msg }) => msg === 'SIGHUP: done'))
+    return service.log().slice(lines)
+  }
+  const done = (lines: readonly Record<string, unknown>[]) => lines.find(({ msg }) => msg === 'SIGHUP: done')
+  const over = new AbortController()
+  const statuses = new Set<number>()
+  const asking = (async () => { while (!over.signal.aborted) for (const name of ['two', 'both']) statuses.add((await fetch(`${service.url}/skills/${name}`)).status) })()
+
+  t.match(done(await reload()), { sources: 'no change' })
+  configure(team, second)
+  t.match(done(await reload()), { sources: 'added team; removed first', checked: ['team'] })
+  t.match(await json('/skills'), { skills: ['both', 'fetched', 'two'] })
+  t.match((await json('/skills/both'))['documentation'], /Of the second/)
+  t.match(await json('/catalog?q=fetched'), { skills: [{ name: 'fetched' }] })
+  t.match(await json('/catalog?q=one'), { skills: [] })
+
+  configure({ ...team, layout: 'single' }, first, second)
+  t.match(done(await reload()), { sources: 'added first; changed team' })
+  t.match((await json('/skills/both'))['documentation'], /Of the first/)
+  configure(second, first)
+  t.match(done(await reload()), { sources: 'removed team' })
+  t.match((await json('/skills/both'))['documentation'], /Of the second/, 'the order counts')
+
+  const refused = 'SIGHUP: the configuration file cannot be used; the sources stay as they are'
+  writeFileSync(config, 'sources:\n  - floder: first\n')
+  t.match((await reload()).filter(({ msg }) => msg === refused), [{ level: 40, problem: `${config}:2: sources[0].floder is an unknown key` }])
+  configure(second, { folder: 'elsewhere/second' })
+  t.match((await reload()).filter(({ msg }) => msg === refused), [{ problem: /two folders of skills are called "second"/ }])
+  configure(second, { folder: '.' })
+  t.match((await reload()).filter(({ msg }) => msg === refused), [{ problem: /access.yaml" is inside .*whose files are served/ }])
+  t.match(await json('/skills'), { skills: ['both', 'one', 'two'] })
+  writeFileSync(join(folder, 'second/two/SKILL.md'), skillText('two', 'Edited.\n'))
+  t.match((await json('/skills/two'))['documentation'], /Edited/)
+
+  writeFileSync(join(folder, 'access.yaml'), 'rules: 1\n')
+  for (let count = 0; count < 2; count++) {
+    const lines = await reload()
+    t.match(lines.filter(({ msg }) => String(msg).startsWith('the access file cannot be used')), { length: 1, 0: { problem: /access.yaml:1: rules must be/ } })
+    t.notOk(done(lines)?.['read'])
+  }
+  over.abort()
+  await asking
+  t.strictSame([...statuses], [200])
+  t.match(await service.stop(), { code: 0, stderr: '' })
 })

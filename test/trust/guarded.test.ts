@@ -198,6 +198,7 @@ t.test('K95: without a place for the copies, the start names the setting', async
   ] as const) {
     const roots = await openFolders({ skillsDirs: [join(folder, 'skills')], stateDir: join(folder, state) })
     const trust = await openTrust({ lockFile: join(folder, 'lock') }, roots, SILENT)
+    trust?.guard(roots.sources.roots)
     await t.rejects(trust?.start() ?? Promise.resolve(), { message })
     await trust?.close()
   }
@@ -217,10 +218,11 @@ t.test('K84, K95: of a source that must be signed, only a signed state is publis
   fs.writeFileSync(file, 'signers:\n  - name: team\n    key: key.pub\nroots:\n  repo: require\n')
   const { sources, status, stateDir } = await openSources(t, [sourceAt(`git+file://${repository.path}`)])
   const state = new StateFolder(`${stateDir}-copies`)
-  const trust = await openTrust({ trustFile: file }, { projectRoots: sources.roots, sources, state }, SILENT)
+  const trust = await openTrust({ trustFile: file }, { sources, state }, SILENT)
   t.teardown(() => trust?.close())
+  const guarded = trust?.guard(sources.roots)
   await trust?.start()
-  const manager = await startManager(t, trust?.roots.projectRoots ?? [])
+  const manager = await startManager(t, guarded ?? [])
   t.match(status(), { state: 'ok', revision: `main@sha1:${first}`, skills: 2 })
 
   const changed = skillText('a', 'Changed by somebody.\n')
@@ -250,13 +252,13 @@ t.test('K95: a rule for a name holds for every root of that name', async (t) => 
   fs.writeFileSync(join(folder, 'config.yaml'), JSON.stringify({ sources: [{ folder: 'skills-2' }] }))
   const [configFile, stateDir] = [join(folder, 'config.yaml'), join(folder, 'state')]
   const roots = await openFolders({ skillsDirs, stateDir }, { configFile, layout: 'tree' })
-  t.teardown(() => roots.sources?.close())
-  const names = roots.projectRoots.map(({ name }) => name)
-  t.strictSame(names, ['skills', 'skills-3', 'skills-4', undefined], 'a number makes no name of another root')
+  t.teardown(() => roots.sources.close())
+  t.strictSame(roots.sources.names, ['skills', 'skills-3', 'skills-4', 'skills-2'], 'a number makes no name of another root')
   const trust = await openTrust({ trustFile: join(folder, 'trust.yaml') }, roots, SILENT)
   t.teardown(() => trust?.close())
+  const guarded = trust?.guard(roots.sources.roots)
   await trust?.start()
-  const manager = await startManager(t, trust?.roots.projectRoots ?? [])
+  const manager = await startManager(t, guarded ?? [])
   t.strictSame(await manager.list(), ['d'])
 })
 

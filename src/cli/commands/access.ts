@@ -20,13 +20,13 @@ interface Options {
 export const run: RunCommand<Options> = async ({ positionals: [name = '', ...positionals], options }, context) => {
   const { cwd, env, print, warn } = context
   const { as: caller, skill } = options
-  const config = await readConfig(settingSources({ positionals, options }, context), context)
+  const accessFile = resolve(cwd, name)
+  const config = { ...await readConfig(settingSources({ positionals, options }, context), context), accessFile }
   const { linkTargets, publicUrl } = config
-  const { sources, ...roots } = await openRoots(config, { log: SILENT, env })
-  const skills = createSkillManager({ ...roots, linkTargets, watcher: false })
+  const { sources } = await openRoots(config, { log: SILENT, env })
+  const skills = createSkillManager({ projectRoots: sources.roots, linkTargets, watcher: false })
   try {
-    const file = resolve(cwd, name)
-    const policy = new Policy(file, await readTextFile(file), skills.rootNames, publicUrl)
+    const policy = new Policy(accessFile, await readTextFile(accessFile), skills.rootNames, publicUrl)
     await fetchSources(sources, context)
     await skills.initialize()
     for (const { name, state } of skills.status.roots) {
@@ -44,6 +44,6 @@ export const run: RunCommand<Options> = async ({ positionals: [name = '', ...pos
     return 0
   } finally {
     await skills.close()
-    await sources?.close()
+    await sources.close()
   }
 }

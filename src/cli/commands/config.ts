@@ -2,11 +2,10 @@ import { Policy } from '../../access/policy.ts'
 import { readConfigFile } from '../../config/config-file.ts'
 import { readTextFile } from '../../config/files/yaml-file.ts'
 import { type Resolved, resolveSettings } from '../../config/load.ts'
-import { checkPlaces, openRoots } from '../../config/roots.ts'
+import { openRoots } from '../../config/roots.ts'
 import { ConfigError, type Environment } from '../../config/setting.ts'
 import type { Config } from '../../config/settings.ts'
 import { SILENT } from '../../core/shared/log.ts'
-import { createSkillManager } from '../../core/skill-manager.ts'
 import { parseLock } from '../../trust/lock-file.ts'
 import { parseTrust } from '../../trust/trust-file.ts'
 import { inColumns } from '../columns.ts'
@@ -63,13 +62,7 @@ function rowOf ({ row: { variable, isSecret }, origin = '', value }: Resolved): 
 
 /** The names of the folders and sources. */
 async function readRootNames (config: Config, env: Environment): Promise<readonly string[]> {
-  const { sources, ...roots } = await openRoots(config, { log: SILENT, env })
-  const skills = createSkillManager({ ...roots, watcher: false })
-  try {
-    await checkPlaces(config, roots)
-    return skills.rootNames
-  } finally {
-    await skills.close()
-    await sources?.close()
-  }
+  const { sources } = await openRoots(config, { log: SILENT, env })
+  await sources.close()
+  return sources.names
 }

@@ -33,17 +33,17 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
   }
   const folder = resolve(cwd, out)
   const found = await openRoots(config, { log: SILENT, env })
-  const { sources, ...roots } = found
-  const paths = [...roots.projectRoots, roots.personalRoot ?? []].flat().map(({ path }) => path)
+  const { sources } = found
+  const paths = sources.roots.map(({ path }) => path)
   const skipped = new SkippedEntries()
   const shutdown = new Shutdown()
   shutdown.add(() => { skipped.report(context) })
-  shutdown.add(() => sources?.close())
+  shutdown.add(() => sources.close())
   try {
     const trust = await openTrust(config, found, SILENT)
     shutdown.add(() => trust?.close())
     const skills = createSkillManager({
-      ...roots, ...trust?.roots, linkTargets, watcher: false, onSkipped: skipped.add
+      projectRoots: trust?.guard(sources.roots) ?? sources.roots, linkTargets, watcher: false, onSkipped: skipped.add
     })
     const service: View = accessFile === undefined
       ? skills

@@ -20,13 +20,14 @@ export const run: RunCommand = async (args, context) => {
   const log = pino({ level: config.logLevel }, pino.destination(STANDARD_ERROR))
   const roots = await openRoots(config, { log, env })
   const trust = await openTrust(config, roots, log)
-  const { sources, ...folders } = roots
+  const { sources } = roots
   const { linkTargets, watchPolling: polling } = config
-  const skills = createSkillManager({ ...folders, ...trust?.roots, linkTargets, polling, log })
+  const projectRoots = trust?.guard(sources.roots) ?? sources.roots
+  const skills = createSkillManager({ projectRoots, linkTargets, polling, log })
   const feed = createChangeFeed({ skills, log })
   await trust?.start()
   await skills.start()
-  sources?.start()
+  sources.start()
   const onError = (err: unknown, tool: string): void => { log.error({ err, tool }, 'a tool call failed') }
   const registry = createToolRegistry(createTools(), { onError })
   const { closed } = serveMcpOverStdio({ skills, feed, registry, log, version: readPackageVersion() })
@@ -35,6 +36,6 @@ export const run: RunCommand = async (args, context) => {
   feed.close()
   await trust?.close()
   await skills.close()
-  await sources?.close()
+  await sources.close()
   return 0
 }

@@ -12,7 +12,7 @@ export const run: RunCommand = async (args, context) => {
   const config = await readConfig(settingSources(args, context), context)
   const roots = await openRoots(config, { log: SILENT, env })
   const { sources } = roots
-  if (sources === undefined) {
+  if (sources.status.length === 0) {
     throw new CommandError(
       'there is nothing to fetch: give an address, or --config FILE with sources other than folders'
     )

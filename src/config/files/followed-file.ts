@@ -86,9 +86,12 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     return this.#problem && `${this.#name} ${problem}`
   }
 
-  /** Reads the file again now. Resolves when its content is in force, or its problem was reported. */
-  async reload (): Promise<void> {
-    await (this.#reading = this.#reading.then(() => this.#read()))
+  /**
+   * Reads the file again now. Resolves when its content is in force, or its problem was reported.
+   * @param isAsked a problem that the log has is logged again
+   */
+  async reload (isAsked = true): Promise<void> {
+    await (this.#reading = this.#reading.then(() => this.#read(isAsked)))
   }
 
   close (): void {
@@ -112,10 +115,10 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
   /** An edit may take several writes, and half of a rule may grant more than the whole one. */
   readonly #readLater = (): void => {
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => { void this.reload() }, CHECK_MS).unref()
+    this.#timer = setTimeout(() => { void this.reload(false) }, CHECK_MS).unref()
   }
 
-  async #read (): Promise<void> {
+  async #read (isAsked: boolean): Promise<void> {
     const texts = new Map<string, string>()
     try {
       const value = await readValue(this.path, this.#parse, texts)
@@ -132,11 +135,10 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     } catch (cause) {
       if (this.#isClosed) return
       const error = cause instanceof ConfigError ? cause : new ConfigError(`${this.path}: ${String(cause)}`, { cause })
-      if (this.#problem !== error.message) {
-        const details = { file: this.path, problem: error.message }
-        this.#log.warn(details, `${this.#name} cannot be used; the last good one stays in force`)
-        this.emit('failed', error)
-      }
+      const isNew = this.#problem !== error.message
+      const details = { file: this.path, problem: error.message }
+      if (isNew || isAsked) this.#log.warn(details, `${this.#name} cannot be used; the last good one stays in force`)
+      if (isNew) this.emit('failed', error)
       this.#problem = error.message
     }
     this.#watch(new Set(texts.keys()))

@@ -66,8 +66,8 @@ export class KeptRevisions {
   }
 }
 
-function keyOf ({ index }: Root, name: string, revision: string): string {
-  return `${index}\0${name}\0${revision}`
+function keyOf ({ id }: Root, name: string, revision: string): string {
+  return `${id}\0${name}\0${revision}`
 }
 
 function weightOf ({ manifest: { files } }: Snapshot): number {

@@ -21,6 +21,8 @@ export interface RootOptions {
   readonly listed?: Listing
   /** What the listing has in front of the name of each skill. */
   readonly prefix?: string
+  /** Default: of a project. */
+  readonly type?: SkillType
 }
 
 /** What is known of a root: for /readyz and the log. */
@@ -44,8 +46,6 @@ export const ROOT_PROBLEMS = {
 const NO_FOLDERS: ReadonlyMap<string, SkillFolder> = new Map()
 
 interface RootParts {
-  readonly index: number
-  readonly type: SkillType
   readonly linkTargets?: readonly string[] | undefined
   /** Default: the one that fits the file system of the root. */
   readonly disk?: Disk | undefined
@@ -53,10 +53,13 @@ interface RootParts {
   readonly onListed: (root: Root, before: RootListing | undefined) => void
 }
 
+let count = 0
+
 /** A configured folder of skills, with its last good listing. */
 export class Root implements RootFolder {
-  /** Its position among the roots of the catalog. */
-  readonly index: number
+  readonly id = count++
+  /** As it was given. */
+  readonly options: string | RootOptions
   readonly name: string
   readonly path: string
   readonly type: SkillType
@@ -73,12 +76,13 @@ export class Root implements RootFolder {
   failure: ListingFailure | undefined
   readonly #parts: RootParts
 
-  constructor (root: string | RootOptions, parts: RootParts) {
-    const { path, name = basename(path), listed, prefix = '' } = typeof root === 'string' ? { path: root } : root
-    this.index = parts.index
+  constructor (options: string | RootOptions, parts: RootParts) {
+    const given = typeof options === 'string' ? { path: options } : options
+    const { path, name = basename(path), listed, prefix = '', type = 'project' } = given
+    this.options = options
     this.name = name
     this.path = path
-    this.type = parts.type
+    this.type = type
     this.source = listed
     this.prefix = prefix
     this.linkTargets = parts.linkTargets ?? []

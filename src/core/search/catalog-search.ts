@@ -74,7 +74,7 @@ export class CatalogSearch {
   }
 
   #update ({ root, name }: SkillRef): void {
-    const id = `${root.index}/${name}`
+    const id = `${root.id}/${name}`
     const skill = this.#catalog.skillsIn(root).get(name)
     const known = this.#indexed.get(id)
     // `discard` would count it in the next search still, for some of the others.

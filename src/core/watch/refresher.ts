@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type { Catalog } from '../catalog.ts'
-import type { Root } from '../roots/root.ts'
+import type { Root, RootOptions } from '../roots/root.ts'
 import { type CoreLog, SILENT } from '../shared/log.ts'
 import { RootWatcher, type WatcherState } from './watcher.ts'
 
@@ -34,7 +34,8 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
   readonly #catalog: Catalog
   readonly #options: Required<Omit<RefresherOptions, 'tickMs'>>
   readonly #tickMs: number
-  readonly #watchers = new Map<Root, RootWatcher>()
+  /** The roots that are followed, with the watchers of those that are watched. */
+  readonly #watchers = new Map<Root, RootWatcher | undefined>()
   /** Names of skills that may have changed, by their root; `undefined` stands for any. */
   #hints = new Map<Root, Set<string | undefined>>()
   #hintTimer: NodeJS.Timeout | undefined
@@ -58,7 +59,6 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
 
   /** Makes the first index, and begins to watch. */
   async start (): Promise<void> {
-    const { polling, watcher, log } = this.#options
     const catalog = this.#catalog
     if (this.#isStarted) return
     this.#isStarted = true
@@ -66,24 +66,46 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
     this.isIndexed = true
     this.#settle.resolve()
     if (this.#isClosed) return
-    for (const root of catalog.roots) {
-      const onHint = (name?: string): void => { this.#hint(root, name) }
-      const onEvent = (name?: string): void => {
-        root.source?.hint?.()
-        onHint(name)
-      }
-      if (watcher && !polling && !root.isNetwork) this.#watchers.set(root, new RootWatcher(root, log, onEvent))
-      root.source?.on('changed', onHint)
-    }
+    this.#followRoots()
     catalog.on('stale', ({ root, name }) => { this.#hint(root, name) })
     catalog.on('listed', (root) => { this.#watchers.get(root)?.follow() })
     this.#scheduleTick()
   }
 
+  /** Replaces the roots, while none is compared. */
+  async setRoots (roots: readonly RootOptions[]): Promise<void> {
+    await this.indexed
+    await this.#run(async () => {
+      await this.#catalog.setRoots(roots)
+      this.#followRoots()
+    })
+  }
+
+  #followRoots (): void {
+    const { polling, watcher: isWatching, log } = this.#options
+    const { roots } = this.#catalog
+    for (const [root, watcher] of this.#watchers) {
+      if (roots.includes(root)) continue
+      this.#watchers.delete(root)
+      void watcher?.close()
+    }
+    for (const root of roots) {
+      if (this.#isClosed || this.#watchers.has(root)) continue
+      const onHint = (name?: string): void => { this.#hint(root, name) }
+      const onEvent = (name?: string): void => {
+        root.source?.hint?.()
+        onHint(name)
+      }
+      const isWatched = isWatching && !polling && !root.isNetwork
+      this.#watchers.set(root, isWatched ? new RootWatcher(root, log, onEvent) : undefined)
+      root.source?.on('changed', onHint)
+    }
+  }
+
   get state (): WatcherState {
     const { polling, watcher } = this.#options
     if (polling) return { status: 'watching', mode: 'polling', errors: 0 }
-    const states = [...this.#watchers.values()].map(({ state }) => state)
+    const states = [...this.#watchers.values()].flatMap((watcher) => watcher?.state ?? [])
     if (!watcher || states.length === 0) return { status: 'off', mode: 'events', errors: 0 }
     const worst = ['degraded', 'starting'].flatMap((wanted) => states.find(({ status }) => status === wanted) ?? [])[0]
     const errors = states.reduce((sum, state) => sum + state.errors, 0)
@@ -100,14 +122,14 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
     this.#settle.reject(new Error('the skills were closed before the first index'))
     clearTimeout(this.#hintTimer)
     clearTimeout(this.#tickTimer)
-    await Promise.all([...this.#watchers.values()].map((watcher) => watcher.close()))
+    await Promise.all([...this.#watchers.values()].map((watcher) => watcher?.close()))
     await this.#running
   }
 
   #hint (root: Root, name?: string): void {
     if (this.#isClosed) return
     this.#hints.set(root, (this.#hints.get(root) ?? new Set()).add(name))
-    this.#hintTimer ??= setTimeout(() => { this.#run(() => this.#follow()) }, COLLECT_MS).unref()
+    this.#hintTimer ??= setTimeout(() => { void this.#run(() => this.#follow()) }, COLLECT_MS).unref()
   }
 
   async #follow (): Promise<void> {
@@ -120,7 +142,7 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
   }
 
   #scheduleTick (): void {
-    this.#tickTimer = setTimeout(() => { this.#run(() => this.#tick()) }, this.#tickMs).unref()
+    this.#tickTimer = setTimeout(() => { void this.#run(() => this.#tick()) }, this.#tickMs).unref()
   }
 
   async #tick (): Promise<void> {
@@ -133,7 +155,7 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
   }
 
   async #refresh (root: Root, names?: ReadonlySet<string>): Promise<void> {
-    if (this.#isClosed) return
+    if (this.#isClosed || !this.#catalog.roots.includes(root)) return
     const startedAt = performance.now()
     let isFailed = false
     try {
@@ -147,7 +169,9 @@ export class Refresher extends EventEmitter<{ refreshed: [refresh: Refresh] }> {
   }
 
   /** One refresh at a time. */
-  #run (refresh: () => Promise<void>): void {
-    this.#running = this.#running.then(refresh)
+  #run (refresh: () => Promise<void>): Promise<void> {
+    const refreshed = this.#running.then(refresh)
+    this.#running = refreshed.catch(() => {})
+    return refreshed
   }
 }

@@ -1,4 +1,5 @@
 import type { Environment } from '../../config/setting.ts'
+import type { SkillType } from '../../core/shared/skill.ts'
 import type { Layout, LeftOut } from '../../layout/layout.ts'
 import type { SourceFiles } from '../publish/source-tree.ts'
 
@@ -17,6 +18,8 @@ export interface SourceAuth {
 export interface SourceCommon {
   /** What settings and reports call it; unique. */
   readonly name: string
+  /** Default: of a project. */
+  readonly type?: SkillType
   readonly layout: Layout
   /** Globs of paths of skills, and of folders. */
   readonly include?: readonly string[]
@@ -34,8 +37,10 @@ export interface SourceCommon {
   readonly webhookSecretFile?: string
 }
 
+type FolderSettings = Pick<SourceCommon, 'name' | 'type' | 'layout' | 'include' | 'exclude' | 'prefix'>
+
 /** A folder of the operator's own. */
-export interface FolderRoot extends Partial<Pick<SourceCommon, 'name' | 'layout' | 'include' | 'exclude' | 'prefix'>> {
+export interface FolderRoot extends Partial<FolderSettings> {
   readonly kind: 'folder'
   /** Absolute. */
   readonly path: string

@@ -4,30 +4,37 @@ import { mkdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { errorCode } from '../../core/shared/system-errors.ts'
-import { reasonOf } from '../../config/files/files.ts'
+import { checkNotServed, reasonOf } from '../../config/files/files.ts'
 import { AddressError } from '../source-error.ts'
 
 /** How often the holder of the lock touches it, and after how long without that it is gone, in milliseconds. */
 const HEARTBEAT_MS = 15_000
 const LOCK_STALE_MS = 60_000
 
+const SETTING = 'STATE_DIR or --state-dir'
+
 /** The folder for everything that the service writes by itself, with a lock file: one process at a time uses it. */
 export class StateFolder {
   /** Absolute. */
   readonly path: string
-  readonly #check: (path: string) => Promise<void>
   readonly #token = JSON.stringify({ pid: process.pid, host: hostname(), id: randomUUID() })
+  #served: readonly string[] = []
   #users = 0
   #locking: Promise<void> | undefined
   #heartbeat: NodeJS.Timeout | undefined
 
-  /**
-   * @param path undefined for a user without a home who names none: then it cannot be used
-   * @param check called before the folder is used; throws a ConfigError where nothing may be written
-   */
-  constructor (path: string | undefined, check: (path: string) => Promise<void> = async () => {}) {
+  /** @param path undefined for a user without a home who names none: then it cannot be used */
+  constructor (path: string | undefined) {
     this.path = path ?? ''
-    this.#check = check
+  }
+
+  /**
+   * It may not lie in one of these folders, whose files are served.
+   * @throws ConfigError when it does, and is in use
+   */
+  async keepApart (folders: readonly string[]): Promise<void> {
+    if (this.#users > 0) await checkNotServed(this.path, SETTING, folders)
+    this.#served = folders
   }
 
   /**
@@ -63,7 +70,7 @@ export class StateFolder {
     if (this.path === '') {
       throw new AddressError('this user has no home folder to keep state in: --state-dir or STATE_DIR names a folder')
     }
-    await this.#check(this.path)
+    await checkNotServed(this.path, SETTING, this.#served)
     await mkdir(this.path, { recursive: true, mode: 0o700 })
       .catch((error: unknown) => { throw unwritable(this.path, error) })
     try {
