@@ -4,9 +4,6 @@ import { type IssuerEntry, READ_SCOPE } from './policy.ts'
 
 const PATH = '/.well-known/oauth-protected-resource'
 
-/** The metadata change with the access file only. */
-const CACHE_CONTROL = 'public, max-age=300'
-
 /** Where clients find the metadata of `/mcp`: the path of the resource behind that of the document (RFC 9728 §3.1). */
 export function metadataUrl (publicUrl: string): string {
   const { origin, pathname } = new URL(`${publicUrl}/mcp`)
@@ -24,7 +21,7 @@ export function addMetadata (
     app.get(path, { config: { isOpen: true }, schema: { hide: true } }, async (_request, reply) => {
       const servers = issuers().map(({ issuer }) => issuer)
       if (servers.length === 0) throw new HttpProblem('route_not_found')
-      reply.headers({ 'cache-control': CACHE_CONTROL, 'access-control-allow-origin': '*' })
+      reply.headers({ 'cache-control': 'public, max-age=300', 'access-control-allow-origin': '*' })
       return {
         resource,
         authorization_servers: servers,

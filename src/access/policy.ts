@@ -48,6 +48,7 @@ export class Policy {
   /** Holders of tokens and of links, by the digests of their secrets. */
   readonly tokens: ReadonlyMap<string, Principal>
   readonly links: ReadonlyMap<string, Principal>
+  readonly holders: readonly Principal[]
   /** Callers without credentials; undefined where they are not admitted. */
   readonly anonymous: Principal | undefined
   /** What callers see, by the `view` of principals: one for all who are in the same groups. */
@@ -76,17 +77,13 @@ export class Policy {
     const names = new Set<string>()
     this.tokens = this.#readSecrets('token', names)
     this.links = this.#readSecrets('link', names)
+    this.holders = [...this.tokens.values(), ...this.links.values()]
     const isAdmitted = anonymous.length > 0 || this.#usedGroups.has(ANONYMOUS)
     const nobody = { kind: ANONYMOUS, id: ANONYMOUS, name: ANONYMOUS, groups: [], scopes: [READ_SCOPE] } as const
     this.anonymous = isAdmitted ? this.admit(nobody) : undefined
     this.issuers = issuers.map((issuer, index) => this.#readIssuer(issuer, index, publicUrl))
     this.proxy = readProxy(file)
     this.vary = ['Authorization', ...this.proxy ? [this.proxy.userHeader, this.proxy.groupsHeader] : []].join(', ')
-  }
-
-  /** The holders of all tokens and links. */
-  get holders (): readonly Principal[] {
-    return [...this.tokens.values(), ...this.links.values()]
   }
 
   /** The caller of this identity. The anonymous view is a part of every view. */

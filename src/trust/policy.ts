@@ -140,9 +140,10 @@ function checkOrigin (trust: TrustFile, isRequired: boolean, signature: Signatur
   const isValid = status === 'valid' || (status === 'expired' && identity?.signer.acceptsExpired === true)
   const [code, fix] = REMEDIES[status]
   const problems = status === 'valid' && problem === '' ? [] : [finding(code, problem, fix)]
-  const uncovered = exempt.length === 0 ? [] : [describeExempt(exempt, isRequired)]
+  const exemption = `the signature does not cover ${quoteList(exempt)}${isRequired ? ', so it is not served' : ''}`
+  const uncovered = finding('signature_exempt', exemption, 'Have the skill signed with these files, or remove them')
   const reasons = [...isValid ? [] : problems, ...scan?.reasons ?? []]
-  const notes = [...isValid ? problems : [], ...uncovered, ...scan?.notes ?? []]
+  const notes = [...isValid ? problems : [], ...exempt.length > 0 ? [uncovered] : [], ...scan?.notes ?? []]
   return {
     report: { ...report, status, ...scan && { scans: scan.reports } },
     ...isRequired ? { reasons, notes } : { reasons: [], notes: [...reasons, ...notes] }
@@ -171,11 +172,6 @@ const REMEDIES: Readonly<Record<SignatureResult['status'], readonly [FindingCode
     'Have the skill signed with a new certificate, or accept expired ones of this signer in the trust file'
   ],
   invalid: ['signature_invalid', 'Have the skill signed again']
-}
-
-function describeExempt (exempt: readonly string[], isRequired: boolean): Finding {
-  const sentence = `the signature does not cover ${quoteList(exempt)}${isRequired ? ', so it is not served' : ''}`
-  return finding('signature_exempt', sentence, 'Have the skill signed with these files, or remove them')
 }
 
 function dayOf (time: number): string {

@@ -1,6 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, type X509Certificate } from 'node:crypto'
-import { rename, rm, writeFile } from 'node:fs/promises'
-import { reasonOf } from '../config/files/files.ts'
+import { reasonOf, replaceEntry } from '../config/files/files.ts'
 import { ConfigError } from '../config/setting.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
@@ -46,16 +45,10 @@ export async function signSkills (
     signatures.set(name, await skills.read(name, (state) => signatureOf(state, key)))
   }
   for (const [name, text] of signatures) {
-    // Hidden, and renamed over a link of this name, which is not followed.
-    const temporary = `${folder}/${name}/.#${SIGNATURE_FILE}`
-    try {
-      await writeFile(temporary, text)
-      await rename(temporary, `${folder}/${name}/${SIGNATURE_FILE}`)
-    } catch (error) {
-      await rm(temporary, { force: true }).catch(() => {})
-      const reason = reasonOf(error)
-      throw new ConfigError(`${folder}/${name}/${SIGNATURE_FILE} cannot be written (${reason})`, { cause: error })
-    }
+    const path = `${folder}/${name}/${SIGNATURE_FILE}`
+    await replaceEntry(path, text).catch((cause: unknown) => {
+      throw new ConfigError(`${path} cannot be written (${reasonOf(cause)})`, { cause })
+    })
   }
 }
 

@@ -15,9 +15,6 @@ import { parseTrust, type TrustFile } from './trust-file.ts'
 import { type TrustChange, VerifiedRoot, type VerifiedRootOptions } from './verified-root.ts'
 import { verifySkills } from './verify.ts'
 
-/** What operators name: absolute paths. */
-type TrustSettings = Partial<Pick<Config, 'lockFile' | 'trustFile' | 'watchPolling' | 'linkTargets'>>
-
 interface TrustOptions extends VerifiedRootOptions {
   readonly files?: ReadonlyArray<FollowedFile<unknown>>
 }
@@ -83,7 +80,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
  * @throws ConfigError when a file cannot be used now
  */
 export async function openTrust (
-  { lockFile, trustFile, watchPolling: polling, linkTargets }: TrustSettings,
+  { lockFile, trustFile, watchPolling: polling, linkTargets }: Partial<Config>,
   { sources, state }: Pick<OpenedRoots, 'sources' | 'state'>, log: CoreLog
 ): Promise<Trust | undefined> {
   if (lockFile === undefined && trustFile === undefined) return undefined
@@ -111,15 +108,15 @@ export async function openTrust (
 async function approve ({ revision, folders }: Candidate, trust: TrustFile): Promise<void> {
   // Each lies in a folder of its own.
   const projectRoots = [...folders.values()].map(dirname)
-  if (projectRoots.length === 0) return
   const skills = createSkillManager({ projectRoots, watcher: false, keep: { keepMs: 0 } })
   try {
     await skills.start()
-    const verified = await verifySkills(skills, [...folders.keys()], new Policy({ trust }))
-    const refused = verified.find(({ isServed }) => !isServed)
-    if (refused === undefined) return
-    const sentence = `${revision} is refused: the skill ${JSON.stringify(refused.name)}: ${refused.problem}`
-    throw new SourceError('verification_failed', sentence)
+    const verdicts = await verifySkills(skills, [...folders.keys()], new Policy({ trust }))
+    for (const [name, { isServed, findings: [reason] }] of verdicts) {
+      if (isServed) continue
+      const sentence = `${revision} is refused: the skill ${JSON.stringify(name)}: ${reason?.message ?? ''}`
+      throw new SourceError('verification_failed', sentence)
+    }
   } finally {
     await skills.close()
   }

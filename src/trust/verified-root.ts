@@ -1,8 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { basename } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { reasonOf } from '../config/files/files.ts'
-import { finding, type FindingCode } from '../core/format/findings.ts'
+import type { FindingCode } from '../core/format/findings.ts'
 import type { Listing } from '../core/roots/list-root.ts'
 import type { RootOptions } from '../core/roots/root.ts'
 import { describeSkipped } from '../core/roots/skipped.ts'
@@ -16,6 +15,7 @@ import { type PublishedSkill, publishedSkill } from '../sources/publish/plan.ts'
 import { Publisher } from '../sources/publish/publisher.ts'
 import type { StateFolder } from '../sources/publish/state-folder.ts'
 import type { RootPolicy, Verdict } from './policy.ts'
+import { unchecked } from './verify.ts'
 
 /**
  * Pause between two checks of everything, in milliseconds: no event reports that a certificate expires or a copy is
@@ -230,7 +230,7 @@ export class VerifiedRoot extends EventEmitter<{ changed: [], verdict: [TrustCha
         this.#pending.add(name)
         this.keeper.hint()
       }
-      return { verdict: unchecked(reasonOf(error)) }
+      return { verdict: unchecked(error) }
     }
   }
 
@@ -269,12 +269,4 @@ export class VerifiedRoot extends EventEmitter<{ changed: [], verdict: [TrustCha
 /** Why a skill is refused. */
 function reasonIn (known: Known | undefined): Finding | undefined {
   return known?.verdict.isServed === false ? known.verdict.findings[0] : undefined
-}
-
-/** The verdict on a skill that could not be checked. */
-function unchecked (reason: string): Verdict {
-  const fix = 'Make all files of the skill readable, and remove what agents do not need'
-  const findings = [finding('trust_unchecked', `the skill could not be checked: ${reason}`, fix)]
-  const report = { signed: false, signer: null, status: null, checked_revision: '', pinned: null }
-  return { isServed: false, report, findings, files: [], revision: '' }
 }

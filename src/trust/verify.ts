@@ -1,20 +1,10 @@
+import { reasonOf } from '../config/files/files.ts'
 import { quote } from '../config/setting.ts'
-import type { FindingCode } from '../core/format/findings.ts'
+import { finding, type FindingCode } from '../core/format/findings.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import { SkillError } from '../core/shared/errors.ts'
-import type { TrustReport } from '../schemas/trust.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import type { Policy } from './policy.ts'
-
-/** What a policy says of a skill in a folder. */
-export interface VerifiedSkill {
-  readonly name: string
-  /** Undefined for a skill that could not be read: `problem` says why. */
-  readonly report: TrustReport | undefined
-  readonly isServed: boolean
-  /** One sentence without a full stop; empty for a skill without findings. */
-  readonly problem: string
-}
+import type { Policy, Verdict } from './policy.ts'
 
 /** Findings about files that a revision leaves out because this process cannot read them, though another may. */
 const UNREAD: ReadonlySet<string> = new Set<FindingCode>([
@@ -24,18 +14,23 @@ const UNREAD: ReadonlySet<string> = new Set<FindingCode>([
 /** What a policy says of some skills, which have to be signed. */
 export async function verifySkills (
   skills: SkillManager, names: readonly string[], policy: Policy
-): Promise<readonly VerifiedSkill[]> {
-  const verified: VerifiedSkill[] = []
+): Promise<ReadonlyMap<string, Verdict>> {
+  const verdicts = new Map<string, Verdict>()
   for (const name of names) {
-    try {
-      const { report, isServed, findings } = await skills.read(name, (state) => policy.check(state, true))
-      verified.push({ name, report, isServed, problem: findings.map(({ message }) => message).join('; ') })
-    } catch (error) {
-      if (!(error instanceof SkillError)) throw error
-      verified.push({ name, report: undefined, isServed: false, problem: error.message })
-    }
+    verdicts.set(name, await skills.read(name, (state) => policy.check(state, true)).catch((error: unknown) => {
+      if (error instanceof SkillError) return unchecked(error)
+      throw error
+    }))
   }
-  return verified
+  return verdicts
+}
+
+/** The verdict on a skill that could not be checked. */
+export function unchecked (error: unknown): Verdict {
+  const fix = 'Make all files of the skill readable, and remove what agents do not need'
+  const findings = [finding('trust_unchecked', `the skill could not be checked: ${reasonOf(error)}`, fix)]
+  const report = { signed: false, signer: null, status: null, checked_revision: '', pinned: null }
+  return { isServed: false, report, findings, files: [], revision: '' }
 }
 
 /** What the revision of a skill lacks, as a sentence: nobody approves or signs what nobody could read. */

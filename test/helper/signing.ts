@@ -6,7 +6,7 @@ import { Policy } from '../../src/trust/policy.ts'
 import { parseSigningKey, signSkills } from '../../src/trust/sign.ts'
 import type { Signer } from '../../src/trust/signers.ts'
 import type { TrustFile } from '../../src/trust/trust-file.ts'
-import { type VerifiedSkill, verifySkills } from '../../src/trust/verify.ts'
+import { verifySkills } from '../../src/trust/verify.ts'
 import { withSkills } from '../../src/cli/with-skills.ts'
 import type { OpenedSkills } from '../../src/validate/validate.ts'
 
@@ -34,8 +34,10 @@ export async function sign (folder: string, { privatePem }: Pick<KeyPair, 'priva
 }
 
 /** What a policy says of the skills of a folder, or of the one that the folder is. */
-export async function verify (folder: string, policy: Policy): Promise<readonly VerifiedSkill[]> {
-  return await open(folder, ({ skills, names }) => verifySkills(skills, names, policy))
+export async function verify (folder: string, policy: Policy) {
+  const verdicts = await open(folder, ({ skills, names }) => verifySkills(skills, names, policy))
+  return [...verdicts.values()].map((verdict) =>
+    ({ ...verdict, problem: verdict.findings.map(({ message }) => message).join('; ') }))
 }
 
 async function open<T> (folder: string, use: (opened: OpenedSkills) => Promise<T>): Promise<T> {

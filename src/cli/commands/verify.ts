@@ -1,9 +1,10 @@
 import { resolve } from 'node:path'
 import { readTextFile } from '../../config/files/yaml-file.ts'
 import { parseLock } from '../../trust/lock-file.ts'
+import type { TrustReport } from '../../schemas/trust.ts'
 import { Policy } from '../../trust/policy.ts'
 import { parseTrust } from '../../trust/trust-file.ts'
-import { type VerifiedSkill, verifySkills } from '../../trust/verify.ts'
+import { verifySkills } from '../../trust/verify.ts'
 import { inColumns } from '../columns.ts'
 import { CommandError, type RunCommand } from '../command.ts'
 import { type ReadOptions, withSkills } from '../with-skills.ts'
@@ -24,23 +25,25 @@ export const run: RunCommand<Options> = async ({ positionals, options }, context
   const trust = await read('--trust', options.trust, parseTrust)
   if (lock === undefined && trust === undefined) throw new CommandError('verify needs --trust FILE or --locked FILE')
   const policy = new Policy({ lock, trust })
-  const verified: VerifiedSkill[] = []
+  const skills: Array<{ name: string, ok: boolean, problem: string } & Partial<TrustReport>> = []
   await withSkills({ positionals, options }, context, async (opened) => {
-    for (const { skills, names } of opened) verified.push(...await verifySkills(skills, names, policy))
+    for (const place of opened) {
+      const verdicts = await verifySkills(place.skills, place.names, policy)
+      for (const [name, { isServed: ok, report, findings }] of verdicts) {
+        skills.push({ name, ok, ...report, problem: findings.map(({ message }) => message).join('; ') })
+      }
+    }
     // A single skill stands for itself.
     if (opened.some(({ isOneSkill }) => isOneSkill)) return
-    const names = new Set(verified.map(({ name }) => name))
+    const names = new Set(skills.map(({ name }) => name))
     const problem = 'the lock names this skill, and no folder has it'
-    for (const name of lock?.keys() ?? []) {
-      if (!names.has(name)) verified.push({ name, report: undefined, isServed: false, problem })
-    }
+    for (const name of lock?.keys() ?? []) if (!names.has(name)) skills.push({ name, ok: false, problem })
   })
-  const skills = verified.map(({ name, isServed, problem, report }) => ({ name, ok: isServed, ...report, problem }))
   if (json) {
     print(`${JSON.stringify({ skills }, undefined, 2)}\n`)
   } else {
-    print(inColumns(skills.map(({ name, ok, problem, ...report }) =>
-      [ok ? 'ok     ' : 'refused', JSON.stringify(name), report.signer ?? '-', problem])))
+    print(inColumns(skills.map(({ name, ok, problem, signer }) =>
+      [ok ? 'ok     ' : 'refused', JSON.stringify(name), signer ?? '-', problem])))
   }
   return skills.every(({ ok }) => ok) ? 0 : 1
 }

@@ -1,6 +1,6 @@
-import { constants } from 'node:fs'
+import { constants, type Stats } from 'node:fs'
 import { chmod, chown, open, readlink, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { dirname, resolve, sep } from 'node:path'
+import { basename, dirname, join, resolve, sep } from 'node:path'
 import { isOnNetwork } from '../../core/read/disk.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
 import { ConfigError } from '../setting.ts'
@@ -37,15 +37,24 @@ export async function replaceFile (path: string, text: string): Promise<void> {
   const stats = await stat(target).catch(() => undefined)
   // By root, `--out /dev/stdout` would replace the device.
   if (stats?.isFile() === false && !stats.isDirectory()) throw new Error('it is not a regular file')
-  const temporary = `${target}.${process.pid}.tmp`
+  await replaceEntry(target, text, stats)
+}
+
+/**
+ * Writes a file in place of what has this name, which may be a link.
+ * @param like has the owner and mode of the file
+ */
+export async function replaceEntry (path: string, text: string, like?: Stats): Promise<void> {
+  // Hidden: the folder may be a skill that is served.
+  const temporary = join(dirname(path), `.#${basename(path)}.${process.pid}`)
   try {
-    await writeFile(temporary, text, { flush: true })
-    if (stats !== undefined) {
-      await chmod(temporary, stats.mode)
+    await writeFile(temporary, text, { flag: 'wx', flush: true })
+    if (like !== undefined) {
+      await chmod(temporary, like.mode)
       // Only root may give a file away.
-      await chown(temporary, stats.uid, stats.gid).catch(() => {})
+      await chown(temporary, like.uid, like.gid).catch(() => {})
     }
-    await rename(temporary, target)
+    await rename(temporary, path)
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {})
     throw error
