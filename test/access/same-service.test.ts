@@ -7,8 +7,7 @@ import { bearer, newSecret } from '../helper/guarded.ts'
 import { startProcess } from '../helper/process.ts'
 import { freePort } from '../helper/proxies.ts'
 import { skill } from '../helper/skills.ts'
-import { LEGACY_METHODS, MCP_METHODS, questions } from './questions.ts'
-import { compareServices, RICH_WORLD, world } from './same-service.ts'
+import { compareServices, LEGACY_METHODS, MCP_METHODS, questions, RICH_WORLD, world } from './same-service.ts'
 
 /** Worlds; the first is rich. `VIEW_RUNS=200` makes others each time. */
 const RUNS = Number(process.env['VIEW_RUNS'] ?? 2)

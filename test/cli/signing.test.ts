@@ -1,11 +1,9 @@
-import { once } from 'node:events'
 import fs from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import t, { type Test } from 'tap'
 import { runHere } from '../helper/command-line.ts'
-import { runProcess, startProcess } from '../helper/process.ts'
+import { startProcess } from '../helper/process.ts'
 import { makeKeyPair } from '../helper/signing.ts'
 import { skillText, skills, until } from '../helper/skills.ts'
 
@@ -101,12 +99,6 @@ t.test('K95: a trust file that cannot be used is one line with its file, line an
   }
   const cwd = t.testdir({ skills: skills('one') })
   t.match(await run(cwd, '--trust', 'none.yaml'), { code: 1, stderr: /none\.yaml cannot be read: ENOENT: no such file or directory\n$/ })
-  const other = createServer().listen(0, '127.0.0.1')
-  t.teardown(() => other.close())
-  await once(other, 'listening')
-  const { port } = other.address() as AddressInfo
-  const ended = await runProcess(t, { cwd: world(t), args: ['--trust', 'trust/trust.yaml'], env: { PORT: String(port) } })
-  t.match(ended, { code: 1, stderr: /^skillserve: port \d+ of 127\.0\.0\.1 is in use, .*\n$/ }, 'files that are followed keep no process alive')
 })
 
 t.test('K95: a service reports or requires, denies at once, and keeps the last good trust file', async (t) => {

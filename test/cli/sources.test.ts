@@ -5,13 +5,10 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { runCommandLine } from '../../src/cli/run.ts'
-import { StateFolder } from '../../src/sources/publish/state-folder.ts'
-import { Sources } from '../../src/sources/sources.ts'
 import { runHere } from '../helper/command-line.ts'
 import { createRepository, skillFiles } from '../helper/git.ts'
 import { makeKeyPair, sign } from '../helper/signing.ts'
 import { skillText } from '../helper/skills.ts'
-import { sourceAt } from '../helper/sources.ts'
 
 const run = (cwd: string, ...argv: readonly string[]) => runWith({}, cwd, ...argv)
 
@@ -97,10 +94,6 @@ t.test('K95: sync publishes no state with a skill that is not signed as the trus
   const refusal = { code: 1, stdout: new RegExp(`^the source repo cannot be read: main@sha1:${unsigned} is refused: the skill "a": [^\\n]+ \\(verification_failed\\)\\n$`), stderr: '' }
   t.match(await run(cwd, 'sync', '--trust', 'trust.yaml', address), refusal)
   t.match(await runWith({ TRUST_FILE: 'trust.yaml' }, cwd, 'sync', address), refusal, 'by the variable')
-  const sources = new Sources({ state: new StateFolder(join(cwd, 'state')), env: {} })
-  await sources.set([sourceAt(address)])
-  t.match(sources.status, [{ revision: `main@sha1:${signed}`, skills: 1 }], 'the state before stays')
-  await sources.close()
   t.match(await run(cwd, 'sync', '--trust', 'none.yaml', address), { code: 1, stdout: '', stderr: /^skillserve: TRUST_FILE or --trust: [^\n]+\n$/ })
 })
 

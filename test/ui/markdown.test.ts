@@ -2,7 +2,6 @@ import fc from 'fast-check'
 import t from 'tap'
 import { checkContent } from '../../src/core/format/hidden-text.ts'
 import { type MarkdownContext, MAX_MARKDOWN_CHARACTERS, renderMarkdown } from '../../src/ui/markdown/render.ts'
-import { renderDiff } from '../../src/ui/markup/diff.ts'
 import { escapeVisibly, html, visible } from '../../src/ui/markup/html.ts'
 import { sourceView } from '../../src/ui/pages/source.ts'
 import { codePoint } from '../helper/code-point.ts'
@@ -305,22 +304,5 @@ t.test('characters in a row that nobody sees are one mark, however many', (t) =>
   )
   t.match(escapeVisibly('\u200b\u202e'.repeat(5_000)), /(?:U\+200B U\+202E ){4}and 9,992 more<\/span>$/)
   t.match(escapeVisibly('\u{e0041}'.repeat(100_000)), /^<span [^>]*>(?:U\+E0041 ){8}and 99,992 more<\/span>$/)
-  t.end()
-})
-
-t.test('K74: what differs is shown, also where only line ends do', (t) => {
-  type Row = readonly [before: string, after: string, note: string | undefined, shown: readonly string[]]
-  const rows: readonly Row[] = [
-    ['a\r\nb\r\n', 'a\nb\n', 'Only line ends differ.', ['<del>-a\r\n</del><del>-b\r\n</del><ins>+a\n</ins><ins>+b\n</ins>']],
-    ['a\rb\n', 'a\nb\n', 'Only line ends differ.', ['<del>-a\rb\n</del>']],
-    ['a\n', 'a', 'Only line ends differ.', ['<del>-a\n</del>', '<ins>+a\n</ins>']],
-    ['a\nb', 'c\nb', undefined, ['<span> b\n</span>']],
-    ['same', 'same', 'The text is the same: the bytes of the file differ in their encoding.', []]
-  ]
-  for (const [before, after, note, shown] of rows) {
-    const markup = String(renderDiff(before, after))
-    t.equal(/<p class="note">(.*?)<\/p>/.exec(markup)?.[1], note, JSON.stringify(before))
-    for (const each of shown) t.ok(markup.includes(each), markup)
-  }
   t.end()
 })

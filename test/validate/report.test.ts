@@ -1,8 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import t from 'tap'
 import type { Finding } from '../../src/core/shared/skill.ts'
-import { writeBaseline } from '../../src/validate/baseline.ts'
 import { type ReportFormat, REPORTERS } from '../../src/validate/report/index.ts'
 import type { ReporterOptions, SkillReport } from '../../src/validate/report/reporter.ts'
 import { GOOD } from '../helper/rule-skills.ts'
@@ -110,20 +107,6 @@ t.test('K79: annotations have a level, a place and the remedy; what concerns the
 `)
 })
 
-t.test('K79: JSON has a revision in any case, null where there is none', async (t) => {
-  const skillJson = (revision: string, findings: string) =>
-    `{"path":"skills/demo","skill_name":"demo","revision":${revision},"valid":false,` +
-    '"tokens":{"listed":6,"body":7,"all_files":8,"method":"m"},' +
-    `"targets":[{"target":"codex","verdict":"ok","read":"2026-11-22"}],"findings":${findings}}`
-  t.equal(print('json', [
-    await report({ findings: [] }), await report({ findings: FINDINGS.slice(3), revision: 'r' })
-  ], {}, { ...NO_TOTALS, skills: 2, info: 1 }), `{"skills":[
-${skillJson('null', '[]')},
-${skillJson('"r"', '[{"code":"body_empty","severity":"info","message":"d","fix":"Do d"}]')}
-],"totals":{"skills":2,"errors":0,"warnings":0,"infos":1,"accepted":0}}
-`)
-})
-
 t.test('K79: SARIF has a result for each finding, and says how many code scanning would not take', async (t) => {
   const read = async (findings: readonly Finding[], path = 'skills/demo') =>
     JSON.parse(print('sarif', [await report({ findings, path })])).runs[0]
@@ -169,11 +152,4 @@ t.test('K79: SARIF has a result for each finding, and says how many code scannin
       }
     ]
   })
-})
-
-t.test('K79: a baseline has a line for each path and code, sorted, and calls its own folder by a dot', async (t) => {
-  const folder = t.testdir()
-  const file = join(folder, 'base.json')
-  await writeBaseline(file, new Map([[join(folder, 'skills/b'), new Set(['z', 'a'])], [folder, new Set(['b'])]]))
-  t.equal(readFileSync(file, 'utf8'), `${JSON.stringify({ '.': ['b'], 'skills/b': ['a', 'z'] }, null, 2)}\n`)
 })

@@ -9,8 +9,7 @@ import {
   CALL_KINDS, type CallKind, GET_KINDS, type GetKind, getRequest, type Question, type Said, saidByResponse, saidByTools,
   toolCallRequest
 } from './questions.ts'
-import { createRandom, type Random } from './random.ts'
-import { ASKED_NAMES, ASKED_PATHS, CANARIES, LABELS, LINK_TARGET, NAMES, ROOTS, type World } from './world.ts'
+import { ASKED_NAMES, ASKED_PATHS, CANARIES, createRandom, LABELS, LINK_TARGET, NAMES, type Random, ROOTS, type World } from './world.ts'
 
 export interface ChaosOptions extends Pick<OracleOptions, 'bound'> {
   readonly world: World

@@ -3,7 +3,6 @@ import { JUNK } from './hidden-model.ts'
 import { MirroredDisk } from './mirrored-disk.ts'
 import { folderAt, nodeAt } from './model-disk.ts'
 import type { ModelRoot } from './oracle.ts'
-import { createRandom, type Random } from './random.ts'
 
 /** No answer may hold one of these: what lies outside the roots, in a sibling skill, and under a hidden name (K8, K19). */
 export const CANARIES = ['canary-outside-the-roots', 'canary-of-a-sibling', 'canary-in-a-hidden-file'] as const
@@ -35,6 +34,28 @@ export const DAMAGES = ['argument-hint: [a] [b]', 'metadata: {"a": 1 "b": 2}', '
 const LARGE_BYTES = 300_000
 const MEDIUM_BYTES = 40_000
 const SMALL_BYTES = 3_000
+
+/** Pseudo-random choices that a seed repeats. */
+export interface Random {
+  /** A whole number from 0 up to, and without, `bound`. */
+  below (bound: number): number
+  /** True once in `times`, on average. */
+  oneIn (times: number): boolean
+  pick<T> (values: readonly [T, ...T[]]): T
+  pick<T> (values: readonly T[]): T | undefined
+}
+
+/** Mulberry32: 32 bits of state, good enough to choose among faults. */
+export function createRandom (seed: number): Random {
+  let state = seed >>> 0
+  const below = (bound: number): number => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return Math.floor(((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32 * bound)
+  }
+  return { below, oneIn: (times) => below(times) === 0, pick: (values: readonly unknown[]) => values[below(values.length)] as never }
+}
 
 /** A disk full of skills that a seed decides on, and what it takes to change it at random. */
 export class World {
