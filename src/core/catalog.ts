@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
 import { orderMainFiles } from './format/main-files.ts'
 import { type IndexedSkill, readSkill } from './read-skill.ts'
-import type { Disk } from './read/disk.ts'
+import { type Disk, realpathOrNothing } from './read/disk.ts'
 import { FileCache } from './read/file-cache.ts'
 import { IGNORE_FILE } from './read/ignore-file.ts'
 import { asRefused, isUnknown, type RefusedError } from './read/refused.ts'
@@ -100,10 +100,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     return this.#skills.get(root) ?? new Map()
   }
 
-  /**
-   * The skill of this name as it is on the disk now, in the first root that has it; undefined when none has.
-   * @throws {SkillError} `skill_changing` when its folder is replaced meanwhile
-   */
+  /** The skill of this name as it is on the disk now. Throws `skill_changing` when its folder is replaced meanwhile. */
   async find (name: string, sees: Sees): Promise<IndexedSkill | undefined> {
     for (const root of this.roots) {
       if (!sees(root, name)) continue
@@ -135,7 +132,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   async isStill (skill: IndexedSkill): Promise<boolean> {
     const { root } = skill
     // A root that was moved behind a link is the same folder in another place.
-    if (await root.realPath() !== root.listing?.realPath) await root.list()
+    if (await realpathOrNothing(root.disk, root.path) !== root.listing?.realPath) await root.list()
     return await this.#isListed(skill) && await hasSameFolder(skill).catch(() => true)
   }
 

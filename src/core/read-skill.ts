@@ -14,11 +14,9 @@ import { isTrustworthy, signatureAt, signatureOf } from './read/signature.ts'
 import type { SkillFolder } from './roots/list-root.ts'
 import type { Root } from './roots/root.ts'
 import { MAX_MAIN_FILE_BYTES } from './shared/limits.ts'
-import type { CatalogSkill, Finding, Frontmatter, Signature } from './shared/skill.ts'
+import type { CatalogSkill, Finding, Signature } from './shared/skill.ts'
 
-/**
- * A skill in one state, with what tells whether that is its state on the disk still. A later state is another value.
- */
+/** A skill in one state, with what tells whether the disk still has it. A later state is another value. */
 export interface IndexedSkill extends CatalogSkill {
   readonly root: Root
   readonly folder: SkillFolder
@@ -47,12 +45,7 @@ interface MainFile {
   readonly signature: Signature
 }
 
-const NO_FRONTMATTER: Frontmatter = Object.freeze({})
-
-/**
- * Reads a skill. Whatever is wrong inside the folder is a finding.
- * @returns undefined when the folder is no longer the one that the root listed
- */
+/** Reads a skill; undefined when its folder is not the one that the root listed. What is wrong inside is a finding. */
 export async function readSkill (
   root: Root, files: FileCache, folder: SkillFolder
 ): Promise<IndexedSkill | undefined> {
@@ -129,7 +122,7 @@ export function describeSkill (folder: SkillFolder, { mainFiles, main, filter, r
       path: `${folder.path}/${file}`,
       ...folder.name !== basename(folder.path) && { address: folder.name }
     },
-    frontmatter: parsed?.frontmatter ?? NO_FRONTMATTER,
+    frontmatter: parsed?.frontmatter ?? {},
     headings: parsed?.headings ?? [],
     findings,
     valid: !findings.some(({ severity }) => severity === 'error'),

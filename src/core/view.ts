@@ -81,7 +81,6 @@ export class View {
   #visible: Visible | undefined
   #changes = 0
 
-  /** @param scope differs from that of every other view */
   constructor (scope: string, grantOf: GrantOf, parts: ViewParts, asked?: Asked) {
     this.scope = scope
     this.parts = parts
@@ -107,7 +106,7 @@ export class View {
   /** Names of all skills, sorted by code point; fresh. The same array while nothing changes. Throws without a root. */
   async list (): Promise<readonly string[]> {
     await this.#sync()
-    this.#requireRoot()
+    if (this.unavailable !== undefined) throw this.unavailable
     return this.namesNow()
   }
 
@@ -261,10 +260,7 @@ export class View {
     return revisions.size === 1 ? [...revisions][0] : undefined
   }
 
-  /**
-   * Calls the listener with the names of skills that have changed in any of their files, have come or have gone.
-   * Returns a function that stops it.
-   */
+  /** Calls the listener with names of skills of which any file has changed, came or went. Returns what stops it. */
   subscribe (listener: (names: readonly string[]) => void): () => void {
     const { catalog } = this.parts
     const onChanged = (changed: readonly SkillRef[]): void => {
@@ -306,11 +302,6 @@ export class View {
     if (errors.length === 0) return this.scope === '' ? folderError.notFound('') : undefined
     if (errors.includes(undefined)) return undefined
     return errors.find((error) => error?.code === 'skills_folder_permission_denied') ?? errors[0]
-  }
-
-  #requireRoot (): void {
-    const { unavailable } = this
-    if (unavailable !== undefined) throw unavailable
   }
 
   /** What a root has that has never answered is not known. */

@@ -1,6 +1,6 @@
 import { ROOT_PROBLEMS } from '../core/roots/root.ts'
 import type { SkillStatus } from '../core/view.ts'
-import { watcherRemedy } from '../core/watch/watcher.ts'
+import { WATCHER_REMEDIES } from '../core/watch/watcher.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { Shutdown } from './shutdown.ts'
 
@@ -53,7 +53,7 @@ function explain ({ ready, indexed, roots, watcher }: SkillStatus, sources: read
   const folders = roots.flatMap(({ name, type, state }) =>
     state === 'ok' || awaited.includes(name) ? [] : [`the folder ${name} (${type}) ${ROOT_PROBLEMS[state]}`])
   const hasNone = !ready && folders.length > 0 && roots.every(({ state }) => state !== 'ok' && state !== 'failed')
-  const causes = [watcher.lastError ?? [], watcherRemedy(watcher.lastError) ?? []].flat().join(': ')
+  const causes = [watcher.lastError ?? [], WATCHER_REMEDIES.get(watcher.lastError ?? '') ?? []].flat().join(': ')
   return [
     hasNone || indexed ? [] : 'The first index is not complete',
     hasNone ? `No skills folder is there: ${folders.join('; ')}` : folders,

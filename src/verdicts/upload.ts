@@ -67,7 +67,8 @@ export async function subjectOfArchive (bytes: Buffer, folder: string | undefine
       ? undefined
       : { name: item.path, content: new FileContent(await buffer(await zip.stream(item))) }
     const files = entries.map(({ path, size }) => ({ path, size_bytes: size }))
-    const findings = [...leftOutFindings(leftOut), ...contentFindings(files, await readKinds(bytes, entries))]
+    const kinds = await readKinds(bytes, entries)
+    const findings = [...leftOutFindings(leftOut), ...contentFindings(files, (file) => kinds.get(file))]
     return await subjectFrom({ folder: name, main, files, findings, filter })
   } finally {
     zip.close()

@@ -109,18 +109,16 @@ export class ChangeFeed {
       for (const name of names) this.#changed.add(name)
       void this.#work()
     })
-    void this.#start()
-  }
-
-  async #start (): Promise<void> {
     // Skills that come while everything is read for the first time have been there before.
-    await this.#skills.indexed().catch((err: unknown) => {
+    const start = (): Promise<void> => {
+      for (const name of this.#skills.namesNow()) this.#revisions.set(name, UNREAD)
+      this.#unread.push(...this.#revisions.keys())
+      this.#isStarted = true
+      return this.#work()
+    }
+    this.#skills.indexed().then(start).catch((err: unknown) => {
       if (!this.#isClosed) this.#log.warn({ err }, 'the skills could not be followed')
     })
-    for (const name of this.#skills.namesNow()) this.#revisions.set(name, UNREAD)
-    this.#unread.push(...this.#revisions.keys())
-    this.#isStarted = true
-    await this.#work()
   }
 
   /** What has changed comes first, then what was never read. */

@@ -24,10 +24,7 @@ const NOT_PLAIN_NAME = /^(?:\d.*|null|true|false|yes|no|on|off|y|n)$/
 const OTHER_LETTER = /(?![a-z0-9])[\p{L}\p{N}]/u
 export const XML_TAG = /<\/?[A-Za-z][^<>]*>/
 
-/**
- * Checks the fields of a frontmatter against the Agent Skills format and Wave's rules. Mistakes in `name` and
- * `description` are errors, the rest warnings or infos. Pure, never throws.
- */
+/** Checks a frontmatter against the Agent Skills format and Wave's rules. Pure, never throws. */
 export function validateFrontmatter (frontmatter: Frontmatter, folderName: string): Finding[] {
   return [
     ...checkName(frontmatter, folderName),

@@ -172,13 +172,7 @@ export interface Position {
   readonly column: number
 }
 
-/**
- * Makes a finding; its severity is that of its code.
- * @param message one sentence that says what is wrong, without a full stop
- * @param fix one instruction that fixes it
- * @param field the frontmatter field that it is about, if it is about one
- * @param position line and column in the main file, where the rule knows them
- */
+/** Makes a finding with the severity of its code, at a position in the main file where the rule knows it. */
 export function finding (
   code: FindingCode, message: string, fix: string, field?: string, position?: Position
 ): Finding {

@@ -30,12 +30,7 @@ const LINK_TEXT = /^(?:\.{0,2}\/[^\r\n]+|[^\s/]+\/\S+|\S+\.md)$/i
 
 const MISPLACED_FRONTMATTER = /^---[ \t]*\r?\n(?:name|description)[ \t]*:/m
 
-/**
- * Reads a main file. Pure, never throws, keeps no part of `bytes`; the time is linear in their number.
- *
- * @param bytes the whole file
- * @param folderName the name of the skill's folder
- */
+/** Reads a main file. Pure, never throws, keeps no part of `bytes`; the time is linear in their number. */
 export function parseSkillBytes (bytes: Buffer, folderName: string): ParsedSkill {
   if (!isUtf8(bytes)) {
     const [before = ''] = bytes.toString().split('\uFFFD', 1)

@@ -1,17 +1,8 @@
 import { sha256 } from '../shared/digest.ts'
 import { compareCodePoints } from '../shared/text.ts'
 
-/** Where a page ended: after this name, which was at this place of the list. */
-interface PagePosition {
-  readonly after: string
-  readonly index: number
-}
-
-/**
- * A position as opaque text.
- * @param question what the pages list: a cursor is valid for the same question only
- */
-export function formatCursor (question: string, { after, index }: PagePosition): string {
+/** The end of a page as opaque text, for the same question only: after this name, at this place of the list. */
+export function formatCursor (question: string, after: string, index: number): string {
   return Buffer.from(JSON.stringify([sha256(question), after, index])).toString('base64url')
 }
 
@@ -24,9 +15,8 @@ export function pageStart (
   question: string, names: readonly string[], cursor: string | undefined, isSorted = true
 ): number | undefined {
   if (cursor === undefined) return 0
-  const position = parseCursor(question, cursor)
-  if (position === undefined) return undefined
-  const { after, index } = position
+  const [after, index] = parseCursor(question, cursor) ?? []
+  if (after === undefined || index === undefined) return undefined
   const known = names.indexOf(after)
   if (known !== -1) return known + 1
   if (!isSorted) return Math.min(Math.max(index, 0), names.length)
@@ -34,11 +24,11 @@ export function pageStart (
   return next === -1 ? names.length : next
 }
 
-function parseCursor (question: string, cursor: string): PagePosition | undefined {
+function parseCursor (question: string, cursor: string): [after: string, index: number] | undefined {
   try {
     const [id, after, index] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown[]
     if (id !== sha256(question) || typeof after !== 'string' || !Number.isInteger(index)) return undefined
-    return { after, index: Number(index) }
+    return [after, Number(index)]
   } catch {
     return undefined
   }

@@ -1,5 +1,5 @@
 import { basename } from 'node:path/posix'
-import { finding, type FindingCode, findingOnFiles, isUsable, quoteList } from '../format/findings.ts'
+import { finding, type FindingCode, findingOnFiles, isUsable } from '../format/findings.ts'
 import { own, ownText } from '../shared/json.ts'
 import {
   ADVISED_DISCOVERY_FILE_BYTES, MAX_DISCOVERY_DESCRIPTION_UNITS, MAX_DISCOVERY_FILES, MAX_DISCOVERY_UNPACKED_BYTES
@@ -44,7 +44,6 @@ const UNSAFE_PATH = /\\|^[A-Za-z]:/
 /**
  * Why a skill is missing from a well-known index, or does not reach all clients whole. A skill that clients refuse is
  * left out: they drop it silently or, with version 0.1.0, drop the whole index. Pure.
- *
  * @param mainFile text of the main file, a byte order mark included; undefined when it cannot be read
  */
 export function wellKnownFindings (
@@ -73,8 +72,8 @@ export function mainFileOf ({ metadata }: CatalogSkill, { files }: FileList): st
   return files.some(({ path }) => path === name) ? name : undefined
 }
 
-function excluded (code: keyof typeof EXCLUDES, reason: string, fix: string): Finding {
-  return finding(code, `the skill is in no discovery index because ${reason}`, fix)
+function excluded (code: keyof typeof EXCLUDES, reason: string, fix: string, place?: Partial<Finding>): Finding {
+  return { ...place, ...finding(code, `the skill is in no discovery index because ${reason}`, fix) }
 }
 
 /**
@@ -98,39 +97,25 @@ function checkFrontmatter ({ metadata, findings }: CatalogSkill, mainFile: strin
   const frontmatter = CLIENT_FRONTMATTER.exec(text)?.[0]
   const place = { file: basename(metadata.path), line: frontmatter?.split('\n').length ?? 1, column: 1 }
   if (frontmatter === undefined) {
-    return [{
-      ...place,
-      ...excluded('discovery_frontmatter_differs', "the first line of SKILL.md is not exactly '---'",
-        "Remove the spaces behind the '---' in the first line")
-    }]
+    return [excluded('discovery_frontmatter_differs', "the first line of SKILL.md is not exactly '---'",
+      "Remove the spaces behind the '---' in the first line", place)]
   }
   if (REST_OF_FENCE.test(text.slice(frontmatter.length))) return []
-  return [{
-    ...place,
-    ...excluded('discovery_frontmatter_differs', "a line inside its frontmatter begins with '---'",
-      "Indent the line inside the frontmatter that begins with '---'")
-  }]
+  return [excluded('discovery_frontmatter_differs', "a line inside its frontmatter begins with '---'",
+    "Indent the line inside the frontmatter that begins with '---'", place)]
 }
 
 function checkPaths (paths: readonly string[]): Finding[] {
   const unsafe = paths.filter((path) => UNSAFE_PATH.test(path))
-  const [file] = unsafe
-  if (file !== undefined) {
-    return [{
-      file,
-      ...excluded('discovery_path_unsafe', `clients refuse the names ${quoteList(unsafe)}`,
-        'Rename the files so that no name has a backslash or begins with a letter and a colon')
-    }]
+  if (unsafe.length > 0) {
+    return findingOnFiles('discovery_path_unsafe', unsafe,
+      'the skill is in no discovery index because clients refuse names of its files',
+      'Rename the files so that no name has a backslash or begins with a letter and a colon')
   }
   const notPlain = paths.filter((path) => !LEGACY_PATH.test(path) || LEGACY_RESERVED.test(path))
-  const [first] = notPlain
-  if (first === undefined) return []
-  return [{
-    file: first,
-    ...finding('discovery_path_not_plain',
-      `the skill is not in the discovery index 0.1.0, which cannot name ${quoteList(notPlain)}`,
-      "Name the files in ASCII, without '..', '?', '#', '%', '[' and ']', if clients of that version matter")
-  }]
+  return findingOnFiles('discovery_path_not_plain', notPlain,
+    'the skill is not in the discovery index 0.1.0, which cannot name some of its files',
+    "Name the files in ASCII, without '..', '?', '#', '%', '[' and ']', if clients of that version matter")
 }
 
 function checkDescription ({ frontmatter }: CatalogSkill): Finding[] {

@@ -1,8 +1,7 @@
 import { finding } from '../format/findings.ts'
 import type { FileContent } from '../read/file-content.ts'
 import type { SkillState } from '../revisions/state.ts'
-import { SkillError, type SkillExcess, SkillTooLargeError } from '../shared/errors.ts'
-import { MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../shared/limits.ts'
+import { EXCESSES, SkillError, type SkillExcess, SkillTooLargeError } from '../shared/errors.ts'
 import type { CatalogSkill, Finding, Manifest, SkillType } from '../shared/skill.ts'
 
 /** What the catalog says of a skill. `null` where its files cannot be listed. */
@@ -49,7 +48,7 @@ export async function describeState<Validated extends ValidatedEntry> (
   if (!(snapshot instanceof SkillError)) {
     return await makeEntry({ ...read, manifest: snapshot.manifest, fileFindings: snapshot.findings, state }, validate)
   }
-  const fileFindings = snapshot instanceof SkillTooLargeError ? [TOO_LARGE[snapshot.excess]] : []
+  const fileFindings = snapshot instanceof SkillTooLargeError ? [tooLarge(snapshot.excess)] : []
   return await makeEntry({ ...read, manifest: undefined, fileFindings }, validate)
 }
 
@@ -76,13 +75,9 @@ function asUnreadable (error: unknown): SkillError {
   throw error
 }
 
-const TOO_LARGE: Readonly<Record<SkillExcess, Finding>> = {
-  too_many_files: finding('too_many_files',
-    `the skill has no revision and no manifest because it has more than ${MAX_SKILL_ENTRIES} files and folders`,
-    'Move what agents do not need out of the skill folder'),
-  too_many_bytes: finding('too_many_bytes',
-    `the skill has no revision and no manifest because its files have more than ${MAX_SKILL_BYTES} bytes`,
-    'Move large files out of the skill folder')
+function tooLarge (excess: SkillExcess): Finding {
+  return finding(excess, `the skill has no revision and no manifest because it has ${EXCESSES[excess]}`,
+    'Move what agents do not need out of the skill folder')
 }
 
 /** Of a skill of which no state holds long enough to be read: its entry has what the index knows. */

@@ -9,10 +9,7 @@ import {
 /** Characters of all entries in one page of GET /catalog together. */
 export const MAX_PAGE_CHARACTERS = 4 * 1_048_576
 
-/**
- * Entries that are read for one page of a filter. Each one takes a millisecond, and the only one that fits may be the
- * last.
- */
+/** Entries that are read for one page of a filter, a millisecond each: the only one that fits may be the last. */
 const MAX_FILTERED_READS = 500
 
 /** A choice among entries that must be read for it. */
@@ -94,7 +91,7 @@ export async function readCatalogPage<Validated extends ValidatedEntry> (
     entries,
     total: names.length,
     end,
-    nextCursor: last === undefined ? undefined : formatCursor(question, { after: last, index: end - 1 })
+    nextCursor: last === undefined ? undefined : formatCursor(question, last, end - 1)
   }
 }
 

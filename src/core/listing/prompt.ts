@@ -14,10 +14,7 @@ export interface PromptSkill {
 
 interface PromptOptions<Skill> {
   readonly form: PromptForm
-  /**
-   * Longest prompt in characters (UTF-16 code units), at least MIN_PROMPT_CHARACTERS. The note on skills that were left
-   * out counts too. Default: no limit.
-   */
+  /** Longest prompt in UTF-16 code units, at least MIN_PROMPT_CHARACTERS. Default: no limit. */
   readonly budget?: number | undefined
   /** The location of a skill, for the readers of the prompt. */
   readonly locate: (skill: Skill) => string
@@ -47,10 +44,7 @@ const MARKDOWN_LINK = /[\\[\]]/g
 const MARKUP_START = /[&<]/g
 
 const FORMS = {
-  /**
-   * skills-ref's form, to the letter: one element per line, text on its own line. One more element counts what was
-   * left out.
-   */
+  /** skills-ref's form, to the letter: one element per line. One more element counts what was left out. */
   xml: {
     entry: ({ name, description, location }) =>
       `<skill>\n${xmlElement('name', name)}\n${xmlElement('description', description)}\n` +

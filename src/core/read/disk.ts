@@ -94,10 +94,7 @@ export function createNetworkDisk (answerMs = DISK_ANSWER_MS): Disk {
   }
 }
 
-/**
- * Whether a path lies on a network disk, by the kernel's table of mounts; the disk itself is not asked.
- * @param path absolute, without links
- */
+/** Whether a path without links lies on a network disk, by the kernel's table of mounts: the disk is not asked. */
 export function isOnNetwork (path: string): boolean {
   let table: string
   try {

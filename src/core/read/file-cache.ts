@@ -59,12 +59,7 @@ export class FileCache {
     return content
   }
 
-  /**
-   * Reads a file whole.
-   * @param limit largest size in bytes
-   * @param isKept whether it stays in memory; a reading of all files would leave no room for those that are asked for
-   * @throws {RefusedError}
-   */
+  /** Reads a file whole. It stays in memory if it `isKept`: a reading of all files would leave no room for others. */
   async read (place: FilePlace, limit: number, isKept = true): Promise<{ content: FileContent, signature: Signature }> {
     const file = await openInside(place, limit)
     try {
@@ -92,10 +87,7 @@ export class FileCache {
     }
   }
 
-  /**
-   * Checksums of a file, which is read only if they are not known.
-   * @param state `stateId` of the file as it was listed; undefined for a link, whose target must be checked
-   */
+  /** Checksums of a file, read unless known. `state` is undefined for a link, whose target must be checked. */
   async checksumsAt (place: FilePlace, state: string | undefined): Promise<FileChecksums> {
     const known = state === undefined ? undefined : this.#checksums.get(state)
     if (known !== undefined) return known

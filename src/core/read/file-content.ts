@@ -32,11 +32,7 @@ export class FileContent {
   }
 }
 
-/**
- * The text of a main file.
- * @param name of the skill, for the error
- * @throws {SkillError} `main_file_not_utf8`
- */
+/** The text of a main file. Throws `main_file_not_utf8`, about the skill of this name. */
 export function mainFileText ({ utf8 }: FileContent, name: string): string {
   if (utf8 === undefined) throw mainFileError.notUtf8(name)
   return utf8

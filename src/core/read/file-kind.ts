@@ -19,10 +19,7 @@ const MARKS: ReadonlyArray<readonly [kind: FileKind, marks: readonly string[]]> 
   ['script', ['#!/', '#! /']]
 ]
 
-/**
- * The kind of a file; undefined for text that has no mark.
- * @param head its first HEAD_BYTES, or all of it
- */
+/** The kind of a file by its first HEAD_BYTES; undefined for text that has no mark. */
 export function fileKind (head: Buffer): FileKind | undefined {
   return markedKind(head.toString('latin1', 0, HEAD_BYTES)) ?? (looksLikeText(head) ? undefined : 'data')
 }

@@ -43,11 +43,7 @@ export interface SkillFilter extends PathFilter {
   readonly findings: readonly Finding[]
 }
 
-/**
- * Reads the ignore file of a skill or a root; undefined when it went away.
- * @param folder real path
- * @throws {RefusedError} `changed`, `io_error`, `no_answer`
- */
+/** The ignore file of a skill or a root; undefined when it went away. Throws what says nothing about it. */
 export async function readIgnoreFile (disk: Disk, folder: string): Promise<IgnoreFile | undefined> {
   const path = `${folder}/${IGNORE_FILE}`
   // Before the bytes: a change in between shows as a difference at the next comparison.

@@ -25,10 +25,7 @@ types.define({
   'text/plain': ['bat', 'mmd', 'org', 'dot', 'pot', 'tpl', 'scm', 'pub', 'srt']
 }, true)
 
-/**
- * Media type of a file by its extension, without parameters.
- * @param isText whether the bytes are text: text with an unknown extension is `text/plain`
- */
+/** Media type of a file by its extension, without parameters: text with an unknown one is `text/plain`. */
 export function mediaType (path: string, isText = false): string {
   const known = types.getType(extname(path))
   return known ?? (isText ? 'text/plain' : 'application/octet-stream')

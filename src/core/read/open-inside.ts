@@ -29,7 +29,6 @@ const MAX_ATTEMPTS = 8
 /**
  * Opens a file of a skill, or refuses: nothing else in the program does. Inode and path are checked on what was opened,
  * never on a name that could be swapped in between.
- *
  * @param limit most bytes; a larger file is refused unread
  * @throws {RefusedError} `changed` when the path moved during each attempt
  */

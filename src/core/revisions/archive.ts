@@ -34,11 +34,11 @@ export class SkillArchive {
    * @throws {SkillError} `archive_too_large`
    */
   constructor (
-    { manifest, crc32s }: Pick<Snapshot, 'manifest' | 'crc32s'>, open: (path: string) => Promise<ServableFile>,
+    { manifest, checksums }: Pick<Snapshot, 'manifest' | 'checksums'>, open: (path: string) => Promise<ServableFile>,
     nameOf = (path: string): string => path
   ) {
     this.#files = manifest.files.map(({ path, size_bytes: size, digest }) =>
-      ({ path, digest, name: Buffer.from(nameOf(path)), size, crc32: crc32s.get(path) ?? 0 }))
+      ({ path, digest, name: Buffer.from(nameOf(path)), size, crc32: checksums.get(path)?.crc32 ?? 0 }))
     this.#name = manifest.skill_name
     this.#open = open
     this.revision = manifest.revision

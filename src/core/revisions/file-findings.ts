@@ -53,18 +53,15 @@ const NAMED: ReadonlyArray<readonly [names: RegExp, kinds: ReadonlyArray<FileKin
   ]
 ]
 
-/**
- * What is to be said of the bytes of files. A file that is not what its name says is in no other finding.
- * @param kinds by path; text and empty files have none
- */
+/** What is to be said of the bytes of files. One that is not what its name says is in no other finding. */
 export function contentFindings (
-  files: readonly ListedFile[], kinds: ReadonlyMap<string, FileKind | undefined>
+  files: readonly ListedFile[], kindOf: (path: string) => FileKind | undefined
 ): readonly Finding[] {
   const programs: string[] = []
   const archives: string[] = []
   const mismatches: string[] = []
   for (const { path, size_bytes: size } of files) {
-    const kind = kinds.get(path)
+    const kind = kindOf(path)
     const named = NAMED.find(([names]) => names.test(path))?.[1]
     if (named !== undefined && size > 0 && !named.includes(kind)) mismatches.push(path)
     else if (kind === 'program' || PROGRAM.test(path)) programs.push(path)

@@ -1,8 +1,9 @@
 import { LRUCache } from 'lru-cache'
 import type { FileCache } from '../read/file-cache.ts'
-import { type FileKind, isTextKind } from '../read/file-kind.ts'
+import { isTextKind } from '../read/file-kind.ts'
 import { IGNORE_FILE } from '../read/ignore-file.ts'
 import { mediaType } from '../read/media-type.ts'
+import type { FileChecksums } from '../read/open-file.ts'
 import { asRefused, changed, isUnknown, RefusedError } from '../read/refused.ts'
 import { type Walk, type WalkedFile, walkSkill } from '../read/walk.ts'
 import type { IndexedSkill } from '../read-skill.ts'
@@ -19,7 +20,7 @@ const MAX_CACHED_SNAPSHOT_FILES = 50_000
 export interface Snapshot {
   readonly manifest: Manifest
   /** Of each file, by path. */
-  readonly crc32s: ReadonlyMap<string, number>
+  readonly checksums: ReadonlyMap<string, FileChecksums>
   /** About files that are left out, and about the bytes of those that are not. */
   readonly findings: readonly Finding[]
 }
@@ -53,8 +54,7 @@ export class Snapshots {
     if (cached?.fingerprint === walk.fingerprint && walk.isTrustworthy) return cached
 
     const files: ManifestFile[] = []
-    const crc32s = new Map<string, number>()
-    const kinds = new Map<string, FileKind | undefined>()
+    const checksums = new Map<string, FileChecksums>()
     for (const walked of walk.files) {
       await yieldIfNeeded()
       const { path, state, isLink } = walked
@@ -68,16 +68,15 @@ export class Snapshots {
         media_type: mediaType(path, isTextKind(sums.kind)),
         digest: sums.digest
       })
-      crc32s.set(path, sums.crc32)
-      kinds.set(path, sums.kind)
+      checksums.set(path, sums)
     }
     const again = await walkSkill(disk, realPath, filter)
     if (again.fingerprint !== walk.fingerprint) throw changed('the skill changed while its files were read')
     files.sort((a, b) => compareCodePoints(a.path, b.path))
     const snapshot = {
       manifest: { skill_name: name, revision: revisionOf(files), files },
-      crc32s,
-      findings: [...leftOutFindings(walk.leftOut), ...contentFindings(files, kinds)],
+      checksums,
+      findings: [...leftOutFindings(walk.leftOut), ...contentFindings(files, (path) => checksums.get(path)?.kind)],
       fingerprint: walk.fingerprint
     }
     if (walk.isTrustworthy) this.#cache.set(key, snapshot)

@@ -39,10 +39,7 @@ export interface SkippedEntry {
   readonly target?: string
 }
 
-/**
- * The skills of a root by name, where they are not simply its folders: a folder with a layout, or what a source has
- * published.
- */
+/** The skills of a root, where they are not its folders: those of a layout, or what a source has published. */
 export interface Listing {
   /** A new map for each state; undefined while there is none. Names are safe. */
   readonly folders: ReadonlyMap<string, ListedFolder> | undefined

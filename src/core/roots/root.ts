@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { createNetworkDisk, type Disk, isOnNetwork, localDisk, realpathOrNothing } from '../read/disk.ts'
+import { createNetworkDisk, type Disk, isOnNetwork, localDisk } from '../read/disk.ts'
 import { IGNORE_FILE } from '../read/ignore-file.ts'
 import { isSameState, signatureAt } from '../read/signature.ts'
 import { coalesce } from '../shared/async.ts'
@@ -129,11 +129,6 @@ export class Root implements RootFolder {
       case 'unreadable': return folderError.permissionDenied()
       default: return folderError.notFound(this.path)
     }
-  }
-
-  /** Where the root really is; the path itself while nothing is there. */
-  async realPath (): Promise<string> {
-    return await realpathOrNothing(this.disk, this.path) ?? this.path
   }
 
   /**

@@ -112,17 +112,20 @@ export const skillError = {
   changing: aboutSkill('skill_changing', (name) => `Skill '${name}' changed while it was read`)
 } as const
 
-/** What a skill has too much of. */
-export type SkillExcess = 'too_many_files' | 'too_many_bytes'
+/** What a skill may have too much of, for the end of a sentence. */
+export const EXCESSES = {
+  too_many_files: `more than ${MAX_SKILL_ENTRIES} files and folders`,
+  too_many_bytes: `more than ${MAX_SKILL_BYTES} bytes`
+} as const
 
-/** A skill with more than MAX_SKILL_ENTRIES files and folders, or MAX_SKILL_BYTES. Its single files can be read. */
+export type SkillExcess = keyof typeof EXCESSES
+
+/** Its single files can be read. */
 export class SkillTooLargeError extends SkillError {
   readonly excess: SkillExcess
 
   constructor (name: string, excess: SkillExcess) {
-    super('skill_too_large', excess === 'too_many_files'
-      ? `Skill '${name}' has more than ${MAX_SKILL_ENTRIES} files and folders`
-      : `Skill '${name}' has more than ${MAX_SKILL_BYTES} bytes`)
+    super('skill_too_large', `Skill '${name}' has ${EXCESSES[excess]}`)
     this.excess = excess
   }
 }

@@ -3,10 +3,7 @@ export function sameOr<T> (before: readonly T[] | undefined, now: readonly T[]):
   return before?.length === now.length && now.every((item, index) => item === before[index]) ? before : now
 }
 
-/**
- * Makes names distinct: a name that occurs again gets a number, as in `skills`, `skills-2`.
- * @param others names that no numbered name may have
- */
+/** Makes names distinct, as in `skills`, `skills-2`. No name that gets a number is one of the others. */
 export function distinctNames (names: readonly string[], others: readonly string[] = []): readonly string[] {
   const taken = new Set([...names, ...others])
   return names.map((name, index) => {

@@ -19,17 +19,12 @@ export interface WatcherState {
   readonly lastError?: string
 }
 
-/** What makes the watcher work again: the text of `ENOSPC` speaks of a full disk. */
-const REMEDIES: ReadonlyMap<string, string> = new Map([
+/** What makes the watcher work again, by code: the text of `ENOSPC` speaks of a full disk. */
+export const WATCHER_REMEDIES: ReadonlyMap<string, string> = new Map([
   ['ENOSPC', 'raise fs.inotify.max_user_watches'],
   ['EMFILE', 'raise fs.inotify.max_user_instances or the limit of open files'],
   ['FLOOD', 'something writes to the folder without a pause']
 ])
-
-/** @param code of an error of a watcher */
-export function watcherRemedy (code: string | undefined): string | undefined {
-  return REMEDIES.get(code ?? '')
-}
 
 /** libuv reads events while there are more, and no request is answered meanwhile: more than these are a flood. */
 const MAX_EVENTS_PER_TURN = 10_000
@@ -149,7 +144,7 @@ export class RootWatcher {
     this.#errors++
     if (this.#failures.has(code)) return
     this.#failures.add(code)
-    const remedy = watcherRemedy(code)
+    const remedy = WATCHER_REMEDIES.get(code)
     this.#log.warn({ root: this.#root.path, code, ...remedy !== undefined && { remedy } },
       'watching a skills folder failed; its skills are compared with the disk every 20 seconds')
   }

@@ -35,7 +35,7 @@ export async function readPage<Item> (
     const item = await make(name)
     if (item !== undefined) items.push(item)
     if (items.length > 0 && i < names.length - 1 && isFull(items)) {
-      return { items, nextCursor: formatCursor(questionOf(scope), { after: name, index: i }) }
+      return { items, nextCursor: formatCursor(questionOf(scope), name, i) }
     }
     await yieldIfNeeded()
   }
