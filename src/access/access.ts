@@ -50,10 +50,9 @@ export async function openAccess (options: AccessOptions): Promise<Access> {
   const { file: path, log, skills, publicUrl } = options
   const file = await FollowedFile.open({ name: 'the access file', setting: 'ACCESS_FILE or --access', path, log },
     (_path, text) => new Policy(path, text, skills.rootNames, publicUrl))
-  const access = new Access(options, file)
   const { mode } = await stat(path)
   if ((mode & WRITABLE_BY_OTHERS) !== 0) log.warn({ path }, 'every user of this machine can write the access file')
-  return access
+  return new Access(options, file)
 }
 
 /** Who asks and what they see: one policy at a time, one principal for each request. */

@@ -10,8 +10,6 @@ type ScanSeverity = (typeof SCAN_SEVERITIES)[number]
 /** For each revision, so that nobody pages through thousands. */
 const MAX_RESULTS_SHOWN = 50
 const DAY_MS = 86_400_000
-/** Completes the sentence "must be …". */
-export const PATH = 'a path, from the folder of this file'
 const SCANNED_AT = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?Z)?$/
 
 const SeveritySchema = StringEnum(SCAN_SEVERITIES)
@@ -33,9 +31,14 @@ type Scan = Static<typeof ScanSchema>
 /** Results of scanners by revision: those of other revisions do not count. Other keys are allowed, and ignored. */
 const ScansFileSchema = Type.Record(Type.String(), Type.Array(ScanSchema))
 
+/** The schema of a file that the trust file names. */
+export function NamedFile (description: string) {
+  return Type.String({ minLength: 1, title: 'a path, from the folder of this file', description })
+}
+
 /** What results mean for skills that have to be signed. */
 export const ScanRulesSchema = Type.Object({
-  file: Type.String({ minLength: 1, title: PATH, description: 'JSON or YAML: what scanners said of revisions' }),
+  file: NamedFile('JSON or YAML: what scanners said of revisions'),
   max_severity: Type.Optional(SeveritySchema),
   max_age_days: Type.Optional(Type.Integer({ minimum: 1, description: 'Older scans do not count' })),
   required: Type.Optional(Type.Boolean({

@@ -1,4 +1,4 @@
-import { createPrivateKey, createPublicKey, type KeyObject, sign, type X509Certificate } from 'node:crypto'
+import { createPrivateKey, createPublicKey, sign } from 'node:crypto'
 import { reasonOf, replaceEntry } from '../config/files/files.ts'
 import { ConfigError } from '../config/setting.ts'
 import type { SkillState } from '../core/revisions/state.ts'
@@ -8,20 +8,16 @@ import { certificatesIn, hashOf, hintOf } from './signers.ts'
 import { createStatement } from './statement.ts'
 import { unreadPart } from './verify.ts'
 
-/** What signs: a private key, and its certificates where verifiers know the signer by a root certificate. */
-interface SigningKey {
-  readonly key: KeyObject
-  /** The leaf first. */
-  readonly certificates: readonly X509Certificate[]
-}
+/** What signs: a private key, and its certificates, the leaf first, where verifiers know the signer by a root. */
+type SigningKey = ReturnType<typeof parseSigningKey>
 
 /** @throws ConfigError for a key or certificates that cannot sign */
-export function parseSigningKey (keyText: string, certificatesText?: string): SigningKey {
+export function parseSigningKey (keyText: string, chain?: string) {
   const key = parse('--key must be a private key in PEM without a password', () => createPrivateKey(keyText))
   if (hashOf(key) === undefined) throw new ConfigError('--key must be one of P-256, P-384 or P-521')
-  if (certificatesText === undefined) return { key, certificates: [] }
-  const certificates = parse('--chain must hold certificates in PEM', () => certificatesIn(certificatesText))
-  if (certificates[0]?.checkPrivateKey(key) === true) return { key, certificates }
+  const certificates = parse('--chain must hold certificates in PEM',
+    () => chain === undefined ? [] : certificatesIn(chain))
+  if (certificates[0]?.checkPrivateKey(key) !== false) return { key, certificates }
   throw new ConfigError('--chain must begin with the certificate of the key')
 }
 

@@ -5,15 +5,11 @@ import { readRegularFile, reasonOf } from '../config/files/files.ts'
 import type { ReadNamed } from '../config/files/followed-file.ts'
 import { ConfigError, didYouMean, noSuchRoot } from '../config/setting.ts'
 import { parseYamlFile, type YamlPath } from '../config/files/yaml-file.ts'
-import { parseScans, PATH, type ScanRules, ScanRulesSchema } from './scans.ts'
+import { NamedFile, parseScans, type ScanRules, ScanRulesSchema } from './scans.ts'
 import { certificatesIn, hashOf, type Signer } from './signers.ts'
 import { StringEnum } from '../schemas/typebox.ts'
 
 const REVISION = /^sha256:[0-9a-f]{64}$/
-
-function path (description: string) {
-  return Type.String({ minLength: 1, title: PATH, description })
-}
 
 export const TrustFileSchema = Type.Object({
   signers: Type.Array(Type.Object({
@@ -22,8 +18,8 @@ export const TrustFileSchema = Type.Object({
       maxLength: 200,
       description: 'What answers and the log call the signer. Several keys may have one name'
     }),
-    key: Type.Optional(path('A public key (PEM; P-256, P-384 or P-521)')),
-    root: Type.Optional(path('Certificates (PEM) that the certificate of the signer must descend from')),
+    key: Type.Optional(NamedFile('A public key (PEM; P-256, P-384 or P-521)')),
+    root: Type.Optional(NamedFile('Certificates (PEM) that the certificate of the signer must descend from')),
     expired: Type.Optional(StringEnum(['refuse', 'accept'], {
       description: 'With `root`: whether unchanged skills stay valid after the certificate has expired. ' +
         'Default `refuse`'
