@@ -7,13 +7,17 @@
  *
  *   ANTHROPIC_API_KEY=any ANTHROPIC_BASE_URL=http://127.0.0.1:8081 npx tsx examples/anthropic.ts
  */
-import Anthropic from '@anthropic-ai/sdk'
+import type { Anthropic } from '@anthropic-ai/sdk'
 
 const { SKILLS_URL = 'http://127.0.0.1:8080', ANTHROPIC_MODEL = 'scripted' } = process.env
 
 const MAX_TURNS = 10
 
-const anthropic = new Anthropic()
+const sdk = await import('@anthropic-ai/sdk').catch((): never => {
+  console.error('the SDK is not installed: npm i @anthropic-ai/sdk')
+  process.exit(1)
+})
+const anthropic = new sdk.Anthropic()
 
 console.log(await answer(process.argv[2] ?? 'What is the weather in Lyon?'))
 

@@ -7,12 +7,16 @@
  *
  *   GEMINI_API_KEY=any GEMINI_BASE_URL=http://127.0.0.1:8081 npx tsx examples/gemini.ts
  */
-import { type Content, GoogleGenAI, type Part, type Tool } from '@google/genai'
+import type { Content, Part, Tool } from '@google/genai'
 
 const { SKILLS_URL = 'http://127.0.0.1:8080', GEMINI_API_KEY = '', GEMINI_BASE_URL, GEMINI_MODEL = 'scripted' } = process.env
 
 const MAX_TURNS = 10
 
+const { GoogleGenAI } = await import('@google/genai').catch((): never => {
+  console.error('the SDK is not installed: npm i @google/genai')
+  process.exit(1)
+})
 const gemini = new GoogleGenAI({ apiKey: GEMINI_API_KEY, httpOptions: { ...GEMINI_BASE_URL && { baseUrl: GEMINI_BASE_URL } } })
 
 console.log(await answer(process.argv[2] ?? 'What is the weather in Lyon?'))

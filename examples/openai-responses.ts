@@ -7,13 +7,16 @@
  *
  *   OPENAI_API_KEY=any OPENAI_BASE_URL=http://127.0.0.1:8081/v1 npx tsx examples/openai-responses.ts
  */
-import OpenAI from 'openai'
 import type { FunctionTool, ResponseInputItem } from 'openai/resources/responses/responses'
 
 const { SKILLS_URL = 'http://127.0.0.1:8080', OPENAI_MODEL = 'scripted' } = process.env
 
 const MAX_TURNS = 10
 
+const { default: OpenAI } = await import('openai').catch((): never => {
+  console.error('the SDK is not installed: npm i openai')
+  process.exit(1)
+})
 const openai = new OpenAI()
 
 console.log(await answer(process.argv[2] ?? 'What is the weather in Lyon?'))

@@ -11,10 +11,6 @@ import { describeSkipped } from '../core/roots/skipped.ts'
 import { isAddress } from '../sources/address/address.ts'
 import type { Sources } from '../sources/sources.ts'
 import { type Arguments, type CommandContext, CommandError } from './command.ts'
-import { EXAMPLE_SKILLS } from './package-files.ts'
-
-/** Entries that are left out and named. */
-const MAX_SKIPPED_LINES = 10
 
 /**
  * Checks what was given as a folder of skills. `./path`, an absolute path or a name with a separator is a folder, there
@@ -56,18 +52,15 @@ function isBareWord (text: string): boolean {
 /**
  * Where the settings of a command come from that takes folders as `serve` does. Without a folder, a configuration file
  * alone names skills.
+ * @param examples what is served without a ./skills
  */
 export function settingSources (
-  { positionals, options }: Arguments, { env, cwd }: Pick<CommandContext, 'env' | 'cwd'>
+  { positionals, options }: Arguments, { env, cwd }: Pick<CommandContext, 'env' | 'cwd'>, examples?: string
 ): ConfigSources {
-  const hasFile = 'config' in options || Boolean(env['CONFIG_FILE'])
-  return { positionals, options: { ...options }, env, cwd, ...hasFile && { defaultFolder: undefined } }
-}
-
-/** Without a ./skills, the example skills of the package are served. */
-export function withExamples (sources: ConfigSources): ConfigSources {
-  const isThere = existsSync(resolve(sources.cwd, SETTINGS.skillsDirs.default))
-  return isThere || 'defaultFolder' in sources ? sources : { ...sources, defaultFolder: EXAMPLE_SKILLS }
+  const sources = { positionals, options: { ...options }, env, cwd }
+  if ('config' in options || env['CONFIG_FILE']) return { ...sources, defaultFolder: undefined }
+  const isThere = examples === undefined || existsSync(resolve(cwd, SETTINGS.skillsDirs.default))
+  return isThere ? sources : { ...sources, defaultFolder: examples }
 }
 
 /** @throws CommandError, ConfigError */
@@ -92,17 +85,13 @@ export async function fetchSources (
   for (const sentence of sources.passedOver) warn(sentence)
 }
 
-/** What a command leaves out, each once, for the end of its output. */
-export class SkippedEntries {
-  readonly #sentences = new Set<string>()
-
-  readonly add = (entries: readonly SkippedEntry[]): void => {
-    for (const sentence of entries.flatMap((entry) => describeSkipped(entry))) this.#sentences.add(sentence)
-  }
-
-  report ({ warn }: Pick<CommandContext, 'warn'>): void {
-    for (const sentence of [...this.#sentences].slice(0, MAX_SKIPPED_LINES)) warn(sentence)
-    const more = this.#sentences.size - MAX_SKIPPED_LINES
-    if (more > 0) warn(`${more} more are left out`)
+/** Names what a command leaves out, each once. */
+export function skippedWarner ({ warn }: Pick<CommandContext, 'warn'>): (entries: readonly SkippedEntry[]) => void {
+  const named = new Set<string>()
+  return (entries) => {
+    for (const sentence of entries.flatMap(describeSkipped)) {
+      if (!named.has(sentence)) warn(sentence)
+      named.add(sentence)
+    }
   }
 }

@@ -12,7 +12,7 @@ import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
 import { isAddress } from '../sources/address/address.ts'
 import { type OpenedSkills, shownPath } from '../validate/validate.ts'
 import { type Arguments, type CommandContext, CommandError } from './command.ts'
-import { fetchSources, SkippedEntries } from './folders.ts'
+import { fetchSources, skippedWarner } from './folders.ts'
 
 /** A folder of skills, one skill in it, or a root of a source. */
 interface Place {
@@ -33,7 +33,7 @@ export interface ReadOptions {
 
 /**
  * Reads skills once: of folders of skills, single skills, SKILL.md files and addresses of sources, each by itself.
- * Sources are fetched before `use` is called. What could be a skill and is left out is named at the end.
+ * Sources are fetched before `use` is called. What could be a skill and is left out is named.
  * @throws CommandError, ConfigError for a place that cannot be read, and for one without skills
  */
 export async function withSkills<T> (
@@ -52,7 +52,7 @@ export async function withSkills<T> (
     cwd,
     defaultFolder: undefined
   })
-  const skipped = new SkippedEntries()
+  const onSkipped = skippedWarner(context)
   const managers: SkillManager[] = []
   const hasSources = named.length > 0 || configFile !== undefined
   const roots = hasSources ? await openRoots(config, { log: SILENT, env }) : undefined
@@ -65,7 +65,7 @@ export async function withSkills<T> (
     for (const root of roots?.sources.roots ?? []) places.push({ root, path: root.name })
     const opened: OpenedSkills[] = []
     for (const place of places) {
-      const skills = await openPlace(place, config.linkTargets ?? [], skipped)
+      const skills = await openPlace(place, config.linkTargets ?? [], onSkipped)
       managers.push(skills)
       const { root: { path, name }, only } = place
       opened.push({
@@ -84,7 +84,6 @@ export async function withSkills<T> (
   } finally {
     for (const skills of managers) await skills.close()
     await roots?.sources.close()
-    skipped.report(context)
   }
 }
 
@@ -105,7 +104,7 @@ async function placeOf (path: string, cwd: string): Promise<Place> {
 }
 
 async function openPlace (
-  { root, only }: Place, linkTargets: readonly string[], skipped: SkippedEntries
+  { root, only }: Place, linkTargets: readonly string[], onSkipped: ReturnType<typeof skippedWarner>
 ): Promise<SkillManager> {
   // A skill that was named by itself may be a link to anywhere.
   const target = only === undefined ? [] : await realpath(join(root.path, only)).catch(() => [])
@@ -114,7 +113,7 @@ async function openPlace (
     watcher: false,
     keep: { keepMs: 0 },
     linkTargets: [...linkTargets, target].flat(),
-    ...only === undefined && { onSkipped: skipped.add }
+    ...only === undefined && { onSkipped }
   })
   await skills.start()
   return skills

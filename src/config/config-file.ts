@@ -146,10 +146,8 @@ const AUTH_NAMES = {
 } as const satisfies Readonly<Record<keyof Static<typeof AuthSchema>, keyof SourceAuth>>
 
 function toAuth (auth: Static<typeof AuthSchema>, folder: string): SourceAuth {
-  return Object.fromEntries(Object.entries(AUTH_NAMES).flatMap(([key, name]) => {
-    const text = auth[key as keyof typeof AUTH_NAMES]
-    return text === undefined ? [] : [[name, key.endsWith('_file') ? resolve(folder, text) : text]]
-  }))
+  return Object.fromEntries(Object.entries(auth).map(([key, text]) =>
+    [AUTH_NAMES[key as keyof typeof AUTH_NAMES], key.endsWith('_file') ? resolve(folder, text) : text]))
 }
 
 function milliseconds (duration: string): number {

@@ -9,18 +9,13 @@ export class ConfigError extends Error {
 /** The variables of the process. Only the command line reads them there, and hands them down. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** How the text of a setting is read. */
-export interface SettingKind {
+export interface Setting {
   /** The value that a text stands for, undefined for a text that stands for none. Relative paths start at `cwd`. */
   readonly parse: (text: string, cwd: string) => unknown
   /** The texts that there are, where these are words. */
   readonly words?: readonly string[]
   /** Completes the sentence "PORT must be …". */
   readonly mustBe: string
-}
-
-/** Where the text of a setting comes from. */
-export interface SettingPlace {
   /** The flag with its value (`--port PORT`), or `DIR...` for the other arguments. Absent: environment only. */
   readonly argument?: string
   readonly variable: string
@@ -32,9 +27,6 @@ export interface SettingPlace {
   readonly separator?: string
   /** The error about a text does not quote it. */
   readonly isSecret?: true
-}
-
-export interface Setting extends SettingKind, SettingPlace {
   /** For `--help` and the documents, where it is Markdown. */
   readonly meaning: string
   /** The page below docs, with a heading, that says more. */

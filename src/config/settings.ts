@@ -4,7 +4,7 @@ import { decodePercent } from '../core/shared/text.ts'
 import { isSubnet } from '../http/request/client-address.ts'
 import { parseHost, parseListenHost, parseOrigin } from '../http/request/hosts.ts'
 import { isAddress, outlineOf, parseAddress } from '../sources/address/address.ts'
-import { ConfigError, type Setting, type SettingKind, type SettingPlace } from './setting.ts'
+import { ConfigError, type Setting } from './setting.ts'
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
@@ -64,9 +64,10 @@ function parseRedis (text: string): string | undefined {
 }
 
 /** @param more the page below docs, with a heading, that says more */
-function setting<const Kind extends SettingKind, const Place extends SettingPlace> (
-  kind: Kind, place: Place, meaning: string, more?: string
-) {
+function setting<
+  const Kind extends Pick<Setting, 'parse' | 'words' | 'mustBe'>,
+  const Place extends Omit<Setting, 'parse' | 'words' | 'mustBe' | 'meaning'>
+> (kind: Kind, place: Place, meaning: string, more?: string) {
   return { ...kind, ...place, meaning, ...more !== undefined && { more } }
 }
 

@@ -3,19 +3,20 @@ import { readConfigFile } from '../../config/config-file.ts'
 import { readTextFile } from '../../config/files/yaml-file.ts'
 import { type Resolved, resolveSettings } from '../../config/load.ts'
 import { openRoots } from '../../config/roots.ts'
-import { ConfigError, type Environment } from '../../config/setting.ts'
+import { ConfigError } from '../../config/setting.ts'
 import type { Config } from '../../config/settings.ts'
 import { SILENT } from '../../core/shared/log.ts'
 import { parseLock } from '../../trust/lock-file.ts'
 import { parseTrust } from '../../trust/trust-file.ts'
 import { inColumns } from '../columns.ts'
 import type { RunCommand } from '../command.ts'
-import { settingSources, withExamples } from '../folders.ts'
+import { settingSources } from '../folders.ts'
+import { EXAMPLE_SKILLS } from '../package-files.ts'
 
 /** Prints the effective settings, and everything that would keep the service from starting. */
 export const run: RunCommand = async (args, context) => {
   const { env, print, warn } = context
-  const settings = resolveSettings(withExamples(settingSources(args, context)))
+  const settings = resolveSettings(settingSources(args, context, EXAMPLE_SKILLS))
   const config = Object.fromEntries(settings.map(({ name, value }) => [name, value])) as Config
   const { accessFile, configFile, lockFile, publicUrl, trustFile } = config
   const mistakes = new Set(settings.flatMap(({ error }) => error?.message ?? []))
@@ -37,19 +38,20 @@ export const run: RunCommand = async (args, context) => {
   }
   const areFoldersKnown = settings.every(({ name, error }) =>
     error === undefined || (name !== 'skillsDirs' && name !== 'personalDir'))
-  const names = areFoldersKnown ? await check(async () => await readRootNames(config, env)) : undefined
+  const opened = areFoldersKnown ? await check(async () => await openRoots(config, { log: SILENT, env })) : undefined
+  await opened?.sources.close()
+  const names = opened?.sources.names
+  const checkFile = async (
+    file: string | undefined, setting: string, parse: (path: string, text: string) => unknown
+  ): Promise<void> => {
+    if (file !== undefined) await check(async () => parse(file, await readTextFile(file, setting)))
+  }
   // Its rules name folders.
-  if (accessFile !== undefined && names !== undefined) {
-    await check(async () => new Policy(
-      accessFile, await readTextFile(accessFile, 'ACCESS_FILE or --access'), names, publicUrl
-    ))
+  if (names !== undefined) {
+    await checkFile(accessFile, 'ACCESS_FILE or --access', (path, text) => new Policy(path, text, names, publicUrl))
   }
-  if (trustFile !== undefined) {
-    await check(async () => await parseTrust(trustFile, await readTextFile(trustFile, 'TRUST_FILE or --trust'), names))
-  }
-  if (lockFile !== undefined) {
-    await check(async () => parseLock(lockFile, await readTextFile(lockFile, 'LOCKED or --locked')))
-  }
+  await checkFile(trustFile, 'TRUST_FILE or --trust', async (path, text) => await parseTrust(path, text, names))
+  await checkFile(lockFile, 'LOCKED or --locked', parseLock)
   print(inColumns(rows))
   for (const mistake of mistakes) warn(mistake)
   return mistakes.size === 0 ? 0 : 1
@@ -58,11 +60,4 @@ export const run: RunCommand = async (args, context) => {
 function rowOf ({ row: { variable, isSecret }, origin = '', value }: Resolved): string[] {
   const text = [value ?? []].flat().join(', ')
   return [variable, text === '' ? '-' : isSecret === true ? '(secret)' : text, origin]
-}
-
-/** The names of the folders and sources. */
-async function readRootNames (config: Config, env: Environment): Promise<readonly string[]> {
-  const { sources } = await openRoots(config, { log: SILENT, env })
-  await sources.close()
-  return sources.names
 }

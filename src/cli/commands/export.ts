@@ -15,7 +15,7 @@ import { ExportError, exportSkills } from '../../export/export-skills.ts'
 import { Shutdown } from '../../http/shutdown.ts'
 import { openTrust } from '../../trust/trust.ts'
 import { CommandError, type RunCommand } from '../command.ts'
-import { fetchSources, readConfig, settingSources, SkippedEntries } from '../folders.ts'
+import { fetchSources, readConfig, settingSources, skippedWarner } from '../folders.ts'
 
 interface Options {
   readonly as?: string
@@ -35,15 +35,16 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
   const found = await openRoots(config, { log: SILENT, env })
   const { sources } = found
   const paths = sources.roots.map(({ path }) => path)
-  const skipped = new SkippedEntries()
   const shutdown = new Shutdown()
-  shutdown.add(() => { skipped.report(context) })
   shutdown.add(() => sources.close())
   try {
     const trust = await openTrust(config, found, SILENT)
     shutdown.add(() => trust?.close())
     const skills = createSkillManager({
-      projectRoots: trust?.guard(sources.roots) ?? sources.roots, linkTargets, watcher: false, onSkipped: skipped.add
+      projectRoots: trust?.guard(sources.roots) ?? sources.roots,
+      linkTargets,
+      watcher: false,
+      onSkipped: skippedWarner(context)
     })
     const service: View = accessFile === undefined
       ? skills

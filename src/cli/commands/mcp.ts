@@ -7,8 +7,8 @@ import { createToolRegistry } from '../../tools/registry.ts'
 import { createTools } from '../../tools/tools.ts'
 import { openTrust } from '../../trust/trust.ts'
 import type { RunCommand } from '../command.ts'
-import { readConfig, settingSources, withExamples } from '../folders.ts'
-import { readPackageVersion } from '../package-files.ts'
+import { readConfig, settingSources } from '../folders.ts'
+import { EXAMPLE_SKILLS, readPackageVersion } from '../package-files.ts'
 
 const STANDARD_ERROR = 2
 
@@ -16,7 +16,7 @@ const STANDARD_ERROR = 2
 export const run: RunCommand = async (args, context) => {
   const { env, endBySignal } = context
   endBySignal?.(0)
-  const config = await readConfig(withExamples(settingSources(args, context)), context)
+  const config = await readConfig(settingSources(args, context, EXAMPLE_SKILLS), context)
   const log = pino({ level: config.logLevel }, pino.destination(STANDARD_ERROR))
   const roots = await openRoots(config, { log, env })
   const trust = await openTrust(config, roots, log)

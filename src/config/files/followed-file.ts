@@ -41,33 +41,31 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
   readonly #name: string
   readonly #log: CoreLog
   readonly #parse: ParseFile<Value>
-  #value: Value
-  /** The file and those that it names, by path. */
-  #texts: ReadonlyMap<string, string>
+  #value!: Value
+  /** The file in force and those that it names, by path. */
+  #texts: ReadonlyMap<string, string> = new Map()
   #problem: string | undefined
   #watched: ReadonlySet<string> = new Set()
   #timer: NodeJS.Timeout | undefined
   #reading = Promise.resolve()
   #isClosed = false
 
-  private constructor (
-    { name, path, log = SILENT }: FollowedOptions, parse: ParseFile<Value>, value: Value,
-    texts: ReadonlyMap<string, string>
-  ) {
+  private constructor ({ name, path, log = SILENT }: FollowedOptions, parse: ParseFile<Value>) {
     super()
     this.path = path
     this.#name = name
     this.#log = log
     this.#parse = parse
-    this.#value = value
-    this.#texts = texts
-    this.#watch(new Set(texts.keys()))
   }
 
   /** @throws ConfigError when the file cannot be used now */
   static async open<Value> (options: FollowedOptions, parse: ParseFile<Value>): Promise<FollowedFile<Value>> {
+    const file = new FollowedFile(options, parse)
     const texts = new Map<string, string>()
-    return new FollowedFile(options, parse, await readValue(options.path, parse, texts, options.setting), texts)
+    file.#value = await file.#readInto(texts, options.setting)
+    file.#texts = texts
+    file.#watch(new Set(texts.keys()))
+    return file
   }
 
   /** The last good one. */
@@ -121,7 +119,7 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
   async #read (isAsked: boolean): Promise<void> {
     const texts = new Map<string, string>()
     try {
-      const value = await readValue(this.path, this.#parse, texts)
+      const value = await this.#readInto(texts)
       if (this.#isClosed) return
       const isSame = isDeepStrictEqual(texts, this.#texts)
       this.#value = value
@@ -143,20 +141,15 @@ export class FollowedFile<Value> extends EventEmitter<{ changed: [Value], failed
     }
     this.#watch(new Set(texts.keys()))
   }
-}
 
-/** @param texts receives what is read */
-async function readValue<Value> (
-  path: string, parse: ParseFile<Value>, texts: Map<string, string>, setting?: string
-): Promise<Value> {
-  const readInto = async (file: string, read: ReadNamed): Promise<string> => {
-    // One that cannot be read is followed too.
-    texts.set(file, '')
-    const text = await read(file)
-    texts.set(file, text)
-    return text
+  /** @param texts receives the file and those that it names: one that cannot be read is followed too */
+  async #readInto (texts: Map<string, string>, setting?: string): Promise<Value> {
+    const readNamed: ReadNamed = async (path) => {
+      texts.set(path, '')
+      const text = path === this.path ? await readTextFile(path, setting) : (await readRegularFile(path)).toString()
+      texts.set(path, text)
+      return text
+    }
+    return await this.#parse(this.path, await readNamed(this.path), readNamed)
   }
-  const text = await readInto(path, (file) => readTextFile(file, setting))
-  const readNamed: ReadNamed = (file) => readInto(file, async () => (await readRegularFile(file)).toString())
-  return await parse(path, text, readNamed)
 }
