@@ -217,12 +217,6 @@ t.test('any page may read what is public, and nothing else', async (t) => {
     )
     t.equal((await fenced.fetch(INDEX)).headers.get('access-control-allow-origin'), null)
   })
-  await t.test('published under a name', async (t) => {
-    const named = await buildService(
-      t, { files: files(), options: { ...options, allowedHosts: ['skills.example.com', '127.0.0.1', '0.0.0.0'] } }
-    )
-    t.equal((await named.fetch(INDEX)).headers.get('access-control-allow-origin'), '*')
-  })
 })
 
 t.test('no root is 503, and an empty one has empty indexes', async (t) => {

@@ -20,8 +20,6 @@ export interface ChaosOptions extends Pick<OracleOptions, 'bound'> {
   /** When the changes end: after so many, or after so many seconds. */
   readonly operations?: number
   readonly seconds?: number
-  /** Connections that ask at the same time. Default 12. */
-  readonly readers?: number
   /**
    * How long labels, catalog entries, search, tool descriptions and events may take to follow, in milliseconds (K52).
    * Default 5 s: five times what is promised, for a busy machine.
@@ -62,6 +60,8 @@ const MAX_VIOLATIONS = 20
 const MAX_SHOWN_STEPS = 30
 const MAX_SHOWN_CHARACTERS = 300
 
+/** Connections that ask at the same time. */
+const READERS = 12
 const PIPELINED = 6
 const CALLS = 4
 const EVERY_NAME = [...ASKED_NAMES, ...LABELS]
@@ -80,7 +80,7 @@ const GAVE_UP = /Error reading SKILL\.MD for skill|: I\/O error$| changed while 
  * in between request and answer: it must be right for one of them (K51, K53). In the end, when nothing
  * moves any more, everything is asked once more.
  */
-export async function runChaos ({ world, url, seed, operations, seconds, readers = 12, followMs = 5_000, bound }: ChaosOptions): Promise<ChaosReport> {
+export async function runChaos ({ world, url, seed, operations, seconds, followMs = 5_000, bound }: ChaosOptions): Promise<ChaosReport> {
   const { disk } = world
   const { history } = disk
   const places = { linkTarget: LINK_TARGET, folder: disk.folder, bound }
@@ -91,7 +91,7 @@ export async function runChaos ({ world, url, seed, operations, seconds, readers
   const sentAt = new Map<object, number>()
   const over = new AbortController()
 
-  const reading = Promise.all(Array.from({ length: readers }, (_, index) => read(createRandom(seed * 1_000 + index + 1))))
+  const reading = Promise.all(Array.from({ length: READERS }, (_, index) => read(createRandom(seed * 1_000 + index + 1))))
   // A reader ends early only by failing.
   await Promise.race([change(), reading])
   over.abort()
