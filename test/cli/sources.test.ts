@@ -1,10 +1,6 @@
-import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
-import { runCommandLine } from '../../src/cli/run.ts'
 import { runHere } from '../helper/command-line.ts'
 import { createRepository, skillFiles } from '../helper/git.ts'
 import { makeKeyPair, sign } from '../helper/signing.ts'
@@ -55,26 +51,6 @@ t.test('K83: wherever a folder can be given, so can a source', async (t) => {
   t.match(await run(cwd, 'sync'), { code: 1, stderr: /nothing to fetch: give an address, or --config FILE with sources other than folders\n$/ })
   t.match(await run(cwd, 'export', 'out', address, '--trust', 'none.yaml'), { code: 1, stderr: /TRUST_FILE or --trust/ })
   t.notOk(existsSync(join(cwd, 'state/lock')), 'whatever fails, others may use the state folder')
-})
-
-t.test('K83: sync says what came of a source as soon as it is done, while others are still fetched', async (t) => {
-  const repository = createRepository(t)
-  repository.commit(skillFiles('a'))
-  let said = (): void => {}
-  const firstLine = new Promise<void>((resolve) => { said = resolve })
-  const server = createServer((_request, response) => { firstLine.then(() => response.writeHead(404).end(), () => {}) }).listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  let stdout = ''
-  const print = (text: string): void => {
-    stdout += text
-    said()
-  }
-  const cwd = t.testdirName
-  const code = await runCommandLine(['sync', `git+http://127.0.0.1:${port}/slow.git`, `git+file://${repository.path}`], { env: { STATE_DIR: join(cwd, 'state') }, cwd, print }, () => {})
-  t.equal(code, 1)
-  t.match(stdout, /^repo: main@[^\n]+, 1 skill\nthe source slow cannot be read: [^\n]+\n$/)
 })
 
 t.test('K95: sync publishes no state with a skill that is not signed as the trust file asks', async (t) => {
