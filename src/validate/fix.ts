@@ -46,10 +46,7 @@ type Fix = (fields: Fields, folder: string) => Fields | undefined
 
 const FIXES: readonly Fix[] = [quoteValues, renameFields, writeName, joinTools, moveUnknown]
 
-/**
- * A main file after its certain fixes; the same text when there is nothing to do. Pure.
- * @returns the text, and why its frontmatter was left as it is
- */
+/** A main file after its certain fixes, if there are any, and why its frontmatter was left as it is. Pure. */
 export function fixText (text: string, folder: string): { readonly text: string, readonly left?: string } {
   const plain = text.replace(BYTE_ORDER_MARKS, '').replaceAll(LINE_END, '\n')
   const bytes = Buffer.from(plain)

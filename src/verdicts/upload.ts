@@ -89,8 +89,7 @@ async function subjectFrom ({ folder, main, files, findings, filter }: SkillPart
   const name = folder ?? (ownName !== undefined && isSafeName(ownName) ? ownName : NAMELESS)
   const place = { name, type: 'project', path: `/${name}`, realPath: `/${name}`, linked: false } as const
   const mainFiles = files.map(({ path }) => path).filter((path) => isMainFile(path))
-  const isTooLarge = main === undefined && mainFiles.length > 0
-  const refused = isTooLarge ? { refused: new RefusedError('too_large') } : {}
+  const refused = main === undefined && mainFiles.length > 0 && { refused: new RefusedError('too_large') }
   const skill = describeSkill(place, { mainFiles, main, filter, ...refused })
   return await subjectOf({ skill, manifest: { files }, mainFile: main?.content, fileFindings: findings })
 }

@@ -44,10 +44,7 @@ export function parseAddress (text: string): Source {
   return kind.create(address, kind.parseFragment(decode(rest.join('#'))))
 }
 
-/**
- * Several folders and addresses in one text.
- * @param delimiter `:`, on Windows `;`
- */
+/** The folders and addresses of a text with delimiters: `:`, on Windows `;`. */
 export function splitRoots (text: string, delimiter: string): readonly string[] {
   return delimiter === ':' ? Array.from(`:${text}`.matchAll(ROOTS), ([, root = '']) => root) : text.split(delimiter)
 }

@@ -116,10 +116,7 @@ export interface SourceKind<Spec extends SourceCommon & { readonly kind: string 
    * @throws AddressError with what to install or to set
    */
   check? (source: Spec, env: Environment): Promise<void>
-  /**
-   * Undefined while the source has what is published. Of what can never change, the host is not asked.
-   * @throws SourceError
-   */
+  /** Undefined while the source has what is published. Of what can never change, the host is not asked. */
   fetch (source: Spec, options: FetchOptions): Promise<Fetched | undefined>
 }
 

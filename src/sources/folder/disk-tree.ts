@@ -22,11 +22,7 @@ export class DiskTree implements LayoutTree {
     this.#containers = containers
   }
 
-  /**
-   * @param path absolute
-   * @param linkTargets absolute paths of the folders outside that links may lead into
-   * @throws an operating system error where there is no folder
-   */
+  /** @throws an operating system error where there is no folder */
   static async open (path: string, linkTargets: readonly string[] = []): Promise<DiskTree> {
     const root = await realpath(path)
     await readdir(root)

@@ -12,7 +12,7 @@ import { errorCode } from '../../core/shared/system-errors.ts'
 import type { LayoutFolder } from '../address/source-kind.ts'
 import type { Origin, SourceRoot } from '../keeper.ts'
 import { findPackaged } from '../publish/packages.ts'
-import { type LayoutReport, type PlanOptions, reportOf } from '../publish/plan.ts'
+import { type PlanOptions, reportOf } from '../publish/plan.ts'
 import { Publisher } from '../publish/publisher.ts'
 import type { StateFolder } from '../publish/state-folder.ts'
 import { asSourceError, SourceError } from '../source-error.ts'
@@ -45,6 +45,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
   readonly isFixed = false
   folders: Listing['folders']
   ignored: ReadonlySet<string> = new Set()
+  report: Origin['report'] = { kind: 'folder' }
   hint = (): void => {}
   readonly #options: FolderOptions
   /** The folder may lie on a network. */
@@ -53,7 +54,6 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
   /** The state in which packages were unpacked last, and what was left out then. */
   #packaged: { readonly fingerprint: string, readonly leftOut: readonly LeftOut[] } | undefined
   #release: (() => Promise<void>) | undefined
-  #report: LayoutReport | undefined
 
   constructor (options: FolderOptions) {
     super()
@@ -62,10 +62,6 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
     this.#packages = new Publisher(state.folderOf('sources', name, ['packages', path]))
     this.intervalMs = this.maxRetryMs = polling ? POLL_MS : TICK_MS
     this.root = { path, name, listed: this, prefix }
-  }
-
-  get report (): Origin['report'] {
-    return { kind: 'folder', ...this.folders !== undefined && this.#report }
   }
 
   start (hint: () => void): void {
@@ -80,7 +76,10 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
     } catch (cause) {
       const error = asFolderError(cause)
       // Of one that cannot be read now, the skills of the last search stay.
-      if (error.code === 'not_found' || error.code === 'auth_failed') this.#list(undefined)
+      if (error.code === 'not_found' || error.code === 'auth_failed') {
+        this.report = { kind: 'folder' }
+        this.#list(undefined)
+      }
       throw error
     }
   }
@@ -105,11 +104,10 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
         leftOut.push({ path, reason: 'ignored' })
         ignored.add(prefix + name)
       } else {
-        const place = path === '' ? top : join(top, path)
-        folders.set(prefix + name, { path: place, realPath, rules: rulesOf(rules, prefix + name, path) })
+        folders.set(prefix + name, { path: join(top, path), realPath, rules: rulesOf(rules, prefix + name, path) })
       }
     }
-    this.#report = reportOf(found, leftOut)
+    this.report = { kind: 'folder', ...reportOf(found, leftOut) }
     this.ignored = ignored
     this.#list(folders)
     if (problem !== undefined) throw problem
@@ -149,7 +147,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
   #list (folders: ReadonlyMap<string, ListedFolder> | undefined): void {
     const { folder: { name, path }, log } = this.#options
     if (this.folders === undefined && folders !== undefined) {
-      const { layout, left_out: leftOut } = this.#report ?? {}
+      const { layout, left_out: leftOut } = this.report
       const details = { source: name, path, layout, skills: folders.size, leftOut: leftOut?.count ?? 0 }
       log.info(details, 'a folder was searched for skills')
     }

@@ -238,10 +238,7 @@ async function * bytesOf (body: AsyncIterable<Buffer>, limit: number, hash?: Has
   }
 }
 
-/**
- * A JSON object that a host sent.
- * @param what it is, for sentences
- */
+/** A JSON object that a host sent, which sentences call `what`. */
 export function parseObject (text: string, what: string): JsonObject {
   try {
     const value: unknown = JSON.parse(text)
