@@ -36,8 +36,6 @@ interface CatalogEvents {
 export interface CatalogOptions {
   /** Absolute paths, or folders with names; the earlier wins. They need not exist. */
   readonly projectRoots: ReadonlyArray<string | RootOptions>
-  /** Loses to every project root. */
-  readonly personalRoot?: string | undefined
   /** Absolute paths: links in a root that leave it are followed when they lead to or into one of these folders. */
   readonly linkTargets?: readonly string[] | undefined
   /** The file system, for all roots. Default: what fits the kind of disk of each root. */
@@ -66,9 +64,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     this.setMaxListeners(0)
     this.#options = options
     this.kept = new KeptRevisions(options.keep)
-    const { projectRoots, personalRoot: path } = options
-    const personal = path === undefined ? [] : [{ path, type: 'personal' } as const]
-    this.roots = [...projectRoots, ...personal].map((root) => this.#open(root))
+    this.roots = options.projectRoots.map((root) => this.#open(root))
   }
 
   #open (root: string | RootOptions): Root {
@@ -146,10 +142,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
     return root.folders.get(name) === folder
   }
 
-  /**
-   * Compares skills of a root with the disk, all their files included, and reads again those that differ, in slices.
-   * @param names undefined for all; skills that are listed and not in the index yet are read in any case
-   */
+  /** Compares skills of a root, all by default, with the disk in all their files, and reads those that differ. */
   async refresh (root: Root, names?: ReadonlySet<string>): Promise<void> {
     await (names === undefined ? root.list() : root.sync())
     let changed: IndexedSkill[] = []
@@ -230,11 +223,7 @@ function isPassing (refused: RefusedError): boolean {
   return isUnknown(refused) || refused.refusal === 'changed'
 }
 
-/**
- * Whether folder and main file of a skill are on the disk as they were when it was read: two `stat` calls. An ignore
- * file and a link cost one more.
- * @throws {RefusedError} `io_error`, `no_answer`
- */
+/** Whether folder, main file and ignore file are as they were when the skill was read: mostly two `stat` calls. */
 async function isCurrent (skill: IndexedSkill): Promise<boolean> {
   const { root, folder, mainFile, mainFiles, refused } = skill
   if (refused !== undefined) return false

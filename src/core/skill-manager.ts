@@ -59,10 +59,7 @@ export class SkillManager extends View {
     return [...this.catalog.roots.find(({ name }) => name === root)?.folders.keys() ?? []]
   }
 
-  /**
-   * A view of the roots that have a grant, in the order of the roots.
-   * @param scope differs from that of every other view
-   */
+  /** A view of the roots that have a grant. Its scope differs from that of every other view. */
   createView (scope: string, grantOf: GrantOf): View {
     return new View(scope, grantOf, this.parts)
   }

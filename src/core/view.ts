@@ -76,7 +76,6 @@ export class View {
   readonly scope: string
   protected readonly parts: ViewParts
   readonly #grantOf: GrantOf
-  readonly #grants = new WeakMap<Root, Grant | undefined>()
   readonly #asked: Asked | undefined
   #visible: Visible | undefined
   #changes = 0
@@ -90,16 +89,11 @@ export class View {
 
   /** Those with a grant. */
   get #roots (): readonly Root[] {
-    return this.parts.catalog.roots.filter((root) => this.#grantTo(root) !== undefined)
-  }
-
-  #grantTo (root: Root): Grant | undefined {
-    if (!this.#grants.has(root)) this.#grants.set(root, this.#grantOf(root.name))
-    return this.#grants.get(root)
+    return this.parts.catalog.roots.filter(({ name }) => this.#grantOf(name) !== undefined)
   }
 
   readonly #sees: Sees = (root, name) => {
-    const grant = this.#grantTo(root)
+    const grant = this.#grantOf(root.name)
     return grant === 'all' || grant?.(name) === true
   }
 
@@ -274,7 +268,7 @@ export class View {
   get status (): SkillStatus {
     const { isIndexed, state } = this.parts.refresher
     const { names } = this.#now
-    const grants = this.#roots.map((root) => [root, this.#grantTo(root)] as const)
+    const grants = this.#roots.map((root) => [root, this.#grantOf(root.name)] as const)
     return {
       ready: isIndexed && this.unavailable === undefined,
       indexed: isIndexed,
@@ -318,7 +312,9 @@ export class View {
     if (before?.generation === catalog.generation) return before
     const owners = new Map<string, Root>()
     for (const root of this.#roots) {
-      for (const name of root.folders.keys()) if (this.#sees(root, name) && !owners.has(name)) owners.set(name, root)
+      const grant = this.#grantOf(root.name)
+      const seen = [...root.folders.keys()].filter((name) => grant === 'all' || grant?.(name) === true)
+      for (const name of seen) if (!owners.has(name)) owners.set(name, root)
     }
     const sorted = [...owners.keys()].sort(compareCodePoints)
     const skills = sorted.flatMap((name) => {

@@ -17,7 +17,7 @@ t.test('K11 K12: every skill of every root by name, sorted by code point', async
     personal: skills('mine', 'alpha'),
     empty: {}
   })
-  const manager = await startManager(t, [join(base, 'a'), join(base, 'b')], { personalRoot: join(base, 'personal') })
+  const manager = await startManager(t, [join(base, 'a'), join(base, 'b'), { path: join(base, 'personal'), type: 'personal' }])
   const names = await manager.list()
   t.strictSame(names, ['Alpha', 'alpha', 'mine', 'without main file', 'zebra', '\uFFFD', '\u{1F600}'])
   const empty = await startManager(t, [join(base, 'empty')])
@@ -65,7 +65,7 @@ t.test('K6: casings of the main file, and who prefers which', async (t) => {
 t.test('K7: the earlier root wins, a project root beats the personal one, the loser comes back', async (t) => {
   const version = (text: string) => ({ demo: { 'SKILL.md': skillText('demo', text) } })
   const base = t.testdir({ one: version('one'), two: version('two'), personal: { ...version('personal'), mine: skill('mine') } })
-  const manager = await startManager(t, [join(base, 'one'), join(base, 'two')], { personalRoot: join(base, 'personal') })
+  const manager = await startManager(t, [join(base, 'one'), join(base, 'two'), { path: join(base, 'personal'), type: 'personal' }])
   const state = async () => {
     const found = await manager.find('demo')
     const body = (await manager.loadSkill('demo'))?.content.split('---\n').at(-1)
@@ -105,7 +105,7 @@ t.test('K14: a root that may not be read, beside one that is missing and one tha
 
 t.test('K33: the interfaces of the seeds', async (t) => {
   const base = t.testdir({ root: { good: skill('good'), bad: { 'SKILL.md': 'text' }, none: {} }, personal: skills('mine') })
-  const manager = createManager(t, [join(base, 'root')], { personalRoot: join(base, 'personal') })
+  const manager = createManager(t, [join(base, 'root'), { path: join(base, 'personal'), type: 'personal' }])
   await manager.initialize()
   const path = join(base, 'root/good')
   const metadata = { name: 'good', description: 'What good is for', type: 'project', skillPath: path, path: join(path, 'SKILL.md') }

@@ -72,8 +72,7 @@ export async function buildService (t: Test, { files = {}, options = {} }: { rea
   await trust?.start()
 
   const skills = createSkillManager({
-    projectRoots: guarded ?? projectRoots,
-    ...personalRoot !== undefined && { personalRoot: join(folder, personalRoot) },
+    projectRoots: [...guarded ?? projectRoots, ...personalRoot === undefined ? [] : [{ path: join(folder, personalRoot), type: 'personal' as const }]],
     ...linkTargets && { linkTargets: linkTargets.map((path) => join(folder, path)) },
     watcher,
     ...disk && { disk },

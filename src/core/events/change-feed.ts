@@ -208,10 +208,7 @@ export function createChangeFeed (options: ChangeFeedOptions): ChangeFeed {
   return new ChangeFeed(options)
 }
 
-/**
- * The part of one skill in the revision of the catalog, which is the sum of all: it is equal in any order, and a change
- * of one skill costs two hashes among any number of them.
- */
+/** The part of one skill in the revision of the catalog: in a sum, one change among many costs two hashes. */
 function hashOf (name: string, revision = ''): bigint {
   return BigInt(`0x${hash('sha256', `${name}\0${revision}`)}`)
 }

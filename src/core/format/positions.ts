@@ -7,11 +7,7 @@ import type { Position } from './findings.ts'
  */
 const FIELD_LINE = /^(?:"([^"\\]*)"[ \t]*|'([^']*)'[ \t]*|([^\s#"'[\]{},&*!|>%@`-][^:]*)):(?:[ \t]+|$)/
 
-/**
- * Adds line and column to findings that have none, for editors and code scanning: those of the field that a finding is
- * about, else those of the first line.
- * @param source the frontmatter without its fences
- */
+/** Adds line and column to findings that have none: of the field that one is about, else of the first line. */
 export function locateFindings (findings: readonly Finding[], source: string): readonly Finding[] {
   if (findings.every(({ line }) => line !== undefined)) return findings
   const fields = fieldPositions(source)
@@ -20,10 +16,7 @@ export function locateFindings (findings: readonly Finding[], source: string): r
     : found)
 }
 
-/**
- * Where the values of top-level fields begin, by field; where the field begins if its value begins in a later line.
- * @param source the frontmatter without its fences
- */
+/** Where the values of top-level fields of a frontmatter begin; the field, if its value begins in a later line. */
 export function fieldPositions (source: string): Map<string, Position> {
   const positions = new Map<string, Position>()
   for (const [index, line] of source.split(/\r?\n/).entries()) {

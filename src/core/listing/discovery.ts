@@ -76,10 +76,7 @@ function excluded (code: keyof typeof EXCLUDES, reason: string, fix: string, pla
   return { ...place, ...finding(code, `the skill is in no discovery index because ${reason}`, fix) }
 }
 
-/**
- * Clients ask for `SKILL.md`, and take any other casing of it in the list for the same file. Casings beyond ASCII
- * count, as nobody knows how each client compares.
- */
+/** Clients take any casing of `SKILL.md`, beyond ASCII too, for the same file. */
 function checkMainFiles (paths: readonly string[]): Finding[] {
   if (paths.filter((path) => path.toLowerCase() === 'skill.md').length < 2) return []
   return [excluded('discovery_main_file_ambiguous', 'it has several main files that differ only in case',

@@ -51,12 +51,8 @@ interface CatalogPageOptions<Validated extends ValidatedEntry> {
 }
 
 /**
- * One page of the catalog: in the order of names, or, with a query, the best match first. Nothing is kept between two
- * pages: the list is made again, and the page begins after the last entry of the page before. So a skill that is there
- * throughout is on exactly one page by name. In a search, only a skill whose rank against that entry has changed can
- * be missed or come twice.
- * @returns undefined when the cursor is not one for this question
- * @throws {SkillError} `folderError`'s sentences without a root
+ * One page of the catalog, by name or, with a query, the best match first; undefined for a cursor of another question.
+ * Nothing is kept between two pages: one begins after the last entry of the page before, in a list that is made anew.
  */
 export async function readCatalogPage<Validated extends ValidatedEntry> (
   { skills, validate }: CatalogPageOptions<Validated>, wanted: CatalogQuestion<Validated>

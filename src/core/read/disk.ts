@@ -5,10 +5,7 @@ import { errorCode } from '../shared/system-errors.ts'
 
 type Awaitable<T> = T | Promise<T>
 
-/**
- * The file system as the core sees it. On a local disk synchronous calls are cheaper than promises. On a network disk
- * the same calls go through the thread pool, with a deadline.
- */
+/** The file system as the core sees it: synchronous on a local disk, with a deadline on a network disk. */
 export interface Disk {
   /** Follows links. Undefined when nothing is there. */
   stat (path: string): Awaitable<BigIntStats | undefined>

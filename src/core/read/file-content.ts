@@ -3,10 +3,7 @@ import { mainFileError } from '../shared/errors.ts'
 import { decodeText, decodeUtf8, type DecodedText } from './decode.ts'
 import { fileKind, type FileKind } from './file-kind.ts'
 
-/**
- * The bytes of one file in one state, with what is derived from them. All answers share one object for each state, so
- * renderings can be kept in a WeakMap by it.
- */
+/** The bytes of one file in one state. All answers share one object for each state: what they derive is kept by it. */
 export class FileContent {
   readonly bytes: Buffer
   /** `sha256:<hex>` of the bytes. */

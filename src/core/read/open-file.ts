@@ -22,10 +22,7 @@ export interface FileChecksums {
   readonly isUtf8: boolean
 }
 
-/**
- * A regular file inside a skill, open and verified. The caller closes it.
- * All readings throw RefusedErrors: `changed`, `io_error`, `no_answer`.
- */
+/** A regular file inside a skill, open and verified; the caller closes it. All readings throw RefusedErrors. */
 export class OpenFile {
   readonly size: bigint
   /** The state that it was opened in. */

@@ -33,10 +33,7 @@ export function isTrustworthy ({ ctimeNs }: Signature, now: number): boolean {
   return now - Number(ctimeNs / 1_000_000n) > (isCoarse ? COARSE_WINDOW_MS : RACY_WINDOW_MS)
 }
 
-/**
- * Follows links. Undefined for what is not there or may not be asked about.
- * @throws {RefusedError} `io_error`, `no_answer`: a disk that fails says neither
- */
+/** Follows links. Undefined for what is not there or may not be asked about; throws if the disk fails. */
 export async function signatureAt (disk: Disk, path: string): Promise<Signature | undefined> {
   try {
     const stats = await disk.stat(path)

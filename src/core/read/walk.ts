@@ -52,17 +52,12 @@ export interface Walk {
 interface Pending {
   /** `''` for the skill itself, else with a slash at the end. */
   readonly prefix: string
-  /** Where it really is, below the skill's folder. */
   readonly realPath: string
   /** Whether a link led here: another one inside is not followed. */
   readonly isLinked: boolean
 }
 
-/**
- * Lists a skill, and the states of all that is in it.
- * @param base real path of the skill's folder
- * @throws {RefusedError} `not_found` when the folder went away, `changed`, `io_error`, `no_answer`
- */
+/** Lists the skill at a real path, and the states of all that is in it. Throws RefusedErrors, also `changed`. */
 export async function walkSkill (disk: Disk, base: string, filter: PathFilter | undefined): Promise<Walk> {
   const startedAt = Date.now()
   const files: WalkedFile[] = []

@@ -37,10 +37,7 @@ export class Snapshots {
     this.#files = files
   }
 
-  /**
-   * @throws {RefusedError} `not_found` when the folder went away, `changed` when something changed meanwhile,
-   * `too_many_files`, `too_many_bytes`, `permission_denied`, `io_error`, `no_answer`
-   */
+  /** Throws RefusedErrors: for what went away, changed meanwhile or is too much, and for a disk that fails. */
   async of (skill: IndexedSkill): Promise<Snapshot> {
     const { root: { disk }, folder: { name, realPath }, filter, ignoreFile } = skill
     const walk = await walkSkill(disk, realPath, filter)

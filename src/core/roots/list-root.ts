@@ -61,7 +61,6 @@ export interface Listing {
 
 /** A root to be listed. */
 export interface RootFolder {
-  /** Absolute. */
   readonly path: string
   readonly type: SkillType
   readonly listed: Listing | undefined
@@ -96,10 +95,7 @@ export interface ListingFailure {
 
 type Places = ReadonlyMap<string, ListedFolder & { readonly linked?: boolean }>
 
-/**
- * Lists the skills of one root by names and types; no file is read but the ignore file.
- * @param before the last listing: folders that mean the same are taken over from it
- */
+/** Lists the skills of one root by names and types. Folders that mean the same as before are the same objects. */
 export async function listRoot (
   disk: Disk, root: RootFolder, before?: RootListing
 ): Promise<RootListing | ListingFailure> {

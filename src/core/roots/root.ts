@@ -121,7 +121,6 @@ export class Root implements RootFolder {
     }
   }
 
-  /** The error of a root that is not there. */
   get unavailable (): SkillError | undefined {
     if (this.listing !== undefined) return undefined
     switch (this.failure?.state) {
@@ -131,11 +130,7 @@ export class Root implements RootFolder {
     }
   }
 
-  /**
-   * Compares the root with the disk by one `stat`, and lists it again if it differs. Never throws: a disk that fails
-   * leaves the last listing current.
-   * @param name what is asked for; undefined for all names
-   */
+  /** Lists the root again if one `stat` differs, for one name or for all. Never throws: the last listing stays. */
   async sync (name?: string): Promise<void> {
     if (this.#mayHaveMoved(name) || !await this.#isCurrent()) await this.list()
   }

@@ -149,8 +149,8 @@ const QUESTIONS: Readonly<Record<string, (manager: SkillManager) => unknown>> = 
 for (const changes of CHANGES) {
   t.test('K51 K3: every change is in the next answer without a watcher, on disks of each kind, whatever is asked first', async (t) => {
     const base = createLayout(t)
-    const personalRoot = join(base, 'personal')
-    const start = async (disk: Disk | undefined) => await startManager(t, [join(base, 'root')], { personalRoot, ...disk && { disk } })
+    const personal = { path: join(base, 'personal'), type: 'personal' } as const
+    const start = async (disk: Disk | undefined) => await startManager(t, [join(base, 'root'), personal], { ...disk && { disk } })
     const old = () => createFaultyDisk({ ageMs: HOUR_MS })
     const services = await Promise.all(Object.entries(DISKS).map(async ([kind, createDisk]) => ({ kind, manager: await start(createDisk()) })))
     const questions = await Promise.all(Object.entries(QUESTIONS).map(async ([name, question]) => ({ name, question, manager: await start(old()) })))
