@@ -77,5 +77,3 @@ export async function buildGuarded (t: Test, { roots, access: text, plugins = []
     }
   }
 }
-
-export type GuardedService = Awaited<ReturnType<typeof buildGuarded>>

@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 setFlagsFromString('--expose-gc')
 
 /** Collects all garbage of the process. */
-export const collectGarbage = runInNewContext('gc') as () => void
+const collectGarbage = runInNewContext('gc') as () => void
 
 /** What the heap takes more for each of so many things that are kept, in bytes. */
 export function heapOfEach<T> (count: number, make: (index: number) => T): number {

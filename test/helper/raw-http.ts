@@ -11,7 +11,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface RawResponse {
   readonly status: number
-  readonly reason: string
   /** Names in lower case; several lines of one name are joined by `, `. */
   readonly headers: Readonly<Record<string, string | undefined>>
   /** Header lines as they came, without their line ends. */
@@ -190,7 +189,7 @@ function parseResponse (bytes: Buffer, isHead: boolean, ended: boolean): ParsedR
   const headEnd = bytes.indexOf('\r\n\r\n')
   if (headEnd === -1) return bytes.length + 1
   const [statusLine = '', ...headerLines] = bytes.toString('latin1', 0, headEnd).split('\r\n')
-  const match = /^HTTP\/1\.1 (\d{3}) ?(.*)$/.exec(statusLine)
+  const match = /^HTTP\/1\.1 (\d{3})/.exec(statusLine)
   if (match === null) throw new Error(`Not a status line: ${JSON.stringify(statusLine)}`)
   const status = Number(match[1])
   const headers = parseHeaders(headerLines)
@@ -202,7 +201,7 @@ function parseResponse (bytes: Buffer, isHead: boolean, ended: boolean): ParsedR
   // A copy: the bytes it was read from are a view of everything that the connection has received.
   const body = Buffer.from(framed.body)
   return {
-    response: { status, reason: match[2] ?? '', headers, headerLines, body, get text () { return body.toString('utf8') }, json: () => JSON.parse(body.toString('utf8')) },
+    response: { status, headers, headerLines, body, get text () { return body.toString('utf8') }, json: () => JSON.parse(body.toString('utf8')) },
     length: start + framed.length
   }
 }

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { InjectOptions } from 'fastify'
 import fp from 'fastify-plugin'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { LEGACY_METHODS, MCP_METHODS } from '../access/same-service.ts'
 import { createSecret } from '../../src/access/secret.ts'
 import { sha256 } from '../../src/core/shared/digest.ts'
@@ -12,9 +12,10 @@ import type { LineOutput } from '../../src/log.ts'
 import { createAudit } from '../../src/observe/audit.ts'
 import { DIALECTS } from '../../src/tools/dialects/index.ts'
 import { createTools } from '../../src/tools/tools.ts'
-import { type AuditLine, buildAudited } from '../helper/audited.ts'
+import { buildService, type Files, type ServiceOptions } from '../helper/build.ts'
 import { listenRequest, modernRequest } from '../helper/mcp.ts'
 import { followRoutes } from '../helper/routes.ts'
+import { until } from '../helper/skills.ts'
 
 const STREAM = { accept: 'text/event-stream' }
 
@@ -59,6 +60,53 @@ const METHODS: Readonly<Record<string, string | undefined>> = {
   'skills/get': 'skill.entry',
   'skills/list': 'skill.list',
   'tools/call': 'skill.read'
+}
+
+const SKILL = '---\nname: demo\ndescription: A demo\n---\n# Demo with CANARY-CONTENT\n'
+const FILES = { demo: { 'SKILL.md': SKILL, 'a.txt': 'text' } }
+
+interface AuditLine {
+  readonly event: string
+  readonly outcome: string
+  readonly door: string
+  readonly principal: object
+  readonly target: Readonly<Record<string, unknown>>
+  readonly [name: string]: unknown
+}
+
+interface AuditedOptions extends Pick<ServiceOptions, 'admitCall' | 'plug'> {
+  readonly files?: Files
+  readonly salt?: string
+}
+
+/** A service whose audit log is at hand, and required. */
+async function buildAudited (t: Test, { files = FILES, salt, ...options }: AuditedOptions = {}) {
+  let text = ''
+  const stdout: LineOutput = { dropped: 0, problem: undefined, write: (line) => { text += line }, flush () {}, reopen () {} }
+  const log = { info () {}, warn () {} }
+  const audit = createAudit({ path: 'stdout', stdout, isRequired: true, version: '1', salt, log })
+  const service = await buildService(t, {
+    files,
+    options: {
+      ...options,
+      auditState: audit.state,
+      observe: () => [audit.observer],
+      plug: (skills) => [audit.plugin, ...options.plug?.(skills) ?? []]
+    }
+  })
+  const lines = () => text.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as AuditLine)
+  return {
+    ...service,
+    audit,
+    text: () => text,
+    /** The next lines, once there are so many of them; fails by the test's time limit. */
+    next: async (count: number) => {
+      await until(() => lines().length >= count)
+      const found = lines()
+      text = ''
+      return found
+    }
+  }
 }
 
 t.test('K73: a line says what was read, by whom, with which outcome and digest, and the revision where the answer knew it', async (t) => {

@@ -36,7 +36,7 @@ t.test('K92: equal skills have an equal revision, with any history, which anybod
     }
     const expected = (sum % 2n ** 256n).toString(16).padStart(64, '0')
     await until(() => feed.revision === expected)
-  }), { numRuns: 20 })
+  }), { numRuns: 10 })
 })
 
 t.test('K52: a skill that comes while everything is read for the first time is reported, and can be resumed from', async (t) => {

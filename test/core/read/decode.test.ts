@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { decodeText, decodeUtf8 } from '../../../src/core/read/decode.ts'
-import { fileKind } from '../../../src/core/read/file-kind.ts'
 import { codePoint } from '../../helper/code-point.ts'
 
 function utf16be (text: string): Buffer {
@@ -59,14 +58,5 @@ t.test('K20: whatever the bytes, text gives them back', (t) => {
     const back = text.encoding === 'utf-16be' ? utf16be(text.content) : Buffer.from(text.content, encodings[text.encoding])
     return back.equals(bytes)
   }), { numRuns: 300 })
-  t.end()
-})
-
-t.test('K43: text has no kind, also where the head of a file ends within a character', (t) => {
-  const texts = ['', 'plain', '\x1b[0m', '\uFEFFa', `${'a'.repeat(261)}é`, `${'a'.repeat(260)}技`, `${'a'.repeat(259)}😀`].map((text) => Buffer.from(text))
-  const encoded = [Buffer.from('\uFEFFé😀', 'utf16le'), Buffer.from('caf\xe9', 'latin1')]
-  for (const bytes of [...texts, ...encoded]) t.equal(fileKind(bytes.subarray(0, 262)), undefined, bytes.toString('hex'))
-  for (const bytes of [[0], [0x61, 0], [0x61, 1, 0xe9, 0x61]]) t.equal(fileKind(Buffer.from(bytes)), 'data', String(bytes))
-  t.equal(fileKind(Buffer.from('#!/bin/sh\n')), 'script')
   t.end()
 })
