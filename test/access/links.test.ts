@@ -37,10 +37,8 @@ function roots () {
   return { docs: { guide: skill('guide'), plain: skill('plain') }, ops: { pager: skill('pager') } }
 }
 
-const run = (...argv: readonly string[]) => runIn(process.cwd(), ...argv)
-
-async function runIn (cwd: string, ...argv: readonly string[]) {
-  const { code, stdout: out, stderr: err } = await runHere(argv, { cwd })
+async function run (...argv: readonly string[]) {
+  const { code, stdout: out, stderr: err } = await runHere(argv, { cwd: process.cwd() })
   return { code, out, err }
 }
 

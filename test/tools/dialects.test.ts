@@ -22,7 +22,8 @@ function openCalls (body: unknown): { dialect: Dialect, calls: readonly ToolCall
 }
 
 interface Row {
-  readonly title: string
+  /** By default, that of the dialect. */
+  readonly title?: string
   readonly dialect: string
   /** Bodies of the same call, with the id `c1` where it has one. */
   readonly bodies: readonly unknown[]
@@ -66,7 +67,6 @@ const ROWS: readonly Row[] = [
   },
   { title: 'Anthropic', dialect: 'anthropic', bodies: [anthropic], answer: (content, failed) => ({ type: 'tool_result', tool_use_id: 'c1', content, is_error: failed }) },
   {
-    title: 'Gemini',
     dialect: 'gemini',
     bodies: [{ functionCall: { id: 'c1', name, args: ARGS } }],
     answer: (text, failed) => ({ functionResponse: { id: 'c1', name, response: { [failed ? 'error' : 'output']: text } } })
@@ -80,14 +80,12 @@ const ROWS: readonly Row[] = [
     answer: (text, failed) => ({ function_response: { name, response: { [failed ? 'error' : 'output']: text } } })
   },
   {
-    title: 'MCP',
     dialect: 'mcp',
     bodies: [{ jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name, arguments: ARGS } }],
     id: 2,
     answer: (text, isError) => ({ jsonrpc: '2.0', id: 2, result: { resultType: 'complete', content: [{ type: 'text', text }], isError } })
   },
   {
-    title: 'Bedrock Converse',
     dialect: 'bedrock',
     bodies: [
       bedrock, [{ text: 'Let me see.' }, bedrock], { role: 'assistant', content: [{ text: 'Let me see.' }, bedrock] },
@@ -96,7 +94,6 @@ const ROWS: readonly Row[] = [
     answer: (text, failed) => ({ toolResult: { toolUseId: 'c1', content: [{ text }], status: failed ? 'error' : 'success' } })
   },
   {
-    title: "Mistral's SDK",
     dialect: 'mistral-sdk',
     bodies: [
       { role: 'assistant', content: '', toolCalls: [{ id: 'c1', function: FUNCTION }] }, { toolCalls: [chat] },
@@ -106,14 +103,12 @@ const ROWS: readonly Row[] = [
     answer: (content) => ({ role: 'tool', toolCallId: 'c1', name, content })
   },
   {
-    title: "Cohere's SDK",
     dialect: 'cohere-sdk',
     bodies: [{ id: 'r1', finishReason: 'TOOL_CALL', message: { role: 'assistant', toolPlan: 'x', toolCalls: [chat] } }],
     args: FUNCTION.arguments,
     answer: (content) => ({ role: 'tool', toolCallId: 'c1', content })
   },
   {
-    title: "Vercel's AI SDK",
     dialect: 'vercel-ai-sdk',
     bodies: [
       vercel, [vercel], { text: '', toolCalls: [vercel] },
@@ -123,7 +118,6 @@ const ROWS: readonly Row[] = [
     answer: (value, failed) => ({ type: 'tool-result', toolCallId: 'c1', toolName: name, output: { type: failed ? 'error-text' : 'text', value } })
   },
   {
-    title: 'LangChain',
     dialect: 'langchain',
     bodies: [
       langchain, [langchain], { type: 'ai', content: '', tool_calls: [langchain], invalid_tool_calls: [] },
@@ -132,19 +126,16 @@ const ROWS: readonly Row[] = [
     answer: (content, failed) => ({ type: 'tool', role: 'tool', tool_call_id: 'c1', name, content, status: failed ? 'error' : 'success' })
   },
   {
-    title: 'Gemini Interactions',
     dialect: 'gemini-interactions',
     bodies: [interaction, [interaction], { steps: [{ type: 'thought' }, interaction] }, { outputs: [TEXT, interaction] }],
     answer: (result, failed) => ({ type: 'function_result', call_id: 'c1', name, result, ...failed && { is_error: true } })
   },
   {
-    title: 'Ollama',
     dialect: 'ollama',
     bodies: [{ message: { tool_calls: [{ id: 'c1', function: { name, arguments: ARGS } }] }, done: true }],
     answer: (content) => ({ role: 'tool', tool_call_id: 'c1', tool_name: name, content })
   },
   {
-    title: 'OpenAI Assistants',
     dialect: 'openai-assistants',
     bodies: [{ object: 'thread.run', required_action: { submit_tool_outputs: { tool_calls: [chat] } } }],
     args: FUNCTION.arguments,
@@ -159,7 +150,7 @@ const ROWS: readonly Row[] = [
   }
 ]
 
-for (const { title, dialect, bodies, answer, ...rest } of ROWS) {
+for (const { dialect, title = dialect, bodies, answer, ...rest } of ROWS) {
   t.test(`K34 K35: ${title}: one call, alone and in a list, answered in its own form, which is no call`, async (t) => {
     const args = 'args' in rest ? rest.args : ARGS
     const id = 'id' in rest ? rest.id : 'c1'

@@ -250,8 +250,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await tab.evaluate('navigator.clipboard.readText()'), `npx skills add ${url} --skill weather`)
   })
 
-  await t.test('K76: a snippet keeps the address that the service sees when that of the address bar means something ' +
-    'to a shell', async (t) => {
+  await t.test('K76: a snippet takes no address of the address bar that means something to a shell', async (t) => {
     const tab = await lendTab(t, shared)
     for (const [prefix, address] of [['/behind', `${url}/behind`], ['/$(id)', url], ["/';id;'", url]] as const) {
       // A proxy that takes any first segment away.
@@ -265,8 +264,7 @@ t.test('K74: pages in a browser', { skip: noBrowser }, async (t) => {
     }
   })
 
-  await t.test('K74: the first stop leads past the navigation, a heading has an address, and lines are chosen by a ' +
-    'click and a click with shift', async (t) => {
+  await t.test('K74: the first stop leads past the navigation, headings and ranges of lines have addresses', async (t) => {
     const tab = await lendTab(t, shared)
     await tab.goto(`${url}/ui/skills/weather`)
     for (const key of ['Tab', 'Enter', 'Tab']) await tab.keyboard.press(key)

@@ -319,8 +319,7 @@ t.test('K81: the report has estimates of tokens, and as JSON the revision', asyn
   t.ok(tokens.all_files >= 1_000 && tokens.body < 20, skillText('good'))
 })
 
-t.test('K79: --watch reports again after each change, whatever becomes of the folder, and ends with the exit code of ' +
-  'the last report', async (t) => {
+t.test('K79: --watch reports again after each change, and ends with the exit code of the last report', async (t) => {
   const cwd = t.testdir({ skills: { good: skill('good') } })
   const running = launch(t, { args: ['validate', '--watch'], cwd })
   await running.printed(/1 skill: no findings; about .*\nwaiting for changes\n/)

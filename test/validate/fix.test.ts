@@ -113,8 +113,7 @@ t.test('K79: --fix gives a misspelt field its name where the right one is missin
   t.end()
 })
 
-t.test('K79: --fix goes on behind a skill that needs nothing and one without a main file, and its lines steer no ' +
-  'terminal', async (t) => {
+t.test('K79: --fix goes on behind a skill that needs nothing, and its lines steer no terminal', async (t) => {
   const bad = (text: string) => ({ 'SKILL.md': `---\nname: other\ndescription: ${text}\n---\nBody\n` })
   const cwd = t.testdir({ 's\u001b': { a: skill('a'), b: {}, c: bad('a: \u001bc'), d: bad('"') } })
   const { code, out, errors } = await run(cwd, 's\u001b', '--fix', '--dry-run')

@@ -83,8 +83,7 @@ skills/demo  info  body_empty  d
   )
 })
 
-t.test('K79: a relative path in a report begins like no command of a CI service, and one from the folder itself has ' +
-  'none', async (t) => {
+t.test('K79: a relative path in a report begins like no command of a CI service', async (t) => {
   const [, found] = FINDINGS
   for (const [path, shown] of [
     ['.', 'a,b:c.md'], ['/', '/a,b:c.md'], ['##a', './##a/a,b:c.md'], ['::a', './::a/a,b:c.md']
@@ -96,8 +95,7 @@ t.test('K79: a relative path in a report begins like no command of a CI service,
   t.ok(print('text', [validated], { targets: ['codex'] }).startsWith('./::a: codex refused\n'))
 })
 
-t.test('K79: annotations have a level, a place and the remedy; what concerns the whole skill is shown at its main ' +
-  'file', async (t) => {
+t.test('K79: annotations have a level, a place and the remedy; those of the whole skill are at its main file', async (t) => {
   t.equal(print(
     'github', [await report()]
   ), `::error file=skills/demo/SKILL.md,line=2,col=7,title=name_missing::a: 100 %25, {b}\\u001b. Do\\u000ait

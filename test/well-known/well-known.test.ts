@@ -52,10 +52,7 @@ t.test('one service', async (t) => {
       t.equal(head.headers.get('etag'), etag)
       t.equal((await service.fetch(path, { headers: { 'if-none-match': etag } })).status, 304)
       t.equal((await service.fetch(path, { method: 'POST' })).status, 405)
-      t.equal(
-        get.headers.get('access-control-allow-origin'), null,
-        'bound to loopback: not for every page that the user opens'
-      )
+      t.equal(get.headers.get('access-control-allow-origin'), null, 'not for every page that the user opens')
     }
   })
 
@@ -86,10 +83,8 @@ t.test('one service', async (t) => {
       t.ok(part.bytes.equals(get.bytes.subarray(2, 6)))
     }
     const [lower = ''] = skills.filter(({ name }) => name === 'lower').map(resolve)
-    t.match(
-      (await service.fetch(lower)).bytes.toString('latin1'), /SKILL\.md---/,
-      'the main file has the name that clients look for'
-    )
+    const packed = (await service.fetch(lower)).bytes.toString('latin1')
+    t.match(packed, /SKILL\.md---/, 'the main file has the name that clients look for')
   })
 
   t.test('0.1.0: every file that is listed, under its own type', async (t) => {
@@ -110,9 +105,8 @@ t.test('one service', async (t) => {
         t.match(get.headers.get('content-security-policy'), 'sandbox')
         t.equal(get.headers.get('cache-control'), 'no-cache')
         t.equal((await service.fetch(path, { method: 'HEAD' })).headers.get('content-length'), String(get.bytes.length))
-        t.equal(
-          (await service.fetch(path, { headers: { 'if-none-match': get.headers.get('etag') ?? '' } })).status, 304
-        )
+        const headers = { 'if-none-match': get.headers.get('etag') ?? '' }
+        t.equal((await service.fetch(path, { headers })).status, 304)
       }
     }
   })
@@ -164,20 +158,19 @@ t.test('one service', async (t) => {
   })
 })
 
-for (const keepMs of [60_000, 0]) {
-  t.test('K59: after a change the index has a new address, and the old one is ' +
-    `${keepMs === 0 ? 'gone where nothing is kept' : 'readable still'}`, async (t) => {
+for (const [keepMs, becomes] of [[60_000, 'readable still'], [0, 'gone where nothing is kept']] as const) {
+  t.test(`K59: after a change the index has a new address, and the old one is ${becomes}`, async (t) => {
     const service = await buildService(t, {
       files: { alone: skill('alone'), more: skill('more', { docs: { 'x.json': '{}' } }) },
       options: { keep: { keepMs }, tickMs: 20 }
     })
     const find = async (name: string) => (await readIndex(service)).skills.find((entry) => entry.name === name)
-    for (const [name, file] of [['alone', 'SKILL.md'], ['more', 'docs/x.json']] as const) {
+    for (const [name, file, text] of [
+      ['alone', 'SKILL.md', skillText('alone', 'Changed\n')], ['more', 'docs/x.json', '{"changed": true}']
+    ] as const) {
       const before = await find(name)
       if (before === undefined) throw new Error(`${name} is not listed`)
-      writeFileSync(
-        join(service.root, name, file), name === 'alone' ? skillText(name, 'Changed\n') : '{"changed": true}'
-      )
+      writeFileSync(join(service.root, name, file), text)
       const old = await service.fetch(resolve(before))
       if (keepMs === 0) t.match(old.json(), { code: 'artifact_not_found' }, name)
       else t.equal(digestOf(old.bytes), before.digest, name)
