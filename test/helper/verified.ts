@@ -12,7 +12,8 @@ import { startManager } from './skills.ts'
 
 /** Skills of folders that a policy guards. */
 export async function startGuarded (
-  t: Test, bases: string | readonly (string | RootOptions)[], policy: Policy, options: Partial<SkillManagerOptions> = {}
+  t: Test, bases: string | readonly (string | RootOptions)[], policy: Policy, options: Partial<SkillManagerOptions> = {},
+  stateName = 'state'
 ): Promise<{ readonly skills: SkillManager, readonly trust: Trust, readonly log: readonly string[] }> {
   const log: string[] = []
   const line = (details: object, message: string): void => { log.push(`${message} ${JSON.stringify(details)}`) }
@@ -20,7 +21,7 @@ export async function startGuarded (
   const all = [bases].flat().map((base) => typeof base === 'string' ? { path: base } : base)
   const folder = mkdtempSync(join(tmpdir(), 'verified-'))
   t.teardown(() => { rmSync(folder, { recursive: true, force: true }) })
-  const state = new StateFolder(join(folder, 'state'))
+  const state = new StateFolder(join(folder, stateName))
   const trust = new Trust({ policy, state, log: logger })
   t.teardown(() => trust.close())
   const guarded = trust.guard(all)

@@ -152,6 +152,19 @@ t.test('K95: a trust file guards a root, and lets it go again; a denied skill is
   t.equal(await served(), 'new,signed,unsigned', 'as fresh as any folder')
 })
 
+t.test('K95: a skill that cannot be copied is refused, and keeps no other from being checked', async (t) => {
+  const long = Array(4).fill('n'.repeat(200)).join('/')
+  const base = t.testdir({ long: skill('long', { 'a.md': '' }), other: skill('other') })
+  fs.mkdirSync(join(base, 'long', long), { recursive: true })
+  fs.writeFileSync(join(base, 'long', long, 'b.md'), '')
+  const { policy } = lockOf({ long: [await revisionOf(t, base, 'long')], other: [await revisionOf(t, base, 'other')] })
+  // No path may have 4,096 bytes.
+  const state = Array(16).fill('s'.repeat(200)).join('/')
+  const { skills: manager, log } = await startGuarded(t, base, policy, {}, state)
+  t.strictSame(await manager.list(), ['other'])
+  t.match(log.join('\n'), /quarantined.*"skill":"long".*trust_unchecked.*ENAMETOOLONG/)
+})
+
 t.test('K4, K95: what a guarded folder leaves out is counted, and a link out of a skill is a finding', async (t) => {
   const base = join(t.testdir({ root: { demo: skill('demo'), out: t.fixture('symlink', '/etc') } }), 'root')
   fs.symlinkSync('/etc/hostname', join(base, 'demo/host'))
