@@ -49,11 +49,6 @@ t.test('K84: a signed hook that waits for 100 Continue may have any type, charse
   t.equal(await send('Content-Type: application/x-www-form-urlencoded', `Content-Length: ${10 * 1_048_576 + 1}`, signature), 413)
 })
 
-t.test('K84: without a webhook every hook is refused', async (t) => {
-  const { app } = await buildService(t)
-  t.equal((await app.inject({ method: 'POST', url: '/hooks/git', headers: { host: 'localhost' } })).statusCode, 403)
-})
-
 t.test('K84: a hook of more than 10 MiB is 413, whatever it announces, and the service goes on', async (t) => {
   const { url, logged, log } = await buildService(t)
   const size = 10 * 1_048_576 + 1
@@ -64,7 +59,7 @@ t.test('K84: a hook of more than 10 MiB is 413, whatever it announces, and the s
     t.match(await rawRequest(url, request('POST', '/hooks/git', { headers: [framing], body })), { status: 413, headers: { connection: 'close' } })
   }
   await logged(({ code }) => code === 'body_too_large')
-  t.equal((await rawRequest(url, request('POST', '/hooks/git'))).status, 403)
+  t.equal((await rawRequest(url, request('POST', '/hooks/git'))).status, 403, 'without a webhook every hook is refused')
   t.strictSame(log().filter(({ level }) => Number(level) >= 50), [])
 })
 

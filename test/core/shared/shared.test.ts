@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { createSecret } from '../../../src/access/secret.ts'
-import { compareCodePoints, maskSecrets, printable, quote, SECRET_PREFIXES, withoutEndSlashes } from '../../../src/core/shared/text.ts'
+import { compareCodePoints, maskSecrets, printable, quote, SECRET_PREFIXES } from '../../../src/core/shared/text.ts'
 import { codePoint, urlPath } from '../../helper/code-point.ts'
-import { checkTime } from '../../helper/timing.ts'
 
 t.test('K11: the order is that of code points', (t) => {
   const names = ['b', 'a', 'B', 'ab', '', '\uFFFD', '\u{1F600}', '\uE000', 'é', '\u{10000}', '\uD7FF', '-', '_', '日本']
@@ -14,11 +13,6 @@ t.test('K11: the order is that of code points', (t) => {
   const name = fc.oneof(fc.string({ unit: codePoint }), fc.string({ unit: character, maxLength: 4 })).filter((text) => text.isWellFormed())
   fc.assert(fc.property(name, name, (a, b) => Math.sign(compareCodePoints(a, b)) === byCodePoints(a, b)), { numRuns: 1_000 })
   t.end()
-})
-
-t.test('slashes at the end go in linear time, wherever others are', async (t) => {
-  t.strictSame(['', '/', 'a', 'a/', '/a//', 'a/b'].map(withoutEndSlashes), ['', '', 'a', 'a', '/a', 'a/b'])
-  await checkTime(t, 20, () => withoutEndSlashes(`${'/'.repeat(100_000)}x`))
 })
 
 t.test('quoted text stays in one line and cannot steer a terminal', async t => {
