@@ -15,7 +15,7 @@ const LAYERS = [
   ['access/', 'config/', 'http/', 'limits/', 'log.ts', 'observe/', 'openapi/', 'plugins/', 'sources/', 'trust/'],
   ['export/', 'mcp/', 'routes/', 'ui/', 'validate/', 'well-known/'],
   ['app.ts', 'app-options.ts'],
-  ['cli/', 'index.ts', 'listen.ts', 'reload.ts', 'server.ts', 'start-summary.ts']
+  ['cli/', 'index.ts', 'listen.ts', 'open-skills.ts', 'reload.ts', 'server.ts', 'start-summary.ts']
 ]
 
 /** What the script of the pages uses. */

@@ -4,25 +4,23 @@ import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
-import { openRoots } from './config/roots.ts'
 import { reasonOf } from './config/files/files.ts'
 import { ConfigError, type Environment } from './config/setting.ts'
 import type { Config } from './config/settings.ts'
 import { coalesce } from './core/shared/async.ts'
 import { errorCode } from './core/shared/system-errors.ts'
-import { createSkillManager } from './core/skill-manager.ts'
 import type { View } from './core/view.ts'
 import { isLoopback } from './http/request/hosts.ts'
 import { Shutdown } from './http/shutdown.ts'
 import { checkPort, explainListenError, listen } from './listen.ts'
 import { type LineOutput, openLog } from './log.ts'
+import { openSkills } from './open-skills.ts'
 import { overloadLimits } from './plugins/overload.ts'
 import { createLimits, type Limits } from './limits/limits.ts'
 import { connectStore, type LimitsStore } from './limits/store.ts'
 import { observe, type Observation } from './observe/observe.ts'
 import { reload } from './reload.ts'
 import { startSummary } from './start-summary.ts'
-import { openTrust } from './trust/trust.ts'
 import { createToolRegistry } from './tools/registry.ts'
 import { createTools } from './tools/tools.ts'
 
@@ -143,7 +141,7 @@ async function openParts (
     const sentence = 'no folder was named and there is no ./skills: serving the example skills of the package'
     logger.info({ path: config.skillsDirs[0] }, sentence)
   }
-  const opened = await openSkills(config, env, base)
+  const opened = await openService(config, env, base)
   const { service, access, roots: { sources }, trust } = opened
   const built: { app?: FastifyInstance } = {}
   const isOverloaded = () => built.app?.isUnderPressure() === true
@@ -213,19 +211,10 @@ async function openLimits (
 }
 
 /** The folders and sources and what an access file lets callers see of them. */
-async function openSkills (config: Config, env: Environment, { logger, shutdown }: Base) {
-  const roots = await openRoots(config, { log: logger, env })
-  shutdown.add(() => roots.sources.close())
-  const trust = await openTrust(config, roots, logger)
-  shutdown.add(() => trust?.close())
-  const skills = createSkillManager({
-    projectRoots: trust?.guard(roots.sources.roots) ?? roots.sources.roots,
-    linkTargets: config.linkTargets,
-    polling: config.watchPolling,
-    keep: { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes },
-    log: logger
-  })
-  shutdown.add(() => skills.close())
+async function openService (config: Config, env: Environment, { logger, shutdown }: Base) {
+  const keep = { keepMs: config.keepRevisionSeconds * 1_000, maxBytes: config.keepRevisionBytes }
+  const opened = await openSkills(config, { env, log: logger, shutdown, keep })
+  const { skills } = opened
   const { accessFile: file, basePath, publicUrl, host } = config
   if (file === undefined && !isLoopback(host)) {
     const sentence = 'everybody who can reach this address can read every skill: ACCESS_FILE decides who sees what'
@@ -234,7 +223,7 @@ async function openSkills (config: Config, env: Environment, { logger, shutdown 
   const access = file === undefined
     ? undefined
     : await (await import('./access/access.ts')).openAccess({ file, basePath, publicUrl, skills, log: logger })
-  return { skills, service: access?.nothing ?? skills, access, roots, trust }
+  return { ...opened, service: access?.nothing ?? skills, access }
 }
 
 /** @throws ConfigError when the file of the audit log cannot be opened */

@@ -2,18 +2,16 @@ import { resolve } from 'node:path'
 import { Policy } from '../../access/policy.ts'
 import { findCaller, refusalOf } from '../../access/report.ts'
 import { checkNotServed, reasonOf } from '../../config/files/files.ts'
-import { openRoots } from '../../config/roots.ts'
 import { readTextFile } from '../../config/files/yaml-file.ts'
 import { ConfigError, quote } from '../../config/setting.ts'
 import type { View } from '../../core/view.ts'
 import { SkillError } from '../../core/shared/errors.ts'
-import { SILENT } from '../../core/shared/log.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
 import { counted, grouped } from '../../core/shared/text.ts'
-import { createSkillManager, type SkillManager } from '../../core/skill-manager.ts'
+import type { SkillManager } from '../../core/skill-manager.ts'
 import { ExportError, exportSkills } from '../../export/export-skills.ts'
 import { Shutdown } from '../../http/shutdown.ts'
-import { openTrust } from '../../trust/trust.ts'
+import { openSkills } from '../../open-skills.ts'
 import { CommandError, type RunCommand } from '../command.ts'
 import { fetchSources, readConfig, settingSources, skippedWarner } from '../folders.ts'
 
@@ -32,30 +30,19 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
     throw new CommandError('--as needs an access file: --access FILE')
   }
   const folder = resolve(cwd, out)
-  const found = await openRoots(config, { log: SILENT, env })
-  const { sources } = found
-  const paths = sources.roots.map(({ path }) => path)
   const shutdown = new Shutdown()
-  shutdown.add(() => sources.close())
   try {
-    const trust = await openTrust(config, found, SILENT)
-    shutdown.add(() => trust?.close())
-    const skills = createSkillManager({
-      projectRoots: trust?.guard(sources.roots) ?? sources.roots,
-      linkTargets,
-      watcher: false,
-      onSkipped: skippedWarner(context)
-    })
+    const onSkipped = skippedWarner(context)
+    const { roots: { sources }, trust, skills } = await openSkills(config, { env, shutdown, watcher: false, onSkipped })
     const service: View = accessFile === undefined
       ? skills
       : await openView(skills, accessFile, publicUrl, caller ?? 'anonymous')
-    shutdown.add(() => skills.close())
     const quarantined = new Map<string, string>()
     trust?.on('verdict', ({ skill, isServed, reason }) => {
       if (isServed) quarantined.delete(skill)
       else quarantined.set(skill, reason?.message ?? 'it is not served')
     })
-    await checkNotServed(folder, 'OUT', [...paths, ...linkTargets])
+    await checkNotServed(folder, 'OUT', [...sources.roots.map(({ path }) => path), ...linkTargets])
     await fetchSources(sources, context)
     await trust?.start()
     await skills.start()
@@ -84,7 +71,7 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
     return leftOut.length > 0 ? 2 : 0
   } catch (error) {
     if (error instanceof ExportError) throw new CommandError(`${quote(out)} ${error.message}`)
-    if (error instanceof SkillError) throw new CommandError(`${error.message} (${paths.join(', ')})`)
+    if (error instanceof SkillError) throw new CommandError(`${error.message} (${config.skillsDirs.join(', ')})`)
     if (!(error instanceof Error && 'syscall' in error && errorCode(error) !== '')) throw error
     const sentence = `cannot write the export: ${quote(out)} cannot be written (${reasonOf(error)})`
     throw new CommandError(`${sentence}: name another folder to write to`)

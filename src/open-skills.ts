@@ -1,0 +1,31 @@
+import { openRoots } from './config/roots.ts'
+import type { Environment } from './config/setting.ts'
+import type { Config } from './config/settings.ts'
+import { type CoreLog, SILENT } from './core/shared/log.ts'
+import { createSkillManager, type SkillManagerOptions } from './core/skill-manager.ts'
+import type { Shutdown } from './http/shutdown.ts'
+import { openTrust } from './trust/trust.ts'
+
+interface OpenOptions extends Pick<SkillManagerOptions, 'keep' | 'watcher' | 'onSkipped'> {
+  readonly env: Environment
+  readonly log?: CoreLog
+  /** Closes what is opened. */
+  readonly shutdown: Shutdown
+}
+
+/**
+ * Opens the folders and sources that the settings name, the lock and the trust file that guard them, and all their
+ * skills. Nothing is started yet.
+ * @throws ConfigError
+ */
+export async function openSkills (config: Config, { env, log = SILENT, shutdown, ...options }: OpenOptions) {
+  const roots = await openRoots(config, { log, env })
+  shutdown.add(() => roots.sources.close())
+  const trust = await openTrust(config, roots, log)
+  shutdown.add(() => trust?.close())
+  const { linkTargets, watchPolling: polling } = config
+  const projectRoots = trust?.guard(roots.sources.roots) ?? roots.sources.roots
+  const skills = createSkillManager({ projectRoots, linkTargets, polling, log, ...options })
+  shutdown.add(() => skills.close())
+  return { roots, trust, skills }
+}
