@@ -35,10 +35,7 @@ export function perView<Value extends object> (make: (skills: View) => Value) {
   }
 }
 
-/**
- * Watches over an answer that goes on for long: `end` is called once when the caller may no longer have it, or sees
- * other skills from now on. Returns a function that stops the watch.
- */
+/** Calls `end` once when the caller of a long answer may no longer have it. Returns a function that stops the watch. */
 export type WhileAllowed = (request: FastifyRequest, end: () => void) => () => void
 
 /** Why callers are refused, by the names of the metrics; `issuer`: its keys cannot be read. */

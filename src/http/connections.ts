@@ -21,10 +21,7 @@ const DRAIN_DEADLINE_MS = 8_000
 /** The answers that each connection waits for, in order, with what starts their handlers. */
 const pending = new WeakMap<Socket, Map<ServerResponse, () => void>>()
 
-/**
- * Handles the requests of one connection one after the other, and closes a connection that sends too many ahead: Node
- * would handle the thousands that fit into a packet at once. Registered first.
- */
+/** Handles the requests of a connection one after the other, and closes one that sends too many ahead. Goes first. */
 export const connections = fp<{ readonly shutdown: Pick<Shutdown, 'isStopping'> }>((app, { shutdown }, done) => {
   const sockets = new Set<Socket>()
   app.server.on('connection', (socket: Socket) => {
@@ -64,10 +61,7 @@ export const connections = fp<{ readonly shutdown: Pick<Shutdown, 'isStopping'> 
 
 const PROBLEMS = { ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout', HPE_HEADER_OVERFLOW: 'headers_too_large' } as const
 
-/**
- * Fastify's `clientErrorHandler`: what never becomes a whole request (400, 408, 431) gets a problem, and ends its
- * connection.
- */
+/** Fastify's `clientErrorHandler`: what never becomes a whole request (400, 408, 431) gets a problem. */
 export function answerClientError (this: FastifyInstance, error: ConnectionError, socket: Socket): void {
   // Node reports what follows the first error too.
   if (!socket.writable) return

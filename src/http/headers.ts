@@ -2,15 +2,10 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ChangeFeed } from '../core/events/change-feed.ts'
 
-/** On every answer, errors written by hand included. JSON that browsers do not sniff needs no other header. */
-export const securityHeaders = {
-  'x-content-type-options': 'nosniff'
-} as const
+/** On every answer. */
+export const securityHeaders = { 'x-content-type-options': 'nosniff' } as const
 
-/**
- * On the bytes of skills: other people's content on our origin, which a browser may show. Such a page runs no scripts,
- * submits no forms and has no origin.
- */
+/** On the bytes of skills, other people's content: as pages they run no scripts, submit no forms, have no origin. */
 export const contentHeaders = {
   'referrer-policy': 'no-referrer',
   'cross-origin-resource-policy': 'same-origin',
@@ -26,10 +21,7 @@ export const CATALOG_REVISION_HEADER = 'catalog-revision'
 /** The revision of all skills that a request may see. */
 export type RevisionsOf = (request: FastifyRequest) => Pick<ChangeFeed, 'revision'>
 
-/**
- * What `make` gives. The answer names the revision of the catalog if it has been one and the same meanwhile. Without it
- * the list shows how far this process has read, and no shared cache may answer with it.
- */
+/** What `make` gives. Names the revision of the catalog, or lets no cache keep the answer if that changed meanwhile. */
 export async function ofOneRevision<T> (
   reply: FastifyReply, revisionsOf: RevisionsOf, make: () => Promise<T>
 ): Promise<T> {

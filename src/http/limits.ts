@@ -1,5 +1,3 @@
-/** Bounds of requests and streams. */
-
 /** Streams of GET /events that are open at the same time. */
 export const MAX_EVENT_STREAMS = 256
 

@@ -15,8 +15,8 @@ export interface ObservedOperation {
   readonly origin: FastifyRequest
 }
 
-/** What came of an operation: nothing, or the kind of its failure, a JSON-RPC code or `tool_error`. */
 export interface OperationEnd {
+  /** A JSON-RPC code or `tool_error`. */
   readonly error: string | undefined
   /** Of an error of the domain. */
   readonly kind?: SkillErrorKind | undefined

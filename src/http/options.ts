@@ -18,9 +18,6 @@ interface HttpServerOptions {
   readonly rewriteUrl?: ((request: IncomingMessage) => string) | undefined
 }
 
-/** Longest path parameter, in decoded characters: four times the longest folder name. */
-const MAX_PARAM_CHARACTERS = 1024
-
 /** What may pass from a caller's `X-Request-Id` into log lines and headers. */
 const REQUEST_ID = /^[\w.-]{1,64}$/
 
@@ -42,7 +39,8 @@ export function httpServerOptions (options: HttpServerOptions): FastifyHttpOptio
     // Longer than load balancers keep idle connections.
     keepAliveTimeout: 72_000,
     bodyLimit: MAX_BODY_BYTES,
-    routerOptions: { maxParamLength: MAX_PARAM_CHARACTERS },
+    // In decoded characters: four times the longest folder name.
+    routerOptions: { maxParamLength: 1_024 },
     // Such keys are data.
     onProtoPoisoning: 'ignore',
     onConstructorPoisoning: 'ignore',

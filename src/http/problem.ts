@@ -6,7 +6,7 @@ import { type HttpProblemCode, type Problem, problems } from '../schemas/problem
 
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json'
 
-/** What a client should wait before it tries again after a 503, in seconds. */
+/** Of a 503. */
 const RETRY_AFTER_SECONDS = 5
 
 /** What a client may send in a URL although RFC 3986 does not allow it there, stray percent signs included. */
@@ -33,7 +33,7 @@ const FASTIFY_PROBLEMS: ReadonlyMap<unknown, HttpProblemCode> = new Map<unknown,
   [415, 'unsupported_media_type']
 ])
 
-/** A request that HTTP itself, and not the domain, refuses. Routes throw it; nothing in it may be secret. */
+/** A request that HTTP, and not the domain, refuses. Nothing in it may be secret. */
 export class HttpProblem extends Error {
   override readonly name = 'HttpProblem'
   readonly code: HttpProblemCode
@@ -54,10 +54,7 @@ export class HttpProblem extends Error {
   }
 }
 
-/**
- * @param url the request target as received
- * @param basePath path prefix of the routes, for the addresses in sentences of ours
- */
+/** @param basePath path prefix of the routes, for the addresses in sentences of ours */
 export function toProblem (error: SkillError | HttpProblem, url: string, requestId?: string, basePath = ''): Problem {
   const isSkillError = error instanceof SkillError
   const { status, title, text: hint } = problems[error.code]
@@ -78,10 +75,7 @@ export function toProblem (error: SkillError | HttpProblem, url: string, request
   }
 }
 
-/**
- * The problem that an error is, once the answer has its status and headers. Of what is unexpected the log has all, and
- * the problem nothing but an id.
- */
+/** The problem that an error is; sets status and headers. Of the unexpected the log has all, the problem an id. */
 export function problemOf (error: unknown, request: FastifyRequest, reply: FastifyReply): Problem {
   const known = toKnownError(error)
   const problem = toProblem(known, request.url, request.id, request.server.prefix)

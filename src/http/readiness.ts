@@ -1,6 +1,5 @@
 import { ROOT_PROBLEMS } from '../core/roots/root.ts'
 import type { SkillStatus } from '../core/view.ts'
-import { WATCHER_REMEDIES } from '../core/watch/watcher.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import type { Shutdown } from './shutdown.ts'
 
@@ -48,18 +47,14 @@ export function readinessOf (
 }
 
 /** Folders have the names of the other members, because anybody may ask; the log has their paths. */
-function explain ({ ready, indexed, roots, watcher }: SkillStatus, sources: readonly SourceStatus[]): string[] {
+function explain ({ indexed, roots, watcher }: SkillStatus, sources: readonly SourceStatus[]): string[] {
   const awaited = sources.filter(isUnfetched).map(({ name }) => name)
-  const folders = roots.flatMap(({ name, type, state }) =>
-    state === 'ok' || awaited.includes(name) ? [] : [`the folder ${name} (${type}) ${ROOT_PROBLEMS[state]}`])
-  const hasNone = !ready && folders.length > 0 && roots.every(({ state }) => state !== 'ok' && state !== 'failed')
-  const causes = [watcher.lastError ?? [], WATCHER_REMEDIES.get(watcher.lastError ?? '') ?? []].flat().join(': ')
+  const cause = watcher.lastError === undefined ? '' : ` (${watcher.lastError})`
   return [
-    hasNone || indexed ? [] : 'The first index is not complete',
-    hasNone ? `No skills folder is there: ${folders.join('; ')}` : folders,
-    watcher.status === 'degraded'
-      ? `changes cause no events${causes && ` (${causes})`}; the folders are compared at intervals`
-      : [],
+    indexed ? [] : 'The first index is not complete',
+    roots.flatMap(({ name, type, state }) =>
+      state === 'ok' || awaited.includes(name) ? [] : `the folder ${name} (${type}) ${ROOT_PROBLEMS[state]}`),
+    watcher.status === 'degraded' ? `changes cause no events${cause}; the folders are compared at intervals` : [],
     sources.flatMap(explainSource)
   ].flat()
 }
@@ -82,11 +77,11 @@ function isAwaited (source: SourceStatus): boolean {
   return source.optional !== true && source.kind !== 'folder' && isUnfetched(source)
 }
 
-function explainSource ({ name, kind, state, error, failing_since: since = 'now' }: SourceStatus): string[] {
-  if (kind !== 'folder' && state === 'waiting') return [`the source ${name} is not fetched yet`]
+function explainSource (source: SourceStatus): string | [] {
+  const { name, kind, error, failing_since: since = 'now' } = source
+  const failure = error === undefined ? '' : `, it fails since ${since}: ${error.message}`
+  if (kind !== 'folder' && isUnfetched(source)) return `the source ${name} is not fetched yet${failure}`
   if (error === undefined) return []
-  const failure = kind === 'folder'
-    ? `the folder ${name} cannot be searched for skills`
-    : `the source ${name} is ${state === 'failed' ? 'not fetched yet and fails' : 'not up to date, it fails'}`
-  return [`${failure} since ${since}: ${error.message}`]
+  const state = kind === 'folder' ? 'cannot be searched for skills' : 'is not up to date'
+  return `the ${kind === 'folder' ? 'folder' : 'source'} ${name} ${state}${failure}`
 }

@@ -1,4 +1,5 @@
 import type { ToolRead } from '../tools/tool.ts'
+import type { View } from '../core/view.ts'
 import type { Problem } from '../schemas/problem.ts'
 import type { Principal } from './callers.ts'
 import type { TraceContext } from './request/traceparent.ts'
@@ -23,6 +24,8 @@ declare module 'fastify' {
     principal: Principal | undefined
     /** Counts more than the header `traceparent`: what the message in the body says, or the span of the request. */
     trace: TraceContext | undefined
+    /** The skills in the revision that the request asks for. */
+    asked: View | undefined
     /** Of the problem that the request was answered with. */
     problemCode: Problem['code'] | undefined
   }

@@ -4,9 +4,6 @@ import type { FastifyBaseLogger } from 'fastify'
 /** When the process ends in any case: below the ten seconds that Docker waits. */
 const STOP_DEADLINE_MS = 9_000
 
-/** Pause between two checks for calls to the file system that have not returned. */
-const RECHECK_MS = 20
-
 /** The end of the process: what is open, and whether it is being closed. */
 export class Shutdown {
   readonly #closers: Array<() => unknown> = []
@@ -24,10 +21,7 @@ export class Shutdown {
     for (let close = this.#closers.pop(); close !== undefined; close = this.#closers.pop()) await close()
   }
 
-  /**
-   * Closes everything. Returns by the deadline, or kills the process.
-   * @param opening what is still being opened
-   */
+  /** Closes everything, once `opening` has ended. Returns by the deadline, or kills the process. */
   async drain (opening: Promise<unknown>, log: Pick<FastifyBaseLogger, 'info'>): Promise<void> {
     const deadline = sleep(STOP_DEADLINE_MS, false)
     const closed = opening.catch(() => {}).then(() => this.close()).then(() => { log.info('stopped') })
@@ -39,6 +33,6 @@ export class Shutdown {
 
 /** Resolves when no call to the file system is under way, lines of the log included. */
 async function fileSystemIdle (): Promise<true> {
-  while (process.getActiveResourcesInfo().some((resource) => resource.startsWith('FSReq'))) await sleep(RECHECK_MS)
+  while (process.getActiveResourcesInfo().some((resource) => resource.startsWith('FSReq'))) await sleep(20)
   return true
 }

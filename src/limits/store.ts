@@ -5,9 +5,6 @@ import { ConfigError } from '../config/setting.ts'
 /** How long the store may take for a connection or an answer, in milliseconds. */
 const TIMEOUT_MS = 200
 
-/** The longest pause between two attempts to connect, in milliseconds. */
-const MAX_RECONNECT_MS = 2_000
-
 export type LimitsStore = Awaited<ReturnType<typeof connectStore>>
 
 /**
@@ -25,7 +22,8 @@ export async function connectStore (url: string, log: CoreLog) {
     socketTimeout: TIMEOUT_MS,
     maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
-    retryStrategy: (attempt) => Math.min(attempt * 100, MAX_RECONNECT_MS)
+    // The pause before the next attempt to connect, in milliseconds.
+    retryStrategy: (attempt) => Math.min(attempt * 100, 2_000)
   })
   let failures = 0
   let isDown = false

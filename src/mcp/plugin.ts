@@ -10,7 +10,6 @@ import { MAX_EVENT_STREAM_BYTES } from '../http/limits.ts'
 import { LISTEN, type Observer } from '../http/observer.ts'
 import type { RouteReads, Weight } from '../http/route-config.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { names } from '../http/request/accept.ts'
 import { parseTraceparent } from '../http/request/traceparent.ts'
 import { EVENT_STREAM_MEDIA_TYPE, createEventStreams } from '../http/send/event-streams.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
@@ -164,8 +163,9 @@ function weightOf ({ body }: FastifyRequest, registry: ToolRegistry): Weight | u
   return typeof tool === 'string' && registry.find(tool)?.isCostly === true ? 'costly' : undefined
 }
 
-function takesStream ({ accept }: FastifyRequest['headers']): boolean {
-  return names(accept, EVENT_STREAM_MEDIA_TYPE)
+/** A browser, which takes any type, has no use for an endless answer. */
+function takesStream ({ accept = '' }: FastifyRequest['headers']): boolean {
+  return accept.toLowerCase().includes(EVENT_STREAM_MEDIA_TYPE)
 }
 
 function callsIn (request: FastifyRequest): RouteReads {

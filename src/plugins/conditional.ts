@@ -8,24 +8,17 @@ import { RevisionChangedError } from '../core/shared/errors.ts'
 import { matchesEtag, strongEtag } from '../http/etag.ts'
 import { addVary, REVISION_HEADER } from '../http/headers.ts'
 import { HttpProblem } from '../http/problem.ts'
-import { askedRevision } from '../http/revision.ts'
 
 /** Headers that describe a body, and go with it when the answer becomes 304 (RFC 9110 §15.4.5). */
 const HEADERS_OF_BODY = ['content-type', 'content-length', 'content-range', 'content-disposition', 'accept-ranges']
 
-/** Smallest body that is compressed, in bytes: less fits into one packet anyway. */
-const MIN_COMPRESSED_BYTES = 1024
+const MIN_COMPRESSED_BYTES = 1_024
 
-interface ConditionalOptions {
-  /**
-   * How long shared caches may answer without asking, and once more while they ask, in seconds. Only where everybody
-   * sees the same.
-   */
-  readonly cacheSeconds: number
-}
-
-/** Revalidation for every GET and HEAD: `Cache-Control`, an ETag, 304 and 412. Compression for every answer. */
-export const conditional = fp<ConditionalOptions>(async function conditional (app, { cacheSeconds }) {
+/**
+ * Revalidation for every GET and HEAD: `Cache-Control`, an ETag, 304 and 412. Compression for every answer.
+ * @param cacheSeconds how long shared caches may answer without asking, and once more while they ask
+ */
+export const conditional = fp<{ readonly cacheSeconds: number }>(async function conditional (app, { cacheSeconds }) {
   const cached = cacheSeconds === 0
     ? 'no-cache'
     : `public, max-age=0, s-maxage=${cacheSeconds}, stale-while-revalidate=${cacheSeconds}`
@@ -37,11 +30,11 @@ export const conditional = fp<ConditionalOptions>(async function conditional (ap
     if (!reply.hasHeader('cache-control')) {
       reply.header('cache-control', status >= 400 ? 'no-store' : isRead ? cached : 'no-cache')
     }
-    const revision = askedRevision(request)
+    const revision = request.asked?.onlyRevision
     if (revision !== undefined && status < 400) reply.header(REVISION_HEADER, revision)
     // Without this header the plugin also compresses what mime-db calls compressible: SVG and application/octet-stream.
     if (!isCompressible(String(reply.getHeader('content-type')))) request.headers['x-no-compression'] = 'true'
-    else if (isLarge(reply, payload)) addVary(reply, 'accept-encoding')
+    else if (status === 206 || !isShort(payload)) addVary(reply, 'accept-encoding')
     if (!isRead || (status !== 200 && status !== 206)) return next(null, payload)
 
     const etag = etagOf(reply, payload)
@@ -61,10 +54,7 @@ export const conditional = fp<ConditionalOptions>(async function conditional (ap
   })
 
   await app.register(compress, {
-    globalDecompression: false,
-    encodings: ['br', 'gzip'],
-    threshold: MIN_COMPRESSED_BYTES,
-    customTypes: isCompressible
+    globalDecompression: false, encodings: ['br', 'gzip'], threshold: MIN_COMPRESSED_BYTES, customTypes: isCompressible
   })
 
   // Compressed bytes may differ between replicas: their tag is the weak form of that of the content.
@@ -98,10 +88,8 @@ function preconditionProblem ({ headers }: FastifyRequest, reply: FastifyReply, 
   return revision === undefined ? new HttpProblem('precondition_failed') : new RevisionChangedError(revision)
 }
 
-/** Whether the body is compressed when it is asked for: of a part, a cache needs to know it of the whole. */
-function isLarge (reply: FastifyReply, payload: unknown): boolean {
-  if (typeof payload !== 'string' && !Buffer.isBuffer(payload)) return payload instanceof Readable
-  return reply.statusCode === 206 || Buffer.byteLength(payload) >= MIN_COMPRESSED_BYTES
+function isShort (payload: unknown): boolean {
+  return (typeof payload === 'string' || Buffer.isBuffer(payload)) && Buffer.byteLength(payload) < MIN_COMPRESSED_BYTES
 }
 
 /** Not images, and not events, which have to go out one by one. */

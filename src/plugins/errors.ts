@@ -7,7 +7,6 @@ import { problems } from '../schemas/problem.ts'
 const BELOW_SKILL = /(\/skills\/[^/]+)\/(?!files\/|.*\.\.)(.+)$/
 
 interface ErrorsOptions {
-  /** Path prefix of the routes. */
   readonly basePath: string
   /** What an error is to the caller of a request. */
   readonly translate: (error: unknown, request: FastifyRequest) => unknown
@@ -24,14 +23,12 @@ function noRoute (app: FastifyInstance, request: FastifyRequest, basePath: strin
     const path = toInstance(request.url)
     const file = path.replace(BELOW_SKILL, '$1/files/$2')
     const hint = file === path || methodsOf(file).length === 0 ? '' : `; did you mean ${file}?`
-    return new HttpProblem(
-      'route_not_found', problems.route_not_found.text.replace('GET /', `GET ${basePath || '/'}`) + hint
-    )
+    const text = problems.route_not_found.text.replace('GET /', `GET ${basePath || '/'}`)
+    return new HttpProblem('route_not_found', text + hint)
   }
   const allow = allowed.join(', ')
-  return new HttpProblem(
-    'method_not_allowed', `This route does not take ${request.method}; it takes ${allow}`, { allow }
-  )
+  const text = `This route does not take ${request.method}; it takes ${allow}`
+  return new HttpProblem('method_not_allowed', text, { allow })
 }
 
 /** One shape for every error that passes through Fastify; `http/connections.ts` has those that do not. */
@@ -39,9 +36,6 @@ export const errors = fp<ErrorsOptions>(function errors (app, { basePath, transl
   app.setErrorHandler((error, request, reply) => reply.send(renderProblem(translate(error, request), request, reply)))
   app.setNotFoundHandler((request) => { throw noRoute(app, request, basePath) })
   // Before the body is read, which nobody wants. After every `onRequest`: `cors` lets pages read these answers too.
-  app.addHook(
-    'preParsing',
-    (request, _reply, _payload, next) => { next(request.is404 ? noRoute(app, request, basePath) : undefined) }
-  )
+  app.addHook('preParsing', async (request) => { if (request.is404) throw noRoute(app, request, basePath) })
   done()
 }, { name: 'errors' })

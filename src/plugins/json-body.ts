@@ -5,8 +5,6 @@ import { isDeeperThan } from '../core/shared/json.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { MAX_JSON_DEPTH } from '../tools/limits.ts'
 
-const TOO_DEEP = `The body nests arrays and objects deeper than ${MAX_JSON_DEPTH} levels`
-
 /** A coding that the service does not read. */
 export function problemOfCoding ({ headers }: FastifyRequest): HttpProblem | undefined {
   const { 'content-encoding': encoding = 'identity' } = headers
@@ -14,10 +12,7 @@ export function problemOfCoding ({ headers }: FastifyRequest): HttpProblem | und
   return new HttpProblem('unsupported_media_type', 'Send the body without Content-Encoding')
 }
 
-/**
- * Fastify's parser of JSON behind a check of the bytes, which it would decode with U+FFFD, and of the nesting, which
- * code that walks the value does not survive. Everything but JSON is 415; a route may add parsers of its own.
- */
+/** Fastify's parser of JSON, and checks of the bytes, which it would decode with U+FFFD, and of the nesting. */
 export const jsonBody = fp(function jsonBody (app, _options, done) {
   const parse = app.getDefaultJsonParser('ignore', 'ignore')
   app.removeAllContentTypeParsers()
@@ -29,7 +24,8 @@ export const jsonBody = fp(function jsonBody (app, _options, done) {
     if (text === '') return next(new HttpProblem('invalid_json', 'The body is empty; send JSON, or no Content-Type'))
     void parse(request, text, (error, value) => {
       const isTooDeep = error === null && isDeeperThan(value, MAX_JSON_DEPTH)
-      next(isTooDeep ? new HttpProblem('json_too_deep', TOO_DEEP) : error, value)
+      const detail = `The body nests arrays and objects deeper than ${MAX_JSON_DEPTH} levels`
+      next(isTooDeep ? new HttpProblem('json_too_deep', detail) : error, value)
     })
   })
   done()

@@ -8,13 +8,11 @@ import { overloadError } from '../core/shared/errors.ts'
 export type OverloadOptions = Pick<underPressure.FastifyUnderPressureOptions,
   'maxEventLoopDelay' | 'maxHeapUsedBytes' | 'maxRssBytes' | 'sampleInterval'>
 
-/** Of the memory that the process may have. */
 const MAX_MEMORY_SHARE = 0.9
 
 /** Beyond so many times the maximum delay, everything but probes is refused. */
 const SHED_ALL = 4
 
-/** The limits of this process. */
 export function overloadLimits (): OverloadOptions {
   const memory = Math.min(process.constrainedMemory() || totalmem(), totalmem())
   return {
@@ -26,10 +24,7 @@ export function overloadLimits (): OverloadOptions {
   }
 }
 
-/**
- * Refuses requests with 503 while the process is overloaded. Archives, searches and cold indexes go first, and probes
- * never, so that a platform does not restart a busy process.
- */
+/** Refuses requests while the process is overloaded: costly ones first, and never probes, which could restart it. */
 export const overload = fp<{ readonly overload?: OverloadOptions | undefined }>(async (app, { overload = {} }) => {
   const { maxEventLoopDelay = 0 } = overload
   await app.register(underPressure, {

@@ -4,20 +4,15 @@ import { hasSeveral, securityHeaders } from '../http/headers.ts'
 import { HttpProblem, TARGET_ORIGIN } from '../http/problem.ts'
 import { hostOf, isLoopback } from '../http/request/hosts.ts'
 
-export interface SecurityOptions {
-  /** The service is bound to a loopback address. */
+interface SecurityOptions {
   readonly loopbackOnly: boolean
   /** As `parseHost` gives them. Empty: no restriction beyond `loopbackOnly`. */
   readonly allowedHosts: readonly string[]
 }
 
-/**
- * Sets the headers of every answer, and refuses requests to another host: pages of a name that was rebound to this
- * address (DNS rebinding).
- */
+/** Sets the headers of every answer, and refuses requests to another host (DNS rebinding). */
 export const security = fp<SecurityOptions>(async function security (app, { loopbackOnly, allowedHosts }) {
-  const allowed = new Set(allowedHosts)
-  const isOpen = !loopbackOnly && allowed.size === 0
+  const isOpen = !loopbackOnly && allowedHosts.length === 0
 
   function hostProblem (request: IncomingMessage): HttpProblem | undefined {
     const { headers: { host }, httpVersion, url = '' } = request
@@ -30,7 +25,7 @@ export const security = fp<SecurityOptions>(async function security (app, { loop
     const name = hostOf(authority ?? '')
     if (isOpen && (name !== undefined || authority === undefined)) return undefined
     if (isOpen) return new HttpProblem('bad_request', 'The host of the request is not a host and port')
-    const isAllowed = name !== undefined && (allowed.has(name) || (loopbackOnly && isLoopback(name)))
+    const isAllowed = name !== undefined && (allowedHosts.includes(name) || (loopbackOnly && isLoopback(name)))
     return isAllowed ? undefined : new HttpProblem('host_not_allowed')
   }
 

@@ -4,16 +4,14 @@ import { own } from '../core/shared/json.ts'
 import { quote } from '../core/shared/text.ts'
 import { HttpProblem } from '../http/problem.ts'
 
-interface ValidationOptions {
-  /** Schemas that routes refer to by `$id`. */
-  readonly shared: readonly object[]
-}
-
 /** The query of a documented route: no other parameters than it names. */
 const NO_QUERY = { type: 'object', properties: {}, additionalProperties: false }
 
-/** Shared schemas, and Fastify's validation with other options for bodies: a number in JSON is not the text of one. */
-export const validation = fp<ValidationOptions>(function validation (app, { shared }, done) {
+/**
+ * Fastify's validation with other options for bodies: a number in JSON is not the text of one.
+ * @param shared schemas that routes refer to by `$id`
+ */
+export const validation = fp<{ readonly shared: readonly object[] }>(function validation (app, { shared }, done) {
   for (const schema of shared) app.addSchema(schema)
   app.addHook('onRoute', (route) => {
     const { schema } = route

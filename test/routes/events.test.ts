@@ -117,7 +117,7 @@ t.test('what is not a stream: HEAD, other methods, a client that wants something
   for (const accept of ['application/json', 'text/html;q=1', 'text/event-stream;q=0', 'text/*;q=0, application/json']) {
     t.match(await service.raw('GET', '/events', { headers: [`Accept: ${accept}`] }), { status: 406, text: /"code":"not_acceptable"/ }, accept)
   }
-  for (const accept of ['text/event-stream', '*/*', 'text/*', 'application/json, */*;q=0.1', 'TEXT/EVENT-STREAM', '']) {
+  for (const accept of ['text/event-stream', '*/*', 'text/*', 'application/json, */*;q=0.1', 'TEXT/EVENT-STREAM; charset=utf-8', '']) {
     const stream = await open(t, service.url, { headers: [`Accept: ${accept}`, 'If-None-Match: *'] })
     t.match(stream.head, /^HTTP\/1.1 200/, accept)
     stream.destroy()

@@ -57,7 +57,7 @@ t.test('K3, K14, K50: readiness follows the root: absent, a file, there, removed
     t.match(response.json(), {
       code: 'not_ready',
       status: 503,
-      detail: 'No skills folder is there',
+      detail: /^the folder skills \(project\) is missing, or is a file$/,
       instance: '/readyz',
       skills: 0,
       roots: [{ type: 'project', state: 'missing', skills: 0 }],
@@ -97,7 +97,7 @@ t.test('K70: /readyz says in words what is wrong, with the names of folders and 
   const refused = (path: string): never => { throw Object.assign(new Error(path), { code: 'EACCES' }) }
   const disk: Disk = { ...localDisk, readdir: async (path) => path.endsWith('/locked') ? refused(path) : await localDisk.readdir(path) }
   const service = await buildService(t, { files: null, options: { siblings: { locked: {} }, roots: ['skills', 'locked'], personalRoot: 'mine', disk } })
-  const all = 'No skills folder is there: the folder skills (project) is missing, or is a file; the folder locked (project) may not be read; the folder mine (personal) is missing, or is a file'
+  const all = 'the folder skills (project) is missing, or is a file; the folder locked (project) may not be read; the folder mine (personal) is missing, or is a file'
   const bad = await service.fetch('/readyz')
   t.equal(bad.status, 503)
   t.match(bad.json(), { code: 'not_ready', detail: all, error: all })

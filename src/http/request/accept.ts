@@ -1,17 +1,13 @@
 import Negotiator from 'negotiator'
 
 function negotiator (accept: string): Negotiator {
-  return new Negotiator({ headers: { accept } })
+  // Without parameters other than a weight: `application/json; charset=utf-8` asks for JSON.
+  return new Negotiator({ headers: { accept: accept.replace(/;(?!\s*q\s*=)[^;,]*/gi, '') } })
 }
 
 /** Whether an `Accept` header allows a media type: for the one route where nothing else can be sent. */
 export function accepts (accept: string | undefined, type: string): boolean {
   return !accept || negotiator(accept).mediaType([type]) !== undefined
-}
-
-/** Whether a header names the type itself: a browser takes any type, and has no use for an endless answer. */
-export function names (accept = '', type: string): boolean {
-  return negotiator(accept).mediaTypes().some((named) => named.toLowerCase() === type)
 }
 
 /** The media type that an `Accept` header prefers. The first is the default, for when nothing fits too. */

@@ -1,15 +1,10 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { plainAddress } from './client-address.ts'
 
-/**
- * A host is a name or an address in lower case, without brackets and without a port: `example.org`, `127.0.0.1`, `::1`.
- * Brackets and ports belong to the authority that a Host header or an origin carries: `[::1]:8080`.
- */
-
 /** No user, no path, no percent-encoding: `URL` would take them. */
 const AUTHORITY = /^[\w.:[\]-]+$/
 
-/** The host of an authority, such as the value of a Host header; undefined when the value is not one. */
+/** The host, such as `::1`, of an authority, such as `[::1]:8080` in a Host header; undefined when it is not one. */
 export function hostOf (authority: string): string | undefined {
   if (!AUTHORITY.test(authority) || !URL.canParse(`http://${authority}`)) return undefined
   return new URL(`http://${authority}`).hostname.replace(/^\[|\]$/g, '')

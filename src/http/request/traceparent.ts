@@ -12,8 +12,8 @@ export interface TraceContext {
 /** The caller's place in a trace; undefined for a text that is none. */
 export function parseTraceparent (text: unknown): TraceContext | undefined {
   if (typeof text !== 'string') return undefined
-  const [whole, version, traceId, spanId, flags] = TRACEPARENT.exec(text) ?? []
-  if (whole === undefined || traceId === undefined || spanId === undefined || flags === undefined) return undefined
+  const [, version, traceId, spanId, flags] = TRACEPARENT.exec(text) ?? []
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined
   return version === '00' && text.length !== 55 ? undefined : { traceId, spanId, flags }
 }
 

@@ -12,20 +12,15 @@ interface EventStreamsOptions {
   readonly observer?: Pick<Observer, 'onStream'> | undefined
 }
 
-/**
- * Sends the first frames of server-sent events, and returns a function that stops the others. One buffer may go to many
- * clients.
- */
+/** Sends the first frames of server-sent events, and returns a function that stops the others. */
 type Begin = (send: (frame: Buffer) => void) => () => void
 
 export const EVENT_STREAM_MEDIA_TYPE = 'text/event-stream'
 const HEARTBEAT = Buffer.from(': still here\n\n')
 
 /**
- * For the routes of `app`: the returned function answers with a stream of server-sent events, which ends with its
- * connection, or when its caller may no longer have it. It throws `too_many_streams`, and `not_ready` while the service
- * is stopping. The plugins @fastify/sse and fastify-sse-v2 write past the
- * hooks, keep without limit what a client does not read, and delay `app.close()`.
+ * Returns a function that answers with a stream of server-sent events until its caller may no longer have it. The
+ * plugins @fastify/sse and fastify-sse-v2 write past the hooks, and keep without limit what a client does not read.
  */
 export function createEventStreams (
   app: FastifyInstance, { maxStreams, whileAllowed, observer }: EventStreamsOptions
@@ -36,16 +31,12 @@ export function createEventStreams (
   /** What a client does not take waits, up to a bound. Then it is dropped, and comes back with the last id it has. */
   function send (stream: Readable, frame: Buffer): void {
     if (stream.destroyed) return
-    const { readableLength } = stream
-    if (readableLength + frame.length <= MAX_EVENT_STREAM_BYTES) {
-      stream.push(frame)
-      return
-    }
-    stream.destroy()
-    app.log.info({ bytes: readableLength }, 'a client that does not read its events was dropped')
+    if (stream.readableLength + frame.length > MAX_EVENT_STREAM_BYTES) {
+      stream.destroy()
+      app.log.info('a client that does not read its events was dropped')
+    } else stream.push(frame)
   }
 
-  /** Nothing is sent to it any more. */
   function end (stream: Readable): void {
     if (streams.delete(stream)) stream.push(null)
   }

@@ -26,11 +26,7 @@ interface Bytes {
   readonly read: (start: number, end: number) => Buffer | Readable
 }
 
-/**
- * The body for a file: its bytes from memory, or a stream when it is large; whole or the range asked for. Sets the
- * headers, as all functions of this file do.
- * @param path what the caller calls the file
- */
+/** The body for a file, whole or the range asked for. Sets the headers, as all functions of this file do. */
 export function answerFile (
   request: FastifyRequest, reply: FastifyReply, file: ServableFile, path: string
 ): Buffer | Readable {
@@ -53,10 +49,7 @@ export function answerFile (
   }
 }
 
-/**
- * @param type without parameters
- * @param variant names the representation where one resource has several of the same bytes
- */
+/** @param variant names the representation where one resource has several of the same bytes */
 export function answerContent (
   request: FastifyRequest, reply: FastifyReply, { bytes, digest }: FileContent, type: string, variant?: string
 ): Buffer | Readable {
@@ -68,7 +61,6 @@ export function answerContent (
   })
 }
 
-/** @param name of the skill: the file is called `name`.zip */
 export function answerArchive (
   request: FastifyRequest, reply: FastifyReply, archive: SkillArchive, name: string, etag: string
 ): Buffer | Readable {
@@ -91,10 +83,7 @@ function answerBytes (request: FastifyRequest, reply: FastifyReply, { contentTyp
   return read(start, end)
 }
 
-/**
- * The bytes that `Range` and `If-Range` ask for (RFC 9110 §14, §13.1.5); undefined for all, and for a header that is
- * not valid. `If-Range` compares strongly, so neither a weak tag nor a date matches: two edits can share a second.
- */
+/** The bytes asked for (RFC 9110 §14); undefined for all. `If-Range` compares strongly: no weak tag or date matches. */
 function rangeOf ({ method, headers }: FastifyRequest, size: number, etag: string | undefined) {
   const { range = '', 'if-range': ifRange, 'if-none-match': ifNoneMatch } = headers
   const [, first = '', last = ''] = SINGLE_RANGE.exec(range) ?? []
