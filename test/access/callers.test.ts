@@ -5,7 +5,7 @@ import t from 'tap'
 import type { SourceStatus } from '../../src/schemas/health.ts'
 import { bearer, buildGuarded, newSecret } from '../helper/guarded.ts'
 import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
-import { followRoutes } from '../helper/routes.ts'
+import { followRoutes } from '../helper/build.ts'
 import { skill, skillText } from '../helper/skills.ts'
 
 /** Routes that answer everybody: probes, webhooks, which are signed, and what pages are made of. */

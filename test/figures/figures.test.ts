@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { createSkillManager } from '../../src/core/skill-manager.ts'
 import { buildService } from '../helper/build.ts'
-import { usedMemory } from '../helper/memory.ts'
 import { createManager, skill, skills, startManager } from '../helper/skills.ts'
-import { checkTime } from '../helper/timing.ts'
+import { checkTime, usedMemory } from '../helper/timing.ts'
 
 const MEBIBYTE = 1_048_576
 

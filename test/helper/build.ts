@@ -1,7 +1,8 @@
 import { join } from 'node:path'
-import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
+import type { FastifyContextConfig, FastifyInstance, FastifyPluginAsync } from 'fastify'
 import { pino } from 'pino'
 import type { Test } from 'tap'
+import fp from 'fastify-plugin'
 import { openAccess } from '../../src/access/access.ts'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { createSkillManager, type SkillManager, type SkillManagerOptions } from '../../src/core/skill-manager.ts'
@@ -149,4 +150,23 @@ export type Service = Awaited<ReturnType<typeof buildService>>
 /** The service with the routes of a test, which are not in its document. */
 export async function buildWithRoutes (t: Test, addRoutes: (app: FastifyInstance) => void, options: ServiceOptions = {}): Promise<Service> {
   return await buildService(t, { options: { ...options, plug: () => [async (app) => { addRoutes(app) }] } })
+}
+
+/** Notes the routes of an app as they are registered, and as requests reach them. */
+export function followRoutes () {
+  /** As registered, HEAD ones too: `GET`, `/skills/:name`. */
+  const all: Array<{ readonly method: string, readonly url: string, readonly config: FastifyContextConfig }> = []
+  const reached = new Set<string>()
+  return {
+    all,
+    plugin: fp(async (app) => {
+      app.addHook('onRoute', ({ method, url, config = {} }) => { for (const each of [method].flat()) all.push({ method: each, url, config }) })
+      app.addHook('onRequest', ({ method, routeOptions: { url = '' } }, _reply, next) => {
+        reached.add(`${method} ${url}`)
+        next()
+      })
+    }),
+    /** Those that no request has reached, as `GET /skills/:name`. */
+    missed: () => all.map(({ method, url }) => `${method} ${url}`).filter((route) => !reached.has(route)).sort()
+  }
 }

@@ -1,14 +1,22 @@
 import { execFileSync } from 'node:child_process'
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto'
 import fs from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Test } from 'tap'
+import { withSkills } from '../../src/cli/with-skills.ts'
+import type { RootOptions } from '../../src/core/roots/root.ts'
+import type { CoreLog } from '../../src/core/shared/log.ts'
+import type { SkillManager, SkillManagerOptions } from '../../src/core/skill-manager.ts'
+import { StateFolder } from '../../src/sources/publish/state-folder.ts'
 import { Policy } from '../../src/trust/policy.ts'
 import { parseSigningKey, signSkills } from '../../src/trust/sign.ts'
 import type { Signer } from '../../src/trust/signers.ts'
 import type { TrustFile } from '../../src/trust/trust-file.ts'
+import { Trust } from '../../src/trust/trust.ts'
 import { verifySkills } from '../../src/trust/verify.ts'
-import { withSkills } from '../../src/cli/with-skills.ts'
 import type { OpenedSkills } from '../../src/validate/validate.ts'
+import { startManager } from './skills.ts'
 
 export interface KeyPair {
   readonly privateKey: KeyObject
@@ -119,3 +127,23 @@ export function makeAuthority (folder: string, { usage = 'codeSigning', days = 3
 }
 
 export type Authority = ReturnType<typeof makeAuthority>
+
+/** Skills of folders that a policy guards. */
+export async function startGuarded (
+  t: Test, bases: string | readonly (string | RootOptions)[], policy: Policy, options: Partial<SkillManagerOptions> = {},
+  stateName = 'state'
+): Promise<{ readonly skills: SkillManager, readonly trust: Trust, readonly log: readonly string[] }> {
+  const log: string[] = []
+  const line = (details: object, message: string): void => { log.push(`${message} ${JSON.stringify(details)}`) }
+  const logger: CoreLog = { info: line, warn: line }
+  const all = [bases].flat().map((base) => typeof base === 'string' ? { path: base } : base)
+  const folder = fs.mkdtempSync(join(tmpdir(), 'verified-'))
+  t.teardown(() => { fs.rmSync(folder, { recursive: true, force: true }) })
+  const state = new StateFolder(join(folder, stateName))
+  const trust = new Trust({ policy, state, log: logger })
+  t.teardown(() => trust.close())
+  const guarded = trust.guard(all)
+  await trust.start()
+  const skills = await startManager(t, guarded, options)
+  return { skills, trust, log }
+}

@@ -2,7 +2,7 @@ import type { CatalogSkill } from '../../src/core/shared/skill.ts'
 import { describeSkill } from '../../src/core/read-skill.ts'
 import { type Refusal, RefusedError } from '../../src/core/read/refused.ts'
 import { FileContent } from '../../src/core/read/file-content.ts'
-import { subjectOf, type Subject, type TargetName, type Verdicts, verdictsOf } from '../../src/verdicts/index.ts'
+import { type Outcome, type Subject, subjectOf, type TargetName, type Verdicts, verdictsOf } from '../../src/verdicts/index.ts'
 
 export interface SkillParts {
   readonly folder?: string
@@ -34,4 +34,79 @@ export async function subjectFor ({ folder = 'demo', ownName, text, bytes = text
 
 export async function verdictsFor (parts: SkillParts, targets?: readonly TargetName[]): Promise<Verdicts> {
   return verdictsOf(await subjectFor(parts), targets)
+}
+
+/** A description that every target takes. */
+export const D = 'description: What it is for'
+
+export function text (...lines: readonly string[]): string {
+  return `---\n${lines.map((line) => `${line}\n`).join('')}---\n# Demo\n`
+}
+
+export const GOOD: SkillParts = { text: text('name: demo', D) }
+/** Outcomes in short: `refused spec codex; warned vscode`; `invalid` is what keeps every skill with errors out of this service's own lists. */
+export function said (text: string): Partial<Record<TargetName, Outcome>> {
+  const outcomes: Partial<Record<TargetName, Outcome>> = {}
+  for (const part of text.replace('invalid', 'not_loaded mcp discovery-0.1.0 discovery-0.2.0').split('; ')) {
+    const [outcome, ...targets] = part.split(' ')
+    for (const target of targets) outcomes[target as TargetName] = outcome as Outcome
+  }
+  return outcomes
+}
+
+export const long = (count: number): string => 'x'.repeat(count)
+
+/** The smallest skill that trips a rule, the code of the finding, and what the targets make of it; all others take it. */
+export const RULES: ReadonlyArray<readonly [rule: string, parts: SkillParts, code: string, outcomes: Partial<Record<TargetName, Outcome>>]> = [
+  ['main file SKILL.MD', { ...GOOD, mainFile: 'SKILL.MD' }, 'main_file_casing', said('refused spec skills-ref quick-validate anthropic-upload openai-upload gh-skill; not_loaded claude-code codex vscode gemini-cli opencode goose skills-cli mcp')],
+  ['main file skill.md', { ...GOOD, mainFile: 'skill.md' }, 'main_file_casing', said('refused spec quick-validate anthropic-upload gh-skill; not_loaded claude-code codex vscode gemini-cli opencode goose skills-cli mcp')],
+  ['no frontmatter', { text: '# Demo\n' }, 'frontmatter_missing', said('invalid; refused spec skills-ref quick-validate anthropic-upload openai-upload gh-skill; changed claude-code; not_loaded codex gemini-cli opencode goose skills-cli; warned vscode')],
+  ['byte order mark', { text: `\uFEFF${GOOD.text}` }, 'byte_order_mark', { 'skills-ref': 'refused', 'quick-validate': 'refused', codex: 'not_loaded', 'gemini-cli': 'not_loaded' }],
+  ['CRLF', { text: GOOD.text?.replaceAll('\n', '\r\n') ?? '' }, 'line_ends_crlf', {}],
+  ['unquoted colon', { text: text('name: demo', 'description: Use when: asked') }, 'yaml_repaired', broken(['opencode'])],
+  ['YAML that nobody reads', { text: text('name: demo', D, 'tags: "a" b') }, 'yaml_invalid', broken()],
+  ['a tab', { text: text('name: demo', D, 'license: a\tb') }, 'tab_in_value', said('refused skills-ref quick-validate')],
+  ['a tag', { text: text('name: demo', D, 'license: !!str 5') }, 'anchor_or_tag', said('refused skills-ref; not_loaded mcp')],
+  ['an escaped emoji', { text: text('name: demo', D, 'license: "\\ud83d\\ude00"') }, 'escaped_surrogates', said('not_loaded codex goose')],
+  ['no name', { text: text(D) }, 'name_missing', said('invalid; refused spec skills-ref quick-validate anthropic-upload openai-upload gh-skill; changed claude-code codex; warned vscode; not_loaded gemini-cli opencode goose skills-cli')],
+  ['name of 65 letters', { folder: long(65), text: text(`name: ${long(65)}`, D) }, 'name_too_long', said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill; not_loaded codex')],
+  ['name in capitals', { folder: 'Demo', text: text('name: Demo', D) }, 'name_invalid_characters', said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill; warned vscode')],
+  ['name in another alphabet', { folder: '技能', text: text('name: 技能', D) }, 'name_invalid_characters', said('invalid; refused spec quick-validate anthropic-upload gh-skill; warned vscode')],
+  ['name with a slash', { text: text('name: a/b', D) }, 'name_invalid_characters', said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill; warned vscode; changed claude-code gemini-cli; not_loaded goose')],
+  ['name with a colon', { text: text("name: 'a:b'", D) }, 'name_invalid_characters', said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill; warned vscode; changed claude-code gemini-cli')],
+  ['hyphen at the end', { folder: 'demo-', text: text('name: demo-', D) }, 'name_edge_hyphen', hyphens()],
+  ['two hyphens', { folder: 'de--mo', text: text('name: de--mo', D) }, 'name_double_hyphen', hyphens()],
+  ['another name than the folder', { text: text('name: other', D) }, 'name_folder_mismatch', said('invalid; refused spec skills-ref gh-skill; changed claude-code; warned vscode')],
+  ['reserved word', { folder: 'claude-demo', text: text('name: claude-demo', D) }, 'name_reserved_word', { 'anthropic-upload': 'refused' }],
+  ['name that is a number', { folder: '3000', text: text('name: 3000', D) }, 'name_not_text', said('invalid; refused spec quick-validate anthropic-upload; changed claude-code gemini-cli; not_loaded opencode skills-cli; warned vscode')],
+  ['no description', { text: text('name: demo') }, 'description_missing', said('invalid; refused spec skills-ref quick-validate anthropic-upload openai-upload gh-skill; changed claude-code opencode; not_loaded codex gemini-cli skills-cli; warned vscode')],
+  ['description of 1,100 characters', { text: text('name: demo', `description: ${long(1_100)}`) }, 'description_too_long', said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill; not_loaded codex')],
+  ['description of 1,600 characters', { text: text('name: demo', `description: ${long(1_600)}`) }, 'description_too_long', said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill; cut claude-code; not_loaded codex')],
+  ['tag in the description', { text: text('name: demo', 'description: a <b> c') }, 'description_xml_tag', { 'quick-validate': 'refused', 'anthropic-upload': 'refused' }],
+  ['angle bracket in the description', { text: text('name: demo', 'description: a > b') }, 'description_angle_bracket', { 'quick-validate': 'refused' }],
+  ['description as a folded block', { text: text('name: demo', 'description: >', '  one', '  two') }, 'description_block_scalar', { 'gemini-cli': 'warned' }],
+  ['description as a literal block', { text: text('name: demo', 'description: |', '  one', '  two') }, 'description_block_scalar', { codex: 'changed', 'gemini-cli': 'warned' }],
+  ['description over two lines', { text: text('name: demo', 'description: one', '  two') }, 'description_not_one_line', { 'gemini-cli': 'warned' }],
+  ['metadata that is text', { text: text('name: demo', D, 'metadata: text') }, 'metadata_not_mapping', { spec: 'refused', codex: 'not_loaded', vscode: 'warned', goose: 'not_loaded', mcp: 'not_loaded' }],
+  ['compatibility of 501 characters', { text: text('name: demo', D, `compatibility: ${long(501)}`) }, 'compatibility_too_long', said('refused spec skills-ref quick-validate; not_loaded mcp')],
+  ['a skill inside', { ...GOOD, files: { 'inner/SKILL.md': 1 } }, 'nested_skills', { 'anthropic-upload': 'refused', 'openai-upload': 'refused', goose: 'cut', 'skills-cli': 'warned' }],
+  ['30 MB', { ...GOOD, files: Object.fromEntries(Array.from({ length: 4 }, (_, i) => [`${i}.bin`, 8_000_000])) }, 'upload_too_large', said('refused anthropic-upload; warned mcp; cut discovery-0.1.0')],
+  ['501 files', { ...GOOD, files: Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`${i}.md`, 1])) }, 'upload_too_large', { 'openai-upload': 'refused' }],
+  ['a copy of an installer', { text: text('name: demo', D, 'metadata:', '  github-repo: a/b') }, 'vendored_copy', { 'gh-skill': 'refused' }],
+  ['a dead link', { text: `${GOOD.text}[a](b.md)\n` }, 'body_link_missing', { spec: 'warned', vscode: 'warned' }],
+  ['a link that leaves', { text: `${GOOD.text}[a](../b.md)\n` }, 'body_link_outside', { spec: 'warned' }],
+  ['a placeholder', { text: `${GOOD.text}Do $ARGUMENTS\n` }, 'body_placeholder', {}]
+]
+
+function broken (readers: readonly TargetName[] = []): Partial<Record<TargetName, Outcome>> {
+  return without(said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill; not_loaded codex opencode goose skills-cli; changed claude-code gemini-cli; warned vscode'), ...readers)
+}
+
+/** @param readers clients that read it all the same */
+export function without (outcomes: Partial<Record<TargetName, Outcome>>, ...readers: readonly TargetName[]): Partial<Record<TargetName, Outcome>> {
+  return Object.fromEntries(Object.entries(outcomes).filter(([target]) => !readers.includes(target as TargetName)))
+}
+
+function hyphens (): Partial<Record<TargetName, Outcome>> {
+  return said('invalid; refused spec skills-ref quick-validate anthropic-upload gh-skill')
 }

@@ -12,9 +12,8 @@ import type { LineOutput } from '../../src/log.ts'
 import { createAudit } from '../../src/observe/audit.ts'
 import { DIALECTS } from '../../src/tools/dialects/index.ts'
 import { createTools } from '../../src/tools/tools.ts'
-import { buildService, type Files, type ServiceOptions } from '../helper/build.ts'
+import { buildService, type Files, followRoutes, type ServiceOptions } from '../helper/build.ts'
 import { listenRequest, modernRequest } from '../helper/mcp.ts'
-import { followRoutes } from '../helper/routes.ts'
 import { until } from '../helper/skills.ts'
 
 const STREAM = { accept: 'text/event-stream' }

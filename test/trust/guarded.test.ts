@@ -12,12 +12,11 @@ import { openEvents } from '../helper/event-stream.ts'
 import { createRepository, skillFiles } from '../helper/git.ts'
 import { modernRequest } from '../helper/mcp.ts'
 import { startProcess } from '../helper/process.ts'
-import { makeKeyPair, sign, trustOf } from '../helper/signing.ts'
+import { makeKeyPair, sign, startGuarded, trustOf } from '../helper/signing.ts'
 import {
   createManager, passTick, skill, skillText, skills, startManager, textOf, until
 } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
-import { startGuarded } from '../helper/verified.ts'
 
 type Pins = Readonly<Record<string, readonly string[]>>
 

@@ -10,10 +10,9 @@ import { formatBundle, signedBytes } from '../../src/trust/bundle.ts'
 import { parseScans } from '../../src/trust/scans.ts'
 import { hintOf, type Signer } from '../../src/trust/signers.ts'
 import {
-  type Authority, type KeyPair, makeAuthority, makeKeyPair, sign, statementAbout, type StatementDraft, trustOf, verify
+  type Authority, type KeyPair, makeAuthority, makeKeyPair, sign, startGuarded, statementAbout, type StatementDraft, trustOf, verify
 } from '../helper/signing.ts'
 import { skill } from '../helper/skills.ts'
-import { startGuarded } from '../helper/verified.ts'
 
 const DAY_MS = 86_400_000
 const YEAR_MS = 365 * DAY_MS

@@ -2,8 +2,7 @@ import t from 'tap'
 import type { Finding } from '../../src/core/shared/skill.ts'
 import { type ReportFormat, REPORTERS } from '../../src/validate/report/index.ts'
 import type { ReporterOptions, SkillReport } from '../../src/validate/report/reporter.ts'
-import { GOOD } from '../helper/rule-skills.ts'
-import { subjectFor } from '../helper/verdicts.ts'
+import { GOOD, subjectFor } from '../helper/verdicts.ts'
 
 const DOCUMENTATION = 'https://github.com/skillserve/skillserve/blob/main/docs/validate.md'
 const NO_TOTALS = { skills: 1, error: 0, warning: 0, info: 0, accepted: 0 }

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { D, GOOD, long, RULES, said, text, without } from '../helper/rule-skills.ts'
-import { type SkillParts, subjectFor, verdictsFor } from '../helper/verdicts.ts'
+import { D, GOOD, long, RULES, said, type SkillParts, subjectFor, text, verdictsFor, without } from '../helper/verdicts.ts'
 import { MAX_DISCOVERY_FILES, MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../src/core/shared/limits.ts'
 import { type FindingCode, FINDINGS } from '../../src/core/format/findings.ts'
 import { outcomesOf } from '../../src/verdicts/outcomes.ts'

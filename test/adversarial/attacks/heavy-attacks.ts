@@ -12,7 +12,7 @@ import { type AttackTarget, isAlive, mcpCall, startAttackTarget } from './attack
 import type { ProcessOwner } from '../../helper/process.ts'
 import { jsonRequest, openRaw, type RawConnection, rawRequest, type RawResponse, request } from '../../helper/raw-http.ts'
 import { skillText, until } from '../../helper/skills.ts'
-import { startSwapper } from '../../helper/swapper.ts'
+import { startSwapper } from '../../helper/disk.ts'
 
 const CANARY = 'CANARY-b81e02'
 const PUBLIC = 'PUBLIC-55d0f1'

@@ -1,5 +1,4 @@
-import { IGNORE_TEXTS, JUNK } from './hidden-model.ts'
-import { type Node, nodeAt } from './model-disk.ts'
+import { IGNORE_TEXTS, JUNK, type Node, nodeAt } from './model-disk.ts'
 import { CANARIES, FILES, LINKED, MAIN_FILES, NAMES, ROOTS, type World } from './world.ts'
 
 const LINK_TARGETS = [

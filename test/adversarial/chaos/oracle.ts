@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isUtf8 } from 'node:buffer'
-import { isHiddenInModel } from './hidden-model.ts'
-import { folderAt, lookup, nodeAt, type DiskState } from './model-disk.ts'
+import { type DiskState, folderAt, isHiddenInModel, lookup, nodeAt } from './model-disk.ts'
 import { digestOf, message, problem, success, type Question, type Said } from './questions.ts'
 
 export interface ModelRoot {

@@ -1,7 +1,6 @@
 import { join } from 'node:path'
-import { JUNK } from './hidden-model.ts'
 import { MirroredDisk } from './mirrored-disk.ts'
-import { folderAt, nodeAt } from './model-disk.ts'
+import { folderAt, JUNK, nodeAt } from './model-disk.ts'
 import type { ModelRoot } from './oracle.ts'
 
 /** No answer may hold one of these: what lies outside the roots, in a sibling skill, and under a hidden name (K8, K19). */

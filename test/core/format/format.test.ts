@@ -10,8 +10,7 @@ import { parseSkillBytes, skillBody } from '../../../src/core/format/main-file.t
 import { MAX_FRONTMATTER_BYTES, MAX_FRONTMATTER_DEPTH, MAX_MAIN_FILE_BYTES } from '../../../src/core/shared/limits.ts'
 import type { Frontmatter } from '../../../src/core/shared/skill.ts'
 import { codePoint } from '../../helper/code-point.ts'
-import { heapOfEach } from '../../helper/memory.ts'
-import { checkTime } from '../../helper/timing.ts'
+import { checkTime, heapOfEach } from '../../helper/timing.ts'
 
 const parseYaml = (text: string) => parseFrontmatter(Buffer.from(text))
 const yamlCodes = (text: string) => parseYaml(text).findings.map(({ code }) => code)
