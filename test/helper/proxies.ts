@@ -8,6 +8,7 @@ import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { loadAll } from 'js-yaml'
 import type { ProcessOwner } from './process.ts'
 
 const DEPLOY = fileURLToPath(new URL('../../deploy/', import.meta.url))
@@ -119,4 +120,17 @@ async function isListening (port: number): Promise<boolean> {
   } finally {
     socket.destroy()
   }
+}
+
+export const KUSTOMIZATIONS = ['base', 'image-volume', 'git-sync'] as const
+
+export interface Manifest {
+  readonly apiVersion: string
+  readonly kind: string
+}
+
+/** What kustomize makes of a folder of `deploy/kubernetes`. */
+export function kustomize (name: (typeof KUSTOMIZATIONS)[number]): Manifest[] {
+  const folder = `${DEPLOY}kubernetes/${name}`
+  return loadAll(execFileSync('kubectl', ['kustomize', folder], { encoding: 'utf8' })) as Manifest[]
 }

@@ -6,8 +6,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client'
 import t from 'tap'
 import { OPERATIONS, withMetrics } from '../../scripts/tables.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
-import { KUSTOMIZATIONS, kustomize } from '../helper/kubernetes.ts'
-import { hasProgram } from '../helper/proxies.ts'
+import { hasProgram, KUSTOMIZATIONS, kustomize } from '../helper/proxies.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const VARIABLES = new Set(Object.values(SETTINGS).map(({ variable }) => variable as string))

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { KUSTOMIZATIONS, kustomize, type Manifest } from '../../helper/kubernetes.ts'
-import { hasProgram } from '../../helper/proxies.ts'
+import { hasProgram, KUSTOMIZATIONS, kustomize, type Manifest } from '../../helper/proxies.ts'
 
 type Models = Readonly<Record<string, new (data: Manifest) => { validate (): void }>>
 
