@@ -27,7 +27,7 @@ export async function reload (parts: Reloaded): Promise<void> {
   const changes = configFile === undefined ? undefined : await reloadSources(configFile, parts)
   const files = [access?.file ?? [], trust?.files ?? []].flat()
   await Promise.all(files.map((file) => file.reload()))
-  sources.hint()
+  sources.checkSoon()
   const read = files.filter(({ remark }) => remark === undefined).map(({ path }) => path)
   const checked = sources.status.map(({ name }) => name)
   const done = {

@@ -4,12 +4,12 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { HttpProblem } from '../http/problem.ts'
 import { resultAnswer } from '../openapi/responses.ts'
 import { HookAnswerSchema } from '../schemas/health.ts'
-import type { SourceHook } from '../sources/sources.ts'
+import type { Sources } from '../sources/sources.ts'
 import { readSecretFile } from '../sources/secrets.ts'
 
 interface GitHookOptions {
   /** The sources that a hook may ask for; several may have one secret. */
-  readonly hooks: () => readonly SourceHook[]
+  readonly hooks: () => Sources['hooks']
 }
 
 /** Payloads of pushes have some KiB; they are in memory while they are hashed. */
@@ -39,7 +39,7 @@ export const gitHook: FastifyPluginAsyncTypebox<GitHookOptions> = async function
     const secrets = await Promise.all(hooks.map(({ secretFile }) => readSecretFile(secretFile).catch(() => undefined)))
     const asked = hooks.filter((_, index) => isProof(headers, secrets[index], body as Buffer | undefined))
     if (asked.length === 0) throw new HttpProblem('hook_refused')
-    for (const { hint } of asked) hint()
+    for (const { checkSoon } of asked) checkSoon()
     return { sources: asked.length }
   })
 }

@@ -6,7 +6,6 @@ import { baseName } from '../core/shared/paths.ts'
 import type { CoreLog } from '../core/shared/log.ts'
 import type { Environment } from '../config/setting.ts'
 import { DEFAULT_TIMEOUT_MS, type Fetched, type SourceKind } from './address/source-kind.ts'
-import type { Origin, SourceRoot } from './keeper.ts'
 import type { Source } from './kinds.ts'
 import { findPackaged } from './publish/packages.ts'
 import { brokenParts, planOf, reportOf } from './publish/plan.ts'
@@ -14,6 +13,7 @@ import { type PublishedState, Publisher } from './publish/publisher.ts'
 import { checkEntries, SourceTree } from './publish/source-tree.ts'
 import { readSecretFile } from './secrets.ts'
 import { SourceError } from './source-error.ts'
+import type { Origin, SourceRoot } from './source-sync.ts'
 
 /** Two checks that hooks ask for are at least so many milliseconds apart. */
 const SPACING_MS = 5_000

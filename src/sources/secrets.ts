@@ -17,12 +17,10 @@ export async function readSecret (auth: SourceAuth, env: Environment): Promise<s
 
 /** @throws SourceError when there is none */
 export async function readSecretFile (path: string): Promise<string> {
-  let text: string
-  try {
-    text = (await readRegularFile(path)).toString().trim()
-  } catch (cause) {
+  const bytes = await readRegularFile(path).catch((cause: unknown) => {
     throw new SourceError('secret_missing', 'the file of the credentials cannot be read', { cause })
-  }
+  })
+  const text = bytes.toString().trim()
   if (text !== '' && text.length <= MAX_SECRET_BYTES && !/[\r\n]/.test(text)) return text
   throw new SourceError('secret_missing', 'the file of the credentials holds no single line')
 }

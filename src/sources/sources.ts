@@ -8,11 +8,11 @@ import type { Environment } from '../config/setting.ts'
 import type { SourceStatus } from '../schemas/health.ts'
 import { type Approve, FetchedOrigin } from './fetched-origin.ts'
 import { FolderOrigin } from './folder/folder-origin.ts'
-import { type GithubState, githubState } from './git/github.ts'
-import { Keeper, type Origin } from './keeper.ts'
+import { githubState } from './git/github.ts'
 import { identityOf, kindOf, type RootSpec } from './kinds.ts'
 import { type StateFolder, unwritable } from './publish/state-folder.ts'
 import { failureOf } from './source-error.ts'
+import { SourceSync } from './source-sync.ts'
 
 const MAX_FETCHES = 2
 
@@ -27,19 +27,8 @@ export interface SourcesOptions {
   readonly linkTargets?: readonly string[] | undefined
 }
 
-/** What a webhook may ask for, and the file of the secret that its sender has. */
-export interface SourceHook {
-  readonly secretFile: string
-  /** Checks soon: something may be new. */
-  hint (): void
-}
-
 /** The names of sources that were added, removed or replaced. */
-export interface SourceChanges {
-  readonly added: readonly string[]
-  readonly removed: readonly string[]
-  readonly changed: readonly string[]
-}
+export type SourceChanges = Readonly<Record<'added' | 'removed' | 'changed', readonly string[]>>
 
 type NamedRoot = RootOptions & { readonly name: string }
 
@@ -48,7 +37,7 @@ interface Opened {
   readonly spec: RootSpec
   readonly root: NamedRoot
   /** Keeps it up to date. A plain folder needs none. */
-  readonly keeper?: Keeper
+  readonly sync?: SourceSync
 }
 
 /** The folders and sources of a service, in their order of precedence. */
@@ -58,7 +47,6 @@ export class Sources {
   #sources: readonly Opened[] = []
   #isStarted = false
   #approve: Approve = async () => {}
-  #release: (() => Promise<void>) | undefined
 
   constructor (options: SourcesOptions) {
     this.#options = options
@@ -78,7 +66,7 @@ export class Sources {
     const after = named(specs).map(([spec, name]) =>
       before.find((each) => each.root.name === name && isDeepStrictEqual(each.spec, spec)) ?? this.#make(spec, name))
     const fetched = specs.flatMap((spec) => spec.kind === 'folder' ? [] : spec)
-    if (fetched.length > 0) this.#release ??= await state.acquire()
+    if (fetched.length > 0) await state.lock()
     for (const spec of fetched) await kindOf(spec).check?.(spec, env)
     await check(after.map(({ root: { name } }) => name))
     const gone = before.filter((each) => !after.includes(each))
@@ -86,16 +74,16 @@ export class Sources {
     try {
       this.#sources = before.filter((each) => after.includes(each))
       // One that has changed may have the same folder as before.
-      await Promise.all(gone.map(({ keeper }) => keeper?.close()))
-      for (const { keeper } of fresh) await keeper?.open()
+      await Promise.all(gone.map(({ sync }) => sync?.close()))
+      for (const { sync } of fresh) await sync?.open()
     } catch (error) {
       throw error instanceof Error && 'syscall' in error ? unwritable(state.path, error) : error
     }
     this.#sources = after
     if (this.#isStarted) {
-      await Promise.all(fresh.map(async ({ keeper }) => {
-        keeper?.start()
-        await keeper?.sync()
+      await Promise.all(fresh.map(async ({ sync }) => {
+        sync?.start()
+        await sync?.checkNow()
       }))
     }
     const names = (sources: readonly Opened[]) => sources.map(({ root: { name } }) => name)
@@ -109,17 +97,18 @@ export class Sources {
   #make (spec: RootSpec, name: string): Opened {
     const { state, env, log = SILENT, polling = false, linkTargets } = this.#options
     const type = spec.type ?? 'project'
-    let origin: Origin
     if (spec.kind === 'folder') {
       if (isPlainFolder(spec)) return { spec, root: { path: spec.path, name, type } }
-      origin = new FolderOrigin({ folder: { layout: 'flat', ...spec, name }, state, log, polling, linkTargets })
-    } else {
-      const source = { ...spec, name }
-      const folder = state.folderOf('sources', name, identityOf(source))
-      const approve: Approve = (candidate) => this.#approve(candidate)
-      origin = new FetchedOrigin({ source, kind: kindOf(spec), folder, env, log, inTurn: this.#inTurn, approve })
+      const origin = new FolderOrigin({ folder: { layout: 'flat', ...spec, name }, state, log, polling, linkTargets })
+      const sync = new SourceSync(origin, log)
+      origin.hint = () => { sync.checkSoon() }
+      return { spec, root: { ...origin.root, type }, sync }
     }
-    return { spec, root: { ...origin.root, type }, keeper: new Keeper(origin, log) }
+    const source = { ...spec, name }
+    const folder = state.folderOf('sources', name, identityOf(source))
+    const approve: Approve = (candidate) => this.#approve(candidate)
+    const origin = new FetchedOrigin({ source, kind: kindOf(spec), folder, env, log, inTurn: this.#inTurn, approve })
+    return { spec, root: { ...origin.root, type }, sync: new SourceSync(origin, log) }
   }
 
   /** In their order of precedence. The same objects while nothing changes. */
@@ -127,25 +116,22 @@ export class Sources {
     return this.#sources.map(({ root }) => root)
   }
 
-  get names (): readonly string[] {
-    return this.roots.map(({ name }) => name)
-  }
-
   get status (): readonly SourceStatus[] {
-    return this.#sources.flatMap(({ keeper }) => keeper?.status ?? [])
+    return this.#sources.flatMap(({ sync }) => sync?.status ?? [])
   }
 
-  get hooks (): readonly SourceHook[] {
-    return this.#sources.flatMap(({ spec, keeper }) => {
+  /** What a webhook may ask for, with the file of the secret that its sender has. */
+  get hooks () {
+    return this.#sources.flatMap(({ spec, sync }) => {
       const secretFile = spec.kind === 'folder' ? undefined : spec.webhookSecretFile
-      return secretFile === undefined ? [] : [{ secretFile, hint: () => { keeper?.hint() } }]
+      return secretFile === undefined ? [] : [{ secretFile, checkSoon: () => { sync?.checkSoon() } }]
     })
   }
 
   /** What the source of this name published, when it came from GitHub. */
-  githubOf (name: string): GithubState | undefined {
-    const { spec, keeper } = this.#find(name) ?? {}
-    return spec === undefined || spec.kind === 'folder' ? undefined : githubState(spec, keeper?.status.revision)
+  githubOf (name: string) {
+    const { spec, sync } = this.#find(name) ?? {}
+    return spec === undefined || spec.kind === 'folder' ? undefined : githubState(spec, sync?.status.revision)
   }
 
   /** The name that was given to a source: it has a number here when another one has the name. */
@@ -160,7 +146,7 @@ export class Sources {
 
   start (): void {
     this.#isStarted = true
-    for (const { keeper } of this.#sources) keeper?.start()
+    for (const { sync } of this.#sources) sync?.start()
   }
 
   /** Has each state checked before it is published, from now on. */
@@ -169,8 +155,8 @@ export class Sources {
   }
 
   /** Something may be new: checks all of them soon. */
-  hint (): void {
-    for (const { keeper } of this.#sources) keeper?.hint()
+  checkSoon (): void {
+    for (const { sync } of this.#sources) sync?.checkSoon()
   }
 
   /**
@@ -178,9 +164,9 @@ export class Sources {
    * @param onChecked receives the status of each that was checked
    */
   async sync (onChecked?: (status: SourceStatus) => void): Promise<void> {
-    await Promise.all(this.#sources.map(async ({ keeper }) => {
-      await keeper?.sync()
-      if (keeper !== undefined) onChecked?.(keeper.status)
+    await Promise.all(this.#sources.map(async ({ sync }) => {
+      await sync?.checkNow()
+      if (sync !== undefined) onChecked?.(sync.status)
     }))
   }
 
@@ -200,8 +186,8 @@ export class Sources {
   }
 
   async close (): Promise<void> {
-    await Promise.all(this.#sources.map(({ keeper }) => keeper?.close()))
-    await this.#release?.()
+    await Promise.all(this.#sources.map(({ sync }) => sync?.close()))
+    this.#options.state.unlock()
   }
 }
 

@@ -40,7 +40,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
     const guard = (root: RootOptions): VerifiedRoot =>
       new VerifiedRoot(root, this.#options).on('verdict', (change) => { this.emit('verdict', change) })
     this.#guarded = new Map(roots.map((root) => [root, before.get(root) ?? guard(root)]))
-    for (const [root, { keeper }] of before) if (!this.#guarded.has(root)) void keeper.close()
+    for (const [root, { sync }] of before) if (!this.#guarded.has(root)) void sync.close()
     return this.#verified.map(({ root }) => root)
   }
 
@@ -58,7 +58,7 @@ export class Trust extends EventEmitter<{ verdict: [TrustChange] }> {
 
   async close (): Promise<void> {
     for (const file of this.files) file.close()
-    await Promise.all(this.#verified.map(({ keeper }) => keeper.close()))
+    await Promise.all(this.#verified.map(({ sync }) => sync.close()))
   }
 
   /** How many skills of these roots are refused; undefined while none can be. */
@@ -90,7 +90,7 @@ export async function openTrust (
   const trust = trustFile === undefined
     ? undefined
     : await FollowedFile.open({ name: 'the trust file', setting: 'TRUST_FILE or --trust', path: trustFile, log },
-      (path, text, readNamed) => parseTrust(path, text, sources.names, readNamed))
+      (path, text, readNamed) => parseTrust(path, text, sources.roots.map(({ name }) => name), readNamed))
   const present = () => ({ lock: lock?.value, trust: trust?.value })
   const policy = new Policy(present(), (name) => sources.givenNameOf(name))
   const files = [lock ?? [], trust ?? []].flat()

@@ -10,10 +10,10 @@ import type { CoreLog } from '../core/shared/log.ts'
 import type { Finding } from '../core/shared/skill.ts'
 import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
 import type { TrustReport } from '../schemas/trust.ts'
-import { Keeper, type Origin, type SourceRoot } from '../sources/keeper.ts'
 import { type PublishedSkill, publishedSkill } from '../sources/publish/plan.ts'
 import { Publisher } from '../sources/publish/publisher.ts'
 import type { StateFolder } from '../sources/publish/state-folder.ts'
+import { type Origin, type SourceRoot, SourceSync } from '../sources/source-sync.ts'
 import type { RootPolicy, Verdict } from './policy.ts'
 import { unchecked } from './verify.ts'
 
@@ -63,7 +63,7 @@ export class VerifiedRoot extends EventEmitter<{ changed: [], verdict: [TrustCha
   readonly spacingMs = 0
   /** What the catalog gets instead of the root. */
   readonly root: SourceRoot
-  readonly keeper: Keeper
+  readonly sync: SourceSync
   readonly #original: RootOptions
   readonly #options: VerifiedRootOptions
   readonly #publisher: Publisher
@@ -74,7 +74,6 @@ export class VerifiedRoot extends EventEmitter<{ changed: [], verdict: [TrustCha
   #allDueAt = 0
   #folders: Listing['folders']
   #originals: SkillManager | undefined
-  #release: (() => Promise<void>) | undefined
   skipped = 0
 
   constructor (original: RootOptions, options: VerifiedRootOptions) {
@@ -86,7 +85,7 @@ export class VerifiedRoot extends EventEmitter<{ changed: [], verdict: [TrustCha
     this.root = { ...original, name, listed: this }
     this.#publisher = new Publisher(state.folderOf('verified', name, [path, name]))
     listed?.on('changed', () => { if (!this.#isGuarded) this.emit('changed') })
-    this.keeper = new Keeper(this, log)
+    this.sync = new SourceSync(this, log)
   }
 
   /** Whether the root lists its own folder, as without this listing. */
@@ -131,14 +130,14 @@ export class VerifiedRoot extends EventEmitter<{ changed: [], verdict: [TrustCha
    */
   async open (): Promise<void> {
     if (this.#isGuarded) await this.#begin()
-    await this.keeper.sync()
+    await this.sync.checkNow()
   }
 
   /** The policy may say something else from now on. */
   async policyChanged (): Promise<void> {
     this.#allDueAt = 0
     this.emit('changed')
-    await this.keeper.sync()
+    await this.sync.checkNow()
   }
 
   /** Checks the skills that may have changed, or all of them, and publishes the good ones. */
@@ -171,8 +170,6 @@ export class VerifiedRoot extends EventEmitter<{ changed: [], verdict: [TrustCha
     this.#originals = undefined
     this.#known.clear()
     this.#folders = undefined
-    await this.#release?.()
-    this.#release = undefined
   }
 
   get #isGuarded (): boolean {
@@ -187,7 +184,7 @@ export class VerifiedRoot extends EventEmitter<{ changed: [], verdict: [TrustCha
   async #begin (): Promise<SkillManager> {
     if (this.#originals !== undefined) return this.#originals
     const { state, log, polling = false, linkTargets } = this.#options
-    this.#release ??= await state.acquire()
+    await state.lock()
     await this.#publisher.open()
     const skills = this.#originals = createSkillManager({
       projectRoots: [this.#original],
@@ -201,7 +198,7 @@ export class VerifiedRoot extends EventEmitter<{ changed: [], verdict: [TrustCha
     })
     skills.subscribe((names) => {
       for (const name of names) this.#pending.add(name)
-      this.keeper.hint()
+      this.sync.checkSoon()
     })
     await skills.start()
     return skills
@@ -228,7 +225,7 @@ export class VerifiedRoot extends EventEmitter<{ changed: [], verdict: [TrustCha
       if (code === 'skill_not_found') return undefined
       if (code === 'skill_changing') {
         this.#pending.add(name)
-        this.keeper.hint()
+        this.sync.checkSoon()
       }
       return { verdict: unchecked(error) }
     }

@@ -7,7 +7,7 @@ import { openRaw, rawRequest, request } from '../helper/raw-http.ts'
 
 t.test('K84: a signed hook asks for a check of the sources with its secret', async (t) => {
   const asked: string[] = []
-  const sources = { status: [], githubOf: () => undefined, hooks: ['one', 'two', 'missing'].map((name) => ({ secretFile: join(t.testdirName, name), hint: () => { asked.push(name) } })) }
+  const sources = { status: [], githubOf: () => undefined, hooks: ['one', 'two', 'missing'].map((name) => ({ secretFile: join(t.testdirName, name), checkSoon: () => { asked.push(name) } })) }
   const { app } = await buildService(t, { options: { sources, siblings: { one: 'secret-one\n', two: 'secret-two\n' } } })
   const body = JSON.stringify({ ref: 'refs/heads/main', repository: { url: 'https://elsewhere.example' } })
   const sign = (secret: string, text = body): string => createHmac('sha256', secret).update(text).digest('hex')
@@ -28,7 +28,7 @@ t.test('K84: a signed hook asks for a check of the sources with its secret', asy
 })
 
 t.test('K84: a signed hook that waits for 100 Continue may have any type, charset and coding, as one that does not wait', async (t) => {
-  const sources = { status: [], githubOf: () => undefined, hooks: [{ secretFile: join(t.testdirName, 'one'), hint () {} }] }
+  const sources = { status: [], githubOf: () => undefined, hooks: [{ secretFile: join(t.testdirName, 'one'), checkSoon () {} }] }
   const { url, post } = await buildService(t, { options: { sources, siblings: { one: 'secret-one\n' } } })
   const body = 'payload=%7B%7D'
   const signature = `X-Hub-Signature-256: sha256=${createHmac('sha256', 'secret-one').update(body).digest('hex')}`

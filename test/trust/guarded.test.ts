@@ -265,7 +265,7 @@ t.test('K95: a rule for a name holds for every root of that name', async (t) => 
   const [configFile, stateDir] = [join(folder, 'config.yaml'), join(folder, 'state')]
   const roots = await openFolders({ skillsDirs, stateDir }, { configFile, layout: 'tree' })
   t.teardown(() => roots.sources.close())
-  t.strictSame(roots.sources.names, ['skills', 'skills-3', 'skills-4', 'skills-2'], 'a number makes no name of another root')
+  t.strictSame(roots.sources.roots.map(({ name }) => name), ['skills', 'skills-3', 'skills-4', 'skills-2'], 'a number makes no name of another root')
   const trust = await openTrust({ trustFile: join(folder, 'trust.yaml') }, roots, SILENT)
   t.teardown(() => trust?.close())
   const guarded = trust?.guard(roots.sources.roots)

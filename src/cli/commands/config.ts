@@ -40,7 +40,7 @@ export const run: RunCommand = async (args, context) => {
     error === undefined || (name !== 'skillsDirs' && name !== 'personalDir'))
   const opened = areFoldersKnown ? await check(async () => await openRoots(config, { log: SILENT, env })) : undefined
   await opened?.sources.close()
-  const names = opened?.sources.names
+  const names = opened?.sources.roots.map(({ name }) => name)
   const checkFile = async (
     file: string | undefined, setting: string, parse: (path: string, text: string) => unknown
   ): Promise<void> => {

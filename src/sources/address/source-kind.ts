@@ -37,10 +37,9 @@ export interface SourceCommon {
   readonly webhookSecretFile?: string
 }
 
-type FolderSettings = Pick<SourceCommon, 'name' | 'type' | 'layout' | 'include' | 'exclude' | 'prefix'>
-
 /** A folder of the operator's own. */
-export interface FolderRoot extends Partial<FolderSettings> {
+export interface FolderRoot
+  extends Partial<Pick<SourceCommon, 'name' | 'type' | 'layout' | 'include' | 'exclude' | 'prefix'>> {
   readonly kind: 'folder'
   /** Absolute. */
   readonly path: string

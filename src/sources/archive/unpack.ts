@@ -56,8 +56,10 @@ export async function unpackArchive (
       const path = names.add(name, type === 'directory')
       const linked = entries.get(target.replace(/^(?:\.\/+)+/, ''))
       if (type === 'file' || type === 'contiguous-file') entries.set(path, await store(path, content, packedBytes))
-      else if (type === 'symlink') entries.set(path, linkEntry(path, target))
-      else if (type === 'link' && linked !== undefined) entries.set(path, { ...linked, path })
+      else if (type === 'symlink') {
+        checkLink(path, target)
+        entries.set(path, { path, kind: 'link', id: target, size: Buffer.byteLength(target), target })
+      } else if (type === 'link' && linked !== undefined) entries.set(path, { ...linked, path })
       else if (type === 'link') throw refusedEntry(name, 'is a hard link to a file that is not in front of it')
       else if (type !== 'directory') throw refusedEntry(name, `is a ${type}, not a regular file`)
     }
@@ -83,11 +85,6 @@ export async function unpackArchive (
     }, createWriteStream(stored, { flags: 'wx', mode: 0o600 }), { signal })
     return { path, kind: 'file', id: hash.digest('hex'), size, stored }
   }
-}
-
-function linkEntry (path: string, target: string): SourceEntry {
-  checkLink(path, target)
-  return { path, kind: 'link', id: target, size: Buffer.byteLength(target), target }
 }
 
 /**

@@ -10,12 +10,12 @@ import type { ListedFolder, Listing } from '../../core/roots/list-root.ts'
 import type { CoreLog } from '../../core/shared/log.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
 import type { LayoutFolder } from '../address/source-kind.ts'
-import type { Origin, SourceRoot } from '../keeper.ts'
 import { findPackaged } from '../publish/packages.ts'
 import { type PlanOptions, reportOf } from '../publish/plan.ts'
 import { Publisher } from '../publish/publisher.ts'
 import type { StateFolder } from '../publish/state-folder.ts'
 import { asSourceError, SourceError } from '../source-error.ts'
+import type { Origin, SourceRoot } from '../source-sync.ts'
 import { DiskTree } from './disk-tree.ts'
 
 /** Pause between two searches that no event asks for, in milliseconds: with polling, and otherwise. */
@@ -53,7 +53,7 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
   readonly #packages: Publisher
   /** The state in which packages were unpacked last, and what was left out then. */
   #packaged: { readonly fingerprint: string, readonly leftOut: readonly LeftOut[] } | undefined
-  #release: (() => Promise<void>) | undefined
+  #isOpen = false
 
   constructor (options: FolderOptions) {
     super()
@@ -62,10 +62,6 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
     this.#packages = new Publisher(state.folderOf('sources', name, ['packages', path]))
     this.intervalMs = this.maxRetryMs = polling ? POLL_MS : TICK_MS
     this.root = { path, name, listed: this, prefix }
-  }
-
-  start (hint: () => void): void {
-    this.hint = hint
   }
 
   async check (signal: AbortSignal): Promise<void> {
@@ -82,10 +78,6 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
       }
       throw error
     }
-  }
-
-  async close (): Promise<void> {
-    await this.#release?.()
   }
 
   async #search (tree: DiskTree, signal: AbortSignal): Promise<void> {
@@ -119,9 +111,10 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
   ): Promise<SourceError | undefined> {
     const publisher = this.#packages
     try {
-      if (this.#release === undefined) {
-        this.#release = await this.#options.state.acquire()
+      if (!this.#isOpen) {
+        await this.#options.state.lock()
         await publisher.open()
+        this.#isOpen = true
       }
       const isWhole = await publisher.restore()
       const states: string[] = []

@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { LeftOut } from '../../layout/layout.ts'
 import { MAX_LINK_BYTES } from '../../core/shared/limits.ts'
-import type { Fetched } from '../address/source-kind.ts'
 import type { SourceEntry, SourceFiles } from '../publish/source-tree.ts'
 import { SourceError } from '../source-error.ts'
 import { type ReadOutput, wholeOutput } from './git-command.ts'
@@ -13,9 +12,7 @@ export type RunInStore = <T>(args: readonly string[], read: ReadOutput<T>, input
  * The files of a commit. Blobs are read as they are, without a checkout. No attribute, filter or line-end setting of
  * the repository changes a byte, and nothing but what is published is written.
  */
-export async function readCommit (
-  run: RunInStore, commit: string, path: string
-): Promise<Required<Pick<Fetched, 'files' | 'leftOut'>>> {
+export async function readCommit (run: RunInStore, commit: string, path: string) {
   const listing = await run(['ls-tree', '-r', '-l', '-z', '--full-tree', commit], wholeOutput)
   const { entries, leftOut } = parseListing(listing)
   const links = entries.flatMap((entry) => entry.kind === 'link' && entry.size <= MAX_LINK_BYTES ? [{ entry }] : [])

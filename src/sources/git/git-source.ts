@@ -85,11 +85,7 @@ export const gitKind: SourceKind<GitSource> = {
   fetch: fetchCommit
 }
 
-interface HostPage {
-  readonly url: string
-  readonly ref?: string
-  readonly path?: string
-}
+type HostPage = Pick<GitSource, 'url'> & Partial<Pick<GitSource, 'ref' | 'path'>>
 
 /**
  * The repository behind an address as a browser shows it, with the ref and the folder of a page. A ref has no slash

@@ -11,9 +11,9 @@ import { connect } from 'node:tls'
 import ipaddr from 'ipaddr.js'
 import { isJsonObject, type JsonObject } from '../../core/shared/json.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
-import { isLoopback } from '../../http/request/hosts.ts'
 import { readPackageVersion } from '../../config/files/version.ts'
 import type { Environment } from '../../config/setting.ts'
+import { isAtLoopback } from '../address/parts.ts'
 import type { SourceAuth } from '../address/source-kind.ts'
 import { readSecret } from '../secrets.ts'
 import { DISK_CODES, SourceError, type SourceErrorCode } from '../source-error.ts'
@@ -91,7 +91,7 @@ export async function send (options: HttpRequest): Promise<HttpAnswer> {
 
 function redirected (from: URL, location: string): URL {
   const next = URL.canParse(location, from.href) ? new URL(location, from.href) : undefined
-  const isHttp = next?.protocol === 'http:' && from.protocol === 'http:' && isLoopback(bare(next.hostname))
+  const isHttp = next?.protocol === 'http:' && from.protocol === 'http:' && isAtLoopback(next)
   if (next !== undefined && next.username === '' && (next.protocol === 'https:' || isHttp)) return next
   throw new SourceError('redirected', 'the host redirects to an address that is not https://')
 }
@@ -99,9 +99,9 @@ function redirected (from: URL, location: string): URL {
 async function ask (
   url: URL, { method = 'GET', signal, env }: HttpRequest, mayBeInside: boolean, headers: RequestHeaders
 ): Promise<IncomingMessage> {
-  const host = bare(url.hostname)
+  const host = url.hostname.replace(/^\[|\]$/g, '')
   // Whoever names an address could otherwise read what only this machine's network shows.
-  if (!mayBeInside && (isLoopback(host) || (isIP(host) !== 0 && isInsideAddress(host)))) throw insideError()
+  if (!mayBeInside && (isAtLoopback(url) || (isIP(host) !== 0 && isInsideAddress(host)))) throw insideError()
   try {
     const proxy = proxyOf(url, env)
     const socket = proxy && await tunnel(url, proxy, signal)
@@ -173,10 +173,6 @@ export function isInsideAddress (address: string): boolean {
 
 function insideError (): SourceError {
   return new SourceError('redirected', 'the host names an address inside of this network')
-}
-
-function bare (hostname: string): string {
-  return hostname.replace(/^\[|\]$/g, '')
 }
 
 function connectionError (error: unknown): unknown {

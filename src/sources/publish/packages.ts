@@ -7,21 +7,13 @@ import { PACKAGE } from '../../layout/walk-tree.ts'
 import { MAX_FILE_BYTES, MAX_PUBLISHED_BYTES } from '../../core/shared/limits.ts'
 import { unpackArchive, withoutTopFolder } from '../archive/unpack.ts'
 import { SourceError, type SourceErrorCode } from '../source-error.ts'
-import { planOf, type PlanOptions, type PublishedSkill } from './plan.ts'
-import {
-  checkEntries, isUnwritable, MAX_ENTRIES, type ReadFiles, type SourceEntry, SourceTree, storedFiles
-} from './source-tree.ts'
+import { planOf, type PlanOptions } from './plan.ts'
+import { checkEntries, isUnwritable, MAX_ENTRIES, type SourceEntry, SourceTree, storedFiles } from './source-tree.ts'
 
 const MAX_PACKAGES = 1_000
 
 /** Failures of one package, which cost nothing but itself. */
 const OF_PACKAGE: ReadonlySet<SourceErrorCode> = new Set(['bad_archive', 'too_large', 'refused_tree'])
-
-interface PackagedSkills {
-  readonly skills: readonly PublishedSkill[]
-  readonly read: ReadFiles
-  readonly leftOut: readonly LeftOut[]
-}
 
 /**
  * The skills of the packages that a search has found. Of two skills with one name, the one that is not packed counts.
@@ -30,7 +22,7 @@ interface PackagedSkills {
  */
 export async function findPackaged (
   tree: LayoutTree, found: FoundSkills, options: PlanOptions, tmp: string, signal: AbortSignal
-): Promise<PackagedSkills> {
+) {
   const leftOut: LeftOut[] = found.packages.slice(MAX_PACKAGES).map((path) => ({ path, reason: 'bound_reached' }))
   const entries: SourceEntry[] = []
   const packageOf = new Map<string, string>()

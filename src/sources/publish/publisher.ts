@@ -71,7 +71,10 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
     await rm(this.#tmp, { recursive: true, force: true })
     await this.#makeFolders()
     this.#folder = await realpath(this.#folder)
-    const listing = await readListing(join(this.#folder, LISTING_FILE))
+    const listing = await readFile(join(this.#folder, LISTING_FILE), 'utf8')
+      .then((text) => JSON.parse(text) as PublishedListing)
+      // There is none, or a disk has damaged it.
+      .catch(() => undefined)
     if (listing === undefined) return undefined
     this.#listed = new Map(Object.entries(listing.skills).filter(([name]) => isSafeName(name)))
     await this.#sweep(this.#listed.values())
@@ -166,14 +169,5 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
 
   async #makeFolders (): Promise<void> {
     for (const folder of [this.#tmp, this.skillsFolder]) await mkdir(folder, { recursive: true, mode: 0o700 })
-  }
-}
-
-/** Undefined for none, and for one that a disk has damaged. */
-async function readListing (path: string): Promise<PublishedListing | undefined> {
-  try {
-    return JSON.parse(await readFile(path, 'utf8')) as PublishedListing
-  } catch {
-    return undefined
   }
 }

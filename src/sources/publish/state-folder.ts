@@ -19,7 +19,6 @@ export class StateFolder {
   readonly path: string
   readonly #token = JSON.stringify({ pid: process.pid, host: hostname(), id: randomUUID() })
   #served: readonly string[] = []
-  #users = 0
   #locking: Promise<void> | undefined
   #heartbeat: NodeJS.Timeout | undefined
 
@@ -33,28 +32,20 @@ export class StateFolder {
    * @throws ConfigError when it does, and is in use
    */
   async keepApart (folders: readonly string[]): Promise<void> {
-    if (this.#users > 0) await checkNotServed(this.path, SETTING, folders)
+    if (this.#locking !== undefined) await checkNotServed(this.path, SETTING, folders)
     this.#served = folders
   }
 
   /**
-   * Locks the folder, which is made where it is missing. The returned function gives it back; the last user unlocks it.
+   * Locks the folder until `unlock`. It is made where it is missing.
    * @throws AddressError that names the setting: another process holds the folder, or it cannot be written
    */
-  async acquire (): Promise<() => Promise<void>> {
-    this.#users++
-    try {
-      await (this.#locking ??= this.#take())
-    } catch (error) {
-      this.#users--
+  async lock (): Promise<void> {
+    this.#locking ??= this.#take().catch((error: unknown) => {
       this.#locking = undefined
       throw error
-    }
-    let isHeld = true
-    return async () => {
-      if (isHeld && --this.#users === 0) this.#release()
-      isHeld = false
-    }
+    })
+    await this.#locking
   }
 
   /** The folder of one source or root: the same for the same identity, whatever the other settings. */
@@ -81,7 +72,7 @@ export class StateFolder {
       const sentence = `another process uses the state folder ${this.path}: --state-dir or STATE_DIR chooses another`
       throw new AddressError(sentence)
     }
-    process.once('exit', this.#release)
+    process.once('exit', this.unlock)
     this.#heartbeat = setInterval(() => {
       // Somebody may have removed it.
       utimes(this.#lock, new Date(), new Date()).catch(() => this.#write()).catch(() => {})
@@ -89,18 +80,16 @@ export class StateFolder {
   }
 
   async #write (): Promise<void> {
-    try {
-      await writeFile(this.#lock, this.#token, { flag: 'wx', mode: 0o600 })
-    } catch (error) {
+    await writeFile(this.#lock, this.#token, { flag: 'wx', mode: 0o600 }).catch(async (error: unknown) => {
       // A full disk may have left an empty lock, which would keep everybody away.
       if (errorCode(error) !== 'EEXIST') await rm(this.#lock, { force: true })
       throw error
-    }
+    })
   }
 
-  readonly #release = (): void => {
+  readonly unlock = (): void => {
     clearInterval(this.#heartbeat)
-    process.off('exit', this.#release)
+    process.off('exit', this.unlock)
     this.#locking = undefined
     try {
       // Another process takes the lock over when this one was suspended.

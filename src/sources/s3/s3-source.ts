@@ -7,7 +7,7 @@ import { withoutEndSlashes } from '../../core/shared/text.ts'
 import { decode, lastPart, parseUrl } from '../address/parts.ts'
 import type { SourceCommon, SourceKind } from '../address/source-kind.ts'
 import { readBody } from '../http/http-client.ts'
-import { isUnwritable, pathProblem, type SourceEntry, type SourceFiles } from '../publish/source-tree.ts'
+import { isUnwritable, pathProblem, type SourceEntry } from '../publish/source-tree.ts'
 import { AddressError, SourceError } from '../source-error.ts'
 import { type Bucket, type BucketPlace, changing, openBucket } from './bucket.ts'
 
@@ -57,7 +57,17 @@ export const s3Kind: SourceKind<S3Source> = {
       memory: { revision, marker },
       path: '',
       leftOut,
-      files: filesOf(bucket, source.prefixPath, entries),
+      files: {
+        entries,
+        async read (files, use) {
+          await pLimit(MAX_DOWNLOADS).map(files, async (file) => {
+            const { path, id, size } = file.entry
+            const bytes = await readBody(await bucket.get(source.prefixPath + path, id), MAX_FILE_BYTES)
+            if (bytes.length !== size) throw changing()
+            await use(file, bytes)
+          })
+        }
+      },
       // A listing may be half of a state, during an upload, or cut by a service: all of it must still be there.
       async confirm () {
         if ((await look(bucket, source)).revision !== revision) throw changing()
@@ -97,18 +107,4 @@ async function look (bucket: Bucket, { prefixPath: prefix, marker: markerKey }: 
     else entries.push(entry)
   }
   return { revision: `sha256:${hash.digest('hex')}`, marker: marker?.etag ?? '', entries, leftOut }
-}
-
-function filesOf (bucket: Bucket, prefix: string, entries: readonly SourceEntry[]): SourceFiles {
-  return {
-    entries,
-    async read (files, use) {
-      await pLimit(MAX_DOWNLOADS).map(files, async (file) => {
-        const { path, id, size } = file.entry
-        const bytes = await readBody(await bucket.get(prefix + path, id), MAX_FILE_BYTES)
-        if (bytes.length !== size) throw changing()
-        await use(file, bytes)
-      })
-    }
-  }
 }

@@ -20,11 +20,6 @@ export interface Artifact {
   readonly digest?: string
 }
 
-interface SiteSkill {
-  readonly name: string
-  readonly artifacts: readonly Artifact[]
-}
-
 /**
  * Reads an index of version 0.2.0, or 0.1.0 when it has no `$schema`. A bad entry is left out; the rest counts.
  * @param url of the index
@@ -36,7 +31,7 @@ export function parseIndex (text: string, url: string, isWanted: (name: string) 
   if (schema !== undefined && schema !== DISCOVERY_SCHEMA_ID) return undefined
   if (!Array.isArray(listed)) throw new SourceError('bad_answer', 'the index of the site has no list of skills')
   const leftOut: LeftOut[] = []
-  const skills = new Map<string, SiteSkill>()
+  const skills = new Map<string, readonly Artifact[]>()
   const artifacts = schema === undefined ? filesOf : artifactOf
   let files = 0
   for (const entry of listed.slice(0, MAX_SKILLS)) {
@@ -49,10 +44,10 @@ export function parseIndex (text: string, url: string, isWanted: (name: string) 
     else if (skills.has(name)) leftOut.push({ path, reason: 'shadowed', by: name })
     else if (!isWanted(name)) leftOut.push({ path, reason: 'excluded' })
     else if (files > MAX_ENTRIES) leftOut.push({ path, reason: 'bound_reached' })
-    else skills.set(name, { name, artifacts: found })
+    else skills.set(name, found)
   }
   if (listed.length > MAX_SKILLS) leftOut.push({ path: '?', reason: 'bound_reached' })
-  return { skills: [...skills.values()], leftOut }
+  return { skills, leftOut }
 }
 
 /** Undefined for an entry that cannot be used. */

@@ -80,7 +80,7 @@ async function look (source: SiteSource, options: FetchOptions, before: Answers)
   const answers: Answers = {}
   let bytes = 0
   const { skills, leftOut } = await readIndex()
-  const files = await pLimit(MAX_DOWNLOADS).map(skills, ({ name, artifacts }) => leaveOutIfBad(name, async () => {
+  const files = await pLimit(MAX_DOWNLOADS).map(skills, ([name, artifacts]) => leaveOutIfBad(name, async () => {
     const files: SourceEntry[] = []
     for (const artifact of artifacts) files.push(await store(artifact))
     return { name, files }

@@ -7,16 +7,16 @@ import pLimit from 'p-limit'
 import type { CoreLog } from '../../src/core/shared/log.ts'
 import { FetchedOrigin, type FetchedOptions } from '../../src/sources/fetched-origin.ts'
 import type { Fetched } from '../../src/sources/address/source-kind.ts'
-import { Keeper } from '../../src/sources/keeper.ts'
 import type { SourceFiles } from '../../src/sources/publish/source-tree.ts'
 import { SourceError } from '../../src/sources/source-error.ts'
+import { SourceSync } from '../../src/sources/source-sync.ts'
 import { skillText } from '../helper/skills.ts'
 import { type LogLine, sourceAt } from '../helper/sources.ts'
 
 const HOUR_MS = 3_600_000
 
 /** A source that a test answers for. */
-async function openKeeper (t: Test, fetch: () => Promise<Fetched | undefined>, { folder = join(t.testdir(), 'source'), ...more }: Partial<FetchedOptions> = {}) {
+async function openSync (t: Test, fetch: () => Promise<Fetched | undefined>, { folder = join(t.testdir(), 'source'), ...more }: Partial<FetchedOptions> = {}) {
   const log: LogLine[] = []
   mkdirSync(folder, { recursive: true })
   const logger: CoreLog = {
@@ -33,10 +33,10 @@ async function openKeeper (t: Test, fetch: () => Promise<Fetched | undefined>, {
     log: logger,
     ...more
   })
-  const keeper = new Keeper(origin, logger)
-  t.teardown(() => keeper.close())
+  const sync = new SourceSync(origin, logger)
+  t.teardown(() => sync.close())
   await origin.open()
-  return { keeper, log, folder }
+  return { sync, origin, log, folder }
 }
 
 function stateOf (number: number, read?: SourceFiles['read']): Fetched {
@@ -63,13 +63,13 @@ function filesOf (names: readonly string[]): SourceFiles {
 t.test('K85: a host that is away for a day costs a question each quarter of an hour and one line, and is back within that', async (t) => {
   let isAway = false
   let asked = 0
-  const { keeper, log } = await openKeeper(t, async () => {
+  const { sync, log } = await openSync(t, async () => {
     asked++
     if (isAway) throw new SourceError('unreachable', 'the host cannot be reached, or breaks off')
     return stateOf(isAway ? 1 : 2)
   })
-  await keeper.sync()
-  t.match(keeper.status, { state: 'ok', skills: 1 })
+  await sync.checkNow()
+  t.match(sync.status, { state: 'ok', skills: 1 })
 
   mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() })
   t.teardown(() => { mock.timers.reset() })
@@ -79,75 +79,75 @@ t.test('K85: a host that is away for a day costs a question each quarter of an h
     for (let passed = 0; passed < ms; passed += 1_000) {
       mock.timers.tick(1_000)
       // The check that is due now takes real time: it makes a folder.
-      while (!(Date.parse(keeper.status.next_at ?? '') > Date.now())) await nextTurn()
+      while (!(Date.parse(sync.status.next_at ?? '') > Date.now())) await nextTurn()
     }
   }
-  await keeper.sync()
+  await sync.checkNow()
   const lines = log.length
-  const since = keeper.status.failing_since
+  const since = sync.status.failing_since
   await pass(24 * HOUR_MS)
-  t.match(keeper.status, { state: 'stale', skills: 1, revision: /^main@/, failing_since: since, error: { code: 'unreachable' } })
+  t.match(sync.status, { state: 'stale', skills: 1, revision: /^main@/, failing_since: since, error: { code: 'unreachable' } })
   t.equal(log.length, lines, 'one line for all of it')
   t.ok(asked > 90 && asked < 140, `${asked} questions`)
   isAway = false
   await pass(HOUR_MS / 4 * 1.1)
-  t.match(keeper.status, { state: 'ok', failing_since: undefined })
+  t.match(sync.status, { state: 'ok', failing_since: undefined })
   t.equal(log.filter(({ message }) => message === 'the source delivers again').length, 1)
 })
 
 t.test('K85: a disk that is full or fails while a state is written leaves the state before it, and nothing of the new one', async (t) => {
   let next = stateOf(1)
-  const { keeper, log, folder } = await openKeeper(t, async () => next)
-  await keeper.sync()
+  const { sync, log, folder } = await openSync(t, async () => next)
+  await sync.checkNow()
   const before = readdirSync(join(folder, 'skills'))
   for (const code of ['EIO', 'ENOSPC']) {
     next = stateOf(2, async (files, use) => {
       for (const file of files) await use(file, Buffer.from('half'))
       throw Object.assign(new Error(`${code}: a reason of the system, write`), { code })
     })
-    await keeper.sync()
-    t.match(keeper.status, { state: 'stale', skills: 1, revision: /1$/, error: { code: 'disk', message: `the state folder cannot be written (${code}: a reason of the system)` } })
+    await sync.checkNow()
+    t.match(sync.status, { state: 'stale', skills: 1, revision: /1$/, error: { code: 'disk', message: `the state folder cannot be written (${code}: a reason of the system)` } })
   }
   t.strictSame(readdirSync(join(folder, 'skills')), before)
   t.strictSame(readdirSync(join(folder, 'tmp')), [])
   t.match(log.at(-1), { level: 'warn', message: /what was published before is served/ })
   next = stateOf(3)
-  await keeper.sync()
-  t.match(keeper.status, { state: 'ok', revision: /3$/ })
+  await sync.checkNow()
+  t.match(sync.status, { state: 'ok', revision: /3$/ })
 })
 
 t.test('K85: the folders of a state stay while the next one is served, and are used again', async (t) => {
   let names = ['a', 'b', 'gone']
-  const { keeper } = await openKeeper(t, async () => ({ ...stateOf(1), revision: names.join(), files: filesOf(names) }))
-  await keeper.sync()
-  const places = keeper.root.listed.folders
+  const { sync, origin } = await openSync(t, async () => ({ ...stateOf(1), revision: names.join(), files: filesOf(names) }))
+  await sync.checkNow()
+  const places = origin.root.listed.folders
   const areThere = () => ['a', 'b', 'gone'].map((name) => existsSync(places?.get(name)?.path ?? ''))
   names = ['b']
-  await keeper.sync()
+  await sync.checkNow()
   t.strictSame(areThere(), [true, true, true])
   names = ['a', 'b']
-  await keeper.sync()
-  t.match(keeper.status, { state: 'ok', skills: 2 })
-  t.equal(keeper.root.listed.folders?.get('a')?.path, places?.get('a')?.path)
+  await sync.checkNow()
+  t.match(sync.status, { state: 'ok', skills: 2 })
+  t.equal(origin.root.listed.folders?.get('a')?.path, places?.get('a')?.path)
   t.strictSame(areThere(), [true, true, false])
 })
 
 t.test('K84: hooks that come during a check are followed by one more, as soon as hooks may be', async (t) => {
   let asked = 0
-  const { keeper } = await openKeeper(t, async () => {
+  const { sync } = await openSync(t, async () => {
     if (++asked > 1) return undefined
-    for (let hook = 0; hook < 40; hook++) keeper.hint()
+    for (let hook = 0; hook < 40; hook++) sync.checkSoon()
     return stateOf(1)
   })
   mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() })
   t.teardown(() => { mock.timers.reset() })
-  await keeper.sync()
-  const pause = Date.parse(keeper.status.next_at ?? '') - Date.now()
+  await sync.checkNow()
+  const pause = Date.parse(sync.status.next_at ?? '') - Date.now()
   if (!t.ok(pause <= 5_000, `a check in ${pause} ms`)) return
   mock.timers.tick(5_000)
   const isAskedAgain = (): boolean => asked === 2
   while (!isAskedAgain()) await nextTurn()
-  await keeper.sync()
+  await sync.checkNow()
   t.equal(asked, 3)
-  t.notOk(Date.parse(keeper.status.next_at ?? '') - Date.now() <= 5_000, 'and by no more than one')
+  t.notOk(Date.parse(sync.status.next_at ?? '') - Date.now() <= 5_000, 'and by no more than one')
 })

@@ -10,7 +10,7 @@ const FIRST_RETRY_MS = 2_000
 const MAX_RETRY_MS = 900_000
 
 /** Pause after a hook or an event, in milliseconds: they come in bursts. */
-const HINT_MS = 50
+const COLLECT_MS = 50
 
 export interface SourceRoot extends RootOptions {
   readonly name: string
@@ -30,20 +30,18 @@ export interface Origin {
   readonly spacingMs: number
   /** Takes up what was published before. Absent: the first check does. */
   open? (): Promise<void>
-  /** Begins to follow events, and calls `hint` at each. */
-  start? (hint: () => void): void
   /** Brings the listing of the root up to date. */
   check (signal: AbortSignal): Promise<void>
   close? (): Promise<void>
 }
 
 /** Checks one origin: at intervals, later after failures, soon when somebody asks. */
-export class Keeper {
+export class SourceSync {
   readonly #origin: Origin
   readonly #log: CoreLog
   readonly #closing = new AbortController()
   /** Checks now; a call during a check gets one that begins afterwards. */
-  readonly sync = coalesce(() => this.#sync())
+  readonly checkNow = coalesce(() => this.#check())
   /** With the number of checks that have failed since. */
   #failure: { readonly error: SourceError, readonly since: Date, readonly count: number } | undefined
   #startedAt = -Infinity
@@ -56,10 +54,6 @@ export class Keeper {
   constructor (origin: Origin, log: CoreLog) {
     this.#origin = origin
     this.#log = log
-  }
-
-  get root (): SourceRoot {
-    return this.#origin.root
   }
 
   get status (): SourceStatus {
@@ -79,16 +73,15 @@ export class Keeper {
   }
 
   async open (): Promise<void> {
-    await (this.#origin.open?.() ?? this.sync())
+    await (this.#origin.open?.() ?? this.checkNow())
   }
 
   start (): void {
-    this.#origin.start?.(() => { this.hint() })
     this.#checkIn(0)
   }
 
   /** Something may be new. */
-  hint (): void {
+  checkSoon (): void {
     if (this.#isAsked) return
     this.#isAsked = true
     this.#checkIn(this.#pauseBeforeAsked())
@@ -98,7 +91,7 @@ export class Keeper {
     this.#closing.abort()
     clearTimeout(this.#timer)
     // Waits for a check that is running: the one after it does nothing.
-    await this.sync()
+    await this.checkNow()
     await this.#origin.close?.()
   }
 
@@ -106,10 +99,10 @@ export class Keeper {
     if (this.#closing.signal.aborted) return
     clearTimeout(this.#timer)
     this.#nextAt = new Date(Date.now() + pause)
-    this.#timer = setTimeout(() => { void this.sync() }, pause).unref()
+    this.#timer = setTimeout(() => { void this.checkNow() }, pause).unref()
   }
 
-  async #sync (): Promise<void> {
+  async #check (): Promise<void> {
     const { signal } = this.#closing
     if (signal.aborted) return
     clearTimeout(this.#timer)
@@ -128,7 +121,7 @@ export class Keeper {
   }
 
   #pauseBeforeAsked (): number {
-    return Math.max(HINT_MS, this.#startedAt + this.#origin.spacingMs - performance.now())
+    return Math.max(COLLECT_MS, this.#startedAt + this.#origin.spacingMs - performance.now())
   }
 
   #pause (): number {
