@@ -41,8 +41,6 @@ export interface ServerOptions {
   readonly commit?: string | undefined
   readonly env: Environment
   readonly isExample?: boolean
-  /** Learns that signals are handled here from now on, or are not any more. */
-  readonly takeSignals?: (takes: boolean) => void
   /**
    * Makes open pages follow each change. Called with the address once the service listens; what it returns is called at
    * the end.
@@ -72,9 +70,10 @@ export async function startServer (config: Config, options: ServerOptions): Prom
 }
 
 async function openServer (config: Config, options: ServerOptions, shutdown: Shutdown): Promise<void> {
-  const { env, takeSignals = () => {}, preview } = options
+  const { env, preview } = options
   const { output, logger } = await openLog(config.logLevel, env, config.logFormat)
   const open: { parts?: Awaited<ReturnType<typeof openParts>> } = {}
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeAllListeners(signal)
   const signals = closeWithGrace({ delay: false, logger, skip: NOT_HANDLED }, async ({ signal, err }) => {
     const delaySeconds = err || open.parts?.app.server.listening !== true ? 0 : config.shutdownDelay
     if (errorCode(err) === 'EMFILE') logger.fatal({ err }, 'stopping: too many open files: raise the limit (ulimit -n)')
@@ -84,18 +83,14 @@ async function openServer (config: Config, options: ServerOptions, shutdown: Shu
     await sleep(delaySeconds * 1_000)
     await shutdown.drain(opening, logger)
   })
-  takeSignals(true)
   const reloadAll = coalesce(async () => {
     if (open.parts !== undefined && !shutdown.isStopping) await reload({ ...open.parts, config, log: logger })
   })
-  const onHangUp = (): void => { void reloadAll() }
-  process.on('SIGHUP', onHangUp)
-  shutdown.add(() => { process.off('SIGHUP', onHangUp) })
+  process.on('SIGHUP', () => { void reloadAll() })
   shutdown.add(() => {
     // While the process stops, a second signal ends it.
     if (shutdown.isStopping) return
     signals.uninstall()
-    takeSignals(false)
   })
 
   const isForPerson = preview === undefined && isatty(1) && config.logFormat !== 'json' && config.logLevel === 'info'

@@ -1,10 +1,5 @@
 import type { Environment } from '../config/setting.ts'
 
-/** Why a command cannot do what it was asked to do. The message is one line. */
-export class CommandError extends Error {
-  override readonly name = 'CommandError'
-}
-
 /** What a command was given. */
 export interface Arguments<Options = object> {
   readonly positionals: readonly string[]
@@ -22,18 +17,13 @@ export interface CommandContext {
   readonly print: (text: string) => void
   /** Writes a line to standard error that changes no exit code. */
   readonly warn: (sentence: string) => void
-  /**
-   * Decides with which exit code SIGINT and SIGTERM end the process from now on; undefined: the command handles them.
-   * At first it is that of a shell.
-   */
-  readonly endBySignal?: (code: number | undefined) => void
   /** Whether a person reads standard output. */
   readonly isTerminal?: boolean
 }
 
 /**
  * A command: resolves with the exit code, or with undefined while the process goes on by itself.
- * @throws CommandError, ConfigError: one line on standard error, and the exit code for wrong use
+ * @throws ConfigError: one line on standard error, and the exit code for wrong use
  */
 export type RunCommand<Options = object> = (
   args: Arguments<Options>, context: CommandContext

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
 import { type ConfigSources, loadConfig } from '../config/load.ts'
-import { didYouMean, quote } from '../config/setting.ts'
+import { ConfigError, didYouMean, quote } from '../config/setting.ts'
 import { type Config, SETTINGS } from '../config/settings.ts'
 import { mainFileAmong } from '../core/format/main-files.ts'
 import { isOnNetwork } from '../core/read/disk.ts'
@@ -10,13 +10,13 @@ import type { SkippedEntry } from '../core/roots/list-root.ts'
 import { describeSkipped } from '../core/roots/skipped.ts'
 import { isAddress } from '../sources/address/address.ts'
 import type { Sources } from '../sources/sources.ts'
-import { type Arguments, type CommandContext, CommandError } from './command.ts'
+import type { Arguments, CommandContext } from './command.ts'
 
 /**
  * Checks what was given as a folder of skills. `./path`, an absolute path or a name with a separator is a folder, there
  * or not. A bare word is one only if it is there, since it may as well be a mistyped command.
  * @param layout with another than `flat`, the folder may itself be a skill
- * @throws CommandError for an unknown word, for a file, and for a folder that is itself a skill
+ * @throws ConfigError for an unknown word, for a file, and for a folder that is itself a skill
  */
 export async function checkSkillsFolder (
   text: string, cwd: string, commands: readonly string[], layout = 'flat'
@@ -25,23 +25,23 @@ export async function checkSkillsFolder (
   // A network disk may never answer.
   if (isAddress(text) || isOnNetwork(path)) return
   const stats = await stat(path).catch(() => undefined)
-  if (stats?.isDirectory() === false) throw new CommandError(`${quote(text)} is a file, not a folder of skills`)
+  if (stats?.isDirectory() === false) throw new ConfigError(`${quote(text)} is a file, not a folder of skills`)
   const remedy = `A folder that is not there yet is given as ${quote(`./${text}`)}`
   if (stats === undefined && /^[\w-][\w.-]*\/[\w.-]+$/.test(text)) {
     const sentence = `${quote(text)} is not a folder here, and not an address of skills`
-    throw new CommandError(`${sentence}: did you mean ${quote(`github:${text}`)}? ${remedy}`)
+    throw new ConfigError(`${sentence}: did you mean ${quote(`github:${text}`)}? ${remedy}`)
   }
   if (stats === undefined && isBareWord(text)) {
-    if (commands.includes(text)) throw new CommandError(`a command comes first: skillserve ${text} …`)
+    if (commands.includes(text)) throw new ConfigError(`a command comes first: skillserve ${text} …`)
     const sentence = `${quote(text)} is not a command, and not a folder here${didYouMean(text, commands)}`
-    throw new CommandError(`${sentence} (commands: ${commands.join(', ')}). ${remedy}`)
+    throw new ConfigError(`${sentence} (commands: ${commands.join(', ')}). ${remedy}`)
   }
   if (layout !== 'flat') return
   const entries = await readdir(path, { withFileTypes: true }).catch(() => [])
   const mainFile = mainFileAmong(entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name))
   if (mainFile === undefined) return
   const parent = join(text, '..')
-  throw new CommandError(`${quote(text)} is itself a skill, with its own ${mainFile}: give the folder that holds it, ` +
+  throw new ConfigError(`${quote(text)} is itself a skill, with its own ${mainFile}: give the folder that holds it, ` +
     JSON.stringify(isBareWord(parent) ? `./${parent}` : parent))
 }
 
@@ -56,32 +56,35 @@ function isBareWord (text: string): boolean {
  */
 export function settingSources (
   { positionals, options }: Arguments, { env, cwd }: Pick<CommandContext, 'env' | 'cwd'>, examples?: string
-): ConfigSources {
+): ConfigSources & Arguments<Readonly<Record<string, unknown>>> {
   const sources = { positionals, options: { ...options }, env, cwd }
   if ('config' in options || env['CONFIG_FILE']) return { ...sources, defaultFolder: undefined }
   const isThere = examples === undefined || existsSync(resolve(cwd, SETTINGS.skillsDirs.default))
   return isThere ? sources : { ...sources, defaultFolder: examples }
 }
 
-/** @throws CommandError, ConfigError */
+/**
+ * The settings of a command that takes folders as `serve` does.
+ * @throws ConfigError
+ */
 export async function readConfig (
-  sources: ConfigSources, { cwd, commands }: Pick<CommandContext, 'cwd' | 'commands'>
+  args: Arguments, context: Pick<CommandContext, 'cwd' | 'env' | 'commands'>, examples?: string
 ): Promise<Config> {
-  const { positionals = [], options = {}, env } = sources
-  const layout = String(options['layout'] ?? (env['LAYOUT'] || 'flat'))
-  for (const folder of positionals) await checkSkillsFolder(folder, cwd, commands, layout)
+  const sources = settingSources(args, context, examples)
+  const layout = String(sources.options['layout'] ?? (context.env['LAYOUT'] || 'flat'))
+  for (const folder of args.positionals) await checkSkillsFolder(folder, context.cwd, context.commands, layout)
   return loadConfig(sources)
 }
 
 /**
  * Fetches sources for a command that reads them once. One that is optional may fail, with a warning.
- * @throws CommandError for one that has to deliver and does not
+ * @throws ConfigError for one that has to deliver and does not
  */
 export async function fetchSources (
   sources: Sources, { warn }: Pick<CommandContext, 'warn'>
 ): Promise<void> {
   await sources.sync()
-  if (sources.failure !== undefined) throw new CommandError(sources.failure)
+  if (sources.failure !== undefined) throw new ConfigError(sources.failure)
   for (const sentence of sources.passedOver) warn(sentence)
 }
 

@@ -1,12 +1,12 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { SCOPES } from '../access/schema.ts'
-import { didYouMean, type Setting } from '../config/setting.ts'
+import { ConfigError, didYouMean, type Setting } from '../config/setting.ts'
 import { type SettingName, SETTINGS } from '../config/settings.ts'
 import { FAIL_ON } from '../validate/project-file.ts'
 import { REPORTERS } from '../validate/report/index.ts'
 import { TARGET_NAMES } from '../verdicts/targets.ts'
-import { type Arguments, CommandError, type RunCommand } from './command.ts'
-import { readCommit, readPackageVersion } from './package-files.ts'
+import type { Arguments, RunCommand } from './command.ts'
+import { readCommit, readPackageVersion } from '../config/package-files.ts'
 
 /** Their options are those that are declared here. */
 type AnyCommand = RunCommand<never>
@@ -178,7 +178,7 @@ zsh   source <(skillserve completion zsh)`)
     const command = [program, ...commands].find((each) => each.name() === name)
     if (command !== undefined) return command.outputHelp()
     const names = commands.map((each) => each.name())
-    throw new CommandError(`there is no command "${name}"${didYouMean(name, names)} (commands: ${names.join(', ')})`)
+    throw new ConfigError(`there is no command "${name}"${didYouMean(name, names)} (commands: ${names.join(', ')})`)
   })
   program.command('version').summary('print the version').action(() => { print(`${versionText()}\n`) })
   return program

@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander'
 import { ConfigError } from '../config/setting.ts'
-import { type CommandContext, CommandError } from './command.ts'
+import type { CommandContext } from './command.ts'
 import { createProgram } from './program.ts'
 
 /**
@@ -15,18 +15,19 @@ export async function runCommandLine (
   let code: number | undefined = 0
   const program = createProgram(context.print, async (run, args) => {
     // An unset variable in quotes would stand for the working folder.
-    if (args.positionals.includes('')) throw new CommandError('an argument is empty')
+    if (args.positionals.includes('')) throw new ConfigError('an argument is empty')
     code = await run(args, { ...context, warn, commands: program.commands.map((command) => command.name()) })
   })
   try {
     await program.parseAsync(argv, { from: 'user' })
     return code
   } catch (error) {
-    const isExpected = [CommanderError, CommandError, ConfigError].some((kind) => error instanceof kind)
-    if (!(error instanceof Error && isExpected)) throw error
+    // Scripts tell what `validate` finds from wrong use, and from a fault.
+    const isValidate = argv[0] === 'validate'
+    const isExpected = error instanceof CommanderError || error instanceof ConfigError
+    if (!isExpected && !isValidate) throw error
     if (error instanceof CommanderError && error.exitCode === 0) return 0
-    warn(error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' '))
-    // Scripts tell wrong use of `validate` from what it finds.
-    return argv[0] === 'validate' ? 2 : 1
+    warn((error as Error).message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' '))
+    return !isExpected ? 3 : isValidate ? 2 : 1
   }
 }

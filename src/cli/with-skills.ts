@@ -1,3 +1,4 @@
+import { ConfigError } from '../config/setting.ts'
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { isWithin, reasonOf } from '../config/files/files.ts'
@@ -11,7 +12,7 @@ import { quote } from '../core/shared/text.ts'
 import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
 import { isAddress } from '../sources/address/address.ts'
 import { type OpenedSkills, shownPath } from '../validate/validate.ts'
-import { type Arguments, type CommandContext, CommandError } from './command.ts'
+import type { Arguments, CommandContext } from './command.ts'
 import { fetchSources, skippedWarner } from './folders.ts'
 
 /** A folder of skills, one skill in it, or a root of a source. */
@@ -34,27 +35,27 @@ export interface ReadOptions {
 /**
  * Reads skills once: of folders of skills, single skills, SKILL.md files and addresses of sources, each by itself.
  * Sources are fetched before `use` is called. What could be a skill and is left out is named.
- * @throws CommandError, ConfigError for a place that cannot be read, and for one without skills
+ * @throws ConfigError for a place that cannot be read, and for one without skills
  */
 export async function withSkills<T> (
-  { positionals, options: { allowLinks, config: configFile, layout, stateDir } }: Arguments<ReadOptions>,
+  { positionals, options }: Arguments<ReadOptions>,
   context: Pick<CommandContext, 'cwd' | 'env' | 'warn'>, use: (opened: readonly OpenedSkills[]) => Promise<T>
 ): Promise<T> {
   const { env, cwd } = context
-  const hasLayout = (layout ?? (env['LAYOUT'] || 'flat')) !== 'flat'
+  const hasLayout = (options.layout ?? (env['LAYOUT'] || 'flat')) !== 'flat'
   // A SKILL.md is one skill in any layout.
   const isSource = (path: string) => isAddress(path) || (hasLayout && !isMainFile(basename(path)))
   const named = positionals.filter(isSource)
   const config = loadConfig({
     positionals: named,
-    options: { allowLinks, config: configFile, layout, stateDir },
+    options: { ...options },
     env: { STATE_DIR: env['STATE_DIR'], LAYOUT: env['LAYOUT'], LINK_TARGETS: env['LINK_TARGETS'] },
     cwd,
     defaultFolder: undefined
   })
   const onSkipped = skippedWarner(context)
   const managers: SkillManager[] = []
-  const hasSources = named.length > 0 || configFile !== undefined
+  const hasSources = named.length > 0 || options.config !== undefined
   const roots = hasSources ? await openRoots(config, { log: SILENT, env }) : undefined
   // Empty for a user without a home.
   const published = roots?.state.path || undefined
@@ -79,7 +80,7 @@ export async function withSkills<T> (
           : shownPath(cwd, skillPath)
       })
     }
-    if (opened.every(({ names }) => names.length === 0)) throw new CommandError('there are no skills')
+    if (opened.every(({ names }) => names.length === 0)) throw new ConfigError('there are no skills')
     return await use(opened)
   } finally {
     for (const skills of managers) await skills.close()
@@ -91,11 +92,11 @@ export async function withSkills<T> (
 async function placeOf (path: string, cwd: string): Promise<Place> {
   const absolute = resolve(cwd, path)
   const stats = await stat(absolute).catch((error: unknown) => {
-    throw new CommandError(`${quote(path)} cannot be read: ${reasonOf(error)}`)
+    throw new ConfigError(`${quote(path)} cannot be read: ${reasonOf(error)}`)
   })
   const isFile = isMainFile(basename(absolute)) && !stats.isDirectory()
   if (!stats.isDirectory() && !isFile) {
-    throw new CommandError(`${quote(path)} is not a SKILL.md: give a folder of skills, a skill, or a SKILL.md`)
+    throw new ConfigError(`${quote(path)} is not a SKILL.md: give a folder of skills, a skill, or a SKILL.md`)
   }
   const folder = isFile ? dirname(absolute) : absolute
   const isSkill = isFile || (await readdir(folder).catch(() => [])).some(isMainFile)
@@ -124,12 +125,12 @@ async function namesIn ({ root, path, only }: Place, skills: SkillManager): Prom
     if (!(error instanceof SkillError)) throw error
     // A source that has not delivered, and need not.
     if (root.listed !== undefined) return []
-    throw new CommandError(`${quote(path)} cannot be read: ${error.message}`)
+    throw new ConfigError(`${quote(path)} cannot be read: ${error.message}`)
   })
   if (only !== undefined) {
     if (names.includes(only)) return [only]
     const reason = 'its name is no name of a skill, or a .skillignore hides it'
-    throw new CommandError(`${quote(path)} is not a skill of its folder: ${reason}`)
+    throw new ConfigError(`${quote(path)} is not a skill of its folder: ${reason}`)
   }
   if (root.listed !== undefined) return names
   for (const name of names) {
@@ -139,5 +140,5 @@ async function namesIn ({ root, path, only }: Place, skills: SkillManager): Prom
   const remedy = names.length === 0
     ? ''
     : '. Where they lie deeper, give the folder right above them, or --layout tree'
-  throw new CommandError(`${quote(path)} has no skills: no folder in it has a SKILL.md${remedy}`)
+  throw new ConfigError(`${quote(path)} has no skills: no folder in it has a SKILL.md${remedy}`)
 }

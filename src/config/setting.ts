@@ -1,7 +1,7 @@
 import { nearest } from '../core/shared/nearest.ts'
 import { printable } from '../core/shared/text.ts'
 
-/** Something that an operator has to change: it keeps the service from starting. The message is one line. */
+/** Something that whoever starts the service or a command has to change. The message is one line. */
 export class ConfigError extends Error {
   override readonly name: string = 'ConfigError'
 }

@@ -1,8 +1,7 @@
 import { dirname, relative, resolve, sep } from 'node:path'
 import { Type } from '@sinclair/typebox'
-import { reasonOf, replaceFile } from '../config/files/files.ts'
+import { replaceFile } from '../config/files/files.ts'
 import { readYamlFile } from '../config/files/yaml-file.ts'
-import { ConfigError } from '../config/setting.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
 
 const BaselineSchema = Type.Record(
@@ -26,7 +25,5 @@ export async function writeBaseline (file: string, baseline: Baseline): Promise<
   const entries = Array.from(baseline, ([path, codes]) =>
     [relative(dirname(file), path).split(sep).join('/') || '.', [...codes].sort(compareCodePoints)] as const)
   const sorted = Object.fromEntries(entries.sort(([a], [b]) => compareCodePoints(a, b)))
-  await replaceFile(file, `${JSON.stringify(sorted, null, 2)}\n`).catch((error: unknown) => {
-    throw new ConfigError(`--baseline: ${file} cannot be written: ${reasonOf(error)}`)
-  })
+  await replaceFile(file, `${JSON.stringify(sorted, null, 2)}\n`, `--baseline: ${file}`)
 }

@@ -1,8 +1,7 @@
 import { lstatSync, readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { createTwoFilesPatch, structuredPatch } from 'diff'
-import { reasonOf, replaceFile } from '../config/files/files.ts'
-import { ConfigError } from '../config/setting.ts'
+import { replaceFile } from '../config/files/files.ts'
 import { locateFrontmatter } from '../core/format/fences.ts'
 import {
   AGENT_FIELDS, isMisspelt, isValidName, KNOWN_FIELDS, misspeltFields, nameAsYaml
@@ -99,9 +98,7 @@ export async function fixAll (
         print(createTwoFilesPatch(shown, shown, before, after).split('\n').slice(2).map(printable).join('\n'))
         continue
       }
-      await replaceFile(path, after).catch((error: unknown) => {
-        throw new ConfigError(`${JSON.stringify(shown)} cannot be written (${reasonOf(error)})`)
-      })
+      await replaceFile(path, after, JSON.stringify(shown))
       for (const change of changesOf(before, after)) warn(printable(`fixed ${shown}:${change}`))
     }
   }

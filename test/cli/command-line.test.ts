@@ -5,9 +5,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { CommandError } from '../../src/cli/command.ts'
 import { checkSkillsFolder } from '../../src/cli/folders.ts'
 import { createProgram } from '../../src/cli/program.ts'
+import { ConfigError } from '../../src/config/setting.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { runHere } from '../helper/command-line.ts'
 import { skills } from '../helper/skills.ts'
@@ -113,7 +113,7 @@ t.test('K82, K3: a path is a folder, there or not, and a bare word is one when i
   for (const text of ['skills', 'link', 'odd', '.', '..', './skills', 'skills/', './missing', 'missing/', './a/b', 'a/b/c', join(cwd, 'missing'), './serve', 'github:owner/repo']) {
     await t.resolves(checkSkillsFolder(text, cwd, COMMANDS), text)
   }
-  for (const text of ['demo', 'dangling']) await t.rejects(checkSkillsFolder(text, cwd, COMMANDS), CommandError)
+  for (const text of ['demo', 'dangling']) await t.rejects(checkSkillsFolder(text, cwd, COMMANDS), ConfigError)
 })
 
 t.test('K50: the health check finds a service at an address with a zone', { skip: process.platform !== 'linux' && 'the loopback interface has another name' }, async (t) => {

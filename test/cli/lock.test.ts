@@ -102,9 +102,9 @@ t.test('K95: what cannot be read or written is one line of lock, sign and export
   for (const [argv, line] of [
     [['lock', 'skills', './missing'], /'\.\/missing' cannot be read: ENOENT: no such file or directory$/],
     [['lock', 'empty'], /'empty' has no skills: no folder in it has a SKILL\.md$/],
-    [['lock', 'skills', '--out', 'missing/x.lock'], /cannot write the lock: \S*missing\/x\.lock cannot be written \(ENOENT: /],
-    [['lock', 'skills', '--out', 'empty'], /empty cannot be written \(EISDIR: .*\), --out chooses another file$/],
-    [['lock', 'skills', '--out', 'pipe'], /pipe cannot be written \(it is not a regular file\), --out chooses another file$/],
+    [['lock', 'skills', '--out', 'missing/x.lock'], /--out: \S*missing\/x\.lock cannot be written \(ENOENT: /],
+    [['lock', 'skills', '--out', 'empty'], /--out: \S*empty cannot be written \(EISDIR: .*\)$/],
+    [['lock', 'skills', '--out', 'pipe'], /--out: \S*pipe cannot be written \(it is not a regular file\)$/],
     [['sign', 'skills', '--key', 'key.pem'], /\/skills\/one\/skill\.oms\.sig cannot be written \(EISDIR: /],
     [['export', 'circle/out', 'skills'], /cannot write the export: "circle\/out" cannot be written \(ELOOP: .*\): name another/],
     [['export', 'file/out', 'skills'], /cannot write the export: "file\/out" cannot be written \(ENOTDIR: not a directory\)/],

@@ -16,7 +16,7 @@ import { type FaultServer, startServer } from '../helper/fault-server.ts'
 import { skillText, startManager, textOf } from '../helper/skills.ts'
 import { openSources, sourceAt } from '../helper/sources.ts'
 import type { Environment } from '../../src/config/setting.ts'
-import { readPackageVersion } from '../../src/config/files/version.ts'
+import { readPackageVersion } from '../../src/config/package-files.ts'
 
 const good = [['repo-abc/skills/a/SKILL.md', skillText('a')], ['repo-abc/skills/a/x.txt', 'x'], ['repo-abc/skills/b/SKILL.md', skillText('b')]] as const
 

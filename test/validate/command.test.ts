@@ -237,7 +237,7 @@ t.test('K79: a baseline accepts what there is, and one that cannot be used is on
     ['pipe', '--baseline: FILE cannot be read: it is not a regular file'],
     ['text', 'FILE:1: must be an object of paths'],
     ['codes', 'FILE:1: "skills/bad" must be a list of codes'],
-    ['skills', '--baseline: FILE cannot be written: EISDIR: illegal operation on a directory', '--write-baseline']
+    ['skills', '--baseline: FILE cannot be written (EISDIR: illegal operation on a directory)', '--write-baseline']
   ] as const) {
     const errors = `skillserve: ${line.replace('FILE', join(cwd, file))}\n`
     t.strictSame(await run(cwd, '--baseline', file, ...flags), { code: 2, out: '', errors })

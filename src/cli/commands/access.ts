@@ -9,7 +9,7 @@ import { counted } from '../../core/shared/text.ts'
 import { createSkillManager } from '../../core/skill-manager.ts'
 import { inColumns } from '../columns.ts'
 import type { RunCommand } from '../command.ts'
-import { fetchSources, readConfig, settingSources } from '../folders.ts'
+import { fetchSources, readConfig } from '../folders.ts'
 
 interface Options {
   readonly as?: string
@@ -21,7 +21,7 @@ export const run: RunCommand<Options> = async ({ positionals: [name = '', ...pos
   const { cwd, env, print, warn } = context
   const { as: caller, skill } = options
   const accessFile = resolve(cwd, name)
-  const config = { ...await readConfig(settingSources({ positionals, options }, context), context), accessFile }
+  const config = { ...await readConfig({ positionals, options }, context), accessFile }
   const { linkTargets, publicUrl } = config
   const { sources } = await openRoots(config, { log: SILENT, env })
   const skills = createSkillManager({ projectRoots: sources.roots, linkTargets, watcher: false })

@@ -18,18 +18,19 @@ export function completionOf (program: Command): { readonly run: RunCommand } {
 
 function bash ({ commands }: Command): string {
   const names = commands.map((command) => command.name()).join(' ')
-  const cases = commands.map((command) => {
+  const [serve, ...others] = commands
+  // The default command is the last one: its pattern fits every other word.
+  const cases = [...others, serve ?? []].flat().map((command) => {
     const flags = [...command.options.map(({ long }) => long ?? ''), '--help', '--version'].join(' ')
     const words = command.name() === 'help' ? names : command.registeredArguments[0]?.argChoices?.join(' ') ?? ''
-    // The default command is behind all others: its pattern fits every other word.
-    return { isDefault: command.name() === 'serve', line: `flags='${flags}' words='${words}' ;;`, name: command.name() }
-  }).sort((a, b) => Number(a.isDefault) - Number(b.isDefault))
+    return `    ${command === serve ? '*' : command.name()}) flags='${flags}' words='${words}' ;;`
+  })
   const choices = commands.flatMap((command) => command.options.flatMap(({ long, argChoices }) =>
     argChoices === undefined ? [] : [`    ${command.name()}\\ ${long}) words='${argChoices.join(' ')}' ;;`]))
   return `_skillserve () {
   local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} flags= words= IFS=$' \\t\\n'
   case \${COMP_WORDS[1]} in
-${cases.map(({ isDefault, line, name }) => `    ${isDefault ? '*' : name}) ${line}`).join('\n')}
+${cases.join('\n')}
   esac
   case "\${COMP_WORDS[1]} $before" in
 ${choices.join('\n')}

@@ -11,7 +11,7 @@ import { parseTrust } from '../../trust/trust-file.ts'
 import { inColumns } from '../columns.ts'
 import type { RunCommand } from '../command.ts'
 import { settingSources } from '../folders.ts'
-import { EXAMPLE_SKILLS } from '../package-files.ts'
+import { EXAMPLE_SKILLS } from '../../config/package-files.ts'
 
 /** Prints the effective settings, and everything that would keep the service from starting. */
 export const run: RunCommand = async (args, context) => {

@@ -4,22 +4,20 @@ import type { View } from '../../core/view.ts'
 import { startServer } from '../../server.ts'
 import { createValidator, type EntryVerdicts } from '../../verdicts/entry.ts'
 import type { RunCommand } from '../command.ts'
-import { readConfig, settingSources } from '../folders.ts'
+import { readConfig } from '../folders.ts'
 import { openBrowser } from '../open-browser.ts'
-import { readPackageVersion } from '../package-files.ts'
+import { readPackageVersion } from '../../config/package-files.ts'
 
 /** Settings that suit a preview: nobody else reaches it, and its own lines are not lost among those of requests. */
 const OVERRIDES = { host: '127.0.0.1', logLevel: 'warn', ui: true } as const
 
 /** A live preview for authors: the open page and the terminal follow each save. */
 export const run: RunCommand<{ readonly open: boolean }> = async (args, context) => {
-  const { env, print, isTerminal = false, endBySignal } = context
-  endBySignal?.(0)
-  const config = { ...await readConfig(settingSources(args, { ...context, env: {} }), context), ...OVERRIDES }
+  const { env, print, isTerminal = false } = context
+  const config = { ...await readConfig(args, { ...context, env: {} }), ...OVERRIDES }
   await startServer(config, {
     version: readPackageVersion(),
     env,
-    takeSignals: (takes) => { endBySignal?.(takes ? undefined : 1) },
     preview: (skills, url) => {
       print(`Preview at ${url}\n`)
       if (isTerminal && args.options.open) openBrowser(url, env)

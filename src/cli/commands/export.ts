@@ -12,8 +12,8 @@ import type { SkillManager } from '../../core/skill-manager.ts'
 import { ExportError, exportSkills } from '../../export/export-skills.ts'
 import { Shutdown } from '../../http/shutdown.ts'
 import { openSkills } from '../../open-skills.ts'
-import { CommandError, type RunCommand } from '../command.ts'
-import { fetchSources, readConfig, settingSources, skippedWarner } from '../folders.ts'
+import type { RunCommand } from '../command.ts'
+import { fetchSources, readConfig, skippedWarner } from '../folders.ts'
 
 interface Options {
   readonly as?: string
@@ -24,10 +24,10 @@ interface Options {
 export const run: RunCommand<Options> = async ({ positionals: [out = '', ...positionals], options }, context) => {
   const { env, cwd, print } = context
   const { as: caller, prune = false } = options
-  const config = await readConfig(settingSources({ positionals, options }, context), context)
+  const config = await readConfig({ positionals, options }, context)
   const { accessFile, publicUrl, linkTargets = [] } = config
   if (caller !== undefined && accessFile === undefined) {
-    throw new CommandError('--as needs an access file: --access FILE')
+    throw new ConfigError('--as needs an access file: --access FILE')
   }
   const folder = resolve(cwd, out)
   const shutdown = new Shutdown()
@@ -51,7 +51,7 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
     if ((await service.list()).length === 0 && quarantined.size === 0) {
       const remedy = caller === undefined ? ', --as NAME exports what another caller sees' : ''
       const reason = accessFile === undefined ? '' : `: ${caller ?? 'anonymous'} sees none by the access file${remedy}`
-      throw new CommandError(`there are no skills to export${reason}`)
+      throw new ConfigError(`there are no skills to export${reason}`)
     }
     const report = await exportSkills({
       skills: service,
@@ -70,11 +70,11 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
     if (report.skills === 0) return 1
     return leftOut.length > 0 ? 2 : 0
   } catch (error) {
-    if (error instanceof ExportError) throw new CommandError(`${quote(out)} ${error.message}`)
-    if (error instanceof SkillError) throw new CommandError(`${error.message} (${config.skillsDirs.join(', ')})`)
+    if (error instanceof ExportError) throw new ConfigError(`${quote(out)} ${error.message}`)
+    if (error instanceof SkillError) throw new ConfigError(`${error.message} (${config.skillsDirs.join(', ')})`)
     if (!(error instanceof Error && 'syscall' in error && errorCode(error) !== '')) throw error
     const sentence = `cannot write the export: ${quote(out)} cannot be written (${reasonOf(error)})`
-    throw new CommandError(`${sentence}: name another folder to write to`)
+    throw new ConfigError(`${sentence}: name another folder to write to`)
   } finally {
     await shutdown.close()
   }

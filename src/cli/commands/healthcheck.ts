@@ -1,9 +1,10 @@
+import { ConfigError } from '../../config/setting.ts'
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { loadConfig } from '../../config/load.ts'
 import { authorityOf, connectableHost } from '../../http/request/hosts.ts'
-import { CommandError, type RunCommand } from '../command.ts'
+import type { RunCommand } from '../command.ts'
 
 /** Longest wait for the answer, in milliseconds. */
 const TIMEOUT_MS = 3_000
@@ -12,7 +13,7 @@ const TIMEOUT_MS = 3_000
 export const run: RunCommand = async ({ options }, { env, cwd }) => {
   const { host, port, basePath, allowedHosts } = loadConfig({ options: { ...options }, env, cwd })
   if (port === 0) {
-    throw new CommandError('a service with port 0 takes any free port: PORT or --port names the one that its log has')
+    throw new ConfigError('a service with port 0 takes any free port: PORT or --port names the one that its log has')
   }
   const hostname = connectableHost(host)
   // The zone of an address belongs to this machine, and not to the header (RFC 6874 §4).
@@ -25,10 +26,10 @@ export const run: RunCommand = async ({ options }, { env, cwd }) => {
     if (response.statusCode === 200) return 0
     const { detail } = JSON.parse(body.startsWith('{') ? body : '{}') as { readonly detail?: unknown }
     const reason = typeof detail === 'string' ? `: ${detail}` : ''
-    throw new CommandError(`GET /readyz answered ${response.statusCode}${reason}`)
+    throw new ConfigError(`GET /readyz answered ${response.statusCode}${reason}`)
   } catch (error) {
-    if (error instanceof CommandError) throw error
+    if (error instanceof ConfigError) throw error
     const remedy = 'HOST, PORT and BASE_PATH, or their flags, say where the service is'
-    throw new CommandError(`GET /readyz has no answer: ${error instanceof Error ? error.message : ''}; ${remedy}`)
+    throw new ConfigError(`GET /readyz has no answer: ${error instanceof Error ? error.message : ''}; ${remedy}`)
   }
 }

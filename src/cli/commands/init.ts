@@ -1,10 +1,10 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { reasonOf } from '../../config/files/files.ts'
-import { quote } from '../../config/setting.ts'
+import { ConfigError, quote } from '../../config/setting.ts'
 import { isValidName } from '../../core/format/fields.ts'
 import { errorCode } from '../../core/shared/system-errors.ts'
-import { CommandError, type RunCommand } from '../command.ts'
+import type { RunCommand } from '../command.ts'
 
 const FILES = {
   'SKILL.md': (name: string) => `---
@@ -39,7 +39,7 @@ export const run: RunCommand = async ({ positionals: [path = ''] }, { cwd, print
   const name = basename(folder)
   if (!isValidName(name)) {
     const rule = 'up to 64 letters a to z, digits and single hyphens'
-    throw new CommandError(`${quote(name)} cannot be the name of a skill: ${rule}`)
+    throw new ConfigError(`${quote(name)} cannot be the name of a skill: ${rule}`)
   }
   try {
     await mkdir(dirname(folder), { recursive: true })
@@ -52,8 +52,8 @@ export const run: RunCommand = async ({ positionals: [path = ''] }, { cwd, print
     }
   } catch (error) {
     const isThere = errorCode(error) === 'EEXIST'
-    if (isThere) throw new CommandError(`${quote(path)} is there already: init writes new skills only`)
-    throw new CommandError(`${quote(path)} cannot be written (${reasonOf(error)})`)
+    if (isThere) throw new ConfigError(`${quote(path)} is there already: init writes new skills only`)
+    throw new ConfigError(`${quote(path)} cannot be written (${reasonOf(error)})`)
   }
   const parent = relative(cwd, dirname(folder)) || '.'
   print(`\nNext: skillserve validate ${relative(cwd, folder)}, and skillserve dev ${parent}\n`)

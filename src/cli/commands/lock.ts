@@ -1,12 +1,13 @@
+import { ConfigError } from '../../config/setting.ts'
 import { basename, resolve } from 'node:path'
-import { reasonOf, replaceFile } from '../../config/files/files.ts'
+import { replaceFile } from '../../config/files/files.ts'
 import { readTextFile } from '../../config/files/yaml-file.ts'
 import type { View } from '../../core/view.ts'
 import { SkillError } from '../../core/shared/errors.ts'
 import { counted } from '../../core/shared/text.ts'
 import { formatLock, type Lock, parseLock } from '../../trust/lock-file.ts'
 import { unreadPart } from '../../trust/verify.ts'
-import { CommandError, type RunCommand } from '../command.ts'
+import type { RunCommand } from '../command.ts'
 import { type ReadOptions, withSkills } from '../with-skills.ts'
 
 const DEFAULT_FOLDER = './skills'
@@ -26,17 +27,14 @@ export const run: RunCommand<ReadOptions & { readonly out?: string }> = async (a
     }
   })
   const before = await readTextFile(out).then((text) => parseLock(out, text)).catch(() => undefined)
-  await replaceFile(out, formatLock(lock)).catch((error: unknown) => {
-    const sentence = `cannot write the lock: ${out} cannot be written (${reasonOf(error)})`
-    throw new CommandError(`${sentence}, --out chooses another file`)
-  })
+  await replaceFile(out, formatLock(lock), `--out: ${out}`)
   if (before !== undefined) for (const line of differences(before, lock)) print(`${line}\n`)
   print(`${basename(out)}: ${counted(lock.size, 'skill')}\n`)
   return 0
 }
 
 async function readRevision (skills: View, name: string): Promise<string> {
-  const fail = (reason: string) => new CommandError(`the skill ${JSON.stringify(name)} cannot be locked: ${reason}`)
+  const fail = (reason: string) => new ConfigError(`the skill ${JSON.stringify(name)} cannot be locked: ${reason}`)
   try {
     return await skills.read(name, async (state) => {
       const { revision } = await state.manifest()

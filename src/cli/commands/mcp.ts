@@ -6,16 +6,15 @@ import { openSkills } from '../../open-skills.ts'
 import { createToolRegistry } from '../../tools/registry.ts'
 import { createTools } from '../../tools/tools.ts'
 import type { RunCommand } from '../command.ts'
-import { readConfig, settingSources } from '../folders.ts'
-import { EXAMPLE_SKILLS, readPackageVersion } from '../package-files.ts'
+import { readConfig } from '../folders.ts'
+import { EXAMPLE_SKILLS, readPackageVersion } from '../../config/package-files.ts'
 
 const STANDARD_ERROR = 2
 
 /** Serves MCP to the host that has started the process, until it closes its end. */
 export const run: RunCommand = async (args, context) => {
-  const { env, endBySignal } = context
-  endBySignal?.(0)
-  const config = await readConfig(settingSources(args, context, EXAMPLE_SKILLS), context)
+  const { env } = context
+  const config = await readConfig(args, context, EXAMPLE_SKILLS)
   const log = pino({ level: config.logLevel }, pino.destination(STANDARD_ERROR))
   const shutdown = new Shutdown()
   const { roots, trust, skills } = await openSkills(config, { env, log, shutdown })

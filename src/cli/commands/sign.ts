@@ -1,10 +1,11 @@
+import { ConfigError } from '../../config/setting.ts'
 import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { reasonOf } from '../../config/files/files.ts'
 import { isAddress } from '../../sources/address/address.ts'
 import { parseSigningKey, signSkills } from '../../trust/sign.ts'
-import { CommandError, type RunCommand } from '../command.ts'
+import type { RunCommand } from '../command.ts'
 import { type ReadOptions, withSkills } from '../with-skills.ts'
 
 /** Longest key or chain that is read: a pipe may have no end. */
@@ -21,11 +22,11 @@ export const run: RunCommand<Options> = async ({ positionals, options }, context
   const read = async (file: string): Promise<string> => {
     const path = resolve(context.cwd, file)
     return await text(createReadStream(path, { end: MAX_KEY_BYTES })).catch((error: unknown) => {
-      throw new CommandError(`${path} cannot be read: ${reasonOf(error)}`)
+      throw new ConfigError(`${path} cannot be read: ${reasonOf(error)}`)
     })
   }
   const key = parseSigningKey(await read(keyFile), chainFile === undefined ? undefined : await read(chainFile))
-  if (positionals.some(isAddress)) throw new CommandError('sign is for folders, and not for addresses of sources')
+  if (positionals.some(isAddress)) throw new ConfigError('sign is for folders, and not for addresses of sources')
   const env = { LINK_TARGETS: context.env['LINK_TARGETS'] }
   await withSkills({ positionals, options }, { ...context, env }, async (opened) => {
     for (const { folder, skills, names } of opened) {

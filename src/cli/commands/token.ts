@@ -1,7 +1,7 @@
 import { GROUP, GROUP_FORM, NAME, NAME_FORM, parseExpiry } from '../../access/schema.ts'
 import { createSecret, digestOf } from '../../access/secret.ts'
-import { quote } from '../../config/setting.ts'
-import { CommandError, type RunCommand } from '../command.ts'
+import { ConfigError, quote } from '../../config/setting.ts'
+import type { RunCommand } from '../command.ts'
 
 const DAYS = /^([1-9]\d{0,3})d$/
 const DAY_MS = 86_400_000
@@ -16,11 +16,11 @@ interface Options {
 /** Makes a secret. It is printed once, and kept nowhere: the access file gets its digest. */
 export const run: RunCommand<Options> = async ({ positionals: [name = ''], options }, { print }) => {
   const { group: groups = [], scope: scopes = [], expires, link: isLink = false } = options
-  if (!NAME.test(name)) throw new CommandError(`${quote(name)} is not a ${NAME_FORM}`)
+  if (!NAME.test(name)) throw new ConfigError(`${quote(name)} is not a ${NAME_FORM}`)
   const unfit = groups.find((group) => !GROUP.test(group))
-  if (unfit !== undefined) throw new CommandError(`${quote(unfit)} is not the name of a group: ${GROUP_FORM}`)
+  if (unfit !== undefined) throw new ConfigError(`${quote(unfit)} is not the name of a group: ${GROUP_FORM}`)
   if (isLink && scopes.length > 0) {
-    throw new CommandError('a link has no scopes: it opens the discovery documents alone')
+    throw new ConfigError('a link has no scopes: it opens the discovery documents alone')
   }
   const secret = createSecret(isLink ? 'link' : 'token')
   const fields = [
@@ -41,10 +41,10 @@ function dateOf (text: string): string {
   if (days !== undefined) return new Date(Date.now() + Number(days) * DAY_MS).toISOString().replace(/:\d\d\.\d+Z$/, 'Z')
   const time = parseExpiry(text)
   if (time === undefined) {
-    throw new CommandError(
+    throw new ConfigError(
       `--expires must be a number of days such as 30d, or a date such as 2027-03-01, not ${quote(text)}`
     )
   }
-  if (time <= Date.now()) throw new CommandError(`--expires must be in the future, and ${quote(text)} is past`)
+  if (time <= Date.now()) throw new ConfigError(`--expires must be in the future, and ${quote(text)} is past`)
   return text
 }

@@ -11,15 +11,14 @@ import { type Reporter, SEVERITIES } from '../../validate/report/reporter.ts'
 import { type OpenedSkills, reaches, validate } from '../../validate/validate.ts'
 import { runOnChanges } from '../../validate/watch.ts'
 import { parseTargets, TARGET_NAMES, type TargetName } from '../../verdicts/targets.ts'
-import { type CommandContext, CommandError, type RunCommand } from '../command.ts'
+import type { CommandContext, RunCommand } from '../command.ts'
 import { type ReadOptions, withSkills } from '../with-skills.ts'
 
 const DEFAULT_PATH = './skills'
 
-/** What scripts tell apart: findings, wrong use, and a fault of this program. */
+/** What scripts tell apart: findings and wrong use. */
 const FOUND = 1
 const MISUSE = 2
-const FAULT = 3
 
 const CLEAR_SCREEN = '\u001B[2J\u001B[3J\u001B[H'
 
@@ -40,20 +39,13 @@ interface Options extends ReadOptions {
 export const run: RunCommand<Options> = async ({ positionals, options }, context) => {
   const paths = positionals.length === 0 ? [DEFAULT_PATH] : positionals
   if ((options.fix || options.watch) && paths.some(isAddress)) {
-    throw new CommandError(`--${options.watch ? 'watch' : 'fix'} is for folders, and not for addresses of sources`)
+    throw new ConfigError(`--${options.watch ? 'watch' : 'fix'} is for folders, and not for addresses of sources`)
   }
   const chosen = readTargets(options.target)
   const validateOnce = async (): Promise<number> => {
-    try {
-      const project = await readProjectFile(paths.find((path) => !isAddress(path)) ?? '.', context.cwd)
-      const targets = chosen ?? project.targets
-      return await withSkills({ positionals: paths, options }, context, async (opened) =>
-        await report(opened, { ...project, ...options }, targets, context))
-    } catch (error) {
-      if (error instanceof CommandError || error instanceof ConfigError) throw error
-      context.warn(`validate failed: ${messageOf(error)}`)
-      return FAULT
-    }
+    const project = await readProjectFile(paths.find((path) => !isAddress(path)) ?? '.', context.cwd)
+    return await withSkills({ positionals: paths, options }, context, async (opened) =>
+      await report(opened, { ...project, ...options }, chosen ?? project.targets, context))
   }
   return options.watch ? await watch(paths, validateOnce, context) : await validateOnce()
 }
@@ -62,7 +54,7 @@ function readTargets (given: readonly string[] | undefined): readonly TargetName
   const chosen = given === undefined ? undefined : parseTargets(given.join(','))
   if (chosen === undefined || !('unknown' in chosen)) return chosen
   const near = didYouMean(chosen.unknown, TARGET_NAMES)
-  throw new CommandError(`--target must be of ${TARGET_NAMES.join(', ')}, all, not ${quote(chosen.unknown)}${near}`)
+  throw new ConfigError(`--target must be of ${TARGET_NAMES.join(', ')}, all, not ${quote(chosen.unknown)}${near}`)
 }
 
 async function report (
@@ -70,7 +62,7 @@ async function report (
   { cwd, env, print, warn, isTerminal = false }: CommandContext
 ): Promise<number> {
   const { format = 'text', failOn = 'error', maxWarnings = Infinity, baseline: file } = options
-  if (options.writeBaseline && file === undefined) throw new CommandError('--write-baseline needs --baseline FILE')
+  if (options.writeBaseline && file === undefined) throw new ConfigError('--write-baseline needs --baseline FILE')
   if (options.fix) {
     const isFixed = await fixAll(opened, { isDryRun: options.dryRun === true, print, warn })
     if (options.dryRun) return isFixed ? FOUND : 0
@@ -106,12 +98,9 @@ function messageOf (error: unknown): string {
 /** The exit code is that of the last report. */
 async function watch (paths: readonly string[], run: () => Promise<number>, context: CommandContext): Promise<number> {
   const stop = new AbortController()
-  const onSignal = (): void => {
-    stop.abort()
-    context.endBySignal?.(FAULT)
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.removeAllListeners(signal).once(signal, () => { stop.abort() })
   }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, onSignal)
-  context.endBySignal?.(undefined)
   let code = 0
   await runOnChanges(paths, context.cwd, async () => {
     if (context.isTerminal === true) context.print(CLEAR_SCREEN)

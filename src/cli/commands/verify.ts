@@ -1,3 +1,4 @@
+import { ConfigError } from '../../config/setting.ts'
 import { resolve } from 'node:path'
 import { readTextFile } from '../../config/files/yaml-file.ts'
 import { parseLock } from '../../trust/lock-file.ts'
@@ -6,7 +7,7 @@ import { Policy } from '../../trust/policy.ts'
 import { parseTrust } from '../../trust/trust-file.ts'
 import { verifySkills } from '../../trust/verify.ts'
 import { inColumns } from '../columns.ts'
-import { CommandError, type RunCommand } from '../command.ts'
+import type { RunCommand } from '../command.ts'
 import { type ReadOptions, withSkills } from '../with-skills.ts'
 
 interface Options extends ReadOptions {
@@ -23,7 +24,7 @@ export const run: RunCommand<Options> = async ({ positionals, options }, context
     name === undefined ? undefined : await parse(resolve(cwd, name), await readTextFile(resolve(cwd, name), setting))
   const lock = await read('--locked', options.locked, parseLock)
   const trust = await read('--trust', options.trust, parseTrust)
-  if (lock === undefined && trust === undefined) throw new CommandError('verify needs --trust FILE or --locked FILE')
+  if (lock === undefined && trust === undefined) throw new ConfigError('verify needs --trust FILE or --locked FILE')
   const policy = new Policy({ lock, trust })
   const skills: Array<{ name: string, ok: boolean, problem: string } & Partial<TrustReport>> = []
   await withSkills({ positionals, options }, context, async (opened) => {

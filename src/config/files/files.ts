@@ -30,14 +30,19 @@ export async function readRegularFile (path: string): Promise<Buffer> {
 
 /**
  * Writes a file that readers see whole or not at all. A link stays a link, and a file keeps its owner and mode.
- * @throws {Error} of the system, or for what is not a regular file
+ * @param shown how errors call it
+ * @throws ConfigError when it cannot be written
  */
-export async function replaceFile (path: string, text: string): Promise<void> {
-  const target = await realPathOf(path)
-  const stats = await stat(target).catch(() => undefined)
-  // By root, `--out /dev/stdout` would replace the device.
-  if (stats?.isFile() === false && !stats.isDirectory()) throw new Error('it is not a regular file')
-  await replaceEntry(target, text, stats)
+export async function replaceFile (path: string, text: string, shown = path): Promise<void> {
+  try {
+    const target = await realPathOf(path)
+    const stats = await stat(target).catch(() => undefined)
+    // By root, `--out /dev/stdout` would replace the device.
+    if (stats?.isFile() === false && !stats.isDirectory()) throw new Error('it is not a regular file')
+    await replaceEntry(target, text, stats)
+  } catch (error) {
+    throw new ConfigError(`${shown} cannot be written (${reasonOf(error)})`, { cause: error })
+  }
 }
 
 /**
@@ -59,10 +64,6 @@ export async function replaceEntry (path: string, text: string, like?: Stats): P
     await rm(temporary, { force: true }).catch(() => {})
     throw error
   }
-}
-
-export async function isFolder (path: string): Promise<boolean> {
-  return (await stat(path).catch(() => undefined))?.isDirectory() === true
 }
 
 /** Where a file or folder is, or would be made. A link that leads nowhere yet is followed. */

@@ -1,6 +1,6 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Ajv, type ErrorObject } from 'ajv'
-import { EVENT_ID, getScalarValue, load, parseEvents, YAMLException } from 'js-yaml'
+import { type Document, isMap, isNode, LineCounter, parseDocument, visit } from 'yaml'
 import { maskSecrets } from '../../core/shared/text.ts'
 import { readRegularFile, reasonOf } from './files.ts'
 import { ConfigError, didYouMean, quote } from '../setting.ts'
@@ -17,8 +17,6 @@ export interface YamlFile<Value> {
   /** `FILE:LINE: KEY sentence`, for what a schema cannot say. */
   error (path: YamlPath, sentence: string): ConfigError
 }
-
-const MAX_DEPTH = 32
 
 /**
  * Reads a YAML file that an operator has written. Keys that the schema does not name are refused.
@@ -60,17 +58,18 @@ export function parseYamlFile<Schema extends TSchema> (
   const fail = (line: number, sentence: string) => new ConfigError(`${path}:${line}: ${maskSecrets(sentence)}`)
   // A file is empty for a moment while it is written.
   if (text.trim() === '') throw fail(1, 'the file is empty')
-  const value = parse(text, fail)
-  let offsets: ReadonlyMap<string, number> | undefined
+  const lineCounter = new LineCounter()
+  const document = parseDocument(text, { lineCounter, prettyErrors: false })
+  const lineAt = (offset = 0): number => lineCounter.linePos(offset).line
+  const lineOf = (at: YamlPath): number => lineAt(offsetOf(document, at))
+  const [problem] = [...document.errors, ...document.warnings]
+  if (problem !== undefined) throw fail(lineAt(problem.pos[0]), `not valid YAML: ${problem.message}`)
+  visit(document, { Alias: (_key, { range }) => { throw fail(lineAt(range?.[0]), 'aliases are not taken') } })
+  const value: unknown = document.toJS()
   const file = {
     path,
-    lineOf: (at: YamlPath): number => {
-      offsets ??= offsetsByPath(text)
-      const offset = offsets.get(keyOf(at))
-      if (offset === undefined) return file.lineOf(at.slice(0, -1))
-      return text.slice(0, offset).split('\n').length
-    },
-    error: (at: YamlPath, sentence: string) => fail(file.lineOf(at), `${nameOf(at)} ${sentence}`.trimStart())
+    lineOf,
+    error: (at: YamlPath, sentence: string) => fail(lineOf(at), `${nameOf(at)} ${sentence}`.trimStart())
   }
   const validate = ajv.compile<Static<Schema>>(schema)
   if (validate(value)) return { ...file, value }
@@ -82,41 +81,14 @@ export function parseYamlFile<Schema extends TSchema> (
   throw file.error(at, sentence)
 }
 
-function parse (text: string, fail: (line: number, sentence: string) => ConfigError): unknown {
-  try {
-    return load(text, { maxDepth: MAX_DEPTH, maxAliases: 0 })
-  } catch (error) {
-    if (!(error instanceof YAMLException)) throw error
-    // Without the cause, which quotes the lines around: they may hold secrets.
-    throw fail((error.mark?.line ?? 0) + 1, `not valid YAML: ${error.reason}`)
-  }
-}
-
-/** Where everything in the document begins, by path: a key where there is one, else the value. */
-function offsetsByPath (text: string): ReadonlyMap<string, number> {
-  const offsets = new Map([['', 0]])
-  const events = parseEvents(text, { maxDepth: MAX_DEPTH }).values()
-  const next = () => events.next().value
-  function add (path: YamlPath, event = next()): void {
-    if (event === undefined || event.type === EVENT_ID.POP) return
-    const key = keyOf(path)
-    if (event.type === EVENT_ID.SCALAR && !offsets.has(key)) offsets.set(key, event.valueStart)
-    if (event.type !== EVENT_ID.SEQUENCE && event.type !== EVENT_ID.MAPPING) return
-    if (!offsets.has(key)) offsets.set(key, event.start)
-    for (let index = 0, item = next(); item !== undefined && item.type !== EVENT_ID.POP; index++, item = next()) {
-      // A key that is a list or a mapping fits no schema.
-      const name = item.type === EVENT_ID.SCALAR ? getScalarValue(text, item) : ''
-      add([...path, event.type === EVENT_ID.MAPPING ? name : index], item)
-      if (event.type === EVENT_ID.MAPPING) add([...path, name])
-    }
-  }
-  next()
-  add([])
-  return offsets
-}
-
-function keyOf (path: YamlPath): string {
-  return path.join('\n')
+/** Where a key or an item begins; of something that is not there, what should hold it. */
+function offsetOf (document: Document.Parsed, path: YamlPath): number {
+  const key = path.at(-1)
+  if (key === undefined) return 0
+  const parent = path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true)
+  const pair = isMap(parent) ? parent.items.find((each) => String(each.key) === String(key)) : undefined
+  const node = pair?.key ?? document.getIn(path, true)
+  return isNode(node) && node.range ? node.range[0] : offsetOf(document, path.slice(0, -1))
 }
 
 /** `tokens[2].sha256` */

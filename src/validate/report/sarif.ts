@@ -1,5 +1,5 @@
 import { encodePath } from '../../core/shared/paths.ts'
-import { readPackageVersion } from '../../config/files/version.ts'
+import { readPackageVersion } from '../../config/package-files.ts'
 import { FINDINGS } from '../../core/format/findings.ts'
 import type { Finding, FindingSeverity } from '../../core/shared/skill.ts'
 import { printable } from '../../core/shared/text.ts'

@@ -1,12 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-export { readPackageVersion } from '../config/files/version.ts'
+// Files of the package: two folders above this one, in `src` and in `dist`.
 
-// Two folders above this file, in `src` and in `dist`.
-
-/** The example skills of the package. */
+/** The example skills. */
 export const EXAMPLE_SKILLS = fileURLToPath(new URL('../../skills', import.meta.url))
+
+export function readPackageVersion (): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { readonly version: string }).version
+}
 
 /** The git commit that `dist` was built from; undefined where that is not known. */
 export function readCommit (): string | undefined {
