@@ -7,11 +7,11 @@ import { readTextFile } from '../config/files/yaml-file.ts'
 import type { View } from '../core/view.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import { type Principal, REFUSAL_REASONS, type RefusalReason } from '../http/callers.ts'
+import type { Principal } from '../http/callers.ts'
 import { addVary } from '../http/headers.ts'
 import { HttpProblem, toInstance } from '../http/problem.ts'
 import { Authenticator } from './authenticator.ts'
-import { type Refusal, REFUSALS, refuse } from './challenge.ts'
+import { type Refusal, type RefusalReason, REFUSALS, refuse } from './challenge.ts'
 import { openLink } from './links.ts'
 import { addMetadata, metadataUrl } from './metadata.ts'
 import { Policy, READ_SCOPE } from './policy.ts'
@@ -60,7 +60,7 @@ export class Access {
   readonly everything: View
   /** What a request sees before its token is checked. */
   readonly nothing: View
-  readonly refusals = new Map<RefusalReason, number>(REFUSAL_REASONS.map((reason) => [reason, 0]))
+  readonly refusals = new Map<RefusalReason, number>(Object.values(REFUSALS).map(({ reason }) => [reason, 0]))
   readonly file: FollowedFile<Policy>
   readonly #options: AccessOptions
   /** The digests of the links that requests came through. */

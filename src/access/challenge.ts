@@ -1,4 +1,3 @@
-import type { RefusalReason } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
 
 const INVALID = ', error="invalid_token", error_description='
@@ -17,9 +16,10 @@ export const REFUSALS = {
   wrong_audience: { code: 'invalid_token', reason: 'audience', error: UNUSABLE },
   insufficient_scope: { code: 'insufficient_scope', reason: 'scope', error: ', error="insufficient_scope"' },
   issuer_unavailable: { code: 'issuer_unavailable', reason: 'issuer', error: undefined }
-} as const satisfies Readonly<Record<string, { readonly reason: RefusalReason, readonly [key: string]: unknown }>>
+} as const
 
 export type Refusal = keyof typeof REFUSALS
+export type RefusalReason = typeof REFUSALS[Refusal]['reason']
 
 /**
  * The answer to a caller that is not admitted.

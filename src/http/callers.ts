@@ -37,8 +37,3 @@ export function perView<Value extends object> (make: (skills: View) => Value) {
 
 /** Calls `end` once when the caller of a long answer may no longer have it. Returns a function that stops the watch. */
 export type WhileAllowed = (request: FastifyRequest, end: () => void) => () => void
-
-/** Why callers are refused, by the names of the metrics; `issuer`: its keys cannot be read. */
-export const REFUSAL_REASONS = ['missing', 'invalid', 'expired', 'audience', 'scope', 'issuer'] as const
-
-export type RefusalReason = (typeof REFUSAL_REASONS)[number]

@@ -66,6 +66,10 @@ export function answerClientError (this: FastifyInstance, error: ConnectionError
   // Node reports what follows the first error too.
   if (!socket.writable) return
   this.log.info({ code: error.code, address: socket.remoteAddress }, 'request refused')
+  const waiting = [...pending.get(socket)?.keys() ?? []]
+  // Whole requests before it are answered; the last answer ends the connection.
+  const last = waiting.findLast(({ req }) => req.complete)
+  if (last !== undefined) return void last.once('close', () => { socket.destroySoon() })
   const code = PROBLEMS[error.code as keyof typeof PROBLEMS] ?? 'bad_request'
   const problem = toProblem(new HttpProblem(code), '/')
   const body = JSON.stringify(problem)
@@ -75,7 +79,6 @@ export function answerClientError (this: FastifyInstance, error: ConnectionError
     `content-length: ${Buffer.byteLength(body)}`, '', body
   ]
   // A head in the middle of an answer would become part of its body.
-  const hasBegun = [...pending.get(socket)?.keys() ?? []].some(({ headersSent }) => headersSent)
-  if (!hasBegun) socket.write(lines.join('\r\n'))
+  if (waiting.every(({ headersSent }) => !headersSent)) socket.write(lines.join('\r\n'))
   socket.destroySoon()
 }
