@@ -69,7 +69,10 @@ export function answerClientError (this: FastifyInstance, error: ConnectionError
   const waiting = [...pending.get(socket)?.keys() ?? []]
   // Whole requests before it are answered; the last answer ends the connection.
   const last = waiting.findLast(({ req }) => req.complete)
-  if (last !== undefined) return void last.once('close', () => { socket.destroySoon() })
+  if (last !== undefined) {
+    last.once('close', () => { socket.destroySoon() })
+    return
+  }
   const code = PROBLEMS[error.code as keyof typeof PROBLEMS] ?? 'bad_request'
   const problem = toProblem(new HttpProblem(code), '/')
   const body = JSON.stringify(problem)
