@@ -59,7 +59,7 @@ export function parseYamlFile<Schema extends TSchema> (
   // A file is empty for a moment while it is written.
   if (text.trim() === '') throw fail(1, 'the file is empty')
   const lineCounter = new LineCounter()
-  const document = parseDocument(text, { lineCounter, prettyErrors: false })
+  const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: 'error' })
   const lineAt = (offset = 0): number => lineCounter.linePos(offset).line
   const lineOf = (at: YamlPath): number => lineAt(offsetOf(document, at))
   const [problem] = [...document.errors, ...document.warnings]

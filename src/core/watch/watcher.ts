@@ -20,7 +20,7 @@ export interface WatcherState {
 }
 
 /** What makes the watcher work again, by code: the text of `ENOSPC` speaks of a full disk. */
-export const WATCHER_REMEDIES: ReadonlyMap<string, string> = new Map([
+const WATCHER_REMEDIES: ReadonlyMap<string, string> = new Map([
   ['ENOSPC', 'raise fs.inotify.max_user_watches'],
   ['EMFILE', 'raise fs.inotify.max_user_instances or the limit of open files'],
   ['FLOOD', 'something writes to the folder without a pause']
