@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The program that a package manager links. Its syntax is that of Node 12: an older Node cannot parse the modules of the
-// service, and would end with a stack trace.
+// The program that a package manager links. Its syntax is that of Node 12: an older Node cannot parse the modules of
+// the service, and would end with a stack trace.
 
 /** The oldest Node that the code runs on: `engines` in package.json. */
 const OLDEST_MAJOR = 20
@@ -8,7 +8,8 @@ const OLDEST_MINOR = 19
 
 const version = process.versions.node.split('.').map(Number)
 if (version[0] < OLDEST_MAJOR || (version[0] === OLDEST_MAJOR && version[1] < OLDEST_MINOR)) {
-  process.stderr.write('skillserve: Node ' + OLDEST_MAJOR + '.' + OLDEST_MINOR + ' or later is needed, this is ' + process.versions.node + '\n')
+  const needed = OLDEST_MAJOR + '.' + OLDEST_MINOR
+  process.stderr.write('skillserve: Node ' + needed + ' or later is needed, this is ' + process.versions.node + '\n')
   process.exitCode = 1
 } else {
   void import('./main.js')

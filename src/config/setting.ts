@@ -1,7 +1,7 @@
 import { nearest } from '../core/shared/nearest.ts'
 import { printable } from '../core/shared/text.ts'
 
-/** Something that whoever starts the service or a command has to change. The message is one line. */
+/** A mistake in a setting, a file or an argument, for its author to fix. The message is one line. */
 export class ConfigError extends Error {
   override readonly name: string = 'ConfigError'
 }
