@@ -48,8 +48,8 @@ async function reloadSources (file: string, parts: Reloaded): Promise<string | u
     const guarded = trust?.guard(roots.sources.roots)
     await trust?.start()
     await skills.setRoots(guarded ?? roots.sources.roots)
-    const parts = Object.entries(changes).filter(([, names]) => names.length > 0)
-    return parts.map(([change, names]) => `${change} ${names.join(', ')}`).join('; ') || 'no change'
+    const made = Object.entries(changes).filter(([, names]) => names.length > 0)
+    return made.map(([change, names]) => `${change} ${names.join(', ')}`).join('; ') || 'no change'
   } catch (error) {
     const problem = error instanceof ConfigError ? { problem: error.message } : { err: error }
     log.warn({ file, ...problem }, 'SIGHUP: the configuration file cannot be used; the sources stay as they are')

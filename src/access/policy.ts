@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { parseYamlFile, type YamlFile } from '../config/files/yaml-file.ts'
 import { ConfigError, noSuchRoot, quote } from '../config/setting.ts'
-import type { GrantOf, View } from '../core/view.ts'
+import type { Grant, GrantOf, View } from '../core/view.ts'
 import type { Principal } from '../http/callers.ts'
 import { createSubnets, isSubnet } from '../http/request/client-address.ts'
 import { patternOf } from './patterns.ts'
@@ -98,11 +98,17 @@ export class Policy {
   grantsOf (view: string): GrantOf {
     const groups = new Set(JSON.parse(view) as readonly string[])
     const rules = this.rules.filter((rule) => rule.groups.some((group) => groups.has(group)))
-    return (root) => {
+    const grants = new Map<string, Grant | undefined>()
+    const find = (root: string): Grant | undefined => {
       const own = rules.filter(({ roots }) => roots?.includes(root) !== false)
       if (own.length === 0) return undefined
       const seesAll = own.some(({ skills }) => skills === undefined)
       return seesAll ? 'all' : (name) => own.some((rule) => rule.admits(root, name))
+    }
+    // Each request asks for each of its roots.
+    return (root) => {
+      if (!grants.has(root)) grants.set(root, find(root))
+      return grants.get(root)
     }
   }
 

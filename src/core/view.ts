@@ -312,9 +312,7 @@ export class View {
     if (before?.generation === catalog.generation) return before
     const owners = new Map<string, Root>()
     for (const root of this.#roots) {
-      const grant = this.#grantOf(root.name)
-      const seen = [...root.folders.keys()].filter((name) => grant === 'all' || grant?.(name) === true)
-      for (const name of seen) if (!owners.has(name)) owners.set(name, root)
+      for (const name of root.folders.keys()) if (!owners.has(name) && this.#sees(root, name)) owners.set(name, root)
     }
     const sorted = [...owners.keys()].sort(compareCodePoints)
     const skills = sorted.flatMap((name) => {

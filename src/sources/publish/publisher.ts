@@ -1,6 +1,5 @@
 import { EventEmitter } from 'node:events'
-import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Listing } from '../../core/roots/list-root.ts'
 import { isSafeName } from '../../core/shared/skill-name.ts'
@@ -98,7 +97,10 @@ export class Publisher extends EventEmitter<{ changed: [] }> implements Listing 
   /** Writes the folders of skills that are not there. Nobody sees them before they are listed. */
   async add (skills: readonly PublishedSkill[], read: ReadFiles, signal: AbortSignal): Promise<void> {
     const missing: PublishedSkill[] = []
-    for (const skill of skills) if (!existsSync(join(this.skillsFolder, skill.digest))) missing.push(skill)
+    for (const skill of skills) {
+      const stats = await stat(join(this.skillsFolder, skill.digest)).catch(() => undefined)
+      if (stats?.isDirectory() !== true) missing.push(skill)
+    }
     if (missing.length > 0) await this.withTmp((folder) => this.#write(folder, missing, read, signal))
   }
 
