@@ -131,7 +131,8 @@ t.test('K89: SIGHUP reads the configuration file again: what stays is served all
   const team = { git: `git+file://${repository.path}`, name: 'team' }
   configure(first, second)
   writeFileSync(join(folder, 'access.yaml'), 'anonymous: [all]\nrules: [{ groups: [all] }]\n')
-  const service = await startProcess(t, { args: ['--state-dir', `${folder}-state`, '--config', config, '--access', join(folder, 'access.yaml'), '--metrics-port', '0'] })
+  const args = ['--state-dir', `${folder}-state`, '--config', config, '--access', join(folder, 'access.yaml'), '--metrics-port', '0']
+  const service = await startProcess(t, { args, env: { LIMITS: 'off' } })
   const json = async (path: string) => await (await fetch(`${service.url}${path}`)).json() as Record<string, unknown>
   const reload = async () => {
     const lines = service.log().length
