@@ -1,8 +1,9 @@
 import type { FastifyRequest } from 'fastify'
-import { createMcpHandler, type McpHttpHandler } from '@modelcontextprotocol/server'
+import { createMcpHandler, type McpHttpHandler, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { MAX_LOG_LINE_CHARACTERS } from '../tools/limits.ts'
 import type { Followed } from './changes.ts'
 import { busFor } from './listen.ts'
+import { checkMessage } from './message.ts'
 import { observeOperation } from './operation.ts'
 import { createMcpServer, type McpServerOptions } from './server.ts'
 
@@ -29,9 +30,11 @@ interface McpExchange {
 export function answerMessage (
   request: FastifyRequest, followed: Followed, signal: AbortSignal, options: McpServerOptions
 ): McpExchange {
-  const { body } = request
   const { log, observer } = options
-  const operation = observer && observeOperation(observer, body, request)
+  const operation = observer && observeOperation(observer, request.body, request)
+  // What is no message has answers of the SDK, with the status of its protocol revision.
+  const checked = checkMessage(request.body)
+  const body = 'message' in checked ? checked.message : request.body
   const handler: McpHttpHandler = createMcpHandler(
     ({ era }) => createMcpServer(options, { isModern: era === 'modern', fields: { reqId: request.id }, operation }),
     {
@@ -43,7 +46,10 @@ export function answerMessage (
     }
   )
   async function answer (): Promise<Response> {
-    const response = await handler.fetch(toWebRequest(request, signal), { parsedBody: body })
+    const isRefused = 'error' in checked && checked.error.code === ProtocolErrorCode.InvalidParams
+    const response = isRefused
+      ? Response.json(checked)
+      : await handler.fetch(toWebRequest(request, signal), { parsedBody: body })
     await operation?.answered(response)
     return response
   }

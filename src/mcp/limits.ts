@@ -12,3 +12,6 @@ export const MCP_NOTIFY_MS = 50
 
 /** The longest request of `subscriptions/listen`, in characters: its id and URIs stay in memory with the stream. */
 export const MAX_LISTEN_CHARACTERS = 65_536
+
+/** The longest message over standard input and output, in bytes: that of the SDK, which clients use too. */
+export const MAX_STDIO_MESSAGE_BYTES = 10 * 1_048_576

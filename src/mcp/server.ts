@@ -10,6 +10,7 @@ import {
 } from './methods/resources.ts'
 import { getSkillEntry, listSkillEntries, type OriginOf } from './methods/skill-entries.ts'
 import { callTool, listTools, MCP_TOOLSET } from './methods/tools.ts'
+import { checkOnlyPage } from './methods/paging.ts'
 import type { Operation } from './operation.ts'
 
 export interface McpServerOptions {
@@ -67,7 +68,10 @@ export function createMcpServer (
     return operation === undefined ? guarded() : operation.run(guarded)
   }
 
-  server.setRequestHandler('tools/list', () => guard(async () => listTools(registry, skills)))
+  server.setRequestHandler('tools/list', ({ params }) => guard(async () => {
+    checkOnlyPage(params?.cursor)
+    return listTools(registry, skills)
+  }))
   server.setRequestHandler('tools/call', ({ params: { name, arguments: args } }) => guard(() =>
     callTool(name, args, { skills, registry, log, fields, observer, dialect: 'mcp', origin: operation?.origin })))
 
@@ -82,7 +86,10 @@ export function createMcpServer (
     const { items, ...next } = await listResources(skills, params?.cursor)
     return { resources: items, ...next }
   }))
-  server.setRequestHandler('resources/templates/list', () => guard(async () => ({ resourceTemplates })))
+  server.setRequestHandler('resources/templates/list', ({ params }) => guard(async () => {
+    checkOnlyPage(params?.cursor)
+    return { resourceTemplates }
+  }))
   server.setRequestHandler('resources/read', ({ params: { uri } }) => guard(() => readResource(skills, uri, originOf)))
   if (!isModern) {
     server.setRequestHandler('resources/subscribe', ({ params: { uri } }) => guard(async () => acceptSubscription(uri)))

@@ -1,8 +1,9 @@
 import type { Readable, Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
-import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio'
+import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import { unlessRefused } from '../core/shared/errors.ts'
 import { type Followed, followChanges } from './changes.ts'
+import { LineTransport } from './line-transport.ts'
 import { createMcpServer, type McpServerOptions } from './server.ts'
 import { mainFileUri, skillUri } from './skill-uri.ts'
 
@@ -40,7 +41,7 @@ export function serveMcpOverStdio (options: StdioOptions): StdioServer {
       onSkill (name) { sendUpdates(name).catch(onError) }
     })
     return server
-  }, { transport: new StdioServerTransport(input, output), onerror: onError })
+  }, { transport: new LineTransport(input, output), onerror: onError })
   const ends = [finished(input, { writable: false }), finished(output, { readable: false })]
   return { closed: Promise.race(ends).catch(() => {}), close: () => server.close() }
 }

@@ -25,10 +25,7 @@ export async function readPage<Item> (
   make: (name: string) => Promise<Item | undefined>, isFull: (items: readonly Item[]) => boolean
 ): Promise<Page<Item>> {
   const start = pageStart(questionOf(scope), names, cursor)
-  if (start === undefined) {
-    const sentence = 'Invalid cursor: use nextCursor of the page before, or none'
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, sentence)
-  }
+  if (start === undefined) throw invalidCursor()
   const items: Item[] = []
   for (let i = start; i < names.length; i++) {
     const name = names[i] ?? ''
@@ -40,4 +37,14 @@ export async function readPage<Item> (
     await yieldIfNeeded()
   }
   return { items }
+}
+
+/** Refuses every cursor of a list that has one page. */
+export function checkOnlyPage (cursor: string | undefined): void {
+  if (cursor !== undefined) throw invalidCursor()
+}
+
+function invalidCursor (): ProtocolError {
+  const sentence = 'Invalid cursor: use nextCursor of the page before, or none'
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, sentence)
 }

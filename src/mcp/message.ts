@@ -1,0 +1,106 @@
+import { Ajv, type ValidateFunction } from 'ajv'
+import { own } from '../core/shared/json.ts'
+
+/** Error codes of JSON-RPC 2.0, §5.1. */
+const PARSE_ERROR = -32700
+const INVALID_REQUEST = -32600
+const INVALID_PARAMS = -32602
+
+export type RequestId = string | number
+
+/** An answer to a message that no handler receives. */
+export interface ErrorAnswer {
+  readonly jsonrpc: '2.0'
+  readonly id: RequestId | null
+  readonly error: { readonly code: number, readonly message: string }
+}
+
+const TEXT = { type: 'string' }
+const OBJECT = { type: 'object' }
+
+function objectWith (properties: object, required: readonly string[] = []) {
+  return { type: 'object', properties: { _meta: OBJECT, ...properties }, required }
+}
+
+const PAGE = objectWith({ cursor: TEXT })
+const URI = objectWith({ uri: TEXT, cursor: TEXT }, ['uri'])
+const NAMED = objectWith({ name: TEXT, arguments: OBJECT }, ['name'])
+
+/** Schemas of the parameters. The SDK answers some wrong ones with an internal error that shows its validator. */
+const PARAMS: Readonly<Record<string, object>> = {
+  initialize: objectWith(
+    { protocolVersion: TEXT, capabilities: OBJECT, clientInfo: objectWith({ name: TEXT, version: TEXT }, ['name']) },
+    ['protocolVersion', 'capabilities', 'clientInfo']
+  ),
+  'tools/list': PAGE,
+  'tools/call': NAMED,
+  'prompts/list': PAGE,
+  'prompts/get': objectWith({ name: TEXT, arguments: { ...OBJECT, additionalProperties: TEXT } }, ['name']),
+  'resources/list': PAGE,
+  'resources/templates/list': PAGE,
+  'resources/read': URI,
+  'resources/subscribe': URI,
+  'resources/unsubscribe': URI,
+  'resources/directory/read': URI,
+  'skills/list': PAGE,
+  'skills/get': URI,
+  'subscriptions/listen': objectWith({ notifications: OBJECT })
+}
+
+const ajv = new Ajv({ strict: false })
+const validators = new Map<string, ValidateFunction>()
+
+/** Parses one line of a stream of messages. */
+export function parseMessage (line: string): { readonly value: unknown } | ErrorAnswer {
+  try {
+    return { value: JSON.parse(line) }
+  } catch {
+    return errorAnswer(null, PARSE_ERROR, 'Parse error: each line is one JSON-RPC message')
+  }
+}
+
+/**
+ * Returns a message without those parameters that are `null`, which clients send for absent ones; or the answer to what
+ * is no JSON-RPC 2.0 message, or is a request with wrong parameters.
+ */
+export function checkMessage (value: unknown): { readonly message: object } | ErrorAnswer {
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || own(value, 'jsonrpc') !== '2.0') {
+    return invalidRequest(null, 'send one JSON-RPC 2.0 object; batches are not supported')
+  }
+  const [method, id] = [own(value, 'method'), own(value, 'id')]
+  if (method === undefined && ('result' in value || 'error' in value)) return { message: value }
+  if (typeof method !== 'string') return invalidRequest(idOf(id), 'method is not a string')
+  if ('id' in value && idOf(id) === null) return invalidRequest(null, 'id is neither a string nor a safe integer')
+  const { params, ...rest } = value as { readonly params?: unknown }
+  if (params === undefined || params === null) return check(method, id, rest, {})
+  if (typeof params !== 'object' || Array.isArray(params)) {
+    return errorAnswer(idOf(id), INVALID_PARAMS, `Invalid parameters of ${method}: params is not an object`)
+  }
+  const given = Object.fromEntries(Object.entries(params).filter(([, member]) => member !== null))
+  return check(method, id, { ...rest, params: given }, given)
+}
+
+export function errorAnswer (id: RequestId | null, code: number, message: string): ErrorAnswer {
+  return { jsonrpc: '2.0', id, error: { code, message } }
+}
+
+function invalidRequest (id: RequestId | null, problem: string): ErrorAnswer {
+  return errorAnswer(id, INVALID_REQUEST, `Invalid request: ${problem}`)
+}
+
+function idOf (id: unknown): RequestId | null {
+  return typeof id === 'string' || Number.isSafeInteger(id) ? id as RequestId : null
+}
+
+function check (
+  method: string, id: unknown, message: object, params: object
+): { readonly message: object } | ErrorAnswer {
+  const schema = Object.hasOwn(PARAMS, method) ? PARAMS[method] : undefined
+  if (schema === undefined) return { message }
+  const validate = validators.get(method) ?? ajv.compile(schema)
+  validators.set(method, validate)
+  if (validate(params)) return { message }
+  const [{ instancePath = '', message: problem = 'is wrong' } = {}] = validate.errors ?? []
+  const where = instancePath.slice(1).replaceAll('/', '.') || 'params'
+  return errorAnswer(idOf(id), INVALID_PARAMS, `Invalid parameters of ${method}: ${where} ${problem}`)
+}
