@@ -11,7 +11,7 @@ const LAYERS = [
   ['core/shared/'],
   ['archive/', 'core/format/', 'core/read/'],
   ['core/'],
-  ['layout/', 'library/', 'mcp/methods/eligibility.ts', 'schemas/', 'tools/', 'verdicts/'],
+  ['layout/', 'library/', 'schemas/', 'secrets.ts', 'tools/', 'verdicts/'],
   ['access/', 'config/', 'http/', 'limits/', 'log.ts', 'observe/', 'openapi/', 'plugins/', 'sources/', 'trust/'],
   ['export/', 'mcp/', 'routes/', 'ui/', 'validate/', 'well-known/'],
   ['app.ts', 'app-options.ts'],

@@ -1,4 +1,4 @@
-import { type FindingCode, FINDINGS } from '../src/core/format/findings.ts'
+import { type FindingCode, FINDINGS } from '../src/validate/findings.ts'
 import { outcomesOf, TARGET_GROUPS } from '../src/verdicts/outcomes.ts'
 import { OUTCOMES, TARGET_NAMES, TARGETS } from '../src/verdicts/targets.ts'
 import { type Example, FINDING_EXAMPLES, GOOD } from '../test/helper/finding-examples.ts'

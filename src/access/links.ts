@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { MASK, SECRET_PREFIXES } from '../core/shared/text.ts'
+import { MASK, SECRET_PREFIXES } from '../secrets.ts'
 import { TARGET_ORIGIN } from '../http/problem.ts'
 import { digestOf } from './secret.ts'
 

@@ -1,6 +1,6 @@
 import { hash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { SECRET_PREFIXES } from '../core/shared/text.ts'
+import { SECRET_PREFIXES } from '../secrets.ts'
 
 /** What a secret opens: everything that its token may see, or the discovery documents below a path. */
 export type SecretKind = keyof typeof SECRET_PREFIXES

@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { wellKnownFindings } from '../core/listing/discovery.ts'
 import { preventsUse } from '../core/format/findings.ts'
 import { ZIP_MEDIA_TYPE } from '../archive/zip-writer.ts'
 import type { ManifestFile } from '../core/shared/skill.ts'
@@ -11,6 +10,7 @@ import { SkillError } from '../core/shared/errors.ts'
 import { isJsonObject } from '../core/shared/json.ts'
 import { compareCodePoints } from '../core/shared/text.ts'
 import type { View } from '../core/view.ts'
+import { wellKnownFindings } from '../verdicts/rules/discovery-index.ts'
 import { Discovery, type DiscoveryIndex, hexOf, IMMUTABLE } from '../well-known/discovery.ts'
 import { namesIn, type OutputFile, readText, writeTree } from './output-tree.ts'
 

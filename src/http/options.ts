@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, Server } from 'node:http'
 import type { FastifyBaseLogger, FastifyHttpOptions, FastifyReply } from 'fastify'
-import { maskSecrets } from '../core/shared/text.ts'
+import { maskSecrets } from '../secrets.ts'
 import { answerClientError } from './connections.ts'
 import { securityHeaders } from './headers.ts'
 import { MAX_BODY_BYTES } from './limits.ts'

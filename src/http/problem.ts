@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { RevisionChangedError, SkillError } from '../core/shared/errors.ts'
-import { maskSecrets } from '../core/shared/text.ts'
+import { maskSecrets } from '../secrets.ts'
 import { REVISION_HEADER } from './headers.ts'
 import { type HttpProblemCode, type Problem, problems } from '../schemas/problem.ts'
 

@@ -1,5 +1,5 @@
 import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
-import { maskSecrets } from '../core/shared/text.ts'
+import { maskSecrets } from '../secrets.ts'
 import { NEVER_ANSWERED, type Observer } from './observer.ts'
 import { clientOf } from './request/client-address.ts'
 import { traceOf } from './request/traceparent.ts'

@@ -5,7 +5,8 @@ import type { ReadEvent, RouteReads } from '../http/route-config.ts'
 import type { ObservedCall } from '../tools/calls/observer.ts'
 import type { ToolOutcome } from '../tools/tool.ts'
 import { own } from '../core/shared/json.ts'
-import { decodePercent, maskSecrets } from '../core/shared/text.ts'
+import { decodePercent } from '../core/shared/text.ts'
+import { maskSecrets } from '../secrets.ts'
 
 /** What somebody asked for. */
 export interface Read {

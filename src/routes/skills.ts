@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ZIP_MEDIA_TYPE } from '../archive/zip-writer.ts'
 import { mediaType } from '../core/read/media-type.ts'
+import { readInSkill } from '../core/read-in-skill.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { SkillsOf } from '../http/callers.ts'
 import { strongEtag } from '../http/etag.ts'
@@ -17,7 +18,7 @@ import {
 import { exampleOf, reference } from '../schemas/typebox.ts'
 import { getSkill } from '../tools/reader/get-skill.ts'
 import { listSkills } from '../tools/reader/list-skills.ts'
-import { readFileInSkill, readInSkill } from '../tools/reader/read-file-in-skill.ts'
+import { readFileInSkill } from '../tools/reader/read-file-in-skill.ts'
 
 interface SkillRoutesOptions {
   readonly skillsOf: SkillsOf

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { LRUCache } from 'lru-cache'
-import { finding, type FindingCode, quoteList } from '../core/format/findings.ts'
+import { quoteList } from '../core/format/findings.ts'
 import { revisionOf } from '../core/revisions/snapshot.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import type { TrustReport } from '../schemas/trust.ts'
@@ -8,6 +8,7 @@ import type { Finding, ManifestFile } from '../core/shared/skill.ts'
 import { SIGNATURE_FILE } from './bundle.ts'
 import { checkSignature, type SignatureResult } from './check-signature.ts'
 import type { Lock } from './lock-file.ts'
+import { finding, type TrustFindingCode } from './findings.ts'
 import { checkScans } from './scans.ts'
 import type { TrustFile } from './trust-file.ts'
 
@@ -162,7 +163,7 @@ function checkPin (lock: Lock, name: string, revisions: readonly string[]): read
   return [finding('pin_mismatch', sentence, `Review the change and ${fix}, or restore the files`)]
 }
 
-const REMEDIES: Readonly<Record<SignatureResult['status'], readonly [FindingCode, fix: string]>> = {
+const REMEDIES: Readonly<Record<SignatureResult['status'], readonly [TrustFindingCode, fix: string]>> = {
   valid: ['signature_expires_soon', 'Have the skill signed with a new certificate before that day'],
   unsigned: ['unsigned', `Have the skill signed, which gives it the file ${SIGNATURE_FILE}`],
   stale: ['signature_stale', 'Restore the files that were signed, or have the skill signed again'],

@@ -1,9 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { parseYamlFile } from '../config/files/yaml-file.ts'
 import { SCAN_SEVERITIES, type ScanReport } from '../schemas/trust.ts'
-import { finding } from '../core/format/findings.ts'
 import type { Finding } from '../core/shared/skill.ts'
 import { StringEnum } from '../schemas/typebox.ts'
+import { finding } from './findings.ts'
 
 type ScanSeverity = (typeof SCAN_SEVERITIES)[number]
 

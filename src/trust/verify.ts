@@ -1,9 +1,10 @@
 import { reasonOf } from '../config/files/files.ts'
 import { quote } from '../config/setting.ts'
-import { finding, type FindingCode } from '../core/format/findings.ts'
+import type { FindingCode } from '../core/format/findings.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
+import { finding } from './findings.ts'
 import type { Policy, Verdict } from './policy.ts'
 
 /** Findings about files that a revision leaves out because this process cannot read them, though another may. */

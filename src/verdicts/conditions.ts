@@ -1,13 +1,13 @@
 import { basename } from 'node:path/posix'
 import { load, mapTag, type Schema, seqTag, strTag, YAML11_SCHEMA } from 'js-yaml'
-import {
-  MAX_CLAUDE_LISTING_CHARACTERS, MAX_FRONTMATTER_DEPTH, MAX_UPLOAD_BYTES, MAX_UPLOAD_FILE_BYTES,
-  MAX_UPLOAD_FILES
-} from '../core/shared/limits.ts'
+import { MAX_FRONTMATTER_DEPTH } from '../core/shared/limits.ts'
 import { countCodePoints } from '../core/shared/text.ts'
 import { KNOWN_FIELDS, NAME_CHARACTERS, RESERVED_WORD } from '../core/format/fields.ts'
 import { isJsonObject, own, ownText } from '../core/shared/json.ts'
 import type { Finding } from '../core/shared/skill.ts'
+import {
+  MAX_CLAUDE_LISTING_CHARACTERS, MAX_UPLOAD_BYTES, MAX_UPLOAD_FILE_BYTES, MAX_UPLOAD_FILES
+} from './limits.ts'
 import { hasBrackets } from './rules/yaml-style.ts'
 import { bytesOf, frontmatterOf, type Subject } from './subject.ts'
 

@@ -1,10 +1,10 @@
 import pLimit from 'p-limit'
-import { wellKnownFindings } from '../core/listing/discovery.ts'
 import type { EntryState, ValidatedEntry } from '../core/listing/entry.ts'
 import type { SkillState } from '../core/revisions/state.ts'
 import { yieldIfNeeded } from '../core/shared/async.ts'
 import type { TrustReport } from '../schemas/trust.ts'
 import type { FileList, Finding } from '../core/shared/skill.ts'
+import { wellKnownFindings } from './rules/discovery-index.ts'
 import { validateFindings, type TargetVerdict, verdictsOn } from './validate.ts'
 import type { Subject } from './subject.ts'
 import type { TargetName } from './targets.ts'
@@ -63,7 +63,7 @@ export async function subjectOf ({ skill, manifest, mainFile, fileFindings }: Re
   const otherFindings = [...fileFindings]
   if (manifest !== undefined && mainFile !== undefined) {
     // Loads the SDK of MCP, which decides for its clients.
-    const { checkEligibility } = await import('../mcp/methods/eligibility.ts')
+    const { checkEligibility } = await import('./rules/mcp-list.ts')
     const { findings } = await checkEligibility(skill, manifest, mainFile)
     otherFindings.push(...findings, ...wellKnownFindings(skill, manifest, mainFile.utf8))
   }

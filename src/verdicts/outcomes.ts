@@ -1,5 +1,6 @@
-import { type FindingCode, FINDINGS, preventsUse } from '../core/format/findings.ts'
+import { preventsUse } from '../core/format/findings.ts'
 import type { ConditionName } from './conditions.ts'
+import { type FindingCode, FINDINGS } from './findings.ts'
 import type { Outcome, TargetName } from './targets.ts'
 
 type Outcomes = Readonly<Partial<Record<Exclude<Outcome, 'ok'>, readonly TargetName[]>>>

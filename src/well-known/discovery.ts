@@ -1,7 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
 import { isUsable } from '../core/format/findings.ts'
-import { isListed, mainFileOf, wellKnownFindings } from '../core/listing/discovery.ts'
 import type { FileContent } from '../core/read/file-content.ts'
 import type { SkillArchive } from '../core/revisions/archive.ts'
 import type { SkillState } from '../core/revisions/state.ts'
@@ -9,6 +8,7 @@ import type { View } from '../core/view.ts'
 import { SkillError, type SkillErrorCode } from '../core/shared/errors.ts'
 import { ownText } from '../core/shared/json.ts'
 import type { CatalogSkill, Manifest } from '../core/shared/skill.ts'
+import { isListed, mainFileOf, wellKnownFindings } from '../verdicts/rules/discovery-index.ts'
 import {
   DISCOVERY_SCHEMA_ID, type DiscoveryIndexSchema, type LegacyDiscoveryIndexSchema
 } from '../schemas/well-known.ts'

@@ -1,8 +1,9 @@
 import t from 'tap'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { D, GOOD, long, RULES, said, type SkillParts, subjectFor, text, verdictsFor, without } from '../helper/verdicts.ts'
-import { MAX_DISCOVERY_FILES, MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES } from '../../src/core/shared/limits.ts'
-import { type FindingCode, FINDINGS } from '../../src/core/format/findings.ts'
+import { MAX_TEXT_FILE_BYTES } from '../../src/core/shared/limits.ts'
+import { type FindingCode, FINDINGS } from '../../src/verdicts/findings.ts'
+import { MAX_DISCOVERY_FILES, MAX_MCP_LISTED_FILES } from '../../src/verdicts/limits.ts'
 import { outcomesOf } from '../../src/verdicts/outcomes.ts'
 import {
   type Outcome, parseTargets, TARGET_NAMES, type TargetName, TARGETS, verdictsOf

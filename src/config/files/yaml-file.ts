@@ -1,7 +1,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Ajv, type ErrorObject } from 'ajv'
 import { type Document, isMap, isNode, LineCounter, parseDocument, visit } from 'yaml'
-import { maskSecrets } from '../../core/shared/text.ts'
+import { maskSecrets } from '../../secrets.ts'
 import { readRegularFile, reasonOf } from './files.ts'
 import { ConfigError, didYouMean, quote } from '../setting.ts'
 

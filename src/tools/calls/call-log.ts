@@ -1,5 +1,6 @@
 import { MAX_LOG_LINE_CHARACTERS } from '../limits.ts'
-import { maskSecrets, printable } from '../../core/shared/text.ts'
+import { printable } from '../../core/shared/text.ts'
+import { maskSecrets } from '../../secrets.ts'
 import type { View } from '../../core/view.ts'
 import type { Tool, ToolArguments, ToolOutcome } from '../tool.ts'
 

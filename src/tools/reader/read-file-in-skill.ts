@@ -1,9 +1,7 @@
 import { Type } from '@sinclair/typebox'
-import type { SkillState } from '../../core/revisions/state.ts'
-import type { View } from '../../core/view.ts'
-import { fileError } from '../../core/shared/errors.ts'
-import { hasForbiddenSequence } from '../../core/shared/skill-name.ts'
 import type { DecodedText } from '../../core/read/decode.ts'
+import { readInSkill } from '../../core/read-in-skill.ts'
+import { fileError } from '../../core/shared/errors.ts'
 import { SkillFileSchema } from '../../schemas/skills.ts'
 import { stringArgument } from '../arguments.ts'
 import { ownText } from '../../core/shared/json.ts'
@@ -67,14 +65,6 @@ export const readFileInSkill: Tool = {
     }
     return new ToolOutcome(result, `ERROR: ${error.message}`, error)
   }
-}
-
-/** Reads files of a skill: with a sentence of its own for a name that no skill can have. */
-export async function readInSkill<T> (
-  skills: View, name: string, read: (skill: SkillState) => Promise<T>
-): Promise<T> {
-  if (hasForbiddenSequence(name)) throw fileError.invalidName()
-  return await skills.read(name, read)
 }
 
 function success (name: string, filePath: string, { content, encoding }: DecodedText, bytes: number): ToolOutcome {

@@ -1,8 +1,8 @@
 import { encodePath } from '../../core/shared/paths.ts'
 import { readPackageVersion } from '../../config/package-files.ts'
-import { FINDINGS } from '../../core/format/findings.ts'
 import type { Finding, FindingSeverity } from '../../core/shared/skill.ts'
 import { printable } from '../../core/shared/text.ts'
+import { FINDINGS } from '../findings.ts'
 import { helpUrl, positionOf, type ReporterFactory, type SkillReport } from './reporter.ts'
 
 /** What GitHub's code scanning takes in one run. */

@@ -1,10 +1,11 @@
 import MarkdownIt, { type Token } from 'markdown-it'
-import { finding, type Position, quoteList } from '../../core/format/findings.ts'
+import { type Position, quoteList } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/fences.ts'
 import { positionAt } from '../../core/format/hidden-text.ts'
 import { foldersAbove } from '../../core/shared/paths.ts'
 import type { Finding, ListedFile } from '../../core/shared/skill.ts'
 import { decodePercent } from '../../core/shared/text.ts'
+import { finding } from '../findings.ts'
 
 /** The beginning of a body that is searched for references, in characters: Markdown is untrusted. */
 const MAX_PARSED_CHARACTERS = 65_536

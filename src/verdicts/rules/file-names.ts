@@ -1,7 +1,7 @@
-import { findingOnFiles } from '../../core/format/findings.ts'
 import { isMainFile } from '../../core/format/main-files.ts'
 import { foldersAbove } from '../../core/shared/paths.ts'
 import type { Finding, ListedFile } from '../../core/shared/skill.ts'
+import { findingOnFiles } from '../findings.ts'
 
 /** Names that Windows keeps for devices, characters that it refuses, and ends that it drops. */
 const NOT_ON_WINDOWS =

@@ -1,6 +1,6 @@
-import { finding, type FindingCode } from '../../core/format/findings.ts'
 import { positionAt } from '../../core/format/hidden-text.ts'
 import type { Finding } from '../../core/shared/skill.ts'
+import { finding, type FindingCode } from '../findings.ts'
 
 /** Text without blanks of this many characters of base64 or hex says nothing to a reader. */
 const BLOB_CHARACTERS = 1_024

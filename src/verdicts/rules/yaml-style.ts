@@ -1,8 +1,8 @@
 import { COLLECTION_STYLE, EVENT_ID, type Event, parseEvents, SCALAR_STYLE } from 'js-yaml'
-import { finding, type FindingCode } from '../../core/format/findings.ts'
 import { fieldPositions } from '../../core/format/positions.ts'
 import { MAX_FRONTMATTER_DEPTH } from '../../core/shared/limits.ts'
 import type { Finding } from '../../core/shared/skill.ts'
+import { finding, type FindingCode } from '../findings.ts'
 import { frontmatterOf, type Subject } from '../subject.ts'
 
 /** What YAML allows and some readers refuse: what stands there, and what to write instead. */

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { createSecret } from '../../../src/access/secret.ts'
-import { compareCodePoints, maskSecrets, printable, quote, SECRET_PREFIXES } from '../../../src/core/shared/text.ts'
+import { compareCodePoints, printable, quote } from '../../../src/core/shared/text.ts'
+import { maskSecrets, SECRET_PREFIXES } from '../../../src/secrets.ts'
 import { codePoint, urlPath } from '../../helper/code-point.ts'
 
 t.test('K11: the order is that of code points', (t) => {

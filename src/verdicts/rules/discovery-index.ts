@@ -1,10 +1,11 @@
 import { basename } from 'node:path/posix'
-import { finding, type FindingCode, findingOnFiles, isUsable } from '../format/findings.ts'
-import { own, ownText } from '../shared/json.ts'
+import { isUsable } from '../../core/format/findings.ts'
+import { own, ownText } from '../../core/shared/json.ts'
+import type { CatalogSkill, FileList, Finding } from '../../core/shared/skill.ts'
+import { finding, type FindingCode, findingOnFiles } from '../findings.ts'
 import {
   ADVISED_DISCOVERY_FILE_BYTES, MAX_DISCOVERY_DESCRIPTION_UNITS, MAX_DISCOVERY_FILES, MAX_DISCOVERY_UNPACKED_BYTES
-} from '../shared/limits.ts'
-import type { CatalogSkill, FileList, Finding } from '../shared/skill.ts'
+} from '../limits.ts'
 
 /** The two versions of discovery, each with an index of its own. */
 type DiscoveryVersion = '0.1.0' | '0.2.0'

@@ -1,13 +1,13 @@
 import { SkillCatalogError, skillEntry } from '@modelcontextprotocol/server/ext/skills'
-import type { FileContent } from '../../core/read/file-content.ts'
-import { finding, type FindingCode, isUsable, preventsUse } from '../../core/format/findings.ts'
 import { locateFrontmatter } from '../../core/format/fences.ts'
-import {
-  MAX_MCP_LISTED_FILES, MAX_TEXT_FILE_BYTES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES
-} from '../../core/shared/limits.ts'
+import { isUsable, preventsUse } from '../../core/format/findings.ts'
+import type { FileContent } from '../../core/read/file-content.ts'
+import { MAX_TEXT_FILE_BYTES } from '../../core/shared/limits.ts'
 import type { CatalogSkill, FileList, Finding, Frontmatter } from '../../core/shared/skill.ts'
-import { MAX_LOG_LINE_CHARACTERS } from '../../tools/limits.ts'
 import { printable, quote } from '../../core/shared/text.ts'
+import { MAX_LOG_LINE_CHARACTERS } from '../../tools/limits.ts'
+import { finding, type FindingCode } from '../findings.ts'
+import { MAX_MCP_LISTED_FILES, MCP_ADVISED_SKILL_BYTES, MCP_ADVISED_SKILL_FILES } from '../limits.ts'
 
 export interface Eligibility {
   /** As the official client reads it; undefined for a skill that is not listed. */
