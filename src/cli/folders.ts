@@ -36,13 +36,27 @@ export async function checkSkillsFolder (
     const sentence = `${quote(text)} is not a command, and not a folder here${didYouMean(text, commands)}`
     throw new ConfigError(`${sentence} (commands: ${commands.join(', ')}). ${remedy}`)
   }
-  if (layout !== 'flat') return
-  const entries = await readdir(path, { withFileTypes: true }).catch(() => [])
-  const mainFile = mainFileAmong(entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name))
+  const mainFile = layout === 'flat' ? await mainFileIn(path) : undefined
   if (mainFile === undefined) return
   const parent = join(text, '..')
   throw new ConfigError(`${quote(text)} is itself a skill, with its own ${mainFile}: give the folder that holds it, ` +
     JSON.stringify(isBareWord(parent) ? `./${parent}` : parent))
+}
+
+/** The name of the main file of a folder that is itself a skill. */
+export async function mainFileIn (folder: string): Promise<string | undefined> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  return mainFileAmong(entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name))
+}
+
+/** Whether a folder is itself a skill, or has skills right below it. */
+export async function hasSkills (folder: string): Promise<boolean> {
+  if (await mainFileIn(folder) !== undefined) return true
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  for (const entry of entries) {
+    if (entry.isDirectory() && await mainFileIn(join(folder, entry.name)) !== undefined) return true
+  }
+  return false
 }
 
 function isBareWord (text: string): boolean {
@@ -64,16 +78,38 @@ export function settingSources (
 }
 
 /**
+ * Lists what has to hold for the folders of a command that takes them as `serve` does. Each check throws a ConfigError.
+ * @param examples what is served without a ./skills
+ */
+export function folderChecks (
+  args: Arguments, { env, cwd, commands }: Pick<CommandContext, 'cwd' | 'env' | 'commands'>, examples?: string
+): ReadonlyArray<() => Promise<void>> {
+  const sources = settingSources(args, { env, cwd }, examples)
+  const layout = String(sources.options['layout'] ?? (env['LAYOUT'] || 'flat'))
+  const servesExamples = examples !== undefined && sources.defaultFolder === examples &&
+    args.positionals.length === 0 && !env['SKILLS_DIR']
+  return [
+    ...args.positionals.map((folder) => async () => { await checkSkillsFolder(folder, cwd, commands, layout) }),
+    ...servesExamples ? [async () => { await checkWorkingFolder(cwd) }] : []
+  ]
+}
+
+/** Refuses to serve the example skills to somebody who stands in skills of their own. */
+async function checkWorkingFolder (cwd: string): Promise<void> {
+  if (isOnNetwork(cwd) || !await hasSkills(cwd)) return
+  const folder = await mainFileIn(cwd) === undefined ? '.' : '..'
+  throw new ConfigError(`there is no ./skills here, but this folder has skills: skillserve ${folder} serves them`)
+}
+
+/**
  * The settings of a command that takes folders as `serve` does.
  * @throws ConfigError
  */
 export async function readConfig (
   args: Arguments, context: Pick<CommandContext, 'cwd' | 'env' | 'commands'>, examples?: string
 ): Promise<Config> {
-  const sources = settingSources(args, context, examples)
-  const layout = String(sources.options['layout'] ?? (context.env['LAYOUT'] || 'flat'))
-  for (const folder of args.positionals) await checkSkillsFolder(folder, context.cwd, context.commands, layout)
-  return loadConfig(sources)
+  for (const check of folderChecks(args, context, examples)) await check()
+  return loadConfig(settingSources(args, context, examples))
 }
 
 /**

@@ -8,6 +8,7 @@ import { isMainFile } from '../core/format/main-files.ts'
 import type { RootOptions } from '../core/roots/root.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import { SILENT } from '../core/shared/log.ts'
+import { errorCode } from '../core/shared/system-errors.ts'
 import { quote } from '../core/shared/text.ts'
 import { createSkillManager, type SkillManager } from '../core/skill-manager.ts'
 import { isAddress } from '../sources/address/address.ts'
@@ -92,7 +93,10 @@ export async function withSkills<T> (
 async function placeOf (path: string, cwd: string): Promise<Place> {
   const absolute = resolve(cwd, path)
   const stats = await stat(absolute).catch((error: unknown) => {
-    throw new ConfigError(`${quote(path)} cannot be read: ${reasonOf(error)}`)
+    const isMissing = ['ENOENT', 'ENOTDIR'].includes(errorCode(error))
+    throw new ConfigError(isMissing
+      ? `${quote(path)} does not exist: give a folder of skills, a skill, or a SKILL.md`
+      : `${quote(path)} cannot be read: ${reasonOf(error)}`)
   })
   const isFile = isMainFile(basename(absolute)) && !stats.isDirectory()
   if (!stats.isDirectory() && !isFile) {

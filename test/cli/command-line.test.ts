@@ -106,6 +106,26 @@ t.test('K82: what is not a command and not a folder, or is a skill, is one line 
   }
 })
 
+t.test('K2, K82: who stands in skills of their own is not served the examples', async (t) => {
+  const cwd = t.testdir({ demo: { 'SKILL.md': '' } })
+  for (const { folder, remedy } of [{ folder: '.', remedy: '.' }, { folder: 'demo', remedy: '..' }]) {
+    const line = `there is no ./skills here, but this folder has skills: skillserve ${remedy} serves them`
+    for (const command of ['serve', 'mcp', 'config']) {
+      const { code, stderr } = await run(join(cwd, folder), command)
+      t.strictSame([code, stderr], [1, `skillserve: ${line}\n`], `${command} in ${folder}`)
+    }
+  }
+  t.equal((await run(t.testdir({ other: {} }), 'config')).code, 0)
+})
+
+t.test('K89: config refuses the folders that serve refuses', async (t) => {
+  for (const folder of ['elsewhere', 'shouted', './file']) {
+    const cwd = world(t)
+    const serving = await run(cwd, folder)
+    t.match(await run(cwd, 'config', folder), { code: 1, stderr: serving.stderr }, folder)
+  }
+})
+
 t.test('K82, K3: a path is a folder, there or not, and a bare word is one when it is there', async (t) => {
   const cwd = t.testdir({ skills: { demo: { 'SKILL.md': '' } }, odd: { 'SKILL.md': { 'SKILL.md': '' } }, link: t.fixture('symlink', 'skills') })
   symlinkSync('skills/demo', join(cwd, 'demo'))

@@ -90,15 +90,26 @@ t.test('K79: a folder of skills, a skill and a SKILL.md are told apart', async (
   t.match((await run(linked, 'deep')).out, /nested_skills[^]*\n1 skill: /, 'a skill with another one inside')
 })
 
+t.test('K79: without a path it takes ./skills, else the skill or the folder of skills one stands in', async (t) => {
+  const cwd = brokenFolder(t)
+  for (const { folder, skills } of [
+    { folder: '.', skills: 2 }, { folder: 'skills', skills: 2 }, { folder: 'skills/bad', skills: 1 }
+  ]) {
+    const { code, out } = await run(join(cwd, folder), '--format', 'json')
+    t.match({ code, ...JSON.parse(out) }, { code: 1, totals: { skills, errors: 1 } }, folder)
+  }
+})
+
 t.test('K79: wrong use, and a path without skills, exit with 2', async (t) => {
   const cwd = t.testdir({
     empty: {}, 'a.md': 'x', loop: t.fixture('symlink', 'loop'), group: { inner: skills('one') }
   })
   for (const [argv, line] of [
-    [['nope'], /'nope' cannot be read: ENOENT: no such file or directory$/m],
+    [['nope'], /'nope' does not exist: give a folder of skills, a skill, or a SKILL\.md$/m],
+    [[], /there is no \.\/skills, and no skill here: name a folder of skills, a skill, or a SKILL\.md$/m],
     [['empty'], /'empty' has no skills/],
     [['group'], /'group' has no skills: no folder in it has a SKILL\.md\. Where they lie deeper, [^\n]*--layout tree$/m],
-    [['a.md/SKILL.md'], /'a\.md\/SKILL\.md' cannot be read: ENOTDIR/],
+    [['a.md/SKILL.md'], /'a\.md\/SKILL\.md' does not exist: /],
     [['loop'], /'loop' cannot be read/],
     [['a.md'], /is not a SKILL\.md/],
     [['--target', 'nope'], /--target must be of spec, .*, all, not "nope"/],

@@ -10,7 +10,7 @@ import { parseLock } from '../../trust/lock-file.ts'
 import { parseTrust } from '../../trust/trust-file.ts'
 import { inColumns } from '../columns.ts'
 import type { RunCommand } from '../command.ts'
-import { settingSources } from '../folders.ts'
+import { folderChecks, settingSources } from '../folders.ts'
 import { EXAMPLE_SKILLS } from '../../config/package-files.ts'
 
 /** Prints the effective settings, and everything that would keep the service from starting. */
@@ -30,6 +30,7 @@ export const run: RunCommand = async (args, context) => {
       return undefined
     }
   }
+  for (const checkFolder of folderChecks(args, context, EXAMPLE_SKILLS)) await check(checkFolder)
   if (configFile !== undefined) {
     const sources = await check(async () => await readConfigFile(configFile))
     for (const [index, { kind, name = '' }] of sources?.entries() ?? []) {

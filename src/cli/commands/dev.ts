@@ -1,10 +1,11 @@
+import { resolve } from 'node:path'
 import { type ChangeFeed, createChangeFeed } from '../../core/events/change-feed.ts'
 import { describeState } from '../../core/listing/entry.ts'
 import type { View } from '../../core/view.ts'
 import { startServer } from '../../server.ts'
 import { createValidator, type EntryVerdicts } from '../../verdicts/entry.ts'
 import type { RunCommand } from '../command.ts'
-import { readConfig } from '../folders.ts'
+import { mainFileIn, readConfig } from '../folders.ts'
 import { openBrowser } from '../open-browser.ts'
 import { readPackageVersion } from '../../config/package-files.ts'
 
@@ -14,7 +15,10 @@ const OVERRIDES = { host: '127.0.0.1', logLevel: 'warn', ui: true } as const
 /** A live preview for authors: the open page and the terminal follow each save. */
 export const run: RunCommand<{ readonly open: boolean }> = async (args, context) => {
   const { env, print, isTerminal = false } = context
-  const config = { ...await readConfig(args, { ...context, env: {} }), ...OVERRIDES }
+  const [folder = '', ...others] = args.positionals
+  const isSkill = others.length === 0 && await mainFileIn(resolve(context.cwd, folder)) !== undefined
+  const options = { ...isSkill && { layout: 'single' }, ...args.options }
+  const config = { ...await readConfig({ ...args, options }, { ...context, env: {} }), ...OVERRIDES }
   await startServer(config, {
     version: readPackageVersion(),
     env,

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { ConfigError, didYouMean, quote } from '../../config/setting.ts'
 import { counted } from '../../core/shared/text.ts'
@@ -12,9 +13,8 @@ import { type OpenedSkills, reaches, validate } from '../../validate/validate.ts
 import { runOnChanges } from '../../validate/watch.ts'
 import { parseTargets, TARGET_NAMES, type TargetName } from '../../verdicts/targets.ts'
 import type { CommandContext, RunCommand } from '../command.ts'
+import { hasSkills } from '../folders.ts'
 import { type ReadOptions, withSkills } from '../with-skills.ts'
-
-const DEFAULT_PATH = './skills'
 
 /** What scripts tell apart: findings and wrong use. */
 const FOUND = 1
@@ -37,7 +37,7 @@ interface Options extends ReadOptions {
 
 /** Validates skills without starting the service. */
 export const run: RunCommand<Options> = async ({ positionals, options }, context) => {
-  const paths = positionals.length === 0 ? [DEFAULT_PATH] : positionals
+  const paths = positionals.length === 0 ? [await defaultPath(context.cwd)] : positionals
   if ((options.fix || options.watch) && paths.some(isAddress)) {
     throw new ConfigError(`--${options.watch ? 'watch' : 'fix'} is for folders, and not for addresses of sources`)
   }
@@ -48,6 +48,13 @@ export const run: RunCommand<Options> = async ({ positionals, options }, context
       await report(opened, { ...project, ...options }, chosen ?? project.targets, context))
   }
   return options.watch ? await watch(paths, validateOnce, context) : await validateOnce()
+}
+
+/** `./skills`, else the skill or the folder of skills that the caller stands in. */
+async function defaultPath (cwd: string): Promise<string> {
+  if (existsSync(resolve(cwd, 'skills'))) return 'skills'
+  if (await hasSkills(cwd)) return '.'
+  throw new ConfigError('there is no ./skills, and no skill here: name a folder of skills, a skill, or a SKILL.md')
 }
 
 function readTargets (given: readonly string[] | undefined): readonly TargetName[] | undefined {
