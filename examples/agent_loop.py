@@ -3,7 +3,7 @@
     python3 examples/agent_loop.py "What is the weather in Lyon?"
 
 SKILLS_URL is the skillserve server. The model is any service that speaks OpenAI's Chat Completions: OPENAI_BASE_URL,
-OPENAI_API_KEY and OPENAI_MODEL name it. Without them it is the scripted one of examples/fake-model.ts.
+OPENAI_API_KEY and OPENAI_MODEL name it. Without them it is the scripted one of examples/fake-model.mts.
 """
 
 import json

@@ -7,7 +7,7 @@ import { readTextFile } from '../config/files/yaml-file.ts'
 import type { View } from '../core/view.ts'
 import { SkillError } from '../core/shared/errors.ts'
 import type { SkillManager } from '../core/skill-manager.ts'
-import type { Principal } from '../http/callers.ts'
+import type { Principal, WhileAllowed } from '../http/callers.ts'
 import { addVary } from '../http/headers.ts'
 import { HttpProblem, toInstance } from '../http/problem.ts'
 import { Authenticator } from './authenticator.ts'
@@ -92,7 +92,7 @@ export class Access {
 
   readonly skillsOf = ({ admission }: FastifyRequest): View => admission?.view ?? this.nothing
 
-  readonly whileAllowed = ({ principal, admission }: FastifyRequest, end: () => void): () => void => {
+  readonly whileAllowed: WhileAllowed = ({ principal, admission }, end) => {
     const leftMs = Math.min((principal?.expiresAt ?? Infinity) - Date.now(), MAX_TIMER_MS)
     const stop = (): void => {
       clearTimeout(timer)

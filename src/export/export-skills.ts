@@ -55,6 +55,16 @@ const ARTIFACT = /^\.well-known\/agent-skills\/([^/]+)\/[\da-f]{64}\/(?:SKILL\.m
 /** `Cache-Control` of indexes and of files whose address is not their digest. */
 const SHORT = 'max-age=60'
 const JSON_TYPE = 'application/json; charset=utf-8'
+const PLAIN_TEXT = 'text/plain; charset=utf-8'
+
+/** Files that hosts of static sites read. */
+function hostFiles (isPublic: boolean): ServedFile[] {
+  return [
+    textFile('_headers', headersFor(isPublic), PLAIN_TEXT),
+    // GitHub Pages leaves out names that begin with `.` or `_`, and renders Markdown, where there is no such file.
+    textFile('.nojekyll', '', PLAIN_TEXT)
+  ]
+}
 
 /** For Netlify, Cloudflare Pages and others that read such a file. */
 const headersFor = (isPublic: boolean): string => `/.well-known/*
@@ -102,7 +112,7 @@ export async function exportSkills (
   }
   listed.push(textFile(LEGACY_INDEX, JSON.stringify(legacyIndex)), textFile(INDEX, JSON.stringify(index)))
   const manifest = textFile(MANIFEST, manifestOf(listed, isPublic))
-  const all = [manifest, textFile('_headers', headersFor(isPublic), 'text/plain; charset=utf-8'), ...listed]
+  const all = [manifest, ...hostFiles(isPublic), ...listed]
   const installable = new Set([...index.skills, ...legacyIndex.skills].map(({ name }) => name))
   const mayStay = (path: string): boolean => {
     const [, name = ''] = ARTIFACT.exec(path) ?? []

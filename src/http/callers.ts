@@ -1,6 +1,13 @@
 import type { FastifyRequest } from 'fastify'
 import type { View } from '../core/view.ts'
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The caller. Undefined when access is off, and on routes that are open to all. */
+    principal: Principal | undefined
+  }
+}
+
 /** A caller, as one request proved it. Holds no secret. */
 export interface Principal {
   /** Unique among callers and stable over restarts: `token:ci-docs`. For limits and audit, never for an answer. */

@@ -1,7 +1,6 @@
 import type { ToolRead } from '../tools/tool.ts'
 import type { View } from '../core/view.ts'
 import type { Problem } from '../schemas/problem.ts'
-import type { Principal } from './callers.ts'
 import type { TraceContext } from './request/traceparent.ts'
 
 declare module 'fastify' {
@@ -20,8 +19,6 @@ declare module 'fastify' {
   }
 
   interface FastifyRequest {
-    /** Who asks. Undefined when access is off, and on routes that are open to all. */
-    principal: Principal | undefined
     /** Counts more than the header `traceparent`: what the message in the body says, or the span of the request. */
     trace: TraceContext | undefined
     /** The skills in the revision that the request asks for. */

@@ -1,11 +1,11 @@
 import { totalmem } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
-import underPressure from '@fastify/under-pressure'
+import underPressure, { type FastifyUnderPressureOptions } from '@fastify/under-pressure'
 import fp from 'fastify-plugin'
 import { overloadError } from '../core/shared/errors.ts'
 
 /** From when on the process has too much to do or to hold. */
-export type OverloadOptions = Pick<underPressure.FastifyUnderPressureOptions,
+export type OverloadOptions = Pick<FastifyUnderPressureOptions,
   'maxEventLoopDelay' | 'maxHeapUsedBytes' | 'maxRssBytes' | 'sampleInterval'>
 
 const MAX_MEMORY_SHARE = 0.9

@@ -62,7 +62,9 @@ t.test('K93: an export behind a plain static server installs every example skill
     t.equal(createHash('sha256').update(bytes).digest('hex'), sha256, path)
     t.equal(bytes.length, size)
   }
-  t.same(Object.keys(stateOf(out)).filter((path) => !files.some((file) => file.path === path)), ['_headers', 'manifest.json'], 'and nothing else is there')
+  const others = Object.keys(stateOf(out)).filter((path) => !files.some((file) => file.path === path))
+  t.same(others.sort(), ['.nojekyll', '_headers', 'manifest.json'], 'and nothing else is there')
+  t.ok(readFileSync(join(out, '_headers'), 'utf8').match(/^\//gm)?.length === 6, 'Cloudflare takes 100 rules')
 })
 
 t.test('K93: the same behind nginx, with the configuration of deploy/nginx', async (t) => {

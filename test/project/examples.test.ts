@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { buildSync } from 'esbuild'
@@ -17,7 +18,7 @@ const QUESTION = 'What is the weather in Lyon?'
 
 /** The programs as JavaScript: `tsx`, which the documents name, takes longer to start than most of them run. */
 const built = t.testdir({})
-buildExamples(['agent-loop', 'fake-model', 'mcp-client'], built)
+buildExamples(['agent-loop', 'embedded', 'fake-model', 'mcp-client'], built)
 
 /** Programs with the SDK of a provider, which `npm run test:clients` installs. */
 const SDK_EXAMPLES = ['anthropic', 'gemini', 'openai-responses']
@@ -26,8 +27,9 @@ const withoutSdk = !existsSync(`${CLIENTS}node_modules/openai`) && 'npm run test
 if (withoutSdk === false) buildExamples(SDK_EXAMPLES, `${CLIENTS}.examples`)
 
 function buildExamples (names: readonly string[], outdir: string): void {
-  const entryPoints = names.map((name) => `${ROOT}examples/${name}.ts`)
-  buildSync({ entryPoints, outdir, bundle: true, packages: 'external', format: 'esm', platform: 'node' })
+  const entryPoints = names.map((name) => `${ROOT}examples/${name}.mts`)
+  const options = { bundle: true, packages: 'external', format: 'esm', platform: 'node', tsconfigRaw: '{}' } as const
+  buildSync({ entryPoints, outdir, ...options })
 }
 
 function example (name: string): readonly string[] {
@@ -102,7 +104,7 @@ const chat = {
 }
 
 const loops: readonly Loop[] = [
-  { name: 'agent-loop.ts', command: example('agent-loop'), ...chat },
+  { name: 'agent-loop.mts', command: example('agent-loop'), ...chat },
   {
     name: 'agent_loop.py',
     command: ['python3', 'examples/agent_loop.py'],
@@ -135,14 +137,48 @@ for (const { name, command, missing = false, env, refused } of loops) {
   })
 }
 
-t.test('mcp-client.ts lists the skills and reads the files of one', async (t) => {
+t.test('mcp-client.mts lists the skills and reads the files of one', async (t) => {
   const env = { SKILLS_URL: service.url }
   const { stdout, stderr, code } = await run(t, [...example('mcp-client'), 'weather'], env)
   t.equal(code, 0, stderr)
   t.match(stdout, /^calculator: Provides basic arithmetic operations/m)
   t.match(stdout, /^skill:\/\/weather\/config\.json \(application\/json, 153 bytes\)$/m)
   t.match(stdout, /^skill:\/\/weather\/docs\/api_reference\.md \(text\/markdown, \d+ bytes\)$/m)
-  t.match(await run(t, [...example('mcp-client'), 'missing'], env), { code: 1, stderr: /there is no skill missing/ })
+  t.match(await run(t, [...example('mcp-client'), 'missing'], env), { code: 1, stderr: 'there is no skill missing\n' })
+})
+
+t.test('K33: embedded.mts is an app with the service below a prefix, through every kind of request', async (t) => {
+  const child = launch(t, [...example('embedded'), '0'])
+  child.stderr.pipe(process.stderr)
+  let url: string | undefined
+  for await (const line of createInterface({ input: child.stdout })) {
+    url = /Server listening at (http:[^"]+)/.exec(line)?.[1]
+    if (url !== undefined) break
+  }
+  child.stdout.resume()
+  const get = async (path: string, init: RequestInit = {}) => await (await fetch(`${url}${path}`, init)).text()
+  const names = readdirSync(SKILLS)
+  t.same(JSON.parse(await get('/')), { skills: names })
+  t.same(JSON.parse(await get('/agents/skills')), { skills: names })
+  t.match(JSON.parse(await get('/agents/skills/nope')), { code: 'skill_not_found' })
+  t.match(await get('/agents/skills/weather/files/config.json', { headers: { range: 'bytes=0-3' } }), /^.{4}$/s)
+  const headers = { 'content-type': 'application/json' }
+  const body = JSON.stringify({ name: 'list_skills', arguments: {} })
+  t.match(await get('/agents/agent/tool-call', { method: 'POST', headers, body }), /weather/)
+  const page = await get('/agents/', { headers: { accept: 'text/html' } })
+  const [, stylesheet = ''] = /href="\.(\/ui\/assets\/[^"]+\.css)"/.exec(page) ?? []
+  t.equal((await fetch(`${url}/agents${stylesheet}`)).status, 200)
+})
+
+t.test('an example that is copied into a folder of `npm init -y` runs there', async (t) => {
+  const folder = t.testdir({ 'package.json': '{ "name": "mine", "version": "1.0.0" }' })
+  const SKILLS_URL = `http://127.0.0.1:${await freePort()}`
+  for (const name of ['agent-loop.mts', 'mcp-client.mts']) {
+    cpSync(`${ROOT}examples/${name}`, `${folder}/${name}`)
+    const command = [process.execPath, '--import', import.meta.resolve('tsx'), `${folder}/${name}`]
+    const { stderr } = await run(t, command, { SKILLS_URL })
+    t.ok(stderr.startsWith(`is skillserve running at ${SKILLS_URL}?`), `${name}: ${stderr}`)
+  }
 })
 
 t.test('the README shows what the loops print', async (t) => {

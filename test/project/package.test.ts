@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { startProcess } from '../helper/process.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const TSC = fileURLToPath(import.meta.resolve('typescript/bin/tsc'))
 /** What is not in a fresh clone. */
 const NOT_CLONED = ['.git', '.tap', 'coverage', 'dist', 'node_modules']
 const FENCED = /^```[^]*?^```$/gm
@@ -83,9 +84,23 @@ t.test('K1: what npm packs in an unbuilt clone is the whole product', async (t) 
     t.equal((await service.stop()).code, 0)
   })
 
-  t.test('a library is in it, with its types', (t) => {
-    for (const file of Object.values(manifest.exports['.'])) t.ok(existsSync(join(folder, file)), file)
-    t.end()
+  t.test('K33: programs that use the library compile, its types and those of its dependencies included', async (t) => {
+    const app = join(folder, '../../types')
+    mkdirSync(join(app, 'node_modules'), { recursive: true })
+    symlinkSync(folder, join(app, 'node_modules/skillserve'))
+    writeFileSync(join(app, 'package.json'), '{}')
+    for (const name of ['library.mts', 'embedded.mts']) cpSync(join(folder, 'examples', name), join(app, name))
+    for (const { module, moduleResolution } of [
+      { module: 'nodenext', moduleResolution: 'nodenext' }, { module: 'esnext', moduleResolution: 'bundler' }
+    ]) {
+      const options = { strict: true, skipLibCheck: false, noEmit: true, target: 'es2023', types: ['node'] }
+      const compilerOptions = { ...options, module, moduleResolution }
+      const config = { compilerOptions, files: ['library.mts', 'embedded.mts'] }
+      writeFileSync(join(app, 'tsconfig.json'), JSON.stringify(config))
+      const compiled = await promisify(execFile)(process.execPath, [TSC, '-p', app]).catch((error: unknown) => error)
+      t.match(compiled, { stdout: '' }, moduleResolution)
+      t.notMatch(compiled, { code: Number }, moduleResolution)
+    }
   })
 
   t.test('without the optional package that a setting needs, one line says so', (t) => {

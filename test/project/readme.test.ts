@@ -119,8 +119,8 @@ t.test('K33: the library does what the documents show, imported by the name of t
 
 t.test('the programs in the documents are those of the examples, whose types are checked', async (t) => {
   const examples = [
-    ['README.md', 'ts', 'examples/agent-loop.ts'],
-    ['docs/tool-calls.md', 'js', 'examples/library.ts']
+    ['README.md', 'ts', 'examples/agent-loop.mts'],
+    ['docs/tool-calls.md', 'js', 'examples/library.mts']
   ] as const
   for (const [document, language, example] of examples) {
     const [program] = blocks.filter((block) =>

@@ -1,11 +1,11 @@
 /**
  * An agent's loop over OpenAI's Responses, with its SDK (`npm i openai`):
  *
- *   OPENAI_API_KEY=… OPENAI_MODEL=… npx tsx examples/openai-responses.ts "What is the weather in Lyon?"
+ *   OPENAI_API_KEY=… OPENAI_MODEL=… npx tsx examples/openai-responses.mts "What is the weather in Lyon?"
  *
- * SKILLS_URL is the skillserve server. The model of examples/fake-model.ts takes any key:
+ * SKILLS_URL is the skillserve server. The model of examples/fake-model.mts takes any key:
  *
- *   OPENAI_API_KEY=any OPENAI_BASE_URL=http://127.0.0.1:8081/v1 npx tsx examples/openai-responses.ts
+ *   OPENAI_API_KEY=any OPENAI_BASE_URL=http://127.0.0.1:8081/v1 npx tsx examples/openai-responses.mts
  */
 import type { FunctionTool, ResponseInputItem } from 'openai/resources/responses/responses'
 

@@ -1,5 +1,5 @@
 import type { Candidate, Part as AnswerPart } from '@google/genai'
-import { BadRequest, type Exchange, type FakeModel, nextTurn } from './script.ts'
+import { BadRequest, type Exchange, type FakeModel, nextTurn } from './script.mts'
 
 interface Request {
   readonly contents: readonly Content[]

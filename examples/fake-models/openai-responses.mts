@@ -1,5 +1,5 @@
 import type { Response, ResponseOutputItem } from 'openai/resources/responses/responses'
-import { BadRequest, type Exchange, type FakeModel, nextTurn } from './script.ts'
+import { BadRequest, type Exchange, type FakeModel, nextTurn } from './script.mts'
 
 interface Request {
   readonly input: readonly Item[]

@@ -2,7 +2,7 @@
  * Lists the skills of a service through MCP, and reads one of them whole. Each file is held against the digest
  * in its entry.
  *
- *   npx tsx examples/mcp-client.ts [SKILL]
+ *   npx tsx examples/mcp-client.mts [SKILL]
  *
  * SKILLS_URL is the skillserve server.
  */
@@ -25,7 +25,10 @@ const { skills } = await reader.list()
 for (const { frontmatter } of skills) console.log(`${frontmatter.name}: ${frontmatter.description}`)
 
 const skill = skills.find(({ frontmatter }) => frontmatter.name === wanted)
-if (skill === undefined || skill.resources === 'dynamic') throw new Error(`there is no skill ${wanted}`)
+if (skill === undefined || skill.resources === 'dynamic') {
+  console.error(`there is no skill ${wanted}`)
+  process.exit(1)
+}
 for (const { uri } of skill.resources) {
   const { mimeType, bytes } = await reader.read(skill, uri)
   console.log(`${uri} (${mimeType}, ${bytes.length} bytes)`)

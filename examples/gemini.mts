@@ -1,11 +1,11 @@
 /**
  * An agent's loop over Gemini, with its SDK (`npm i @google/genai`):
  *
- *   GEMINI_API_KEY=… GEMINI_MODEL=… npx tsx examples/gemini.ts "What is the weather in Lyon?"
+ *   GEMINI_API_KEY=… GEMINI_MODEL=… npx tsx examples/gemini.mts "What is the weather in Lyon?"
  *
- * SKILLS_URL is the skillserve server. The model of examples/fake-model.ts takes any key:
+ * SKILLS_URL is the skillserve server. The model of examples/fake-model.mts takes any key:
  *
- *   GEMINI_API_KEY=any GEMINI_BASE_URL=http://127.0.0.1:8081 npx tsx examples/gemini.ts
+ *   GEMINI_API_KEY=any GEMINI_BASE_URL=http://127.0.0.1:8081 npx tsx examples/gemini.mts
  */
 import type { Content, Part, Tool } from '@google/genai'
 

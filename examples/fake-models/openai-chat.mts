@@ -1,5 +1,5 @@
 import type { ChatCompletion, ChatCompletionMessage } from 'openai/resources/chat/completions'
-import { BadRequest, type Exchange, type FakeModel, nextTurn } from './script.ts'
+import { BadRequest, type Exchange, type FakeModel, nextTurn } from './script.mts'
 
 interface Request {
   readonly messages: readonly Message[]

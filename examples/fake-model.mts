@@ -1,19 +1,19 @@
 /**
  * Stands in for a model, so that the agent loops run without a provider and a key:
  *
- *   npx tsx examples/fake-model.ts [PORT]        PORT defaults to 8081, 0 takes any free port
+ *   npx tsx examples/fake-model.mts [PORT]        PORT defaults to 8081, 0 takes any free port
  *
  * It speaks OpenAI Chat Completions and Responses, Anthropic Messages and Gemini, and answers from the conversation alone:
- * see examples/fake-models/script.ts. Like a real one it refuses a conversation in which a tool call has no result.
+ * see examples/fake-models/script.mts. Like a real one it refuses a conversation in which a tool call has no result.
  */
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
-import { anthropic } from './fake-models/anthropic.ts'
-import { gemini } from './fake-models/gemini.ts'
-import { openaiChat } from './fake-models/openai-chat.ts'
-import { openaiResponses } from './fake-models/openai-responses.ts'
-import { BadRequest } from './fake-models/script.ts'
+import { anthropic } from './fake-models/anthropic.mts'
+import { gemini } from './fake-models/gemini.mts'
+import { openaiChat } from './fake-models/openai-chat.mts'
+import { openaiResponses } from './fake-models/openai-responses.mts'
+import { BadRequest } from './fake-models/script.mts'
 
 const MODELS = [openaiChat, openaiResponses, anthropic, gemini]
 

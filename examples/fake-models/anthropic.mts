@@ -1,5 +1,5 @@
 import type { ContentBlock, Message as Answer } from '@anthropic-ai/sdk/resources/messages/messages'
-import { BadRequest, type Exchange, type FakeModel, nextTurn } from './script.ts'
+import { BadRequest, type Exchange, type FakeModel, nextTurn } from './script.mts'
 
 interface Request {
   readonly messages: readonly Message[]

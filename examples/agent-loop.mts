@@ -1,10 +1,10 @@
 /**
  * An agent's loop that uses skills: complete, and nothing but `fetch`.
  *
- *   npx tsx examples/agent-loop.ts "What is the weather in Lyon?"
+ *   npx tsx examples/agent-loop.mts "What is the weather in Lyon?"
  *
  * SKILLS_URL is the skillserve server. The model is any service that speaks OpenAI's Chat Completions: OPENAI_BASE_URL,
- * OPENAI_API_KEY and OPENAI_MODEL name it. Without them it is the scripted one of examples/fake-model.ts.
+ * OPENAI_API_KEY and OPENAI_MODEL name it. Without them it is the scripted one of examples/fake-model.mts.
  */
 const {
   SKILLS_URL = 'http://127.0.0.1:8080',

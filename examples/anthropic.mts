@@ -1,11 +1,11 @@
 /**
  * An agent's loop over Anthropic's Messages, with its SDK (`npm i @anthropic-ai/sdk`):
  *
- *   ANTHROPIC_API_KEY=… ANTHROPIC_MODEL=… npx tsx examples/anthropic.ts "What is the weather in Lyon?"
+ *   ANTHROPIC_API_KEY=… ANTHROPIC_MODEL=… npx tsx examples/anthropic.mts "What is the weather in Lyon?"
  *
- * SKILLS_URL is the skillserve server. The model of examples/fake-model.ts takes any key:
+ * SKILLS_URL is the skillserve server. The model of examples/fake-model.mts takes any key:
  *
- *   ANTHROPIC_API_KEY=any ANTHROPIC_BASE_URL=http://127.0.0.1:8081 npx tsx examples/anthropic.ts
+ *   ANTHROPIC_API_KEY=any ANTHROPIC_BASE_URL=http://127.0.0.1:8081 npx tsx examples/anthropic.mts
  */
 import type { Anthropic } from '@anthropic-ai/sdk'
 
