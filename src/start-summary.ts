@@ -19,7 +19,7 @@ export async function startSummary ({ skills, config, version, url }: StartedSer
   await skills.available()
   const findings = new Map<string, number>()
   let total = 0
-  for (const name of skills.namesNow()) {
+  for (const name of skills.indexedNames()) {
     const count = (await skills.find(name))?.findings.length ?? 0
     const root = skills.rootOf(name) ?? ''
     findings.set(root, (findings.get(root) ?? 0) + count)
@@ -34,7 +34,7 @@ export async function startSummary ({ skills, config, version, url }: StartedSer
   })
   const more = folders.length - MAX_FOLDERS
   return [
-    `skillserve ${version}: ${counted(skills.namesNow().length, 'skill')}, ${counted(total, 'finding')}`,
+    `skillserve ${version}: ${counted(skills.indexedNames().length, 'skill')}, ${counted(total, 'finding')}`,
     ...folders.slice(0, MAX_FOLDERS),
     ...more > 0 ? [`  and ${counted(more, 'more folder', 'more folders')}`] : [],
     ...config.ui ? [`  page        ${url}/`] : [],

@@ -6,7 +6,7 @@ import { type Disk, realpathOrNothing } from './read/disk.ts'
 import { FileCache } from './read/file-cache.ts'
 import { IGNORE_FILE } from './read/ignore-file.ts'
 import { asRefused, isUnknown, type RefusedError } from './read/refused.ts'
-import { isSameState, signatureAt } from './read/signature.ts'
+import { isSameState, stampAt } from './read/file-stamp.ts'
 import { walkSkill } from './read/walk.ts'
 import { type KeepOptions, KeptRevisions } from './revisions/kept-revisions.ts'
 import { Snapshots } from './revisions/snapshot.ts'
@@ -22,7 +22,7 @@ export interface SkillRef {
 }
 
 /** Which skills may be seen: all, or those of a caller. */
-export type Sees = (root: Root, name: string) => boolean
+export type IsVisible = (root: Root, name: string) => boolean
 
 interface CatalogEvents {
   /** These skills are in another state, came or went; it is current already. */
@@ -97,9 +97,9 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   }
 
   /** The skill of this name as it is on the disk now. Throws `skill_changing` when its folder is replaced meanwhile. */
-  async find (name: string, sees: Sees): Promise<IndexedSkill | undefined> {
+  async find (name: string, isVisible: IsVisible): Promise<IndexedSkill | undefined> {
     for (const root of this.roots) {
-      if (!sees(root, name)) continue
+      if (!isVisible(root, name)) continue
       await root.sync(name)
       const folder = root.folders.get(name)
       if (folder === undefined) continue
@@ -119,7 +119,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
   /** What is hidden now must not be read in an older revision. */
   async #read (root: Root, folder: SkillFolder): Promise<IndexedSkill | undefined> {
     const skill = await readSkill(root, this.files, folder)
-    if (skill === undefined || (skill.refused !== undefined && isPassing(skill.refused))) return skill
+    if (skill === undefined || (skill.refused !== undefined && isTransient(skill.refused))) return skill
     this.kept.drop(({ skill: { name, filter } }) => name === skill.name && filter?.id !== skill.filter?.id)
     return skill
   }
@@ -172,7 +172,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
       const skill = isSame ? known : await this.#read(root, folder)
       if (skill === undefined) return 'replaced'
       // What a disk that fails has said before stays.
-      if (skill.refused !== undefined) return known !== undefined && isPassing(skill.refused) ? undefined : skill
+      if (skill.refused !== undefined) return known !== undefined && isTransient(skill.refused) ? undefined : skill
       const { fingerprint } = await walkSkill(root.disk, folder.realPath, skill.filter)
       return isSame && fingerprint === known.fingerprint ? undefined : Object.freeze({ ...skill, fingerprint })
     } catch (error) {
@@ -219,7 +219,7 @@ export class Catalog extends EventEmitter<CatalogEvents> {
 }
 
 /** Whether a disk fails, or a skill is being written: the next comparison may tell more. */
-function isPassing (refused: RefusedError): boolean {
+function isTransient (refused: RefusedError): boolean {
   return isUnknown(refused) || refused.refusal === 'changed'
 }
 
@@ -231,21 +231,21 @@ async function isCurrent (skill: IndexedSkill): Promise<boolean> {
   if (mainFile?.name !== orderMainFiles(mainFiles, 'SKILL.md')[0]) return false
   if (!await hasSameRules(skill)) return false
   if (mainFile === undefined) return true
-  return isSameState(await signatureAt(root.disk, `${folder.path}/${mainFile.name}`), mainFile.signature)
+  return isSameState(await stampAt(root.disk, `${folder.path}/${mainFile.name}`), mainFile.stamp)
 }
 
 /** Whether the folder of a skill is as it was when the skill was read. What could not be read then is not news. */
-async function hasSameFolder ({ root, folder, folderSignature }: IndexedSkill): Promise<boolean> {
-  return isSameState(await signatureAt(root.disk, folder.path), folderSignature)
+async function hasSameFolder ({ root, folder, folderStamp }: IndexedSkill): Promise<boolean> {
+  return isSameState(await stampAt(root.disk, folder.path), folderStamp)
 }
 
 /** Whether folder and ignore file are as they were when the skill was read: what was hidden then is hidden now. */
 async function hasSameRules (skill: IndexedSkill): Promise<boolean> {
-  const { root: { disk }, folder, folderSignature, ignoreFile, isTrustworthy } = skill
-  if (!isTrustworthy || folderSignature === undefined || !await hasSameFolder(skill)) return false
+  const { root: { disk }, folder, folderStamp, ignoreFile, isSettled } = skill
+  if (!isSettled || folderStamp === undefined || !await hasSameFolder(skill)) return false
   if (ignoreFile !== undefined) {
-    const rulesNow = await signatureAt(disk, `${folder.path}/${IGNORE_FILE}`)
-    if (!isSameState(rulesNow, ignoreFile.signature)) return false
+    const rulesNow = await stampAt(disk, `${folder.path}/${IGNORE_FILE}`)
+    if (!isSameState(rulesNow, ignoreFile.stamp)) return false
   }
   return !folder.linked || await disk.realpath(folder.path) === folder.realPath
 }

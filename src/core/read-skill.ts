@@ -10,29 +10,29 @@ import {
 } from './read/ignore-file.ts'
 import type { FilePlace } from './read/open-inside.ts'
 import { asRefused, changed, isNoMainFile, RefusedError, type Refusal } from './read/refused.ts'
-import { isTrustworthy, signatureAt, signatureOf } from './read/signature.ts'
+import { isSettled, stampAt, stampOf } from './read/file-stamp.ts'
 import type { SkillFolder } from './roots/list-root.ts'
 import type { Root } from './roots/root.ts'
 import { MAX_MAIN_FILE_BYTES } from './shared/limits.ts'
-import type { CatalogSkill, Finding, Signature } from './shared/skill.ts'
+import type { CatalogSkill, Finding, FileStamp } from './shared/skill.ts'
 
 /** A skill in one state, with what tells whether the disk still has it. A later state is another value. */
 export interface IndexedSkill extends CatalogSkill {
   readonly root: Root
   readonly folder: SkillFolder
   /** Undefined for a folder that could not be read. */
-  readonly folderSignature: Signature | undefined
+  readonly folderStamp: FileStamp | undefined
   /** Names in the folder that are a main file by their letters, in any casing. */
   readonly mainFiles: readonly string[]
   /** The one that was read. */
-  readonly mainFile: { readonly name: string, readonly signature: Signature } | undefined
+  readonly mainFile: { readonly name: string, readonly stamp: FileStamp } | undefined
   readonly ignoreFile: IgnoreFile | undefined
   /** The files that the skill does not serve, besides hidden names. */
   readonly filter: SkillFilter | undefined
   /** Why the main file, or the folder, could not be read. */
   readonly refused: RefusedError | undefined
-  /** Whether every later edit is sure to change one of the signatures. */
-  readonly isTrustworthy: boolean
+  /** Whether every later edit is sure to change one of the stamps. */
+  readonly isSettled: boolean
   /** Headings of its body, for search. */
   readonly headings: readonly string[]
   /** Stands for the states of all its files, where these have been compared. */
@@ -42,7 +42,7 @@ export interface IndexedSkill extends CatalogSkill {
 interface MainFile {
   readonly name: string
   readonly content: FileContent
-  readonly signature: Signature
+  readonly stamp: FileStamp
 }
 
 /** Reads a skill; undefined when its folder is not the one that the root listed. What is wrong inside is a finding. */
@@ -51,7 +51,7 @@ export async function readSkill (
 ): Promise<IndexedSkill | undefined> {
   const { disk } = root
   const readAt = Date.now()
-  let folderSignature: Signature | undefined
+  let folderStamp: FileStamp | undefined
   let mainFiles: readonly string[] | undefined
   let ignoreFile: IgnoreFile | undefined
   let filter: SkillFilter | undefined
@@ -60,15 +60,15 @@ export async function readSkill (
   try {
     const stats = await disk.stat(folder.path)
     if (!stats?.isDirectory() || await disk.realpath(folder.path) !== folder.realPath) return undefined
-    folderSignature = signatureOf(stats)
+    folderStamp = stampOf(stats)
     const names = (await disk.readdir(folder.realPath)).map(({ name }) => name)
     if (names.includes(IGNORE_FILE)) ignoreFile = await readIgnoreFile(disk, folder.realPath)
     filter = createSkillFilter(folder.name, folder.rules, ignoreFile?.rules)
     mainFiles = names.filter((name) => isMainFile(name) && filter?.hides(name, false) !== true)
     main = await readMainFile(files, { disk, folder: folder.realPath, filter }, mainFiles)
-    const after = await signatureAt(disk, folder.path)
+    const after = await stampAt(disk, folder.path)
     // A file that came or went meanwhile is another state next time.
-    if (after?.ino !== folderSignature.ino) throw changed('the folder was replaced while its skill was read')
+    if (after?.ino !== folderStamp.ino) throw changed('the folder was replaced while its skill was read')
   } catch (error) {
     refused = asRefused(error)
     // Main files are asked for one by one, since any may be missing or a link: this is the folder itself.
@@ -78,18 +78,18 @@ export async function readSkill (
     }
   }
   mainFiles ??= []
-  const signatures = [folderSignature, ignoreFile?.signature, main?.signature]
+  const stamps = [folderStamp, ignoreFile?.stamp, main?.stamp]
   return Object.freeze({
     ...describeSkill(folder, { mainFiles, main, filter, refused }),
     root,
     folder,
-    folderSignature,
+    folderStamp,
     mainFiles,
-    mainFile: main && { name: main.name, signature: main.signature },
+    mainFile: main && { name: main.name, stamp: main.stamp },
     ignoreFile,
     filter,
     refused,
-    isTrustworthy: signatures.every((signature) => signature === undefined || isTrustworthy(signature, readAt))
+    isSettled: stamps.every((stamp) => stamp === undefined || isSettled(stamp, readAt))
   })
 }
 

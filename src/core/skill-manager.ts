@@ -66,13 +66,13 @@ export class SkillManager extends View {
 
   /** Wave's and Neovate's reading interface. */
   getAvailableSkills (): SkillMetadata[] {
-    return [...this.availableNow()]
+    return [...this.availableIndexed()]
   }
 
   /** All skills whose main file could be read. */
   getSkills (): SkillMetadata[] {
-    return this.namesNow().flatMap((name) => {
-      const skill = this.findNow(name)
+    return this.indexedNames().flatMap((name) => {
+      const skill = this.findIndexed(name)
       return skill?.digest === undefined ? [] : skill.metadata
     })
   }

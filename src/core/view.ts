@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Catalog, Sees, SkillRef } from './catalog.ts'
+import type { Catalog, IsVisible, SkillRef } from './catalog.ts'
 import { finding, isUsable } from './format/findings.ts'
 import type { IndexedSkill } from './read-skill.ts'
 import type { Keep } from './revisions/kept-revisions.ts'
@@ -56,7 +56,7 @@ interface Visible {
 }
 
 /** The revision that a request asks for. */
-interface Asked {
+interface Pinned {
   /** `sha256:<hex>`, or `current` for the one that each skill has at its first read. */
   readonly revision: string
   readonly view: View
@@ -76,15 +76,15 @@ export class View {
   readonly scope: string
   protected readonly parts: ViewParts
   readonly #grantOf: GrantOf
-  readonly #asked: Asked | undefined
+  readonly #pinned: Pinned | undefined
   #visible: Visible | undefined
   #changes = 0
 
-  constructor (scope: string, grantOf: GrantOf, parts: ViewParts, asked?: Asked) {
+  constructor (scope: string, grantOf: GrantOf, parts: ViewParts, pinned?: Pinned) {
     this.scope = scope
     this.parts = parts
     this.#grantOf = grantOf
-    this.#asked = asked
+    this.#pinned = pinned
   }
 
   /** Those with a grant. */
@@ -92,7 +92,7 @@ export class View {
     return this.parts.catalog.roots.filter(({ name }) => this.#grantOf(name) !== undefined)
   }
 
-  readonly #sees: Sees = (root, name) => {
+  readonly #isVisible: IsVisible = (root, name) => {
     const grant = this.#grantOf(root.name)
     return grant === 'all' || grant?.(name) === true
   }
@@ -101,7 +101,7 @@ export class View {
   async list (): Promise<readonly string[]> {
     await this.#sync()
     if (this.unavailable !== undefined) throw this.unavailable
-    return this.namesNow()
+    return this.indexedNames()
   }
 
   async #sync (): Promise<void> {
@@ -109,7 +109,7 @@ export class View {
   }
 
   /** What `list` gave last, without a comparison with the disk. */
-  namesNow (): readonly string[] {
+  indexedNames (): readonly string[] {
     return this.#now.names
   }
 
@@ -124,7 +124,7 @@ export class View {
   }
 
   /** The skill of this name as the index has it, without a comparison with the disk. */
-  findNow (name: string): CatalogSkill | undefined {
+  findIndexed (name: string): CatalogSkill | undefined {
     const root = this.#now.owners.get(name)
     return root && this.parts.catalog.skillsIn(root).get(name)
   }
@@ -142,11 +142,11 @@ export class View {
   /** All valid skills, sorted by name. Waits for the first index. */
   async available (): Promise<readonly SkillMetadata[]> {
     await this.parts.refresher.indexed
-    return this.availableNow()
+    return this.availableIndexed()
   }
 
   /** The valid skills that the index has now. */
-  availableNow (): readonly SkillMetadata[] {
+  availableIndexed (): readonly SkillMetadata[] {
     return this.#now.available
   }
 
@@ -163,13 +163,13 @@ export class View {
    * @param keep whether a revision that the answer names stays readable
    */
   async read<T> (name: string, answer: (state: SkillState) => Promise<T>, keep: Keep = 'always'): Promise<T> {
-    if (this.#asked !== undefined) return await this.#readAsked(this.#asked, name, answer)
+    if (this.#pinned !== undefined) return await this.#readPinned(this.#pinned, name, answer)
     if (hasForbiddenSequence(name)) throw mainFileError.invalidName(name)
     const { catalog } = this.parts
     for (let count = 1; ; count++) {
       let found: IndexedSkill | undefined
       try {
-        found = await catalog.find(name, this.#sees)
+        found = await catalog.find(name, this.#isVisible)
         if (found === undefined) throw this.unavailable ?? this.#absent(name)
         return await answer(new PresentState(this.#shown(found), found, catalog, keep))
       } catch (error) {
@@ -184,8 +184,8 @@ export class View {
   }
 
   /** The present state of a skill if it has the revision, else the kept one. */
-  async #readAsked<T> (
-    { revision, view, read }: Asked, name: string, answer: (state: SkillState) => Promise<T>
+  async #readPinned<T> (
+    { revision, view, read }: Pinned, name: string, answer: (state: SkillState) => Promise<T>
   ): Promise<T> {
     const wanted = revision === 'current' ? read.get(name) : revision
     let present: string | undefined
@@ -208,8 +208,8 @@ export class View {
   /** As `read`, of the skill with this name in its frontmatter, else of this name. */
   async readByDisplayName<T> (displayName: string, answer: (state: SkillState) => Promise<T>): Promise<T> {
     await this.parts.refresher.indexed
-    const isCalledSo = (name: string): boolean => this.findNow(name)?.metadata.name === displayName
-    const name = [displayName, ...this.namesNow()].find(isCalledSo) ?? displayName
+    const isCalledSo = (name: string): boolean => this.findIndexed(name)?.metadata.name === displayName
+    const name = [displayName, ...this.indexedNames()].find(isCalledSo) ?? displayName
     try {
       return await this.read(name, answer)
     } catch (error) {
@@ -221,13 +221,13 @@ export class View {
   /** Revisions of a skill that `at` gives although the skill may have moved on; the one used last first. */
   keptRevisions (name: string): readonly string[] {
     const { all } = this.parts.catalog.kept
-    const kept = all.filter(({ skill }) => skill.name === name && this.#sees(skill.root, name))
+    const kept = all.filter(({ skill }) => skill.name === name && this.#isVisible(skill.root, name))
     return [...new Set(kept.map(({ manifest }) => manifest.revision))]
   }
 
   #keptState (name: string, revision: string): SkillState | undefined {
     for (const root of this.#roots) {
-      if (!this.#sees(root, name) || root.source?.allows?.(name, revision) === false) continue
+      if (!this.#isVisible(root, name) || root.source?.allows?.(name, revision) === false) continue
       const kept = this.parts.catalog.kept.get(root, name, revision)
       if (kept !== undefined) return new KeptState(kept)
     }
@@ -245,12 +245,12 @@ export class View {
 
   /** The revision of a skill that was read through `at`; undefined otherwise. */
   revisionOf (name: string): string | undefined {
-    return this.#asked?.read.get(name)
+    return this.#pinned?.read.get(name)
   }
 
   /** The revision of everything that was read through `at`, if it is one. */
   get onlyRevision (): string | undefined {
-    const revisions = new Set(this.#asked?.read.values())
+    const revisions = new Set(this.#pinned?.read.values())
     return revisions.size === 1 ? [...revisions][0] : undefined
   }
 
@@ -258,7 +258,7 @@ export class View {
   subscribe (listener: (names: readonly string[]) => void): () => void {
     const { catalog } = this.parts
     const onChanged = (changed: readonly SkillRef[]): void => {
-      const names = changed.filter(({ root, name }) => this.#sees(root, name)).map(({ name }) => name)
+      const names = changed.filter(({ root, name }) => this.#isVisible(root, name)).map(({ name }) => name)
       if (names.length > 0) listener([...new Set(names)])
     }
     catalog.on('changed', onChanged)
@@ -301,18 +301,20 @@ export class View {
   /** What a root has that has never answered is not known. */
   #absent (name: string): SkillError {
     const isUnknown = this.#roots.some((root) =>
-      root.listing === undefined && root.failure?.state === 'failed' && this.#sees(root, name))
+      root.listing === undefined && root.failure?.state === 'failed' && this.#isVisible(root, name))
     return isUnknown ? mainFileError.noAnswer(name) : mainFileError.skillNotFound(name)
   }
 
   get #now (): Visible {
-    if (this.#asked !== undefined) return this.#asked.view.#now
+    if (this.#pinned !== undefined) return this.#pinned.view.#now
     const { catalog } = this.parts
     const before = this.#visible
     if (before?.generation === catalog.generation) return before
     const owners = new Map<string, Root>()
     for (const root of this.#roots) {
-      for (const name of root.folders.keys()) if (!owners.has(name) && this.#sees(root, name)) owners.set(name, root)
+      for (const name of root.folders.keys()) {
+        if (!owners.has(name) && this.#isVisible(root, name)) owners.set(name, root)
+      }
     }
     const sorted = [...owners.keys()].sort(compareCodePoints)
     const skills = sorted.flatMap((name) => {
@@ -328,7 +330,7 @@ export class View {
 
   #shown (skill: IndexedSkill): IndexedSkill {
     const later = this.#roots.slice(this.#roots.indexOf(skill.root) + 1)
-    const hidden = later.filter((root) => this.#sees(root, skill.name) && root.folders.has(skill.name))
+    const hidden = later.filter((root) => this.#isVisible(root, skill.name) && root.folders.has(skill.name))
     if (hidden.length === 0) return skill
     return { ...skill, findings: [...skill.findings, shadowing(hidden.map(({ name }) => name))] }
   }

@@ -22,7 +22,7 @@ declare module 'fastify' {
     /** Counts more than the header `traceparent`: what the message in the body says, or the span of the request. */
     trace: TraceContext | undefined
     /** The skills in the revision that the request asks for. */
-    asked: View | undefined
+    pinnedView: View | undefined
     /** Of the problem that the request was answered with. */
     problemCode: Problem['code'] | undefined
   }

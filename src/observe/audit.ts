@@ -129,7 +129,7 @@ export function createAudit ({ path, stdout, isRequired, salt, version, log }: A
       root: skill === undefined ? undefined : skills?.rootOf(skill),
       path,
       // The number that the caller sees.
-      skills: isList && hasRead(outcome) ? skills?.namesNow().length : undefined,
+      skills: isList && hasRead(outcome) ? skills?.indexedNames().length : undefined,
       query_length: queryLength,
       ...more
     }, {

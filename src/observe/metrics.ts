@@ -98,7 +98,7 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
     const isMain = event === 'skill.read' || event === 'skill.archive'
     if (!countsReads || !isMain || skill === undefined) return
     // Names come from the catalog, and never from a caller.
-    if (!readSkills.has(skill) && !skills.namesNow().includes(skill)) return
+    if (!readSkills.has(skill) && !skills.indexedNames().includes(skill)) return
     if (readSkills.size < MAX_SKILLS) readSkills.add(skill)
     reads.inc({ skill: readSkills.has(skill) ? skill : OTHER_SKILLS, door })
   }

@@ -30,7 +30,7 @@ export const conditional = fp<{ readonly cacheSeconds: number }>(async function 
     if (!reply.hasHeader('cache-control')) {
       reply.header('cache-control', status >= 400 ? 'no-store' : isRead ? cached : 'no-cache')
     }
-    const revision = request.asked?.onlyRevision
+    const revision = request.pinnedView?.onlyRevision
     if (revision !== undefined && status < 400) reply.header(REVISION_HEADER, revision)
     // Without this header the plugin also compresses what mime-db calls compressible: SVG and application/octet-stream.
     if (!isCompressible(String(reply.getHeader('content-type')))) request.headers['x-no-compression'] = 'true'

@@ -4,7 +4,7 @@ import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import type { SkillsOf } from '../http/callers.ts'
 import { HttpProblem } from '../http/problem.ts'
 import { RevisionQuerySchema } from '../schemas/skills.ts'
-import { confirmAskedRevision, inAskedRevision } from '../http/revision.ts'
+import { confirmPinnedRevision, viewAtRevision } from '../http/revision.ts'
 import {
   ToolArgumentsSchema, ToolCallQuerySchema, ToolCallRequestSchema, ToolCallResponseSchema, ToolDefinitionsSchema,
   ToolParamsSchema, ToolQuerySchema, ToolResultSchema
@@ -53,12 +53,12 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
       response: { 200: resultAnswer(ToolCallResponseSchema, 'The results', toolCallAnswerExamples) }
     }
   }, async (request, reply) => {
-    const skills = inAskedRevision(request, skillsOf(request))
+    const skills = viewAtRevision(request, skillsOf(request))
     const { toolset, others } = request.query
     const called = await handleToolCall(request.body, {
       skills,
       requestId: request.id,
-      confirmSkill: confirmAskedRevision(request),
+      confirmSkill: confirmPinnedRevision(request),
       toolset,
       skipOthers: others === 'skip',
       origin: request,
@@ -109,8 +109,8 @@ export const agentRoutes: FastifyPluginAsyncTypebox<AgentRoutesOptions> = async 
     const { name } = request.params
     const tool = registry.find(name)
     if (tool === undefined) throw new HttpProblem('tool_not_found', registry.unknownTool(name))
-    const skills = inAskedRevision(request, skillsOf(request))
-    const confirmSkill = confirmAskedRevision(request)
+    const skills = viewAtRevision(request, skillsOf(request))
+    const confirmSkill = confirmPinnedRevision(request)
     if (confirmSkill !== undefined) await confirmSkills([{ tool, args: request.body }], skills, confirmSkill)
     const outcome = await runTool(
       tool,

@@ -11,7 +11,7 @@ import { answer, json } from '../openapi/responses.ts'
 import { SkillNameParamsSchema } from '../schemas/skills.ts'
 import { jsonText } from '../http/send/json.ts'
 import { ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
-import { inAskedRevision } from '../http/revision.ts'
+import { viewAtRevision } from '../http/revision.ts'
 import { own } from '../core/shared/json.ts'
 import type { Validator } from '../verdicts/entry.ts'
 
@@ -69,7 +69,7 @@ export const catalogRoutes: FastifyPluginAsyncTypebox<CatalogRoutesOptions> = as
       response: { 200: answer('The entry', json(CatalogEntrySchema)) }
     }
   }, async (request, reply) => {
-    const skills = inAskedRevision(request, skillsOf(request))
+    const skills = viewAtRevision(request, skillsOf(request))
     const targets = readTargets(request.query.target)
     const entry = await skills.read(request.params.name, (state) =>
       describeState(state, (all) => validate(all, targets)))

@@ -7,7 +7,7 @@ import type { SkillsOf } from '../http/callers.ts'
 import { strongEtag } from '../http/etag.ts'
 import { addVary, ofOneRevision, REVISION_HEADER, type RevisionsOf } from '../http/headers.ts'
 import { accepts, prefers } from '../http/request/accept.ts'
-import { inAskedRevision } from '../http/revision.ts'
+import { viewAtRevision } from '../http/revision.ts'
 import { answerArchive, answerContent, answerFile } from '../http/send/file.ts'
 import { DOCUMENT_EXAMPLE, FILE_EXAMPLE } from '../openapi/examples.ts'
 import { answer, bytesAnswers, json, text } from '../openapi/responses.ts'
@@ -77,7 +77,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     }
   }, async (request, reply) => {
     const { name } = request.params
-    const skills = inAskedRevision(request, skillsOf(request))
+    const skills = viewAtRevision(request, skillsOf(request))
     addVary(reply, 'Accept')
     const type = prefers(request.headers.accept, DOCUMENT_TYPES)
     if (type === 'application/json') return (await getSkill.run({ skill_name: name }, skills)).result
@@ -98,7 +98,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
       response: { 200: answer('The manifest', json(SkillManifestSchema), 'skill-revision') }
     }
   }, async (request, reply) => {
-    const skills = inAskedRevision(request, skillsOf(request))
+    const skills = viewAtRevision(request, skillsOf(request))
     const manifest = await readInSkill(skills, request.params.name, (skill) => skill.manifest())
     reply.header(REVISION_HEADER, manifest.revision)
     return manifest
@@ -122,7 +122,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
     const { name, '*': path } = request.params
     const { accept } = request.headers
     const type = mediaType(path)
-    const skills = inAskedRevision(request, skillsOf(request))
+    const skills = viewAtRevision(request, skillsOf(request))
     const bytes = async () =>
       answerFile(request, reply, await readInSkill(skills, name, (skill) => skill.open(path)), path)
     addVary(reply, 'Accept')
@@ -161,7 +161,7 @@ export const skillRoutes: FastifyPluginAsyncTypebox<SkillRoutesOptions> = async 
   }, async (request, reply) => {
     const { name } = request.params
     const { wrap = false } = request.query
-    const skills = inAskedRevision(request, skillsOf(request))
+    const skills = viewAtRevision(request, skillsOf(request))
     const archive = await readInSkill(skills, name, (skill) =>
       skill.archive(wrap ? (path) => `${name}/${path}` : undefined))
     reply.header(REVISION_HEADER, archive.revision)

@@ -150,7 +150,7 @@ export class VerifiedRoot extends EventEmitter<{ changed: [], verdict: [TrustCha
       if (!await this.#publisher.restore()) this.#allDueAt = 0
       const areAllDue = performance.now() >= this.#allDueAt
       if (areAllDue) this.#allDueAt = performance.now() + TICK_MS / 2
-      const present = new Set(skills.namesNow())
+      const present = new Set(skills.indexedNames())
       const names = areAllDue ? present : [...this.#pending].filter((name) => present.has(name))
       this.#pending.clear()
       for (const name of [...this.#known.keys()].filter((name) => !present.has(name))) this.#note(name, undefined)

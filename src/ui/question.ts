@@ -29,8 +29,8 @@ export const CHOICE_PARAMETERS = {
 } as const satisfies Record<Choice, readonly [name: string, value: string]>
 
 /** How many of these skills are valid, as the index has them. */
-export function countValid (skills: Pick<View, 'findNow'>, names: readonly string[]): number {
-  return names.filter((name) => skills.findNow(name)?.valid === true).length
+export function countValid (skills: Pick<View, 'findIndexed'>, names: readonly string[]): number {
+  return names.filter((name) => skills.findIndexed(name)?.valid === true).length
 }
 
 /**

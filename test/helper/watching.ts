@@ -28,7 +28,7 @@ function onDisk (root: string): string[] {
 }
 
 export function inIndex (manager: SkillManager): string[] {
-  return manager.availableNow().map(({ name, description }) => `${name}: ${description}`).sort()
+  return manager.availableIndexed().map(({ name, description }) => `${name}: ${description}`).sort()
 }
 
 /** A manager with the real watcher, set up or degraded. */

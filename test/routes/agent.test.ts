@@ -306,6 +306,6 @@ t.test('K78: /llms.txt lists the valid skills, with links that lead to their mai
 
   writeFileSync(join(root, 'one/SKILL.md'), skillText('one').replace('What one', 'What else one'))
   await skills.find('one')
-  await until(() => skills.findNow('one')?.metadata.description.startsWith('What else') === true)
+  await until(() => skills.findIndexed('one')?.metadata.description.startsWith('What else') === true)
   t.match((await fetch('/llms.txt')).text, 'What else one is for')
 })

@@ -60,7 +60,7 @@ export const run: RunCommand<Options> = async ({ positionals: [out = '', ...posi
       isRestricted: accessFile !== undefined || trust !== undefined,
       prune
     })
-    const served = new Set(service.namesNow())
+    const served = new Set(service.indexedNames())
     const refused = [...quarantined].filter(([name]) => !served.has(name))
       .map(([name, reason]) => ({ name, reason: `quarantined: ${reason}` }))
     const leftOut = [...report.leftOut, ...refused]

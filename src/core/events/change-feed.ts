@@ -24,7 +24,7 @@ export type FeedEvent = { readonly id: string } & (SkillChange | { readonly type
 export type FeedListener = (event: FeedEvent) => void
 
 export interface ChangeFeedOptions {
-  readonly skills: Pick<View, 'indexed' | 'namesNow' | 'read' | 'subscribe'>
+  readonly skills: Pick<View, 'indexed' | 'indexedNames' | 'read' | 'subscribe'>
   readonly log?: CoreLog
 }
 
@@ -111,7 +111,7 @@ export class ChangeFeed {
     })
     // Skills that come while everything is read for the first time have been there before.
     const start = (): Promise<void> => {
-      for (const name of this.#skills.namesNow()) this.#revisions.set(name, UNREAD)
+      for (const name of this.#skills.indexedNames()) this.#revisions.set(name, UNREAD)
       this.#unread.push(...this.#revisions.keys())
       this.#isStarted = true
       return this.#work()

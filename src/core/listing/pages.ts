@@ -46,7 +46,7 @@ export interface CatalogPage {
 }
 
 interface CatalogPageOptions<Validated extends ValidatedEntry> {
-  readonly skills: Pick<View, 'available' | 'findNow' | 'list' | 'read' | 'rootOf' | 'scope' | 'search'>
+  readonly skills: Pick<View, 'available' | 'findIndexed' | 'list' | 'read' | 'rootOf' | 'scope' | 'search'>
   readonly validate: EntryValidator<Validated>
 }
 
@@ -64,7 +64,7 @@ export async function readCatalogPage<Validated extends ValidatedEntry> (
   const found = await (isSearch ? skills.search(words) : skills.list())
   // To read all skills for a page of a few would take seconds: `valid` is what the index knows.
   if (valid !== undefined) await skills.available()
-  const names = found.filter((name) => (valid === undefined || skills.findNow(name)?.valid === valid) &&
+  const names = found.filter((name) => (valid === undefined || skills.findIndexed(name)?.valid === valid) &&
     (root === undefined || skills.rootOf(name) === root))
 
   const start = pageStart(question, names, cursor, !isSearch)
@@ -102,7 +102,7 @@ async function readEntry<Validated extends ValidatedEntry> (
     if (error.code === 'skill_not_found') return undefined
     if (error.code !== 'skill_changing') throw error
     // It keeps nobody else's entry back.
-    const skill = skills.findNow(name)
+    const skill = skills.findIndexed(name)
     const pending = skill && { skill, manifest: undefined, mainFile: undefined, fileFindings: [PENDING] }
     return pending && await makeEntry(pending, validate)
   }

@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache'
 import pLimit from 'p-limit'
 import { MAX_MAIN_FILE_BYTES, MAX_SKILL_BYTES } from '../shared/limits.ts'
-import type { Signature } from '../shared/skill.ts'
+import type { FileStamp } from '../shared/skill.ts'
 import { FileContent } from './file-content.ts'
 import type { FileChecksums, OpenFile } from './open-file.ts'
 import { type FilePlace, openInside } from './open-inside.ts'
-import { isTrustworthy, stateId } from './signature.ts'
+import { isSettled, stateId } from './file-stamp.ts'
 
 /** A file as it can be sent: in memory, or open and to be streamed and closed by the caller. */
 export type ServableFile =
@@ -53,19 +53,19 @@ export class FileCache {
   }
 
   /** The content of a file that is known to be in this state. */
-  contentOf (signature: Signature): FileContent | undefined {
-    const content = this.#contents.get(stateId(signature))
+  contentOf (stamp: FileStamp): FileContent | undefined {
+    const content = this.#contents.get(stateId(stamp))
     if (content !== undefined) this.#hits++
     return content
   }
 
   /** Reads a file whole. It stays in memory if it `isKept`: a reading of all files would leave no room for others. */
-  async read (place: FilePlace, limit: number, isKept = true): Promise<{ content: FileContent, signature: Signature }> {
+  async read (place: FilePlace, limit: number, isKept = true): Promise<{ content: FileContent, stamp: FileStamp }> {
     const file = await openInside(place, limit)
     try {
       const take = () => this.#take(file, isKept)
       const content = await (file.size > MAX_BUFFERED_FILE_BYTES ? this.#enterLarge(take) : take())
-      return { content, signature: file.signature }
+      return { content, stamp: file.stamp }
     } finally {
       await file.close()
     }
@@ -100,22 +100,22 @@ export class FileCache {
   }
 
   async #take (file: OpenFile, isKept: boolean): Promise<FileContent> {
-    const known = this.contentOf(file.signature)
+    const known = this.contentOf(file.stamp)
     if (known !== undefined) return known
     const openedAt = Date.now()
     const content = new FileContent(await file.readAll())
     this.#misses++
-    if (isKept && file.size <= MAX_MAIN_FILE_BYTES && isTrustworthy(file.signature, openedAt)) {
-      this.#contents.set(stateId(file.signature), content)
+    if (isKept && file.size <= MAX_MAIN_FILE_BYTES && isSettled(file.stamp, openedAt)) {
+      this.#contents.set(stateId(file.stamp), content)
     }
     return content
   }
 
   async #checksumsOf (file: OpenFile): Promise<FileChecksums> {
-    const id = stateId(file.signature)
+    const id = stateId(file.stamp)
     const openedAt = Date.now()
     const checksums = this.#checksums.get(id) ?? await file.checksums()
-    if (isTrustworthy(file.signature, openedAt)) this.#checksums.set(id, checksums)
+    if (isSettled(file.stamp, openedAt)) this.#checksums.set(id, checksums)
     return checksums
   }
 }

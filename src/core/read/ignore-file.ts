@@ -3,12 +3,12 @@ import createIgnore from 'ignore'
 import { finding } from '../format/findings.ts'
 import { isMainFile } from '../format/main-files.ts'
 import { sha256 } from '../shared/digest.ts'
-import type { Finding, Signature } from '../shared/skill.ts'
+import type { Finding, FileStamp } from '../shared/skill.ts'
 import type { Disk } from './disk.ts'
 import type { PathFilter } from './hidden.ts'
 import { openInside } from './open-inside.ts'
 import { asRefused, isUnknown, type Refusal } from './refused.ts'
-import { signatureAt } from './signature.ts'
+import { stampAt } from './file-stamp.ts'
 
 /** The file with patterns of what is not served: in a skill, or in a root for all skills in it. */
 export const IGNORE_FILE = '.skillignore'
@@ -35,7 +35,7 @@ export interface IgnoreRules extends PathFilter {
 export interface IgnoreFile {
   readonly rules: IgnoreRules
   /** Of what is at its path, links followed; undefined for nothing that can be asked. */
-  readonly signature: Signature | undefined
+  readonly stamp: FileStamp | undefined
 }
 
 /** What a skill does not serve, by its own ignore file and by that of its root. */
@@ -47,11 +47,11 @@ export interface SkillFilter extends PathFilter {
 export async function readIgnoreFile (disk: Disk, folder: string): Promise<IgnoreFile | undefined> {
   const path = `${folder}/${IGNORE_FILE}`
   // Before the bytes: a change in between shows as a difference at the next comparison.
-  const signature = await signatureAt(disk, path)
+  const stamp = await stampAt(disk, path)
   try {
     const file = await openInside({ disk, folder, path: IGNORE_FILE }, MAX_IGNORE_FILE_BYTES)
     try {
-      return { rules: parseIgnoreFile(await file.readAll()), signature }
+      return { rules: parseIgnoreFile(await file.readAll()), stamp }
     } finally {
       await file.close()
     }
@@ -59,7 +59,7 @@ export async function readIgnoreFile (disk: Disk, folder: string): Promise<Ignor
     const refused = asRefused(error)
     if (isUnknown(refused) || refused.refusal === 'changed') throw refused
     if (refused.refusal === 'not_found' && await disk.lstat(path) === undefined) return undefined
-    return { rules: unusableRules(PROBLEMS[refused.refusal] ?? 'is not a regular file of its folder'), signature }
+    return { rules: unusableRules(PROBLEMS[refused.refusal] ?? 'is not a regular file of its folder'), stamp }
   }
 }
 

@@ -2,11 +2,11 @@ import type { BigIntStats } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { yieldIfNeeded } from '../shared/async.ts'
-import type { Signature } from '../shared/skill.ts'
+import type { FileStamp } from '../shared/skill.ts'
 import { closeQuietly, type Disk } from './disk.ts'
 import { fileKind, type FileKind } from './file-kind.ts'
 import { asRefused, changed } from './refused.ts'
-import { isSameState, signatureOf } from './signature.ts'
+import { isSameState, stampOf } from './file-stamp.ts'
 
 const HASHED_CHUNK_BYTES = 1_048_576
 const STREAM_CHUNK_BYTES = 65_536
@@ -26,13 +26,13 @@ export interface FileChecksums {
 export class OpenFile {
   readonly size: bigint
   /** The state that it was opened in. */
-  readonly signature: Signature
+  readonly stamp: FileStamp
   readonly #disk: Disk
   readonly #descriptor: number
 
   constructor (disk: Disk, descriptor: number, stats: BigIntStats) {
     this.size = stats.size
-    this.signature = signatureOf(stats)
+    this.stamp = stampOf(stats)
     this.#disk = disk
     this.#descriptor = descriptor
   }
@@ -113,7 +113,7 @@ export class OpenFile {
 
   async #isUnchanged (): Promise<boolean> {
     try {
-      return isSameState(this.signature, signatureOf(await this.#disk.fstat(this.#descriptor)))
+      return isSameState(this.stamp, stampOf(await this.#disk.fstat(this.#descriptor)))
     } catch (error) {
       throw asRefused(error)
     }

@@ -4,12 +4,12 @@ import { yieldIfNeeded } from '../shared/async.ts'
 import type { SkillExcess } from '../shared/errors.ts'
 import { MAX_SKILL_BYTES, MAX_SKILL_ENTRIES } from '../shared/limits.ts'
 import { pathFrom } from '../shared/paths.ts'
-import type { Signature } from '../shared/skill.ts'
+import type { FileStamp } from '../shared/skill.ts'
 import { errorCode } from '../shared/system-errors.ts'
 import { type Disk, realpathOrNothing } from './disk.ts'
 import { isHidden, type PathFilter } from './hidden.ts'
 import { asRefused, changed, isUnknown, RefusedError } from './refused.ts'
-import { isTrustworthy, signatureOf, stateId } from './signature.ts'
+import { isSettled, stampOf, stateId } from './file-stamp.ts'
 
 /**
  * Why a file of a skill is not in its manifest. Its name is not UTF-8, its absolute path is too long for the system,
@@ -43,7 +43,7 @@ export interface Walk {
   /** Stands for the states of all folders and files: while it is the same, so is everything in the skill. */
   readonly fingerprint: string
   /** Whether every later edit is sure to change the fingerprint. */
-  readonly isTrustworthy: boolean
+  readonly isSettled: boolean
   /** Set for a skill with too many files or bytes, of which the rest was not walked. */
   readonly excess: SkillExcess | undefined
 }
@@ -68,19 +68,19 @@ export async function walkSkill (disk: Disk, base: string, filter: PathFilter | 
   let count = 0
   const pending: Pending[] = [{ prefix: '', realPath: base, isLinked: false }]
   const result = (excess?: SkillExcess): Walk => ({
-    files, leftOut, fingerprint: hash.update(filter?.id ?? '').digest('hex'), isTrustworthy: areOld, excess
+    files, leftOut, fingerprint: hash.update(filter?.id ?? '').digest('hex'), isSettled: areOld, excess
   })
-  const note = (path: string, signature: Signature | undefined): string | undefined => {
-    const state = signature && stateId(signature)
+  const note = (path: string, stamp: FileStamp | undefined): string | undefined => {
+    const state = stamp && stateId(stamp)
     hash.update(`${path}\0${state ?? ''}\0`)
-    areOld &&= signature === undefined || isTrustworthy(signature, startedAt)
+    areOld &&= stamp === undefined || isSettled(stamp, startedAt)
     return state
   }
 
   for (let folder = pending.shift(); folder !== undefined; folder = pending.shift()) {
     const { prefix, realPath, isLinked } = folder
-    const { entries, signature } = await listFolder(disk, folder, leftOut)
-    note(prefix, signature)
+    const { entries, stamp } = await listFolder(disk, folder, leftOut)
+    note(prefix, stamp)
     for (const entry of entries) {
       const path = prefix + entry.name
       if (isHidden(path, entry.isDirectory(), filter)) continue
@@ -98,7 +98,7 @@ export async function walkSkill (disk: Disk, base: string, filter: PathFilter | 
         else if (target === undefined || isLinked) leftOut.add('folder_link', path)
         else pending.push({ prefix: `${path}/`, realPath: target, isLinked: true })
       } else {
-        files.push({ path, state: note(path, found && signatureOf(found)), isLink: entry.isSymbolicLink() })
+        files.push({ path, state: note(path, found && stampOf(found)), isLink: entry.isSymbolicLink() })
         if (entry.isFile()) bytes += found?.size ?? 0n
         if (bytes > MAX_SKILL_BYTES) return result('too_many_bytes')
       }
@@ -112,13 +112,13 @@ async function listFolder (disk: Disk, { prefix, realPath }: Pending, leftOut: L
   try {
     const stats = await disk.stat(realPath)
     if (stats === undefined) throw new RefusedError('not_found')
-    return { entries: await disk.readdir(realPath), signature: signatureOf(stats) }
+    return { entries: await disk.readdir(realPath), stamp: stampOf(stats) }
   } catch (error) {
     const refused = asRefused(error)
     // The skill's own folder has to be there. One inside that may not be read has no files.
     if (prefix === '' || isUnknown(refused)) throw refused
     leftOut.add(unreachable(refused) ?? throwChanged('a folder'), prefix.slice(0, -1))
-    return { entries: [], signature: undefined }
+    return { entries: [], stamp: undefined }
   }
 }
 

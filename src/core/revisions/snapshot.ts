@@ -48,7 +48,7 @@ export class Snapshots {
     // Two skills may be one folder, by a link: each manifest has its own name in it.
     const key = `${realPath}\0${name}`
     const cached = this.#cache.get(key)
-    if (cached?.fingerprint === walk.fingerprint && walk.isTrustworthy) return cached
+    if (cached?.fingerprint === walk.fingerprint && walk.isSettled) return cached
 
     const files: ManifestFile[] = []
     const checksums = new Map<string, FileChecksums>()
@@ -76,7 +76,7 @@ export class Snapshots {
       findings: [...leftOutFindings(walk.leftOut), ...contentFindings(files, (path) => checksums.get(path)?.kind)],
       fingerprint: walk.fingerprint
     }
-    if (walk.isTrustworthy) this.#cache.set(key, snapshot)
+    if (walk.isSettled) this.#cache.set(key, snapshot)
     return snapshot
   }
 }

@@ -109,7 +109,7 @@ export class PresentState extends SkillState {
     const { files } = this.#catalog
     const { mainFile } = this.#found
     // The catalog has just compared this file with the disk.
-    const known = path === mainFile?.name ? files.contentOf(mainFile.signature) : undefined
+    const known = path === mainFile?.name ? files.contentOf(mainFile.stamp) : undefined
     const content = known ?? (await files.read(this.#placeOf(path), limit)).content
     if (known === undefined) await this.#confirmRules()
     this.#confirm(path, content.digest)

@@ -3,10 +3,10 @@ import { isMainFile } from '../format/main-files.ts'
 import { isVersionControl } from '../read/hidden.ts'
 import { IGNORE_FILE, type IgnoreFile, type IgnoreRules, readIgnoreFile } from '../read/ignore-file.ts'
 import { asRefused, isUnknown } from '../read/refused.ts'
-import { isTrustworthy, signatureOf } from '../read/signature.ts'
+import { isSettled, stampOf } from '../read/file-stamp.ts'
 import { yieldIfNeeded } from '../shared/async.ts'
 import { pathBelow, pathFrom } from '../shared/paths.ts'
-import type { Signature, SkillType } from '../shared/skill.ts'
+import type { FileStamp, SkillType } from '../shared/skill.ts'
 import { isSafeName } from '../shared/skill-name.ts'
 import { errorCode } from '../shared/system-errors.ts'
 
@@ -72,9 +72,9 @@ export interface RootFolder {
 
 /** What a root holds. */
 export interface RootListing {
-  readonly signature: Signature
-  /** Whether every later change of the root's own folder is sure to change the signature. */
-  readonly isTrustworthy: boolean
+  readonly stamp: FileStamp
+  /** Whether every later change of the root's own folder is sure to change the stamp. */
+  readonly isSettled: boolean
   readonly realPath: string
   readonly folders: ReadonlyMap<string, SkillFolder>
   /** Names of the links: what these lead to may change without the root. */
@@ -107,19 +107,19 @@ export async function listRoot (
     const stats = await disk.stat(realPath)
     if (!stats?.isDirectory() || (root.listed !== undefined && listed === undefined)) return { state: 'missing' }
     // Before the names: a change in between shows as a difference at the next comparison.
-    const signature = signatureOf(stats)
+    const stamp = stampOf(stats)
     if (listed !== undefined) {
       const folders = toSkillFolders(root, listed, before)
-      return { signature, realPath, isTrustworthy: true, folders, links: new Set(), skipped: [], listed }
+      return { stamp, realPath, isSettled: true, folders, links: new Set(), skipped: [], listed }
     }
     const hasIgnoreFile = await disk.lstat(pathBelow(realPath, IGNORE_FILE)) !== undefined
     const ignoreFile = hasIgnoreFile ? await readIgnoreFile(disk, realPath) : undefined
-    const isOld = [signature, ignoreFile?.signature].every(
-      (state) => state === undefined || isTrustworthy(state, listedAt)
+    const isOld = [stamp, ignoreFile?.stamp].every(
+      (state) => state === undefined || isSettled(state, listedAt)
     )
     const { places, ...found } = await listFolders(disk, root, realPath, ignoreFile?.rules, before)
     const folders = toSkillFolders(root, places, before)
-    return { signature, realPath, isTrustworthy: isOld, folders, ...found, ignoreFile }
+    return { stamp, realPath, isSettled: isOld, folders, ...found, ignoreFile }
   } catch (cause) {
     switch (asRefused(cause).refusal) {
       case 'not_found': return { state: 'missing' }

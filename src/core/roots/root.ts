@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { createNetworkDisk, type Disk, isOnNetwork, localDisk } from '../read/disk.ts'
 import { IGNORE_FILE } from '../read/ignore-file.ts'
-import { isSameState, signatureAt } from '../read/signature.ts'
+import { isSameState, stampAt } from '../read/file-stamp.ts'
 import { coalesce } from '../shared/async.ts'
 import { folderError, type SkillError } from '../shared/errors.ts'
 import { pathBelow } from '../shared/paths.ts'
@@ -145,13 +145,13 @@ export class Root implements RootFolder {
     const listing = this.listing
     if (listing === undefined || this.failure !== undefined) return false
     if (this.listed !== undefined || listing.listed !== undefined) return listing.listed === this.listed?.folders
-    if (!listing.isTrustworthy) return false
+    if (!listing.isSettled) return false
     try {
-      const now = await signatureAt(this.disk, this.path)
-      if (now === undefined || !isSameState(now, listing.signature)) return false
+      const now = await stampAt(this.disk, this.path)
+      if (now === undefined || !isSameState(now, listing.stamp)) return false
       if (listing.ignoreFile === undefined) return true
-      const rules = await signatureAt(this.disk, pathBelow(listing.realPath, IGNORE_FILE))
-      return isSameState(rules, listing.ignoreFile.signature)
+      const rules = await stampAt(this.disk, pathBelow(listing.realPath, IGNORE_FILE))
+      return isSameState(rules, listing.ignoreFile.stamp)
     } catch {
       return false
     }

@@ -32,7 +32,7 @@ export interface Finding {
 export type Frontmatter = Readonly<Record<string, unknown>>
 
 /** The stat fields that identify a state: if all five are equal, so are the bytes, or the names in the folder. */
-export interface Signature {
+export interface FileStamp {
   readonly dev: bigint
   readonly ino: bigint
   readonly size: bigint

@@ -77,7 +77,7 @@ export class RootWatcher {
       if (isLinked) linked.set(realPath, [...linked.get(realPath) ?? [], name])
     }
     const deep = listing === undefined || listed?.isFixed === true ? [] : [listing.realPath, ...linked.keys()]
-    const watched = [listing?.signature.ino, ...deep].join('\0')
+    const watched = [listing?.stamp.ino, ...deep].join('\0')
     if (this.#isClosed || watched === this.#watched) return
     this.#watched = watched
     this.#linked = linked

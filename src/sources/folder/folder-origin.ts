@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { createNetworkDisk } from '../../core/read/disk.ts'
 import { type IgnoreRules, readIgnoreFile } from '../../core/read/ignore-file.ts'
 import { asRefused } from '../../core/read/refused.ts'
-import { signatureAt, stateId } from '../../core/read/signature.ts'
+import { stampAt, stateId } from '../../core/read/file-stamp.ts'
 import { findSkills } from '../../layout/find-skills.ts'
 import type { FoundSkills, LeftOut } from '../../layout/layout.ts'
 import type { ListedFolder, Listing } from '../../core/roots/list-root.ts'
@@ -119,8 +119,8 @@ export class FolderOrigin extends EventEmitter<{ changed: [] }> implements Origi
       const isWhole = await publisher.restore()
       const states: string[] = []
       for (const path of found.packages) {
-        const signature = await signatureAt(this.#disk, join(tree.root, path))
-        states.push(path, signature === undefined ? '' : stateId(signature))
+        const stamp = await stampAt(this.#disk, join(tree.root, path))
+        states.push(path, stamp === undefined ? '' : stateId(stamp))
       }
       const fingerprint = JSON.stringify([states, found.skills.map(({ name }) => name)])
       if (isWhole && this.#packaged?.fingerprint === fingerprint) return undefined

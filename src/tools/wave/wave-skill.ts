@@ -70,7 +70,7 @@ export const waveSkill: Tool = {
   failureSchema: FailureSchema,
   example: { args: { skill_name: 'calculator' }, outcome: toOutcome(EXAMPLE) },
 
-  currentDescription: (skills) => describeCatalog(skills.availableNow()),
+  currentDescription: (skills) => describeCatalog(skills.availableIndexed()),
 
   async run (args, skills) {
     const name = skillName(args)

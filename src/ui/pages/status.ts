@@ -37,7 +37,7 @@ export const page: PageMaker = async ({ request, skills, readiness, addresses })
     throw new HttpProblem('unauthenticated', undefined, { 'www-authenticate': 'Bearer realm="skillserve"' })
   }
   const status = await skills.freshStatus()
-  const valid = countValid(skills, skills.namesNow())
+  const valid = countValid(skills, skills.indexedNames())
   return statusPage({ status, readiness: readinessOf(status, readiness), valid }, addresses)
 }
 

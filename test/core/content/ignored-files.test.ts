@@ -112,7 +112,7 @@ t.test('K52: a new ignore file in a root is followed; an edit of a skill\'s own 
   let changed = 0
   manager.subscribe((names) => { changed += names.includes('demo') ? 1 : 0 })
   fs.writeFileSync(join(root, '.skillignore'), 'drafts\n')
-  await until(() => !manager.namesNow().includes('drafts') && changed > 0)
+  await until(() => !manager.indexedNames().includes('drafts') && changed > 0)
   const before = changed
   fs.writeFileSync(join(root, 'demo/.skillignore'), '*.log\n')
   await until(() => changed > before)

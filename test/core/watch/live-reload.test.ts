@@ -147,7 +147,7 @@ t.test('K53: a checkout over hundreds of skills by another process', async (t) =
   const root = t.testdir(Object.fromEntries(names.map((name) => [name, { ...skill(name), 'a.md': '', 'b.md': '', 'c.md': '' }])))
   const manager = await startWatching(t, root)
   let smallest = Infinity
-  manager.subscribe(() => { smallest = Math.min(smallest, manager.availableNow().length) })
+  manager.subscribe(() => { smallest = Math.min(smallest, manager.availableIndexed().length) })
 
   // As git does: each file is removed and made anew.
   await promisify(execFile)(process.execPath, ['-e', `
