@@ -59,7 +59,7 @@ function parseUrl (text: string): string | undefined {
 
 /** A `%` of a password is `%25`. */
 function parseRedis (text: string): string | undefined {
-  const isRead = /^rediss?:\/\/\S+$/.test(text) && URL.canParse(text) && decodePercent(text) !== undefined
+  const isRead = /^(?:redis|valkey)s?:\/\/\S+$/.test(text) && URL.canParse(text) && decodePercent(text) !== undefined
   return isRead ? text : undefined
 }
 

@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 import {
   type IRateLimiterOptions, type RateLimiterAbstract, RateLimiterMemory, RateLimiterRes
 } from 'rate-limiter-flexible'
-import { HttpProblem, renderProblem } from '../http/problem.ts'
+import { HttpProblem } from '../http/problem.ts'
 import { clientOf, networkOf } from '../http/request/client-address.ts'
 import type { Weight } from '../http/route-config.ts'
 import type { Tool } from '../tools/tool.ts'
@@ -26,47 +26,37 @@ const UNIT_BYTES = 1_048_576
 /** Open event streams of one caller. */
 const MAX_STREAMS = 16
 
-/** Failed requests of one network: guesses of tokens, links, names and the secrets of hooks. */
-const FAILURES = { keyPrefix: 'skillserve:failures', points: 60, duration: 120 }
-
-/** Failures besides 401, and 404 for anonymous callers. */
-const GUESSES: ReadonlySet<string | undefined> =
-  new Set(['hook_refused', 'insufficient_scope', 'invalid_credentials', 'issuer_unavailable'])
-
 export type Limits = ReturnType<typeof createLimits>
 
-/** Bounds what one caller may ask for: by principal, else by address. Against accidents and abuse. */
+/** Bounds what one caller may ask for, by principal or else by address: a defence against accidents and abuse. */
 export function createLimits ({
   rate, burst = DEFAULT_BURST, limiter = (options) => new RateLimiterMemory(options)
 }: LimitsOptions) {
   const duration = Math.ceil(burst / rate)
-  const limiters = {
-    units: limiter({ keyPrefix: 'skillserve:units', points: burst, duration }),
-    failures: limiter(FAILURES)
-  }
+  const units = limiter({ keyPrefix: 'skillserve:units', points: burst, duration })
   /** Refusals since the start, by the limit that was exceeded. */
-  const refusals = { units: 0, streams: 0, failures: 0 }
+  const refusals = { units: 0, streams: 0 }
   /** Open streams by the key of their caller. */
   const streams = new Map<string, number>()
   /** Requests whose first tool call the request itself has paid for. */
   const paid = new WeakSet<FastifyRequest>()
 
-  /** Undefined when the points were taken, else the whole seconds until the window ends. */
-  async function consume (rule: 'units' | 'failures', key: string, points: number): Promise<number | undefined> {
+  /** Takes units of a caller. Returns undefined, or the whole seconds until there are enough again. */
+  async function consume (key: string, count: number): Promise<number | undefined> {
     try {
-      await limiters[rule].consume(key, points)
+      await units.consume(key, count)
       return undefined
     } catch (refused) {
       if (!(refused instanceof RateLimiterRes)) throw refused
-      refusals[rule]++
+      refusals.units++
       return Math.max(1, Math.ceil(refused.msBeforeNext / 1_000))
     }
   }
 
   /** @throws {HttpProblem} when the caller has too few units */
-  async function take (units: number, request: FastifyRequest): Promise<void> {
+  async function take (count: number, request: FastifyRequest): Promise<void> {
     const { key, who } = callerOf(request)
-    const seconds = await consume('units', key, units)
+    const seconds = await consume(key, count)
     if (seconds !== undefined) throw refusal(`${burst} units in ${duration} s for ${who}`, seconds)
   }
 
@@ -104,20 +94,13 @@ export function createLimits ({
         await take(UNITS[weight] - 1, request)
         if (weight === 'stream') countStream(request, reply)
       })
-      // A failure counts as a guess, a long answer as several units.
+      // A long answer counts as several units.
       app.addHook('onSend', async (request, reply, payload) => {
-        if (isGuess(request, reply.statusCode)) {
-          const network = networkOf(clientOf(request))
-          const seconds = await consume('failures', network, 1)
-          if (seconds === undefined) return payload
-          const limit = `${FAILURES.points} failed requests in ${FAILURES.duration} s for address ${network}`
-          return renderProblem(refusal(limit, seconds), request, reply)
-        }
         const bytes = Buffer.isBuffer(payload) || typeof payload === 'string'
           ? payload.length
           : Number(reply.getHeader('content-length') ?? 0)
-        if (reply.statusCode < 300 && request.method !== 'HEAD' && bytes > UNIT_BYTES) {
-          await limiters.units.penalty(callerOf(request).key, Math.floor(bytes / UNIT_BYTES))
+        if (bytes > UNIT_BYTES && reply.statusCode < 300 && request.method !== 'HEAD') {
+          await units.penalty(callerOf(request).key, Math.floor(bytes / UNIT_BYTES))
         }
         return payload
       })
@@ -125,9 +108,9 @@ export function createLimits ({
 
     /** Counts one tool call. Returns the sentence for a model whose caller is past the limit. */
     async admitCall (request: FastifyRequest, tool: Tool | undefined): Promise<string | undefined> {
-      const units = (tool?.isCostly === true ? UNITS.costly : 1) - (paid.has(request) ? 0 : 1)
+      const count = (tool?.isCostly === true ? UNITS.costly : 1) - (paid.has(request) ? 0 : 1)
       paid.add(request)
-      const seconds = units === 0 ? undefined : await consume('units', callerOf(request).key, units)
+      const seconds = count === 0 ? undefined : await consume(callerOf(request).key, count)
       return seconds === undefined ? undefined : `Rate limit: try again in ${seconds} s`
     }
   }
@@ -139,13 +122,7 @@ function refusal (limit: string, seconds: number): HttpProblem {
   )
 }
 
-function isGuess ({ problemCode, principal }: FastifyRequest, status: number): boolean {
-  if (status === 401 || GUESSES.has(problemCode)) return true
-  // An address of no route guesses nothing: clients of MCP look for an authorization server at several of them.
-  return status === 404 && problemCode !== 'route_not_found' && principal?.kind === 'anonymous'
-}
-
-/** Whose units a request takes: their key, and the caller in words. */
+/** Returns the key that a request's units are counted under, and its caller in words. */
 function callerOf (request: FastifyRequest): { readonly key: string, readonly who: string } {
   const { principal } = request
   if (principal !== undefined && principal.kind !== 'anonymous') {

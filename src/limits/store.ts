@@ -2,13 +2,21 @@ import { type IRateLimiterOptions, RateLimiterMemory, RateLimiterRedis } from 'r
 import type { CoreLog } from '../core/shared/log.ts'
 import { ConfigError } from '../config/setting.ts'
 
-/** How long the store may take for a connection or an answer, in milliseconds. */
-const TIMEOUT_MS = 200
+/** How long one command may take, and how long a connection may take to be made, in milliseconds. */
+const COMMAND_MS = 200
+const CONNECT_MS = 5_000
+
+/** Pause before the next attempt to connect, in milliseconds. */
+const RETRY_MS = 1_000
+
+/** Failures in a row before the log reports the store as unreachable: one alone may be a busy machine. */
+const REPORTED_FAILURES = 2
 
 export type LimitsStore = Awaited<ReturnType<typeof connectStore>>
 
 /**
- * Connects to Redis or Valkey. Resolves without waiting for the connection.
+ * Connects to Redis or Valkey. Resolves without waiting for the connection. An answer that is an error (READONLY after
+ * a failover, OOM, NOPERM, a database that does not exist) closes the connection and counts as a failure.
  * @throws {ConfigError} without the package `ioredis`
  */
 export async function connectStore (url: string, log: CoreLog) {
@@ -16,36 +24,55 @@ export async function connectStore (url: string, log: CoreLog) {
     if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
     throw new ConfigError('LIMITS_STORE needs the package ioredis: npm install ioredis', { cause: error })
   })
-  const storeClient = new Redis(url, {
-    connectTimeout: TIMEOUT_MS,
-    commandTimeout: TIMEOUT_MS,
-    socketTimeout: TIMEOUT_MS,
+  const storeClient = new Redis(url.replace(/^valkey/, 'redis'), {
+    connectTimeout: CONNECT_MS,
+    commandTimeout: COMMAND_MS,
+    socketTimeout: COMMAND_MS,
     maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
-    // The pause before the next attempt to connect, in milliseconds.
-    retryStrategy: (attempt) => Math.min(attempt * 100, 2_000)
+    // Users of a store may not be allowed these commands; a write checks the connection instead.
+    enableReadyCheck: false,
+    disableClientInfo: true,
+    retryStrategy: () => RETRY_MS,
+    reconnectOnError: ({ message }) => {
+      // Sent for a script that the store has not cached; ioredis sends the script then.
+      if (message.startsWith('NOSCRIPT')) return false
+      reason = message
+      return true
+    }
   })
   let failures = 0
-  let isDown = false
-  let reason = 'the connection was closed'
-  storeClient.on('error', ({ message }: Error) => { reason = message })
+  let failuresInRow = 0
+  let isClosed = false
+  let isReported = true
+  let reason = ''
+  storeClient.on('error', (error: Error & { readonly command?: { readonly name?: string } }) => {
+    reason = error.message
+    // Otherwise ioredis would go on with database 0.
+    if (error.command?.name === 'select') storeClient.disconnect(true)
+  })
   storeClient.on('close', () => {
     failures++
-    if (!isDown) log.warn({ reason }, 'the store of limits does not answer; this replica counts for itself')
-    isDown = true
+    if (isClosed || ++failuresInRow !== REPORTED_FAILURES) return
+    log.warn({ reason }, 'rate-limit store unreachable; each replica counts for itself')
+    isReported = true
   })
   storeClient.on('ready', () => {
-    isDown = false
-    log.info({}, 'the store of limits answers')
+    storeClient.set('skillserve:check', '', 'EX', 1).then(() => {
+      failuresInRow = 0
+      reason = 'the connection was closed'
+      if (isReported) log.info({}, 'rate-limit store connected')
+      isReported = false
+    }, () => {})
   })
   return {
     limiter: (options: IRateLimiterOptions) => new RateLimiterRedis({
       ...options, storeClient, rejectIfRedisNotReady: true, insuranceLimiter: new RateLimiterMemory(options)
     }),
-    /** How often the connection to the store has failed: each replica counts for itself meanwhile. */
+    /** Returns how often the connection to the store has failed. */
     failures: () => failures,
     close: (): void => {
-      isDown = true
+      isClosed = true
       storeClient.disconnect()
     }
   }

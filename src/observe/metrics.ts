@@ -159,13 +159,13 @@ export function createMetrics ({ skills, version, countsReads = false, readings 
     'it does not', ({ name, error, failing_since: at }) => [name, error?.code ?? '', seconds(at)])
   rows('counter', 'skillserve_auth_failures_total', ['reason'], 'Refused callers: missing, invalid, expired, ' +
     'audience, scope, or issuer for keys that cannot be read', readings.authFailures)
-  rows('counter', 'skillserve_rate_limited_total', ['rule'], 'Refusals of callers past a limit: units, streams or ' +
-    'failures. Calls in a batch count one by one', readings.limited)
+  rows('counter', 'skillserve_rate_limited_total', ['rule'], 'Refusals of callers past a limit: units or streams. ' +
+    'Calls in a batch count one by one', readings.limited)
   rows('gauge', 'skillserve_issuers_away', [], 'Issuers of tokens whose keys could not be read at the last attempt',
     readings.issuersAway)
   rows('gauge', 'skillserve_overload_level', [], '1 while costly requests are refused', readings.overloadLevel)
-  rows('counter', 'skillserve_limits_store_failures_total', [], 'How often the connection to the shared store of ' +
-    'limits has failed', readings.limitsStoreFailures)
+  rows('counter', 'skillserve_limits_store_failures_total', [], 'How often the shared rate-limit store could ' +
+    'not be reached, or answered with an error', readings.limitsStoreFailures)
   rows('counter', 'skillserve_audit_dropped_total', [], 'Lines of the audit log that were lost: must stay 0',
     readings.auditDropped)
   rows('counter', 'skillserve_log_dropped_total', [], 'Lines of the log that standard output did not take',
