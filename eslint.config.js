@@ -64,7 +64,7 @@ function noImports (files, patterns, message) {
 
 export default [
   { ignores: ['dist/', '.tap/', '.cache/', 'coverage/', 'test/clients/.examples/', 'skills/**'] },
-  ...neostandard({ ts: true, noJsx: true }),
+  ...neostandard({ ts: true, noJsx: true, filesTs: ['**/*.mts'] }),
   // `void` says that a promise is left to itself on purpose (no-floating-promises).
   { rules: { 'no-void': ['error', { allowAsStatement: true }] } },
   {
